@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Gets CIFAR-10 (50000 + 10000 colour images, 32 x 32, ten classes) in its binary version: six .bin files.
+#
+#   get_cifar10.sh [OUT_DIR] [--from FOLDER]
+#
+# OUT_DIR: where the files go (data/cifar10 in this repository). --from: instead of downloading, take them from a local
+# folder that holds cifar-10-binary.tar.gz, the .bin files, or cifar-10-batches-bin with them. Each file is checked
+# against its SHA-256; none appears before all six are right.
+set -euo pipefail
+
+archive=cifar-10-binary.tar.gz
+mirrors=(
+  https://www.cs.toronto.edu/~kriz
+  https://storage.googleapis.com/s4tf-hosted-binaries/datasets/CIFAR10
+)
+sums='cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5  data_batch_1.bin
+a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed  data_batch_2.bin
+bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67  data_batch_3.bin
+014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48  data_batch_4.bin
+755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add  data_batch_5.bin
+8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b  test_batch.bin'
+
+die() { echo "get_cifar10.sh: $*" >&2; exit 1; }
+
+out=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/data/cifar10
+from=
+while [ $# -gt 0 ]; do
+  case $1 in
+    -h|--help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
+    --from) from=${2:-}; [ -d "$from" ] || die "--from needs a folder, got '$from'"; shift 2 ;;
+    -*) die "unknown option $1 (usage: get_cifar10.sh [OUT_DIR] [--from FOLDER])" ;;
+    *) out=$1; shift ;;
+  esac
+done
+
+check() { (cd "$1" 2>/dev/null && sha256sum --status -c - <<<"$sums" 2>/dev/null); }  # FOLDER
+
+download() {  # URL FILE; the reason of a failure goes to standard output
+  if command -v curl >/dev/null; then
+    curl -fsSL --retry 2 --connect-timeout 15 --speed-limit 1000 --speed-time 60 -o "$2" "$1" 2>&1
+  elif command -v wget >/dev/null; then
+    wget -nv --tries=2 --timeout=30 -O "$2" "$1" 2>&1
+  else
+    echo "needs curl or wget"
+    return 1
+  fi
+}
+
+unpack() { tar -xzf "$1" -C "$work" --strip-components=1 2>/dev/null; }  # ARCHIVE
+
+fetch() {
+  local mirror reason=
+  for mirror in "${mirrors[@]}"; do
+    echo "downloading $mirror/$archive (162 MB)"
+    if ! reason=$(download "$mirror/$archive" "$work/$archive"); then
+      continue
+    elif unpack "$work/$archive" && check "$work"; then
+      return
+    fi
+    reason="$mirror gave an archive with wrong checksums"
+  done
+  die "no mirror gave $archive (${reason##*$'\n'}). Get it by hand and use --from FOLDER"
+}
+
+copy() {
+  local folder
+  for folder in "$from" "$from/cifar-10-batches-bin"; do
+    [ -f "$folder/test_batch.bin" ] || continue
+    cp -- "$folder"/data_batch_[1-5].bin "$folder/test_batch.bin" "$work" 2>/dev/null || true  # the check tells
+    check "$work" || die "the .bin files in $folder are not CIFAR-10's six (one is missing or its SHA-256 differs)"
+    return
+  done
+  [ -f "$from/$archive" ] || die "$from holds neither the .bin files nor $archive"
+  unpack "$from/$archive" || die "$from/$archive is damaged"
+  check "$work" || die "$from/$archive does not hold CIFAR-10's six .bin files (a SHA-256 differs)"
+}
+
+mkdir -p -- "$out" || exit 1
+if check "$out"; then
+  echo "$out: CIFAR-10 is there already, all checksums match"
+  exit 0
+fi
+
+work=$(mktemp -d "$out/.get_cifar10.XXXXXX") || exit 1
+trap 'rm -rf -- "$work"' EXIT
+trap 'exit 130' INT TERM
+if [ -n "$from" ]; then copy; else fetch; fi
+mv -f -- "$work"/data_batch_[1-5].bin "$work/test_batch.bin" "$out"
+echo "$out: CIFAR-10, all checksums match"

@@ -1,0 +1,27 @@
+// The one exception type. The library throws it for every mistake of a user or of the machine; it never exits or prints.
+#pragma once
+
+#include <stdexcept>
+
+#include "base/strings.h"
+
+namespace crema {
+
+// what() is a complete message for a person: where, what was found, what was expected, a way out.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+template <typename... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  throw Error(cat(parts...));
+}
+
+// Checks an input (never an invariant of our own: that is assert).
+template <typename... Parts>
+void require(bool condition, const Parts&... parts) {
+  if (!condition) [[unlikely]] fail(parts...);
+}
+
+}  // namespace crema

@@ -1,0 +1,32 @@
+// Text helpers: concatenation, splitting, and "did you mean".
+#pragma once
+
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace crema {
+
+// The parts one after another, each as operator<< shows it.
+template <typename... Parts>
+std::string cat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+// "a,b,,c" -> {"a", "b", "", "c"}; an empty text gives no part.
+std::vector<std::string> split(std::string_view text, char separator);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+std::string_view trim(std::string_view text);
+bool starts_with(std::string_view text, std::string_view prefix);
+bool ends_with(std::string_view text, std::string_view suffix);
+
+// Number of single-character edits (insert, delete, replace, swap of neighbours) between two words; case counts half.
+double edit_distance(std::string_view a, std::string_view b);
+
+// ` (did you mean "ReLU"?)`, or "" when no candidate is near.
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
+
+}  // namespace crema

@@ -1,0 +1,78 @@
+#include "data/database_writer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace crema {
+namespace {
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+void sync_folder(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  fsync(descriptor);
+  close(descriptor);
+}
+
+// Only what a run that was killed may have left: nothing else is ever deleted.
+void remove_leftover(const std::string& folder) {
+  if (!file_exists(folder)) return;
+  require(file_exists(folder + "/data.mdb") || file_exists(folder + "/LOCK") || std::filesystem::is_empty(folder), folder,
+          ": is in the way: the database is built there first; move it elsewhere");
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+
+DatabaseWriter::DatabaseWriter(std::string path)
+    : path_(without_slash(std::move(path))), temporary_(path_ + ".tmp") {
+  require(!path_.empty(), "the path of a database is empty");
+  require(!file_exists(path_), path_, ": exists already; remove it, or choose another name");
+  try {
+    remove_leftover(temporary_);
+  } catch (const std::filesystem::filesystem_error& problem) {
+    fail(temporary_, ": cannot be removed: ", problem.code().message());
+  }
+  require(mkdir(temporary_.c_str(), 0755) == 0, path_, ": cannot be created: ", std::strerror(errno));
+}
+
+DatabaseWriter::~DatabaseWriter() {
+  std::error_code ignored;
+  if (!finished_) std::filesystem::remove_all(temporary_, ignored);
+}
+
+void DatabaseWriter::put(const std::string& key, const Datum& datum) {
+  std::string value;
+  require(datum.SerializeToString(&value), path_, ": record \"", key, "\" is too large");
+  add(key, value);
+  if (++count_ % 1000 == 0) flush();
+}
+
+void DatabaseWriter::finish() {
+  flush();
+  close();
+  sync_folder(temporary_);
+  require(!file_exists(path_), path_, ": has appeared meanwhile; the new database is left out");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, ": cannot be created: ", std::strerror(errno));
+  finished_ = true;
+  sync_folder(folder_of(path_));
+}
+
+std::unique_ptr<DatabaseWriter> create_database(const std::string& path, Backend backend) {
+  return backend == DataParameter::LMDB ? create_lmdb(path) : create_leveldb(path);
+}
+
+}  // namespace crema

@@ -1,0 +1,81 @@
+#include "data/hdf5_source.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/hdf5_file.h"
+#include "data/permutation.h"
+
+namespace crema {
+namespace {
+
+// Files stay in memory while all of them together have at most so many values (1 GiB); beyond it only one does.
+constexpr int64_t kept_values = int64_t{1} << 28;
+
+}  // namespace
+
+Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names) : names_(std::move(names)) {
+  for (const std::string& line : split(read_file(list), '\n')) {
+    const std::string_view entry = trim(line);
+    if (!entry.empty()) paths_.push_back(find_file(std::string(entry), folder_of(list)));
+  }
+  require(!paths_.empty(), list, ": names no HDF5 file; it should name one a line");
+  for (const std::string& path : paths_) {
+    const Hdf5File file(path);
+    int64_t rows = -1;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      const Shape shape = file.shape(names_[i]);
+      require(shape.axes() >= 1, path, ": dataset \"", names_[i], "\" is a single number; its first axis should count rows");
+      if (rows < 0) rows = shape[0];
+      require(shape[0] == rows, path, ": dataset \"", names_[i], "\" has ", shape[0], " rows, but \"", names_[0], "\" has ", rows);
+      const Shape row(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()));
+      if (row_shapes_.size() == i) row_shapes_.push_back(row);
+      require(row == row_shapes_[i], path, ": a row of dataset \"", names_[i], "\" is ", row.brief(), ", but in ", paths_[0],
+              " it is ", row_shapes_[i].brief());
+    }
+    file_rows_.push_back(std::max<int64_t>(0, rows));
+    rows_ += file_rows_.back();
+  }
+  require(rows_ > 0, list, ": the HDF5 files have no rows");
+}
+
+Hdf5Source::Row Hdf5Source::locate(int64_t position, bool shuffle, const Random& random) const {
+  Row place;
+  place.epoch = position / rows_;
+  place.row = position % rows_;
+  const Random epoch{random.seed, mix(random.stream, static_cast<uint64_t>(place.epoch))};
+  const Permutation order(files(), epoch);
+  for (int turn = 0;; ++turn) {
+    place.file = shuffle ? static_cast<int>(order(turn)) : turn;
+    if (place.row < file_rows_[place.file]) break;
+    place.row -= file_rows_[place.file];
+  }
+  if (shuffle) {
+    const Random rows{epoch.seed, mix(epoch.stream, static_cast<uint64_t>(place.file) + 1)};
+    place.row = Permutation(file_rows_[place.file], rows)(place.row);
+  }
+  return place;
+}
+
+const float* Hdf5Source::at(const Row& row, int dataset) {
+  auto found = loaded_.find(row.file);
+  if (found == loaded_.end()) {
+    int64_t values = 0;
+    for (const Shape& shape : row_shapes_) values += file_rows_[row.file] * shape.count();
+    if (loaded_values_ + values > kept_values) {
+      loaded_.clear();
+      loaded_values_ = 0;
+    }
+    const Hdf5File file(paths_[row.file]);
+    Datasets datasets;
+    for (size_t i = 0; i < names_.size(); ++i) {
+      datasets.push_back(file.read(names_[i]));
+      require(static_cast<int64_t>(datasets[i].size()) == file_rows_[row.file] * row_shapes_[i].count(), paths_[row.file],
+              ": dataset \"", names_[i], "\" has changed while it was used");
+    }
+    found = loaded_.emplace(row.file, std::move(datasets)).first;
+    loaded_values_ += values;
+  }
+  return found->second[dataset].data() + row.row * row_shapes_[dataset].count();
+}
+
+}  // namespace crema

@@ -1,0 +1,49 @@
+// The rows of a list of HDF5 files, seen as one table: every file has the same datasets, row r of each belongs together.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "tensor/shape.h"
+
+namespace crema {
+
+class Hdf5Source {
+ public:
+  struct Row {
+    int64_t epoch = 0;
+    int file = 0;
+    int64_t row = 0;
+  };
+
+  // `list` is a text file that names one .h5 file a line, `names` the wanted datasets. Looks into every file at once, so
+  // that a bad one is found now and not in hours.
+  Hdf5Source(const std::string& list, std::vector<std::string> names);
+
+  int files() const { return static_cast<int>(paths_.size()); }
+  int64_t rows() const { return rows_; }
+  // Shape of a row of one dataset: its axes but the first.
+  const Shape& row_shape(int dataset) const { return row_shapes_[dataset]; }
+
+  // Row `position` of the endless walk: file after file, or, shuffled, with the files and the rows inside each in a new
+  // order in every epoch.
+  Row locate(int64_t position, bool shuffle, const Random& random) const;
+  // The numbers of a row and of those after it in its file. Reads the file when it is not in memory: valid until the next
+  // call.
+  const float* at(const Row& row, int dataset);
+  int64_t rows_of(int file) const { return file_rows_[file]; }
+
+ private:
+  using Datasets = std::vector<std::vector<float>>;
+
+  std::vector<std::string> names_, paths_;
+  std::vector<int64_t> file_rows_;
+  std::vector<Shape> row_shapes_;
+  int64_t rows_ = 0;
+  std::map<int, Datasets> loaded_;
+  int64_t loaded_values_ = 0;
+};
+
+}  // namespace crema

@@ -1,0 +1,32 @@
+// Pictures as bytes: reading and writing image files, colour, size. The only place that knows the image library.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace crema {
+
+// Rows from the top, pixels from the left, the channels of a pixel together: blue, green, red; or grey alone.
+struct Image {
+  int64_t channels = 0, height = 0, width = 0;
+  std::vector<uint8_t> pixels;
+};
+
+enum class Color {
+  as_stored,  // 1, 3 or 4 channels, as the file has them
+  color,      // 3
+  gray,       // 1
+};
+
+// `file` is the content of an image file of any known kind. Error when it is none, or this build cannot decode.
+void decode_image(std::string_view file, Color color, Image& image);
+
+// Bilinear.
+void resize_image(int64_t height, int64_t width, Image& image);
+
+// The content of an image file; `kind` is its name extension ("jpg", "png").
+std::string encode_image(const Image& image, const std::string& kind);
+
+}  // namespace crema

@@ -1,0 +1,95 @@
+// Loader: makes batches ahead of the training, on threads of its own. What is in a batch is a pure function of its number
+// and the options: not of the number of threads, of timing, or of what was asked before.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "data/source.h"
+#include "data/transform.h"
+
+namespace crema {
+
+struct Batch {
+  int64_t number = -1;
+  int64_t epoch = 0;          // of its last sample
+  std::vector<float> data;    // batch_size samples, each channels x height x width
+  std::vector<float> labels;  // one a sample
+};
+
+struct LoaderOptions {
+  int64_t batch_size = 1;
+  int prefetch = 4;  // batches that may wait ready
+  int workers = 1;
+  bool shuffle = false;  // a new order in every epoch
+  int64_t skip = 0;      // samples left out once, at the very beginning
+  int rank = 0, ranks = 1;  // sample i of the walk belongs to rank i % ranks
+  Random random;            // of orders, crops and mirrors
+};
+
+// Threads worth their cores: decoding images takes many, copying bytes one or two. A CPU that also computes the net keeps
+// half of its cores for that.
+int loader_workers(bool encoded, bool cpu_computes);
+
+class Loader {
+ public:
+  // Reads the first record: its transformed shape is that of all samples. Threads start with the first batch.
+  Loader(std::shared_ptr<const Source> source, Transform transform, LoaderOptions options);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  const Shape& sample_shape() const { return sample_shape_; }
+  // The first record holds an image file (not plain values).
+  bool encoded() const { return encoded_; }
+
+  // Waits until the batch is whole; it stays valid until the next call. Asking in sequence is fast, any other number makes
+  // the threads start again there. The error of a thread comes out here, with the batch that it belongs to.
+  const Batch& batch(int64_t number);
+
+  // Seconds that callers of batch() have waited.
+  double waited() const { return waited_; }
+
+ private:
+  struct Slot {
+    Batch batch;
+    int64_t missing = 0;  // samples not written yet
+    int64_t error_at = 0;
+    std::exception_ptr error;
+  };
+  struct Task {
+    Slot* slot;
+    int64_t number, first, last;
+  };
+
+  Slot& slot(int64_t number) { return slots_[static_cast<size_t>(number) % slots_.size()]; }
+  bool has_task() const { return next_batch_ < held_ + static_cast<int64_t>(slots_.size()); }
+  Task take_task();
+  void work();
+  void fill(const Task& task, Record& record) const;
+  // Decodes the record and checks its size.
+  void load(int64_t index, Record& record) const;
+  void start_at(int64_t number, std::unique_lock<std::mutex>& lock);
+
+  const std::shared_ptr<const Source> source_;
+  const Transform transform_;
+  const LoaderOptions options_;
+  Shape record_shape_, sample_shape_;
+  bool encoded_ = false;
+  double waited_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable tasks_, done_;
+  std::vector<Slot> slots_;       // batch n lies in slot n % size
+  int64_t held_ = -1;             // the batch that the caller has or waits for; those after it are made ahead
+  int64_t next_batch_ = 0, next_sample_ = 0;  // the next task begins here
+  int busy_ = 0;
+  bool seeking_ = false, stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace crema

@@ -1,0 +1,27 @@
+// Mean images: computed from a database, kept as a BlobProto of 1 x C x H x W.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "data/source.h"
+#include "tensor/shape.h"
+
+namespace crema {
+
+struct Mean {
+  Shape shape;                // channels, height, width
+  std::vector<float> values;  // in that order
+  std::vector<double> channels() const;
+};
+
+// Error names the file and what is wrong with it.
+Mean read_mean(const std::string& path);
+// Whole or not at all.
+void write_mean(const Mean& mean, const std::string& path);
+
+// The mean of all records, which must have one shape. Logs progress every 10000 records.
+Mean compute_mean(const Source& source, Log& log);
+
+}  // namespace crema

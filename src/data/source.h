@@ -1,0 +1,58 @@
+// A source: an indexable sequence of records. Every source hands out Datum messages, as they are stored; decoding
+// (data/record.h) and transforming (data/transform.h) come after it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "proto/data.pb.h"
+
+namespace crema {
+
+// Where a position of an endless walk through a source lies: which time round, and which record.
+struct Place {
+  int64_t epoch = 0;
+  int64_t index = 0;
+};
+
+// All functions may be called from several threads at the same time.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual int64_t size() const = 0;
+  // Error gives only the reason: the caller puts describe(index) in front of it.
+  virtual void read(int64_t index, Datum& datum) const = 0;
+  virtual std::string key(int64_t index) const = 0;
+
+  // A source that learns its size only by walking through itself overrides this.
+  virtual Place place(int64_t position) const { return {position / size(), position % size()}; }
+
+  const std::string& path() const { return path_; }
+  // `PATH, record 17 (key "00000017_cat.jpg")`, for messages.
+  std::string describe(int64_t index) const;
+
+ protected:
+  explicit Source(std::string path) : path_(std::move(path)) {}
+  // The stored bytes as a Datum; Error when they are none.
+  static void parse(const void* bytes, size_t count, Datum& datum);
+
+ private:
+  std::string path_;
+};
+
+using Backend = DataParameter::DB;
+
+// "lmdb" or "leveldb", in any case; Error for anything else.
+Backend backend_named(const std::string& name);
+const char* name_of(Backend backend);
+
+// Opens a database for reading. Error names the path, what is there and what was expected. Databases without a record are
+// refused: nobody can do anything with them.
+std::unique_ptr<Source> open_database(const std::string& path, Backend backend);
+
+std::unique_ptr<Source> open_lmdb(const std::string& path);
+std::unique_ptr<Source> open_leveldb(const std::string& path);
+
+}  // namespace crema

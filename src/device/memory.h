@@ -1,0 +1,34 @@
+// Raw memory on a device, and copies between devices.
+#pragma once
+
+#include <cstddef>
+
+#include "device/context.h"
+
+namespace crema {
+
+// Owns bytes on one device; aligned to 64 (CPU) or 256 (GPU). Fresh memory is zero.
+class Buffer {
+ public:
+  // Error says how much was asked for and how much is free.
+  Buffer(Context& context, size_t bytes);
+  ~Buffer();
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+
+ private:
+  Device device_;
+  int ordinal_;
+  size_t bytes_;
+  void* data_ = nullptr;
+};
+
+// Copies on the context's stream. When one side is the CPU the call returns after the copy is done.
+void copy_bytes(Context& context, void* to, Device to_device, const void* from, Device from_device, size_t bytes);
+void zero_bytes(Context& context, void* at, Device device, size_t bytes);
+
+}  // namespace crema

@@ -1,0 +1,46 @@
+// parallel_for: one body, run for every index on the context's device. Include it from .cu files only: the same text is
+// compiled by nvcc in a CUDA build and as plain C++ in a build without CUDA.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "device/context.h"
+
+#if defined(CREMA_CUDA) && !defined(__CUDACC__)
+#error "device/parallel.h belongs into .cu files: a .cpp file would silently lose the GPU loop"
+#endif
+#ifdef __CUDACC__
+#include "device/gpu.h"
+#endif
+
+namespace crema {
+
+#ifdef __CUDACC__
+template <typename Body>
+__global__ void run_body(int64_t count, Body body) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += stride) body(i);
+}
+#endif
+
+// Calls body(i) for i in [0, count), in any order, at the same time. Body is a struct with a CREMA_HD const operator() and
+// members that can be copied to a GPU (pointers to that device's memory, numbers). `grain`: indexes worth one CPU thread.
+template <typename Body>
+void parallel_for(Context& context, int64_t count, const Body& body, int64_t grain = 4096) {
+  if (count <= 0) return;
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu) {
+    const int64_t blocks = (count + 255) / 256;
+    run_body<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, context.gpu().stream>>>(count, body);
+    check_cuda(cudaGetLastError(), "launching a kernel");
+    return;
+  }
+#endif
+  (void)context;
+  const Body local = body;
+#pragma omp parallel for simd schedule(static) if (count > grain)
+  for (int64_t i = 0; i < count; ++i) local(i);
+}
+
+}  // namespace crema

@@ -1,0 +1,42 @@
+// N-dimensional convolution, forward and both gradients.
+//   y[n,o,p] = b[o] + sum over c, k of w[o,c,k] * x[n, g(o)*C/G + c, p*stride - pad + k*dilation]
+// Shapes: x (N, C, spatial...), w (O, C/G, kernel...), b (O), y (N, O, out...).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kernels/implementation.h"
+#include "tensor/tensor.h"
+
+namespace crema {
+
+struct ConvCase {
+  Shape x, w, y;
+  std::vector<int64_t> stride, pad, dilation;  // one entry a spatial axis
+  int64_t groups = 1;
+  bool bias = false;
+  bool relu = false;         // y = max(y, 0) + slope * min(y, 0) after the bias; backward then reads y
+  float relu_slope = 0;
+  Order order = Order::plain;             // of x and y
+  std::optional<Format> weights_format;   // already decided elsewhere; none: free
+  bool backward = false, backward_data = false;  // gradients wanted at all; gradient of x wanted
+  DType dtype = DType::f32;
+};
+
+// Made for one case. w and dw lie in weights_format(); the workspace has at least workspace() bytes.
+class Conv {
+ public:
+  virtual ~Conv() = default;
+  virtual Format weights_format() const { return Format::plain(); }
+  virtual size_t workspace() const { return 0; }
+  virtual void forward(Context&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y, const Tensor& workspace) = 0;
+  virtual void backward_data(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx, const Tensor& workspace) = 0;
+  // db may be empty. accumulate: add instead of overwrite.
+  virtual void backward_weights(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw, const Tensor& db, bool accumulate_w,
+                                bool accumulate_b, const Tensor& workspace) = 0;
+};
+
+std::unique_ptr<Conv> make_conv(Context& context, const ConvCase& c);
+
+}  // namespace crema

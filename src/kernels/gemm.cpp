@@ -1,0 +1,35 @@
+#include "kernels/gemm.h"
+
+#include <type_traits>
+
+#include "kernels/gemm_bodies.h"
+
+namespace crema {
+
+template <typename T>
+void gemm(Context& context, const Gemm& asked, const T* a, const T* b, T* c) {
+  Gemm g = asked;
+  if (g.row_a == 0) g.row_a = g.transpose_a ? g.m : g.k;
+  if (g.row_b == 0) g.row_b = g.transpose_b ? g.k : g.n;
+  if (g.row_c == 0) g.row_c = g.n;
+  if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
+  const bool plain = context.implementation == "plain";
+  if (context.device() == Device::gpu) {
+#ifdef CREMA_CUDA
+    if (!plain) return gemm_cublas(context, g, a, b, c);
+#endif
+    return gemm_elements(context, g, a, b, c);
+  }
+  if (suits_few_rows(g)) return gemm_few_rows(g, a, b, c);
+#ifdef CREMA_ONEDNN
+  if constexpr (std::is_same_v<T, float>) {
+    if (!plain) return gemm_onednn(g, a, b, c);
+  }
+#endif
+  gemm_plain(g, a, b, c);
+}
+
+template void gemm<float>(Context&, const Gemm&, const float*, const float*, float*);
+template void gemm<double>(Context&, const Gemm&, const double*, const double*, double*);
+
+}  // namespace crema

@@ -1,0 +1,41 @@
+// An ordered list of implementations of one kernel. The first that accepts a case serves it; the last accepts every case.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "device/context.h"
+
+namespace crema {
+
+// make returns null and sets `reason` when it cannot serve the case.
+template <typename Kernel, typename Case>
+struct Implementation {
+  const char* name;
+  std::unique_ptr<Kernel> (*make)(Context& context, const Case& c, std::string& reason);
+};
+
+// context.implementation, when it names an entry of this list, forces that entry (it still may refuse: then the next entries
+// are tried). -v 1 logs who serves and who refused why.
+template <typename Kernel, typename Case>
+std::unique_ptr<Kernel> choose(Context& context, const char* kernel, const Case& c,
+                               const std::vector<Implementation<Kernel, Case>>& list) {
+  size_t first = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (context.implementation == list[i].name) first = i;
+  }
+  std::string refusals;
+  for (size_t i = first; i < list.size(); ++i) {
+    std::string reason;
+    if (std::unique_ptr<Kernel> made = list[i].make(context, c, reason)) {
+      if (context.log().verbosity >= 1) context.log().info(cat(kernel, " is served by ", list[i].name, refusals));
+      return made;
+    }
+    refusals += cat("; ", list[i].name, " refused: ", reason);
+  }
+  fail("no implementation of ", kernel, " takes this case", refusals);
+}
+
+}  // namespace crema

@@ -1,0 +1,94 @@
+// Functions applied value by value. A layer gives functors, structs with a CREMA_HD const operator() that is a template over
+// the real type; the same text is the CPU's loop and the GPU's kernel. For .cu files only, as device/parallel.h.
+//   struct Square { template <typename T> CREMA_HD T operator()(T x) const { return x * x; } };
+//   pointwise(context, Square{}, y, x);
+#pragma once
+
+#include <algorithm>
+
+#include "device/parallel.h"
+#include "tensor/on.h"
+
+namespace crema {
+
+template <typename F, typename T>
+struct PointwiseBody1 {
+  F f;
+  T* y;
+  const T* a;
+  CREMA_HD void operator()(int64_t i) const { y[i] = f(a[i]); }
+};
+
+template <typename F, typename T>
+struct PointwiseBody2 {
+  F f;
+  T* y;
+  const T *a, *b;
+  CREMA_HD void operator()(int64_t i) const { y[i] = f(a[i], b[i]); }
+};
+
+// y[i] = f(a[i]). All tensors lie alike in memory; y may be a.
+template <typename F>
+void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a) {
+  on(y, [&]<typename T>() {
+    parallel_for(context, y.count(), PointwiseBody1<F, T>{f, y.data<T>(), a.data<T>()});
+  });
+}
+
+// y[i] = f(a[i], b[i]); y may be a or b.
+template <typename F>
+void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a, const Tensor& b) {
+  on(y, [&]<typename T>() {
+    parallel_for(context, y.count(), PointwiseBody2<F, T>{f, y.data<T>(), a.data<T>(), b.data<T>()});
+  });
+}
+
+// y = x, at no cost when both are the same memory.
+struct Same {
+  template <typename T>
+  CREMA_HD T operator()(T x) const {
+    return x;
+  }
+};
+
+inline void pointwise_copy(Context& context, const Tensor& y, const Tensor& x) {
+  if (y.raw() != x.raw()) pointwise(context, Same{}, y, x);
+}
+
+#ifdef __CUDACC__
+template <typename Body>
+__global__ void run_rows(int64_t rows, int64_t columns, Body body) {
+  const int64_t count = rows * columns, stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += stride) {
+    body(i / columns, i % columns);
+  }
+}
+#endif
+
+// Calls body(row, column) for every pair, in any order, at the same time. On the CPU the columns are the inner, vectorised
+// loop: what depends on the row only is computed once for it.
+template <typename Body>
+void parallel_rows(Context& context, int64_t rows, int64_t columns, const Body& body) {
+  if (rows <= 0 || columns <= 0) return;
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu) {
+    const int64_t blocks = (rows * columns + 255) / 256;
+    run_rows<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, context.gpu().stream>>>(rows, columns, body);
+    check_cuda(cudaGetLastError(), "launching a kernel");
+    return;
+  }
+#endif
+  (void)context;
+  const Body local = body;
+  const int64_t piece = 8192;  // columns that one thread takes at a time: a few long rows use all threads too
+  const int64_t pieces = (columns + piece - 1) / piece;
+#pragma omp parallel for schedule(static) if (rows * columns > 4096)
+  for (int64_t task = 0; task < rows * pieces; ++task) {
+    const int64_t row = task / pieces, begin = task % pieces * piece;
+    const int64_t end = std::min(columns, begin + piece);
+#pragma omp simd
+    for (int64_t column = begin; column < end; ++column) local(row, column);
+  }
+}
+
+}  // namespace crema

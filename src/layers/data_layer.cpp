@@ -1,0 +1,94 @@
+// Data: samples of an LMDB or LevelDB, batch after batch, for ever.
+//   data[i,c,y,x] = transform(image of record (n * batch_size + i) modulo the number of records)    label[i] = its label
+//   where n counts the batches and the transform is transform_param's crop, mirror, (x - mean) * scale
+// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and optionally label (batch_size).
+// Parameters: data_param { source, backend (LEVELDB unless written!), batch_size, prefetch: batches made ahead,
+//   shuffle: a new order in every epoch, rand_skip, threads: 0 decides by itself }, transform_param.
+// Records come in the order of their keys. With several ranks each takes its share in turn, in training.
+// The first record decides the shape; others must have the same, unless they are cropped.
+// Gradient: none.
+#include "base/error.h"
+#include "base/files.h"
+#include "data/loader.h"
+#include "data/to_tensor.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+class DataLayer : public Layer {
+ public:
+  Arity bottoms() const override { return {0, 0}; }
+  Arity tops() const override { return {1, 2}; }
+
+  void setup(Context& context, const std::vector<Shape>&) override {
+    const DataParameter& data = params<DataParameter>();
+    require(!data.source().empty(), "data_param needs a `source`: the folder of a database");
+    require(data.batch_size() > 0, "data_param needs a `batch_size` of at least 1");
+    const std::string path = find_file(data.source(), folder());
+    std::shared_ptr<const Source> source = open_database(path, data.backend());
+    context.log().info(cat("Opened ", name_of(data.backend()), " ", path));
+    const TransformationParameter& fields = params<TransformationParameter>();
+    Transform transform(fields, training(), folder(), context.log());
+
+    LoaderOptions options;
+    options.batch_size = data.batch_size();
+    options.prefetch = static_cast<int>(data.prefetch());
+    options.shuffle = data.shuffle() || data.enable_random_selection();
+    options.random = context.random(id());
+    if (data.rand_skip() > 0) options.skip = options.random.word(0) % data.rand_skip();
+    // A test net runs on the whole of its data whatever the number of ranks.
+    if (training()) {
+      options.rank = context.rank;
+      options.ranks = context.ranks;
+    }
+    const bool encoded = is_encoded(*source);
+    options.workers = data.threads() > 0 ? static_cast<int>(data.threads())
+                                         : loader_workers(encoded, context.device() == Device::cpu);
+    if (!encoded && (fields.force_color() || fields.force_gray())) {
+      context.log().warning("force_color and force_gray only for encoded datum");
+    }
+    loader_ = std::make_unique<Loader>(std::move(source), std::move(transform), options);
+    const Shape& shape = loader_->sample_shape();
+    context.log().info(cat("output data size: ", data.batch_size(), ",", shape[0], ",", shape[1], ",", shape[2]));
+  }
+
+  Inference infer(const std::vector<Shape>&) const override {
+    const Shape& sample = loader_->sample_shape();
+    const int64_t batch = params<DataParameter>().batch_size();
+    std::vector<Shape> tops = {{batch, sample[0], sample[1], sample[2]}};
+    if (message().top_size() > 1) tops.push_back({batch});
+    return {tops, {}};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Batch& batch = loader_->batch(static_cast<int64_t>(pass.pass));
+    if (batch.number == last_batch_ + 1 && batch.epoch > last_epoch_) {
+      context.log().info("Restarting data prefetching from start.");
+    }
+    last_batch_ = batch.number;
+    last_epoch_ = batch.epoch;
+    to_tensor(context, batch.data, pass.top[0]);
+    if (pass.top.size() > 1) to_tensor(context, batch.labels, pass.top[1]);
+  }
+
+ private:
+  static bool is_encoded(const Source& source) {
+    Datum first;
+    try {
+      source.read(0, first);
+    } catch (const Error& problem) {
+      fail(source.describe(0), ": ", problem.what());
+    }
+    return first.encoded();
+  }
+
+  std::unique_ptr<Loader> loader_;
+  int64_t last_batch_ = -1, last_epoch_ = 0;
+};
+
+REGISTER_LAYER(Data, DataLayer);
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,127 @@
+#include "layers/filler.h"
+
+#include <cmath>
+
+#include "base/registry.h"
+#include "proto/filler.pb.h"
+
+namespace crema {
+namespace {
+
+// What a filler sees: the shape, the numbers of the stream, and the values to write in plain order.
+struct Filling {
+  const FillerParameter& filler;
+  const Random& random;
+  const Shape& shape;
+  std::vector<float>& values;
+
+  int64_t count() const { return static_cast<int64_t>(values.size()); }
+
+  // values[i] = value(i) on all threads: each value depends on its index only.
+  template <typename Value>
+  void each(const Value& value) const {
+#pragma omp parallel for if (count() > 4096)
+    for (int64_t i = 0; i < count(); ++i) values[i] = value(i);
+  }
+};
+
+void fill_constant(const Filling& f) {
+  f.each([&](int64_t) { return f.filler.value(); });
+}
+
+void fill_uniform(const Filling& f, float least, float most) {
+  require(least <= most, "filler \"", f.filler.type(), "\": min ", least, " is above max ", most);
+  f.each([&](int64_t i) { return least + (most - least) * f.random.uniform(i); });
+}
+
+void fill_normal(const Filling& f, float mean, float deviation) {
+  require(deviation >= 0, "filler \"", f.filler.type(), "\": std ", deviation, " is negative");
+  f.each([&](int64_t i) { return mean + deviation * f.random.normal(i); });
+}
+
+// sparse: every value stays with a probability of sparse / outputs, so that a unit keeps about `sparse` inputs when there
+// are as many inputs as outputs (Caffe's rule).
+void fill_gaussian(const Filling& f) {
+  fill_normal(f, f.filler.mean(), f.filler.std());
+  const int sparse = f.filler.sparse();
+  if (sparse < 0) return;
+  require(f.shape.axes() >= 1, "filler \"gaussian\" with `sparse` needs a blob with an axis, this one is a scalar");
+  const float kept = static_cast<float>(sparse) / static_cast<float>(f.shape[0]);
+  const Random mask{f.random.seed, mix(f.random.stream, 1)};
+  f.each([&](int64_t i) { return mask.uniform(i) < kept ? f.values[i] : 0.0f; });
+}
+
+// Every row (what one output reads) has positive values of sum 1.
+void fill_positive_unitball(const Filling& f) {
+  fill_uniform(f, 0, 1);
+  const int64_t rows = f.shape.axes() > 0 ? f.shape[0] : 1;
+  if (f.count() == 0) return;
+  const int64_t length = f.count() / rows;
+  for (int64_t row = 0; row < rows; ++row) {
+    float* values = f.values.data() + row * length;
+    double sum = 0;
+    for (int64_t i = 0; i < length; ++i) sum += values[i];
+    for (int64_t i = 0; i < length; ++i) values[i] = static_cast<float>(values[i] / sum);
+  }
+}
+
+// Connections of a unit, as `variance_norm` counts them.
+double fan(const Filling& f) {
+  const double inputs = f.shape.axes() > 0 ? static_cast<double>(f.shape.count(1)) : 1;
+  const double outputs = f.shape.axes() > 1 ? static_cast<double>(f.shape.count()) / static_cast<double>(f.shape[1])
+                                            : static_cast<double>(f.shape.count());
+  switch (f.filler.variance_norm()) {
+    case FillerParameter::FAN_OUT: return outputs;
+    case FillerParameter::AVERAGE: return (inputs + outputs) / 2;
+    default: return inputs;
+  }
+}
+
+// U(-s, s) with s = sqrt(3 / n): variance 1/n.
+void fill_xavier(const Filling& f) {
+  const float bound = static_cast<float>(std::sqrt(3 / fan(f)));
+  fill_uniform(f, -bound, bound);
+}
+
+// N(0, 2/n): keeps the variance through a ReLU.
+void fill_msra(const Filling& f) { fill_normal(f, 0, static_cast<float>(std::sqrt(2 / fan(f)))); }
+
+// The tent that a Deconvolution needs to interpolate: (1 - |x/f - c|) * (1 - |y/f - c|), f = ceil(w/2), c = (w-1) / 2f.
+void fill_bilinear(const Filling& f) {
+  require(f.shape.axes() == 4 && f.shape[2] == f.shape[3],
+          "filler \"bilinear\" fills blobs of 4 axes with square kernels, this one is ", f.shape.brief());
+  const int64_t side = f.shape[3];
+  const double half = std::ceil(static_cast<double>(side) / 2), centre = static_cast<double>(side - 1) / (2 * half);
+  const auto tent = [&](int64_t at) { return 1 - std::fabs(static_cast<double>(at) / half - centre); };
+  f.each([&](int64_t i) { return static_cast<float>(tent(i % side) * tent(i / side % side)); });
+}
+
+struct FillerTag {};
+using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
+
+[[maybe_unused]] const bool registered[] = {
+    FillerRegistry::add("constant", fill_constant),
+    FillerRegistry::add("uniform", [](const Filling& f) { fill_uniform(f, f.filler.min(), f.filler.max()); }),
+    FillerRegistry::add("gaussian", fill_gaussian),
+    FillerRegistry::add("positive_unitball", fill_positive_unitball),
+    FillerRegistry::add("xavier", fill_xavier),
+    FillerRegistry::add("msra", fill_msra),
+    FillerRegistry::add("bilinear", fill_bilinear),
+};
+
+}  // namespace
+
+void fill(Context& context, const FillerParameter& filler, const Random& random, const Tensor& tensor) {
+  const auto* maker = FillerRegistry::find(filler.type());
+  if (!maker) {
+    fail("unknown filler type \"", filler.type(), "\"", did_you_mean(filler.type(), FillerRegistry::names()),
+         "; there are ", join(FillerRegistry::names(), ", "));
+  }
+  require(filler.sparse() == -1 || filler.type() == "gaussian", "filler \"", filler.type(),
+          "\" cannot be sparse: only \"gaussian\" reads `sparse`");
+  std::vector<float> values(tensor.count());
+  (*maker)({filler, random, tensor.shape(), values});
+  from_floats(context, values.data(), tensor);
+}
+
+}  // namespace crema

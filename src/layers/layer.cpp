@@ -1,0 +1,51 @@
+#include "layers/layer.h"
+
+#include "proto/layer.pb.h"
+
+namespace crema {
+
+void Layer::setup(Context&, const std::vector<Shape>&) {}
+Prepared Layer::prepare(Context&, const Preparation&) { return {}; }
+void Layer::backward(Context&, const Backward&) {
+  fail("type ", type(), " has no gradient: nothing that learns may depend on its output");
+}
+
+namespace {
+
+const google::protobuf::FieldDescriptor* field_of_type(const google::protobuf::Descriptor* type) {
+  const google::protobuf::Descriptor* layer = LayerParameter::descriptor();
+  for (int i = 0; i < layer->field_count(); ++i) {
+    if (layer->field(i)->message_type() == type && !layer->field(i)->is_repeated()) return layer->field(i);
+  }
+  fail("LayerParameter has no field of type ", type->name());
+}
+
+}  // namespace
+
+const google::protobuf::Message& Layer::params_of(const google::protobuf::Descriptor* type) const {
+  return message_->GetReflection()->GetMessage(*message_, field_of_type(type));
+}
+
+bool Layer::has_params_of(const google::protobuf::Descriptor* type) const {
+  return message_->GetReflection()->HasField(*message_, field_of_type(type));
+}
+
+std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training, const std::string& folder) {
+  const LayerMaker* maker = LayerRegistry::find(message.type());
+  if (!maker) {
+    fail("unknown layer type \"", message.type(), "\"", did_you_mean(message.type(), LayerRegistry::names()),
+         "; `crema layers` lists the known ones");
+  }
+  std::unique_ptr<Layer> layer = maker->make();
+  layer->message_ = std::make_shared<const LayerParameter>(message);
+  layer->name_ = message.name();
+  layer->type_ = message.type();
+  layer->training_ = training;
+  layer->folder_ = folder;
+  uint64_t hash = 1469598103934665603ull;  // FNV-1a
+  for (unsigned char c : message.name()) hash = (hash ^ c) * 1099511628211ull;
+  layer->id_ = hash;
+  return layer;
+}
+
+}  // namespace crema

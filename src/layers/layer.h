@@ -1,0 +1,179 @@
+// Layer: one operation of a net. A class without template parameter, known only by its registered name; one file each.
+// The net calls, in this order: setup once; infer and prepare for each set of bottom shapes; then forward and backward.
+// A layer reports a mistake by throwing Error without naming itself: the net adds file:line:column and the layer's name.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/registry.h"
+#include "device/context.h"
+#include "tensor/tensor.h"
+
+namespace google::protobuf {
+class Descriptor;
+class Message;
+}  // namespace google::protobuf
+
+namespace crema {
+
+class LayerParameter;
+class FillerParameter;
+
+// How many blobs a layer takes; most = -1: no limit.
+struct Arity {
+  int least = 1;
+  int most = 1;
+};
+
+// Which orders (tensor/format.h) the bottoms and tops of three and more axes may come in.
+enum class OrderRule {
+  plain,                  // row-major only
+  any,                    // any, the same for all of them
+  prefers_channels_last,  // both, but channels-last is faster
+};
+
+// A tensor that a layer asks the planner for. dtype none: the net's real type (float32, or float64 in gradient tests).
+struct TensorSpec {
+  Shape shape;
+  std::optional<DType> dtype;
+};
+
+struct Inference {
+  std::vector<Shape> tops;
+  std::vector<TensorSpec> saved;  // written by forward, read by the backward that follows (masks, statistics)
+};
+
+// A learned or measured blob that a layer owns.
+struct ParameterSpec {
+  Shape shape;
+  const FillerParameter* filler;  // inside the layer's message or a default instance: outlives the layer
+  bool learned = true;            // false: no gradient, no update (running statistics)
+};
+
+// What is known once shapes, formats and gradients of a plan are decided.
+struct Preparation {
+  std::vector<Shape> bottoms, tops;
+  std::vector<Order> bottom_orders, top_orders;
+  std::vector<bool> bottom_needs_diff;
+  std::vector<bool> parameter_needs_diff;
+  bool backward = false;  // false: forward only
+  DType dtype = DType::f32;
+  // Formats of parameters that another net already owns; none: the layer is free to choose.
+  std::vector<std::optional<Format>> parameter_formats;
+};
+
+struct Prepared {
+  std::vector<Format> parameter_formats;  // empty: all plain
+  size_t workspace = 0;                   // bytes that forward and backward may scribble on
+};
+
+struct Forward {
+  std::vector<Tensor> bottom, top, parameters, saved;
+  Tensor workspace;   // u8
+  uint64_t pass = 0;  // number of this forward pass of this net: data position and random numbers depend on it
+};
+
+struct Backward {
+  std::vector<Tensor> bottom, top;     // data; empty where reads() does not ask for it
+  std::vector<Tensor> top_diff;        // empty: that top gets no gradient
+  std::vector<Tensor> bottom_diff;     // to be overwritten; empty: not wanted
+  std::vector<Tensor> parameters;
+  std::vector<Tensor> parameter_diff;  // empty: not wanted
+  std::vector<char> accumulate;        // for each parameter: add to the diff instead of overwriting it
+  std::vector<Tensor> saved;
+  Tensor workspace;
+  uint64_t pass = 0;  // of the forward pass this belongs to
+};
+
+// Which data backward reads; the planner frees or overwrites the rest.
+struct BackwardReads {
+  bool bottom = true;
+  bool top = true;
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  // --- what it is ---
+  virtual Arity bottoms() const { return {}; }
+  virtual Arity tops() const { return {}; }
+  virtual bool as_many_tops_as_bottoms() const { return false; }
+  // A loss has loss_weight 1 on its first top unless the file says otherwise, and may get an unnamed top.
+  virtual bool is_loss() const { return false; }
+  // False: no gradient ever flows to this bottom (labels); asking for one with force_backward is ignored.
+  virtual bool differentiable(int bottom) const { return bottom >= 0; }
+  // top[0] may lie in the memory of bottom[0], and in backward bottom_diff[0] in that of top_diff[0].
+  virtual bool in_place() const { return false; }
+  // Every top is bottom[0] with another shape: nothing is computed, memory is shared.
+  virtual bool is_view() const { return false; }
+  // The tops must keep their content between passes (inputs set by the user, constant data).
+  virtual bool keeps_tops() const { return false; }
+  virtual OrderRule order_rule() const { return OrderRule::plain; }
+  virtual BackwardReads reads() const { return {}; }
+
+  // --- life ---
+  // Reads the message and declares parameters with add_parameter. Opens sources.
+  virtual void setup(Context& context, const std::vector<Shape>& bottoms);
+  // Pure: output shapes for these input shapes.
+  virtual Inference infer(const std::vector<Shape>& bottoms) const = 0;
+  // Makes the kernels for one plan ready.
+  virtual Prepared prepare(Context& context, const Preparation& preparation);
+  virtual void forward(Context& context, const Forward& pass) = 0;
+  virtual void backward(Context& context, const Backward& pass);
+
+  // --- set by the net before setup ---
+  const LayerParameter& message() const { return *message_; }
+  const std::string& name() const { return name_; }
+  const std::string& type() const { return type_; }
+  bool training() const { return training_; }            // phase TRAIN
+  const std::string& folder() const { return folder_; }  // of the prototxt: where relative paths are looked up next
+  uint64_t id() const { return id_; }                    // a number that depends on the name only: stream of random numbers
+
+  const std::vector<ParameterSpec>& parameters() const { return parameters_; }
+
+ protected:
+  // The layer's own family's message inside LayerParameter: params<PoolingParameter>(). Defaults when the file gives none.
+  template <typename Message>
+  const Message& params() const {
+    return static_cast<const Message&>(params_of(Message::descriptor()));
+  }
+  template <typename Message>
+  bool has_params() const {
+    return has_params_of(Message::descriptor());
+  }
+  void add_parameter(Shape shape, const FillerParameter& filler, bool learned = true) {
+    parameters_.push_back({std::move(shape), &filler, learned});
+  }
+
+ private:
+  friend std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training, const std::string& folder);
+  const google::protobuf::Message& params_of(const google::protobuf::Descriptor* type) const;
+  bool has_params_of(const google::protobuf::Descriptor* type) const;
+
+  std::shared_ptr<const LayerParameter> message_;
+  std::string name_, type_, folder_;
+  bool training_ = false;
+  uint64_t id_ = 0;
+  std::vector<ParameterSpec> parameters_;
+};
+
+struct LayerMaker {
+  std::unique_ptr<Layer> (*make)();
+  const char* file;  // its source file: the opening comment is the documentation
+};
+struct LayerTag {};
+using LayerRegistry = Registry<LayerTag, LayerMaker>;
+
+// Error with the nearest registered names when the type is unknown. Copies the message.
+std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training, const std::string& folder = "");
+
+// At the end of a layer's file. Type is the name that prototxts use; a second line registers an alias.
+#define REGISTER_LAYER(Type, Class)                                                            \
+  [[maybe_unused]] static const bool registered_##Type = crema::LayerRegistry::add(            \
+      #Type, {[]() -> std::unique_ptr<crema::Layer> { return std::make_unique<Class>(); }, __FILE__})
+
+}  // namespace crema

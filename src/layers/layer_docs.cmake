@@ -1,0 +1,13 @@
+# Collects the comment that opens each layer's file into a C++ table: FOLDER of the layers, OUT the file to write.
+file(GLOB sources ${FOLDER}/*_layer.cpp ${FOLDER}/*_layer.cu)
+set(table "#include \"layers/layer_docs.h\"\n\nnamespace crema {\nconst std::vector<LayerDoc>& layer_docs() {\n  static const std::vector<LayerDoc> docs = {\n")
+foreach(source ${sources})
+  file(READ ${source} text)
+  string(FIND "${text}" "\n#" end)
+  string(SUBSTRING "${text}" 0 ${end} comment)
+  string(REGEX REPLACE "(^|\n)// ?" "\\1" comment "${comment}")
+  get_filename_component(name ${source} NAME)
+  string(APPEND table "      {\"${name}\", R\"doc(${comment})doc\"},\n")
+endforeach()
+string(APPEND table "  };\n  return docs;\n}\n}  // namespace crema\n")
+file(WRITE ${OUT} "${table}")

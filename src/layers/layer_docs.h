@@ -1,0 +1,16 @@
+// The opening comments of the layers' files, collected at build time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace crema {
+
+struct LayerDoc {
+  std::string file;  // "convolution_layer.cpp"
+  std::string text;
+};
+
+const std::vector<LayerDoc>& layer_docs();
+
+}  // namespace crema

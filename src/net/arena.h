@@ -1,0 +1,41 @@
+// Memory for activations and gradients that several nets take turns in.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "device/memory.h"
+
+namespace crema {
+
+// Grows to the largest plan; a plan binds its tensors when it first runs, and again after the pool has grown.
+class ArenaPool {
+ public:
+  void reserve(size_t bytes) { wanted_ = std::max(wanted_, bytes); }
+  const std::shared_ptr<Buffer>& buffer(Context& context) {
+    if (!buffer_ || buffer_->bytes() < wanted_) {
+      buffer_.reset();  // before the new one: both at once may not fit
+      buffer_ = std::make_shared<Buffer>(context, wanted_);
+    }
+    return buffer_;
+  }
+  size_t bytes() const { return wanted_; }
+
+ private:
+  size_t wanted_ = 0;
+  std::shared_ptr<Buffer> buffer_;
+};
+
+// One piece of memory with the time it is needed in: steps [first, last].
+struct Lifetime {
+  size_t bytes = 0;
+  int first = 0, last = 0;
+  size_t offset = 0;  // result
+};
+
+// Gives each piece an offset so that pieces alive at the same time do not overlap: largest first, lowest gap that fits.
+// Returns the bytes needed in all.
+size_t assign_offsets(std::vector<Lifetime>& pieces);
+
+}  // namespace crema

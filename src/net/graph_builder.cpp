@@ -1,0 +1,275 @@
+#include "net/graph_builder.h"
+
+#include <map>
+
+#include "net/needs_backward.h"
+#include "net/splits.h"
+
+namespace crema {
+
+void at_layer(const std::function<std::string(int)>& where, int layer, const std::string& name,
+              const std::function<void()>& body) {
+  const auto prefix = [&] { return cat(where ? where(layer) + ": " : "", "layer \"", name, "\": "); };
+  try {
+    body();
+  } catch (const Error& error) {
+    throw Error(prefix() + error.what());
+  } catch (const std::bad_alloc&) {
+    throw Error(prefix() + "out of memory");
+  }
+}
+
+namespace {
+
+class Builder {
+ public:
+  Builder(Context& context, const GraphOptions& options) : context_(context), options_(options) {}
+
+  Graph build(const NetParameter& filtered) {
+    const auto fail_at = [&](int layer, const std::string& message) {
+      at_layer(options_.where, layer, filtered.layer(layer).name(), [&] { fail(message); });
+    };
+    graph_.net = insert_splits(filtered, &origin_, fail_at);
+    for (int i = 0; i < graph_.net.layer_size(); ++i) {
+      at_layer(options_.where, origin_[i], graph_.net.layer(i).name(), [&] { add_layer(i); });
+    }
+    for (auto& [blob, value] : available_) {
+      graph_.values[value].output = true;
+      graph_.outputs.push_back(value);
+      graph_.output_names.push_back(blob);
+    }
+    decide_gradients();
+    for (const auto& [blob, value] : available_) context_.log().info(cat("This network produces output ", blob));
+    context_.log().info("Network initialization done.");
+    return std::move(graph_);
+  }
+
+ private:
+  void add_layer(int i) {
+    const LayerParameter& message = graph_.net.layer(i);
+    Log& log = context_.log();
+    log.info(cat("Creating layer ", message.name()));
+    require(message.propagate_down_size() == 0 || message.propagate_down_size() == message.bottom_size(),
+            "propagate_down is given ", message.propagate_down_size(), " times, but there are ", message.bottom_size(),
+            " bottoms: give it once for each, or not at all");
+    graph_.views.emplace_back();
+    layers_.push_back(nullptr);
+    if (message.type() == "Split") return add_split(i);
+    const bool training = message.has_phase() ? message.phase() == TRAIN : options_.training;
+    std::shared_ptr<Layer> layer = make_layer(message, training, options_.folder);
+    log.info(cat("Creating Layer ", message.name()));
+    layers_.back() = layer.get();
+    Node node;
+    node.layer = layer;
+    node.message = message;
+    node.members = {i};
+    std::vector<Shape> bottoms;
+    for (int j = 0; j < message.bottom_size(); ++j) {
+      log.info(cat(message.name(), " <- ", message.bottom(j)));
+      node.bottoms.push_back(take(message.bottom(j)));
+      bottoms.push_back(graph_.values[node.bottoms.back()].shape);
+    }
+    std::vector<std::string> tops(message.top().begin(), message.top().end());
+    for (int j = 0; j < message.top_size(); ++j) {
+      const bool in_place = j < message.bottom_size() && message.bottom(j) == message.top(j);
+      log.info(cat(message.name(), " -> ", message.top(j), in_place ? " (in-place)" : ""));
+    }
+    if (layer->is_loss() && tops.empty()) {
+      log.info(cat(message.name(), " -> (automatic)"));
+      tops.push_back("(automatic)");
+    }
+    check_arity(*layer, static_cast<int>(bottoms.size()), static_cast<int>(tops.size()));
+    layer->setup(context_, bottoms);
+    // Caffe's SoftmaxWithLoss makes its Softmax through the factory, which logs too.
+    if (message.type() == "SoftmaxWithLoss") log.info(cat("Creating layer ", message.name()));
+    const Inference inference = layer->infer(bottoms);
+    log.info(cat("Setting up ", message.name()));
+    add_tops(i, tops, inference.tops, &node);
+    add_parameters(i, *layer, &node);
+    graph_.views[i].bottoms = node.bottoms;
+    graph_.views[i].tops = node.tops;
+    graph_.views[i].parameters = node.parameters;
+    node_of_.push_back(static_cast<int>(graph_.nodes.size()));
+    graph_.nodes.push_back(std::move(node));
+  }
+
+  void add_split(int i) {
+    const LayerParameter& message = graph_.net.layer(i);
+    Log& log = context_.log();
+    require(message.bottom_size() == 1 && message.top_size() >= 1, "a Split layer has one bottom and at least one top");
+    log.info(cat("Creating Layer ", message.name()));
+    log.info(cat(message.name(), " <- ", message.bottom(0)));
+    const int value = take(message.bottom(0));
+    for (const std::string& top : message.top()) log.info(cat(message.name(), " -> ", top));
+    log.info(cat("Setting up ", message.name()));
+    Graph::View& view = graph_.views[i];
+    view.bottoms = {value};
+    for (int j = 0; j < message.top_size(); ++j) {
+      view.tops.push_back(value);
+      latest_[message.top(j)] = value;
+      available_[message.top(j)] = value;
+      const float weight = j < message.loss_weight_size() ? message.loss_weight(j) : 0;
+      log_top(graph_.values[value].shape, weight);
+      if (weight != 0) graph_.values[value].loss_weight = weight;
+    }
+    log.info(cat("Memory required for data: ", memory_ * 4));
+    node_of_.push_back(-1);
+  }
+
+  int take(const std::string& blob) {
+    available_.erase(blob);
+    return latest_.at(blob);
+  }
+
+  void check_arity(const Layer& layer, int bottoms, int tops) {
+    check_count("bottom", layer.bottoms(), bottoms);
+    check_count("top", layer.tops(), tops);
+    require(!layer.as_many_tops_as_bottoms() || bottoms == tops, "type ", layer.type(), " makes one top for each bottom: ",
+            bottoms, " bottoms, but ", tops, " tops are given");
+  }
+
+  void check_count(const char* what, Arity arity, int count) {
+    const bool good = count >= arity.least && (arity.most < 0 || count <= arity.most);
+    if (good) return;
+    const std::string wanted = arity.most < 0                ? cat("at least ", arity.least)
+                               : arity.least == arity.most   ? cat(arity.least)
+                                                             : cat(arity.least, " to ", arity.most);
+    const LayerParameter& message = graph_.net.layer(static_cast<int>(graph_.views.size()) - 1);
+    fail("type ", message.type(), " takes ", wanted, " ", what, wanted == "1" ? "" : "s", ", but ", count,
+         count == 1 ? " is given" : " are given");
+  }
+
+  void log_top(const Shape& shape, float weight) {
+    context_.log().info(cat("Top shape: ", shape.str()));
+    if (weight != 0) context_.log().info(cat("    with loss weight ", weight));
+    memory_ += shape.count();
+  }
+
+  void add_tops(int i, const std::vector<std::string>& names, const std::vector<Shape>& shapes, Node* node) {
+    const LayerParameter& message = graph_.net.layer(i);
+    require(message.loss_weight_size() == 0 || message.loss_weight_size() == static_cast<int>(names.size()),
+            "loss_weight is given ", message.loss_weight_size(), " times, but there are ", names.size(),
+            " tops: give one for each top, or none");
+    for (size_t j = 0; j < names.size(); ++j) {
+      Value value;
+      value.blob = names[j];
+      value.shape = shapes[j];
+      value.producer = static_cast<int>(graph_.nodes.size());
+      value.top = static_cast<int>(j);
+      if (message.loss_weight_size() > 0) {
+        value.loss_weight = message.loss_weight(static_cast<int>(j));
+      } else if (j == 0 && node->layer->is_loss() && !split_carries_loss(i)) {
+        value.loss_weight = 1;
+      }
+      const int id = static_cast<int>(graph_.values.size());
+      graph_.values.push_back(value);
+      node->tops.push_back(id);
+      latest_[names[j]] = id;
+      available_[names[j]] = id;
+      log_top(value.shape, value.loss_weight);
+    }
+    context_.log().info(cat("Memory required for data: ", memory_ * 4));
+  }
+
+  // A loss that other layers read too has handed its weight to its Split.
+  bool split_carries_loss(int i) const {
+    if (i + 1 >= graph_.net.layer_size()) return false;
+    const LayerParameter& next = graph_.net.layer(i + 1);
+    return next.type() == "Split" && origin_[i + 1] == origin_[i] && next.loss_weight_size() > 0;
+  }
+
+  void add_parameters(int i, const Layer& layer, Node* node) {
+    const LayerParameter& message = graph_.net.layer(i);
+    require(message.param_size() <= static_cast<int>(layer.parameters().size()), "param is given ", message.param_size(),
+            " times, but type ", message.type(), " has ", layer.parameters().size(), " parameters here");
+    for (size_t k = 0; k < layer.parameters().size(); ++k) {
+      const ParameterSpec& wanted = layer.parameters()[k];
+      const bool stated = static_cast<int>(k) < message.param_size();
+      const ParamSpec& spec = stated ? message.param(static_cast<int>(k)) : ParamSpec::default_instance();
+      const auto owner = spec.name().empty() ? named_.end() : named_.find(spec.name());
+      if (owner != named_.end()) {
+        share(spec, wanted, &graph_.parameters[owner->second]);
+        node->parameters.push_back(owner->second);
+        continue;
+      }
+      Parameter parameter;
+      parameter.name = spec.name();
+      parameter.layer = message.name();
+      parameter.index = static_cast<int>(k);
+      parameter.shape = wanted.shape;
+      parameter.filler = wanted.filler;
+      parameter.filler_stream = mix(layer.id(), k);
+      parameter.learned = wanted.learned;
+      parameter.lr_mult = wanted.learned ? spec.lr_mult() : 0;
+      parameter.decay_mult = wanted.learned ? spec.decay_mult() : 0;
+      node->parameters.push_back(static_cast<int>(graph_.parameters.size()));
+      if (!spec.name().empty()) named_[spec.name()] = static_cast<int>(graph_.parameters.size());
+      graph_.parameters.push_back(std::move(parameter));
+    }
+  }
+
+  void share(const ParamSpec& spec, const ParameterSpec& wanted, Parameter* owner) {
+    context_.log().info(cat("Sharing parameters '", owner->name, "' owned by layer '", owner->layer, "', param index ",
+                            owner->index));
+    const bool permissive = spec.share_mode() == ParamSpec::PERMISSIVE;
+    require(permissive ? owner->shape.count() == wanted.shape.count() : owner->shape == wanted.shape, "parameter \"",
+            owner->name, "\" is shared with layer \"", owner->layer, "\", where its shape is ", owner->shape.brief(),
+            ", but here it is ", wanted.shape.brief(),
+            permissive ? "" : "; share_mode: PERMISSIVE accepts shapes of equal count");
+    require(!spec.has_lr_mult() || spec.lr_mult() == owner->lr_mult || !owner->learned, "parameter \"", owner->name,
+            "\" is shared with layer \"", owner->layer, "\", where lr_mult is ", owner->lr_mult, ", but here it is ",
+            spec.lr_mult(), ": they must agree");
+    require(!spec.has_decay_mult() || spec.decay_mult() == owner->decay_mult || !owner->learned, "parameter \"",
+            owner->name, "\" is shared with layer \"", owner->layer, "\", where decay_mult is ", owner->decay_mult,
+            ", but here it is ", spec.decay_mult(), ": they must agree");
+  }
+
+  void decide_gradients() {
+    std::vector<std::vector<float>> weights;
+    for (const Graph::View& view : graph_.views) {
+      weights.emplace_back();
+      for (int value : view.tops) weights.back().push_back(graph_.values[value].loss_weight);
+    }
+    const BackwardNeeds needs = find_backward_needs(graph_, layers_, weights, options_.seed_outputs);
+    for (int i = graph_.net.layer_size() - 1; i >= 0; --i) {
+      graph_.views[i].backward = needs.layer[i];
+      context_.log().info(cat(graph_.net.layer(i).name(), needs.layer[i] ? " needs" : " does not need",
+                              " backward computation."));
+      if (node_of_[i] < 0) continue;
+      Node& node = graph_.nodes[node_of_[i]];
+      node.backward = needs.layer[i];
+      node.propagate = needs.bottom[i];
+      for (size_t j = 0; j < node.bottoms.size(); ++j) {
+        if (node.backward && node.propagate[j]) graph_.values[node.bottoms[j]].needs_diff = true;
+      }
+    }
+  }
+
+  Context& context_;
+  const GraphOptions& options_;
+  Graph graph_;
+  std::vector<int> origin_;                  // of each layer of graph_.net: its index in the filtered net
+  std::vector<const Layer*> layers_;         // null for Split
+  std::vector<int> node_of_;                 // -1 for Split
+  std::map<std::string, int> latest_;        // blob -> value
+  std::map<std::string, int> available_;     // blobs that nobody has read yet: the outputs, by name as Caffe lists them
+  std::map<std::string, int> named_;         // shared parameters
+  int64_t memory_ = 0;
+};
+
+}  // namespace
+
+Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options) {
+  return Builder(context, options).build(filtered);
+}
+
+void infer_shapes(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    std::vector<Shape> bottoms;
+    for (int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
+    const Inference inference = node.layer->infer(bottoms);
+    for (size_t j = 0; j < node.tops.size(); ++j) graph.values[node.tops[j]].shape = inference.tops[j];
+  }
+}
+
+}  // namespace crema

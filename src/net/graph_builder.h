@@ -1,0 +1,28 @@
+// From a filtered NetParameter to a Graph: layers made and set up, shapes inferred, versions of blobs, parameters, and which
+// way gradients flow. Logs what Caffe logs while it does so.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "net/graph.h"
+
+namespace crema {
+
+struct GraphOptions {
+  bool training = false;
+  bool seed_outputs = false;  // outputs take a gradient as if they carried a loss
+  std::string folder;
+  std::function<std::string(int layer)> where;  // position of a layer of the NetParameter handed in
+};
+
+Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options);
+
+// Runs body; an Error gets the layer's position and name in front.
+void at_layer(const std::function<std::string(int)>& where, int layer, const std::string& name,
+              const std::function<void()>& body);
+
+// Infers all shapes again, after an input has changed.
+void infer_shapes(Graph& graph);
+
+}  // namespace crema

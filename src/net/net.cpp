@@ -1,0 +1,229 @@
+#include "net/net.h"
+
+#include <algorithm>
+
+#include "kernels/add.h"
+#include "layers/filler.h"
+#include "net/arena.h"
+#include "net/graph_builder.h"
+#include "net/plan.h"
+
+namespace crema {
+
+Net::Net(Context& context, const NetParameter& net, NetOptions options) : context_(context), options_(std::move(options)) {
+  if (!options_.arena) options_.arena = std::make_shared<ArenaPool>();
+  GraphOptions graph_options;
+  graph_options.training = training();
+  graph_options.seed_outputs = options_.seed_outputs;
+  graph_options.folder = options_.folder;
+  graph_options.where = options_.where;
+  graph_ = build_graph(context_, net, graph_options);
+  share_parameters();
+  make_plan();
+  allocate_parameters();
+}
+
+Net::~Net() = default;
+
+void Net::share_parameters() {
+  if (!options_.share) return;
+  Graph& other = options_.share->graph_;
+  for (Parameter& mine : graph_.parameters) {
+    for (const Parameter& theirs : other.parameters) {
+      if (theirs.layer != mine.layer || theirs.index != mine.index) continue;
+      require(theirs.shape == mine.shape, "layer \"", mine.layer, "\": parameter ", mine.index, " has shape ",
+              mine.shape.brief(), " in this net, but ", theirs.shape.brief(), " in the training net that owns it");
+      mine.data = theirs.data;
+      mine.diff = theirs.diff;
+    }
+  }
+}
+
+void Net::make_plan() {
+  PlanOptions p;
+  p.dtype = options_.dtype;
+  p.backward = training() || options_.backward || options_.seed_outputs || graph_.net.force_backward();
+  p.keep_blobs = options_.keep_blobs;
+  p.fuse = options_.fuse;
+  p.format = options_.format && context_.device() == Device::cpu;
+  p.reuse_memory = options_.reuse_memory;
+  p.seed_outputs = options_.seed_outputs;
+  p.all_parameter_diffs = graph_.net.force_backward();
+  plan_ = std::make_unique<Plan>(context_, graph_, p);
+  options_.arena->reserve(plan_->arena_bytes);
+}
+
+void Net::allocate_parameters() {
+  // Each starts at a multiple of 16 elements, so that vector loads are aligned.
+  int64_t total = 0;
+  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+    parameter_offsets_.push_back(total);
+    const Parameter& parameter = graph_.parameters[i];
+    if (parameter.data) continue;
+    total += (plan_->parameter_formats[i]->elements(parameter.shape) + 15) / 16 * 16;
+  }
+  const DType dtype = options_.dtype;
+  parameter_data_ = Tensor(context_, Shape{total}, dtype);
+  const bool diffs = plan_->options.backward;
+  parameter_diff_ = diffs ? Tensor(context_, Shape{total}, dtype) : Tensor();
+  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+    Parameter& parameter = graph_.parameters[i];
+    if (parameter.data) continue;
+    const size_t offset = static_cast<size_t>(parameter_offsets_[i]) * size_of(dtype);
+    const Format& format = *plan_->parameter_formats[i];
+    parameter.data = Tensor(parameter_data_.memory(), offset, parameter.shape, dtype, format);
+    if (diffs) parameter.diff = Tensor(parameter_diff_.memory(), offset, parameter.shape, dtype, format);
+    at_layer(nullptr, 0, parameter.layer, [&] {
+      fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
+    });
+  }
+}
+
+Plan& Net::ready() {
+  if (!plan_) make_plan();
+  const std::shared_ptr<Buffer>& arena = options_.arena->buffer(context_);
+  if (plan_->bound() != arena.get()) plan_->bind(context_, arena, graph_.parameters);
+  return *plan_;
+}
+
+void Net::run(const PlanNode& node, bool backward, const std::function<void()>& body) {
+  if (observer_) observer_({&node, backward}, true);
+  const int layer = node.members.empty() ? -1 : node.members.back();
+  try {
+    body();
+  } catch (const Error& error) {
+    throw Error(cat(layer < 0 ? "" : cat("layer \"", graph_.net.layer(layer).name(), "\": "), error.what()));
+  }
+  if (observer_) observer_({&node, backward}, false);
+}
+
+void Net::forward(uint64_t pass) {
+  for (PlanNode& node : ready().nodes) {
+    node.forward.pass = pass;
+    node.backward_arguments.pass = pass;
+    run(node, false, [&] {
+      if (!node.layer->is_view()) node.layer->forward(context_, node.forward);
+    });
+  }
+}
+
+double Net::loss() {
+  double total = 0;
+  for (size_t id = 0; id < plan_->values.size(); ++id) {
+    const PlanValue& value = plan_->values[id];
+    if (value.loss_weight == 0) continue;
+    double sum = 0;
+    for (double element : to_doubles(context_, plan_->value(static_cast<int>(id)))) sum += element;
+    total += value.loss_weight * sum;
+  }
+  return total;
+}
+
+void Net::backward(bool accumulate) {
+  Plan& plan = ready();
+  for (size_t id = 0; id < plan.values.size(); ++id) {
+    if (plan.values[id].seed_storage >= 0) copy(context_, plan.seed(static_cast<int>(id)), plan.diff(static_cast<int>(id)));
+  }
+  for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
+    if (!node->backward) continue;
+    Backward& arguments = node->backward_arguments;
+    for (size_t k = 0; k < arguments.accumulate.size(); ++k) arguments.accumulate[k] = accumulate || node->accumulate[k];
+    run(*node, true, [&] {
+      if (!node->layer->is_view()) {
+        node->layer->backward(context_, arguments);
+      } else if (arguments.bottom_diff[0] && arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {
+        copy(context_, arguments.top_diff[0], arguments.bottom_diff[0]);
+      }
+      for (size_t j = 0; j < node->bottoms.size(); ++j) {
+        if (node->add_to_diff[j]) add_to(context_, arguments.bottom_diff[j], plan.diff(node->bottoms[j]));
+      }
+    });
+  }
+}
+
+std::vector<Net::Output> Net::outputs() {
+  Plan& plan = ready();
+  std::vector<Output> all;
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    const int id = plan.outputs[i];
+    all.push_back({graph_.output_names[i], plan.values[id].loss_weight, plan.value(id)});
+  }
+  return all;
+}
+
+std::vector<Tensor> Net::output_diffs() {
+  Plan& plan = ready();
+  std::vector<Tensor> all;
+  for (int id : plan.outputs) {
+    const bool runs = plan.nodes[plan.values[id].producer].backward && plan.values[id].diff_storage >= 0;
+    all.push_back(runs ? plan.diff(id) : Tensor());
+  }
+  return all;
+}
+
+int Net::find_value(const std::string& name) {
+  Plan& plan = ready();
+  for (int i = graph_.net.layer_size() - 1; i >= 0; --i) {
+    const LayerParameter& layer = graph_.net.layer(i);
+    for (int j = 0; j < layer.top_size(); ++j) {
+      if (layer.top(j) != name) continue;
+      const int id = graph_.views[i].tops[j];
+      return id < static_cast<int>(plan.values.size()) && plan.values[id].storage >= 0 ? id : -1;
+    }
+  }
+  return -1;
+}
+
+bool Net::has_blob(const std::string& name) const { return const_cast<Net*>(this)->find_value(name) >= 0; }
+
+Tensor Net::blob(const std::string& name) {
+  const int id = find_value(name);
+  if (id >= 0) return plan_->value(id);
+  std::vector<std::string> names;
+  for (const LayerParameter& layer : graph_.net.layer()) names.insert(names.end(), layer.top().begin(), layer.top().end());
+  const bool exists = std::count(names.begin(), names.end(), name) > 0;
+  fail("net \"", this->name(), "\" has no blob \"", name, "\"",
+       exists ? ": fusing layers removed it (ask for keep_blobs)" : did_you_mean(name, names));
+}
+
+Tensor Net::diff(const std::string& name) {
+  const int id = find_value(name);
+  return id < 0 ? Tensor() : plan_->diff(id);
+}
+
+void Net::reshape(const std::string& blob, const Shape& shape) {
+  for (Node& node : graph_.nodes) {
+    for (size_t j = 0; j < node.tops.size(); ++j) {
+      if (graph_.values[node.tops[j]].blob != blob) continue;
+      require(node.message.type() == "Input", "only blobs of Input layers can be reshaped; \"", blob, "\" is made by layer \"",
+              node.message.name(), "\" of type ", node.message.type());
+      InputParameter* input = node.message.mutable_input_param();
+      while (input->shape_size() < static_cast<int>(node.tops.size())) *input->add_shape() = input->shape(0);
+      input->mutable_shape(static_cast<int>(j))->clear_dim();
+      for (int64_t extent : shape.dims()) input->mutable_shape(static_cast<int>(j))->add_dim(extent);
+      node.layer = make_layer(node.message, training(), options_.folder);
+      node.layer->setup(context_, {});
+      infer_shapes(graph_);
+      plan_.reset();
+      return;
+    }
+  }
+  fail("net \"", name(), "\" has no input blob \"", blob, "\"");
+}
+
+Net::Memory Net::memory() {
+  Plan& plan = ready();
+  Memory m;
+  m.workspace = plan.workspace_bytes;
+  m.activations = plan.arena_bytes;
+  m.persistent = plan.persistent_bytes;
+  m.parameters = parameter_data_.bytes();
+  m.diffs = parameter_diff_ ? parameter_diff_.bytes() : 0;
+  return m;
+}
+
+std::string Net::dump_plan() { return ready().dump(); }
+
+void Net::set_observer(std::function<void(const StepInfo&, bool begin)> observer) { observer_ = std::move(observer); }
+
+}  // namespace crema

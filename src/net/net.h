@@ -1,0 +1,116 @@
+// Net: a prototxt made ready to run on one device. Owns the layers, the plan and (unless it shares another net's) parameters.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/graph.h"
+
+namespace crema {
+
+class ArenaPool;  // net/arena.h
+class Plan;       // net/plan.h
+struct PlanNode;
+
+struct NetOptions {
+  DType dtype = DType::f32;
+  // Phase, level, stages; see net/filter.h for how the solver and the file's own state combine.
+  NetState state;
+  // Every blob keeps its own memory and nothing is fused: debug_info, extraction, goldens. Off: the planner reuses memory.
+  bool keep_blobs = false;
+  // Passes, each of which can be switched off for debugging.
+  bool fuse = true, format = true, reuse_memory = true;
+  // Make outputs that carry no loss take a gradient from output_diff() (gradient tests, goldens).
+  bool seed_outputs = false;
+  // Gradients in phase TEST too.
+  bool backward = false;
+  // The net whose parameters this one uses, by layer name (a test net of a solver); it must outlive this one.
+  class Net* share = nullptr;
+  // Activation memory shared with other nets that never run at the same time; none: its own.
+  std::shared_ptr<ArenaPool> arena;
+  // Folder of the prototxt (relative paths) and the position of a layer of the unfiltered file, "net.prototxt:12:1".
+  std::string folder;
+  std::function<std::string(int layer)> where;
+};
+
+class Net {
+ public:
+  // `net` must be upgraded (net/upgrade.h). Logs what Caffe logs.
+  Net(Context& context, const NetParameter& net, NetOptions options);
+  ~Net();
+  Net(const Net&) = delete;
+
+  const std::string& name() const { return graph_.net.name(); }
+  Context& context() const { return context_; }
+  const Graph& graph() const { return graph_; }
+  bool training() const { return options_.state.phase() == TRAIN; }
+  const NetOptions& options() const { return options_; }
+
+  // One forward pass. `pass` numbers the passes of this net from 0: data position and random numbers depend on it.
+  void forward(uint64_t pass);
+  // Sum of loss_weight * top of the last forward; waits for the device. Error when a label was out of range.
+  double loss();
+  // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of overwriting them.
+  void backward(bool accumulate = false);
+
+  // The net's results: blobs that no layer reads, in Caffe's order, each with its loss weight.
+  struct Output {
+    std::string blob;
+    float loss_weight;
+    Tensor value;
+  };
+  std::vector<Output> outputs();
+  // Seeds for backward, with NetOptions::seed_outputs; one for each of outputs(), empty where no gradient flows.
+  std::vector<Tensor> output_diffs();
+
+  // The last version of a blob; Error with near names when there is none. Content is sure only with keep_blobs.
+  Tensor blob(const std::string& name);
+  Tensor diff(const std::string& name);  // empty when it has none
+  bool has_blob(const std::string& name) const;
+
+  // Parameters in Caffe's order (owners only). Their tensors stay the same for the life of the net.
+  std::vector<Parameter>& parameters() { return graph_.parameters; }
+  // All parameters' memory, diffs' memory: one arena each, laid out alike, element type dtype.
+  Tensor parameter_arena() const { return parameter_data_; }
+  Tensor diff_arena() const { return parameter_diff_; }
+  // Offset of a parameter in the arenas, in elements.
+  int64_t parameter_offset(int index) const { return parameter_offsets_[index]; }
+
+  // Changes the shape of an Input blob; the plan is made anew at the next forward.
+  void reshape(const std::string& blob, const Shape& shape);
+
+  // Bytes: the plan's activations (peak), parameters, what persists.
+  struct Memory {
+    size_t activations = 0, parameters = 0, diffs = 0, persistent = 0, workspace = 0;
+  };
+  Memory memory();
+  // The steps of the plan, one a line (-dump_plan).
+  std::string dump_plan();
+
+  // Runs layer by layer with a callback around each step: `time` without -train_step.
+  struct StepInfo {
+    const Node* node;
+    bool backward;
+  };
+  void set_observer(std::function<void(const StepInfo&, bool begin)> observer);
+
+ private:
+  void share_parameters();
+  void make_plan();
+  void allocate_parameters();
+  Plan& ready();  // the plan, bound to memory
+  void run(const PlanNode& node, bool backward, const std::function<void()>& body);
+  int find_value(const std::string& name);  // -1: none
+
+  Context& context_;
+  NetOptions options_;
+  Graph graph_;
+  std::unique_ptr<Plan> plan_;
+  Tensor parameter_data_, parameter_diff_;
+  std::vector<int64_t> parameter_offsets_;
+  std::function<void(const StepInfo&, bool)> observer_;
+};
+
+}  // namespace crema

@@ -1,0 +1,140 @@
+// Pass "fuse": joins neighbouring layers into one. A joined node's type is the members' types with '+' between ("Sum" for an
+// Eltwise sum); its message holds the parameters of all members, its parameter blobs are theirs in order. A join happens only
+// when that type is registered and nobody else reads the blobs in between.
+#include "net/plan.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+class Fuser {
+ public:
+  Fuser(Context& context, Plan& plan)
+      : context_(context), plan_(plan), readers_(readers_of(plan)), dead_(plan.nodes.size(), false) {}
+
+  void run() {
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      const std::string& type = plan_.nodes[i].message.type();
+      if (dead_[i]) continue;
+      if (type == "Convolution" || type == "InnerProduct") join_relu(static_cast<int>(i));
+      if (type == "BatchNorm") join_batch_norm(static_cast<int>(i));
+    }
+    std::vector<PlanNode> alive;
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      if (!dead_[i]) alive.push_back(std::move(plan_.nodes[i]));
+    }
+    plan_.nodes = std::move(alive);
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      for (int value : plan_.nodes[i].tops) plan_.values[value].producer = static_cast<int>(i);
+    }
+  }
+
+ private:
+  // The only reader of the node's only top, when nothing else needs that value; -1 otherwise.
+  int sole_reader(int node) const {
+    const PlanNode& n = plan_.nodes[node];
+    if (n.tops.size() != 1) return -1;
+    const PlanValue& value = plan_.values[n.tops[0]];
+    const auto& readers = readers_[n.tops[0]];
+    if (readers.size() != 1 || value.output || value.loss_weight != 0) return -1;
+    return readers[0].first;
+  }
+
+  bool is_type(int node, const char* type) const { return node >= 0 && plan_.nodes[node].message.type() == type; }
+
+  bool backward_agrees(int a, int b) const { return plan_.nodes[a].backward == plan_.nodes[b].backward; }
+
+  void join_relu(int node) {
+    const int relu = sole_reader(node);
+    if (!is_type(relu, "ReLU") || !backward_agrees(node, relu)) return;
+    join({node, relu}, plan_.nodes[node].message.type() + "+ReLU");
+  }
+
+  void join_batch_norm(int node) {
+    std::vector<int> members = {node};
+    const int scale = sole_reader(node);
+    if (!is_type(scale, "Scale") || !backward_agrees(node, scale) || !scales_channels(scale)) return;
+    members.push_back(scale);
+    std::string type = "BatchNorm+Scale";
+    // The longest join that is registered wins.
+    const int sum = sole_reader(scale);
+    const int after_sum = is_plain_sum(sum) && backward_agrees(scale, sum) ? sole_reader(sum) : -1;
+    const int relu = sole_reader(scale);
+    if (is_max_relu(after_sum) && backward_agrees(sum, after_sum) && LayerRegistry::has(type + "+Sum+ReLU")) {
+      members.insert(members.end(), {sum, after_sum});
+      type += "+Sum+ReLU";
+    } else if (is_max_relu(relu) && backward_agrees(scale, relu) && LayerRegistry::has(type + "+ReLU")) {
+      members.push_back(relu);
+      type += "+ReLU";
+    }
+    join(members, type);
+  }
+
+  bool scales_channels(int node) const {
+    const PlanNode& n = plan_.nodes[node];
+    const ScaleParameter& p = n.message.scale_param();
+    const int axes = plan_.values[n.bottoms[0]].shape.axes();
+    return n.bottoms.size() == 1 && p.num_axes() == 1 && axes >= 2 && (p.axis() == 1 || p.axis() == 1 - axes);
+  }
+
+  bool is_max_relu(int node) const {
+    return is_type(node, "ReLU") && plan_.nodes[node].message.relu_param().negative_slope() == 0;
+  }
+
+  bool is_plain_sum(int node) const {
+    if (!is_type(node, "Eltwise")) return false;
+    const PlanNode& n = plan_.nodes[node];
+    const EltwiseParameter& p = n.message.eltwise_param();
+    return n.bottoms.size() == 2 && n.bottoms[0] != n.bottoms[1] && p.operation() == EltwiseParameter::SUM &&
+           p.coeff_size() == 0;
+  }
+
+  void join(const std::vector<int>& members, const std::string& type) {
+    if (!LayerRegistry::has(type)) return;
+    PlanNode& first = plan_.nodes[members.front()];
+    PlanNode joined = first;
+    for (size_t m = 1; m < members.size(); ++m) {
+      const PlanNode& next = plan_.nodes[members[m]];
+      const int inner = plan_.nodes[members[m - 1]].tops[0];
+      LayerParameter more = next.message;
+      more.clear_name();
+      more.clear_type();
+      more.clear_bottom();
+      more.clear_top();
+      more.clear_param();
+      more.clear_include();
+      more.clear_exclude();
+      more.clear_propagate_down();
+      joined.message.MergeFrom(more);
+      for (size_t j = 0; j < next.bottoms.size(); ++j) {
+        if (next.bottoms[j] == inner) continue;
+        joined.bottoms.push_back(next.bottoms[j]);
+        joined.propagate.push_back(next.propagate[j]);
+      }
+      joined.parameters.insert(joined.parameters.end(), next.parameters.begin(), next.parameters.end());
+      joined.members.insert(joined.members.end(), next.members.begin(), next.members.end());
+    }
+    joined.tops = plan_.nodes[members.back()].tops;
+    joined.message.set_type(type);
+    joined.message.mutable_top()->CopyFrom(plan_.nodes[members.back()].message.top());
+    joined.layer = make_layer(joined.message, first.layer->training(), first.layer->folder());
+    std::vector<Shape> bottoms;
+    for (int value : joined.bottoms) bottoms.push_back(plan_.values[value].shape);
+    joined.layer->setup(context_, bottoms);
+    for (int member : members) dead_[member] = true;
+    // At the place of the last member: there all its bottoms exist.
+    plan_.nodes[members.back()] = std::move(joined);
+    dead_[members.back()] = false;
+  }
+
+  Context& context_;
+  Plan& plan_;
+  std::vector<std::vector<std::pair<int, int>>> readers_;
+  std::vector<bool> dead_;
+};
+
+}  // namespace
+
+void fuse_layers(Context& context, Plan& plan) { Fuser(context, plan).run(); }
+
+}  // namespace crema

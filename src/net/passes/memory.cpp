@@ -1,0 +1,179 @@
+// Pass "memory": a place for every tensor. Views and in-place layers share their bottom's memory where nobody needs the old
+// content; everything else lives in one arena from the step that writes it to the last step that reads it.
+#include <algorithm>
+
+#include "net/plan.h"
+
+namespace crema {
+namespace {
+
+class MemoryPlanner {
+ public:
+  explicit MemoryPlanner(Plan& plan) : plan_(plan), readers_(readers_of(plan)) {}
+
+  void run() {
+    decide_backward();
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) place_contents(static_cast<int>(i));
+    for (int i = static_cast<int>(plan_.nodes.size()) - 1; i >= 0; --i) place_diffs(i);
+    place_all();
+  }
+
+ private:
+  int last_step() const { return plan_.step_count() - 1; }
+  bool reuse() const { return plan_.options.reuse_memory && !plan_.options.keep_blobs; }
+  size_t bytes_of(const PlanValue& value) const {
+    return static_cast<size_t>(value.shape.count()) * size_of(plan_.options.dtype);
+  }
+
+  int add_storage(size_t bytes, int first, int last, bool persistent = false) {
+    Storage storage;
+    storage.bytes = bytes;
+    storage.first = reuse() ? first : 0;
+    storage.last = reuse() ? last : last_step();
+    storage.persistent = persistent;
+    plan_.storages.push_back(storage);
+    return static_cast<int>(plan_.storages.size()) - 1;
+  }
+
+  void extend(int storage, int step) {
+    plan_.storages[storage].last = std::max(plan_.storages[storage].last, step);
+  }
+
+  // A node's backward runs when the plan trains, the net asks for it, and some top has a gradient.
+  void decide_backward() {
+    std::vector<bool> has_diff(plan_.values.size(), false);
+    for (int i = static_cast<int>(plan_.nodes.size()) - 1; i >= 0; --i) {
+      PlanNode& node = plan_.nodes[i];
+      const std::vector<bool>& parameters = node.preparation.parameter_needs_diff;
+      const bool useful = std::count(node.propagate.begin(), node.propagate.end(), true) > 0 ||
+                          std::count(parameters.begin(), parameters.end(), true) > 0;
+      bool any = false;
+      for (int top : node.tops) {
+        const PlanValue& value = plan_.values[top];
+        any = any || has_diff[top] || value.loss_weight != 0 || (plan_.options.seed_outputs && value.output);
+      }
+      node.backward = node.backward && plan_.options.backward && any && useful;
+      for (size_t j = 0; node.backward && j < node.bottoms.size(); ++j) {
+        if (node.propagate[j]) has_diff[node.bottoms[j]] = true;
+      }
+    }
+  }
+
+  int last_read(int id) const {
+    const PlanValue& value = plan_.values[id];
+    if (value.output || value.keep || value.loss_weight != 0) return last_step();
+    const PlanNode& producer = plan_.nodes[value.producer];
+    int last = plan_.forward_step(value.producer);
+    if (producer.backward && producer.reads.top) last = plan_.backward_step(value.producer);
+    for (const auto& [node, bottom] : readers_[id]) {
+      const bool again = plan_.nodes[node].backward && plan_.nodes[node].reads.bottom;
+      last = std::max(last, again ? plan_.backward_step(node) : plan_.forward_step(node));
+    }
+    return last;
+  }
+
+  void place_contents(int i) {
+    PlanNode& node = plan_.nodes[i];
+    const bool keeps = node.layer->keeps_tops();
+    for (size_t j = 0; j < node.tops.size(); ++j) {
+      PlanValue& top = plan_.values[node.tops[j]];
+      const int last = last_read(node.tops[j]);
+      if (shares_bottom(node, i, top)) {
+        top.storage = plan_.values[node.bottoms[0]].storage;
+        extend(top.storage, last);
+      } else {
+        top.storage = add_storage(bytes_of(top), plan_.forward_step(i), last, keeps);
+      }
+    }
+    const int until = node.backward ? plan_.backward_step(i) : plan_.forward_step(i);
+    node.saved_storage.clear();
+    for (const TensorSpec& spec : node.saved) {
+      const size_t bytes = static_cast<size_t>(spec.shape.count()) * size_of(spec.dtype.value_or(plan_.options.dtype));
+      node.saved_storage.push_back(add_storage(bytes, plan_.forward_step(i), until));
+    }
+  }
+
+  bool shares_bottom(const PlanNode& node, int i, const PlanValue& top) const {
+    if (node.bottoms.empty()) return false;
+    if (node.layer->is_view()) return true;
+    if (!node.layer->in_place() || !reuse() || top.top != 0) return false;
+    const PlanValue& bottom = plan_.values[node.bottoms[0]];
+    const Storage& storage = plan_.storages[bottom.storage];
+    return !storage.persistent && bytes_of(bottom) == bytes_of(top) && bottom.order == top.order &&
+           storage.last <= plan_.forward_step(i) && std::count(node.bottoms.begin(), node.bottoms.end(), node.bottoms[0]) == 1;
+  }
+
+  void place_diffs(int i) {
+    PlanNode& node = plan_.nodes[i];
+    node.bottom_diff_storage.assign(node.bottoms.size(), -1);
+    node.add_to_diff.assign(node.bottoms.size(), false);
+    if (!node.backward) return;
+    const int now = plan_.backward_step(i);
+    for (int id : node.tops) {
+      PlanValue& top = plan_.values[id];
+      // No reader: the loss weight alone, a seed of the user, or zero for a top that leads nowhere.
+      if (top.diff_storage < 0) top.diff_storage = add_storage(bytes_of(top), 0, last_step(), true);
+      extend(top.diff_storage, now);
+    }
+    for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      if (!node.propagate[j]) continue;
+      PlanValue& bottom = plan_.values[node.bottoms[j]];
+      const int until = plan_.backward_step(bottom.producer);
+      const bool first = bottom.diff_storage < 0;
+      if (first && bottom.loss_weight != 0) {
+        bottom.seed_storage = add_storage(bytes_of(bottom), 0, last_step(), true);
+        bottom.diff_storage = add_storage(bytes_of(bottom), static_cast<int>(plan_.nodes.size()), until);
+      }
+      node.add_to_diff[j] = bottom.diff_storage >= 0;
+      const int shared = j == 0 ? shared_diff(node, bottom) : -1;
+      int storage = shared;
+      if (storage < 0) {
+        storage = add_storage(bytes_of(bottom), now, node.add_to_diff[j] ? now : until);
+      }
+      node.bottom_diff_storage[j] = storage;
+      if (!node.add_to_diff[j]) {
+        bottom.diff_storage = storage;
+        extend(storage, until);
+      }
+    }
+  }
+
+  // The storage of the top's gradient, when backward may overwrite it with the bottom's.
+  int shared_diff(const PlanNode& node, const PlanValue& bottom) const {
+    const PlanValue& top = plan_.values[node.tops[0]];
+    const bool view = node.layer->is_view();
+    if (!view && !(node.layer->in_place() && reuse())) return -1;
+    if (plan_.storages[top.diff_storage].persistent || bytes_of(top) != bytes_of(bottom)) return -1;
+    if (top.order != bottom.order && !view) return -1;
+    return top.diff_storage;
+  }
+
+  void place_all() {
+    add_storage(plan_.workspace_bytes, 0, last_step());
+    plan_.storages.back().first = 0;
+    std::vector<Lifetime> pieces;
+    std::vector<size_t> ids;
+    plan_.persistent_bytes = 0;
+    for (size_t s = 0; s < plan_.storages.size(); ++s) {
+      Storage& storage = plan_.storages[s];
+      if (storage.persistent) {
+        storage.offset = plan_.persistent_bytes;
+        plan_.persistent_bytes += (storage.bytes + 255) / 256 * 256;
+        continue;
+      }
+      pieces.push_back({storage.bytes, storage.first, storage.last, 0});
+      ids.push_back(s);
+    }
+    plan_.arena_bytes = assign_offsets(pieces);
+    for (size_t k = 0; k < pieces.size(); ++k) plan_.storages[ids[k]].offset = pieces[k].offset;
+  }
+
+  Plan& plan_;
+  std::vector<std::vector<std::pair<int, int>>> readers_;
+};
+
+}  // namespace
+
+void plan_memory(Plan& plan) { MemoryPlanner(plan).run(); }
+
+}  // namespace crema

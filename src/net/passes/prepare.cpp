@@ -1,0 +1,51 @@
+// Pass "prepare": every node makes its kernels, now that shapes, orders and gradients are known, and says in which formats it
+// wants its parameters. The first node that holds a parameter decides; a net that shares them takes what is there.
+#include "net/plan.h"
+
+namespace crema {
+
+void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters) {
+  plan.parameter_formats.assign(parameters.size(), std::nullopt);
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].data) plan.parameter_formats[i] = parameters[i].data.format();
+  }
+  for (PlanNode& node : plan.nodes) {
+    Preparation& p = node.preparation;
+    p = {};
+    p.backward = plan.options.backward && node.backward;
+    p.dtype = plan.options.dtype;
+    for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      const PlanValue& value = plan.values[node.bottoms[j]];
+      p.bottoms.push_back(value.shape);
+      p.bottom_orders.push_back(value.order);
+      p.bottom_needs_diff.push_back(p.backward && node.propagate[j]);
+    }
+    for (int id : node.tops) {
+      p.tops.push_back(plan.values[id].shape);
+      p.top_orders.push_back(plan.values[id].order);
+    }
+    const std::vector<ParameterSpec>& specs = node.layer->parameters();
+    for (size_t k = 0; k < node.parameters.size(); ++k) {
+      const Parameter& parameter = parameters[node.parameters[k]];
+      p.parameter_needs_diff.push_back(p.backward && parameter.learned &&
+                                       (parameter.lr_mult != 0 || plan.options.all_parameter_diffs));
+      // Another shape of the same count (share_mode: PERMISSIVE) means anything only in plain order.
+      const bool same_shape = k >= specs.size() || specs[k].shape == parameter.shape;
+      if (!same_shape && !plan.parameter_formats[node.parameters[k]]) {
+        plan.parameter_formats[node.parameters[k]] = Format::plain();
+      }
+      p.parameter_formats.push_back(plan.parameter_formats[node.parameters[k]]);
+    }
+    node.reads = node.layer->reads();
+    node.saved = node.layer->infer(p.bottoms).saved;
+    node.prepared = node.layer->prepare(context, p);
+    plan.workspace_bytes = std::max(plan.workspace_bytes, node.prepared.workspace);
+    for (size_t k = 0; k < node.parameters.size(); ++k) {
+      std::optional<Format>& format = plan.parameter_formats[node.parameters[k]];
+      if (format) continue;
+      format = k < node.prepared.parameter_formats.size() ? node.prepared.parameter_formats[k] : Format::plain();
+    }
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,141 @@
+#include "net/plan.h"
+
+#include <set>
+
+namespace crema {
+
+Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted) : options(wanted), outputs(graph.outputs) {
+  for (const Value& value : graph.values) {
+    values.emplace_back();
+    static_cast<Value&>(values.back()) = value;
+  }
+  for (const Node& node : graph.nodes) {
+    nodes.emplace_back();
+    static_cast<Node&>(nodes.back()) = node;
+  }
+  if (options.fuse && !options.keep_blobs) fuse_layers(context, *this);
+  choose_formats(*this);
+  prepare_nodes(context, *this, graph.parameters);
+  plan_memory(*this);
+}
+
+std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan) {
+  std::vector<std::vector<std::pair<int, int>>> readers(plan.values.size());
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    for (size_t j = 0; j < plan.nodes[i].bottoms.size(); ++j) {
+      readers[plan.nodes[i].bottoms[j]].emplace_back(static_cast<int>(i), static_cast<int>(j));
+    }
+  }
+  return readers;
+}
+
+Tensor Plan::tensor(int storage, const Shape& shape, DType dtype, Order order) const {
+  if (storage < 0) return {};
+  const Storage& s = storages[storage];
+  return Tensor(s.persistent ? persistent_ : arena_, s.offset, shape, dtype, Format{order, nullptr});
+}
+
+Tensor Plan::value(int id) const {
+  const PlanValue& v = values[id];
+  return tensor(v.storage, v.shape, options.dtype, v.order);
+}
+
+Tensor Plan::diff(int id) const {
+  const PlanValue& v = values[id];
+  return tensor(v.diff_storage, v.shape, options.dtype, v.order);
+}
+
+Tensor Plan::seed(int id) const {
+  const PlanValue& v = values[id];
+  return tensor(v.seed_storage, v.shape, options.dtype, v.order);
+}
+
+void Plan::fill_seeds(Context& context) {
+  for (const PlanValue& value : values) {
+    const bool alone = value.diff_storage >= 0 && value.seed_storage < 0 && storages[value.diff_storage].persistent;
+    const int storage = value.seed_storage >= 0 ? value.seed_storage : alone ? value.diff_storage : -1;
+    if (storage < 0) continue;
+    const std::vector<double> weights(value.shape.count(), value.loss_weight);
+    from_doubles(context, weights.data(), tensor(storage, value.shape, options.dtype, value.order));
+  }
+}
+
+void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena, const std::vector<Parameter>& parameters) {
+  arena_ = arena;
+  bound_ = arena.get();
+  if (!persistent_) {
+    persistent_ = std::make_shared<Buffer>(context, persistent_bytes);
+    fill_seeds(context);
+  }
+  const Tensor workspace = tensor(static_cast<int>(storages.size()) - 1,
+                                  Shape{static_cast<int64_t>(workspace_bytes)}, DType::u8, Order::plain);
+  for (PlanNode& node : nodes) {
+    Forward& f = node.forward;
+    Backward& b = node.backward_arguments;
+    f = {};
+    b = {};
+    for (int id : node.bottoms) f.bottom.push_back(value(id));
+    for (int id : node.tops) f.top.push_back(value(id));
+    const std::vector<ParameterSpec>& specs = node.layer->parameters();
+    for (size_t k = 0; k < node.parameters.size(); ++k) {
+      const Parameter& parameter = parameters[node.parameters[k]];
+      const bool same = k >= specs.size() || specs[k].shape == parameter.shape;
+      f.parameters.push_back(same ? parameter.data : parameter.data.reshaped(specs[k].shape));
+      const bool wanted = node.backward && node.preparation.parameter_needs_diff[k];
+      b.parameter_diff.push_back(!wanted ? Tensor() : same ? parameter.diff : parameter.diff.reshaped(specs[k].shape));
+    }
+    for (size_t k = 0; k < node.saved.size(); ++k) {
+      f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape, node.saved[k].dtype.value_or(options.dtype),
+                               Order::plain));
+    }
+    f.workspace = workspace;
+    b.parameters = f.parameters;
+    b.saved = f.saved;
+    b.workspace = workspace;
+    b.accumulate.assign(node.parameters.size(), 0);
+    for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      b.bottom.push_back(node.reads.bottom ? f.bottom[j] : Tensor());
+      const PlanValue& v = values[node.bottoms[j]];
+      b.bottom_diff.push_back(tensor(node.bottom_diff_storage[j], v.shape, options.dtype, v.order));
+    }
+    for (size_t j = 0; j < node.tops.size(); ++j) {
+      b.top.push_back(node.reads.top ? f.top[j] : Tensor());
+      b.top_diff.push_back(diff(node.tops[j]));
+    }
+  }
+  // Backward runs in reverse: the last holder of a parameter writes its diff, the others add.
+  std::set<int> written;
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    node->accumulate.assign(node->parameters.size(), false);
+    for (size_t k = 0; k < node->parameters.size(); ++k) {
+      if (node->backward_arguments.parameter_diff[k]) {
+        node->accumulate[k] = !written.insert(node->parameters[k]).second;
+      }
+    }
+  }
+}
+
+std::string Plan::dump() const {
+  std::ostringstream out;
+  const auto place = [&](int storage) -> std::string {
+    if (storage < 0) return "";
+    return cat(storages[storage].persistent ? " p" : " @", storages[storage].offset);
+  };
+  const auto describe = [&](int id) {
+    const PlanValue& v = values[id];
+    return cat(v.blob, "[", v.shape.brief(), v.order == Order::channels_last ? " channels-last" : "", place(v.storage), "]");
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const PlanNode& node = nodes[i];
+    out << i << " " << node.message.type() << " \"" << node.message.name() << "\"" << (node.backward ? " +backward" : "");
+    for (int id : node.bottoms) out << " " << describe(id);
+    out << " ->";
+    for (int id : node.tops) out << " " << describe(id);
+    out << "\n";
+  }
+  out << "arena " << arena_bytes << " bytes, of which workspace " << workspace_bytes << "; persistent " << persistent_bytes
+      << " bytes\n";
+  return out.str();
+}
+
+}  // namespace crema

@@ -1,0 +1,96 @@
+// Plan: a graph rewritten by the passes (passes/), with memory and arguments for every step: what a net runs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/arena.h"
+#include "net/graph.h"
+
+namespace crema {
+
+// A run of bytes in one of the plan's memories.
+struct Storage {
+  size_t bytes = 0;
+  int first = -1, last = -1;  // steps it lives in; see Plan::step_count
+  bool persistent = false;    // outside the arena: survives between passes
+  size_t offset = 0;
+};
+
+struct PlanValue : Value {
+  int storage = -1;            // of its content
+  int diff_storage = -1;       // of its gradient: where the contributions of its readers are summed
+  int seed_storage = -1;       // persistent; holds the loss weight, to be copied into the diff before readers add to it
+};
+
+struct PlanNode : Node {
+  Preparation preparation;
+  Prepared prepared;
+  BackwardReads reads;
+  std::vector<TensorSpec> saved;
+  std::vector<int> saved_storage;
+  std::vector<int> bottom_diff_storage;  // where backward writes; -1: not wanted
+  std::vector<bool> add_to_diff;         // for each bottom: then add that to the value's diff
+  std::vector<bool> accumulate;          // for each parameter: an earlier step of the same pass wrote its diff
+  Forward forward;                       // arguments, bound to memory
+  Backward backward_arguments;
+};
+
+struct PlanOptions {
+  DType dtype = DType::f32;
+  bool backward = false;
+  bool keep_blobs = false, fuse = true, format = true, reuse_memory = true, seed_outputs = false;
+  bool all_parameter_diffs = false;  // also those with lr_mult 0 (force_backward)
+};
+
+class Plan {
+ public:
+  // Runs the passes over a copy of the graph. Parameters whose tensors exist keep their formats.
+  Plan(Context& context, const Graph& graph, const PlanOptions& options);
+
+  PlanOptions options;
+  std::vector<PlanNode> nodes;       // in the order forward runs them; backward runs them in reverse
+  std::vector<PlanValue> values;
+  std::vector<int> outputs;          // values, as Graph::outputs
+  std::vector<std::optional<Format>> parameter_formats;
+  std::vector<Storage> storages;
+  size_t arena_bytes = 0, persistent_bytes = 0, workspace_bytes = 0;
+
+  // Steps: forward of node i is step i, backward of node i is step 2 * nodes - 1 - i.
+  int step_count() const { return 2 * static_cast<int>(nodes.size()); }
+  int forward_step(int node) const { return node; }
+  int backward_step(int node) const { return step_count() - 1 - node; }
+
+  // Puts tensors into every argument list. Called again when the arena has moved.
+  void bind(Context& context, const std::shared_ptr<Buffer>& arena, const std::vector<Parameter>& parameters);
+  const Buffer* bound() const { return bound_; }
+  Tensor value(int id) const;
+  Tensor diff(int id) const;
+  Tensor seed(int id) const;
+
+  std::string dump() const;
+
+ private:
+  Tensor tensor(int storage, const Shape& shape, DType dtype, Order order) const;
+  void fill_seeds(Context& context);
+
+  std::shared_ptr<Buffer> arena_, persistent_;
+  const Buffer* bound_ = nullptr;
+};
+
+// --- passes, in this order; one file each in passes/ ---
+// Joins layers into one kernel where an implementation of the joined type is registered.
+void fuse_layers(Context& context, Plan& plan);
+// Chooses the order of every value and puts Reorder nodes at the borders.
+void choose_formats(Plan& plan);
+// Lets every node make its kernels and choose the formats of its parameters.
+void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters);
+// Gives every tensor its place: aliases, lifetimes, offsets.
+void plan_memory(Plan& plan);
+
+// Who reads a value: pairs of node and bottom, in file order.
+std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan);
+
+}  // namespace crema

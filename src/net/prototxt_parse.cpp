@@ -1,0 +1,101 @@
+#include "net/prototxt_parse.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "net/prototxt_diagnosis.h"
+
+namespace crema {
+
+namespace pb = google::protobuf;
+
+namespace {
+
+// Keeps the first error; what follows it is noise.
+class FirstError : public pb::io::ErrorCollector {
+ public:
+  void AddError(int line, pb::io::ColumnNumber column, const std::string& text) override {
+    if (!problem) problem = Problem{line, column, text};
+  }
+  void AddWarning(int, pb::io::ColumnNumber, const std::string&) override {}
+
+  std::optional<Problem> problem;
+};
+
+// A byte order mark is dropped; UTF-16 cannot be read.
+std::string_view without_mark(std::string_view text, const std::string& file) {
+  if (starts_with(text, "\xEF\xBB\xBF")) return text.substr(3);
+  require(!starts_with(text, "\xFF\xFE") && !starts_with(text, "\xFE\xFF"), file,
+          ": this text is UTF-16; save it as UTF-8");
+  return text;
+}
+
+// Goes down `path` ("layer[3].clip_param.min") to the message that should hold its last field.
+// `layer` becomes the name of the innermost layer on the way.
+const pb::Message& holder(const pb::Message& root, const std::string& path, std::string* layer) {
+  const pb::Message* message = &root;
+  std::vector<std::string> parts = split(path, '.');
+  parts.pop_back();
+  for (const std::string& part : parts) {
+    const size_t bracket = part.find('[');
+    const auto* field = message->GetDescriptor()->FindFieldByName(part.substr(0, bracket));
+    const auto* reflection = message->GetReflection();
+    message = field->is_repeated() ? &reflection->GetRepeatedMessage(
+                                         *message, field, std::stoi(part.substr(bracket + 1)))
+                                   : &reflection->GetMessage(*message, field);
+    const auto* name = message->GetDescriptor()->FindFieldByName("name");
+    if (ends_with(message->GetDescriptor()->name(), "LayerParameter") && name) {
+      *layer = message->GetReflection()->GetString(*message, name);
+    }
+  }
+  return *message;
+}
+
+// Fields that a message cannot do without; protobuf alone would name them without a place.
+void check_required(const pb::Message& message, const SourceMap& positions) {
+  std::vector<std::string> missing;
+  message.FindInitializationErrors(&missing);
+  if (missing.empty()) return;
+  const std::string block = missing[0].substr(0, missing[0].rfind('.') + 1);
+  std::vector<std::string> fields;
+  for (const std::string& path : missing) {
+    if (starts_with(path, block) && path.find('.', block.size()) == std::string::npos) {
+      fields.push_back(cat('"', path.substr(block.size()), '"'));
+    }
+  }
+  std::string layer;
+  const pb::Message& incomplete = holder(message, missing[0], &layer);
+  fail(positions.where(missing[0]), ": ", layer.empty() ? "" : cat("layer \"", layer, "\": "),
+       incomplete.GetDescriptor()->name(), " needs ", join(fields, " and "));
+}
+
+}  // namespace
+
+std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::string& file,
+                                            pb::Message* message) {
+  const std::string content(without_mark(text, file));
+  FirstError errors;
+  auto tree = std::make_unique<SourceMap::Tree>();
+  pb::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.WriteLocationsTo(tree.get());
+  parser.AllowPartialMessage(true);
+  if (!parser.ParseFromString(content, message)) {
+    std::optional<Problem> problem = diagnose(content, message->GetDescriptor());
+    if (!problem) problem = errors.problem.value_or(Problem{0, 0, "cannot be parsed"});
+    const Position place = SourceMap::position(content, problem->line, problem->column);
+    fail(file, ":", place.line, ":", place.column, ": ", problem->text);
+  }
+  auto positions = std::make_shared<SourceMap>(file, content, message->GetDescriptor(),
+                                               std::move(tree));
+  check_required(*message, *positions);
+  return positions;
+}
+
+}  // namespace crema

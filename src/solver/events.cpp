@@ -1,0 +1,79 @@
+#include "solver/events.h"
+
+#include "base/strings.h"
+
+namespace crema {
+namespace {
+
+// Each event as Caffe says it. Events that Caffe has no words for, such as Step, log nothing.
+struct Lines {
+  Log& log;
+
+  void operator()(const event::Start& e) const {
+    log.info(cat("Solving ", e.net));
+    log.info(cat("Learning Rate Policy: ", e.policy));
+  }
+  void operator()(const event::Display& e) const {
+    const auto rate = static_cast<float>(e.iterations_per_second), seconds = static_cast<float>(e.seconds);
+    log.info(cat("Iteration ", e.iteration, " (", rate, " iter/s, ", seconds, "s/", e.display, " iters), loss = ",
+                 static_cast<float>(e.loss)));
+    outputs("Train", e.outputs);
+  }
+  void operator()(const event::LearningRate& e) const {
+    log.info(cat("Iteration ", e.iteration, ", lr = ", e.rate));
+  }
+  void operator()(const event::LearningRateStep& e) const {
+    log.info(cat("MultiStep Status: Iteration ", e.iteration, ", step = ", e.step));
+  }
+  void operator()(const event::GradientsClipped& e) const {
+    log.info(cat("Gradient clipping: scaling down gradients (L2 norm ", e.norm, " > ", e.limit, ") by scale factor ",
+                 e.scale));
+  }
+  void operator()(const event::NonFiniteLoss& e) const {
+    log.error(cat("Non-finite loss at iteration ", e.iteration, ": ", e.loss, ". A smaller base_lr, clip_gradients or a "
+                  "look at the data (scale, mean_value, labels) is what usually helps; debug_info: true shows the layer"));
+  }
+  void operator()(const event::TestBegin& e) const {
+    log.info(cat("Iteration ", e.iteration, ", Testing net (#", e.net, ")"));
+  }
+  void operator()(const event::TestResult& e) const {
+    if (e.loss) log.info(cat("Test loss: ", static_cast<float>(*e.loss)));
+    outputs("Test", e.outputs);
+  }
+  void operator()(const event::TestInterrupted&) const { log.info("Test interrupted."); }
+  void operator()(const event::Snapshot& e) const {
+    log.info(cat("Snapshotting ", e.part == event::Snapshot::Part::state ? "solver state " : "",
+                 e.hdf5 ? "to HDF5 file " : "to binary proto file ", e.path));
+  }
+  void operator()(const event::SnapshotFailed& e) const {
+    log.error(cat("The snapshot of iteration ", e.iteration, " could not be written: ", e.reason,
+                  ". Training goes on; the snapshots before it are untouched"));
+  }
+  // Caffe names the base class of all its solvers here.
+  void operator()(const event::Restored&) const { log.info("SGDSolver: restoring history"); }
+  void operator()(const event::FinalLoss& e) const {
+    log.info(cat("Iteration ", e.iteration, ", loss = ", static_cast<float>(e.loss)));
+  }
+  void operator()(const event::End& e) const { log.info(e.early ? "Optimization stopped early." : "Optimization Done."); }
+  void operator()(const event::Debug& e) const { log.info(e.line); }
+  void operator()(const event::Warning& e) const { log.warning(e.line); }
+  void operator()(const event::Step&) const {}
+  void operator()(const event::TestBatch&) const {}
+  void operator()(const event::SnapshotDone&) const {}
+
+ private:
+  void outputs(const char* phase, const std::vector<OutputValue>& values) const {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const OutputValue& v = values[i];
+      std::string line = cat("    ", phase, " net output #", i, ": ", v.name, " = ", v.value);
+      if (v.loss_weight != 0) line += cat(" (* ", v.loss_weight, " = ", v.loss_weight * v.value, " loss)");
+      log.info(line);
+    }
+  }
+};
+
+}  // namespace
+
+void LogReader::read(const Event& event) { std::visit(Lines{log_}, event); }
+
+}  // namespace crema

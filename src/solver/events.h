@@ -1,0 +1,162 @@
+// Events: one record for each thing that happens in a training run. Log lines, the status line and metric files are all readers
+// of this one stream; the training loop prints nothing itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/log.h"
+
+namespace crema {
+
+// One number of an output of a net; an output of n elements gives n of these under one name.
+struct OutputValue {
+  std::string name;
+  float value = 0;
+  float loss_weight = 0;  // not 0: the number is a loss with this weight
+};
+
+namespace event {
+
+// The run begins (or goes on, when iteration is not 0).
+struct Start {
+  std::string net, solver_type, policy;
+  int64_t iteration = 0, max_iter = 0;
+  int iter_size = 1;
+  uint64_t seed = 0;
+};
+
+// An update is done; `iteration` counts the updates. Sent every time: readers that draw limit their own rate.
+struct Step {
+  int64_t iteration = 0, max_iter = 0;
+};
+
+// A line every `display` iterations, before the update of that iteration.
+struct Display {
+  int64_t iteration = 0;
+  double iterations_per_second = 0;
+  double seconds = 0;  // since the last display
+  int display = 0;
+  double loss = 0;  // mean over average_loss iterations
+  std::vector<OutputValue> outputs;
+};
+
+struct LearningRate {
+  int64_t iteration = 0;
+  double rate = 0;
+};
+
+// lr_policy "multistep" has reached its next step.
+struct LearningRateStep {
+  int64_t iteration = 0;
+  int step = 0;
+};
+
+struct GradientsClipped {
+  int64_t iteration = 0;
+  double norm = 0, limit = 0, scale = 0;
+};
+
+// The loss is not a number, or infinite. Sent once a run.
+struct NonFiniteLoss {
+  int64_t iteration = 0;
+  double loss = 0;
+};
+
+struct TestBegin {
+  int64_t iteration = 0;
+  int net = 0, batches = 0;
+};
+
+struct TestBatch {
+  int net = 0, done = 0, batches = 0;
+};
+
+struct TestResult {
+  int64_t iteration = 0;
+  int net = 0;
+  std::optional<double> loss;  // with test_compute_loss
+  std::vector<OutputValue> outputs;  // means over the batches
+};
+
+struct TestInterrupted {
+  int64_t iteration = 0;
+  int net = 0;
+};
+
+// A file of a snapshot is about to be written.
+struct Snapshot {
+  enum class Part { weights, state };
+  int64_t iteration = 0;
+  Part part = Part::weights;
+  bool hdf5 = false;
+  std::string path;
+};
+
+// Both files of a snapshot are in place.
+struct SnapshotDone {
+  int64_t iteration = 0;
+  std::string weights, state;
+};
+
+// A snapshot could not be written; training goes on, the snapshots before it are untouched.
+struct SnapshotFailed {
+  int64_t iteration = 0;
+  std::string reason;
+};
+
+// The optimizer state of a snapshot was taken over.
+struct Restored {
+  std::string solver_type;
+  int64_t iteration = 0;
+};
+
+// The loss after the last update (one more forward pass).
+struct FinalLoss {
+  int64_t iteration = 0;
+  double loss = 0;
+};
+
+struct End {
+  int64_t iteration = 0;
+  bool early = false;  // stopped by request
+};
+
+// A line of debug_info.
+struct Debug {
+  std::string line;
+};
+
+struct Warning {
+  std::string line;
+};
+
+}  // namespace event
+
+using Event =
+    std::variant<event::Start, event::Step, event::Display, event::LearningRate, event::LearningRateStep,
+                 event::GradientsClipped, event::NonFiniteLoss, event::TestBegin, event::TestBatch, event::TestResult,
+                 event::TestInterrupted, event::Snapshot, event::SnapshotDone, event::SnapshotFailed, event::Restored,
+                 event::FinalLoss, event::End, event::Debug, event::Warning>;
+
+// Somebody who wants to know. Called from the training thread, between iterations: be quick. An Error ends the training.
+class EventReader {
+ public:
+  virtual ~EventReader() = default;
+  virtual void read(const Event& event) = 0;
+};
+
+// Caffe's log lines, letter for letter: scripts of the last ten years parse them.
+class LogReader : public EventReader {
+ public:
+  explicit LogReader(Log& log) : log_(log) {}
+  void read(const Event& event) override;
+
+ private:
+  Log& log_;
+};
+
+}  // namespace crema

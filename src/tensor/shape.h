@@ -1,0 +1,42 @@
+// The extents of a tensor, slowest axis first as Caffe counts them (N, C, H, W). No axes: a scalar of one element.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+class Shape {
+ public:
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
+  explicit Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
+
+  int axes() const { return static_cast<int>(dims_.size()); }
+  int64_t operator[](int axis) const { return dims_[axis]; }
+  int64_t& operator[](int axis) { return dims_[axis]; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+  bool operator==(const Shape& other) const { return dims_ == other.dims_; }
+  bool operator!=(const Shape& other) const { return dims_ != other.dims_; }
+
+  int64_t count() const { return count(0, axes()); }
+  // Product of the extents of axes [from, to).
+  int64_t count(int from, int to) const;
+  int64_t count(int from) const { return count(from, axes()); }
+
+  // -1 means the last axis, as everywhere in Caffe; Error when out of range.
+  int canonical_axis(int axis) const;
+
+  void push_back(int64_t extent) { dims_.push_back(extent); }
+  // "64 20 24 24 (737280)", Caffe's way in log lines.
+  std::string str() const;
+  // "64x20x24x24", for messages.
+  std::string brief() const;
+
+ private:
+  std::vector<int64_t> dims_;
+};
+
+}  // namespace crema

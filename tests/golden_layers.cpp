@@ -1,0 +1,138 @@
+// Layer cases: CASE.prototxt + CASE.h5. Each runs twice: layer by layer with every blob kept, and as the planner runs it.
+#include <algorithm>
+#include <cmath>
+
+#include "base/files.h"
+#include "golden.h"
+#include "hdf5_file.h"
+#include "net/filter.h"
+#include "net/net.h"
+#include "net/prototxt.h"
+
+namespace crema::tests {
+namespace {
+
+// Cases whose summation order may differ a lot from the reference's.
+bool sums_much(const std::string& type) {
+  return type == "LRN" || type == "MVN" || type == "RNN" || type == "LSTM" || type == "Net";
+}
+
+class LayerCase {
+ public:
+  LayerCase(Context& context, const std::string& stem, bool planned)
+      : context_(context), file_(stem + ".h5"), planned_(planned),
+        tolerance_(sums_much(file_.text("layer_type")) ? 1e-4 : 1e-5) {
+    const NetFile net_file = read_net_file(stem + ".prototxt");
+    NetOptions options;
+    options.state.set_phase(file_.text("phase") == "TRAIN" ? TRAIN : TEST);
+    options.keep_blobs = !planned;
+    options.backward = file_.number("has_backward", 0) != 0;
+    options.seed_outputs = options.backward && !file_.children("topdiff").empty();
+    options.folder = folder_of(stem);
+    net_ = std::make_unique<Net>(context, filter_net(net_file.net, options.state, context.log()), options);
+  }
+
+  CaseResult run() {
+    set_parameters();
+    const int passes = static_cast<int>(file_.number("forward_passes", 1));
+    for (int pass = 0; pass < passes; ++pass) {
+      for (const std::string& blob : file_.children("in")) write(net_->blob(blob), file_.read("in/" + blob));
+      net_->forward(static_cast<uint64_t>(pass));
+    }
+    compare_outputs();
+    if (file_.number("has_backward", 0) != 0) {
+      seed();
+      net_->backward();
+      for (const std::string& blob : file_.children("indiff")) {
+        compare("indiff/" + blob, net_->diff(blob));
+      }
+      compare_parameters("paramdiff", [](const Parameter& p) { return p.diff; });
+    }
+    compare_parameters("param_after", [](const Parameter& p) { return p.data; });
+    return result_;
+  }
+
+ private:
+  void write(const Tensor& to, const Hdf5Array& from) {
+    require(to.shape() == from.shape, "shape ", to.shape().brief(), ", the reference has ", from.shape.brief());
+    from_doubles(context_, from.values.data(), to);
+  }
+
+  Parameter& parameter(const std::string& layer, int index) {
+    for (int i = 0; i < net_->graph().net.layer_size(); ++i) {
+      if (net_->graph().net.layer(i).name() == layer) {
+        return net_->parameters()[net_->graph().views[i].parameters.at(static_cast<size_t>(index))];
+      }
+    }
+    fail("no layer ", layer);
+  }
+
+  void set_parameters() {
+    for (const std::string& layer : file_.children("param")) {
+      for (const std::string& index : file_.children("param/" + layer)) {
+        const Hdf5Array values = file_.read("param/" + layer + "/" + index);
+        from_doubles(context_, values.values.data(), parameter(layer, std::stoi(index)).data);
+      }
+    }
+  }
+
+  void compare_outputs() {
+    for (const std::string& blob : file_.children("out")) {
+      if (!planned_) {
+        compare("out/" + blob, net_->blob(blob));
+        continue;
+      }
+      for (const Net::Output& output : net_->outputs()) {
+        if (output.blob == blob) compare("out/" + blob, output.value);
+      }
+    }
+  }
+
+  void seed() {
+    const std::vector<Tensor> diffs = net_->output_diffs();
+    const std::vector<Net::Output> outputs = net_->outputs();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string path = "topdiff/" + outputs[i].blob;
+      if (file_.has(path) && diffs[i]) write(diffs[i], file_.read(path));
+    }
+  }
+
+  template <typename Pick>
+  void compare_parameters(const std::string& group, Pick pick) {
+    for (const std::string& layer : file_.children(group)) {
+      for (const std::string& index : file_.children(group + "/" + layer)) {
+        compare(group + "/" + layer + "/" + index, pick(parameter(layer, std::stoi(index))));
+      }
+    }
+  }
+
+  void compare(const std::string& path, const Tensor& ours) {
+    const Hdf5Array wanted = file_.read(path);
+    if (!ours) {
+      result_.fail(path, "is missing");
+      return;
+    }
+    if (ours.shape() != wanted.shape) {
+      result_.fail(path, cat("has shape ", ours.shape().brief(), ", the reference ", wanted.shape.brief()));
+      return;
+    }
+    result_.compare(path, to_doubles(context_, ours), wanted.values, tolerance_, 1e-6);
+  }
+
+  Context& context_;
+  Hdf5File file_;
+  bool planned_;
+  double tolerance_;
+  std::unique_ptr<Net> net_;
+  CaseResult result_;
+};
+
+}  // namespace
+
+CaseResult run_layer_case(Context& context, const std::string& stem) {
+  CaseResult result = LayerCase(context, stem, false).run();
+  result.merge(LayerCase(context, stem, true).run());
+  return result;
+}
+
+}  // namespace crema::tests

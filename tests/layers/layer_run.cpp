@@ -1,0 +1,281 @@
+#include "layers/layer_run.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "layers/filler.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+constexpr size_t kGuard = 256;  // bytes before and after each tensor; keeps a GPU's alignment
+constexpr char kGuardByte = 0x5A;
+
+// Reports the parser's first complaint as an Error.
+class Complaint : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, int column, const std::string& message) override {
+    if (text.empty()) text = cat("column ", column + 1, ": ", message);
+  }
+  std::string text;
+};
+
+LayerParameter parse_layer(const Row& row) {
+  LayerParameter message;
+  Complaint complaint;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&complaint);
+  require(parser.ParseFromString(row.text, &message), "row ", row.id(), ": ", complaint.text);
+  message.set_name(row.name);
+  for (size_t i = 0; i < row.bottoms.size(); ++i) message.add_bottom(cat("bottom", i));
+  return message;
+}
+
+void fill_bytes(Context& context, const Tensor& tensor, char byte) {
+  const std::vector<char> bytes(tensor.bytes(), byte);
+  copy_bytes(context, tensor.raw(), tensor.device(), bytes.data(), Device::cpu, bytes.size());
+}
+
+// NaN in every element, but zero in the padding of blocked formats, as a plan keeps it.
+void poison(Context& context, const Tensor& tensor) {
+  if (!tensor || tensor.bytes() == 0) return;
+  if (tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64) {
+    const std::vector<double> nans(tensor.count(), std::numeric_limits<double>::quiet_NaN());
+    from_doubles(context, nans.data(), tensor);
+  } else {
+    fill_bytes(context, tensor, static_cast<char>(0xFF));
+  }
+}
+
+std::vector<std::vector<double>> read_all(Context& context, const std::vector<Tensor>& tensors) {
+  std::vector<std::vector<double>> all;
+  for (const Tensor& tensor : tensors) {
+    all.push_back(tensor ? to_doubles(context, tensor) : std::vector<double>());
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string Setting::str() const {
+  return cat(device == Device::cpu ? "CPU " : "GPU ", name_of(dtype),
+             order == Order::plain ? " plain" : " channels_last", " implementation \"", implementation, "\"",
+             in_place ? " in place" : "", bottoms_wanted ? "" : " without bottom gradients",
+             parameters_wanted ? "" : " without parameter gradients");
+}
+
+void LayerRun::ServedLog::write(Severity, const std::source_location&, std::string_view line) {
+  if (line.find("is served by") == std::string_view::npos) return;
+  served += cat(line.substr(0, line.find(';')), "\n");
+}
+
+LayerRun::LayerRun(const Row& row, const Setting& setting)
+    : row_(row), setting_(setting), context_(setting.device) {
+  log_.verbosity = 1;
+  context_.set_log(log_);
+  context_.implementation = setting.implementation;
+
+  LayerParameter message = parse_layer(row);
+  layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
+  if (message.top_size() == 0) {
+    const int tops = layer_->as_many_tops_as_bottoms() ? message.bottom_size() : layer_->tops().least;
+    for (int i = 0; i < tops; ++i) message.add_top(cat("top", i));
+    layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
+  }
+  const std::vector<Shape> bottoms = bottom_shapes();
+  layer_->setup(context_, bottoms);
+  inference_ = layer_->infer(bottoms);
+  require(static_cast<int>(inference_.tops.size()) == message.top_size(), "infer gives ", inference_.tops.size(),
+          " shapes for ", message.top_size(), " tops");
+
+  Preparation preparation;
+  preparation.bottoms = bottoms;
+  preparation.tops = inference_.tops;
+  for (const Shape& shape : bottoms) preparation.bottom_orders.push_back(activation_format(shape).order);
+  for (const Shape& shape : inference_.tops) preparation.top_orders.push_back(activation_format(shape).order);
+  preparation.bottom_needs_diff.resize(bottoms.size(), false);
+  if (setting.backward && setting.bottoms_wanted) {
+    for (int bottom : differentiable_bottoms()) preparation.bottom_needs_diff[bottom] = true;
+  }
+  for (const ParameterSpec& parameter : layer_->parameters()) {
+    preparation.parameter_needs_diff.push_back(setting.backward && setting.parameters_wanted && parameter.learned);
+  }
+  preparation.parameter_formats.resize(layer_->parameters().size());
+  preparation.backward = setting.backward;
+  preparation.dtype = setting.dtype;
+  prepared_ = layer_->prepare(context_, preparation);
+
+  const BackwardReads reads = layer_->reads();
+  for (size_t i = 0; i < bottoms.size(); ++i) {
+    forward_.bottom.push_back(allocate(cat("bottom ", i), bottoms[i], setting.dtype, activation_format(bottoms[i])));
+  }
+  for (size_t i = 0; i < inference_.tops.size(); ++i) {
+    const Shape& shape = inference_.tops[i];
+    const bool shared = (setting.in_place && i == 0) || layer_->is_view();
+    forward_.top.push_back(shared ? forward_.bottom[0].reshaped(shape, activation_format(shape))
+                                  : allocate(cat("top ", i), shape, setting.dtype, activation_format(shape)));
+    backward_.top_diff.push_back(top_has_gradient(static_cast<int>(i))
+                                     ? allocate(cat("top_diff ", i), shape, setting.dtype, activation_format(shape))
+                                     : Tensor());
+  }
+  for (size_t i = 0; i < bottoms.size(); ++i) {
+    const bool shared = (setting.in_place && i == 0) || layer_->is_view();
+    if (!preparation.bottom_needs_diff[i]) {
+      backward_.bottom_diff.emplace_back();
+    } else if (shared && backward_.top_diff[0]) {
+      backward_.bottom_diff.push_back(backward_.top_diff[0].reshaped(bottoms[i], activation_format(bottoms[i])));
+    } else {
+      backward_.bottom_diff.push_back(
+          allocate(cat("bottom_diff ", i), bottoms[i], setting.dtype, activation_format(bottoms[i])));
+    }
+  }
+  for (size_t i = 0; i < layer_->parameters().size(); ++i) {
+    const Shape& shape = layer_->parameters()[i].shape;
+    const Format format = prepared_.parameter_formats.empty() ? Format() : prepared_.parameter_formats[i];
+    forward_.parameters.push_back(allocate(cat("parameter ", i), shape, setting.dtype, format));
+    backward_.parameter_diff.push_back(preparation.parameter_needs_diff[i]
+                                           ? allocate(cat("parameter_diff ", i), shape, setting.dtype, format)
+                                           : Tensor());
+  }
+  for (size_t i = 0; i < inference_.saved.size(); ++i) {
+    const TensorSpec& spec = inference_.saved[i];
+    forward_.saved.push_back(allocate(cat("saved ", i), spec.shape, spec.dtype.value_or(setting.dtype)));
+  }
+  forward_.workspace = allocate("workspace", Shape{static_cast<int64_t>(prepared_.workspace)}, DType::u8);
+  forward_.pass = backward_.pass = 3;
+  backward_.bottom = reads.bottom ? forward_.bottom : std::vector<Tensor>(forward_.bottom.size());
+  backward_.top = reads.top ? forward_.top : std::vector<Tensor>(forward_.top.size());
+  backward_.parameters = forward_.parameters;
+  backward_.saved = forward_.saved;
+  backward_.workspace = forward_.workspace;
+}
+
+std::vector<Shape> LayerRun::bottom_shapes() const {
+  std::vector<Shape> shapes;
+  for (const RowBottom& bottom : row_.bottoms) shapes.push_back(bottom.shape);
+  return shapes;
+}
+
+std::vector<int> LayerRun::differentiable_bottoms() const {
+  if (!row_.differentiable.empty()) return row_.differentiable;
+  std::vector<int> all;
+  for (int i = 0; i < static_cast<int>(row_.bottoms.size()); ++i) {
+    if (layer_->differentiable(i)) all.push_back(i);
+  }
+  return all;
+}
+
+bool LayerRun::top_has_gradient(int top) const {
+  if (!setting_.backward) return false;
+  if (layer_->is_loss()) return top == 0;
+  return row_.gradient_tops < 0 || top < row_.gradient_tops;
+}
+
+Format LayerRun::activation_format(const Shape& shape) const {
+  return setting_.order == Order::channels_last && shape.axes() >= 3 ? Format::channels_last() : Format::plain();
+}
+
+Tensor LayerRun::allocate(const std::string& what, const Shape& shape, DType dtype, const Format& format) {
+  const size_t bytes = static_cast<size_t>(format.elements(shape)) * size_of(dtype);
+  auto memory = std::make_shared<Buffer>(context_, bytes + 2 * kGuard);
+  fill_bytes(context_, Tensor(memory, 0, Shape{static_cast<int64_t>(memory->bytes())}, DType::u8), kGuardByte);
+  Tensor tensor(memory, kGuard, shape, dtype, format);
+  zero(context_, tensor);
+  guarded_.push_back({what, memory, bytes});
+  return tensor;
+}
+
+Start LayerRun::make_start() const {
+  Start start;
+  for (size_t i = 0; i < row_.bottoms.size(); ++i) start.bottom.push_back(make_values(row_, static_cast<int>(i)));
+  Context cpu(Device::cpu);
+  for (size_t i = 0; i < layer_->parameters().size(); ++i) {
+    const ParameterSpec& spec = layer_->parameters()[i];
+    const Random random{7, mix(100, i)};
+    const Tensor tensor(cpu, spec.shape);
+    fill(cpu, *spec.filler, random, tensor);
+    std::vector<double> values = to_doubles(cpu, tensor);
+    for (size_t k = 0; k < values.size(); ++k) {
+      if (!spec.learned) {
+        values[k] = static_cast<float>(0.5 + random.uniform(k));  // a statistic: any positive number
+      } else if (spec.filler->type() == "constant") {
+        values[k] = static_cast<float>(values[k] + 0.5 * random.normal(k));  // equal values would hide mixed-up indexes
+      }
+    }
+    start.parameter.push_back(values);
+  }
+  for (size_t i = 0; i < inference_.tops.size(); ++i) {
+    std::vector<double> values;
+    if (layer_->is_loss()) {
+      if (i == 0) values = {0.75};  // a loss weight
+    } else if (top_has_gradient(static_cast<int>(i))) {
+      const Random random{11, i};
+      values.resize(inference_.tops[i].count());
+      for (size_t k = 0; k < values.size(); ++k) values[k] = random.normal(k);
+    }
+    start.top_diff.push_back(values);
+  }
+  return start;
+}
+
+void LayerRun::run_forward(const Start& start) {
+  const bool overwritten = setting_.in_place || layer_->is_view();
+  for (size_t i = 0; i < forward_.top.size(); ++i) {
+    if (layer_->keeps_tops() || (i == 0 && overwritten)) continue;
+    poison(context_, forward_.top[i]);
+  }
+  for (const Tensor& saved : forward_.saved) poison(context_, saved);
+  poison(context_, forward_.workspace);
+  for (size_t i = 0; i < forward_.bottom.size(); ++i) from_doubles(context_, start.bottom[i].data(), forward_.bottom[i]);
+  for (size_t i = 0; i < forward_.parameters.size(); ++i) {
+    from_doubles(context_, start.parameter[i].data(), forward_.parameters[i]);
+  }
+  layer_->forward(context_, forward_);
+}
+
+Outcome LayerRun::forward(const Start& start) {
+  run_forward(start);
+  Outcome outcome;
+  outcome.top = read_all(context_, forward_.top);
+  outcome.parameter = read_all(context_, forward_.parameters);
+  return outcome;
+}
+
+Outcome LayerRun::backward(const Start& start, int times) {
+  Outcome outcome;
+  for (int time = 0; time < times; ++time) {
+    run_forward(start);
+    outcome.top = read_all(context_, forward_.top);
+    outcome.parameter = read_all(context_, forward_.parameters);
+    poison(context_, forward_.workspace);
+    for (const Tensor& diff : backward_.bottom_diff) poison(context_, diff);
+    for (size_t i = 0; i < backward_.top_diff.size(); ++i) {
+      if (backward_.top_diff[i]) from_doubles(context_, start.top_diff[i].data(), backward_.top_diff[i]);
+    }
+    backward_.accumulate.assign(forward_.parameters.size(), time > 0);
+    if (time == 0) {
+      for (const Tensor& diff : backward_.parameter_diff) poison(context_, diff);
+    }
+    layer_->backward(context_, backward_);
+  }
+  outcome.bottom_diff = read_all(context_, backward_.bottom_diff);
+  outcome.parameter_diff = read_all(context_, backward_.parameter_diff);
+  return outcome;
+}
+
+std::string LayerRun::broken_guard() {
+  for (const Guarded& guarded : guarded_) {
+    std::vector<char> bytes(guarded.memory->bytes());
+    copy_bytes(context_, bytes.data(), Device::cpu, guarded.memory->data(), guarded.memory->device(), bytes.size());
+    const auto intact = [](char byte) { return byte == kGuardByte; };
+    if (!std::all_of(bytes.begin(), bytes.begin() + kGuard, intact)) return "memory before " + guarded.what;
+    if (!std::all_of(bytes.begin() + kGuard + guarded.bytes, bytes.end(), intact)) return "memory after " + guarded.what;
+  }
+  return "";
+}
+
+}  // namespace crema

@@ -1,0 +1,84 @@
+// LayerRun: one layer of a row made ready on one device, in one dtype and order, with memory that is watched: everything that
+// the layer must write starts as NaN, and every tensor lies between guard bytes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/layer.h"
+#include "layers/row.h"
+
+namespace crema {
+
+struct Setting {
+  Device device = Device::cpu;
+  DType dtype = DType::f64;
+  Order order = Order::plain;          // of bottoms and tops with three axes and more
+  std::string implementation = "plain";
+  bool in_place = false;               // top[0] in the memory of bottom[0], bottom_diff[0] in that of top_diff[0]
+  bool backward = true;
+  bool bottoms_wanted = true, parameters_wanted = true;  // which gradients backward is asked for
+
+  std::string str() const;
+};
+
+// The numbers that every run of a row starts from, in plain order.
+struct Start {
+  std::vector<std::vector<double>> bottom, parameter, top_diff;  // top_diff: empty for a top without gradient
+};
+
+// What came out, in plain order; empty where nothing was asked for.
+struct Outcome {
+  std::vector<std::vector<double>> top, bottom_diff, parameter, parameter_diff;
+};
+
+class LayerRun {
+ public:
+  LayerRun(const Row& row, const Setting& setting);
+
+  const Layer& layer() const { return *layer_; }
+  const std::vector<Shape>& top_shapes() const { return inference_.tops; }
+  // The implementations that kernels chose, as their log lines say: "convolution is served by onednn".
+  const std::string& served() const { return log_.served; }
+  std::vector<int> differentiable_bottoms() const;
+  bool top_has_gradient(int top) const;
+  // Bottoms as the row says; parameters by their fillers, or near them where a filler is constant; random top gradients.
+  Start make_start() const;
+
+  // Writes the start values, runs forward, reads the tops and the parameters.
+  Outcome forward(const Start& start);
+  // The same and then backward, `times` times: all but the first add to the parameter gradients.
+  Outcome backward(const Start& start, int times = 1);
+  // Bytes written outside of a tensor: "" or which tensor it was.
+  std::string broken_guard();
+
+ private:
+  struct ServedLog : Log {
+    void write(Severity severity, const std::source_location& where, std::string_view line) override;
+    std::string served;
+  };
+  struct Guarded {
+    std::string what;
+    std::shared_ptr<Buffer> memory;
+    size_t bytes;
+  };
+
+  Tensor allocate(const std::string& what, const Shape& shape, DType dtype, const Format& format = {});
+  Format activation_format(const Shape& shape) const;
+  void run_forward(const Start& start);
+  std::vector<Shape> bottom_shapes() const;
+
+  const Row& row_;
+  Setting setting_;
+  ServedLog log_;
+  Context context_;
+  std::unique_ptr<Layer> layer_;
+  Inference inference_;
+  Prepared prepared_;
+  Forward forward_;
+  Backward backward_;
+  std::vector<Guarded> guarded_;
+};
+
+}  // namespace crema

@@ -1,0 +1,190 @@
+// Every row of rows/*.rows: gradient by central differences, all orders, implementations and devices against one reference,
+// in place against out of place, memory bounds.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "layers/layer_run.h"
+
+namespace crema {
+
+void PrintTo(const Row& row, std::ostream* out) { *out << row.text; }
+
+namespace {
+
+// Names that lists of implementations may use; "" lets the list decide. A name that no kernel of the layer knows changes
+// nothing, and equal choices are run once.
+const char* const kImplementations[] = {"", "plain", "onednn", "im2col", "direct", "cudnn", "cublas"};
+
+class RowTest : public testing::TestWithParam<Row> {};
+
+double largest(const std::vector<double>& values) {
+  double most = 0;
+  for (double value : values) most = std::max(most, std::fabs(value));
+  return most;
+}
+
+// Every value within `tolerance` times the largest magnitude; NaN differs from everything.
+testing::AssertionResult near(const std::vector<double>& want, const std::vector<double>& got, double tolerance) {
+  if (want.size() != got.size()) return testing::AssertionFailure() << got.size() << " values instead of " << want.size();
+  const double bound = tolerance * (largest(want) + 1e-3);
+  for (size_t i = 0; i < want.size(); ++i) {
+    if (!(std::fabs(want[i] - got[i]) <= bound)) {
+      return testing::AssertionFailure() << "value " << i << " is " << got[i] << " instead of " << want[i] << " (bound "
+                                         << bound << ")";
+    }
+  }
+  return testing::AssertionSuccess();
+}
+
+void expect_near(const std::vector<std::vector<double>>& want, const std::vector<std::vector<double>>& got,
+                 double tolerance, const char* what) {
+  ASSERT_EQ(want.size(), got.size()) << what;
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(near(want[i], got[i], tolerance)) << what << " " << i;
+}
+
+void expect_same(const Outcome& want, const Outcome& got, double tolerance) {
+  expect_near(want.top, got.top, tolerance, "top");
+  expect_near(want.parameter, got.parameter, tolerance, "parameter after forward");
+  expect_near(want.bottom_diff, got.bottom_diff, tolerance, "bottom_diff");
+  expect_near(want.parameter_diff, got.parameter_diff, tolerance, "parameter_diff");
+}
+
+void expect_finite(const std::vector<std::vector<double>>& blobs, const char* what) {
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    for (size_t k = 0; k < blobs[i].size(); ++k) {
+      ASSERT_TRUE(std::isfinite(blobs[i][k])) << what << " " << i << ": value " << k << " was not written, or is not finite";
+    }
+  }
+}
+
+Outcome run(LayerRun& layer_run, const Row& row, const Start& start) {
+  const Outcome outcome = row.gradient ? layer_run.backward(start) : layer_run.forward(start);
+  EXPECT_EQ(layer_run.broken_guard(), "");
+  return outcome;
+}
+
+// Compares d(sum of top_diff * top) / d(value) by central differences with the gradient that backward gave. `values` is a
+// part of `start`.
+void check_slopes(LayerRun& layer_run, const Row& row, const Start& start, std::vector<double>& values,
+                  const std::vector<double>& gradient, const std::string& what) {
+  const int64_t count = static_cast<int64_t>(values.size());
+  const int64_t stride = std::max<int64_t>(1, count / 200);
+  const double scale = std::max(1.0, largest(gradient));
+  for (int64_t i = 0; i < count; i += stride) {
+    const double value = values[i];
+    values[i] = value + row.step;
+    const Outcome above = layer_run.forward(start);
+    values[i] = value - row.step;
+    const Outcome below = layer_run.forward(start);
+    values[i] = value;
+    double slope = 0;
+    for (size_t top = 0; top < start.top_diff.size(); ++top) {
+      for (size_t k = 0; k < start.top_diff[top].size(); ++k) {
+        slope += start.top_diff[top][k] * (above.top[top][k] - below.top[top][k]);
+      }
+    }
+    slope /= 2 * row.step;
+    ASSERT_NEAR(gradient[i], slope, row.gradient_tolerance * scale) << what << ", value " << i;
+  }
+}
+
+void check_gradient(LayerRun& layer_run, const Row& row, Start start, const Outcome& outcome) {
+  for (int bottom : layer_run.differentiable_bottoms()) {
+    check_slopes(layer_run, row, start, start.bottom[bottom], outcome.bottom_diff[bottom], cat("bottom ", bottom));
+  }
+  for (size_t i = 0; i < start.parameter.size(); ++i) {
+    if (!layer_run.layer().parameters()[i].learned) continue;
+    check_slopes(layer_run, row, start, start.parameter[i], outcome.parameter_diff[i], cat("parameter ", i));
+  }
+}
+
+// A second backward adds to the parameter gradients; gradients that nobody wants change nothing in the others.
+void check_requests(const Row& row, const Start& start, const Outcome& reference) {
+  if (!reference.parameter_diff.empty()) {
+    LayerRun twice(row, {});
+    Outcome doubled = reference;
+    for (std::vector<double>& diff : doubled.parameter_diff) {
+      for (double& value : diff) value *= 2;
+    }
+    SCOPED_TRACE("two backward passes, the second one accumulates");
+    expect_same(doubled, twice.backward(start, 2), 1e-12);
+  }
+  Outcome without_bottoms = reference, without_parameters = reference;
+  for (std::vector<double>& diff : without_bottoms.bottom_diff) diff.clear();
+  for (std::vector<double>& diff : without_parameters.parameter_diff) diff.clear();
+  for (const bool bottoms : {true, false}) {
+    Setting setting;
+    setting.bottoms_wanted = bottoms;
+    setting.parameters_wanted = !bottoms;
+    SCOPED_TRACE(setting.str());
+    LayerRun partial(row, setting);
+    expect_same(bottoms ? without_parameters : without_bottoms, run(partial, row, start), 1e-12);
+  }
+}
+
+// All orders, dtypes, implementations and devices, in place too, against the float64 reference.
+void check_variants(const Row& row, const Layer& layer, const Start& start, const Outcome& reference) {
+  std::vector<Order> orders = {Order::plain};
+  if (layer.order_rule() != OrderRule::plain) orders.push_back(Order::channels_last);
+  std::vector<Device> devices = {Device::cpu};
+  if (gpu_count() > 0) devices.push_back(Device::gpu);
+  for (Device device : devices) {
+    for (Order order : orders) {
+      for (DType dtype : {DType::f64, DType::f32}) {
+        for (bool in_place : {false, true}) {
+          if (in_place && !layer.in_place()) continue;
+          std::set<std::string> served;
+          for (const char* implementation : kImplementations) {
+            const Setting setting{device, dtype, order, implementation, in_place, row.gradient};
+            SCOPED_TRACE(setting.str());
+            LayerRun variant(row, setting);
+            if (!served.insert(variant.served()).second) continue;
+            SCOPED_TRACE(variant.served());
+            if (in_place) EXPECT_EQ(variant.top_shapes()[0], row.bottoms[0].shape);
+            expect_same(reference, run(variant, row, start), dtype == DType::f64 ? 1e-10 : row.tolerance);
+          }
+        }
+      }
+    }
+  }
+}
+
+void check_error(const Row& row) {
+  try {
+    LayerRun failing(row, {});
+    failing.forward(failing.make_start());
+    FAIL() << "no error, although one with \"" << row.error << "\" is expected";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find(row.error), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(RowTest, Works) {
+  const Row& row = GetParam();
+  if (!row.error.empty()) return check_error(row);
+  Setting setting;
+  setting.backward = row.gradient;
+  LayerRun layer_run(row, setting);
+  const Start start = layer_run.make_start();
+  const Outcome reference = run(layer_run, row, start);
+  expect_finite(reference.top, "top");
+  expect_finite(reference.bottom_diff, "bottom_diff");
+  expect_finite(reference.parameter_diff, "parameter_diff");
+  if (HasFailure()) return;
+  if (row.gradient) {
+    check_gradient(layer_run, row, start, reference);
+    check_requests(row, start, reference);
+  }
+  check_variants(row, layer_run.layer(), start, reference);
+}
+
+std::vector<Row> all_rows() { return read_rows(CREMA_TEST_DATA "/layers/rows"); }
+
+INSTANTIATE_TEST_SUITE_P(Rows, RowTest, testing::ValuesIn(all_rows()),
+                         [](const testing::TestParamInfo<Row>& info) { return info.param.id(); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RowTest);
+
+}  // namespace
+}  // namespace crema

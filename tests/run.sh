@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Sets up what is missing, builds, and runs the whole test suite: bash tests/run.sh [ctest options].
+set -euo pipefail
+cd "$(dirname "$0")/.."
+bash data_scripts/setup.sh --tests
+cmake -S . -B build -G Ninja
+cmake --build build
+ctest --test-dir build --output-on-failure -j "$(nproc)" "$@"

@@ -1,0 +1,24 @@
+// The command line: which verb, its flags (set as gflags) and its arguments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace crema {
+
+struct CommandLine {
+  std::string verb;  // "" when the line names none
+  std::vector<std::string> arguments;
+  bool help = false, version = false;
+};
+
+// Reads argv and sets the flags. The verb is the program's own name (a link called `train`) or the first argument that is no
+// flag. Flags are `-flag value`, `--flag=value`, `-switch`, `-noswitch`; -flagfile reads more of them from a file. Error for
+// an unknown verb or flag (with the nearest name), a flag of another verb, a value of the wrong type, too many arguments.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+// What `crema` alone and `crema VERB -help` print.
+std::string list_of_verbs();
+std::string help_of(const std::string& verb);
+
+}  // namespace crema

@@ -1,0 +1,77 @@
+#include "tools/devices.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "tools/flags.h"
+#ifdef CREMA_CUDA
+#include "device/gpu.h"
+#endif
+
+namespace crema {
+
+namespace {
+
+#ifdef CREMA_CUDA
+constexpr const char* no_gpu = "this machine has no usable GPU (no card, or no driver)";
+#else
+constexpr const char* no_gpu = "this build has no GPU support (it was made without a CUDA toolkit)";
+#endif
+
+}  // namespace
+
+std::vector<int> gpus_of(const std::string& flag) {
+  const int count = gpu_count();
+  require(count > 0, "-gpu ", flag, ": ", no_gpu, "; without -gpu the CPU computes");
+  std::vector<int> gpus;
+  if (flag == "all") {
+    for (int i = 0; i < count; ++i) gpus.push_back(i);
+    return gpus;
+  }
+  for (const std::string& part : split(flag, ',')) {
+    int number = -1;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    require(error == std::errc() && end == part.data() + part.size(), "-gpu ", flag, ": \"", part,
+            "\" is no GPU number; expected a number such as 0, or all");
+    require(number >= 0 && number < count, "-gpu ", flag, ": there is no GPU ", number, "; this machine has ", count,
+            count == 1 ? " (number 0)" : cat(" (numbers 0 to ", count - 1, ")"));
+    gpus.push_back(number);
+  }
+  return gpus;
+}
+
+std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
+  std::unique_ptr<Context> context;
+  if (!FLAGS_gpu.empty()) {
+    const bool several = FLAGS_gpu.find(',') != std::string::npos;
+    const std::string only = "several GPUs are not there yet; name one, such as -gpu 0";
+    require(!several, "-gpu ", FLAGS_gpu, ": ", only);
+    const std::vector<int> gpus = gpus_of(FLAGS_gpu);
+    require(gpus.size() == 1, "-gpu ", FLAGS_gpu, ": this machine has ", gpus.size(), " GPUs, and ", only);
+    context = std::make_unique<Context>(Device::gpu, gpus[0]);
+  } else if (wanted >= 0 && wanted < gpu_count()) {
+    context = std::make_unique<Context>(Device::gpu, wanted);
+  } else {
+    if (wanted >= 0) {
+      log.warning(gpu_count() == 0 ? cat("The solver asks for a GPU, but ", no_gpu, ": the CPU computes.")
+                                   : cat("The solver asks for GPU ", wanted, ", but there are only ", gpu_count(),
+                                         ": the CPU computes."));
+    }
+    context = std::make_unique<Context>(Device::cpu);
+  }
+  context->set_log(log);
+  context->implementation = FLAGS_implementation;
+  return context;
+}
+
+std::string gpu_name(int ordinal) {
+#ifdef CREMA_CUDA
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "asking for a GPU's properties");
+  return properties.name;
+#else
+  return cat("GPU ", ordinal);
+#endif
+}
+
+}  // namespace crema

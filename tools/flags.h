@@ -1,0 +1,41 @@
+// Every flag of the program: names and defaults are Caffe's where Caffe has the flag. A verb reads only those that it lists.
+#pragma once
+
+#include <gflags/gflags.h>
+
+// What to run.
+DECLARE_string(solver);
+DECLARE_string(model);
+DECLARE_string(weights);
+DECLARE_string(weights_mode);
+DECLARE_string(snapshot);
+DECLARE_string(phase);
+DECLARE_int32(level);
+DECLARE_string(stage);
+DECLARE_string(assume);
+DECLARE_int32(batch);
+DECLARE_int32(iterations);
+
+// How to run it.
+DECLARE_string(gpu);
+DECLARE_string(implementation);
+DECLARE_bool(fuse);
+DECLARE_bool(format);
+DECLARE_bool(reuse_memory);
+DECLARE_bool(dump_plan);
+DECLARE_bool(train_step);
+DECLARE_string(sigint_effect);
+DECLARE_string(sighup_effect);
+
+// Converting data.
+DECLARE_string(backend);
+DECLARE_bool(gray);
+DECLARE_bool(shuffle);
+DECLARE_int32(resize_width);
+DECLARE_int32(resize_height);
+DECLARE_bool(check_size);
+DECLARE_bool(encoded);
+DECLARE_string(encode_type);
+
+// Reports.
+DECLARE_string(output);

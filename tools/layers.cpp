@@ -1,0 +1,91 @@
+// `crema layers` lists the layer types; `crema layers TYPE` prints a type's documentation and the fields it reads.
+#include <iostream>
+
+#include "layers/layer.h"
+#include "layers/layer_docs.h"
+#include "tools/schema.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+std::string documentation_of(const std::string& type) {
+  const std::string path = LayerRegistry::find(type)->file;
+  const std::string file = path.substr(path.rfind('/') + 1);
+  for (const LayerDoc& doc : layer_docs()) {
+    if (doc.file == file) return doc.text;
+  }
+  return "";
+}
+
+// The first sentence, on one line.
+std::string summary_of(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    if (c == '\n') {
+      // A blank line or a formula ends the opening sentence too.
+      if (line.empty() || line.back() == ' ') break;
+      line += ' ';
+    } else {
+      line += c;
+    }
+    if (ends_with(line, ". ")) break;
+  }
+  return std::string(trim(line));
+}
+
+void print_wrapped(const std::string& text, const std::string& indent) {
+  std::string row = indent;
+  for (const std::string& word : split(text, ' ')) {
+    if (row.size() + word.size() >= 100) {
+      std::cout << row << "\n";
+      row = indent;
+    }
+    row += (row == indent ? "" : " ") + word;
+  }
+  std::cout << row << "\n";
+}
+
+void list_types() {
+  size_t width = 0;
+  for (const std::string& type : LayerRegistry::names()) width = std::max(width, type.size());
+  for (const std::string& type : LayerRegistry::names()) {
+    std::string summary = summary_of(documentation_of(type));
+    if (starts_with(summary, type + ": ")) summary = summary.substr(type.size() + 2);
+    std::cout << type << std::string(width + 2 - type.size(), ' ') << summary << "\n";
+  }
+}
+
+void document(const std::string& type) {
+  require(LayerRegistry::has(type), "no layer type \"", type, "\"", did_you_mean(type, LayerRegistry::names()),
+          "; `crema layers` lists them");
+  const std::string text = documentation_of(type);
+  std::cout << text << "\n";
+  for (const MessageHelp& message : help_on_parameters(type, text)) {
+    std::cout << "\n" << message.field << " { " << message.message << " }\n";
+    if (!message.comment.empty()) print_wrapped(message.comment, "  ");
+    for (const FieldHelp& field : message.fields) {
+      std::cout << "\n  " << field.name << " (" << field.type << ")\n";
+      if (!field.comment.empty()) print_wrapped(field.comment, "      ");
+    }
+  }
+}
+
+int run(const VerbCall& call) {
+  if (call.arguments.empty()) {
+    list_types();
+  } else {
+    document(call.arguments[0]);
+  }
+  return 0;
+}
+
+REGISTER_VERB(layers, {.summary = "lists the layer types, or prints the documentation of one",
+                       .usage = "[TYPE]",
+                       .most_arguments = 1,
+                       .run = run});
+
+}  // namespace
+
+}  // namespace crema

@@ -1,0 +1,56 @@
+// The program: finds the verb, sets up the log, and turns whatever is thrown into one E line and exit code 1.
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+
+#include <exception>
+#include <iostream>
+#include <new>
+
+#include "base/error.h"
+#include "tools/command_line.h"
+#include "tools/verb.h"
+
+namespace {
+
+void set_default(const char* flag, const char* value) {
+  gflags::SetCommandLineOptionWithMode(flag, value, gflags::SET_FLAGS_DEFAULT);
+}
+
+int run(int argc, char** argv) {
+  const crema::CommandLine line = crema::parse_command_line(argc, argv);
+  if (line.version) {
+    std::cout << "crema " << CREMA_VERSION << "\n";
+    return 0;
+  }
+  if (line.verb.empty()) {
+    std::cout << crema::list_of_verbs();
+    return line.help ? 0 : 1;
+  }
+  if (line.help) {
+    std::cout << crema::help_of(line.verb);
+    return 0;
+  }
+  google::InitGoogleLogging(argv[0]);
+  crema::ProgramLog log;
+  log.verbosity = FLAGS_v;
+  return crema::VerbRegistry::find(line.verb)->run({line.arguments, log});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // As `caffe` does: lines go to stderr and to files in the temporary folder. The prefix keeps glog's older form without year.
+  set_default("alsologtostderr", "true");
+  set_default("log_year_in_prefix", "false");
+  std::string message;
+  try {
+    return run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    message = "out of memory; a smaller -batch or batch_size needs less";
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging(argv[0]);
+  LOG(ERROR) << message;
+  return 1;
+}

@@ -1,0 +1,33 @@
+// The program's Log: Caffe's lines through glog, and one status line that stays below them on a terminal.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "base/log.h"
+
+namespace crema {
+
+class ProgramLog : public Log {
+ public:
+  ProgramLog();
+  ~ProgramLog() override;
+
+  // One glog line whose prefix shows the file and line of the library that wrote it.
+  void write(Severity severity, const std::source_location& where, std::string_view line) override;
+
+  // Whether there is a terminal to show a status on. Pipes and files never get one.
+  bool has_terminal() const { return terminal_ >= 0; }
+  // Replaces the status line, cut to the terminal's width; "" removes it. Log lines never tear it.
+  void show_status(const std::string& text);
+
+ private:
+  void erase();
+  void draw();
+
+  std::mutex mutex_;
+  int terminal_ = -1;  // file descriptor
+  std::string status_;
+};
+
+}  // namespace crema

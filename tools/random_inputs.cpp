@@ -1,0 +1,68 @@
+#include "tools/random_inputs.h"
+
+#include <algorithm>
+
+namespace crema {
+
+namespace {
+
+uint64_t hash_of(const std::string& name) {
+  uint64_t hash = 1469598103934665603ull;  // FNV-1a
+  for (const unsigned char c : name) hash = (hash ^ c) * 1099511628211ull;
+  return hash;
+}
+
+// What bottom `j` of this node expects when it holds labels; 0: it holds something else.
+int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
+  const LayerParameter& message = node.message;
+  const std::string& type = message.type();
+  const Shape& scores = graph.values[node.bottoms[0]].shape;
+  if (type == "SigmoidCrossEntropyLoss") return j == 1 ? 2 : 0;
+  if (type == "ContrastiveLoss") return j == 2 ? 2 : 0;
+  if (type == "Embed") return j == 0 ? message.embed_param().input_dim() : 0;
+  const bool reads_labels = type == "Accuracy" || (node.layer->is_loss() && !node.layer->differentiable(1));
+  if (j != 1 || !reads_labels || scores.axes() == 0) return 0;
+  int axis = std::min(1, scores.axes() - 1);
+  if (type == "Accuracy") axis = scores.canonical_axis(message.accuracy_param().axis());
+  if (type == "SoftmaxWithLoss") axis = scores.canonical_axis(message.softmax_param().axis());
+  if (type == "InfogainLoss") axis = scores.canonical_axis(message.infogain_loss_param().axis());
+  return scores[axis];
+}
+
+}  // namespace
+
+int64_t classes_of(const Graph& graph, int value) {
+  int64_t classes = 0;
+  const auto narrow = [&](int64_t found) {
+    if (found > 0) classes = classes == 0 ? found : std::min(classes, found);
+  };
+  for (const Node& node : graph.nodes) {
+    for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      if (node.bottoms[j] != value) continue;
+      narrow(classes_at(graph, node, j));
+      const bool passes_on = node.layer->is_view() || node.message.type() == "Slice" || node.message.type() == "Concat";
+      if (!passes_on) continue;
+      for (const int top : node.tops) narrow(classes_of(graph, top));
+    }
+  }
+  return classes;
+}
+
+void fill_random_inputs(Net& net) {
+  for (const Node& node : net.graph().nodes) {
+    if (node.message.type() != "Input") continue;
+    for (const int top : node.tops) {
+      const std::string& blob = net.graph().values[top].blob;
+      const int64_t classes = classes_of(net.graph(), top);
+      const Random random = net.context().random(hash_of(blob));
+      std::vector<float> values(static_cast<size_t>(net.graph().values[top].shape.count()));
+#pragma omp parallel for
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = classes > 0 ? static_cast<float>(random.word(i) % classes) : random.normal(i);
+      }
+      from_floats(net.context(), values.data(), net.blob(blob));
+    }
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,15 @@
+// Fills the inputs of a net that no source fills.
+#pragma once
+
+#include "net/net.h"
+
+namespace crema {
+
+// Every top of an Input layer gets numbers drawn from N(0, 1); one that is read as labels gets whole numbers, uniform over
+// the classes (0 or 1 for SigmoidCrossEntropyLoss). A function of the context's seed and the blob's name alone.
+void fill_random_inputs(Net& net);
+
+// The number of classes when `value` of the graph is read as labels; 0 when it is not.
+int64_t classes_of(const Graph& graph, int value);
+
+}  // namespace crema

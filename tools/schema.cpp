@@ -1,0 +1,114 @@
+#include "tools/schema.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
+#include "base/error.h"
+
+namespace crema {
+
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::DescriptorPool;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+
+std::unique_ptr<DescriptorPool> load_schema() {
+  google::protobuf::FileDescriptorSet files;
+  const std::string_view bytes = schema_bytes();
+  require(files.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())), "the schema inside the program is damaged");
+  auto pool = std::make_unique<DescriptorPool>();
+  for (const auto& file : files.file()) pool->BuildFile(file);
+  return pool;
+}
+
+// A comment as one running text.
+template <typename Element>
+std::string comment_of(const Element* element) {
+  google::protobuf::SourceLocation location;
+  if (!element->GetSourceLocation(&location)) return "";
+  std::string text;
+  for (const std::string& line :
+       split(location.leading_comments.empty() ? location.trailing_comments : location.leading_comments, '\n')) {
+    const std::string_view part = trim(line);
+    if (!part.empty()) text += (text.empty() ? "" : " ") + std::string(part);
+  }
+  return text;
+}
+
+std::string choices_of(const EnumDescriptor* type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type->value_count(); ++i) names.push_back(type->value(i)->name());
+  return join(names, " | ");
+}
+
+// "repeated uint32", "bool, default true", "MAX | AVE | STOCHASTIC, default MAX".
+std::string type_of(const FieldDescriptor* field) {
+  std::string text = field->is_repeated() ? "repeated " : field->is_required() ? "required " : "";
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    text += choices_of(field->enum_type());
+  } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+    text += field->message_type()->name();
+  } else {
+    text += field->type_name();
+  }
+  if (!field->has_default_value()) return text;
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_BOOL: return cat(text, ", default ", field->default_value_bool() ? "true" : "false");
+    case FieldDescriptor::CPPTYPE_INT32: return cat(text, ", default ", field->default_value_int32());
+    case FieldDescriptor::CPPTYPE_UINT32: return cat(text, ", default ", field->default_value_uint32());
+    case FieldDescriptor::CPPTYPE_INT64: return cat(text, ", default ", field->default_value_int64());
+    case FieldDescriptor::CPPTYPE_UINT64: return cat(text, ", default ", field->default_value_uint64());
+    case FieldDescriptor::CPPTYPE_FLOAT: return cat(text, ", default ", field->default_value_float());
+    case FieldDescriptor::CPPTYPE_DOUBLE: return cat(text, ", default ", field->default_value_double());
+    case FieldDescriptor::CPPTYPE_ENUM: return cat(text, ", default ", field->default_value_enum()->name());
+    default: return cat(text, ", default \"", field->default_value_string(), '"');
+  }
+}
+
+// "inner_product_param" and "InnerProduct" both become "innerproduct".
+std::string squeezed(std::string name) {
+  if (ends_with(name, "_param")) name.resize(name.size() - 6);
+  name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+bool stands_in(const std::string& text, const std::string& word) {
+  const auto inside = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const bool begins = at == 0 || !inside(text[at - 1]);
+    const bool ends = at + word.size() == text.size() || !inside(text[at + word.size()]);
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<MessageHelp> help_on_parameters(const std::string& type, const std::string& text) {
+  const std::unique_ptr<DescriptorPool> pool = load_schema();
+  const Descriptor* layer = pool->FindMessageTypeByName("crema.LayerParameter");
+  require(layer != nullptr, "the schema inside the program has no LayerParameter");
+  std::vector<MessageHelp> help;
+  for (int i = 0; i < layer->field_count(); ++i) {
+    const FieldDescriptor* parameter = layer->field(i);
+    if (!ends_with(parameter->name(), "_param") || parameter->message_type() == nullptr) continue;
+    if (squeezed(parameter->name()) != squeezed(type) && !stands_in(text, parameter->name())) continue;
+    const Descriptor* message = parameter->message_type();
+    MessageHelp one{parameter->name(), message->name(), comment_of(message), {}};
+    for (int j = 0; j < message->field_count(); ++j) {
+      const FieldDescriptor* field = message->field(j);
+      one.fields.push_back({field->name(), type_of(field), comment_of(field)});
+    }
+    help.push_back(std::move(one));
+  }
+  return help;
+}
+
+}  // namespace crema
