@@ -23,7 +23,7 @@ struct ImagesetOptions {
   int64_t resize_height = 0, resize_width = 0;  // 0: as it is
   bool check_size = false;                      // Error at the first image of another size
   bool encoded = false;
-  std::string encode_type;  // "" with encoded: each file's own
+  std::string encode_type = "";  // "" with encoded: each file's own
 };
 
 struct ImagesetResult {

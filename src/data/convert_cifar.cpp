@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "data/convert.h"
@@ -25,9 +23,7 @@ int64_t append(const std::string& path, int64_t first, DatabaseWriter& writer) {
     const char* record = content.data() + static_cast<size_t>(i) * record_bytes;
     datum.set_label(static_cast<unsigned char>(record[0]));
     datum.set_data(record + 1, image_bytes);
-    char key[24];
-    std::snprintf(key, sizeof(key), "%05lld", static_cast<long long>(first + i));
-    writer.put(key, datum);
+    writer.put(numbered_key(first + i, 5), datum);
   }
   return count;
 }

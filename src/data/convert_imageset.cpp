@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
-#include <cstdio>
 #include <vector>
 
 #include "base/error.h"
@@ -121,9 +120,7 @@ ImagesetResult convert_imageset(const std::string& root, const std::string& list
     require(!options.check_size || image.pixels.size() == first.pixels.size(), root, line.path, ": is ", image.channels, "x",
             image.height, "x", image.width, ", but the first image is ", first.channels, "x", first.height, "x", first.width,
             "; -resize_height and -resize_width make them equal");
-    char key[16];
-    std::snprintf(key, sizeof(key), "%08lld_", static_cast<long long>(i));
-    writer->put(key + line.path, datum);
+    writer->put(cat(numbered_key(i, 8), "_", line.path), datum);
     if (++result.written % 1000 == 0) log.info(cat("Processed ", result.written, " files."));
   }
   require(result.written > 0, list, ": not one of its ", count, " images can be read; the paths follow ",

@@ -1,5 +1,3 @@
-#include <cstdio>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "data/convert.h"
@@ -59,9 +57,7 @@ void convert_mnist(const std::string& images, const std::string& labels, const s
   for (uint32_t i = 0; i < count; ++i) {
     datum.set_data(pixels.values + i * image, image);
     datum.set_label(static_cast<unsigned char>(classes.values[i]));
-    char key[16];
-    std::snprintf(key, sizeof(key), "%08u", i);
-    writer->put(key, datum);
+    writer->put(numbered_key(i, 8), datum);
   }
   writer->finish();
   log.info(cat("Processed ", count, " files."));

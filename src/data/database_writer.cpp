@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -69,6 +70,11 @@ void DatabaseWriter::finish() {
   if (rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, ": cannot be created: ", std::strerror(errno));
   finished_ = true;
   sync_folder(folder_of(path_));
+}
+
+std::string numbered_key(int64_t number, int digits) {
+  const std::string text = std::to_string(number);
+  return std::string(static_cast<size_t>(std::max<int64_t>(0, digits - static_cast<int64_t>(text.size()))), '0') + text;
 }
 
 std::unique_ptr<DatabaseWriter> create_database(const std::string& path, Backend backend) {

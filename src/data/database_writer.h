@@ -35,6 +35,9 @@ class DatabaseWriter {
   bool finished_ = false;
 };
 
+// "00000042": keys are sorted as text, so numbers have leading zeros.
+std::string numbered_key(int64_t number, int digits);
+
 // Error when something of that name is there already.
 std::unique_ptr<DatabaseWriter> create_database(const std::string& path, Backend backend);
 

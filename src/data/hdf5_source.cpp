@@ -1,5 +1,7 @@
 #include "data/hdf5_source.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "data/hdf5_file.h"
@@ -38,17 +40,29 @@ Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names) 
   require(rows_ > 0, list, ": the HDF5 files have no rows");
 }
 
-Hdf5Source::Row Hdf5Source::locate(int64_t position, bool shuffle, const Random& random) const {
+void Hdf5Source::order_files(int64_t epoch, bool shuffle, const Random& random) {
+  if (ordered_epoch_ == epoch) return;
+  const Permutation order(files(), random);
+  order_.clear();
+  starts_.clear();
+  int64_t start = 0;
+  for (int turn = 0; turn < files(); ++turn) {
+    order_.push_back(shuffle ? static_cast<int>(order(turn)) : turn);
+    starts_.push_back(start);
+    start += file_rows_[order_.back()];
+  }
+  ordered_epoch_ = epoch;
+}
+
+Hdf5Source::Row Hdf5Source::locate(int64_t position, bool shuffle, const Random& random) {
   Row place;
   place.epoch = position / rows_;
-  place.row = position % rows_;
   const Random epoch{random.seed, mix(random.stream, static_cast<uint64_t>(place.epoch))};
-  const Permutation order(files(), epoch);
-  for (int turn = 0;; ++turn) {
-    place.file = shuffle ? static_cast<int>(order(turn)) : turn;
-    if (place.row < file_rows_[place.file]) break;
-    place.row -= file_rows_[place.file];
-  }
+  order_files(place.epoch, shuffle, epoch);
+  const int64_t in_epoch = position % rows_;
+  const auto turn = std::upper_bound(starts_.begin(), starts_.end(), in_epoch) - starts_.begin() - 1;
+  place.file = order_[turn];
+  place.row = in_epoch - starts_[turn];
   if (shuffle) {
     const Random rows{epoch.seed, mix(epoch.stream, static_cast<uint64_t>(place.file) + 1)};
     place.row = Permutation(file_rows_[place.file], rows)(place.row);

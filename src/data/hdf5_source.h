@@ -29,19 +29,22 @@ class Hdf5Source {
 
   // Row `position` of the endless walk: file after file, or, shuffled, with the files and the rows inside each in a new
   // order in every epoch.
-  Row locate(int64_t position, bool shuffle, const Random& random) const;
+  Row locate(int64_t position, bool shuffle, const Random& random);
   // The numbers of a row and of those after it in its file. Reads the file when it is not in memory: valid until the next
   // call.
   const float* at(const Row& row, int dataset);
-  int64_t rows_of(int file) const { return file_rows_[file]; }
 
  private:
   using Datasets = std::vector<std::vector<float>>;
+  void order_files(int64_t epoch, bool shuffle, const Random& random);
 
   std::vector<std::string> names_, paths_;
   std::vector<int64_t> file_rows_;
   std::vector<Shape> row_shapes_;
   int64_t rows_ = 0;
+  int64_t ordered_epoch_ = -1;  // of order_ and starts_
+  std::vector<int> order_;      // the files
+  std::vector<int64_t> starts_; // the row of the epoch that each begins with
   std::map<int, Datasets> loaded_;
   int64_t loaded_values_ = 0;
 };

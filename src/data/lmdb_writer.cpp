@@ -69,7 +69,7 @@ class LmdbWriter : public DatabaseWriter {
   }
 
   MDB_env* environment_ = nullptr;
-  size_t map_size_ = size_t{1} << 28;
+  size_t map_size_ = size_t{1} << 24;
   std::vector<std::pair<std::string, std::string>> pending_;
   size_t pending_bytes_ = 0;
 };

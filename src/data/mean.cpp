@@ -19,7 +19,9 @@ Mean read_mean(const std::string& path) {
   BlobProto blob;
   require(blob.ParseFromString(read_file(path)), path, ": is not a mean file (a binary BlobProto)");
   std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
-  if (dims.empty()) dims = {blob.num(), blob.channels(), blob.height(), blob.width()};
+  if (dims.empty()) {
+    for (const int extent : {blob.num(), blob.channels(), blob.height(), blob.width()}) dims.push_back(extent);
+  }
   while (dims.size() > 3 && dims.front() == 1) dims.erase(dims.begin());
   while (dims.size() < 3) dims.insert(dims.begin(), 1);
   Mean mean;

@@ -1,0 +1,228 @@
+#include "data/convert.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/files.h"
+#include "data/database_writer.h"
+#include "fixtures.h"
+
+namespace crema {
+namespace {
+
+using tests::error_of;
+using tests::expect_part;
+using tests::formats;
+using tests::Lines;
+using tests::TemporaryFolder;
+
+constexpr Backend lmdb = DataParameter::LMDB;
+
+std::vector<std::pair<std::string, std::string>> records(const std::string& path, Backend backend = lmdb) {
+  const std::unique_ptr<Source> source = open_database(path, backend);
+  std::vector<std::pair<std::string, std::string>> all;
+  Datum datum;
+  for (int64_t i = 0; i < source->size(); ++i) {
+    source->read(i, datum);
+    all.emplace_back(source->key(i), datum.SerializeAsString());
+  }
+  return all;
+}
+
+std::string idx(uint32_t magic, const std::vector<uint32_t>& extents, const std::string& values) {
+  std::string content;
+  const auto put = [&](uint32_t number) {
+    for (int shift = 24; shift >= 0; shift -= 8) content.push_back(static_cast<char>(number >> shift));
+  };
+  put(magic);
+  for (const uint32_t extent : extents) put(extent);
+  return content + values;
+}
+
+TEST(Convert, ImagesetMakesTheReferenceDatabases) {
+  const TemporaryFolder folder;
+  struct Case {
+    const char* name;
+    const char* list;
+    ImagesetOptions options;
+  };
+  const std::vector<Case> cases = {
+      {"raw", "list.txt", {}},
+      {"gray", "list.txt", {.gray = true}},
+      {"resized", "list.txt", {.resize_height = 9, .resize_width = 14}},
+      {"encoded", "list_color.txt", {.encoded = true}},
+      {"encoded_gray", "list_color.txt", {.gray = true, .encoded = true}},
+      {"encoded_jpg", "list_color.txt", {.encoded = true, .encode_type = "jpg"}},
+      {"encoded_mixed", "list.txt", {.encoded = true}},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    const ImagesetResult result = convert_imageset(formats() + "/images/", formats() + "/" + one.list, folder / one.name,
+                                                   one.options, silent_log());
+    EXPECT_EQ(result.skipped, 0);
+    EXPECT_EQ(records(folder / one.name), records(formats() + "/lmdb_" + one.name));
+  }
+#ifdef CREMA_LEVELDB
+  convert_imageset(formats() + "/images/", formats() + "/list.txt", folder / "leveldb", {.backend = DataParameter::LEVELDB},
+                   silent_log());
+  EXPECT_EQ(records(folder / "leveldb", DataParameter::LEVELDB), records(formats() + "/lmdb_raw"));
+#endif
+}
+
+TEST(Convert, ImagesetCountsWhatItCannotRead) {
+  const TemporaryFolder folder;
+  Lines log;
+  std::ofstream(folder / "list.txt") << "img00.png 7\r\nnothing.png 1\n\n../list.txt 2\nimg 09.png\t3\n";
+  const ImagesetResult result = convert_imageset(formats() + "/images/", folder / "list.txt", folder / "db", {}, log);
+  EXPECT_EQ(result.written, 2);
+  EXPECT_EQ(result.skipped, 2);
+  ASSERT_EQ(log.problems.size(), 3u);
+  expect_part(log.problems[0], "Could not open or find file " + formats() + "/images/nothing.png: cannot open");
+  expect_part(log.problems[1], "/images/../list.txt: its");
+  EXPECT_EQ(log.problems[2], "2 of 4 images could not be read and are left out.");
+  EXPECT_EQ(log.info, (std::vector<std::string>{"A total of 4 images.", "Processed 2 files."}));
+  const auto made = records(folder / "db");
+  ASSERT_EQ(made.size(), 2u);
+  EXPECT_EQ(made[0].first, "00000000_img00.png");
+  EXPECT_EQ(made[1].first, "00000003_img 09.png");
+}
+
+TEST(Convert, ImagesetShufflesTheSameWayEveryTime) {
+  const TemporaryFolder folder;
+  for (const char* name : {"one", "two"}) {
+    convert_imageset(formats() + "/images/", formats() + "/list.txt", folder / name, {.shuffle = true}, silent_log());
+  }
+  const auto one = records(folder / "one");
+  EXPECT_EQ(one, records(folder / "two"));
+  EXPECT_EQ(one.size(), 20u);
+  EXPECT_NE(one, records(formats() + "/lmdb_raw"));
+}
+
+TEST(Convert, ImagesetSaysWhatIsWrong) {
+  const TemporaryFolder folder;
+  const auto convert = [&](const std::string& list, const ImagesetOptions& options) {
+    std::ofstream(folder / "list.txt") << list;
+    return error_of([&] { convert_imageset(formats() + "/images/", folder / "list.txt", folder / "db", options, silent_log()); });
+  };
+  expect_part(convert("img00.png\n", {}), "list.txt:1: a line is `path label`");
+  expect_part(convert("img00.png 1\nimg01.png cat\n", {}), "list.txt:2: a line is `path label`");
+  expect_part(convert("", {}), "names no image");
+  expect_part(convert("none.png 1\n", {}), "not one of its 1 images can be read");
+  expect_part(convert("img00.png 1\nvar/v0.png 1\n", {.check_size = true}), "but the first image is 3x12x10");
+  EXPECT_FALSE(file_exists(folder / "db"));
+  EXPECT_FALSE(file_exists(folder / "db.tmp"));
+  std::filesystem::create_directory(folder / "db");
+  expect_part(convert("img00.png 1\n", {}), "db: exists already");
+}
+
+TEST(Convert, MnistRoundTrip) {
+  const TemporaryFolder folder;
+  std::string pixels, labels;
+  for (int i = 0; i < 3 * 6; ++i) pixels.push_back(static_cast<char>(i * 15));
+  labels = {7, 0, static_cast<char>(200)};
+  std::ofstream(folder / "images") << idx(2051, {3, 2, 3}, pixels);
+  std::ofstream(folder / "labels") << idx(2049, {3}, labels);
+  for (const Backend backend : {lmdb, DataParameter::LEVELDB}) {
+#ifndef CREMA_LEVELDB
+    if (backend != lmdb) continue;
+#endif
+    Lines log;
+    const std::string path = folder / name_of(backend);
+    convert_mnist(folder / "images", folder / "labels", path + "/", backend, log);
+    EXPECT_EQ(log.info, (std::vector<std::string>{"A total of 3 items.", "Rows: 2 Cols: 3", "Processed 3 files."}));
+    const std::unique_ptr<Source> source = open_database(path, backend);
+    ASSERT_EQ(source->size(), 3);
+    EXPECT_EQ(source->key(2), "00000002");
+    Datum datum;
+    source->read(2, datum);
+    EXPECT_EQ(datum.label(), 200);
+    EXPECT_EQ(datum.data(), pixels.substr(12));
+    EXPECT_EQ(datum.height(), 2);
+    EXPECT_EQ(datum.width(), 3);
+    EXPECT_FALSE(datum.has_encoded());
+  }
+  const auto wrong = [&](const std::string& images, const std::string& classes) {
+    std::ofstream(folder / "images") << images;
+    std::ofstream(folder / "labels") << classes;
+    return error_of([&] { convert_mnist(folder / "images", folder / "labels", folder / "db", lmdb, silent_log()); });
+  };
+  expect_part(wrong("\x1f\x8bxx", ""), "gunzip");
+  expect_part(wrong(idx(2049, {3}, labels), ""), "is not an IDX file of images");
+  expect_part(wrong(idx(2051, {3, 2, 3}, pixels), idx(2051, {3}, labels)), "is not an IDX file of labels");
+  expect_part(wrong(idx(2051, {3, 2, 3}, pixels + "x"), idx(2049, {3}, labels)), "promises 18 bytes of images, but there are 19");
+  expect_part(wrong(idx(2051, {3, 2, 3}, pixels), idx(2049, {2}, "ab")), "holds 3 images, but");
+  EXPECT_FALSE(file_exists(folder / "db"));
+}
+
+TEST(Convert, CifarRoundTrip) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "in");
+  std::filesystem::create_directory(folder / "out");
+  const auto record = [](int label, int seed) {
+    std::string text(1, static_cast<char>(label));
+    for (int i = 0; i < 3072; ++i) text.push_back(static_cast<char>(i * seed));
+    return text;
+  };
+  for (int batch = 1; batch <= 5; ++batch) {
+    std::ofstream(folder / cat("in/data_batch_", batch, ".bin")) << record(batch, 3) << record(9, batch);
+  }
+  Lines log;
+  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out", lmdb, log); }), "test_batch.bin: cannot open");
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "out"));
+  std::ofstream(folder / "in/test_batch.bin") << record(4, 5);
+  convert_cifar(folder / "in", folder / "out", lmdb, log);
+  const std::unique_ptr<Source> train = open_lmdb(folder / "out/cifar10_train_lmdb");
+  ASSERT_EQ(train->size(), 10);
+  EXPECT_EQ(train->key(9), "00009");
+  Datum datum;
+  train->read(7, datum);
+  EXPECT_EQ(datum.label(), 9);
+  EXPECT_EQ(datum.data(), record(9, 4).substr(1));
+  EXPECT_EQ(datum.channels(), 3);
+  EXPECT_EQ(open_lmdb(folder / "out/cifar10_test_lmdb")->size(), 1);
+  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out", lmdb, log); }), "cifar10_test_lmdb: exists already");
+  std::ofstream(folder / "in/data_batch_2.bin") << "short";
+  std::filesystem::create_directory(folder / "out2");
+  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out2", lmdb, log); }), "is not a CIFAR-10 binary file");
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "out2"));
+}
+
+TEST(DatabaseWriter, GrowsAndReplacesLeftovers) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "db.tmp");
+  std::ofstream(folder / "db.tmp/data.mdb") << "left by a run that was killed";
+  const std::unique_ptr<DatabaseWriter> writer = create_database(folder / "db", lmdb);
+  Datum datum;
+  datum.set_channels(1);
+  datum.set_height(1024);
+  datum.set_width(1024);
+  // 40 MB: more than the first map, and more than the second.
+  for (int i = 0; i < 40; ++i) {
+    datum.set_data(std::string(1 << 20, static_cast<char>(i)));
+    writer->put(numbered_key(i, 4), datum);
+    EXPECT_FALSE(file_exists(folder / "db"));
+  }
+  writer->finish();
+  const std::unique_ptr<Source> source = open_lmdb(folder / "db");
+  ASSERT_EQ(source->size(), 40);
+  source->read(39, datum);
+  EXPECT_EQ(datum.data(), std::string(1 << 20, static_cast<char>(39)));
+
+  std::filesystem::create_directory(folder / "other.tmp");
+  std::ofstream(folder / "other.tmp/letter.txt") << "precious";
+  expect_part(error_of([&] { create_database(folder / "other", lmdb); }), "is in the way");
+  EXPECT_TRUE(file_exists(folder / "other.tmp/letter.txt"));
+  expect_part(error_of([&] { create_database(folder / "a/b", lmdb); }), "cannot be created");
+  const std::string long_key(600, 'k');
+  expect_part(error_of([&] { create_database(folder / "keys", lmdb)->put(long_key, datum); }), "at most 511");
+}
+
+TEST(Backends, AreFoundByName) {
+  EXPECT_EQ(backend_named("LMDB"), lmdb);
+  EXPECT_EQ(backend_named("leveldb"), DataParameter::LEVELDB);
+  expect_part(error_of([&] { backend_named("lmbd"); }), "did you mean \"lmdb\"?");
+}
+
+}  // namespace
+}  // namespace crema

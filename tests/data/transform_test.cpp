@@ -1,0 +1,192 @@
+#include "data/transform.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/files.h"
+#include "data/hdf5_file.h"
+#include "data/mean.h"
+#include "fixtures.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+#include "proto/net.pb.h"
+
+namespace crema {
+namespace {
+
+using tests::error_of;
+using tests::expect_part;
+using tests::formats;
+using tests::Lines;
+using tests::TemporaryFolder;
+
+TransformationParameter parameter(const std::string& text) {
+  TransformationParameter message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message));
+  return message;
+}
+
+// Channel c, row y, column x has the value 100 c + 10 y + x.
+Record ramp(int channels, int height, int width) {
+  Record record;
+  record.datum.set_channels(channels);
+  record.datum.set_height(height);
+  record.datum.set_width(width);
+  for (int c = 0; c < channels; ++c) {
+    for (int y = 0; y < height; ++y) {
+      for (int x = 0; x < width; ++x) record.datum.mutable_data()->push_back(static_cast<char>(100 * c + 10 * y + x));
+    }
+  }
+  decode(record, Color::as_stored);
+  return record;
+}
+
+std::vector<float> transformed(const std::string& text, bool training, const Record& record, Random::Four draws) {
+  const Transform transform(parameter(text), training, "", silent_log());
+  std::vector<float> out(transform.output(record.shape()).count());
+  transform.apply(record, draws, out.data());
+  return out;
+}
+
+// Everything that Data layers put out in the reference cases, in phase TEST.
+TEST(Transform, ReferenceValues) {
+  const TemporaryFolder folder;
+  int cases = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(formats())) {
+    const std::string path = entry.path().string(), stem = entry.path().stem().string();
+    if (!starts_with(stem, "transform_") || entry.path().extension() != ".prototxt") continue;
+    NetParameter net;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(read_file(path), &net)) << path;
+    LayerParameter& message = *net.mutable_layer(0);
+    if (message.type() != "Data") continue;
+    SCOPED_TRACE(stem);
+    DataParameter& data = *message.mutable_data_param();
+    if (data.backend() == DataParameter::LEVELDB) {
+#ifndef CREMA_LEVELDB
+      continue;
+#endif
+      data.set_source(folder.copy_of(formats() + "/" + data.source()));
+    }
+    Context context(Device::cpu);
+    const std::unique_ptr<Layer> layer = make_layer(message, false, formats());
+    layer->setup(context, {});
+    const Inference inference = layer->infer({});
+    ASSERT_EQ(inference.tops.size(), 2u);
+    Forward pass;
+    for (const Shape& shape : inference.tops) pass.top.emplace_back(context, shape);
+    const Hdf5File expected(formats() + "/" + stem + ".h5");
+    for (pass.pass = 0; expected.has(cat("data/", pass.pass)); ++pass.pass) {
+      layer->forward(context, pass);
+      const std::string batch = std::to_string(pass.pass);
+      EXPECT_EQ(inference.tops[0], expected.shape("data/" + batch));
+      EXPECT_EQ(to_floats(context, pass.top[0]), expected.read("data/" + batch)) << batch;
+      EXPECT_EQ(to_floats(context, pass.top[1]), expected.read("label/" + batch)) << batch;
+    }
+    EXPECT_GE(pass.pass, 3u);
+    ++cases;
+  }
+  EXPECT_GE(cases, 20);
+}
+
+TEST(Transform, CropIsRandomInTrainingAndCentralInTest) {
+  const Record record = ramp(1, 6, 8);
+  EXPECT_EQ(transformed("crop_size: 3", false, record, {{1, 7, 7, 7}})[0], 10 * 1 + 2);
+  std::set<float> corners;
+  for (uint64_t i = 0; i < 300; ++i) corners.insert(transformed("crop_size: 3", true, record, Random{1, 2}.four(i))[0]);
+  EXPECT_EQ(corners.size(), 4u * 6u);
+  EXPECT_EQ(*corners.rbegin(), 10 * 3 + 5);
+}
+
+TEST(Transform, MirrorTossesACoinInBothPhases) {
+  const Record record = ramp(2, 2, 3);
+  const std::vector<float> plain = {0, 1, 2, 10, 11, 12, 100, 101, 102, 110, 111, 112};
+  const std::vector<float> mirrored = {2, 1, 0, 12, 11, 10, 102, 101, 100, 112, 111, 110};
+  for (const bool training : {false, true}) {
+    EXPECT_EQ(transformed("mirror: true", training, record, {{0, 0, 0, 0}}), plain);
+    EXPECT_EQ(transformed("mirror: true", training, record, {{1, 0, 0, 0}}), mirrored);
+    EXPECT_EQ(transformed("", training, record, {{1, 0, 0, 0}}), plain);
+  }
+}
+
+TEST(Transform, MeanImageIsCroppedWithTheImageAndMirroredWithIt) {
+  const TemporaryFolder folder;
+  Mean mean;
+  mean.shape = {1, 2, 3};
+  mean.values = {0, 1, 2, 10, 11, 12};
+  write_mean(mean, folder / "mean.binaryproto");
+  const std::string text = "mirror: true crop_size: 2 scale: 0.5 mean_file: \"" + (folder / "mean.binaryproto") + "\"";
+  for (uint64_t i = 0; i < 20; ++i) {
+    for (const float value : transformed(text, true, ramp(1, 2, 3), Random{1, 2}.four(i))) EXPECT_EQ(value, 0);
+  }
+}
+
+TEST(Transform, FloatValuesAndInterleavedPixels) {
+  Record record = ramp(3, 2, 2);
+  std::vector<float> values;
+  for (int i = 0; i < 12; ++i) values.push_back(static_cast<float>(record.bytes[i]));
+  const std::string text = "mean_value: 1 mean_value: 2 mean_value: 3 scale: 0.25";
+  const std::vector<float> expected = transformed(text, false, record, {{0, 0, 0, 0}});
+  EXPECT_EQ(expected[5], (101 - 2) * 0.25f);
+  std::vector<uint8_t> pixels;
+  for (int i = 0; i < 4; ++i) {
+    for (int c = 0; c < 3; ++c) pixels.push_back(record.bytes[c * 4 + i]);
+  }
+  record.bytes = pixels.data();
+  record.interleaved = true;
+  EXPECT_EQ(transformed(text, false, record, {{0, 0, 0, 0}}), expected);
+  record.bytes = nullptr;
+  record.values = values.data();
+  record.interleaved = false;
+  EXPECT_EQ(transformed(text, false, record, {{0, 0, 0, 0}}), expected);
+}
+
+TEST(Transform, CropsNeedNotBeSquare) {
+  const Record record = ramp(1, 6, 8);
+  const std::vector<float> out = transformed("crop_h: 2 crop_w: 4", false, record, {{0, 0, 0, 0}});
+  EXPECT_EQ(out, (std::vector<float>{22, 23, 24, 25, 32, 33, 34, 35}));
+  expect_part(error_of([&] { transformed("crop_h: 2", false, record, {{0, 0, 0, 0}}); }), "only one side");
+}
+
+TEST(Transform, SaysWhatIsWrong) {
+  const auto setting = [&](const std::string& text) {
+    return error_of([&] { Transform(parameter(text), true, formats(), silent_log()); });
+  };
+  expect_part(setting("force_color: true force_gray: true"), "both force_color and force_gray");
+  expect_part(setting("mean_file: \"mean.binaryproto\" mean_value: 1"), "both mean_file and mean_value");
+  expect_part(setting("mean_file: \"nowhere\""), "nowhere: cannot open");
+  expect_part(setting("mean_file: \"list.txt\""), "is not a mean file");
+  const auto record = [&](const std::string& text) {
+    return error_of([&] { transformed(text, true, ramp(3, 4, 4), {{0, 0, 0, 0}}); });
+  };
+  expect_part(record("crop_size: 5"), "too small for a crop of 5x5");
+  expect_part(record("mean_value: 1 mean_value: 2"), "3 channels, but there are 2 mean_value");
+  expect_part(record("mean_file: \"" + formats() + "/mean.binaryproto\""), "is 3x12x10");
+}
+
+TEST(Transform, WarnsOfWhatItDoesNotDo) {
+  Lines log;
+  Transform(parameter("noise_param { hist_eq: true } crop_h: 2 crop_w: 2 use_gpu_transform: true"), true, "", log);
+  ASSERT_EQ(log.problems.size(), 1u);
+  expect_part(log.problems[0], "noise_param is not carried out");
+}
+
+TEST(Mean, IsWhatCaffeComputes) {
+  const TemporaryFolder folder;
+  for (const auto& [database, name] : {std::pair{"lmdb_raw", "mean"}, {"lmdb_encoded", "mean_encoded"}, {"lmdb_gray", "mean_gray"}}) {
+    SCOPED_TRACE(name);
+    const Mean mean = compute_mean(*open_lmdb(formats() + "/" + database), silent_log());
+    write_mean(mean, folder / name);
+    EXPECT_EQ(read_file(folder / name), read_file(formats() + "/" + name + ".binaryproto"));
+    EXPECT_EQ(read_mean(folder / name).values, mean.values);
+    EXPECT_EQ(read_mean(folder / name).shape, mean.shape);
+  }
+  const Mean mean = read_mean(formats() + "/mean.binaryproto");
+  EXPECT_NEAR(mean.channels()[0], 130.332, 1e-3);
+  EXPECT_NEAR(mean.channels()[2], 140.604, 1e-3);
+  expect_part(error_of([&] { compute_mean(*open_lmdb(formats() + "/lmdb_encoded_mixed"), silent_log()); }), "its shape 1x12x10");
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,22 @@
+// `crema convert_mnist_data IMAGES LABELS DB`: MNIST's IDX files into a database.
+#include "data/convert.h"
+#include "tools/flags.h"
+#include "tools/verb.h"
+
+namespace crema {
+namespace {
+
+int run(const VerbCall& call) {
+  convert_mnist(call.arguments[0], call.arguments[1], call.arguments[2], backend_named(FLAGS_backend), call.log);
+  return 0;
+}
+
+REGISTER_VERB(convert_mnist_data, {.summary = "makes a database from MNIST's IDX files",
+                                   .usage = "[-backend lmdb|leveldb] IMAGES LABELS DB",
+                                   .flags = {"backend"},
+                                   .least_arguments = 3,
+                                   .most_arguments = 3,
+                                   .run = run});
+
+}  // namespace
+}  // namespace crema
