@@ -9,9 +9,6 @@ cd "$(dirname "$0")/.."
 packages=(g++ cmake ninja-build ccache pkg-config protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev
           liblmdb-dev libleveldb-dev libhdf5-dev libdnnl-dev libopencv-dev
           python3 python3-numpy python3-pil fontconfig)
-fonts=$(sed -n 's/^# *apt packages: *//p' data_scripts/make_digits.py)
-read -r -a font_packages <<<"$fonts"
-packages+=("${font_packages[@]}")
 [ "${1:-}" = --tests ] && packages+=(libgtest-dev)
 
 # A CUDA toolkit brings cuDNN; cudnn-frontend, NVIDIA's header-only C++ interface to it, comes from PyPI.
@@ -21,9 +18,27 @@ if [ -n "$nvcc" ] && [ ! -e "$headers" ] && ! python3 -m pip --version >/dev/nul
   packages+=(python3-pip)
 fi
 
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+export DEBIAN_FRONTEND=noninteractive
+# Runs apt-get quietly; its last lines are shown when it fails.
+apt() {
+  if ! apt-get "$@" >"$log" 2>&1; then
+    tail -n 20 "$log"
+    echo "apt-get $1 failed (its last lines are above)."
+    exit 1
+  fi
+}
+installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
+
 missing=()
 for package in "${packages[@]}"; do
-  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+  installed "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ] && [ "$(id -u)" -eq 0 ]; then apt update; fi
+# Fonts make the sample digits more varied; a system whose archive lacks one of them does without it.
+for package in $(sed -n 's/^# *apt packages: *//p' data_scripts/make_digits.py); do
+  if ! installed "$package" && apt-cache show "$package" >/dev/null 2>&1; then missing+=("$package"); fi
 done
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" -ne 0 ]; then
@@ -32,14 +47,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     exit 1
   fi
   echo "Installing ${#missing[@]} packages: ${missing[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  log=$(mktemp)
-  trap 'rm -f "$log"' EXIT
-  if ! { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
-    tail -n 20 "$log"
-    echo "apt-get could not install them (its last lines are above)."
-    exit 1
-  fi
+  apt install -y --no-install-recommends "${missing[@]}"
 fi
 
 if [ -n "$nvcc" ] && [ ! -e "$headers" ]; then

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# From a fresh clone to a trained net: installs what is missing, builds Crema, renders sample digits, trains LeNet on them,
+# and writes a report. Asks nothing. Safe to run again: what is done already is not done twice.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+out=build/quickstart
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "1/5 Packages"
+bash data_scripts/setup.sh
+echo "All there."
+
+step "2/5 Building Crema (a few minutes the first time)"
+cmake -S . -B build -G Ninja >/dev/null
+cmake --build build --target crema_tool
+
+step "3/5 Rendering sample digits"
+if [ ! -e data/digits/train-images-idx3-ubyte ]; then
+  /usr/bin/python3 data_scripts/make_digits.py data/digits
+fi
+if [ ! -e data/digits/digits_train_lmdb ] || [ ! -e data/digits/digits_test_lmdb ]; then
+  bash data_scripts/create_mnist.sh data/digits data/digits --name digits --force
+fi
+ls -d data/digits/*_lmdb
+
+step "4/5 Training LeNet"
+mkdir -p "$out"
+set +e
+build/tools/train -solver models/lenet/digits_solver.prototxt 2>&1 | tee "$out/train.log" | grep --line-buffered -E \
+  '^[WE]|GPU|Use CPU|Iteration [0-9]+ \(|Iteration [0-9]+, Testing|Test net output|Optimization Done'
+status=${PIPESTATUS[0]}
+set -e
+[ "$status" -eq 0 ] || { tail -n 5 "$out/train.log"; exit 1; }
+
+step "5/5 Report"
+weights=$(ls -t models/lenet/lenet_digits_iter_*.caffemodel | head -n 1)
+build/tools/crema report models/lenet/lenet_digits.metrics.jsonl -model models/lenet/digits_train_val.prototxt \
+  -weights "$weights" -output "$out/report.html" 2>>"$out/train.log"
+
+accuracy=$(sed -n 's/.*Test net output #[0-9]*: accuracy = //p' "$out/train.log" | tail -n 1)
+cat <<END
+
+Test accuracy: $accuracy
+Curves, filters and the misclassified digits: $out/report.html
+The whole log: $out/train.log
+
+Next:
+  build/tools/test -model models/lenet/digits_train_val.prototxt -weights $weights -iterations 20
+  build/tools/summary -model models/lenet/digits_train_val.prototxt
+  build/tools/time -model models/lenet/digits_train_val.prototxt -train_step
+  build/tools/train -solver models/lenet/digits_solver.prototxt -snapshot ${weights%.caffemodel}.solverstate
+  bash data_scripts/get_mnist.sh && bash data_scripts/create_mnist.sh     # the real MNIST (models/lenet/README.md)
+  bash tests/run.sh                                                       # the test suite
+END
