@@ -59,7 +59,8 @@ std::vector<std::string> list_folder(const std::string& folder) {
 
 // Types that this build does not have yet: their cases are counted apart, not failed.
 std::string unknown_type(const std::string& prototxt) {
-  for (const LayerParameter& layer : read_net_file(prototxt).net.layer()) {
+  const NetFile file = read_net_file(prototxt);
+  for (const LayerParameter& layer : file.net.layer()) {
     if (!LayerRegistry::has(layer.type())) return layer.type();
   }
   return "";

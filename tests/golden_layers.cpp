@@ -36,7 +36,7 @@ class LayerCase {
     set_parameters();
     const int passes = static_cast<int>(file_.number("forward_passes", 1));
     for (int pass = 0; pass < passes; ++pass) {
-      for (const std::string& blob : file_.children("in")) write(net_->blob(blob), file_.read("in/" + blob));
+      for (const std::string& blob : file_.children("in")) write(net_->input(blob), file_.read("in/" + blob));
       net_->forward(static_cast<uint64_t>(pass));
     }
     compare_outputs();
@@ -44,7 +44,7 @@ class LayerCase {
       seed();
       net_->backward();
       for (const std::string& blob : file_.children("indiff")) {
-        compare("indiff/" + blob, net_->diff(blob));
+        compare("indiff/" + blob, net_->input_diff(blob));
       }
       compare_parameters("paramdiff", [](const Parameter& p) { return p.diff; });
     }

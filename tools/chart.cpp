@@ -10,8 +10,8 @@ namespace crema {
 
 namespace {
 
-constexpr double width = 720, height = 300;
-constexpr double left = 64, right = 16, top = 12, bottom = 44;
+constexpr double width = 720, height = 280;
+constexpr double left = 64, right = 32, top = 16, bottom = 44;
 constexpr size_t most_points = 500;  // more than the eye can see on this width
 
 std::string fixed(double value) {
@@ -144,7 +144,8 @@ std::string line_chart(const std::string& x_name, const std::vector<Series>& ser
   }
   svg += cat("<line class=\"axis\" x1=\"", left, "\" x2=\"", width - right, "\" y1=\"", height - bottom, "\" y2=\"",
              height - bottom, "\"/><text x=\"", (left + width - right) / 2, "\" y=\"", height - 6,
-             "\" text-anchor=\"middle\">", html_text(x_name), logarithmic ? " (logarithmic scale)" : "", "</text>");
+             "\" text-anchor=\"middle\">", html_text(x_name), "</text>");
+  if (logarithmic) svg += cat("<text x=\"", left + 6, "\" y=\"", top + 2, "\">logarithmic scale</text>");
   for (size_t i = 0; i < series.size(); ++i) svg += curve(series[i], x, y, i % 4);
   svg += "</svg>";
   if (series.size() < 2) return svg;

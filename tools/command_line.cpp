@@ -125,7 +125,7 @@ std::vector<std::string> takers_of(const std::string& flag) {
   return verbs;
 }
 
-void apply(const FlagUse& use, const std::string& verb) {
+void set_flag(const FlagUse& use, const std::string& verb) {
   const Verb& taker = *VerbRegistry::find(verb);
   const auto info = lookup(use.name);
   if (!info) {
@@ -174,7 +174,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     require(reader.flags.empty(), "a flag without a verb; the verbs are ", join(VerbRegistry::names(), ", "));
     return line;
   }
-  for (const FlagUse& use : reader.flags) apply(use, line.verb);
+  for (const FlagUse& use : reader.flags) set_flag(use, line.verb);
 
   const Verb& verb = *VerbRegistry::find(line.verb);
   const size_t count = line.arguments.size();

@@ -1,4 +1,5 @@
-// `crema compute_image_mean DB [OUT]`: the mean image of a database, for `mean_file`, and of each channel, for `mean_value`.
+// `crema compute_image_mean DB [OUT]`: the mean image of a database, for `mean_file`, and of each
+// channel, for `mean_value`.
 #include "base/strings.h"
 #include "data/mean.h"
 #include "tools/flags.h"
@@ -16,9 +17,10 @@ int run(const VerbCall& call) {
     call.log.info("Write to " + call.arguments[1]);
     write_mean(mean, call.arguments[1]);
   }
-  const std::vector<double> channels = mean.channels();
+  const std::vector<float> channels = mean.channels();
   call.log.info(cat("Number of channels: ", channels.size()));
-  for (size_t c = 0; c < channels.size(); ++c) call.log.info(cat("mean_value channel [", c, "]: ", channels[c]));
+  for (size_t c = 0; c < channels.size(); ++c)
+    call.log.info(cat("mean_value channel [", c, "]: ", channels[c]));
   return 0;
 }
 

@@ -1,5 +1,5 @@
-// `crema convert_imageset ROOT/ LIST DB`: image files of a list of `path label` lines into a database. The exit code is 1
-// when images had to be left out.
+// `crema convert_imageset ROOT/ LIST DB`: image files of a list of `path label` lines into a
+// database. The exit code is 1 when images had to be left out.
 #include "data/convert.h"
 #include "tools/flags.h"
 #include "tools/verb.h"
@@ -24,8 +24,8 @@ int run(const VerbCall& call) {
 
 REGISTER_VERB(convert_imageset, {.summary = "makes a database from image files",
                                  .usage = "[flags] ROOT_FOLDER/ LIST DB",
-                                 .flags = {"backend", "gray", "shuffle", "resize_width", "resize_height", "check_size",
-                                           "encoded", "encode_type"},
+                                 .flags = {"backend", "gray", "shuffle", "resize_width",
+                                           "resize_height", "check_size", "encoded", "encode_type"},
                                  .least_arguments = 3,
                                  .most_arguments = 3,
                                  .run = run});

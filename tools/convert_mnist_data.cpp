@@ -7,7 +7,8 @@ namespace crema {
 namespace {
 
 int run(const VerbCall& call) {
-  convert_mnist(call.arguments[0], call.arguments[1], call.arguments[2], backend_named(FLAGS_backend), call.log);
+  convert_mnist(call.arguments[0], call.arguments[1], call.arguments[2],
+                backend_named(FLAGS_backend), call.log);
   return 0;
 }
 

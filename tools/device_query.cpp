@@ -47,11 +47,7 @@ void describe(Log&, int) {}
 
 int run(const VerbCall& call) {
   if (FLAGS_gpu.empty() && gpu_count() == 0) {
-#ifdef CREMA_CUDA
-    call.log.info("There is no usable GPU on this machine (no card, or no driver).");
-#else
-    call.log.info("This build has no GPU support (it was made without a CUDA toolkit).");
-#endif
+    call.log.info(cat("No GPU: ", reason_without_gpu(), "."));
     return 0;
   }
   const std::string which = FLAGS_gpu.empty() ? "all" : FLAGS_gpu;

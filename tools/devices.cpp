@@ -10,19 +10,17 @@
 
 namespace crema {
 
-namespace {
-
+const char* reason_without_gpu() {
 #ifdef CREMA_CUDA
-constexpr const char* no_gpu = "this machine has no usable GPU (no card, or no driver)";
+  return "this machine has no usable GPU (no card, or no driver)";
 #else
-constexpr const char* no_gpu = "this build has no GPU support (it was made without a CUDA toolkit)";
+  return "this build has no GPU support (it was made without a CUDA toolkit)";
 #endif
-
-}  // namespace
+}
 
 std::vector<int> gpus_of(const std::string& flag) {
   const int count = gpu_count();
-  require(count > 0, "-gpu ", flag, ": ", no_gpu, "; without -gpu the CPU computes");
+  require(count > 0, "-gpu ", flag, ": ", reason_without_gpu(), "; without -gpu the CPU computes");
   std::vector<int> gpus;
   if (flag == "all") {
     for (int i = 0; i < count; ++i) gpus.push_back(i);
@@ -53,7 +51,7 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
     context = std::make_unique<Context>(Device::gpu, wanted);
   } else {
     if (wanted >= 0) {
-      log.warning(gpu_count() == 0 ? cat("The solver asks for a GPU, but ", no_gpu, ": the CPU computes.")
+      log.warning(gpu_count() == 0 ? cat("The solver asks for a GPU, but ", reason_without_gpu(), ": the CPU computes.")
                                    : cat("The solver asks for GPU ", wanted, ", but there are only ", gpu_count(),
                                          ": the CPU computes."));
     }

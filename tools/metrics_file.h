@@ -14,11 +14,11 @@ namespace crema {
 
 struct Metric {
   int64_t iteration = 0;
-  std::string kind;
+  std::string kind{};
   int net = 0;        // of "test"
-  std::string file;   // of "snapshot"
+  std::string file{};  // of "snapshot"
   double time = 0;
-  std::vector<std::pair<std::string, double>> values;
+  std::vector<std::pair<std::string, double>> values{};
 };
 
 // A line without its newline. Numbers that JSON has not (nan, inf) become null.

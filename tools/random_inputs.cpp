@@ -60,7 +60,7 @@ void fill_random_inputs(Net& net) {
       for (size_t i = 0; i < values.size(); ++i) {
         values[i] = classes > 0 ? static_cast<float>(random.word(i) % classes) : random.normal(i);
       }
-      from_floats(net.context(), values.data(), net.blob(blob));
+      from_floats(net.context(), values.data(), net.input(blob));
     }
   }
 }

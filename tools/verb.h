@@ -18,7 +18,7 @@ struct VerbCall {
 struct Verb {
   const char* summary = "";         // one line for `crema` alone
   const char* usage = "";           // what follows the verb's name, such as "[flags] IN OUT"
-  std::vector<std::string> flags;   // those of tools/flags.h that it takes
+  std::vector<std::string> flags{};  // those of tools/flags.h that it takes
   size_t least_arguments = 0, most_arguments = 0;
   // Gives the exit code; throws Error for everything that goes wrong.
   int (*run)(const VerbCall& call) = nullptr;

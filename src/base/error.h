@@ -18,7 +18,8 @@ template <typename... Parts>
   throw Error(cat(parts...));
 }
 
-// Checks an input (never an invariant of our own: that is assert).
+// Checks an input (never an invariant of our own: that is assert). A function, so the parts are worked out either way: they must
+// be valid, and cheap, when the condition holds.
 template <typename... Parts>
 void require(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]] fail(parts...);

@@ -9,12 +9,13 @@
 namespace crema {
 
 // MNIST's IDX files: images and labels. Keys count from "00000000".
-void convert_mnist(const std::string& images, const std::string& labels, const std::string& database, Backend backend,
-                   Log& log);
+void convert_mnist(const std::string& images, const std::string& labels,
+                   const std::string& database, Backend backend, Log& log);
 
-// CIFAR-10's binary files in a folder, into OUT/cifar10_train_lmdb and OUT/cifar10_test_lmdb (or _leveldb). Keys count from
-// "00000".
-void convert_cifar(const std::string& in_folder, const std::string& out_folder, Backend backend, Log& log);
+// CIFAR-10's binary files in a folder, into OUT/cifar10_train_lmdb and OUT/cifar10_test_lmdb (or
+// _leveldb). Keys count from "00000".
+void convert_cifar(const std::string& in_folder, const std::string& out_folder, Backend backend,
+                   Log& log);
 
 struct ImagesetOptions {
   Backend backend = DataParameter::LMDB;
@@ -30,9 +31,11 @@ struct ImagesetResult {
   int64_t written = 0, skipped = 0;
 };
 
-// Image files of a list with lines `path label`, where the path follows `root`. Keys are "00000000_path", numbered by line.
-// An image that cannot be read is logged as an error and left out.
-ImagesetResult convert_imageset(const std::string& root, const std::string& list, const std::string& database,
-                                const ImagesetOptions& options, Log& log);
+// Image files of a list with lines `path label`, where the path follows `root`. Keys are
+// "00000000_path", numbered by line. An image that cannot be read is logged as an error and left
+// out.
+ImagesetResult convert_imageset(const std::string& root, const std::string& list,
+                                const std::string& database, const ImagesetOptions& options,
+                                Log& log);
 
 }  // namespace crema

@@ -30,8 +30,10 @@ std::vector<Line> read_list(const std::string& list) {
     const std::string_view word = blank == std::string_view::npos ? line : line.substr(blank + 1);
     int label = 0;
     const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), label);
-    require(blank != std::string_view::npos && problem == std::errc() && end == word.data() + word.size(), list, ":", number,
-            ": a line is `path label` with a whole number as label, not `", line, "`");
+    require(blank != std::string_view::npos && problem == std::errc() &&
+                end == word.data() + word.size(),
+            list, ":", number, ": a line is `path label` with a whole number as label, not `", line,
+            "`");
     lines.push_back({std::string(trim(line.substr(0, blank))), label});
   }
   require(!lines.empty(), list, ": names no image; a line is `path label`");
@@ -42,7 +44,8 @@ std::string extension_of(const std::string& path) {
   const size_t dot = path.rfind('.');
   if (dot == std::string::npos || path.find('/', dot) != std::string::npos) return "";
   std::string extension = path.substr(dot + 1);
-  std::transform(extension.begin(), extension.end(), extension.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return extension;
 }
 
@@ -61,7 +64,8 @@ void set_planes(const Image& image, Datum& datum) {
   planes.resize(image.pixels.size());
   const int64_t plane = image.height * image.width;
   for (int64_t c = 0; c < image.channels; ++c) {
-    for (int64_t i = 0; i < plane; ++i) planes[c * plane + i] = static_cast<char>(image.pixels[i * image.channels + c]);
+    for (int64_t i = 0; i < plane; ++i)
+      planes[c * plane + i] = static_cast<char>(image.pixels[i * image.channels + c]);
   }
   datum.set_encoded(false);
 }
@@ -76,7 +80,8 @@ Image read_image(const std::string& path, int label, const ImagesetOptions& opti
   datum.Clear();
   datum.set_label(label);
   const std::string own = extension_of(path);
-  const std::string kind = options.encode_type.empty() && options.encoded ? own : options.encode_type;
+  const std::string kind =
+      options.encode_type.empty() && options.encoded ? own : options.encode_type;
   if (kind.empty()) {
     set_planes(image, datum);
   } else {
@@ -89,14 +94,16 @@ Image read_image(const std::string& path, int label, const ImagesetOptions& opti
 
 }  // namespace
 
-ImagesetResult convert_imageset(const std::string& root, const std::string& list, const std::string& database,
-                                const ImagesetOptions& options, Log& log) {
+ImagesetResult convert_imageset(const std::string& root, const std::string& list,
+                                const std::string& database, const ImagesetOptions& options,
+                                Log& log) {
   if ((options.resize_height > 0) != (options.resize_width > 0)) {
     log.warning("Only one of -resize_height and -resize_width is given: images are not resized.");
   }
   const std::vector<Line> lines = read_list(list);
   const int64_t count = static_cast<int64_t>(lines.size());
-  if (!options.encode_type.empty() && !options.encoded) log.info("encode_type specified, assuming encoded=true.");
+  if (!options.encode_type.empty() && !options.encoded)
+    log.info("encode_type specified, assuming encoded=true.");
   if (options.shuffle) log.info("Shuffling data");
   log.info(cat("A total of ", count, " images."));
   // The same list gives the same order every time.
@@ -112,22 +119,25 @@ ImagesetResult convert_imageset(const std::string& root, const std::string& list
       image = read_image(root + line.path, line.label, options, datum);
     } catch (const Error& problem) {
       const std::string path = root + line.path, reason = problem.what();
-      log.error(cat("Could not open or find file ", starts_with(reason, path) ? reason : cat(path, ": ", reason)));
+      log.error(cat("Could not open or find file ",
+                    starts_with(reason, path) ? reason : cat(path, ": ", reason)));
       ++result.skipped;
       continue;
     }
     if (first.pixels.empty()) first = image;
-    require(!options.check_size || image.pixels.size() == first.pixels.size(), root, line.path, ": is ", image.channels, "x",
-            image.height, "x", image.width, ", but the first image is ", first.channels, "x", first.height, "x", first.width,
+    require(!options.check_size || image.pixels.size() == first.pixels.size(), root, line.path,
+            ": is ", image.channels, "x", image.height, "x", image.width,
+            ", but the first image is ", first.channels, "x", first.height, "x", first.width,
             "; -resize_height and -resize_width make them equal");
     writer->put(cat(numbered_key(i, 8), "_", line.path), datum);
     if (++result.written % 1000 == 0) log.info(cat("Processed ", result.written, " files."));
   }
-  require(result.written > 0, list, ": not one of its ", count, " images can be read; the paths follow ",
-          root.empty() ? "the working directory" : root);
+  require(result.written > 0, list, ": not one of its ", count,
+          " images can be read; the paths follow ", root.empty() ? "the working directory" : root);
   writer->finish();
   if (result.written % 1000 != 0) log.info(cat("Processed ", result.written, " files."));
-  if (result.skipped > 0) log.error(cat(result.skipped, " of ", count, " images could not be read and are left out."));
+  if (result.skipped > 0)
+    log.error(cat(result.skipped, " of ", count, " images could not be read and are left out."));
   return result;
 }
 

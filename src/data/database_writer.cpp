@@ -31,8 +31,9 @@ void sync_folder(const std::string& path) {
 // Only what a run that was killed may have left: nothing else is ever deleted.
 void remove_leftover(const std::string& folder) {
   if (!file_exists(folder)) return;
-  require(file_exists(folder + "/data.mdb") || file_exists(folder + "/LOCK") || std::filesystem::is_empty(folder), folder,
-          ": is in the way: the database is built there first; move it elsewhere");
+  require(file_exists(folder + "/data.mdb") || file_exists(folder + "/LOCK") ||
+              std::filesystem::is_empty(folder),
+          folder, ": is in the way: the database is built there first; move it elsewhere");
   std::filesystem::remove_all(folder);
 }
 
@@ -47,7 +48,8 @@ DatabaseWriter::DatabaseWriter(std::string path)
   } catch (const std::filesystem::filesystem_error& problem) {
     fail(temporary_, ": cannot be removed: ", problem.code().message());
   }
-  require(mkdir(temporary_.c_str(), 0755) == 0, path_, ": cannot be created: ", std::strerror(errno));
+  require(mkdir(temporary_.c_str(), 0755) == 0, path_,
+          ": cannot be created: ", std::strerror(errno));
 }
 
 DatabaseWriter::~DatabaseWriter() {
@@ -67,14 +69,18 @@ void DatabaseWriter::finish() {
   close();
   sync_folder(temporary_);
   require(!file_exists(path_), path_, ": has appeared meanwhile; the new database is left out");
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, ": cannot be created: ", std::strerror(errno));
+  if (rename(temporary_.c_str(), path_.c_str()) != 0)
+    fail(path_, ": cannot be created: ", std::strerror(errno));
   finished_ = true;
   sync_folder(folder_of(path_));
 }
 
 std::string numbered_key(int64_t number, int digits) {
   const std::string text = std::to_string(number);
-  return std::string(static_cast<size_t>(std::max<int64_t>(0, digits - static_cast<int64_t>(text.size()))), '0') + text;
+  return std::string(
+             static_cast<size_t>(std::max<int64_t>(0, digits - static_cast<int64_t>(text.size()))),
+             '0') +
+         text;
 }
 
 std::unique_ptr<DatabaseWriter> create_database(const std::string& path, Backend backend) {

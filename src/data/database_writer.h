@@ -1,4 +1,5 @@
-// Writing a new database. It is built in a folder beside its goal and appears there whole, or not at all.
+// Writing a new database. It is built in a folder beside its goal and appears there whole, or not
+// at all.
 #pragma once
 
 #include <memory>

@@ -49,7 +49,9 @@ Hdf5File::Hdf5File(const std::string& path) : path_(path) {
   require(file_ >= 0, path, ": is not an HDF5 file, or it is damaged");
 }
 
-Hdf5File::Hdf5File(Hdf5File&& other) noexcept : path_(std::move(other.path_)), file_(other.file_) { other.file_ = -1; }
+Hdf5File::Hdf5File(Hdf5File&& other) noexcept : path_(std::move(other.path_)), file_(other.file_) {
+  other.file_ = -1;
+}
 
 Hdf5File::~Hdf5File() {
   if (file_ >= 0) H5Fclose(file_);
@@ -74,7 +76,8 @@ std::vector<std::string> Hdf5File::names() const {
 int64_t Hdf5File::open(const std::string& dataset) const {
   if (!has(dataset)) {
     const std::vector<std::string> there = names();
-    fail(path_, ": has no dataset \"", dataset, "\"", did_you_mean(dataset, there), "; it has: ", join(there, ", "));
+    fail(path_, ": has no dataset \"", dataset, "\"", did_you_mean(dataset, there),
+         "; it has: ", join(there, ", "));
   }
   const hid_t id = quietly([&] { return H5Dopen2(file_, dataset.c_str(), H5P_DEFAULT); });
   require(id >= 0, path_, ": \"", dataset, "\" is not a dataset");
@@ -85,8 +88,8 @@ Shape Hdf5File::shape(const std::string& dataset) const {
   const Handle data(open(dataset), H5Dclose);
   const Handle type(H5Dget_type(data), H5Tclose);
   const H5T_class_t kind = H5Tget_class(type);
-  require(kind == H5T_FLOAT || kind == H5T_INTEGER || kind == H5T_ENUM, path_, ": dataset \"", dataset,
-          "\" holds no numbers");
+  require(kind == H5T_FLOAT || kind == H5T_INTEGER || kind == H5T_ENUM, path_, ": dataset \"",
+          dataset, "\" holds no numbers");
   const Handle space(H5Dget_space(data), H5Sclose);
   std::vector<hsize_t> extents(std::max(0, H5Sget_simple_extent_ndims(space)));
   if (!extents.empty()) H5Sget_simple_extent_dims(space, extents.data(), nullptr);
@@ -98,8 +101,11 @@ std::vector<float> Hdf5File::read(const std::string& dataset) const {
   const Handle data(open(dataset), H5Dclose);
   // Nothing to read: the library refuses a null buffer.
   if (values.empty()) return values;
-  const herr_t status = quietly([&] { return H5Dread(data, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()); });
-  require(status >= 0, path_, ": dataset \"", dataset, "\" cannot be read: the file is damaged, or needs a filter that this "
+  const herr_t status = quietly([&] {
+    return H5Dread(data, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+  });
+  require(status >= 0, path_, ": dataset \"", dataset,
+          "\" cannot be read: the file is damaged, or needs a filter that this "
           "HDF5 library does not have");
   return values;
 }

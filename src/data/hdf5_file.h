@@ -1,4 +1,5 @@
-// Reading HDF5 files: datasets of any real type as float32. The HDF5 library keeps state of its own: one thread at a time.
+// Reading HDF5 files: datasets of any real type as float32. The HDF5 library keeps state of its
+// own: one thread at a time.
 #pragma once
 
 #include <cstdint>

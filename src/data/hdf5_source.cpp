@@ -10,12 +10,14 @@
 namespace crema {
 namespace {
 
-// Files stay in memory while all of them together have at most so many values (1 GiB); beyond it only one does.
+// Files stay in memory while all of them together have at most so many values (1 GiB); beyond it
+// only one does.
 constexpr int64_t kept_values = int64_t{1} << 28;
 
 }  // namespace
 
-Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names) : names_(std::move(names)) {
+Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names)
+    : names_(std::move(names)) {
   for (const std::string& line : split(read_file(list), '\n')) {
     const std::string_view entry = trim(line);
     if (!entry.empty()) paths_.push_back(find_file(std::string(entry), folder_of(list)));
@@ -26,13 +28,15 @@ Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names) 
     int64_t rows = -1;
     for (size_t i = 0; i < names_.size(); ++i) {
       const Shape shape = file.shape(names_[i]);
-      require(shape.axes() >= 1, path, ": dataset \"", names_[i], "\" is a single number; its first axis should count rows");
+      require(shape.axes() >= 1, path, ": dataset \"", names_[i],
+              "\" is a single number; its first axis should count rows");
       if (rows < 0) rows = shape[0];
-      require(shape[0] == rows, path, ": dataset \"", names_[i], "\" has ", shape[0], " rows, but \"", names_[0], "\" has ", rows);
+      require(shape[0] == rows, path, ": dataset \"", names_[i], "\" has ", shape[0],
+              " rows, but \"", names_[0], "\" has ", rows);
       const Shape row(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()));
       if (row_shapes_.size() == i) row_shapes_.push_back(row);
-      require(row == row_shapes_[i], path, ": a row of dataset \"", names_[i], "\" is ", row.brief(), ", but in ", paths_[0],
-              " it is ", row_shapes_[i].brief());
+      require(row == row_shapes_[i], path, ": a row of dataset \"", names_[i], "\" is ",
+              row.brief(), ", but in ", paths_[0], " it is ", row_shapes_[i].brief());
     }
     file_rows_.push_back(std::max<int64_t>(0, rows));
     rows_ += file_rows_.back();
@@ -60,7 +64,8 @@ Hdf5Source::Row Hdf5Source::locate(int64_t position, bool shuffle, const Random&
   const Random epoch{random.seed, mix(random.stream, static_cast<uint64_t>(place.epoch))};
   order_files(place.epoch, shuffle, epoch);
   const int64_t in_epoch = position % rows_;
-  const auto turn = std::upper_bound(starts_.begin(), starts_.end(), in_epoch) - starts_.begin() - 1;
+  const auto turn =
+      std::upper_bound(starts_.begin(), starts_.end(), in_epoch) - starts_.begin() - 1;
   place.file = order_[turn];
   place.row = in_epoch - starts_[turn];
   if (shuffle) {
@@ -83,8 +88,9 @@ const float* Hdf5Source::at(const Row& row, int dataset) {
     Datasets datasets;
     for (size_t i = 0; i < names_.size(); ++i) {
       datasets.push_back(file.read(names_[i]));
-      require(static_cast<int64_t>(datasets[i].size()) == file_rows_[row.file] * row_shapes_[i].count(), paths_[row.file],
-              ": dataset \"", names_[i], "\" has changed while it was used");
+      require(
+          static_cast<int64_t>(datasets[i].size()) == file_rows_[row.file] * row_shapes_[i].count(),
+          paths_[row.file], ": dataset \"", names_[i], "\" has changed while it was used");
     }
     found = loaded_.emplace(row.file, std::move(datasets)).first;
     loaded_values_ += values;

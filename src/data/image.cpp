@@ -25,7 +25,8 @@ void take(const cv::Mat& matrix, Image& image) {
 }
 
 cv::Mat view(const Image& image) {
-  return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width), CV_8UC(static_cast<int>(image.channels)),
+  return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width),
+                 CV_8UC(static_cast<int>(image.channels)),
                  const_cast<uint8_t*>(image.pixels.data()));
 }
 
@@ -44,8 +45,10 @@ void decode_image(std::string_view file, Color color, Image& image) {
   } catch (const cv::Exception& problem) {
     reason = cat(": ", problem.err);
   }
-  require(decoded.data != nullptr, "its ", file.size(), " bytes are not an image that can be decoded", reason);
-  require(decoded.depth() == CV_8U, "the image has more than 8 bits a channel; force_color, force_gray or a conversion "
+  require(decoded.data != nullptr, "its ", file.size(),
+          " bytes are not an image that can be decoded", reason);
+  require(decoded.depth() == CV_8U,
+          "the image has more than 8 bits a channel; force_color, force_gray or a conversion "
           "of the file brings it to 8");
   take(decoded, image);
 }
@@ -71,7 +74,9 @@ std::string encode_image(const Image& image, const std::string& kind) {
 #else
 
 namespace {
-const char* missing = "this program was built without OpenCV and cannot handle image files; build with -DCREMA_OPENCV=ON";
+const char* missing =
+    "this program was built without OpenCV and cannot handle image files; build with "
+    "-DCREMA_OPENCV=ON";
 }  // namespace
 
 void decode_image(std::string_view, Color, Image&) { fail(missing); }

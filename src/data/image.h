@@ -1,4 +1,5 @@
-// Pictures as bytes: reading and writing image files, colour, size. The only place that knows the image library.
+// Pictures as bytes: reading and writing image files, colour, size. The only place that knows the
+// image library.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,8 @@
 
 namespace crema {
 
-// Rows from the top, pixels from the left, the channels of a pixel together: blue, green, red; or grey alone.
+// Rows from the top, pixels from the left, the channels of a pixel together: blue, green, red; or
+// grey alone.
 struct Image {
   int64_t channels = 0, height = 0, width = 0;
   std::vector<uint8_t> pixels;
@@ -20,7 +22,8 @@ enum class Color {
   gray,       // 1
 };
 
-// `file` is the content of an image file of any known kind. Error when it is none, or this build cannot decode.
+// `file` is the content of an image file of any known kind. Error when it is none, or this build
+// cannot decode.
 void decode_image(std::string_view file, Color color, Image& image);
 
 // Bilinear.

@@ -1,9 +1,9 @@
-// Records of a LevelDB. Its keys can only be found by reading it through, so they are collected as training walks along:
-// the size is known after the first time round, or when somebody asks for it (shuffling does).
-#include "data/source.h"
-
+// Records of a LevelDB. Its keys can only be found by reading it through, so they are collected as
+// training walks along: the size is known after the first time round, or when somebody asks for it
+// (shuffling does).
 #include "base/error.h"
 #include "base/files.h"
+#include "data/source.h"
 
 #ifdef CREMA_LEVELDB
 #include <leveldb/db.h>
@@ -23,7 +23,8 @@ class LeveldbSource : public Source {
   explicit LeveldbSource(const std::string& path) : Source(path) {
     // Asking first: LevelDB would leave files of its own in a folder that is none of its databases.
     require(folder_exists(path), path, ": is not a LevelDB: a LevelDB is a folder");
-    require(file_exists(path + "/CURRENT"), path, ": is not a LevelDB: there is no file CURRENT in it");
+    require(file_exists(path + "/CURRENT"), path,
+            ": is not a LevelDB: there is no file CURRENT in it");
     leveldb::Options options;
     options.max_open_files = 100;
     leveldb::DB* opened = nullptr;
@@ -66,18 +67,21 @@ class LeveldbSource : public Source {
   std::string key(int64_t index) const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     while (walk_ && index >= static_cast<int64_t>(keys_.size())) advance();
-    require(index < static_cast<int64_t>(keys_.size()), "there are only ", keys_.size(), " records");
+    require(index < static_cast<int64_t>(keys_.size()), "there are only ", keys_.size(),
+            " records");
     return keys_[index];
   }
 
  private:
   std::string hint(const leveldb::Status& status) const {
     if (status.ToString().find("lock") != std::string::npos && access(path().c_str(), W_OK) == 0) {
-      return ". A LevelDB can be open only once: another program, or another layer of this run, has it; "
+      return ". A LevelDB can be open only once: another program, or another layer of this run, "
+             "has it; "
              "convert it to an LMDB to share it";
     }
     if (access(path().c_str(), W_OK) != 0) {
-      return ". LevelDB writes into the folder of a database to open it, and this one is read-only: "
+      return ". LevelDB writes into the folder of a database to open it, and this one is "
+             "read-only: "
              "copy the folder to where you may write, or convert it to an LMDB";
     }
     return "";
@@ -94,7 +98,9 @@ class LeveldbSource : public Source {
     }
     if (!walk_->Valid()) {
       const leveldb::Status status = walk_->status();
-      if (!status.ok()) fail(path(), ", after record ", keys_.size(), ": the LevelDB cannot be read: ", status.ToString());
+      if (!status.ok())
+        fail(path(), ", after record ", keys_.size(),
+             ": the LevelDB cannot be read: ", status.ToString());
       walk_.reset();
     }
   }
@@ -107,12 +113,16 @@ class LeveldbSource : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_leveldb(const std::string& path) { return std::make_unique<LeveldbSource>(path); }
+std::unique_ptr<Source> open_leveldb(const std::string& path) {
+  return std::make_unique<LeveldbSource>(path);
+}
 
 #else
 
 std::unique_ptr<Source> open_leveldb(const std::string& path) {
-  fail(path, ": this program was built without LevelDB; convert the database to an LMDB, or build with -DCREMA_LEVELDB=ON");
+  fail(path,
+       ": this program was built without LevelDB; convert the database to an LMDB, or build with "
+       "-DCREMA_LEVELDB=ON");
 }
 
 #endif

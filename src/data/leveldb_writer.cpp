@@ -52,12 +52,15 @@ class LeveldbWriter : public DatabaseWriter {
 
 }  // namespace
 
-std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path) { return std::make_unique<LeveldbWriter>(path); }
+std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path) {
+  return std::make_unique<LeveldbWriter>(path);
+}
 
 #else
 
 std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path) {
-  fail(path, ": this program was built without LevelDB; write an LMDB, or build with -DCREMA_LEVELDB=ON");
+  fail(path,
+       ": this program was built without LevelDB; write an LMDB, or build with -DCREMA_LEVELDB=ON");
 }
 
 #endif

@@ -1,5 +1,6 @@
-// Records of an LMDB. The file is mapped into memory; opening walks through the keys and remembers where each value lies,
-// so that reading is a look at memory without any call of LMDB, from any number of threads.
+// Records of an LMDB. The file is mapped into memory; opening walks through the keys and remembers
+// where each value lies, so that reading is a look at memory without any call of LMDB, from any
+// number of threads.
 #include <lmdb.h>
 #include <sys/stat.h>
 
@@ -34,7 +35,9 @@ class LmdbSource : public Source {
   void read(int64_t index, Datum& datum) const override {
     parse(entries_[index].value, entries_[index].value_size, datum);
   }
-  std::string key(int64_t index) const override { return {entries_[index].key, entries_[index].key_size}; }
+  std::string key(int64_t index) const override {
+    return {entries_[index].key, entries_[index].key_size};
+  }
 
  private:
   struct Entry {
@@ -57,9 +60,11 @@ class LmdbSource : public Source {
     MDB_env* environment = nullptr;
     check(mdb_env_create(&environment), "cannot prepare reading an LMDB");
     environment_.reset(environment);
-    // No locks: they need a folder that can be written, and they are bound to the process, so that a second layer that
-    // closes the same database would take them away. Nobody writes into a database that is being trained on.
-    const int status = mdb_env_open(environment, path().c_str(), MDB_RDONLY | MDB_NOLOCK | (folder ? 0 : MDB_NOSUBDIR), 0644);
+    // No locks: they need a folder that can be written, and they are bound to the process, so that
+    // a second layer that closes the same database would take them away. Nobody writes into a
+    // database that is being trained on.
+    const int status = mdb_env_open(environment, path().c_str(),
+                                    MDB_RDONLY | MDB_NOLOCK | (folder ? 0 : MDB_NOSUBDIR), 0644);
     if (status == MDB_INVALID || status == MDB_VERSION_MISMATCH) {
       fail(path(), ": is not an LMDB, or it is damaged: ", file, ": ", mdb_strerror(status));
     }
@@ -70,13 +75,14 @@ class LmdbSource : public Source {
     check(mdb_env_stat(environment, &pages), "cannot read the LMDB");
     check(mdb_env_info(environment, &extent), "cannot read the LMDB");
     const int64_t needed = (static_cast<int64_t>(extent.me_last_pgno) + 1) * pages.ms_psize;
-    require(needed <= info.st_size, path(), ": the LMDB is cut off: ", file, " has ", info.st_size, " bytes of ", needed,
-            "; copy or convert it again");
+    require(needed <= info.st_size, path(), ": the LMDB is cut off: ", file, " has ", info.st_size,
+            " bytes of ", needed, "; copy or convert it again");
   }
 
   void index() {
     MDB_txn* transaction = nullptr;
-    check(mdb_txn_begin(environment_.get(), nullptr, MDB_RDONLY, &transaction), "cannot read the LMDB");
+    check(mdb_txn_begin(environment_.get(), nullptr, MDB_RDONLY, &transaction),
+          "cannot read the LMDB");
     transaction_.reset(transaction);
     MDB_dbi database;
     check(mdb_dbi_open(transaction, nullptr, 0, &database), "cannot read the LMDB");
@@ -91,8 +97,9 @@ class LmdbSource : public Source {
     MDB_val key, value;
     int status;
     while ((status = mdb_cursor_get(opened, &key, &value, MDB_NEXT)) == MDB_SUCCESS) {
-      entries_.push_back({static_cast<const char*>(key.mv_data), static_cast<const char*>(value.mv_data),
-                          static_cast<uint32_t>(key.mv_size), static_cast<uint32_t>(value.mv_size)});
+      entries_.push_back(
+          {static_cast<const char*>(key.mv_data), static_cast<const char*>(value.mv_data),
+           static_cast<uint32_t>(key.mv_size), static_cast<uint32_t>(value.mv_size)});
     }
     if (status != MDB_NOTFOUND) check(status, "cannot read the keys of the LMDB");
   }
@@ -104,6 +111,8 @@ class LmdbSource : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> open_lmdb(const std::string& path) { return std::make_unique<LmdbSource>(path); }
+std::unique_ptr<Source> open_lmdb(const std::string& path) {
+  return std::make_unique<LmdbSource>(path);
+}
 
 }  // namespace crema

@@ -28,8 +28,9 @@ class LmdbWriter : public DatabaseWriter {
   }
 
   void add(const std::string& key, const std::string& value) override {
-    require(static_cast<int>(key.size()) <= mdb_env_get_maxkeysize(environment_), path(), ": the key \"", key, "\" has ",
-            key.size(), " bytes; an LMDB takes at most ", mdb_env_get_maxkeysize(environment_));
+    require(static_cast<int>(key.size()) <= mdb_env_get_maxkeysize(environment_), path(),
+            ": the key \"", key, "\" has ", key.size(), " bytes; an LMDB takes at most ",
+            mdb_env_get_maxkeysize(environment_));
     pending_.emplace_back(key, value);
     pending_bytes_ += key.size() + value.size();
     if (pending_bytes_ > (64u << 20)) flush();
@@ -43,7 +44,8 @@ class LmdbWriter : public DatabaseWriter {
     MDB_dbi database = 0;
     status = mdb_dbi_open(transaction, nullptr, 0, &database);
     for (auto entry = pending_.begin(); status == MDB_SUCCESS && entry != pending_.end(); ++entry) {
-      MDB_val key{entry->first.size(), entry->first.data()}, value{entry->second.size(), entry->second.data()};
+      MDB_val key{entry->first.size(), entry->first.data()},
+          value{entry->second.size(), entry->second.data()};
       status = mdb_put(transaction, database, &key, &value, 0);
     }
     if (status == MDB_SUCCESS) return mdb_txn_commit(transaction);
@@ -76,6 +78,8 @@ class LmdbWriter : public DatabaseWriter {
 
 }  // namespace
 
-std::unique_ptr<DatabaseWriter> create_lmdb(const std::string& path) { return std::make_unique<LmdbWriter>(path); }
+std::unique_ptr<DatabaseWriter> create_lmdb(const std::string& path) {
+  return std::make_unique<LmdbWriter>(path);
+}
 
 }  // namespace crema

@@ -47,7 +47,8 @@ const Batch& Loader::batch(int64_t number) {
       slot.batch.labels.resize(options_.batch_size);
     }
     start_at(number, lock);
-    for (int i = 0; i < std::max(1, options_.workers); ++i) threads_.emplace_back([this] { work(); });
+    for (int i = 0; i < std::max(1, options_.workers); ++i)
+      threads_.emplace_back([this] { work(); });
   } else if (number == held_ + 1) {
     held_ = number;
     tasks_.notify_all();
@@ -65,7 +66,8 @@ const Batch& Loader::batch(int64_t number) {
   return wanted.batch;
 }
 
-// Threads may still write into the slots for the old numbers: new tasks wait until they are through.
+// Threads may still write into the slots for the old numbers: new tasks wait until they are
+// through.
 void Loader::start_at(int64_t number, std::unique_lock<std::mutex>& lock) {
   seeking_ = true;
   done_.wait(lock, [&] { return busy_ == 0; });
@@ -83,10 +85,13 @@ Loader::Task Loader::take_task() {
     next.missing = options_.batch_size;
     next.error = nullptr;
   }
-  // Pieces small enough that all threads work on the batch that is needed first, large enough to be worth taking.
+  // Pieces small enough that all threads work on the batch that is needed first, large enough to be
+  // worth taking.
   const int64_t share = options_.batch_size / (4 * std::max(1, options_.workers));
-  const int64_t piece = std::max<int64_t>(encoded_ ? 1 : 16, options_.workers > 1 ? share : options_.batch_size);
-  const Task task{&next, next_batch_, next_sample_, std::min(options_.batch_size, next_sample_ + piece)};
+  const int64_t piece =
+      std::max<int64_t>(encoded_ ? 1 : 16, options_.workers > 1 ? share : options_.batch_size);
+  const Task task{&next, next_batch_, next_sample_,
+                  std::min(options_.batch_size, next_sample_ + piece)};
   next_sample_ = task.last;
   if (next_sample_ == options_.batch_size) {
     next_sample_ = 0;
@@ -129,8 +134,10 @@ void Loader::load(int64_t index, Record& record) const {
     decode(record, transform_.color());
     if (record.shape() == record_shape_) return;
     const Shape shape = transform_.output(record.shape());
-    require(shape == sample_shape_, "its shape ", shape.brief(), " is not ", sample_shape_.brief(), ", that of record 0 (key \"",
-            source_->key(0), "\"); the samples of a batch have one shape: give transform_param a crop_size, force_color or "
+    require(shape == sample_shape_, "its shape ", shape.brief(), " is not ", sample_shape_.brief(),
+            ", that of record 0 (key \"", source_->key(0),
+            "\"); the samples of a batch have one shape: give transform_param a crop_size, "
+            "force_color or "
             "force_gray, or convert the images with -resize_height and -resize_width");
   } catch (const Error& problem) {
     fail(source_->describe(index), ": ", problem.what());
@@ -141,14 +148,18 @@ void Loader::fill(const Task& task, Record& record) const {
   Batch& batch = task.slot->batch;
   const int64_t sample = sample_shape_.count();
   for (int64_t i = task.first; i < task.last; ++i) {
-    const int64_t turn = options_.skip + (task.number * options_.batch_size + i) * options_.ranks + options_.rank;
+    const int64_t turn =
+        options_.skip + (task.number * options_.batch_size + i) * options_.ranks + options_.rank;
     const Place place = source_->place(turn);
-    const Random epoch{options_.random.seed, mix(options_.random.stream, static_cast<uint64_t>(place.epoch))};
-    const int64_t index = options_.shuffle ? Permutation(source_->size(), epoch)(place.index) : place.index;
+    const Random epoch{options_.random.seed,
+                       mix(options_.random.stream, static_cast<uint64_t>(place.epoch))};
+    const int64_t index =
+        options_.shuffle ? Permutation(source_->size(), epoch)(place.index) : place.index;
     load(index, record);
     // A stream of its own, so that crops do not depend on the draws of the order.
     const Random draws{epoch.seed, mix(epoch.stream, 1)};
-    transform_.apply(record, draws.four(static_cast<uint64_t>(index)), batch.data.data() + i * sample);
+    transform_.apply(record, draws.four(static_cast<uint64_t>(index)),
+                     batch.data.data() + i * sample);
     batch.labels[i] = static_cast<float>(record.label);
     if (i + 1 == options_.batch_size) batch.epoch = place.epoch;
   }

@@ -1,5 +1,6 @@
-// Loader: makes batches ahead of the training, on threads of its own. What is in a batch is a pure function of its number
-// and the options: not of the number of threads, of timing, or of what was asked before.
+// Loader: makes batches ahead of the training, on threads of its own. What is in a batch is a pure
+// function of its number and the options: not of the number of threads, of timing, or of what was
+// asked before.
 #pragma once
 
 #include <condition_variable>
@@ -25,19 +26,20 @@ struct LoaderOptions {
   int64_t batch_size = 1;
   int prefetch = 4;  // batches that may wait ready
   int workers = 1;
-  bool shuffle = false;  // a new order in every epoch
-  int64_t skip = 0;      // samples left out once, at the very beginning
+  bool shuffle = false;     // a new order in every epoch
+  int64_t skip = 0;         // samples left out once, at the very beginning
   int rank = 0, ranks = 1;  // sample i of the walk belongs to rank i % ranks
   Random random;            // of orders, crops and mirrors
 };
 
-// Threads worth their cores: decoding images takes many, copying bytes one or two. A CPU that also computes the net keeps
-// half of its cores for that.
+// Threads worth their cores: decoding images takes many, copying bytes one or two. A CPU that also
+// computes the net keeps half of its cores for that.
 int loader_workers(bool encoded, bool cpu_computes);
 
 class Loader {
  public:
-  // Reads the first record: its transformed shape is that of all samples. Threads start with the first batch.
+  // Reads the first record: its transformed shape is that of all samples. Threads start with the
+  // first batch.
   Loader(std::shared_ptr<const Source> source, Transform transform, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;
@@ -47,8 +49,9 @@ class Loader {
   // The first record holds an image file (not plain values).
   bool encoded() const { return encoded_; }
 
-  // Waits until the batch is whole; it stays valid until the next call. Asking in sequence is fast, any other number makes
-  // the threads start again there. The error of a thread comes out here, with the batch that it belongs to.
+  // Waits until the batch is whole; it stays valid until the next call. Asking in sequence is fast,
+  // any other number makes the threads start again there. The error of a thread comes out here,
+  // with the batch that it belongs to.
   const Batch& batch(int64_t number);
 
   // Seconds that callers of batch() have waited.
@@ -84,8 +87,8 @@ class Loader {
 
   std::mutex mutex_;
   std::condition_variable tasks_, done_;
-  std::vector<Slot> slots_;       // batch n lies in slot n % size
-  int64_t held_ = -1;             // the batch that the caller has or waits for; those after it are made ahead
+  std::vector<Slot> slots_;  // batch n lies in slot n % size
+  int64_t held_ = -1;  // the batch that the caller has or waits for; those after it are made ahead
   int64_t next_batch_ = 0, next_sample_ = 0;  // the next task begins here
   int busy_ = 0;
   bool seeking_ = false, stopping_ = false;

@@ -7,11 +7,12 @@
 
 namespace crema {
 
-std::vector<double> Mean::channels() const {
-  std::vector<double> means(shape[0]);
+std::vector<float> Mean::channels() const {
+  // Sums in float32 as Caffe's do, so that the printed digits are the same.
+  std::vector<float> means(static_cast<size_t>(shape[0]));
   const int64_t plane = shape.count(1);
   for (int64_t i = 0; i < shape.count(); ++i) means[i / plane] += values[i];
-  for (double& mean : means) mean /= static_cast<double>(plane);
+  for (float& mean : means) mean /= static_cast<float>(plane);
   return means;
 }
 
@@ -20,7 +21,8 @@ Mean read_mean(const std::string& path) {
   require(blob.ParseFromString(read_file(path)), path, ": is not a mean file (a binary BlobProto)");
   std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
   if (dims.empty()) {
-    for (const int extent : {blob.num(), blob.channels(), blob.height(), blob.width()}) dims.push_back(extent);
+    for (const int extent : {blob.num(), blob.channels(), blob.height(), blob.width()})
+      dims.push_back(extent);
   }
   while (dims.size() > 3 && dims.front() == 1) dims.erase(dims.begin());
   while (dims.size() < 3) dims.insert(dims.begin(), 1);
@@ -28,9 +30,10 @@ Mean read_mean(const std::string& path) {
   mean.shape = Shape(dims);
   mean.values.assign(blob.data().begin(), blob.data().end());
   if (mean.values.empty()) mean.values.assign(blob.double_data().begin(), blob.double_data().end());
-  require(dims.size() == 3 && !mean.values.empty() && mean.shape.count() == static_cast<int64_t>(mean.values.size()), path,
-          ": a mean file holds one image, but this one has the shape ", mean.shape.brief(), " and ", mean.values.size(),
-          " values");
+  require(dims.size() == 3 && !mean.values.empty() &&
+              mean.shape.count() == static_cast<int64_t>(mean.values.size()),
+          path, ": a mean file holds one image, but this one has the shape ", mean.shape.brief(),
+          " and ", mean.values.size(), " values");
   return mean;
 }
 
@@ -58,8 +61,10 @@ Mean compute_mean(const Source& source, Log& log) {
         mean.shape = record.shape();
         sums.resize(mean.shape.count());
       }
-      require(record.shape() == mean.shape, "its shape ", record.shape().brief(), " is not ", mean.shape.brief(),
-              ", that of the first record; a mean needs images of one size: convert them with -resize_height and "
+      require(record.shape() == mean.shape, "its shape ", record.shape().brief(), " is not ",
+              mean.shape.brief(),
+              ", that of the first record; a mean needs images of one size: convert them with "
+              "-resize_height and "
               "-resize_width");
     } catch (const Error& problem) {
       fail(source.describe(index), ": ", problem.what());
@@ -67,16 +72,19 @@ Mean compute_mean(const Source& source, Log& log) {
     const int64_t plane = record.height * record.width;
     for (int64_t c = 0; c < record.channels; ++c) {
       double* sum = sums.data() + c * plane;
-      const int64_t first = record.interleaved ? c : c * plane, step = record.interleaved ? record.channels : 1;
+      const int64_t first = record.interleaved ? c : c * plane,
+                    step = record.interleaved ? record.channels : 1;
       for (int64_t i = 0; i < plane; ++i) {
         const int64_t at = first + i * step;
-        sum[i] += record.bytes ? static_cast<double>(record.bytes[at]) : static_cast<double>(record.values[at]);
+        sum[i] += record.bytes ? static_cast<double>(record.bytes[at])
+                               : static_cast<double>(record.values[at]);
       }
     }
     if ((index + 1) % 10000 == 0) log.info(cat("Processed ", index + 1, " files."));
   }
   if (count % 10000 != 0) log.info(cat("Processed ", count, " files."));
-  for (const double sum : sums) mean.values.push_back(static_cast<float>(sum) / static_cast<float>(count));
+  for (const double sum : sums)
+    mean.values.push_back(static_cast<float>(sum) / static_cast<float>(count));
   return mean;
 }
 

@@ -13,7 +13,7 @@ namespace crema {
 struct Mean {
   Shape shape;                // channels, height, width
   std::vector<float> values;  // in that order
-  std::vector<double> channels() const;
+  std::vector<float> channels() const;
 };
 
 // Error names the file and what is wrong with it.

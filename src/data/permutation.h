@@ -8,11 +8,12 @@
 
 namespace crema {
 
-// A Feistel network permutes the next power of two; values outside the range go through it again until they are inside
-// (on average less than two rounds).
+// A Feistel network permutes the next power of two; values outside the range go through it again
+// until they are inside (on average less than two rounds).
 class Permutation {
  public:
-  Permutation(int64_t count, Random random) : count_(static_cast<uint64_t>(count)), random_(random) {
+  Permutation(int64_t count, Random random)
+      : count_(static_cast<uint64_t>(count)), random_(random) {
     const int bits = count_ > 4 ? std::bit_width(count_ - 1) : 2;
     low_bits_ = bits / 2;
     low_mask_ = (uint64_t{1} << low_bits_) - 1;

@@ -15,14 +15,15 @@ struct Record {
   // One of the two is set; they point into `datum` or `image`.
   const uint8_t* bytes = nullptr;
   const float* values = nullptr;
-  bool interleaved = false;  // the channels of a pixel lie together (decoded images), not one plane after another
+  bool interleaved =
+      false;  // the channels of a pixel lie together (decoded images), not one plane after another
   Image image;
 
   Shape shape() const { return {channels, height, width}; }
 };
 
-// Sets everything from record.datum. The colour is for encoded images: others have no picture to convert. Error gives
-// only the reason.
+// Sets everything from record.datum. The colour is for encoded images: others have no picture to
+// convert. Error gives only the reason.
 void decode(Record& record, Color color);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// A source: an indexable sequence of records. Every source hands out Datum messages, as they are stored; decoding
-// (data/record.h) and transforming (data/transform.h) come after it.
+// A source: an indexable sequence of records. Every source hands out Datum messages, as they are
+// stored; decoding (data/record.h) and transforming (data/transform.h) come after it.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,8 @@ using Backend = DataParameter::DB;
 Backend backend_named(const std::string& name);
 const char* name_of(Backend backend);
 
-// Opens a database for reading. Error names the path, what is there and what was expected. Databases without a record are
-// refused: nobody can do anything with them.
+// Opens a database for reading. Error names the path, what is there and what was expected.
+// Databases without a record are refused: nobody can do anything with them.
 std::unique_ptr<Source> open_database(const std::string& path, Backend backend);
 
 std::unique_ptr<Source> open_lmdb(const std::string& path);

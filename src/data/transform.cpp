@@ -9,15 +9,28 @@
 namespace crema {
 namespace {
 
-// One row (or a run of whole rows). `step`: from one value of a channel to the next. Subtract says what to do with value i.
+// One row (or a run of whole rows). `step`: from one value of a channel to the next. Subtract says
+// what to do with value i. Vectors of 16 serve narrow rows too, which those of 64 that the bytes
+// would allow leave to single steps.
 template <typename In, typename Subtract>
-void write_run(const In* in, int64_t step, int64_t count, Subtract subtract, float scale, bool mirror, float* out) {
+void write_run(const In* in, int64_t step, int64_t count, Subtract subtract, float scale,
+               bool mirror, float* out) {
   if (mirror) {
-    for (int64_t i = 0; i < count; ++i) out[count - 1 - i] = subtract(static_cast<float>(in[i * step]), i) * scale;
+    const In* last = in + (count - 1) * step;
+    if (step == 1) {
+#pragma omp simd simdlen(16)
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = subtract(static_cast<float>(last[-i]), count - 1 - i) * scale;
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = subtract(static_cast<float>(last[-i * step]), count - 1 - i) * scale;
+    }
   } else if (step == 1) {
+#pragma omp simd simdlen(16)
     for (int64_t i = 0; i < count; ++i) out[i] = subtract(static_cast<float>(in[i]), i) * scale;
   } else {
-    for (int64_t i = 0; i < count; ++i) out[i] = subtract(static_cast<float>(in[i * step]), i) * scale;
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = subtract(static_cast<float>(in[i * step]), i) * scale;
   }
 }
 
@@ -33,34 +46,45 @@ void write(const Record& record, const In* in, const Window& window, const float
   const int64_t plane = record.height * record.width;
   // Without a crop and a mirror the rows of a channel are one run.
   const bool whole = window.width == record.width && !window.mirror;
-  const int64_t runs = whole ? 1 : window.height, count = whole ? window.height * window.width : window.width;
+  const int64_t runs = whole ? 1 : window.height,
+                count = whole ? window.height * window.width : window.width;
   for (int64_t c = 0; c < record.channels; ++c) {
     for (int64_t y = 0; y < runs; ++y, out += count) {
       const int64_t at = (window.top + y) * record.width + window.left;
       const In* from = record.interleaved ? in + at * step + c : in + c * plane + at;
       if (mean_image) {
         const float* mean = mean_image + c * plane + at;
-        write_run(from, step, count, [mean](float x, int64_t i) { return x - mean[i]; }, scale, window.mirror, out);
+        write_run(
+            from, step, count, [mean](float x, int64_t i) { return x - mean[i]; }, scale,
+            window.mirror, out);
       } else if (!mean_values.empty()) {
         const float mean = mean_values[mean_values.size() == 1 ? 0 : c];
-        write_run(from, step, count, [mean](float x, int64_t) { return x - mean; }, scale, window.mirror, out);
+        write_run(
+            from, step, count, [mean](float x, int64_t) { return x - mean; }, scale, window.mirror,
+            out);
       } else {
-        write_run(from, step, count, [](float x, int64_t) { return x; }, scale, window.mirror, out);
+        write_run(
+            from, step, count, [](float x, int64_t) { return x; }, scale, window.mirror, out);
       }
     }
   }
 }
 
-// Augmentation of forks is read from their files, but a net trained without it is another net: the user should know.
+// Augmentation of forks is read from their files, but a net trained without it is another net: the
+// user should know.
 void warn_of_other_fields(const TransformationParameter& parameter, Log& log) {
-  static const std::vector<std::string> known = {"crop_h",  "crop_w",       "crop_height",          "crop_width",
-                                                 "display", "random_seed",  "use_gpu_transform",    "forward_packing",
-                                                 "num_labels"};
+  static const std::vector<std::string> known = {
+      "crop_h",    "crop_w",      "crop_height",       "crop_width",
+      "display",   "random_seed", "use_gpu_transform", "forward_packing",
+      "num_labels"};
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   parameter.GetReflection()->ListFields(parameter, &fields);
   for (const google::protobuf::FieldDescriptor* field : fields) {
-    if (field->number() < 6000 || std::find(known.begin(), known.end(), field->name()) != known.end()) continue;
-    log.warning(cat("transform_param: ", field->name(), " is not carried out: the samples come without it"));
+    if (field->number() < 6000 ||
+        std::find(known.begin(), known.end(), field->name()) != known.end())
+      continue;
+    log.warning(cat("transform_param: ", field->name(),
+                    " is not carried out: the samples come without it"));
   }
 }
 
@@ -70,24 +94,29 @@ int64_t pick(uint32_t word, int64_t choices) {
 
 }  // namespace
 
-Transform::Transform(const TransformationParameter& parameter, bool training, const std::string& folder, Log& log)
+Transform::Transform(const TransformationParameter& parameter, bool training,
+                     const std::string& folder, Log& log)
     : scale_(parameter.scale()),
       crop_height_(parameter.crop_size()),
       crop_width_(parameter.crop_size()),
       mirror_(parameter.mirror()),
       training_(training),
       mean_values_(parameter.mean_value().begin(), parameter.mean_value().end()) {
-  require(!parameter.force_color() || !parameter.force_gray(), "transform_param sets both force_color and force_gray");
+  require(!parameter.force_color() || !parameter.force_gray(),
+          "transform_param sets both force_color and force_gray");
   if (parameter.force_color()) color_ = Color::color;
   if (parameter.force_gray()) color_ = Color::gray;
   if (parameter.crop_h() > 0 || parameter.crop_height() > 0) {
     crop_height_ = std::max(parameter.crop_h(), parameter.crop_height());
   }
-  if (parameter.crop_w() > 0 || parameter.crop_width() > 0) crop_width_ = std::max(parameter.crop_w(), parameter.crop_width());
-  require((crop_height_ > 0) == (crop_width_ > 0), "transform_param gives only one side of the crop; give crop_size, or both");
+  if (parameter.crop_w() > 0 || parameter.crop_width() > 0)
+    crop_width_ = std::max(parameter.crop_w(), parameter.crop_width());
+  require((crop_height_ > 0) == (crop_width_ > 0),
+          "transform_param gives only one side of the crop; give crop_size, or both");
   warn_of_other_fields(parameter, log);
   if (!parameter.mean_file().empty()) {
-    require(mean_values_.empty(), "transform_param gives both mean_file and mean_value; one of them is enough");
+    require(mean_values_.empty(),
+            "transform_param gives both mean_file and mean_value; one of them is enough");
     mean_file_ = find_file(parameter.mean_file(), folder);
     log.info("Loading mean file from: " + mean_file_);
     Mean mean = read_mean(mean_file_);
@@ -97,20 +126,23 @@ Transform::Transform(const TransformationParameter& parameter, bool training, co
 }
 
 Shape Transform::output(const Shape& record) const {
-  require(mean_image_.empty() || record == mean_shape_, "the image is ", record.brief(), ", but the mean in ", mean_file_,
-          " is ", mean_shape_.brief(), "; compute_image_mean makes one for this database");
-  require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == record[0], "the image has ", record[0],
-          " channels, but there are ", mean_values_.size(), " mean_value; give one, or one a channel");
+  require(mean_image_.empty() || record == mean_shape_, "the image is ", record.brief(),
+          ", but the mean in ", mean_file_, " is ", mean_shape_.brief(),
+          "; compute_image_mean makes one for this database");
+  require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == record[0],
+          "the image has ", record[0], " channels, but there are ", mean_values_.size(),
+          " mean_value; give one, or one a channel");
   if (crop_height_ == 0) return record;
-  require(record[1] >= crop_height_ && record[2] >= crop_width_, "the image is ", record.brief(), ": too small for a crop of ",
-          crop_height_, "x", crop_width_);
+  require(record[1] >= crop_height_ && record[2] >= crop_width_, "the image is ", record.brief(),
+          ": too small for a crop of ", crop_height_, "x", crop_width_);
   return {record[0], crop_height_, crop_width_};
 }
 
 void Transform::apply(const Record& record, const Random::Four& draws, float* out) const {
   Window window{0, 0, record.height, record.width, mirror_ && (draws.v[0] & 1) != 0};
   if (crop_height_ > 0) {
-    const int64_t spare_rows = record.height - crop_height_, spare_columns = record.width - crop_width_;
+    const int64_t spare_rows = record.height - crop_height_,
+                  spare_columns = record.width - crop_width_;
     window.top = training_ ? pick(draws.v[1], spare_rows + 1) : spare_rows / 2;
     window.left = training_ ? pick(draws.v[2], spare_columns + 1) : spare_columns / 2;
     window.height = crop_height_;

@@ -15,13 +15,16 @@ namespace crema {
 class Transform {
  public:
   // `folder`: of the prototxt, where mean_file is looked up when the working directory has none.
-  Transform(const TransformationParameter& parameter, bool training, const std::string& folder, Log& log);
+  Transform(const TransformationParameter& parameter, bool training, const std::string& folder,
+            Log& log);
 
   // The colour that encoded images are decoded to.
   Color color() const { return color_; }
-  // The shape that comes out for a record of this shape; Error says why such a record cannot be transformed.
+  // The shape that comes out for a record of this shape; Error says why such a record cannot be
+  // transformed.
   Shape output(const Shape& record) const;
-  // What the result depends on at random comes from `draws`. `out` has room for output(record.shape()).
+  // What the result depends on at random comes from `draws`. `out` has room for
+  // output(record.shape()).
   void apply(const Record& record, const Random::Four& draws, float* out) const;
 
  private:

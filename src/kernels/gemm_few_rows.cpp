@@ -9,16 +9,21 @@
 namespace crema {
 namespace {
 
+// kTile rows of a and of b have their products summed side by side: as many sums as the register file holds.
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64, kTile = 4;
+#else
+constexpr int kVectorBytes = 32, kTile = 3;
+#endif
 constexpr int64_t kMostRows = 32;
-constexpr int kTile = 4;               // rows of a and of b whose products are summed side by side
-constexpr int64_t kBytes = 2048;       // of a piece of a row: the pieces of a and b stay in the first cache
+constexpr int64_t kBytes = 2048;  // of a piece of a row: the pieces of a and b stay in the first cache
 
 template <typename T>
 struct Vector {
-  typedef T Type __attribute__((vector_size(64)));
+  typedef T Type __attribute__((vector_size(kVectorBytes)));
   // The same at any address.
-  typedef T Anywhere __attribute__((vector_size(64), aligned(alignof(T)), may_alias));
-  static constexpr int64_t width = 64 / sizeof(T);
+  typedef T Anywhere __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias));
+  static constexpr int64_t width = kVectorBytes / sizeof(T);
 };
 
 // sums[i][j] += the lanes of a[i] * b[j] over `count` elements.
@@ -68,11 +73,13 @@ std::unique_ptr<T[]> cut(const Gemm& g, const T* a, int64_t piece) {
 // c of all rows and the columns [first, first + columns), columns at most kTile; a as cut() leaves it.
 template <typename T>
 void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t first, int64_t columns, T* c) {
-  typename Vector<T>::Type sums[kMostRows * kTile] = {};
+  typename Vector<T>::Type sums[(kMostRows + kTile) * kTile] = {};
   for (int64_t k = 0; k < g.k; k += piece) {
     const int64_t count = std::min(piece, g.k - k);
     const T* y[kTile];
-    for (int64_t j = 0; j < kTile; ++j) y[j] = b + (first + std::min(j, columns - 1)) * g.row_b + k;
+    for (int64_t j = 0; j < kTile; ++j) {
+      y[j] = b + (first + std::min(j, columns - 1)) * g.row_b + k;
+    }
     for (int64_t row = 0; row < g.m; row += kTile) {
       const T* x[kTile];
       for (int64_t i = 0; i < kTile; ++i) x[i] = a + k * g.m + std::min(row + i, g.m - 1) * piece;

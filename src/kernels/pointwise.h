@@ -79,10 +79,18 @@ void parallel_rows(Context& context, int64_t rows, int64_t columns, const Body& 
   }
 #endif
   (void)context;
-  const Body local = body;
+  Body local = body;  // each thread's own copy below: stores cannot alias its members, so loops vectorise
   const int64_t piece = 8192;  // columns that one thread takes at a time: a few long rows use all threads too
   const int64_t pieces = (columns + piece - 1) / piece;
-#pragma omp parallel for schedule(static) if (rows * columns > 4096)
+  if (pieces == 1) {
+#pragma omp parallel for schedule(static) firstprivate(local) if (rows * columns > 4096)
+    for (int64_t row = 0; row < rows; ++row) {
+#pragma omp simd
+      for (int64_t column = 0; column < columns; ++column) local(row, column);
+    }
+    return;
+  }
+#pragma omp parallel for schedule(static) firstprivate(local)
   for (int64_t task = 0; task < rows * pieces; ++task) {
     const int64_t row = task / pieces, begin = task % pieces * piece;
     const int64_t end = std::min(columns, begin + piece);

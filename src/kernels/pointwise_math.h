@@ -57,6 +57,20 @@ CREMA_HD inline float tanh_of(float x) {
 #endif
 }
 
+// log(1 + e) for e in [0, 1]: 2 * artanh(e / (2 + e)) as a series.
+CREMA_HD inline double log1p_of(double e) { return log1p(e); }
+CREMA_HD inline float log1p_of(float e) {
+  const float s = e / (2.0f + e), z = s * s;
+  float p = 1.0f / 15.0f;
+  p = p * z + 1.0f / 13.0f;
+  p = p * z + 1.0f / 11.0f;
+  p = p * z + 1.0f / 9.0f;
+  p = p * z + 1.0f / 7.0f;
+  p = p * z + 1.0f / 5.0f;
+  p = p * z + 1.0f / 3.0f;
+  return 2.0f * (s * z * p + s);
+}
+
 template <typename T>
 CREMA_HD inline T sigmoid_of(T x) {
   return T(1) / (T(1) + exp_of(-x));

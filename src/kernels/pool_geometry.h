@@ -54,16 +54,4 @@ struct PoolGeometry {
   }
 };
 
-// Along one output row of a plane, the positions [from, to) whose window holds an input cell at kernel column k.
-struct PoolRange {
-  int64_t from, to;
-  PoolRange(const PoolGeometry& g, int64_t k) {
-    const int64_t shift = g.pad[2] - k, stride = g.stride[2];
-    from = shift > 0 ? (shift + stride - 1) / stride : 0;
-    const int64_t most = g.in[2] - 1 + shift;  // largest o * stride that is still inside
-    to = most < 0 ? 0 : most / stride + 1;
-    if (to > g.out[2]) to = g.out[2];
-  }
-};
-
 }  // namespace crema

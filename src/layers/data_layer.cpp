@@ -1,11 +1,19 @@
 // Data: samples of an LMDB or LevelDB, batch after batch, for ever.
-//   data[i,c,y,x] = transform(image of record (n * batch_size + i) modulo the number of records)    label[i] = its label
-//   where n counts the batches and the transform is transform_param's crop, mirror, (x - mean) * scale
-// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and optionally label (batch_size).
-// Parameters: data_param { source, backend (LEVELDB unless written!), batch_size, prefetch: batches made ahead,
-//   shuffle: a new order in every epoch, rand_skip, threads: 0 decides by itself }, transform_param.
-// Records come in the order of their keys. With several ranks each takes its share in turn, in training.
-// The first record decides the shape; others must have the same, unless they are cropped.
+//
+//   data[i,c,y,x] = transform(image of record (n * batch_size + i) mod records)
+//   label[i]      = label of that record
+//   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
+//
+// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and, when
+// a second top is named, label (batch_size).
+//
+// Parameters: data_param: source, the folder of the database; backend, LEVELDB unless written;
+// batch_size; prefetch, batches made ahead; shuffle, a new order in every epoch; rand_skip;
+// threads, 0 decides by itself. transform_param.
+//
+// Records come in the order of their keys. With several ranks each takes its share in turn, in
+// training. The first record decides the shape; others must have the same, unless they are cropped.
+//
 // Gradient: none.
 #include "base/error.h"
 #include "base/files.h"
@@ -51,7 +59,8 @@ class DataLayer : public Layer {
     }
     loader_ = std::make_unique<Loader>(std::move(source), std::move(transform), options);
     const Shape& shape = loader_->sample_shape();
-    context.log().info(cat("output data size: ", data.batch_size(), ",", shape[0], ",", shape[1], ",", shape[2]));
+    context.log().info(
+        cat("output data size: ", data.batch_size(), ",", shape[0], ",", shape[1], ",", shape[2]));
   }
 
   Inference infer(const std::vector<Shape>&) const override {

@@ -1,10 +1,16 @@
 // HDF5Data: rows of datasets in HDF5 files, batch after batch, for ever.
-//   top[i, ...] = row (n * batch_size + i) modulo the number of rows of the dataset that is named as the top is,
-//   where n counts the batches and the files of the list follow one another
-// Shapes: no bottoms; each top (batch_size, the dataset's axes but the first). At least one top.
-// Parameters: hdf5_data_param { source: a text file that names one .h5 file a line, batch_size,
-//   shuffle: a new order of the files, and of the rows inside each, in every epoch }.
-// Whole numbers and doubles become real numbers of the net. transform_param is refused: the files hold what the net reads.
+//
+//   top[i, ...] = row (n * batch_size + i) mod rows of the dataset that has the top's name
+//   where n counts the batches, and the files of the list follow one another
+//
+// Shapes: no bottoms; at least one top, each (batch_size, the dataset's axes but the first).
+//
+// Parameters: hdf5_data_param: source, a text file that names one .h5 file a line; batch_size;
+// shuffle, a new order of the files, and of the rows inside each, in every epoch.
+//
+// Whole numbers and doubles become real numbers of the net. transform_param is refused: the files
+// hold what the net reads. With several ranks each takes its share of the rows in turn (training).
+//
 // Gradient: none.
 #include <algorithm>
 
@@ -25,13 +31,16 @@ class Hdf5DataLayer : public Layer {
 
   void setup(Context& context, const std::vector<Shape>&) override {
     const HDF5DataParameter& data = params<HDF5DataParameter>();
-    require(!has_params<TransformationParameter>(), "HDF5Data does not transform its data: transform_param has no effect here; "
+    require(!has_params<TransformationParameter>(),
+            "HDF5Data does not transform its data: transform_param has no effect here; "
             "store the data as the net should read it");
-    require(!data.source().empty(), "hdf5_data_param needs a `source`: a text file that lists HDF5 files");
+    require(!data.source().empty(),
+            "hdf5_data_param needs a `source`: a text file that lists HDF5 files");
     require(data.batch_size() > 0, "hdf5_data_param needs a `batch_size` of at least 1");
     const std::string list = find_file(data.source(), folder());
     context.log().info("Loading list of HDF5 filenames from: " + list);
-    source_ = std::make_unique<Hdf5Source>(list, std::vector<std::string>(message().top().begin(), message().top().end()));
+    source_ = std::make_unique<Hdf5Source>(
+        list, std::vector<std::string>(message().top().begin(), message().top().end()));
     context.log().info(cat("Number of HDF5 files: ", source_->files()));
   }
 
@@ -57,10 +66,12 @@ class Hdf5DataLayer : public Layer {
       const Hdf5Source::Row row = source_->locate(position, data.shuffle(), context.random(id()));
       for (size_t top = 0; top < pass.top.size(); ++top) {
         const int64_t count = source_->row_shape(static_cast<int>(top)).count();
-        std::copy_n(source_->at(row, static_cast<int>(top)), count, values_[top].begin() + i * count);
+        std::copy_n(source_->at(row, static_cast<int>(top)), count,
+                    values_[top].begin() + i * count);
       }
     }
-    for (size_t top = 0; top < pass.top.size(); ++top) to_tensor(context, values_[top], pass.top[top]);
+    for (size_t top = 0; top < pass.top.size(); ++top)
+      to_tensor(context, values_[top], pass.top[top]);
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "net/graph_builder.h"
 
+#include <algorithm>
 #include <map>
 
 #include "net/needs_backward.h"
@@ -54,7 +55,7 @@ class Builder {
             " bottoms: give it once for each, or not at all");
     graph_.views.emplace_back();
     layers_.push_back(nullptr);
-    if (message.type() == "Split") return add_split(i);
+    if (message.type() == "Split" && all_tops_are_read(i)) return add_split(i);
     const bool training = message.has_phase() ? message.phase() == TRAIN : options_.training;
     std::shared_ptr<Layer> layer = make_layer(message, training, options_.folder);
     log.info(cat("Creating Layer ", message.name()));
@@ -91,6 +92,19 @@ class Builder {
     graph_.views[i].parameters = node.parameters;
     node_of_.push_back(static_cast<int>(graph_.nodes.size()));
     graph_.nodes.push_back(std::move(node));
+  }
+
+  // Only then a Split is nothing but names: an output of the net needs a gradient of its own.
+  bool all_tops_are_read(int i) const {
+    for (const std::string& top : graph_.net.layer(i).top()) {
+      bool read = false;
+      for (int later = i + 1; later < graph_.net.layer_size() && !read; ++later) {
+        const auto& bottoms = graph_.net.layer(later).bottom();
+        read = std::find(bottoms.begin(), bottoms.end(), top) != bottoms.end();
+      }
+      if (!read) return false;
+    }
+    return true;
   }
 
   void add_split(int i) {

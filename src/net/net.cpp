@@ -186,6 +186,16 @@ Tensor Net::blob(const std::string& name) {
        exists ? ": fusing layers removed it (ask for keep_blobs)" : did_you_mean(name, names));
 }
 
+int Net::find_source(const std::string& name) const {
+  for (size_t id = 0; id < graph_.values.size(); ++id) {
+    if (graph_.values[id].blob == name) return static_cast<int>(id);
+  }
+  fail("net \"", this->name(), "\" has no blob \"", name, "\"");
+}
+
+Tensor Net::input(const std::string& name) { return ready().value(find_source(name)); }
+Tensor Net::input_diff(const std::string& name) { return ready().diff(find_source(name)); }
+
 Tensor Net::diff(const std::string& name) {
   const int id = find_value(name);
   return id < 0 ? Tensor() : plan_->diff(id);

@@ -69,6 +69,10 @@ class Net {
   Tensor blob(const std::string& name);
   Tensor diff(const std::string& name);  // empty when it has none
   bool has_blob(const std::string& name) const;
+  // The blob as its source layer makes it, before any layer that works in place on it: where inputs are written. A gradient is
+  // empty when none flows that far.
+  Tensor input(const std::string& name);
+  Tensor input_diff(const std::string& name);
 
   // Parameters in Caffe's order (owners only). Their tensors stay the same for the life of the net.
   std::vector<Parameter>& parameters() { return graph_.parameters; }
@@ -102,7 +106,8 @@ class Net {
   void allocate_parameters();
   Plan& ready();  // the plan, bound to memory
   void run(const PlanNode& node, bool backward, const std::function<void()>& body);
-  int find_value(const std::string& name);  // -1: none
+  int find_value(const std::string& name);  // the last version; -1: none
+  int find_source(const std::string& name) const;  // the first version
 
   Context& context_;
   NetOptions options_;

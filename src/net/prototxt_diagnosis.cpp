@@ -3,6 +3,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <cctype>
 #include <limits>
 #include <map>
@@ -63,7 +64,7 @@ class Diagnosis : private pb::io::ErrorCollector {
   void AddError(int line, pb::io::ColumnNumber column, const std::string& what) override {
     if (what.find("cross line") != std::string::npos ||
         what.find("Unexpected end of string") != std::string::npos) {
-      stop(line, column, "the text in quotes does not end on this line: a closing quote is missing");
+      stop(line, column, "the text in quotes does not end on this line: a quote is missing");
     }
     if (what.find("escape") != std::string::npos) {
       stop(line, column,
@@ -102,7 +103,8 @@ class Diagnosis : private pb::io::ErrorCollector {
     if (!field->is_repeated()) {
       const auto [first, is_new] = lines->try_emplace(field, word.line);
       if (!is_new) {
-        stop(cat('"', word.text, "\" is given twice; the first one is in line ", first->second + 1));
+        stop(
+            cat('"', word.text, "\" is given twice; the first one is in line ", first->second + 1));
       }
     }
     next();
@@ -121,10 +123,16 @@ class Diagnosis : private pb::io::ErrorCollector {
     if (!consume("[")) return false;
     if (consume("]")) return true;
     while (true) {
-      if (field.message_type()) block(field, word); else value(field);
+      if (field.message_type()) {
+        block(field, word);
+      } else {
+        value(field);
+      }
       if (consume("]")) return true;
-      if (!consume(",")) stop(cat("the list of \"", field.name(), "\" goes on with \",\" or ends "
-                                  "with \"]\", found \"", token().text, '"'));
+      if (!consume(",")) {
+        stop(cat("the list of \"", field.name(), "\" goes on with \",\" or ends with \"]\"",
+                 found()));
+      }
     }
   }
 
@@ -148,7 +156,8 @@ class Diagnosis : private pb::io::ErrorCollector {
         return;
       case pb::FieldDescriptor::CPPTYPE_BOOL: {
         if (!negative && (at("true") || at("false") || at("True") || at("False") || at("t") ||
-                          at("f") || at("0") || at("1"))) return next();
+                          at("f") || at("0") || at("1")))
+          return next();
         break;
       }
       case pb::FieldDescriptor::CPPTYPE_ENUM:
@@ -175,10 +184,18 @@ class Diagnosis : private pb::io::ErrorCollector {
     if (!at(Tokenizer::TYPE_INTEGER)) return false;
     uint64_t limit = 0;
     switch (field.cpp_type()) {
-      case pb::FieldDescriptor::CPPTYPE_INT32: limit = std::numeric_limits<int32_t>::max(); break;
-      case pb::FieldDescriptor::CPPTYPE_INT64: limit = std::numeric_limits<int64_t>::max(); break;
-      case pb::FieldDescriptor::CPPTYPE_UINT32: limit = std::numeric_limits<uint32_t>::max(); break;
-      default: limit = std::numeric_limits<uint64_t>::max(); break;
+      case pb::FieldDescriptor::CPPTYPE_INT32:
+        limit = std::numeric_limits<int32_t>::max();
+        break;
+      case pb::FieldDescriptor::CPPTYPE_INT64:
+        limit = std::numeric_limits<int64_t>::max();
+        break;
+      case pb::FieldDescriptor::CPPTYPE_UINT32:
+        limit = std::numeric_limits<uint32_t>::max();
+        break;
+      default:
+        limit = std::numeric_limits<uint64_t>::max();
+        break;
     }
     const bool is_signed = field.cpp_type() == pb::FieldDescriptor::CPPTYPE_INT32 ||
                            field.cpp_type() == pb::FieldDescriptor::CPPTYPE_INT64;
@@ -197,7 +214,8 @@ class Diagnosis : private pb::io::ErrorCollector {
     if (!at(Tokenizer::TYPE_INTEGER)) return false;
     uint64_t number = 0;
     if (!negative && Tokenizer::ParseInteger(token().text, 1 << 30, &number) &&
-        type->FindValueByNumber(static_cast<int>(number))) return true;
+        type->FindValueByNumber(static_cast<int>(number)))
+      return true;
     stop(unknown_value(cat(negative ? "-" : "", token().text), field));
   }
 
@@ -215,9 +233,9 @@ class Diagnosis : private pb::io::ErrorCollector {
       }
     }
     const std::string shown = cat(negative ? "-" : "", token().text);
-    stop(start.line, start.column, cat('"', field.name(), "\" wants ", wanted(field),
-                                       at(Tokenizer::TYPE_END) ? ", and the file ends here"
-                                                               : cat(", found ", shown), hint));
+    stop(start.line, start.column,
+         cat('"', field.name(), "\" wants ", wanted(field),
+             at(Tokenizer::TYPE_END) ? ", and the file ends here" : cat(", found ", shown), hint));
   }
 
   // A text without quotes: the message shows the line with them.
@@ -227,7 +245,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     const std::string what = cat('"', field.name(), "\" wants a text in quotes");
     if (brace) stop(start.line, start.column, what + found());
     const std::string_view rest = text_.substr(offset_of(start));
-    const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n#;,{}'\""));
+    const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n#;,[]{}'\""));
     stop(start.line, start.column, cat(what, ": write ", field.name(), ": \"", word, '"'));
   }
 
@@ -238,7 +256,9 @@ class Diagnosis : private pb::io::ErrorCollector {
   }
 
   [[noreturn]] void no_colon(const pb::FieldDescriptor& field) const {
-    if (at("{") || at("<")) stop(cat('"', field.name(), "\" is no block, it wants ", wanted(field)));
+    if (at("{") || at("<")) {
+      stop(cat('"', field.name(), "\" is no block, it wants ", wanted(field)));
+    }
     if (at("=")) stop(cat("found \"=\": write ", field.name(), ": ..."));
     stop(cat("a \":\" is missing after \"", field.name(), '"', found()));
   }
@@ -247,11 +267,17 @@ class Diagnosis : private pb::io::ErrorCollector {
   [[noreturn]] void stray() const {
     if (at("}") || at(">")) {
       stop(blocks_.size() == 1 ? cat("this \"", token().text, "\" closes nothing: one too many")
-                               : cat("found \"", token().text, "\" where \"",
-                                     at("}") ? ">" : "}", "\" should close the block"));
+                               : cat("found \"", token().text, "\" where \"", at("}") ? ">" : "}",
+                                     "\" should close the block"));
+    }
+    const std::string_view here = text_.substr(std::min(offset_of(token()), text_.size()));
+    if (starts_with(here, "<<<<<<<") || starts_with(here, "=======")) {
+      stop("a merge conflict was left in this file");
     }
     if (at("/")) stop("found \"/\" where a field should start: comments start with \"#\"");
-    if (at("{") || at("<")) stop(cat("found \"", token().text, "\" without a field name before it"));
+    if (at("{") || at("<")) {
+      stop(cat("found \"", token().text, "\" without a field name before it"));
+    }
     stop(cat("found ", token().text, " where the name of a field should stand"));
   }
 
@@ -267,7 +293,7 @@ class Diagnosis : private pb::io::ErrorCollector {
 
   std::string_view text_;
   pb::io::ArrayInputStream stream_;
-  Tokenizer tokens_;
+  mutable Tokenizer tokens_;  // reading the current token is no const call in protobuf
   std::vector<OpenBlock> blocks_;
 };
 

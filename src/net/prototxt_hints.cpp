@@ -1,8 +1,10 @@
 #include "net/prototxt_hints.h"
 
+#include <cctype>
 #include <set>
 
 #include "base/strings.h"
+#include "net/upgrade_strip.h"
 #include "proto/solver.pb.h"
 
 namespace crema {
@@ -10,8 +12,6 @@ namespace crema {
 namespace pb = google::protobuf;
 
 namespace {
-
-constexpr int kFirstForkNumber = 6000;
 
 std::vector<std::string> field_names(const pb::Descriptor& type) {
   std::vector<std::string> names;
@@ -82,9 +82,10 @@ std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& b
   if (!near.empty()) return what + near;
   const pb::Descriptor* other = elsewhere(name, type);
   if (!other) return what;
-  if (blocks.size() == 1 && (other->name() == "SolverParameter" || other->name() == "NetParameter")) {
-    return cat(what, ": it belongs to ", other->name(), " (is this a ",
-               other->name() == "SolverParameter" ? "solver" : "net", " file?)");
+  const bool solver = other->name() == "SolverParameter";
+  if (blocks.size() == 1 && (solver || other->name() == "NetParameter")) {
+    return cat(what, ": it belongs to ", other->name(), " (is this a ", solver ? "solver" : "net",
+               " file?)");
   }
   return cat(what, "; it belongs to ", other->name());
 }
@@ -115,7 +116,7 @@ std::string wanted(const pb::FieldDescriptor& field) {
     if (value->number() < kFirstForkNumber) names.push_back(value->name());
   }
   constexpr size_t kListed = 8;
-  if (names.size() > kListed) return cat("a name such as ", names[0], " without quotes");
+  if (names.size() > kListed) return cat("a name such as ", names[1], ", without quotes");
   const std::string last = names.back();
   names.pop_back();
   return names.empty() ? last : cat(join(names, ", "), " or ", last);
@@ -126,8 +127,12 @@ std::string unknown_value(std::string_view word, const pb::FieldDescriptor& fiel
   for (int i = 0; i < field.enum_type()->value_count(); ++i) {
     names.push_back(field.enum_type()->value(i)->name());
   }
-  return cat('"', field.name(), "\" has no value ", word, did_you_mean(word, names), "; it takes ",
-             wanted(field));
+  // Written in small letters is the common case, and too far away for did_you_mean.
+  std::string upper(word);
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const std::string near = field.enum_type()->FindValueByName(upper) ? did_you_mean(upper, {upper})
+                                                                     : did_you_mean(word, names);
+  return cat('"', field.name(), "\" has no value ", word, near, "; it takes ", wanted(field));
 }
 
 }  // namespace crema

@@ -92,8 +92,8 @@ std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::
     const Position place = SourceMap::position(content, problem->line, problem->column);
     fail(file, ":", place.line, ":", place.column, ": ", problem->text);
   }
-  auto positions = std::make_shared<SourceMap>(file, content, message->GetDescriptor(),
-                                               std::move(tree));
+  auto positions =
+      std::make_shared<SourceMap>(file, content, message->GetDescriptor(), std::move(tree));
   check_required(*message, *positions);
   return positions;
 }

@@ -25,7 +25,8 @@ class SourceMap {
             std::unique_ptr<Tree> tree);
 
   // `path` names a field from the root: "layer[3].convolution_param.kernel_size[1]". Without an
-  // index a repeated field means its first value. None when the file does not hold it.
+  // index a repeated field means its first value. None when the file does not hold it. Values of
+  // a list in brackets are found at its field.
   std::optional<Position> find(std::string_view path) const;
 
   // "lenet.prototxt:34:3": the field itself, else the nearest block around it that was written;

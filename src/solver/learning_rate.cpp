@@ -63,11 +63,11 @@ const std::vector<Policy>& policies() {
 }
 
 const Policy& policy_of(const SolverParameter& solver) {
-  std::vector<std::string> names;
   for (const Policy& policy : policies()) {
     if (solver.lr_policy() == policy.name) return policy;
-    names.push_back(policy.name);
   }
+  std::vector<std::string> names;
+  for (const Policy& policy : policies()) names.push_back(policy.name);
   require(solver.has_lr_policy(), "lr_policy is missing in the solver; the policies are ", join(names, ", "),
           ", for example lr_policy: \"fixed\"");
   fail("unknown lr_policy \"", solver.lr_policy(), "\"", did_you_mean(solver.lr_policy(), names), "; the policies are ",

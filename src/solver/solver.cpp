@@ -1,1 +1,245 @@
-// Solver.
+#include "solver/solver.h"
+
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "net/arena.h"
+#include "net/filter.h"
+#include "net/upgrade_strip.h"
+#include "solver/debug_info.h"
+#include "solver/learning_rate.h"
+#include "solver/optimizer.h"
+#include "solver/solver_nets.h"
+#include "solver/state_file.h"
+
+namespace crema {
+namespace {
+
+std::string without_last_newline(std::string text) {
+  if (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+// The files of a list of comma-separated lists.
+std::vector<std::string> weight_files(const SolverParameter& solver) {
+  std::vector<std::string> files;
+  for (const std::string& list : solver.weights()) {
+    for (const std::string& file : split(list, ',')) {
+      if (!trim(file).empty()) files.emplace_back(trim(file));
+    }
+  }
+  return files;
+}
+
+// True when no parameter of the net has memory of its own.
+bool borrows_everything(const Net& net, const Net& owner) {
+  for (const Parameter& parameter : net.graph().parameters) {
+    if (parameter.data.memory() != owner.parameter_arena().memory()) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
+    : context_(context),
+      file_(file),
+      options_(std::move(options)),
+      log_reader_(context.log()),
+      arena_(std::make_shared<ArenaPool>()),
+      losses_(file.solver.average_loss(), file.solver.display()) {
+  complete_parameter();
+  context_.log().info(
+      cat("Initializing solver from parameters: \n", without_last_newline(file_.solver.DebugString())));
+  check_parameter();
+  warn_of_fork_fields();
+  std::optional<SolverState> state;
+  std::string state_path;
+  if (!options_.snapshot.empty()) {
+    state_path = find_solver_state(options_.snapshot);
+    state = read_solver_state(state_path);
+  }
+  choose_seed(state ? &*state : nullptr);
+  make_train_net();
+  make_test_nets();
+  optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);
+  context_.log().info("Solver scaffolding done.");
+  if (state) {
+    context_.log().info("Resuming from " + state_path);
+    restore(*state, state_path);
+  }
+}
+
+Solver::~Solver() = default;
+
+void Solver::complete_parameter() {
+  SolverParameter& solver = file_.solver;
+  if (!options_.weights.empty()) {
+    require(options_.snapshot.empty(), "-snapshot and -weights are both given: a snapshot brings its own weights; give one "
+            "of them");
+    solver.clear_weights();
+    for (const std::string& weights : options_.weights) solver.add_weights(weights);
+  }
+  if (options_.level) solver.mutable_train_state()->set_level(*options_.level);
+  for (const std::string& stage : options_.stages) solver.mutable_train_state()->add_stage(stage);
+}
+
+void Solver::check_parameter() {
+  const SolverParameter& solver = file_.solver;
+  const auto at_least = [&](const char* field, int value, int least) {
+    require(value >= least, file_.where(field), ": ", field, " is ", value, ", it must be at least ", least);
+  };
+  at_least("average_loss", solver.average_loss(), 1);
+  at_least("iter_size", solver.iter_size(), 1);
+  at_least("display", solver.display(), 0);
+  at_least("snapshot", solver.snapshot(), 0);
+  at_least("test_interval", solver.test_interval(), 0);
+  try {
+    check_learning_rate(solver);
+    update_rule(solver.type());
+  } catch (const Error& error) {
+    fail(file_.path, ": ", error.what());
+  }
+  if (solver.snapshot() > 0) check_snapshot_folder(solver);
+}
+
+void Solver::warn_of_fork_fields() {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  file_.solver.GetReflection()->ListFields(file_.solver, &fields);
+  for (const auto* field : fields) {
+    if (field->number() < kFirstForkNumber) continue;
+    context_.log().warning(cat(file_.where(field->name()), ": ", field->name(),
+                               " is a field of a fork of Caffe; it has no effect here"));
+  }
+}
+
+void Solver::choose_seed(const SolverState* state) {
+  if (file_.solver.random_seed() >= 0) {
+    seed_ = static_cast<uint64_t>(file_.solver.random_seed());
+  } else if (state && state->has_seed()) {
+    seed_ = state->seed();
+  } else {
+    const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+    seed_ = mix(static_cast<uint64_t>(now), static_cast<uint64_t>(getpid())) >> 33;
+    context_.log().info(cat("The seed is ", seed_, " (from the clock; random_seed: ", seed_, " in the solver repeats this run)"));
+  }
+  context_.seed = seed_;
+}
+
+NetOptions Solver::net_options(Phase phase, const NetFile& net, const NetState& state) {
+  NetOptions options = options_.net;
+  options.state = net_state(phase, net.net, state);
+  options.keep_blobs = options.keep_blobs || file_.solver.debug_info();
+  options.arena = arena_;
+  options.folder = folder_of(net.path);
+  const auto kept = std::make_shared<NetFile>(net);
+  options.where = [kept](int layer) { return kept->where(layer); };
+  return options;
+}
+
+void Solver::make_train_net() {
+  const NetSource source = train_source(file_);
+  context_.log().info(describe_train(file_.solver, source));
+  NetFile net = open_net(file_, source);
+  write_notes(context_.log(), net.upgrade.notes);
+  const NetOptions options = net_options(TRAIN, net, source.state);
+  *net.net.mutable_state() = options.state;
+  net_ = std::make_unique<Net>(context_, net.net, options);
+  if (file_.solver.snapshot_format() == SolverParameter::HDF5) check_hdf5_names(*net_);
+  if (options_.snapshot.empty()) load_start_weights(*net_);
+  if (!file_.solver.debug_info()) return;
+  debug_ = std::make_unique<DebugInfo>(*net_, [this](const std::string& line) { send(event::Debug{line}); });
+}
+
+void Solver::make_test_nets() {
+  const std::vector<NetSource> sources = test_sources(file_);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    context_.log().info(cat("Creating test net (#", i, ") specified by ", describe_test(file_.solver, sources[i])));
+    NetFile net = open_net(file_, sources[i]);
+    write_notes(context_.log(), net.upgrade.notes);
+    NetOptions options = net_options(TEST, net, sources[i].state);
+    options.share = net_.get();
+    *net.net.mutable_state() = options.state;
+    test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
+    test_iterations_.push_back(sources[i].test_iter);
+    test_passes_.push_back(0);
+    if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());
+    if (!file_.solver.debug_info()) continue;
+    test_debug_.push_back(
+        std::make_unique<DebugInfo>(*test_nets_.back(), [this](const std::string& line) { send(event::Debug{line}); }));
+    test_debug_.back()->enable(true);
+  }
+}
+
+void Solver::load_start_weights(Net& net) {
+  const bool training = &net == net_.get();
+  for (const std::string& file : weight_files(file_.solver)) {
+    context_.log().info("Finetuning from " + file);
+    if (!training && borrows_everything(net, *net_)) continue;
+    load_weights(net, find_file(file, folder_of(file_.path)), {options_.weights_mode, training});
+  }
+}
+
+void Solver::restore(const std::string& path) {
+  const std::string state_path = find_solver_state(path);
+  restore(read_solver_state(state_path), state_path);
+}
+
+void Solver::restore(const SolverState& state, const std::string& path) {
+  require(state.iter() >= 0, path, ": iter is ", state.iter(), ": the file is damaged");
+  std::string weights;
+  if (state.has_learned_net()) weights = find_snapshot_weights(state.learned_net(), path);
+  optimizer_->restore(state, path);
+  require(!state.has_net_fingerprint() || state.net_fingerprint() == fingerprint_of(net_->graph()), path,
+          ": is a snapshot of another net: the names of the layers with parameters differ");
+  if (!weights.empty()) load_weights(*net_, weights, {WeightsMode::strict, false});
+  iteration_ = state.iter();
+  current_step_ = state.current_step();
+  if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
+  // A state of Caffe knows no position in the data: as there, the data start again.
+  train_passes_ = state.train_passes();
+  for (int i = 0; i < static_cast<int>(test_passes_.size()); ++i) {
+    test_passes_[i] = i < state.test_passes_size() ? state.test_passes(i) : 0;
+  }
+  losses_.restore(iteration_, {state.loss_window().begin(), state.loss_window().end()});
+  send(event::Restored{file_.solver.type(), iteration_});
+}
+
+void Solver::snapshot() {
+  const bool hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
+  const SnapshotFiles files = snapshot_files(file_.solver, iteration_);
+  snapshot_failed_ = true;
+  send(event::Snapshot{iteration_, event::Snapshot::Part::weights, hdf5, files.weights});
+  (hdf5 ? save_hdf5 : save_caffemodel)(*net_, files.weights, file_.solver.snapshot_diff());
+  // Only now: a state never names weights that are not there.
+  send(event::Snapshot{iteration_, event::Snapshot::Part::state, hdf5, files.state});
+  SolverState state;
+  state.set_iter(static_cast<int32_t>(iteration_));
+  state.set_learned_net(files.weights);
+  state.set_current_step(current_step_);
+  optimizer_->store(&state);
+  state.set_seed(seed_);
+  state.set_train_passes(train_passes_);
+  for (uint64_t passes : test_passes_) state.add_test_passes(passes);
+  for (float loss : losses_.store(iteration_)) state.add_loss_window(loss);
+  state.set_net_fingerprint(fingerprint_of(net_->graph()));
+  write_solver_state(state, files.state, hdf5);
+  snapshot_failed_ = false;
+  send(event::SnapshotDone{iteration_, files.weights, files.state});
+}
+
+void Solver::snapshot_or_log() {
+  try {
+    snapshot();
+  } catch (const std::exception& error) {
+    send(event::SnapshotFailed{iteration_, error.what()});
+  }
+}
+
+void Solver::send(const Event& event) {
+  log_reader_.read(event);
+  for (EventReader* reader : options_.readers) reader->read(event);
+}
+
+}  // namespace crema

@@ -19,7 +19,8 @@ using tests::TemporaryFolder;
 
 constexpr Backend lmdb = DataParameter::LMDB;
 
-std::vector<std::pair<std::string, std::string>> records(const std::string& path, Backend backend = lmdb) {
+std::vector<std::pair<std::string, std::string>> records(const std::string& path,
+                                                         Backend backend = lmdb) {
   const std::unique_ptr<Source> source = open_database(path, backend);
   std::vector<std::pair<std::string, std::string>> all;
   Datum datum;
@@ -33,7 +34,8 @@ std::vector<std::pair<std::string, std::string>> records(const std::string& path
 std::string idx(uint32_t magic, const std::vector<uint32_t>& extents, const std::string& values) {
   std::string content;
   const auto put = [&](uint32_t number) {
-    for (int shift = 24; shift >= 0; shift -= 8) content.push_back(static_cast<char>(number >> shift));
+    for (int shift = 24; shift >= 0; shift -= 8)
+      content.push_back(static_cast<char>(number >> shift));
   };
   put(magic);
   for (const uint32_t extent : extents) put(extent);
@@ -41,6 +43,7 @@ std::string idx(uint32_t magic, const std::vector<uint32_t>& extents, const std:
 }
 
 TEST(Convert, ImagesetMakesTheReferenceDatabases) {
+  NEEDS_IMAGES();
   const TemporaryFolder folder;
   struct Case {
     const char* name;
@@ -58,27 +61,32 @@ TEST(Convert, ImagesetMakesTheReferenceDatabases) {
   };
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
-    const ImagesetResult result = convert_imageset(formats() + "/images/", formats() + "/" + one.list, folder / one.name,
-                                                   one.options, silent_log());
+    const ImagesetResult result =
+        convert_imageset(formats() + "/images/", formats() + "/" + one.list, folder / one.name,
+                         one.options, silent_log());
     EXPECT_EQ(result.skipped, 0);
     EXPECT_EQ(records(folder / one.name), records(formats() + "/lmdb_" + one.name));
   }
 #ifdef CREMA_LEVELDB
-  convert_imageset(formats() + "/images/", formats() + "/list.txt", folder / "leveldb", {.backend = DataParameter::LEVELDB},
-                   silent_log());
+  convert_imageset(formats() + "/images/", formats() + "/list.txt", folder / "leveldb",
+                   {.backend = DataParameter::LEVELDB}, silent_log());
   EXPECT_EQ(records(folder / "leveldb", DataParameter::LEVELDB), records(formats() + "/lmdb_raw"));
 #endif
 }
 
 TEST(Convert, ImagesetCountsWhatItCannotRead) {
+  NEEDS_IMAGES();
   const TemporaryFolder folder;
   Lines log;
-  std::ofstream(folder / "list.txt") << "img00.png 7\r\nnothing.png 1\n\n../list.txt 2\nimg 09.png\t3\n";
-  const ImagesetResult result = convert_imageset(formats() + "/images/", folder / "list.txt", folder / "db", {}, log);
+  std::ofstream(folder / "list.txt")
+      << "img00.png 7\r\nnothing.png 1\n\n../list.txt 2\nimg 09.png\t3\n";
+  const ImagesetResult result =
+      convert_imageset(formats() + "/images/", folder / "list.txt", folder / "db", {}, log);
   EXPECT_EQ(result.written, 2);
   EXPECT_EQ(result.skipped, 2);
   ASSERT_EQ(log.problems.size(), 3u);
-  expect_part(log.problems[0], "Could not open or find file " + formats() + "/images/nothing.png: cannot open");
+  expect_part(log.problems[0],
+              "Could not open or find file " + formats() + "/images/nothing.png: cannot open");
   expect_part(log.problems[1], "/images/../list.txt: its");
   EXPECT_EQ(log.problems[2], "2 of 4 images could not be read and are left out.");
   EXPECT_EQ(log.info, (std::vector<std::string>{"A total of 4 images.", "Processed 2 files."}));
@@ -89,9 +97,11 @@ TEST(Convert, ImagesetCountsWhatItCannotRead) {
 }
 
 TEST(Convert, ImagesetShufflesTheSameWayEveryTime) {
+  NEEDS_IMAGES();
   const TemporaryFolder folder;
   for (const char* name : {"one", "two"}) {
-    convert_imageset(formats() + "/images/", formats() + "/list.txt", folder / name, {.shuffle = true}, silent_log());
+    convert_imageset(formats() + "/images/", formats() + "/list.txt", folder / name,
+                     {.shuffle = true}, silent_log());
   }
   const auto one = records(folder / "one");
   EXPECT_EQ(one, records(folder / "two"));
@@ -100,16 +110,21 @@ TEST(Convert, ImagesetShufflesTheSameWayEveryTime) {
 }
 
 TEST(Convert, ImagesetSaysWhatIsWrong) {
+  NEEDS_IMAGES();
   const TemporaryFolder folder;
   const auto convert = [&](const std::string& list, const ImagesetOptions& options) {
     std::ofstream(folder / "list.txt") << list;
-    return error_of([&] { convert_imageset(formats() + "/images/", folder / "list.txt", folder / "db", options, silent_log()); });
+    return error_of([&] {
+      convert_imageset(formats() + "/images/", folder / "list.txt", folder / "db", options,
+                       silent_log());
+    });
   };
   expect_part(convert("img00.png\n", {}), "list.txt:1: a line is `path label`");
   expect_part(convert("img00.png 1\nimg01.png cat\n", {}), "list.txt:2: a line is `path label`");
   expect_part(convert("", {}), "names no image");
   expect_part(convert("none.png 1\n", {}), "not one of its 1 images can be read");
-  expect_part(convert("img00.png 1\nvar/v0.png 1\n", {.check_size = true}), "but the first image is 3x12x10");
+  expect_part(convert("img00.png 1\nvar/v0.png 1\n", {.check_size = true}),
+              "but the first image is 3x12x10");
   EXPECT_FALSE(file_exists(folder / "db"));
   EXPECT_FALSE(file_exists(folder / "db.tmp"));
   std::filesystem::create_directory(folder / "db");
@@ -130,7 +145,8 @@ TEST(Convert, MnistRoundTrip) {
     Lines log;
     const std::string path = folder / name_of(backend);
     convert_mnist(folder / "images", folder / "labels", path + "/", backend, log);
-    EXPECT_EQ(log.info, (std::vector<std::string>{"A total of 3 items.", "Rows: 2 Cols: 3", "Processed 3 files."}));
+    EXPECT_EQ(log.info, (std::vector<std::string>{"A total of 3 items.", "Rows: 2 Cols: 3",
+                                                  "Processed 3 files."}));
     const std::unique_ptr<Source> source = open_database(path, backend);
     ASSERT_EQ(source->size(), 3);
     EXPECT_EQ(source->key(2), "00000002");
@@ -145,12 +161,16 @@ TEST(Convert, MnistRoundTrip) {
   const auto wrong = [&](const std::string& images, const std::string& classes) {
     std::ofstream(folder / "images") << images;
     std::ofstream(folder / "labels") << classes;
-    return error_of([&] { convert_mnist(folder / "images", folder / "labels", folder / "db", lmdb, silent_log()); });
+    return error_of([&] {
+      convert_mnist(folder / "images", folder / "labels", folder / "db", lmdb, silent_log());
+    });
   };
   expect_part(wrong("\x1f\x8bxx", ""), "gunzip");
   expect_part(wrong(idx(2049, {3}, labels), ""), "is not an IDX file of images");
-  expect_part(wrong(idx(2051, {3, 2, 3}, pixels), idx(2051, {3}, labels)), "is not an IDX file of labels");
-  expect_part(wrong(idx(2051, {3, 2, 3}, pixels + "x"), idx(2049, {3}, labels)), "promises 18 bytes of images, but there are 19");
+  expect_part(wrong(idx(2051, {3, 2, 3}, pixels), idx(2051, {3}, labels)),
+              "is not an IDX file of labels");
+  expect_part(wrong(idx(2051, {3, 2, 3}, pixels + "x"), idx(2049, {3}, labels)),
+              "promises 18 bytes of images, but there are 19");
   expect_part(wrong(idx(2051, {3, 2, 3}, pixels), idx(2049, {2}, "ab")), "holds 3 images, but");
   EXPECT_FALSE(file_exists(folder / "db"));
 }
@@ -165,10 +185,12 @@ TEST(Convert, CifarRoundTrip) {
     return text;
   };
   for (int batch = 1; batch <= 5; ++batch) {
-    std::ofstream(folder / cat("in/data_batch_", batch, ".bin")) << record(batch, 3) << record(9, batch);
+    std::ofstream(folder / cat("in/data_batch_", batch, ".bin"))
+        << record(batch, 3) << record(9, batch);
   }
   Lines log;
-  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out", lmdb, log); }), "test_batch.bin: cannot open");
+  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out", lmdb, log); }),
+              "test_batch.bin: cannot open");
   EXPECT_TRUE(std::filesystem::is_empty(folder / "out"));
   std::ofstream(folder / "in/test_batch.bin") << record(4, 5);
   convert_cifar(folder / "in", folder / "out", lmdb, log);
@@ -181,10 +203,12 @@ TEST(Convert, CifarRoundTrip) {
   EXPECT_EQ(datum.data(), record(9, 4).substr(1));
   EXPECT_EQ(datum.channels(), 3);
   EXPECT_EQ(open_lmdb(folder / "out/cifar10_test_lmdb")->size(), 1);
-  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out", lmdb, log); }), "cifar10_test_lmdb: exists already");
+  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out", lmdb, log); }),
+              "cifar10_test_lmdb: exists already");
   std::ofstream(folder / "in/data_batch_2.bin") << "short";
   std::filesystem::create_directory(folder / "out2");
-  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out2", lmdb, log); }), "is not a CIFAR-10 binary file");
+  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out2", lmdb, log); }),
+              "is not a CIFAR-10 binary file");
   EXPECT_TRUE(std::filesystem::is_empty(folder / "out2"));
 }
 
@@ -215,7 +239,8 @@ TEST(DatabaseWriter, GrowsAndReplacesLeftovers) {
   EXPECT_TRUE(file_exists(folder / "other.tmp/letter.txt"));
   expect_part(error_of([&] { create_database(folder / "a/b", lmdb); }), "cannot be created");
   const std::string long_key(600, 'k');
-  expect_part(error_of([&] { create_database(folder / "keys", lmdb)->put(long_key, datum); }), "at most 511");
+  expect_part(error_of([&] { create_database(folder / "keys", lmdb)->put(long_key, datum); }),
+              "at most 511");
 }
 
 TEST(Backends, AreFoundByName) {

@@ -81,9 +81,11 @@ void expect_content(const Source& source, const std::vector<Stored>& records) {
 }
 
 TEST(Databases, LmdbHoldsTheReferenceRecords) {
-  for (const char* name : {"raw", "gray", "resized", "encoded", "encoded_gray", "encoded_jpg", "encoded_mixed"}) {
+  for (const char* name :
+       {"raw", "gray", "resized", "encoded", "encoded_gray", "encoded_jpg", "encoded_mixed"}) {
     SCOPED_TRACE(name);
-    const std::unique_ptr<Source> source = open_database(formats() + "/lmdb_" + name, DataParameter::LMDB);
+    const std::unique_ptr<Source> source =
+        open_database(formats() + "/lmdb_" + name, DataParameter::LMDB);
     expect_content(*source, stored_records(formats() + "/content_lmdb_" + name + ".h5"));
   }
 }
@@ -136,8 +138,12 @@ TEST(Databases, LmdbCanBeOpenTwiceAndReadOnly) {
 
 TEST(Databases, SayWhatIsWrong) {
   const TemporaryFolder folder;
-  const auto lmdb = [&](const std::string& path) { return error_of([&] { open_database(path, DataParameter::LMDB); }); };
-  const auto leveldb = [&](const std::string& path) { return error_of([&] { open_database(path, DataParameter::LEVELDB); }); };
+  const auto lmdb = [&](const std::string& path) {
+    return error_of([&] { open_database(path, DataParameter::LMDB); });
+  };
+  const auto leveldb = [&](const std::string& path) {
+    return error_of([&] { open_database(path, DataParameter::LEVELDB); });
+  };
   expect_part(lmdb(folder / "nothing"), "no such database");
   expect_part(lmdb(folder / "nothing"), folder / "nothing");
   expect_part(leveldb(folder / "nothing"), "no such database");
@@ -193,9 +199,15 @@ TEST(Records, DamageIsNoticed) {
   expect_part(reason(), "asks for 12 bytes, but it holds 5");
   record.datum.set_height(2000000000);
   expect_part(reason(), "is damaged");
+}
+
+TEST(Records, FilesThatAreNoImagesAreNoticed) {
+  NEEDS_IMAGES();
+  Record record;
+  const auto reason = [&] { return error_of([&] { decode(record, Color::as_stored); }); };
   record.datum.set_encoded(true);
   expect_part(reason(), "not an image");
-  record.datum.clear_data();
+  record.datum.set_data("short");
   expect_part(reason(), "not an image");
 }
 

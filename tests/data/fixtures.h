@@ -12,6 +12,13 @@
 #include "base/error.h"
 #include "base/log.h"
 
+// At the start of a test that reads or writes image files.
+#ifdef CREMA_OPENCV
+#define NEEDS_IMAGES() static_cast<void>(0)
+#else
+#define NEEDS_IMAGES() GTEST_SKIP() << "built without OpenCV"
+#endif
+
 namespace crema::tests {
 
 inline std::string formats() { return std::string(CREMA_TEST_DATA) + "/goldens/formats"; }
@@ -31,7 +38,8 @@ class TemporaryFolder {
   // LevelDB writes into folders that it opens: the reference files are copied first.
   std::string copy_of(const std::string& folder) const {
     const std::string to = *this / std::filesystem::path(folder).filename().string();
-    if (!std::filesystem::exists(to)) std::filesystem::copy(folder, to, std::filesystem::copy_options::recursive);
+    if (!std::filesystem::exists(to))
+      std::filesystem::copy(folder, to, std::filesystem::copy_options::recursive);
     return to;
   }
 

@@ -29,7 +29,8 @@ void write_rows(const std::string& path, int first, int rows, int label_rows = -
     label.push_back(row);
   }
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  const hsize_t data_dims[] = {static_cast<hsize_t>(rows), 2, 1}, label_dims[] = {static_cast<hsize_t>(label_rows < 0 ? rows : label_rows)};
+  const hsize_t data_dims[] = {static_cast<hsize_t>(rows), 2, 1},
+                label_dims[] = {static_cast<hsize_t>(label_rows < 0 ? rows : label_rows)};
   H5LTmake_dataset_double(file, "data", 3, data_dims, data.data());
   H5LTmake_dataset_int(file, "label", 1, label_dims, label.data());
   H5LTmake_dataset_string(file, "text", "words");
@@ -45,21 +46,27 @@ struct Files {
   TemporaryFolder folder;
 };
 
-std::unique_ptr<Layer> layer_of(const Files& files, const std::string& fields, Context& context, bool training = true) {
+std::unique_ptr<Layer> layer_of(const Files& files, const std::string& fields, Context& context,
+                                bool training = true) {
   LayerParameter message;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      "name: \"d\" type: \"HDF5Data\" top: \"data\" top: \"label\" hdf5_data_param { source: \"list.txt\" " + fields + " }", &message));
+      "name: \"d\" type: \"HDF5Data\" top: \"data\" top: \"label\" hdf5_data_param { source: "
+      "\"list.txt\" " +
+          fields + " }",
+      &message));
   std::unique_ptr<Layer> layer = make_layer(message, training, files.folder.path());
   layer->setup(context, {});
   return layer;
 }
 
-std::vector<float> labels_of(Layer& layer, Context& context, uint64_t number, DType dtype = DType::f32) {
+std::vector<float> labels_of(Layer& layer, Context& context, uint64_t number,
+                             DType dtype = DType::f32) {
   Forward pass;
   pass.pass = number;
   for (const Shape& shape : layer.infer({}).tops) pass.top.emplace_back(context, shape, dtype);
   layer.forward(context, pass);
-  const std::vector<float> data = to_floats(context, pass.top[0]), labels = to_floats(context, pass.top[1]);
+  const std::vector<float> data = to_floats(context, pass.top[0]),
+                           labels = to_floats(context, pass.top[1]);
   for (size_t i = 0; i < labels.size(); ++i) {
     EXPECT_EQ(data[2 * i], labels[i]);
     EXPECT_EQ(data[2 * i + 1], -labels[i]);
@@ -73,8 +80,9 @@ TEST(Hdf5Data, WalksThroughTheFilesAndWrapsInsideABatch) {
   Context context(Device::cpu);
   context.set_log(log);
   const std::unique_ptr<Layer> layer = layer_of(files, "batch_size: 5", context);
-  EXPECT_EQ(log.info, (std::vector<std::string>{"Loading list of HDF5 filenames from: " + (files.folder / "list.txt"),
-                                                "Number of HDF5 files: 2"}));
+  EXPECT_EQ(log.info, (std::vector<std::string>{
+                          "Loading list of HDF5 filenames from: " + (files.folder / "list.txt"),
+                          "Number of HDF5 files: 2"}));
   EXPECT_EQ(layer->infer({}).tops, (std::vector<Shape>{{5, 2, 1}, {5}}));
   EXPECT_EQ(labels_of(*layer, context, 0), (std::vector<float>{0, 1, 2, 3, 4}));
   EXPECT_EQ(labels_of(*layer, context, 1), (std::vector<float>{5, 6, 0, 1, 2}));
@@ -90,7 +98,8 @@ TEST(Hdf5Data, ShufflesFilesAndRows) {
   std::set<bool> first_file;
   for (uint64_t epoch = 0; epoch < 20; ++epoch) {
     const std::vector<float> labels = labels_of(*layer, context, epoch);
-    EXPECT_EQ(labels, labels_of(*layer_of(files, "batch_size: 7 shuffle: true", context), context, epoch));
+    EXPECT_EQ(labels,
+              labels_of(*layer_of(files, "batch_size: 7 shuffle: true", context), context, epoch));
     orders.insert(labels);
     EXPECT_EQ(std::set<float>(labels.begin(), labels.end()).size(), 7u);
     const bool a_first = labels[0] < 3;
@@ -107,8 +116,10 @@ TEST(Hdf5Data, RanksTakeRowsInTurn) {
   Context context(Device::cpu);
   context.rank = 1;
   context.ranks = 2;
-  EXPECT_EQ(labels_of(*layer_of(files, "batch_size: 4", context), context, 0), (std::vector<float>{1, 3, 5, 0}));
-  EXPECT_EQ(labels_of(*layer_of(files, "batch_size: 4", context, false), context, 0), (std::vector<float>{0, 1, 2, 3}));
+  EXPECT_EQ(labels_of(*layer_of(files, "batch_size: 4", context), context, 0),
+            (std::vector<float>{1, 3, 5, 0}));
+  EXPECT_EQ(labels_of(*layer_of(files, "batch_size: 4", context, false), context, 0),
+            (std::vector<float>{0, 1, 2, 3}));
 }
 
 TEST(Hdf5Data, SaysWhatIsWrong) {
@@ -120,16 +131,21 @@ TEST(Hdf5Data, SaysWhatIsWrong) {
     return error_of([&] { Hdf5Source(list, names); });
   };
   expect_part(error_of([&] { layer_of(files, "", context); }), "batch_size");
-  expect_part(error_of([&] { layer_of(files, "batch_size: 1 } transform_param { scale: 2", context); }), "transform_param");
-  expect_part(error_of([&] { Hdf5Source(files.folder / "none.txt", {"data"}); }), "none.txt: cannot open");
+  expect_part(
+      error_of([&] { layer_of(files, "batch_size: 1 } transform_param { scale: 2", context); }),
+      "transform_param");
+  expect_part(error_of([&] { Hdf5Source(files.folder / "none.txt", {"data"}); }),
+              "none.txt: cannot open");
   expect_part(source("\n\n", {"data"}), "names no HDF5 file");
   expect_part(source("c.h5\n", {"data"}), "c.h5: no such file");
   expect_part(source("list.txt\n", {"data"}), "is not an HDF5 file");
   expect_part(source("a.h5\n", {"date"}), "has no dataset \"date\" (did you mean \"data\"?)");
   expect_part(source("a.h5\n", {"text"}), "holds no numbers");
   write_rows(files.folder / "c.h5", 0, 3, 2);
-  expect_part(source("a.h5\nc.h5\n", {"data", "label"}), "\"label\" has 2 rows, but \"data\" has 3");
-  const hid_t file = H5Fcreate((files.folder / "d.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  expect_part(source("a.h5\nc.h5\n", {"data", "label"}),
+              "\"label\" has 2 rows, but \"data\" has 3");
+  const hid_t file =
+      H5Fcreate((files.folder / "d.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hsize_t dims[] = {2, 3, 1};
   const float values[6] = {};
   H5LTmake_dataset_float(file, "data", 3, dims, values);

@@ -136,7 +136,9 @@ TEST(Loader, ErrorsComeWithTheirBatch) {
   const std::string broken = error_of([&] { loader.batch(2); });
   EXPECT_EQ(broken, "numbers, record 11 (key \"00000011\"): it is broken");
   const std::string odd = error_of([&] { loader.batch(3); });
-  expect_part(odd, "numbers, record 17 (key \"00000017\"): its shape 1x5x4 is not 1x4x4, that of record 0 (key \"00000000\")");
+  expect_part(odd,
+              "numbers, record 17 (key \"00000017\"): its shape 1x5x4 is not 1x4x4, that of record "
+              "0 (key \"00000000\")");
   expect_part(odd, "crop_size");
   EXPECT_EQ(labels(loader, 4), (std::vector<float>{0, 1, 2, 3, 4}));
   Loader cropping(source, transform("crop_size: 4"), options(5));
@@ -144,7 +146,8 @@ TEST(Loader, ErrorsComeWithTheirBatch) {
 
   const auto bad_start = std::make_shared<Numbers>(20);
   bad_start->broken = 0;
-  expect_part(error_of([&] { Loader(bad_start, transform(""), options(5)); }), "record 0 (key \"00000000\"): it is broken");
+  expect_part(error_of([&] { Loader(bad_start, transform(""), options(5)); }),
+              "record 0 (key \"00000000\"): it is broken");
 }
 
 TEST(Loader, EndsWhileItsThreadsWork) {
@@ -185,7 +188,8 @@ TEST(Permutation, EveryPlaceIsEquallyLikely) {
 
 std::unique_ptr<Layer> data_layer(const std::string& text, bool training, Context& context) {
   LayerParameter message;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("name: \"d\" type: \"Data\" top: \"data\" " + text, &message));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "name: \"d\" type: \"Data\" top: \"data\" " + text, &message));
   std::unique_ptr<Layer> layer = make_layer(message, training, formats());
   layer->setup(context, {});
   return layer;
@@ -196,19 +200,23 @@ TEST(DataLayer, LogsAsCaffeDoes) {
   Context context(Device::cpu);
   context.set_log(log);
   const std::string text = "data_param { source: \"lmdb_raw\" backend: LMDB batch_size: 8 }";
-  const std::unique_ptr<Layer> layer = data_layer(text + "transform_param { force_gray: true }", true, context);
+  const std::unique_ptr<Layer> layer =
+      data_layer(text + "transform_param { force_gray: true }", true, context);
   Forward pass;
   for (const Shape& shape : layer->infer({}).tops) pass.top.emplace_back(context, shape);
   for (pass.pass = 0; pass.pass < 6; ++pass.pass) layer->forward(context, pass);
-  EXPECT_EQ(log.info, (std::vector<std::string>{"Opened lmdb " + formats() + "/lmdb_raw", "output data size: 8,3,12,10",
+  EXPECT_EQ(log.info, (std::vector<std::string>{"Opened lmdb " + formats() + "/lmdb_raw",
+                                                "output data size: 8,3,12,10",
                                                 "Restarting data prefetching from start.",
                                                 "Restarting data prefetching from start."}));
-  EXPECT_EQ(log.problems, (std::vector<std::string>{"force_color and force_gray only for encoded datum"}));
+  EXPECT_EQ(log.problems,
+            (std::vector<std::string>{"force_color and force_gray only for encoded datum"}));
 }
 
 TEST(DataLayer, FillsDoublePrecisionAndSingleTops) {
   Context context(Device::cpu);
-  const std::unique_ptr<Layer> layer = data_layer("data_param { source: \"lmdb_raw\" backend: LMDB batch_size: 2 }", false, context);
+  const std::unique_ptr<Layer> layer =
+      data_layer("data_param { source: \"lmdb_raw\" backend: LMDB batch_size: 2 }", false, context);
   ASSERT_EQ(layer->infer({}).tops.size(), 1u);
   Forward real, wide;
   real.top.emplace_back(context, layer->infer({}).tops[0]);
@@ -220,8 +228,9 @@ TEST(DataLayer, FillsDoublePrecisionAndSingleTops) {
 }
 
 TEST(DataLayer, SeedDecidesAndRandSkipShifts) {
-  const std::string text = "data_param { source: \"lmdb_raw\" backend: LMDB batch_size: 20 rand_skip: 10 } "
-                           "transform_param { crop_size: 4 mirror: true }";
+  const std::string text =
+      "data_param { source: \"lmdb_raw\" backend: LMDB batch_size: 20 rand_skip: 10 } "
+      "transform_param { crop_size: 4 mirror: true }";
   const auto first_batch = [&](uint64_t seed) {
     Context context(Device::cpu);
     context.seed = seed;
@@ -237,21 +246,36 @@ TEST(DataLayer, SeedDecidesAndRandSkipShifts) {
 
 TEST(DataLayer, AsksForWhatIsMissing) {
   Context context(Device::cpu);
-  expect_part(error_of([&] { data_layer("data_param { source: \"lmdb_raw\" backend: LMDB }", true, context); }), "batch_size");
-  expect_part(error_of([&] { data_layer("data_param { batch_size: 2 backend: LMDB }", true, context); }), "source");
-  expect_part(error_of([&] { data_layer("data_param { source: \"none\" batch_size: 2 backend: LMDB }", true, context); }),
+  expect_part(error_of([&] {
+                data_layer("data_param { source: \"lmdb_raw\" backend: LMDB }", true, context);
+              }),
+              "batch_size");
+  expect_part(
+      error_of([&] { data_layer("data_param { batch_size: 2 backend: LMDB }", true, context); }),
+      "source");
+  expect_part(error_of([&] {
+                data_layer("data_param { source: \"none\" batch_size: 2 backend: LMDB }", true,
+                           context);
+              }),
               "none: no such database");
-  const std::unique_ptr<Layer> mixed =
-      data_layer("data_param { source: \"lmdb_encoded_mixed\" backend: LMDB batch_size: 20 }", true, context);
+}
+
+TEST(DataLayer, RefusesMixedSizes) {
+  NEEDS_IMAGES();
+  Context context(Device::cpu);
+  const std::unique_ptr<Layer> mixed = data_layer(
+      "data_param { source: \"lmdb_encoded_mixed\" backend: LMDB batch_size: 20 }", true, context);
   Forward pass;
   pass.top.emplace_back(context, mixed->infer({}).tops[0]);
-  expect_part(error_of([&] { mixed->forward(context, pass); }), "record 13 (key \"00000013_img13.png\"): its shape 1x12x10");
+  expect_part(error_of([&] { mixed->forward(context, pass); }),
+              "record 13 (key \"00000013_img13.png\"): its shape 1x12x10");
 }
 
 TEST(DataLayer, NamesADamagedRecord) {
   const TemporaryFolder folder;
   {
-    const std::unique_ptr<DatabaseWriter> writer = create_database(folder / "db", DataParameter::LMDB);
+    const std::unique_ptr<DatabaseWriter> writer =
+        create_database(folder / "db", DataParameter::LMDB);
     Datum datum;
     datum.set_channels(1);
     datum.set_height(2);
@@ -264,10 +288,12 @@ TEST(DataLayer, NamesADamagedRecord) {
   }
   Context context(Device::cpu);
   const std::unique_ptr<Layer> layer =
-      data_layer("data_param { source: \"" + (folder / "db") + "\" backend: LMDB batch_size: 2 }", true, context);
+      data_layer("data_param { source: \"" + (folder / "db") + "\" backend: LMDB batch_size: 2 }",
+                 true, context);
   Forward pass;
   pass.top.emplace_back(context, layer->infer({}).tops[0]);
-  expect_part(error_of([&] { layer->forward(context, pass); }), (folder / "db") + ", record 1 (key \"b\"): the Datum is damaged");
+  expect_part(error_of([&] { layer->forward(context, pass); }),
+              (folder / "db") + ", record 1 (key \"b\"): the Datum is damaged");
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ std::vector<std::vector<double>> read_all(Context& context, const std::vector<Te
 std::string Setting::str() const {
   return cat(device == Device::cpu ? "CPU " : "GPU ", name_of(dtype),
              order == Order::plain ? " plain" : " channels_last", " implementation \"", implementation, "\"",
-             in_place ? " in place" : "", bottoms_wanted ? "" : " without bottom gradients",
+             in_place ? " in place" : "", bottoms_wanted == ~0u ? "" : cat(" bottom gradients ", bottoms_wanted),
              parameters_wanted ? "" : " without parameter gradients");
 }
 
@@ -92,14 +92,19 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   require(static_cast<int>(inference_.tops.size()) == message.top_size(), "infer gives ", inference_.tops.size(),
           " shapes for ", message.top_size(), " tops");
 
+  if (setting.in_place || layer_->is_view()) {
+    require(inference_.tops.at(0).count() == bottoms.at(0).count(), "top 0 cannot share memory with bottom 0: it is ",
+            inference_.tops[0].brief(), " and not ", bottoms[0].brief());
+  }
+
   Preparation preparation;
   preparation.bottoms = bottoms;
   preparation.tops = inference_.tops;
   for (const Shape& shape : bottoms) preparation.bottom_orders.push_back(activation_format(shape).order);
   for (const Shape& shape : inference_.tops) preparation.top_orders.push_back(activation_format(shape).order);
   preparation.bottom_needs_diff.resize(bottoms.size(), false);
-  if (setting.backward && setting.bottoms_wanted) {
-    for (int bottom : differentiable_bottoms()) preparation.bottom_needs_diff[bottom] = true;
+  if (setting.backward) {
+    for (int bottom : differentiable_bottoms()) preparation.bottom_needs_diff[bottom] = setting.bottoms_wanted >> bottom & 1;
   }
   for (const ParameterSpec& parameter : layer_->parameters()) {
     preparation.parameter_needs_diff.push_back(setting.backward && setting.parameters_wanted && parameter.learned);

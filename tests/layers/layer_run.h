@@ -18,7 +18,9 @@ struct Setting {
   std::string implementation = "plain";
   bool in_place = false;               // top[0] in the memory of bottom[0], bottom_diff[0] in that of top_diff[0]
   bool backward = true;
-  bool bottoms_wanted = true, parameters_wanted = true;  // which gradients backward is asked for
+  // Which gradients backward is asked for: bit i stands for bottom i.
+  uint32_t bottoms_wanted = ~0u;
+  bool parameters_wanted = true;
 
   std::string str() const;
 };

@@ -47,6 +47,7 @@ class Fuser {
   void join_relu(int node) {
     const int relu = sole_reader(node);
     if (!is_type(relu, "ReLU") || !backward_agrees(node, relu)) return;
+    if (plan_.nodes[relu].message.relu_param().negative_slope() < 0) return;  // the sign of y no longer tells that of x
     join({node, relu}, plan_.nodes[node].message.type() + "+ReLU");
   }
 

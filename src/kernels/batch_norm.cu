@@ -1,0 +1,207 @@
+// Batch normalization: passes over the data are those of kernels/channel.h, what lies between them is work on a few numbers a
+// channel. Two passes forward (statistics, result) and two backward (sums, result).
+#include "kernels/batch_norm.h"
+
+#include "device/parallel.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+// The workspace: numbers for each channel, then what channel_sums() needs.
+struct Workspace {
+  Tensor factor, shift, pivot, slant, offset;
+  double* sums;
+  void* scratch;
+
+  Workspace(const BatchNormCase& c, DType dtype, const Tensor& memory) {
+    char* at = static_cast<char*>(memory.raw());
+    const int64_t channels = c.view.channels;
+    sums = reinterpret_cast<double*>(at);
+    at += 2 * channels * sizeof(double);
+    for (Tensor* tensor : {&factor, &shift, &pivot, &slant, &offset}) {
+      const size_t offset_bytes = static_cast<size_t>(at - static_cast<char*>(memory.raw()));
+      *tensor = part(memory, offset_bytes, Shape{channels}, dtype);
+      at += channels * sizeof(double);
+    }
+    scratch = at;
+  }
+  static size_t bytes(Context& context, const ChannelView& view) {
+    return 7 * view.channels * sizeof(double) + channel_sums_scratch(context, view);
+  }
+
+ private:
+  // A tensor inside another one, also when that is a view of memory that somebody else owns.
+  static Tensor part(const Tensor& memory, size_t offset, const Shape& shape, DType dtype) {
+    if (!memory.memory()) return Tensor::wrap(static_cast<char*>(memory.raw()) + offset, shape, dtype);
+    const size_t start = static_cast<char*>(memory.raw()) - static_cast<char*>(memory.memory()->data());
+    return Tensor(memory.memory(), start + offset, shape, dtype);
+  }
+};
+
+// A value near each channel's mean: the mean of some elements spread over all. Sums of differences from it lose no digits.
+template <typename T>
+struct Pivot {
+  ChannelView view;
+  const T* x;
+  T* pivot;
+  CREMA_HD void operator()(int64_t c) const {
+    const int64_t count = view.each() < 16 ? view.each() : 16, step = view.each() / count;
+    T sum = 0;
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t i = k * step;
+      sum += view.inner == 1 ? x[i * view.channels + c] : x[(i / view.inner * view.channels + c) * view.inner + i % view.inner];
+    }
+    pivot[c] = sum / static_cast<T>(count);
+  }
+};
+
+// Statistics of the batch out of the sums, and their share in the stored ones.
+template <typename T>
+struct BatchStatistics {
+  const double* sums;
+  const T* pivot;
+  int64_t channels, each;
+  T eps, fraction;
+  T *mean, *inverse, *stored_mean, *stored_variance, *stored_factor;
+  CREMA_HD void operator()(int64_t c) const {
+    const double shift = sums[c] / each, spread = sums[channels + c] / each - shift * shift;
+    const double variance = spread > 0 ? spread : 0;
+    mean[c] = pivot[c] + static_cast<T>(shift);
+    inverse[c] = static_cast<T>(1 / sqrt(variance + eps));
+    const double unbiased = each > 1 ? variance * each / (each - 1) : variance;
+    stored_mean[c] = mean[c] + fraction * stored_mean[c];
+    stored_variance[c] = static_cast<T>(unbiased) + fraction * stored_variance[c];
+    if (c == 0) stored_factor[0] = 1 + fraction * stored_factor[0];
+  }
+};
+
+template <typename T>
+struct StoredStatistics {
+  const T *stored_mean, *stored_variance, *stored_factor;
+  T eps;
+  T *mean, *inverse;
+  CREMA_HD void operator()(int64_t c) const {
+    const T factor = stored_factor[0] == 0 ? T(0) : 1 / stored_factor[0];
+    mean[c] = factor * stored_mean[c];
+    inverse[c] = 1 / static_cast<T>(sqrt(factor * stored_variance[c] + eps));
+  }
+};
+
+template <typename T>
+struct FactorAndShift {
+  const T *inverse, *scale, *shift;
+  T *factor, *shift_out;
+  CREMA_HD void operator()(int64_t c) const {
+    factor[c] = scale ? inverse[c] * scale[c] : inverse[c];
+    shift_out[c] = shift ? shift[c] : T(0);
+  }
+};
+
+// dx = factor * g + h * slant + offset, with h = x - mean or, when there is only y, h = y.
+template <typename T>
+struct GradientNumbers {
+  const double* sums;
+  const T *inverse, *factor;
+  int64_t channels, each;
+  bool h_is_y;
+  T *slant, *offset, *d_scale, *d_shift;
+  bool accumulate_scale, accumulate_shift;
+  CREMA_HD void operator()(int64_t c) const {
+    const double shrink = h_is_y ? 1 : static_cast<double>(inverse[c]) * inverse[c];
+    slant[c] = static_cast<T>(-factor[c] * shrink * sums[channels + c] / each);
+    offset[c] = static_cast<T>(-factor[c] * sums[c] / each);
+    if (d_scale) {
+      const T value = static_cast<T>(inverse[c] * sums[channels + c]);
+      d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
+    }
+    if (d_shift) {
+      const T value = static_cast<T>(sums[c]);
+      d_shift[c] = accumulate_shift ? d_shift[c] + value : value;
+    }
+  }
+};
+
+template <typename T>
+void find_statistics(Context& context, const BatchNormCase& c, const BatchNormParameters& p, const Tensor& x,
+                     const Tensor& mean, const Tensor& inverse, const Workspace& w) {
+  T *stored_mean = p.stored_mean.data<T>(), *stored_variance = p.stored_variance.data<T>();
+  T* stored_factor = p.stored_factor.data<T>();
+  const T eps = c.eps;
+  if (!c.batch_statistics) {
+    parallel_for(context, c.view.channels,
+                 StoredStatistics<T>{stored_mean, stored_variance, stored_factor, eps, mean.data<T>(), inverse.data<T>()});
+    return;
+  }
+  parallel_for(context, c.view.channels, Pivot<T>{c.view, x.data<T>(), w.pivot.data<T>()});
+  ChannelGradient differences;
+  differences.x = x;
+  differences.center = w.pivot;
+  channel_sums(context, c.view, differences, {}, w.sums, w.scratch);
+  parallel_for(context, c.view.channels,
+               BatchStatistics<T>{w.sums, w.pivot.data<T>(), c.view.channels, c.view.each(), eps, static_cast<T>(c.fraction),
+                                  mean.data<T>(), inverse.data<T>(), stored_mean, stored_variance, stored_factor});
+}
+
+template <typename T>
+void fold(Context& context, const BatchNormCase& c, const BatchNormParameters& p, const Tensor& inverse, const Workspace& w) {
+  parallel_for(context, c.view.channels,
+               FactorAndShift<T>{inverse.data<T>(), p.scale.data<T>(), p.shift.data<T>(), w.factor.data<T>(), w.shift.data<T>()});
+}
+
+}  // namespace
+
+size_t batch_norm_workspace(Context& context, const ChannelView& view) { return Workspace::bytes(context, view); }
+
+void batch_norm_forward(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
+                        const Tensor& added, const Tensor& y, const Tensor& mean, const Tensor& inverse,
+                        const Tensor& workspace) {
+  const Workspace w(c, x.dtype(), workspace);
+  on(x, [&]<typename T>() {
+    find_statistics<T>(context, c, parameters, x, mean, inverse, w);
+    fold<T>(context, c, parameters, inverse, w);
+  });
+  channel_affine(context, c.view, {mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
+}
+
+void batch_norm_backward(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
+                         const Tensor& y, const Tensor& dy, const Tensor& mean, const Tensor& inverse,
+                         const BatchNormGradients& gradients, const Tensor& workspace) {
+  const Workspace w(c, dy.dtype(), workspace);
+  const bool h_is_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
+  on(dy, [&]<typename T>() { fold<T>(context, c, parameters, inverse, w); });
+
+  ChannelGradient gradient;
+  gradient.dy = dy;
+  gradient.factor = w.factor;
+  gradient.shift = w.shift;
+  gradient.slope = c.slope;
+  if (h_is_y) {
+    gradient.x = y;
+  } else {
+    gradient.x = x;
+    gradient.center = mean;
+    if (c.relu) gradient.mask = c.added ? ChannelGradient::Mask::from_y : ChannelGradient::Mask::from_x;
+    gradient.y = y;
+  }
+  const bool through_statistics = c.batch_statistics && gradients.dx;
+  if (through_statistics || gradients.d_scale || gradients.d_shift || gradients.d_added) {
+    channel_sums(context, c.view, gradient, gradients.d_added, w.sums, w.scratch);
+    on(dy, [&]<typename T>() {
+      parallel_for(context, c.view.channels,
+                   GradientNumbers<T>{w.sums, inverse.data<T>(), w.factor.data<T>(), c.view.channels, c.view.each(), h_is_y,
+                                      w.slant.data<T>(), w.offset.data<T>(), gradients.d_scale.data<T>(),
+                                      gradients.d_shift.data<T>(), gradients.accumulate_scale, gradients.accumulate_shift});
+    });
+  }
+  if (!gradients.dx) return;
+  if (gradients.d_added) {  // holds the masked gradient already
+    gradient.dy = gradients.d_added;
+    gradient.mask = ChannelGradient::Mask::none;
+  }
+  if (!c.batch_statistics && gradient.mask == ChannelGradient::Mask::none) gradient.x = {};
+  channel_gradient(context, c.view, gradient, through_statistics ? w.slant : Tensor(),
+                   through_statistics ? w.offset : Tensor(), gradients.dx);
+}
+
+}  // namespace crema

@@ -1,0 +1,47 @@
+// Batch normalization, alone or with what usually follows it, as one kernel:
+//   y = relu((x - mean) * inverse * scale + shift + added)      inverse = 1 / sqrt(variance + eps)
+// scale, shift: one value a channel, 1 and 0 when absent. added: like x, 0 when absent. relu: optional; positive values stay,
+// others are multiplied with `slope`. Mean and variance are the batch's, or the stored ones.
+#pragma once
+
+#include "kernels/channel.h"
+
+namespace crema {
+
+struct BatchNormCase {
+  ChannelView view;
+  bool batch_statistics = true;
+  float eps = 1e-5f;
+  float fraction = 0.999f;  // of the stored statistics that is kept when the batch's are added
+  bool added = false;
+  bool relu = false;
+  float slope = 0;
+};
+
+struct BatchNormParameters {
+  // Caffe's three blobs: sums of means and of unbiased variances, and the number both are to be divided by.
+  Tensor stored_mean, stored_variance, stored_factor;
+  Tensor scale, shift;
+};
+
+// Bytes that both passes scribble on.
+size_t batch_norm_workspace(Context& context, const ChannelView& view);
+
+// mean, inverse: (channels), written for backward. With batch statistics the stored ones are updated. y may lie in the memory
+// of x.
+void batch_norm_forward(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
+                        const Tensor& added, const Tensor& y, const Tensor& mean, const Tensor& inverse,
+                        const Tensor& workspace);
+
+// Gradients that are not wanted are empty. dx may lie in the memory of dy.
+struct BatchNormGradients {
+  Tensor dx, d_added, d_scale, d_shift;
+  bool accumulate_scale = false, accumulate_shift = false;
+};
+
+// Without scale, shift, added and relu only y is read, with added and relu both x and y, else only x.
+void batch_norm_backward(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
+                         const Tensor& y, const Tensor& dy, const Tensor& mean, const Tensor& inverse,
+                         const BatchNormGradients& gradients, const Tensor& workspace);
+
+}  // namespace crema

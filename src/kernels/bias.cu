@@ -1,0 +1,85 @@
+#include "kernels/bias.h"
+
+#include "device/parallel.h"
+#include "kernels/sum.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+CREMA_HD T relu_of(T value, Relu relu) {
+  return !relu.on || value > 0 ? value : static_cast<T>(relu.slope) * value;
+}
+
+template <typename T>
+struct AddBias {
+  int64_t channels, inner;
+  const T* b;
+  Relu relu;
+  T* y;
+  CREMA_HD void operator()(int64_t i) const { y[i] = relu_of(b ? y[i] + b[i / inner % channels] : y[i], relu); }
+};
+
+// The same for a CPU, where a division for each element would cost more than the rest: whole rows at a time.
+template <typename T>
+void add_bias_rows(int64_t outer, int64_t channels, int64_t inner, const T* b, Relu relu, T* y) {
+  const int64_t rows = inner == 1 ? outer : outer * channels, length = inner == 1 ? channels : inner;
+#pragma omp parallel for schedule(static) if (rows * length > 16384)
+  for (int64_t row = 0; row < rows; ++row) {
+    T* out = y + row * length;
+    if (inner == 1 && b) {
+#pragma omp simd
+      for (int64_t i = 0; i < length; ++i) out[i] = relu_of(out[i] + b[i], relu);
+    } else {
+      const T add = b ? b[row % channels] : T(0);
+#pragma omp simd
+      for (int64_t i = 0; i < length; ++i) out[i] = relu_of(out[i] + add, relu);
+    }
+  }
+}
+
+struct Taken {
+  const void* dy;
+  int64_t channels, inner;
+  template <typename T>
+  CREMA_HD T operator()(int64_t channel, int64_t row, int64_t column) const {
+    return static_cast<const T*>(dy)[(row * channels + channel) * inner + column];
+  }
+};
+
+template <typename T>
+struct ReluGradient {
+  const T* y;
+  T slope;
+  T* dy;
+  CREMA_HD void operator()(int64_t i) const { dy[i] = y[i] > 0 ? dy[i] : slope * dy[i]; }
+};
+
+}  // namespace
+
+template <typename T>
+void add_bias(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* b, Relu relu, T* y) {
+  if (!b && !relu.on) return;
+  if (context.device() == Device::cpu) return add_bias_rows(outer, channels, inner, b, relu, y);
+  parallel_for(context, outer * channels * inner, AddBias<T>{channels, inner, b, relu, y});
+}
+
+template <typename T>
+void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* dy, T* db,
+                   bool accumulate) {
+  parallel_sum(context, SumExtent{channels, outer, inner}, Taken{dy, channels, inner}, SumTarget<T>{db, 1, accumulate});
+}
+
+template <typename T>
+void relu_gradient(Context& context, int64_t count, const T* y, float slope, T* dy) {
+  parallel_for(context, count, ReluGradient<T>{y, static_cast<T>(slope), dy}, 16384);
+}
+
+template void add_bias<float>(Context&, int64_t, int64_t, int64_t, const float*, Relu, float*);
+template void add_bias<double>(Context&, int64_t, int64_t, int64_t, const double*, Relu, double*);
+template void bias_gradient<float>(Context&, int64_t, int64_t, int64_t, const float*, float*, bool);
+template void bias_gradient<double>(Context&, int64_t, int64_t, int64_t, const double*, double*, bool);
+template void relu_gradient<float>(Context&, int64_t, const float*, float, float*);
+template void relu_gradient<double>(Context&, int64_t, const double*, float, double*);
+
+}  // namespace crema

@@ -1,0 +1,35 @@
+// The implementations behind make_conv, and what they share. Each may refuse a case: null, with the reason.
+#pragma once
+
+#include <string>
+
+#include "base/host_device.h"
+#include "kernels/conv.h"
+
+namespace crema {
+
+std::unique_ptr<Conv> make_conv_cudnn(Context& context, const ConvCase& c, std::string& reason);
+std::unique_ptr<Conv> make_conv_onednn(Context& context, const ConvCase& c, std::string& reason);
+std::unique_ptr<Conv> make_conv_im2col(Context& context, const ConvCase& c, std::string& reason);
+std::unique_ptr<Conv> make_conv_plain(Context& context, const ConvCase& c, std::string& reason);
+
+// The numbers of a case, in a form that a GPU can copy.
+struct ConvGeometry {
+  int axes = 0;  // spatial
+  int64_t images = 0, groups = 1;
+  int64_t in_channels = 0, out_channels = 0;  // of one group
+  int64_t in_points = 1, out_points = 1, taps = 1;
+  int64_t in[kMostSpatialAxes], out[kMostSpatialAxes], kernel[kMostSpatialAxes];
+  int64_t stride[kMostSpatialAxes], pad[kMostSpatialAxes], dilation[kMostSpatialAxes];
+
+  CREMA_HD int64_t all_in_channels() const { return in_channels * groups; }
+  CREMA_HD int64_t all_out_channels() const { return out_channels * groups; }
+};
+ConvGeometry geometry_of(const ConvCase& c);
+
+// A tensor inside the workspace, `at` bytes from its start.
+Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype, const Format& format = {});
+// Sizes in a workspace are kept multiples of this.
+inline size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+}  // namespace crema

@@ -1,0 +1,21 @@
+// Softmax along one axis: y = exp(x) / sum(exp(x)); dx = y * (dy - sum(dy * y)).
+#pragma once
+
+#include "tensor/tensor.h"
+
+namespace crema {
+
+// A tensor seen as (outer, classes, inner) in memory.
+struct SoftmaxView {
+  int64_t outer = 1, classes = 1, inner = 1;
+
+  // Channels-last is served for axis 1.
+  static SoftmaxView of(const Shape& shape, const Format& format, int axis);
+  int64_t places() const { return outer * inner; }  // each has its own distribution over the classes
+};
+
+// The tensors lie alike; y may be x and dx may be dy.
+void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y);
+void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy, const Tensor& dx);
+
+}  // namespace crema

@@ -1,0 +1,203 @@
+// Softmax's cross-entropy for every device: one index a place; on the GPU a block for each place where the classes lie next
+// to each other, and one block for the total.
+#include "kernels/softmax_loss.h"
+
+#include <algorithm>
+
+#include "device/parallel.h"
+#include "kernels/pointwise_math.h"
+#include "kernels/softmax_labels.h"
+#include "kernels/softmax_plain.h"
+#include "tensor/on.h"
+#ifdef __CUDACC__
+#include "kernels/warp.cuh"
+#endif
+
+namespace crema {
+namespace {
+
+template <typename T>
+CREMA_HD T not_a_number() {
+  return static_cast<T>(NAN);
+}
+
+// What is known about a place once its largest x and its sums are: shared by all bodies here.
+template <typename T>
+struct PlaceWriter {
+  SoftmaxLabels<T> labels;
+  T smoothing;
+  int64_t count;  // of places
+  T* places;
+  int32_t* note;
+
+  // x: of class 0, classes are `inner` apart. below: sum of (largest - x) over the classes.
+  CREMA_HD void write(int64_t place, const T* x, int64_t inner, T largest, T sum, T below) const {
+    const int64_t label = labels.at(place);
+    T loss = 0;
+    if (label >= 0) {
+      T own = largest - x[label * inner];
+      if (smoothing > 0) own = (1 - smoothing) * own + smoothing * below / labels.classes;
+      loss = labels.weight(label) * limited_loss(log(sum) + own);
+    } else if (label == SoftmaxLabels<T>::kBad) {
+      loss = not_a_number<T>();
+#ifdef __CUDA_ARCH__
+      if (atomicCAS(note, 0, static_cast<int>(place) + 1) == 0) note[1] = static_cast<int>(labels.labels[place]);
+#endif
+    }
+    places[place] = largest;
+    places[count + place] = 1 / sum;
+    places[2 * count + place] = loss;
+  }
+};
+
+template <typename T>
+struct LossPlaces {
+  SoftmaxView view;
+  PlaceWriter<T> writer;
+  const T* x;
+  T* probability;
+  CREMA_HD void operator()(int64_t place) const {
+    const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
+    T largest = x[start], sum = 0, below = 0;
+    for (int64_t k = 1; k < view.classes; ++k) {
+      const T value = x[start + k * view.inner];
+      largest = value > largest ? value : largest;
+    }
+    for (int64_t k = 0; k < view.classes; ++k) {
+      const T value = x[start + k * view.inner];
+      sum += exp_of(value - largest);
+      below += largest - value;
+    }
+    for (int64_t k = 0; probability && k < view.classes; ++k) {
+      probability[start + k * view.inner] = exp_of(x[start + k * view.inner] - largest) / sum;
+    }
+    writer.write(place, x + start, view.inner, largest, sum, below);
+  }
+};
+
+template <typename T>
+struct LossGradient {
+  SoftmaxView view;
+  SoftmaxLabels<T> labels;
+  T smoothing;
+  const T *x, *places, *normalizer, *d_loss;
+  T* dx;
+  CREMA_HD void operator()(int64_t place) const {
+    const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
+    for (int64_t k = 0; k < view.classes; ++k) write(place, k, start + k * view.inner);
+  }
+  CREMA_HD void write(int64_t place, int64_t k, int64_t i) const {
+    const int64_t label = labels.at(place);
+    if (label < 0) {
+      dx[i] = label == SoftmaxLabels<T>::kBad ? not_a_number<T>() : T(0);
+      return;
+    }
+    const T probability = exp_of(x[i] - places[place]) * places[view.places() + place];
+    const T target = smoothing / view.classes + (k == label ? 1 - smoothing : T(0));
+    dx[i] = (probability - target) * (labels.weight(label) * d_loss[0] / normalizer[0]);
+  }
+};
+
+#ifdef __CUDACC__
+
+template <typename T>
+__global__ void loss_rows(LossPlaces<T> body) {
+  const int64_t classes = body.view.classes, place = blockIdx.x;
+  const T* x = body.x + place * classes;
+  T largest = x[0], sum = 0, below = 0;
+  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) largest = x[k] > largest ? x[k] : largest;
+  largest = block_all(largest, Larger{});
+  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) {
+    sum += exp_of(x[k] - largest);
+    below += largest - x[k];
+  }
+  sum = block_all(sum, Plus{});
+  below = block_all(below, Plus{});
+  for (int64_t k = threadIdx.x; body.probability && k < classes; k += blockDim.x) {
+    body.probability[place * classes + k] = exp_of(x[k] - largest) / sum;
+  }
+  if (threadIdx.x == 0) body.writer.write(place, x, 1, largest, sum, below);
+}
+
+template <typename T>
+__global__ void loss_gradient_rows(LossGradient<T> body) {
+  const int64_t classes = body.view.classes, place = blockIdx.x;
+  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) body.write(place, k, place * classes + k);
+}
+
+// fixed: the normalizer, or 0 for the number of places that count.
+template <typename T>
+__global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* losses, double fixed, T* normalizer, T* loss) {
+  double sum = 0, valid = 0;
+  for (int64_t place = threadIdx.x; place < count; place += blockDim.x) {
+    sum += losses[place];
+    valid += labels.at(place) != SoftmaxLabels<T>::kIgnored;
+  }
+  sum = block_all(sum, Plus{});
+  valid = block_all(valid, Plus{});
+  if (threadIdx.x == 0) {
+    const double divisor = fixed > 0 ? fixed : valid < 1 ? 1 : valid;
+    *normalizer = static_cast<T>(divisor);
+    *loss = static_cast<T>(sum / divisor);
+  }
+}
+
+bool by_rows(Context& context, const SoftmaxView& view) {
+  return context.device() == Device::gpu && view.inner == 1 && view.classes >= 32 && view.outer > 0;
+}
+unsigned row_threads(const SoftmaxView& view) {
+  return static_cast<unsigned>(std::clamp<int64_t>((view.classes + 31) / 32 * 32, 32, 256));
+}
+
+#endif
+
+}  // namespace
+
+void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
+                               const SoftmaxLossSaved& saved, const Tensor& probability) {
+  if (context.device() == Device::gpu) zero(context, saved.note);
+  on(x, [&]<typename T>() {
+    const PlaceWriter<T> writer{SoftmaxLabels<T>(c, labels), static_cast<T>(c.smoothing), c.view.places(),
+                                saved.places.data<T>(), saved.note.data<int32_t>()};
+    const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<T>()};
+#ifdef __CUDACC__
+    if (by_rows(context, c.view)) {
+      loss_rows<<<static_cast<unsigned>(c.view.outer), row_threads(c.view), 0, context.gpu().stream>>>(body);
+      return check_cuda(cudaGetLastError(), "launching a kernel");
+    }
+#endif
+    parallel_for(context, c.view.places(), body, 64);
+  });
+}
+
+void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels, const SoftmaxLossSaved& saved,
+                            const Tensor& loss) {
+#ifdef __CUDACC__
+  on(loss, [&]<typename T>() {
+    const int64_t count = c.view.places();
+    loss_total<<<1, 1024, 0, context.gpu().stream>>>(SoftmaxLabels<T>(c, labels), count, saved.places.data<T>() + 2 * count,
+                                                     c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<T>(),
+                                                     loss.data<T>());
+    check_cuda(cudaGetLastError(), "launching a kernel");
+  });
+#else
+  (void)context, (void)c, (void)labels, (void)saved, (void)loss;
+#endif
+}
+
+void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
+                                 const SoftmaxLossSaved& saved, const Tensor& d_loss, const Tensor& dx) {
+  on(x, [&]<typename T>() {
+    const LossGradient<T> body{c.view, SoftmaxLabels<T>(c, labels), static_cast<T>(c.smoothing), x.data<T>(),
+                               saved.places.data<T>(), saved.normalizer.data<T>(), d_loss.data<T>(), dx.data<T>()};
+#ifdef __CUDACC__
+    if (by_rows(context, c.view)) {
+      loss_gradient_rows<<<static_cast<unsigned>(c.view.outer), row_threads(c.view), 0, context.gpu().stream>>>(body);
+      return check_cuda(cudaGetLastError(), "launching a kernel");
+    }
+#endif
+    parallel_for(context, c.view.places(), body, 64);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,42 @@
+// Reductions inside a warp and inside a block. Only for device code.
+#pragma once
+
+#include <cstdint>
+
+namespace crema {
+
+struct Plus {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return a + b;
+  }
+};
+struct Larger {
+  template <typename T>
+  __device__ T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
+
+// The combination of all 32 lanes, in every lane.
+template <typename T, typename Combine>
+__device__ T warp_all(T value, Combine combine) {
+  for (int step = 16; step > 0; step /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, step));
+  return value;
+}
+
+// The combination of all threads of a block, in every thread. blockDim.x is a multiple of 32, at most 1024; every thread must
+// call it. Can be called again at once.
+template <typename T, typename Combine>
+__device__ T block_all(T value, Combine combine) {
+  __shared__ T of_warp[32];
+  value = warp_all(value, combine);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
+  __syncthreads();
+  value = of_warp[0];
+  for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) value = combine(value, of_warp[warp]);
+  return value;
+}
+
+}  // namespace crema

@@ -1,0 +1,86 @@
+// ArgMax: the places of the top_k largest values, the largest first; of equal values the later place first.
+//   with axis: y has extent top_k there and holds places along it, or the values with out_max_val
+//   without axis: each image is one list; y[n,0,j] is a place, and with out_max_val y[n,1,j] its value
+// Shapes: x (N, C, H, W) gives y (N, 1, top_k, 1), (N, 2, top_k, 1) with out_max_val; with axis: 1 gives (N, top_k, H, W).
+// Parameters: none. Gradient: none.
+#include "kernels/pointwise.h"
+#include "layers/layer.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct ArgMaxBody {
+  const T* x;
+  int64_t extent, inner;  // of the list, and how far apart its entries are
+  int64_t top_k;
+  T *places, *values;  // null: not wanted; entry j goes to [list * list_step + j * entry_step + rest]
+  int64_t list_step, entry_step;
+  CREMA_HD void operator()(int64_t i) const {
+    const T* list = x + i / inner * extent * inner + i % inner;
+    const int64_t out = i / inner * list_step + i % inner;
+    int64_t last = -1;  // the place that was found before
+    for (int64_t j = 0; j < top_k; ++j) {
+      int64_t best = -1;
+      for (int64_t k = 0; k < extent; ++k) {
+        const T value = list[k * inner];
+        const bool free = last < 0 || value < list[last * inner] || (value == list[last * inner] && k < last);
+        if (free && (best < 0 || value >= list[best * inner])) best = k;
+      }
+      if (places) places[out + j * entry_step] = static_cast<T>(best);
+      if (values) values[out + j * entry_step] = best < 0 ? T(NAN) : list[best * inner];
+      last = best < 0 ? last : best;  // -1: only NaN are left
+    }
+  }
+};
+
+class ArgMaxLayer : public Layer {
+  const ArgMaxParameter& p() const { return params<ArgMaxParameter>(); }
+  BackwardReads reads() const override { return {false, false}; }
+  bool differentiable(int) const override { return false; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    require(x.axes() > 0, "ArgMax needs a bottom with an axis, this one is a scalar");
+    const int64_t top_k = p().top_k();
+    const int64_t extent = p().has_axis() ? x[x.canonical_axis(p().axis())] : x.count(1);
+    require(top_k >= 1 && top_k <= extent, "top_k is ", top_k, ", but there are ", extent, " values to choose from");
+    if (p().has_axis()) {
+      Shape y = x;
+      y[x.canonical_axis(p().axis())] = top_k;
+      return {{y}, {}};
+    }
+    Shape y(std::vector<int64_t>(std::max(x.axes(), 3), 1));
+    y[0] = x[0];
+    y[1] = p().out_max_val() ? 2 : 1;
+    y[2] = top_k;
+    return {{y}, {}};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Shape& x = pass.bottom[0].shape();
+    const int64_t top_k = p().top_k();
+    on(pass.bottom[0], [&]<typename T>() {
+      T* y = pass.top[0].data<T>();
+      ArgMaxBody<T> body{pass.bottom[0].data<T>(), x.count(1), 1, top_k, y, nullptr, top_k, 1};
+      int64_t lists = x[0];
+      if (p().has_axis()) {
+        const int axis = x.canonical_axis(p().axis());
+        body.extent = x[axis];
+        body.inner = body.entry_step = x.count(axis + 1);
+        body.list_step = top_k * body.inner;
+        lists = x.count(0, axis) * body.inner;
+        if (p().out_max_val()) std::swap(body.places, body.values);
+      } else if (p().out_max_val()) {
+        body.values = y + top_k;
+        body.list_step = 2 * top_k;
+      }
+      parallel_for(context, lists, body, 64);
+    });
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(ArgMax, ArgMaxLayer);
+}  // namespace crema

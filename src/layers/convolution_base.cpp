@@ -1,0 +1,128 @@
+#include "layers/convolution_base.h"
+
+#include <algorithm>
+
+#include "kernels/bias.h"
+#include "proto/params/activation.pb.h"
+#include "proto/params/convolution.pb.h"
+#include "tensor/on.h"
+
+namespace crema {
+
+OrderRule ConvolutionBase::order_rule() const {
+  const size_t axes = spatial_.kernel.size();
+  return spatial_.axis == 1 && axes <= 3 ? OrderRule::prefers_channels_last : OrderRule::plain;
+}
+
+void ConvolutionBase::setup(Context&, const std::vector<Shape>& bottoms) {
+  const ConvolutionParameter& p = params<ConvolutionParameter>();
+  require(p.num_output() > 0, "convolution_param has no num_output (or 0): how many channels shall the top have?");
+  spatial_ = spatial_params(p, bottoms[0]);
+  channels_ = bottoms[0][spatial_.axis];
+  outputs_ = p.num_output();
+  groups_ = p.group();
+  bias_ = p.bias_term();
+  if (ends_with(type(), "+ReLU")) relu_ = params<ReLUParameter>().negative_slope();
+  require(channels_ > 0, "the bottom has shape ", bottoms[0].brief(), ", that is no channels (axis ", spatial_.axis, ")");
+  require(groups_ > 0 && channels_ % groups_ == 0, "group ", groups_, " does not divide the bottom's ", channels_,
+          " channels; channels and num_output must both be multiples of group");
+  require(outputs_ % groups_ == 0, "group ", groups_, " does not divide num_output ", outputs_,
+          "; channels and num_output must both be multiples of group");
+  Shape weights = transposed() ? Shape{channels_, outputs_ / groups_} : Shape{outputs_, channels_ / groups_};
+  for (int64_t extent : spatial_.kernel) weights.push_back(extent);
+  add_parameter(weights, p.weight_filler());
+  if (bias_) add_parameter({outputs_}, p.bias_filler());
+}
+
+Inference ConvolutionBase::infer(const std::vector<Shape>& bottoms) const {
+  Inference inference;
+  for (const Shape& bottom : bottoms) {
+    require(bottom == bottoms[0], "all bottoms must have one shape: the first has ", bottoms[0].brief(), ", another ",
+            bottom.brief());
+    require(bottom.axes() == spatial_.axis + 1 + static_cast<int>(spatial_.kernel.size()) &&
+                bottom[spatial_.axis] == channels_,
+            "the bottom has shape ", bottom.brief(), ", but the weights were made for ", channels_, " channels and ",
+            spatial_.kernel.size(), " spatial axes");
+    Shape top = bottom;
+    top[spatial_.axis] = outputs_;
+    for (size_t axis = 0; axis < spatial_.kernel.size(); ++axis) {
+      int64_t& along = top[spatial_.axis + 1 + static_cast<int>(axis)];
+      along = extent(axis, along);
+    }
+    inference.tops.push_back(std::move(top));
+  }
+  return inference;
+}
+
+Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) {
+  ConvCase c;
+  c.x = with_one_outer(transposed() ? preparation.tops[0] : preparation.bottoms[0]);
+  c.y = with_one_outer(transposed() ? preparation.bottoms[0] : preparation.tops[0]);
+  c.w = parameters()[0].shape;
+  c.stride = spatial_.stride;
+  c.pad = spatial_.pad;
+  c.dilation = spatial_.dilation;
+  c.groups = groups_;
+  c.bias = bias_ && !transposed();
+  c.relu = relu_.has_value();
+  c.relu_slope = relu_.value_or(0);
+  c.order = preparation.bottom_orders[0];
+  c.weights_format = preparation.parameter_formats[0];
+  const auto any = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); };
+  const bool bottom_diff = any(preparation.bottom_needs_diff);
+  c.forward = !transposed() || bottom_diff;
+  c.backward_data = transposed() || bottom_diff;
+  c.backward_weights = any(preparation.parameter_needs_diff);
+  c.dtype = preparation.dtype;
+  conv_ = make_conv(context, c);
+  Prepared prepared;
+  prepared.parameter_formats.resize(parameters().size());
+  prepared.parameter_formats[0] = conv_->weights_format();
+  prepared.workspace = conv_->workspace();
+  return prepared;
+}
+
+Tensor ConvolutionBase::view(const Tensor& tensor) const {
+  if (spatial_.axis == 1) return tensor;
+  return tensor.reshaped(with_one_outer(tensor.shape()));
+}
+
+Shape ConvolutionBase::with_one_outer(const Shape& shape) const {
+  Shape view{shape.count(0, spatial_.axis)};
+  for (int axis = spatial_.axis; axis < shape.axes(); ++axis) view.push_back(shape[axis]);
+  return view;
+}
+
+bool ConvolutionBase::accumulates(const Backward& pass, size_t parameter, size_t i) {
+  if (pass.accumulate[parameter]) return true;
+  return std::any_of(pass.top_diff.begin(), pass.top_diff.begin() + i, [](const Tensor& diff) { return bool(diff); });
+}
+
+void ConvolutionBase::backward(Context& context, const Backward& pass) {
+  for (size_t i = 0; i < pass.top_diff.size(); ++i) {
+    if (!pass.top_diff[i]) {
+      if (pass.bottom_diff[i]) zero(context, pass.bottom_diff[i]);
+      continue;
+    }
+    if (relu_) {
+      on(pass.top[i], [&]<typename T>() {
+        relu_gradient(context, pass.top[i].count(), pass.top[i].data<T>(), *relu_, pass.top_diff[i].data<T>());
+      });
+    }
+    backward_parameters(context, pass, i);
+    if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
+  }
+}
+
+void ConvolutionBase::backward_bias(Context& context, const Backward& pass, size_t i) const {
+  if (!bias_ || !pass.parameter_diff[1]) return;
+  const Tensor dy = view(pass.top_diff[i]);
+  const bool last = dy.format().order == Order::channels_last;
+  const int64_t points = dy.shape().count(2);
+  on(dy, [&]<typename T>() {
+    bias_gradient(context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_, last ? 1 : points, dy.data<T>(),
+                  pass.parameter_diff[1].data<T>(), accumulates(pass, 1, i));
+  });
+}
+
+}  // namespace crema

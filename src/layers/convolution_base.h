@@ -1,0 +1,51 @@
+// What Convolution and Deconvolution share: reading the message, the case of the kernel, and several bottoms with one set of
+// weights.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "kernels/conv.h"
+#include "layers/layer.h"
+#include "layers/spatial_params.h"
+
+namespace crema {
+
+class ConvolutionBase : public Layer {
+ public:
+  Arity bottoms() const override { return {1, -1}; }
+  Arity tops() const override { return {1, -1}; }
+  bool as_many_tops_as_bottoms() const override { return true; }
+  OrderRule order_rule() const override;
+  BackwardReads reads() const override { return {true, relu_.has_value()}; }
+  void setup(Context& context, const std::vector<Shape>& bottoms) override;
+  Inference infer(const std::vector<Shape>& bottoms) const override;
+  Prepared prepare(Context& context, const Preparation& preparation) override;
+  void backward(Context& context, const Backward& pass) override;
+
+ protected:
+  // From the bottom's extent to the top's along a spatial axis; Error when nothing is left.
+  virtual int64_t extent(size_t axis, int64_t bottom) const = 0;
+  // True when the layer's forward is the kernel's gradient of the data.
+  virtual bool transposed() const = 0;
+  virtual void backward_bottom(Context& context, const Backward& pass, size_t i) = 0;
+  virtual void backward_parameters(Context& context, const Backward& pass, size_t i) = 0;
+
+  // The tensor with all axes before the channels as one.
+  Tensor view(const Tensor& tensor) const;
+  // Gradient of the bias alone, from the top i.
+  void backward_bias(Context& context, const Backward& pass, size_t i) const;
+  // True when the gradient of top i must be added to a parameter's: to that of an earlier top or of an earlier pass.
+  static bool accumulates(const Backward& pass, size_t parameter, size_t i);
+
+  SpatialParams spatial_;
+  int64_t channels_ = 0, outputs_ = 0, groups_ = 1;
+  bool bias_ = true;
+  std::optional<float> relu_;  // slope, when a ReLU has been joined
+  std::unique_ptr<Conv> conv_;
+
+ private:
+  Shape with_one_outer(const Shape& shape) const;
+};
+
+}  // namespace crema

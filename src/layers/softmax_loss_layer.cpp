@@ -1,0 +1,93 @@
+// SoftmaxWithLoss: softmax of the scores and its cross-entropy with integer labels.
+//   loss = 1 / D * sum of -log(p[label])    p = softmax(x) along softmax_param's axis
+//   D by loss_param's normalization: the labels that are not ignore_label (VALID, the default), all of them (FULL), the batch
+//   (BATCH_SIZE), 1 (NONE) or pre_fixed_normalizer (PRE_FIXED); at least 1 for VALID
+// As in Caffe, -log(p) stops at 87.3365; a loss that stays there has diverged. The gradient has no such limit.
+// Of forks: label_smoothing e puts 1 - e on the label and spreads e over all classes; class_weighting with
+// weight_by_label_freqs: true multiplies each loss by its label's weight.
+// Shapes: x (N, C, ...), labels with one value for each place, such as (N), (N, 1) or (N, H, W); the loss is a scalar, a second
+// top has the probabilities, like x. Labels are integers from 0 to C - 1; others are an error. Parameters: none.
+// Gradient: dx = (p - target) / D, times the loss weight; none for labels, ignored places and from the second top.
+#include "kernels/softmax_loss.h"
+
+#include "layers/layer.h"
+#include "layers/loss_normalizer.h"
+#include "proto/layer.pb.h"
+#include "proto/params/activation.pb.h"
+
+namespace crema {
+namespace {
+
+class SoftmaxWithLossLayer : public Layer {
+  const LossParameter& p() const { return params<LossParameter>(); }
+  Arity bottoms() const override { return {2, 2}; }
+  Arity tops() const override { return {1, 2}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  OrderRule order_rule() const override { return order_rule_; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    axis_ = bottoms[0].canonical_axis(params<SoftmaxParameter>().axis());
+    // In channels-last, scores come place by place; labels must do so too.
+    const bool labels_alike = same_layout(Format::channels_last(), Format::plain(), bottoms[1]);
+    order_rule_ = axis_ == 1 && labels_alike ? OrderRule::any : OrderRule::plain;
+    const float smoothing = p().label_smoothing();
+    require(smoothing >= 0 && smoothing < 1, "label_smoothing must be at least 0 and below 1, but is ", smoothing);
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &x = bottoms[0], &labels = bottoms[1];
+    const int64_t places = x.count(0, axis_) * x.count(axis_ + 1);
+    require(labels.count() == places, "there must be one label for each place: scores of ", x.brief(), " with classes along axis ",
+            axis_, " need ", places, " labels, but there are ", labels.count(), " (", labels.brief(), ")");
+    require(!p().weight_by_label_freqs() || p().class_weighting_size() == x[axis_], "class_weighting has ",
+            p().class_weighting_size(), " values for ", x[axis_], " classes");
+    std::vector<Shape> tops = {Shape()};
+    if (message().top_size() > 1) tops.push_back(x);
+    return {tops, {{{3, places}, {}}, {{1}, {}}, {{2}, DType::i32}}};
+  }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    if (!p().weight_by_label_freqs()) return {};
+    const std::vector<float> weights(p().class_weighting().begin(), p().class_weighting().end());
+    class_weights_ = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
+    from_floats(context, weights.data(), class_weights_);
+    return {};
+  }
+
+  SoftmaxLossCase make_case(const Tensor& x) const {
+    const Shape& shape = x.shape();
+    SoftmaxLossCase c;
+    c.view = SoftmaxView::of(shape, x.format(), axis_);
+    c.images = axis_ == 0 ? 1 : shape[0];
+    if (p().has_ignore_label()) c.ignore_label = p().ignore_label();
+    const LossNormalizer divisor =
+        loss_normalizer(p(), LossParameter::VALID, shape.count(0, axis_), c.view.places());
+    c.divide_by_valid = divisor.by_valid;
+    c.normalizer = divisor.constant;
+    c.smoothing = p().label_smoothing();
+    c.class_weights = class_weights_;
+    return c;
+  }
+
+  static SoftmaxLossSaved unpack(const std::vector<Tensor>& saved) { return {saved[0], saved[1], saved[2]}; }
+
+  void forward(Context& context, const Forward& pass) override {
+    softmax_loss_forward(context, make_case(pass.bottom[0]), pass.bottom[0], pass.bottom[1], pass.top[0], unpack(pass.saved),
+                         pass.top.size() > 1 ? pass.top[1] : Tensor());
+  }
+  void backward(Context& context, const Backward& pass) override {
+    if (!pass.bottom_diff[0]) return;
+    softmax_loss_backward(context, make_case(pass.bottom[0]), pass.bottom[0], pass.bottom[1], unpack(pass.saved),
+                          pass.top_diff[0], pass.bottom_diff[0]);
+  }
+
+  int axis_ = 1;
+  OrderRule order_rule_ = OrderRule::plain;
+  Tensor class_weights_;
+};
+
+}  // namespace
+REGISTER_LAYER(SoftmaxWithLoss, SoftmaxWithLossLayer);
+}  // namespace crema

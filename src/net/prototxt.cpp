@@ -1,0 +1,76 @@
+#include "net/prototxt.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "net/prototxt_parse.h"
+
+namespace crema {
+
+namespace {
+
+// Upgrades file->net, whose fields are found under file->prefix.
+void upgrade(NetFile* file) {
+  file->upgrade = upgrade_net(&file->net, file->path,
+                              [file](const std::string& field) { return file->where(field); });
+}
+
+}  // namespace
+
+std::string NetFile::where(const std::string& field) const {
+  return positions->where(prefix + field);
+}
+
+std::string NetFile::where(int layer) const { return where(upgrade.origins.at(layer)); }
+
+std::string NetFile::where(int layer, const std::string& field) const {
+  const std::string& origin = upgrade.origins.at(layer);
+  return where(cat(origin, ".", field));
+}
+
+NetFile parse_net_text(const std::string& text, const std::string& name) {
+  NetFile file;
+  file.path = name;
+  file.positions = parse_text(text, name, &file.net);
+  upgrade(&file);
+  return file;
+}
+
+NetFile read_net_file(const std::string& path) { return parse_net_text(read_file(path), path); }
+
+SolverFile parse_solver_text(const std::string& text, const std::string& name) {
+  SolverFile file;
+  file.path = name;
+  file.positions = parse_text(text, name, &file.solver);
+  file.notes = upgrade_solver(&file.solver, name, [&file](const std::string& field) {
+                 return file.where(field);
+               }).notes;
+  for (Note& note : complete_snapshot_prefix(&file.solver, name)) file.notes.push_back(note);
+  return file;
+}
+
+SolverFile read_solver_file(const std::string& path) {
+  return parse_solver_text(read_file(path), path);
+}
+
+NetFile inner_net(const SolverFile& file, const std::string& field) {
+  NetFile net;
+  net.path = file.path;
+  net.positions = file.positions;
+  net.prefix = field + ".";
+  const SolverParameter& solver = file.solver;
+  if (field == "net_param") {
+    net.net = solver.net_param();
+  } else if (field == "train_net_param") {
+    net.net = solver.train_net_param();
+  } else {
+    const size_t bracket = field.find('[');
+    const int index = bracket == std::string::npos ? 0 : std::stoi(field.substr(bracket + 1));
+    require(starts_with(field, "test_net_param") && index < solver.test_net_param_size(), file.path,
+            ": the solver has no ", field);
+    net.net = solver.test_net_param(index);
+  }
+  upgrade(&net);
+  return net;
+}
+
+}  // namespace crema

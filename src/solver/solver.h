@@ -1,0 +1,122 @@
+// Solver: trains a net as a solver.prototxt says. Owns the training net, the test nets, the update rule and the counters that
+// a snapshot stores. Everything it has to say goes out as events (solver/events.h); Caffe's log lines are one reader of them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/net.h"
+#include "net/prototxt.h"
+#include "net/weights.h"
+#include "solver/events.h"
+#include "solver/loss_window.h"
+#include "solver/snapshot.h"
+
+namespace crema {
+
+class ArenaPool;
+class DebugInfo;
+class Optimizer;
+
+// What a running training is asked to do, at the next chance.
+enum class Action { none, stop, snapshot };
+
+struct SolverOptions {
+  // Weights to start from; each may be a list with commas. Not empty: instead of the solver's own `weights`.
+  std::vector<std::string> weights;
+  WeightsMode weights_mode = WeightsMode::strict;
+  // A .solverstate to go on from. Its seed is taken over unless the solver names one.
+  std::string snapshot;
+  // Added to train_state, as the command line's -level and -stage.
+  std::optional<int> level;
+  std::vector<std::string> stages;
+  // Asked after every iteration and between the batches of a test; says each request once.
+  std::function<Action()> action;
+  // Readers of the events besides the log. They must outlive the solver.
+  std::vector<EventReader*> readers;
+  // dtype, fuse, format and reuse_memory of all nets; the rest is set by the solver.
+  NetOptions net;
+};
+
+class Solver {
+ public:
+  // Makes the nets, loads weights or the snapshot. Sets the context's seed.
+  Solver(Context& context, const SolverFile& file, SolverOptions options = {});
+  ~Solver();
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+
+  // The whole training up to max_iter, with tests and snapshots on the way and at the end.
+  void solve();
+  // That many updates, with the tests, displays and snapshots that fall due.
+  void step(int64_t iterations);
+  // All test nets, test_iter batches each.
+  void test_all();
+  // Error when the files could not be written; the snapshots before stay.
+  void snapshot();
+  void restore(const std::string& path);
+
+  int64_t iteration() const { return iteration_; }  // updates done
+  const SolverParameter& parameter() const { return file_.solver; }
+  Net& net() { return *net_; }
+  const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
+  uint64_t seed() const { return seed_; }
+  // True after a request to stop was met.
+  bool stopped() const { return stopped_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void complete_parameter();
+  void check_parameter();
+  void choose_seed(const SolverState* state);
+  void warn_of_fork_fields();
+  NetOptions net_options(Phase phase, const NetFile& net, const NetState& state);
+  void make_train_net();
+  void make_test_nets();
+  void load_start_weights(Net& net);
+
+  void restore(const SolverState& state, const std::string& path);
+
+  void send(const Event& event);
+  void train_iteration();
+  double forward_backward(bool read_loss);
+  void watch(double loss);
+  void display();
+  void update(bool display);
+  void obey();
+  void test(size_t net);
+  void snapshot_or_log();
+
+  Context& context_;
+  SolverFile file_;
+  SolverOptions options_;
+  LogReader log_reader_;
+  uint64_t seed_ = 0;
+  std::shared_ptr<ArenaPool> arena_;
+  std::unique_ptr<Net> net_;
+  std::vector<std::unique_ptr<Net>> test_nets_;
+  std::vector<int> test_iterations_;
+  std::unique_ptr<DebugInfo> debug_;
+  std::vector<std::unique_ptr<DebugInfo>> test_debug_;
+  std::unique_ptr<Optimizer> optimizer_;
+
+  // What a snapshot stores.
+  int64_t iteration_ = 0;
+  int current_step_ = 0;
+  uint64_t train_passes_ = 0;
+  std::vector<uint64_t> test_passes_;
+  LossWindow losses_;
+
+  bool stopped_ = false;
+  bool snapshot_failed_ = false;  // the last one that was tried
+  bool non_finite_said_ = false;
+  int64_t displayed_ = 0;  // iteration of the last display
+  Clock::time_point displayed_at_;
+};
+
+}  // namespace crema

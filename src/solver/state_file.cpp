@@ -1,0 +1,149 @@
+#include "solver/state_file.h"
+
+#include <climits>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "net/weights_hdf5_file.h"
+#include "net/wire_reader_cursor.h"
+
+namespace crema {
+namespace {
+
+// FNV-1a over words of eight bytes: finds damage, not intent.
+uint64_t hash_of(const char* bytes, size_t count) {
+  uint64_t hash = 0xCBF29CE484222325ull;
+  const auto add = [&](uint64_t word) { hash = (hash ^ word) * 0x100000001B3ull; };
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    uint64_t word;
+    std::memcpy(&word, bytes + i, 8);
+    add(word);
+    hash ^= hash >> 29;
+  }
+  for (; i < count; ++i) add(static_cast<unsigned char>(bytes[i]));
+  return hash;
+}
+
+// A serialized SolverState with nothing but the checksum.
+std::string checksum_field(uint64_t hash) {
+  SolverState only;
+  only.set_checksum(hash);
+  return only.SerializeAsString();
+}
+
+void check_hash(const std::string& bytes, const std::string& path) {
+  const size_t length = checksum_field(0).size();
+  const std::string tag = checksum_field(0).substr(0, length - sizeof(uint64_t));
+  if (!starts_with(bytes, tag)) return;  // a file of Caffe
+  SolverState first;
+  const bool whole = bytes.size() >= length && first.ParseFromArray(bytes.data(), static_cast<int>(length));
+  require(whole && first.checksum() == hash_of(bytes.data() + length, bytes.size() - length), path,
+          ": is damaged: its content does not agree with its checksum");
+}
+
+// Walks the fields of the file and of its blobs, for the byte at which it breaks off.
+void check_wire(const std::string& bytes, const std::string& path) {
+  for (WireCursor in(path, bytes.data(), bytes.size()); !in.done();) {
+    const WireCursor::Tag tag = in.tag();
+    if (tag.field != SolverState::kHistoryFieldNumber || tag.kind != WireCursor::kBytes) {
+      in.skip(tag);
+      continue;
+    }
+    for (WireCursor blob = in.part(); !blob.done();) blob.skip(blob.tag());
+  }
+}
+
+SolverState read_binary(const std::string& path) {
+  const std::string bytes = read_file(path);
+  require(!bytes.empty(), path, ": is empty");
+  check_wire(bytes, path);
+  check_hash(bytes, path);
+  SolverState state;
+  require(bytes.size() <= INT_MAX && state.ParseFromString(bytes) && state.has_iter(), path,
+          ": is not a solver state, or it is damaged");
+  return state;
+}
+
+Shape shape_of(const BlobProto& blob) {
+  return Shape(std::vector<int64_t>(blob.shape().dim().begin(), blob.shape().dim().end()));
+}
+
+SolverState read_hdf5(const std::string& path) {
+  const Hdf5Reader file(path);
+  require(file.has("iter") && file.has("history"), path, ": is an HDF5 file, but not a solver state: it has no \"iter\" and "
+          "\"history\"");
+  const auto number = [&](const char* name) {
+    const std::vector<uint64_t> values = file.integers(name);
+    require(values.size() == 1, path, ": \"", name, "\" should be one number");
+    return values[0];
+  };
+  SolverState state;
+  state.set_iter(static_cast<int32_t>(number("iter")));
+  if (file.has("learned_net")) state.set_learned_net(file.text("learned_net"));
+  if (file.has("current_step")) state.set_current_step(static_cast<int32_t>(number("current_step")));
+  const size_t blobs = file.children("history").size();
+  for (size_t i = 0; i < blobs; ++i) {
+    const std::string name = cat("history/", i);
+    BlobProto* blob = state.add_history();
+    const Shape shape = file.shape(name);
+    blob->mutable_shape()->mutable_dim()->Add(shape.dims().begin(), shape.dims().end());
+    const std::vector<float> values = file.floats(name);
+    blob->mutable_data()->Add(values.begin(), values.end());
+  }
+  if (file.has("seed")) state.set_seed(number("seed"));
+  if (file.has("train_passes")) state.set_train_passes(number("train_passes"));
+  if (file.has("test_passes")) {
+    for (uint64_t passes : file.integers("test_passes")) state.add_test_passes(passes);
+  }
+  if (file.has("loss_window")) {
+    for (float loss : file.floats("loss_window")) state.add_loss_window(loss);
+  }
+  if (file.has("net_fingerprint")) state.set_net_fingerprint(file.text("net_fingerprint"));
+  return state;
+}
+
+void write_hdf5(const SolverState& state, const std::string& path) {
+  Hdf5Writer file(path);
+  file.integer("iter", state.iter());
+  file.text("learned_net", state.learned_net());
+  file.integer("current_step", state.current_step());
+  file.group("history");
+  for (int i = 0; i < state.history_size(); ++i) {
+    const BlobProto& blob = state.history(i);
+    const std::string name = cat("history/", i);
+    if (blob.double_data_size() > 0) {
+      file.doubles(name, shape_of(blob), blob.double_data().data());
+    } else {
+      file.floats(name, shape_of(blob), blob.data().data());
+    }
+  }
+  if (state.has_seed()) file.integers("seed", {state.seed()});
+  if (state.has_train_passes()) file.integers("train_passes", {state.train_passes()});
+  file.integers("test_passes", {state.test_passes().begin(), state.test_passes().end()});
+  file.floats("loss_window", Shape{state.loss_window_size()}, state.loss_window().data());
+  if (state.has_net_fingerprint()) file.text("net_fingerprint", state.net_fingerprint());
+  file.commit();
+}
+
+}  // namespace
+
+void write_solver_state(const SolverState& state, const std::string& path, bool hdf5) {
+  if (hdf5) return write_hdf5(state, path);
+  std::string bytes;
+  require(state.ByteSizeLong() <= INT_MAX && state.SerializeToString(&bytes), path, ": the optimizer state takes ",
+          state.ByteSizeLong(), " bytes, but a binary .solverstate cannot be larger than 2 GiB: write HDF5 (snapshot_format: "
+          "HDF5 in the solver)");
+  const std::string checksum = checksum_field(hash_of(bytes.data(), bytes.size()));
+  AtomicFile file(path);
+  file.write(checksum.data(), checksum.size());
+  file.write(bytes.data(), bytes.size());
+  file.commit();
+}
+
+SolverState read_solver_state(const std::string& path) {
+  return is_hdf5(path) ? read_hdf5(path) : read_binary(path);
+}
+
+}  // namespace crema

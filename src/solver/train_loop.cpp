@@ -1,0 +1,160 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "solver/debug_info.h"
+#include "solver/learning_rate.h"
+#include "solver/optimizer.h"
+#include "solver/solver.h"
+
+namespace crema {
+namespace {
+
+// Reading a loss makes the host wait for a GPU. Where no display needs it, this often is enough to notice bad labels and
+// losses that are not numbers.
+constexpr int64_t kWatchEvery = 100;
+
+bool falls_due(int64_t iteration, int interval) { return interval > 0 && iteration % interval == 0; }
+
+// Every element of every output.
+std::vector<OutputValue> values_of(Net& net) {
+  std::vector<OutputValue> values;
+  for (const Net::Output& output : net.outputs()) {
+    for (float value : to_floats(net.context(), output.value)) values.push_back({output.blob, value, output.loss_weight});
+  }
+  return values;
+}
+
+}  // namespace
+
+void Solver::solve() {
+  const SolverParameter& solver = file_.solver;
+  require(solver.has_max_iter(), file_.path, ": max_iter is missing: say how many iterations to train, for example "
+          "max_iter: 10000");
+  if (solver.snapshot_after_train()) check_snapshot_folder(solver);
+  send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(), solver.iter_size(), seed_});
+  step(solver.max_iter() - iteration_);
+  // Whether at its time or asked for by a signal: the last state of a training must not be lost silently.
+  const bool last_is_missing = solver.snapshot_after_train() && !falls_due(iteration_, solver.snapshot());
+  if (last_is_missing || snapshot_failed_) snapshot();
+  if (stopped_) return send(event::End{iteration_, true});
+  if (falls_due(iteration_, solver.display())) {
+    net_->forward(train_passes_);
+    losses_.add(iteration_, net_->loss());
+    send(event::FinalLoss{iteration_, losses_.mean(iteration_)});
+  }
+  if (falls_due(iteration_, solver.test_interval())) test_all();
+  send(event::End{iteration_, false});
+}
+
+void Solver::step(int64_t iterations) {
+  const SolverParameter& solver = file_.solver;
+  const int64_t end = iteration_ + iterations;
+  stopped_ = false;
+  displayed_ = iteration_;
+  displayed_at_ = Clock::now();
+  while (iteration_ < end && !stopped_) {
+    const bool test_now = falls_due(iteration_, solver.test_interval()) && (iteration_ > 0 || solver.test_initialization());
+    if (test_now) test_all();
+    if (stopped_) return;
+    train_iteration();
+    obey();
+  }
+}
+
+void Solver::train_iteration() {
+  const bool shown = falls_due(iteration_, file_.solver.display());
+  const bool read_loss =
+      context_.device() == Device::cpu || losses_.needs(iteration_) || iteration_ % kWatchEvery == 0;
+  if (debug_) debug_->enable(shown);
+  const double loss = forward_backward(read_loss);
+  if (read_loss) watch(loss);
+  if (shown) display();
+  update(shown);
+  ++iteration_;
+  send(event::Step{iteration_, file_.solver.max_iter()});
+}
+
+double Solver::forward_backward(bool read_loss) {
+  const int iter_size = file_.solver.iter_size();
+  double loss = 0;
+  for (int micro = 0; micro < iter_size; ++micro) {
+    net_->forward(train_passes_++);
+    net_->backward(micro > 0);
+    if (debug_ && debug_->enabled()) debug_->norms();
+    if (read_loss) loss += net_->loss();
+  }
+  return loss / iter_size;
+}
+
+void Solver::watch(double loss) {
+  losses_.add(iteration_, loss);
+  if (std::isfinite(loss) || non_finite_said_) return;
+  non_finite_said_ = true;
+  send(event::NonFiniteLoss{iteration_, loss});
+}
+
+void Solver::display() {
+  const Clock::time_point now = Clock::now();
+  const double seconds = std::chrono::duration<double>(now - displayed_at_).count();
+  const double rate = static_cast<double>(iteration_ - displayed_) / (seconds > 0 ? seconds : 1);
+  send(event::Display{iteration_, rate, seconds, file_.solver.display(), losses_.mean(iteration_), values_of(*net_)});
+  displayed_at_ = now;
+  displayed_ = iteration_;
+}
+
+void Solver::update(bool display) {
+  const int step_before = current_step_;
+  const double rate = learning_rate(file_.solver, static_cast<int>(iteration_), &current_step_);
+  if (current_step_ != step_before && file_.solver.lr_policy() == "multistep") {
+    send(event::LearningRateStep{iteration_, current_step_});
+  }
+  if (display) send(event::LearningRate{iteration_, rate});
+  const bool debug = debug_ && debug_->enabled();
+  if (debug) debug_->before_update();
+  if (const auto clipped = optimizer_->update(rate, iteration_)) {
+    send(event::GradientsClipped{iteration_, clipped->norm, clipped->limit, clipped->scale});
+  }
+  if (debug) debug_->after_update();
+}
+
+void Solver::obey() {
+  const Action request = options_.action ? options_.action() : Action::none;
+  if (falls_due(iteration_, file_.solver.snapshot()) || request == Action::snapshot) snapshot_or_log();
+  if (request == Action::stop) stopped_ = true;
+}
+
+void Solver::test_all() {
+  for (size_t i = 0; i < test_nets_.size() && !stopped_; ++i) test(i);
+}
+
+void Solver::test(size_t number) {
+  Net& net = *test_nets_[number];
+  const int batches = test_iterations_[number], id = static_cast<int>(number);
+  send(event::TestBegin{iteration_, id, batches});
+  double loss = 0;
+  std::vector<OutputValue> outputs;
+  std::vector<double> sums;
+  for (int i = 0; i < batches; ++i) {
+    while (options_.action) {
+      const Action request = options_.action();
+      if (request == Action::none) break;
+      if (request == Action::snapshot) snapshot_or_log();
+      if (request == Action::stop) stopped_ = true;
+    }
+    if (stopped_) return send(event::TestInterrupted{iteration_, id});
+    net.forward(test_passes_[number]++);
+    const double batch_loss = net.loss();  // in any case: it checks the labels
+    if (file_.solver.test_compute_loss()) loss += batch_loss;
+    outputs = values_of(net);
+    sums.resize(outputs.size(), 0);
+    for (size_t j = 0; j < outputs.size(); ++j) sums[j] += outputs[j].value;
+    send(event::TestBatch{id, i + 1, batches});
+  }
+  for (size_t j = 0; j < outputs.size(); ++j) outputs[j].value = static_cast<float>(sums[j] / batches);
+  event::TestResult result{iteration_, id, std::nullopt, outputs};
+  if (file_.solver.test_compute_loss()) result.loss = loss / batches;
+  send(result);
+}
+
+}  // namespace crema

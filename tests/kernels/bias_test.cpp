@@ -1,0 +1,72 @@
+// Bias, ReLU and their gradients against loops written out here.
+#include "kernels/bias.h"
+
+#include <gtest/gtest.h>
+
+#include "tensor/tensor.h"
+
+namespace crema {
+namespace {
+
+struct Extents {
+  int64_t outer, channels, inner;
+};
+const std::vector<Extents> kExtents = {{1, 1, 1}, {64, 10, 1}, {300, 65, 1}, {4, 7, 33}, {2, 3, 5000}, {1, 500, 1}};
+
+std::vector<double> noise(int64_t count, uint64_t stream) {
+  const Random random{1, stream};
+  std::vector<double> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = random.normal(i);
+  return values;
+}
+
+template <typename T>
+void check(Device device) {
+  Context context(device);
+  const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
+  const auto upload = [&](const std::vector<double>& values) {
+    const Tensor tensor(context, {static_cast<int64_t>(values.size())}, dtype_of<T>::value);
+    from_doubles(context, values.data(), tensor);
+    return tensor;
+  };
+  for (const auto& [outer, channels, inner] : kExtents) {
+    const int64_t count = outer * channels * inner;
+    const std::vector<double> y = noise(count, 1), b = noise(channels, 2), dy = noise(count, 3), db = noise(channels, 4);
+    for (const Relu relu : {Relu{}, Relu{true, 0}, Relu{true, 0.25f}}) {
+      const Tensor out = upload(y), gradient = upload(dy);
+      add_bias<T>(context, outer, channels, inner, upload(b).template data<T>(), relu, out.data<T>());
+      const std::vector<double> got = to_doubles(context, out);
+      relu_gradient<T>(context, count, out.data<T>(), relu.slope, gradient.data<T>());
+      const std::vector<double> masked = to_doubles(context, gradient);
+      for (int64_t i = 0; i < count; ++i) {
+        const double sum = y[i] + b[i / inner % channels];
+        ASSERT_NEAR(got[i], sum > 0 || !relu.on ? sum : relu.slope * sum, tolerance);
+        ASSERT_NEAR(masked[i], got[i] > 0 ? dy[i] : relu.slope * dy[i], tolerance);
+      }
+    }
+    for (const bool accumulate : {false, true}) {
+      const Tensor sums = upload(db);
+      bias_gradient<T>(context, outer, channels, inner, upload(dy).template data<T>(), sums.data<T>(), accumulate);
+      const std::vector<double> got = to_doubles(context, sums);
+      for (int64_t c = 0; c < channels; ++c) {
+        double sum = accumulate ? db[c] : 0;
+        for (int64_t i = 0; i < outer * inner; ++i) sum += dy[(i / inner * channels + c) * inner + i % inner];
+        ASSERT_NEAR(got[c], sum, tolerance * (1 + std::abs(sum)));
+      }
+    }
+  }
+}
+
+TEST(Bias, OnTheCpu) {
+  check<float>(Device::cpu);
+  check<double>(Device::cpu);
+}
+
+TEST(Bias, OnTheGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check<float>(Device::gpu);
+  check<double>(Device::gpu);
+}
+
+}  // namespace
+}  // namespace crema

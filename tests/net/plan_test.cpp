@@ -1,0 +1,237 @@
+// The passes must not change results: every net here runs as the plain plan (each blob kept, nothing fused) and as the planner
+// would run it, with each pass switched off in turn.
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "base/error.h"
+#include "net/arena.h"
+#include "net/net.h"
+#include "net/plan.h"
+
+namespace crema {
+namespace {
+
+struct NetCase {
+  const char* name;
+  const char* text;
+};
+
+const char* kInput = R"(layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 dim: 9 dim: 8 } } }
+  layer { name: "labels" type: "Input" top: "label" input_param { shape { dim: 3 } } })";
+
+const char* kEnd = R"(
+  layer { name: "ip" type: "InnerProduct" bottom: "y" top: "ip"
+          inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" })";
+
+const NetCase kCases[] = {
+    {"chain", R"(
+      layer { name: "c1" type: "Convolution" bottom: "x" top: "c1" convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+      layer { name: "r1" type: "ReLU" bottom: "c1" top: "c1" }
+      layer { name: "p1" type: "Pooling" bottom: "c1" top: "p1" pooling_param { kernel_size: 2 stride: 2 } }
+      layer { name: "n1" type: "LRN" bottom: "p1" top: "n1" lrn_param { local_size: 3 alpha: 0.1 } }
+      layer { name: "c2" type: "Convolution" bottom: "n1" top: "y" convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } })"},
+    {"residual", R"(
+      layer { name: "c0" type: "Convolution" bottom: "x" top: "c0" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "c1" type: "Convolution" bottom: "c0" top: "c1" convolution_param { num_output: 8 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+      layer { name: "b1" type: "BatchNorm" bottom: "c1" top: "c1" }
+      layer { name: "s1" type: "Scale" bottom: "c1" top: "c1" scale_param { bias_term: true } }
+      layer { name: "r1" type: "ReLU" bottom: "c1" top: "c1" }
+      layer { name: "c2" type: "Convolution" bottom: "c1" top: "c2" convolution_param { num_output: 8 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+      layer { name: "b2" type: "BatchNorm" bottom: "c2" top: "c2" }
+      layer { name: "s2" type: "Scale" bottom: "c2" top: "c2" scale_param { bias_term: true } }
+      layer { name: "sum" type: "Eltwise" bottom: "c0" bottom: "c2" top: "sum" }
+      layer { name: "r2" type: "ReLU" bottom: "sum" top: "sum" }
+      layer { name: "pool" type: "Pooling" bottom: "sum" top: "y" pooling_param { pool: AVE global_pooling: true } })"},
+    {"inception", R"(
+      layer { name: "a" type: "Convolution" bottom: "x" top: "a" convolution_param { num_output: 3 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "ra" type: "ReLU" bottom: "a" top: "a" }
+      layer { name: "b" type: "Convolution" bottom: "x" top: "b" convolution_param { num_output: 5 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+      layer { name: "rb" type: "ReLU" bottom: "b" top: "b" relu_param { negative_slope: 0.1 } }
+      layer { name: "p" type: "Pooling" bottom: "x" top: "p" pooling_param { kernel_size: 3 stride: 1 pad: 1 } }
+      layer { name: "cat" type: "Concat" bottom: "a" bottom: "b" bottom: "p" top: "cat" }
+      layer { name: "drop" type: "Dropout" bottom: "cat" top: "cat" }
+      layer { name: "flat" type: "Flatten" bottom: "cat" top: "y" })"},
+    {"in_place_chain", R"(
+      layer { name: "c" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+      layer { name: "s" type: "Scale" bottom: "y" top: "y" scale_param { filler { value: 1.5 } } }
+      layer { name: "t" type: "TanH" bottom: "y" top: "y" }
+      layer { name: "pr" type: "PReLU" bottom: "y" top: "y" }
+      layer { name: "bi" type: "Bias" bottom: "y" top: "y" })"},
+    {"several_readers", R"(
+      layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+      layer { name: "s1" type: "Sigmoid" bottom: "c" top: "s1" }
+      layer { name: "s2" type: "TanH" bottom: "c" top: "s2" }
+      layer { name: "s3" type: "ReLU" bottom: "c" top: "s3" }
+      layer { name: "e" type: "Eltwise" bottom: "s1" bottom: "s2" bottom: "s3" top: "e" eltwise_param { operation: SUM coeff: 1 coeff: -0.5 coeff: 2 } }
+      layer { name: "sl" type: "Slice" bottom: "e" top: "u" top: "v" slice_param { axis: 1 } }
+      layer { name: "m" type: "Eltwise" bottom: "u" bottom: "v" top: "y" eltwise_param { operation: PROD } })"},
+};
+
+struct Result {
+  double loss = 0;
+  std::map<std::string, std::vector<double>> diffs;
+};
+
+Result run(const NetCase& c, DType dtype, const NetOptions& base, std::string* dump = nullptr) {
+  NetParameter net;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(cat(kInput, c.text, kEnd), &net));
+  Context context(Device::cpu);
+  NetOptions options = base;
+  options.dtype = dtype;
+  options.state.set_phase(TRAIN);
+  Net n(context, net, options);
+  const Tensor x = n.blob("x"), label = n.blob("label");
+  std::vector<double> values(x.count());
+  const Random random{7, 7};
+  for (size_t i = 0; i < values.size(); ++i) values[i] = random.normal(i);
+  from_doubles(context, values.data(), x);
+  from_doubles(context, std::vector<double>{0, 3, 4}.data(), label);
+  Result result;
+  for (int pass = 0; pass < 2; ++pass) {  // twice: the second finds what the first left in the arena
+    n.forward(0);
+    result.loss = n.loss();
+    n.backward();
+  }
+  for (const Parameter& p : n.parameters()) {
+    if (p.learned) result.diffs[cat(p.layer, " ", p.index)] = to_doubles(context, p.diff);
+  }
+  if (dump) *dump = n.dump_plan();
+  return result;
+}
+
+void expect_equal(const Result& a, const Result& b, double tolerance) {
+  EXPECT_NEAR(a.loss, b.loss, tolerance * std::abs(a.loss));
+  ASSERT_EQ(a.diffs.size(), b.diffs.size());
+  for (const auto& [name, reference] : a.diffs) {
+    double scale = 0, error = 0;
+    for (size_t i = 0; i < reference.size(); ++i) {
+      scale = std::max(scale, std::abs(reference[i]));
+      error = std::max(error, std::abs(reference[i] - b.diffs.at(name)[i]));
+    }
+    EXPECT_LE(error, tolerance * scale + tolerance * 0.01) << name;
+  }
+}
+
+class PlanTest : public testing::TestWithParam<NetCase> {};
+
+TEST_P(PlanTest, PassesKeepTheResult) {
+  NetOptions plain;
+  plain.keep_blobs = true;
+  plain.format = false;
+  for (DType dtype : {DType::f64, DType::f32}) {
+    const double tolerance = dtype == DType::f64 ? 1e-10 : 2e-4;
+    const Result reference = run(GetParam(), dtype, plain);
+    NetOptions all, no_fuse, no_format, no_reuse;
+    no_fuse.fuse = false;
+    no_format.format = false;
+    no_reuse.reuse_memory = false;
+    for (const NetOptions& options : {all, no_fuse, no_format, no_reuse}) {
+      SCOPED_TRACE(cat(name_of(dtype), " fuse ", options.fuse, " format ", options.format, " reuse ", options.reuse_memory));
+      expect_equal(reference, run(GetParam(), dtype, options), tolerance);
+    }
+  }
+}
+
+TEST_P(PlanTest, ReuseSavesMemory) {
+  NetParameter net;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(cat(kInput, GetParam().text, kEnd), &net));
+  Context context(Device::cpu);
+  NetOptions options, keep;
+  options.state.set_phase(TRAIN);
+  keep = options;
+  keep.keep_blobs = true;
+  EXPECT_LT(Net(context, net, options).memory().activations, Net(context, net, keep).memory().activations);
+}
+
+INSTANTIATE_TEST_SUITE_P(Nets, PlanTest, testing::ValuesIn(kCases),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Plan, FusesWhatItKnows) {
+  std::string dump;
+  run(kCases[0], DType::f32, {}, &dump);
+  EXPECT_NE(dump.find("Convolution+ReLU"), std::string::npos) << dump;
+  run(kCases[1], DType::f32, {}, &dump);
+  EXPECT_NE(dump.find("BatchNorm+Scale+Sum+ReLU"), std::string::npos) << dump;
+}
+
+TEST(Plan, InPlaceOnOneOfSeveralReadersLeavesTheOthersAlone) {
+  NetParameter net;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 } } }
+    layer { name: "two" type: "Split" bottom: "x" top: "a" top: "b" }
+    layer { name: "p" type: "Power" bottom: "a" top: "a" power_param { scale: 10 } }
+    layer { name: "q" type: "Power" bottom: "b" top: "y" power_param { shift: 1 } })", &net));
+  Context context(Device::cpu);
+  NetOptions options;
+  options.state.set_phase(TEST);
+  Net n(context, net, options);
+  from_floats(context, std::vector<float>{1, 2}.data(), n.blob("x"));
+  n.forward(0);
+  EXPECT_EQ(to_floats(context, n.blob("a")), (std::vector<float>{10, 20}));
+  EXPECT_EQ(to_floats(context, n.blob("y")), (std::vector<float>{2, 3}));
+}
+
+TEST(Plan, NetsShareParametersAndActivationMemory) {
+  NetParameter net;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(cat(kInput, kCases[0].text, kEnd), &net));
+  Context context(Device::cpu);
+  auto pool = std::make_shared<ArenaPool>();
+  NetOptions train, test;
+  train.state.set_phase(TRAIN);
+  train.arena = pool;
+  Net a(context, net, train);
+  test.state.set_phase(TEST);
+  test.share = &a;
+  test.arena = pool;
+  Net b(context, net, test);
+  EXPECT_EQ(a.parameters()[0].data.raw(), b.parameters()[0].data.raw());
+  EXPECT_EQ(b.memory().parameters, 0u);
+  EXPECT_EQ(pool->bytes(), std::max(a.memory().activations, b.memory().activations));
+}
+
+TEST(Plan, ReshapingAnInputMakesTheOutputFollow) {
+  NetParameter net;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+    layer { name: "c" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 4 kernel_size: 3 } })", &net));
+  Context context(Device::cpu);
+  Net n(context, net, {});
+  n.forward(0);
+  n.reshape("x", {5, 3, 6, 7});
+  n.forward(0);
+  EXPECT_EQ(n.blob("y").shape(), (Shape{5, 4, 4, 5}));
+}
+
+struct Mistake {
+  const char* text;
+  const char* message;
+};
+
+TEST(Plan, MistakesNameTheLayerAndTheWayOut) {
+  const Mistake mistakes[] = {
+      {R"(layer { name: "c" type: "Convolutoin" bottom: "x" top: "y" })", "did you mean \"Convolution\"?"},
+      {R"(layer { name: "c" type: "Eltwise" bottom: "x" top: "y" })", "layer \"c\": type Eltwise takes at least 2 bottoms, but 1 is given"},
+      {R"(layer { name: "c" type: "ReLU" bottom: "x" bottom: "label" top: "y" })", "takes 1 bottom, but 2 are given"},
+      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" loss_weight: 1 loss_weight: 2 })", "loss_weight is given 2 times"},
+      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" param { lr_mult: 1 } })", "param is given 1 times"},
+      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" propagate_down: true propagate_down: false })", "propagate_down is given 2 times"},
+  };
+  Context context(Device::cpu);
+  for (const Mistake& mistake : mistakes) {
+    NetParameter net;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(cat(kInput, mistake.text), &net));
+    try {
+      Net n(context, net, {});
+      ADD_FAILURE() << "no error for " << mistake.text;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(mistake.message), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crema

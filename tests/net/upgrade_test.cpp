@@ -1,0 +1,224 @@
+// Upgrades against files that Caffe's own tools wrote, and what must not reach a binary file.
+#include "net/upgrade.h"
+
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "net/prototxt.h"
+#include "net/upgrade_layers.h"
+#include "net/upgrade_strip.h"
+
+namespace crema {
+namespace {
+
+const std::string kFolder = CREMA_TEST_DATA "/goldens/legacy/";
+
+template <typename Message>
+::testing::AssertionResult same(const Message& a, const Message& b) {
+  std::string difference;
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.ReportDifferencesToString(&difference);
+  if (differencer.Compare(a, b)) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << difference;
+}
+
+// What Caffe's tool logged about a file, without time stamps; of its warnings we say the same in
+// our own words.
+std::vector<std::string> caffe_lines(const std::string& file) {
+  std::ifstream log(kFolder + "upgrade_logs.txt");
+  std::vector<std::string> lines;
+  bool inside = false;
+  for (std::string line; std::getline(log, line);) {
+    if (starts_with(line, "###")) inside = line.find(" " + file + " ") != std::string::npos;
+    const size_t text = line.find("] ");
+    if (!inside || line[0] != 'I' || text == std::string::npos) continue;
+    if (line.find("Wrote upgraded") == std::string::npos) lines.push_back(line.substr(text + 2));
+  }
+  return lines;
+}
+
+std::vector<std::string> info_lines(const std::vector<Note>& notes) {
+  std::vector<std::string> lines;
+  for (const Note& note : notes) {
+    if (note.severity == Severity::info) lines.push_back(note.line);
+  }
+  return lines;
+}
+
+class NetGolden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(NetGolden, BecomesWhatCaffeMakesOfIt) {
+  const std::string name = GetParam();
+  const NetFile ours = parse_net_text(read_file(kFolder + name + ".prototxt"), name + ".prototxt");
+  const NetFile caffes = read_net_file(kFolder + name + ".upgraded.prototxt");
+  EXPECT_TRUE(same(ours.net, caffes.net));
+  EXPECT_EQ(info_lines(ours.upgrade.notes), caffe_lines(name + ".prototxt"));
+  EXPECT_EQ(ours.upgrade.changed, !info_lines(ours.upgrade.notes).empty());
+  ASSERT_EQ(static_cast<int>(ours.upgrade.origins.size()), ours.net.layer_size());
+  for (int i = 0; i < ours.net.layer_size(); ++i) {
+    EXPECT_NE(ours.where(i), name + ".prototxt") << "layer " << i << " has no position";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Legacy, NetGolden,
+                         ::testing::Values("current", "input_dims", "input_shape", "old_batchnorm",
+                                           "v0_images", "v0_input", "v0_net", "v1_data_transform",
+                                           "v1_deploy", "v1_net", "v2_data_transform"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class WeightsGolden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(WeightsGolden, BecomeWhatCaffeMakesOfThem) {
+  const std::string name = GetParam();
+  const std::string expected = read_file(kFolder + name + ".upgraded.caffemodel");
+  NetParameter ours, caffes;
+  ASSERT_TRUE(ours.ParseFromString(read_file(kFolder + name + ".caffemodel")));
+  ASSERT_TRUE(caffes.ParseFromString(expected));
+  const Upgrade upgrade = upgrade_net(&ours, name + ".caffemodel");
+  EXPECT_TRUE(same(ours, caffes));
+  EXPECT_EQ(info_lines(upgrade.notes), caffe_lines(name + ".caffemodel"));
+  strip_fork_fields(&ours);
+  EXPECT_EQ(ours.SerializeAsString(), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(Legacy, WeightsGolden, ::testing::Values("v0", "v1"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class SolverGolden : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SolverGolden, BecomesWhatCaffeMakesOfIt) {
+  const std::string name = GetParam();
+  SolverFile ours = parse_solver_text(read_file(kFolder + name + ".prototxt"), name + ".prototxt");
+  SolverFile caffes = read_solver_file(kFolder + name + ".upgraded.prototxt");
+  // The reader goes on to complete the prefix, as a run does; the tool does not.
+  if (ours.solver.snapshot_prefix() == name) {
+    ours.solver.clear_snapshot_prefix();
+    caffes.solver.clear_snapshot_prefix();
+    ours.notes.pop_back();
+  }
+  EXPECT_TRUE(same(ours.solver, caffes.solver));
+  EXPECT_EQ(info_lines(ours.notes), caffe_lines(name + ".prototxt"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Legacy, SolverGolden,
+                         ::testing::Values("solver_current", "solver_type_adadelta",
+                                           "solver_type_adagrad", "solver_type_adam",
+                                           "solver_type_nesterov", "solver_type_rmsprop",
+                                           "solver_type_sgd"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(Upgrade, NamesFieldsThatAV0TypeNeverHad) {
+  const NetFile file = parse_net_text(
+      "layers { layer { name: \"r\" type: \"relu\" num_output: 3 det_crop_mode: \"warp\" } }", "f");
+  EXPECT_EQ(file.net.layer(0).type(), "ReLU");
+  ASSERT_GT(file.upgrade.notes.size(), 3u);
+  EXPECT_EQ(file.upgrade.notes[1].line, "Unknown parameter num_output for layer type relu");
+  EXPECT_EQ(file.upgrade.notes[2].line, "Unknown parameter det_crop_mode for layer type relu");
+  EXPECT_EQ(file.upgrade.notes[2].severity, Severity::error);
+}
+
+TEST(Upgrade, WarnsOfTransformFieldsInTheWrongPlace) {
+  const NetFile file =
+      parse_net_text("layer { name: \"d\" type: \"Data\"\n data_param { mirror: true } }", "f");
+  EXPECT_FALSE(file.upgrade.changed);
+  ASSERT_EQ(file.upgrade.notes.size(), 1u);
+  EXPECT_EQ(file.upgrade.notes[0].line,
+            "f:2:15: layer \"d\": data_param.mirror has no effect; write it inside "
+            "transform_param { }");
+}
+
+TEST(Upgrade, RefusesPaddingThatNothingCanTakeIn) {
+  EXPECT_THROW(
+      parse_net_text("input: \"x\" input_dim: [1, 1, 1, 1]"
+                     "layers { layer { type: \"padding\" pad: 1 } bottom: \"x\" top: \"p\" }"
+                     "layers { layer { type: \"relu\" } bottom: \"p\" top: \"r\" }",
+                     "f"),
+      Error);
+}
+
+TEST(Upgrade, KeepsTypesAndParametersOfForks) {
+  const NetFile file = parse_net_text(
+      "layers { name: \"b\" type: BN bn_param { frozen: true } }"
+      "layers { name: \"c\" type: CONVOLUTION3D }"
+      "layers { name: \"v\" type: VIDEO_WITH_VOXEL_TRUTH_DATA }",
+      "f");
+  EXPECT_EQ(file.net.layer(0).type(), "BN");
+  EXPECT_TRUE(file.net.layer(0).bn_param().frozen());
+  EXPECT_EQ(file.net.layer(1).type(), "Convolution3D");
+  EXPECT_EQ(file.net.layer(2).type(), "VideoWithVoxelTruthData");
+}
+
+// Each V1 parameter block must have a place in today's layers.
+TEST(Upgrade, HasAPlaceForEveryV1Parameter) {
+  const auto* v1 = V1LayerParameter::descriptor();
+  for (int i = 0; i < v1->field_count(); ++i) {
+    if (!ends_with(v1->field(i)->name(), "_param")) continue;
+    const auto* today = LayerParameter::descriptor()->FindFieldByName(v1->field(i)->name());
+    ASSERT_TRUE(today) << v1->field(i)->name();
+    EXPECT_EQ(today->message_type(), v1->field(i)->message_type()) << today->name();
+  }
+}
+
+// The comments in legacy.proto name today's types; they must be right.
+TEST(Upgrade, NamesTypesAsTheSchemaSays) {
+  const std::string text = read_file(CREMA_TEST_DATA "/../proto/legacy.proto");
+  const auto* types = V1LayerParameter::LayerType_descriptor();
+  for (int i = 0; i < types->value_count(); ++i) {
+    const auto number = static_cast<V1LayerParameter::LayerType>(types->value(i)->number());
+    if (number == V1LayerParameter::NONE) continue;
+    const std::string line =
+        cat("    ", types->value(i)->name(), " = ", number, ";  // ", layer_type(number), "\n");
+    EXPECT_NE(text.find(line), std::string::npos) << line;
+  }
+}
+
+TEST(Upgrade, GivesASolverAPrefix) {
+  EXPECT_EQ(parse_solver_text("", "models/lenet/solver.prototxt").solver.snapshot_prefix(),
+            "models/lenet/solver");
+  EXPECT_EQ(parse_solver_text("", "a.b/solver").solver.snapshot_prefix(), "a.b/solver");
+  EXPECT_EQ(parse_solver_text("snapshot_prefix: \"x/y\"", "s.prototxt").solver.snapshot_prefix(),
+            "x/y");
+  const std::string folder = ::testing::TempDir();
+  const SolverFile file =
+      parse_solver_text(cat("snapshot_prefix: \"", folder, "\""), "models/my_solver.prototxt");
+  EXPECT_EQ(file.solver.snapshot_prefix(), (std::filesystem::path(folder) / "my_solver").string());
+  EXPECT_EQ(file.notes.back().line,
+            "snapshot_prefix was a directory and is replaced to " + file.solver.snapshot_prefix());
+}
+
+TEST(Strip, RemovesWhatOnlyForksKnow) {
+  NetParameter net =
+      parse_net_text(
+          "default_forward_type: FLOAT16\n"
+          "layer { name: \"a\" pooling_param { kernel_size: 2 ceil_mode: false engine: MKLDNN } }\n"
+          "layer { name: \"b\" prior_box_param { clip: true } include { phase: RUN stage: \"s\" } "
+          "}\n"
+          "layer { name: \"c\" loss_param { normalization: PRE_FIXED ignore_label: 3 } }",
+          "f")
+          .net;
+  strip_fork_fields(&net);
+  const NetParameter expected = parse_net_text(
+                                    "layer { name: \"a\" pooling_param { kernel_size: 2 } }\n"
+                                    "layer { name: \"b\" include { stage: \"s\" } }\n"
+                                    "layer { name: \"c\" loss_param { ignore_label: 3 } }",
+                                    "f")
+                                    .net;
+  EXPECT_TRUE(same(net, expected));
+}
+
+TEST(Strip, KeepsOurOwnFields) {
+  SolverState state;
+  state.set_seed(5);
+  state.set_minimum_loss(1);
+  strip_fork_fields(&state);
+  EXPECT_TRUE(state.has_seed());
+  EXPECT_FALSE(state.has_minimum_loss());
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,275 @@
+// Snapshots: a resumed run equals an uninterrupted one bit for bit; damaged, foreign and missing files are refused; a full
+// disk and a kill at any moment leave the snapshots before whole.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "fixtures.h"
+#include "solver/snapshot.h"
+#include "solver/state_file.h"
+
+namespace crema::test {
+namespace {
+
+std::string settings(const std::string& type, const std::string& format, const Folder& folder) {
+  return cat("type: \"", type, "\" ", type == "AdaGrad" || type == "RMSProp" ? "" : "momentum: 0.9 ",
+             "weight_decay: 0.001 max_iter: 10 snapshot: 4 snapshot_prefix: \"", folder.file("net"), "\" snapshot_format: ",
+             format, " display: 3 average_loss: 3 test_iter: 2 test_interval: 3 iter_size: 2 ");
+}
+
+class Resume : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(Resume, EqualsAnUninterruptedRun) {
+  const auto& [type, format] = GetParam();
+  const Folder folder;
+  const std::string text = settings(type, format, folder);  // without a seed: the clock's
+  Losses whole_losses, resumed_losses;
+  std::vector<float> whole;
+  uint64_t seed = 0;
+  {
+    Context context(Device::cpu);
+    SolverOptions options;
+    options.readers = {&whole_losses};
+    Solver solver(context, solver_file(text), options);
+    solver.solve();
+    whole = parameters_of(solver);
+    seed = solver.seed();
+  }
+  Context context(Device::cpu);
+  SolverOptions options;
+  options.readers = {&resumed_losses};
+  options.snapshot = folder.file(format == "HDF5" ? "net_iter_4.solverstate.h5" : "net_iter_4.solverstate");
+  Solver solver(context, solver_file(text), options);
+  EXPECT_EQ(solver.iteration(), 4);
+  EXPECT_EQ(solver.seed(), seed);
+  solver.solve();
+  EXPECT_EQ(parameters_of(solver), whole);
+  // Displays at 0, 3, 6, 9: the last two again, the first of them over losses from before the snapshot.
+  ASSERT_EQ(resumed_losses.values.size(), 2u);
+  EXPECT_EQ(resumed_losses.values[0], whole_losses.values[2]);
+  EXPECT_EQ(resumed_losses.values[1], whole_losses.values[3]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Resume,
+                         testing::Combine(testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"),
+                                          testing::Values("BINARYPROTO", "HDF5")));
+
+// A trained solver with one snapshot, at iteration 4.
+struct Trained {
+  explicit Trained(const std::string& format = "BINARYPROTO", const std::string& more = "") : context(Device::cpu) {
+    context.set_log(log);
+    solver.emplace(context, solver_file(settings("Adam", format, folder) + " random_seed: 5 " + more));
+    solver->step(4);
+  }
+  std::string state() const { return folder.file("net_iter_4.solverstate"); }
+  Folder folder;
+  Context context;
+  LineLog log;
+  std::optional<Solver> solver;
+};
+
+TEST(Snapshot, FilesOfASnapshot) {
+  const Trained binary, hdf5("HDF5");
+  EXPECT_EQ(binary.folder.names(), (std::vector<std::string>{"net_iter_4.caffemodel", "net_iter_4.solverstate"}));
+  EXPECT_EQ(hdf5.folder.names(), (std::vector<std::string>{"net_iter_4.caffemodel.h5", "net_iter_4.solverstate.h5"}));
+}
+
+TEST(Snapshot, StateRoundTrip) {
+  const Trained binary;
+  const SolverState state = read_solver_state(binary.state());
+  EXPECT_EQ(state.iter(), 4);
+  EXPECT_EQ(state.history_size(), 8);  // Adam: two for each of four parameters
+  EXPECT_EQ(state.history(0).shape().dim(0), 7);
+  EXPECT_EQ(state.history(4).data_size(), 35);
+  EXPECT_EQ(state.train_passes(), 8u);
+  EXPECT_EQ(state.test_passes(0), 4u);
+  EXPECT_EQ(state.seed(), 5u);
+  EXPECT_TRUE(state.has_checksum());
+  write_solver_state(state, binary.folder.file("copy.h5"), true);
+  SolverState copy = read_solver_state(binary.folder.file("copy.h5"));
+  copy.set_checksum(state.checksum());  // HDF5 files have none
+  EXPECT_EQ(copy.SerializeAsString(), state.SerializeAsString());
+}
+
+TEST(Snapshot, EveryCutIsNoticed) {
+  const Trained trained;
+  const std::string whole = content_of(trained.state()), damaged = trained.folder.file("damaged.solverstate");
+  for (size_t length = 0; length < whole.size(); length += length < 64 ? 1 : 37) {
+    write(damaged, whole.substr(0, length));
+    std::string message;
+    try {
+      Context context(Device::cpu);
+      SolverOptions options;
+      options.snapshot = damaged;
+      Solver solver(context, solver_file(settings("Adam", "BINARYPROTO", trained.folder)), options);
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    expect_in("damaged.solverstate", message);
+  }
+}
+
+TEST(Snapshot, EveryFlippedBitIsNoticed) {
+  const Trained trained;
+  const std::string whole = content_of(trained.state()), damaged = trained.folder.file("damaged.solverstate");
+  const Random random{1, 2};
+  for (int i = 0; i < 200; ++i) {
+    std::string bytes = whole;
+    bytes[random.word(2 * i) % bytes.size()] ^= static_cast<char>(1 << random.word(2 * i + 1) % 8);
+    write(damaged, bytes);
+    EXPECT_THROW(read_solver_state(damaged), Error) << "flip " << i;
+  }
+}
+
+TEST(Snapshot, CutHdf5StateIsRefused) {
+  const Trained trained("HDF5");
+  const std::string whole = content_of(trained.state() + ".h5"), damaged = trained.folder.file("damaged.h5");
+  for (double part : {0.001, 0.1, 0.5, 0.9}) {
+    write(damaged, whole.substr(0, static_cast<size_t>(part * static_cast<double>(whole.size()))));
+    EXPECT_THROW(read_solver_state(damaged), Error) << part;
+  }
+}
+
+TEST(Snapshot, TheByteIsNamed) {
+  const Trained trained;
+  const std::string damaged = trained.folder.file("damaged.solverstate"), whole = content_of(trained.state());
+  write(damaged, whole.substr(0, whole.size() / 2));
+  expect_in("byte ", error_of([&] { read_solver_state(damaged); }));
+  expect_in("is empty", error_of([&] {
+    write(damaged, "");
+    read_solver_state(damaged);
+  }));
+}
+
+std::string resume_error(const std::string& solver_text, const std::string& state, const std::string& net = kNet) {
+  Context context(Device::cpu);
+  SolverOptions options;
+  options.snapshot = state;
+  return error_of([&] { Solver solver(context, solver_file(solver_text, net), options); });
+}
+
+TEST(Snapshot, OfAnotherNet) {
+  const Trained trained;
+  const std::string text = settings("Adam", "BINARYPROTO", trained.folder);
+  std::string net = kNet;
+  expect_in("another net or another solver type", resume_error(settings("SGD", "BINARYPROTO", trained.folder), trained.state()));
+  net.replace(net.find("num_output: 7"), 13, "num_output: 8");
+  expect_in("history blob 0 is 7x5, but parameter 0 of layer \"ip1\" is 8x5", resume_error(text, trained.state(), net));
+  net = kNet;
+  for (size_t at; (at = net.find("\"ip1\"")) != std::string::npos;) net.replace(at, 5, "\"fc1\"");
+  expect_in("names of the layers", resume_error(text, trained.state(), net));
+}
+
+TEST(Snapshot, WeightsBesideTheStateAreFound) {
+  const Trained trained;
+  const Folder moved;
+  std::filesystem::rename(trained.state(), moved.file("net_iter_4.solverstate"));
+  const std::string text = settings("Adam", "BINARYPROTO", moved);
+  // learned_net still names the old place, where the weights are.
+  Context context(Device::cpu);
+  SolverOptions options;
+  options.snapshot = moved.file("net_iter_4.solverstate");
+  Solver first(context, solver_file(text), options);
+  EXPECT_EQ(first.iteration(), 4);
+  std::filesystem::rename(trained.folder.file("net_iter_4.caffemodel"), moved.file("net_iter_4.caffemodel"));
+  Solver second(context, solver_file(text), options);
+  EXPECT_EQ(parameters_of(first), parameters_of(second));
+  // The weights' own name does as well.
+  options.snapshot = moved.file("net_iter_4.caffemodel");
+  Solver third(context, solver_file(text), options);
+  EXPECT_EQ(third.iteration(), 4);
+  std::filesystem::remove(moved.file("net_iter_4.caffemodel"));
+  expect_in("its weights are missing", resume_error(text, moved.file("net_iter_4.solverstate")));
+}
+
+TEST(Snapshot, ASnapshotBringsItsOwnWeights) {
+  const Trained trained;
+  Context context(Device::cpu);
+  SolverOptions options;
+  options.snapshot = trained.state();
+  options.weights = {trained.folder.file("net_iter_4.caffemodel")};
+  expect_in("give one of them", error_of([&] {
+    Solver solver(context, solver_file(settings("Adam", "BINARYPROTO", trained.folder)), options);
+  }));
+}
+
+// No file may grow beyond `bytes` while this lives: what a full disk does to writers.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FullDisk() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+class OnAFullDisk : public testing::TestWithParam<std::tuple<std::string, int>> {};
+
+TEST_P(OnAFullDisk, TrainingGoesOnAndOldSnapshotsStay) {
+  const auto& [format, limit] = GetParam();
+  Trained trained(format, "snapshot_after_train: true");
+  const std::string end = format == "HDF5" ? ".h5" : "";
+  const std::string weights = content_of(trained.folder.file("net_iter_4.caffemodel" + end));
+  const std::string state = content_of(trained.state() + end);
+  {
+    const FullDisk full(static_cast<rlim_t>(limit));
+    for (int i = 0; i < 5; ++i) trained.solver->step(1);
+    EXPECT_EQ(trained.solver->iteration(), 9);
+    ASSERT_EQ(trained.log.errors.size(), 1u);
+    expect_in("The snapshot of iteration 8 could not be written", trained.log.errors[0]);
+    expect_in("File too large", trained.log.errors[0]);
+    // The last one must not be lost silently.
+    expect_in("cannot write", error_of([&] { trained.solver->solve(); }));
+  }
+  EXPECT_EQ(content_of(trained.folder.file("net_iter_4.caffemodel" + end)), weights);
+  EXPECT_EQ(content_of(trained.state() + end), state);
+  for (const std::string& name : trained.folder.names()) {
+    EXPECT_EQ(name.find("tmp"), std::string::npos) << name;
+    EXPECT_EQ(name.find(".solverstate") != std::string::npos && name.find("_4.") == std::string::npos, false) << name;
+  }
+  trained.solver->snapshot();  // there is room again
+  EXPECT_EQ(read_solver_state(trained.folder.file("net_iter_10.solverstate" + end)).iter(), 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OnAFullDisk,
+                         testing::Values(std::tuple("BINARYPROTO", 100), std::tuple("BINARYPROTO", 1000),
+                                         std::tuple("HDF5", 100), std::tuple("HDF5", 3000)));
+
+// The child writes snapshots of growing iterations over and over; whenever it dies, what lies there is whole.
+TEST(Snapshot, KilledWhileWriting) {
+  Trained trained;
+  const std::string path = trained.folder.file("killed.solverstate");
+  SolverState state = read_solver_state(trained.state());
+  state.mutable_history(0)->mutable_data()->Resize(400000, 1.5f);  // long enough to be hit in the middle
+  const Random random{3, 4};
+  int written = 0;
+  for (int round = 0; round < 50; ++round) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      for (int i = 1;; ++i) {
+        state.set_iter(i);
+        write_solver_state(state, path, round % 2 == 1);
+      }
+    }
+    usleep(500 + random.word(round) % 20000);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    if (!std::filesystem::exists(path)) continue;
+    ++written;
+    const SolverState read = read_solver_state(path);
+    EXPECT_EQ(read.history(0).data_size(), 400000);
+    EXPECT_EQ(read.history(0).data(399999), 1.5f);
+  }
+  EXPECT_GT(written, 20);
+}
+
+}  // namespace
+}  // namespace crema::test

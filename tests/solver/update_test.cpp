@@ -1,0 +1,139 @@
+// Update rules: every rule against its formula in double precision, over several steps, segments and block borders.
+#include "kernels/update.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace crema {
+namespace {
+
+struct Arenas {
+  Arenas(Context& context, int64_t count, DType dtype)
+      : data(context, Shape{count}, dtype), diff(context, Shape{count}, dtype),
+        history{Tensor(context, Shape{count}, dtype), Tensor(context, Shape{count}, dtype)} {}
+  Tensor data, diff;
+  std::vector<Tensor> history;
+};
+
+std::vector<double> normals(int64_t count, uint64_t stream) {
+  const Random random{7, stream};
+  std::vector<double> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = random.normal(i);
+  return values;
+}
+
+// One element by the formulas of update.h.
+struct Element {
+  double w, h = 0, k = 0;
+  void step(UpdateRule rule, const UpdateStep& s, double diff, double lr_mult, double decay_mult) {
+    const double decay = static_cast<double>(s.weight_decay) * decay_mult, rate = static_cast<double>(s.rate) * lr_mult;
+    const double g = s.scale * diff + decay * (s.l1 ? (w > 0) - (w < 0) : w);
+    const double m = s.momentum, m2 = s.momentum2, d = s.delta, r = s.rms_decay, old = h;
+    switch (rule) {
+      case UpdateRule::sgd: h = rate * g + m * h; w -= h; break;
+      case UpdateRule::nesterov: h = rate * g + m * h; w -= (1 + m) * h - m * old; break;
+      case UpdateRule::adagrad: h += g * g; w -= rate * g / (std::sqrt(h) + d); break;
+      case UpdateRule::rmsprop: h = r * h + (1 - r) * g * g; w -= rate * g / (std::sqrt(h) + d); break;
+      case UpdateRule::adadelta: {
+        h = m * h + (1 - m) * g * g;
+        const double u = g * std::sqrt((d + k) / (d + h));
+        k = m * k + (1 - m) * u * u;
+        w -= rate * u;
+        break;
+      }
+      case UpdateRule::adam: {
+        h = m * h + (1 - m) * g;
+        k = m2 * k + (1 - m2) * g * g;
+        const double t = static_cast<double>(s.iteration) + 1;
+        w -= rate * std::sqrt(1 - std::pow(m2, t)) / (1 - std::pow(m, t)) * h / (std::sqrt(k) + d);
+        break;
+      }
+    }
+  }
+};
+
+class UpdateRules : public testing::TestWithParam<std::tuple<std::string, bool, DType>> {};
+
+TEST_P(UpdateRules, FollowTheFormulas) {
+  const auto& [name, l1, dtype] = GetParam();
+  Context context(Device::cpu);
+  const UpdateRule rule = update_rule(name);
+  const std::vector<Segment> segments = {{0, 1500, 1, 1}, {1504, 3, 2, 0}, {1520, 2048, 0.5, 3}, {3568, 100, 0, 1}};
+  const int64_t count = 3700;
+  Arenas arenas(context, count, dtype);
+  const std::vector<double> start = normals(count, 1);
+  from_doubles(context, start.data(), arenas.data);
+  arenas.history.resize(history_count(rule));
+  const Update update(context, rule, segments);
+  std::vector<Element> elements;
+  for (double w : start) elements.push_back({w});
+  UpdateStep step;
+  step.weight_decay = 0.01f;
+  step.scale = 0.25f;
+  step.l1 = l1;
+  step.momentum = 0.9f;
+  step.delta = 1e-3f;
+  step.rate = 0.1f;
+  for (step.iteration = 0; step.iteration < 4; ++step.iteration) {
+    const std::vector<double> diff = normals(count, 10 + step.iteration);
+    from_doubles(context, diff.data(), arenas.diff);
+    update.run(context, step, arenas.data, arenas.diff, arenas.history);
+    EXPECT_NEAR(to_doubles(context, arenas.diff)[5], diff[5], 1e-6);  // read, not cleared
+    for (const Segment& s : segments) {
+      if (s.lr_mult == 0) continue;
+      for (int64_t i = s.offset; i < s.offset + s.count; ++i) {
+        elements[i].step(rule, step, diff[i], s.lr_mult, s.decay_mult);
+      }
+    }
+  }
+  const std::vector<double> after = to_doubles(context, arenas.data);
+  const double tolerance = dtype == DType::f64 ? 1e-12 : 3e-5;  // constants are float in both
+  for (int64_t i = 0; i < count; ++i) ASSERT_NEAR(after[i], elements[i].w, tolerance) << name << ", element " << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UpdateRules,
+                         testing::Combine(testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"),
+                                          testing::Bool(), testing::Values(DType::f32, DType::f64)));
+
+TEST(Update, ZeroOverZeroLeavesTheWeight) {
+  Context context(Device::cpu);
+  for (const char* name : {"AdaGrad", "RMSProp", "AdaDelta", "Adam"}) {
+    Arenas arenas(context, 32, DType::f32);
+    arenas.history.resize(history_count(update_rule(name)));
+    UpdateStep step;
+    step.rate = 1;
+    step.delta = 0;
+    Update(context, update_rule(name), {{0, 32}}).run(context, step, arenas.data, arenas.diff, arenas.history);
+    for (float w : to_floats(context, arenas.data)) EXPECT_EQ(w, 0) << name;
+  }
+}
+
+TEST(Update, NormCountsEverySegmentOnce) {
+  Context context(Device::cpu);
+  const int64_t count = 5000;
+  Tensor diff(context, Shape{count}, DType::f32);
+  const std::vector<double> values = normals(count, 3);
+  from_doubles(context, values.data(), diff);
+  const Update update(context, UpdateRule::sgd, {{0, 2500}, {2512, 17}, {2600, 2000, 0, 1}});
+  double wanted = 0;
+  for (int64_t i = 0; i < 2529; ++i) {
+    if (i < 2500 || i >= 2512) wanted += values[i] * values[i];
+  }
+  EXPECT_NEAR(update.squared_norm(context, diff), wanted, 1e-6 * wanted);
+}
+
+TEST(Update, UnknownRule) {
+  try {
+    update_rule("AdaGard");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean \"AdaGrad\"?"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,136 @@
+// Verbs, flags, help and exit codes.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "tools/program.h"
+
+namespace crema::test {
+namespace {
+
+using testing::AssertionFailure;
+using testing::AssertionResult;
+using testing::AssertionSuccess;
+
+AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return AssertionSuccess();
+  return AssertionFailure() << "\"" << part << "\" is not in:\n" << text;
+}
+
+struct Refused {
+  const char* command;
+  const char* message;  // part of the one E line
+};
+
+class RefusedTest : public testing::TestWithParam<Refused> {};
+
+TEST_P(RefusedTest, SaysWhyOnOneLineAndExitsWithOne) {
+  const Folder folder;
+  folder.write("flags.txt", "# a comment\n-iterations=3\n--solvr=x\n");
+  folder.write("flags_of_train.txt", "-solver=x\n");
+  folder.write("broken.prototxt", "name: \"broken\"\nlayer {\n  name: \"a\"\n  tipe: \"ReLU\"\n}\n");
+  folder.write("unknown.prototxt", "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 2 } } }\n"
+                                   "layer { name: \"a\" type: \"Relu\" bottom: \"x\" top: \"y\" }\n");
+  folder.write("bottom.prototxt", "layer { name: \"in\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 dim: 2 } } }\n"
+                                  "layer { name: \"a\" type: \"ReLU\" bottom: \"dta\" top: \"y\" }\n");
+  folder.write("solver.prototxt", "net: \"unknown.prototxt\"\nbase_lr: 0.1\nlr_policy: \"fixed\"\nmax_iter: 1\nsolver_mode: CPU\n");
+  const Outcome outcome = run(folder, GetParam().command);
+  EXPECT_EQ(outcome.code, 1);
+  const std::vector<std::string> errors = outcome.errors();
+  ASSERT_EQ(errors.size(), 1u) << outcome.err;
+  EXPECT_TRUE(contains(errors[0], GetParam().message));
+  EXPECT_EQ(outcome.err.find("terminate called"), std::string::npos);
+  EXPECT_EQ(outcome.err.find("*** "), std::string::npos) << outcome.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    CommandLine, RefusedTest,
+    testing::Values(
+        Refused{"crema trian", "no verb \"trian\" (did you mean \"train\"?)"},
+        Refused{"crema -solver x", "a flag without a verb"},
+        Refused{"crema test -solver x", "takes no flag -solver: it belongs to train"},
+        Refused{"crema train -solvr x", "did you mean \"solver\"?"},
+        Refused{"crema time -gray", "it belongs to convert_imageset"},
+        Refused{"crema time -iterations", "-iterations needs a value"},
+        Refused{"crema time -iterations many", "-iterations=many: the value must be of type int32"},
+        Refused{"crema time -flagfile flags.txt", "flags.txt:3: `crema time` knows no flag -solvr"},
+        Refused{"crema time -flagfile flags_of_train.txt", "flags_of_train.txt:1: `crema time` takes no flag -solver"},
+        Refused{"crema time -flagfile missing.txt", "missing.txt"},
+        Refused{"crema upgrade_net_proto_text in.prototxt", "too few arguments (1); usage: crema upgrade_net_proto_text IN OUT"},
+        Refused{"crema layers ReLU Sigmoid", "an argument too many: \"Sigmoid\""},
+        Refused{"crema layers Relu", "did you mean \"ReLU\"?"},
+        Refused{"crema train", "-solver"},
+        Refused{"crema train -solver missing.prototxt", "missing.prototxt"},
+        Refused{"crema train -solver solver.prototxt", "unknown.prototxt:2:"},
+        Refused{"crema train -solver solver.prototxt -gpu 0,1", "several GPUs are not there yet"},
+        Refused{"crema train -solver solver.prototxt -weights a -snapshot b", "-snapshot"},
+        Refused{"crema train -solver solver.prototxt -sigint_effect explode", "-sigint_effect"},
+        Refused{"crema test -model bottom.prototxt", "-weights"},
+        Refused{"crema time", "-model NET.prototxt"},
+        Refused{"crema time -model missing.prototxt", "missing.prototxt"},
+        Refused{"crema time -model broken.prototxt", "broken.prototxt:4:3"},
+        Refused{"crema time -model unknown.prototxt", "unknown.prototxt:2:"},
+        Refused{"crema time -model bottom.prototxt", "did you mean \"data\"?"},
+        Refused{"crema time -model bottom.prototxt -phase HALF", "expected TRAIN or TEST"},
+        Refused{"crema time -model bottom.prototxt -iterations 0", "expected a positive number"},
+        Refused{"crema report missing.jsonl", "missing.jsonl"}));
+
+TEST(CommandLine, WithoutAVerbListsTheVerbs) {
+  const Folder folder;
+  const Outcome outcome = run(folder, "crema");
+  EXPECT_EQ(outcome.code, 1);
+  for (const char* verb : {"train", "test", "time", "summary", "device_query", "convert_mnist_data", "convert_cifar_data",
+                           "convert_imageset", "compute_image_mean", "upgrade_net_proto_text", "upgrade_net_proto_binary",
+                           "upgrade_solver_proto_text", "layers", "report"}) {
+    EXPECT_TRUE(contains(outcome.out, std::string("\n  ") + verb + " "));
+    EXPECT_EQ(run(folder, std::string(verb) + " -help").code, 0);
+  }
+}
+
+TEST(CommandLine, HelpShowsTheVerbsOwnFlagsWithDefaults) {
+  const Folder folder;
+  const Outcome outcome = run(folder, "crema test -help");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.out, "-iterations (int32, default 50)"));
+  EXPECT_TRUE(contains(outcome.out, "-weights (string, default \"\")"));
+  EXPECT_EQ(outcome.out.find("-solver"), std::string::npos);
+  EXPECT_EQ(outcome.out, run(folder, "test --help").out);
+  EXPECT_EQ(outcome.out, run(folder, "caffe -help test").out);
+}
+
+TEST(CommandLine, Version) {
+  const Folder folder;
+  EXPECT_EQ(run(folder, "crema -version").out.rfind("crema ", 0), 0u);
+}
+
+TEST(CommandLine, FlagsInEveryFormReachTheVerb) {
+  const Folder folder;
+  folder.write("net.prototxt", "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 2 } } }\n"
+                               "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"y\" }\n");
+  folder.write("flags.txt", "# how often\n--iterations=2\n-model net.prototxt\nother_program\n-iterations=7\n");
+  for (const char* command : {"crema time -model net.prototxt -iterations 2", "time --model=net.prototxt --iterations=2",
+                              "caffe --iterations 2 time --model net.prototxt", "crema time -flagfile flags.txt",
+                              "crema time -iterations 9 -flagfile=flags.txt -nofuse"}) {
+    const Outcome outcome = run(folder, command);
+    EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.err;
+    EXPECT_TRUE(contains(outcome.err, "Testing for 2 iterations.")) << command;
+  }
+}
+
+TEST(CommandLine, LogLinesHaveGlogsPrefixWithoutYearAndColour) {
+  const Folder folder;
+  const Outcome outcome = run(folder, "crema device_query");
+  EXPECT_EQ(outcome.code, 0);
+  static const std::regex line(R"(I\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [a-z_]+\.cpp:\d+\] .*)");
+  EXPECT_TRUE(std::regex_match(outcome.err.substr(0, outcome.err.find('\n')), line)) << outcome.err;
+  EXPECT_EQ(outcome.err.find('\033'), std::string::npos);
+}
+
+TEST(CommandLine, GlogsOwnFlagsWorkEverywhere) {
+  const Folder folder;
+  EXPECT_EQ(run(folder, "crema device_query -minloglevel 1").err, "");
+  EXPECT_EQ(run(folder, "crema device_query -alsologtostderr=false -stderrthreshold 2").err, "");
+}
+
+}  // namespace
+}  // namespace crema::test

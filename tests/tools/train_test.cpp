@@ -1,0 +1,167 @@
+// Training from the outside: signals, devices, metrics, the status line, -assume.
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <regex>
+#include <sstream>
+
+#include "tools/program.h"
+
+namespace crema::test {
+namespace {
+
+using testing::AssertionFailure;
+using testing::AssertionResult;
+using testing::AssertionSuccess;
+
+AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return AssertionSuccess();
+  return AssertionFailure() << "\"" << part << "\" is not in:\n" << text;
+}
+
+constexpr const char* net =
+    "name: \"noise\"\n"
+    "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { shape { dim: 8 dim: 20 } shape { dim: 8 }"
+    " data_filler { type: \"gaussian\" } data_filler { type: \"constant\" value: 1 } } }\n"
+    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" inner_product_param { num_output: 4 weight_filler {"
+    " type: \"xavier\" } } }\n"
+    "layer { name: \"accuracy\" type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\" include { phase: TEST } }\n"
+    "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: \"loss\" }\n";
+
+std::string solver(const std::string& more) {
+  return "net: \"net.prototxt\"\nbase_lr: 0.01\nlr_policy: \"fixed\"\nsolver_mode: CPU\nrandom_seed: 1\n"
+         "snapshot_prefix: \"run/noise\"\n" + more;
+}
+
+void prepare(const Folder& folder, const std::string& more) {
+  folder.write("net.prototxt", net);
+  folder.write("solver.prototxt", solver(more));
+  folder.write("run/.here", "");
+}
+
+TEST(Train, WritesMetricsBesideTheSnapshots) {
+  const Folder folder;
+  prepare(folder, "max_iter: 20\ndisplay: 5\ntest_iter: 2\ntest_interval: 10\nsnapshot: 10\n");
+  const Outcome outcome = run(folder, "crema train -solver solver.prototxt");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  std::istringstream lines(folder.read("run/metrics.jsonl"));
+  std::string kinds;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_EQ(line.front(), '{');
+    EXPECT_EQ(line.back(), '}');
+    static const std::regex kind("\"kind\":\"([a-z]+)\"");
+    std::smatch match;
+    ASSERT_TRUE(std::regex_search(line, match, kind)) << line;
+    kinds += match[1].str() + " ";
+  }
+  EXPECT_EQ(kinds, "start test train train test snapshot train train snapshot train test end ") << folder.read("run/metrics.jsonl");
+  EXPECT_TRUE(contains(folder.read("run/metrics.jsonl"), "{\"iteration\":5,\"kind\":\"train\",\"time\":"));
+  EXPECT_TRUE(contains(folder.read("run/metrics.jsonl"), "\"lr\":0.01"));
+  EXPECT_TRUE(contains(folder.read("run/metrics.jsonl"), "\"accuracy\":"));
+}
+
+TEST(Train, ModelFlagReplacesTheSolversNet) {
+  const Folder folder;
+  prepare(folder, "max_iter: 1\n");
+  folder.write("other.prototxt", std::regex_replace(std::string(net), std::regex("\"noise\""), "\"other\""));
+  EXPECT_TRUE(contains(run(folder, "crema train -solver solver.prototxt -model other.prototxt").err, "] Solving other\n"));
+}
+
+TEST(Train, AssumeTrainsWithoutTheDatabase) {
+  const Folder folder;
+  prepare(folder, "max_iter: 3\ndisplay: 1\ntest_iter: 1\ntest_interval: 2\n");
+  folder.write("net.prototxt", std::regex_replace(std::string(net), std::regex("type: \"DummyData\"(.*)dummy_data_param.*"),
+                                                  "type: \"Data\"$1data_param { source: \"nowhere\" batch_size: 8 } }"));
+  EXPECT_EQ(run(folder, "crema train -solver solver.prototxt").code, 1);
+  const Outcome outcome = run(folder, "crema train -solver solver.prototxt -assume data=6x20,label=6");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "Top shape: 6 20 (120)"));
+  EXPECT_TRUE(contains(outcome.err, "] Optimization Done."));
+}
+
+TEST(Train, WithoutAGpuAFileThatWantsOneTrainsOnTheCpuWithAWarning) {
+  const Folder folder;
+  if (run(folder, "device_query").err.find("No GPU") == std::string::npos) GTEST_SKIP() << "this machine has a GPU";
+  prepare(folder, "max_iter: 1\n");
+  folder.write("solver.prototxt", std::regex_replace(solver("max_iter: 1\n"), std::regex("mode: CPU"), "mode: GPU"));
+  const Outcome outcome = run(folder, "crema train -solver solver.prototxt");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.err, "The solver asks for a GPU, but "));
+  EXPECT_EQ(outcome.err[0], 'W');
+  EXPECT_TRUE(contains(outcome.err, "] Use CPU."));
+  const Outcome refused = run(folder, "crema train -solver solver.prototxt -gpu 0");
+  EXPECT_EQ(refused.code, 1);
+  ASSERT_EQ(refused.errors().size(), 1u);
+  EXPECT_TRUE(contains(refused.errors()[0], "-gpu 0: this "));
+}
+
+// Starts a long training in the background, waits for its first lines, then runs `script` on $job.
+Outcome signalled(const Folder& folder, const std::string& script) {
+  return run_shell(folder, "\"$TOOLS\"/crema train -solver solver.prototxt & job=$!; for i in $(seq 100); do "
+                           "grep -q 'Iteration 100 ' .stderr && break; sleep 0.1; done; " + script + "; wait $job");
+}
+
+TEST(Train, InterruptStopsWithASnapshot) {
+  const Folder folder;
+  prepare(folder, "max_iter: 100000000\ndisplay: 100\n");
+  const Outcome outcome = signalled(folder, "kill -INT $job");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.err, "] Optimization stopped early."));
+  EXPECT_TRUE(contains(outcome.err, "] Snapshotting to binary proto file run/noise_iter_"));
+}
+
+TEST(Train, HangUpTakesASnapshotAndGoesOn) {
+  const Folder folder;
+  prepare(folder, "max_iter: 100000000\ndisplay: 100\nsnapshot_after_train: false\n");
+  const Outcome outcome = signalled(folder, "kill -HUP $job; for i in $(seq 100); do ls run/*.solverstate >/dev/null 2>&1 && "
+                                            "break; sleep 0.1; done; sleep 0.2; kill -INT $job");
+  EXPECT_EQ(outcome.code, 0);
+  const size_t snapshot = outcome.err.find("] Snapshotting solver state");
+  ASSERT_NE(snapshot, std::string::npos) << outcome.err.substr(outcome.err.size() - 2000);
+  EXPECT_NE(outcome.err.find("] Iteration ", snapshot), std::string::npos);
+}
+
+// Runs a command on a terminal of its own and returns all that it wrote there.
+std::string on_a_terminal(const Folder& folder, const std::string& command) {
+  int terminal = -1;
+  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  if (child == 0) {
+    const std::string line = "cd '" + folder.path() + "' && '" + CREMA_TOOLS + "/crema' " + command + " -log_dir .";
+    execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  std::string text;
+  char buffer[4096];
+  for (ssize_t count; (count = read(terminal, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(count));
+  waitpid(child, nullptr, 0);
+  close(terminal);
+  return text;
+}
+
+TEST(Train, StatusLineStandsBelowTheLogOfATerminalAndNeverTearsIt) {
+  const Folder folder;
+  prepare(folder, "max_iter: 200000\ndisplay: 5000\nsnapshot_after_train: false\n");
+  const std::string text = on_a_terminal(folder, "train -solver solver.prototxt");
+  EXPECT_TRUE(contains(text, "\riteration "));
+  EXPECT_TRUE(contains(text, " iterations/s"));
+  EXPECT_TRUE(contains(text, " images/s"));
+  EXPECT_TRUE(contains(text, " left"));
+  // What the eye sees of a line is what follows its last erasure.
+  static const std::regex whole(R"([IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [a-z_]+\.\w+:\d+\] Iteration \d+ \(.*\), loss = \S+)");
+  std::istringstream lines(text);
+  int seen = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" iter/s") == std::string::npos) continue;
+    while (!line.empty() && line.back() == '\r') line.pop_back();
+    const size_t erased = line.rfind("\033[K");
+    if (erased != std::string::npos) line = line.substr(erased + 3);
+    EXPECT_TRUE(std::regex_match(line, whole)) << line;
+    ++seen;
+  }
+  EXPECT_EQ(seen, 40);
+}
+
+}  // namespace
+}  // namespace crema::test

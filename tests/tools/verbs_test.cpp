@@ -1,0 +1,134 @@
+// The verbs that look at files: upgrade_*, layers, summary, report.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tools/program.h"
+
+namespace crema::test {
+namespace {
+
+using testing::AssertionFailure;
+using testing::AssertionResult;
+using testing::AssertionSuccess;
+
+AssertionResult contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return AssertionSuccess();
+  return AssertionFailure() << "\"" << part << "\" is not in:\n" << text;
+}
+
+TEST(UpgradeNetProtoText, WritesTodaysFormAndSaysSo) {
+  const Folder folder;
+  folder.write("old.prototxt", "layers { name: \"relu\" type: RELU bottom: \"x\" top: \"y\" }\ninput: \"x\" input_dim: 1 input_dim: 2 "
+                               "input_dim: 3 input_dim: 4\n");
+  const Outcome outcome = run(folder, "upgrade_net_proto_text old.prototxt new.prototxt");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string text = folder.read("new.prototxt");
+  EXPECT_TRUE(contains(text, "type: \"ReLU\""));
+  EXPECT_TRUE(contains(text, "type: \"Input\""));
+  EXPECT_EQ(text.find("layers"), std::string::npos);
+  EXPECT_TRUE(contains(outcome.err, "Attempting to upgrade input file specified using deprecated V1LayerParameter: old.prototxt"));
+  EXPECT_EQ(outcome.messages().back(), "Wrote upgraded NetParameter text proto to new.prototxt");
+  EXPECT_TRUE(outcome.errors().empty());
+
+  const Outcome again = run(folder, "upgrade_net_proto_text new.prototxt newer.prototxt");
+  EXPECT_EQ(again.code, 0);
+  ASSERT_EQ(again.errors().size(), 1u);
+  EXPECT_EQ(again.errors()[0], "File already in latest proto format: new.prototxt");
+  EXPECT_EQ(folder.read("newer.prototxt"), text);
+}
+
+TEST(UpgradeNetProtoBinary, WritesTodaysForm) {
+  const Folder folder;
+  folder.copy_golden("trainlog/init.caffemodel", "init.caffemodel");
+  const Outcome outcome = run(folder, "upgrade_net_proto_binary init.caffemodel out.caffemodel");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(folder.read("out.caffemodel"), folder.read("init.caffemodel"));
+  EXPECT_EQ(outcome.messages().back(), "Wrote upgraded NetParameter binary proto to out.caffemodel");
+
+  folder.write("garbage.caffemodel", "this is no net");
+  const Outcome refused = run(folder, "upgrade_net_proto_binary garbage.caffemodel out2.caffemodel");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(contains(refused.err, "garbage.caffemodel"));
+  EXPECT_FALSE(folder.has("out2.caffemodel"));
+}
+
+TEST(UpgradeSolverProtoText, TurnsTheEnumIntoAName) {
+  const Folder folder;
+  folder.write("old.prototxt", "net: \"n\"\nbase_lr: 0.1\nsolver_type: ADAM\n");
+  const Outcome outcome = run(folder, "upgrade_solver_proto_text old.prototxt new.prototxt");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string text = folder.read("new.prototxt");
+  EXPECT_TRUE(contains(text, "type: \"Adam\""));
+  EXPECT_EQ(text.find("solver_type"), std::string::npos);
+  // What training adds at its start is not an upgrade of the file.
+  EXPECT_EQ(text.find("snapshot_prefix"), std::string::npos);
+  EXPECT_EQ(outcome.messages().back(), "Wrote upgraded SolverParameter text proto to new.prototxt");
+}
+
+TEST(Layers, ListsTypesWithASentenceEach) {
+  const Folder folder;
+  const Outcome outcome = run(folder, "crema layers");
+  EXPECT_EQ(outcome.code, 0);
+  std::istringstream lines(outcome.out);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    EXPECT_GT(line.size(), 20u) << "no sentence: " << line;
+  }
+  EXPECT_GE(count, 35);
+}
+
+TEST(Layers, DocumentsATypeWithItsFields) {
+  const Folder folder;
+  const Outcome outcome = run(folder, "layers Pooling");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_TRUE(contains(outcome.out, "pooling_param { PoolingParameter }"));
+  EXPECT_TRUE(contains(outcome.out, "  pool (MAX | AVE | STOCHASTIC, default MAX)\n      "));
+  EXPECT_TRUE(contains(outcome.out, "  kernel_size (uint32)\n      "));
+  EXPECT_TRUE(contains(run(folder, "layers Deconvolution").out, "convolution_param { ConvolutionParameter }"));
+  EXPECT_TRUE(contains(run(folder, "layers SoftmaxWithLoss").out, "loss_param { LossParameter }"));
+}
+
+TEST(Summary, CountsParametersOnceAndSumsUp) {
+  const Folder folder;
+  folder.write("net.prototxt",
+               "name: \"twins\"\ninput: \"x\" input_shape { dim: 2 dim: 10 }\n"
+               "layer { name: \"a\" type: \"InnerProduct\" bottom: \"x\" top: \"a\" param { name: \"w\" } param { name: \"b\" lr_mult: 0 }"
+               " inner_product_param { num_output: 10 weight_filler { type: \"xavier\" } } }\n"
+               "layer { name: \"b\" type: \"InnerProduct\" bottom: \"a\" top: \"b\" param { name: \"w\" } param { name: \"b\" lr_mult: 0 }"
+               " inner_product_param { num_output: 10 } }\n");
+  const Outcome outcome = run(folder, "summary -model net.prototxt -phase TEST");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(contains(outcome.out, "twins, phase TEST"));
+  EXPECT_TRUE(contains(outcome.out, "a 2x10         110"));
+  EXPECT_TRUE(contains(outcome.out, "shares w, b"));
+  EXPECT_TRUE(contains(outcome.out, "110 parameters, 100 of them learned"));
+}
+
+TEST(Report, ShowsCurvesOfTheRunThatCounts) {
+  const Folder folder;
+  folder.write("metrics.jsonl",
+               "{\"iteration\":0,\"kind\":\"start\",\"time\":0}\n"
+               "{\"iteration\":0,\"kind\":\"train\",\"time\":1,\"values\":{\"loss\":2.3,\"lr\":0.01}}\n"
+               "{\"iteration\":50,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":777,\"lr\":0.01}}\n"
+               "{\"iteration\":40,\"kind\":\"start\",\"time\":0}\n"
+               "{\"iteration\":50,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":1.5,\"lr\":0.005}}\n"
+               "{\"iteration\":60,\"kind\":\"test\",\"net\":0,\"time\":3,\"values\":{\"accuracy\":0.91,\"loss\":1.25}}\n"
+               "{\"iteration\":60,\"kind\":\"train\",\"time\":3,\"values\":{\"loss\":null}}\n"
+               "{\"iteration\":70,\"kind\":\"tra");  // cut short by a kill
+  const Outcome outcome = run(folder, "crema report metrics.jsonl -output page.html");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const std::string page = folder.read("page.html");
+  EXPECT_TRUE(contains(page, "<!doctype html>"));
+  EXPECT_TRUE(contains(page, "91.00 %"));
+  EXPECT_TRUE(contains(page, "training: loss at 50: 1.5"));
+  EXPECT_TRUE(contains(page, "Learning rate"));
+  EXPECT_EQ(page.find("777"), std::string::npos) << "the resumed run replaces what came after its start";
+  EXPECT_EQ(page.find("http"), std::string::npos) << "the page must not need a network";
+
+  folder.write("broken.jsonl", "{\"iteration\":0,\"kind\":\"start\"}\nnot json\n{}\n");
+  EXPECT_TRUE(contains(run(folder, "crema report broken.jsonl").errors().at(0), "broken.jsonl:2: "));
+}
+
+}  // namespace
+}  // namespace crema::test

@@ -1,0 +1,32 @@
+// Writes metrics.jsonl (tools/metrics_file.h) while a training runs.
+#pragma once
+
+#include <chrono>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "base/log.h"
+#include "solver/events.h"
+#include "tools/metrics_file.h"
+
+namespace crema {
+
+class MetricsReader : public EventReader {
+ public:
+  // Appends to `path` from the first event on. When that fails it says so once and the training goes on without.
+  MetricsReader(Log& log, std::string path) : log_(log), path_(std::move(path)) {}
+  void read(const Event& event) override;
+
+ private:
+  void write(Metric metric);
+
+  Log& log_;
+  std::string path_;
+  std::ofstream file_;
+  bool broken_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::optional<Metric> waiting_;  // a display, until its learning rate comes
+};
+
+}  // namespace crema

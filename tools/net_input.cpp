@@ -1,0 +1,59 @@
+#include "tools/net_input.h"
+
+#include <memory>
+
+#include "base/files.h"
+#include "net/filter.h"
+#include "net/prototxt.h"
+#include "tools/assume.h"
+#include "tools/flags.h"
+
+namespace crema {
+
+NetInput read_model(ProgramLog& log, Phase phase) {
+  require(!FLAGS_model.empty(), "a net is needed: -model NET.prototxt");
+  const auto file = std::make_shared<const NetFile>(read_net_file(FLAGS_model));
+  write_notes(log, file->upgrade.notes);
+
+  NetInput input;
+  NetState outer;
+  add_level_and_stages(&outer);
+  input.options.state = net_state(phase, file->net, outer);
+  std::vector<int> kept;
+  input.net = filter_net(file->net, input.options.state, log, &kept, [&](int layer) { return file->where(layer); });
+  replace_sources(log, input.net, FLAGS_assume, FLAGS_batch);
+  input.options.folder = folder_of(FLAGS_model);
+  input.options.where = [file, kept](int layer) { return file->where(kept[layer]); };
+  set_passes(&input.options);
+  return input;
+}
+
+Phase phase_of_flag(Phase otherwise) {
+  if (FLAGS_phase.empty()) return otherwise;
+  require(FLAGS_phase == "TRAIN" || FLAGS_phase == "TEST", "-phase ", FLAGS_phase, ": expected TRAIN or TEST");
+  return FLAGS_phase == "TRAIN" ? TRAIN : TEST;
+}
+
+void add_level_and_stages(NetState* state) {
+  state->set_level(FLAGS_level);
+  const std::vector<std::string> stages = split(FLAGS_stage, ',');
+  for (const std::string& stage : stages) state->add_stage(stage);
+  if (stages.empty()) state->add_stage("");
+}
+
+int64_t batch_of(const Net& net) {
+  for (const Node& node : net.graph().nodes) {
+    if (!node.bottoms.empty() || node.tops.empty()) continue;
+    const Shape& shape = net.graph().values[node.tops[0]].shape;
+    if (shape.axes() > 0) return shape[0];
+  }
+  return 1;
+}
+
+void set_passes(NetOptions* options) {
+  options->fuse = FLAGS_fuse;
+  options->format = FLAGS_format;
+  options->reuse_memory = FLAGS_reuse_memory;
+}
+
+}  // namespace crema

@@ -1,0 +1,82 @@
+#include "tools/status_reader.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "base/strings.h"
+
+namespace crema {
+
+namespace {
+
+constexpr auto least_pause = std::chrono::milliseconds(200);
+constexpr auto memory_span = std::chrono::seconds(5);
+
+std::string format(const char* pattern, double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, pattern, value);
+  return text;
+}
+
+std::string duration(double seconds) {
+  const auto all = static_cast<int64_t>(std::ceil(seconds));
+  char text[64];
+  if (all >= 3600) {
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(all / 3600),
+                  static_cast<long long>(all / 60 % 60), static_cast<long long>(all % 60));
+  } else {
+    std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(all / 60), static_cast<long long>(all % 60));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string StatusReader::line(int64_t iteration, int64_t max_iter, double speed) const {
+  std::vector<std::string> parts;
+  if (records_ > 0) {
+    const double epochs = static_cast<double>(images_) / static_cast<double>(records_);
+    parts.push_back(cat("epoch ", format("%.2f", epochs * static_cast<double>(iteration)), "/",
+                        format("%.2f", epochs * static_cast<double>(max_iter))));
+  }
+  parts.push_back(cat("iteration ", iteration, "/", max_iter));
+  if (speed > 0) {
+    parts.push_back(format(speed < 100 ? "%.1f iterations/s" : "%.0f iterations/s", speed));
+    if (images_ > 0) parts.push_back(format("%.0f images/s", speed * static_cast<double>(images_)));
+  }
+  if (!loss_.empty()) parts.push_back("loss " + loss_);
+  if (!rate_.empty()) parts.push_back("lr " + rate_);
+  if (speed > 0) parts.push_back(duration(static_cast<double>(max_iter - iteration) / speed) + " left");
+  return join(parts, "  ");
+}
+
+void StatusReader::step(const event::Step& event) {
+  const auto now = Clock::now();
+  if (now - drawn_ < least_pause) return;
+  drawn_ = now;
+  recent_.emplace_back(now, event.iteration);
+  while (recent_.size() > 2 && now - recent_.front().first > memory_span) recent_.pop_front();
+  const std::chrono::duration<double> span = now - recent_.front().first;
+  const double speed = span.count() > 0 ? static_cast<double>(event.iteration - recent_.front().second) / span.count() : 0;
+  log_.show_status(line(event.iteration, event.max_iter, speed));
+}
+
+void StatusReader::read(const Event& event) {
+  if (const auto* display = std::get_if<event::Display>(&event)) {
+    loss_ = format("%.4g", display->loss);
+  } else if (const auto* rate = std::get_if<event::LearningRate>(&event)) {
+    rate_ = format("%.4g", rate->rate);
+  } else if (const auto* done = std::get_if<event::Step>(&event)) {
+    step(*done);
+  } else if (const auto* batch = std::get_if<event::TestBatch>(&event)) {
+    if (Clock::now() - drawn_ < least_pause) return;
+    drawn_ = Clock::now();
+    log_.show_status(cat("testing net #", batch->net, ": batch ", batch->done, "/", batch->batches));
+  } else if (std::get_if<event::TestResult>(&event)) {
+    recent_.clear();  // the time of a test is not the training's
+  } else if (std::get_if<event::End>(&event)) {
+    log_.show_status("");
+  }
+}
+
+}  // namespace crema

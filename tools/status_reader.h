@@ -1,0 +1,38 @@
+// The status line of a training on a terminal: where it is, how fast, and how long it will still take.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <string>
+
+#include "solver/events.h"
+#include "tools/program_log.h"
+
+namespace crema {
+
+class StatusReader : public EventReader {
+ public:
+  explicit StatusReader(ProgramLog& log) : log_(log) {}
+  // images: samples in one iteration; records: samples in the training set. 0: not known, and not shown.
+  void set_sizes(int64_t images, int64_t records) {
+    images_ = images;
+    records_ = records;
+  }
+  void read(const Event& event) override;
+
+  // The line for a number of iterations done, at a speed.
+  std::string line(int64_t iteration, int64_t max_iter, double iterations_per_second) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void step(const event::Step& event);
+
+  ProgramLog& log_;
+  int64_t images_ = 0, records_ = 0;
+  std::string loss_, rate_;
+  // Iterations and times of the last seconds: the speed is measured over them.
+  std::deque<std::pair<Clock::time_point, int64_t>> recent_;
+  Clock::time_point drawn_{};
+};
+
+}  // namespace crema

@@ -1,0 +1,122 @@
+// `crema summary -model NET.prototxt [-phase TEST]`: each layer of a net with its shapes, parameters and memory.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+
+#include "net/filter.h"
+#include "net/graph_builder.h"
+#include "net/plan.h"
+#include "tools/devices.h"
+#include "tools/flags.h"
+#include "tools/net_input.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+// "1,234,567".
+std::string grouped(int64_t number) {
+  std::string digits = cat(number);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
+  return digits;
+}
+
+std::string mebibytes(size_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / (1 << 20));
+  return text;
+}
+
+// Rows of cells, each column as wide as its widest cell; the columns from `right` on are numbers.
+void print_table(const std::vector<std::vector<std::string>>& rows, size_t right) {
+  std::vector<size_t> widths(rows[0].size());
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string pad(widths[i] - row[i].size(), ' ');
+      line += (i ? "  " : "") + (i < right ? row[i] + pad : pad + row[i]);
+    }
+    std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
+  }
+}
+
+struct Totals {
+  int64_t parameters = 0, learned = 0, activations = 0;
+};
+
+std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals) {
+  std::vector<std::vector<std::string>> rows = {{"layer", "type", "tops", "parameters", "memory"}};
+  for (int i = 0; i < graph.net.layer_size(); ++i) {
+    const LayerParameter& layer = graph.net.layer(i);
+    if (layer.type() == "Split") continue;  // costs nothing
+    std::vector<std::string> tops, shared;
+    int64_t activations = 0, parameters = 0;
+    for (const int top : graph.views[i].tops) {
+      tops.push_back(graph.values[top].blob + " " + graph.values[top].shape.brief());
+      activations += graph.values[top].shape.count();
+    }
+    for (const int index : graph.views[i].parameters) {
+      const Parameter& parameter = graph.parameters[index];
+      if (parameter.layer != layer.name()) {
+        shared.push_back(parameter.name);
+        continue;
+      }
+      parameters += parameter.shape.count();
+      if (parameter.learned && parameter.lr_mult != 0) totals->learned += parameter.shape.count();
+    }
+    totals->parameters += parameters;
+    totals->activations += activations;
+    std::string count = parameters > 0 || shared.empty() ? grouped(parameters) : "";
+    if (!shared.empty()) count += (count.empty() ? "shares " : ", shares ") + join(shared, ", ");
+    rows.push_back({layer.name(), layer.type(), join(tops, ", "), count, mebibytes(4 * (activations + parameters))});
+  }
+  return rows;
+}
+
+int run(const VerbCall& call) {
+  const Phase phase = phase_of_flag(TRAIN);
+  const NetInput input = read_model(call.log, phase);
+  Context context(Device::cpu);
+  GraphOptions options;
+  options.training = phase == TRAIN;
+  options.folder = input.options.folder;
+  options.where = input.options.where;
+  const Graph graph = build_graph(context, input.net, options);
+
+  PlanOptions plan_options;
+  plan_options.backward = phase == TRAIN;
+  plan_options.fuse = FLAGS_fuse;
+  plan_options.format = FLAGS_format;
+  plan_options.reuse_memory = FLAGS_reuse_memory;
+  const Plan plan(context, graph, plan_options);
+
+  Totals totals;
+  const auto rows = rows_of(graph, &totals);
+  std::cout << (graph.net.name().empty() ? FLAGS_model : graph.net.name()) << ", phase " << Phase_Name(phase) << "\n\n";
+  print_table(rows, 3);
+  const size_t parameter_bytes = 4 * static_cast<size_t>(totals.parameters);
+  std::cout << "\n"
+            << rows.size() - 1 << " layers; " << grouped(totals.parameters) << " parameters, " << grouped(totals.learned)
+            << " of them learned\n"
+            << "parameters " << mebibytes(parameter_bytes) << (phase == TRAIN ? ", their gradients as much again" : "")
+            << "; blobs " << mebibytes(4 * static_cast<size_t>(totals.activations)) << " if each kept its own memory\n"
+            << "planned on the CPU: " << mebibytes(plan.arena_bytes) << (phase == TRAIN ? " for activations and gradients, " : " for activations, ")
+            << mebibytes(plan.persistent_bytes) << " that stays between passes, " << mebibytes(plan.workspace_bytes)
+            << " of workspace\n";
+  if (FLAGS_dump_plan) std::cout << "\n" << plan.dump();
+  return 0;
+}
+
+REGISTER_VERB(summary, {.summary = "prints each layer of a net with shapes, parameters and memory",
+                        .usage = "-model NET.prototxt [flags]",
+                        .flags = {"model", "phase", "level", "stage", "assume", "batch", "fuse", "format", "reuse_memory",
+                                  "dump_plan"},
+                        .run = run});
+
+}  // namespace
+
+}  // namespace crema

@@ -1,0 +1,119 @@
+// `crema train -solver SOLVER.prototxt`: trains a net, from its first values, from weights or from a snapshot.
+#include <iostream>
+
+#include "base/files.h"
+#include "solver/solver.h"
+#include "solver/solver_nets.h"
+#include "tools/assume.h"
+#include "tools/devices.h"
+#include "tools/flags.h"
+#include "tools/metrics_reader.h"
+#include "tools/net_input.h"
+#include "tools/random_inputs.h"
+#include "tools/signals.h"
+#include "tools/status_reader.h"
+#include "tools/verb.h"
+#include "tools/weights_flag.h"
+
+namespace crema {
+
+namespace {
+
+// -model in the place of every net that the solver names.
+void replace_net(SolverParameter* solver) {
+  solver->clear_net_param();
+  solver->clear_train_net();
+  solver->clear_train_net_param();
+  solver->clear_test_net();
+  solver->clear_test_net_param();
+  solver->set_net(FLAGS_model);
+}
+
+// The solver's nets with other sources, written inside the solver.
+void rewrite_sources(ProgramLog& log, SolverFile* file) {
+  const auto rewritten = [&](const NetSource& source) {
+    NetFile net = open_net(*file, source);
+    write_notes(log, net.upgrade.notes);
+    replace_sources(log, net.net, FLAGS_assume, FLAGS_batch);
+    return net.net;
+  };
+  const NetParameter train = rewritten(train_source(*file));
+  std::vector<NetParameter> tests;
+  for (const NetSource& source : test_sources(*file)) tests.push_back(rewritten(source));
+  SolverParameter& solver = file->solver;
+  replace_net(&solver);
+  solver.clear_net();
+  *solver.mutable_train_net_param() = train;
+  for (const NetParameter& test : tests) *solver.add_test_net_param() = test;
+}
+
+void say_device(ProgramLog& log, const Context& context) {
+  if (context.device() == Device::cpu) {
+    log.info("Use CPU.");
+  } else {
+    log.info(cat("Using GPUs ", context.ordinal()));
+    log.info(cat("GPU ", context.ordinal(), ": ", gpu_name(context.ordinal())));
+  }
+}
+
+SolverOptions options_of_flags() {
+  SolverOptions options;
+  if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
+  options.weights_mode = weights_mode_of_flag();
+  options.snapshot = FLAGS_snapshot;
+  NetState state;
+  add_level_and_stages(&state);
+  options.level = state.level();
+  options.stages.assign(state.stage().begin(), state.stage().end());
+  set_passes(&options.net);
+  return options;
+}
+
+int run(const VerbCall& call) {
+  ProgramLog& log = call.log;
+  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
+          "-snapshot goes on with a training, -weights starts a new one: give one of them");
+  Signals signals(action_named("sigint_effect", FLAGS_sigint_effect), action_named("sighup_effect", FLAGS_sighup_effect));
+  SolverOptions options = options_of_flags();
+  options.action = [&signals] { return signals.action(); };
+
+  SolverFile file = read_solver_file(FLAGS_solver);
+  write_notes(log, file.notes);
+  if (!FLAGS_model.empty()) replace_net(&file.solver);
+  if (!FLAGS_assume.empty() || FLAGS_batch != 0) rewrite_sources(log, &file);
+  if (!FLAGS_snapshot.empty()) file.solver.clear_weights();
+
+  // Only a mode that the file states counts: the schema's default is GPU, but Caffe then computes on the CPU.
+  const bool wants_gpu = file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
+  const std::unique_ptr<Context> context = make_context(log, wants_gpu ? file.solver.device_id() : -1);
+  say_device(log, *context);
+
+  MetricsReader metrics(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
+  StatusReader status(log);
+  options.readers = {&metrics};
+  if (log.has_terminal()) options.readers.push_back(&status);
+
+  Solver solver(*context, file, options);
+  status.set_sizes(batch_of(solver.net()) * file.solver.iter_size(), 0);
+  if (!FLAGS_assume.empty()) {
+    fill_random_inputs(solver.net());
+    for (const auto& net : solver.test_nets()) fill_random_inputs(*net);
+  }
+  if (FLAGS_dump_plan) std::cout << solver.net().dump_plan();
+  log.info("Starting Optimization");
+  solver.solve();
+  log.info("Optimization Done.");
+  return 0;
+}
+
+REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
+                      .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
+                      .flags = {"solver", "model", "gpu", "snapshot", "weights", "weights_mode", "level", "stage", "sigint_effect",
+                                "sighup_effect", "assume", "batch", "implementation", "fuse", "format", "reuse_memory",
+                                "dump_plan"},
+                      .run = run});
+
+}  // namespace
+
+}  // namespace crema

@@ -1,0 +1,105 @@
+#include "tools/train_step.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "solver/optimizer.h"
+#include "tools/flags.h"
+#include "tools/memory_use.h"
+#include "tools/net_input.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int warm_up = 5;
+constexpr double seconds_in_all = 2, seconds_a_group = 0.05;
+constexpr float rate = 1e-4f;  // small: on random data the loss must not run away
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+class TrainStep {
+ public:
+  explicit TrainStep(Net& net) : net_(net), optimizer_(recipe_, net) {}
+
+  // Seconds a step takes, over `steps` of them.
+  double run(int steps) {
+    const auto begin = Clock::now();
+    for (int i = 0; i < steps; ++i) {
+      net_.forward(pass_);
+      net_.backward();
+      optimizer_.update(rate, static_cast<int64_t>(pass_));
+      ++pass_;
+    }
+    net_.context().synchronize();
+    return seconds_since(begin) / steps;
+  }
+
+  double loss() {
+    net_.forward(pass_++);
+    return net_.loss();
+  }
+
+ private:
+  static SolverParameter recipe() {
+    SolverParameter solver;
+    solver.set_type("SGD");
+    solver.set_base_lr(rate);
+    solver.set_lr_policy("fixed");
+    solver.set_momentum(0.9f);
+    solver.set_weight_decay(5e-4f);
+    return solver;
+  }
+
+  Net& net_;
+  const SolverParameter recipe_ = recipe();
+  Optimizer optimizer_;
+  uint64_t pass_ = 0;
+};
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const size_t half = times.size() / 2;
+  return times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
+}
+
+std::vector<double> measure(TrainStep& step) {
+  std::vector<double> times;
+  if (!gflags::GetCommandLineFlagInfoOrDie("iterations").is_default) {
+    for (int i = 0; i < FLAGS_iterations; ++i) times.push_back(step.run(1));
+    return times;
+  }
+  const int group = std::max(1, static_cast<int>(seconds_a_group / std::max(step.run(1), 1e-6)));
+  const auto begin = Clock::now();
+  while (seconds_since(begin) < seconds_in_all || times.size() < 5) times.push_back(step.run(group));
+  return times;
+}
+
+size_t peak_memory(Net& net) {
+  if (net.context().device() == Device::cpu) return growth_of_resident_set();
+  const Net::Memory memory = net.memory();
+  return memory.activations + memory.persistent + memory.workspace + memory.diffs + 2 * memory.parameters;  // weights, history
+}
+
+}  // namespace
+
+void time_train_step(ProgramLog& log, Net& net) {
+  TrainStep step(net);
+  log.info(cat("Train step: loss before: ", step.loss()));
+  step.run(warm_up);
+  const std::vector<double> times = measure(step);
+  const double seconds = median(times);
+  const int64_t batch = batch_of(net);
+  char line[160];
+  std::snprintf(line, sizeof line, "Train step: batch %lld  %.3f ms/step  %.0f img/s  %.0f MiB", static_cast<long long>(batch),
+                1e3 * seconds, static_cast<double>(batch) / seconds, static_cast<double>(peak_memory(net)) / (1 << 20));
+  log.info(cat(line, "  (median of ", times.size(), " measurements)"));
+  log.info(cat("Train step: loss after: ", step.loss()));
+}
+
+}  // namespace crema
