@@ -5,7 +5,6 @@
 #include "base/files.h"
 #include "golden.h"
 #include "hdf5_file.h"
-#include "net/filter.h"
 #include "net/net.h"
 #include "net/prototxt.h"
 
@@ -29,7 +28,7 @@ class LayerCase {
     options.backward = file_.number("has_backward", 0) != 0;
     options.seed_outputs = options.backward && !file_.children("topdiff").empty();
     options.folder = folder_of(stem);
-    net_ = std::make_unique<Net>(context, filter_net(net_file.net, options.state, context.log()), options);
+    net_ = std::make_unique<Net>(context, net_file.net, options);
   }
 
   CaseResult run() {

@@ -5,4 +5,6 @@ cd "$(dirname "$0")/.."
 bash data_scripts/setup.sh --tests
 cmake -S . -B build -G Ninja
 cmake --build build
+# Two programs at a time, each with two compute threads: waiting must not burn the other's core.
+export OMP_WAIT_POLICY=passive
 ctest --test-dir build --output-on-failure -j "$(nproc)" "$@"

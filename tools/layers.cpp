@@ -47,22 +47,31 @@ void print_wrapped(const std::string& text, const std::string& indent) {
   std::cout << row << "\n";
 }
 
+// Types that files use: those with a plus sign are the planner's, made of several layers.
+std::vector<std::string> public_types() {
+  std::vector<std::string> types = LayerRegistry::names();
+  std::erase_if(types, [](const std::string& type) { return type.find('+') != std::string::npos; });
+  return types;
+}
+
 void list_types() {
   size_t width = 0;
-  for (const std::string& type : LayerRegistry::names()) width = std::max(width, type.size());
-  for (const std::string& type : LayerRegistry::names()) {
+  for (const std::string& type : public_types()) width = std::max(width, type.size());
+  for (const std::string& type : public_types()) {
     std::string summary = summary_of(documentation_of(type));
-    if (starts_with(summary, type + ": ")) summary = summary.substr(type.size() + 2);
+    // "Pooling: a window slides ..." repeats the type.
+    const size_t colon = summary.find(": ");
+    if (starts_with(summary, type) && colon != std::string::npos) summary = summary.substr(colon + 2);
     std::cout << type << std::string(width + 2 - type.size(), ' ') << summary << "\n";
   }
 }
 
 void document(const std::string& type) {
-  require(LayerRegistry::has(type), "no layer type \"", type, "\"", did_you_mean(type, LayerRegistry::names()),
+  require(LayerRegistry::has(type), "no layer type \"", type, "\"", did_you_mean(type, public_types()),
           "; `crema layers` lists them");
   const std::string text = documentation_of(type);
   std::cout << text << "\n";
-  for (const MessageHelp& message : help_on_parameters(type, text)) {
+  for (const MessageHelp& message : help_on_parameters(type, public_types(), text)) {
     std::cout << "\n" << message.field << " { " << message.message << " }\n";
     if (!message.comment.empty()) print_wrapped(message.comment, "  ");
     for (const FieldHelp& field : message.fields) {

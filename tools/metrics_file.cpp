@@ -35,7 +35,7 @@ std::string quoted(const std::string& text) {
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
   char text[32];
-  std::snprintf(text, sizeof text, "%.9g", value);
+  std::snprintf(text, sizeof text, "%.7g", value);
   return text;
 }
 

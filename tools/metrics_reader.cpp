@@ -35,6 +35,7 @@ void MetricsReader::write(Metric metric) {
 
 void MetricsReader::read(const Event& event) {
   if (const auto* start = std::get_if<event::Start>(&event)) {
+    start_ = std::chrono::steady_clock::now();
     write({.iteration = start->iteration, .kind = "start"});
   } else if (const auto* display = std::get_if<event::Display>(&event)) {
     waiting_ = Metric{.iteration = display->iteration, .kind = "train"};

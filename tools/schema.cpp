@@ -89,17 +89,48 @@ bool stands_in(const std::string& text, const std::string& word) {
   return false;
 }
 
+// Which fields of LayerParameter concern a type, by their own names and what the documentation mentions.
+class Choice {
+ public:
+  Choice(const Descriptor* layer, const std::string& type, const std::vector<std::string>& types)
+      : type_(squeezed(type)) {
+    for (const std::string& other : types) others_.push_back(squeezed(other));
+    for (int i = 0; i < layer->field_count(); ++i) {
+      const std::string name = squeezed(layer->field(i)->name());
+      named_ |= name == type_;
+      // Deconvolution reads convolution_param.
+      const bool kin = ends_with(type_, name) && std::count(others_.begin(), others_.end(), name) > 0;
+      if (kin && name.size() > kin_.size()) kin_ = name;
+    }
+  }
+
+  bool takes(const std::string& field, const std::string& text) const {
+    const std::string name = squeezed(field);
+    if (name == type_ || (!named_ && name == kin_)) return true;
+    // A type with a message of its own mentions those of other types only to say what may be joined with it.
+    const bool of_another = named_ && std::count(others_.begin(), others_.end(), name) > 0;
+    return !of_another && stands_in(text, field);
+  }
+
+ private:
+  std::string type_, kin_;
+  std::vector<std::string> others_;
+  bool named_ = false;
+};
+
 }  // namespace
 
-std::vector<MessageHelp> help_on_parameters(const std::string& type, const std::string& text) {
+std::vector<MessageHelp> help_on_parameters(const std::string& type, const std::vector<std::string>& types,
+                                            const std::string& text) {
   const std::unique_ptr<DescriptorPool> pool = load_schema();
   const Descriptor* layer = pool->FindMessageTypeByName("crema.LayerParameter");
   require(layer != nullptr, "the schema inside the program has no LayerParameter");
+  const Choice choice(layer, type, types);
   std::vector<MessageHelp> help;
   for (int i = 0; i < layer->field_count(); ++i) {
     const FieldDescriptor* parameter = layer->field(i);
     if (!ends_with(parameter->name(), "_param") || parameter->message_type() == nullptr) continue;
-    if (squeezed(parameter->name()) != squeezed(type) && !stands_in(text, parameter->name())) continue;
+    if (!choice.takes(parameter->name(), text)) continue;
     const Descriptor* message = parameter->message_type();
     MessageHelp one{parameter->name(), message->name(), comment_of(message), {}};
     for (int j = 0; j < message->field_count(); ++j) {

@@ -40,13 +40,14 @@ std::string StatusReader::line(int64_t iteration, int64_t max_iter, double speed
                         format("%.2f", epochs * static_cast<double>(max_iter))));
   }
   parts.push_back(cat("iteration ", iteration, "/", max_iter));
+  // What matters most first: a narrow terminal cuts the end off.
+  if (speed > 0) parts.push_back(duration(static_cast<double>(max_iter - iteration) / speed) + " left");
+  if (!loss_.empty()) parts.push_back("loss " + loss_);
   if (speed > 0) {
-    parts.push_back(format(speed < 100 ? "%.1f iterations/s" : "%.0f iterations/s", speed));
+    parts.push_back(format(speed < 100 ? "%.1f it/s" : "%.0f it/s", speed));
     if (images_ > 0) parts.push_back(format("%.0f images/s", speed * static_cast<double>(images_)));
   }
-  if (!loss_.empty()) parts.push_back("loss " + loss_);
   if (!rate_.empty()) parts.push_back("lr " + rate_);
-  if (speed > 0) parts.push_back(duration(static_cast<double>(max_iter - iteration) / speed) + " left");
   return join(parts, "  ");
 }
 

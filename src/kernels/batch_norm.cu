@@ -1,8 +1,8 @@
-// Batch normalization: passes over the data are those of kernels/channel.h, what lies between them is work on a few numbers a
-// channel. Two passes forward (statistics, result) and two backward (sums, result).
-#include "kernels/batch_norm.h"
-
+// Batch normalization: passes over the data are those of kernels/channel.h, what lies between them
+// is work on a few numbers a channel. Two passes forward (statistics, result) and two backward
+// (sums, result).
 #include "device/parallel.h"
+#include "kernels/batch_norm.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -33,13 +33,16 @@ struct Workspace {
  private:
   // A tensor inside another one, also when that is a view of memory that somebody else owns.
   static Tensor part(const Tensor& memory, size_t offset, const Shape& shape, DType dtype) {
-    if (!memory.memory()) return Tensor::wrap(static_cast<char*>(memory.raw()) + offset, shape, dtype);
-    const size_t start = static_cast<char*>(memory.raw()) - static_cast<char*>(memory.memory()->data());
+    if (!memory.memory())
+      return Tensor::wrap(static_cast<char*>(memory.raw()) + offset, shape, dtype);
+    const size_t start =
+        static_cast<char*>(memory.raw()) - static_cast<char*>(memory.memory()->data());
     return Tensor(memory.memory(), start + offset, shape, dtype);
   }
 };
 
-// A value near each channel's mean: the mean of some elements spread over all. Sums of differences from it lose no digits.
+// A value near each channel's mean: the mean of some elements spread over all. Sums of differences
+// from it lose no digits.
 template <typename T>
 struct Pivot {
   ChannelView view;
@@ -50,7 +53,9 @@ struct Pivot {
     T sum = 0;
     for (int64_t k = 0; k < count; ++k) {
       const int64_t i = k * step;
-      sum += view.inner == 1 ? x[i * view.channels + c] : x[(i / view.inner * view.channels + c) * view.inner + i % view.inner];
+      sum += view.inner == 1
+                 ? x[i * view.channels + c]
+                 : x[(i / view.inner * view.channels + c) * view.inner + i % view.inner];
     }
     pivot[c] = sum / static_cast<T>(count);
   }
@@ -123,14 +128,16 @@ struct GradientNumbers {
 };
 
 template <typename T>
-void find_statistics(Context& context, const BatchNormCase& c, const BatchNormParameters& p, const Tensor& x,
-                     const Tensor& mean, const Tensor& inverse, const Workspace& w) {
+void find_statistics(Context& context, const BatchNormCase& c, const BatchNormParameters& p,
+                     const Tensor& x, const Tensor& mean, const Tensor& inverse,
+                     const Workspace& w) {
   T *stored_mean = p.stored_mean.data<T>(), *stored_variance = p.stored_variance.data<T>();
   T* stored_factor = p.stored_factor.data<T>();
   const T eps = c.eps;
   if (!c.batch_statistics) {
     parallel_for(context, c.view.channels,
-                 StoredStatistics<T>{stored_mean, stored_variance, stored_factor, eps, mean.data<T>(), inverse.data<T>()});
+                 StoredStatistics<T>{stored_mean, stored_variance, stored_factor, eps,
+                                     mean.data<T>(), inverse.data<T>()});
     return;
   }
   parallel_for(context, c.view.channels, Pivot<T>{c.view, x.data<T>(), w.pivot.data<T>()});
@@ -139,22 +146,28 @@ void find_statistics(Context& context, const BatchNormCase& c, const BatchNormPa
   differences.center = w.pivot;
   channel_sums(context, c.view, differences, {}, w.sums, w.scratch);
   parallel_for(context, c.view.channels,
-               BatchStatistics<T>{w.sums, w.pivot.data<T>(), c.view.channels, c.view.each(), eps, static_cast<T>(c.fraction),
-                                  mean.data<T>(), inverse.data<T>(), stored_mean, stored_variance, stored_factor});
+               BatchStatistics<T>{w.sums, w.pivot.data<T>(), c.view.channels, c.view.each(), eps,
+                                  static_cast<T>(c.fraction), mean.data<T>(), inverse.data<T>(),
+                                  stored_mean, stored_variance, stored_factor});
 }
 
 template <typename T>
-void fold(Context& context, const BatchNormCase& c, const BatchNormParameters& p, const Tensor& inverse, const Workspace& w) {
+void fold(Context& context, const BatchNormCase& c, const BatchNormParameters& p,
+          const Tensor& inverse, const Workspace& w) {
   parallel_for(context, c.view.channels,
-               FactorAndShift<T>{inverse.data<T>(), p.scale.data<T>(), p.shift.data<T>(), w.factor.data<T>(), w.shift.data<T>()});
+               FactorAndShift<T>{inverse.data<T>(), p.scale.data<T>(), p.shift.data<T>(),
+                                 w.factor.data<T>(), w.shift.data<T>()});
 }
 
 }  // namespace
 
-size_t batch_norm_workspace(Context& context, const ChannelView& view) { return Workspace::bytes(context, view); }
+size_t batch_norm_workspace(Context& context, const ChannelView& view) {
+  return Workspace::bytes(context, view);
+}
 
-void batch_norm_forward(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
-                        const Tensor& added, const Tensor& y, const Tensor& mean, const Tensor& inverse,
+void batch_norm_forward(Context& context, const BatchNormCase& c,
+                        const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
+                        const Tensor& y, const Tensor& mean, const Tensor& inverse,
                         const Tensor& workspace) {
   const Workspace w(c, x.dtype(), workspace);
   on(x, [&]<typename T>() {
@@ -164,8 +177,9 @@ void batch_norm_forward(Context& context, const BatchNormCase& c, const BatchNor
   channel_affine(context, c.view, {mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
 }
 
-void batch_norm_backward(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
-                         const Tensor& y, const Tensor& dy, const Tensor& mean, const Tensor& inverse,
+void batch_norm_backward(Context& context, const BatchNormCase& c,
+                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& y,
+                         const Tensor& dy, const Tensor& mean, const Tensor& inverse,
                          const BatchNormGradients& gradients, const Tensor& workspace) {
   const Workspace w(c, dy.dtype(), workspace);
   const bool h_is_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
@@ -181,17 +195,20 @@ void batch_norm_backward(Context& context, const BatchNormCase& c, const BatchNo
   } else {
     gradient.x = x;
     gradient.center = mean;
-    if (c.relu) gradient.mask = c.added ? ChannelGradient::Mask::from_y : ChannelGradient::Mask::from_x;
+    if (c.relu)
+      gradient.mask = c.added ? ChannelGradient::Mask::from_y : ChannelGradient::Mask::from_x;
     gradient.y = y;
   }
   const bool through_statistics = c.batch_statistics && gradients.dx;
   if (through_statistics || gradients.d_scale || gradients.d_shift || gradients.d_added) {
     channel_sums(context, c.view, gradient, gradients.d_added, w.sums, w.scratch);
     on(dy, [&]<typename T>() {
-      parallel_for(context, c.view.channels,
-                   GradientNumbers<T>{w.sums, inverse.data<T>(), w.factor.data<T>(), c.view.channels, c.view.each(), h_is_y,
-                                      w.slant.data<T>(), w.offset.data<T>(), gradients.d_scale.data<T>(),
-                                      gradients.d_shift.data<T>(), gradients.accumulate_scale, gradients.accumulate_shift});
+      parallel_for(
+          context, c.view.channels,
+          GradientNumbers<T>{w.sums, inverse.data<T>(), w.factor.data<T>(), c.view.channels,
+                             c.view.each(), h_is_y, w.slant.data<T>(), w.offset.data<T>(),
+                             gradients.d_scale.data<T>(), gradients.d_shift.data<T>(),
+                             gradients.accumulate_scale, gradients.accumulate_shift});
     });
   }
   if (!gradients.dx) return;

@@ -1,7 +1,8 @@
 // Batch normalization, alone or with what usually follows it, as one kernel:
 //   y = relu((x - mean) * inverse * scale + shift + added)      inverse = 1 / sqrt(variance + eps)
-// scale, shift: one value a channel, 1 and 0 when absent. added: like x, 0 when absent. relu: optional; positive values stay,
-// others are multiplied with `slope`. Mean and variance are the batch's, or the stored ones.
+// scale, shift: one value a channel, 1 and 0 when absent. added: like x, 0 when absent. relu:
+// optional; positive values stay, others are multiplied with `slope`. Mean and variance are the
+// batch's, or the stored ones.
 #pragma once
 
 #include "kernels/channel.h"
@@ -19,7 +20,8 @@ struct BatchNormCase {
 };
 
 struct BatchNormParameters {
-  // Caffe's three blobs: sums of means and of unbiased variances, and the number both are to be divided by.
+  // Caffe's three blobs: sums of means and of unbiased variances, and the number both are to be
+  // divided by.
   Tensor stored_mean, stored_variance, stored_factor;
   Tensor scale, shift;
 };
@@ -27,10 +29,11 @@ struct BatchNormParameters {
 // Bytes that both passes scribble on.
 size_t batch_norm_workspace(Context& context, const ChannelView& view);
 
-// mean, inverse: (channels), written for backward. With batch statistics the stored ones are updated. y may lie in the memory
-// of x.
-void batch_norm_forward(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
-                        const Tensor& added, const Tensor& y, const Tensor& mean, const Tensor& inverse,
+// mean, inverse: (channels), written for backward. With batch statistics the stored ones are
+// updated. y may lie in the memory of x.
+void batch_norm_forward(Context& context, const BatchNormCase& c,
+                        const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
+                        const Tensor& y, const Tensor& mean, const Tensor& inverse,
                         const Tensor& workspace);
 
 // Gradients that are not wanted are empty. dx may lie in the memory of dy.
@@ -39,9 +42,11 @@ struct BatchNormGradients {
   bool accumulate_scale = false, accumulate_shift = false;
 };
 
-// Without scale, shift, added and relu only y is read, with added and relu both x and y, else only x.
-void batch_norm_backward(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
-                         const Tensor& y, const Tensor& dy, const Tensor& mean, const Tensor& inverse,
+// Without scale, shift, added and relu only y is read, with added and relu both x and y, else only
+// x.
+void batch_norm_backward(Context& context, const BatchNormCase& c,
+                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& y,
+                         const Tensor& dy, const Tensor& mean, const Tensor& inverse,
                          const BatchNormGradients& gradients, const Tensor& workspace);
 
 }  // namespace crema

@@ -1,6 +1,7 @@
-// A tensor seen as (groups, outer, channels, inner), and what BatchNorm, Scale and Bias do with one value a channel.
-// Plain (N, C, H, W) has outer N and inner H * W; channels-last has outer N * H * W and inner 1. With more than one group
-// each group has its own values: Scale by a blob of shape (N, C) in channels-last.
+// A tensor seen as (groups, outer, channels, inner), and what BatchNorm, Scale and Bias do with one
+// value a channel. Plain (N, C, H, W) has outer N and inner H * W; channels-last has outer N * H *
+// W and inner 1. With more than one group each group has its own values: Scale by a blob of shape
+// (N, C) in channels-last.
 #pragma once
 
 #include "base/host_device.h"
@@ -14,22 +15,24 @@ struct ChannelView {
   // Along axis 1; a tensor of one axis is one channel.
   static ChannelView of(const Shape& shape, const Format& format);
   CREMA_HD int64_t count() const { return groups * outer * channels * inner; }
-  CREMA_HD int64_t values() const { return groups * channels; }      // per-channel values
-  CREMA_HD int64_t each() const { return outer * inner; }            // elements that share one
+  CREMA_HD int64_t values() const { return groups * channels; }  // per-channel values
+  CREMA_HD int64_t each() const { return outer * inner; }        // elements that share one
 };
 
-// y = (x - center) * factor + shift + added, then ReLU: positive values stay, others are multiplied with `slope`.
-// center, factor, shift: one value a channel. Served are {factor}, {shift}, {factor, shift}, {center, factor, shift}; only
-// the last with added and relu. y may lie in the memory of x.
+// y = (x - center) * factor + shift + added, then ReLU: positive values stay, others are multiplied
+// with `slope`. center, factor, shift: one value a channel. Served are {factor}, {shift}, {factor,
+// shift}, {center, factor, shift}; only the last with added and relu. y may lie in the memory of x.
 struct ChannelAffine {
   Tensor center, factor, shift;
   Tensor added;  // like x
   bool relu = false;
   float slope = 0;
 };
-void channel_affine(Context& context, const ChannelView& view, const ChannelAffine& affine, const Tensor& x, const Tensor& y);
+void channel_affine(Context& context, const ChannelView& view, const ChannelAffine& affine,
+                    const Tensor& x, const Tensor& y);
 
-// The gradient that arrives at x through a ReLU: g = dy where the output was positive, slope * dy elsewhere.
+// The gradient that arrives at x through a ReLU: g = dy where the output was positive, slope * dy
+// elsewhere.
 struct ChannelGradient {
   enum class Mask {
     none,    // g = dy
@@ -42,20 +45,21 @@ struct ChannelGradient {
   float slope = 0;
 };
 
-// Two sums for each channel, in double: sum(g) and sum(g * (x - center)); sums[c] and sums[values + c].
+// Two sums for each channel, in double: sum(g) and sum(g * (x - center)); sums[c] and sums[values +
+// c].
 //   without x     only the first (the second is 0)
 //   without dy    g is x - center: for statistics
 //   masked        g is also written there, unless it is empty; with Mask::from_y only
-// Served besides: {dy, x} with or without center, masks only with both. The additions are done in an order that depends on
-// sizes alone. scratch: channel_sums_scratch() bytes.
-void channel_sums(Context& context, const ChannelView& view, const ChannelGradient& gradient, const Tensor& masked,
-                  double* sums, void* scratch);
+// Served besides: {dy, x} with or without center, masks only with both. The additions are done in
+// an order that depends on sizes alone. scratch: channel_sums_scratch() bytes.
+void channel_sums(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+                  const Tensor& masked, double* sums, void* scratch);
 size_t channel_sums_scratch(Context& context, const ChannelView& view);
 
-// dx = factor * g + (x - center) * slant + offset; slant and offset may be empty, then x may be too. dx may lie in the memory
-// of dy.
-void channel_gradient(Context& context, const ChannelView& view, const ChannelGradient& gradient, const Tensor& slant,
-                      const Tensor& offset, const Tensor& dx);
+// dx = factor * g + (x - center) * slant + offset; slant and offset may be empty, then x may be
+// too. dx may lie in the memory of dy.
+void channel_gradient(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+                      const Tensor& slant, const Tensor& offset, const Tensor& dx);
 
 // out[c] = sums[c], or += when `accumulate`.
 void store_sums(Context& context, const double* sums, const Tensor& out, bool accumulate);

@@ -1,4 +1,5 @@
-// Element by element with one value a channel: the forward pass of BatchNorm, Scale and Bias, and BatchNorm's gradient.
+// Element by element with one value a channel: the forward pass of BatchNorm, Scale and Bias, and
+// BatchNorm's gradient.
 #include <algorithm>
 
 #include "device/parallel.h"
@@ -8,7 +9,8 @@
 namespace crema {
 namespace {
 
-// A row of a plain tensor is one channel of one image; a row of a channels-last tensor is all channels of one place.
+// A row of a plain tensor is one channel of one image; a row of a channels-last tensor is all
+// channels of one place.
 struct Rows {
   int64_t rows, columns, outer, channels;
   bool columns_are_channels;
@@ -25,7 +27,8 @@ struct Rows {
   }
 };
 
-// The bodies work on one row: from() moves their pointers to its start; c is 0 where the row is one channel.
+// The bodies work on one row: from() moves their pointers to its start; c is 0 where the row is one
+// channel.
 template <typename T, bool kCenter, bool kFactor, bool kShift, bool kAdded, bool kRelu>
 struct Affine {
   const T *center, *factor, *shift, *added, *x;
@@ -33,8 +36,12 @@ struct Affine {
   T slope;
 
   CREMA_HD Affine from(int64_t i, int64_t c) const {
-    return {kCenter ? center + c : nullptr, kFactor ? factor + c : nullptr, kShift ? shift + c : nullptr,
-            kAdded ? added + i : nullptr,   x + i,                          y + i,
+    return {kCenter ? center + c : nullptr,
+            kFactor ? factor + c : nullptr,
+            kShift ? shift + c : nullptr,
+            kAdded ? added + i : nullptr,
+            x + i,
+            y + i,
             slope};
   }
   CREMA_HD void operator()(int64_t i, int64_t c) const {
@@ -55,7 +62,8 @@ struct Gradient {
   T* dx;
 
   CREMA_HD Gradient from(int64_t i, int64_t c) const {
-    return {term.from(i, c), factor + c, kStatistics ? slant + c : nullptr, kStatistics ? offset + c : nullptr, dx + i};
+    return {term.from(i, c), factor + c, kStatistics ? slant + c : nullptr,
+            kStatistics ? offset + c : nullptr, dx + i};
   }
   CREMA_HD void operator()(int64_t i, int64_t c) const {
     T g, h;
@@ -68,7 +76,8 @@ struct Gradient {
 template <typename Body>
 __global__ void run_elements(Rows r, Body body) {
   const int64_t count = r.rows * r.columns, stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += stride) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += stride) {
     body(i, r.value(i / r.columns) + (r.columns_are_channels ? i % r.columns : 0));
   }
 }
@@ -91,8 +100,10 @@ void over_elements(Context& context, const ChannelView& view, const Body& body) 
   const int64_t pieces = (r.columns + kPiece - 1) / kPiece;
 #pragma omp parallel for schedule(static) if (view.count() > 1 << 14)
   for (int64_t task = 0; task < r.rows * pieces; ++task) {
-    const int64_t row = task / pieces, first = task % pieces * kPiece, count = std::min(r.columns - first, kPiece);
-    const Body line = body.from(row * r.columns + first, r.value(row) + (r.columns_are_channels ? first : 0));
+    const int64_t row = task / pieces, first = task % pieces * kPiece,
+                  count = std::min(r.columns - first, kPiece);
+    const Body line =
+        body.from(row * r.columns + first, r.value(row) + (r.columns_are_channels ? first : 0));
     if (r.columns_are_channels) {
 #pragma omp simd
       for (int64_t i = 0; i < count; ++i) line(i, i);
@@ -113,11 +124,14 @@ struct StoreSums {
   }
 };
 
-template <typename T, bool kCenter, bool kFactor, bool kShift, bool kAdded = false, bool kRelu = false>
-void run_affine(Context& context, const ChannelView& view, const ChannelAffine& a, const Tensor& x, const Tensor& y) {
+template <typename T, bool kCenter, bool kFactor, bool kShift, bool kAdded = false,
+          bool kRelu = false>
+void run_affine(Context& context, const ChannelView& view, const ChannelAffine& a, const Tensor& x,
+                const Tensor& y) {
   over_elements(context, view,
-                Affine<T, kCenter, kFactor, kShift, kAdded, kRelu>{a.center.data<T>(), a.factor.data<T>(), a.shift.data<T>(),
-                                                                   a.added.data<T>(), x.data<T>(), y.data<T>(), a.slope});
+                Affine<T, kCenter, kFactor, kShift, kAdded, kRelu>{
+                    a.center.data<T>(), a.factor.data<T>(), a.shift.data<T>(), a.added.data<T>(),
+                    x.data<T>(), y.data<T>(), a.slope});
 }
 
 }  // namespace
@@ -128,14 +142,17 @@ ChannelView ChannelView::of(const Shape& shape, const Format& format) {
   return {1, shape[0] * shape.count(2), shape[1], 1};
 }
 
-void channel_affine(Context& context, const ChannelView& view, const ChannelAffine& a, const Tensor& x, const Tensor& y) {
+void channel_affine(Context& context, const ChannelView& view, const ChannelAffine& a,
+                    const Tensor& x, const Tensor& y) {
   if (NarrowChannels::helps(context, view)) {
     const NarrowChannels narrow(view);
     ChannelAffine part = a;
     part.added = narrow.tail(a.added);
-    if (narrow.rest.outer > 0) channel_affine(context, narrow.rest, part, narrow.tail(x), narrow.tail(y));
+    if (narrow.rest.outer > 0)
+      channel_affine(context, narrow.rest, part, narrow.tail(x), narrow.tail(y));
     part.added = a.added;
-    for (Tensor* values : {&part.center, &part.factor, &part.shift}) *values = narrow.repeated(context, *values);
+    for (Tensor* values : {&part.center, &part.factor, &part.shift})
+      *values = narrow.repeated(context, *values);
     return channel_affine(context, narrow.wide, part, x, y);
   }
   on(x, [&]<typename T>() {
@@ -156,22 +173,26 @@ void channel_affine(Context& context, const ChannelView& view, const ChannelAffi
   });
 }
 
-void channel_gradient(Context& context, const ChannelView& view, const ChannelGradient& gradient, const Tensor& slant,
-                      const Tensor& offset, const Tensor& dx) {
+void channel_gradient(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+                      const Tensor& slant, const Tensor& offset, const Tensor& dx) {
   if (NarrowChannels::helps(context, view)) {
     const NarrowChannels narrow(view);
     if (narrow.rest.outer > 0) {
-      channel_gradient(context, narrow.rest, narrow.rest_gradient(gradient), slant, offset, narrow.tail(dx));
+      channel_gradient(context, narrow.rest, narrow.rest_gradient(gradient), slant, offset,
+                       narrow.tail(dx));
     }
-    return channel_gradient(context, narrow.wide, narrow.wide_gradient(context, gradient), narrow.repeated(context, slant),
-                            narrow.repeated(context, offset), dx);
+    return channel_gradient(context, narrow.wide, narrow.wide_gradient(context, gradient),
+                            narrow.repeated(context, slant), narrow.repeated(context, offset), dx);
   }
   on(dx, [&]<typename T>() {
     with_term<T>(gradient, {}, [&]<typename Term>(const Term& term) {
-      const T *factor = gradient.factor.data<T>(), *slanted = slant.data<T>(), *offsets = offset.data<T>();
+      const T *factor = gradient.factor.data<T>(), *slanted = slant.data<T>(),
+              *offsets = offset.data<T>();
       T* to = dx.data<T>();
-      slant ? over_elements(context, view, Gradient<T, Term, true>{term, factor, slanted, offsets, to})
-            : over_elements(context, view, Gradient<T, Term, false>{term, factor, slanted, offsets, to});
+      slant ? over_elements(context, view,
+                            Gradient<T, Term, true>{term, factor, slanted, offsets, to})
+            : over_elements(context, view,
+                            Gradient<T, Term, false>{term, factor, slanted, offsets, to});
     });
   });
 }

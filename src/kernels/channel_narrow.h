@@ -1,5 +1,5 @@
-// Few channels make short rows in channels-last: on the CPU several rows are then taken as one, with as many copies of the
-// per-channel values. What is left over at the end is taken as it is.
+// Few channels make short rows in channels-last: on the CPU several rows are then taken as one,
+// with as many copies of the per-channel values. What is left over at the end is taken as it is.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ struct NarrowChannels {
     at = wide.count();
   }
   static bool helps(Context& context, const ChannelView& view) {
-    return context.device() == Device::cpu && view.inner == 1 && view.groups == 1 && view.channels <= 32 &&
-           view.outer >= 256;
+    return context.device() == Device::cpu && view.inner == 1 && view.groups == 1 &&
+           view.channels <= 32 && view.outer >= 256;
   }
 
   // The per-channel values as often as `copies` says; empty stays empty.
@@ -31,8 +31,8 @@ struct NarrowChannels {
     if (!values) return {};
     const Tensor many(context, Shape{wide.channels}, values.dtype());
     for (int64_t k = 0; k < copies; ++k) {
-      copy_bytes(context, static_cast<char*>(many.raw()) + k * values.bytes(), Device::cpu, values.raw(), Device::cpu,
-                 values.bytes());
+      copy_bytes(context, static_cast<char*>(many.raw()) + k * values.bytes(), Device::cpu,
+                 values.raw(), Device::cpu, values.bytes());
     }
     return many;
   }

@@ -1,10 +1,12 @@
-// Sums over channels on the CPU: short runs in the tensor's own type, which vectorise, gathered in double. The work is cut
-// into pieces by size alone, so that the result does not depend on the number of threads.
+// Sums over channels on the CPU: short runs in the tensor's own type, which vectorise, gathered in
+// double. The work is cut into pieces by size alone, so that the result does not depend on the
+// number of threads.
+#include "kernels/channel_sums.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "kernels/channel_narrow.h"
-#include "kernels/channel_sums.h"
 #include "kernels/channel_terms.h"
 #include "tensor/on.h"
 
@@ -49,17 +51,21 @@ void sum_rows(const ChannelView& view, const Term& term, double* sums) {
   for (int64_t group = 0; group < view.groups; ++group) {
     for (int64_t c = 0; c < 2 * channels; ++c) {
       double total = 0;
-      for (int64_t piece = 0; piece < pieces; ++piece) total += partial[(group * pieces + piece) * 2 * channels + c];
-      sums[c < channels ? group * channels + c : view.values() + group * channels + c - channels] = total;
+      for (int64_t piece = 0; piece < pieces; ++piece)
+        total += partial[(group * pieces + piece) * 2 * channels + c];
+      sums[c < channels ? group * channels + c : view.values() + group * channels + c - channels] =
+          total;
     }
   }
 }
 
-// Plain: channel by channel, or in pieces of its runs of consecutive elements where channels are few.
+// Plain: channel by channel, or in pieces of its runs of consecutive elements where channels are
+// few.
 template <typename T, typename Term>
 void sum_planes(const ChannelView& view, const Term& term, double* sums) {
   constexpr int64_t kRun = 4096;
-  const int64_t runs_each = (view.inner + kRun - 1) / kRun, runs = view.outer * runs_each, values = view.values();
+  const int64_t runs_each = (view.inner + kRun - 1) / kRun, runs = view.outer * runs_each,
+                values = view.values();
   const int64_t pieces = std::clamp<int64_t>(64 / values, 1, runs);
   std::vector<double> partial(2 * values * pieces);
 #pragma omp parallel for schedule(static) if (view.count() > kSmall)
@@ -91,13 +97,15 @@ void sum_planes(const ChannelView& view, const Term& term, double* sums) {
   }
 }
 
-void sum_narrow(Context& context, const ChannelView& view, const ChannelGradient& gradient, const Tensor& masked,
-                double* sums) {
+void sum_narrow(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+                const Tensor& masked, double* sums) {
   const NarrowChannels narrow(view);
   std::vector<double> wide(2 * narrow.wide.channels), rest(2 * view.channels);
-  channel_sums(context, narrow.wide, narrow.wide_gradient(context, gradient), masked, wide.data(), nullptr);
+  channel_sums(context, narrow.wide, narrow.wide_gradient(context, gradient), masked, wide.data(),
+               nullptr);
   if (narrow.rest.outer > 0) {
-    channel_sums(context, narrow.rest, narrow.rest_gradient(gradient), narrow.tail(masked), rest.data(), nullptr);
+    channel_sums(context, narrow.rest, narrow.rest_gradient(gradient), narrow.tail(masked),
+                 rest.data(), nullptr);
   }
   for (int64_t i = 0; i < 2 * view.channels; ++i) {
     const int64_t first = i / view.channels * narrow.wide.channels + i % view.channels;
@@ -108,10 +116,12 @@ void sum_narrow(Context& context, const ChannelView& view, const ChannelGradient
 
 }  // namespace
 
-void channel_sums(Context& context, const ChannelView& view, const ChannelGradient& gradient, const Tensor& masked,
-                  double* sums, void* scratch) {
-  if (context.device() == Device::gpu) return channel_sums_gpu(context, view, gradient, masked, sums, scratch);
-  if (NarrowChannels::helps(context, view)) return sum_narrow(context, view, gradient, masked, sums);
+void channel_sums(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+                  const Tensor& masked, double* sums, void* scratch) {
+  if (context.device() == Device::gpu)
+    return channel_sums_gpu(context, view, gradient, masked, sums, scratch);
+  if (NarrowChannels::helps(context, view))
+    return sum_narrow(context, view, gradient, masked, sums);
   on(gradient.dy ? gradient.dy : gradient.x, [&]<typename T>() {
     with_term<T>(gradient, masked, [&](const auto& term) {
       view.inner == 1 ? sum_rows<T>(view, term, sums) : sum_planes<T>(view, term, sums);

@@ -1,9 +1,9 @@
-// Sums over channels on the GPU: blocks leave partial sums in the scratch memory, which a second, small kernel adds in order.
-#include "kernels/channel_sums.h"
-
+// Sums over channels on the GPU: blocks leave partial sums in the scratch memory, which a second,
+// small kernel adds in order.
 #include <algorithm>
 
 #include "device/parallel.h"
+#include "kernels/channel_sums.h"
 #include "kernels/channel_terms.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
@@ -15,7 +15,8 @@ namespace {
 
 // Into how many pieces the elements of a channel are cut: enough blocks for a large card.
 int64_t pieces_of(const ChannelView& view) {
-  const int64_t blocks = view.inner == 1 ? view.groups * ((view.channels + 31) / 32) : view.values();
+  const int64_t blocks =
+      view.inner == 1 ? view.groups * ((view.channels + 31) / 32) : view.values();
   return std::clamp<int64_t>(std::min(1024 / blocks, view.each() / 256), 1, 256);
 }
 
@@ -47,7 +48,8 @@ __global__ void sum_planes(ChannelView view, Term term, double* partial) {
     first += g;
     second += g * h;
   }
-  const double a = block_all(static_cast<double>(first), Plus{}), b = block_all(static_cast<double>(second), Plus{});
+  const double a = block_all(static_cast<double>(first), Plus{}),
+               b = block_all(static_cast<double>(second), Plus{});
   if (threadIdx.x == 0) {
     partial[piece * 2 * view.values() + value] = a;
     partial[(piece * 2 + 1) * view.values() + value] = b;
@@ -66,7 +68,8 @@ __global__ void sum_rows(ChannelView view, Term term, double* partial) {
   if (channel < view.channels) {
     for (int64_t row = begin + threadIdx.y; row < end; row += 8) {
       T g, h;
-      term((group * view.outer + row) * view.channels + channel, group * view.channels + channel, g, h);
+      term((group * view.outer + row) * view.channels + channel, group * view.channels + channel, g,
+           h);
       first += g;
       second += g * h;
     }
@@ -89,8 +92,8 @@ size_t channel_sums_scratch(Context& context, const ChannelView& view) {
   return context.device() == Device::cpu ? 0 : pieces_of(view) * 2 * view.values() * sizeof(double);
 }
 
-void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelGradient& gradient, const Tensor& masked,
-                      double* sums, void* scratch) {
+void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+                      const Tensor& masked, double* sums, void* scratch) {
   const int64_t pieces = pieces_of(view);
   double* partial = static_cast<double*>(scratch);
 #ifdef __CUDACC__
@@ -99,7 +102,8 @@ void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelGr
       const unsigned splits = static_cast<unsigned>(pieces);
       if (view.inner == 1) {
         const unsigned tiles = static_cast<unsigned>(view.groups * ((view.channels + 31) / 32));
-        sum_rows<T><<<dim3(tiles, splits), dim3(32, 8), 0, context.gpu().stream>>>(view, term, partial);
+        sum_rows<T>
+            <<<dim3(tiles, splits), dim3(32, 8), 0, context.gpu().stream>>>(view, term, partial);
       } else {
         const unsigned values = static_cast<unsigned>(view.values());
         sum_planes<T><<<dim3(values, splits), 256, 0, context.gpu().stream>>>(view, term, partial);

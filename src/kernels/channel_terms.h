@@ -1,5 +1,5 @@
-// The terms of channel_sums() and channel_gradient(), element by element, for both devices: a term gives g and h = x - center
-// of element i, which belongs to per-channel value c.
+// The terms of channel_sums() and channel_gradient(), element by element, for both devices: a term
+// gives g and h = x - center of element i, which belongs to per-channel value c.
 #pragma once
 
 #include "base/error.h"
@@ -33,11 +33,13 @@ struct ProductTerm {
     g = dy[i];
     h = kCenter ? x[i] - center[c] : x[i];
   }
-  CREMA_HD ProductTerm from(int64_t i, int64_t c) const { return {dy + i, x + i, kCenter ? center + c : nullptr}; }
+  CREMA_HD ProductTerm from(int64_t i, int64_t c) const {
+    return {dy + i, x + i, kCenter ? center + c : nullptr};
+  }
 };
 
-// The mask is recomputed from x exactly as the forward pass computed y. It is a factor and not a choice between two values:
-// loops then need no branch.
+// The mask is recomputed from x exactly as the forward pass computed y. It is a factor and not a
+// choice between two values: loops then need no branch.
 template <typename T>
 struct MaskedByInput {
   const T *dy, *x, *center, *factor, *shift;
@@ -69,7 +71,8 @@ struct MaskedByOutput {
 // Calls body(term) with the term that the gradient asks for.
 template <typename T, typename Body>
 void with_term(const ChannelGradient& gradient, const Tensor& masked, const Body& body) {
-  const T *dy = gradient.dy.data<T>(), *x = gradient.x.data<T>(), *center = gradient.center.data<T>();
+  const T *dy = gradient.dy.data<T>(), *x = gradient.x.data<T>(),
+          *center = gradient.center.data<T>();
   const T slope = gradient.slope;
   switch (gradient.mask) {
     case ChannelGradient::Mask::none:
@@ -78,9 +81,12 @@ void with_term(const ChannelGradient& gradient, const Tensor& masked, const Body
       if (!center) return body(ProductTerm<T, false>{dy, x, center});
       return body(ProductTerm<T, true>{dy, x, center});
     case ChannelGradient::Mask::from_x:
-      return body(MaskedByInput<T>{dy, x, center, gradient.factor.data<T>(), gradient.shift.data<T>(), slope});
+      return body(MaskedByInput<T>{dy, x, center, gradient.factor.data<T>(),
+                                   gradient.shift.data<T>(), slope});
     case ChannelGradient::Mask::from_y:
-      if (masked) return body(MaskedByOutput<T, true>{dy, x, gradient.y.data<T>(), center, slope, masked.data<T>()});
+      if (masked)
+        return body(
+            MaskedByOutput<T, true>{dy, x, gradient.y.data<T>(), center, slope, masked.data<T>()});
       return body(MaskedByOutput<T, false>{dy, x, gradient.y.data<T>(), center, slope, nullptr});
   }
 }

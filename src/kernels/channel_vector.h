@@ -1,5 +1,5 @@
-// Explicit CPU vectors for kernels whose inner loop runs over channels. GCC's and Clang's vector extension, so the same text
-// serves every instruction set.
+// Explicit CPU vectors for kernels whose inner loop runs over channels. GCC's and Clang's vector
+// extension, so the same text serves every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,16 @@ template <typename T, int N = kLanes<T>>
 using Vector = typename VectorOf<T, N>::type;
 
 // The integers as wide as T, which comparisons of T give: all ones for true.
-template <typename T> struct MaskOf;
-template <> struct MaskOf<float> { using type = int32_t; };
-template <> struct MaskOf<double> { using type = int64_t; };
+template <typename T>
+struct MaskOf;
+template <>
+struct MaskOf<float> {
+  using type = int32_t;
+};
+template <>
+struct MaskOf<double> {
+  using type = int64_t;
+};
 template <typename T>
 using Mask = Vector<typename MaskOf<T>::type, kLanes<T>>;
 
@@ -47,13 +54,26 @@ inline void store(const V& v, T* to) {
   std::memcpy(to, &v, sizeof(V));
 }
 
-// Integers of 1, 2, 4 or 8 bytes turned into those of another width, by halves and doubles: compilers do single steps well
-// and take larger ones element by element.
-template <int kBytes> struct UnsignedOf;
-template <> struct UnsignedOf<1> { using type = uint8_t; };
-template <> struct UnsignedOf<2> { using type = uint16_t; };
-template <> struct UnsignedOf<4> { using type = uint32_t; };
-template <> struct UnsignedOf<8> { using type = uint64_t; };
+// Integers of 1, 2, 4 or 8 bytes turned into those of another width, by halves and doubles:
+// compilers do single steps well and take larger ones element by element.
+template <int kBytes>
+struct UnsignedOf;
+template <>
+struct UnsignedOf<1> {
+  using type = uint8_t;
+};
+template <>
+struct UnsignedOf<2> {
+  using type = uint16_t;
+};
+template <>
+struct UnsignedOf<4> {
+  using type = uint32_t;
+};
+template <>
+struct UnsignedOf<8> {
+  using type = uint64_t;
+};
 
 template <typename To, typename From, int N = kLanes<float>>
 inline Vector<To, N> resize(const Vector<From, N>& v) {
@@ -71,18 +91,21 @@ inline Vector<To, N> resize(const Vector<From, N>& v) {
 // values[i] where index[i] is `cell`, else 0.
 template <typename T, typename Index>
 inline Vector<T> where_equal(const Index* index, int32_t cell, const T* values) {
-  const auto indexes = resize<typename MaskOf<T>::type, Index, kLanes<T>>(load<Vector<Index, kLanes<T>>>(index));
+  const auto indexes =
+      resize<typename MaskOf<T>::type, Index, kLanes<T>>(load<Vector<Index, kLanes<T>>>(index));
   return indexes == Mask<T>{} + cell ? load<Vector<T>>(values) : Vector<T>{};
 }
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 // Two instructions where the extension takes a dozen.
 inline Vector<float> where_equal(const uint8_t* index, int32_t cell, const float* values) {
   const __m128i indexes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(index));
-  return _mm512_maskz_loadu_ps(_mm_cmpeq_epi8_mask(indexes, _mm_set1_epi8(static_cast<char>(cell))), values);
+  return _mm512_maskz_loadu_ps(_mm_cmpeq_epi8_mask(indexes, _mm_set1_epi8(static_cast<char>(cell))),
+                               values);
 }
 #endif
 
-// Turns kLanes rows of kLanes elements into columns. Step s exchanges the s x s blocks beside the diagonal.
+// Turns kLanes rows of kLanes elements into columns. Step s exchanges the s x s blocks beside the
+// diagonal.
 template <typename T>
 inline void transpose(Vector<T>* rows) {
   constexpr int n = kLanes<T>;

@@ -1,5 +1,6 @@
-// Local response normalization on the CPU. Both kinds of neighbourhood become sums over a padded line in which neighbours are
-// `shift` elements apart, so that one loop serves all orders and runs over consecutive elements.
+// Local response normalization on the CPU. Both kinds of neighbourhood become sums over a padded
+// line in which neighbours are `shift` elements apart, so that one loop serves all orders and runs
+// over consecutive elements.
 #include "kernels/lrn.h"
 
 #include <algorithm>
@@ -40,8 +41,11 @@ struct Line {
   Power power;
 
   explicit Line(const LrnWindow& window)
-      : alpha(static_cast<T>(window.alpha)), k(static_cast<T>(window.k)),
-        spread(static_cast<T>(2 * window.alpha * window.beta)), size(window.size), power(window.beta) {}
+      : alpha(static_cast<T>(window.alpha)),
+        k(static_cast<T>(window.k)),
+        spread(static_cast<T>(2 * window.alpha * window.beta)),
+        size(window.size),
+        power(window.beta) {}
 
   T sum(const T* at, int64_t shift) const {
     T total = at[0];
@@ -54,7 +58,8 @@ struct Line {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) y[i] = x[i] * power(k + alpha * sum(squares + i, shift));
   }
-  void ratio(const T* squares, int64_t shift, int64_t count, const T* x, const T* dy, T* dx, T* ratios) const {
+  void ratio(const T* squares, int64_t shift, int64_t count, const T* x, const T* dy, T* dx,
+             T* ratios) const {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
       const T s = k + alpha * sum(squares + i, shift);
@@ -71,7 +76,8 @@ struct Line {
 
 // One place after the other; channels-last: the line is the channels of the place.
 template <typename T, typename L>
-void across_places(const LrnGeometry& g, const L& line, int64_t places, const T* x, const T* dy, T* out) {
+void across_places(const LrnGeometry& g, const L& line, int64_t places, const T* x, const T* dy,
+                   T* out) {
   const int64_t channels = g.columns.extent, half = g.columns.half;
 #pragma omp parallel if (places * channels > kSmall)
   {
@@ -86,7 +92,8 @@ void across_places(const LrnGeometry& g, const L& line, int64_t places, const T*
       if (!dy) {
         line.forward(squares.data(), 1, channels, from, to);
       } else {
-        line.ratio(squares.data(), 1, channels, from, dy + place * channels, to, ratios.data() + half);
+        line.ratio(squares.data(), 1, channels, from, dy + place * channels, to,
+                   ratios.data() + half);
         line.subtract(ratios.data(), 1, channels, from, to);
       }
     }
@@ -95,7 +102,8 @@ void across_places(const LrnGeometry& g, const L& line, int64_t places, const T*
 
 // Plain: blocks of places; the line is all channels of a block, kBlock elements apart.
 template <typename T, typename L>
-void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T* x, const T* dy, T* out) {
+void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T* x, const T* dy,
+                   T* out) {
   constexpr int64_t kBlock = 64;
   const int64_t channels = g.columns.extent, half = g.columns.half, plane = g.columns.stride;
   const int64_t blocks = (plane + kBlock - 1) / kBlock;
@@ -118,7 +126,8 @@ void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T*
         if (!dy) {
           line.forward(window, kBlock, count, x + at, out + at);
         } else {
-          line.ratio(window, kBlock, count, x + at, dy + at, out + at, ratios.data() + (c + half) * kBlock);
+          line.ratio(window, kBlock, count, x + at, dy + at, out + at,
+                     ratios.data() + (c + half) * kBlock);
         }
       }
       for (int64_t c = 0; dy && c < channels; ++c) {
@@ -129,11 +138,12 @@ void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T*
   }
 }
 
-// Within channels: sums over columns of rows first, then along the row, whose neighbours are columns.stride apart.
-// finish(sums, row start) does the rest for one row.
+// Within channels: sums over columns of rows first, then along the row, whose neighbours are
+// columns.stride apart. finish(sums, row start) does the rest for one row.
 template <typename T, typename Term, typename Finish>
 void within(const LrnGeometry& g, int64_t images, const Term& term, const Finish& finish) {
-  const int64_t length = g.columns.extent * g.columns.stride, border = g.columns.half * g.columns.stride;
+  const int64_t length = g.columns.extent * g.columns.stride,
+                border = g.columns.half * g.columns.stride;
   const int64_t height = g.rows.extent;
 #pragma omp parallel if (images * height * length > kSmall)
   {
@@ -155,7 +165,8 @@ void within(const LrnGeometry& g, int64_t images, const Term& term, const Finish
 
 // Forward when dy is null.
 template <typename T, typename L>
-void run(const LrnWindow& window, const Tensor& tensor, const T* x, const T* dy, T* out, T* ratios) {
+void run(const LrnWindow& window, const Tensor& tensor, const T* x, const T* dy, T* out,
+         T* ratios) {
   const L line(window);
   const LrnGeometry g(window, tensor);
   const int64_t count = tensor.count();
@@ -163,16 +174,19 @@ void run(const LrnWindow& window, const Tensor& tensor, const T* x, const T* dy,
     if (g.columns.stride == 1) return across_places(g, line, count / g.columns.extent, x, dy, out);
     return across_planes(g, line, tensor.shape()[0], x, dy, out);
   }
-  const int64_t length = g.columns.extent * g.columns.stride, images = count / (g.rows.extent * length);
+  const int64_t length = g.columns.extent * g.columns.stride,
+                images = count / (g.rows.extent * length);
   const auto square = [x](int64_t i) { return x[i] * x[i]; };
   within<T>(g, images, square, [&](const T* sums, int64_t at) {
     if (!dy) return line.forward(sums, g.columns.stride, length, x + at, out + at);
     line.ratio(sums, g.columns.stride, length, x + at, dy + at, out + at, ratios + at);
   });
   if (!dy) return;
-  within<T>(g, images, [ratios](int64_t i) { return ratios[i]; }, [&](const T* sums, int64_t at) {
-    line.subtract(sums, g.columns.stride, length, x + at, out + at);
-  });
+  within<T>(
+      g, images, [ratios](int64_t i) { return ratios[i]; },
+      [&](const T* sums, int64_t at) {
+        line.subtract(sums, g.columns.stride, length, x + at, out + at);
+      });
 }
 
 template <typename T>
@@ -184,7 +198,9 @@ void run(const LrnWindow& window, const Tensor& x, const T* dy, T* out, T* ratio
   run<T, Line<T, 0, ThreeQuarters>>(window, x, from, dy, out, ratios);
 }
 
-bool plain_body(Context& context) { return context.device() == Device::gpu || context.implementation == "plain"; }
+bool plain_body(Context& context) {
+  return context.device() == Device::gpu || context.implementation == "plain";
+}
 
 }  // namespace
 
@@ -197,8 +213,8 @@ size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, 
   return plain_body(context) || !window.across_channels ? x.count() * size_of(dtype) : 0;
 }
 
-void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy, const Tensor& dx,
-                  const Tensor& workspace) {
+void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
+                  const Tensor& dx, const Tensor& workspace) {
   if (plain_body(context)) return lrn_backward_plain(context, window, x, dy, dx, workspace.raw());
   on(x, [&]<typename T>() { run<T>(window, x, dy.data<T>(), dx.data<T>(), workspace.data<T>()); });
 }

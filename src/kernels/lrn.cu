@@ -62,31 +62,38 @@ struct LrnSpread {
   T factor;
   const T *x, *ratio;
   T* dx;
-  CREMA_HD void operator()(int64_t i) const { dx[i] -= factor * x[i] * neighbourhood_sum<T>(g, i, ValueAt<T>{ratio}); }
+  CREMA_HD void operator()(int64_t i) const {
+    dx[i] -= factor * x[i] * neighbourhood_sum<T>(g, i, ValueAt<T>{ratio});
+  }
 };
 
 }  // namespace
 
-void lrn_forward_plain(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
+void lrn_forward_plain(Context& context, const LrnWindow& window, const Tensor& x,
+                       const Tensor& y) {
   on(x, [&]<typename T>() {
     parallel_for(context, x.count(),
-                 LrnForward<T>{LrnGeometry(window, x), static_cast<T>(window.alpha), static_cast<T>(window.beta),
-                               static_cast<T>(window.k), x.data<T>(), y.data<T>()},
+                 LrnForward<T>{LrnGeometry(window, x), static_cast<T>(window.alpha),
+                               static_cast<T>(window.beta), static_cast<T>(window.k), x.data<T>(),
+                               y.data<T>()},
                  256);
   });
 }
 
-void lrn_backward_plain(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy, const Tensor& dx,
-                        void* ratios) {
+void lrn_backward_plain(Context& context, const LrnWindow& window, const Tensor& x,
+                        const Tensor& dy, const Tensor& dx, void* ratios) {
   const LrnGeometry g(window, x);
   on(x, [&]<typename T>() {
     T* ratio = static_cast<T*>(ratios);
+    parallel_for(
+        context, x.count(),
+        LrnRatio<T>{g, static_cast<T>(window.alpha), static_cast<T>(window.beta),
+                    static_cast<T>(window.k), x.data<T>(), dy.data<T>(), dx.data<T>(), ratio},
+        256);
     parallel_for(context, x.count(),
-                 LrnRatio<T>{g, static_cast<T>(window.alpha), static_cast<T>(window.beta), static_cast<T>(window.k),
-                             x.data<T>(), dy.data<T>(), dx.data<T>(), ratio},
+                 LrnSpread<T>{g, static_cast<T>(2 * window.alpha * window.beta), x.data<T>(), ratio,
+                              dx.data<T>()},
                  256);
-    parallel_for(context, x.count(),
-                 LrnSpread<T>{g, static_cast<T>(2 * window.alpha * window.beta), x.data<T>(), ratio, dx.data<T>()}, 256);
   });
 }
 

@@ -1,8 +1,9 @@
 // Local response normalization: divides by a power of the sum of squares in a neighbourhood.
-//   y = x * s^-beta     s = k + alpha * (sum of x^2 over the neighbourhood; 0 outside of the tensor)
-//   dx = dy * s^-beta - 2 * alpha * beta * x * (sum over the neighbourhood of dy * x * s^(-beta - 1))
-// The neighbourhood is `size` channels at one place, or size x size places of one channel. Tensors lie plain or channels-last,
-// all alike.
+//   y = x * s^-beta     s = k + alpha * (sum of x^2 over the neighbourhood; 0 outside of the
+//   tensor) dx = dy * s^-beta - 2 * alpha * beta * x * (sum over the neighbourhood of dy * x *
+//   s^(-beta - 1))
+// The neighbourhood is `size` channels at one place, or size x size places of one channel. Tensors
+// lie plain or channels-last, all alike.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -22,7 +23,7 @@ void lrn_forward(Context& context, const LrnWindow& window, const Tensor& x, con
 
 // Bytes that lrn_backward scribbles on.
 size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, DType dtype);
-void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy, const Tensor& dx,
-                  const Tensor& workspace);
+void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
+                  const Tensor& dx, const Tensor& workspace);
 
 }  // namespace crema

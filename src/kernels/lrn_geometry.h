@@ -8,8 +8,9 @@
 
 namespace crema {
 
-// Two axes of an image, of which the first may be trivial: rows and columns, or just channels. Element i has position
-// (i / stride) % extent on each; the neighbourhood reaches `half` to both sides.
+// Two axes of an image, of which the first may be trivial: rows and columns, or just channels.
+// Element i has position (i / stride) % extent on each; the neighbourhood reaches `half` to both
+// sides.
 struct LrnGeometry {
   struct Axis {
     int64_t extent, stride, half;
@@ -40,9 +41,10 @@ struct LrnGeometry {
   }
 };
 
-// The body for every case and device; kernels/lrn.cpp prefers its own CPU loops. `ratios` has the size of x.
+// The body for every case and device; kernels/lrn.cpp prefers its own CPU loops. `ratios` has the
+// size of x.
 void lrn_forward_plain(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y);
-void lrn_backward_plain(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy, const Tensor& dx,
-                        void* ratios);
+void lrn_backward_plain(Context& context, const LrnWindow& window, const Tensor& x,
+                        const Tensor& dy, const Tensor& dx, void* ratios);
 
 }  // namespace crema

@@ -1,5 +1,6 @@
-// Pooling on the CPU: max and average, as sums and maxima over lists of taps, vectorised over channels. Plain tensors are
-// taken a vector of planes at a time, transposed into a small channels-last tile. The rest goes to the plain body.
+// Pooling on the CPU: max and average, as sums and maxima over lists of taps, vectorised over
+// channels. Plain tensors are taken a vector of planes at a time, transposed into a small
+// channels-last tile. The rest goes to the plain body.
 #include "kernels/pool.h"
 
 #include <cfloat>
@@ -14,8 +15,8 @@ namespace {
 
 constexpr int64_t kSmall = 1 << 14;  // elements that are not worth a second thread
 
-// Calls body(first channel) for blocks of kBlock vectors; the last one overlaps its neighbour, which is harmless because a
-// destination is only ever written whole.
+// Calls body(first channel) for blocks of kBlock vectors; the last one overlaps its neighbour,
+// which is harmless because a destination is only ever written whole.
 template <typename T, typename Body>
 inline void over_channels(int64_t channels, const Body& body) {
   constexpr int64_t lanes = kLanes<T>;
@@ -32,12 +33,13 @@ inline void over_channels(int64_t channels, const Body& body) {
   if (c < channels) body.template operator()<1>(channels - lanes);
 }
 
-// The three things that are done with a destination pixel's taps. x, y, index: of the first channel of pixel 0, of the
-// destination pixel, of both in turn.
+// The three things that are done with a destination pixel's taps. x, y, index: of the first channel
+// of pixel 0, of the destination pixel, of both in turn.
 template <typename T, typename Index, bool kIndex>
 struct KeepLargest {
   static constexpr bool kBackward = false;
-  static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* x, const Index*, T* y, Index* index) {
+  static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* x, const Index*,
+                    T* y, Index* index) {
     over_channels<T>(channels, [&]<int kBlock>(int64_t c) {
       Vector<T> kept[kBlock];
       Mask<T> cells[kBlock];
@@ -55,7 +57,9 @@ struct KeepLargest {
       }
       for (int v = 0; v < kBlock; ++v) {
         store(kept[v], y + c + v * kLanes<T>);
-        if (kIndex) store(resize<Index, typename MaskOf<T>::type, kLanes<T>>(cells[v]), index + c + v * kLanes<T>);
+        if (kIndex)
+          store(resize<Index, typename MaskOf<T>::type, kLanes<T>>(cells[v]),
+                index + c + v * kLanes<T>);
       }
     });
   }
@@ -63,13 +67,15 @@ struct KeepLargest {
 
 template <typename T, typename Index>
 struct AddUp {
-  static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* x, const Index*, T* y, Index*) {
+  static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* x, const Index*,
+                    T* y, Index*) {
     over_channels<T>(channels, [&]<int kBlock>(int64_t c) {
       Vector<T> sum[kBlock];
       for (int v = 0; v < kBlock; ++v) sum[v] = Vector<T>{};
       for (int t = 0; t < list.count; ++t) {
         const T* from = x + (list.base + list.taps[t].at) * channels + c;
-        for (int v = 0; v < kBlock; ++v) sum[v] += load<Vector<T>>(from + v * kLanes<T>) * list.taps[t].weight;
+        for (int v = 0; v < kBlock; ++v)
+          sum[v] += load<Vector<T>>(from + v * kLanes<T>) * list.taps[t].weight;
       }
       for (int v = 0; v < kBlock; ++v) store(sum[v], y + c + v * kLanes<T>);
     });
@@ -87,14 +93,16 @@ struct ShareOut : AddUp<T, Index> {
 template <typename T, typename Index>
 struct GatherKept {
   static constexpr bool kBackward = true;
-  static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* dy, const Index* index, T* dx, Index*) {
+  static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* dy,
+                    const Index* index, T* dx, Index*) {
     over_channels<T>(channels, [&]<int kBlock>(int64_t c) {
       Vector<T> sum[kBlock];
       for (int v = 0; v < kBlock; ++v) sum[v] = Vector<T>{};
       for (int t = 0; t < list.count; ++t) {
         const int64_t at = (list.base + list.taps[t].at) * channels + c;
         for (int v = 0; v < kBlock; ++v) {
-          sum[v] += where_equal(index + at + v * kLanes<T>, list.taps[t].cell, dy + at + v * kLanes<T>);
+          sum[v] +=
+              where_equal(index + at + v * kLanes<T>, list.taps[t].cell, dy + at + v * kLanes<T>);
         }
       }
       for (int v = 0; v < kBlock; ++v) store(sum[v], dx + c + v * kLanes<T>);
@@ -103,10 +111,12 @@ struct GatherKept {
 };
 
 template <typename Work, typename T, typename Index>
-void run_channels_last(const PoolGeometry& g, const T* x, const Index* index, T* y, Index* index_out) {
+void run_channels_last(const PoolGeometry& g, const T* x, const Index* index, T* y,
+                       Index* index_out) {
   const int64_t* source = Work::kBackward ? g.out : g.in;
   const int64_t* goal = Work::kBackward ? g.in : g.out;
-  const int64_t image = source[0] * source[1] * source[2] * g.channels, row_count = goal[2] * g.channels;
+  const int64_t image = source[0] * source[1] * source[2] * g.channels,
+                row_count = goal[2] * g.channels;
   const int64_t rows_per_image = goal[0] * goal[1], rows = g.images * rows_per_image;
   const Taps<T> taps(g, Work::kBackward);
 #pragma omp parallel for schedule(static) if (rows * row_count > kSmall)
@@ -114,8 +124,8 @@ void run_channels_last(const PoolGeometry& g, const T* x, const Index* index, T*
     const int64_t n = row / rows_per_image, d = row % rows_per_image / goal[1], h = row % goal[1];
     for (int64_t w = 0; w < goal[2]; ++w) {
       const int64_t to = row * row_count + w * g.channels;
-      Work::pixel(taps.of(d, h, w), g.channels, x + n * image, index ? index + n * image : nullptr, y + to,
-                  index_out ? index_out + to : nullptr);
+      Work::pixel(taps.of(d, h, w), g.channels, x + n * image, index ? index + n * image : nullptr,
+                  y + to, index_out ? index_out + to : nullptr);
     }
   }
 }
@@ -134,7 +144,8 @@ void planes_to_tile(const V* from, int64_t count, int64_t planes, V* tile) {
     }
   }
   for (; i < count; ++i) {
-    for (int64_t p = 0; p < lanes; ++p) tile[i * lanes + p] = p < planes ? from[p * count + i] : V(0);
+    for (int64_t p = 0; p < lanes; ++p)
+      tile[i * lanes + p] = p < planes ? from[p * count + i] : V(0);
   }
 }
 
@@ -160,29 +171,33 @@ void run_plain(const PoolGeometry& g, const T* x, const Index* index, T* y, Inde
   constexpr int64_t lanes = kLanes<T>;
   const int64_t* source = Work::kBackward ? g.out : g.in;
   const int64_t* goal = Work::kBackward ? g.in : g.out;
-  const int64_t from_count = source[0] * source[1] * source[2], to_count = goal[0] * goal[1] * goal[2];
+  const int64_t from_count = source[0] * source[1] * source[2],
+                to_count = goal[0] * goal[1] * goal[2];
   const int64_t planes = g.images * g.channels, blocks = (planes + lanes - 1) / lanes;
   const Taps<T> taps(g, Work::kBackward);
 #pragma omp parallel if (planes * from_count > kSmall)
   {
     std::vector<T> x_tile(from_count * lanes), y_tile(to_count * lanes);
-    std::vector<Index> index_tile(index ? from_count * lanes : 0), index_out_tile(index_out ? to_count * lanes : 0);
+    std::vector<Index> index_tile(index ? from_count * lanes : 0),
+        index_out_tile(index_out ? to_count * lanes : 0);
 #pragma omp for schedule(static)
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t first = block * lanes, present = planes - first;
       planes_to_tile<T>(x + first * from_count, from_count, present, x_tile.data());
-      if (index) planes_to_tile<T>(index + first * from_count, from_count, present, index_tile.data());
+      if (index)
+        planes_to_tile<T>(index + first * from_count, from_count, present, index_tile.data());
       int64_t i = 0;
       for (int64_t d = 0; d < goal[0]; ++d) {
         for (int64_t h = 0; h < goal[1]; ++h) {
           for (int64_t w = 0; w < goal[2]; ++w, i += lanes) {
-            Work::pixel(taps.of(d, h, w), lanes, x_tile.data(), index_tile.data(), y_tile.data() + i,
-                        index_out ? index_out_tile.data() + i : nullptr);
+            Work::pixel(taps.of(d, h, w), lanes, x_tile.data(), index_tile.data(),
+                        y_tile.data() + i, index_out ? index_out_tile.data() + i : nullptr);
           }
         }
       }
       tile_to_planes<T>(y_tile.data(), to_count, present, y + first * to_count);
-      if (index_out) tile_to_planes<T>(index_out_tile.data(), to_count, present, index_out + first * to_count);
+      if (index_out)
+        tile_to_planes<T>(index_out_tile.data(), to_count, present, index_out + first * to_count);
     }
   }
 }
@@ -204,7 +219,8 @@ void scatter_kept(const PoolGeometry& g, const T* dy, const Index* index, T* dx)
     for (int64_t od = 0; od < g.out[0]; ++od) {
       for (int64_t oh = 0; oh < g.out[1]; ++oh) {
         int64_t corner =
-            ((od * g.stride[0] - g.pad[0]) * g.in[1] + oh * g.stride[1] - g.pad[1]) * g.in[2] - g.pad[2];
+            ((od * g.stride[0] - g.pad[0]) * g.in[1] + oh * g.stride[1] - g.pad[1]) * g.in[2] -
+            g.pad[2];
         for (int64_t ow = 0; ow < g.out[2]; ++ow, ++at, corner += g.stride[2]) {
           if (index[at] != static_cast<Index>(-1)) to[corner + place[index[at]]] += dy[at];
         }
@@ -235,16 +251,18 @@ using LargestOnly = KeepLargest<T, Index, false>;
 template <typename Body>
 void with_types(const Tensor& tensor, const PoolWindow& window, const Body& body) {
   on(tensor, [&]<typename T>() {
-    window.index_dtype() == DType::u8 ? body.template operator()<T, uint8_t>() : body.template operator()<T, int32_t>();
+    window.index_dtype() == DType::u8 ? body.template operator()<T, uint8_t>()
+                                      : body.template operator()<T, int32_t>();
   });
 }
 
 }  // namespace
 
-void pool_forward(Context& context, const PoolWindow& window, const Random& random, const Tensor& x, const Tensor& y,
-                  const Tensor& index, const Tensor& mask) {
+void pool_forward(Context& context, const PoolWindow& window, const Random& random, const Tensor& x,
+                  const Tensor& y, const Tensor& index, const Tensor& mask) {
   const PoolGeometry g(window, x, y);
-  if (mask || !serves(context, window, g)) return pool_forward_plain(context, window, random, x, y, index, mask);
+  if (mask || !serves(context, window, g))
+    return pool_forward_plain(context, window, random, x, y, index, mask);
   with_types(x, window, [&]<typename T, typename Index>() {
     const Index* none = nullptr;
     if (window.method == PoolMethod::average) {
@@ -257,8 +275,8 @@ void pool_forward(Context& context, const PoolWindow& window, const Random& rand
   });
 }
 
-void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index, const Tensor& dy,
-                   const Tensor& dx) {
+void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index,
+                   const Tensor& dy, const Tensor& dx) {
   const PoolGeometry g(window, dx, dy);
   if (!serves(context, window, g)) return pool_backward_plain(context, window, x, index, dy, dx);
   with_types(dy, window, [&]<typename T, typename Index>() {
@@ -266,7 +284,8 @@ void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, 
     if (window.method == PoolMethod::average) {
       run<ShareOut>(g, dy.data<T>(), static_cast<const Index*>(nullptr), dx.data<T>(), none);
     } else if (g.channels_last) {
-      run_channels_last<GatherKept<T, Index>>(g, dy.data<T>(), index.data<const Index>(), dx.data<T>(), none);
+      run_channels_last<GatherKept<T, Index>>(g, dy.data<T>(), index.data<const Index>(),
+                                              dx.data<T>(), none);
     } else {
       scatter_kept(g, dy.data<T>(), index.data<Index>(), dx.data<T>());
     }

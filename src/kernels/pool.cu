@@ -1,4 +1,5 @@
-// Pooling's plain body: one index an element, written once for the GPU and the CPU, every method, order and dtype.
+// Pooling's plain body: one index an element, written once for the GPU and the CPU, every method,
+// order and dtype.
 #include <cfloat>
 
 #include "device/parallel.h"
@@ -30,9 +31,11 @@ struct Place {
   }
 };
 
-CREMA_HD int64_t offset(const PoolGeometry& g, const int64_t* extent, const Place& p, int64_t d, int64_t h, int64_t w) {
+CREMA_HD int64_t offset(const PoolGeometry& g, const int64_t* extent, const Place& p, int64_t d,
+                        int64_t h, int64_t w) {
   const int64_t plane = (d * extent[1] + h) * extent[2] + w;
-  if (g.channels_last) return (p.image * extent[0] * extent[1] * extent[2] + plane) * g.channels + p.channel;
+  if (g.channels_last)
+    return (p.image * extent[0] * extent[1] * extent[2] + plane) * g.channels + p.channel;
   return (p.image * g.channels + p.channel) * extent[0] * extent[1] * extent[2] + plane;
 }
 
@@ -90,7 +93,8 @@ struct Largest : Kept<T> {
   }
 };
 
-// Stops where the running sum reaches the drawn threshold; keeps the last cell when rounding lets none reach it.
+// Stops where the running sum reaches the drawn threshold; keeps the last cell when rounding lets
+// none reach it.
 template <typename T>
 struct Drawn : Kept<T> {
   T threshold, sum = 0;
@@ -133,7 +137,8 @@ struct PoolForward {
       drawn.value = 0;
       // The draw belongs to the logical element, whatever the order in memory.
       const int64_t plane = (o.at[0] * g.out[1] + o.at[1]) * g.out[2] + o.at[2];
-      const int64_t logical = (o.image * g.channels + o.channel) * g.out[0] * g.out[1] * g.out[2] + plane;
+      const int64_t logical =
+          (o.image * g.channels + o.channel) * g.out[0] * g.out[1] * g.out[2] + plane;
       drawn.threshold = random.uniform(logical) * all.sum;
       scan(g, x, o, drawn);
       finish(i, o, drawn);
@@ -143,11 +148,14 @@ struct PoolForward {
   CREMA_HD void finish(int64_t i, const Place& o, const Kept<T>& kept) const {
     y[i] = kept.value;
     if (index) {
-      const int64_t cell = (g.inside(0, o.at[0], kept.d) * g.kernel[1] + g.inside(1, o.at[1], kept.h)) * g.kernel[2] +
-                           g.inside(2, o.at[2], kept.w);
+      const int64_t cell =
+          (g.inside(0, o.at[0], kept.d) * g.kernel[1] + g.inside(1, o.at[1], kept.h)) *
+              g.kernel[2] +
+          g.inside(2, o.at[2], kept.w);
       index[i] = kept.any ? static_cast<Index>(cell) : static_cast<Index>(-1);
     }
-    if (mask) mask[i] = kept.any ? static_cast<T>((kept.d * g.in[1] + kept.h) * g.in[2] + kept.w) : T(-1);
+    if (mask)
+      mask[i] = kept.any ? static_cast<T>((kept.d * g.in[1] + kept.h) * g.in[2] + kept.w) : T(-1);
   }
 };
 
@@ -184,8 +192,9 @@ struct PoolBackward {
       scan(g, x, window, all);
       return all.sum > 0 ? dy[o] * (2 * x[i] - all.squares / all.sum) / all.sum : T(0);
     }
-    const int64_t cell = (g.inside(0, d, p.at[0]) * g.kernel[1] + g.inside(1, h, p.at[1])) * g.kernel[2] +
-                         g.inside(2, w, p.at[2]);
+    const int64_t cell =
+        (g.inside(0, d, p.at[0]) * g.kernel[1] + g.inside(1, h, p.at[1])) * g.kernel[2] +
+        g.inside(2, w, p.at[2]);
     return index[o] == static_cast<Index>(cell) ? dy[o] : T(0);
   }
 };
@@ -195,7 +204,9 @@ struct PoolBackward {
 PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tensor& y)
     : images(x.shape()[0]), channels(x.shape()[1]), count_padding(window.count_padding) {
   // A tensor of one channel or one place lies the same in both orders: the other one then tells.
-  const auto plain = [](const Tensor& t) { return same_layout(t.format(), Format::plain(), t.shape()); };
+  const auto plain = [](const Tensor& t) {
+    return same_layout(t.format(), Format::plain(), t.shape());
+  };
   channels_last = !plain(x) || !plain(y);
   const int lacking = 5 - x.shape().axes();
   for (int axis = 0; axis < 3; ++axis) {
@@ -207,28 +218,33 @@ PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tens
   }
 }
 
-void pool_forward_plain(Context& context, const PoolWindow& window, const Random& random, const Tensor& x, const Tensor& y,
-                        const Tensor& index, const Tensor& mask) {
+void pool_forward_plain(Context& context, const PoolWindow& window, const Random& random,
+                        const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
   const PoolGeometry g(window, x, y);
   on(x, [&]<typename T>() {
     const auto run = [&]<typename Index>() {
       parallel_for(context, y.count(),
-                   PoolForward<T, Index>{g, window.method, random, x.data<T>(), y.data<T>(), index.data<Index>(), mask.data<T>()},
+                   PoolForward<T, Index>{g, window.method, random, x.data<T>(), y.data<T>(),
+                                         index.data<Index>(), mask.data<T>()},
                    256);
     };
-    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>() : run.template operator()<int32_t>();
+    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
+                                      : run.template operator()<int32_t>();
   });
 }
 
-void pool_backward_plain(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index, const Tensor& dy,
-                         const Tensor& dx) {
+void pool_backward_plain(Context& context, const PoolWindow& window, const Tensor& x,
+                         const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const PoolGeometry g(window, dx, dy);
   on(dy, [&]<typename T>() {
     const auto run = [&]<typename Index>() {
       parallel_for(context, dx.count(),
-                   PoolBackward<T, Index>{g, window.method, x.data<T>(), index.data<Index>(), dy.data<T>(), dx.data<T>()}, 256);
+                   PoolBackward<T, Index>{g, window.method, x.data<T>(), index.data<Index>(),
+                                          dy.data<T>(), dx.data<T>()},
+                   256);
     };
-    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>() : run.template operator()<int32_t>();
+    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
+                                      : run.template operator()<int32_t>();
   });
 }
 

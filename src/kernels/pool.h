@@ -1,8 +1,10 @@
 // Pooling: a window slides over each channel and keeps one value.
 //   max          the largest value; of equal ones the first in scan order
-//   average      the sum over the number of cells, those of the padding included unless count_padding is off
-//   stochastic   in training a value drawn with probability x / sum(x), in testing sum(x^2) / sum(x)
-// Shapes: x (N, C, one to three spatial axes), y the same with the output's extents; plain or channels-last, both alike.
+//   average      the sum over the number of cells, those of the padding included unless
+//   count_padding is off stochastic   in training a value drawn with probability x / sum(x), in
+//   testing sum(x^2) / sum(x)
+// Shapes: x (N, C, one to three spatial axes), y the same with the output's extents; plain or
+// channels-last, both alike.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -20,19 +22,21 @@ struct PoolWindow {
   bool count_padding = true;
 
   int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
-  // Of the tensor that tells which cell of its window each output kept: one byte where that is enough.
+  // Of the tensor that tells which cell of its window each output kept: one byte where that is
+  // enough.
   DType index_dtype() const { return cells() <= 255 ? DType::u8 : DType::i32; }
   // True when backward needs that tensor.
   bool has_index() const { return method == PoolMethod::max || method == PoolMethod::stochastic; }
 };
 
-// A window without a cell gives -FLT_MAX (max) or 0, and no gradient. `index` (shape of y, index_dtype()) and `mask` (shape
-// and dtype of y: the kept cell's place in its channel, -1 for none) may be empty.
-void pool_forward(Context& context, const PoolWindow& window, const Random& random, const Tensor& x, const Tensor& y,
-                  const Tensor& index, const Tensor& mask);
+// A window without a cell gives -FLT_MAX (max) or 0, and no gradient. `index` (shape of y,
+// index_dtype()) and `mask` (shape and dtype of y: the kept cell's place in its channel, -1 for
+// none) may be empty.
+void pool_forward(Context& context, const PoolWindow& window, const Random& random, const Tensor& x,
+                  const Tensor& y, const Tensor& index, const Tensor& mask);
 
 // dx is overwritten. Only stochastic_test reads x; max and stochastic read index.
-void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index, const Tensor& dy,
-                   const Tensor& dx);
+void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index,
+                   const Tensor& dy, const Tensor& dx);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// The arithmetic of pooling windows, shared by all bodies. Spatial axes are always three: depth, height, width; those that a
-// tensor lacks have extent 1.
+// The arithmetic of pooling windows, shared by all bodies. Spatial axes are always three: depth,
+// height, width; those that a tensor lacks have extent 1.
 #pragma once
 
 #include <cstdint>
@@ -38,13 +38,16 @@ struct PoolGeometry {
     return at < out[axis] ? at : out[axis];
   }
   // Where input position i lies in the uncut window of output position o.
-  CREMA_HD int64_t inside(int axis, int64_t o, int64_t i) const { return i - (o * stride[axis] - pad[axis]); }
+  CREMA_HD int64_t inside(int axis, int64_t o, int64_t i) const {
+    return i - (o * stride[axis] - pad[axis]);
+  }
 
-  // The extent that the divisor of the mean counts: Caffe cuts a window at the far side of the padding; at the image itself
-  // when padding does not count.
+  // The extent that the divisor of the mean counts: Caffe cuts a window at the far side of the
+  // padding; at the image itself when padding does not count.
   CREMA_HD int64_t counted(int axis, int64_t o) const {
     if (!count_padding) return last(axis, o) - first(axis, o);
-    const int64_t at = o * stride[axis] - pad[axis], end = at + kernel[axis], border = in[axis] + pad[axis];
+    const int64_t at = o * stride[axis] - pad[axis], end = at + kernel[axis],
+                  border = in[axis] + pad[axis];
     return (end < border ? end : border) - at;
   }
   // An empty window has divisor 1: its mean is 0.

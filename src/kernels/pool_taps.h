@@ -1,4 +1,5 @@
-// Which source pixels meet in a destination pixel of pooling, as lists: the CPU's loops then know no borders.
+// Which source pixels meet in a destination pixel of pooling, as lists: the CPU's loops then know
+// no borders.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +10,8 @@
 
 namespace crema {
 
-// One source pixel of a destination pixel: forward a cell of the window, backward a window that holds the cell.
+// One source pixel of a destination pixel: forward a cell of the window, backward a window that
+// holds the cell.
 template <typename T>
 struct Tap {
   int64_t at;    // the source pixel, from the base of its list
@@ -17,8 +19,8 @@ struct Tap {
   T weight;      // of a mean
 };
 
-// The taps of every destination pixel. Pixels that see the same pattern share one list: away from the border all do, and
-// in backward those whose distance is a multiple of the stride.
+// The taps of every destination pixel. Pixels that see the same pattern share one list: away from
+// the border all do, and in backward those whose distance is a multiple of the stride.
 template <typename T>
 class Taps {
  public:
@@ -38,9 +40,10 @@ class Taps {
           for (const Tap<T>& a : depth) {
             for (const Tap<T>& b : row) {
               for (const Tap<T>& c : column) {
-                taps_.push_back({(a.at * extent_[1] + b.at) * extent_[2] + c.at,
-                                 static_cast<int32_t>((a.cell * g.kernel[1] + b.cell) * g.kernel[2] + c.cell),
-                                 a.weight * b.weight * c.weight});
+                taps_.push_back(
+                    {(a.at * extent_[1] + b.at) * extent_[2] + c.at,
+                     static_cast<int32_t>((a.cell * g.kernel[1] + b.cell) * g.kernel[2] + c.cell),
+                     a.weight * b.weight * c.weight});
               }
             }
           }
@@ -53,7 +56,8 @@ class Taps {
     const auto &a = axes_[0].places[d], &b = axes_[1].places[h], &c = axes_[2].places[w];
     const size_t rows = axes_[1].patterns.size(), columns = axes_[2].patterns.size();
     const auto& [first, count] = lists_[(a.pattern * rows + b.pattern) * columns + c.pattern];
-    return {taps_.data() + first, static_cast<int>(count), (a.base * extent_[1] + b.base) * extent_[2] + c.base};
+    return {taps_.data() + first, static_cast<int>(count),
+            (a.base * extent_[1] + b.base) * extent_[2] + c.base};
   }
 
  private:
@@ -68,7 +72,9 @@ class Taps {
 
     Axis() = default;
     Axis(const PoolGeometry& g, int axis, bool backward) {
-      const auto weight = [&](int64_t o) { return T(1) / static_cast<T>(std::max<int64_t>(g.counted(axis, o), 1)); };
+      const auto weight = [&](int64_t o) {
+        return T(1) / static_cast<T>(std::max<int64_t>(g.counted(axis, o), 1));
+      };
       const auto same = [](const Tap<T>& a, const Tap<T>& b) {
         return a.at == b.at && a.cell == b.cell && a.weight == b.weight;
       };
@@ -82,8 +88,9 @@ class Taps {
           taps.push_back({k - from, static_cast<int32_t>(cell), weight(backward ? k : i)});
         }
         size_t pattern = 0;
-        while (pattern < patterns.size() && !std::equal(taps.begin(), taps.end(), patterns[pattern].begin(),
-                                                        patterns[pattern].end(), same)) {
+        while (pattern < patterns.size() &&
+               !std::equal(taps.begin(), taps.end(), patterns[pattern].begin(),
+                           patterns[pattern].end(), same)) {
           ++pattern;
         }
         if (pattern == patterns.size()) patterns.push_back(taps);

@@ -62,7 +62,8 @@ void forward_block(int64_t classes, int64_t stride, int64_t count, const T* x, T
 }
 
 template <typename T>
-void backward_block(int64_t classes, int64_t stride, int64_t count, const T* y, const T* dy, T* dx) {
+void backward_block(int64_t classes, int64_t stride, int64_t count, const T* y, const T* dy,
+                    T* dx) {
   T dot[kBlock];
   std::fill(dot, dot + count, T(0));
   for (int64_t k = 0; k < classes; ++k) {
@@ -71,11 +72,14 @@ void backward_block(int64_t classes, int64_t stride, int64_t count, const T* y, 
   }
   for (int64_t k = 0; k < classes; ++k) {
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) dx[k * stride + i] = y[k * stride + i] * (dy[k * stride + i] - dot[i]);
+    for (int64_t i = 0; i < count; ++i)
+      dx[k * stride + i] = y[k * stride + i] * (dy[k * stride + i] - dot[i]);
   }
 }
 
-bool plain_body(Context& context) { return context.device() == Device::gpu || context.implementation == "plain"; }
+bool plain_body(Context& context) {
+  return context.device() == Device::gpu || context.implementation == "plain";
+}
 
 }  // namespace
 
@@ -94,7 +98,8 @@ void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x,
   });
 }
 
-void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy, const Tensor& dx) {
+void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy,
+                      const Tensor& dx) {
   if (plain_body(context)) return softmax_backward_plain(context, view, y, dy, dx);
   on(y, [&]<typename T>() {
     over_softmax_blocks(view, [&](const SoftmaxBlock& block) {

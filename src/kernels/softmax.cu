@@ -1,11 +1,10 @@
-// Softmax for every device: one index a place, which walks along the classes; on the GPU a block for each place where the
-// classes lie next to each other.
-#include "kernels/softmax.h"
-
+// Softmax for every device: one index a place, which walks along the classes; on the GPU a block
+// for each place where the classes lie next to each other.
 #include <algorithm>
 
 #include "device/parallel.h"
 #include "kernels/pointwise_math.h"
+#include "kernels/softmax.h"
 #include "kernels/softmax_plain.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
@@ -44,7 +43,8 @@ struct SoftmaxBackward {
   CREMA_HD void operator()(int64_t place) const {
     const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
     T dot = 0;
-    for (int64_t k = 0; k < view.classes; ++k) dot += y[start + k * view.inner] * dy[start + k * view.inner];
+    for (int64_t k = 0; k < view.classes; ++k)
+      dot += y[start + k * view.inner] * dy[start + k * view.inner];
     for (int64_t k = 0; k < view.classes; ++k) {
       const int64_t i = start + k * view.inner;
       dx[i] = y[i] * (dy[i] - dot);
@@ -59,7 +59,8 @@ __global__ void softmax_rows(int64_t classes, const T* x, T* y) {
   x += blockIdx.x * classes;
   y += blockIdx.x * classes;
   T largest = x[0], sum = 0;
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) largest = x[k] > largest ? x[k] : largest;
+  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
+    largest = x[k] > largest ? x[k] : largest;
   largest = block_all(largest, Larger{});
   for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) {
     const T value = exp_of(x[k] - largest);
@@ -76,7 +77,8 @@ __global__ void softmax_gradient_rows(int64_t classes, const T* y, const T* dy, 
   T dot = 0;
   for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) dot += y[start + k] * dy[start + k];
   dot = block_all(dot, Plus{});
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) dx[start + k] = y[start + k] * (dy[start + k] - dot);
+  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
+    dx[start + k] = y[start + k] * (dy[start + k] - dot);
 }
 
 // Whether a block for each place is worth it, and of how many threads.
@@ -92,17 +94,19 @@ unsigned row_threads(const SoftmaxView& view) {
 }  // namespace
 
 SoftmaxView SoftmaxView::of(const Shape& shape, const Format& format, int axis) {
-  if (same_layout(format, Format::plain(), shape)) return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
+  if (same_layout(format, Format::plain(), shape))
+    return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
   require(axis == 1, "softmax over axis ", axis, " does not take channels-last blobs");
   return {shape[0] * shape.count(2), shape[1], 1};
 }
 
-void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y) {
+void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tensor& x,
+                           const Tensor& y) {
   on(x, [&]<typename T>() {
 #ifdef __CUDACC__
     if (by_rows(context, view)) {
-      softmax_rows<<<static_cast<unsigned>(view.outer), row_threads(view), 0, context.gpu().stream>>>(
-          view.classes, x.data<T>(), y.data<T>());
+      softmax_rows<<<static_cast<unsigned>(view.outer), row_threads(view), 0,
+                     context.gpu().stream>>>(view.classes, x.data<T>(), y.data<T>());
       return check_cuda(cudaGetLastError(), "launching a kernel");
     }
 #endif
@@ -110,16 +114,19 @@ void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tens
   });
 }
 
-void softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy, const Tensor& dx) {
+void softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y,
+                            const Tensor& dy, const Tensor& dx) {
   on(y, [&]<typename T>() {
 #ifdef __CUDACC__
     if (by_rows(context, view)) {
-      softmax_gradient_rows<<<static_cast<unsigned>(view.outer), row_threads(view), 0, context.gpu().stream>>>(
-          view.classes, y.data<T>(), dy.data<T>(), dx.data<T>());
+      softmax_gradient_rows<<<static_cast<unsigned>(view.outer), row_threads(view), 0,
+                              context.gpu().stream>>>(view.classes, y.data<T>(), dy.data<T>(),
+                                                      dx.data<T>());
       return check_cuda(cudaGetLastError(), "launching a kernel");
     }
 #endif
-    parallel_for(context, view.places(), SoftmaxBackward<T>{view, y.data<T>(), dy.data<T>(), dx.data<T>()}, 64);
+    parallel_for(context, view.places(),
+                 SoftmaxBackward<T>{view, y.data<T>(), dy.data<T>(), dx.data<T>()}, 64);
   });
 }
 

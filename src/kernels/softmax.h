@@ -11,11 +11,14 @@ struct SoftmaxView {
 
   // Channels-last is served for axis 1.
   static SoftmaxView of(const Shape& shape, const Format& format, int axis);
-  int64_t places() const { return outer * inner; }  // each has its own distribution over the classes
+  int64_t places() const {
+    return outer * inner;
+  }  // each has its own distribution over the classes
 };
 
 // The tensors lie alike; y may be x and dx may be dy.
 void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y);
-void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy, const Tensor& dx);
+void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy,
+                      const Tensor& dx);
 
 }  // namespace crema

@@ -19,8 +19,11 @@ struct SoftmaxLabels {
   int ignored;
 
   SoftmaxLabels(const SoftmaxLossCase& c, const Tensor& labels)
-      : labels(labels.data<T>()), weights(c.class_weights.data<T>()), classes(c.view.classes),
-        ignoring(c.ignore_label.has_value()), ignored(c.ignore_label.value_or(0)) {}
+      : labels(labels.data<T>()),
+        weights(c.class_weights.data<T>()),
+        classes(c.view.classes),
+        ignoring(c.ignore_label.has_value()),
+        ignored(c.ignore_label.value_or(0)) {}
 
   // The class of a place, cut to an integer as Caffe does; or one of the constants above.
   CREMA_HD int64_t at(int64_t place) const {

@@ -19,8 +19,9 @@ constexpr int64_t kBlock = kSoftmaxBlock;
 
 [[noreturn]] void fail_for_label(const SoftmaxLossCase& c, int64_t place, double label) {
   const int64_t each = c.view.places() / std::max<int64_t>(c.images, 1);
-  fail("label ", label, " of image ", place / each, " of the batch", each > 1 ? cat(", position ", place % each) : "",
-       ", is no class: there are ", c.view.classes, " scores for each label, so labels are the integers from 0 to ",
+  fail("label ", label, " of image ", place / each, " of the batch",
+       each > 1 ? cat(", position ", place % each) : "", ", is no class: there are ",
+       c.view.classes, " scores for each label, so labels are the integers from 0 to ",
        c.view.classes - 1, ". Correct the data, or num_output of the layer that gives the scores; ",
        "loss_param { ignore_label: ", label, " } leaves such labels out");
 }
@@ -29,7 +30,8 @@ template <typename T>
 void check_labels(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels) {
   bool bad = false;
 #pragma omp parallel for reduction(|| : bad) if (c.view.places() > kSmall)
-  for (int64_t place = 0; place < c.view.places(); ++place) bad = bad || labels.at(place) == SoftmaxLabels<T>::kBad;
+  for (int64_t place = 0; place < c.view.places(); ++place)
+    bad = bad || labels.at(place) == SoftmaxLabels<T>::kBad;
   for (int64_t place = 0; bad && place < c.view.places(); ++place) {
     if (labels.at(place) == SoftmaxLabels<T>::kBad) fail_for_label(c, place, labels.labels[place]);
   }
@@ -43,8 +45,11 @@ struct CpuLoss {
   T *largest, *inverse, *losses;  // of the places
 
   CpuLoss(const SoftmaxLossCase& c, const Tensor& labels, const SoftmaxLossSaved& saved)
-      : labels(c, labels), smoothing(static_cast<T>(c.smoothing)), largest(saved.places.data<T>()),
-        inverse(largest + c.view.places()), losses(inverse + c.view.places()) {}
+      : labels(c, labels),
+        smoothing(static_cast<T>(c.smoothing)),
+        largest(saved.places.data<T>()),
+        inverse(largest + c.view.places()),
+        losses(inverse + c.view.places()) {}
 
   // x: of class 0, the classes are `stride` apart; below: sum of (top - x).
   void finish(int64_t place, const T* x, int64_t stride, T top, T sum, T below) const {
@@ -96,7 +101,8 @@ struct CpuLoss {
     for (int64_t i = 0; i < count; ++i) finish(place + i, x + i, stride, top[i], sum[i], below[i]);
     for (int64_t k = 0; to && k < labels.classes; ++k) {
 #pragma omp simd
-      for (int64_t i = 0; i < count; ++i) to[k * stride + i] = exp_of(x[k * stride + i] - top[i]) / sum[i];
+      for (int64_t i = 0; i < count; ++i)
+        to[k * stride + i] = exp_of(x[k * stride + i] - top[i]) / sum[i];
     }
   }
 
@@ -110,7 +116,8 @@ struct CpuLoss {
     if (label >= 0) dx[label] -= (1 - smoothing) * scale;
   }
 
-  void block_gradient(int64_t place, const T* x, int64_t stride, int64_t count, T factor, T* dx) const {
+  void block_gradient(int64_t place, const T* x, int64_t stride, int64_t count, T factor,
+                      T* dx) const {
     T scale[kBlock], share[kBlock];
     for (int64_t i = 0; i < count; ++i) {
       const int64_t label = labels.at(place + i);
@@ -122,7 +129,8 @@ struct CpuLoss {
     for (int64_t k = 0; k < labels.classes; ++k) {
       const int64_t line = k * stride;
 #pragma omp simd
-      for (int64_t i = 0; i < count; ++i) dx[line + i] = exp_of(x[line + i] - top[i]) * share[i] - everywhere * scale[i];
+      for (int64_t i = 0; i < count; ++i)
+        dx[line + i] = exp_of(x[line + i] - top[i]) * share[i] - everywhere * scale[i];
     }
     for (int64_t i = 0; i < count; ++i) {
       const int64_t label = labels.at(place + i);
@@ -133,7 +141,8 @@ struct CpuLoss {
 
 // Adds the losses in pieces that do not depend on the number of threads.
 template <typename T>
-void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const SoftmaxLossSaved& saved, const Tensor& loss) {
+void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const SoftmaxLossSaved& saved,
+           const Tensor& loss) {
   constexpr int64_t kPiece = 4096;
   const int64_t count = c.view.places(), pieces = (count + kPiece - 1) / kPiece;
   const T* losses = saved.places.data<T>() + 2 * count;
@@ -152,15 +161,17 @@ void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const Softm
     sum += sums[piece];
     counted += valid[piece];
   }
-  const double divisor = c.divide_by_valid ? static_cast<double>(std::max<int64_t>(counted, 1)) : c.normalizer;
+  const double divisor =
+      c.divide_by_valid ? static_cast<double>(std::max<int64_t>(counted, 1)) : c.normalizer;
   *saved.normalizer.data<T>() = static_cast<T>(divisor);
   *loss.data<T>() = static_cast<T>(sum / divisor);
 }
 
 }  // namespace
 
-void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
-                          const Tensor& loss, const SoftmaxLossSaved& saved, const Tensor& probability) {
+void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                          const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
+                          const Tensor& probability) {
   if (context.device() == Device::gpu) {
     softmax_loss_places_plain(context, c, x, labels, saved, probability);
     return softmax_loss_total_gpu(context, c, labels, saved, loss);
@@ -185,8 +196,9 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
   });
 }
 
-void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
-                           const SoftmaxLossSaved& saved, const Tensor& d_loss, const Tensor& dx) {
+void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                           const Tensor& labels, const SoftmaxLossSaved& saved,
+                           const Tensor& d_loss, const Tensor& dx) {
   if (context.device() == Device::gpu || context.implementation == "plain") {
     return softmax_loss_backward_plain(context, c, x, labels, saved, d_loss, dx);
   }

@@ -1,12 +1,11 @@
-// Softmax's cross-entropy for every device: one index a place; on the GPU a block for each place where the classes lie next
-// to each other, and one block for the total.
-#include "kernels/softmax_loss.h"
-
+// Softmax's cross-entropy for every device: one index a place; on the GPU a block for each place
+// where the classes lie next to each other, and one block for the total.
 #include <algorithm>
 
 #include "device/parallel.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/softmax_labels.h"
+#include "kernels/softmax_loss.h"
 #include "kernels/softmax_plain.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
@@ -41,7 +40,8 @@ struct PlaceWriter {
     } else if (label == SoftmaxLabels<T>::kBad) {
       loss = not_a_number<T>();
 #ifdef __CUDA_ARCH__
-      if (atomicCAS(note, 0, static_cast<int>(place) + 1) == 0) note[1] = static_cast<int>(labels.labels[place]);
+      if (atomicCAS(note, 0, static_cast<int>(place) + 1) == 0)
+        note[1] = static_cast<int>(labels.labels[place]);
 #endif
     }
     places[place] = largest;
@@ -105,7 +105,8 @@ __global__ void loss_rows(LossPlaces<T> body) {
   const int64_t classes = body.view.classes, place = blockIdx.x;
   const T* x = body.x + place * classes;
   T largest = x[0], sum = 0, below = 0;
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) largest = x[k] > largest ? x[k] : largest;
+  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
+    largest = x[k] > largest ? x[k] : largest;
   largest = block_all(largest, Larger{});
   for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) {
     sum += exp_of(x[k] - largest);
@@ -122,12 +123,14 @@ __global__ void loss_rows(LossPlaces<T> body) {
 template <typename T>
 __global__ void loss_gradient_rows(LossGradient<T> body) {
   const int64_t classes = body.view.classes, place = blockIdx.x;
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) body.write(place, k, place * classes + k);
+  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
+    body.write(place, k, place * classes + k);
 }
 
 // fixed: the normalizer, or 0 for the number of places that count.
 template <typename T>
-__global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* losses, double fixed, T* normalizer, T* loss) {
+__global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* losses, double fixed,
+                           T* normalizer, T* loss) {
   double sum = 0, valid = 0;
   for (int64_t place = threadIdx.x; place < count; place += blockDim.x) {
     sum += losses[place];
@@ -153,16 +156,19 @@ unsigned row_threads(const SoftmaxView& view) {
 
 }  // namespace
 
-void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
-                               const SoftmaxLossSaved& saved, const Tensor& probability) {
+void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                               const Tensor& labels, const SoftmaxLossSaved& saved,
+                               const Tensor& probability) {
   if (context.device() == Device::gpu) zero(context, saved.note);
   on(x, [&]<typename T>() {
-    const PlaceWriter<T> writer{SoftmaxLabels<T>(c, labels), static_cast<T>(c.smoothing), c.view.places(),
-                                saved.places.data<T>(), saved.note.data<int32_t>()};
+    const PlaceWriter<T> writer{SoftmaxLabels<T>(c, labels), static_cast<T>(c.smoothing),
+                                c.view.places(), saved.places.data<T>(),
+                                saved.note.data<int32_t>()};
     const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<T>()};
 #ifdef __CUDACC__
     if (by_rows(context, c.view)) {
-      loss_rows<<<static_cast<unsigned>(c.view.outer), row_threads(c.view), 0, context.gpu().stream>>>(body);
+      loss_rows<<<static_cast<unsigned>(c.view.outer), row_threads(c.view), 0,
+                  context.gpu().stream>>>(body);
       return check_cuda(cudaGetLastError(), "launching a kernel");
     }
 #endif
@@ -170,14 +176,14 @@ void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const
   });
 }
 
-void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels, const SoftmaxLossSaved& saved,
-                            const Tensor& loss) {
+void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels,
+                            const SoftmaxLossSaved& saved, const Tensor& loss) {
 #ifdef __CUDACC__
   on(loss, [&]<typename T>() {
     const int64_t count = c.view.places();
-    loss_total<<<1, 1024, 0, context.gpu().stream>>>(SoftmaxLabels<T>(c, labels), count, saved.places.data<T>() + 2 * count,
-                                                     c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<T>(),
-                                                     loss.data<T>());
+    loss_total<<<1, 1024, 0, context.gpu().stream>>>(
+        SoftmaxLabels<T>(c, labels), count, saved.places.data<T>() + 2 * count,
+        c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<T>(), loss.data<T>());
     check_cuda(cudaGetLastError(), "launching a kernel");
   });
 #else
@@ -185,14 +191,22 @@ void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Te
 #endif
 }
 
-void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
-                                 const SoftmaxLossSaved& saved, const Tensor& d_loss, const Tensor& dx) {
+void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                                 const Tensor& labels, const SoftmaxLossSaved& saved,
+                                 const Tensor& d_loss, const Tensor& dx) {
   on(x, [&]<typename T>() {
-    const LossGradient<T> body{c.view, SoftmaxLabels<T>(c, labels), static_cast<T>(c.smoothing), x.data<T>(),
-                               saved.places.data<T>(), saved.normalizer.data<T>(), d_loss.data<T>(), dx.data<T>()};
+    const LossGradient<T> body{c.view,
+                               SoftmaxLabels<T>(c, labels),
+                               static_cast<T>(c.smoothing),
+                               x.data<T>(),
+                               saved.places.data<T>(),
+                               saved.normalizer.data<T>(),
+                               d_loss.data<T>(),
+                               dx.data<T>()};
 #ifdef __CUDACC__
     if (by_rows(context, c.view)) {
-      loss_gradient_rows<<<static_cast<unsigned>(c.view.outer), row_threads(c.view), 0, context.gpu().stream>>>(body);
+      loss_gradient_rows<<<static_cast<unsigned>(c.view.outer), row_threads(c.view), 0,
+                           context.gpu().stream>>>(body);
       return check_cuda(cudaGetLastError(), "launching a kernel");
     }
 #endif

@@ -1,8 +1,10 @@
-// The cross-entropy of softmax with integer labels, over (outer, classes, inner) as in kernels/softmax.h:
+// The cross-entropy of softmax with integer labels, over (outer, classes, inner) as in
+// kernels/softmax.h:
 //   loss = sum over places of w[label] * min(log(sum(exp(x))) - x[label], 87.3) / normalizer
 //   dx   = d_loss * w[label] * (softmax(x) - target) / normalizer
-// target is 1 at the label; with label smoothing e it is 1 - e there, and e / classes more everywhere. Computed from
-// differences to the largest x, so that it is exact for any x; only the reported loss of a place has Caffe's limit.
+// target is 1 at the label; with label smoothing e it is 1 - e there, and e / classes more
+// everywhere. Computed from differences to the largest x, so that it is exact for any x; only the
+// reported loss of a place has Caffe's limit.
 #pragma once
 
 #include <optional>
@@ -15,27 +17,33 @@ struct SoftmaxLossCase {
   SoftmaxView view;
   int64_t images = 1;               // for messages: places / images belong to one image
   std::optional<int> ignore_label;  // places with this label cost nothing
-  bool divide_by_valid = true;      // the normalizer is the number of places that are not ignored, at least 1 ...
-  double normalizer = 1;            // ... or else this
+  bool divide_by_valid =
+      true;  // the normalizer is the number of places that are not ignored, at least 1 ...
+  double normalizer = 1;  // ... or else this
   float smoothing = 0;
-  Tensor class_weights;             // w: one a class, in the dtype of x; empty: 1
+  Tensor class_weights;  // w: one a class, in the dtype of x; empty: 1
 };
 
 // What forward leaves for backward.
 struct SoftmaxLossSaved {
   Tensor places;      // (3, places): largest x, 1 / sum(exp(x - largest)), loss before the division
   Tensor normalizer;  // one value
-  Tensor note;        // (2), int32, written on the GPU: position + 1 of a label that is no class or 0, and the label
+  Tensor note;  // (2), int32, written on the GPU: position + 1 of a label that is no class or 0,
+                // and the label
 };
 
-// labels: one for each place, in the dtype of x. Written: loss (a scalar), saved, and probability, like x, unless empty.
-// A label that is no class is an Error on the CPU; a GPU does not stop for it: the loss is NaN, and the note says why.
-void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
-                          const Tensor& loss, const SoftmaxLossSaved& saved, const Tensor& probability);
-void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
-                           const SoftmaxLossSaved& saved, const Tensor& d_loss, const Tensor& dx);
+// labels: one for each place, in the dtype of x. Written: loss (a scalar), saved, and probability,
+// like x, unless empty. A label that is no class is an Error on the CPU; a GPU does not stop for
+// it: the loss is NaN, and the note says why.
+void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                          const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
+                          const Tensor& probability);
+void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                           const Tensor& labels, const SoftmaxLossSaved& saved,
+                           const Tensor& d_loss, const Tensor& dx);
 
-// Error when the note names a label. Waits for the GPU: meant for where the host reads the loss anyway.
+// Error when the note names a label. Waits for the GPU: meant for where the host reads the loss
+// anyway.
 void check_labels_result(Context& context, const SoftmaxLossCase& c, const Tensor& note);
 
 }  // namespace crema

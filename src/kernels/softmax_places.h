@@ -1,4 +1,5 @@
-// How the CPU's softmax walks over places: many classes row by row, else blocks of places side by side, vectorised over them.
+// How the CPU's softmax walks over places: many classes row by row, else blocks of places side by
+// side, vectorised over them.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,9 @@ struct SoftmaxBlock {
   int64_t count;
 };
 
-inline bool softmax_by_rows(const SoftmaxView& view) { return view.inner == 1 && view.classes >= kSoftmaxBlock; }
+inline bool softmax_by_rows(const SoftmaxView& view) {
+  return view.inner == 1 && view.classes >= kSoftmaxBlock;
+}
 
 // Calls work(block) for every block, on all threads.
 template <typename Work>
@@ -24,21 +27,26 @@ void over_softmax_blocks(const SoftmaxView& view, const Work& work) {
   // Where inner is 1, the places of all images are one long run. By rows a block is one place.
   const bool one_run = view.inner == 1;
   const int64_t outer = one_run ? 1 : view.outer, inner = one_run ? view.outer : view.inner;
-  const int64_t size = softmax_by_rows(view) ? 1 : kSoftmaxBlock, blocks = (inner + size - 1) / size;
+  const int64_t size = softmax_by_rows(view) ? 1 : kSoftmaxBlock,
+                blocks = (inner + size - 1) / size;
 #pragma omp parallel for schedule(static) if (view.places() * view.classes > 1 << 12)
   for (int64_t task = 0; task < outer * blocks; ++task) {
     const int64_t o = task / blocks, first = task % blocks * size;
-    work(SoftmaxBlock{o * inner + first, o * inner * view.classes + first * (one_run ? view.classes : 1),
+    work(SoftmaxBlock{o * inner + first,
+                      o * inner * view.classes + first * (one_run ? view.classes : 1),
                       std::min(size, inner - first)});
   }
 }
 
-// A block as a matrix of classes x places: where inner is 1 a transposed copy, else the blob itself.
+// A block as a matrix of classes x places: where inner is 1 a transposed copy, else the blob
+// itself.
 template <typename T>
 class SoftmaxTile {
  public:
   explicit SoftmaxTile(const SoftmaxView& view)
-      : classes_(view.classes), transposed_(view.inner == 1), stride_(transposed_ ? kSoftmaxBlock : view.inner) {}
+      : classes_(view.classes),
+        transposed_(view.inner == 1),
+        stride_(transposed_ ? kSoftmaxBlock : view.inner) {}
 
   int64_t stride() const { return stride_; }
   const T* read(const T* x, int64_t count) {

@@ -1,21 +1,25 @@
-// The bodies behind softmax.h and softmax_loss.h that serve every device; softmax.cpp and softmax_loss.cpp have the CPU's own
-// loops.
+// The bodies behind softmax.h and softmax_loss.h that serve every device; softmax.cpp and
+// softmax_loss.cpp have the CPU's own loops.
 #pragma once
 
 #include "kernels/softmax_loss.h"
 
 namespace crema {
 
-void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y);
-void softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy, const Tensor& dx);
+void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tensor& x,
+                           const Tensor& y);
+void softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y,
+                            const Tensor& dy, const Tensor& dx);
 
 // saved.places, probability, and on the GPU saved.note.
-void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
-                               const SoftmaxLossSaved& saved, const Tensor& probability);
+void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                               const Tensor& labels, const SoftmaxLossSaved& saved,
+                               const Tensor& probability);
 // saved.normalizer and loss out of saved.places.
-void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels, const SoftmaxLossSaved& saved,
-                            const Tensor& loss);
-void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x, const Tensor& labels,
-                                 const SoftmaxLossSaved& saved, const Tensor& d_loss, const Tensor& dx);
+void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels,
+                            const SoftmaxLossSaved& saved, const Tensor& loss);
+void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                                 const Tensor& labels, const SoftmaxLossSaved& saved,
+                                 const Tensor& d_loss, const Tensor& dx);
 
 }  // namespace crema

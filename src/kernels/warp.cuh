@@ -21,12 +21,13 @@ struct Larger {
 // The combination of all 32 lanes, in every lane.
 template <typename T, typename Combine>
 __device__ T warp_all(T value, Combine combine) {
-  for (int step = 16; step > 0; step /= 2) value = combine(value, __shfl_xor_sync(0xffffffffu, value, step));
+  for (int step = 16; step > 0; step /= 2)
+    value = combine(value, __shfl_xor_sync(0xffffffffu, value, step));
   return value;
 }
 
-// The combination of all threads of a block, in every thread. blockDim.x is a multiple of 32, at most 1024; every thread must
-// call it. Can be called again at once.
+// The combination of all threads of a block, in every thread. blockDim.x is a multiple of 32, at
+// most 1024; every thread must call it. Can be called again at once.
 template <typename T, typename Combine>
 __device__ T block_all(T value, Combine combine) {
   __shared__ T of_warp[32];

@@ -1,19 +1,22 @@
 // BatchNorm: gives each channel mean 0 and variance 1.
 //   y = (x - mean) / sqrt(variance + eps)
 // In training over the batch and all places; the stored statistics then become
-//   stored mean = mean + f * stored mean    stored variance = m / (m - 1) * variance + f * stored variance    number = 1 + f * number
-// with f = moving_average_fraction and m values a channel. In testing, or with use_global_stats: true, the stored ones over
-// `number` are used. Scale (with bias_term: true) usually follows; scale_bias: true learns the same two blobs in this layer.
-// Shapes: x (N, C, ...), y the same. Parameters: sums of means (C) and variances (C), number (1), which are measured and not
-// learned; with scale_bias also factor (C) and summand (C).
-// Gradient: dx = (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + eps); with stored statistics only the quotient.
+//   stored mean = mean + f * stored mean    stored variance = m / (m - 1) * variance + f * stored
+//   variance    number = 1 + f * number
+// with f = moving_average_fraction and m values a channel. In testing, or with use_global_stats:
+// true, the stored ones over `number` are used. Scale (with bias_term: true) usually follows;
+// scale_bias: true learns the same two blobs in this layer. Shapes: x (N, C, ...), y the same.
+// Parameters: sums of means (C) and variances (C), number (1), which are measured and not learned;
+// with scale_bias also factor (C) and summand (C). Gradient: dx = (dy - mean(dy) - y * mean(dy *
+// y)) / sqrt(variance + eps); with stored statistics only the quotient.
 //
-// The planner's types join it with the layers that follow: "BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Scale+ReLU" and
-// "BatchNorm+Scale+Sum+ReLU", whose second bottom z is added before the ReLU:
+// The planner's types join it with the layers that follow: "BatchNorm+Scale", "BatchNorm+ReLU",
+// "BatchNorm+Scale+ReLU" and "BatchNorm+Scale+Sum+ReLU", whose second bottom z is added before the
+// ReLU:
 //   y = relu((x - mean) / sqrt(variance + eps) * scale + bias + z)
-// Their message has batch_norm_param, scale_param and relu_param, their parameters are BatchNorm's followed by Scale's.
+// Their message has batch_norm_param, scale_param and relu_param, their parameters are BatchNorm's
+// followed by Scale's.
 #include "kernels/batch_norm.h"
-
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 #include "proto/params/activation.pb.h"
@@ -41,8 +44,8 @@ class BatchNormLayer : public Layer {
   bool in_place() const override { return true; }
   OrderRule order_rule() const override { return OrderRule::any; }
   BackwardReads reads() const override {
-    // Alone, y is the normalized x that the gradient needs; joined, x is needed, and y for the sign before the ReLU only when
-    // it cannot be computed from x.
+    // Alone, y is the normalized x that the gradient needs; joined, x is needed, and y for the sign
+    // before the ReLU only when it cannot be computed from x.
     if (plain()) return {false, !stored_};
     return {true, joins("+Sum")};
   }
@@ -55,20 +58,27 @@ class BatchNormLayer : public Layer {
     for (int i = 0; i < 3; ++i) {
       add_parameter(i < 2 ? Shape{channels} : Shape{1}, FillerParameter::default_instance(), false);
       if (i >= message().param_size()) continue;
-      require(message().param(i).lr_mult() == 0, "param ", i, " says lr_mult: ", message().param(i).lr_mult(),
-              ", but BatchNorm's statistics are measured, not learned: write param { lr_mult: 0 } three times, or none at all");
+      require(message().param(i).lr_mult() == 0, "param ", i,
+              " says lr_mult: ", message().param(i).lr_mult(),
+              ", but BatchNorm's statistics are measured, not learned: write param { lr_mult: 0 } "
+              "three times, or none at all");
     }
     if (joins("+Scale")) {
       const ScaleParameter& scale = params<ScaleParameter>();
-      require(scale.axis() == 1 && scale.num_axes() == 1, "only a Scale of one factor a channel can be joined");
-      add_scale(channels, scale.has_filler() ? &scale.filler() : nullptr, scale.bias_term(), scale.bias_filler());
+      require(x.canonical_axis(scale.axis()) == 1 && scale.num_axes() == 1,
+              "only a Scale of one factor a channel can be joined");
+      add_scale(channels, scale.has_filler() ? &scale.filler() : nullptr, scale.bias_term(),
+                scale.bias_filler());
     } else if (p().scale_bias() || p().bias_term()) {
-      const FillerParameter* filler = p().has_scale_filler() ? &p().scale_filler() : p().has_filler() ? &p().filler() : nullptr;
+      const FillerParameter* filler = p().has_scale_filler() ? &p().scale_filler()
+                                      : p().has_filler()     ? &p().filler()
+                                                             : nullptr;
       add_scale(channels, filler, true, p().bias_filler());
     }
   }
 
-  void add_scale(int64_t channels, const FillerParameter* filler, bool bias, const FillerParameter& bias_filler) {
+  void add_scale(int64_t channels, const FillerParameter* filler, bool bias,
+                 const FillerParameter& bias_filler) {
     scale_ = true;
     add_parameter({channels}, filler ? *filler : ones());
     bias_ = bias;
@@ -77,10 +87,12 @@ class BatchNormLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     for (const Shape& bottom : bottoms) {
-      require(bottom == bottoms[0], "what is added must have the shape ", bottoms[0].brief(), ", but has ", bottom.brief());
+      require(bottom == bottoms[0], "what is added must have the shape ", bottoms[0].brief(),
+              ", but has ", bottom.brief());
     }
     const Shape channels = parameters()[0].shape;
-    return {{bottoms[0]}, {{channels, {}}, {channels, {}}}};  // saved: mean and 1 / sqrt(variance + eps)
+    return {{bottoms[0]},
+            {{channels, {}}, {channels, {}}}};  // saved: mean and 1 / sqrt(variance + eps)
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
@@ -100,13 +112,14 @@ class BatchNormLayer : public Layer {
     return c;
   }
   BatchNormParameters blobs(const std::vector<Tensor>& parameters) const {
-    return {parameters[0], parameters[1], parameters[2], scale_ ? parameters[3] : Tensor(), bias_ ? parameters[4] : Tensor()};
+    return {parameters[0], parameters[1], parameters[2], scale_ ? parameters[3] : Tensor(),
+            bias_ ? parameters[4] : Tensor()};
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor added = pass.bottom.size() > 1 ? pass.bottom[1] : Tensor();
-    batch_norm_forward(context, make_case(pass.bottom[0]), blobs(pass.parameters), pass.bottom[0], added, pass.top[0],
-                       pass.saved[0], pass.saved[1], pass.workspace);
+    batch_norm_forward(context, make_case(pass.bottom[0]), blobs(pass.parameters), pass.bottom[0],
+                       added, pass.top[0], pass.saved[0], pass.saved[1], pass.workspace);
   }
 
   void backward(Context& context, const Backward& pass) override {
@@ -121,8 +134,9 @@ class BatchNormLayer : public Layer {
       gradients.d_shift = pass.parameter_diff[4];
       gradients.accumulate_shift = pass.accumulate[4];
     }
-    batch_norm_backward(context, make_case(pass.top_diff[0]), blobs(pass.parameters), pass.bottom[0], pass.top[0],
-                        pass.top_diff[0], pass.saved[0], pass.saved[1], gradients, pass.workspace);
+    batch_norm_backward(context, make_case(pass.top_diff[0]), blobs(pass.parameters),
+                        pass.bottom[0], pass.top[0], pass.top_diff[0], pass.saved[0], pass.saved[1],
+                        gradients, pass.workspace);
   }
 
   bool stored_ = false, scale_ = false, bias_ = false;
@@ -132,8 +146,11 @@ REGISTER_LAYER(BatchNorm, BatchNormLayer);
 
 // Names that are no identifiers.
 [[maybe_unused]] const bool joined_types = [] {
-  for (const char* type : {"BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Scale+ReLU", "BatchNorm+Scale+Sum+ReLU"}) {
-    LayerRegistry::add(type, {[]() -> std::unique_ptr<Layer> { return std::make_unique<BatchNormLayer>(); }, __FILE__});
+  for (const char* type :
+       {"BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Scale+ReLU", "BatchNorm+Scale+Sum+ReLU"}) {
+    LayerRegistry::add(
+        type,
+        {[]() -> std::unique_ptr<Layer> { return std::make_unique<BatchNormLayer>(); }, __FILE__});
   }
   return true;
 }();

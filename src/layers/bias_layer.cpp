@@ -1,8 +1,9 @@
 // Bias: adds a learned blob, or the second bottom, spread over the other axes.
 //   y = x + b
-// Shapes: x any; b has axes `axis` to `axis` + num_axes - 1 of x (num_axes -1: all from `axis` on, 0: one number), a second
-// bottom its own number of axes; y as x. Parameters: b (0 where no filler is given) unless it is a bottom.
-// Gradient: dx = dy, db = sum of dy over the axes that b is spread over.
+// Shapes: x any; b has axes `axis` to `axis` + num_axes - 1 of x (num_axes -1: all from `axis` on,
+// 0: one number), a second bottom its own number of axes; y as x. Parameters: b (0 where no filler
+// is given) unless it is a bottom. Gradient: dx = dy, db = sum of dy over the axes that b is spread
+// over.
 #include "layers/scale_layer.h"
 #include "proto/params/pointwise.pb.h"
 
@@ -25,7 +26,8 @@ class BiasLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    const ChannelView view = axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr});
+    const ChannelView view =
+        axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr});
     return {{}, 2 * view.values() * sizeof(double) + channel_sums_scratch(context, view)};
   }
 

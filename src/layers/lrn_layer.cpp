@@ -1,12 +1,13 @@
 // LRN: local response normalization, divides by a power of the sum of squares in a neighbourhood.
 //   y = x / s^beta
-//   ACROSS_CHANNELS  s = k + alpha / local_size * (sum of x^2 over local_size channels around, at the same place)
-//   WITHIN_CHANNEL   s = 1 + alpha / local_size^2 * (sum of x^2 over local_size x local_size places around, in the same channel)
+//   ACROSS_CHANNELS  s = k + alpha / local_size * (sum of x^2 over local_size channels around, at
+//   the same place) WITHIN_CHANNEL   s = 1 + alpha / local_size^2 * (sum of x^2 over local_size x
+//   local_size places around, in the same channel)
 // What lies outside of the blob counts as 0.
 // Shapes: x (N, C, H, W), across channels any with at least two axes; y the same. Parameters: none.
-// Gradient: dx = dy / s^beta - 2 alpha' beta x * (sum over the neighbourhood of dy x / s^(beta + 1)), alpha' the factor above.
+// Gradient: dx = dy / s^beta - 2 alpha' beta x * (sum over the neighbourhood of dy x / s^(beta +
+// 1)), alpha' the factor above.
 #include "kernels/lrn.h"
-
 #include "layers/layer.h"
 #include "proto/params/normalization.pb.h"
 
@@ -19,12 +20,15 @@ class LrnLayer : public Layer {
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const LRNParameter& p = params<LRNParameter>();
-    require(p.local_size() % 2 == 1, "local_size must be odd, so that the neighbourhood has a middle, but is ", p.local_size());
+    require(p.local_size() % 2 == 1,
+            "local_size must be odd, so that the neighbourhood has a middle, but is ",
+            p.local_size());
     const bool across = p.norm_region() == LRNParameter::ACROSS_CHANNELS;
-    require(across ? bottoms[0].axes() >= 2 : bottoms[0].axes() == 4, "LRN takes (N, C, H, W), but the bottom is ",
-            bottoms[0].brief());
+    require(across ? bottoms[0].axes() >= 2 : bottoms[0].axes() == 4,
+            "LRN takes (N, C, H, W), but the bottom is ", bottoms[0].brief());
     const double size = p.local_size();
-    window_ = {across, p.local_size(), p.alpha() / (across ? size : size * size), p.beta(), across ? p.k() : 1};
+    window_ = {across, p.local_size(), p.alpha() / (across ? size : size * size), p.beta(),
+               across ? p.k() : 1};
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
@@ -38,7 +42,8 @@ class LrnLayer : public Layer {
   }
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
-    lrn_backward(context, window_, pass.bottom[0], pass.top_diff[0], pass.bottom_diff[0], pass.workspace);
+    lrn_backward(context, window_, pass.bottom[0], pass.top_diff[0], pass.bottom_diff[0],
+                 pass.workspace);
   }
 
   LrnWindow window_;

@@ -1,8 +1,10 @@
-// Scale: multiplies by a learned blob, or by the second bottom, spread over the other axes; with bias_term also adds one.
+// Scale: multiplies by a learned blob, or by the second bottom, spread over the other axes; with
+// bias_term also adds one.
 //   y = x * s + b
-// Shapes: x any; s has axes `axis` to `axis` + num_axes - 1 of x (num_axes -1: all from `axis` on, 0: one number), a second
-// bottom its own number of axes; y as x. Parameters: s (1 where no filler is given) unless it is a bottom, b like s.
-// Gradient: dx = dy * s, ds = sum of dy * x, db = sum of dy, over the axes that s is spread over.
+// Shapes: x any; s has axes `axis` to `axis` + num_axes - 1 of x (num_axes -1: all from `axis` on,
+// 0: one number), a second bottom its own number of axes; y as x. Parameters: s (1 where no filler
+// is given) unless it is a bottom, b like s. Gradient: dx = dy * s, ds = sum of dy * x, db = sum of
+// dy, over the axes that s is spread over.
 #include "layers/scale_layer.h"
 
 #include "proto/params/pointwise.pb.h"
@@ -15,7 +17,9 @@ class ScaleLayer : public Layer {
   Arity bottoms() const override { return {1, 2}; }
   bool in_place() const override { return true; }
   OrderRule order_rule() const override { return axes_.order_rule; }
-  BackwardReads reads() const override { return {true, false}; }  // x for ds; a second bottom for dx
+  BackwardReads reads() const override {
+    return {true, false};
+  }  // x for ds; a second bottom for dx
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     axes_ = BroadcastAxes::of(bottoms, p().axis(), p().num_axes());
@@ -33,7 +37,8 @@ class ScaleLayer : public Layer {
 
   // Two sums for each value, and what the kernel needs besides.
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    const ChannelView view = axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr});
+    const ChannelView view =
+        axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr});
     return {{}, 2 * view.values() * sizeof(double) + channel_sums_scratch(context, view)};
   }
 

@@ -1,4 +1,5 @@
-// What Scale and Bias share: one value for each index of some axes of x, learned or the second bottom, for all the others.
+// What Scale and Bias share: one value for each index of some axes of x, learned or the second
+// bottom, for all the others.
 #pragma once
 
 #include "kernels/channel.h"
@@ -20,30 +21,36 @@ struct BroadcastAxes {
       b.count = b.shape.axes();
       b.first = b.count == 0 ? 0 : x.canonical_axis(axis);
     } else {
-      require(num_axes >= -1, "num_axes is ", num_axes, ", but must be -1 (all axes from `axis` on) or a number of axes");
+      require(num_axes >= -1, "num_axes is ", num_axes,
+              ", but must be -1 (all axes from `axis` on) or a number of axes");
       b.first = num_axes == 0 ? 0 : x.canonical_axis(axis);
       b.count = num_axes == -1 ? x.axes() - b.first : num_axes;
     }
-    require(b.first + b.count <= x.axes(), "the values reach over ", b.count, " axes from axis ", b.first, " on, but the bottom ",
-            x.brief(), " has only ", x.axes(), " axes");
+    require(b.first + b.count <= x.axes(), "the values reach over ", b.count, " axes from axis ",
+            b.first, " on, but the bottom ", x.brief(), " has only ", x.axes(), " axes");
     for (int i = 0; i < b.count; ++i) {
       if (bottoms.size() == 1) {
         b.shape.push_back(x[b.first + i]);
       } else {
-        require(b.shape[i] == x[b.first + i], "the second bottom is ", b.shape.brief(), ", but the axes of the first one, ",
-                x.brief(), ", that it is laid along begin at axis ", b.first, " and must have the same extents");
+        require(b.shape[i] == x[b.first + i], "the second bottom is ", b.shape.brief(),
+                ", but the axes of the first one, ", x.brief(),
+                ", that it is laid along begin at axis ", b.first,
+                " and must have the same extents");
       }
     }
-    // In channels-last these lie as ChannelView can tell: a number, N, C, (N, C), and a second bottom like the first.
+    // In channels-last these lie as ChannelView can tell: a number, N, C, (N, C), and a second
+    // bottom like the first.
     const bool like_x = bottoms.size() > 1 && b.count == x.axes();
-    if (b.count == 0 || (b.first == 1 && b.count == 1) || (b.first == 0 && b.count <= 2) || like_x) b.order_rule = OrderRule::any;
+    if (b.count == 0 || (b.first == 1 && b.count == 1) || (b.first == 0 && b.count <= 2) || like_x)
+      b.order_rule = OrderRule::any;
     return b;
   }
 
   ChannelView view(const Shape& x, const Format& format) const {
     const int end = first + count;
     if (count == 0) return {1, 1, 1, x.count()};
-    if (same_layout(format, Format::plain(), x) || (first == 0 && count != 2) || count == x.axes()) {
+    if (same_layout(format, Format::plain(), x) || (first == 0 && count != 2) ||
+        count == x.axes()) {
       return {1, x.count(0, first), x.count(first, end), x.count(end)};
     }
     if (count == 1) return {1, x[0] * x.count(2), x[1], 1};

@@ -3,7 +3,6 @@
 // Shapes: x any, y the same. Parameters: none.
 // Gradient: dx = y * (dy - sum over j of dy[j] * y[j]).
 #include "kernels/softmax.h"
-
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
 
@@ -27,7 +26,8 @@ class SoftmaxLayer : public Layer {
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
     const Tensor& y = pass.top[0];
-    softmax_backward(context, SoftmaxView::of(y.shape(), y.format(), axis_), y, pass.top_diff[0], pass.bottom_diff[0]);
+    softmax_backward(context, SoftmaxView::of(y.shape(), y.format(), axis_), y, pass.top_diff[0],
+                     pass.bottom_diff[0]);
   }
 
   int axis_ = 1;

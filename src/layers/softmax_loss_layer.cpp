@@ -1,15 +1,16 @@
 // SoftmaxWithLoss: softmax of the scores and its cross-entropy with integer labels.
 //   loss = 1 / D * sum of -log(p[label])    p = softmax(x) along softmax_param's axis
-//   D by loss_param's normalization: the labels that are not ignore_label (VALID, the default), all of them (FULL), the batch
-//   (BATCH_SIZE), 1 (NONE) or pre_fixed_normalizer (PRE_FIXED); at least 1 for VALID
-// As in Caffe, -log(p) stops at 87.3365; a loss that stays there has diverged. The gradient has no such limit.
-// Of forks: label_smoothing e puts 1 - e on the label and spreads e over all classes; class_weighting with
-// weight_by_label_freqs: true multiplies each loss by its label's weight.
-// Shapes: x (N, C, ...), labels with one value for each place, such as (N), (N, 1) or (N, H, W); the loss is a scalar, a second
-// top has the probabilities, like x. Labels are integers from 0 to C - 1; others are an error. Parameters: none.
-// Gradient: dx = (p - target) / D, times the loss weight; none for labels, ignored places and from the second top.
+//   D by loss_param's normalization: the labels that are not ignore_label (VALID, the default), all
+//   of them (FULL), the batch (BATCH_SIZE), 1 (NONE) or pre_fixed_normalizer (PRE_FIXED); at least
+//   1 for VALID
+// As in Caffe, -log(p) stops at 87.3365; a loss that stays there has diverged. The gradient has no
+// such limit. Of forks: label_smoothing e puts 1 - e on the label and spreads e over all classes;
+// class_weighting with weight_by_label_freqs: true multiplies each loss by its label's weight.
+// Shapes: x (N, C, ...), labels with one value for each place, such as (N), (N, 1) or (N, H, W);
+// the loss is a scalar, a second top has the probabilities, like x. Labels are integers from 0 to C
+// - 1; others are an error. Parameters: none. Gradient: dx = (p - target) / D, times the loss
+// weight; none for labels, ignored places and from the second top.
 #include "kernels/softmax_loss.h"
-
 #include "layers/layer.h"
 #include "layers/loss_normalizer.h"
 #include "proto/layer.pb.h"
@@ -33,16 +34,19 @@ class SoftmaxWithLossLayer : public Layer {
     const bool labels_alike = same_layout(Format::channels_last(), Format::plain(), bottoms[1]);
     order_rule_ = axis_ == 1 && labels_alike ? OrderRule::any : OrderRule::plain;
     const float smoothing = p().label_smoothing();
-    require(smoothing >= 0 && smoothing < 1, "label_smoothing must be at least 0 and below 1, but is ", smoothing);
+    require(smoothing >= 0 && smoothing < 1,
+            "label_smoothing must be at least 0 and below 1, but is ", smoothing);
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms[1];
     const int64_t places = x.count(0, axis_) * x.count(axis_ + 1);
-    require(labels.count() == places, "there must be one label for each place: scores of ", x.brief(), " with classes along axis ",
-            axis_, " need ", places, " labels, but there are ", labels.count(), " (", labels.brief(), ")");
-    require(!p().weight_by_label_freqs() || p().class_weighting_size() == x[axis_], "class_weighting has ",
-            p().class_weighting_size(), " values for ", x[axis_], " classes");
+    require(labels.count() == places, "there must be one label for each place: scores of ",
+            x.brief(), " with classes along axis ", axis_, " need ", places,
+            " labels, but there are ", labels.count(), " (", labels.brief(), ")");
+    require(!p().weight_by_label_freqs() || p().class_weighting_size() == x[axis_],
+            "class_weighting has ", p().class_weighting_size(), " values for ", x[axis_],
+            " classes");
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
     return {tops, {{{3, places}, {}}, {{1}, {}}, {{2}, DType::i32}}};
@@ -71,16 +75,19 @@ class SoftmaxWithLossLayer : public Layer {
     return c;
   }
 
-  static SoftmaxLossSaved unpack(const std::vector<Tensor>& saved) { return {saved[0], saved[1], saved[2]}; }
+  static SoftmaxLossSaved unpack(const std::vector<Tensor>& saved) {
+    return {saved[0], saved[1], saved[2]};
+  }
 
   void forward(Context& context, const Forward& pass) override {
-    softmax_loss_forward(context, make_case(pass.bottom[0]), pass.bottom[0], pass.bottom[1], pass.top[0], unpack(pass.saved),
+    softmax_loss_forward(context, make_case(pass.bottom[0]), pass.bottom[0], pass.bottom[1],
+                         pass.top[0], unpack(pass.saved),
                          pass.top.size() > 1 ? pass.top[1] : Tensor());
   }
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
-    softmax_loss_backward(context, make_case(pass.bottom[0]), pass.bottom[0], pass.bottom[1], unpack(pass.saved),
-                          pass.top_diff[0], pass.bottom_diff[0]);
+    softmax_loss_backward(context, make_case(pass.bottom[0]), pass.bottom[0], pass.bottom[1],
+                          unpack(pass.saved), pass.top_diff[0], pass.bottom_diff[0]);
   }
 
   int axis_ = 1;

@@ -5,6 +5,7 @@
 #include "kernels/add.h"
 #include "layers/filler.h"
 #include "net/arena.h"
+#include "net/filter.h"
 #include "net/graph_builder.h"
 #include "net/plan.h"
 
@@ -16,8 +17,12 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options) : contex
   graph_options.training = training();
   graph_options.seed_outputs = options_.seed_outputs;
   graph_options.folder = options_.folder;
-  graph_options.where = options_.where;
-  graph_ = build_graph(context_, net, graph_options);
+  const auto kept = std::make_shared<std::vector<int>>();
+  NetParameter filtered = filter_net(net, options_.state, context_.log(), kept.get(), options_.where);
+  if (options_.where) graph_options.where = [this, kept](int layer) { return options_.where((*kept)[layer]); };
+  *filtered.mutable_state() = options_.state;
+  context_.log().info(cat("Initializing net from parameters: \n", filtered.DebugString()));
+  graph_ = build_graph(context_, filtered, graph_options);
   share_parameters();
   make_plan();
   allocate_parameters();

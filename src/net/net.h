@@ -37,7 +37,7 @@ struct NetOptions {
 
 class Net {
  public:
-  // `net` must be upgraded (net/upgrade.h). Logs what Caffe logs.
+  // `net` must be upgraded (net/upgrade.h); layers that options.state excludes are left out. Logs what Caffe logs.
   Net(Context& context, const NetParameter& net, NetOptions options);
   ~Net();
   Net(const Net&) = delete;

@@ -2,10 +2,12 @@
 
 #include <hdf5.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace crema {
 namespace {
@@ -40,23 +42,6 @@ class Quiet {
   void* data_ = nullptr;
 };
 
-// What the system said, out of the library's stack of errors: "..., error message = 'No space left on device', ...".
-std::string system_reason() {
-  std::string reason;
-  H5Ewalk2(
-      H5E_DEFAULT, H5E_WALK_UPWARD,
-      [](unsigned, const H5E_error2_t* error, void* into) -> herr_t {
-        const char* begin = error->desc ? std::strstr(error->desc, "error message = '") : nullptr;
-        if (begin == nullptr) return 0;
-        begin += std::strlen("error message = '");
-        const char* end = std::strchr(begin, '\'');
-        if (end != nullptr) *static_cast<std::string*>(into) = std::string(begin, end);
-        return 0;
-      },
-      &reason);
-  return reason.empty() ? "the HDF5 library gives no reason" : reason;
-}
-
 std::vector<hsize_t> extents_of(const Shape& shape) {
   return std::vector<hsize_t>(shape.dims().begin(), shape.dims().end());
 }
@@ -70,24 +55,44 @@ bool is_hdf5(const std::string& path) {
   return file.read(start, sizeof(start)) && std::memcmp(start, kSignature, sizeof(start)) == 0;
 }
 
-Hdf5Writer::Hdf5Writer(const std::string& path) : path_(path), atomic_(path) {
+// The bytes of a file in memory. The library hands them over when it closes the file.
+struct Hdf5Writer::Image {
+  void* bytes = nullptr;
+  ~Image() { std::free(bytes); }
+
+  static herr_t keep(void* bytes, H5FD_file_image_op_t operation, void* image) {
+    if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE) {
+      static_cast<Image*>(image)->bytes = bytes;
+    } else {
+      std::free(bytes);
+    }
+    return 0;
+  }
+  H5FD_file_image_callbacks_t callbacks() {
+    return {[](size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); },
+            [](void* to, const void* from, size_t size, H5FD_file_image_op_t, void*) { return std::memcpy(to, from, size); },
+            [](void* old, size_t size, H5FD_file_image_op_t, void*) { return std::realloc(old, size); },
+            keep,
+            [](void* image) { return image; },
+            [](void*) -> herr_t { return 0; },
+            this};
+  }
+};
+
+Hdf5Writer::Hdf5Writer(std::string path) : path_(std::move(path)), image_(std::make_unique<Image>()) {
+  constexpr size_t kGrowth = 1 << 24;
   const Quiet quiet;
-  file_ = H5Fcreate(atomic_.temporary_path().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  if (file_ < 0) fail_writing("the file");
+  const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+  H5FD_file_image_callbacks_t callbacks = image_->callbacks();
+  H5Pset_fapl_core(access, kGrowth, false);
+  H5Pset_file_image_callbacks(access, &callbacks);
+  file_ = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  require(file_ >= 0, path_, ": the HDF5 library cannot make a file in memory");
 }
 
 Hdf5Writer::~Hdf5Writer() {
   const Quiet quiet;
-  close();
-}
-
-void Hdf5Writer::close() {
   if (file_ >= 0) H5Fclose(file_);
-  file_ = -1;
-}
-
-void Hdf5Writer::fail_writing(const std::string& name) const {
-  fail(path_, ": cannot write ", name, ": ", system_reason());
 }
 
 void Hdf5Writer::group(const std::string& name) {
@@ -97,7 +102,7 @@ void Hdf5Writer::group(const std::string& name) {
   const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links, 1);
   const Handle made(H5Gcreate2(file_, name.c_str(), links, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
-  if (made < 0) fail_writing(cat("\"", name, "\""));
+  require(made >= 0, path_, ": \"", name, "\" cannot be made: its place is taken, or memory is short");
 }
 
 void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type, const void* values) {
@@ -109,9 +114,10 @@ void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type
   const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links, 1);
   const Handle data(H5Dcreate2(file_, name.c_str(), type, space, links, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
-  if (data < 0) fail_writing(cat("\"", name, "\""));
+  require(data >= 0, path_, ": \"", name, "\" cannot be made: its place is taken, or memory is short");
   if (shape.count() == 0) return;
-  if (H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) fail_writing(cat("\"", name, "\""));
+  require(H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0, path_, ": \"", name, "\" cannot be stored: memory "
+          "is short");
 }
 
 void Hdf5Writer::floats(const std::string& name, const Shape& shape, const float* values) {
@@ -135,14 +141,18 @@ void Hdf5Writer::text(const std::string& name, const std::string& value) {
 }
 
 void Hdf5Writer::commit() {
+  ssize_t size = -1;
   {
     const Quiet quiet;
-    const hid_t file = static_cast<hid_t>(file_);
-    if (H5Fflush(file, H5F_SCOPE_LOCAL) < 0) fail_writing("the file");
+    const hid_t file = file_;
     file_ = -1;
-    if (H5Fclose(file) < 0) fail_writing("the file");
+    if (H5Fflush(file, H5F_SCOPE_LOCAL) >= 0) size = H5Fget_file_image(file, nullptr, 0);
+    if (H5Fclose(file) < 0) size = -1;
   }
-  atomic_.commit();
+  require(size > 0 && image_->bytes != nullptr, path_, ": the HDF5 library cannot finish the file: memory is short");
+  AtomicFile atomic(path_);
+  atomic.write(image_->bytes, static_cast<size_t>(size));
+  atomic.commit();
 }
 
 Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path) {

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/files.h"
 #include "tensor/shape.h"
 
 namespace crema {
@@ -14,10 +14,11 @@ namespace crema {
 // True when the file starts as an HDF5 file does; false for any other content, and when there is no file.
 bool is_hdf5(const std::string& path);
 
-// A new file that appears whole, at commit(), or not at all. Groups on the way to a name are made.
+// A new file that appears whole, at commit(), or not at all. Groups on the way to a name are made. It is put together in
+// memory: the library does not survive a disk that fills up while it has the file open.
 class Hdf5Writer {
  public:
-  explicit Hdf5Writer(const std::string& path);
+  explicit Hdf5Writer(std::string path);
   ~Hdf5Writer();
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
@@ -29,15 +30,14 @@ class Hdf5Writer {
   void integer(const std::string& name, int32_t value);
   void integers(const std::string& name, const std::vector<uint64_t>& values);
   void text(const std::string& name, const std::string& value);
-  // Error when anything did not reach the disk.
+  // Error when the file did not reach the disk.
   void commit();
 
  private:
+  struct Image;
   void write(const std::string& name, const Shape& shape, int64_t type, const void* values);
-  [[noreturn]] void fail_writing(const std::string& name) const;
-  void close();
   std::string path_;
-  AtomicFile atomic_;
+  std::unique_ptr<Image> image_;
   int64_t file_ = -1;
 };
 

@@ -34,6 +34,10 @@ LayerParameter completed(const Net& net, int i) {
   if (!layer.has_phase()) layer.set_phase(net.training() ? TRAIN : TEST);
   const bool is_loss = !graph.views[i].tops.empty() && graph.values[graph.views[i].tops[0]].loss_weight != 0;
   if (is_loss && layer.loss_weight_size() == 0) layer.add_loss_weight(1);
+  const std::vector<int>& parameters = graph.views[i].parameters;
+  for (int k = layer.param_size(); k < static_cast<int>(parameters.size()); ++k) {
+    if (!graph.parameters[parameters[k]].learned) layer.add_param()->set_lr_mult(0);
+  }
   strip_fork_fields(&layer);
   return layer;
 }

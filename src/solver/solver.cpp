@@ -141,10 +141,9 @@ NetOptions Solver::net_options(Phase phase, const NetFile& net, const NetState& 
 void Solver::make_train_net() {
   const NetSource source = train_source(file_);
   context_.log().info(describe_train(file_.solver, source));
-  NetFile net = open_net(file_, source);
+  const NetFile net = open_net(file_, source);
   write_notes(context_.log(), net.upgrade.notes);
   const NetOptions options = net_options(TRAIN, net, source.state);
-  *net.net.mutable_state() = options.state;
   net_ = std::make_unique<Net>(context_, net.net, options);
   if (file_.solver.snapshot_format() == SolverParameter::HDF5) check_hdf5_names(*net_);
   if (options_.snapshot.empty()) load_start_weights(*net_);
@@ -156,12 +155,11 @@ void Solver::make_test_nets() {
   const std::vector<NetSource> sources = test_sources(file_);
   for (size_t i = 0; i < sources.size(); ++i) {
     context_.log().info(cat("Creating test net (#", i, ") specified by ", describe_test(file_.solver, sources[i])));
-    NetFile net = open_net(file_, sources[i]);
+    const NetFile net = open_net(file_, sources[i]);
     write_notes(context_.log(), net.upgrade.notes);
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
-    *net.net.mutable_state() = options.state;
-    test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
+      test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
     test_iterations_.push_back(sources[i].test_iter);
     test_passes_.push_back(0);
     if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());

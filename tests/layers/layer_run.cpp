@@ -120,7 +120,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   }
   for (size_t i = 0; i < inference_.tops.size(); ++i) {
     const Shape& shape = inference_.tops[i];
-    const bool shared = (setting.in_place && i == 0) || layer_->is_view();
+    const bool shared = (overwrites_bottom() && i == 0) || layer_->is_view();
     forward_.top.push_back(shared ? forward_.bottom[0].reshaped(shape, activation_format(shape))
                                   : allocate(cat("top ", i), shape, setting.dtype, activation_format(shape)));
     backward_.top_diff.push_back(top_has_gradient(static_cast<int>(i))
@@ -157,6 +157,11 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   backward_.parameters = forward_.parameters;
   backward_.saved = forward_.saved;
   backward_.workspace = forward_.workspace;
+}
+
+// As in a plan: data that the layer's own backward reads is not overwritten, though the gradients still share memory.
+bool LayerRun::overwrites_bottom() const {
+  return setting_.in_place && !(setting_.backward && layer_->reads().bottom);
 }
 
 std::vector<Shape> LayerRun::bottom_shapes() const {
@@ -228,7 +233,7 @@ Start LayerRun::make_start() const {
 }
 
 void LayerRun::run_forward(const Start& start) {
-  const bool overwritten = setting_.in_place || layer_->is_view();
+  const bool overwritten = overwrites_bottom() || layer_->is_view();
   for (size_t i = 0; i < forward_.top.size(); ++i) {
     if (layer_->keeps_tops() || (i == 0 && overwritten)) continue;
     poison(context_, forward_.top[i]);
@@ -277,8 +282,8 @@ std::string LayerRun::broken_guard() {
     std::vector<char> bytes(guarded.memory->bytes());
     copy_bytes(context_, bytes.data(), Device::cpu, guarded.memory->data(), guarded.memory->device(), bytes.size());
     const auto intact = [](char byte) { return byte == kGuardByte; };
-    if (!std::all_of(bytes.begin(), bytes.begin() + kGuard, intact)) return "memory before " + guarded.what;
-    if (!std::all_of(bytes.begin() + kGuard + guarded.bytes, bytes.end(), intact)) return "memory after " + guarded.what;
+    if (!std::all_of(bytes.begin(), bytes.begin() + kGuard, intact)) return cat("memory before ", guarded.what);
+    if (!std::all_of(bytes.begin() + kGuard + guarded.bytes, bytes.end(), intact)) return cat("memory after ", guarded.what);
   }
   return "";
 }

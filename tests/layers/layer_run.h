@@ -69,6 +69,7 @@ class LayerRun {
   Tensor allocate(const std::string& what, const Shape& shape, DType dtype, const Format& format = {});
   Format activation_format(const Shape& shape) const;
   void run_forward(const Start& start);
+  bool overwrites_bottom() const;
   std::vector<Shape> bottom_shapes() const;
 
   const Row& row_;

@@ -149,6 +149,7 @@ TEST_F(Weights, LayersThatTheNetHasNotAreIgnored) {
 TEST_F(Weights, AnotherShapeIsRefusedOrSkipped) {
   for (const bool hdf5 : {false, true}) {
     const std::string path = file(hdf5 ? "x.h5" : "x.caffemodel");
+    context_.seed = 1;
     (hdf5 ? save_hdf5 : save_caffemodel)(*chain({"a:4", "fc8:3"}), path, false);
     context_.seed = 99;
     const auto net = chain({"a:4", "fc8:2"});

@@ -21,10 +21,12 @@ struct Session {
 // The line without what is measured.
 std::string shape_of(const std::string& line) {
   std::string shape;
+  bool first = true;
   for (const std::string& word : split(line, ' ')) {
     const bool number = !word.empty() && word.find_first_not_of("-+.0123456789e") == std::string::npos &&
                         word.find_first_of("0123456789") != std::string::npos && word.find('.') != std::string::npos;
-    shape += (shape.empty() ? "" : " ") + (number ? "?" : word);
+    shape += (first ? "" : " ") + (number ? "?" : word);
+    first = false;
   }
   return shape;
 }

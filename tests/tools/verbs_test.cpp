@@ -87,6 +87,7 @@ TEST(Layers, DocumentsATypeWithItsFields) {
   EXPECT_TRUE(contains(outcome.out, "  kernel_size (uint32)\n      "));
   EXPECT_TRUE(contains(run(folder, "layers Deconvolution").out, "convolution_param { ConvolutionParameter }"));
   EXPECT_TRUE(contains(run(folder, "layers SoftmaxWithLoss").out, "loss_param { LossParameter }"));
+  EXPECT_EQ(run(folder, "layers Convolution").out.find("relu_param {"), std::string::npos);
 }
 
 TEST(Summary, CountsParametersOnceAndSumsUp) {
@@ -100,7 +101,7 @@ TEST(Summary, CountsParametersOnceAndSumsUp) {
   const Outcome outcome = run(folder, "summary -model net.prototxt -phase TEST");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(contains(outcome.out, "twins, phase TEST"));
-  EXPECT_TRUE(contains(outcome.out, "a 2x10         110"));
+  EXPECT_TRUE(contains(outcome.out, "a 2x10          110"));
   EXPECT_TRUE(contains(outcome.out, "shares w, b"));
   EXPECT_TRUE(contains(outcome.out, "110 parameters, 100 of them learned"));
 }

@@ -1,0 +1,73 @@
+#include "base/strings.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+
+namespace crema {
+namespace {
+
+using Words = std::vector<std::string>;
+
+TEST(StringsTest, CatShowsPartsAsStreamsDo) {
+  EXPECT_EQ(cat("blob ", 3, " is ", 2.5, '!', std::string("x")), "blob 3 is 2.5!x");
+}
+
+TEST(StringsTest, SplitKeepsEmptyParts) {
+  EXPECT_EQ(split("a,b,,c", ','), (Words{"a", "b", "", "c"}));
+  EXPECT_EQ(split("a,", ','), (Words{"a", ""}));
+  EXPECT_EQ(split("abc", ','), (Words{"abc"}));
+  EXPECT_EQ(split("", ','), Words());
+}
+
+TEST(StringsTest, JoinIsTheInverse) {
+  EXPECT_EQ(join({"a", "", "c"}, ", "), "a, , c");
+  EXPECT_EQ(join({}, ", "), "");
+}
+
+TEST(StringsTest, TrimTakesBlanksFromBothEnds) {
+  EXPECT_EQ(trim(" \t a b\r\n"), "a b");
+  EXPECT_EQ(trim(" \n"), "");
+  EXPECT_EQ(trim(""), "");
+}
+
+TEST(StringsTest, StartsAndEnds) {
+  EXPECT_TRUE(starts_with("conv1/7x7", "conv1"));
+  EXPECT_FALSE(starts_with("conv", "conv1"));
+  EXPECT_TRUE(ends_with("a.solverstate.h5", ".h5"));
+  EXPECT_FALSE(ends_with("h5", ".h5"));
+}
+
+TEST(StringsTest, EditDistanceCountsEdits) {
+  EXPECT_EQ(edit_distance("", ""), 0);
+  EXPECT_EQ(edit_distance("pool", "pool"), 0);
+  EXPECT_EQ(edit_distance("", "abc"), 3);
+  EXPECT_EQ(edit_distance("Poling", "Pooling"), 1);  // insert
+  EXPECT_EQ(edit_distance("Poooling", "Pooling"), 1);  // delete
+  EXPECT_EQ(edit_distance("Pualing", "Pooling"), 2);  // replace
+  EXPECT_EQ(edit_distance("Splti", "Split"), 1);  // swap of neighbours
+  EXPECT_EQ(edit_distance("relu", "ReLU"), 1.5);  // case counts half
+  EXPECT_EQ(edit_distance("kitten", "sitting"), edit_distance("sitting", "kitten"));
+}
+
+TEST(StringsTest, DidYouMeanNamesTheNearest) {
+  const Words types = {"ReLU", "PReLU", "Pooling", "Convolution", "InnerProduct"};
+  EXPECT_EQ(did_you_mean("Relu", types), " (did you mean \"ReLU\"?)");
+  EXPECT_EQ(did_you_mean("CONVOLUTION", types), "");  // ten letters in the wrong case are too far
+  EXPECT_EQ(did_you_mean("Convolutoin", types), " (did you mean \"Convolution\"?)");
+  EXPECT_EQ(did_you_mean("Softmax", types), "");
+  EXPECT_EQ(did_you_mean("x", {}), "");
+}
+
+TEST(ErrorTest, RequireThrowsTheWholeMessage) {
+  EXPECT_NO_THROW(require(true, "never built"));
+  try {
+    require(false, "top_k is ", 7, ", but there are ", 3);
+    FAIL() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "top_k is 7, but there are 3");
+  }
+}
+
+}  // namespace
+}  // namespace crema

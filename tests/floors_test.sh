@@ -1,0 +1,57 @@
+#!/bin/bash
+# The house rules that a compiler does not check: includes point to the same floor or to lower ones, files stay short, the
+# file of a layer opens with its documentation.  Usage: floors_test.sh [top of the source tree]
+cd "${1:-$(dirname "$0")/..}" || exit 1
+failures=0
+complain() {
+  echo "$*"
+  failures=$((failures + 1))
+}
+
+# What each folder of src may include beside itself.
+declare -A allowed=(
+  [base]=""
+  [device]="base"
+  [tensor]="base device"
+  [kernels]="base device tensor"
+  [data]="base device tensor proto"
+  [layers]="base device tensor kernels data proto"
+  [net]="base device tensor kernels data layers proto"
+  [solver]="base device tensor kernels data layers net proto"
+  [python]="base device tensor kernels data layers net solver proto"
+)
+# Records on disk are all that data/ may know of the schema.
+data_protos="proto/data.pb.h proto/blob.pb.h"
+
+for folder in src/*/; do
+  floor=$(basename "$folder")
+  if [[ ! -v allowed[$floor] ]]; then
+    complain "src/$floor is not on the list of floors in tests/floors_test.sh"
+    continue
+  fi
+  while IFS=: read -r file line text; do
+    included=$(sed -E 's/.*"([^"]*)".*/\1/' <<< "$text")
+    target=${included%%/*}
+    [[ $included == */* && ( -d src/$target || $target == proto ) ]] || continue
+    if [[ $target != "$floor" && " ${allowed[$floor]} " != *" $target "* ]]; then
+      complain "$file:$line: $floor must not include $included (it may include: $floor ${allowed[$floor]})"
+    elif [[ $floor == data && $target == proto && " $data_protos " != *" $included "* ]]; then
+      complain "$file:$line: of the schema, data may include $data_protos only, not $included"
+    fi
+    if [[ $included == device/parallel.h && $file == *.cpp ]]; then
+      complain "$file:$line: device/parallel.h belongs into .cu files"
+    fi
+  done < <(grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$folder" --include=*.h --include=*.cpp --include=*.cu \
+             --include=*.cuh)
+done
+
+while read -r lines file; do
+  [[ $file == total ]] || ((lines <= 400)) || complain "$file has $lines lines; 400 is the limit"
+done < <(find src tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.sh' | xargs wc -l)
+
+for file in $(grep -rl 'REGISTER_LAYER(' src/layers --include=*.cpp --include=*.cu); do
+  [[ $(head -c 3 "$file") == "// " ]] || complain "$file must open with a comment: what the layer is, formula, shapes, gradient"
+done
+
+((failures == 0)) && echo "floors, lengths and opening comments are in order"
+exit $((failures > 0))

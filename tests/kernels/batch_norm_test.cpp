@@ -1,0 +1,143 @@
+// The joined BatchNorm kernel against the chain BatchNorm, Scale, sum, ReLU written out in float64,
+// and its numerical limits.
+#include "kernels/batch_norm.h"
+
+#include "kernels/random_values.h"
+
+namespace crema {
+namespace {
+
+struct Chain {
+  std::vector<double> y, dx, dz, d_scale, d_shift, mean, variance;
+};
+
+// Everything in plain order (N, C, inner).
+Chain chain(const Shape& shape, const std::vector<double>& x, const std::vector<double>& z,
+            const std::vector<double>& scale, const std::vector<double>& shift,
+            const std::vector<double>& dy, bool relu, double slope, double eps) {
+  const int64_t channels = shape[1], inner = shape.count(2), count = shape.count(),
+                each = count / channels;
+  const auto channel = [&](int64_t i) { return i / inner % channels; };
+  Chain r;
+  r.mean.resize(channels);
+  r.variance.resize(channels);
+  for (int64_t i = 0; i < count; ++i) r.mean[channel(i)] += x[i] / each;
+  for (int64_t i = 0; i < count; ++i)
+    r.variance[channel(i)] += (x[i] - r.mean[channel(i)]) * (x[i] - r.mean[channel(i)]) / each;
+  std::vector<double> hat(count), g(count), sum(channels), product(channels);
+  r.y.resize(count);
+  r.dx.resize(count);
+  r.d_scale.resize(channels);
+  r.d_shift.resize(channels);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t c = channel(i);
+    hat[i] = (x[i] - r.mean[c]) / std::sqrt(r.variance[c] + eps);
+    const double before = hat[i] * scale[c] + shift[c] + (z.empty() ? 0 : z[i]);
+    r.y[i] = relu && before <= 0 ? slope * before : before;
+    g[i] = relu && before <= 0 ? slope * dy[i] : dy[i];
+    r.d_scale[c] += g[i] * hat[i];
+    r.d_shift[c] += g[i];
+    sum[c] += g[i] * scale[c] / each;
+    product[c] += g[i] * scale[c] * hat[i] / each;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t c = channel(i);
+    r.dx[i] = (g[i] * scale[c] - sum[c] - hat[i] * product[c]) / std::sqrt(r.variance[c] + eps);
+  }
+  r.dz = g;
+  return r;
+}
+
+struct Case {
+  Shape shape;
+  bool added, relu;
+  float slope;
+};
+
+TEST(BatchNorm, JoinedEqualsTheChain) {
+  Context context(Device::cpu);
+  const Case cases[] = {{{8, 64, 14, 13}, true, true, 0},    {{8, 3, 40, 41}, false, true, 0},
+                        {{16, 10, 9, 9}, true, true, 0.25f}, {{4, 130, 5, 5}, false, false, 0},
+                        {{300, 7, 1, 1}, false, true, 0},    {{2, 1, 70, 71}, true, true, 0}};
+  for (const Case& c : cases) {
+    const int64_t count = c.shape.count(), channels = c.shape[1];
+    const std::vector<double> x = random_values(count, 1, 3, 2), dy = random_values(count, 2);
+    const std::vector<double> z = c.added ? random_values(count, 3) : std::vector<double>();
+    const std::vector<double> scale = random_values(channels, 4, 1, 0.3),
+                              shift = random_values(channels, 5);
+    const Chain want = chain(c.shape, x, z, scale, shift, dy, c.relu, c.slope, 1e-3f);
+    for (Order order : {Order::plain, Order::channels_last}) {
+      SCOPED_TRACE(cat(c.shape.brief(), " order ", static_cast<int>(order)));
+      const Format format{order, nullptr};
+      const auto put = [&](const std::vector<double>& values) {
+        return tensor_of(context, values, c.shape, DType::f32, order);
+      };
+      const auto fresh = [&] { return Tensor(context, c.shape, DType::f32, format); };
+      BatchNormCase k;
+      k.view = ChannelView::of(c.shape, format);
+      k.eps = 1e-3f;
+      k.fraction = 0.5f;
+      k.added = c.added;
+      k.relu = c.relu;
+      k.slope = c.slope;
+      const Shape per_channel{channels};
+      const BatchNormParameters p{tensor_of(context, std::vector<double>(channels, 2), per_channel),
+                                  tensor_of(context, std::vector<double>(channels, 4), per_channel),
+                                  tensor_of(context, {1}, Shape{1}),
+                                  tensor_of(context, scale, per_channel),
+                                  tensor_of(context, shift, per_channel)};
+      const Tensor mean(context, per_channel), inverse(context, per_channel),
+          tx = put(x), y = fresh(), dx = fresh();
+      const Tensor workspace(
+          context, Shape{static_cast<int64_t>(batch_norm_workspace(context, k.view))}, DType::u8);
+      batch_norm_forward(context, k, p, tx, c.added ? put(z) : Tensor(), y, mean, inverse,
+                         workspace);
+      expect_close(context, want.y, y, 3e-6, "y");
+
+      std::vector<double> stored_mean = want.mean, stored_variance = want.variance;
+      const double each = static_cast<double>(count / channels);
+      for (double& value : stored_mean) value += 0.5 * 2;
+      for (double& value : stored_variance) value = value * each / (each - 1) + 0.5 * 4;
+      expect_close(context, stored_mean, p.stored_mean, 1e-6, "stored mean");
+      expect_close(context, stored_variance, p.stored_variance, 2e-6, "stored variance");
+      expect_close(context, {1.5}, p.stored_factor, 1e-6, "stored factor");
+
+      BatchNormGradients gradients{dx, c.added ? fresh() : Tensor(), Tensor(context, per_channel),
+                                   Tensor(context, per_channel)};
+      batch_norm_backward(context, k, p, tx, y, put(dy), mean, inverse, gradients, workspace);
+      expect_close(context, want.dx, dx, 5e-6, "dx");
+      if (c.added) expect_close(context, want.dz, gradients.d_added, 1e-6, "dz");
+      expect_close(context, want.d_scale, gradients.d_scale, 1e-5, "d_scale");
+      expect_close(context, want.d_shift, gradients.d_shift, 1e-5, "d_shift");
+    }
+  }
+}
+
+// A mean a thousand deviations from zero must not cost the variance its digits.
+TEST(BatchNorm, StatisticsSurviveALargeMean) {
+  Context context(Device::cpu);
+  const Shape shape{16, 24, 20, 20};
+  const std::vector<double> x = random_values(shape.count(), 9, 1000, 1);
+  for (Order order : {Order::plain, Order::channels_last}) {
+    BatchNormCase k;
+    k.view = ChannelView::of(shape, {order, nullptr});
+    const Tensor tx = tensor_of(context, x, shape, DType::f32, order),
+                 y(context, shape, DType::f32, {order, nullptr});
+    const BatchNormParameters p{
+        Tensor(context, {24}), Tensor(context, {24}), Tensor(context, {1}), {}, {}};
+    const Tensor mean(context, {24}), inverse(context, {24});
+    const Tensor workspace(
+        context, Shape{static_cast<int64_t>(batch_norm_workspace(context, k.view))}, DType::u8);
+    batch_norm_forward(context, k, p, tx, {}, y, mean, inverse, workspace);
+    const std::vector<double> none(shape.count()), ones(24, 1), zeros(24);
+    const Chain want = chain(shape, x, {}, ones, zeros, none, false, 0, 1e-5f);
+    std::vector<double> deviation = want.variance;
+    for (double& value : deviation) value = 1 / std::sqrt(value + 1e-5f);
+    expect_close(context, deviation, inverse, 1e-5, "1 / deviation");
+    expect_close(context, want.mean, mean, 1e-7, "mean");
+    expect_close(context, want.y, y, 1e-4, "y");
+  }
+}
+
+}  // namespace
+}  // namespace crema

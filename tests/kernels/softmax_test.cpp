@@ -1,0 +1,122 @@
+// Softmax and its cross-entropy: row by row, by blocks and plain, against float64; and what is said
+// about bad labels.
+#include "base/error.h"
+#include "kernels/random_values.h"
+#include "kernels/softmax_loss.h"
+
+namespace crema {
+namespace {
+
+const SoftmaxView kViews[] = {{64, 10, 1}, {64, 1000, 1}, {130, 21, 1}, {3, 21, 777},
+                              {5, 100, 7}, {1, 6, 1},     {7, 64, 1}};
+
+// (outer, classes, inner) in memory order.
+int64_t at(const SoftmaxView& v, int64_t place, int64_t k) {
+  return (place / v.inner * v.classes + k) * v.inner + place % v.inner;
+}
+
+std::vector<double> probabilities(const SoftmaxView& v, const std::vector<double>& x) {
+  std::vector<double> p(x.size());
+  for (int64_t place = 0; place < v.places(); ++place) {
+    double sum = 0;
+    for (int64_t k = 0; k < v.classes; ++k) sum += std::exp(x[at(v, place, k)]);
+    for (int64_t k = 0; k < v.classes; ++k) p[at(v, place, k)] = std::exp(x[at(v, place, k)]) / sum;
+  }
+  return p;
+}
+
+TEST(Softmax, ForwardAndBackward) {
+  Context context(Device::cpu);
+  for (const SoftmaxView& v : kViews) {
+    const int64_t count = v.places() * v.classes;
+    const std::vector<double> x = random_values(count, 1, 0, 3), dy = random_values(count, 2),
+                              p = probabilities(v, x);
+    std::vector<double> dx(count);
+    for (int64_t place = 0; place < v.places(); ++place) {
+      double dot = 0;
+      for (int64_t k = 0; k < v.classes; ++k) dot += p[at(v, place, k)] * dy[at(v, place, k)];
+      for (int64_t k = 0; k < v.classes; ++k)
+        dx[at(v, place, k)] = p[at(v, place, k)] * (dy[at(v, place, k)] - dot);
+    }
+    for (const char* implementation : {"", "plain"}) {
+      SCOPED_TRACE(cat(v.outer, " x ", v.classes, " x ", v.inner, " ", implementation));
+      context.implementation = implementation;
+      const Tensor y = tensor_of(context, x, Shape{count}),
+                   gradient = tensor_of(context, dy, Shape{count});
+      softmax_forward(context, v, y, y);  // in place
+      expect_close(context, p, y, 3e-6, "y");
+      softmax_backward(context, v, y, gradient, gradient);
+      expect_close(context, dx, gradient, 3e-6, "dx");
+    }
+  }
+}
+
+TEST(SoftmaxLoss, ForwardAndBackward) {
+  Context context(Device::cpu);
+  for (const SoftmaxView& v : kViews) {
+    const int64_t count = v.places() * v.classes;
+    const std::vector<double> x = random_values(count, 1, 0, 3), p = probabilities(v, x);
+    std::vector<double> labels(v.places()), dx(count);
+    double loss = 0, valid = 0;
+    for (int64_t place = 0; place < v.places(); ++place) {
+      const int64_t label = place * 7 % v.classes;
+      labels[place] = static_cast<double>(label);
+      if (label == 3) continue;
+      valid += 1;
+      loss -= std::log(p[at(v, place, label)]);
+      for (int64_t k = 0; k < v.classes; ++k)
+        dx[at(v, place, k)] = 2.5 * (p[at(v, place, k)] - (k == label));
+    }
+    for (double& value : dx) value /= valid;
+    SoftmaxLossCase c;
+    c.view = v;
+    c.ignore_label = 3;
+    for (const char* implementation : {"", "plain"}) {
+      SCOPED_TRACE(cat(v.outer, " x ", v.classes, " x ", v.inner, " ", implementation));
+      context.implementation = implementation;
+      const Tensor tx = tensor_of(context, x, Shape{count}),
+                   label = tensor_of(context, labels, Shape{v.places()});
+      const Tensor out(context, Shape{}), probability(context, Shape{count}),
+          gradient(context, Shape{count});
+      const SoftmaxLossSaved saved{
+          Tensor(context, Shape{3, v.places()}), Tensor(context, Shape{1}), {}};
+      softmax_loss_forward(context, c, tx, label, out, saved, probability);
+      expect_close(context, {loss / valid}, out, 3e-6, "loss");
+      expect_close(context, p, probability, 3e-6, "probability");
+      softmax_loss_backward(context, c, tx, label, saved, tensor_of(context, {2.5}, Shape{}),
+                            gradient);
+      expect_close(context, dx, gradient, 3e-6, "dx");
+    }
+  }
+}
+
+std::string complaint(const std::vector<double>& labels, int64_t images, int64_t inner) {
+  Context context(Device::cpu);
+  SoftmaxLossCase c;
+  c.view = {images, 4, inner};
+  c.images = images;
+  const int64_t places = c.view.places();
+  const SoftmaxLossSaved saved{Tensor(context, Shape{3, places}), Tensor(context, Shape{1}), {}};
+  try {
+    softmax_loss_forward(context, c, Tensor(context, Shape{4 * places}),
+                         tensor_of(context, labels, Shape{places}), Tensor(context, Shape{}), saved,
+                         {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SoftmaxLoss, NamesABadLabel) {
+  EXPECT_EQ(complaint({0, 3, 2}, 3, 1), "");
+  EXPECT_NE(complaint({0, 4, 5}, 3, 1)
+                .find("label 4 of image 1 of the batch, is no class: there are 4 scores"),
+            std::string::npos);
+  EXPECT_NE(complaint({0, 1, -1}, 3, 1).find("ignore_label: -1"), std::string::npos);
+  EXPECT_NE(complaint({0, 1, 1, 9}, 2, 2).find("label 9 of image 1 of the batch, position 1"),
+            std::string::npos);
+  EXPECT_NE(complaint({NAN, 1, 1}, 3, 1).find("label nan of image 0"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace crema

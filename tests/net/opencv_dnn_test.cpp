@@ -1,0 +1,47 @@
+// What we write, others read: OpenCV's dnn module loads a net and the weights that we saved, and computes the same.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "net/net.h"
+#include "net/prototxt.h"
+#include "net/weights.h"
+
+#ifdef CREMA_TEST_OPENCV_DNN
+#include <opencv2/dnn.hpp>
+#endif
+
+namespace crema {
+namespace {
+
+TEST(OpenCvDnn, ReadsWhatWeWriteAndComputesTheSame) {
+#ifdef CREMA_TEST_OPENCV_DNN
+  const std::string deploy = CREMA_TEST_DATA "/../models/lenet/deploy.prototxt";
+  const std::string weights = testing::TempDir() + "/crema_lenet_for_opencv.caffemodel";
+  Context context(Device::cpu);
+  NetOptions options;
+  options.state.set_phase(TEST);
+  Net net(context, read_net_file(deploy).net, options);
+  save_caffemodel(net, weights);
+
+  const Tensor input = net.input("data");
+  std::vector<float> values(input.count());
+  const Random random{5, 5};
+  for (size_t i = 0; i < values.size(); ++i) values[i] = random.uniform(i);
+  from_floats(context, values.data(), input);
+  net.forward(0);
+  const std::vector<float> ours = to_floats(context, net.outputs()[0].value);
+
+  cv::dnn::Net other = cv::dnn::readNetFromCaffe(deploy, weights);
+  std::vector<int> sizes(input.shape().dims().begin(), input.shape().dims().end());
+  other.setInput(cv::Mat(sizes, CV_32F, values.data()));
+  const cv::Mat theirs = other.forward();
+  ASSERT_EQ(theirs.total(), ours.size());
+  for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], theirs.ptr<float>()[i], 1e-5);
+#else
+  GTEST_SKIP() << "OpenCV's dnn module was not found when this was built";
+#endif
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,127 @@
+#include "tensor/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+std::vector<Device> devices() {
+  return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu} : std::vector<Device>{Device::cpu};
+}
+
+std::vector<double> numbers(int64_t count) {
+  std::vector<double> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = static_cast<double>(i % 200);
+  return values;
+}
+
+TEST(TensorTest, EmptyMeansNotWanted) {
+  EXPECT_FALSE(Tensor());
+  Context context(Device::cpu);
+  EXPECT_TRUE(Tensor(context, Shape{2}));
+  EXPECT_TRUE(Tensor(context, Shape{0, 3}));  // no elements, but a tensor
+}
+
+TEST(TensorTest, FreshMemoryIsZero) {
+  for (Device device : devices()) {
+    Context context(device);
+    EXPECT_EQ(to_doubles(context, Tensor(context, Shape{2, 3})), std::vector<double>(6, 0));
+  }
+}
+
+TEST(TensorTest, ValuesSurviveEveryTypeFormatAndDevice) {
+  const Shape shape{2, 3, 4, 5};
+  const std::vector<double> values = numbers(shape.count());
+  for (Device device : devices()) {
+    Context context(device);
+    for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::u8}) {
+      for (const Format& format : {Format::plain(), Format::channels_last()}) {
+        const Tensor tensor(context, shape, dtype, format);
+        EXPECT_EQ(tensor.bytes(), 120 * size_of(dtype));
+        from_doubles(context, values.data(), tensor);
+        EXPECT_EQ(to_doubles(context, tensor), values) << name_of(dtype) << " on " << name_of(device);
+      }
+    }
+  }
+}
+
+TEST(TensorTest, PaddingIsWrittenAsZero) {
+  Context context(Device::cpu);
+  Blocking blocking{{4}, {4}, {4}, {0}};
+  const Tensor tensor(context, Shape{3}, DType::f32, {Order::blocked, std::make_shared<const Blocking>(blocking)});
+  EXPECT_EQ(tensor.count(), 3);
+  EXPECT_EQ(tensor.elements(), 4);
+  tensor.data<float>()[3] = 7;
+  const float values[] = {1, 2, 3};
+  from_floats(context, values, tensor);
+  EXPECT_EQ(tensor.data<float>()[3], 0);
+  EXPECT_EQ(to_floats(context, tensor), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(TensorTest, ChannelsLastLiesAsItSays) {
+  Context context(Device::cpu);
+  const Tensor tensor(context, Shape{1, 2, 3}, DType::f32, Format::channels_last());
+  const float values[] = {0, 1, 2, 10, 11, 12};
+  from_floats(context, values, tensor);
+  const std::vector<float> memory(tensor.data<float>(), tensor.data<float>() + 6);
+  EXPECT_EQ(memory, (std::vector<float>{0, 10, 1, 11, 2, 12}));
+}
+
+TEST(TensorTest, CopiesAreViews) {
+  Context context(Device::cpu);
+  const Tensor a(context, Shape{2, 3});
+  const Tensor b = a, c = a.reshaped(Shape{6});
+  a.data<float>()[5] = 4;
+  EXPECT_EQ(b.data<float>()[5], 4);
+  EXPECT_EQ(c.data<float>()[5], 4);
+  EXPECT_EQ(c.shape(), Shape{6});
+  EXPECT_EQ(a.memory(), c.memory());
+}
+
+TEST(TensorTest, WindowsOnPlannedMemory) {
+  Context context(Device::cpu);
+  const auto memory = std::make_shared<Buffer>(context, 64);
+  const Tensor first(memory, 0, Shape{4}, DType::f32), second(memory, 16, Shape{2}, DType::f64);
+  second.data<double>()[1] = 5;
+  EXPECT_EQ(static_cast<double*>(memory->data())[3], 5);
+  EXPECT_EQ(static_cast<char*>(second.raw()) - static_cast<char*>(first.raw()), 16);
+}
+
+TEST(TensorTest, WrapsTheCallersMemory) {
+  Context context(Device::cpu);
+  int32_t values[] = {1, 2, 3};
+  const Tensor tensor = Tensor::wrap(values, Shape{3}, DType::i32);
+  EXPECT_TRUE(tensor);
+  EXPECT_EQ(to_floats(context, tensor), (std::vector<float>{1, 2, 3}));
+}
+
+TEST(TensorTest, CopyAndZeroBetweenDevices) {
+  Context cpu(Device::cpu);
+  for (Device device : devices()) {
+    Context context(device);
+    const std::vector<double> values = numbers(10);
+    const Tensor here(cpu, Shape{10}), there(context, Shape{10}), back(cpu, Shape{10});
+    from_doubles(cpu, values.data(), here);
+    copy(context, here, there);
+    copy(context, there, back);
+    EXPECT_EQ(to_doubles(cpu, back), values);
+    zero(context, there);
+    EXPECT_EQ(to_doubles(context, there), std::vector<double>(10, 0));
+  }
+}
+
+TEST(OnTest, PicksTheType) {
+  Context context(Device::cpu);
+  const auto size = [&](DType dtype) {
+    return on(Tensor(context, Shape{1}, dtype), [&]<typename T>() { return sizeof(T); });
+  };
+  EXPECT_EQ(size(DType::f32), 4u);
+  EXPECT_EQ(size(DType::f64), 8u);
+  EXPECT_THROW(size(DType::i32), Error);
+}
+
+}  // namespace
+}  // namespace crema
