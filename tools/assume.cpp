@@ -29,7 +29,8 @@ Shape parse_shape(const std::string& text) {
   for (const std::string& part : split(text, 'x')) {
     int64_t extent = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), extent);
-    require(error == std::errc() && end == part.data() + part.size() && extent > 0, "-assume: \"", text,
+    require(error == std::errc() && end == part.data() + part.size() && extent > 0, "-assume: \"",
+            text,
             "\" is no shape; expected positive numbers with x between them, such as 64x3x224x224");
     shape.push_back(extent);
   }
@@ -57,9 +58,12 @@ bool is_source(const LayerParameter& layer) {
 }
 
 // These run without any data.
-bool needs_no_data(const LayerParameter& layer) { return layer.type() == "Input" || layer.type() == "DummyData"; }
+bool needs_no_data(const LayerParameter& layer) {
+  return layer.type() == "Input" || layer.type() == "DummyData";
+}
 
-// The first positive number among the set fields of this name, at any depth: forks keep them in different messages.
+// The first positive number among the set fields of this name, at any depth: forks keep such fields
+// in messages of their own.
 std::optional<int64_t> stated(const Message& message, const std::string& name) {
   std::vector<const FieldDescriptor*> fields;
   const auto* reflection = message.GetReflection();
@@ -70,15 +74,18 @@ std::optional<int64_t> stated(const Message& message, const std::string& name) {
       if (const auto found = stated(reflection->GetMessage(message, field), name)) return found;
     } else if (field->name() == name) {
       int64_t value = 0;
-      if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) value = reflection->GetUInt32(message, field);
-      if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT32) value = reflection->GetInt32(message, field);
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_UINT32)
+        value = reflection->GetUInt32(message, field);
+      if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT32)
+        value = reflection->GetInt32(message, field);
       if (value > 0) return value;
     }
   }
   return std::nullopt;
 }
 
-std::optional<std::pair<int64_t, int64_t>> stated_pair(const Message& message, const std::string& a, const std::string& b) {
+std::optional<std::pair<int64_t, int64_t>> stated_pair(const Message& message, const std::string& a,
+                                                       const std::string& b) {
   const auto first = stated(message, a), second = stated(message, b);
   if (!first || !second) return std::nullopt;
   return std::pair(*first, *second);
@@ -105,16 +112,19 @@ Shape image_shape(const LayerParameter& layer, int64_t batch) {
 }
 
 bool is_label(const LayerParameter& layer, int top) {
-  // The second top of an image source is its label, whatever its name; datasets in an HDF5 file are known by name only.
+  // The second top of an image source is its label, whatever its name; datasets in an HDF5 file are
+  // known by name only.
   static const std::set<std::string> nameless = {"HDF5Data", "Python"};
   if (top == 1 && !nameless.count(layer.type())) return true;
   std::string name = layer.top(top);
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return name.find("label") != std::string::npos;
 }
 
 Shape label_shape(const LayerParameter& layer, const Shape& image) {
-  static const std::set<std::string> label_images = {"DenseImageData", "ImageSegData", "ImageLabelmapData"};
+  static const std::set<std::string> label_images = {"DenseImageData", "ImageSegData",
+                                                     "ImageLabelmapData"};
   if (label_images.count(layer.type())) return {image[0], 1, image[2], image[3]};
   // One box a sample: image number, class, instance, four corners, difficult.
   if (layer.type() == "AnnotatedData") return {1, 1, image[0], 8};
@@ -122,15 +132,18 @@ Shape label_shape(const LayerParameter& layer, const Shape& image) {
 }
 
 Shape default_shape(const LayerParameter& layer, int top, int batch) {
-  std::optional<int64_t> samples = batch > 0 ? std::optional<int64_t>(batch) : stated(layer, "batch_size");
+  std::optional<int64_t> samples =
+      batch > 0 ? std::optional<int64_t>(batch) : stated(layer, "batch_size");
   if (!samples && layer.type() == "ImageData") samples = layer.image_data_param().batch_size();
   const std::string way_out = cat("; name it: -assume default,", layer.top(top), "=SHAPE");
-  require(samples.has_value(), "-assume default: the shape of top \"", layer.top(top), "\" of layer \"", layer.name(), "\" (",
-          layer.type(), ") cannot be known, as the layer states no batch_size", way_out);
+  require(samples.has_value(), "-assume default: the shape of top \"", layer.top(top),
+          "\" of layer \"", layer.name(), "\" (", layer.type(),
+          ") cannot be known, as the layer states no batch_size", way_out);
   const Shape image = image_shape(layer, *samples);
   if (is_label(layer, top)) return label_shape(layer, image);
-  require(top == 0 && layer.type() != "Python", "-assume default: the shape of top \"", layer.top(top), "\" of layer \"",
-          layer.name(), "\" (", layer.type(), ") cannot be known", way_out);
+  require(top == 0 && layer.type() != "Python", "-assume default: the shape of top \"",
+          layer.top(top), "\" of layer \"", layer.name(), "\" (", layer.type(), ") cannot be known",
+          way_out);
   return image;
 }
 
@@ -139,15 +152,18 @@ void assume_input(Log& log, LayerParameter& layer, const Assumption& assumption,
   InputParameter input;
   for (int top = 0; top < layer.top_size(); ++top) {
     const auto named = assumption.shapes.find(layer.top(top));
-    require(named != assumption.shapes.end() || assumption.defaults, "-assume says nothing of top \"", layer.top(top),
-            "\" of layer \"", layer.name(), "\" (", layer.type(), "); add ", layer.top(top), "=SHAPE, or default");
-    Shape shape = named != assumption.shapes.end() ? named->second : default_shape(layer, top, batch);
+    require(named != assumption.shapes.end() || assumption.defaults,
+            "-assume says nothing of top \"", layer.top(top), "\" of layer \"", layer.name(),
+            "\" (", layer.type(), "); add ", layer.top(top), "=SHAPE, or default");
+    Shape shape =
+        named != assumption.shapes.end() ? named->second : default_shape(layer, top, batch);
     if (named != assumption.shapes.end() && batch > 0 && shape.axes() > 0) shape[0] = batch;
     texts.push_back(cat(layer.top(top), " ", shape.brief()));
     BlobShape* stored = input.add_shape();
     for (const int64_t extent : shape.dims()) stored->add_dim(extent);
   }
-  log.info(cat("Assuming ", join(texts, ", "), " instead of layer ", layer.name(), " (", layer.type(), ")"));
+  log.info(cat("Assuming ", join(texts, ", "), " instead of layer ", layer.name(), " (",
+               layer.type(), ")"));
   LayerParameter replaced;
   replaced.set_name(layer.name());
   replaced.set_type("Input");
@@ -163,7 +179,8 @@ void assume_input(Log& log, LayerParameter& layer, const Assumption& assumption,
 std::string letters_of(std::string name) {
   if (ends_with(name, "_param")) name.resize(name.size() - 6);
   name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return name;
 }
 
@@ -176,7 +193,8 @@ bool set_batch_size(LayerParameter& layer, int batch) {
     if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
     const FieldDescriptor* size = field->message_type()->FindFieldByName("batch_size");
     if (!size || size->is_repeated()) continue;
-    if (reflection->HasField(layer, field) || (!holder && letters_of(field->name()) == letters_of(layer.type()))) {
+    if (reflection->HasField(layer, field) ||
+        (!holder && letters_of(field->name()) == letters_of(layer.type()))) {
       holder = reflection->MutableMessage(&layer, field);
     }
   }
@@ -229,8 +247,10 @@ void replace_sources(Log& log, NetParameter& net, const std::string& assume, int
       override_batch(layer, batch);
     }
   }
-  require(unused.empty(), "-assume: no data layer has a top \"", unused.empty() ? "" : *unused.begin(), "\"",
-          unused.empty() ? "" : did_you_mean(*unused.begin(), tops), "; the tops are ", join(tops, ", "));
+  require(unused.empty(), "-assume: no data layer has a top \"",
+          unused.empty() ? "" : *unused.begin(), "\"",
+          unused.empty() ? "" : did_you_mean(*unused.begin(), tops), "; the tops are ",
+          join(tops, ", "));
 }
 
 }  // namespace crema

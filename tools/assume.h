@@ -1,5 +1,6 @@
-// -assume and -batch: the same net with other data. -assume puts Input layers in the place of data layers, so that any net
-// can be built, shown and run without its database; -batch replaces the first dimension of every source.
+// -assume and -batch: the same net with other data. -assume puts Input layers in the place of data
+// layers, so that any net can be built, shown and run without its database; -batch replaces the
+// first dimension of every source.
 #pragma once
 
 #include <string>
@@ -9,10 +10,12 @@
 
 namespace crema {
 
-// Rewrites the sources of an upgraded net: layers without bottoms. `assume` is the text of the flag ("" leaves the layers):
+// Rewrites the sources of an upgraded net: layers without bottoms. `assume` is the text of the flag
+// ("" leaves the layers):
 //   data=64x3x224x224,label=64  these shapes, by top;
-//   default                     shapes from the layers' own fields: batch_size; crop_size, else new_height and new_width, else
-//                               a stated height and width, else 227 x 227; stated channels, else 1 where a field says gray,
+//   default                     shapes from the layers' own fields: batch_size; crop_size, else
+//                               new_height and new_width, else a stated height and width, else
+//                               227 x 227; stated channels, else 1 where a field says gray,
 //                               else 3; one label a sample;
 //   default,im_info=1x3         both: what is named counts.
 // batch 0 leaves the first dimensions. Error names a top whose shape cannot be known.

@@ -36,7 +36,8 @@ std::string picture(const float* values, int channels, int height, int width) {
   const auto [low, high] = std::minmax_element(pixels.begin(), pixels.end());
   const float base = *low, range = *high > *low ? *high - *low : 1;
 
-  const uint32_t row = (3 * static_cast<uint32_t>(width) + 3) / 4 * 4;  // rows are padded to four bytes
+  const uint32_t row =
+      (3 * static_cast<uint32_t>(width) + 3) / 4 * 4;  // rows are padded to four bytes
   std::vector<uint8_t> bytes = {'B', 'M'};
   put_little_endian(bytes, 54 + row * height, 4);
   put_little_endian(bytes, 0, 4);

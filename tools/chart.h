@@ -1,4 +1,4 @@
-// Line charts as SVG that goes into an HTML page; colours and fonts come from the page's style sheet.
+// Line charts as SVG inside an HTML page, whose style sheet gives them colours and fonts.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@ namespace crema {
 
 struct Series {
   std::string name;
-  std::vector<std::pair<double, double>> points;  // ascending in x; values that are not finite leave a gap
+  // Ascending in x; values that are not finite leave a gap.
+  std::vector<std::pair<double, double>> points;
 };
 
-// A chart with a legend (for two series and more). The y axis is logarithmic when the values are positive and span more than
-// two decades.
-std::string line_chart(const std::string& x_name, const std::vector<Series>& series);
+// A chart with a legend (for two series and more) whose x axis reaches to x_end at least. The y
+// axis is logarithmic when the values are positive and span more than two decades.
+std::string line_chart(const std::string& x_name, double x_end, const std::vector<Series>& series);
 
 // "0.000123", "1.2e+05", "12,000": short, for people.
 std::string short_number(double value);

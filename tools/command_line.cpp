@@ -28,14 +28,17 @@ std::optional<gflags::CommandLineFlagInfo> lookup(const std::string& name) {
 }
 
 // Flags of glog and gflags belong to every verb; ours to those that list them.
-bool is_ours(const gflags::CommandLineFlagInfo& info) { return ends_with(info.filename, "tools/flags.cpp"); }
+bool is_ours(const gflags::CommandLineFlagInfo& info) {
+  return ends_with(info.filename, "tools/flags.cpp");
+}
 
 bool asks_for_help(const std::string& name) {
-  static const std::set<std::string> names = {"help", "h", "helpshort", "helpfull", "helppackage", "helpxml"};
+  static const std::set<std::string> names = {"help",     "h",           "helpshort",
+                                              "helpfull", "helppackage", "helpxml"};
   return names.count(name) > 0;
 }
 
-// "--name=value", "-name", "-noname" (a switch) -> name and value; the value of `-name value` comes later.
+// "--name=value", "-switch", "-noswitch" -> name and value; that of `-name value` comes later.
 FlagUse parse_flag(const std::string& word, const std::string& where) {
   const std::string text = word.substr(starts_with(word, "--") ? 2 : 1);
   const size_t equal = text.find('=');
@@ -90,7 +93,8 @@ class Reader {
     }
   }
 
-  // One flag a line; '#' starts a comment; a line of patterns limits what follows it to programs whose names match.
+  // One flag a line; '#' starts a comment; a line of patterns limits what follows it to programs
+  // whose names match.
   void read_file_of_flags(const std::string& path, int depth) {
     int number = 0;
     bool meant = true;
@@ -108,9 +112,10 @@ class Reader {
       if (!meant) continue;
       // "-name value" is as good as "-name=value".
       const size_t cut = text.find_first_of("= \t");
-      const FlagUse use = cut == std::string::npos || text[cut] == '='
-                              ? parse_flag(text, where)
-                              : parse_flag(text.substr(0, cut) + "=" + std::string(trim(text.substr(cut))), where);
+      const FlagUse use =
+          cut == std::string::npos || text[cut] == '='
+              ? parse_flag(text, where)
+              : parse_flag(text.substr(0, cut) + "=" + std::string(trim(text.substr(cut))), where);
       add(use, depth + 1);
     }
   }
@@ -135,11 +140,12 @@ void set_flag(const FlagUse& use, const std::string& verb) {
     for (const auto& flag : all) {
       if (!is_ours(flag)) candidates.push_back(flag.name);
     }
-    fail(use.where, "`crema ", verb, "` knows no flag -", use.name, did_you_mean(use.name, candidates), "; `crema ", verb,
-         " -help` lists its flags");
+    fail(use.where, "`crema ", verb, "` knows no flag -", use.name,
+         did_you_mean(use.name, candidates), "; `crema ", verb, " -help` lists its flags");
   }
   if (is_ours(*info) && !std::count(taker.flags.begin(), taker.flags.end(), use.name)) {
-    fail(use.where, "`crema ", verb, "` takes no flag -", use.name, ": it belongs to ", join(takers_of(use.name), ", "));
+    fail(use.where, "`crema ", verb, "` takes no flag -", use.name, ": it belongs to ",
+         join(takers_of(use.name), ", "));
   }
   require(use.value.has_value(), use.where, "-", use.name, " needs a value");
   if (gflags::SetCommandLineOption(use.name.c_str(), use.value->c_str()).empty()) {
@@ -162,8 +168,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (!line.arguments.empty()) {
     line.verb = line.arguments[0];
     line.arguments.erase(line.arguments.begin());
-    require(VerbRegistry::has(line.verb), "no verb \"", line.verb, "\"", did_you_mean(line.verb, VerbRegistry::names()),
-            "; the verbs are ", join(VerbRegistry::names(), ", "));
+    require(VerbRegistry::has(line.verb), "no verb \"", line.verb, "\"",
+            did_you_mean(line.verb, VerbRegistry::names()), "; the verbs are ",
+            join(VerbRegistry::names(), ", "));
   }
   for (const FlagUse& use : reader.flags) {
     line.help |= asks_for_help(use.name);
@@ -171,7 +178,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   if (line.help || line.version) return line;
   if (line.verb.empty()) {
-    require(reader.flags.empty(), "a flag without a verb; the verbs are ", join(VerbRegistry::names(), ", "));
+    require(reader.flags.empty(), "a flag without a verb; the verbs are ",
+            join(VerbRegistry::names(), ", "));
     return line;
   }
   for (const FlagUse& use : reader.flags) set_flag(use, line.verb);
@@ -179,29 +187,37 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   const Verb& verb = *VerbRegistry::find(line.verb);
   const size_t count = line.arguments.size();
   if (count < verb.least_arguments || count > verb.most_arguments) {
-    fail(count < verb.least_arguments ? cat("too few arguments (", count, ")")
-                                      : cat("an argument too many: \"", line.arguments[verb.most_arguments], "\""),
+    fail(count < verb.least_arguments
+             ? cat("too few arguments (", count, ")")
+             : cat("an argument too many: \"", line.arguments[verb.most_arguments], "\""),
          "; usage: crema ", line.verb, " ", verb.usage);
   }
   return line;
 }
 
 std::string list_of_verbs() {
-  std::string text = "Crema trains neural networks that are described in text files.\n\nusage: crema VERB [flags] [arguments]\n\n";
+  std::string text =
+      "Crema trains neural networks that are described in text files.\n\nusage: crema VERB [flags] "
+      "[arguments]\n\n";
   for (const std::string& name : VerbRegistry::names()) {
-    text += "  " + name + std::string(name.size() < 26 ? 28 - name.size() : 2, ' ') + VerbRegistry::find(name)->summary + "\n";
+    text += "  " + name + std::string(name.size() < 26 ? 28 - name.size() : 2, ' ') +
+            VerbRegistry::find(name)->summary + "\n";
   }
-  return text + "\n`crema VERB -help` prints a verb's own flags; -flagfile FILE reads flags from a file.\n";
+  return text +
+         "\n`crema VERB -help` prints a verb's own flags; -flagfile FILE reads flags from a "
+         "file.\n";
 }
 
 std::string help_of(const std::string& name) {
   const Verb& verb = *VerbRegistry::find(name);
-  std::string text = cat("crema ", name, ": ", verb.summary, "\n\nusage: crema ", name, " ", verb.usage, "\n");
+  std::string text =
+      cat("crema ", name, ": ", verb.summary, "\n\nusage: crema ", name, " ", verb.usage, "\n");
   if (!verb.flags.empty()) text += "\nflags:\n";
   for (const std::string& flag : verb.flags) {
     const auto info = lookup(flag);
     text += cat("  -", flag, " (", info->type, ", default ",
-                info->type == "string" ? cat('"', info->default_value, '"') : info->default_value, ")\n");
+                info->type == "string" ? cat('"', info->default_value, '"') : info->default_value,
+                ")\n");
     // Descriptions are wrapped at 100 columns.
     std::string row;
     for (const std::string& word : split(info->description, ' ')) {
@@ -213,7 +229,9 @@ std::string help_of(const std::string& name) {
     }
     text += "     " + row + "\n";
   }
-  return text + "\nEvery verb also takes glog's flags (-logtostderr, -minloglevel, -v, -log_dir ...) and -flagfile FILE.\n";
+  return text +
+         "\nEvery verb also takes glog's flags (-logtostderr, -minloglevel, -v, -log_dir ...) and "
+         "-flagfile FILE.\n";
 }
 
 }  // namespace crema

@@ -12,9 +12,10 @@ struct CommandLine {
   bool help = false, version = false;
 };
 
-// Reads argv and sets the flags. The verb is the program's own name (a link called `train`) or the first argument that is no
-// flag. Flags are `-flag value`, `--flag=value`, `-switch`, `-noswitch`; -flagfile reads more of them from a file. Error for
-// an unknown verb or flag (with the nearest name), a flag of another verb, a value of the wrong type, too many arguments.
+// Reads argv and sets the flags. The verb is the program's own name (a link called `train`) or the
+// first argument that is no flag. Flags are `-flag value`, `--flag=value`, `-switch`, `-noswitch`;
+// -flagfile reads more of them from a file. Error for an unknown verb or flag (with the nearest
+// name), a flag of another verb, a value of the wrong type, too many arguments.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
 // What `crema` alone and `crema VERB -help` print.

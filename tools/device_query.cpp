@@ -32,14 +32,17 @@ void describe(Log& log, int gpu) {
   log.info(cat("Warp size:                     ", card.warpSize));
   log.info(cat("Maximum memory pitch:          ", card.memPitch));
   log.info(cat("Maximum threads per block:     ", card.maxThreadsPerBlock));
-  log.info(cat("Maximum dimension of block:    ", card.maxThreadsDim[0], ", ", card.maxThreadsDim[1], ", ", card.maxThreadsDim[2]));
-  log.info(cat("Maximum dimension of grid:     ", card.maxGridSize[0], ", ", card.maxGridSize[1], ", ", card.maxGridSize[2]));
+  log.info(cat("Maximum dimension of block:    ", card.maxThreadsDim[0], ", ",
+               card.maxThreadsDim[1], ", ", card.maxThreadsDim[2]));
+  log.info(cat("Maximum dimension of grid:     ", card.maxGridSize[0], ", ", card.maxGridSize[1],
+               ", ", card.maxGridSize[2]));
   log.info(cat("Clock rate:                    ", attribute(cudaDevAttrClockRate, gpu)));
   log.info(cat("Total constant memory:         ", card.totalConstMem));
   log.info(cat("Texture alignment:             ", card.textureAlignment));
   log.info(cat("Concurrent copy and execution: ", yes_or_no(card.asyncEngineCount)));
   log.info(cat("Number of multiprocessors:     ", card.multiProcessorCount));
-  log.info(cat("Kernel execution timeout:      ", yes_or_no(attribute(cudaDevAttrKernelExecTimeout, gpu))));
+  log.info(cat("Kernel execution timeout:      ",
+               yes_or_no(attribute(cudaDevAttrKernelExecTimeout, gpu))));
 }
 #else
 void describe(Log&, int) {}

@@ -31,7 +31,8 @@ std::vector<int> gpus_of(const std::string& flag) {
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     require(error == std::errc() && end == part.data() + part.size(), "-gpu ", flag, ": \"", part,
             "\" is no GPU number; expected a number such as 0, or all");
-    require(number >= 0 && number < count, "-gpu ", flag, ": there is no GPU ", number, "; this machine has ", count,
+    require(number >= 0 && number < count, "-gpu ", flag, ": there is no GPU ", number,
+            "; this machine has ", count,
             count == 1 ? " (number 0)" : cat(" (numbers 0 to ", count - 1, ")"));
     gpus.push_back(number);
   }
@@ -45,15 +46,18 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
     const std::string only = "several GPUs are not there yet; name one, such as -gpu 0";
     require(!several, "-gpu ", FLAGS_gpu, ": ", only);
     const std::vector<int> gpus = gpus_of(FLAGS_gpu);
-    require(gpus.size() == 1, "-gpu ", FLAGS_gpu, ": this machine has ", gpus.size(), " GPUs, and ", only);
+    require(gpus.size() == 1, "-gpu ", FLAGS_gpu, ": this machine has ", gpus.size(), " GPUs, and ",
+            only);
     context = std::make_unique<Context>(Device::gpu, gpus[0]);
   } else if (wanted >= 0 && wanted < gpu_count()) {
     context = std::make_unique<Context>(Device::gpu, wanted);
   } else {
     if (wanted >= 0) {
-      log.warning(gpu_count() == 0 ? cat("The solver asks for a GPU, but ", reason_without_gpu(), ": the CPU computes.")
-                                   : cat("The solver asks for GPU ", wanted, ", but there are only ", gpu_count(),
-                                         ": the CPU computes."));
+      log.warning(
+          gpu_count() == 0
+              ? cat("The solver asks for a GPU, but ", reason_without_gpu(), ": the CPU computes.")
+              : cat("The solver asks for GPU ", wanted, ", but there are only ", gpu_count(),
+                    ": the CPU computes."));
     }
     context = std::make_unique<Context>(Device::cpu);
   }

@@ -1,23 +1,31 @@
 #include "tools/flags.h"
 
 DEFINE_string(solver, "", "The solver definition: a prototxt file.");
-DEFINE_string(model, "", "The net definition: a prototxt file. In train it replaces the net of the solver.");
-DEFINE_string(weights, "", "Trained weights (.caffemodel or .caffemodel.h5) to start from; several files with commas.");
+DEFINE_string(model, "",
+              "The net definition: a prototxt file. In train it replaces the net of the solver.");
+DEFINE_string(
+    weights, "",
+    "Trained weights (.caffemodel or .caffemodel.h5) to start from; several files with commas.");
 DEFINE_string(weights_mode, "strict",
-              "What to do with a blob of another shape in -weights: strict is an error, match leaves that blob as it is.");
+              "What to do with a blob of another shape in -weights: strict is an error, match "
+              "leaves that blob as it is.");
 DEFINE_string(snapshot, "", "A .solverstate file from which training goes on.");
 DEFINE_string(phase, "", "TRAIN or TEST: which layers of the net take part.");
 DEFINE_int32(level, 0, "The level of the net's state, which include and exclude rules see.");
-DEFINE_string(stage, "", "Stages of the net's state with commas, which include and exclude rules see.");
+DEFINE_string(stage, "",
+              "Stages of the net's state with commas, which include and exclude rules see.");
 DEFINE_string(assume, "",
-              "Random data of these shapes instead of the data layers, such as data=64x3x224x224,label=64; `default` takes the "
+              "Random data of these shapes instead of the data layers, such as "
+              "data=64x3x224x224,label=64; `default` takes the "
               "shapes from the layers' own fields.");
 DEFINE_int32(batch, 0, "Replaces the first dimension of every source of data; 0 leaves it.");
 DEFINE_int32(iterations, 50, "The number of iterations to run.");
 
-DEFINE_string(gpu, "", "The GPU to run on: its number, or all. Empty: what the solver says, else the CPU.");
+DEFINE_string(gpu, "",
+              "The GPU to run on: its number, or all. Empty: what the solver says, else the CPU.");
 DEFINE_string(implementation, "",
-              "Prefers the implementation of this name in every kernel that has one (-v 1 logs who serves what).");
+              "Prefers the implementation of this name in every kernel that has one (-v 1 logs who "
+              "serves what).");
 DEFINE_bool(fuse, true, "Run neighbouring layers as one kernel where that is faster.");
 DEFINE_bool(format, true, "Lay out activations as the kernels like them best.");
 DEFINE_bool(reuse_memory, true, "Let activations whose lives do not overlap share memory.");
@@ -33,6 +41,7 @@ DEFINE_int32(resize_width, 0, "Width that images are resized to; 0 leaves them."
 DEFINE_int32(resize_height, 0, "Height that images are resized to; 0 leaves them.");
 DEFINE_bool(check_size, false, "Check that all records are of one size.");
 DEFINE_bool(encoded, false, "Store the encoded image files instead of their pixels.");
-DEFINE_string(encode_type, "", "The code for -encoded, such as png or jpg; empty keeps each file's own.");
+DEFINE_string(encode_type, "",
+              "The code for -encoded, such as png or jpg; empty keeps each file's own.");
 
 DEFINE_string(output, "report.html", "The file to write.");

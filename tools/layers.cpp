@@ -1,4 +1,5 @@
-// `crema layers` lists the layer types; `crema layers TYPE` prints a type's documentation and the fields it reads.
+// `crema layers` lists the layer types; `crema layers TYPE` prints a type's documentation and the
+// fields it reads.
 #include <iostream>
 
 #include "layers/layer.h"
@@ -61,14 +62,15 @@ void list_types() {
     std::string summary = summary_of(documentation_of(type));
     // "Pooling: a window slides ..." repeats the type.
     const size_t colon = summary.find(": ");
-    if (starts_with(summary, type) && colon != std::string::npos) summary = summary.substr(colon + 2);
+    if (starts_with(summary, type) && colon != std::string::npos)
+      summary = summary.substr(colon + 2);
     std::cout << type << std::string(width + 2 - type.size(), ' ') << summary << "\n";
   }
 }
 
 void document(const std::string& type) {
-  require(LayerRegistry::has(type), "no layer type \"", type, "\"", did_you_mean(type, public_types()),
-          "; `crema layers` lists them");
+  require(LayerRegistry::has(type), "no layer type \"", type, "\"",
+          did_you_mean(type, public_types()), "; `crema layers` lists them");
   const std::string text = documentation_of(type);
   std::cout << text << "\n";
   for (const MessageHelp& message : help_on_parameters(type, public_types(), text)) {

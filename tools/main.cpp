@@ -1,4 +1,5 @@
-// The program: finds the verb, sets up the log, and turns whatever is thrown into one E line and exit code 1.
+// The program: finds the verb, sets up the log, and turns whatever is thrown into one E line and
+// exit code 1.
 #include <gflags/gflags.h>
 #include <glog/logging.h>
 
@@ -39,7 +40,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // As `caffe` does: lines go to stderr and to files in the temporary folder. The prefix keeps glog's older form without year.
+  // As `caffe` does: lines go to stderr and to files in the temporary folder. The prefix keeps
+  // glog's older form without year.
   set_default("alsologtostderr", "true");
   set_default("log_year_in_prefix", "false");
   std::string message;

@@ -5,7 +5,8 @@
 
 namespace crema {
 
-// Bytes by which the largest resident set so far exceeds the one at the program's start, when the libraries were loaded.
+// Bytes by which the largest resident set so far exceeds the one at the program's start, when the
+// libraries were loaded.
 size_t growth_of_resident_set();
 
 }  // namespace crema

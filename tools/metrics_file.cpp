@@ -63,7 +63,8 @@ Metric metric_of(const google::protobuf::Struct& object) {
   if (values == fields.end()) return metric;
   for (const auto& [name, value] : values->second.struct_value().fields()) {
     const bool real = value.kind_case() == google::protobuf::Value::kNumberValue;
-    metric.values.emplace_back(name, real ? value.number_value() : std::numeric_limits<double>::quiet_NaN());
+    metric.values.emplace_back(
+        name, real ? value.number_value() : std::numeric_limits<double>::quiet_NaN());
   }
   std::sort(metric.values.begin(), metric.values.end());
   return metric;
@@ -78,7 +79,8 @@ std::string to_json(const Metric& metric) {
   text += ",\"time\":" + number(metric.time);
   if (metric.values.empty()) return text + "}";
   std::vector<std::string> values;
-  for (const auto& [name, value] : metric.values) values.push_back(quoted(name) + ":" + number(value));
+  for (const auto& [name, value] : metric.values)
+    values.push_back(quoted(name) + ":" + number(value));
   return text + ",\"values\":{" + join(values, ",") + "}}";
 }
 
@@ -97,8 +99,10 @@ std::vector<Metric> read_metrics(const std::string& path) {
     Metric metric = metric_of(object);
     if (metric.kind == "start") {
       std::erase_if(metrics, [&](const Metric& old) {
-        // A snapshot counts the updates done, and a test at that iteration belongs to the run that goes on.
-        return old.iteration > metric.iteration || (old.iteration == metric.iteration && old.kind != "snapshot");
+        // A snapshot counts the updates done, and a test at that iteration belongs to the run that
+        // goes on.
+        return old.iteration > metric.iteration ||
+               (old.iteration == metric.iteration && old.kind != "snapshot");
       });
     }
     metrics.push_back(std::move(metric));

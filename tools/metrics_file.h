@@ -1,7 +1,9 @@
-// metrics.jsonl: the course of a training, one JSON object a line, for people's own tools and for `crema report`.
+// metrics.jsonl: the course of a training, one JSON object a line, for people's own tools and for
+// `crema report`.
 //   {"iteration":100,"kind":"train","time":1.52,"values":{"loss":0.31,"lr":0.0099}}
-// kind: "start" (training begins at that iteration; after a resume, later lines of an earlier run are outdated), "train" (at
-// display), "test" (values of test net number `net`), "snapshot" (with `file`), "end". time: seconds since this run began.
+// kind: "start" (training begins at that iteration; after a resume, later lines of an earlier run
+// are outdated), "train" (at display), "test" (values of test net number `net`), "snapshot" (with
+// `file`), "end". time: seconds since this run began.
 #pragma once
 
 #include <fstream>
@@ -15,7 +17,7 @@ namespace crema {
 struct Metric {
   int64_t iteration = 0;
   std::string kind{};
-  int net = 0;        // of "test"
+  int net = 0;         // of "test"
   std::string file{};  // of "snapshot"
   double time = 0;
   std::vector<std::pair<std::string, double>> values{};
@@ -24,8 +26,8 @@ struct Metric {
 // A line without its newline. Numbers that JSON has not (nan, inf) become null.
 std::string to_json(const Metric& metric);
 
-// All that counts of a file: lines that a later "start" outdates are dropped. Error names the line that is no such object;
-// a last line that a kill cut short is left out.
+// All that counts of a file: lines that a later "start" outdates are dropped. Error names the line
+// that is no such object; a last line that a kill cut short is left out.
 std::vector<Metric> read_metrics(const std::string& path);
 
 }  // namespace crema

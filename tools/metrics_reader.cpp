@@ -30,7 +30,8 @@ void MetricsReader::write(Metric metric) {
   metric.time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   file_ << to_json(metric) << "\n" << std::flush;
   broken_ = !file_;
-  if (broken_) log_.warning(cat("Cannot write ", path_, ": the metrics of this training end here."));
+  if (broken_)
+    log_.warning(cat("Cannot write ", path_, ": the metrics of this training end here."));
 }
 
 void MetricsReader::read(const Event& event) {

@@ -14,7 +14,8 @@ namespace crema {
 
 class MetricsReader : public EventReader {
  public:
-  // Appends to `path` from the first event on. When that fails it says so once and the training goes on without.
+  // Appends to `path` from the first event on. When that fails it says so once and the training
+  // goes on without.
   MetricsReader(Log& log, std::string path) : log_(log), path_(std::move(path)) {}
   void read(const Event& event) override;
 

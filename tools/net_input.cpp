@@ -20,7 +20,8 @@ NetInput read_model(ProgramLog& log, Phase phase) {
   add_level_and_stages(&outer);
   input.options.state = net_state(phase, file->net, outer);
   std::vector<int> kept;
-  input.net = filter_net(file->net, input.options.state, log, &kept, [&](int layer) { return file->where(layer); });
+  input.net = filter_net(file->net, input.options.state, log, &kept,
+                         [&](int layer) { return file->where(layer); });
   replace_sources(log, input.net, FLAGS_assume, FLAGS_batch);
   input.options.folder = folder_of(FLAGS_model);
   input.options.where = [file, kept](int layer) { return file->where(kept[layer]); };
@@ -30,7 +31,8 @@ NetInput read_model(ProgramLog& log, Phase phase) {
 
 Phase phase_of_flag(Phase otherwise) {
   if (FLAGS_phase.empty()) return otherwise;
-  require(FLAGS_phase == "TRAIN" || FLAGS_phase == "TEST", "-phase ", FLAGS_phase, ": expected TRAIN or TEST");
+  require(FLAGS_phase == "TRAIN" || FLAGS_phase == "TEST", "-phase ", FLAGS_phase,
+          ": expected TRAIN or TEST");
   return FLAGS_phase == "TRAIN" ? TRAIN : TEST;
 }
 

@@ -1,4 +1,5 @@
-// The net of a verb: -model read, upgraded, filtered by -phase, -level and -stage, with -assume and -batch applied.
+// The net of a verb: -model read, upgraded, filtered by -phase, -level and -stage, with -assume and
+// -batch applied.
 #pragma once
 
 #include <string>
@@ -19,10 +20,11 @@ NetInput read_model(ProgramLog& log, Phase phase);
 // -phase; `otherwise` when it is not given.
 Phase phase_of_flag(Phase otherwise);
 
-// What -level and -stage say of a net's state. Caffe writes an empty stage when there is none, and so do its logs.
+// What -level and -stage say of a net's state. Caffe writes an empty stage when there is none, and
+// so do its logs.
 void add_level_and_stages(NetState* state);
 
-// Samples in one forward pass: the first extent of the first blob that no layer feeds; 1 when there is none.
+// Samples in one forward pass: the first extent of the first blob that no layer feeds, else 1.
 int64_t batch_of(const Net& net);
 
 // fuse, format and reuse_memory as the flags say.

@@ -1,9 +1,8 @@
 #include "tools/program_log.h"
 
+#include <glog/logging.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include <glog/logging.h>
 
 namespace crema {
 
@@ -11,9 +10,12 @@ namespace {
 
 google::LogSeverity glog_severity(Severity severity) {
   switch (severity) {
-    case Severity::info: return google::GLOG_INFO;
-    case Severity::warning: return google::GLOG_WARNING;
-    case Severity::error: return google::GLOG_ERROR;
+    case Severity::info:
+      return google::GLOG_INFO;
+    case Severity::warning:
+      return google::GLOG_WARNING;
+    case Severity::error:
+      return google::GLOG_ERROR;
   }
   return google::GLOG_ERROR;
 }
@@ -26,16 +28,19 @@ void put(int terminal, const std::string& text) {
 }  // namespace
 
 ProgramLog::ProgramLog() {
-  // Log lines go to stderr, so the status belongs there; on stdout only when stderr was sent elsewhere.
+  // Log lines go to stderr, so the status belongs there; on stdout when stderr was sent elsewhere.
   terminal_ = isatty(STDERR_FILENO) ? STDERR_FILENO : isatty(STDOUT_FILENO) ? STDOUT_FILENO : -1;
 }
 
 ProgramLog::~ProgramLog() { show_status(""); }
 
-void ProgramLog::write(Severity severity, const std::source_location& where, std::string_view line) {
+void ProgramLog::write(Severity severity, const std::source_location& where,
+                       std::string_view line) {
   std::lock_guard lock(mutex_);
   erase();
-  google::LogMessage(where.file_name(), static_cast<int>(where.line()), glog_severity(severity)).stream() << line;
+  google::LogMessage(where.file_name(), static_cast<int>(where.line()), glog_severity(severity))
+          .stream()
+      << line;
   draw();
 }
 
@@ -54,7 +59,8 @@ void ProgramLog::erase() {
 void ProgramLog::draw() {
   if (status_.empty()) return;
   winsize size{};
-  const size_t width = ioctl(terminal_, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+  const size_t width =
+      ioctl(terminal_, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
   put(terminal_, "\r" + status_.substr(0, width));
 }
 

@@ -1,4 +1,4 @@
-// The program's Log: Caffe's lines through glog, and one status line that stays below them on a terminal.
+// The program's Log: Caffe's lines through glog; on a terminal one status line stays below them.
 #pragma once
 
 #include <mutex>

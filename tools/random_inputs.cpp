@@ -20,7 +20,8 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   if (type == "SigmoidCrossEntropyLoss") return j == 1 ? 2 : 0;
   if (type == "ContrastiveLoss") return j == 2 ? 2 : 0;
   if (type == "Embed") return j == 0 ? message.embed_param().input_dim() : 0;
-  const bool reads_labels = type == "Accuracy" || (node.layer->is_loss() && !node.layer->differentiable(1));
+  const bool reads_labels =
+      type == "Accuracy" || (node.layer->is_loss() && !node.layer->differentiable(1));
   if (j != 1 || !reads_labels || scores.axes() == 0) return 0;
   int axis = std::min(1, scores.axes() - 1);
   if (type == "Accuracy") axis = scores.canonical_axis(message.accuracy_param().axis());
@@ -40,7 +41,8 @@ int64_t classes_of(const Graph& graph, int value) {
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       if (node.bottoms[j] != value) continue;
       narrow(classes_at(graph, node, j));
-      const bool passes_on = node.layer->is_view() || node.message.type() == "Slice" || node.message.type() == "Concat";
+      const bool passes_on = node.layer->is_view() || node.message.type() == "Slice" ||
+                             node.message.type() == "Concat";
       if (!passes_on) continue;
       for (const int top : node.tops) narrow(classes_of(graph, top));
     }

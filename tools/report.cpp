@@ -1,4 +1,4 @@
-// `crema report METRICS.jsonl [-model NET.prototxt -weights FILE]`: one page about a training, for the eye.
+// `crema report METRICS.jsonl [-model NET.prototxt -weights FILE]`: a page about a training.
 #include "base/files.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
@@ -33,12 +33,14 @@ int run(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(report, {.summary = "writes a page with the curves, filters and mistakes of a training",
-                       .usage = "METRICS.jsonl [-model NET.prototxt -weights FILE] [flags]",
-                       .flags = {"output", "model", "weights", "weights_mode", "iterations", "gpu", "level", "stage"},
-                       .least_arguments = 1,
-                       .most_arguments = 1,
-                       .run = run});
+REGISTER_VERB(report,
+              {.summary = "writes a page with the curves, filters and mistakes of a training",
+               .usage = "METRICS.jsonl [-model NET.prototxt -weights FILE] [flags]",
+               .flags = {"output", "model", "weights", "weights_mode", "iterations", "gpu", "level",
+                         "stage"},
+               .least_arguments = 1,
+               .most_arguments = 1,
+               .run = run});
 
 }  // namespace
 

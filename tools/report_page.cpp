@@ -27,7 +27,8 @@ h1 { font-size: 30px; line-height: 1.2; margin: 0 0 4px; } h2 { font-size: 18px;
 .tile b { display: block; font-size: 24px; font-weight: 600; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 14px; }
 section { margin: 16px 0; }
-svg { width: 100%; height: auto; display: block; }
+.chart { overflow-x: auto; }
+svg { width: 100%; min-width: 520px; height: auto; display: block; }
 svg text { fill: var(--soft); font-size: 12px; font-family: inherit; }
 svg path { fill: none; stroke-width: 2; stroke-linejoin: round; }
 .grid { stroke: var(--line); } .axis { stroke: var(--soft); }
@@ -51,18 +52,24 @@ std::string percent(double fraction) {
 bool is_accuracy(const std::string& name) { return name.find("acc") != std::string::npos; }
 bool is_loss(const std::string& name) { return name.find("loss") != std::string::npos; }
 
-// Every value of the run by chart: losses of both phases, what the tests measure besides, and the learning rate.
+// Every value of the run by chart: losses of both phases, what the tests measure besides, and the
+// learning rate.
 struct Curves {
   std::map<std::string, Series> losses, tests, rates;
+  double end = 0;  // of the x axis, the same in all charts
 
   explicit Curves(const std::vector<Metric>& metrics) {
     int nets = 0;
-    for (const Metric& metric : metrics) nets = std::max(nets, metric.net + 1);
+    for (const Metric& metric : metrics) {
+      nets = std::max(nets, metric.net + 1);
+      end = std::max(end, static_cast<double>(metric.iteration));
+    }
     for (const Metric& metric : metrics) {
       const bool testing = metric.kind == "test";
       if (!testing && metric.kind != "train") continue;
       for (const auto& [name, value] : metric.values) {
-        const std::string test_name = nets > 1 ? cat("test #", metric.net, ": ", name) : "test: " + name;
+        const std::string test_name =
+            nets > 1 ? cat("test #", metric.net, ": ", name) : "test: " + name;
         if (name == "lr") {
           add(rates, "learning rate", metric.iteration, value);
         } else if (is_loss(name)) {
@@ -74,31 +81,36 @@ struct Curves {
     }
   }
 
-  static void add(std::map<std::string, Series>& group, const std::string& name, int64_t iteration, double value) {
+  static void add(std::map<std::string, Series>& group, const std::string& name, int64_t iteration,
+                  double value) {
     group[name].name = name;
     group[name].points.emplace_back(static_cast<double>(iteration), value);
   }
 };
 
 std::string section(const std::string& title, const std::string& note, const std::string& body) {
-  return cat("<section><h2>", html_text(title), "</h2>", note.empty() ? "" : cat("<p class=\"note\">", html_text(note), "</p>"),
-             body, "</section>\n");
+  return cat("<section><h2>", html_text(title), "</h2>",
+             note.empty() ? "" : cat("<p class=\"note\">", html_text(note), "</p>"), body,
+             "</section>\n");
 }
 
-std::string chart_section(const std::string& title, const std::map<std::string, Series>& group, bool training_first) {
+std::string chart_section(const std::string& title, double end,
+                          const std::map<std::string, Series>& group, bool training_first = false) {
   if (group.empty()) return "";
   std::vector<Series> series;
   for (const auto& entry : group) series.push_back(entry.second);
   // Training in the first colour, as in every report.
   if (training_first) {
-    std::stable_partition(series.begin(), series.end(), [](const Series& one) { return starts_with(one.name, "training"); });
+    std::stable_partition(series.begin(), series.end(),
+                          [](const Series& one) { return starts_with(one.name, "training"); });
   }
   const bool says_more = series.size() == 1 && edit_distance(series[0].name, title) > 1;
-  return section(title, says_more ? series[0].name : "", line_chart("iteration", series));
+  return section(title, says_more ? series[0].name : "", line_chart("iteration", end, series));
 }
 
 std::string tile(const std::string& value, const std::string& name) {
-  return cat("<div class=\"tile\"><b>", html_text(value), "</b><span>", html_text(name), "</span></div>");
+  return cat("<div class=\"tile\"><b>", html_text(value), "</b><span>", html_text(name),
+             "</span></div>");
 }
 
 std::string tiles(const Report& report) {
@@ -116,11 +128,13 @@ std::string tiles(const Report& report) {
   seconds += before;
   if (last_test) {
     for (const auto& [name, value] : last_test->values) {
-      text += tile(is_accuracy(name) && std::isfinite(value) ? percent(value) : short_number(value), "last test: " + name);
+      text += tile(is_accuracy(name) && std::isfinite(value) ? percent(value) : short_number(value),
+                   "last test: " + name);
     }
   }
   text += tile(short_number(static_cast<double>(iterations)), "iterations");
-  text += tile(seconds < 120 ? short_number(std::round(10 * seconds) / 10) + " s" : short_number(std::round(seconds / 6) / 10) + " min",
+  text += tile(seconds < 120 ? short_number(std::round(10 * seconds) / 10) + " s"
+                             : short_number(std::round(seconds / 6) / 10) + " min",
                "training time, tests included");
   return "<div class=\"tiles\">" + text + "</div>\n";
 }
@@ -129,27 +143,34 @@ std::string filters_section(const Report& report) {
   if (report.filters.empty()) return "";
   std::string pictures = "<div class=\"pictures\">";
   for (size_t i = 0; i < report.filters.size(); ++i) {
-    pictures += cat("<img src=\"", report.filters[i], "\" alt=\"filter ", i, "\" title=\"filter ", i, "\">");
+    pictures += cat("<img src=\"", report.filters[i], "\" alt=\"filter ", i, "\" title=\"filter ",
+                    i, "\">");
   }
-  return section(report.filters_title, "Each picture is scaled to its own range: black is its smallest weight, white its largest.",
-                 pictures + "</div>");
+  return section(
+      report.filters_title,
+      "Each picture is scaled to its own range: black is its smallest weight, white its largest.",
+      pictures + "</div>");
 }
 
 std::string mistakes_section(const Report& report) {
   if (report.tested == 0) return "";
-  std::string note = cat(short_number(static_cast<double>(report.wrong)), " of ", short_number(static_cast<double>(report.tested)), " test samples (",
-                         percent(static_cast<double>(report.wrong) / static_cast<double>(report.tested)), ")");
+  std::string note =
+      cat(short_number(static_cast<double>(report.wrong)), " of ",
+          short_number(static_cast<double>(report.tested)), " test samples (",
+          percent(static_cast<double>(report.wrong) / static_cast<double>(report.tested)), ")");
   if (report.mistakes.empty()) return section("Misclassified samples", note + ".", "");
   note += report.wrong > static_cast<int64_t>(report.mistakes.size())
               ? cat("; the ", report.mistakes.size(), " that the net was surest of. ")
               : ", the surest mistakes first. ";
   std::string pictures = "<div class=\"pictures\">";
   for (const Mistake& mistake : report.mistakes) {
-    pictures += cat("<figure><img src=\"", mistake.picture, "\" alt=\"a sample of class ", mistake.label, "\"><figcaption>",
-                    mistake.label, " → ", mistake.predicted, "<small>", std::lround(100 * mistake.confidence),
-                    " %</small></figcaption></figure>");
+    pictures +=
+        cat("<figure><img src=\"", mistake.picture, "\" alt=\"a sample of class ", mistake.label,
+            "\"><figcaption>", mistake.label, " → ", mistake.predicted, "<small>",
+            std::lround(100 * mistake.confidence), " %</small></figcaption></figure>");
   }
-  return section("Misclassified samples", note + "Below each: its label → the net's answer, and how sure the net was.",
+  return section("Misclassified samples",
+                 note + "Below each: its label → the net's answer, and how sure the net was.",
                  pictures + "</div>");
 }
 
@@ -157,13 +178,17 @@ std::string mistakes_section(const Report& report) {
 
 std::string report_page(const Report& report) {
   const Curves curves(report.metrics);
-  return cat("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-             "content=\"width=device-width, initial-scale=1\">\n<title>", html_text(report.title), "</title>\n<style>", style,
-             "</style>\n</head>\n<body>\n<main>\n<h1>", html_text(report.title),
-             "</h1>\n<p class=\"note\">Training report by Crema</p>\n", tiles(report),
-             chart_section("Loss", curves.losses, true), chart_section("Test results", curves.tests, false),
-             chart_section("Learning rate", curves.rates, false), filters_section(report), mistakes_section(report),
-             "</main>\n</body>\n</html>\n");
+  return cat(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
+      "name=\"viewport\" "
+      "content=\"width=device-width, initial-scale=1\">\n<title>",
+      html_text(report.title), "</title>\n<style>", style,
+      "</style>\n</head>\n<body>\n<main>\n<h1>", html_text(report.title),
+      "</h1>\n<p class=\"note\">Training report by Crema</p>\n", tiles(report),
+      chart_section("Loss", curves.end, curves.losses, true),
+      chart_section("Test results", curves.end, curves.tests),
+      chart_section("Learning rate", curves.end, curves.rates), filters_section(report),
+      mistakes_section(report), "</main>\n</body>\n</html>\n");
 }
 
 }  // namespace crema

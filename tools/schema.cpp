@@ -21,7 +21,8 @@ using google::protobuf::FieldDescriptor;
 std::unique_ptr<DescriptorPool> load_schema() {
   google::protobuf::FileDescriptorSet files;
   const std::string_view bytes = schema_bytes();
-  require(files.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())), "the schema inside the program is damaged");
+  require(files.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
+          "the schema inside the program is damaged");
   auto pool = std::make_unique<DescriptorPool>();
   for (const auto& file : files.file()) pool->BuildFile(file);
   return pool;
@@ -34,7 +35,9 @@ std::string comment_of(const Element* element) {
   if (!element->GetSourceLocation(&location)) return "";
   std::string text;
   for (const std::string& line :
-       split(location.leading_comments.empty() ? location.trailing_comments : location.leading_comments, '\n')) {
+       split(location.leading_comments.empty() ? location.trailing_comments
+                                               : location.leading_comments,
+             '\n')) {
     const std::string_view part = trim(line);
     if (!part.empty()) text += (text.empty() ? "" : " ") + std::string(part);
   }
@@ -59,15 +62,24 @@ std::string type_of(const FieldDescriptor* field) {
   }
   if (!field->has_default_value()) return text;
   switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_BOOL: return cat(text, ", default ", field->default_value_bool() ? "true" : "false");
-    case FieldDescriptor::CPPTYPE_INT32: return cat(text, ", default ", field->default_value_int32());
-    case FieldDescriptor::CPPTYPE_UINT32: return cat(text, ", default ", field->default_value_uint32());
-    case FieldDescriptor::CPPTYPE_INT64: return cat(text, ", default ", field->default_value_int64());
-    case FieldDescriptor::CPPTYPE_UINT64: return cat(text, ", default ", field->default_value_uint64());
-    case FieldDescriptor::CPPTYPE_FLOAT: return cat(text, ", default ", field->default_value_float());
-    case FieldDescriptor::CPPTYPE_DOUBLE: return cat(text, ", default ", field->default_value_double());
-    case FieldDescriptor::CPPTYPE_ENUM: return cat(text, ", default ", field->default_value_enum()->name());
-    default: return cat(text, ", default \"", field->default_value_string(), '"');
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return cat(text, ", default ", field->default_value_bool() ? "true" : "false");
+    case FieldDescriptor::CPPTYPE_INT32:
+      return cat(text, ", default ", field->default_value_int32());
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return cat(text, ", default ", field->default_value_uint32());
+    case FieldDescriptor::CPPTYPE_INT64:
+      return cat(text, ", default ", field->default_value_int64());
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return cat(text, ", default ", field->default_value_uint64());
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return cat(text, ", default ", field->default_value_float());
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return cat(text, ", default ", field->default_value_double());
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return cat(text, ", default ", field->default_value_enum()->name());
+    default:
+      return cat(text, ", default \"", field->default_value_string(), '"');
   }
 }
 
@@ -75,12 +87,15 @@ std::string type_of(const FieldDescriptor* field) {
 std::string squeezed(std::string name) {
   if (ends_with(name, "_param")) name.resize(name.size() - 6);
   name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
   return name;
 }
 
 bool stands_in(const std::string& text, const std::string& word) {
-  const auto inside = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  const auto inside = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
+  };
   for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
     const bool begins = at == 0 || !inside(text[at - 1]);
     const bool ends = at + word.size() == text.size() || !inside(text[at + word.size()]);
@@ -89,7 +104,8 @@ bool stands_in(const std::string& text, const std::string& word) {
   return false;
 }
 
-// Which fields of LayerParameter concern a type, by their own names and what the documentation mentions.
+// Which fields of LayerParameter concern a type, by their own names and what the documentation
+// mentions.
 class Choice {
  public:
   Choice(const Descriptor* layer, const std::string& type, const std::vector<std::string>& types)
@@ -99,7 +115,8 @@ class Choice {
       const std::string name = squeezed(layer->field(i)->name());
       named_ |= name == type_;
       // Deconvolution reads convolution_param.
-      const bool kin = ends_with(type_, name) && std::count(others_.begin(), others_.end(), name) > 0;
+      const bool kin =
+          ends_with(type_, name) && std::count(others_.begin(), others_.end(), name) > 0;
       if (kin && name.size() > kin_.size()) kin_ = name;
     }
   }
@@ -107,7 +124,8 @@ class Choice {
   bool takes(const std::string& field, const std::string& text) const {
     const std::string name = squeezed(field);
     if (name == type_ || (!named_ && name == kin_)) return true;
-    // A type with a message of its own mentions those of other types only to say what may be joined with it.
+    // A type with a message of its own mentions those of other types only to say what may be joined
+    // with it.
     const bool of_another = named_ && std::count(others_.begin(), others_.end(), name) > 0;
     return !of_another && stands_in(text, field);
   }
@@ -120,7 +138,8 @@ class Choice {
 
 }  // namespace
 
-std::vector<MessageHelp> help_on_parameters(const std::string& type, const std::vector<std::string>& types,
+std::vector<MessageHelp> help_on_parameters(const std::string& type,
+                                            const std::vector<std::string>& types,
                                             const std::string& text) {
   const std::unique_ptr<DescriptorPool> pool = load_schema();
   const Descriptor* layer = pool->FindMessageTypeByName("crema.LayerParameter");

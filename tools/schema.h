@@ -21,9 +21,10 @@ struct MessageHelp {
   std::vector<FieldHelp> fields;
 };
 
-// The messages inside LayerParameter that concern a layer: the one that is named after its type, and those whose field names
-// stand in `text` (its documentation). types: all that there are.
-std::vector<MessageHelp> help_on_parameters(const std::string& type, const std::vector<std::string>& types,
+// The messages inside LayerParameter that concern a layer: the one that is named after its type,
+// and those whose field names stand in `text` (its documentation). types: all that there are.
+std::vector<MessageHelp> help_on_parameters(const std::string& type,
+                                            const std::vector<std::string>& types,
                                             const std::string& text);
 
 }  // namespace crema

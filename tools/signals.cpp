@@ -39,7 +39,8 @@ Action action_named(const std::string& flag, const std::string& effect) {
   return Action::none;
 }
 
-Signals::Signals(Action on_interrupt, Action on_hangup) : on_interrupt_(on_interrupt), on_hangup_(on_hangup) {
+Signals::Signals(Action on_interrupt, Action on_hangup)
+    : on_interrupt_(on_interrupt), on_hangup_(on_hangup) {
   interrupted = 0;
   hung_up = 0;
   set_handler(SIGINT, handle);

@@ -10,8 +10,8 @@ namespace crema {
 // "stop", "snapshot" or "none"; Error names the flag otherwise.
 Action action_named(const std::string& flag, const std::string& effect);
 
-// While it lives, both signals only leave a note that action() finds at the next iteration. A second SIGINT before that ends
-// the program at once, as without it. One object at a time.
+// While it lives, both signals only leave a note that action() finds at the next iteration. A
+// second SIGINT before that ends the program at once, as without it. One object at a time.
 class Signals {
  public:
   Signals(Action on_interrupt, Action on_hangup);

@@ -25,7 +25,8 @@ std::string duration(double seconds) {
     std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(all / 3600),
                   static_cast<long long>(all / 60 % 60), static_cast<long long>(all % 60));
   } else {
-    std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(all / 60), static_cast<long long>(all % 60));
+    std::snprintf(text, sizeof text, "%lld:%02lld", static_cast<long long>(all / 60),
+                  static_cast<long long>(all % 60));
   }
   return text;
 }
@@ -41,7 +42,8 @@ std::string StatusReader::line(int64_t iteration, int64_t max_iter, double speed
   }
   parts.push_back(cat("iteration ", iteration, "/", max_iter));
   // What matters most first: a narrow terminal cuts the end off.
-  if (speed > 0) parts.push_back(duration(static_cast<double>(max_iter - iteration) / speed) + " left");
+  if (speed > 0)
+    parts.push_back(duration(static_cast<double>(max_iter - iteration) / speed) + " left");
   if (!loss_.empty()) parts.push_back("loss " + loss_);
   if (speed > 0) {
     parts.push_back(format(speed < 100 ? "%.1f it/s" : "%.0f it/s", speed));
@@ -58,7 +60,10 @@ void StatusReader::step(const event::Step& event) {
   recent_.emplace_back(now, event.iteration);
   while (recent_.size() > 2 && now - recent_.front().first > memory_span) recent_.pop_front();
   const std::chrono::duration<double> span = now - recent_.front().first;
-  const double speed = span.count() > 0 ? static_cast<double>(event.iteration - recent_.front().second) / span.count() : 0;
+  const double speed =
+      span.count() > 0
+          ? static_cast<double>(event.iteration - recent_.front().second) / span.count()
+          : 0;
   log_.show_status(line(event.iteration, event.max_iter, speed));
 }
 
@@ -72,7 +77,8 @@ void StatusReader::read(const Event& event) {
   } else if (const auto* batch = std::get_if<event::TestBatch>(&event)) {
     if (Clock::now() - drawn_ < least_pause) return;
     drawn_ = Clock::now();
-    log_.show_status(cat("testing net #", batch->net, ": batch ", batch->done, "/", batch->batches));
+    log_.show_status(
+        cat("testing net #", batch->net, ": batch ", batch->done, "/", batch->batches));
   } else if (std::get_if<event::TestResult>(&event)) {
     recent_.clear();  // the time of a test is not the training's
   } else if (std::get_if<event::End>(&event)) {

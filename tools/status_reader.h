@@ -1,4 +1,4 @@
-// The status line of a training on a terminal: where it is, how fast, and how long it will still take.
+// The status line of a training on a terminal: where it is, how fast, how long it will still take.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace crema {
 class StatusReader : public EventReader {
  public:
   explicit StatusReader(ProgramLog& log) : log_(log) {}
-  // images: samples in one iteration; records: samples in the training set. 0: not known, and not shown.
+  // images: samples in one iteration; records: samples in the training set. What is 0 is not shown.
   void set_sizes(int64_t images, int64_t records) {
     images_ = images;
     records_ = records;

@@ -1,4 +1,5 @@
-// `crema summary -model NET.prototxt [-phase TEST]`: each layer of a net with its shapes, parameters and memory.
+// `crema summary -model NET.prototxt [-phase TEST]`: each layer of a net with its shapes,
+// parameters and memory.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -22,9 +23,11 @@ std::string grouped(int64_t number) {
   return digits;
 }
 
-std::string mebibytes(size_t bytes) {
+std::string size_text(size_t bytes) {
+  const bool small = bytes < (1 << 20);
   char text[32];
-  std::snprintf(text, sizeof text, "%.2f MiB", static_cast<double>(bytes) / (1 << 20));
+  std::snprintf(text, sizeof text, small ? "%.1f KiB" : "%.1f MiB",
+                static_cast<double>(bytes) / (small ? 1 << 10 : 1 << 20));
   return text;
 }
 
@@ -72,7 +75,8 @@ std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals
     totals->activations += activations;
     std::string count = parameters > 0 || shared.empty() ? grouped(parameters) : "";
     if (!shared.empty()) count += (count.empty() ? "shares " : ", shares ") + join(shared, ", ");
-    rows.push_back({layer.name(), layer.type(), join(tops, ", "), count, mebibytes(4 * (activations + parameters))});
+    rows.push_back({layer.name(), layer.type(), join(tops, ", "), count,
+                    size_text(4 * (activations + parameters))});
   }
   return rows;
 }
@@ -96,25 +100,29 @@ int run(const VerbCall& call) {
 
   Totals totals;
   const auto rows = rows_of(graph, &totals);
-  std::cout << (graph.net.name().empty() ? FLAGS_model : graph.net.name()) << ", phase " << Phase_Name(phase) << "\n\n";
+  std::cout << (graph.net.name().empty() ? FLAGS_model : graph.net.name()) << ", phase "
+            << Phase_Name(phase) << "\n\n";
   print_table(rows, 3);
   const size_t parameter_bytes = 4 * static_cast<size_t>(totals.parameters);
   std::cout << "\n"
-            << rows.size() - 1 << " layers; " << grouped(totals.parameters) << " parameters, " << grouped(totals.learned)
-            << " of them learned\n"
-            << "parameters " << mebibytes(parameter_bytes) << (phase == TRAIN ? ", their gradients as much again" : "")
-            << "; blobs " << mebibytes(4 * static_cast<size_t>(totals.activations)) << " if each kept its own memory\n"
-            << "planned on the CPU: " << mebibytes(plan.arena_bytes) << (phase == TRAIN ? " for activations and gradients, " : " for activations, ")
-            << mebibytes(plan.persistent_bytes) << " that stays between passes, " << mebibytes(plan.workspace_bytes)
-            << " of workspace\n";
+            << rows.size() - 1 << " layers; " << grouped(totals.parameters) << " parameters, "
+            << grouped(totals.learned) << " of them learned\n"
+            << "parameters " << size_text(parameter_bytes)
+            << (phase == TRAIN ? ", their gradients as much again" : "") << "; blobs "
+            << size_text(4 * static_cast<size_t>(totals.activations))
+            << " if each kept its own memory\n"
+            << "planned on the CPU: " << size_text(plan.arena_bytes)
+            << (phase == TRAIN ? " for activations and gradients, " : " for activations, ")
+            << size_text(plan.persistent_bytes) << " that stays between passes, "
+            << size_text(plan.workspace_bytes) << " of workspace\n";
   if (FLAGS_dump_plan) std::cout << "\n" << plan.dump();
   return 0;
 }
 
 REGISTER_VERB(summary, {.summary = "prints each layer of a net with shapes, parameters and memory",
                         .usage = "-model NET.prototxt [flags]",
-                        .flags = {"model", "phase", "level", "stage", "assume", "batch", "fuse", "format", "reuse_memory",
-                                  "dump_plan"},
+                        .flags = {"model", "phase", "level", "stage", "assume", "batch", "fuse",
+                                  "format", "reuse_memory", "dump_plan"},
                         .run = run});
 
 }  // namespace

@@ -1,4 +1,5 @@
-// `crema test -model NET.prototxt -weights FILE`: the results of a net over some batches, and their means.
+// `crema test -model NET.prototxt -weights FILE`: the results of a net over some batches, and their
+// means.
 #include <iostream>
 
 #include "tools/devices.h"
@@ -37,7 +38,8 @@ void test(ProgramLog& log, Net& net) {
   for (const Score& score : scores) {
     const float mean = score.sum / batches;
     std::string line = cat(score.blob, " = ", mean);
-    if (score.loss_weight != 0) line += cat(" (* ", score.loss_weight, " = ", score.loss_weight * mean, " loss)");
+    if (score.loss_weight != 0)
+      line += cat(" (* ", score.loss_weight, " = ", score.loss_weight * mean, " loss)");
     log.info(line);
   }
 }
@@ -61,11 +63,13 @@ int run(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(test, {.summary = "runs a net with trained weights over some batches and prints its results",
-                     .usage = "-model NET.prototxt -weights FILE [flags]",
-                     .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level", "stage", "batch",
-                               "implementation", "fuse", "format", "reuse_memory", "dump_plan"},
-                     .run = run});
+REGISTER_VERB(
+    test,
+    {.summary = "runs a net with trained weights over some batches and prints its results",
+     .usage = "-model NET.prototxt -weights FILE [flags]",
+     .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level", "stage",
+               "batch", "implementation", "fuse", "format", "reuse_memory", "dump_plan"},
+     .run = run});
 
 }  // namespace
 

@@ -1,4 +1,5 @@
-// `crema time -model NET.prototxt`: Caffe's table of times by layer; with -train_step the time of whole training steps.
+// `crema time -model NET.prototxt`: Caffe's table of times by layer; with -train_step the time of
+// whole training steps.
 #include <chrono>
 #include <cstdio>
 #include <iomanip>
@@ -17,10 +18,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double milliseconds(Clock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+double milliseconds(Clock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
 
-// Adds up the time of each layer. A step of the plan that stands for several layers counts for the first of them; one that
-// only changes a layout counts for the layer that needs it.
+// Adds up the time of each layer. A step of the plan that stands for several layers counts for the
+// first of them; one that only changes a layout counts for the layer that needs it.
 class LayerTimes {
  public:
   LayerTimes(Net& net, Context& context) : net_(net), context_(context) {
@@ -73,19 +76,22 @@ void print_table(ProgramLog& log, const Net& net, const LayerTimes& times, int i
   }
 }
 
-// Which layers the planner made one step of: their rows show 0, so the reader is told where their time went.
+// Which layers the planner made one step of: their rows show 0, so the reader is told where their
+// time went.
 void tell_joined_layers(ProgramLog& log, Net& net) {
   std::string joined;
   const auto remember = [&](const Net::StepInfo& step, bool begin) {
     if (!begin || step.backward || step.node->members.size() < 2) return;
     std::vector<std::string> names;
-    for (const int member : step.node->members) names.push_back(net.graph().net.layer(member).name());
+    for (const int member : step.node->members)
+      names.push_back(net.graph().net.layer(member).name());
     joined += (joined.empty() ? "" : "; ") + join(names, " ");
   };
   net.set_observer(remember);
   net.forward(0);
   net.set_observer({});
-  if (!joined.empty()) log.info(cat("Layers that run as one, timed in the row of the first: ", joined));
+  if (!joined.empty())
+    log.info(cat("Layers that run as one, timed in the row of the first: ", joined));
 }
 
 void time_layers(const VerbCall& call, Context& context, Net& net) {
@@ -101,7 +107,6 @@ void time_layers(const VerbCall& call, Context& context, Net& net) {
   log.info(cat("Testing for ", FLAGS_iterations, " iterations."));
   LayerTimes times(net, context);
   double forward_time = 0, backward_time = 0;
-  const auto start = Clock::now();
   for (int i = 0; i < FLAGS_iterations; ++i) {
     const auto begin = Clock::now();
     net.forward(i + 1);
@@ -112,9 +117,10 @@ void time_layers(const VerbCall& call, Context& context, Net& net) {
     const auto end = Clock::now();
     forward_time += milliseconds(middle - begin);
     backward_time += milliseconds(end - middle);
-    log.info(cat("Iteration: ", i + 1, " forward-backward time: ", milliseconds(end - begin), " ms."));
+    log.info(
+        cat("Iteration: ", i + 1, " forward-backward time: ", milliseconds(end - begin), " ms."));
   }
-  const double total = milliseconds(Clock::now() - start);
+  const double total = forward_time + backward_time;
   print_table(log, net, times, FLAGS_iterations);
   log.info(cat("Average Forward pass: ", forward_time / FLAGS_iterations, " ms."));
   log.info(cat("Average Backward pass: ", backward_time / FLAGS_iterations, " ms."));
@@ -146,8 +152,9 @@ int run(const VerbCall& call) {
 
 REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole training steps, take",
                      .usage = "-model NET.prototxt [-train_step] [flags]",
-                     .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu", "phase", "level", "stage", "weights",
-                               "implementation", "fuse", "format", "reuse_memory", "dump_plan"},
+                     .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu",
+                               "phase", "level", "stage", "weights", "implementation", "fuse",
+                               "format", "reuse_memory", "dump_plan"},
                      .run = run});
 
 }  // namespace

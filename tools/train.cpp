@@ -1,4 +1,5 @@
-// `crema train -solver SOLVER.prototxt`: trains a net, from its first values, from weights or from a snapshot.
+// `crema train -solver SOLVER.prototxt`: trains a net, from its first values, from weights or from
+// a snapshot.
 #include <iostream>
 
 #include "base/files.h"
@@ -74,7 +75,8 @@ int run(const VerbCall& call) {
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
   require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
           "-snapshot goes on with a training, -weights starts a new one: give one of them");
-  Signals signals(action_named("sigint_effect", FLAGS_sigint_effect), action_named("sighup_effect", FLAGS_sighup_effect));
+  Signals signals(action_named("sigint_effect", FLAGS_sigint_effect),
+                  action_named("sighup_effect", FLAGS_sighup_effect));
   SolverOptions options = options_of_flags();
   options.action = [&signals] { return signals.action(); };
 
@@ -84,9 +86,12 @@ int run(const VerbCall& call) {
   if (!FLAGS_assume.empty() || FLAGS_batch != 0) rewrite_sources(log, &file);
   if (!FLAGS_snapshot.empty()) file.solver.clear_weights();
 
-  // Only a mode that the file states counts: the schema's default is GPU, but Caffe then computes on the CPU.
-  const bool wants_gpu = file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
-  const std::unique_ptr<Context> context = make_context(log, wants_gpu ? file.solver.device_id() : -1);
+  // Only a mode that the file states counts: the schema's default is GPU, but Caffe then computes
+  // on the CPU.
+  const bool wants_gpu =
+      file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
+  const std::unique_ptr<Context> context =
+      make_context(log, wants_gpu ? file.solver.device_id() : -1);
   say_device(log, *context);
 
   MetricsReader metrics(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
@@ -107,12 +112,13 @@ int run(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
-                      .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
-                      .flags = {"solver", "model", "gpu", "snapshot", "weights", "weights_mode", "level", "stage", "sigint_effect",
-                                "sighup_effect", "assume", "batch", "implementation", "fuse", "format", "reuse_memory",
-                                "dump_plan"},
-                      .run = run});
+REGISTER_VERB(train,
+              {.summary = "trains a net as its solver.prototxt says",
+               .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
+               .flags = {"solver", "model", "gpu", "snapshot", "weights", "weights_mode", "level",
+                         "stage", "sigint_effect", "sighup_effect", "assume", "batch",
+                         "implementation", "fuse", "format", "reuse_memory", "dump_plan"},
+               .run = run});
 
 }  // namespace
 

@@ -21,7 +21,9 @@ constexpr float rate = 1e-4f;  // small: on random data the loss must not run aw
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 class TrainStep {
  public:
@@ -76,14 +78,16 @@ std::vector<double> measure(TrainStep& step) {
   }
   const int group = std::max(1, static_cast<int>(seconds_a_group / std::max(step.run(1), 1e-6)));
   const auto begin = Clock::now();
-  while (seconds_since(begin) < seconds_in_all || times.size() < 5) times.push_back(step.run(group));
+  while (seconds_since(begin) < seconds_in_all || times.size() < 5)
+    times.push_back(step.run(group));
   return times;
 }
 
 size_t peak_memory(Net& net) {
   if (net.context().device() == Device::cpu) return growth_of_resident_set();
   const Net::Memory memory = net.memory();
-  return memory.activations + memory.persistent + memory.workspace + memory.diffs + 2 * memory.parameters;  // weights, history
+  return memory.activations + memory.persistent + memory.workspace + memory.diffs +
+         2 * memory.parameters;  // weights, history
 }
 
 }  // namespace
@@ -96,8 +100,9 @@ void time_train_step(ProgramLog& log, Net& net) {
   const double seconds = median(times);
   const int64_t batch = batch_of(net);
   char line[160];
-  std::snprintf(line, sizeof line, "Train step: batch %lld  %.3f ms/step  %.0f img/s  %.0f MiB", static_cast<long long>(batch),
-                1e3 * seconds, static_cast<double>(batch) / seconds, static_cast<double>(peak_memory(net)) / (1 << 20));
+  std::snprintf(line, sizeof line, "Train step: batch %lld  %.3f ms/step  %.0f img/s  %.0f MiB",
+                static_cast<long long>(batch), 1e3 * seconds, static_cast<double>(batch) / seconds,
+                static_cast<double>(peak_memory(net)) / (1 << 20));
   log.info(cat(line, "  (median of ", times.size(), " measurements)"));
   log.info(cat("Train step: loss after: ", step.loss()));
 }

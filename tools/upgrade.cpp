@@ -1,11 +1,12 @@
-// `crema upgrade_net_proto_text|upgrade_net_proto_binary|upgrade_solver_proto_text IN OUT`: files of older generations of the
-// format, written anew in today's.
+// `crema upgrade_net_proto_text|upgrade_net_proto_binary|upgrade_solver_proto_text IN OUT`: files
+// of older generations of the format, written anew in today's.
+#include "net/upgrade.h"
+
 #include <google/protobuf/text_format.h>
 
 #include "base/files.h"
 #include "net/prototxt.h"
 #include "net/prototxt_parse.h"
-#include "net/upgrade.h"
 #include "net/upgrade_strip.h"
 #include "tools/verb.h"
 
@@ -13,7 +14,8 @@ namespace crema {
 
 namespace {
 
-void say_what_changed(Log& log, bool changed, const std::vector<Note>& notes, const std::string& path) {
+void say_what_changed(Log& log, bool changed, const std::vector<Note>& notes,
+                      const std::string& path) {
   write_notes(log, notes);
   // Not a mistake, but Caffe says it as one, and scripts look for it.
   if (!changed) log.error("File already in latest proto format: " + path);
@@ -37,7 +39,8 @@ int upgrade_net_text(const VerbCall& call) {
 int upgrade_net_binary(const VerbCall& call) {
   const std::string &in = call.arguments[0], &out = call.arguments[1];
   NetParameter net;
-  require(net.ParseFromString(read_file(in)), in, ": expected a net in binary form (.caffemodel), but it is damaged or something else");
+  require(net.ParseFromString(read_file(in)), in,
+          ": expected a net in binary form (.caffemodel), but it is damaged or something else");
   const Upgrade upgrade = upgrade_net(&net, in);
   say_what_changed(call.log, upgrade.changed, upgrade.notes, in);
   strip_fork_fields(&net);
@@ -67,11 +70,12 @@ REGISTER_VERB(upgrade_net_proto_binary, {.summary = "writes an old .caffemodel i
                                          .least_arguments = 2,
                                          .most_arguments = 2,
                                          .run = upgrade_net_binary});
-REGISTER_VERB(upgrade_solver_proto_text, {.summary = "writes an old solver.prototxt in today's form",
-                                          .usage = "IN OUT",
-                                          .least_arguments = 2,
-                                          .most_arguments = 2,
-                                          .run = upgrade_solver_text});
+REGISTER_VERB(upgrade_solver_proto_text,
+              {.summary = "writes an old solver.prototxt in today's form",
+               .usage = "IN OUT",
+               .least_arguments = 2,
+               .most_arguments = 2,
+               .run = upgrade_solver_text});
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// A verb is one job of the program: `crema VERB ...`, or a link of the verb's name. One source file each, no header: a verb
-// is known only by the entry that REGISTER_VERB makes.
+// A verb is one job of the program: `crema VERB ...`, or a link of the verb's name. One source file
+// each, no header: a verb is known only by the entry that REGISTER_VERB makes.
 #pragma once
 
 #include <string>
@@ -16,8 +16,8 @@ struct VerbCall {
 };
 
 struct Verb {
-  const char* summary = "";         // one line for `crema` alone
-  const char* usage = "";           // what follows the verb's name, such as "[flags] IN OUT"
+  const char* summary = "";          // one line for `crema` alone
+  const char* usage = "";            // what follows the verb's name, such as "[flags] IN OUT"
   std::vector<std::string> flags{};  // those of tools/flags.h that it takes
   size_t least_arguments = 0, most_arguments = 0;
   // Gives the exit code; throws Error for everything that goes wrong.
@@ -27,8 +27,10 @@ struct Verb {
 struct VerbTag {};
 using VerbRegistry = Registry<VerbTag, Verb>;
 
-// At the end of a verb's file: REGISTER_VERB(train, {.summary = "...", .usage = "...", .flags = {"solver"}, .run = run});
-#define REGISTER_VERB(name, ...) \
-  [[maybe_unused]] static const bool registered_verb_##name = crema::VerbRegistry::add(#name, crema::Verb __VA_ARGS__)
+// At the end of a verb's file:
+//   REGISTER_VERB(train, {.summary = "...", .usage = "...", .flags = {"solver"}, .run = run});
+#define REGISTER_VERB(name, ...)                              \
+  [[maybe_unused]] static const bool registered_verb_##name = \
+      crema::VerbRegistry::add(#name, crema::Verb __VA_ARGS__)
 
 }  // namespace crema

@@ -5,8 +5,8 @@
 namespace crema {
 
 WeightsMode weights_mode_of_flag() {
-  require(FLAGS_weights_mode == "strict" || FLAGS_weights_mode == "match", "-weights_mode ", FLAGS_weights_mode,
-          ": expected strict or match");
+  require(FLAGS_weights_mode == "strict" || FLAGS_weights_mode == "match", "-weights_mode ",
+          FLAGS_weights_mode, ": expected strict or match");
   return FLAGS_weights_mode == "match" ? WeightsMode::match : WeightsMode::strict;
 }
 

@@ -14,7 +14,7 @@ namespace {
 double mib(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 #ifdef CREMA_CUDA
-void* allocate_gpu(size_t bytes) {
+void* allocate_gpu(Context& context, size_t bytes) {
   void* data = nullptr;
   const cudaError_t status = cudaMalloc(&data, bytes);
   if (status == cudaErrorMemoryAllocation) {
@@ -25,7 +25,8 @@ void* allocate_gpu(size_t bytes) {
          " MiB free; a smaller batch_size (with iter_size to make up for it) needs less");
   }
   check_cuda(status, "allocating GPU memory");
-  check_cuda(cudaMemset(data, 0, bytes), "clearing GPU memory");
+  // On the context's stream: the default stream does not wait for it, nor it for the default stream.
+  check_cuda(cudaMemsetAsync(data, 0, bytes, context.gpu().stream), "clearing GPU memory");
   return data;
 }
 #endif
@@ -37,7 +38,7 @@ Buffer::Buffer(Context& context, size_t bytes)
   if (bytes == 0) return;
 #ifdef CREMA_CUDA
   if (device_ == Device::gpu) {
-    data_ = allocate_gpu(bytes);
+    data_ = allocate_gpu(context, bytes);
     return;
   }
 #endif

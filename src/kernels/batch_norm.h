@@ -1,7 +1,7 @@
 // Batch normalization, alone or with what usually follows it, as one kernel:
-//   y = relu((x - mean) * inverse * scale + shift + added)      inverse = 1 / sqrt(variance + eps)
-// scale, shift: one value a channel, 1 and 0 when absent. added: like x, 0 when absent. relu:
-// optional; positive values stay, others are multiplied with `slope`. Mean and variance are the
+//   y = relu((x - mean) * inverse * scale + shift + added)    inverse = 1 / sqrt(variance + eps)
+// scale, shift: one value a channel, 1 and 0 when absent. added: like x, 0 when absent. relu: if
+// wanted; positive values stay, others are multiplied with `slope`. Mean and variance are the
 // batch's, or the stored ones.
 #pragma once
 

@@ -1,7 +1,7 @@
 // A tensor seen as (groups, outer, channels, inner), and what BatchNorm, Scale and Bias do with one
-// value a channel. Plain (N, C, H, W) has outer N and inner H * W; channels-last has outer N * H *
-// W and inner 1. With more than one group each group has its own values: Scale by a blob of shape
-// (N, C) in channels-last.
+// value a channel. Plain (N, C, H, W) has outer N and inner H * W; channels-last has outer
+// N * H * W and inner 1. With more than one group each group has its own values: Scale by a blob of
+// shape (N, C) in channels-last.
 #pragma once
 
 #include "base/host_device.h"

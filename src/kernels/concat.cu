@@ -1,11 +1,11 @@
 #include "kernels/concat.h"
-
 #include "kernels/pointwise.h"
 
 namespace crema {
 namespace {
 
-// The tensor in memory: `rows` rows, each with all entries of the axis, `inner` elements for each entry.
+// The tensor in memory: `rows` rows, each with all entries of the axis, `inner` elements for each
+// entry.
 struct Strips {
   int64_t rows, entries, inner;
 };
@@ -37,12 +37,12 @@ struct CopyBody {
 
 }  // namespace
 
-void copy_part(Context& context, int axis, int64_t extent, const Tensor& from, int64_t from_begin, const Tensor& to,
-               int64_t to_begin) {
+void copy_part(Context& context, int axis, int64_t extent, const Tensor& from, int64_t from_begin,
+               const Tensor& to, int64_t to_begin) {
   const Strips a = strips_of(from, axis), b = strips_of(to, axis);
   on(to, [&]<typename T>() {
-    const CopyBody<T> body{from.data<T>() + from_begin * a.inner, to.data<T>() + to_begin * b.inner, a.entries * a.inner,
-                           b.entries * b.inner};
+    const CopyBody<T> body{from.data<T>() + from_begin * a.inner, to.data<T>() + to_begin * b.inner,
+                           a.entries * a.inner, b.entries * b.inner};
     parallel_rows(context, b.rows, extent * b.inner, body);
   });
 }

@@ -54,11 +54,7 @@ class OnednnConv final : public Conv {
                                                  dilation, c.pad, c.pad);
       if (!is_good(data, reason)) return false;
     }
-    if (c.forward || !c.backward_data) {
-      keep(forward.weights_desc(), c);
-    } else {
-      keep(data.weights_desc(), c);
-    }
+    keep(c.forward || !c.backward_data ? forward.weights_desc() : data.weights_desc(), c);
 
     forward_ = Call(on_, Forward(forward),
                     {{DNNL_ARG_SRC, x},
@@ -68,7 +64,7 @@ class OnednnConv final : public Conv {
                      {DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc()}});
     want(forward.weights_desc(), forward_weights_, &forward_bytes_);
     need(forward_bytes_ + forward.scratchpad_desc().get_size());
-    if (c.backward_data) {
+    if (c.backward_data && !prepare_mirrored(c, x, y, dilation)) {
       data_ = Call(on_, BackwardData(data),
                    {{DNNL_ARG_DIFF_DST, y},
                     {DNNL_ARG_WEIGHTS, data.weights_desc()},
@@ -96,6 +92,14 @@ class OnednnConv final : public Conv {
 
   void backward_data(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx, const Tensor& workspace) override {
     char* const scratch = workspace.data<char>();
+    if (mirror_) {
+      mirror_->run(on_, w.raw(), scratch);
+      data_.run(on_, {{DNNL_ARG_SRC, dy.raw()},
+                      {DNNL_ARG_WEIGHTS, scratch},
+                      {DNNL_ARG_DST, dx.raw()},
+                      {DNNL_ARG_SCRATCHPAD, scratch + data_bytes_}});
+      return;
+    }
     void* const weights = in_format(data_weights_, w, scratch);
     data_.run(on_, {{DNNL_ARG_DIFF_DST, dy.raw()},
                     {DNNL_ARG_WEIGHTS, weights},
@@ -146,6 +150,37 @@ class OnednnConv final : public Conv {
     return true;
   }
 
+  // With stride 1 the gradient of the data is itself a convolution, of dy with the mirrored weights, and the library's newer
+  // forward body is 5 to 25 percent faster than its gradient body. Not for paddings that would make y grow, nor for small
+  // cases, where mirroring the weights takes longer.
+  bool prepare_mirrored(const ConvCase& c, const Desc& x, const Desc& y, const dnnl::memory::dims& dilation) {
+    constexpr int64_t kProductsForATap = 4'000'000, kPointsForWeights = 512;
+    dnnl::memory::dims pad = c.pad;
+    for (size_t axis = 0; axis < pad.size(); ++axis) {
+      pad[axis] = c.dilation[axis] * (c.w[static_cast<int>(axis) + 2] - 1) - c.pad[axis];
+      if (c.stride[axis] != 1 || pad[axis] < 0 || pad[axis] > c.pad[axis]) return false;
+    }
+    const bool depthwise = c.groups > 1 && (c.w[0] == c.groups || c.w[1] == 1);
+    if (depthwise || c.y.count() * c.w[1] < kProductsForATap || c.y.count() < kPointsForWeights * c.w[0]) return false;
+    Shape mirrored = c.w;  // (C, O/groups, kernel...)
+    mirrored[0] = c.w[1] * c.groups;
+    mirrored[1] = c.w[0] / c.groups;
+    const auto plan =
+        onednn::plan<Forward>(on_, onednn::attributes(), dnnl::prop_kind::forward_inference, kDirect, y,
+                              onednn::describe_any_weights(mirrored, c.groups), Desc(), x, c.stride, dilation, pad, pad);
+    if (!plan || std::string_view(plan.impl_info_str()).find("brg") == std::string_view::npos) return false;
+    mirror_ = onednn::Mirror::make(on_, kept_, plan.weights_desc(), c.groups > 1);
+    if (!mirror_) return false;
+    data_ = Call(on_, Forward(plan),
+                 {{DNNL_ARG_SRC, y},
+                  {DNNL_ARG_WEIGHTS, plan.weights_desc()},
+                  {DNNL_ARG_DST, x},
+                  {DNNL_ARG_SCRATCHPAD, plan.scratchpad_desc()}});
+    data_bytes_ = aligned(plan.weights_desc().get_size());
+    need(data_bytes_ + plan.scratchpad_desc().get_size());
+    return true;
+  }
+
   // Decides the format of the stored weights: `wanted`, or plain when our words cannot say it.
   void keep(const Desc& wanted, const ConvCase& c) {
     format_ = onednn::weights_format(wanted, c.w, c.groups).value_or(Format::plain());
@@ -171,6 +206,7 @@ class OnednnConv final : public Conv {
   Desc kept_;
   Call forward_, data_, weights_;
   Call forward_weights_, data_weights_, write_weights_, add_weights_;
+  std::optional<onednn::Mirror> mirror_;  // backward_data is the convolution with mirrored weights
   bool has_bias_gradient_ = false;
   // The workspace of each call: weights (and bias) in the primitive's format first, then its scratch memory.
   size_t forward_bytes_ = 0, data_bytes_ = 0, weights_bytes_ = 0, bias_bytes_ = 0, workspace_ = 0;

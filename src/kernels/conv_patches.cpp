@@ -47,6 +47,7 @@ struct Inside {
 Inside taps_inside(const ConvGeometry& g, int64_t at) {
   const int last = g.axes - 1;
   const int64_t d = g.dilation[last];
+  if (at >= 0 && at + (g.kernel[last] - 1) * d < g.in[last]) return {0, g.kernel[last]};
   const int64_t begin = at < 0 ? (-at + d - 1) / d : 0;
   const int64_t end = at >= g.in[last] ? 0 : std::min(g.kernel[last], (g.in[last] - 1 - at) / d + 1);
   return {std::min(begin, g.kernel[last]), std::max(end, std::min(begin, g.kernel[last]))};
@@ -59,6 +60,26 @@ Inside points_inside(const ConvGeometry& g, const Line& line, int64_t tap) {
   const int64_t begin = std::min(line.count, at < 0 ? (-at + s - 1) / s : 0);
   const int64_t end = at >= g.in[last] ? 0 : std::min(line.count, (g.in[last] - 1 - at) / s + 1);
   return {begin, std::max(begin, end)};
+}
+
+// For the few numbers that a filter's row of taps holds, a call of memcpy costs more than the copy.
+template <typename T>
+void copy_few(const T* from, int64_t count, T* to) {
+  typedef T Some __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+  constexpr int64_t width = 32 / sizeof(T);
+  if (count < width) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+    return;
+  }
+  if (count > 8 * width) {
+    std::copy(from, from + count, to);
+    return;
+  }
+  for (int64_t i = 0; i + width < count; i += width) {
+    *reinterpret_cast<Some*>(to + i) = *reinterpret_cast<const Some*>(from + i);
+  }
+  // The last ones, some of them for the second time.
+  *reinterpret_cast<Some*>(to + count - width) = *reinterpret_cast<const Some*>(from + count - width);
 }
 
 template <typename T>
@@ -77,12 +98,12 @@ void gather_rows(const ConvGeometry& g, const T* image, int64_t group, int64_t f
       std::fill(to + inside.end * channels, to + wide, T(0));
       const T* from = image + (line.input + at) * all + group * channels;
       if (together) {
-        std::copy(from + inside.begin * channels, from + inside.end * channels, to + inside.begin * channels);
+        copy_few(from + inside.begin * channels, (inside.end - inside.begin) * channels, to + inside.begin * channels);
         continue;
       }
       for (int64_t tap = inside.begin; tap < inside.end; ++tap) {
         const T* source = from + tap * g.dilation[last] * all;
-        std::copy(source, source + channels, to + tap * channels);
+        copy_few(source, channels, to + tap * channels);
       }
     }
   });

@@ -12,8 +12,8 @@ void check_labels(const Tensor& labels, int64_t classes, std::optional<int> igno
     for (int64_t i = 0; i < labels.count(); ++i) {
       const bool known = label[i] >= 0 && label[i] < static_cast<T>(classes);
       if (known || (ignored && static_cast<int>(label[i]) == *ignored)) continue;
-      fail("label ", label[i], " at position ", i, " of the batch is out of range: there are ", classes,
-           " scores for each example, so labels go from 0 to ", classes - 1,
+      fail("label ", label[i], " at position ", i, " of the batch is out of range: there are ",
+           classes, " scores for each example, so labels go from 0 to ", classes - 1,
            "; check the data, num_output of the layer that gives the scores, and ignore_label");
     }
   });

@@ -1,7 +1,6 @@
 // Local response normalization: divides by a power of the sum of squares in a neighbourhood.
-//   y = x * s^-beta     s = k + alpha * (sum of x^2 over the neighbourhood; 0 outside of the
-//   tensor) dx = dy * s^-beta - 2 * alpha * beta * x * (sum over the neighbourhood of dy * x *
-//   s^(-beta - 1))
+//   y = x * s^-beta    s = k + alpha * (sum of x^2 over the neighbourhood; 0 outside)
+//   dx = dy * s^-beta - 2 * alpha * beta * x * (sum over it of dy * x * s^(-beta - 1))
 // The neighbourhood is `size` channels at one place, or size x size places of one channel. Tensors
 // lie plain or channels-last, all alike.
 #pragma once

@@ -114,7 +114,7 @@ bool same(const Layout& a, const Layout& b) {
 }
 
 // Blocked layouts can be asked for by name only: the names are tried until one gives this layout. Empty when none does.
-Desc make(const Layout& layout, dnnl::memory::data_type type) {
+Desc make_desc(const Layout& layout, dnnl::memory::data_type type) {
   if (layout.inner_sizes.empty()) return Desc(layout.dims, type, layout.strides);
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
     const Desc desc(layout.dims, type, static_cast<dnnl::memory::format_tag>(tag), /*allow_empty=*/true);
@@ -137,7 +137,7 @@ std::optional<Layout> read(const Desc& desc) {
                 Dims(blocking.inner_idxs, blocking.inner_idxs + blocking.inner_nblks)};
 }
 
-Desc make(const Layout& layout, dnnl::memory::data_type type) {
+Desc make_desc(const Layout& layout, dnnl::memory::data_type type) {
   Dims dense(layout.dims.size(), 1);
   for (size_t axis = dense.size() - 1; axis > 0; --axis) dense[axis - 1] = dense[axis] * layout.dims[axis];
   Desc desc(layout.dims, type, dense);
@@ -152,6 +152,20 @@ Desc make(const Layout& layout, dnnl::memory::data_type type) {
 
 #endif
 
+// The layout of a single tap: the spatial axes dropped.
+Layout one_tap(const Layout& weights, size_t axes) {
+  Layout tap = weights;
+  for (Dims* values : {&tap.dims, &tap.padded, &tap.strides}) values->resize(axes);
+  return tap;
+}
+
+void exchange_axes(Layout& layout, size_t a, size_t b) {
+  for (Dims* values : {&layout.dims, &layout.padded, &layout.strides}) std::swap((*values)[a], (*values)[b]);
+  for (auto& axis : layout.inner_axes) {
+    axis = axis == static_cast<int64_t>(a) ? b : axis == static_cast<int64_t>(b) ? a : axis;
+  }
+}
+
 Dims grouped_dims(const Shape& shape, int64_t groups) {
   Dims dims = shape.dims();
   if (groups > 1) {
@@ -164,7 +178,7 @@ Dims grouped_dims(const Shape& shape, int64_t groups) {
 }  // namespace
 
 Desc describe(const Shape& shape, DType dtype, const Format& format) {
-  return make(layout_of(shape, format), type_of(dtype));
+  return make_desc(layout_of(shape, format), type_of(dtype));
 }
 
 Desc describe_any(const Shape& shape, DType dtype) {
@@ -173,7 +187,7 @@ Desc describe_any(const Shape& shape, DType dtype) {
 
 Desc describe_weights(const Shape& shape, const Format& format, int64_t groups) {
   const Layout layout = layout_of(shape, format);
-  return make(groups > 1 ? split_groups(layout, groups) : layout, dnnl::memory::data_type::f32);
+  return make_desc(groups > 1 ? split_groups(layout, groups) : layout, dnnl::memory::data_type::f32);
 }
 
 Desc describe_any_weights(const Shape& shape, int64_t groups) {
@@ -243,6 +257,43 @@ Call reorder_call(const Engine& on, const Desc& from, const Desc& to, bool add) 
   const dnnl::reorder::primitive_desc plan(on.engine, from, on.engine, to,
                                            add ? attributes_that_add() : dnnl::primitive_attr());
   return Call(on, dnnl::reorder(plan), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+std::optional<Mirror> Mirror::make(const Engine& on, const Desc& from, const Desc& to, bool groups) {
+  const std::optional<Layout> source = read(from), goal = read(to);
+  const size_t axes = groups ? 3 : 2;
+  const auto blocks_taps = [&](const Layout& layout) {
+    return std::any_of(layout.inner_axes.begin(), layout.inner_axes.end(),
+                       [&](int64_t axis) { return axis >= static_cast<int64_t>(axes); });
+  };
+  if (!source || !goal || blocks_taps(*source) || blocks_taps(*goal)) return std::nullopt;
+  Layout goal_tap = one_tap(*goal, axes);
+  exchange_axes(goal_tap, axes - 2, axes - 1);
+  const Desc source_desc = make_desc(one_tap(*source, axes), dnnl::memory::data_type::f32);
+  const Desc goal_desc = make_desc(goal_tap, dnnl::memory::data_type::f32);
+  if (source_desc.is_zero() || goal_desc.is_zero()) return std::nullopt;
+
+  Mirror mirror;
+  mirror.tap_ = reorder_call(on, source_desc, goal_desc);
+  int64_t taps = 1;
+  for (size_t axis = axes; axis < source->dims.size(); ++axis) taps *= source->dims[axis];
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    int64_t rest = tap, at_source = 0, at_goal = 0;
+    for (size_t axis = source->dims.size(); axis-- > axes;) {
+      const int64_t extent = source->dims[axis], index = rest % extent;
+      rest /= extent;
+      at_source += index * source->strides[axis];
+      at_goal += (extent - 1 - index) * goal->strides[axis];
+    }
+    mirror.offsets_.emplace_back(at_source * sizeof(float), at_goal * sizeof(float));
+  }
+  return mirror;
+}
+
+void Mirror::run(Engine& on, void* from, void* to) {
+  for (const auto& [source, goal] : offsets_) {
+    tap_.run(on, {{DNNL_ARG_FROM, static_cast<char*>(from) + source}, {DNNL_ARG_TO, static_cast<char*>(to) + goal}});
+  }
 }
 
 }  // namespace crema::onednn

@@ -81,4 +81,17 @@ class Call {
 // A reorder primitive: DNNL_ARG_FROM, DNNL_ARG_TO. add: to += from.
 Call reorder_call(const Engine& on, const Desc& from, const Desc& to, bool add = false);
 
+// Turns weights (O, I, kernel...) into those of the convolution that computes the gradient of the data from that of the
+// output: (I, O, kernel...) with the taps in reverse; with groups each has a groups axis in front.
+class Mirror {
+ public:
+  // None when oneDNN has no words for the layout of one tap.
+  static std::optional<Mirror> make(const Engine& on, const Desc& from, const Desc& to, bool groups);
+  void run(Engine& on, void* from, void* to);
+
+ private:
+  Call tap_;
+  std::vector<std::pair<size_t, size_t>> offsets_;  // of each tap in both, in bytes
+};
+
 }  // namespace crema::onednn

@@ -1,5 +1,6 @@
-// Functions applied value by value. A layer gives functors, structs with a CREMA_HD const operator() that is a template over
-// the real type; the same text is the CPU's loop and the GPU's kernel. For .cu files only, as device/parallel.h.
+// Functions applied value by value. A layer gives functors, structs with a CREMA_HD const
+// operator() that is a template over the real type; the same text is the CPU's loop and the GPU's
+// kernel. For .cu files only, as device/parallel.h.
 //   struct Square { template <typename T> CREMA_HD T operator()(T x) const { return x * x; } };
 //   pointwise(context, Square{}, y, x);
 #pragma once
@@ -39,7 +40,8 @@ void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a) {
 template <typename F>
 void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a, const Tensor& b) {
   on(y, [&]<typename T>() {
-    parallel_for(context, y.count(), PointwiseBody2<F, T>{f, y.data<T>(), a.data<T>(), b.data<T>()});
+    parallel_for(context, y.count(),
+                 PointwiseBody2<F, T>{f, y.data<T>(), a.data<T>(), b.data<T>()});
   });
 }
 
@@ -59,28 +61,32 @@ inline void pointwise_copy(Context& context, const Tensor& y, const Tensor& x) {
 template <typename Body>
 __global__ void run_rows(int64_t rows, int64_t columns, Body body) {
   const int64_t count = rows * columns, stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += stride) {
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += stride) {
     body(i / columns, i % columns);
   }
 }
 #endif
 
-// Calls body(row, column) for every pair, in any order, at the same time. On the CPU the columns are the inner, vectorised
-// loop: what depends on the row only is computed once for it.
+// Calls body(row, column) for every pair, in any order, at the same time. On the CPU the columns
+// are the inner, vectorised loop: what depends on the row only is computed once for it.
 template <typename Body>
 void parallel_rows(Context& context, int64_t rows, int64_t columns, const Body& body) {
   if (rows <= 0 || columns <= 0) return;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     const int64_t blocks = (rows * columns + 255) / 256;
-    run_rows<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, context.gpu().stream>>>(rows, columns, body);
+    run_rows<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0,
+               context.gpu().stream>>>(rows, columns, body);
     check_cuda(cudaGetLastError(), "launching a kernel");
     return;
   }
 #endif
   (void)context;
-  Body local = body;  // each thread's own copy below: stores cannot alias its members, so loops vectorise
-  const int64_t piece = 8192;  // columns that one thread takes at a time: a few long rows use all threads too
+  Body local =
+      body;  // each thread's own copy below: stores cannot alias its members, so loops vectorise
+  const int64_t piece =
+      8192;  // columns that one thread takes at a time: a few long rows use all threads too
   const int64_t pieces = (columns + piece - 1) / piece;
   if (pieces == 1) {
 #pragma omp parallel for schedule(static) firstprivate(local) if (rows * columns > 4096)

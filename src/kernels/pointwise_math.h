@@ -1,5 +1,6 @@
-// Elementary functions that a loop can be vectorised over: on the CPU the float versions are branch-free polynomials (the
-// library's expf is a call per value), within 2 units in the last place. float64 and the GPU use the library's.
+// Elementary functions that a loop can be vectorised over: on the CPU the float versions are
+// branch-free polynomials (the library's expf is a call per value), within 2 units in the last
+// place. float64 and the GPU use the library's.
 #pragma once
 
 #include <cmath>
@@ -19,8 +20,10 @@ CREMA_HD inline float exp_of(float x) {
 #ifdef __CUDA_ARCH__
   return expf(x);
 #else
-  // e^x = 2^n * e^r with |r| <= ln(2) / 2; coefficients of the polynomial for e^r from Cephes' expf.
-  constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
+  // e^x = 2^n * e^r with |r| <= ln(2) / 2; coefficients of the polynomial for e^r from Cephes'
+  // expf.
+  constexpr float kRounder =
+      12582912.0f;  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
   const float shifted = x * 1.44269504f + kRounder;
@@ -33,10 +36,12 @@ CREMA_HD inline float exp_of(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  // 2^n in two factors, so that results near the ends of float's range come out as infinity or denormal numbers.
+  // 2^n in two factors, so that results near the ends of float's range come out as infinity or
+  // denormal numbers.
   const int32_t whole = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRounder);
   const int32_t half = whole >> 1;
-  return p * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((whole - half + 127) << 23);
+  return p * std::bit_cast<float>((half + 127) << 23) *
+         std::bit_cast<float>((whole - half + 127) << 23);
 #endif
 }
 

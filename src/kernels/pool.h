@@ -1,8 +1,9 @@
 // Pooling: a window slides over each channel and keeps one value.
-//   max          the largest value; of equal ones the first in scan order
-//   average      the sum over the number of cells, those of the padding included unless
-//   count_padding is off stochastic   in training a value drawn with probability x / sum(x), in
-//   testing sum(x^2) / sum(x)
+//   max         the largest value; of equal ones the first in scan order
+//   average     the sum over the number of cells, those of the padding included unless
+//               count_padding is off
+//   stochastic  in training a value drawn with probability x / sum(x), in testing
+//               sum(x^2) / sum(x)
 // Shapes: x (N, C, one to three spatial axes), y the same with the output's extents; plain or
 // channels-last, both alike.
 #pragma once

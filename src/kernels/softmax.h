@@ -1,6 +1,7 @@
 // Softmax along one axis: y = exp(x) / sum(exp(x)); dx = y * (dy - sum(dy * y)).
 #pragma once
 
+#include "base/host_device.h"
 #include "tensor/tensor.h"
 
 namespace crema {
@@ -11,9 +12,8 @@ struct SoftmaxView {
 
   // Channels-last is served for axis 1.
   static SoftmaxView of(const Shape& shape, const Format& format, int axis);
-  int64_t places() const {
-    return outer * inner;
-  }  // each has its own distribution over the classes
+  // Each has its own distribution over the classes.
+  CREMA_HD int64_t places() const { return outer * inner; }
 };
 
 // The tensors lie alike; y may be x and dx may be dy.

@@ -10,7 +10,7 @@ namespace crema {
 
 template <typename T>
 struct SoftmaxLabels {
-  static constexpr int64_t kIgnored = -1, kBad = -2;
+  static constexpr int kIgnored = -1, kBad = -2;
 
   const T* labels;
   const T* weights;  // one a class, or null
@@ -26,7 +26,7 @@ struct SoftmaxLabels {
         ignored(c.ignore_label.value_or(0)) {}
 
   // The class of a place, cut to an integer as Caffe does; or one of the constants above.
-  CREMA_HD int64_t at(int64_t place) const {
+  CREMA_HD int at(int64_t place) const {
     const T value = labels[place];
     if (!(value > T(-2e9) && value < T(2e9))) return kBad;
     const int label = static_cast<int>(value);

@@ -31,7 +31,7 @@ struct PlaceWriter {
 
   // x: of class 0, classes are `inner` apart. below: sum of (largest - x) over the classes.
   CREMA_HD void write(int64_t place, const T* x, int64_t inner, T largest, T sum, T below) const {
-    const int64_t label = labels.at(place);
+    const int label = labels.at(place);
     T loss = 0;
     if (label >= 0) {
       T own = largest - x[label * inner];
@@ -87,14 +87,15 @@ struct LossGradient {
     for (int64_t k = 0; k < view.classes; ++k) write(place, k, start + k * view.inner);
   }
   CREMA_HD void write(int64_t place, int64_t k, int64_t i) const {
-    const int64_t label = labels.at(place);
-    if (label < 0) {
-      dx[i] = label == SoftmaxLabels<T>::kBad ? not_a_number<T>() : T(0);
-      return;
+    const int label = labels.at(place);
+    // One store for all outcomes: with a store in each branch ptxas 13.0 (sm_90) drops the one of the good labels.
+    T slope = label == SoftmaxLabels<T>::kBad ? not_a_number<T>() : T(0);
+    if (label >= 0) {
+      const T probability = exp_of(x[i] - places[place]) * places[view.places() + place];
+      const T target = smoothing / view.classes + (k == label ? 1 - smoothing : T(0));
+      slope = (probability - target) * (labels.weight(label) * d_loss[0] / normalizer[0]);
     }
-    const T probability = exp_of(x[i] - places[place]) * places[view.places() + place];
-    const T target = smoothing / view.classes + (k == label ? 1 - smoothing : T(0));
-    dx[i] = (probability - target) * (labels.weight(label) * d_loss[0] / normalizer[0]);
+    dx[i] = slope;
   }
 };
 

@@ -1,5 +1,5 @@
-// Sums that come out the same on every run: the order of the additions depends on sizes only, never on the number of threads.
-// For .cu files only, as device/parallel.h.
+// Sums that come out the same on every run: the order of the additions depends on sizes only, never
+// on the number of threads. For .cu files only, as device/parallel.h.
 #pragma once
 
 #include <algorithm>
@@ -59,16 +59,20 @@ void sum_along_columns(const SumExtent& e, const Value& value, const SumTarget<T
   const int64_t pieces = row_pieces * column_pieces;
   std::vector<double> partial(e.sums * pieces);
   Value local = value;  // each thread's own copy below: then loops vectorise
-#pragma omp parallel for schedule(static) firstprivate(local) if (e.sums * e.rows * e.columns > kPiece)
+#pragma omp parallel for schedule(static) \
+    firstprivate(local) if (e.sums * e.rows * e.columns > kPiece)
   for (int64_t task = 0; task < e.sums * pieces; ++task) {
     const int64_t k = task / pieces, piece = task % pieces;
-    const int64_t first_row = piece / column_pieces * rows_each, end_row = std::min(e.rows, first_row + rows_each);
-    const int64_t first = piece % column_pieces * columns_each, end = std::min(e.columns, first + columns_each);
+    const int64_t first_row = piece / column_pieces * rows_each,
+                  end_row = std::min(e.rows, first_row + rows_each);
+    const int64_t first = piece % column_pieces * columns_each,
+                  end = std::min(e.columns, first + columns_each);
     double sum = 0;
     for (int64_t row = first_row; row < end_row; ++row) {
       T run = 0;
 #pragma omp simd reduction(+ : run)
-      for (int64_t column = first; column < end; ++column) run += local.template operator()<T>(k, row, column);
+      for (int64_t column = first; column < end; ++column)
+        run += local.template operator()<T>(k, row, column);
       sum += run;
     }
     partial[task] = sum;
@@ -103,14 +107,17 @@ void sum_along_sums(const SumExtent& e, const Value& value, const SumTarget<T>& 
   }
 }
 
-// Value is a struct with CREMA_HD T operator()<T>(k, row, column) const. Choose columns = 1 when neighbours in memory belong
-// to different sums.
+// Value is a struct with CREMA_HD T operator()<T>(k, row, column) const. Choose columns = 1 when
+// neighbours in memory belong to different sums.
 template <typename T, typename Value>
-void parallel_sum(Context& context, const SumExtent& e, const Value& value, const SumTarget<T>& target) {
+void parallel_sum(Context& context, const SumExtent& e, const Value& value,
+                  const SumTarget<T>& target) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     if (e.sums == 0) return;
-    run_sum<T><<<static_cast<unsigned>(std::min<int64_t>(e.sums, 65536)), 256, 0, context.gpu().stream>>>(e, value, target);
+    run_sum<T>
+        <<<static_cast<unsigned>(std::min<int64_t>(e.sums, 65536)), 256, 0, context.gpu().stream>>>(
+            e, value, target);
     check_cuda(cudaGetLastError(), "launching a kernel");
     return;
   }

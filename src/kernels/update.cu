@@ -1,16 +1,15 @@
-#include "kernels/update.h"
-
 #include <cmath>
 
 #include "device/parallel.h"
 #include "kernels/sum.h"
+#include "kernels/update.h"
 #include "tensor/on.h"
 
 namespace crema {
 namespace {
 
-// Segments cut into blocks of at most this many elements: what one CPU thread takes at a time. An element of the GPU's grid
-// finds its block by a division.
+// Segments cut into blocks of at most this many elements: what one CPU thread takes at a time. An
+// element of the GPU's grid finds its block by a division.
 constexpr int64_t kBlock = 1024;
 
 struct Block {
@@ -120,17 +119,20 @@ struct OnBlocks {
   CREMA_HD void operator()(int64_t i) const {
     const Block block = blocks[i / kBlock];
     const int64_t at = i % kBlock;
-    if (at < block.count) rule(block.begin + at, rate * block.lr_mult, weight_decay * block.decay_mult);
+    if (at < block.count)
+      rule(block.begin + at, rate * block.lr_mult, weight_decay * block.decay_mult);
   }
 };
 #endif
 
 template <typename T, typename Rule>
-void apply(Context& context, const UpdateStep& step, const Block* blocks, int64_t count, const Rule& rule) {
+void apply(Context& context, const UpdateStep& step, const Block* blocks, int64_t count,
+           const Rule& rule) {
   const T rate = step.rate, weight_decay = step.weight_decay;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    return parallel_for(context, count * kBlock, OnBlocks<T, Rule>{rule, blocks, rate, weight_decay});
+    return parallel_for(context, count * kBlock,
+                        OnBlocks<T, Rule>{rule, blocks, rate, weight_decay});
   }
 #endif
   (void)context;
@@ -144,6 +146,7 @@ void apply(Context& context, const UpdateStep& step, const Block* blocks, int64_
   }
 }
 
+#ifdef __CUDACC__
 template <typename T>
 struct Squares {
   const T* diff;
@@ -155,20 +158,49 @@ struct Squares {
     return x * x;
   }
 };
+#endif
+
+// One sum a block.
+template <typename T>
+void sum_squares(Context& context, const Block* blocks, int64_t count, const T* diff,
+                 double* sums) {
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu) {
+    return parallel_sum(context, {count, 1, kBlock}, Squares<T>{diff, blocks},
+                        SumTarget<double>{sums});
+  }
+#endif
+  (void)context;
+#pragma omp parallel for schedule(static) if (count > 8)
+  for (int64_t b = 0; b < count; ++b) {
+    const T* x = diff + blocks[b].begin;
+    const int32_t length = blocks[b].count;
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t i = 0; i < length; ++i)
+      sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    sums[b] = sum;
+  }
+}
 
 }  // namespace
 
 UpdateRule update_rule(const std::string& name) {
-  const std::vector<std::string> names = {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"};
+  const std::vector<std::string> names = {"SGD",     "Nesterov", "AdaGrad",
+                                          "RMSProp", "AdaDelta", "Adam"};
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<UpdateRule>(i);
   }
-  fail("unknown solver type \"", name, "\"", did_you_mean(name, names), "; the types are ", join(names, ", "));
+  fail("unknown solver type \"", name, "\"", did_you_mean(name, names), "; the types are ",
+       join(names, ", "));
 }
 
-int history_count(UpdateRule rule) { return rule == UpdateRule::adadelta || rule == UpdateRule::adam ? 2 : 1; }
+int history_count(UpdateRule rule) {
+  return rule == UpdateRule::adadelta || rule == UpdateRule::adam ? 2 : 1;
+}
 
-Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments) : rule_(rule) {
+Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments)
+    : rule_(rule) {
   std::vector<Block> blocks;
   for (const Segment& segment : segments) {
     if (segment.lr_mult == 0) continue;
@@ -186,8 +218,8 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
 
 double Update::squared_norm(Context& context, const Tensor& diff) const {
   on(diff, [&]<typename T>() {
-    const Squares<T> squares{diff.data<T>(), static_cast<const Block*>(table_.raw())};
-    parallel_sum(context, {blocks_, 1, kBlock}, squares, SumTarget<double>{partial_.data<double>()});
+    sum_squares(context, static_cast<const Block*>(table_.raw()), blocks_, diff.data<T>(),
+                partial_.data<double>());
   });
   double sum = 0;
   for (double part : to_doubles(context, partial_)) sum += part;
@@ -199,19 +231,28 @@ void Update::run(Context& context, const UpdateStep& s, const Tensor& data, cons
   on(data, [&]<typename T>() {
     const auto* blocks = static_cast<const Block*>(table_.raw());
     const Gradient<T> gradient{diff.data<T>(), s.scale, s.l1};
-    T *w = data.data<T>(), *h = history[0].data<T>(), *k = history.size() > 1 ? history[1].data<T>() : nullptr;
-    const T momentum = s.momentum, momentum2 = s.momentum2, delta = s.delta, rms_decay = s.rms_decay;
+    T *w = data.data<T>(), *h = history[0].data<T>(),
+      *k = history.size() > 1 ? history[1].data<T>() : nullptr;
+    const T momentum = s.momentum, momentum2 = s.momentum2, delta = s.delta,
+            rms_decay = s.rms_decay;
     switch (rule_) {
-      case UpdateRule::sgd: return apply<T>(context, s, blocks, blocks_, Sgd<T>{gradient, w, h, momentum});
-      case UpdateRule::nesterov: return apply<T>(context, s, blocks, blocks_, Nesterov<T>{gradient, w, h, momentum});
-      case UpdateRule::adagrad: return apply<T>(context, s, blocks, blocks_, AdaGrad<T>{gradient, w, h, delta});
-      case UpdateRule::rmsprop: return apply<T>(context, s, blocks, blocks_, RmsProp<T>{gradient, w, h, rms_decay, delta});
+      case UpdateRule::sgd:
+        return apply<T>(context, s, blocks, blocks_, Sgd<T>{gradient, w, h, momentum});
+      case UpdateRule::nesterov:
+        return apply<T>(context, s, blocks, blocks_, Nesterov<T>{gradient, w, h, momentum});
+      case UpdateRule::adagrad:
+        return apply<T>(context, s, blocks, blocks_, AdaGrad<T>{gradient, w, h, delta});
+      case UpdateRule::rmsprop:
+        return apply<T>(context, s, blocks, blocks_, RmsProp<T>{gradient, w, h, rms_decay, delta});
       case UpdateRule::adadelta:
-        return apply<T>(context, s, blocks, blocks_, AdaDelta<T>{gradient, w, h, k, momentum, delta});
+        return apply<T>(context, s, blocks, blocks_,
+                        AdaDelta<T>{gradient, w, h, k, momentum, delta});
       case UpdateRule::adam: {
         const double t = static_cast<double>(s.iteration) + 1;
-        const double correction = std::sqrt(1 - std::pow(s.momentum2, t)) / (1 - std::pow(s.momentum, t));
-        const Adam<T> rule{gradient, w, h, k, momentum, momentum2, delta, static_cast<T>(correction)};
+        const double correction =
+            std::sqrt(1 - std::pow(s.momentum2, t)) / (1 - std::pow(s.momentum, t));
+        const Adam<T> rule{gradient, w,         h,     k,
+                           momentum, momentum2, delta, static_cast<T>(correction)};
         return apply<T>(context, s, blocks, blocks_, rule);
       }
     }

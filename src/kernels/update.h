@@ -1,13 +1,17 @@
-// Update rules: one pass over all parameters of a net turns gradients into new weights and new optimizer state.
-// With g = scale * diff + decay (L2: decay * w, L1: decay * sign(w)) and rate, decay multiplied by each segment's own factors:
+// Update rules: one pass over all parameters of a net turns gradients into new weights and new
+// optimizer state. With g = scale * diff + decay (L2: decay * w, L1: decay * sign(w)) and rate,
+// decay multiplied by each segment's own factors:
 //   SGD       h = rate * g + momentum * h;                       w -= h
-//   Nesterov  old = h; h = rate * g + momentum * h;              w -= (1 + momentum) * h - momentum * old
-//   AdaGrad   h += g^2;                                          w -= rate * g / (sqrt(h) + delta)
-//   RMSProp   h = rms_decay * h + (1 - rms_decay) * g^2;         w -= rate * g / (sqrt(h) + delta)
-//   AdaDelta  h = momentum * h + (1 - momentum) * g^2;           u = g * sqrt((delta + k) / (delta + h))
+//   Nesterov  old = h; h = rate * g + momentum * h;              w -= (1 + momentum) * h - momentum
+//   * old AdaGrad   h += g^2;                                          w -= rate * g / (sqrt(h) +
+//   delta) RMSProp   h = rms_decay * h + (1 - rms_decay) * g^2;         w -= rate * g / (sqrt(h) +
+//   delta) AdaDelta  h = momentum * h + (1 - momentum) * g^2;           u = g * sqrt((delta + k) /
+//   (delta + h))
 //             k = momentum * k + (1 - momentum) * u^2;           w -= rate * u
-//   Adam      h = momentum * h + (1 - momentum) * g;             k = momentum2 * k + (1 - momentum2) * g^2
-//             w -= rate * sqrt(1 - momentum2^t) / (1 - momentum^t) * h / (sqrt(k) + delta),  t = iteration + 1
+//   Adam      h = momentum * h + (1 - momentum) * g;             k = momentum2 * k + (1 -
+//   momentum2) * g^2
+//             w -= rate * sqrt(1 - momentum2^t) / (1 - momentum^t) * h / (sqrt(k) + delta),  t =
+//             iteration + 1
 // Where 0 / 0 would come out, nothing is added to the weight.
 #pragma once
 
@@ -25,7 +29,8 @@ UpdateRule update_rule(const std::string& name);
 // Arenas of optimizer state that a rule keeps: 1, or 2 (AdaDelta, Adam).
 int history_count(UpdateRule rule);
 
-// A run of elements with the same factors, in the arenas of weights, gradients and optimizer state alike.
+// A run of elements with the same factors, in the arenas of weights, gradients and optimizer state
+// alike.
 struct Segment {
   int64_t offset = 0, count = 0;
   float lr_mult = 1, decay_mult = 1;
@@ -45,9 +50,11 @@ class Update {
  public:
   Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments);
 
-  // Sum of the squares of all gradients, in double and in an order that depends on the segments only.
+  // Sum of the squares of all gradients, in double and in an order that depends on the segments
+  // only.
   double squared_norm(Context& context, const Tensor& diff) const;
-  // diff is read, data and history are changed. All are arenas (one axis) of one dtype, float or double.
+  // diff is read, data and history are changed. All are arenas (one axis) of one dtype, float or
+  // double.
   void run(Context& context, const UpdateStep& step, const Tensor& data, const Tensor& diff,
            const std::vector<Tensor>& history) const;
 

@@ -1,17 +1,20 @@
-// Accuracy: the share of examples whose label is among the top_k highest scores. Scores that equal the label's rank before it.
+// Accuracy: the share of examples whose label is among the top_k highest scores. Scores that equal
+// the label's rank before it.
 //   y = (number of hits) / (number of labels other than ignore_label), 0 when there are none
-// Shapes: scores (N, C, H, W) with classes along `axis`, labels (N, H, W) or any shape with as many values; y is a scalar, a
-// second top (C) holds the share for each class. Parameters: none. Gradient: none.
+// Shapes: scores (N, C, H, W) with classes along `axis`, labels (N, H, W) or any shape with as many
+// values; y is a scalar, a second top (C) holds the share for each class.
+// Parameters: none. Gradient: none.
 #include "kernels/loss.h"
 #include "kernels/pointwise.h"
 #include "kernels/sum.h"
-#include "proto/layer.pb.h"
 #include "layers/layer.h"
+#include "proto/layer.pb.h"
 
 namespace crema {
 namespace {
 
-// hit[i]: 1 when example i is right, 0 when it is wrong, -1 when it is ignored, NaN for a label out of range.
+// hit[i]: 1 when example i is right, 0 when it is wrong, -1 when it is ignored, NaN for a label out
+// of range.
 template <typename T>
 struct HitBody {
   const T *scores, *labels;
@@ -65,11 +68,11 @@ class AccuracyLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& scores = bottoms[0];
     const int64_t classes = scores[scores.canonical_axis(p().axis())];
-    require(p().top_k() >= 1 && p().top_k() <= classes, "top_k is ", p().top_k(), ", but there are ", classes,
-            " scores for each example");
-    require(bottoms[1].count() * classes == scores.count(), "there must be one label for each ", classes,
-            " scores, but the scores are ", scores.brief(), " and the labels ", bottoms[1].brief(),
-            " (`axis` says where the classes lie)");
+    require(p().top_k() >= 1 && p().top_k() <= classes, "top_k is ", p().top_k(),
+            ", but there are ", classes, " scores for each example");
+    require(bottoms[1].count() * classes == scores.count(), "there must be one label for each ",
+            classes, " scores, but the scores are ", scores.brief(), " and the labels ",
+            bottoms[1].brief(), " (`axis` says where the classes lie)");
     if (message().top_size() < 2) return {{Shape()}, {}};
     return {{Shape(), Shape{classes}}, {}};
   }
@@ -78,19 +81,23 @@ class AccuracyLayer : public Layer {
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape& scores = preparation.bottoms[0];
     const int64_t classes = scores[scores.canonical_axis(p().axis())];
-    return {{}, static_cast<size_t>(preparation.bottoms[1].count() + 2 * classes) * size_of(preparation.dtype)};
+    return {{},
+            static_cast<size_t>(preparation.bottoms[1].count() + 2 * classes) *
+                size_of(preparation.dtype)};
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor &scores = pass.bottom[0], &labels = pass.bottom[1];
     const int axis = scores.shape().canonical_axis(p().axis());
     const int64_t classes = scores.shape()[axis], examples = labels.count();
-    check_labels(labels, classes, p().has_ignore_label() ? std::optional<int>(p().ignore_label()) : std::nullopt);
+    check_labels(labels, classes,
+                 p().has_ignore_label() ? std::optional<int>(p().ignore_label()) : std::nullopt);
     on(scores, [&]<typename T>() {
       T *hit = pass.workspace.data<T>(), *hits = hit + examples, *totals = hits + classes;
       parallel_for(context, examples,
-                   HitBody<T>{scores.data<T>(), labels.data<T>(), classes, scores.shape().count(axis + 1),
-                              static_cast<int64_t>(p().top_k()), p().has_ignore_label(), p().ignore_label(), hit},
+                   HitBody<T>{scores.data<T>(), labels.data<T>(), classes,
+                              scores.shape().count(axis + 1), static_cast<int64_t>(p().top_k()),
+                              p().has_ignore_label(), p().ignore_label(), hit},
                    256);
       for (size_t top = 0; top < pass.top.size(); ++top) {
         const bool all = top == 0;

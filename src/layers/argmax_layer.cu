@@ -1,8 +1,9 @@
-// ArgMax: the places of the top_k largest values, the largest first; of equal values the later place first.
-//   with axis: y has extent top_k there and holds places along it, or the values with out_max_val
-//   without axis: each image is one list; y[n,0,j] is a place, and with out_max_val y[n,1,j] its value
-// Shapes: x (N, C, H, W) gives y (N, 1, top_k, 1), (N, 2, top_k, 1) with out_max_val; with axis: 1 gives (N, top_k, H, W).
-// Parameters: none. Gradient: none.
+// ArgMax: where the top_k largest values are, the largest first; of equal values the later first.
+//   with axis:    y holds places along it, or the values with out_max_val
+//   without axis: each image is one list; y[n,0,j] is a place, and with out_max_val y[n,1,j] its
+//                 value
+// Shapes: x (N, C, H, W) gives y (N, 1, top_k, 1), or (N, 2, top_k, 1) with out_max_val; with
+// axis: 1 it gives (N, top_k, H, W). Parameters: none. Gradient: none.
 #include "kernels/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/shape.pb.h"
@@ -15,7 +16,8 @@ struct ArgMaxBody {
   const T* x;
   int64_t extent, inner;  // of the list, and how far apart its entries are
   int64_t top_k;
-  T *places, *values;  // null: not wanted; entry j goes to [list * list_step + j * entry_step + rest]
+  // Null: not wanted. Entry j goes to list * list_step + j * entry_step.
+  T *places, *values;
   int64_t list_step, entry_step;
   CREMA_HD void operator()(int64_t i) const {
     const T* list = x + i / inner * extent * inner + i % inner;
@@ -25,7 +27,8 @@ struct ArgMaxBody {
       int64_t best = -1;
       for (int64_t k = 0; k < extent; ++k) {
         const T value = list[k * inner];
-        const bool free = last < 0 || value < list[last * inner] || (value == list[last * inner] && k < last);
+        const bool free =
+            last < 0 || value < list[last * inner] || (value == list[last * inner] && k < last);
         if (free && (best < 0 || value >= list[best * inner])) best = k;
       }
       if (places) places[out + j * entry_step] = static_cast<T>(best);
@@ -45,7 +48,8 @@ class ArgMaxLayer : public Layer {
     require(x.axes() > 0, "ArgMax needs a bottom with an axis, this one is a scalar");
     const int64_t top_k = p().top_k();
     const int64_t extent = p().has_axis() ? x[x.canonical_axis(p().axis())] : x.count(1);
-    require(top_k >= 1 && top_k <= extent, "top_k is ", top_k, ", but there are ", extent, " values to choose from");
+    require(top_k >= 1 && top_k <= extent, "top_k is ", top_k, ", but there are ", extent,
+            " values to choose from");
     if (p().has_axis()) {
       Shape y = x;
       y[x.canonical_axis(p().axis())] = top_k;

@@ -1,18 +1,20 @@
 // BatchNorm: gives each channel mean 0 and variance 1.
 //   y = (x - mean) / sqrt(variance + eps)
-// In training over the batch and all places; the stored statistics then become
-//   stored mean = mean + f * stored mean    stored variance = m / (m - 1) * variance + f * stored
-//   variance    number = 1 + f * number
-// with f = moving_average_fraction and m values a channel. In testing, or with use_global_stats:
-// true, the stored ones over `number` are used. Scale (with bias_term: true) usually follows;
-// scale_bias: true learns the same two blobs in this layer. Shapes: x (N, C, ...), y the same.
+// In training over the batch and all places; with f = moving_average_fraction and m values a
+// channel, the stored statistics then become
+//   stored mean     = mean + f * stored mean
+//   stored variance = m / (m - 1) * variance + f * stored variance
+//   number          = 1 + f * number
+// In testing, or with use_global_stats: true, the stored ones over `number` are used. Scale (with
+// bias_term: true) usually follows; scale_bias: true learns the same two blobs in this layer.
+// Shapes: x (N, C, ...), y the same.
 // Parameters: sums of means (C) and variances (C), number (1), which are measured and not learned;
-// with scale_bias also factor (C) and summand (C). Gradient: dx = (dy - mean(dy) - y * mean(dy *
-// y)) / sqrt(variance + eps); with stored statistics only the quotient.
+// with scale_bias also factor (C) and summand (C).
+// Gradient: dx = (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + eps); with stored statistics
+// dx = dy / sqrt(variance + eps).
 //
 // The planner's types join it with the layers that follow: "BatchNorm+Scale", "BatchNorm+ReLU",
-// "BatchNorm+Scale+ReLU" and "BatchNorm+Scale+Sum+ReLU", whose second bottom z is added before the
-// ReLU:
+// "BatchNorm+Scale+ReLU" and "BatchNorm+Scale+Sum+ReLU". The last has a second bottom z:
 //   y = relu((x - mean) / sqrt(variance + eps) * scale + bias + z)
 // Their message has batch_norm_param, scale_param and relu_param, their parameters are BatchNorm's
 // followed by Scale's.
@@ -65,6 +67,8 @@ class BatchNormLayer : public Layer {
     }
     if (joins("+Scale")) {
       const ScaleParameter& scale = params<ScaleParameter>();
+      require(!p().scale_bias() && !p().bias_term(),
+              "a BatchNorm that has factors of its own cannot be joined with a Scale");
       require(x.canonical_axis(scale.axis()) == 1 && scale.num_axes() == 1,
               "only a Scale of one factor a channel can be joined");
       add_scale(channels, scale.has_filler() ? &scale.filler() : nullptr, scale.bias_term(),

@@ -1,6 +1,7 @@
 // Concat: bottoms one after another along an axis (the channels when nothing is said).
 //   y = [x0, x1, ...]
-// Shapes: all bottoms alike but for the axis; y has the sum of their extents there. Parameters: none.
+// Shapes: all bottoms alike but for the axis; y has the sum of their extents there.
+// Parameters: none.
 // Gradient: each dx is its part of dy.
 #include "kernels/concat.h"
 #include "layers/layer.h"
@@ -16,7 +17,8 @@ class ConcatLayer : public Layer {
 
   int axis_of(const Shape& bottom) const {
     const ConcatParameter& p = params<ConcatParameter>();
-    require(!p.has_axis() || !p.has_concat_dim(), "axis and concat_dim (its old name) are both given: keep axis");
+    require(!p.has_axis() || !p.has_concat_dim(),
+            "axis and concat_dim (its old name) are both given: keep axis");
     return bottom.canonical_axis(p.has_concat_dim() ? static_cast<int>(p.concat_dim()) : p.axis());
   }
 
@@ -26,8 +28,9 @@ class ConcatLayer : public Layer {
     for (size_t i = 1; i < bottoms.size(); ++i) {
       Shape expected = bottoms[0];
       if (bottoms[i].axes() == expected.axes()) expected[axis] = bottoms[i][axis];
-      require(bottoms[i] == expected, "bottom ", i, " is ", bottoms[i].brief(), ", but only on axis ", axis,
-              " may it differ from bottom 0, which is ", bottoms[0].brief());
+      require(bottoms[i] == expected, "bottom ", i, " is ", bottoms[i].brief(),
+              ", but only on axis ", axis, " may it differ from bottom 0, which is ",
+              bottoms[0].brief());
       top[axis] += bottoms[i][axis];
     }
     return {{top}, {}};
@@ -52,7 +55,8 @@ class ConcatLayer : public Layer {
     int64_t begin = 0;
     for (size_t i = 0; i < shapes_.size(); ++i) {
       const int64_t extent = shapes_[i][axis];
-      if (const Tensor& dx = pass.bottom_diff[i]) copy_part(context, axis, extent, pass.top_diff[0], begin, dx, 0);
+      if (const Tensor& dx = pass.bottom_diff[i])
+        copy_part(context, axis, extent, pass.top_diff[0], begin, dx, 0);
       begin += extent;
     }
   }

@@ -1,8 +1,11 @@
-// Dropout: in training a random share of the values is set to zero, so that no unit relies on a single other one.
-//   training: y = x * mask / (1 - dropout_ratio), mask 0 with probability dropout_ratio, else 1; testing: y = x
-//   with scale_train: false (a fork): training y = x * mask, testing y = x * (1 - dropout_ratio)
+// Dropout: in training a random share of the values is set to zero, so that no unit relies on a
+// single other one.
+//   training: y = x * mask / (1 - dropout_ratio); mask is 0 with probability dropout_ratio, else 1
+//   testing:  y = x
+//   with scale_train: false (a fork) instead y = x * mask and y = x * (1 - dropout_ratio)
 // Shapes: y as x, any. Parameters: none.
-// Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass: backward computes it again.
+// Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
+// backward computes it again.
 #include "kernels/pointwise.h"
 #include "layers/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
@@ -10,9 +13,10 @@
 namespace crema {
 namespace {
 
-// Random words come in fours, so four channels at one place share a draw: a quad, with channels q, q + Q, q + 2Q, q + 3Q of
-// 4Q (the rest of the channels is one more quad). A draw belongs to a quad and a logical place: the mask is the same in every
-// order. kLast: a row is one place with its quads, else one quad with its places; both lie one after another in memory.
+// Random words come in fours, so four channels at one place share a draw: a quad, with channels q,
+// q + Q, q + 2Q, q + 3Q of 4Q (the rest of the channels is one more quad). A draw belongs to a quad
+// and a logical place: the mask is the same in every order. kLast: a row is one place with its
+// quads, else one quad with its places; both lie one after another in memory.
 template <typename T, bool kLast, int kWidth>
 struct DropoutBody {
   const T* x;
@@ -20,18 +24,23 @@ struct DropoutBody {
   Random random;
   uint32_t threshold;  // words below it drop
   T factor;
-  int64_t channels, places, quads;                              // of a whole image
-  int64_t first_quad, quad_count, first_channel, channel_step;  // what this run serves, kWidth channels a quad
+  int64_t channels, places, quads;  // of a whole image
+  // What this run serves: its quads, their first channel, and how far apart channels of a quad are.
+  int64_t first_quad, quad_count, first_channel, channel_step;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const int64_t image = row / (kLast ? places : quad_count), in_image = row % (kLast ? places : quad_count);
+    const int64_t image = row / (kLast ? places : quad_count),
+                  in_image = row % (kLast ? places : quad_count);
     const int64_t quad = kLast ? column : in_image, place = kLast ? in_image : column;
     const Random::Four words = random.four((image * quads + first_quad + quad) * places + place);
     const int64_t step = kLast ? channel_step : channel_step * places;
-    const int64_t at = kLast ? row * channels + first_channel + quad : (image * channels + first_channel + quad) * places + place;
+    const int64_t at = kLast ? row * channels + first_channel + quad
+                             : (image * channels + first_channel + quad) * places + place;
     y[at] = words.v[0] < threshold ? T(0) : x[at] * factor;
     if constexpr (kWidth > 1) y[at + step] = words.v[1] < threshold ? T(0) : x[at + step] * factor;
-    if constexpr (kWidth > 2) y[at + 2 * step] = words.v[2] < threshold ? T(0) : x[at + 2 * step] * factor;
-    if constexpr (kWidth > 3) y[at + 3 * step] = words.v[3] < threshold ? T(0) : x[at + 3 * step] * factor;
+    if constexpr (kWidth > 2)
+      y[at + 2 * step] = words.v[2] < threshold ? T(0) : x[at + 2 * step] * factor;
+    if constexpr (kWidth > 3)
+      y[at + 3 * step] = words.v[3] < threshold ? T(0) : x[at + 3 * step] * factor;
   }
 };
 
@@ -47,8 +56,9 @@ struct DropoutRun {
 
   template <bool kLast, int kWidth>
   void quads(int64_t first_quad, int64_t count, int64_t first_channel, int64_t channel_step) const {
-    const DropoutBody<T, kLast, kWidth> body{x,        y,      random,           threshold,  factor, channels,
-                                             places,   (channels + 3) / 4, first_quad, count,  first_channel, channel_step};
+    const DropoutBody<T, kLast, kWidth> body{
+        x,          y,     random,        threshold,   factor, channels, places, (channels + 3) / 4,
+        first_quad, count, first_channel, channel_step};
     parallel_rows(context, images * (kLast ? places : count), kLast ? count : places, body);
   }
 
@@ -57,9 +67,12 @@ struct DropoutRun {
     const int64_t whole = channels / 4;
     quads<kLast, 4>(0, whole, 0, whole);
     switch (channels % 4) {
-      case 1: return quads<kLast, 1>(whole, 1, 4 * whole, 1);
-      case 2: return quads<kLast, 2>(whole, 1, 4 * whole, 1);
-      case 3: return quads<kLast, 3>(whole, 1, 4 * whole, 1);
+      case 1:
+        return quads<kLast, 1>(whole, 1, 4 * whole, 1);
+      case 2:
+        return quads<kLast, 2>(whole, 1, 4 * whole, 1);
+      case 3:
+        return quads<kLast, 3>(whole, 1, 4 * whole, 1);
     }
   }
 };
@@ -74,7 +87,9 @@ struct Times {
 
 class DropoutLayer : public PointwiseLayer {
   const DropoutParameter& p() const { return params<DropoutParameter>(); }
-  bool drops() const { return (training() || p().sample_weights_test()) && p().dropout_ratio() > 0; }
+  bool drops() const {
+    return (training() || p().sample_weights_test()) && p().dropout_ratio() > 0;
+  }
   // What is not dropped is multiplied by this.
   float factor() const {
     const float kept = 1 - p().dropout_ratio();
@@ -85,8 +100,8 @@ class DropoutLayer : public PointwiseLayer {
   BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
-    require(p().dropout_ratio() >= 0 && p().dropout_ratio() < 1, "dropout_ratio is ", p().dropout_ratio(),
-            ", but a probability from 0 to below 1 is needed");
+    require(p().dropout_ratio() >= 0 && p().dropout_ratio() < 1, "dropout_ratio is ",
+            p().dropout_ratio(), ", but a probability from 0 to below 1 is needed");
   }
 
   void run(Context& context, const Tensor& x, const Tensor& y, uint64_t pass) {
@@ -100,8 +115,9 @@ class DropoutLayer : public PointwiseLayer {
     const int64_t channels = spatial ? x.shape()[1] : x.count();
     const uint32_t threshold = static_cast<uint32_t>(p().dropout_ratio() * 4294967296.0);
     on(x, [&]<typename T>() {
-      const DropoutRun<T> run{context, x.data<T>(), y.data<T>(), context.random(id(), pass), threshold, T(factor()), images,
-                              channels, places};
+      const DropoutRun<T> run{context,   x.data<T>(), y.data<T>(), context.random(id(), pass),
+                              threshold, T(factor()), images,      channels,
+                              places};
       if (!spatial || x.format().order == Order::channels_last) {
         run.template all<true>();
       } else {
@@ -110,7 +126,9 @@ class DropoutLayer : public PointwiseLayer {
     });
   }
 
-  void forward(Context& context, const Forward& pass) override { run(context, pass.bottom[0], pass.top[0], pass.pass); }
+  void forward(Context& context, const Forward& pass) override {
+    run(context, pass.bottom[0], pass.top[0], pass.pass);
+  }
   void backward(Context& context, const Backward& pass) override {
     run(context, pass.top_diff[0], pass.bottom_diff[0], pass.pass);
   }

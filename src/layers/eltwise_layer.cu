@@ -1,8 +1,13 @@
 // Eltwise: combines bottoms of one shape value by value.
-//   SUM: y = sum of coeff[i] * x[i] (coeff is 1 when absent); PROD: y = product of x[i]; MAX: y = largest of x[i]
+//   SUM:  y = sum of coeff[i] * x[i] (coeff is 1 when absent)
+//   PROD: y = product of x[i]
+//   MAX:  y = largest of x[i]
 // Shapes: all bottoms and y alike. Parameters: none.
-// Gradient: SUM: dx[i] = coeff[i] * dy. PROD: dx[i] = dy * product of the others, or dy * y / x[i] with stable_prod_grad: false.
-// MAX: dx[i] = dy where x[i] was taken; of equal values the second of the first two bottoms is taken, else the earlier one.
+// Gradient:
+//   SUM:  dx[i] = coeff[i] * dy
+//   PROD: dx[i] = dy * product of the others, or dy * y / x[i] with stable_prod_grad: false
+//   MAX:  dx[i] = dy where x[i] was taken, else 0; of equal values the second of the first two
+//         bottoms is taken, after them the earlier one
 #include "kernels/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/pointwise.pb.h"
@@ -66,7 +71,9 @@ struct MaxGradientBody {
 class EltwiseLayer : public Layer {
   const EltwiseParameter& p() const { return params<EltwiseParameter>(); }
   EltwiseParameter::EltwiseOp operation() const { return p().operation(); }
-  float coefficient(size_t i) const { return p().coeff_size() ? p().coeff(static_cast<int>(i)) : 1; }
+  float coefficient(size_t i) const {
+    return p().coeff_size() ? p().coeff(static_cast<int>(i)) : 1;
+  }
 
   Arity bottoms() const override { return {2, -1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
@@ -77,16 +84,19 @@ class EltwiseLayer : public Layer {
   }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
-    require(p().coeff_size() == 0 || p().coeff_size() == static_cast<int>(bottoms.size()), bottoms.size(),
-            " bottoms need as many coeff (or none), but there are ", p().coeff_size());
-    require(p().coeff_size() == 0 || operation() != EltwiseParameter::PROD, "coeff belongs to operation SUM, not to PROD");
-    require(operation() != EltwiseParameter::MAX || bottoms.size() <= 256, "operation MAX takes at most 256 bottoms");
+    require(p().coeff_size() == 0 || p().coeff_size() == static_cast<int>(bottoms.size()),
+            bottoms.size(), " bottoms need as many coeff (or none), but there are ",
+            p().coeff_size());
+    require(p().coeff_size() == 0 || operation() != EltwiseParameter::PROD,
+            "coeff belongs to operation SUM, not to PROD");
+    require(operation() != EltwiseParameter::MAX || bottoms.size() <= 256,
+            "operation MAX takes at most 256 bottoms");
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     for (size_t i = 1; i < bottoms.size(); ++i) {
-      require(bottoms[i] == bottoms[0], "all bottoms must have one shape, but bottom 0 is ", bottoms[0].brief(),
-              " and bottom ", i, " is ", bottoms[i].brief());
+      require(bottoms[i] == bottoms[0], "all bottoms must have one shape, but bottom 0 is ",
+              bottoms[0].brief(), " and bottom ", i, " is ", bottoms[i].brief());
     }
     if (operation() != EltwiseParameter::MAX) return {{bottoms[0]}, {}};
     return {{bottoms[0]}, {{bottoms[0], DType::u8}}};
@@ -98,13 +108,17 @@ class EltwiseLayer : public Layer {
       const Tensor &before = i == 1 ? pass.bottom[0] : y, &x = pass.bottom[i];
       switch (operation()) {
         case EltwiseParameter::SUM:
-          pointwise(context, WeightedSum{i == 1 ? coefficient(0) : 1, coefficient(i)}, y, before, x);
+          pointwise(context, WeightedSum{i == 1 ? coefficient(0) : 1, coefficient(i)}, y, before,
+                    x);
           break;
-        case EltwiseParameter::PROD: pointwise(context, Product{}, y, before, x); break;
+        case EltwiseParameter::PROD:
+          pointwise(context, Product{}, y, before, x);
+          break;
         case EltwiseParameter::MAX:
           on(y, [&]<typename T>() {
-            parallel_for(context, y.count(), MaxBody<T>{before.data<T>(), x.data<T>(), y.data<T>(),
-                                                        pass.saved[0].data<uint8_t>(), static_cast<uint8_t>(i)});
+            parallel_for(context, y.count(),
+                         MaxBody<T>{before.data<T>(), x.data<T>(), y.data<T>(),
+                                    pass.saved[0].data<uint8_t>(), static_cast<uint8_t>(i)});
           });
       }
     }
@@ -117,13 +131,17 @@ class EltwiseLayer : public Layer {
       if (!dx) continue;
       switch (operation()) {
         case EltwiseParameter::SUM:
-          if (dx.raw() != dy.raw() || coefficient(i) != 1) pointwise(context, Weighted{coefficient(i)}, dx, dy);
+          if (dx.raw() != dy.raw() || coefficient(i) != 1)
+            pointwise(context, Weighted{coefficient(i)}, dx, dy);
           break;
-        case EltwiseParameter::PROD: product_gradient(context, pass, i); break;
+        case EltwiseParameter::PROD:
+          product_gradient(context, pass, i);
+          break;
         case EltwiseParameter::MAX:
           on(dx, [&]<typename T>() {
-            parallel_for(context, dx.count(), MaxGradientBody<T>{dy.data<T>(), pass.saved[0].data<uint8_t>(), dx.data<T>(),
-                                                                 static_cast<uint8_t>(i)});
+            parallel_for(context, dx.count(),
+                         MaxGradientBody<T>{dy.data<T>(), pass.saved[0].data<uint8_t>(),
+                                            dx.data<T>(), static_cast<uint8_t>(i)});
           });
       }
     }

@@ -48,9 +48,11 @@ class EluLayer : public PointwiseLayer {
   }
   void backward(Context& context, const Backward& pass) override {
     if (from_top()) {
-      pointwise(context, EluGradientFromTop{alpha()}, pass.bottom_diff[0], pass.top_diff[0], pass.top[0]);
+      pointwise(context, EluGradientFromTop{alpha()}, pass.bottom_diff[0], pass.top_diff[0],
+                pass.top[0]);
     } else {
-      pointwise(context, EluGradientFromBottom{alpha()}, pass.bottom_diff[0], pass.top_diff[0], pass.bottom[0]);
+      pointwise(context, EluGradientFromBottom{alpha()}, pass.bottom_diff[0], pass.top_diff[0],
+                pass.bottom[0]);
     }
   }
 };

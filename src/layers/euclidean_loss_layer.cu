@@ -35,7 +35,8 @@ class EuclideanLossLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &a = bottoms[0], &b = bottoms[1];
     require(a.axes() > 0 && b.axes() > 0 && a[0] == b[0] && a.count() == b.count(),
-            "both bottoms must have the same batch and as many values, but they are ", a.brief(), " and ", b.brief());
+            "both bottoms must have the same batch and as many values, but they are ", a.brief(),
+            " and ", b.brief());
     return {{Shape()}, {}};
   }
 
@@ -51,8 +52,8 @@ class EuclideanLossLayer : public Layer {
     for (int i = 0; i < 2; ++i) {
       if (!pass.bottom_diff[i]) continue;
       const float share = 1 / static_cast<float>(pass.bottom[0].shape()[0]);
-      pointwise(context, ScaledDifference{pass.top_diff[0].raw(), i == 0 ? share : -share}, pass.bottom_diff[i],
-                pass.bottom[0], pass.bottom[1]);
+      pointwise(context, ScaledDifference{pass.top_diff[0].raw(), i == 0 ? share : -share},
+                pass.bottom_diff[i], pass.bottom[0], pass.bottom[1]);
     }
   }
 };

@@ -39,13 +39,14 @@ void fill_normal(const Filling& f, float mean, float deviation) {
   f.each([&](int64_t i) { return mean + deviation * f.random.normal(i); });
 }
 
-// sparse: every value stays with a probability of sparse / outputs, so that a unit keeps about `sparse` inputs when there
-// are as many inputs as outputs (Caffe's rule).
+// sparse: every value stays with a probability of sparse / outputs, so that a unit keeps about
+// `sparse` inputs when there are as many inputs as outputs (Caffe's rule).
 void fill_gaussian(const Filling& f) {
   fill_normal(f, f.filler.mean(), f.filler.std());
   const int sparse = f.filler.sparse();
   if (sparse < 0) return;
-  require(f.shape.axes() >= 1, "filler \"gaussian\" with `sparse` needs a blob with an axis, this one is a scalar");
+  require(f.shape.axes() >= 1,
+          "filler \"gaussian\" with `sparse` needs a blob with an axis, this one is a scalar");
   const float kept = static_cast<float>(sparse) / static_cast<float>(f.shape[0]);
   const Random mask{f.random.seed, mix(f.random.stream, 1)};
   f.each([&](int64_t i) { return mask.uniform(i) < kept ? f.values[i] : 0.0f; });
@@ -68,12 +69,16 @@ void fill_positive_unitball(const Filling& f) {
 // Connections of a unit, as `variance_norm` counts them.
 double fan(const Filling& f) {
   const double inputs = f.shape.axes() > 0 ? static_cast<double>(f.shape.count(1)) : 1;
-  const double outputs = f.shape.axes() > 1 ? static_cast<double>(f.shape.count()) / static_cast<double>(f.shape[1])
-                                            : static_cast<double>(f.shape.count());
+  const double outputs =
+      f.shape.axes() > 1 ? static_cast<double>(f.shape.count()) / static_cast<double>(f.shape[1])
+                         : static_cast<double>(f.shape.count());
   switch (f.filler.variance_norm()) {
-    case FillerParameter::FAN_OUT: return outputs;
-    case FillerParameter::AVERAGE: return (inputs + outputs) / 2;
-    default: return inputs;
+    case FillerParameter::FAN_OUT:
+      return outputs;
+    case FillerParameter::AVERAGE:
+      return (inputs + outputs) / 2;
+    default:
+      return inputs;
   }
 }
 
@@ -86,13 +91,18 @@ void fill_xavier(const Filling& f) {
 // N(0, 2/n): keeps the variance through a ReLU.
 void fill_msra(const Filling& f) { fill_normal(f, 0, static_cast<float>(std::sqrt(2 / fan(f)))); }
 
-// The tent that a Deconvolution needs to interpolate: (1 - |x/f - c|) * (1 - |y/f - c|), f = ceil(w/2), c = (w-1) / 2f.
+// The tent that a Deconvolution needs to interpolate: (1 - |x/f - c|) * (1 - |y/f - c|)
+// with f = ceil(w/2), c = (w-1) / 2f.
 void fill_bilinear(const Filling& f) {
   require(f.shape.axes() == 4 && f.shape[2] == f.shape[3],
-          "filler \"bilinear\" fills blobs of 4 axes with square kernels, this one is ", f.shape.brief());
+          "filler \"bilinear\" fills blobs of 4 axes with square kernels, this one is ",
+          f.shape.brief());
   const int64_t side = f.shape[3];
-  const double half = std::ceil(static_cast<double>(side) / 2), centre = static_cast<double>(side - 1) / (2 * half);
-  const auto tent = [&](int64_t at) { return 1 - std::fabs(static_cast<double>(at) / half - centre); };
+  const double half = std::ceil(static_cast<double>(side) / 2),
+               centre = static_cast<double>(side - 1) / (2 * half);
+  const auto tent = [&](int64_t at) {
+    return 1 - std::fabs(static_cast<double>(at) / half - centre);
+  };
   f.each([&](int64_t i) { return static_cast<float>(tent(i % side) * tent(i / side % side)); });
 }
 
@@ -101,7 +111,8 @@ using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
 
 [[maybe_unused]] const bool registered[] = {
     FillerRegistry::add("constant", fill_constant),
-    FillerRegistry::add("uniform", [](const Filling& f) { fill_uniform(f, f.filler.min(), f.filler.max()); }),
+    FillerRegistry::add("uniform",
+                        [](const Filling& f) { fill_uniform(f, f.filler.min(), f.filler.max()); }),
     FillerRegistry::add("gaussian", fill_gaussian),
     FillerRegistry::add("positive_unitball", fill_positive_unitball),
     FillerRegistry::add("xavier", fill_xavier),
@@ -111,11 +122,13 @@ using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
 
 }  // namespace
 
-void fill(Context& context, const FillerParameter& filler, const Random& random, const Tensor& tensor) {
+void fill(Context& context, const FillerParameter& filler, const Random& random,
+          const Tensor& tensor) {
   const auto* maker = FillerRegistry::find(filler.type());
   if (!maker) {
-    fail("unknown filler type \"", filler.type(), "\"", did_you_mean(filler.type(), FillerRegistry::names()),
-         "; there are ", join(FillerRegistry::names(), ", "));
+    fail("unknown filler type \"", filler.type(), "\"",
+         did_you_mean(filler.type(), FillerRegistry::names()), "; there are ",
+         join(FillerRegistry::names(), ", "));
   }
   require(filler.sparse() == -1 || filler.type() == "gaussian", "filler \"", filler.type(),
           "\" cannot be sparse: only \"gaussian\" reads `sparse`");

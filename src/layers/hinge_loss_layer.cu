@@ -1,6 +1,6 @@
 // HingeLoss: one class against all others with a margin of 1.
-//   loss = 1 / N * sum over n, k of m[n,k]^p   with m[n,k] = max(0, 1 - t * x[n,k]), t = 1 for the label's class, else -1
-//   norm L1: p = 1, norm L2: p = 2
+//   loss = 1 / N * sum over n, k of m[n,k]^p   with m[n,k] = max(0, 1 - t * x[n,k])
+//   t = 1 for the label's class, else -1; p = 1 (norm: L1) or 2 (norm: L2)
 // Shapes: scores x (N, K...), labels (N); the loss is a scalar. Parameters: none.
 // Gradient: dx[n,k] = -t * p * m^(p-1) / N where m > 0, times the loss weight; none for the labels.
 #include "kernels/loss.h"
@@ -62,8 +62,8 @@ class HingeLossLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(bottoms[0].axes() > 0 && bottoms[1].count() == bottoms[0][0],
-            "there must be one label for each image of the batch, but the scores are ", bottoms[0].brief(),
-            " and the labels ", bottoms[1].brief());
+            "there must be one label for each image of the batch, but the scores are ",
+            bottoms[0].brief(), " and the labels ", bottoms[1].brief());
     return {{Shape()}, {}};
   }
 
@@ -73,7 +73,8 @@ class HingeLossLayer : public Layer {
     check_labels(labels, classes, std::nullopt);
     on(x, [&]<typename T>() {
       const HingeTerm<T> term{{x.data<T>(), labels.data<T>(), classes}, squared()};
-      parallel_sum<T>(context, {1, images, classes}, term, {pass.top[0].data<T>(), T(1) / static_cast<T>(images)});
+      parallel_sum<T>(context, {1, images, classes}, term,
+                      {pass.top[0].data<T>(), T(1) / static_cast<T>(images)});
     });
   }
 
@@ -81,8 +82,11 @@ class HingeLossLayer : public Layer {
     const Tensor &x = pass.bottom[0], &labels = pass.bottom[1];
     const int64_t images = x.shape()[0], classes = x.shape().count(1);
     on(x, [&]<typename T>() {
-      const HingeGradient<T> gradient{{x.data<T>(), labels.data<T>(), classes}, squared(), pass.top_diff[0].data<T>(),
-                                      T(1) / static_cast<T>(images), pass.bottom_diff[0].data<T>()};
+      const HingeGradient<T> gradient{{x.data<T>(), labels.data<T>(), classes},
+                                      squared(),
+                                      pass.top_diff[0].data<T>(),
+                                      T(1) / static_cast<T>(images),
+                                      pass.bottom_diff[0].data<T>()};
       parallel_rows(context, images, classes, gradient);
     });
   }

@@ -1,5 +1,6 @@
 // Input: tops that a program fills before each pass (deploy nets).
-// Shapes: one `shape` for all tops or one for each. Parameters: none. Gradient: none (nothing comes before it).
+// Shapes: one `shape` for all tops or one for each. Parameters: none.
+// Gradient: none (nothing comes before it).
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 
@@ -15,8 +16,9 @@ class InputLayer : public Layer {
   Inference infer(const std::vector<Shape>&) const override {
     const auto& shapes = params<InputParameter>().shape();
     const int tops = message().top_size();
-    require(shapes.size() == 1 || shapes.size() == tops, "input_param needs one shape for all tops or one for each of ", tops,
-            ", but it has ", shapes.size());
+    require(shapes.size() == 1 || shapes.size() == tops,
+            "input_param needs one shape for all tops or one for each of ", tops, ", but it has ",
+            shapes.size());
     Inference inference;
     for (int i = 0; i < tops; ++i) {
       const auto& dims = shapes.Get(shapes.size() == 1 ? 0 : i).dim();

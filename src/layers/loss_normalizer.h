@@ -9,12 +9,15 @@
 namespace crema {
 
 struct LossNormalizer {
-  bool by_valid = false;  // divide by the examples that are not ignored, counted in each pass (1 when there are none)
+  bool by_valid = false;  // divide by the examples that are not ignored, counted in each pass (1
+                          // when there are none)
   double constant = 1;    // else by this
 };
 
-// `images`: extent of the batch; `examples`: all that a loss is summed over. `when_absent`: the mode of a file that gives none.
-inline LossNormalizer loss_normalizer(const LossParameter& p, LossParameter::NormalizationMode when_absent, int64_t images,
+// `images`: extent of the batch; `examples`: all that a loss is summed over. `when_absent`: the
+// mode of a file that gives none.
+inline LossNormalizer loss_normalizer(const LossParameter& p,
+                                      LossParameter::NormalizationMode when_absent, int64_t images,
                                       int64_t examples) {
   LossParameter::NormalizationMode mode = when_absent;
   if (p.has_normalization()) {
@@ -24,13 +27,18 @@ inline LossNormalizer loss_normalizer(const LossParameter& p, LossParameter::Nor
   }
   const auto at_least_1 = [](int64_t n) { return static_cast<double>(std::max<int64_t>(n, 1)); };
   switch (mode) {
-    case LossParameter::FULL: return {false, at_least_1(examples)};
-    case LossParameter::VALID: return {p.has_ignore_label(), at_least_1(examples)};
-    case LossParameter::BATCH_SIZE: return {false, at_least_1(images)};
+    case LossParameter::FULL:
+      return {false, at_least_1(examples)};
+    case LossParameter::VALID:
+      return {p.has_ignore_label(), at_least_1(examples)};
+    case LossParameter::BATCH_SIZE:
+      return {false, at_least_1(images)};
     case LossParameter::PRE_FIXED:
-      require(p.pre_fixed_normalizer() > 0, "pre_fixed_normalizer is ", p.pre_fixed_normalizer(), ", but must be positive");
+      require(p.pre_fixed_normalizer() > 0, "pre_fixed_normalizer is ", p.pre_fixed_normalizer(),
+              ", but must be positive");
       return {false, p.pre_fixed_normalizer()};
-    default: return {};
+    default:
+      return {};
   }
 }
 

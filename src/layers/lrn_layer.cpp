@@ -1,12 +1,11 @@
 // LRN: local response normalization, divides by a power of the sum of squares in a neighbourhood.
-//   y = x / s^beta
-//   ACROSS_CHANNELS  s = k + alpha / local_size * (sum of x^2 over local_size channels around, at
-//   the same place) WITHIN_CHANNEL   s = 1 + alpha / local_size^2 * (sum of x^2 over local_size x
-//   local_size places around, in the same channel)
-// What lies outside of the blob counts as 0.
-// Shapes: x (N, C, H, W), across channels any with at least two axes; y the same. Parameters: none.
-// Gradient: dx = dy / s^beta - 2 alpha' beta x * (sum over the neighbourhood of dy x / s^(beta +
-// 1)), alpha' the factor above.
+//   y = x / s^beta    s = k + a * (sum of x^2 over the neighbourhood; 0 outside of the blob)
+//   ACROSS_CHANNELS   local_size channels at the same place; a = alpha / local_size
+//   WITHIN_CHANNEL    local_size x local_size places of the same channel;
+//                     a = alpha / local_size^2, and k is 1 whatever the file says
+// Shapes: x (N, C, H, W), across channels any with at least two axes; y the same.
+// Parameters: none.
+// Gradient: dx = dy / s^beta - 2 a beta x * (sum over the neighbourhood of dy x / s^(beta + 1)).
 #include "kernels/lrn.h"
 #include "layers/layer.h"
 #include "proto/params/normalization.pb.h"

@@ -10,8 +10,9 @@ namespace crema {
 class MemoryData {
  public:
   virtual ~MemoryData() = default;
-  // Images one after another in row-major order, and a label for each. Pass number p takes the batch_size images from number
-  // p * batch_size on; after the last comes the first again. Error when the counts do not fit.
+  // Images one after another in row-major order, and a label for each. Pass number p takes the
+  // batch_size images from number p * batch_size on; after the last comes the first again. Error
+  // when the counts do not fit.
   virtual void set(std::vector<float> images, std::vector<float> labels) = 0;
 };
 

@@ -1,9 +1,8 @@
-// MemoryData: images and labels that a program hands over (layers/memory_data.h), a batch in every pass.
+// MemoryData: images and labels that a program hands over (layers/memory_data.h), a batch a pass.
 //   y[n] = image (pass * batch_size + n) modulo the number of images
 // Shapes: images (batch_size, channels, height, width), labels (batch_size). Parameters: none.
 // Gradient: none (nothing comes before it).
 #include "layers/memory_data.h"
-
 #include "proto/params/data.pb.h"
 
 namespace crema {
@@ -11,7 +10,9 @@ namespace {
 
 class MemoryDataLayer : public Layer, public MemoryData {
   const MemoryDataParameter& p() const { return params<MemoryDataParameter>(); }
-  int64_t image_size() const { return static_cast<int64_t>(p().channels()) * p().height() * p().width(); }
+  int64_t image_size() const {
+    return static_cast<int64_t>(p().channels()) * p().height() * p().width();
+  }
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {2, 2}; }
   BackwardReads reads() const override { return {false, false}; }
@@ -19,20 +20,25 @@ class MemoryDataLayer : public Layer, public MemoryData {
   Inference infer(const std::vector<Shape>&) const override {
     require(p().batch_size() > 0 && image_size() > 0,
             "memory_data_param needs batch_size, channels, height and width above 0");
-    return {{{p().batch_size(), p().channels(), p().height(), p().width()}, {p().batch_size()}}, {}};
+    return {{{p().batch_size(), p().channels(), p().height(), p().width()}, {p().batch_size()}},
+            {}};
   }
 
   void set(std::vector<float> images, std::vector<float> labels) override {
-    require(!labels.empty() && images.size() == labels.size() * static_cast<size_t>(image_size()), labels.size(),
-            " labels with ", images.size(), " values of images: there must be at least one label, and ", image_size(),
+    require(!labels.empty() && images.size() == labels.size() * static_cast<size_t>(image_size()),
+            labels.size(), " labels with ", images.size(),
+            " values of images: there must be at least one label, and ", image_size(),
             " values for each");
     images_ = std::move(images);
     labels_ = std::move(labels);
   }
 
   void forward(Context& context, const Forward& pass) override {
-    require(!labels_.empty(), "no data: a program must hand images and labels to a MemoryData layer before the first pass");
-    const uint64_t batch = p().batch_size(), count = labels_.size(), size = static_cast<uint64_t>(image_size());
+    require(!labels_.empty(),
+            "no data: a program must hand images and labels to a MemoryData layer before the first "
+            "pass");
+    const uint64_t batch = p().batch_size(), count = labels_.size(),
+                   size = static_cast<uint64_t>(image_size());
     std::vector<float> images(batch * size), labels(batch);
     for (uint64_t n = 0; n < batch; ++n) {
       const uint64_t at = (pass.pass * batch + n) % count;
@@ -50,7 +56,9 @@ class MemoryDataLayer : public Layer, public MemoryData {
 
 MemoryData& memory_data(Layer& layer) {
   MemoryData* data = dynamic_cast<MemoryData*>(&layer);
-  if (!data) fail("layer \"", layer.name(), "\" is of type ", layer.type(), ", data can be handed to MemoryData only");
+  if (!data)
+    fail("layer \"", layer.name(), "\" is of type ", layer.type(),
+         ", data can be handed to MemoryData only");
   return *data;
 }
 

@@ -1,4 +1,5 @@
-// What layers that treat each value by itself have in common: one bottom, one top of its shape, any order, in place.
+// What layers that treat each value by itself have in common: one bottom, one top of its shape, any
+// order, in place.
 #pragma once
 
 #include "layers/layer.h"

@@ -1,14 +1,15 @@
 // Pooling: a window slides over each channel and keeps one value.
 //   MAX         y = the largest value; of equal ones the first from the upper left
-//   AVE         y = sum of the window / its number of cells; cells of the padding count, those
-//   beyond it do not STOCHASTIC  in training a value drawn with probability x / sum(x), in testing
-//   sum(x^2) / sum(x); no padding
-// Shapes: x (N, C, H, W), or with one or three spatial axes; y (N, C, H', W') with H' = ceil((H + 2
-// pad - kernel) / stride) + 1. Floor instead of ceil with round_mode: FLOOR. With padding, a last
-// window that would start in the far padding is dropped. A second top of MAX has the place of each
-// value in its channel, h * W + w; -1 where the window is empty (then y = -FLT_MAX). Parameters:
-// none. Gradient: MAX and STOCHASTIC give dy to the value that was kept, AVE an equal share to each
-// cell.
+//   AVE         y = sum of the window / its number of cells, those of the padding included
+//   STOCHASTIC  in training a value drawn with probability x / sum(x), in testing
+//               sum(x^2) / sum(x); no padding
+// Shapes: x (N, C, H, W), or with one or three spatial axes; y (N, C, H', W') with
+//   H' = ceil((H + 2 pad - kernel) / stride) + 1, floor instead of ceil with round_mode: FLOOR.
+// With padding, a last window that would start in the far padding is dropped. A second top of MAX
+// has the place of each value in its channel, h * W + w; -1 where the window is empty (there y is
+// -FLT_MAX).
+// Parameters: none.
+// Gradient: MAX and STOCHASTIC give dy to the value that was kept, AVE a share to each cell.
 #include <algorithm>
 
 #include "kernels/pool.h"

@@ -9,7 +9,8 @@
 namespace crema {
 namespace {
 
-// power 1; and power 0 or scale 0, where y is the constant `shift`. Its gradient is the same with shift 0.
+// power 1; and power 0 or scale 0, where y is the constant `shift`. Its gradient is the same with
+// shift 0.
 struct Affine {
   float scale, shift;
   template <typename T>

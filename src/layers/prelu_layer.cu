@@ -1,6 +1,7 @@
 // PReLU: ReLU whose slope left of zero is learned, one for each channel or one for all.
 //   y[n,c,i] = max(x, 0) + a[c] * min(x, 0)   with x = x[n,c,i]
-// Shapes: y as x, two axes or more; a is (C), or a scalar with channel_shared. Parameters: a (0.25 at first).
+// Shapes: y as x, two axes or more; a is (C), or a scalar with channel_shared.
+// Parameters: a, 0.25 at first.
 // Gradient: dx = dy where x > 0, a[c] * dy elsewhere; da[c] = sum of dy * x over x <= 0.
 #include "kernels/pointwise.h"
 #include "kernels/sum.h"
@@ -20,7 +21,8 @@ Grid grid_of(const Tensor& x, bool shared) {
   if (shared) return {1, 1, x.count(), false};
   const int64_t batch = x.shape()[0], channels = x.shape()[1], places = x.shape().count(2);
   const bool last = places == 1 || x.format().order == Order::channels_last;
-  return last ? Grid{channels, batch * places, channels, true} : Grid{channels, batch * channels, places, false};
+  return last ? Grid{channels, batch * places, channels, true}
+              : Grid{channels, batch * channels, places, false};
 }
 
 template <typename T, bool kChannelColumns>
@@ -49,22 +51,26 @@ struct SlopeTerm {
 
 class PReluLayer : public PointwiseLayer {
   bool shared() const { return params<PReLUParameter>().channel_shared(); }
-  bool in_place() const override { return false; }  // the sign of y does not tell that of x: a slope may become negative
+  // The sign of y does not tell that of x: a slope may become negative.
+  bool in_place() const override { return false; }
   BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
-    require(bottoms[0].axes() >= 2, "PReLU needs a bottom with channels (2 axes or more), this one is ", bottoms[0].brief());
+    require(bottoms[0].axes() >= 2,
+            "PReLU needs a bottom with channels (2 axes or more), this one is ",
+            bottoms[0].brief());
     filler_ = params<PReLUParameter>().filler();
     if (!params<PReLUParameter>().has_filler()) filler_.set_value(0.25f);
     add_parameter(shared() ? Shape() : Shape{bottoms[0][1]}, filler_);
   }
 
-  void run(Context& context, const Tensor& x, const Tensor& slopes, const Tensor& dy, const Tensor& out) {
+  void run(Context& context, const Tensor& x, const Tensor& slopes, const Tensor& dy,
+           const Tensor& out) {
     const Grid grid = grid_of(x, shared());
     on(x, [&]<typename T>() {
       const auto body = [&]<bool kChannelColumns>() {
-        return PreluBody<T, kChannelColumns>{x.data<T>(), slopes.data<T>(), dy.data<T>(), out.data<T>(), grid.channels,
-                                             grid.columns};
+        return PreluBody<T, kChannelColumns>{x.data<T>(),   slopes.data<T>(), dy.data<T>(),
+                                             out.data<T>(), grid.channels,    grid.columns};
       };
       if (grid.channel_columns) {
         parallel_rows(context, grid.rows, grid.columns, body.template operator()<true>());
@@ -82,10 +88,12 @@ class PReluLayer : public PointwiseLayer {
     const Tensor &x = pass.bottom[0], &dy = pass.top_diff[0];
     if (const Tensor& slopes_diff = pass.parameter_diff[0]) {
       const Grid grid = grid_of(x, shared());
-      const SumExtent extent = grid.channel_columns ? SumExtent{grid.channels, grid.rows, 1}
-                                                    : SumExtent{grid.channels, grid.rows / grid.channels, grid.columns};
+      const SumExtent extent =
+          grid.channel_columns ? SumExtent{grid.channels, grid.rows, 1}
+                               : SumExtent{grid.channels, grid.rows / grid.channels, grid.columns};
       on(x, [&]<typename T>() {
-        parallel_sum<T>(context, extent, SlopeTerm{x.raw(), dy.raw(), grid.channels, extent.columns},
+        parallel_sum<T>(context, extent,
+                        SlopeTerm{x.raw(), dy.raw(), grid.channels, extent.columns},
                         {slopes_diff.data<T>(), 1, pass.accumulate[0] != 0});
       });
     }

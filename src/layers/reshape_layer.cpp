@@ -1,5 +1,6 @@
 // Reshape: another shape for the same values. They stay where they are.
-//   y = x with num_axes axes from `axis` on replaced by `shape`: 0 keeps the bottom's extent, one -1 takes what is left
+//   y = x with num_axes axes from `axis` on replaced by `shape`, where 0 keeps the bottom's extent
+//   and one -1 takes what is left
 // Shapes: x (N, 8) with shape { dim: 0 dim: -1 dim: 2 } gives y (N, 4, 2). Parameters: none.
 // Gradient: dx = dy.
 #include "layers/layer.h"
@@ -17,10 +18,11 @@ class ReshapeLayer : public Layer {
     const ReshapeParameter& p = params<ReshapeParameter>();
     // -1 stands behind the last axis here, not before it: new axes can then be appended.
     const int first = p.axis() >= 0 ? p.axis() : x.axes() + p.axis() + 1;
-    require(first >= 0 && first <= x.axes(), "axis ", p.axis(), " is out of range for a bottom of ", x.axes(), " axes (",
+    require(first >= 0 && first <= x.axes(), "axis ", p.axis(), " is out of range for a bottom of ",
+            x.axes(), " axes (", x.brief(), ")");
+    require(p.num_axes() >= -1 && first + p.num_axes() <= x.axes(), "num_axes ", p.num_axes(),
+            " from axis ", first, " on reaches beyond the bottom's ", x.axes(), " axes (",
             x.brief(), ")");
-    require(p.num_axes() >= -1 && first + p.num_axes() <= x.axes(), "num_axes ", p.num_axes(), " from axis ", first,
-            " on reaches beyond the bottom's ", x.axes(), " axes (", x.brief(), ")");
     const int end = p.num_axes() == -1 ? x.axes() : first + p.num_axes();
 
     Shape y;
@@ -29,26 +31,27 @@ class ReshapeLayer : public Layer {
     for (int i = 0; i < p.shape().dim_size(); ++i) {
       const int64_t extent = p.shape().dim(i);
       if (extent == 0) {
-        require(first + i < x.axes(), "dim 0 in place ", i, " keeps axis ", first + i, " of the bottom, which has only ",
-                x.axes(), " axes (", x.brief(), ")");
+        require(first + i < x.axes(), "dim 0 in place ", i, " keeps axis ", first + i,
+                " of the bottom, which has only ", x.axes(), " axes (", x.brief(), ")");
         y.push_back(x[first + i]);
       } else if (extent == -1) {
         require(rest < 0, "only one dim may be -1");
         rest = y.axes();
         y.push_back(1);
       } else {
-        require(extent > 0, "dim ", extent, " is not an extent: positive numbers, 0 (keep) and -1 (what is left) are");
+        require(extent > 0, "dim ", extent,
+                " is not an extent: positive numbers, 0 (keep) and -1 (what is left) are");
         y.push_back(extent);
       }
     }
     for (int axis = end; axis < x.axes(); ++axis) y.push_back(x[axis]);
     if (rest >= 0 && y.count() > 0) {
-      require(x.count() % y.count() == 0, "dim -1 has no solution: the bottom (", x.brief(), ") has ", x.count(),
-              " values, the other extents take ", y.count());
+      require(x.count() % y.count() == 0, "dim -1 has no solution: the bottom (", x.brief(),
+              ") has ", x.count(), " values, the other extents take ", y.count());
       y[rest] = x.count() / y.count();
     }
-    require(y.count() == x.count(), "the bottom (", x.brief(), ") has ", x.count(), " values, the new shape (", y.brief(),
-            ") ", y.count());
+    require(y.count() == x.count(), "the bottom (", x.brief(), ") has ", x.count(),
+            " values, the new shape (", y.brief(), ") ", y.count());
     return {{y}, {}};
   }
 

@@ -1,10 +1,10 @@
 // Scale: multiplies by a learned blob, or by the second bottom, spread over the other axes; with
-// bias_term also adds one.
+// bias_term also adds a learned one.
 //   y = x * s + b
 // Shapes: x any; s has axes `axis` to `axis` + num_axes - 1 of x (num_axes -1: all from `axis` on,
-// 0: one number), a second bottom its own number of axes; y as x. Parameters: s (1 where no filler
-// is given) unless it is a bottom, b like s. Gradient: dx = dy * s, ds = sum of dy * x, db = sum of
-// dy, over the axes that s is spread over.
+// 0: one number), a second bottom its own number of axes; y as x.
+// Parameters: s (1 where no filler is given) unless it is a bottom, b like s.
+// Gradient: dx = dy * s; ds = sum of dy * x and db = sum of dy over the axes that s is spread over.
 #include "layers/scale_layer.h"
 
 #include "proto/params/pointwise.pb.h"

@@ -1,7 +1,8 @@
-// SigmoidCrossEntropyLoss: cross-entropy of independent yes-or-no predictions with targets in [0, 1].
+// SigmoidCrossEntropyLoss: cross-entropy of independent yes-or-no predictions.
 //   loss = -1 / D * sum of t * log(p) + (1 - t) * log(1 - p)   with p = 1 / (1 + exp(-x))
-//   D by loss_param's normalization, the batch size when absent; targets equal to ignore_label do not count
-// Shapes: x and t have as many values; the loss is a scalar. Parameters: none.
+//   D by loss_param's normalization, the batch size when absent; targets that equal ignore_label do
+//   not count
+// Shapes: x and the targets t (0 to 1) have as many values; the loss is a scalar. Parameters: none.
 // Gradient: dx = (p - t) / D, times the loss weight; none for the targets.
 #include "kernels/pointwise.h"
 #include "kernels/pointwise_math.h"
@@ -28,7 +29,8 @@ struct LossTerm {
   CREMA_HD T operator()(int64_t, int64_t, int64_t i) const {
     if (!targets.counts(i)) return T(0);
     // exp of a negative number only, so that it cannot overflow.
-    return (x[i] > 0 ? x[i] : T(0)) - x[i] * targets.t[i] + log1p_of(exp_of(x[i] > 0 ? -x[i] : x[i]));
+    return (x[i] > 0 ? x[i] : T(0)) - x[i] * targets.t[i] +
+           log1p_of(exp_of(x[i] > 0 ? -x[i] : x[i]));
   }
 };
 
@@ -58,7 +60,8 @@ struct GradientBody {
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
     const T divisor = valid && *valid > 1 ? *valid : T(1);
-    dx[i] = targets.counts(i) ? (sigmoid_of(x[i]) - targets.t[i]) * (factor * *weight / divisor) : T(0);
+    dx[i] =
+        targets.counts(i) ? (sigmoid_of(x[i]) - targets.t[i]) * (factor * *weight / divisor) : T(0);
   }
 };
 
@@ -79,8 +82,9 @@ class SigmoidCrossEntropyLossLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &t = bottoms[1];
-    require(x.axes() > 0 && x.count() == t.count(), "there must be one target for each value, but the bottoms are ", x.brief(),
-            " and ", t.brief());
+    require(x.axes() > 0 && x.count() == t.count(),
+            "there must be one target for each value, but the bottoms are ", x.brief(), " and ",
+            t.brief());
     if (!normalizer(x).by_valid) return {{Shape()}, {}};
     return {{Shape()}, {{Shape(), {}}}};  // saved: the number of targets that count
   }
@@ -105,9 +109,12 @@ class SigmoidCrossEntropyLossLayer : public Layer {
     const Tensor &x = pass.bottom[0], &dx = pass.bottom_diff[0];
     const LossNormalizer divisor = normalizer(x.shape());
     on(x, [&]<typename T>() {
-      const GradientBody<T> body{x.data<T>(), targets<T>(pass.bottom[1]), pass.top_diff[0].data<T>(),
+      const GradientBody<T> body{x.data<T>(),
+                                 targets<T>(pass.bottom[1]),
+                                 pass.top_diff[0].data<T>(),
                                  divisor.by_valid ? pass.saved[0].data<T>() : nullptr,
-                                 divisor.by_valid ? T(1) : static_cast<T>(1 / divisor.constant), dx.data<T>()};
+                                 divisor.by_valid ? T(1) : static_cast<T>(1 / divisor.constant),
+                                 dx.data<T>()};
       parallel_for(context, x.count(), body);
     });
   }

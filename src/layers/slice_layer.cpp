@@ -1,4 +1,5 @@
-// Slice: cuts a bottom along an axis (the channels when nothing is said), at the given points or into equal parts.
+// Slice: cuts a bottom along an axis (the channels when nothing is said), at the given points or
+// into equal parts.
 //   [y0, y1, ...] = x
 // Shapes: tops as x but for the axis, where their extents add up to that of x. Parameters: none.
 // Gradient: dx = [dy0, dy1, ...]; zeros for a part whose top has no gradient.
@@ -16,7 +17,8 @@ class SliceLayer : public Layer {
 
   int axis_of(const Shape& bottom) const {
     const SliceParameter& p = params<SliceParameter>();
-    require(!p.has_axis() || !p.has_slice_dim(), "axis and slice_dim (its old name) are both given: keep axis");
+    require(!p.has_axis() || !p.has_slice_dim(),
+            "axis and slice_dim (its old name) are both given: keep axis");
     return bottom.canonical_axis(p.has_slice_dim() ? static_cast<int>(p.slice_dim()) : p.axis());
   }
 
@@ -31,12 +33,13 @@ class SliceLayer : public Layer {
       for (int i = 1; i <= tops; ++i) cuts.push_back(extent / tops * i);
       return cuts;
     }
-    require(points.size() == tops - 1, tops, " tops need ", tops - 1, " slice_point, but there are ", points.size());
+    require(points.size() == tops - 1, tops, " tops need ", tops - 1,
+            " slice_point, but there are ", points.size());
     for (const int64_t point : points) cuts.push_back(point);
     cuts.push_back(extent);
     for (size_t i = 1; i < cuts.size(); ++i) {
-      require(cuts[i] > cuts[i - 1], "slice_point must grow and stay below the bottom's extent ", extent, ", but ",
-              cuts[i], " follows ", cuts[i - 1]);
+      require(cuts[i] > cuts[i - 1], "slice_point must grow and stay below the bottom's extent ",
+              extent, ", but ", cuts[i], " follows ", cuts[i - 1]);
     }
     return cuts;
   }

@@ -1,15 +1,21 @@
 // SoftmaxWithLoss: softmax of the scores and its cross-entropy with integer labels.
 //   loss = 1 / D * sum of -log(p[label])    p = softmax(x) along softmax_param's axis
-//   D by loss_param's normalization: the labels that are not ignore_label (VALID, the default), all
-//   of them (FULL), the batch (BATCH_SIZE), 1 (NONE) or pre_fixed_normalizer (PRE_FIXED); at least
-//   1 for VALID
+// D, by loss_param's normalization:
+//   VALID (the default)  labels that are not ignore_label, at least 1
+//   FULL                 all labels
+//   BATCH_SIZE           images of the batch
+//   NONE                 1
+//   PRE_FIXED            pre_fixed_normalizer (forks)
 // As in Caffe, -log(p) stops at 87.3365; a loss that stays there has diverged. The gradient has no
-// such limit. Of forks: label_smoothing e puts 1 - e on the label and spreads e over all classes;
+// such limit.
+// Of forks: label_smoothing e puts 1 - e on the label and spreads e over all classes;
 // class_weighting with weight_by_label_freqs: true multiplies each loss by its label's weight.
 // Shapes: x (N, C, ...), labels with one value for each place, such as (N), (N, 1) or (N, H, W);
-// the loss is a scalar, a second top has the probabilities, like x. Labels are integers from 0 to C
-// - 1; others are an error. Parameters: none. Gradient: dx = (p - target) / D, times the loss
-// weight; none for labels, ignored places and from the second top.
+// the loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0
+// to C - 1; others are an error.
+// Parameters: none.
+// Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored places, none
+// from the second top.
 #include "kernels/softmax_loss.h"
 #include "layers/layer.h"
 #include "layers/loss_normalizer.h"

@@ -1,9 +1,10 @@
+#include "net/weights_hdf5.h"
+
 #include <algorithm>
 #include <set>
 
 #include "base/error.h"
 #include "net/weights.h"
-#include "net/weights_hdf5.h"
 #include "net/weights_hdf5_file.h"
 
 namespace crema {
@@ -14,7 +15,8 @@ bool owns(const Graph& graph, int layer, int k) {
   return parameter.layer == graph.net.layer(layer).name() && parameter.index == k;
 }
 
-void write_parameter(Context& context, const Tensor& tensor, const std::string& name, Hdf5Writer* file) {
+void write_parameter(Context& context, const Tensor& tensor, const std::string& name,
+                     Hdf5Writer* file) {
   if (tensor.dtype() == DType::f64) {
     file->doubles(name, tensor.shape(), to_doubles(context, tensor).data());
   } else {
@@ -24,14 +26,16 @@ void write_parameter(Context& context, const Tensor& tensor, const std::string& 
 
 // The number that a dataset's name is, or -1.
 int index_of(const std::string& name) {
-  const bool digits = !name.empty() && name.size() < 6 && std::all_of(name.begin(), name.end(), [](char c) {
-    return c >= '0' && c <= '9';
-  });
+  const bool digits =
+      !name.empty() && name.size() < 6 &&
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
   return digits ? std::stoi(name) : -1;
 }
 
-// A group is a layer when it holds datasets, or nothing at all; groups inside it belong to layers with a '/' in their names.
-void visit(const Hdf5Reader& file, const std::string& place, const std::function<void(const StoredLayer&)>& found) {
+// A group is a layer when it holds datasets, or nothing at all; groups inside it belong to layers
+// with a '/' in their names.
+void visit(const Hdf5Reader& file, const std::string& place,
+           const std::function<void(const StoredLayer&)>& found) {
   const std::string group = "data" + (place.empty() ? "" : "/" + place);
   StoredLayer layer;
   layer.name = place;
@@ -50,7 +54,8 @@ void visit(const Hdf5Reader& file, const std::string& place, const std::function
     layer.blobs[k].data = file.floats(name);
   }
   if (!place.empty() && (!layer.blobs.empty() || inside.empty())) found(layer);
-  for (const std::string& name : inside) visit(file, place.empty() ? name : place + "/" + name, found);
+  for (const std::string& name : inside)
+    visit(file, place.empty() ? name : place + "/" + name, found);
 }
 
 }  // namespace
@@ -60,14 +65,17 @@ std::string hdf5_place(const std::string& layer) {
   for (const std::string& part : split(layer, '/')) {
     if (!part.empty() && part != ".") parts.push_back(part);
   }
-  require(!parts.empty(), "layer \"", layer, "\" has a name that an HDF5 file cannot hold: give it another, or write "
+  require(!parts.empty(), "layer \"", layer,
+          "\" has a name that an HDF5 file cannot hold: give it another, or write "
           "snapshot_format: BINARYPROTO");
   return join(parts, "/");
 }
 
-void read_hdf5_weights(const std::string& path, const std::function<void(const StoredLayer&)>& found) {
+void read_hdf5_weights(const std::string& path,
+                       const std::function<void(const StoredLayer&)>& found) {
   const Hdf5Reader file(path);
-  require(file.has("data"), path, ": is an HDF5 file, but not one of weights: it has no group \"data\"");
+  require(file.has("data"), path,
+          ": is an HDF5 file, but not one of weights: it has no group \"data\"");
   visit(file, "", found);
 }
 
@@ -76,16 +84,18 @@ void check_hdf5_names(const Net& net) {
   std::set<std::string> groups, datasets;
   for (int i = 0; i < graph.net.layer_size(); ++i) {
     const std::string place = hdf5_place(graph.net.layer(i).name());
-    require(groups.insert(place).second, "two layers would be stored as \"", place, "\" in an HDF5 file: give layer \"",
-            graph.net.layer(i).name(), "\" another name, or write snapshot_format: BINARYPROTO");
+    require(groups.insert(place).second, "two layers would be stored as \"", place,
+            "\" in an HDF5 file: give layer \"", graph.net.layer(i).name(),
+            "\" another name, or write snapshot_format: BINARYPROTO");
     for (size_t k = 0; k < graph.views[i].parameters.size(); ++k) {
       if (owns(graph, i, static_cast<int>(k))) datasets.insert(cat(place, "/", k));
     }
   }
   for (const std::string& group : groups) {
-    for (size_t end = group.find('/'); ; end = group.find('/', end + 1)) {
-      require(datasets.count(group.substr(0, end)) == 0, "layer \"", group, "\" would be stored where parameter \"",
-              group.substr(0, end), "\" of another layer lies in an HDF5 file: give it another name, or write "
+    for (size_t end = group.find('/');; end = group.find('/', end + 1)) {
+      require(datasets.count(group.substr(0, end)) == 0, "layer \"", group,
+              "\" would be stored where parameter \"", group.substr(0, end),
+              "\" of another layer lies in an HDF5 file: give it another name, or write "
               "snapshot_format: BINARYPROTO");
       if (end == std::string::npos) break;
     }
@@ -106,7 +116,8 @@ void save_hdf5(Net& net, const std::string& path, bool gradients) {
       if (!owns(graph, i, static_cast<int>(k))) continue;
       const Parameter& parameter = graph.parameters[graph.views[i].parameters[k]];
       write_parameter(net.context(), parameter.data, cat("data/", place, "/", k), &file);
-      if (gradients && parameter.diff) write_parameter(net.context(), parameter.diff, cat("diff/", place, "/", k), &file);
+      if (gradients && parameter.diff)
+        write_parameter(net.context(), parameter.diff, cat("diff/", place, "/", k), &file);
     }
   }
   file.commit();

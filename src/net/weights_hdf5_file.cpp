@@ -69,17 +69,21 @@ struct Hdf5Writer::Image {
     return 0;
   }
   H5FD_file_image_callbacks_t callbacks() {
-    return {[](size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); },
-            [](void* to, const void* from, size_t size, H5FD_file_image_op_t, void*) { return std::memcpy(to, from, size); },
-            [](void* old, size_t size, H5FD_file_image_op_t, void*) { return std::realloc(old, size); },
-            keep,
-            [](void* image) { return image; },
-            [](void*) -> herr_t { return 0; },
-            this};
+    return {
+        [](size_t size, H5FD_file_image_op_t, void*) { return std::malloc(size); },
+        [](void* to, const void* from, size_t size, H5FD_file_image_op_t, void*) {
+          return std::memcpy(to, from, size);
+        },
+        [](void* old, size_t size, H5FD_file_image_op_t, void*) { return std::realloc(old, size); },
+        keep,
+        [](void* image) { return image; },
+        [](void*) -> herr_t { return 0; },
+        this};
   }
 };
 
-Hdf5Writer::Hdf5Writer(std::string path) : path_(std::move(path)), image_(std::make_unique<Image>()) {
+Hdf5Writer::Hdf5Writer(std::string path)
+    : path_(std::move(path)), image_(std::make_unique<Image>()) {
   constexpr size_t kGrowth = 1 << 24;
   const Quiet quiet;
   const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -102,21 +106,27 @@ void Hdf5Writer::group(const std::string& name) {
   const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links, 1);
   const Handle made(H5Gcreate2(file_, name.c_str(), links, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
-  require(made >= 0, path_, ": \"", name, "\" cannot be made: its place is taken, or memory is short");
+  require(made >= 0, path_, ": \"", name,
+          "\" cannot be made: its place is taken, or memory is short");
 }
 
-void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type, const void* values) {
+void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type,
+                       const void* values) {
   const Quiet quiet;
   const std::vector<hsize_t> extents = extents_of(shape);
-  const Handle space(extents.empty() ? H5Screate(H5S_SCALAR)
-                                     : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
-                     H5Sclose);
+  const Handle space(
+      extents.empty() ? H5Screate(H5S_SCALAR)
+                      : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
+      H5Sclose);
   const Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links, 1);
-  const Handle data(H5Dcreate2(file_, name.c_str(), type, space, links, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
-  require(data >= 0, path_, ": \"", name, "\" cannot be made: its place is taken, or memory is short");
+  const Handle data(H5Dcreate2(file_, name.c_str(), type, space, links, H5P_DEFAULT, H5P_DEFAULT),
+                    H5Dclose);
+  require(data >= 0, path_, ": \"", name,
+          "\" cannot be made: its place is taken, or memory is short");
   if (shape.count() == 0) return;
-  require(H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0, path_, ": \"", name, "\" cannot be stored: memory "
+  require(H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0, path_, ": \"", name,
+          "\" cannot be stored: memory "
           "is short");
 }
 
@@ -128,7 +138,9 @@ void Hdf5Writer::doubles(const std::string& name, const Shape& shape, const doub
   write(name, shape, H5T_NATIVE_DOUBLE, values);
 }
 
-void Hdf5Writer::integer(const std::string& name, int32_t value) { write(name, Shape{1}, H5T_NATIVE_INT32, &value); }
+void Hdf5Writer::integer(const std::string& name, int32_t value) {
+  write(name, Shape{1}, H5T_NATIVE_INT32, &value);
+}
 
 void Hdf5Writer::integers(const std::string& name, const std::vector<uint64_t>& values) {
   write(name, Shape{static_cast<int64_t>(values.size())}, H5T_NATIVE_UINT64, values.data());
@@ -149,7 +161,8 @@ void Hdf5Writer::commit() {
     if (H5Fflush(file, H5F_SCOPE_LOCAL) >= 0) size = H5Fget_file_image(file, nullptr, 0);
     if (H5Fclose(file) < 0) size = -1;
   }
-  require(size > 0 && image_->bytes != nullptr, path_, ": the HDF5 library cannot finish the file: memory is short");
+  require(size > 0 && image_->bytes != nullptr, path_,
+          ": the HDF5 library cannot finish the file: memory is short");
   AtomicFile atomic(path_);
   atomic.write(image_->bytes, static_cast<size_t>(size));
   atomic.commit();
@@ -175,7 +188,7 @@ Hdf5Reader::~Hdf5Reader() {
 bool Hdf5Reader::has(const std::string& name) const {
   const Quiet quiet;
   // The library asks link by link: a missing one on the way is an error to it.
-  for (size_t end = name.find('/'); ; end = name.find('/', end + 1)) {
+  for (size_t end = name.find('/');; end = name.find('/', end + 1)) {
     if (end != 0 && H5Lexists(file_, name.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
     if (end == std::string::npos) return true;
   }
@@ -219,19 +232,22 @@ Shape Hdf5Reader::shape(const std::string& name) const {
 namespace {
 
 template <typename T>
-std::vector<T> read_numbers(const std::string& path, const std::string& name, const Shape& shape, hid_t data, hid_t type) {
+std::vector<T> read_numbers(const std::string& path, const std::string& name, const Shape& shape,
+                            hid_t data, hid_t type) {
   const Handle stored(H5Dget_type(data), H5Tclose);
   const H5T_class_t kind = H5Tget_class(stored);
-  require(kind == H5T_FLOAT || kind == H5T_INTEGER, path, ": dataset \"", name, "\" holds no numbers");
+  require(kind == H5T_FLOAT || kind == H5T_INTEGER, path, ": dataset \"", name,
+          "\" holds no numbers");
   std::vector<T> values;
   try {
     values.resize(shape.count());
   } catch (const std::exception&) {
-    fail(path, ": dataset \"", name, "\" claims to have ", shape.brief(), " numbers: the file is damaged");
+    fail(path, ": dataset \"", name, "\" claims to have ", shape.brief(),
+         " numbers: the file is damaged");
   }
   if (values.empty()) return values;
-  require(H5Dread(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0, path, ": dataset \"", name,
-          "\" cannot be read: the file is damaged or cut short");
+  require(H5Dread(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0, path,
+          ": dataset \"", name, "\" cannot be read: the file is damaged or cut short");
   return values;
 }
 
@@ -255,11 +271,11 @@ std::string Hdf5Reader::text(const std::string& name) const {
   const Quiet quiet;
   const Handle data(open(name), H5Dclose);
   const Handle type(H5Dget_type(data), H5Tclose);
-  require(H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0, path_, ": dataset \"", name,
-          "\" is not a text of fixed length");
+  require(H5Tget_class(type) == H5T_STRING && H5Tis_variable_str(type) == 0, path_, ": dataset \"",
+          name, "\" is not a text of fixed length");
   std::string value(H5Tget_size(type), '\0');
-  require(H5Dread(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()) >= 0, path_, ": dataset \"", name,
-          "\" cannot be read: the file is damaged or cut short");
+  require(H5Dread(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value.data()) >= 0, path_,
+          ": dataset \"", name, "\" cannot be read: the file is damaged or cut short");
   return value.substr(0, value.find('\0'));
 }
 

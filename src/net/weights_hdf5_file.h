@@ -1,5 +1,6 @@
-// HDF5 files as trees of named groups and datasets, the way weights and solver states are kept in them. Names are paths:
-// "data/conv1/0". The HDF5 library keeps state of its own: one thread at a time.
+// HDF5 files as trees of named groups and datasets, the way weights and solver states are kept in
+// them. Names are paths: "data/conv1/0". The HDF5 library keeps state of its own: one thread at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,13 @@
 
 namespace crema {
 
-// True when the file starts as an HDF5 file does; false for any other content, and when there is no file.
+// True when the file starts as an HDF5 file does; false for any other content, and when there is no
+// file.
 bool is_hdf5(const std::string& path);
 
-// A new file that appears whole, at commit(), or not at all. Groups on the way to a name are made. It is put together in
-// memory: the library does not survive a disk that fills up while it has the file open.
+// A new file that appears whole, at commit(), or not at all. Groups on the way to a name are made.
+// It is put together in memory: the library does not survive a disk that fills up while it has the
+// file open.
 class Hdf5Writer {
  public:
   explicit Hdf5Writer(std::string path);

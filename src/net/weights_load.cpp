@@ -16,7 +16,8 @@ using Outcome = LoadedLayer::Outcome;
 Shape without_leading_ones(const Shape& shape) {
   size_t first = 0;
   while (first < shape.dims().size() && shape.dims()[first] == 1) ++first;
-  return Shape(std::vector<int64_t>(shape.dims().begin() + static_cast<std::ptrdiff_t>(first), shape.dims().end()));
+  return Shape(std::vector<int64_t>(shape.dims().begin() + static_cast<std::ptrdiff_t>(first),
+                                    shape.dims().end()));
 }
 
 class Loader {
@@ -52,31 +53,38 @@ class Loader {
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
       const std::vector<int>& parameters = graph_.views[i].parameters;
       if (parameters.empty()) continue;
-      const bool any = std::any_of(parameters.begin(), parameters.end(), [&](int id) { return loaded_.count(id) > 0; });
+      const bool any = std::any_of(parameters.begin(), parameters.end(),
+                                   [&](int id) { return loaded_.count(id) > 0; });
       const auto at = of_net_.find(i);
       if (at != of_net_.end()) {
         report_.layers.push_back(at->second);
       } else {
-        report_.layers.push_back({graph_.net.layer(i).name(), any ? Outcome::loaded : Outcome::missing,
+        report_.layers.push_back({graph_.net.layer(i).name(),
+                                  any ? Outcome::loaded : Outcome::missing,
                                   any ? "shared with another layer" : ""});
       }
     }
-    require(!loaded_.empty() || graph_.parameters.empty(), path_, ": not one blob of its ", stored_layers_,
-            " layers fits net \"", net_.name(), "\", so nothing would be loaded. Layers are matched by name: the file has ",
-            listed(report_.ignored), "; the net's layers with parameters are ", listed(names_of_net()));
+    require(!loaded_.empty() || graph_.parameters.empty(), path_, ": not one blob of its ",
+            stored_layers_, " layers fits net \"", net_.name(),
+            "\", so nothing would be loaded. Layers are matched by name: the file has ",
+            listed(report_.ignored), "; the net's layers with parameters are ",
+            listed(names_of_net()));
     return std::move(report_);
   }
 
  private:
-  void count_differs(const StoredLayer& stored, const std::vector<int>& parameters, LoadedLayer* layer) {
-    const std::string what = cat("the file has ", stored.blobs.size(), " blobs, the net ", parameters.size());
+  void count_differs(const StoredLayer& stored, const std::vector<int>& parameters,
+                     LoadedLayer* layer) {
+    const std::string what =
+        cat("the file has ", stored.blobs.size(), " blobs, the net ", parameters.size());
     // HDF5 files leave out what belongs to another layer.
     bool shared = stored.blobs.size() < parameters.size();
     for (size_t k = stored.blobs.size(); k < parameters.size(); ++k) {
       shared = shared && graph_.parameters[parameters[k]].layer != layer->name;
     }
     if (shared) return;
-    require(options_.mode == WeightsMode::match, path_, ": layer \"", layer->name, "\": ", what, advice());
+    require(options_.mode == WeightsMode::match, path_, ": layer \"", layer->name, "\": ", what,
+            advice());
     note(layer, Outcome::skipped, what);
   }
 
@@ -90,12 +98,16 @@ class Loader {
     if (blob.legacy_4d) {
       equal = same_count && without_leading_ones(stored) == without_leading_ones(parameter.shape);
       fits = same_count;
-    } else if (options_.mode == WeightsMode::match && same_count && stored.axes() > 0 && parameter.shape.axes() > 0) {
-      fits = equal || stored[0] == parameter.shape[0];  // a fully connected layer that became a convolution, or back
+    } else if (options_.mode == WeightsMode::match && same_count && stored.axes() > 0 &&
+               parameter.shape.axes() > 0) {
+      fits = equal ||
+             stored[0] ==
+                 parameter.shape[0];  // a fully connected layer that became a convolution, or back
     }
-    const std::string shapes = cat("parameter ", k, " is ", stored.brief(), " in the file, ", parameter.shape.brief(),
-                                   " in the net");
-    require(fits || options_.mode == WeightsMode::match, path_, ": layer \"", layer->name, "\": ", shapes, advice());
+    const std::string shapes = cat("parameter ", k, " is ", stored.brief(), " in the file, ",
+                                   parameter.shape.brief(), " in the net");
+    require(fits || options_.mode == WeightsMode::match, path_, ": layer \"", layer->name,
+            "\": ", shapes, advice());
     if (!fits) return note(layer, Outcome::skipped, shapes);
     if (equal) {
       note(layer, Outcome::loaded, parameter.shape.brief());
@@ -107,7 +119,8 @@ class Loader {
   }
 
   static std::string advice() {
-    return "; to train this layer from its first values give it another name, or run with -weights_mode match";
+    return "; to train this layer from its first values give it another name, or run with "
+           "-weights_mode match";
   }
 
   static void note(LoadedLayer* layer, Outcome outcome, const std::string& what) {
@@ -145,14 +158,23 @@ class Loader {
 void log_table(Log& log, const LoadReport& report, const std::string& path) {
   for (const LoadedLayer& layer : report.layers) {
     switch (layer.outcome) {
-      case Outcome::loaded: log.info(cat("Loaded ", layer.name, ": ", layer.detail)); break;
-      case Outcome::reshaped: log.info(cat("Reshaped ", layer.name, ": ", layer.detail)); break;
-      case Outcome::skipped: log.warning(cat("Skipped ", layer.name, ": ", layer.detail)); break;
-      case Outcome::missing: log.warning(cat("Not in the file: ", layer.name, " (keeps its first values)")); break;
+      case Outcome::loaded:
+        log.info(cat("Loaded ", layer.name, ": ", layer.detail));
+        break;
+      case Outcome::reshaped:
+        log.info(cat("Reshaped ", layer.name, ": ", layer.detail));
+        break;
+      case Outcome::skipped:
+        log.warning(cat("Skipped ", layer.name, ": ", layer.detail));
+        break;
+      case Outcome::missing:
+        log.warning(cat("Not in the file: ", layer.name, " (keeps its first values)"));
+        break;
     }
   }
-  log.info(cat(path, ": ", report.count(Outcome::loaded), " layers loaded, ", report.count(Outcome::reshaped), " reshaped, ",
-               report.count(Outcome::skipped), " skipped, ", report.count(Outcome::missing), " not in the file; ",
+  log.info(cat(path, ": ", report.count(Outcome::loaded), " layers loaded, ",
+               report.count(Outcome::reshaped), " reshaped, ", report.count(Outcome::skipped),
+               " skipped, ", report.count(Outcome::missing), " not in the file; ",
                report.ignored.size(), " of the file ignored"));
 }
 
@@ -160,7 +182,8 @@ void log_table(Log& log, const LoadReport& report, const std::string& path) {
 
 int LoadReport::count(Outcome outcome) const {
   return static_cast<int>(
-      std::count_if(layers.begin(), layers.end(), [&](const LoadedLayer& layer) { return layer.outcome == outcome; }));
+      std::count_if(layers.begin(), layers.end(),
+                    [&](const LoadedLayer& layer) { return layer.outcome == outcome; }));
 }
 
 LoadReport load_weights(Net& net, const std::string& path, const LoadOptions& options) {

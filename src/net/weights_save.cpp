@@ -32,7 +32,8 @@ LayerParameter completed(const Net& net, int i) {
   LayerParameter layer = graph.net.layer(i);
   layer.clear_blobs();
   if (!layer.has_phase()) layer.set_phase(net.training() ? TRAIN : TEST);
-  const bool is_loss = !graph.views[i].tops.empty() && graph.values[graph.views[i].tops[0]].loss_weight != 0;
+  const bool is_loss =
+      !graph.views[i].tops.empty() && graph.values[graph.views[i].tops[0]].loss_weight != 0;
   if (is_loss && layer.loss_weight_size() == 0) layer.add_loss_weight(1);
   const std::vector<int>& parameters = graph.views[i].parameters;
   for (int k = layer.param_size(); k < static_cast<int>(parameters.size()); ++k) {
@@ -57,7 +58,8 @@ std::string field_header(int number, size_t length) {
 }
 
 void check_size(const std::string& path, uint64_t bytes) {
-  require(bytes <= INT_MAX, path, ": the weights take ", bytes, " bytes, but a .caffemodel cannot be larger than 2 GiB: write "
+  require(bytes <= INT_MAX, path, ": the weights take ", bytes,
+          " bytes, but a .caffemodel cannot be larger than 2 GiB: write "
           "HDF5 (snapshot_format: HDF5 in the solver)");
 }
 
@@ -67,8 +69,9 @@ void save_caffemodel(Net& net, const std::string& path, bool gradients) {
   const Graph& graph = net.graph();
   uint64_t bytes = 0;
   for (const Graph::View& view : graph.views) {
-    for (int id : view.parameters) bytes += static_cast<uint64_t>(graph.parameters[id].data.count()) *
-                                            size_of(graph.parameters[id].data.dtype()) * (gradients ? 2 : 1);
+    for (int id : view.parameters)
+      bytes += static_cast<uint64_t>(graph.parameters[id].data.count()) *
+               size_of(graph.parameters[id].data.dtype()) * (gradients ? 2 : 1);
   }
   check_size(path, bytes);
   // Layer by layer, so that no more than one layer is in memory a second time.
@@ -86,10 +89,12 @@ void save_caffemodel(Net& net, const std::string& path, bool gradients) {
     LayerParameter layer = completed(net, i);
     for (int id : graph.views[i].parameters) {
       const Parameter& parameter = graph.parameters[id];
-      store(net.context(), parameter.data, gradients ? parameter.diff : Tensor(), layer.add_blobs());
+      store(net.context(), parameter.data, gradients ? parameter.diff : Tensor(),
+            layer.add_blobs());
     }
     std::string content;
-    require(layer.SerializeToString(&content), path, ": layer \"", layer.name(), "\" is too large for a .caffemodel: write "
+    require(layer.SerializeToString(&content), path, ": layer \"", layer.name(),
+            "\" is too large for a .caffemodel: write "
             "HDF5 (snapshot_format: HDF5 in the solver)");
     write_field(NetParameter::kLayerFieldNumber, content);
   }

@@ -7,7 +7,8 @@
 
 namespace crema {
 
-DebugInfo::DebugInfo(Net& net, std::function<void(const std::string& line)> write) : net_(net), write_(std::move(write)) {
+DebugInfo::DebugInfo(Net& net, std::function<void(const std::string& line)> write)
+    : net_(net), write_(std::move(write)) {
   const Graph& graph = net.graph();
   for (int i = 0; i < graph.net.layer_size(); ++i) {
     if (graph.net.layer(i).type() == "Split") splits_[graph.views[i].bottoms[0]].push_back(i);
@@ -47,18 +48,18 @@ void DebugInfo::after_forward(const PlanNode& node) {
   const LayerParameter& layer = graph.net.layer(node.members.back());
   const Graph::View& view = graph.views[node.members.back()];
   for (size_t j = 0; j < node.forward.top.size() && j < view.tops.size(); ++j) {
-    write_(cat("    [Forward] Layer ", layer.name(), ", top blob ", graph.values[view.tops[j]].blob, " data: ",
-               mean(node.forward.top[j])));
+    write_(cat("    [Forward] Layer ", layer.name(), ", top blob ", graph.values[view.tops[j]].blob,
+               " data: ", mean(node.forward.top[j])));
   }
   for (size_t k = 0; k < node.parameters.size(); ++k) {
-    write_(cat("    [Forward] Layer ", layer.name(), ", param blob ", shown(node.parameters[k]), " data: ",
-               mean(node.forward.parameters[k])));
+    write_(cat("    [Forward] Layer ", layer.name(), ", param blob ", shown(node.parameters[k]),
+               " data: ", mean(node.forward.parameters[k])));
   }
   for (size_t j = 0; j < node.forward.top.size() && j < view.tops.size(); ++j) {
     for (int split : splits_[view.tops[j]]) {
       for (const std::string& top : graph.net.layer(split).top()) {
-        write_(cat("    [Forward] Layer ", graph.net.layer(split).name(), ", top blob ", top, " data: ",
-                   mean(node.forward.top[j])));
+        write_(cat("    [Forward] Layer ", graph.net.layer(split).name(), ", top blob ", top,
+                   " data: ", mean(node.forward.top[j])));
       }
     }
   }
@@ -70,7 +71,8 @@ void DebugInfo::before_backward(const PlanNode& node) {
   for (size_t j = 0; j < node.backward_arguments.top_diff.size() && j < view.tops.size(); ++j) {
     if (!node.backward_arguments.top_diff[j]) continue;
     for (int split : splits_[view.tops[j]]) {
-      write_(cat("    [Backward] Layer ", graph.net.layer(split).name(), ", bottom blob ", graph.net.layer(split).bottom(0),
+      write_(cat("    [Backward] Layer ", graph.net.layer(split).name(), ", bottom blob ",
+                 graph.net.layer(split).bottom(0),
                  " diff: ", mean(node.backward_arguments.top_diff[j])));
     }
   }
@@ -79,14 +81,16 @@ void DebugInfo::before_backward(const PlanNode& node) {
 void DebugInfo::after_backward(const PlanNode& node) {
   const LayerParameter& layer = net_.graph().net.layer(node.members.back());
   const Backward& arguments = node.backward_arguments;
-  for (size_t j = 0; j < arguments.bottom_diff.size() && static_cast<int>(j) < layer.bottom_size(); ++j) {
+  for (size_t j = 0; j < arguments.bottom_diff.size() && static_cast<int>(j) < layer.bottom_size();
+       ++j) {
     if (!arguments.bottom_diff[j]) continue;
-    write_(cat("    [Backward] Layer ", layer.name(), ", bottom blob ", layer.bottom(static_cast<int>(j)), " diff: ",
-               mean(arguments.bottom_diff[j])));
+    write_(cat("    [Backward] Layer ", layer.name(), ", bottom blob ",
+               layer.bottom(static_cast<int>(j)), " diff: ", mean(arguments.bottom_diff[j])));
   }
   for (size_t k = 0; k < arguments.parameter_diff.size(); ++k) {
     if (!arguments.parameter_diff[k]) continue;
-    write_(cat("    [Backward] Layer ", layer.name(), ", param blob ", k, " diff: ", mean(arguments.parameter_diff[k])));
+    write_(cat("    [Backward] Layer ", layer.name(), ", param blob ", k,
+               " diff: ", mean(arguments.parameter_diff[k])));
   }
 }
 
@@ -102,13 +106,14 @@ void DebugInfo::norms() {
       }
     }
   }
-  write_(cat("    [Backward] All net params (data, diff): L1 norm = (", sums[0], ", ", sums[1], "); L2 norm = (",
-             std::sqrt(squares[0]), ", ", std::sqrt(squares[1]), ")"));
+  write_(cat("    [Backward] All net params (data, diff): L1 norm = (", sums[0], ", ", sums[1],
+             "); L2 norm = (", std::sqrt(squares[0]), ", ", std::sqrt(squares[1]), ")"));
 }
 
 void DebugInfo::before_update() {
   before_.clear();
-  for (const Parameter& parameter : net_.parameters()) before_.push_back(to_doubles(net_.context(), parameter.data));
+  for (const Parameter& parameter : net_.parameters())
+    before_.push_back(to_doubles(net_.context(), parameter.data));
 }
 
 void DebugInfo::after_update() {
@@ -121,8 +126,8 @@ void DebugInfo::after_update() {
       change += std::abs(now[j] - before_[i][j]);
     }
     const double count = std::max<double>(1, static_cast<double>(now.size()));
-    write_(cat("    [Update] Layer ", parameter.layer, ", param ", shown(static_cast<int>(i)), " data: ", data / count,
-               "; diff: ", change / count));
+    write_(cat("    [Update] Layer ", parameter.layer, ", param ", shown(static_cast<int>(i)),
+               " data: ", data / count, "; diff: ", change / count));
   }
   before_.clear();
 }

@@ -1,4 +1,5 @@
-// debug_info: mean absolute values of every blob, gradient and parameter while a net runs, in Caffe's lines.
+// debug_info: mean absolute values of every blob, gradient and parameter while a net runs, in
+// Caffe's lines.
 #pragma once
 
 #include <functional>
@@ -39,7 +40,8 @@ class DebugInfo {
   Net& net_;
   std::function<void(const std::string&)> write_;
   bool enabled_ = false;
-  std::map<int, std::vector<int>> splits_;  // value -> Split layers that read it: they are not in the plan
+  std::map<int, std::vector<int>>
+      splits_;  // value -> Split layers that read it: they are not in the plan
   std::vector<std::vector<double>> before_;
 };
 

@@ -14,9 +14,10 @@ struct Lines {
     log.info(cat("Learning Rate Policy: ", e.policy));
   }
   void operator()(const event::Display& e) const {
-    const auto rate = static_cast<float>(e.iterations_per_second), seconds = static_cast<float>(e.seconds);
-    log.info(cat("Iteration ", e.iteration, " (", rate, " iter/s, ", seconds, "s/", e.display, " iters), loss = ",
-                 static_cast<float>(e.loss)));
+    const auto rate = static_cast<float>(e.iterations_per_second),
+               seconds = static_cast<float>(e.seconds);
+    log.info(cat("Iteration ", e.iteration, " (", rate, " iter/s, ", seconds, "s/", e.display,
+                 " iters), loss = ", static_cast<float>(e.loss)));
     outputs("Train", e.outputs);
   }
   void operator()(const event::LearningRate& e) const {
@@ -26,12 +27,14 @@ struct Lines {
     log.info(cat("MultiStep Status: Iteration ", e.iteration, ", step = ", e.step));
   }
   void operator()(const event::GradientsClipped& e) const {
-    log.info(cat("Gradient clipping: scaling down gradients (L2 norm ", e.norm, " > ", e.limit, ") by scale factor ",
-                 e.scale));
+    log.info(cat("Gradient clipping: scaling down gradients (L2 norm ", e.norm, " > ", e.limit,
+                 ") by scale factor ", e.scale));
   }
   void operator()(const event::NonFiniteLoss& e) const {
-    log.error(cat("Non-finite loss at iteration ", e.iteration, ": ", e.loss, ". A smaller base_lr, clip_gradients or a "
-                  "look at the data (scale, mean_value, labels) is what usually helps; debug_info: true shows the layer"));
+    log.error(cat("Non-finite loss at iteration ", e.iteration, ": ", e.loss,
+                  ". A smaller base_lr, clip_gradients or a "
+                  "look at the data (scale, mean_value, labels) is what usually helps; debug_info: "
+                  "true shows the layer"));
   }
   void operator()(const event::TestBegin& e) const {
     log.info(cat("Iteration ", e.iteration, ", Testing net (#", e.net, ")"));
@@ -54,7 +57,9 @@ struct Lines {
   void operator()(const event::FinalLoss& e) const {
     log.info(cat("Iteration ", e.iteration, ", loss = ", static_cast<float>(e.loss)));
   }
-  void operator()(const event::End& e) const { log.info(e.early ? "Optimization stopped early." : "Optimization Done."); }
+  void operator()(const event::End& e) const {
+    log.info(e.early ? "Optimization stopped early." : "Optimization Done.");
+  }
   void operator()(const event::Debug& e) const { log.info(e.line); }
   void operator()(const event::Warning& e) const { log.warning(e.line); }
   void operator()(const event::Step&) const {}
@@ -66,7 +71,8 @@ struct Lines {
     for (size_t i = 0; i < values.size(); ++i) {
       const OutputValue& v = values[i];
       std::string line = cat("    ", phase, " net output #", i, ": ", v.name, " = ", v.value);
-      if (v.loss_weight != 0) line += cat(" (* ", v.loss_weight, " = ", v.loss_weight * v.value, " loss)");
+      if (v.loss_weight != 0)
+        line += cat(" (* ", v.loss_weight, " = ", v.loss_weight * v.value, " loss)");
       log.info(line);
     }
   }

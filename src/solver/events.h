@@ -1,5 +1,5 @@
-// Events: one record for each thing that happens in a training run. Log lines, the status line and metric files are all readers
-// of this one stream; the training loop prints nothing itself.
+// Events: one record for each thing that happens in a training run. Log lines, the status line and
+// metric files are all readers of this one stream; the training loop prints nothing itself.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ struct Start {
   uint64_t seed = 0;
 };
 
-// An update is done; `iteration` counts the updates. Sent every time: readers that draw limit their own rate.
+// An update is done; `iteration` counts the updates. Sent every time: readers that draw limit their
+// own rate.
 struct Step {
   int64_t iteration = 0, max_iter = 0;
 };
@@ -78,7 +79,7 @@ struct TestBatch {
 struct TestResult {
   int64_t iteration = 0;
   int net = 0;
-  std::optional<double> loss;  // with test_compute_loss
+  std::optional<double> loss;        // with test_compute_loss
   std::vector<OutputValue> outputs;  // means over the batches
 };
 
@@ -137,12 +138,14 @@ struct Warning {
 }  // namespace event
 
 using Event =
-    std::variant<event::Start, event::Step, event::Display, event::LearningRate, event::LearningRateStep,
-                 event::GradientsClipped, event::NonFiniteLoss, event::TestBegin, event::TestBatch, event::TestResult,
-                 event::TestInterrupted, event::Snapshot, event::SnapshotDone, event::SnapshotFailed, event::Restored,
+    std::variant<event::Start, event::Step, event::Display, event::LearningRate,
+                 event::LearningRateStep, event::GradientsClipped, event::NonFiniteLoss,
+                 event::TestBegin, event::TestBatch, event::TestResult, event::TestInterrupted,
+                 event::Snapshot, event::SnapshotDone, event::SnapshotFailed, event::Restored,
                  event::FinalLoss, event::End, event::Debug, event::Warning>;
 
-// Somebody who wants to know. Called from the training thread, between iterations: be quick. An Error ends the training.
+// Somebody who wants to know. Called from the training thread, between iterations: be quick. An
+// Error ends the training.
 class EventReader {
  public:
   virtual ~EventReader() = default;

@@ -10,7 +10,8 @@
 namespace crema {
 namespace {
 
-// Every policy rounds where Caffe rounds: powers of an integer exponent in double, all else in float.
+// Every policy rounds where Caffe rounds: powers of an integer exponent in double, all else in
+// float.
 using Rate = float (*)(const SolverParameter& solver, int iteration, int* current_step);
 
 float fixed(const SolverParameter& s, int, int*) { return s.base_lr(); }
@@ -29,7 +30,8 @@ float inverse(const SolverParameter& s, int iteration, int*) {
 }
 
 float multistep(const SolverParameter& s, int iteration, int* current_step) {
-  if (*current_step < s.stepvalue_size() && iteration >= s.stepvalue(*current_step)) ++*current_step;
+  if (*current_step < s.stepvalue_size() && iteration >= s.stepvalue(*current_step))
+    ++*current_step;
   return static_cast<float>(s.base_lr() * std::pow(s.gamma(), *current_step));
 }
 
@@ -68,10 +70,10 @@ const Policy& policy_of(const SolverParameter& solver) {
   }
   std::vector<std::string> names;
   for (const Policy& policy : policies()) names.push_back(policy.name);
-  require(solver.has_lr_policy(), "lr_policy is missing in the solver; the policies are ", join(names, ", "),
-          ", for example lr_policy: \"fixed\"");
-  fail("unknown lr_policy \"", solver.lr_policy(), "\"", did_you_mean(solver.lr_policy(), names), "; the policies are ",
-       join(names, ", "));
+  require(solver.has_lr_policy(), "lr_policy is missing in the solver; the policies are ",
+          join(names, ", "), ", for example lr_policy: \"fixed\"");
+  fail("unknown lr_policy \"", solver.lr_policy(), "\"", did_you_mean(solver.lr_policy(), names),
+       "; the policies are ", join(names, ", "));
 }
 
 bool is_set(const SolverParameter& solver, const std::string& field) {
@@ -85,10 +87,12 @@ bool is_set(const SolverParameter& solver, const std::string& field) {
 
 void check_learning_rate(const SolverParameter& solver) {
   const Policy& policy = policy_of(solver);
-  require(solver.has_base_lr(), "base_lr is missing in the solver: the learning rate to start from, for example "
+  require(solver.has_base_lr(),
+          "base_lr is missing in the solver: the learning rate to start from, for example "
           "base_lr: 0.01");
   for (const char* field : policy.needs) {
-    require(is_set(solver, field), "lr_policy \"", policy.name, "\" needs ", field, ", which is missing in the solver");
+    require(is_set(solver, field), "lr_policy \"", policy.name, "\" needs ", field,
+            ", which is missing in the solver");
   }
   const std::string name = policy.name;
   require(name != "step" || solver.stepsize() > 0, "stepsize is ", solver.stepsize(),

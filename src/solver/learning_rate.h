@@ -15,8 +15,9 @@ class SolverParameter;
 // Error when the policy is unknown, or when a field that it needs is missing.
 void check_learning_rate(const SolverParameter& solver);
 
-// The rate of an iteration, rounded to float as in Caffe. `current_step` is the state of "step" and "multistep", which a
-// snapshot stores; multistep raises it when the iteration reaches the next stepvalue.
+// The rate of an iteration, rounded to float as in Caffe. `current_step` is the state of "step" and
+// "multistep", which a snapshot stores; multistep raises it when the iteration reaches the next
+// stepvalue.
 double learning_rate(const SolverParameter& solver, int iteration, int* current_step);
 
 }  // namespace crema

@@ -25,10 +25,12 @@ double LossWindow::mean(int64_t iteration) const {
 }
 
 std::vector<float> LossWindow::store(int64_t iteration) const {
-  // Only those without a gap to the next iteration: any other has already left the next displayed mean.
+  // Only those without a gap to the next iteration: any other has already left the next displayed
+  // mean.
   std::deque<float> recent;
   int64_t expected = iteration - 1;
-  for (auto loss = losses_.rbegin(); loss != losses_.rend() && loss->iteration == expected; ++loss, --expected) {
+  for (auto loss = losses_.rbegin(); loss != losses_.rend() && loss->iteration == expected;
+       ++loss, --expected) {
     if (static_cast<int>(recent.size()) + 1 >= average_) break;
     recent.push_front(loss->value);
   }

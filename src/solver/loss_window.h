@@ -1,5 +1,5 @@
-// The loss that is displayed: the mean over the last `average_loss` iterations. Losses are read from the device only where a
-// displayed mean needs them.
+// The loss that is displayed: the mean over the last `average_loss` iterations. Losses are read
+// from the device only where a displayed mean needs them.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ class LossWindow {
   // True when a displayed mean contains the loss of this iteration.
   bool needs(int64_t iteration) const;
   void add(int64_t iteration, double loss);
-  // Mean of the losses of the last average_loss iterations up to this one, as far as they are there.
+  // Mean of the losses of the last average_loss iterations up to this one, as far as they are
+  // there.
   double mean(int64_t iteration) const;
 
   // Losses that means after `iteration` updates may still need, oldest first; and back.

@@ -1,21 +1,24 @@
 #include "solver/optimizer.h"
 
 #include <cmath>
-#include <cstdio>
+#include <sstream>
 
 #include "base/error.h"
+#include "solver/checksum.h"
 
 namespace crema {
 namespace {
 
 void check_rule(const SolverParameter& s, UpdateRule rule) {
   const bool squares = rule == UpdateRule::adagrad || rule == UpdateRule::rmsprop;
-  require(!squares || s.momentum() == 0, "momentum is ", s.momentum(), ", but type \"", s.type(), "\" has no momentum: remove "
+  require(!squares || s.momentum() == 0, "momentum is ", s.momentum(), ", but type \"", s.type(),
+          "\" has no momentum: remove "
           "it, or choose \"Adam\"");
-  require(s.regularization_type() == "L1" || s.regularization_type() == "L2", "unknown regularization_type \"",
-          s.regularization_type(), "\"; the types are L1, L2");
+  require(s.regularization_type() == "L1" || s.regularization_type() == "L2",
+          "unknown regularization_type \"", s.regularization_type(), "\"; the types are L1, L2");
   const auto decays = [&](const char* field, float value) {
-    require(value >= 0 && value < 1, field, " is ", value, ": type \"", s.type(), "\" needs at least 0 and less than 1");
+    require(value >= 0 && value < 1, field, " is ", value, ": type \"", s.type(),
+            "\" needs at least 0 and less than 1");
   };
   if (rule == UpdateRule::rmsprop) decays("rms_decay", s.rms_decay());
   if (rule == UpdateRule::adam) {
@@ -26,11 +29,14 @@ void check_rule(const SolverParameter& s, UpdateRule rule) {
 
 // Shapes as they are stored: with four axes always in files of Caffe's first year.
 Shape stored_shape(const BlobProto& blob) {
-  if (blob.has_shape()) return Shape(std::vector<int64_t>(blob.shape().dim().begin(), blob.shape().dim().end()));
+  if (blob.has_shape())
+    return Shape(std::vector<int64_t>(blob.shape().dim().begin(), blob.shape().dim().end()));
   return Shape{blob.num(), blob.channels(), blob.height(), blob.width()};
 }
 
-int64_t value_count(const BlobProto& blob) { return std::max(blob.data_size(), blob.double_data_size()); }
+int64_t value_count(const BlobProto& blob) {
+  return std::max(blob.data_size(), blob.double_data_size());
+}
 
 }  // namespace
 
@@ -41,11 +47,13 @@ Optimizer::Optimizer(const SolverParameter& solver, Net& net)
   for (size_t i = 0; i < net.parameters().size(); ++i) {
     const Parameter& p = net.parameters()[i];
     if (!p.learned || p.lr_mult == 0) continue;
-    segments.push_back({net.parameter_offset(static_cast<int>(i)), p.data.elements(), p.lr_mult, p.decay_mult});
+    segments.push_back(
+        {net.parameter_offset(static_cast<int>(i)), p.data.elements(), p.lr_mult, p.decay_mult});
   }
   update_.emplace(net.context(), rule_, segments);
   for (int i = 0; i < history_count(rule_); ++i) {
-    history_.emplace_back(net.context(), net.parameter_arena().shape(), net.parameter_arena().dtype());
+    history_.emplace_back(net.context(), net.parameter_arena().shape(),
+                          net.parameter_arena().dtype());
   }
 }
 
@@ -60,7 +68,8 @@ std::optional<Optimizer::Clipped> Optimizer::clip(float* scale) {
 
 std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iteration) {
   UpdateStep step;
-  // The norm is that of the sum over iter_size batches, as Caffe takes it; only then the mean is made.
+  // The norm is that of the sum over iter_size batches, as Caffe takes it; only then the mean is
+  // made.
   std::optional<Clipped> clipped = clip(&step.scale);
   step.rate = static_cast<float>(rate);
   step.scale /= static_cast<float>(solver_.iter_size());
@@ -78,7 +87,8 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
 Tensor Optimizer::history_of(size_t arena, size_t parameter) const {
   const Tensor& all = history_[arena];
   const Tensor& data = net_.parameters()[parameter].data;
-  const size_t offset = static_cast<size_t>(net_.parameter_offset(static_cast<int>(parameter))) * size_of(all.dtype());
+  const size_t offset = static_cast<size_t>(net_.parameter_offset(static_cast<int>(parameter))) *
+                        size_of(all.dtype());
   return Tensor(all.memory(), offset, data.shape(), all.dtype(), data.format());
 }
 
@@ -102,18 +112,21 @@ void Optimizer::store(SolverState* state) const {
 
 void Optimizer::restore(const SolverState& state, const std::string& path) {
   const size_t parameters = net_.parameters().size();
-  require(state.history_size() == static_cast<int>(parameters * history_.size()), path, ": holds ", state.history_size(),
-          " history blobs, but net \"", net_.name(), "\" has ", parameters, " parameters, and type \"", solver_.type(),
-          "\" keeps ", history_.size(), " for each: the snapshot is of another net or another solver type");
+  require(state.history_size() == static_cast<int>(parameters * history_.size()), path, ": holds ",
+          state.history_size(), " history blobs, but net \"", net_.name(), "\" has ", parameters,
+          " parameters, and type \"", solver_.type(), "\" keeps ", history_.size(),
+          " for each: the snapshot is of another net or another solver type");
   for (int i = 0; i < state.history_size(); ++i) {
     const BlobProto& blob = state.history(i);
     const Parameter& parameter = net_.parameters()[i % parameters];
     const Shape stored = stored_shape(blob);
-    require(stored.count() == parameter.shape.count() && (!blob.has_shape() || stored == parameter.shape), path,
-            ": history blob ", i, " is ", stored.brief(), ", but parameter ", parameter.index, " of layer \"", parameter.layer,
-            "\" is ", parameter.shape.brief(), ": the snapshot is of another net");
-    require(value_count(blob) == stored.count(), path, ": history blob ", i, " of shape ", stored.brief(), " holds ",
-            value_count(blob), " values: the file is damaged");
+    require(stored.count() == parameter.shape.count() &&
+                (!blob.has_shape() || stored == parameter.shape),
+            path, ": history blob ", i, " is ", stored.brief(), ", but parameter ", parameter.index,
+            " of layer \"", parameter.layer, "\" is ", parameter.shape.brief(),
+            ": the snapshot is of another net");
+    require(value_count(blob) == stored.count(), path, ": history blob ", i, " of shape ",
+            stored.brief(), " holds ", value_count(blob), " values: the file is damaged");
   }
   for (int i = 0; i < state.history_size(); ++i) {
     const BlobProto& blob = state.history(i);
@@ -127,15 +140,24 @@ void Optimizer::restore(const SolverState& state, const std::string& path) {
 }
 
 std::string fingerprint_of(const Graph& graph) {
-  uint64_t hash = 0xCBF29CE484222325ull;
+  Checksum hash;
   for (const Parameter& parameter : graph.parameters) {
-    for (char c : cat(parameter.layer, "/", parameter.index, ":", parameter.shape.brief(), ";")) {
-      hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ull;
-    }
+    const std::string text =
+        cat(parameter.layer, "/", parameter.index, ":", parameter.shape.brief(), ";");
+    hash.add(text.data(), text.size());
   }
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(hash));
-  return text;
+  std::ostringstream text;
+  text << std::hex << hash.value();
+  return text.str();
+}
+
+uint64_t weights_checksum(Net& net) {
+  Checksum hash;
+  for (const Parameter& parameter : net.parameters()) {
+    const std::vector<float> values = to_floats(net.context(), parameter.data);
+    hash.add(values.data(), values.size() * sizeof(float));
+  }
+  return hash.value();
 }
 
 }  // namespace crema

@@ -19,10 +19,12 @@ class Optimizer {
   struct Clipped {
     double norm = 0, limit = 0, scale = 0;
   };
-  // One update from the net's gradients, which are the sum over iter_size batches. Says when they were clipped.
+  // One update from the net's gradients, which are the sum over iter_size batches. Says when they
+  // were clipped.
   std::optional<Clipped> update(double rate, int64_t iteration);
 
-  // The state as Caffe stores it: a blob for each parameter, and for rules with two histories all of them once more.
+  // The state as Caffe stores it: a blob for each parameter, and for rules with two histories all
+  // of them once more.
   void store(SolverState* state) const;
   // Error when number or shapes do not agree with the net; then nothing has changed.
   void restore(const SolverState& state, const std::string& path);
@@ -40,5 +42,7 @@ class Optimizer {
 
 // Names and shapes of a net's learned blobs in short.
 std::string fingerprint_of(const Graph& graph);
+// A hash of their values.
+uint64_t weights_checksum(Net& net);
 
 }  // namespace crema

@@ -18,14 +18,19 @@ SnapshotFiles snapshot_files(const SolverParameter& solver, int64_t iteration) {
 }
 
 void check_snapshot_folder(const SolverParameter& solver) {
-  require(solver.has_snapshot_prefix(), "snapshots are to be written, but snapshot_prefix is missing in the solver: the folder "
+  require(solver.has_snapshot_prefix(),
+          "snapshots are to be written, but snapshot_prefix is missing in the solver: the folder "
           "and the start of their file names, for example snapshot_prefix: \"snapshots/lenet\"");
-  const std::string probe = cat(solver.snapshot_prefix(), "_iter_0.tempfile"), folder = folder_of(probe);
+  const std::string probe = cat(solver.snapshot_prefix(), "_iter_0.tempfile"),
+                    folder = folder_of(probe);
   const int descriptor = open(probe.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
   if (descriptor < 0) {
     const std::string reason = std::strerror(errno);
-    fail("cannot write to snapshot_prefix \"", solver.snapshot_prefix(), "\": ", probe, ": ", reason,
-         folder_exists(folder) ? "" : cat("; the folder ", folder, " does not exist: make it, or change snapshot_prefix"));
+    fail("cannot write to snapshot_prefix \"", solver.snapshot_prefix(), "\": ", probe, ": ",
+         reason,
+         folder_exists(folder)
+             ? ""
+             : cat("; the folder ", folder, " does not exist: make it, or change snapshot_prefix"));
   }
   close(descriptor);
   unlink(probe.c_str());
@@ -45,8 +50,10 @@ std::string find_solver_state(const std::string& path) {
 
 std::string find_snapshot_weights(const std::string& learned_net, const std::string& state_path) {
   if (file_exists(learned_net)) return learned_net;
-  const std::string beside = cat(folder_of(state_path), "/", learned_net.substr(learned_net.rfind('/') + 1));
-  require(file_exists(beside), state_path, ": its weights are missing: neither ", learned_net, " nor ", beside, " exists");
+  const std::string beside =
+      cat(folder_of(state_path), "/", learned_net.substr(learned_net.rfind('/') + 1));
+  require(file_exists(beside), state_path, ": its weights are missing: neither ", learned_net,
+          " nor ", beside, " exists");
   return beside;
 }
 

@@ -15,10 +15,12 @@ struct SnapshotFiles {
 // PREFIX_iter_N.caffemodel and .solverstate, each with .h5 behind it for HDF5.
 SnapshotFiles snapshot_files(const SolverParameter& solver, int64_t iteration);
 
-// Writes and removes PREFIX_iter_0.tempfile, as Caffe does. Error says why snapshots could not be written there.
+// Writes and removes PREFIX_iter_0.tempfile, as Caffe does. Error says why snapshots could not be
+// written there.
 void check_snapshot_folder(const SolverParameter& solver);
 
-// The state file that -snapshot names: itself, or the one beside it when the weights of a snapshot are given.
+// The state file that -snapshot names: itself, or the one beside it when the weights of a snapshot
+// are given.
 std::string find_solver_state(const std::string& path);
 // The weights that belong to a state: where it says, else under the same file name beside it.
 std::string find_snapshot_weights(const std::string& learned_net, const std::string& state_path);

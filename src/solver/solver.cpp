@@ -50,8 +50,8 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
       arena_(std::make_shared<ArenaPool>()),
       losses_(file.solver.average_loss(), file.solver.display()) {
   complete_parameter();
-  context_.log().info(
-      cat("Initializing solver from parameters: \n", without_last_newline(file_.solver.DebugString())));
+  context_.log().info(cat("Initializing solver from parameters: \n",
+                          without_last_newline(file_.solver.DebugString())));
   check_parameter();
   warn_of_fork_fields();
   std::optional<SolverState> state;
@@ -76,7 +76,8 @@ Solver::~Solver() = default;
 void Solver::complete_parameter() {
   SolverParameter& solver = file_.solver;
   if (!options_.weights.empty()) {
-    require(options_.snapshot.empty(), "-snapshot and -weights are both given: a snapshot brings its own weights; give one "
+    require(options_.snapshot.empty(),
+            "-snapshot and -weights are both given: a snapshot brings its own weights; give one "
             "of them");
     solver.clear_weights();
     for (const std::string& weights : options_.weights) solver.add_weights(weights);
@@ -88,7 +89,8 @@ void Solver::complete_parameter() {
 void Solver::check_parameter() {
   const SolverParameter& solver = file_.solver;
   const auto at_least = [&](const char* field, int value, int least) {
-    require(value >= least, file_.where(field), ": ", field, " is ", value, ", it must be at least ", least);
+    require(value >= least, file_.where(field), ": ", field, " is ", value,
+            ", it must be at least ", least);
   };
   at_least("average_loss", solver.average_loss(), 1);
   at_least("iter_size", solver.iter_size(), 1);
@@ -122,7 +124,8 @@ void Solver::choose_seed(const SolverState* state) {
   } else {
     const auto now = std::chrono::system_clock::now().time_since_epoch().count();
     seed_ = mix(static_cast<uint64_t>(now), static_cast<uint64_t>(getpid())) >> 33;
-    context_.log().info(cat("The seed is ", seed_, " (from the clock; random_seed: ", seed_, " in the solver repeats this run)"));
+    context_.log().info(cat("The seed is ", seed_, ", from the clock: random_seed: ", seed_,
+                            " in the solver repeats this run"));
   }
   context_.seed = seed_;
 }
@@ -148,24 +151,26 @@ void Solver::make_train_net() {
   if (file_.solver.snapshot_format() == SolverParameter::HDF5) check_hdf5_names(*net_);
   if (options_.snapshot.empty()) load_start_weights(*net_);
   if (!file_.solver.debug_info()) return;
-  debug_ = std::make_unique<DebugInfo>(*net_, [this](const std::string& line) { send(event::Debug{line}); });
+  debug_ = std::make_unique<DebugInfo>(
+      *net_, [this](const std::string& line) { send(event::Debug{line}); });
 }
 
 void Solver::make_test_nets() {
   const std::vector<NetSource> sources = test_sources(file_);
   for (size_t i = 0; i < sources.size(); ++i) {
-    context_.log().info(cat("Creating test net (#", i, ") specified by ", describe_test(file_.solver, sources[i])));
+    context_.log().info(
+        cat("Creating test net (#", i, ") specified by ", describe_test(file_.solver, sources[i])));
     const NetFile net = open_net(file_, sources[i]);
     write_notes(context_.log(), net.upgrade.notes);
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
-      test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
+    test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
     test_iterations_.push_back(sources[i].test_iter);
     test_passes_.push_back(0);
     if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());
     if (!file_.solver.debug_info()) continue;
-    test_debug_.push_back(
-        std::make_unique<DebugInfo>(*test_nets_.back(), [this](const std::string& line) { send(event::Debug{line}); }));
+    test_debug_.push_back(std::make_unique<DebugInfo>(
+        *test_nets_.back(), [this](const std::string& line) { send(event::Debug{line}); }));
     test_debug_.back()->enable(true);
   }
 }
@@ -189,9 +194,14 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   std::string weights;
   if (state.has_learned_net()) weights = find_snapshot_weights(state.learned_net(), path);
   optimizer_->restore(state, path);
-  require(!state.has_net_fingerprint() || state.net_fingerprint() == fingerprint_of(net_->graph()), path,
-          ": is a snapshot of another net: the names of the layers with parameters differ");
+  require(!state.has_net_fingerprint() || state.net_fingerprint() == fingerprint_of(net_->graph()),
+          path, ": is a snapshot of another net: the names of the layers with parameters differ");
   if (!weights.empty()) load_weights(*net_, weights, {WeightsMode::strict, false});
+  require(!state.has_weights_checksum() || state.weights_checksum() == weights_checksum(*net_),
+          path, ": ", weights,
+          " does not hold the weights of this snapshot: another run has overwritten it. To start "
+          "anew from those weights use "
+          "-weights");
   iteration_ = state.iter();
   current_step_ = state.current_step();
   if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
@@ -222,6 +232,7 @@ void Solver::snapshot() {
   for (uint64_t passes : test_passes_) state.add_test_passes(passes);
   for (float loss : losses_.store(iteration_)) state.add_loss_window(loss);
   state.set_net_fingerprint(fingerprint_of(net_->graph()));
+  state.set_weights_checksum(weights_checksum(*net_));
   write_solver_state(state, files.state, hdf5);
   snapshot_failed_ = false;
   send(event::SnapshotDone{iteration_, files.weights, files.state});

@@ -1,5 +1,6 @@
-// Solver: trains a net as a solver.prototxt says. Owns the training net, the test nets, the update rule and the counters that
-// a snapshot stores. Everything it has to say goes out as events (solver/events.h); Caffe's log lines are one reader of them.
+// Solver: trains a net as a solver.prototxt says. Owns the training net, the test nets, the update
+// rule and the counters that a snapshot stores. Everything it has to say goes out as events
+// (solver/events.h); Caffe's log lines are one reader of them.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,8 @@ class Optimizer;
 enum class Action { none, stop, snapshot };
 
 struct SolverOptions {
-  // Weights to start from; each may be a list with commas. Not empty: instead of the solver's own `weights`.
+  // Weights to start from; each may be a list with commas. Not empty: instead of the solver's own
+  // `weights`.
   std::vector<std::string> weights;
   WeightsMode weights_mode = WeightsMode::strict;
   // A .solverstate to go on from. Its seed is taken over unless the solver names one.

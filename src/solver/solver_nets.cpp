@@ -21,36 +21,42 @@ NetSource train_source(const SolverFile& file) {
   if (solver.has_train_net()) given.push_back("train_net");
   if (solver.has_net_param()) given.push_back("net_param");
   if (solver.has_net()) given.push_back("net");
-  require(!given.empty(), file.path, ": no training net: name its file with net: \"FILE\" (or use train_net, net_param, "
+  require(!given.empty(), file.path,
+          ": no training net: name its file with net: \"FILE\" (or use train_net, net_param, "
           "train_net_param)");
-  require(given.size() == 1, file.where(given.back()), ": the training net is given ", given.size(), " times, by ",
-          join(given, " and "), ": keep one of them");
+  require(given.size() == 1, file.where(given.back()), ": the training net is given ", given.size(),
+          " times, by ", join(given, " and "), ": keep one of them");
   return {given[0], 0, solver.train_state(), 0};
 }
 
 std::vector<NetSource> test_sources(const SolverFile& file) {
   const SolverParameter& solver = file.solver;
   std::vector<NetSource> sources;
-  for (int i = 0; i < solver.test_net_param_size(); ++i) sources.push_back({"test_net_param", i, {}, 0});
+  for (int i = 0; i < solver.test_net_param_size(); ++i)
+    sources.push_back({"test_net_param", i, {}, 0});
   for (int i = 0; i < solver.test_net_size(); ++i) sources.push_back({"test_net", i, {}, 0});
   const int named = static_cast<int>(sources.size()), tests = solver.test_iter_size();
   const bool shared = solver.has_net() || solver.has_net_param();
-  require(tests >= named && (shared || tests == named), file.where(tests > 0 ? "test_iter" : "test_net"),
-          ": test_iter must be given once for each test net: it is given ", tests, " times, for ", named,
-          named == 1 ? " test net" : " test nets");
+  require(tests >= named && (shared || tests == named),
+          file.where(tests > 0 ? "test_iter" : "test_net"),
+          ": test_iter must be given once for each test net: it is given ", tests, " times, for ",
+          named, named == 1 ? " test net" : " test nets");
   // Further test_iter make test nets of the one net file that training uses.
-  while (static_cast<int>(sources.size()) < tests) sources.push_back({solver.has_net_param() ? "net_param" : "net", 0, {}, 0});
+  while (static_cast<int>(sources.size()) < tests)
+    sources.push_back({solver.has_net_param() ? "net_param" : "net", 0, {}, 0});
   const int states = solver.test_state_size();
-  require(states == 0 || states == tests, file.where("test_state"), ": test_state is given ", states, " times, for ", tests,
-          tests == 1 ? " test net" : " test nets", ": give it once for each, or not at all");
+  require(states == 0 || states == tests, file.where("test_state"), ": test_state is given ",
+          states, " times, for ", tests, tests == 1 ? " test net" : " test nets",
+          ": give it once for each, or not at all");
   for (int i = 0; i < tests; ++i) {
     sources[i].test_iter = solver.test_iter(i);
     if (states > 0) sources[i].state = solver.test_state(i);
-    require(solver.test_iter(i) > 0, file.where(cat("test_iter[", i, "]")), ": test_iter is ", solver.test_iter(i),
-            ": a test needs at least one batch");
+    require(solver.test_iter(i) > 0, file.where(cat("test_iter[", i, "]")), ": test_iter is ",
+            solver.test_iter(i), ": a test needs at least one batch");
   }
-  require(tests == 0 || solver.test_interval() > 0, file.where("test_iter"), ": there are test nets, but test_interval is ",
-          solver.test_interval(), ": say after how many iterations to test, for example test_interval: 500");
+  require(tests == 0 || solver.test_interval() > 0, file.where("test_iter"),
+          ": there are test nets, but test_interval is ", solver.test_interval(),
+          ": say after how many iterations to test, for example test_interval: 500");
   return sources;
 }
 
@@ -68,7 +74,9 @@ std::string describe_train(const SolverParameter& solver, const NetSource& sourc
 NetFile open_net(const SolverFile& file, const NetSource& source) {
   const std::string path = path_of(file.solver, source);
   if (path.empty()) {
-    return inner_net(file, source.field == "test_net_param" ? cat(source.field, "[", source.index, "]") : source.field);
+    return inner_net(file, source.field == "test_net_param"
+                               ? cat(source.field, "[", source.index, "]")
+                               : source.field);
   }
   return read_net_file(find_file(path, folder_of(file.path)));
 }

@@ -9,9 +9,10 @@
 namespace crema {
 
 struct NetSource {
-  std::string field;   // "net", "train_net", "test_net", "net_param", "train_net_param" or "test_net_param"
-  int index = 0;       // in a repeated field
-  NetState state;      // what the solver adds to phase, level and stages
+  std::string
+      field;  // "net", "train_net", "test_net", "net_param", "train_net_param" or "test_net_param"
+  int index = 0;   // in a repeated field
+  NetState state;  // what the solver adds to phase, level and stages
   int test_iter = 0;
 };
 
@@ -20,7 +21,8 @@ NetSource train_source(const SolverFile& file);
 // In Caffe's order: test_net_param, test_net, then net_param or net for what is left of test_iter.
 std::vector<NetSource> test_sources(const SolverFile& file);
 
-// Caffe's words for a source: "net file: lenet.prototxt", "net_param"; of the training net, the whole log line.
+// Caffe's words for a source: "net file: lenet.prototxt", "net_param"; of the training net, the
+// whole log line.
 std::string describe_test(const SolverParameter& solver, const NetSource& source);
 std::string describe_train(const SolverParameter& solver, const NetSource& source);
 

@@ -1,30 +1,17 @@
 #include "solver/state_file.h"
 
 #include <climits>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "net/weights_hdf5_file.h"
 #include "net/wire_reader_cursor.h"
+#include "solver/checksum.h"
 
 namespace crema {
 namespace {
 
-// FNV-1a over words of eight bytes: finds damage, not intent.
-uint64_t hash_of(const char* bytes, size_t count) {
-  uint64_t hash = 0xCBF29CE484222325ull;
-  const auto add = [&](uint64_t word) { hash = (hash ^ word) * 0x100000001B3ull; };
-  size_t i = 0;
-  for (; i + 8 <= count; i += 8) {
-    uint64_t word;
-    std::memcpy(&word, bytes + i, 8);
-    add(word);
-    hash ^= hash >> 29;
-  }
-  for (; i < count; ++i) add(static_cast<unsigned char>(bytes[i]));
-  return hash;
-}
+uint64_t hash_of(const char* bytes, size_t count) { return Checksum().add(bytes, count).value(); }
 
 // A serialized SolverState with nothing but the checksum.
 std::string checksum_field(uint64_t hash) {
@@ -38,7 +25,8 @@ void check_hash(const std::string& bytes, const std::string& path) {
   const std::string tag = checksum_field(0).substr(0, length - sizeof(uint64_t));
   if (!starts_with(bytes, tag)) return;  // a file of Caffe
   SolverState first;
-  const bool whole = bytes.size() >= length && first.ParseFromArray(bytes.data(), static_cast<int>(length));
+  const bool whole =
+      bytes.size() >= length && first.ParseFromArray(bytes.data(), static_cast<int>(length));
   require(whole && first.checksum() == hash_of(bytes.data() + length, bytes.size() - length), path,
           ": is damaged: its content does not agree with its checksum");
 }
@@ -63,6 +51,7 @@ SolverState read_binary(const std::string& path) {
   SolverState state;
   require(bytes.size() <= INT_MAX && state.ParseFromString(bytes) && state.has_iter(), path,
           ": is not a solver state, or it is damaged");
+  require(state.has_checksum() || !state.has_seed(), path, ": is damaged: its checksum is missing");
   return state;
 }
 
@@ -72,7 +61,8 @@ Shape shape_of(const BlobProto& blob) {
 
 SolverState read_hdf5(const std::string& path) {
   const Hdf5Reader file(path);
-  require(file.has("iter") && file.has("history"), path, ": is an HDF5 file, but not a solver state: it has no \"iter\" and "
+  require(file.has("iter") && file.has("history"), path,
+          ": is an HDF5 file, but not a solver state: it has no \"iter\" and "
           "\"history\"");
   const auto number = [&](const char* name) {
     const std::vector<uint64_t> values = file.integers(name);
@@ -82,7 +72,8 @@ SolverState read_hdf5(const std::string& path) {
   SolverState state;
   state.set_iter(static_cast<int32_t>(number("iter")));
   if (file.has("learned_net")) state.set_learned_net(file.text("learned_net"));
-  if (file.has("current_step")) state.set_current_step(static_cast<int32_t>(number("current_step")));
+  if (file.has("current_step"))
+    state.set_current_step(static_cast<int32_t>(number("current_step")));
   const size_t blobs = file.children("history").size();
   for (size_t i = 0; i < blobs; ++i) {
     const std::string name = cat("history/", i);
@@ -101,6 +92,7 @@ SolverState read_hdf5(const std::string& path) {
     for (float loss : file.floats("loss_window")) state.add_loss_window(loss);
   }
   if (file.has("net_fingerprint")) state.set_net_fingerprint(file.text("net_fingerprint"));
+  if (file.has("weights_checksum")) state.set_weights_checksum(number("weights_checksum"));
   return state;
 }
 
@@ -124,6 +116,7 @@ void write_hdf5(const SolverState& state, const std::string& path) {
   file.integers("test_passes", {state.test_passes().begin(), state.test_passes().end()});
   file.floats("loss_window", Shape{state.loss_window_size()}, state.loss_window().data());
   if (state.has_net_fingerprint()) file.text("net_fingerprint", state.net_fingerprint());
+  if (state.has_weights_checksum()) file.integers("weights_checksum", {state.weights_checksum()});
   file.commit();
 }
 
@@ -132,9 +125,11 @@ void write_hdf5(const SolverState& state, const std::string& path) {
 void write_solver_state(const SolverState& state, const std::string& path, bool hdf5) {
   if (hdf5) return write_hdf5(state, path);
   std::string bytes;
-  require(state.ByteSizeLong() <= INT_MAX && state.SerializeToString(&bytes), path, ": the optimizer state takes ",
-          state.ByteSizeLong(), " bytes, but a binary .solverstate cannot be larger than 2 GiB: write HDF5 (snapshot_format: "
-          "HDF5 in the solver)");
+  require(
+      state.ByteSizeLong() <= INT_MAX && state.SerializeToString(&bytes), path,
+      ": the optimizer state takes ", state.ByteSizeLong(),
+      " bytes, but a binary .solverstate cannot be larger than 2 GiB: write HDF5 (snapshot_format: "
+      "HDF5 in the solver)");
   const std::string checksum = checksum_field(hash_of(bytes.data(), bytes.size()));
   AtomicFile file(path);
   file.write(checksum.data(), checksum.size());

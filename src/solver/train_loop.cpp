@@ -10,17 +10,20 @@
 namespace crema {
 namespace {
 
-// Reading a loss makes the host wait for a GPU. Where no display needs it, this often is enough to notice bad labels and
-// losses that are not numbers.
+// Reading a loss makes the host wait for a GPU. Where no display needs it, this often is enough to
+// notice bad labels and losses that are not numbers.
 constexpr int64_t kWatchEvery = 100;
 
-bool falls_due(int64_t iteration, int interval) { return interval > 0 && iteration % interval == 0; }
+bool falls_due(int64_t iteration, int interval) {
+  return interval > 0 && iteration % interval == 0;
+}
 
 // Every element of every output.
 std::vector<OutputValue> values_of(Net& net) {
   std::vector<OutputValue> values;
   for (const Net::Output& output : net.outputs()) {
-    for (float value : to_floats(net.context(), output.value)) values.push_back({output.blob, value, output.loss_weight});
+    for (float value : to_floats(net.context(), output.value))
+      values.push_back({output.blob, value, output.loss_weight});
   }
   return values;
 }
@@ -29,13 +32,17 @@ std::vector<OutputValue> values_of(Net& net) {
 
 void Solver::solve() {
   const SolverParameter& solver = file_.solver;
-  require(solver.has_max_iter(), file_.path, ": max_iter is missing: say how many iterations to train, for example "
+  require(solver.has_max_iter(), file_.path,
+          ": max_iter is missing: say how many iterations to train, for example "
           "max_iter: 10000");
   if (solver.snapshot_after_train()) check_snapshot_folder(solver);
-  send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(), solver.iter_size(), seed_});
+  send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
+                    solver.iter_size(), seed_});
   step(solver.max_iter() - iteration_);
-  // Whether at its time or asked for by a signal: the last state of a training must not be lost silently.
-  const bool last_is_missing = solver.snapshot_after_train() && !falls_due(iteration_, solver.snapshot());
+  // Whether at its time or asked for by a signal: the last state of a training must not be lost
+  // silently.
+  const bool last_is_missing =
+      solver.snapshot_after_train() && !falls_due(iteration_, solver.snapshot());
   if (last_is_missing || snapshot_failed_) snapshot();
   if (stopped_) return send(event::End{iteration_, true});
   if (falls_due(iteration_, solver.display())) {
@@ -54,7 +61,8 @@ void Solver::step(int64_t iterations) {
   displayed_ = iteration_;
   displayed_at_ = Clock::now();
   while (iteration_ < end && !stopped_) {
-    const bool test_now = falls_due(iteration_, solver.test_interval()) && (iteration_ > 0 || solver.test_initialization());
+    const bool test_now = falls_due(iteration_, solver.test_interval()) &&
+                          (iteration_ > 0 || solver.test_initialization());
     if (test_now) test_all();
     if (stopped_) return;
     train_iteration();
@@ -64,8 +72,8 @@ void Solver::step(int64_t iterations) {
 
 void Solver::train_iteration() {
   const bool shown = falls_due(iteration_, file_.solver.display());
-  const bool read_loss =
-      context_.device() == Device::cpu || losses_.needs(iteration_) || iteration_ % kWatchEvery == 0;
+  const bool read_loss = context_.device() == Device::cpu || losses_.needs(iteration_) ||
+                         iteration_ % kWatchEvery == 0;
   if (debug_) debug_->enable(shown);
   const double loss = forward_backward(read_loss);
   if (read_loss) watch(loss);
@@ -98,7 +106,8 @@ void Solver::display() {
   const Clock::time_point now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - displayed_at_).count();
   const double rate = static_cast<double>(iteration_ - displayed_) / (seconds > 0 ? seconds : 1);
-  send(event::Display{iteration_, rate, seconds, file_.solver.display(), losses_.mean(iteration_), values_of(*net_)});
+  send(event::Display{iteration_, rate, seconds, file_.solver.display(), losses_.mean(iteration_),
+                      values_of(*net_)});
   displayed_at_ = now;
   displayed_ = iteration_;
 }
@@ -120,7 +129,8 @@ void Solver::update(bool display) {
 
 void Solver::obey() {
   const Action request = options_.action ? options_.action() : Action::none;
-  if (falls_due(iteration_, file_.solver.snapshot()) || request == Action::snapshot) snapshot_or_log();
+  if (falls_due(iteration_, file_.solver.snapshot()) || request == Action::snapshot)
+    snapshot_or_log();
   if (request == Action::stop) stopped_ = true;
 }
 
@@ -151,7 +161,8 @@ void Solver::test(size_t number) {
     for (size_t j = 0; j < outputs.size(); ++j) sums[j] += outputs[j].value;
     send(event::TestBatch{id, i + 1, batches});
   }
-  for (size_t j = 0; j < outputs.size(); ++j) outputs[j].value = static_cast<float>(sums[j] / batches);
+  for (size_t j = 0; j < outputs.size(); ++j)
+    outputs[j].value = static_cast<float>(sums[j] / batches);
   event::TestResult result{iteration_, id, std::nullopt, outputs};
   if (file_.solver.test_compute_loss()) result.loss = loss / batches;
   send(result);

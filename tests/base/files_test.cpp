@@ -83,7 +83,8 @@ TEST_F(FilesTest, FailedWriteLeavesTheOldFile) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   const rlimit small{1000, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-  const std::string message = message_of([&] { write_file_atomically(path("f"), std::string(5000, 'x')); });
+  const std::string message =
+      message_of([&] { write_file_atomically(path("f"), std::string(5000, 'x')); });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   EXPECT_NE(message.find(path("f") + ": cannot write: "), std::string::npos) << message;
@@ -98,7 +99,9 @@ TEST_F(FilesTest, FolderThatIsNotThere) {
 
 TEST_F(FilesTest, GoalThatIsAFolder) {
   std::filesystem::create_directory(path("goal"));
-  EXPECT_NE(message_of([&] { write_file_atomically(path("goal"), "x"); }).find("goal: cannot write"), std::string::npos);
+  EXPECT_NE(
+      message_of([&] { write_file_atomically(path("goal"), "x"); }).find("goal: cannot write"),
+      std::string::npos);
   EXPECT_EQ(entries(), 1);
 }
 

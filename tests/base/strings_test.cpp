@@ -42,11 +42,11 @@ TEST(StringsTest, EditDistanceCountsEdits) {
   EXPECT_EQ(edit_distance("", ""), 0);
   EXPECT_EQ(edit_distance("pool", "pool"), 0);
   EXPECT_EQ(edit_distance("", "abc"), 3);
-  EXPECT_EQ(edit_distance("Poling", "Pooling"), 1);  // insert
+  EXPECT_EQ(edit_distance("Poling", "Pooling"), 1);    // insert
   EXPECT_EQ(edit_distance("Poooling", "Pooling"), 1);  // delete
-  EXPECT_EQ(edit_distance("Pualing", "Pooling"), 2);  // replace
-  EXPECT_EQ(edit_distance("Splti", "Split"), 1);  // swap of neighbours
-  EXPECT_EQ(edit_distance("relu", "ReLU"), 1.5);  // case counts half
+  EXPECT_EQ(edit_distance("Pualing", "Pooling"), 2);   // replace
+  EXPECT_EQ(edit_distance("Splti", "Split"), 1);       // swap of neighbours
+  EXPECT_EQ(edit_distance("relu", "ReLU"), 1.5);       // case counts half
   EXPECT_EQ(edit_distance("kitten", "sitting"), edit_distance("sitting", "kitten"));
 }
 

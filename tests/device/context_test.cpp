@@ -21,7 +21,9 @@ TEST(ContextTest, RandomNumbersDependOnWhoAndPass) {
 
 TEST(ContextTest, LogIsSilentUntilOneIsSet) {
   struct Lines : Log {
-    void write(Severity, const std::source_location&, std::string_view line) override { all.emplace_back(line); }
+    void write(Severity, const std::source_location&, std::string_view line) override {
+      all.emplace_back(line);
+    }
     std::vector<std::string> all;
   } lines;
   Context context(Device::cpu);

@@ -11,7 +11,8 @@ namespace crema {
 namespace {
 
 std::vector<Device> devices() {
-  return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu} : std::vector<Device>{Device::cpu};
+  return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu}
+                         : std::vector<Device>{Device::cpu};
 }
 
 TEST(BufferTest, IsZeroAndAligned) {

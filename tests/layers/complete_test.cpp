@@ -43,14 +43,18 @@ TEST(CompleteTest, EveryLayerFileOpensWithItsDocumentation) {
     for (const LayerDoc& doc : layer_docs()) {
       if (doc.file == file) comment = doc.text;
     }
-    EXPECT_NE(comment.find(type), std::string::npos) << file << " must open with a comment that names " << type;
-    EXPECT_GT(comment.size(), type.size() + 40) << file << " must open with formula, shapes and gradient of " << type;
+    EXPECT_NE(comment.find(type), std::string::npos)
+        << file << " must open with a comment that names " << type;
+    EXPECT_GT(comment.size(), type.size() + 40)
+        << file << " must open with formula, shapes and gradient of " << type;
   }
 }
 
-// The path of each field and enum value that has no comment, by walking the message as source locations number it.
-void find_silent(const google::protobuf::DescriptorProto& message, const std::string& name, std::vector<int> path,
-                 const std::set<std::vector<int>>& commented, std::vector<std::string>& silent) {
+// The path of each field and enum value that has no comment, by walking the message as source
+// locations number it.
+void find_silent(const google::protobuf::DescriptorProto& message, const std::string& name,
+                 std::vector<int> path, const std::set<std::vector<int>>& commented,
+                 std::vector<std::string>& silent) {
   const auto check = [&](std::vector<int> at, const std::string& what) {
     if (!commented.count(at)) silent.push_back(what);
   };
@@ -68,7 +72,8 @@ void find_silent(const google::protobuf::DescriptorProto& message, const std::st
     for (int i = 0; i < message.enum_type(e).value_size(); ++i) {
       std::vector<int> at = down(DescriptorProto::kEnumTypeFieldNumber, e);
       at.insert(at.end(), {google::protobuf::EnumDescriptorProto::kValueFieldNumber, i});
-      check(at, name + "." + message.enum_type(e).name() + "." + message.enum_type(e).value(i).name());
+      check(at,
+            name + "." + message.enum_type(e).name() + "." + message.enum_type(e).value(i).name());
     }
   }
   for (int i = 0; i < message.nested_type_size(); ++i) {
@@ -85,14 +90,16 @@ TEST(CompleteTest, EveryFieldOfTheSchemaHasAComment) {
     if (!starts_with(file.name(), "proto/")) continue;
     std::set<std::vector<int>> commented;
     for (const auto& location : file.source_code_info().location()) {
-      if (trim(location.leading_comments()).empty() && trim(location.trailing_comments()).empty()) continue;
+      if (trim(location.leading_comments()).empty() && trim(location.trailing_comments()).empty())
+        continue;
       commented.insert({location.path().begin(), location.path().end()});
     }
     std::vector<std::string> silent;
     for (int i = 0; i < file.message_type_size(); ++i) {
       ++messages;
       find_silent(file.message_type(i), file.message_type(i).name(),
-                  {google::protobuf::FileDescriptorProto::kMessageTypeFieldNumber, i}, commented, silent);
+                  {google::protobuf::FileDescriptorProto::kMessageTypeFieldNumber, i}, commented,
+                  silent);
     }
     EXPECT_TRUE(silent.empty()) << file.name() << ": no comment on " << join(silent, ", ");
   }

@@ -16,7 +16,8 @@ FillerParameter filler(const std::string& type) {
   return parameter;
 }
 
-std::vector<float> filled(const FillerParameter& parameter, const Shape& shape, uint64_t stream = 1) {
+std::vector<float> filled(const FillerParameter& parameter, const Shape& shape,
+                          uint64_t stream = 1) {
   Context context(Device::cpu);
   const Tensor tensor(context, shape);
   fill(context, parameter, {3, stream}, tensor);
@@ -76,7 +77,8 @@ TEST(FillerTest, Gaussian) {
 TEST(FillerTest, SparseGaussianKeepsAboutThatManyInputs) {
   FillerParameter parameter = filler("gaussian");
   parameter.set_sparse(15);
-  const std::vector<float> values = filled(parameter, Shape{100, 200});  // each value stays with 15 / 100
+  const std::vector<float> values =
+      filled(parameter, Shape{100, 200});  // each value stays with 15 / 100
   int kept = 0;
   for (float value : values) kept += value != 0;
   EXPECT_NEAR(kept, 3000, 260);
@@ -100,18 +102,21 @@ TEST(FillerTest, PositiveUnitball) {
   }
 }
 
-// Weights of 40 outputs and 10 inputs with 5x5 kernels: 250 connections lead into a unit, 1000 out of one.
+// Weights of 40 outputs and 10 inputs with 5x5 kernels: 250 connections lead into a unit, 1000 out
+// of one.
 double connections(FillerParameter::VarianceNorm norm) {
   return norm == FillerParameter::FAN_IN ? 250 : norm == FillerParameter::FAN_OUT ? 1000 : 625;
 }
 
 TEST(FillerTest, XavierAndMsraScaleWithTheConnections) {
-  for (const auto norm : {FillerParameter::FAN_IN, FillerParameter::FAN_OUT, FillerParameter::AVERAGE}) {
+  for (const auto norm :
+       {FillerParameter::FAN_IN, FillerParameter::FAN_OUT, FillerParameter::AVERAGE}) {
     FillerParameter xavier = filler("xavier"), msra = filler("msra");
     xavier.set_variance_norm(norm);
     msra.set_variance_norm(norm);
     const double n = connections(norm);
-    const std::vector<float> x = filled(xavier, Shape{40, 10, 5, 5}), m = filled(msra, Shape{40, 10, 5, 5});
+    const std::vector<float> x = filled(xavier, Shape{40, 10, 5, 5}),
+                             m = filled(msra, Shape{40, 10, 5, 5});
     EXPECT_NEAR(deviation(x), std::sqrt(1 / n), 0.03 * std::sqrt(1 / n));
     EXPECT_NEAR(deviation(m), std::sqrt(2 / n), 0.03 * std::sqrt(2 / n));
     for (float value : x) ASSERT_LE(std::fabs(value), std::sqrt(3 / n) * 1.0001);
@@ -125,7 +130,8 @@ TEST(FillerTest, Bilinear) {
   const std::vector<float> odd = filled(filler("bilinear"), Shape{1, 1, 3, 3});
   EXPECT_FLOAT_EQ(odd[4], 1);
   EXPECT_FLOAT_EQ(odd[0], 0.25f);
-  EXPECT_NE(message_of(filler("bilinear"), Shape{1, 1, 3, 4}).find("square kernels"), std::string::npos);
+  EXPECT_NE(message_of(filler("bilinear"), Shape{1, 1, 3, 4}).find("square kernels"),
+            std::string::npos);
   EXPECT_NE(message_of(filler("bilinear"), Shape{3, 3}).find("4 axes"), std::string::npos);
 }
 
@@ -141,8 +147,10 @@ TEST(FillerTest, ValuesDependOnTheStreamAndNotOnTheFormat) {
 }
 
 TEST(FillerTest, UnknownTypeNamesTheNearest) {
-  EXPECT_NE(message_of(filler("xaiver"), Shape{2}).find("did you mean \"xavier\"?"), std::string::npos);
-  EXPECT_NE(message_of(filler("zzz"), Shape{2}).find("bilinear, constant, gaussian"), std::string::npos);
+  EXPECT_NE(message_of(filler("xaiver"), Shape{2}).find("did you mean \"xavier\"?"),
+            std::string::npos);
+  EXPECT_NE(message_of(filler("zzz"), Shape{2}).find("bilinear, constant, gaussian"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -63,8 +63,9 @@ std::vector<std::vector<double>> read_all(Context& context, const std::vector<Te
 
 std::string Setting::str() const {
   return cat(device == Device::cpu ? "CPU " : "GPU ", name_of(dtype),
-             order == Order::plain ? " plain" : " channels_last", " implementation \"", implementation, "\"",
-             in_place ? " in place" : "", bottoms_wanted == ~0u ? "" : cat(" bottom gradients ", bottoms_wanted),
+             order == Order::plain ? " plain" : " channels_last", " implementation \"",
+             implementation, "\"", in_place ? " in place" : "",
+             bottoms_wanted == ~0u ? "" : cat(" bottom gradients ", bottoms_wanted),
              parameters_wanted ? "" : " without parameter gradients");
 }
 
@@ -82,32 +83,38 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   LayerParameter message = parse_layer(row);
   layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
   if (message.top_size() == 0) {
-    const int tops = layer_->as_many_tops_as_bottoms() ? message.bottom_size() : layer_->tops().least;
+    const int tops =
+        layer_->as_many_tops_as_bottoms() ? message.bottom_size() : layer_->tops().least;
     for (int i = 0; i < tops; ++i) message.add_top(cat("top", i));
     layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
   }
   const std::vector<Shape> bottoms = bottom_shapes();
   layer_->setup(context_, bottoms);
   inference_ = layer_->infer(bottoms);
-  require(static_cast<int>(inference_.tops.size()) == message.top_size(), "infer gives ", inference_.tops.size(),
-          " shapes for ", message.top_size(), " tops");
+  require(static_cast<int>(inference_.tops.size()) == message.top_size(), "infer gives ",
+          inference_.tops.size(), " shapes for ", message.top_size(), " tops");
 
   if (setting.in_place || layer_->is_view()) {
-    require(inference_.tops.at(0).count() == bottoms.at(0).count(), "top 0 cannot share memory with bottom 0: it is ",
-            inference_.tops[0].brief(), " and not ", bottoms[0].brief());
+    require(inference_.tops.at(0).count() == bottoms.at(0).count(),
+            "top 0 cannot share memory with bottom 0: it is ", inference_.tops[0].brief(),
+            " and not ", bottoms[0].brief());
   }
 
   Preparation preparation;
   preparation.bottoms = bottoms;
   preparation.tops = inference_.tops;
-  for (const Shape& shape : bottoms) preparation.bottom_orders.push_back(activation_format(shape).order);
-  for (const Shape& shape : inference_.tops) preparation.top_orders.push_back(activation_format(shape).order);
+  for (const Shape& shape : bottoms)
+    preparation.bottom_orders.push_back(activation_format(shape).order);
+  for (const Shape& shape : inference_.tops)
+    preparation.top_orders.push_back(activation_format(shape).order);
   preparation.bottom_needs_diff.resize(bottoms.size(), false);
   if (setting.backward) {
-    for (int bottom : differentiable_bottoms()) preparation.bottom_needs_diff[bottom] = setting.bottoms_wanted >> bottom & 1;
+    for (int bottom : differentiable_bottoms())
+      preparation.bottom_needs_diff[bottom] = setting.bottoms_wanted >> bottom & 1;
   }
   for (const ParameterSpec& parameter : layer_->parameters()) {
-    preparation.parameter_needs_diff.push_back(setting.backward && setting.parameters_wanted && parameter.learned);
+    preparation.parameter_needs_diff.push_back(setting.backward && setting.parameters_wanted &&
+                                               parameter.learned);
   }
   preparation.parameter_formats.resize(layer_->parameters().size());
   preparation.backward = setting.backward;
@@ -116,41 +123,49 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
 
   const BackwardReads reads = layer_->reads();
   for (size_t i = 0; i < bottoms.size(); ++i) {
-    forward_.bottom.push_back(allocate(cat("bottom ", i), bottoms[i], setting.dtype, activation_format(bottoms[i])));
+    forward_.bottom.push_back(
+        allocate(cat("bottom ", i), bottoms[i], setting.dtype, activation_format(bottoms[i])));
   }
   for (size_t i = 0; i < inference_.tops.size(); ++i) {
     const Shape& shape = inference_.tops[i];
     const bool shared = (overwrites_bottom() && i == 0) || layer_->is_view();
-    forward_.top.push_back(shared ? forward_.bottom[0].reshaped(shape, activation_format(shape))
-                                  : allocate(cat("top ", i), shape, setting.dtype, activation_format(shape)));
-    backward_.top_diff.push_back(top_has_gradient(static_cast<int>(i))
-                                     ? allocate(cat("top_diff ", i), shape, setting.dtype, activation_format(shape))
-                                     : Tensor());
+    forward_.top.push_back(
+        shared ? forward_.bottom[0].reshaped(shape, activation_format(shape))
+               : allocate(cat("top ", i), shape, setting.dtype, activation_format(shape)));
+    backward_.top_diff.push_back(
+        top_has_gradient(static_cast<int>(i))
+            ? allocate(cat("top_diff ", i), shape, setting.dtype, activation_format(shape))
+            : Tensor());
   }
   for (size_t i = 0; i < bottoms.size(); ++i) {
     const bool shared = (setting.in_place && i == 0) || layer_->is_view();
     if (!preparation.bottom_needs_diff[i]) {
       backward_.bottom_diff.emplace_back();
     } else if (shared && backward_.top_diff[0]) {
-      backward_.bottom_diff.push_back(backward_.top_diff[0].reshaped(bottoms[i], activation_format(bottoms[i])));
-    } else {
       backward_.bottom_diff.push_back(
-          allocate(cat("bottom_diff ", i), bottoms[i], setting.dtype, activation_format(bottoms[i])));
+          backward_.top_diff[0].reshaped(bottoms[i], activation_format(bottoms[i])));
+    } else {
+      backward_.bottom_diff.push_back(allocate(cat("bottom_diff ", i), bottoms[i], setting.dtype,
+                                               activation_format(bottoms[i])));
     }
   }
   for (size_t i = 0; i < layer_->parameters().size(); ++i) {
     const Shape& shape = layer_->parameters()[i].shape;
-    const Format format = prepared_.parameter_formats.empty() ? Format() : prepared_.parameter_formats[i];
+    const Format format =
+        prepared_.parameter_formats.empty() ? Format() : prepared_.parameter_formats[i];
     forward_.parameters.push_back(allocate(cat("parameter ", i), shape, setting.dtype, format));
-    backward_.parameter_diff.push_back(preparation.parameter_needs_diff[i]
-                                           ? allocate(cat("parameter_diff ", i), shape, setting.dtype, format)
-                                           : Tensor());
+    backward_.parameter_diff.push_back(
+        preparation.parameter_needs_diff[i]
+            ? allocate(cat("parameter_diff ", i), shape, setting.dtype, format)
+            : Tensor());
   }
   for (size_t i = 0; i < inference_.saved.size(); ++i) {
     const TensorSpec& spec = inference_.saved[i];
-    forward_.saved.push_back(allocate(cat("saved ", i), spec.shape, spec.dtype.value_or(setting.dtype)));
+    forward_.saved.push_back(
+        allocate(cat("saved ", i), spec.shape, spec.dtype.value_or(setting.dtype)));
   }
-  forward_.workspace = allocate("workspace", Shape{static_cast<int64_t>(prepared_.workspace)}, DType::u8);
+  forward_.workspace =
+      allocate("workspace", Shape{static_cast<int64_t>(prepared_.workspace)}, DType::u8);
   forward_.pass = backward_.pass = 3;
   backward_.bottom = reads.bottom ? forward_.bottom : std::vector<Tensor>(forward_.bottom.size());
   backward_.top = reads.top ? forward_.top : std::vector<Tensor>(forward_.top.size());
@@ -159,7 +174,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   backward_.workspace = forward_.workspace;
 }
 
-// As in a plan: data that the layer's own backward reads is not overwritten, though the gradients still share memory.
+// As in a plan: data that the layer's own backward reads is not overwritten, though the gradients
+// still share memory.
 bool LayerRun::overwrites_bottom() const {
   return setting_.in_place && !(setting_.backward && layer_->reads().bottom);
 }
@@ -186,13 +202,16 @@ bool LayerRun::top_has_gradient(int top) const {
 }
 
 Format LayerRun::activation_format(const Shape& shape) const {
-  return setting_.order == Order::channels_last && shape.axes() >= 3 ? Format::channels_last() : Format::plain();
+  return setting_.order == Order::channels_last && shape.axes() >= 3 ? Format::channels_last()
+                                                                     : Format::plain();
 }
 
-Tensor LayerRun::allocate(const std::string& what, const Shape& shape, DType dtype, const Format& format) {
+Tensor LayerRun::allocate(const std::string& what, const Shape& shape, DType dtype,
+                          const Format& format) {
   const size_t bytes = static_cast<size_t>(format.elements(shape)) * size_of(dtype);
   auto memory = std::make_shared<Buffer>(context_, bytes + 2 * kGuard);
-  fill_bytes(context_, Tensor(memory, 0, Shape{static_cast<int64_t>(memory->bytes())}, DType::u8), kGuardByte);
+  fill_bytes(context_, Tensor(memory, 0, Shape{static_cast<int64_t>(memory->bytes())}, DType::u8),
+             kGuardByte);
   Tensor tensor(memory, kGuard, shape, dtype, format);
   zero(context_, tensor);
   guarded_.push_back({what, memory, bytes});
@@ -201,7 +220,8 @@ Tensor LayerRun::allocate(const std::string& what, const Shape& shape, DType dty
 
 Start LayerRun::make_start() const {
   Start start;
-  for (size_t i = 0; i < row_.bottoms.size(); ++i) start.bottom.push_back(make_values(row_, static_cast<int>(i)));
+  for (size_t i = 0; i < row_.bottoms.size(); ++i)
+    start.bottom.push_back(make_values(row_, static_cast<int>(i)));
   Context cpu(Device::cpu);
   for (size_t i = 0; i < layer_->parameters().size(); ++i) {
     const ParameterSpec& spec = layer_->parameters()[i];
@@ -211,9 +231,11 @@ Start LayerRun::make_start() const {
     std::vector<double> values = to_doubles(cpu, tensor);
     for (size_t k = 0; k < values.size(); ++k) {
       if (!spec.learned) {
-        values[k] = static_cast<float>(0.5 + random.uniform(k));  // a statistic: any positive number
+        values[k] =
+            static_cast<float>(0.5 + random.uniform(k));  // a statistic: any positive number
       } else if (spec.filler->type() == "constant") {
-        values[k] = static_cast<float>(values[k] + 0.5 * random.normal(k));  // equal values would hide mixed-up indexes
+        values[k] = static_cast<float>(
+            values[k] + 0.5 * random.normal(k));  // equal values would hide mixed-up indexes
       }
     }
     start.parameter.push_back(values);
@@ -240,7 +262,8 @@ void LayerRun::run_forward(const Start& start) {
   }
   for (const Tensor& saved : forward_.saved) poison(context_, saved);
   poison(context_, forward_.workspace);
-  for (size_t i = 0; i < forward_.bottom.size(); ++i) from_doubles(context_, start.bottom[i].data(), forward_.bottom[i]);
+  for (size_t i = 0; i < forward_.bottom.size(); ++i)
+    from_doubles(context_, start.bottom[i].data(), forward_.bottom[i]);
   for (size_t i = 0; i < forward_.parameters.size(); ++i) {
     from_doubles(context_, start.parameter[i].data(), forward_.parameters[i]);
   }
@@ -264,7 +287,8 @@ Outcome LayerRun::backward(const Start& start, int times) {
     poison(context_, forward_.workspace);
     for (const Tensor& diff : backward_.bottom_diff) poison(context_, diff);
     for (size_t i = 0; i < backward_.top_diff.size(); ++i) {
-      if (backward_.top_diff[i]) from_doubles(context_, start.top_diff[i].data(), backward_.top_diff[i]);
+      if (backward_.top_diff[i])
+        from_doubles(context_, start.top_diff[i].data(), backward_.top_diff[i]);
     }
     backward_.accumulate.assign(forward_.parameters.size(), time > 0);
     if (time == 0) {
@@ -280,10 +304,13 @@ Outcome LayerRun::backward(const Start& start, int times) {
 std::string LayerRun::broken_guard() {
   for (const Guarded& guarded : guarded_) {
     std::vector<char> bytes(guarded.memory->bytes());
-    copy_bytes(context_, bytes.data(), Device::cpu, guarded.memory->data(), guarded.memory->device(), bytes.size());
+    copy_bytes(context_, bytes.data(), Device::cpu, guarded.memory->data(),
+               guarded.memory->device(), bytes.size());
     const auto intact = [](char byte) { return byte == kGuardByte; };
-    if (!std::all_of(bytes.begin(), bytes.begin() + kGuard, intact)) return cat("memory before ", guarded.what);
-    if (!std::all_of(bytes.begin() + kGuard + guarded.bytes, bytes.end(), intact)) return cat("memory after ", guarded.what);
+    if (!std::all_of(bytes.begin(), bytes.begin() + kGuard, intact))
+      return cat("memory before ", guarded.what);
+    if (!std::all_of(bytes.begin() + kGuard + guarded.bytes, bytes.end(), intact))
+      return cat("memory after ", guarded.what);
   }
   return "";
 }

@@ -1,5 +1,6 @@
-// LayerRun: one layer of a row made ready on one device, in one dtype and order, with memory that is watched: everything that
-// the layer must write starts as NaN, and every tensor lies between guard bytes.
+// LayerRun: one layer of a row made ready on one device, in one dtype and order, with memory that
+// is watched: everything that the layer must write starts as NaN, and every tensor lies between
+// guard bytes.
 #pragma once
 
 #include <memory>
@@ -14,9 +15,10 @@ namespace crema {
 struct Setting {
   Device device = Device::cpu;
   DType dtype = DType::f64;
-  Order order = Order::plain;          // of bottoms and tops with three axes and more
+  Order order = Order::plain;  // of bottoms and tops with three axes and more
   std::string implementation = "plain";
-  bool in_place = false;               // top[0] in the memory of bottom[0], bottom_diff[0] in that of top_diff[0]
+  bool in_place =
+      false;  // top[0] in the memory of bottom[0], bottom_diff[0] in that of top_diff[0]
   bool backward = true;
   // Which gradients backward is asked for: bit i stands for bottom i.
   uint32_t bottoms_wanted = ~0u;
@@ -27,7 +29,8 @@ struct Setting {
 
 // The numbers that every run of a row starts from, in plain order.
 struct Start {
-  std::vector<std::vector<double>> bottom, parameter, top_diff;  // top_diff: empty for a top without gradient
+  std::vector<std::vector<double>> bottom, parameter,
+      top_diff;  // top_diff: empty for a top without gradient
 };
 
 // What came out, in plain order; empty where nothing was asked for.
@@ -41,11 +44,13 @@ class LayerRun {
 
   const Layer& layer() const { return *layer_; }
   const std::vector<Shape>& top_shapes() const { return inference_.tops; }
-  // The implementations that kernels chose, as their log lines say: "convolution is served by onednn".
+  // The implementations that kernels chose, as their log lines say: "convolution is served by
+  // onednn".
   const std::string& served() const { return log_.served; }
   std::vector<int> differentiable_bottoms() const;
   bool top_has_gradient(int top) const;
-  // Bottoms as the row says; parameters by their fillers, or near them where a filler is constant; random top gradients.
+  // Bottoms as the row says; parameters by their fillers, or near them where a filler is constant;
+  // random top gradients.
   Start make_start() const;
 
   // Writes the start values, runs forward, reads the tops and the parameters.
@@ -57,7 +62,8 @@ class LayerRun {
 
  private:
   struct ServedLog : Log {
-    void write(Severity severity, const std::source_location& where, std::string_view line) override;
+    void write(Severity severity, const std::source_location& where,
+               std::string_view line) override;
     std::string served;
   };
   struct Guarded {
@@ -66,7 +72,8 @@ class LayerRun {
     size_t bytes;
   };
 
-  Tensor allocate(const std::string& what, const Shape& shape, DType dtype, const Format& format = {});
+  Tensor allocate(const std::string& what, const Shape& shape, DType dtype,
+                  const Format& format = {});
   Format activation_format(const Shape& shape) const;
   void run_forward(const Start& start);
   bool overwrites_bottom() const;

@@ -14,7 +14,8 @@ using Values = std::vector<float>;
 // One layer without parameters, ready to run on the CPU.
 class Runner {
  public:
-  Runner(const std::string& text, const std::vector<Shape>& bottoms, int tops) : context_(Device::cpu) {
+  Runner(const std::string& text, const std::vector<Shape>& bottoms, int tops)
+      : context_(Device::cpu) {
     LayerParameter message;
     require(google::protobuf::TextFormat::ParseFromString(text, &message), "cannot parse ", text);
     message.set_name("layer");
@@ -73,7 +74,8 @@ TEST(DropoutTest, NeighboursAreIndependent) {
   Runner runner("type: 'Dropout'", {{4, 64, 25, 25}}, 1);
   for (int64_t i = 0; i < runner.bottom().count(); ++i) runner.bottom().data<float>()[i] = 1;
   const Values values = runner.forward(0);
-  for (size_t distance : {1, 625, 625 * 16, 625 * 64}) {  // along a row, to the next channels, to the next image
+  for (size_t distance :
+       {1, 625, 625 * 16, 625 * 64}) {  // along a row, to the next channels, to the next image
     double product = 0;
     const size_t count = values.size() - distance;
     for (size_t i = 0; i < count; ++i) product += (values[i] - 1) * (values[i + distance] - 1);
@@ -82,9 +84,10 @@ TEST(DropoutTest, NeighboursAreIndependent) {
 }
 
 TEST(DummyDataTest, ConstantIsWrittenOnceAndTheRestAnew) {
-  Runner runner("type: 'DummyData' dummy_data_param { shape { dim: 5 } data_filler { value: 2 } "
-                "data_filler { type: 'gaussian' } }",
-                {}, 2);
+  Runner runner(
+      "type: 'DummyData' dummy_data_param { shape { dim: 5 } data_filler { value: 2 } "
+      "data_filler { type: 'gaussian' } }",
+      {}, 2);
   const Values random = runner.forward(0, 1);
   EXPECT_EQ(runner.forward(0), Values(5, 2));
   EXPECT_NE(runner.forward(1, 1), random);
@@ -95,7 +98,10 @@ TEST(DummyDataTest, ConstantIsWrittenOnceAndTheRestAnew) {
 
 class MemoryDataTest : public testing::Test {
  protected:
-  Runner runner_{"type: 'MemoryData' memory_data_param { batch_size: 2 channels: 1 height: 1 width: 2 }", {}, 2};
+  Runner runner_{
+      "type: 'MemoryData' memory_data_param { batch_size: 2 channels: 1 height: 1 width: 2 }",
+      {},
+      2};
 };
 
 TEST_F(MemoryDataTest, PassesWalkThroughTheImages) {

@@ -21,23 +21,27 @@ std::vector<std::string> words(std::string_view text) {
   return all;
 }
 
+// "0.5,2" -> {0.5, 2}.
+std::vector<double> parse_numbers(std::string_view text) {
+  std::vector<double> numbers;
+  for (const std::string& number : split(text, ',')) numbers.push_back(std::atof(number.c_str()));
+  return numbers;
+}
+
 // "uniform(0.5,2)" -> {0.5, 2}.
 std::vector<double> arguments(const std::string& call) {
   const size_t open = call.find('('), close = call.rfind(')');
-  require(open != std::string::npos && close == call.size() - 1, "\"", call, "\" needs arguments in parentheses");
-  std::vector<double> numbers;
-  for (const std::string& number : split(call.substr(open + 1, close - open - 1), ',')) {
-    numbers.push_back(std::atof(number.c_str()));
-  }
-  return numbers;
+  require(open != std::string::npos && close == call.size() - 1, "\"", call,
+          "\" needs arguments in parentheses");
+  return parse_numbers(std::string_view(call).substr(open + 1, close - open - 1));
 }
 
 Shape parse_shape(const std::string& text) {
   std::vector<int64_t> dims;
   if (text == "scalar") return Shape();
   for (const std::string& extent : split(text, 'x')) {
-    require(!extent.empty() && extent.find_first_not_of("0123456789") == std::string::npos, "\"", text,
-            "\" is not a shape such as 2x3x8x7");
+    require(!extent.empty() && extent.find_first_not_of("0123456789") == std::string::npos, "\"",
+            text, "\" is not a shape such as 2x3x8x7");
     dims.push_back(std::atoll(extent.c_str()));
   }
   return Shape(dims);
@@ -52,9 +56,12 @@ void read_option(const std::string& option, Row& row) {
   } else if (key == "no_gradient") {
     row.gradient = false;
   } else if (key == "differentiable") {
-    for (const std::string& index : split(value, ',')) row.differentiable.push_back(std::atoi(index.c_str()));
+    for (const std::string& index : split(value, ','))
+      row.differentiable.push_back(std::atoi(index.c_str()));
   } else if (key == "gradient_tops") {
     row.gradient_tops = std::atoi(value.c_str());
+  } else if (key == "expect") {
+    row.expected = parse_numbers(value);
   } else if (key == "tolerance") {
     row.tolerance = std::atof(value.c_str());
   } else if (key == "gradient_tolerance") {
@@ -69,7 +76,8 @@ void read_option(const std::string& option, Row& row) {
 Row parse_row(const std::string& line) {
   Row row;
   const std::vector<std::string> columns = split(line, '|');
-  require(columns.size() == 3 || columns.size() == 4, "a row is `name | bottoms | layer text [| options]`");
+  require(columns.size() == 3 || columns.size() == 4,
+          "a row is `name | bottoms | layer text [| options]`");
   row.name = trim(columns[0]);
   for (const std::string& bottom : words(columns[1])) {
     const size_t colon = bottom.find(':');
@@ -146,7 +154,8 @@ std::vector<double> make_values(const Row& row, int index) {
     const std::vector<double> numbers = arguments(fill);
     each([&](int64_t i) { return numbers.at(i % numbers.size()); });
   } else if (fill == "spaced") {
-    // A shuffled ladder; bottoms of one row stand on different fractions of a rung, so that they do not tie either.
+    // A shuffled ladder; bottoms of one row stand on different fractions of a rung, so that they do
+    // not tie either.
     std::vector<int64_t> place(count);
     std::iota(place.begin(), place.end(), 0);
     for (int64_t i = count - 1; i > 0; --i) std::swap(place[i], place[random.word64(i) % (i + 1)]);

@@ -2,22 +2,24 @@
 //
 //   name | bottoms | layer text [| options]
 //
-// bottoms: separated by blanks, each SHAPE or SHAPE:FILL. A shape is 2x3x8x7, or scalar. FILL is one of
-//   normal           N(0, 1), the default
+// Bottoms are separated by blanks, each SHAPE or SHAPE:FILL. A shape is 2x3x8x7, or scalar. Fills:
+//   normal           N(0, 1), when none is given
 //   uniform(a,b)     between a and b
 //   labels(n)        integers 0 to n-1
 //   spaced           distinct values, well apart, never 0: for maxima and kinks
 //   nonzero          normal with |x| >= 0.1
 //   values(a,b,...)  these numbers, again and again
-// options: separated by blanks
+// Options are separated by blanks:
 //   phase=TEST               TRAIN when absent
 //   no_gradient              forward only
-//   differentiable=0,2       the bottoms whose gradient is checked; when absent those that the layer names
+//   differentiable=0,2       bottoms whose gradient is checked; when absent, those the layer names
 //   gradient_tops=1          only the first k tops get a gradient (a mask has none)
-//   tolerance=1e-4           float32 against float64, relative to the largest magnitude of the blob
+//   tolerance=1e-4           float32 against float64, relative to the blob's largest magnitude
 //   gradient_tolerance=1e-5  float64 gradient against central differences
 //   step=1e-6                of the central differences
-//   error=TEXT               setup, infer or forward must fail with a message that contains TEXT (the rest of the line)
+//   expect=1,0.5             the values of top 0
+//   error=TEXT               setup, infer or forward must fail with a message that contains TEXT,
+//                            which is the rest of the line
 #pragma once
 
 #include <string>
@@ -40,6 +42,7 @@ struct Row {
   std::vector<int> differentiable;  // empty: the layer says
   int gradient_tops = -1;           // -1: all
   double tolerance = 2e-5, gradient_tolerance = 1e-6, step = 1e-5;
+  std::vector<double> expected;
   std::string error;
 
   std::string id() const;  // "conv_k3_pad1" of convolution.rows: "convolution_conv_k3_pad1"

@@ -1,5 +1,5 @@
-// Every row of rows/*.rows: gradient by central differences, all orders, implementations and devices against one reference,
-// in place against out of place, memory bounds.
+// Every row of rows/*.rows: gradient by central differences, all orders, implementations and
+// devices against one reference, in place against out of place, memory bounds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,9 +14,10 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.text; }
 
 namespace {
 
-// Names that lists of implementations may use; "" lets the list decide. A name that no kernel of the layer knows changes
-// nothing, and equal choices are run once.
-const char* const kImplementations[] = {"", "plain", "onednn", "im2col", "direct", "cudnn", "cublas"};
+// Names that lists of implementations may use; "" lets the list decide. A name that no kernel of
+// the layer knows changes nothing, and equal choices are run once.
+const char* const kImplementations[] = {"",       "plain", "onednn", "im2col",
+                                        "direct", "cudnn", "cublas"};
 
 class RowTest : public testing::TestWithParam<Row> {};
 
@@ -27,22 +28,25 @@ double largest(const std::vector<double>& values) {
 }
 
 // Every value within `tolerance` times the largest magnitude; NaN differs from everything.
-testing::AssertionResult near(const std::vector<double>& want, const std::vector<double>& got, double tolerance) {
-  if (want.size() != got.size()) return testing::AssertionFailure() << got.size() << " values instead of " << want.size();
+testing::AssertionResult near(const std::vector<double>& want, const std::vector<double>& got,
+                              double tolerance) {
+  if (want.size() != got.size())
+    return testing::AssertionFailure() << got.size() << " values instead of " << want.size();
   const double bound = tolerance * (largest(want) + 1e-3);
   for (size_t i = 0; i < want.size(); ++i) {
     if (!(std::fabs(want[i] - got[i]) <= bound)) {
-      return testing::AssertionFailure() << "value " << i << " is " << got[i] << " instead of " << want[i] << " (bound "
-                                         << bound << ")";
+      return testing::AssertionFailure() << "value " << i << " is " << got[i] << " instead of "
+                                         << want[i] << " (bound " << bound << ")";
     }
   }
   return testing::AssertionSuccess();
 }
 
-void expect_near(const std::vector<std::vector<double>>& want, const std::vector<std::vector<double>>& got,
-                 double tolerance, const char* what) {
+void expect_near(const std::vector<std::vector<double>>& want,
+                 const std::vector<std::vector<double>>& got, double tolerance, const char* what) {
   ASSERT_EQ(want.size(), got.size()) << what;
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(near(want[i], got[i], tolerance)) << what << " " << i;
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_TRUE(near(want[i], got[i], tolerance)) << what << " " << i;
 }
 
 void expect_same(const Outcome& want, const Outcome& got, double tolerance) {
@@ -55,7 +59,8 @@ void expect_same(const Outcome& want, const Outcome& got, double tolerance) {
 void expect_finite(const std::vector<std::vector<double>>& blobs, const char* what) {
   for (size_t i = 0; i < blobs.size(); ++i) {
     for (size_t k = 0; k < blobs[i].size(); ++k) {
-      ASSERT_TRUE(std::isfinite(blobs[i][k])) << what << " " << i << ": value " << k << " was not written, or is not finite";
+      ASSERT_TRUE(std::isfinite(blobs[i][k]))
+          << what << " " << i << ": value " << k << " was not written, or is not finite";
     }
   }
 }
@@ -66,10 +71,11 @@ Outcome run(LayerRun& layer_run, const Row& row, const Start& start) {
   return outcome;
 }
 
-// Compares d(sum of top_diff * top) / d(value) by central differences with the gradient that backward gave. `values` is a
-// part of `start`.
-void check_slopes(LayerRun& layer_run, const Row& row, const Start& start, std::vector<double>& values,
-                  const std::vector<double>& gradient, const std::string& what) {
+// Compares d(sum of top_diff * top) / d(value) by central differences with the gradient that
+// backward gave. `values` is a part of `start`.
+void check_slopes(LayerRun& layer_run, const Row& row, const Start& start,
+                  std::vector<double>& values, const std::vector<double>& gradient,
+                  const std::string& what) {
   const int64_t count = static_cast<int64_t>(values.size());
   // 200 values are enough, and fewer where a forward pass is long.
   const int64_t samples = std::clamp<int64_t>(400000 / (count + 1), 20, 200);
@@ -95,11 +101,13 @@ void check_slopes(LayerRun& layer_run, const Row& row, const Start& start, std::
 
 void check_gradient(LayerRun& layer_run, const Row& row, Start start, const Outcome& outcome) {
   for (int bottom : layer_run.differentiable_bottoms()) {
-    check_slopes(layer_run, row, start, start.bottom[bottom], outcome.bottom_diff[bottom], cat("bottom ", bottom));
+    check_slopes(layer_run, row, start, start.bottom[bottom], outcome.bottom_diff[bottom],
+                 cat("bottom ", bottom));
   }
   for (size_t i = 0; i < start.parameter.size(); ++i) {
     if (!layer_run.layer().parameters()[i].learned) continue;
-    check_slopes(layer_run, row, start, start.parameter[i], outcome.parameter_diff[i], cat("parameter ", i));
+    check_slopes(layer_run, row, start, start.parameter[i], outcome.parameter_diff[i],
+                 cat("parameter ", i));
   }
 }
 
@@ -115,7 +123,8 @@ void check_accumulation(const Row& row, const Start& start, const Outcome& refer
 }
 
 // Each gradient comes out the same when it is the only one that is wanted.
-void check_requests(const Row& row, const Start& start, const Outcome& reference, uint32_t bottoms, bool parameters) {
+void check_requests(const Row& row, const Start& start, const Outcome& reference, uint32_t bottoms,
+                    bool parameters) {
   Setting setting;
   setting.bottoms_wanted = bottoms;
   setting.parameters_wanted = parameters;
@@ -132,7 +141,8 @@ void check_requests(const Row& row, const Start& start, const Outcome& reference
 }
 
 // All orders, dtypes, implementations and devices, in place too, against the float64 reference.
-void check_variants(const Row& row, const Layer& layer, const Start& start, const Outcome& reference) {
+void check_variants(const Row& row, const Layer& layer, const Start& start,
+                    const Outcome& reference) {
   std::vector<Order> orders = {Order::plain};
   if (layer.order_rule() != OrderRule::plain) orders.push_back(Order::channels_last);
   std::vector<Device> devices = {Device::cpu};
@@ -149,7 +159,8 @@ void check_variants(const Row& row, const Layer& layer, const Start& start, cons
             LayerRun variant(row, setting);
             if (!served.insert(variant.served()).second) continue;
             SCOPED_TRACE(variant.served());
-            expect_same(reference, run(variant, row, start), dtype == DType::f64 ? 1e-10 : row.tolerance);
+            expect_same(reference, run(variant, row, start),
+                        dtype == DType::f64 ? 1e-10 : row.tolerance);
           }
         }
       }
@@ -178,13 +189,17 @@ TEST_P(RowTest, Works) {
   expect_finite(reference.top, "top");
   expect_finite(reference.bottom_diff, "bottom_diff");
   expect_finite(reference.parameter_diff, "parameter_diff");
+  if (!row.expected.empty())
+    expect_near({row.expected}, {reference.top.at(0)}, 1e-6, "expected top");
   if (HasFailure()) return;
   if (row.gradient) {
     check_gradient(layer_run, row, start, reference);
     bool parameters = false;
-    for (const ParameterSpec& spec : layer_run.layer().parameters()) parameters = parameters || spec.learned;
+    for (const ParameterSpec& spec : layer_run.layer().parameters())
+      parameters = parameters || spec.learned;
     if (parameters) check_accumulation(row, start, reference);
-    for (int bottom : layer_run.differentiable_bottoms()) check_requests(row, start, reference, 1u << bottom, false);
+    for (int bottom : layer_run.differentiable_bottoms())
+      check_requests(row, start, reference, 1u << bottom, false);
     if (parameters) check_requests(row, start, reference, 0, true);
   }
   check_variants(row, layer_run.layer(), start, reference);

@@ -1,4 +1,5 @@
-// Weights: what Caffe wrote is read, what we write is what Caffe would have written, and what does not fit is said.
+// Weights: what Caffe wrote is read, what we write is what Caffe would have written, and what does
+// not fit is said.
 #include "net/weights.h"
 
 #include <gtest/gtest.h>
@@ -19,8 +20,12 @@ const std::string kGoldens = std::string(CREMA_TEST_DATA) + "/goldens";
 
 class LineLog : public Log {
  public:
-  void write(Severity, const std::source_location&, std::string_view line) override { lines.emplace_back(line); }
-  bool has(const std::string& line) const { return std::find(lines.begin(), lines.end(), line) != lines.end(); }
+  void write(Severity, const std::source_location&, std::string_view line) override {
+    lines.emplace_back(line);
+  }
+  bool has(const std::string& line) const {
+    return std::find(lines.begin(), lines.end(), line) != lines.end();
+  }
   std::vector<std::string> lines;
 };
 
@@ -28,7 +33,8 @@ class Weights : public testing::Test {
  protected:
   Weights() : context_(Device::cpu) {
     context_.set_log(log_);
-    std::string pattern = (std::filesystem::temp_directory_path() / "crema_weights_XXXXXX").string();
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "crema_weights_XXXXXX").string();
     folder_ = mkdtemp(pattern.data());
   }
   ~Weights() override { std::filesystem::remove_all(folder_); }
@@ -42,22 +48,27 @@ class Weights : public testing::Test {
     return std::make_unique<Net>(context_, file.net, options);
   }
   // A net of fully connected layers "NAME:OUTPUTS" one after another.
-  std::unique_ptr<Net> chain(const std::vector<std::string>& layers, const std::string& name = "chain") {
-    std::string text = cat("name: \"", name, "\" layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 "
-                           "dim: 5 } } }");
+  std::unique_ptr<Net> chain(const std::vector<std::string>& layers,
+                             const std::string& name = "chain") {
+    std::string text =
+        cat("name: \"", name,
+            "\" layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 2 "
+            "dim: 5 } } }");
     std::string bottom = "x";
     for (const std::string& layer : layers) {
       const std::string top = layer.substr(0, layer.find(':'));
-      text += cat(" layer { name: \"", top, "\" type: \"InnerProduct\" bottom: \"", bottom, "\" top: \"", top,
-                  "\" inner_product_param { num_output: ", layer.substr(layer.find(':') + 1),
-                  " weight_filler { type: \"gaussian\" std: 1 } bias_filler { type: \"uniform\" } } }");
+      text += cat(
+          " layer { name: \"", top, "\" type: \"InnerProduct\" bottom: \"", bottom, "\" top: \"",
+          top, "\" inner_product_param { num_output: ", layer.substr(layer.find(':') + 1),
+          " weight_filler { type: \"gaussian\" std: 1 } bias_filler { type: \"uniform\" } } }");
       bottom = top;
     }
     return net_of(parse_net_text(text, name));
   }
   std::vector<std::vector<float>> values(Net& net) {
     std::vector<std::vector<float>> all;
-    for (const Parameter& parameter : net.parameters()) all.push_back(to_floats(context_, parameter.data));
+    for (const Parameter& parameter : net.parameters())
+      all.push_back(to_floats(context_, parameter.data));
     return all;
   }
   template <typename Body>
@@ -103,7 +114,8 @@ TEST_F(Weights, OldGenerations) {
   const auto net = net_of(read_net_file(kGoldens + "/legacy/v1_deploy.prototxt"), TEST);
   load_weights(*net, kGoldens + "/legacy/v2.caffemodel");
   const std::vector<std::vector<float>> wanted = values(*net);
-  for (const char* name : {"v2.caffemodel.h5", "v1.caffemodel", "v0.caffemodel", "v1.upgraded.caffemodel"}) {
+  for (const char* name :
+       {"v2.caffemodel.h5", "v1.caffemodel", "v0.caffemodel", "v1.upgraded.caffemodel"}) {
     const auto other = net_of(read_net_file(kGoldens + "/legacy/v1_deploy.prototxt"), TEST);
     load_weights(*other, kGoldens + "/legacy/" + name);
     EXPECT_EQ(values(*other), wanted) << name;
@@ -167,11 +179,15 @@ TEST_F(Weights, AnotherShapeIsRefusedOrSkipped) {
 TEST_F(Weights, AFullyConnectedLayerBecomesAConvolution) {
   const auto source = chain({"a:4"});
   save_caffemodel(*source, file("x.caffemodel"));
-  const auto net = net_of(parse_net_text(
-      "layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 1 dim: 9 dim: 9 } } }"
-      "layer { name: \"a\" type: \"Convolution\" bottom: \"x\" top: \"a\" convolution_param { num_output: 4 kernel_h: 1 "
-      "kernel_w: 5 } }", "conv"));
-  expect_in("parameter 0 is 4x5 in the file, 4x1x1x5 in the net", error_of([&] { load_weights(*net, file("x.caffemodel")); }));
+  const auto net =
+      net_of(parse_net_text("layer { name: \"x\" type: \"Input\" top: \"x\" input_param { shape { "
+                            "dim: 1 dim: 1 dim: 9 dim: 9 } } }"
+                            "layer { name: \"a\" type: \"Convolution\" bottom: \"x\" top: \"a\" "
+                            "convolution_param { num_output: 4 kernel_h: 1 "
+                            "kernel_w: 5 } }",
+                            "conv"));
+  expect_in("parameter 0 is 4x5 in the file, 4x1x1x5 in the net",
+            error_of([&] { load_weights(*net, file("x.caffemodel")); }));
   const LoadReport report = load_weights(*net, file("x.caffemodel"), {WeightsMode::match});
   EXPECT_EQ(report.count(LoadedLayer::Outcome::reshaped), 1);
   EXPECT_EQ(values(*net), values(*source));
@@ -186,7 +202,8 @@ TEST_F(Weights, NothingMatches) {
 }
 
 TEST_F(Weights, SlashesInNamesAreGroups) {
-  const std::vector<std::string> layers = {"conv1/7x7_s2:4", "inception_3a/1x1:3", "inception_3a/5x5_reduce:2"};
+  const std::vector<std::string> layers = {"conv1/7x7_s2:4", "inception_3a/1x1:3",
+                                           "inception_3a/5x5_reduce:2"};
   const auto net = chain(layers);
   save_hdf5(*net, file("x.h5"));
   EXPECT_TRUE(Hdf5Reader(file("x.h5")).has("data/inception_3a/1x1/0"));
@@ -198,8 +215,12 @@ TEST_F(Weights, SlashesInNamesAreGroups) {
 }
 
 TEST_F(Weights, NamesThatCollideInHdf5) {
-  expect_in("would be stored where parameter \"a/0\"", error_of([&] { save_hdf5(*chain({"a:4", "a/0:3"}), file("x.h5")); }));
-  expect_in("two layers would be stored as \"a/b\"", error_of([&] { save_hdf5(*chain({"a/b:4", "a//b:3"}), file("x.h5")); }));
+  expect_in("would be stored where parameter \"a/0\"", error_of([&] {
+              save_hdf5(*chain({"a:4", "a/0:3"}), file("x.h5"));
+            }));
+  expect_in("two layers would be stored as \"a/b\"", error_of([&] {
+              save_hdf5(*chain({"a/b:4", "a//b:3"}), file("x.h5"));
+            }));
   EXPECT_FALSE(file_exists(file("x.h5")));
 }
 

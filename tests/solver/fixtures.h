@@ -27,7 +27,8 @@ class Folder {
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   std::vector<std::string> names() const {
     std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(path_)) found.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(path_))
+      found.push_back(entry.path().filename());
     std::sort(found.begin(), found.end());
     return found;
   }
@@ -42,7 +43,8 @@ inline std::string content_of(const std::string& path) {
 }
 
 inline void write(const std::string& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary).write(content.data(), static_cast<std::streamsize>(content.size()));
+  std::ofstream(path, std::ios::binary)
+      .write(content.data(), static_cast<std::streamsize>(content.size()));
 }
 
 // Keeps every line.
@@ -86,8 +88,9 @@ inline const char* kNet = R"(
 
 // A solver around that net; `more` is added to its text.
 inline SolverFile solver_file(const std::string& more, const std::string& net = kNet) {
-  return parse_solver_text(cat("net_param {", net, "}\nbase_lr: 0.1 lr_policy: \"step\" gamma: 0.5 stepsize: 3\n", more),
-                           "solver.prototxt");
+  return parse_solver_text(
+      cat("net_param {", net, "}\nbase_lr: 0.1 lr_policy: \"step\" gamma: 0.5 stepsize: 3\n", more),
+      "solver.prototxt");
 }
 
 inline std::vector<float> parameters_of(Solver& solver) {

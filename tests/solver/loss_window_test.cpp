@@ -1,4 +1,5 @@
-// The displayed mean of losses: which losses are read, what the mean is, and that a resume goes on with it.
+// The displayed mean of losses: which losses are read, what the mean is, and that a resume goes on
+// with it.
 #include "solver/loss_window.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,7 @@
-// Snapshots: a resumed run equals an uninterrupted one bit for bit; damaged, foreign and missing files are refused; a full
-// disk and a kill at any moment leave the snapshots before whole.
+// Snapshots: a resumed run equals an uninterrupted one bit for bit; damaged, foreign and missing
+// files are refused; a full disk and a kill at any moment leave the snapshots before whole.
+#include "solver/snapshot.h"
+
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,29 +9,31 @@
 #include <csignal>
 
 #include "fixtures.h"
-#include "solver/snapshot.h"
 #include "solver/state_file.h"
 
 namespace crema::test {
 namespace {
 
 std::string settings(const std::string& type, const std::string& format, const Folder& folder) {
-  return cat("type: \"", type, "\" ", type == "AdaGrad" || type == "RMSProp" ? "" : "momentum: 0.9 ",
-             "weight_decay: 0.001 max_iter: 10 snapshot: 4 snapshot_prefix: \"", folder.file("net"), "\" snapshot_format: ",
-             format, " display: 3 average_loss: 3 test_iter: 2 test_interval: 3 iter_size: 2 ");
+  return cat("type: \"", type, "\" ",
+             type == "AdaGrad" || type == "RMSProp" ? "" : "momentum: 0.9 ",
+             "weight_decay: 0.001 max_iter: 10 snapshot: 4 snapshot_prefix: \"", folder.file("net"),
+             "\" snapshot_format: ", format,
+             " display: 3 average_loss: 3 test_iter: 2 test_interval: 3 iter_size: 2 ");
 }
 
-class Resume : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+class Resume : public testing::TestWithParam<std::tuple<std::string, std::string, Device>> {};
 
 TEST_P(Resume, EqualsAnUninterruptedRun) {
-  const auto& [type, format] = GetParam();
+  const auto& [type, format, device] = GetParam();
+  if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU";
   const Folder folder;
   const std::string text = settings(type, format, folder);  // without a seed: the clock's
   Losses whole_losses, resumed_losses;
   std::vector<float> whole;
   uint64_t seed = 0;
   {
-    Context context(Device::cpu);
+    Context context(device);
     SolverOptions options;
     options.readers = {&whole_losses};
     Solver solver(context, solver_file(text), options);
@@ -37,30 +41,36 @@ TEST_P(Resume, EqualsAnUninterruptedRun) {
     whole = parameters_of(solver);
     seed = solver.seed();
   }
-  Context context(Device::cpu);
+  Context context(device);
   SolverOptions options;
   options.readers = {&resumed_losses};
-  options.snapshot = folder.file(format == "HDF5" ? "net_iter_4.solverstate.h5" : "net_iter_4.solverstate");
+  options.snapshot =
+      folder.file(format == "HDF5" ? "net_iter_4.solverstate.h5" : "net_iter_4.solverstate");
   Solver solver(context, solver_file(text), options);
   EXPECT_EQ(solver.iteration(), 4);
   EXPECT_EQ(solver.seed(), seed);
   solver.solve();
   EXPECT_EQ(parameters_of(solver), whole);
-  // Displays at 0, 3, 6, 9: the last two again, the first of them over losses from before the snapshot.
+  // Displays at 0, 3, 6, 9: the last two again, the first of them over losses from before the
+  // snapshot.
   ASSERT_EQ(resumed_losses.values.size(), 2u);
   EXPECT_EQ(resumed_losses.values[0], whole_losses.values[2]);
   EXPECT_EQ(resumed_losses.values[1], whole_losses.values[3]);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Resume,
-                         testing::Combine(testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"),
-                                          testing::Values("BINARYPROTO", "HDF5")));
+                         testing::Combine(testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp",
+                                                          "AdaDelta", "Adam"),
+                                          testing::Values("BINARYPROTO", "HDF5"),
+                                          testing::Values(Device::cpu, Device::gpu)));
 
 // A trained solver with one snapshot, at iteration 4.
 struct Trained {
-  explicit Trained(const std::string& format = "BINARYPROTO", const std::string& net = kNet) : context(Device::cpu) {
+  explicit Trained(const std::string& format = "BINARYPROTO", const std::string& net = kNet)
+      : context(Device::cpu) {
     context.set_log(log);
-    solver.emplace(context, solver_file(settings("Adam", format, folder) + " random_seed: 5 ", net));
+    solver.emplace(context,
+                   solver_file(settings("Adam", format, folder) + " random_seed: 5 ", net));
     solver->step(4);
   }
   std::string state() const { return folder.file("net_iter_4.solverstate"); }
@@ -72,8 +82,10 @@ struct Trained {
 
 TEST(Snapshot, FilesOfASnapshot) {
   const Trained binary, hdf5("HDF5");
-  EXPECT_EQ(binary.folder.names(), (std::vector<std::string>{"net_iter_4.caffemodel", "net_iter_4.solverstate"}));
-  EXPECT_EQ(hdf5.folder.names(), (std::vector<std::string>{"net_iter_4.caffemodel.h5", "net_iter_4.solverstate.h5"}));
+  EXPECT_EQ(binary.folder.names(),
+            (std::vector<std::string>{"net_iter_4.caffemodel", "net_iter_4.solverstate"}));
+  EXPECT_EQ(hdf5.folder.names(),
+            (std::vector<std::string>{"net_iter_4.caffemodel.h5", "net_iter_4.solverstate.h5"}));
 }
 
 TEST(Snapshot, StateRoundTrip) {
@@ -95,7 +107,8 @@ TEST(Snapshot, StateRoundTrip) {
 
 TEST(Snapshot, EveryCutIsNoticed) {
   const Trained trained;
-  const std::string whole = content_of(trained.state()), damaged = trained.folder.file("damaged.solverstate");
+  const std::string whole = content_of(trained.state()),
+                    damaged = trained.folder.file("damaged.solverstate");
   for (size_t length = 0; length < whole.size(); length += length < 64 ? 1 : 37) {
     write(damaged, whole.substr(0, length));
     std::string message;
@@ -113,7 +126,8 @@ TEST(Snapshot, EveryCutIsNoticed) {
 
 TEST(Snapshot, EveryFlippedBitIsNoticed) {
   const Trained trained;
-  const std::string whole = content_of(trained.state()), damaged = trained.folder.file("damaged.solverstate");
+  const std::string whole = content_of(trained.state()),
+                    damaged = trained.folder.file("damaged.solverstate");
   const Random random{1, 2};
   for (int i = 0; i < 200; ++i) {
     std::string bytes = whole;
@@ -125,7 +139,8 @@ TEST(Snapshot, EveryFlippedBitIsNoticed) {
 
 TEST(Snapshot, CutHdf5StateIsRefused) {
   const Trained trained("HDF5");
-  const std::string whole = content_of(trained.state() + ".h5"), damaged = trained.folder.file("damaged.h5");
+  const std::string whole = content_of(trained.state() + ".h5"),
+                    damaged = trained.folder.file("damaged.h5");
   for (double part : {0.001, 0.1, 0.5, 0.9}) {
     write(damaged, whole.substr(0, static_cast<size_t>(part * static_cast<double>(whole.size()))));
     EXPECT_THROW(read_solver_state(damaged), Error) << part;
@@ -134,16 +149,18 @@ TEST(Snapshot, CutHdf5StateIsRefused) {
 
 TEST(Snapshot, TheByteIsNamed) {
   const Trained trained;
-  const std::string damaged = trained.folder.file("damaged.solverstate"), whole = content_of(trained.state());
+  const std::string damaged = trained.folder.file("damaged.solverstate"),
+                    whole = content_of(trained.state());
   write(damaged, whole.substr(0, whole.size() / 2));
   expect_in("byte ", error_of([&] { read_solver_state(damaged); }));
   expect_in("is empty", error_of([&] {
-    write(damaged, "");
-    read_solver_state(damaged);
-  }));
+              write(damaged, "");
+              read_solver_state(damaged);
+            }));
 }
 
-std::string resume_error(const std::string& solver_text, const std::string& state, const std::string& net = kNet) {
+std::string resume_error(const std::string& solver_text, const std::string& state,
+                         const std::string& net = kNet) {
   Context context(Device::cpu);
   SolverOptions options;
   options.snapshot = state;
@@ -154,9 +171,11 @@ TEST(Snapshot, OfAnotherNet) {
   const Trained trained;
   const std::string text = settings("Adam", "BINARYPROTO", trained.folder);
   std::string net = kNet;
-  expect_in("another net or another solver type", resume_error(settings("SGD", "BINARYPROTO", trained.folder), trained.state()));
+  expect_in("another net or another solver type",
+            resume_error(settings("SGD", "BINARYPROTO", trained.folder), trained.state()));
   net.replace(net.find("num_output: 7"), 13, "num_output: 8");
-  expect_in("history blob 0 is 7x5, but parameter 0 of layer \"ip1\" is 8x5", resume_error(text, trained.state(), net));
+  expect_in("history blob 0 is 7x5, but parameter 0 of layer \"ip1\" is 8x5",
+            resume_error(text, trained.state(), net));
   net = kNet;
   for (size_t at; (at = net.find("\"ip1\"")) != std::string::npos;) net.replace(at, 5, "\"fc1\"");
   expect_in("names of the layers", resume_error(text, trained.state(), net));
@@ -173,7 +192,8 @@ TEST(Snapshot, WeightsBesideTheStateAreFound) {
   options.snapshot = moved.file("net_iter_4.solverstate");
   Solver first(context, solver_file(text), options);
   EXPECT_EQ(first.iteration(), 4);
-  std::filesystem::rename(trained.folder.file("net_iter_4.caffemodel"), moved.file("net_iter_4.caffemodel"));
+  std::filesystem::rename(trained.folder.file("net_iter_4.caffemodel"),
+                          moved.file("net_iter_4.caffemodel"));
   Solver second(context, solver_file(text), options);
   EXPECT_EQ(parameters_of(first), parameters_of(second));
   // The weights' own name does as well.
@@ -184,6 +204,15 @@ TEST(Snapshot, WeightsBesideTheStateAreFound) {
   expect_in("its weights are missing", resume_error(text, moved.file("net_iter_4.solverstate")));
 }
 
+TEST(Snapshot, WeightsOfAnotherRunAreRefused) {
+  Trained trained;
+  const std::string weights = trained.folder.file("net_iter_4.caffemodel");
+  trained.solver->step(1);
+  save_caffemodel(trained.solver->net(), weights);
+  expect_in("does not hold the weights of this snapshot",
+            resume_error(settings("Adam", "BINARYPROTO", trained.folder), trained.state()));
+}
+
 TEST(Snapshot, ASnapshotBringsItsOwnWeights) {
   const Trained trained;
   Context context(Device::cpu);
@@ -191,8 +220,9 @@ TEST(Snapshot, ASnapshotBringsItsOwnWeights) {
   options.snapshot = trained.state();
   options.weights = {trained.folder.file("net_iter_4.caffemodel")};
   expect_in("give one of them", error_of([&] {
-    Solver solver(context, solver_file(settings("Adam", "BINARYPROTO", trained.folder)), options);
-  }));
+              Solver solver(context, solver_file(settings("Adam", "BINARYPROTO", trained.folder)),
+                            options);
+            }));
 }
 
 // No file may grow beyond `bytes` while this lives: what a full disk does to writers.
@@ -236,7 +266,10 @@ TEST_P(OnAFullDisk, TrainingGoesOnAndOldSnapshotsStay) {
   EXPECT_EQ(content_of(trained.state() + end), state);
   for (const std::string& name : trained.folder.names()) {
     EXPECT_EQ(name.find("tmp"), std::string::npos) << name;
-    EXPECT_EQ(name.find(".solverstate") != std::string::npos && name.find("_4.") == std::string::npos, false) << name;
+    EXPECT_EQ(
+        name.find(".solverstate") != std::string::npos && name.find("_4.") == std::string::npos,
+        false)
+        << name;
   }
   trained.solver->snapshot();  // there is room again
   EXPECT_EQ(read_solver_state(trained.folder.file("net_iter_10.solverstate" + end)).iter(), 10);
@@ -245,12 +278,14 @@ TEST_P(OnAFullDisk, TrainingGoesOnAndOldSnapshotsStay) {
 INSTANTIATE_TEST_SUITE_P(All, OnAFullDisk,
                          testing::Combine(testing::Values("BINARYPROTO", "HDF5"), testing::Bool()));
 
-// The child writes snapshots of growing iterations over and over; whenever it dies, what lies there is whole.
+// The child writes snapshots of growing iterations over and over; whenever it dies, what lies there
+// is whole.
 TEST(Snapshot, KilledWhileWriting) {
   Trained trained;
   const std::string path = trained.folder.file("killed.solverstate");
   SolverState state = read_solver_state(trained.state());
-  state.mutable_history(0)->mutable_data()->Resize(400000, 1.5f);  // long enough to be hit in the middle
+  state.mutable_history(0)->mutable_data()->Resize(400000,
+                                                   1.5f);  // long enough to be hit in the middle
   state.mutable_history(0)->mutable_shape()->clear_dim();
   state.mutable_history(0)->mutable_shape()->add_dim(400000);
   const Random random{3, 4};

@@ -1,4 +1,5 @@
-// The training loop: what it says and when, requests to stop, and the errors of solvers that cannot run.
+// The training loop: what it says and when, requests to stop, and the errors of solvers that cannot
+// run.
 #include <cmath>
 #include <limits>
 
@@ -8,7 +9,9 @@ namespace crema::test {
 namespace {
 
 struct Session {
-  explicit Session(const std::string& more, SolverOptions options = {}, const std::string& net = kNet) : context(Device::cpu) {
+  explicit Session(const std::string& more, SolverOptions options = {},
+                   const std::string& net = kNet)
+      : context(Device::cpu) {
     context.set_log(log);
     solver.emplace(context, solver_file(more, net), std::move(options));
     log.lines.clear();
@@ -23,8 +26,10 @@ std::string shape_of(const std::string& line) {
   std::string shape;
   bool first = true;
   for (const std::string& word : split(line, ' ')) {
-    const bool number = !word.empty() && word.find_first_not_of("-+.0123456789e") == std::string::npos &&
-                        word.find_first_of("0123456789") != std::string::npos && word.find('.') != std::string::npos;
+    const bool number = !word.empty() &&
+                        word.find_first_not_of("-+.0123456789e") == std::string::npos &&
+                        word.find_first_of("0123456789") != std::string::npos &&
+                        word.find('.') != std::string::npos;
     shape += (first ? "" : " ") + (number ? "?" : word);
     first = false;
   }
@@ -32,32 +37,49 @@ std::string shape_of(const std::string& line) {
 }
 
 TEST(Solver, SaysWhatCaffeSays) {
-  Session run("test_iter: 2 test_interval: 2 display: 2 average_loss: 2 max_iter: 4 random_seed: 3 snapshot_after_train: false "
-          "test_compute_loss: true");
+  Session run(
+      "test_iter: 2 test_interval: 2 display: 2 average_loss: 2 max_iter: 4 random_seed: 3 "
+      "snapshot_after_train: false "
+      "test_compute_loss: true");
   run.solver->solve();
-  const std::vector<std::string> wanted = {
-      "Solving small", "Learning Rate Policy: step",
-      "Iteration 0, Testing net (#0)", "Test loss: ", "    Test net output #0: loss = ",
-      "Iteration 0 (0 iter/s, ", "    Train net output #0: loss = ", "Iteration 0, lr = 0.1",
-      "Iteration 2, Testing net (#0)", "Test loss: ", "    Test net output #0: loss = ",
-      "Iteration 2 (", "    Train net output #0: loss = ", "Iteration 2, lr = 0.1",
-      "Iteration 4, loss = ",
-      "Iteration 4, Testing net (#0)", "Test loss: ", "    Test net output #0: loss = ",
-      "Optimization Done."};
+  const std::vector<std::string> wanted = {"Solving small",
+                                           "Learning Rate Policy: step",
+                                           "Iteration 0, Testing net (#0)",
+                                           "Test loss: ",
+                                           "    Test net output #0: loss = ",
+                                           "Iteration 0 (0 iter/s, ",
+                                           "    Train net output #0: loss = ",
+                                           "Iteration 0, lr = 0.1",
+                                           "Iteration 2, Testing net (#0)",
+                                           "Test loss: ",
+                                           "    Test net output #0: loss = ",
+                                           "Iteration 2 (",
+                                           "    Train net output #0: loss = ",
+                                           "Iteration 2, lr = 0.1",
+                                           "Iteration 4, loss = ",
+                                           "Iteration 4, Testing net (#0)",
+                                           "Test loss: ",
+                                           "    Test net output #0: loss = ",
+                                           "Optimization Done."};
   ASSERT_EQ(run.log.lines.size(), wanted.size()) << join(run.log.lines, "\n");
-  for (size_t i = 0; i < wanted.size(); ++i) EXPECT_TRUE(starts_with(run.log.lines[i], wanted[i])) << run.log.lines[i];
-  EXPECT_TRUE(ends_with(run.log.lines[11], "s/2 iters), loss = " + split(run.log.lines[11], ' ').back()));
+  for (size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_TRUE(starts_with(run.log.lines[i], wanted[i])) << run.log.lines[i];
+  EXPECT_TRUE(
+      ends_with(run.log.lines[11], "s/2 iters), loss = " + split(run.log.lines[11], ' ').back()));
 }
 
 TEST(Solver, LinesOfEvents) {
   LineLog log;
   LogReader reader(log);
-  reader.read(event::Display{20, 12.3456789, 8.1, 100, 0.260441234, {{"loss", 0.25f, 2}, {"accuracy", 0.9f, 0}}});
+  reader.read(event::Display{
+      20, 12.3456789, 8.1, 100, 0.260441234, {{"loss", 0.25f, 2}, {"accuracy", 0.9f, 0}}});
   reader.read(event::LearningRate{20, 0.00992565});
   reader.read(event::LearningRateStep{6, 1});
   reader.read(event::GradientsClipped{6, 2.5, 1, 0.4});
-  reader.read(event::Snapshot{15, event::Snapshot::Part::weights, false, "tiny_iter_15.caffemodel"});
-  reader.read(event::Snapshot{15, event::Snapshot::Part::state, true, "tiny_iter_15.solverstate.h5"});
+  reader.read(
+      event::Snapshot{15, event::Snapshot::Part::weights, false, "tiny_iter_15.caffemodel"});
+  reader.read(
+      event::Snapshot{15, event::Snapshot::Part::state, true, "tiny_iter_15.solverstate.h5"});
   reader.read(event::Restored{"Adam", 15});
   reader.read(event::End{15, true});
   const std::vector<std::string> wanted = {
@@ -75,7 +97,9 @@ TEST(Solver, LinesOfEvents) {
 }
 
 TEST(Solver, SeveralTestNetsShareTheTrainedWeights) {
-  Session run("test_iter: 1 test_iter: 3 test_interval: 5 max_iter: 5 random_seed: 1 snapshot_after_train: false");
+  Session run(
+      "test_iter: 1 test_iter: 3 test_interval: 5 max_iter: 5 random_seed: 1 snapshot_after_train: "
+      "false");
   ASSERT_EQ(run.solver->test_nets().size(), 2u);
   run.solver->step(3);
   for (const auto& net : run.solver->test_nets()) {
@@ -97,7 +121,9 @@ TEST(Solver, ATestCanBeInterrupted) {
   int asked = 0;
   SolverOptions options;
   options.action = [&] { return ++asked == 2 ? Action::stop : Action::none; };
-  Session run("max_iter: 100 test_iter: 9 test_interval: 10 random_seed: 1 snapshot_after_train: false", options);
+  Session run(
+      "max_iter: 100 test_iter: 9 test_interval: 10 random_seed: 1 snapshot_after_train: false",
+      options);
   run.solver->solve();
   EXPECT_EQ(run.solver->iteration(), 0);
   EXPECT_EQ(run.log.lines[3], "Test interrupted.");
@@ -119,15 +145,17 @@ TEST(Solver, DebugInfo) {
   const auto& lines = run.log.lines;
   std::vector<std::string> shapes;
   for (const std::string& line : lines) shapes.push_back(shape_of(line));
-  const std::vector<std::string> wanted = {
-      "    [Forward] Layer data, top blob x data: ?", "    [Forward] Layer data, top blob y data: ?",
-      "    [Forward] Layer ip1, top blob h data: ?", "    [Forward] Layer ip1, param blob 0 data: ?"};
+  const std::vector<std::string> wanted = {"    [Forward] Layer data, top blob x data: ?",
+                                           "    [Forward] Layer data, top blob y data: ?",
+                                           "    [Forward] Layer ip1, top blob h data: ?",
+                                           "    [Forward] Layer ip1, param blob 0 data: ?"};
   ASSERT_GT(shapes.size(), wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(shapes[i], wanted[i]);
   const auto count = [&](const char* start) {
-    return std::count_if(lines.begin(), lines.end(), [&](const std::string& line) { return starts_with(line, start); });
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return starts_with(line, start); });
   };
-  EXPECT_EQ(count("    [Forward] Layer"), 11);   // only the displayed iteration
+  EXPECT_EQ(count("    [Forward] Layer"), 11);  // only the displayed iteration
   EXPECT_EQ(count("    [Backward] Layer"), 8);
   EXPECT_EQ(count("    [Backward] All net params (data, diff): L1 norm = ("), 1);
   EXPECT_EQ(count("    [Update] Layer "), 4);
@@ -140,21 +168,27 @@ std::string construction_error(const SolverFile& file) {
 
 TEST(Solver, SolversThatCannotRun) {
   const std::string rate = "base_lr: 1 lr_policy: \"fixed\" ";
-  const auto error = [&](const std::string& text) { return construction_error(parse_solver_text(text, "s.prototxt")); };
+  const auto error = [&](const std::string& text) {
+    return construction_error(parse_solver_text(text, "s.prototxt"));
+  };
   expect_in("no training net", error(rate));
   expect_in("given 2 times, by train_net and net", error(rate + "net: \"a\" train_net: \"b\""));
   expect_in("cannot open", error(rate + "net: \"nowhere.prototxt\""));
   expect_in("iter_size is 0", error(rate + "net: \"a\" iter_size: 0"));
   expect_in("s.prototxt:2:1", error(rate + "\naverage_loss: 0 net: \"a\""));
-  expect_in("unknown solver type \"Adm\" (did you mean \"Adam\"?)", error(rate + "net: \"a\" type: \"Adm\""));
-  expect_in("snapshot_prefix", error(rate + "net: \"a\" snapshot: 1 snapshot_prefix: \"/nowhere/at/all\""));
+  expect_in("unknown solver type \"Adm\" (did you mean \"Adam\"?)",
+            error(rate + "net: \"a\" type: \"Adm\""));
+  expect_in("snapshot_prefix",
+            error(rate + "net: \"a\" snapshot: 1 snapshot_prefix: \"/nowhere/at/all\""));
   expect_in("the folder /nowhere/at does not exist",
             error(rate + "net: \"a\" snapshot: 1 snapshot_prefix: \"/nowhere/at/all\""));
   expect_in("test_interval is 0", construction_error(solver_file("test_iter: 1")));
   expect_in("test_state is given 2 times, for 1 test net",
-            construction_error(solver_file("test_iter: 1 test_interval: 1 test_state { level: 1 } test_state { level: 2 }")));
+            construction_error(solver_file(
+                "test_iter: 1 test_interval: 1 test_state { level: 1 } test_state { level: 2 }")));
   expect_in("no momentum", construction_error(solver_file("type: \"AdaGrad\" momentum: 0.9")));
-  expect_in("regularization_type \"L3\"", construction_error(solver_file("regularization_type: \"L3\"")));
+  expect_in("regularization_type \"L3\"",
+            construction_error(solver_file("regularization_type: \"L3\"")));
   Session run("random_seed: 1");
   expect_in("max_iter is missing", error_of([&] { run.solver->solve(); }));
 }

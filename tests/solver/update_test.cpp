@@ -1,4 +1,5 @@
-// Update rules: every rule against its formula in double precision, over several steps, segments and block borders.
+// Update rules: every rule against its formula in double precision, over several steps, segments
+// and block borders.
 #include "kernels/update.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +14,8 @@ namespace {
 
 struct Arenas {
   Arenas(Context& context, int64_t count, DType dtype)
-      : data(context, Shape{count}, dtype), diff(context, Shape{count}, dtype),
+      : data(context, Shape{count}, dtype),
+        diff(context, Shape{count}, dtype),
         history{Tensor(context, Shape{count}, dtype), Tensor(context, Shape{count}, dtype)} {}
   Tensor data, diff;
   std::vector<Tensor> history;
@@ -30,14 +32,27 @@ std::vector<double> normals(int64_t count, uint64_t stream) {
 struct Element {
   double w, h = 0, k = 0;
   void step(UpdateRule rule, const UpdateStep& s, double diff, double lr_mult, double decay_mult) {
-    const double decay = static_cast<double>(s.weight_decay) * decay_mult, rate = static_cast<double>(s.rate) * lr_mult;
+    const double decay = static_cast<double>(s.weight_decay) * decay_mult,
+                 rate = static_cast<double>(s.rate) * lr_mult;
     const double g = s.scale * diff + decay * (s.l1 ? (w > 0) - (w < 0) : w);
     const double m = s.momentum, m2 = s.momentum2, d = s.delta, r = s.rms_decay, old = h;
     switch (rule) {
-      case UpdateRule::sgd: h = rate * g + m * h; w -= h; break;
-      case UpdateRule::nesterov: h = rate * g + m * h; w -= (1 + m) * h - m * old; break;
-      case UpdateRule::adagrad: h += g * g; w -= rate * g / (std::sqrt(h) + d); break;
-      case UpdateRule::rmsprop: h = r * h + (1 - r) * g * g; w -= rate * g / (std::sqrt(h) + d); break;
+      case UpdateRule::sgd:
+        h = rate * g + m * h;
+        w -= h;
+        break;
+      case UpdateRule::nesterov:
+        h = rate * g + m * h;
+        w -= (1 + m) * h - m * old;
+        break;
+      case UpdateRule::adagrad:
+        h += g * g;
+        w -= rate * g / (std::sqrt(h) + d);
+        break;
+      case UpdateRule::rmsprop:
+        h = r * h + (1 - r) * g * g;
+        w -= rate * g / (std::sqrt(h) + d);
+        break;
       case UpdateRule::adadelta: {
         h = m * h + (1 - m) * g * g;
         const double u = g * std::sqrt((d + k) / (d + h));
@@ -56,13 +71,15 @@ struct Element {
   }
 };
 
-class UpdateRules : public testing::TestWithParam<std::tuple<std::string, bool, DType>> {};
+class UpdateRules : public testing::TestWithParam<std::tuple<std::string, bool, DType, Device>> {};
 
 TEST_P(UpdateRules, FollowTheFormulas) {
-  const auto& [name, l1, dtype] = GetParam();
-  Context context(Device::cpu);
+  const auto& [name, l1, dtype, device] = GetParam();
+  if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  Context context(device);
   const UpdateRule rule = update_rule(name);
-  const std::vector<Segment> segments = {{0, 1500, 1, 1}, {1504, 3, 2, 0}, {1520, 2048, 0.5, 3}, {3568, 100, 0, 1}};
+  const std::vector<Segment> segments = {
+      {0, 1500, 1, 1}, {1504, 3, 2, 0}, {1520, 2048, 0.5, 3}, {3568, 100, 0, 1}};
   const int64_t count = 3700;
   Arenas arenas(context, count, dtype);
   const std::vector<double> start = normals(count, 1);
@@ -92,12 +109,15 @@ TEST_P(UpdateRules, FollowTheFormulas) {
   }
   const std::vector<double> after = to_doubles(context, arenas.data);
   const double tolerance = dtype == DType::f64 ? 1e-12 : 3e-5;  // constants are float in both
-  for (int64_t i = 0; i < count; ++i) ASSERT_NEAR(after[i], elements[i].w, tolerance) << name << ", element " << i;
+  for (int64_t i = 0; i < count; ++i)
+    ASSERT_NEAR(after[i], elements[i].w, tolerance) << name << ", element " << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, UpdateRules,
-                         testing::Combine(testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"),
-                                          testing::Bool(), testing::Values(DType::f32, DType::f64)));
+                         testing::Combine(testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp",
+                                                          "AdaDelta", "Adam"),
+                                          testing::Bool(), testing::Values(DType::f32, DType::f64),
+                                          testing::Values(Device::cpu, Device::gpu)));
 
 TEST(Update, ZeroOverZeroLeavesTheWeight) {
   Context context(Device::cpu);
@@ -107,13 +127,17 @@ TEST(Update, ZeroOverZeroLeavesTheWeight) {
     UpdateStep step;
     step.rate = 1;
     step.delta = 0;
-    Update(context, update_rule(name), {{0, 32}}).run(context, step, arenas.data, arenas.diff, arenas.history);
+    Update(context, update_rule(name), {{0, 32}})
+        .run(context, step, arenas.data, arenas.diff, arenas.history);
     for (float w : to_floats(context, arenas.data)) EXPECT_EQ(w, 0) << name;
   }
 }
 
-TEST(Update, NormCountsEverySegmentOnce) {
-  Context context(Device::cpu);
+class UpdateNorm : public testing::TestWithParam<Device> {};
+
+TEST_P(UpdateNorm, CountsEverySegmentOnce) {
+  if (GetParam() == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  Context context(GetParam());
   const int64_t count = 5000;
   Tensor diff(context, Shape{count}, DType::f32);
   const std::vector<double> values = normals(count, 3);
@@ -125,6 +149,8 @@ TEST(Update, NormCountsEverySegmentOnce) {
   }
   EXPECT_NEAR(update.squared_norm(context, diff), wanted, 1e-6 * wanted);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, UpdateNorm, testing::Values(Device::cpu, Device::gpu));
 
 TEST(Update, UnknownRule) {
   try {

@@ -38,7 +38,9 @@ Format blocked() {
   return {Order::blocked, std::make_shared<const Blocking>(blocking)};
 }
 
-TEST(FormatTest, BlockedCountsItsPadding) { EXPECT_EQ(blocked().elements(Shape{20, 5, 2}), 24 * 8 * 2); }
+TEST(FormatTest, BlockedCountsItsPadding) {
+  EXPECT_EQ(blocked().elements(Shape{20, 5, 2}), 24 * 8 * 2);
+}
 
 TEST(FormatTest, BlockedOffsets) {
   const Shape shape{20, 5, 2};

@@ -9,7 +9,8 @@ namespace crema {
 namespace {
 
 std::vector<Device> devices() {
-  return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu} : std::vector<Device>{Device::cpu};
+  return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu}
+                         : std::vector<Device>{Device::cpu};
 }
 
 std::vector<double> numbers(int64_t count) {
@@ -42,7 +43,8 @@ TEST(TensorTest, ValuesSurviveEveryTypeFormatAndDevice) {
         const Tensor tensor(context, shape, dtype, format);
         EXPECT_EQ(tensor.bytes(), 120 * size_of(dtype));
         from_doubles(context, values.data(), tensor);
-        EXPECT_EQ(to_doubles(context, tensor), values) << name_of(dtype) << " on " << name_of(device);
+        EXPECT_EQ(to_doubles(context, tensor), values)
+            << name_of(dtype) << " on " << name_of(device);
       }
     }
   }
@@ -51,7 +53,8 @@ TEST(TensorTest, ValuesSurviveEveryTypeFormatAndDevice) {
 TEST(TensorTest, PaddingIsWrittenAsZero) {
   Context context(Device::cpu);
   Blocking blocking{{4}, {4}, {4}, {0}};
-  const Tensor tensor(context, Shape{3}, DType::f32, {Order::blocked, std::make_shared<const Blocking>(blocking)});
+  const Tensor tensor(context, Shape{3}, DType::f32,
+                      {Order::blocked, std::make_shared<const Blocking>(blocking)});
   EXPECT_EQ(tensor.count(), 3);
   EXPECT_EQ(tensor.elements(), 4);
   tensor.data<float>()[3] = 7;

@@ -28,12 +28,19 @@ TEST_P(RefusedTest, SaysWhyOnOneLineAndExitsWithOne) {
   const Folder folder;
   folder.write("flags.txt", "# a comment\n-iterations=3\n--solvr=x\n");
   folder.write("flags_of_train.txt", "-solver=x\n");
-  folder.write("broken.prototxt", "name: \"broken\"\nlayer {\n  name: \"a\"\n  tipe: \"ReLU\"\n}\n");
-  folder.write("unknown.prototxt", "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 2 } } }\n"
-                                   "layer { name: \"a\" type: \"Relu\" bottom: \"x\" top: \"y\" }\n");
-  folder.write("bottom.prototxt", "layer { name: \"in\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 dim: 2 } } }\n"
-                                  "layer { name: \"a\" type: \"ReLU\" bottom: \"dta\" top: \"y\" }\n");
-  folder.write("solver.prototxt", "net: \"unknown.prototxt\"\nbase_lr: 0.1\nlr_policy: \"fixed\"\nmax_iter: 1\nsolver_mode: CPU\n");
+  folder.write("broken.prototxt",
+               "name: \"broken\"\nlayer {\n  name: \"a\"\n  tipe: \"ReLU\"\n}\n");
+  folder.write(
+      "unknown.prototxt",
+      "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 2 } } }\n"
+      "layer { name: \"a\" type: \"Relu\" bottom: \"x\" top: \"y\" }\n");
+  folder.write("bottom.prototxt",
+               "layer { name: \"in\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+               "dim: 2 } } }\n"
+               "layer { name: \"a\" type: \"ReLU\" bottom: \"dta\" top: \"y\" }\n");
+  folder.write("solver.prototxt",
+               "net: \"unknown.prototxt\"\nbase_lr: 0.1\nlr_policy: \"fixed\"\nmax_iter: "
+               "1\nsolver_mode: CPU\n");
   const Outcome outcome = run(folder, GetParam().command);
   EXPECT_EQ(outcome.code, 1);
   const std::vector<std::string> errors = outcome.errors();
@@ -54,12 +61,13 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"crema time -iterations", "-iterations needs a value"},
         Refused{"crema time -iterations many", "-iterations=many: the value must be of type int32"},
         Refused{"crema time -flagfile flags.txt", "flags.txt:3: `crema time` knows no flag -solvr"},
-        Refused{"crema time -flagfile flags_of_train.txt", "flags_of_train.txt:1: `crema time` takes no flag -solver"},
+        Refused{"crema time -flagfile flags_of_train.txt",
+                "flags_of_train.txt:1: `crema time` takes no flag -solver"},
         Refused{"crema time -flagfile missing.txt", "missing.txt"},
-        Refused{"crema upgrade_net_proto_text in.prototxt", "too few arguments (1); usage: crema upgrade_net_proto_text IN OUT"},
+        Refused{"crema upgrade_net_proto_text in.prototxt",
+                "too few arguments (1); usage: crema upgrade_net_proto_text IN OUT"},
         Refused{"crema layers ReLU Sigmoid", "an argument too many: \"Sigmoid\""},
-        Refused{"crema layers Relu", "did you mean \"ReLU\"?"},
-        Refused{"crema train", "-solver"},
+        Refused{"crema layers Relu", "did you mean \"ReLU\"?"}, Refused{"crema train", "-solver"},
         Refused{"crema train -solver missing.prototxt", "missing.prototxt"},
         Refused{"crema train -solver solver.prototxt", "unknown.prototxt:2:"},
         Refused{"crema train -solver solver.prototxt -gpu 0,1", "several GPUs are not there yet"},
@@ -79,9 +87,10 @@ TEST(CommandLine, WithoutAVerbListsTheVerbs) {
   const Folder folder;
   const Outcome outcome = run(folder, "crema");
   EXPECT_EQ(outcome.code, 1);
-  for (const char* verb : {"train", "test", "time", "summary", "device_query", "convert_mnist_data", "convert_cifar_data",
-                           "convert_imageset", "compute_image_mean", "upgrade_net_proto_text", "upgrade_net_proto_binary",
-                           "upgrade_solver_proto_text", "layers", "report"}) {
+  for (const char* verb :
+       {"train", "test", "time", "summary", "device_query", "convert_mnist_data",
+        "convert_cifar_data", "convert_imageset", "compute_image_mean", "upgrade_net_proto_text",
+        "upgrade_net_proto_binary", "upgrade_solver_proto_text", "layers", "report"}) {
     EXPECT_TRUE(contains(outcome.out, std::string("\n  ") + verb + " "));
     EXPECT_EQ(run(folder, std::string(verb) + " -help").code, 0);
   }
@@ -105,12 +114,16 @@ TEST(CommandLine, Version) {
 
 TEST(CommandLine, FlagsInEveryFormReachTheVerb) {
   const Folder folder;
-  folder.write("net.prototxt", "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 2 } } }\n"
-                               "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"y\" }\n");
-  folder.write("flags.txt", "# how often\n--iterations=2\n-model net.prototxt\nother_program\n-iterations=7\n");
-  for (const char* command : {"crema time -model net.prototxt -iterations 2", "time --model=net.prototxt --iterations=2",
-                              "caffe --iterations 2 time --model net.prototxt", "crema time -flagfile flags.txt",
-                              "crema time -iterations 9 -flagfile=flags.txt -nofuse"}) {
+  folder.write(
+      "net.prototxt",
+      "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 2 } } }\n"
+      "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"y\" }\n");
+  folder.write("flags.txt",
+               "# how often\n--iterations=2\n-model net.prototxt\nother_program\n-iterations=7\n");
+  for (const char* command :
+       {"crema time -model net.prototxt -iterations 2", "time --model=net.prototxt --iterations=2",
+        "caffe --iterations 2 time --model net.prototxt", "crema time -flagfile flags.txt",
+        "crema time -iterations 9 -flagfile=flags.txt -nofuse"}) {
     const Outcome outcome = run(folder, command);
     EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.err;
     EXPECT_TRUE(contains(outcome.err, "Testing for 2 iterations.")) << command;

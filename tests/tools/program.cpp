@@ -30,7 +30,8 @@ struct LogMessage {
 
 std::vector<LogMessage> parse_log(const std::string& log) {
   // Month and day, or year, month and day in logs of newer glog versions.
-  static const std::regex prefix(R"(^([IWEF])\d{4,8} \d\d:\d\d:\d\d\.\d{6} +\d+ [A-Za-z0-9_.]+:\d+\] ([\s\S]*)$)");
+  static const std::regex prefix(
+      R"(^([IWEF])\d{4,8} \d\d:\d\d:\d\d\.\d{6} +\d+ [A-Za-z0-9_.]+:\d+\] ([\s\S]*)$)");
   std::vector<LogMessage> messages;
   std::istringstream lines(log);
   std::smatch match;
@@ -91,8 +92,9 @@ Outcome run(const Folder& folder, const std::string& command, const std::string&
 Outcome run_shell(const Folder& folder, const std::string& script, const std::string& within) {
   const std::string out = folder.file(".stdout"), err = folder.file(".stderr");
   fs::create_directories(folder.file(".log"));
-  const std::string line = "cd '" + folder.file(within) + "' && export TOOLS='" CREMA_TOOLS "' GLOG_log_dir='" +
-                           folder.file(".log") + "'; (" + script + ") >'" + out + "' 2>'" + err + "'";
+  const std::string line =
+      "cd '" + folder.file(within) + "' && export TOOLS='" CREMA_TOOLS "' GLOG_log_dir='" +
+      folder.file(".log") + "'; (" + script + ") >'" + out + "' 2>'" + err + "'";
   const int status = std::system(line.c_str());
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

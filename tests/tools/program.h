@@ -27,19 +27,21 @@ class Folder {
 };
 
 struct Outcome {
-  int code = -1;       // exit code; 128 + number for a signal
-  std::string out;     // stdout
-  std::string err;     // stderr: the log
-  std::vector<std::string> messages() const;  // of the log, without prefixes; a message may have several lines
+  int code = -1;    // exit code; 128 + number for a signal
+  std::string out;  // stdout
+  std::string err;  // stderr: the log
+  std::vector<std::string> messages()
+      const;  // of the log, without prefixes; a message may have several lines
   // The messages whose level is E.
   std::vector<std::string> errors() const;
 };
 
-// `command` is a shell line such as "crema train -solver solver.prototxt", run in `folder` or a folder within; its first word
-// is one of the programs that the build made.
+// `command` is a shell line such as "crema train -solver solver.prototxt", run in `folder` or a
+// folder within; its first word is one of the programs that the build made.
 Outcome run(const Folder& folder, const std::string& command, const std::string& within = ".");
 
-// Any shell text; $TOOLS is the folder of the programs. The log of a program in it is in .stderr while it runs.
+// Any shell text; $TOOLS is the folder of the programs. The log of a program in it is in .stderr
+// while it runs.
 Outcome run_shell(const Folder& folder, const std::string& script, const std::string& within = ".");
 
 }  // namespace crema::test

@@ -6,16 +6,18 @@
 namespace crema::test {
 namespace {
 
-constexpr const char* loss = "layer { name: \"flat\" type: \"Flatten\" bottom: \"data\" top: \"flat\" }\n"
-                             "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"flat\" top: \"ip\""
-                             " inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } } }\n"
-                             "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: \"loss\" }\n";
+constexpr const char* loss =
+    "layer { name: \"flat\" type: \"Flatten\" bottom: \"data\" top: \"flat\" }\n"
+    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"flat\" top: \"ip\""
+    " inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } } }\n"
+    "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
+    "\"loss\" }\n";
 
 struct Assumed {
   const char* name;
   const char* source;  // the data layer's text
   const char* flags;
-  const char* shows;   // part of the table; with "!" in front: of the error
+  const char* shows;  // part of the table; with "!" in front: of the error
 };
 
 class AssumeTest : public testing::TestWithParam<Assumed> {};
@@ -23,7 +25,8 @@ class AssumeTest : public testing::TestWithParam<Assumed> {};
 TEST_P(AssumeTest, GivesTheTopsTheirShapes) {
   const Folder folder;
   folder.write("net.prototxt", std::string(GetParam().source) + loss);
-  const Outcome outcome = run(folder, std::string("summary -model net.prototxt ") + GetParam().flags);
+  const Outcome outcome =
+      run(folder, std::string("summary -model net.prototxt ") + GetParam().flags);
   const std::string wanted = GetParam().shows;
   if (wanted[0] == '!') {
     ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
@@ -41,71 +44,97 @@ TEST_P(AssumeTest, GivesTheTopsTheirShapes) {
 INSTANTIATE_TEST_SUITE_P(
     Sources, AssumeTest,
     testing::Values(
-        Assumed{"explicit_shapes", DATA "data_param { source: \"nowhere\" batch_size: 9 } }\n", "-assume data=6x3x8x7,label=6",
-                "data 6x3x8x7, label 6"},
+        Assumed{"explicit_shapes", DATA "data_param { source: \"nowhere\" batch_size: 9 } }\n",
+                "-assume data=6x3x8x7,label=6", "data 6x3x8x7, label 6"},
         Assumed{"batch_over_explicit", DATA "data_param { source: \"nowhere\" batch_size: 9 } }\n",
                 "-assume data=6x3x8x7,label=6 -batch 2", "data 2x3x8x7, label 2"},
-        Assumed{"default_without_size", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n", "-assume default",
-                "data 4x3x227x227, label 4"},
-        Assumed{"default_crop", DATA "transform_param { crop_size: 11 } data_param { source: \"nowhere\" batch_size: 4 } }\n",
+        Assumed{"default_without_size", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
+                "-assume default", "data 4x3x227x227, label 4"},
+        Assumed{"default_crop",
+                DATA "transform_param { crop_size: 11 } data_param { source: \"nowhere\" "
+                     "batch_size: 4 } }\n",
                 "-assume default", "data 4x3x11x11, label 4"},
         Assumed{"default_crop_before_resize",
-                IMAGES "transform_param { crop_size: 11 } image_data_param { source: \"no\" batch_size: 4 new_height: 20 new_width: 30 } }\n",
+                IMAGES "transform_param { crop_size: 11 } image_data_param { source: \"no\" "
+                       "batch_size: 4 new_height: 20 new_width: 30 } }\n",
                 "-assume default", "data 4x3x11x11, label 4"},
-        Assumed{"default_resize", IMAGES "image_data_param { source: \"no\" batch_size: 4 new_height: 20 new_width: 30 } }\n",
-                "-assume default", "data 4x3x20x30, label 4"},
-        Assumed{"default_gray", IMAGES "image_data_param { source: \"no\" is_color: false new_height: 20 new_width: 30 } }\n",
-                "-assume default", "data 1x1x20x30, label 1"},
+        Assumed{
+            "default_resize",
+            IMAGES
+            "image_data_param { source: \"no\" batch_size: 4 new_height: 20 new_width: 30 } }\n",
+            "-assume default", "data 4x3x20x30, label 4"},
+        Assumed{
+            "default_gray",
+            IMAGES
+            "image_data_param { source: \"no\" is_color: false new_height: 20 new_width: 30 } }\n",
+            "-assume default", "data 1x1x20x30, label 1"},
         Assumed{"default_stated_shape",
-                "layer { name: \"data\" type: \"MemoryData\" top: \"data\" top: \"label\" memory_data_param { batch_size: 3 channels: 2 "
+                "layer { name: \"data\" type: \"MemoryData\" top: \"data\" top: \"label\" "
+                "memory_data_param { batch_size: 3 channels: 2 "
                 "height: 5 width: 4 } }\n",
                 "-assume default", "data 3x2x5x4, label 3"},
-        Assumed{"default_batch", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n", "-assume default -batch 7",
-                "data 7x3x227x227, label 7"},
+        Assumed{"default_batch", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
+                "-assume default -batch 7", "data 7x3x227x227, label 7"},
         Assumed{"other_phase_is_left_alone",
-                "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" include { phase: TRAIN } transform_param { crop_size: 9 }"
+                "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" include { "
+                "phase: TRAIN } transform_param { crop_size: 9 }"
                 " data_param { source: \"nowhere\" batch_size: 4 } }\n"
-                "layer { name: \"data\" type: \"Python\" top: \"data\" top: \"label\" include { phase: TEST } python_param { module: \"m\" "
+                "layer { name: \"data\" type: \"Python\" top: \"data\" top: \"label\" include { "
+                "phase: TEST } python_param { module: \"m\" "
                 "layer: \"L\" } }\n",
                 "-assume default", "data 4x3x9x9, label 4"},
-        Assumed{"unknown_top", "layer { name: \"data\" type: \"Python\" top: \"data\" top: \"label\" python_param { module: \"m\" layer: "
-                               "\"L\" } }\n",
-                "-assume default", "!the shape of top \"data\" of layer \"data\" (Python) cannot be known"},
+        Assumed{"unknown_top",
+                "layer { name: \"data\" type: \"Python\" top: \"data\" top: \"label\" python_param "
+                "{ module: \"m\" layer: "
+                "\"L\" } }\n",
+                "-assume default",
+                "!the shape of top \"data\" of layer \"data\" (Python) cannot be known"},
         Assumed{"unknown_top_named",
-                "layer { name: \"data\" type: \"Python\" top: \"data\" top: \"label\" python_param { module: \"m\" layer: \"L\" } }\n",
+                "layer { name: \"data\" type: \"Python\" top: \"data\" top: \"label\" python_param "
+                "{ module: \"m\" layer: \"L\" } }\n",
                 "-assume default,data=2x3,label=2", "data 2x3, label 2"},
-        Assumed{"forgotten_top", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n", "-assume data=4x3x5x5",
-                "!-assume says nothing of top \"label\""},
-        Assumed{"misspelt_top", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n", "-assume data=4x3x5x5,lable=4,label=4",
+        Assumed{"forgotten_top", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
+                "-assume data=4x3x5x5", "!-assume says nothing of top \"label\""},
+        Assumed{"misspelt_top", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
+                "-assume data=4x3x5x5,lable=4,label=4",
                 "!no data layer has a top \"lable\" (did you mean \"label\"?)"},
-        Assumed{"no_shape", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n", "-assume data=4x3x0,label=4",
-                "!\"4x3x0\" is no shape"},
+        Assumed{"no_shape", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
+                "-assume data=4x3x0,label=4", "!\"4x3x0\" is no shape"},
         Assumed{"batch_of_inputs",
-                "layer { name: \"data\" type: \"Input\" top: \"data\" top: \"label\" input_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }\n",
+                "layer { name: \"data\" type: \"Input\" top: \"data\" top: \"label\" input_param { "
+                "shape { dim: 4 dim: 3 } shape { dim: 4 } } }\n",
                 "-batch 5", "data 5x3, label 5"},
-        Assumed{"batch_of_old_inputs", "input: \"data\" input_shape { dim: 4 dim: 3 } input: \"label\" input_shape { dim: 4 }\n",
+        Assumed{"batch_of_old_inputs",
+                "input: \"data\" input_shape { dim: 4 dim: 3 } input: \"label\" input_shape { dim: "
+                "4 }\n",
                 "-batch 5", "data 5x3, label 5"},
         Assumed{"batch_of_dummies",
-                "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { shape { dim: 4 dim: 3 } "
+                "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" "
+                "dummy_data_param { shape { dim: 4 dim: 3 } "
                 "shape { dim: 4 } } }\n",
                 "-batch 5", "data 5x3, label 5"},
         Assumed{"dummies_stay",
-                "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { shape { dim: 4 dim: 3 } "
+                "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" "
+                "dummy_data_param { shape { dim: 4 dim: 3 } "
                 "shape { dim: 4 } } }\n",
                 "-assume default", "data 4x3, label 4"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TimeVerb, DrawsInputsAndLabelsFromTheSeed) {
   const Folder folder;
-  folder.write("net.prototxt", std::string("input: \"data\" input_shape { dim: 64 dim: 30 } input: \"label\" input_shape { dim: 64 }\n") + loss);
-  const Outcome first = run(folder, "time -model net.prototxt -iterations 1"), second = run(folder, "time -model net.prototxt -iterations 1");
+  folder.write("net.prototxt", std::string("input: \"data\" input_shape { dim: 64 dim: 30 } input: "
+                                           "\"label\" input_shape { dim: 64 }\n") +
+                                   loss);
+  const Outcome first = run(folder, "time -model net.prototxt -iterations 1"),
+                second = run(folder, "time -model net.prototxt -iterations 1");
   const auto loss_of = [](const Outcome& outcome) {
     for (const std::string& message : outcome.messages()) {
       if (message.rfind("Initial loss: ", 0) == 0) return std::stod(message.substr(14));
     }
     return -1.0;
   };
-  // Scores of unit variance over five classes: the loss is not far from ln 5, and never the same for all labels equal.
+  // Scores of unit variance over five classes: the loss is not far from ln 5, and never the same
+  // for all labels equal.
   EXPECT_GT(loss_of(first), 1.2);
   EXPECT_LT(loss_of(first), 4.0);
   EXPECT_EQ(loss_of(first), loss_of(second));
@@ -113,10 +142,14 @@ TEST(TimeVerb, DrawsInputsAndLabelsFromTheSeed) {
 
 TEST(TimeVerb, TrainStepReportsSpeedMemoryAndLoss) {
   const Folder folder;
-  folder.write("net.prototxt", std::string("input: \"data\" input_shape { dim: 8 dim: 30 } input: \"label\" input_shape { dim: 8 }\n") + loss);
-  const Outcome outcome = run(folder, "time -model net.prototxt -train_step -iterations 20 -batch 16");
+  folder.write("net.prototxt", std::string("input: \"data\" input_shape { dim: 8 dim: 30 } input: "
+                                           "\"label\" input_shape { dim: 8 }\n") +
+                                   loss);
+  const Outcome outcome =
+      run(folder, "time -model net.prototxt -train_step -iterations 20 -batch 16");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* part : {" ms/step", " img/s", " MiB", "loss before: ", "loss after: ", "batch 16"}) {
+  for (const char* part :
+       {" ms/step", " img/s", " MiB", "loss before: ", "loss after: ", "batch 16"}) {
     EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
   }
 }

@@ -23,16 +23,22 @@ AssertionResult contains(const std::string& text, const std::string& part) {
 
 constexpr const char* net =
     "name: \"noise\"\n"
-    "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { shape { dim: 8 dim: 20 } shape { dim: 8 }"
+    "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { "
+    "shape { dim: 8 dim: 20 } shape { dim: 8 }"
     " data_filler { type: \"gaussian\" } data_filler { type: \"constant\" value: 1 } } }\n"
-    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" inner_product_param { num_output: 4 weight_filler {"
+    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" inner_product_param "
+    "{ num_output: 4 weight_filler {"
     " type: \"xavier\" } } }\n"
-    "layer { name: \"accuracy\" type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: \"accuracy\" include { phase: TEST } }\n"
-    "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: \"loss\" }\n";
+    "layer { name: \"accuracy\" type: \"Accuracy\" bottom: \"ip\" bottom: \"label\" top: "
+    "\"accuracy\" include { phase: TEST } }\n"
+    "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
+    "\"loss\" }\n";
 
 std::string solver(const std::string& more) {
-  return "net: \"net.prototxt\"\nbase_lr: 0.01\nlr_policy: \"fixed\"\nsolver_mode: CPU\nrandom_seed: 1\n"
-         "snapshot_prefix: \"run/noise\"\n" + more;
+  return "net: \"net.prototxt\"\nbase_lr: 0.01\nlr_policy: \"fixed\"\nsolver_mode: "
+         "CPU\nrandom_seed: 1\n"
+         "snapshot_prefix: \"run/noise\"\n" +
+         more;
 }
 
 void prepare(const Folder& folder, const std::string& more) {
@@ -56,8 +62,10 @@ TEST(Train, WritesMetricsBesideTheSnapshots) {
     ASSERT_TRUE(std::regex_search(line, match, kind)) << line;
     kinds += match[1].str() + " ";
   }
-  EXPECT_EQ(kinds, "start test train train snapshot test train train snapshot train test end ") << folder.read("run/metrics.jsonl");
-  EXPECT_TRUE(contains(folder.read("run/metrics.jsonl"), "{\"iteration\":5,\"kind\":\"train\",\"time\":"));
+  EXPECT_EQ(kinds, "start test train train snapshot test train train snapshot train test end ")
+      << folder.read("run/metrics.jsonl");
+  EXPECT_TRUE(
+      contains(folder.read("run/metrics.jsonl"), "{\"iteration\":5,\"kind\":\"train\",\"time\":"));
   EXPECT_TRUE(contains(folder.read("run/metrics.jsonl"), "\"lr\":0.01"));
   EXPECT_TRUE(contains(folder.read("run/metrics.jsonl"), "\"accuracy\":"));
 }
@@ -65,17 +73,22 @@ TEST(Train, WritesMetricsBesideTheSnapshots) {
 TEST(Train, ModelFlagReplacesTheSolversNet) {
   const Folder folder;
   prepare(folder, "max_iter: 1\n");
-  folder.write("other.prototxt", std::regex_replace(std::string(net), std::regex("\"noise\""), "\"other\""));
-  EXPECT_TRUE(contains(run(folder, "crema train -solver solver.prototxt -model other.prototxt").err, "] Solving other\n"));
+  folder.write("other.prototxt",
+               std::regex_replace(std::string(net), std::regex("\"noise\""), "\"other\""));
+  EXPECT_TRUE(contains(run(folder, "crema train -solver solver.prototxt -model other.prototxt").err,
+                       "] Solving other\n"));
 }
 
 TEST(Train, AssumeTrainsWithoutTheDatabase) {
   const Folder folder;
   prepare(folder, "max_iter: 3\ndisplay: 1\ntest_iter: 1\ntest_interval: 2\n");
-  folder.write("net.prototxt", std::regex_replace(std::string(net), std::regex("type: \"DummyData\"(.*)dummy_data_param.*"),
-                                                  "type: \"Data\"$1data_param { source: \"nowhere\" batch_size: 8 } }"));
+  folder.write(
+      "net.prototxt",
+      std::regex_replace(std::string(net), std::regex("type: \"DummyData\"(.*)dummy_data_param.*"),
+                         "type: \"Data\"$1data_param { source: \"nowhere\" batch_size: 8 } }"));
   EXPECT_EQ(run(folder, "crema train -solver solver.prototxt").code, 1);
-  const Outcome outcome = run(folder, "crema train -solver solver.prototxt -assume data=6x20,label=6");
+  const Outcome outcome =
+      run(folder, "crema train -solver solver.prototxt -assume data=6x20,label=6");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "Top shape: 6 20 (120)"));
   EXPECT_TRUE(contains(outcome.err, "] Optimization Done."));
@@ -83,9 +96,11 @@ TEST(Train, AssumeTrainsWithoutTheDatabase) {
 
 TEST(Train, WithoutAGpuAFileThatWantsOneTrainsOnTheCpuWithAWarning) {
   const Folder folder;
-  if (run(folder, "device_query").err.find("No GPU") == std::string::npos) GTEST_SKIP() << "this machine has a GPU";
+  if (run(folder, "device_query").err.find("No GPU") == std::string::npos)
+    GTEST_SKIP() << "this machine has a GPU";
   prepare(folder, "max_iter: 1\n");
-  folder.write("solver.prototxt", std::regex_replace(solver("max_iter: 1\n"), std::regex("mode: CPU"), "mode: GPU"));
+  folder.write("solver.prototxt",
+               std::regex_replace(solver("max_iter: 1\n"), std::regex("mode: CPU"), "mode: GPU"));
   const Outcome outcome = run(folder, "crema train -solver solver.prototxt");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(contains(outcome.err, "The solver asks for a GPU, but "));
@@ -99,8 +114,11 @@ TEST(Train, WithoutAGpuAFileThatWantsOneTrainsOnTheCpuWithAWarning) {
 
 // Starts a long training in the background, waits for its first lines, then runs `script` on $job.
 Outcome signalled(const Folder& folder, const std::string& script) {
-  return run_shell(folder, "\"$TOOLS\"/crema train -solver solver.prototxt & job=$!; for i in $(seq 100); do "
-                           "grep -q 'Iteration 100 ' .stderr && break; sleep 0.1; done; " + script + "; wait $job");
+  return run_shell(
+      folder,
+      "\"$TOOLS\"/crema train -solver solver.prototxt & job=$!; for i in $(seq 100); do "
+      "grep -q 'Iteration 100 ' .stderr && break; sleep 0.1; done; " +
+          script + "; wait $job");
 }
 
 TEST(Train, InterruptStopsWithASnapshot) {
@@ -115,8 +133,10 @@ TEST(Train, InterruptStopsWithASnapshot) {
 TEST(Train, HangUpTakesASnapshotAndGoesOn) {
   const Folder folder;
   prepare(folder, "max_iter: 100000000\ndisplay: 100\nsnapshot_after_train: false\n");
-  const Outcome outcome = signalled(folder, "kill -HUP $job; for i in $(seq 100); do ls run/*.solverstate >/dev/null 2>&1 && "
-                                            "break; sleep 0.1; done; sleep 0.2; kill -INT $job");
+  const Outcome outcome =
+      signalled(folder,
+                "kill -HUP $job; for i in $(seq 100); do ls run/*.solverstate >/dev/null 2>&1 && "
+                "break; sleep 0.1; done; sleep 0.2; kill -INT $job");
   EXPECT_EQ(outcome.code, 0);
   const size_t snapshot = outcome.err.find("] Snapshotting solver state");
   ASSERT_NE(snapshot, std::string::npos) << outcome.err.substr(outcome.err.size() - 2000);
@@ -128,13 +148,15 @@ std::string on_a_terminal(const Folder& folder, const std::string& command) {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child == 0) {
-    const std::string line = "cd '" + folder.path() + "' && '" + CREMA_TOOLS + "/crema' " + command + " -log_dir .";
+    const std::string line =
+        "cd '" + folder.path() + "' && '" + CREMA_TOOLS + "/crema' " + command + " -log_dir .";
     execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }
   std::string text;
   char buffer[4096];
-  for (ssize_t count; (count = read(terminal, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(count));
+  for (ssize_t count; (count = read(terminal, buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(count));
   waitpid(child, nullptr, 0);
   close(terminal);
   return text;
@@ -149,7 +171,8 @@ TEST(Train, StatusLineStandsBelowTheLogOfATerminalAndNeverTearsIt) {
   EXPECT_TRUE(contains(text, " images/s"));
   EXPECT_TRUE(contains(text, " left"));
   // What the eye sees of a line is what follows its last erasure.
-  static const std::regex whole(R"([IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [a-z_]+\.\w+:\d+\] Iteration \d+ \(.*\), loss = \S+)");
+  static const std::regex whole(
+      R"([IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [a-z_]+\.\w+:\d+\] Iteration \d+ \(.*\), loss = \S+)");
   std::istringstream lines(text);
   int seen = 0;
   for (std::string line; std::getline(lines, line);) {

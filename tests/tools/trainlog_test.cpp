@@ -1,5 +1,6 @@
-// The console of train, test and time against what BVLC Caffe printed for the same files (goldens/trainlog), message by
-// message. Times and the moments at which data threads report are the machine's; all else must be there, in this order.
+// The console of train, test and time against what BVLC Caffe printed for the same files
+// (goldens/trainlog), message by message. Times and the moments at which data threads report are
+// the machine's; all else must be there, in this order.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,9 +12,11 @@
 namespace crema::test {
 namespace {
 
-// Caffe's own threads report these whenever they come by; it opens databases before a layer says its name, we after.
+// Caffe's own threads report these whenever they come by; it opens databases before a layer says
+// its name, we after.
 bool is_unordered(const std::string& message) {
-  return message == "Restarting data prefetching from start." || message == "Waiting for data" || message.rfind("Opened ", 0) == 0;
+  return message == "Restarting data prefetching from start." || message == "Waiting for data" ||
+         message.rfind("Opened ", 0) == 0;
 }
 
 std::string without_times(std::string message) {
@@ -21,8 +24,10 @@ std::string without_times(std::string message) {
       {std::regex(R"(\(\S+ iter/s, \S+s/)"), "(? iter/s, ?s/"},
       // The first weights of `time` are random.
       {std::regex(R"(Initial loss: \S+)"), "Initial loss: ?"},
-      {std::regex(R"((forward|backward|time|pass|Forward-Backward|Total Time): \S+ ms\.)"), "$1: ? ms."}};
-  for (const auto& [measure, neutral] : measures) message = std::regex_replace(message, measure, neutral);
+      {std::regex(R"((forward|backward|time|pass|Forward-Backward|Total Time): \S+ ms\.)"),
+       "$1: ? ms."}};
+  for (const auto& [measure, neutral] : measures)
+    message = std::regex_replace(message, measure, neutral);
   return message;
 }
 
@@ -66,8 +71,9 @@ class Trainlog : public testing::Test {
       const std::string wanted = without_times(message);
       const size_t before = at;
       while (at < ours.size() && !agree(without_times(ours[at]), wanted)) ++at;
-      ASSERT_LT(at, ours.size()) << "missing, or not in its place: " << message << "\nafter: "
-                                 << (before > 0 ? ours[before - 1] : "the beginning") << "\nwhere ours is: "
+      ASSERT_LT(at, ours.size()) << "missing, or not in its place: " << message
+                                 << "\nafter: " << (before > 0 ? ours[before - 1] : "the beginning")
+                                 << "\nwhere ours is: "
                                  << (before < ours.size() ? ours[before] : "at its end");
       EXPECT_LE(at - before, 12u) << "many lines of our own before: " << message;
       ++at;
@@ -84,17 +90,17 @@ TEST_F(Trainlog, Train) {
 }
 
 TEST_F(Trainlog, Resume) {
-  expect_log("resume.log", "caffe train --solver=solver.prototxt --snapshot=tiny_iter_15.solverstate");
+  expect_log("resume.log",
+             "caffe train --solver=solver.prototxt --snapshot=tiny_iter_15.solverstate");
 }
 
 TEST_F(Trainlog, Test) {
   run(folder_, "train -solver solver.prototxt -weights init.caffemodel", "trainlog");
-  expect_log("test.log", "caffe test --model=net.prototxt --weights=tiny_iter_30.caffemodel --iterations=4");
+  expect_log("test.log",
+             "caffe test --model=net.prototxt --weights=tiny_iter_30.caffemodel --iterations=4");
 }
 
-TEST_F(Trainlog, Time) {
-  expect_log("time.log", "caffe time --model=net.prototxt --iterations=3");
-}
+TEST_F(Trainlog, Time) { expect_log("time.log", "caffe time --model=net.prototxt --iterations=3"); }
 
 }  // namespace
 }  // namespace crema::test

@@ -19,15 +19,19 @@ AssertionResult contains(const std::string& text, const std::string& part) {
 
 TEST(UpgradeNetProtoText, WritesTodaysFormAndSaysSo) {
   const Folder folder;
-  folder.write("old.prototxt", "layers { name: \"relu\" type: RELU bottom: \"x\" top: \"y\" }\ninput: \"x\" input_dim: 1 input_dim: 2 "
-                               "input_dim: 3 input_dim: 4\n");
+  folder.write("old.prototxt",
+               "layers { name: \"relu\" type: RELU bottom: \"x\" top: \"y\" }\ninput: \"x\" "
+               "input_dim: 1 input_dim: 2 "
+               "input_dim: 3 input_dim: 4\n");
   const Outcome outcome = run(folder, "upgrade_net_proto_text old.prototxt new.prototxt");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::string text = folder.read("new.prototxt");
   EXPECT_TRUE(contains(text, "type: \"ReLU\""));
   EXPECT_TRUE(contains(text, "type: \"Input\""));
   EXPECT_EQ(text.find("layers"), std::string::npos);
-  EXPECT_TRUE(contains(outcome.err, "Attempting to upgrade input file specified using deprecated V1LayerParameter: old.prototxt"));
+  EXPECT_TRUE(contains(outcome.err,
+                       "Attempting to upgrade input file specified using deprecated "
+                       "V1LayerParameter: old.prototxt"));
   EXPECT_EQ(outcome.messages().back(), "Wrote upgraded NetParameter text proto to new.prototxt");
   EXPECT_TRUE(outcome.errors().empty());
 
@@ -44,10 +48,12 @@ TEST(UpgradeNetProtoBinary, WritesTodaysForm) {
   const Outcome outcome = run(folder, "upgrade_net_proto_binary init.caffemodel out.caffemodel");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(folder.read("out.caffemodel"), folder.read("init.caffemodel"));
-  EXPECT_EQ(outcome.messages().back(), "Wrote upgraded NetParameter binary proto to out.caffemodel");
+  EXPECT_EQ(outcome.messages().back(),
+            "Wrote upgraded NetParameter binary proto to out.caffemodel");
 
   folder.write("garbage.caffemodel", "this is no net");
-  const Outcome refused = run(folder, "upgrade_net_proto_binary garbage.caffemodel out2.caffemodel");
+  const Outcome refused =
+      run(folder, "upgrade_net_proto_binary garbage.caffemodel out2.caffemodel");
   EXPECT_EQ(refused.code, 1);
   EXPECT_TRUE(contains(refused.err, "garbage.caffemodel"));
   EXPECT_FALSE(folder.has("out2.caffemodel"));
@@ -85,7 +91,8 @@ TEST(Layers, DocumentsATypeWithItsFields) {
   EXPECT_TRUE(contains(outcome.out, "pooling_param { PoolingParameter }"));
   EXPECT_TRUE(contains(outcome.out, "  pool (MAX | AVE | STOCHASTIC, default MAX)\n      "));
   EXPECT_TRUE(contains(outcome.out, "  kernel_size (uint32)\n      "));
-  EXPECT_TRUE(contains(run(folder, "layers Deconvolution").out, "convolution_param { ConvolutionParameter }"));
+  EXPECT_TRUE(contains(run(folder, "layers Deconvolution").out,
+                       "convolution_param { ConvolutionParameter }"));
   EXPECT_TRUE(contains(run(folder, "layers SoftmaxWithLoss").out, "loss_param { LossParameter }"));
   EXPECT_EQ(run(folder, "layers Convolution").out.find("relu_param {"), std::string::npos);
 }
@@ -94,9 +101,11 @@ TEST(Summary, CountsParametersOnceAndSumsUp) {
   const Folder folder;
   folder.write("net.prototxt",
                "name: \"twins\"\ninput: \"x\" input_shape { dim: 2 dim: 10 }\n"
-               "layer { name: \"a\" type: \"InnerProduct\" bottom: \"x\" top: \"a\" param { name: \"w\" } param { name: \"b\" lr_mult: 0 }"
+               "layer { name: \"a\" type: \"InnerProduct\" bottom: \"x\" top: \"a\" param { name: "
+               "\"w\" } param { name: \"b\" lr_mult: 0 }"
                " inner_product_param { num_output: 10 weight_filler { type: \"xavier\" } } }\n"
-               "layer { name: \"b\" type: \"InnerProduct\" bottom: \"a\" top: \"b\" param { name: \"w\" } param { name: \"b\" lr_mult: 0 }"
+               "layer { name: \"b\" type: \"InnerProduct\" bottom: \"a\" top: \"b\" param { name: "
+               "\"w\" } param { name: \"b\" lr_mult: 0 }"
                " inner_product_param { num_output: 10 } }\n");
   const Outcome outcome = run(folder, "summary -model net.prototxt -phase TEST");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
@@ -108,15 +117,17 @@ TEST(Summary, CountsParametersOnceAndSumsUp) {
 
 TEST(Report, ShowsCurvesOfTheRunThatCounts) {
   const Folder folder;
-  folder.write("metrics.jsonl",
-               "{\"iteration\":0,\"kind\":\"start\",\"time\":0}\n"
-               "{\"iteration\":0,\"kind\":\"train\",\"time\":1,\"values\":{\"loss\":2.3,\"lr\":0.01}}\n"
-               "{\"iteration\":50,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":777,\"lr\":0.01}}\n"
-               "{\"iteration\":40,\"kind\":\"start\",\"time\":0}\n"
-               "{\"iteration\":50,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":1.5,\"lr\":0.005}}\n"
-               "{\"iteration\":60,\"kind\":\"test\",\"net\":0,\"time\":3,\"values\":{\"accuracy\":0.91,\"loss\":1.25}}\n"
-               "{\"iteration\":60,\"kind\":\"train\",\"time\":3,\"values\":{\"loss\":null}}\n"
-               "{\"iteration\":70,\"kind\":\"tra");  // cut short by a kill
+  folder.write(
+      "metrics.jsonl",
+      "{\"iteration\":0,\"kind\":\"start\",\"time\":0}\n"
+      "{\"iteration\":0,\"kind\":\"train\",\"time\":1,\"values\":{\"loss\":2.3,\"lr\":0.01}}\n"
+      "{\"iteration\":50,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":777,\"lr\":0.01}}\n"
+      "{\"iteration\":40,\"kind\":\"start\",\"time\":0}\n"
+      "{\"iteration\":50,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":1.5,\"lr\":0.005}}\n"
+      "{\"iteration\":60,\"kind\":\"test\",\"net\":0,\"time\":3,\"values\":{\"accuracy\":0.91,"
+      "\"loss\":1.25}}\n"
+      "{\"iteration\":60,\"kind\":\"train\",\"time\":3,\"values\":{\"loss\":null}}\n"
+      "{\"iteration\":70,\"kind\":\"tra");  // cut short by a kill
   const Outcome outcome = run(folder, "crema report metrics.jsonl -output page.html");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::string page = folder.read("page.html");
@@ -124,11 +135,13 @@ TEST(Report, ShowsCurvesOfTheRunThatCounts) {
   EXPECT_TRUE(contains(page, "91.00 %"));
   EXPECT_TRUE(contains(page, "training: loss at 50: 1.5"));
   EXPECT_TRUE(contains(page, "Learning rate"));
-  EXPECT_EQ(page.find("777"), std::string::npos) << "the resumed run replaces what came after its start";
+  EXPECT_EQ(page.find("777"), std::string::npos)
+      << "the resumed run replaces what came after its start";
   EXPECT_EQ(page.find("http"), std::string::npos) << "the page must not need a network";
 
   folder.write("broken.jsonl", "{\"iteration\":0,\"kind\":\"start\"}\nnot json\n{}\n");
-  EXPECT_TRUE(contains(run(folder, "crema report broken.jsonl").errors().at(0), "broken.jsonl:2: "));
+  EXPECT_TRUE(
+      contains(run(folder, "crema report broken.jsonl").errors().at(0), "broken.jsonl:2: "));
 }
 
 }  // namespace
