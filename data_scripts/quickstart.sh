@@ -35,7 +35,7 @@ set -e
 
 step "5/5 Report"
 weights=$(ls -t models/lenet/lenet_digits_iter_*.caffemodel | head -n 1)
-build/tools/crema report models/lenet/lenet_digits.metrics.jsonl -model models/lenet/digits_train_val.prototxt \
+build/tools/crema report models/lenet/metrics.jsonl -model models/lenet/digits_train_val.prototxt \
   -weights "$weights" -output "$out/report.html" 2>>"$out/train.log"
 
 accuracy=$(sed -n 's/.*Test net output #[0-9]*: accuracy = //p' "$out/train.log" | tail -n 1)

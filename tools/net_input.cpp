@@ -52,6 +52,13 @@ int64_t batch_of(const Net& net) {
   return 1;
 }
 
+int64_t records_of(const Net& net) {
+  for (const Node& node : net.graph().nodes) {
+    if (node.layer->records() > 0) return node.layer->records();
+  }
+  return 0;
+}
+
 void set_passes(NetOptions* options) {
   options->fuse = FLAGS_fuse;
   options->format = FLAGS_format;

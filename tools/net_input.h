@@ -26,6 +26,8 @@ void add_level_and_stages(NetState* state);
 
 // Samples in one forward pass: the first extent of the first blob that no layer feeds, else 1.
 int64_t batch_of(const Net& net);
+// Records that the net's first source goes through in an epoch; 0 when it does not know.
+int64_t records_of(const Net& net);
 
 // fuse, format and reuse_memory as the flags say.
 void set_passes(NetOptions* options);

@@ -100,7 +100,7 @@ int run(const VerbCall& call) {
   if (log.has_terminal()) options.readers.push_back(&status);
 
   Solver solver(*context, file, options);
-  status.set_sizes(batch_of(solver.net()) * file.solver.iter_size(), 0);
+  status.set_sizes(batch_of(solver.net()) * file.solver.iter_size(), records_of(solver.net()));
   if (!FLAGS_assume.empty()) {
     fill_random_inputs(solver.net());
     for (const auto& net : solver.test_nets()) fill_random_inputs(*net);

@@ -38,8 +38,8 @@ void parallel_for(Context& context, int64_t count, const Body& body, int64_t gra
   }
 #endif
   (void)context;
-  const Body local = body;
-#pragma omp parallel for simd schedule(static) if (count > grain)
+  Body local = body;  // each thread's own: a shared one would be read again for every element, and nothing would vectorise
+#pragma omp parallel for simd schedule(static) firstprivate(local) if (count > grain)
   for (int64_t i = 0; i < count; ++i) local(i);
 }
 

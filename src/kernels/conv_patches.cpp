@@ -40,21 +40,31 @@ void for_lines(const ConvGeometry& g, int64_t first, int64_t points, const Visit
   }
 }
 
-// The taps [begin, end) of the last axis that lie inside the image, for the output point q.
-struct Inside {
+struct Range {
   int64_t begin, end;
 };
-Inside taps_inside(const ConvGeometry& g, int64_t at) {
+
+// The taps of the last axis that lie inside the image; `at` is where the first tap looks.
+Range taps_inside(const ConvGeometry& g, int64_t at) {
   const int last = g.axes - 1;
   const int64_t d = g.dilation[last];
-  if (at >= 0 && at + (g.kernel[last] - 1) * d < g.in[last]) return {0, g.kernel[last]};
-  const int64_t begin = at < 0 ? (-at + d - 1) / d : 0;
+  const int64_t begin = std::min(g.kernel[last], at < 0 ? (-at + d - 1) / d : 0);
   const int64_t end = at >= g.in[last] ? 0 : std::min(g.kernel[last], (g.in[last] - 1 - at) / d + 1);
-  return {std::min(begin, g.kernel[last]), std::max(end, std::min(begin, g.kernel[last]))};
+  return {begin, std::max(begin, end)};
 }
 
-// Among `count` output points from q on, the [begin, end) that see the image through this tap of the last axis.
-Inside points_inside(const ConvGeometry& g, const Line& line, int64_t tap) {
+// The points of a line that see the image with all taps of the last axis.
+Range points_all_inside(const ConvGeometry& g, const Line& line) {
+  if (line.input < 0) return {line.count, line.count};
+  const int last = g.axes - 1;
+  const int64_t s = g.stride[last], at = line.q * s - g.pad[last];
+  const int64_t room = g.in[last] - 1 - (g.kernel[last] - 1) * g.dilation[last] - at;
+  const int64_t begin = std::min(line.count, at < 0 ? (-at + s - 1) / s : 0);
+  return {begin, std::max(begin, room < 0 ? 0 : std::min(line.count, room / s + 1))};
+}
+
+// The points of a line that see the image through this tap of the last axis.
+Range points_inside(const ConvGeometry& g, const Line& line, int64_t tap) {
   const int last = g.axes - 1;
   const int64_t at = line.q * g.stride[last] - g.pad[last] + tap * g.dilation[last], s = g.stride[last];
   const int64_t begin = std::min(line.count, at < 0 ? (-at + s - 1) / s : 0);
@@ -82,49 +92,72 @@ void copy_few(const T* from, int64_t count, T* to) {
   *reinterpret_cast<Some*>(to + count - width) = *reinterpret_cast<const Some*>(from + count - width);
 }
 
+// Channels-last, one line: the numbers of one output point are the filter's taps along the last axis, each of all channels.
+struct RowsOfLine {
+  RowsOfLine(const ConvGeometry& g, int64_t group, const Line& line)
+      : channels(g.in_channels), wide(g.kernel[g.axes - 1] * channels), stride(g.stride[g.axes - 1]),
+        tap_step(g.dilation[g.axes - 1] * g.all_in_channels()), pixel(g.all_in_channels()),
+        patch(line.point * channels * g.taps + line.tap * wide), patch_step(channels * g.taps),
+        image((line.input + line.q * stride - g.pad[g.axes - 1]) * pixel + group * channels) {}
+  // Where the numbers of the line's point i begin.
+  int64_t patch_of(int64_t i) const { return patch + i * patch_step; }
+  int64_t image_of(int64_t i) const { return image + i * stride * pixel; }
+
+  int64_t channels, wide, stride, tap_step, pixel, patch, patch_step, image;
+};
+
 template <typename T>
 void gather_rows(const ConvGeometry& g, const T* image, int64_t group, int64_t first, int64_t points, T* patches) {
-  const int last = g.axes - 1;
-  const int64_t channels = g.in_channels, all = g.all_in_channels(), row = channels * g.taps;
-  const int64_t wide = g.kernel[last] * channels;
-  // Without groups and dilation the taps of the last axis lie next to each other in the image too.
-  const bool together = g.groups == 1 && g.dilation[last] == 1;
   for_lines(g, first, points, [&](const Line& line) {
-    for (int64_t i = 0; i < line.count; ++i) {
-      T* to = patches + (line.point + i) * row + line.tap * wide;
-      const int64_t at = (line.q + i) * g.stride[last] - g.pad[last];
-      const Inside inside = line.input < 0 ? Inside{0, 0} : taps_inside(g, at);
-      std::fill(to, to + inside.begin * channels, T(0));
-      std::fill(to + inside.end * channels, to + wide, T(0));
-      const T* from = image + (line.input + at) * all + group * channels;
+    const RowsOfLine rows(g, group, line);
+    const Range inside = points_all_inside(g, line);
+    const bool together = rows.tap_step == rows.channels;  // the taps lie next to each other in the image too
+    for (int64_t i = inside.begin; i < inside.end; ++i) {
+      const T* from = image + rows.image_of(i);
+      T* to = patches + rows.patch_of(i);
       if (together) {
-        copy_few(from + inside.begin * channels, (inside.end - inside.begin) * channels, to + inside.begin * channels);
-        continue;
-      }
-      for (int64_t tap = inside.begin; tap < inside.end; ++tap) {
-        const T* source = from + tap * g.dilation[last] * all;
-        copy_few(source, channels, to + tap * channels);
+        copy_few(from, rows.wide, to);
+      } else {
+        for (int64_t c = 0; c < rows.wide; c += rows.channels, from += rows.tap_step) copy_few(from, rows.channels, to + c);
       }
     }
+    const auto at_edge = [&](int64_t i) {
+      T* to = patches + rows.patch_of(i);
+      std::fill(to, to + rows.wide, T(0));
+      if (line.input < 0) return;
+      const Range taps = taps_inside(g, (line.q + i) * rows.stride - g.pad[g.axes - 1]);
+      for (int64_t tap = taps.begin; tap < taps.end; ++tap) {
+        copy_few(image + rows.image_of(i) + tap * rows.tap_step, rows.channels, to + tap * rows.channels);
+      }
+    };
+    for (int64_t i = 0; i < inside.begin; ++i) at_edge(i);
+    for (int64_t i = inside.end; i < line.count; ++i) at_edge(i);
   });
 }
 
 template <typename T>
 void scatter_rows(const ConvGeometry& g, const T* patches, int64_t group, int64_t first, int64_t points, T* image) {
-  const int last = g.axes - 1;
-  const int64_t channels = g.in_channels, all = g.all_in_channels(), row = channels * g.taps;
   for_lines(g, first, points, [&](const Line& line) {
     if (line.input < 0) return;
+    const RowsOfLine rows(g, group, line);
+    const Range inside = points_all_inside(g, line);
+    const bool together = rows.tap_step == rows.channels;
     for (int64_t i = 0; i < line.count; ++i) {
-      const T* from = patches + (line.point + i) * row + line.tap * g.kernel[last] * channels;
-      const int64_t at = (line.q + i) * g.stride[last] - g.pad[last];
-      const Inside inside = taps_inside(g, at);
-      T* to = image + (line.input + at) * all + group * channels;
-      for (int64_t tap = inside.begin; tap < inside.end; ++tap) {
-        T* goal = to + tap * g.dilation[last] * all;
-        const T* source = from + tap * channels;
+      const T* from = patches + rows.patch_of(i);
+      T* to = image + rows.image_of(i);
+      const bool whole = i >= inside.begin && i < inside.end;
+      if (whole && together) {
 #pragma omp simd
-        for (int64_t c = 0; c < channels; ++c) goal[c] += source[c];
+        for (int64_t k = 0; k < rows.wide; ++k) to[k] += from[k];
+        continue;
+      }
+      const Range taps = whole ? Range{0, g.kernel[g.axes - 1]}
+                               : taps_inside(g, (line.q + i) * rows.stride - g.pad[g.axes - 1]);
+      for (int64_t tap = taps.begin; tap < taps.end; ++tap) {
+        T* goal = to + tap * rows.tap_step;
+        const T* source = from + tap * rows.channels;
+#pragma omp simd
+        for (int64_t c = 0; c < rows.channels; ++c) goal[c] += source[c];
       }
     }
   });
@@ -136,7 +169,7 @@ void for_columns(const ConvGeometry& g, int64_t group, int64_t first, int64_t po
   const int last = g.axes - 1;
   for_lines(g, first, points, [&](const Line& line) {
     for (int64_t tap = 0; tap < g.kernel[last]; ++tap) {
-      const Inside inside = line.input < 0 ? Inside{0, 0} : points_inside(g, line, tap);
+      const Range inside = line.input < 0 ? Range{0, 0} : points_inside(g, line, tap);
       const int64_t at = line.input + line.q * g.stride[last] - g.pad[last] + tap * g.dilation[last];
       for (int64_t c = 0; c < g.in_channels; ++c) {
         const int64_t row = c * g.taps + line.tap * g.kernel[last] + tap;
@@ -149,7 +182,7 @@ void for_columns(const ConvGeometry& g, int64_t group, int64_t first, int64_t po
 template <typename T>
 void gather_columns(const ConvGeometry& g, const T* image, int64_t group, int64_t first, int64_t points, T* patches) {
   const int64_t stride = g.stride[g.axes - 1];
-  for_columns(g, group, first, points, [&](int64_t patch, int64_t pixel, const Inside& inside, int64_t count) {
+  for_columns(g, group, first, points, [&](int64_t patch, int64_t pixel, const Range& inside, int64_t count) {
     T* to = patches + patch;
     const T* from = image + pixel;
     std::fill(to, to + inside.begin, T(0));
@@ -165,7 +198,7 @@ void gather_columns(const ConvGeometry& g, const T* image, int64_t group, int64_
 template <typename T>
 void scatter_columns(const ConvGeometry& g, const T* patches, int64_t group, int64_t first, int64_t points, T* image) {
   const int64_t stride = g.stride[g.axes - 1];
-  for_columns(g, group, first, points, [&](int64_t patch, int64_t pixel, const Inside& inside, int64_t) {
+  for_columns(g, group, first, points, [&](int64_t patch, int64_t pixel, const Range& inside, int64_t) {
     const T* from = patches + patch;
     T* to = image + pixel;
     if (stride == 1) {

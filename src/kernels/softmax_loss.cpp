@@ -17,12 +17,12 @@ namespace {
 constexpr int64_t kSmall = 1 << 12;  // elements that are not worth a second thread
 constexpr int64_t kBlock = kSoftmaxBlock;
 
-[[noreturn]] void fail_for_label(const SoftmaxLossCase& c, int64_t place, double label) {
-  const int64_t each = c.view.places() / std::max<int64_t>(c.images, 1);
+// each: places of one image.
+[[noreturn]] void fail_for_label(int64_t place, double label, int64_t classes, int64_t each) {
   fail("label ", label, " of image ", place / each, " of the batch",
-       each > 1 ? cat(", position ", place % each) : "", ", is no class: there are ",
-       c.view.classes, " scores for each label, so labels are the integers from 0 to ",
-       c.view.classes - 1, ". Correct the data, or num_output of the layer that gives the scores; ",
+       each > 1 ? cat(", position ", place % each) : "", ", is no class: there are ", classes,
+       " scores for each label, so labels are the integers from 0 to ", classes - 1,
+       ". Correct the data, or num_output of the layer that gives the scores; ",
        "loss_param { ignore_label: ", label, " } leaves such labels out");
 }
 
@@ -33,7 +33,9 @@ void check_labels(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels) {
   for (int64_t place = 0; place < c.view.places(); ++place)
     bad = bad || labels.at(place) == SoftmaxLabels<T>::kBad;
   for (int64_t place = 0; bad && place < c.view.places(); ++place) {
-    if (labels.at(place) == SoftmaxLabels<T>::kBad) fail_for_label(c, place, labels.labels[place]);
+    if (labels.at(place) == SoftmaxLabels<T>::kBad) {
+      fail_for_label(place, labels.labels[place], c.view.classes, c.places_each());
+    }
   }
 }
 
@@ -217,11 +219,11 @@ void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Ten
   });
 }
 
-void check_labels_result(Context& context, const SoftmaxLossCase& c, const Tensor& note) {
+void check_labels_result(Context& context, const Tensor& note) {
   if (note.device() != Device::gpu) return;
-  int32_t found[2];
+  int32_t found[4];
   copy_bytes(context, found, Device::cpu, note.raw(), note.device(), sizeof(found));
-  if (found[0] > 0) fail_for_label(c, found[0] - 1, found[1]);
+  if (found[0] > 0) fail_for_label(found[0] - 1, found[1], found[2], found[3]);
 }
 
 }  // namespace crema

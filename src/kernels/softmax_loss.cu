@@ -25,7 +25,7 @@ template <typename T>
 struct PlaceWriter {
   SoftmaxLabels<T> labels;
   T smoothing;
-  int64_t count;  // of places
+  int64_t count, each;  // places, and those of one image
   T* places;
   int32_t* note;
 
@@ -40,8 +40,11 @@ struct PlaceWriter {
     } else if (label == SoftmaxLabels<T>::kBad) {
       loss = not_a_number<T>();
 #ifdef __CUDA_ARCH__
-      if (atomicCAS(note, 0, static_cast<int>(place) + 1) == 0)
+      if (atomicCAS(note, 0, static_cast<int>(place) + 1) == 0) {
         note[1] = static_cast<int>(labels.labels[place]);
+        note[2] = static_cast<int>(labels.classes);
+        note[3] = static_cast<int>(each);
+      }
 #endif
     }
     places[place] = largest;
@@ -88,7 +91,8 @@ struct LossGradient {
   }
   CREMA_HD void write(int64_t place, int64_t k, int64_t i) const {
     const int label = labels.at(place);
-    // One store for all outcomes: with a store in each branch ptxas 13.0 (sm_90) drops the one of the good labels.
+    // One store for all outcomes: with a store in each branch ptxas 13.0 (sm_90) drops the one of
+    // the good labels.
     T slope = label == SoftmaxLabels<T>::kBad ? not_a_number<T>() : T(0);
     if (label >= 0) {
       const T probability = exp_of(x[i] - places[place]) * places[view.places() + place];
@@ -162,9 +166,9 @@ void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const
                                const Tensor& probability) {
   if (context.device() == Device::gpu) zero(context, saved.note);
   on(x, [&]<typename T>() {
-    const PlaceWriter<T> writer{SoftmaxLabels<T>(c, labels), static_cast<T>(c.smoothing),
-                                c.view.places(), saved.places.data<T>(),
-                                saved.note.data<int32_t>()};
+    const PlaceWriter<T> writer{
+        SoftmaxLabels<T>(c, labels), static_cast<T>(c.smoothing), c.view.places(), c.places_each(),
+        saved.places.data<T>(),      saved.note.data<int32_t>()};
     const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<T>()};
 #ifdef __CUDACC__
     if (by_rows(context, c.view)) {

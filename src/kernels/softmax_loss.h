@@ -17,19 +17,22 @@ struct SoftmaxLossCase {
   SoftmaxView view;
   int64_t images = 1;               // for messages: places / images belong to one image
   std::optional<int> ignore_label;  // places with this label cost nothing
-  bool divide_by_valid =
-      true;  // the normalizer is the number of places that are not ignored, at least 1 ...
-  double normalizer = 1;  // ... or else this
+  // The normalizer is the number of places that are not ignored, at least 1; or else this one.
+  bool divide_by_valid = true;
+  double normalizer = 1;
   float smoothing = 0;
   Tensor class_weights;  // w: one a class, in the dtype of x; empty: 1
+
+  int64_t places_each() const { return view.places() / (images > 0 ? images : 1); }
 };
 
 // What forward leaves for backward.
 struct SoftmaxLossSaved {
   Tensor places;      // (3, places): largest x, 1 / sum(exp(x - largest)), loss before the division
   Tensor normalizer;  // one value
-  Tensor note;  // (2), int32, written on the GPU: position + 1 of a label that is no class or 0,
-                // and the label
+  // (4), int32, written on the GPU: position + 1 of a label that is no class or 0, the label,
+  // the number of classes, the number of places of an image.
+  Tensor note;
 };
 
 // labels: one for each place, in the dtype of x. Written: loss (a scalar), saved, and probability,
@@ -44,6 +47,6 @@ void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Ten
 
 // Error when the note names a label. Waits for the GPU: meant for where the host reads the loss
 // anyway.
-void check_labels_result(Context& context, const SoftmaxLossCase& c, const Tensor& note);
+void check_labels_result(Context& context, const Tensor& note);
 
 }  // namespace crema

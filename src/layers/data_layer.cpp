@@ -51,6 +51,8 @@ class DataLayer : public Layer {
       options.rank = context.rank;
       options.ranks = context.ranks;
     }
+    // LevelDB would have to walk through all of its keys to know.
+    records_ = data.backend() == DataParameter::LMDB ? source->size() : 0;
     const bool encoded = is_encoded(*source);
     options.workers = data.threads() > 0 ? static_cast<int>(data.threads())
                                          : loader_workers(encoded, context.device() == Device::cpu);
@@ -62,6 +64,8 @@ class DataLayer : public Layer {
     context.log().info(
         cat("output data size: ", data.batch_size(), ",", shape[0], ",", shape[1], ",", shape[2]));
   }
+
+  int64_t records() const override { return records_; }
 
   Inference infer(const std::vector<Shape>&) const override {
     const Shape& sample = loader_->sample_shape();
@@ -94,6 +98,7 @@ class DataLayer : public Layer {
   }
 
   std::unique_ptr<Loader> loader_;
+  int64_t records_ = 0;
   int64_t last_batch_ = -1, last_epoch_ = 0;
 };
 

@@ -44,6 +44,8 @@ class Hdf5DataLayer : public Layer {
     context.log().info(cat("Number of HDF5 files: ", source_->files()));
   }
 
+  int64_t records() const override { return source_->rows(); }
+
   Inference infer(const std::vector<Shape>&) const override {
     std::vector<Shape> tops;
     for (int i = 0; i < message().top_size(); ++i) {

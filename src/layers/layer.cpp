@@ -6,6 +6,7 @@ namespace crema {
 
 void Layer::setup(Context&, const std::vector<Shape>&) {}
 Prepared Layer::prepare(Context&, const Preparation&) { return {}; }
+void Layer::check(Context&, const Forward&) const {}
 void Layer::backward(Context&, const Backward&) {
   fail("type ", type(), " has no gradient: nothing that learns may depend on its output");
 }

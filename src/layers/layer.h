@@ -124,6 +124,10 @@ class Layer {
   virtual Prepared prepare(Context& context, const Preparation& preparation);
   virtual void forward(Context& context, const Forward& pass) = 0;
   virtual void backward(Context& context, const Backward& pass);
+  // Where the host reads results anyway: Error for what a GPU's forward could only note (a label out of range).
+  virtual void check(Context& context, const Forward& pass) const;
+  // A source's records, an epoch; 0: not a source, or it does not know.
+  virtual int64_t records() const { return 0; }
 
   // --- set by the net before setup ---
   const LayerParameter& message() const { return *message_; }

@@ -55,7 +55,7 @@ class SoftmaxWithLossLayer : public Layer {
             " classes");
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
-    return {tops, {{{3, places}, {}}, {{1}, {}}, {{2}, DType::i32}}};
+    return {tops, {{{3, places}, {}}, {{1}, {}}, {{4}, DType::i32}}};
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
@@ -94,6 +94,10 @@ class SoftmaxWithLossLayer : public Layer {
     if (!pass.bottom_diff[0]) return;
     softmax_loss_backward(context, make_case(pass.bottom[0]), pass.bottom[0], pass.bottom[1],
                           unpack(pass.saved), pass.top_diff[0], pass.bottom_diff[0]);
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_labels_result(context, make_case(pass.bottom[0]), pass.saved[2]);
   }
 
   int axis_ = 1;

@@ -113,6 +113,9 @@ void Net::forward(uint64_t pass) {
 }
 
 double Net::loss() {
+  for (const PlanNode& node : ready().nodes) {
+    at_layer(nullptr, 0, node.message.name(), [&] { node.layer->check(context_, node.forward); });
+  }
   double total = 0;
   for (size_t id = 0; id < plan_->values.size(); ++id) {
     const PlanValue& value = plan_->values[id];

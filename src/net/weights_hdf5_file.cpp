@@ -62,10 +62,9 @@ struct Hdf5Writer::Image {
 
   static herr_t keep(void* bytes, H5FD_file_image_op_t operation, void* image) {
     if (operation == H5FD_FILE_IMAGE_OP_FILE_CLOSE) {
-      static_cast<Image*>(image)->bytes = bytes;
-    } else {
-      std::free(bytes);
+      std::swap(static_cast<Image*>(image)->bytes, bytes);
     }
+    std::free(bytes);
     return 0;
   }
   H5FD_file_image_callbacks_t callbacks() {
@@ -90,7 +89,8 @@ Hdf5Writer::Hdf5Writer(std::string path)
   H5FD_file_image_callbacks_t callbacks = image_->callbacks();
   H5Pset_fapl_core(access, kGrowth, false);
   H5Pset_file_image_callbacks(access, &callbacks);
-  file_ = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  // Under a name that no file has: one that lies there would be read first.
+  file_ = H5Fcreate(cat(path_, " in memory").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
   require(file_ >= 0, path_, ": the HDF5 library cannot make a file in memory");
 }
 

@@ -52,6 +52,8 @@ class Fuser {
   }
 
   void join_batch_norm(int node) {
+    const BatchNormParameter& p = plan_.nodes[node].message.batch_norm_param();
+    if (p.scale_bias() || p.bias_term()) return;  // scales by itself already
     std::vector<int> members = {node};
     const int scale = sole_reader(node);
     if (!is_type(scale, "Scale") || !backward_agrees(node, scale) || !scales_channels(scale)) return;
