@@ -97,7 +97,7 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_labels_result(context, make_case(pass.bottom[0]), pass.saved[2]);
+    check_labels_result(context, pass.saved[2]);
   }
 
   int axis_ = 1;
