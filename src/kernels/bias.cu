@@ -1,6 +1,5 @@
-#include "kernels/bias.h"
-
 #include "device/parallel.h"
+#include "kernels/bias.h"
 #include "kernels/sum.h"
 
 namespace crema {
@@ -17,13 +16,17 @@ struct AddBias {
   const T* b;
   Relu relu;
   T* y;
-  CREMA_HD void operator()(int64_t i) const { y[i] = relu_of(b ? y[i] + b[i / inner % channels] : y[i], relu); }
+  CREMA_HD void operator()(int64_t i) const {
+    y[i] = relu_of(b ? y[i] + b[i / inner % channels] : y[i], relu);
+  }
 };
 
-// The same for a CPU, where a division for each element would cost more than the rest: whole rows at a time.
+// The same for a CPU, where a division for each element would cost more than the rest: whole rows
+// at a time.
 template <typename T>
 void add_bias_rows(int64_t outer, int64_t channels, int64_t inner, const T* b, Relu relu, T* y) {
-  const int64_t rows = inner == 1 ? outer : outer * channels, length = inner == 1 ? channels : inner;
+  const int64_t rows = inner == 1 ? outer : outer * channels,
+                length = inner == 1 ? channels : inner;
 #pragma omp parallel for schedule(static) if (rows * length > 16384)
   for (int64_t row = 0; row < rows; ++row) {
     T* out = y + row * length;
@@ -58,16 +61,18 @@ struct ReluGradient {
 }  // namespace
 
 template <typename T>
-void add_bias(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* b, Relu relu, T* y) {
+void add_bias(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* b,
+              Relu relu, T* y) {
   if (!b && !relu.on) return;
   if (context.device() == Device::cpu) return add_bias_rows(outer, channels, inner, b, relu, y);
   parallel_for(context, outer * channels * inner, AddBias<T>{channels, inner, b, relu, y});
 }
 
 template <typename T>
-void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* dy, T* db,
-                   bool accumulate) {
-  parallel_sum(context, SumExtent{channels, outer, inner}, Taken{dy, channels, inner}, SumTarget<T>{db, 1, accumulate});
+void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* dy,
+                   T* db, bool accumulate) {
+  parallel_sum(context, SumExtent{channels, outer, inner}, Taken{dy, channels, inner},
+               SumTarget<T>{db, 1, accumulate});
 }
 
 template <typename T>
@@ -78,7 +83,8 @@ void relu_gradient(Context& context, int64_t count, const T* y, float slope, T* 
 template void add_bias<float>(Context&, int64_t, int64_t, int64_t, const float*, Relu, float*);
 template void add_bias<double>(Context&, int64_t, int64_t, int64_t, const double*, Relu, double*);
 template void bias_gradient<float>(Context&, int64_t, int64_t, int64_t, const float*, float*, bool);
-template void bias_gradient<double>(Context&, int64_t, int64_t, int64_t, const double*, double*, bool);
+template void bias_gradient<double>(Context&, int64_t, int64_t, int64_t, const double*, double*,
+                                    bool);
 template void relu_gradient<float>(Context&, int64_t, const float*, float, float*);
 template void relu_gradient<double>(Context&, int64_t, const double*, float, double*);
 

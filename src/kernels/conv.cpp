@@ -8,7 +8,8 @@
 namespace crema {
 namespace {
 
-// A convolution whose weights lie in another format than its kernel wants: they are reordered at each call.
+// A convolution whose weights lie in another format than its kernel wants: they are reordered at
+// each call.
 class Reordered final : public Conv {
  public:
   Reordered(std::unique_ptr<Conv> inner, const ConvCase& c) : inner_(std::move(inner)), c_(c) {
@@ -28,10 +29,12 @@ class Reordered final : public Conv {
     inner_->backward_data(context, dy, reordered(context, w, workspace), dx, rest(workspace));
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, const Tensor& db,
-                        bool accumulate_w, bool accumulate_b, const Tensor& workspace) override {
+  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                        const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
     const Tensor scratch = accumulate_w ? reordered(context, dw, workspace) : weights(workspace);
-    inner_->backward_weights(context, x, dy, scratch, db, accumulate_w, accumulate_b, rest(workspace));
+    inner_->backward_weights(context, x, dy, scratch, db, accumulate_w, accumulate_b,
+                             rest(workspace));
     reorder(context, scratch, dw);
   }
 
@@ -77,7 +80,8 @@ ConvGeometry geometry_of(const ConvCase& c) {
   return g;
 }
 
-Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype, const Format& format) {
+Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype,
+               const Format& format) {
   char* const start = static_cast<char*>(workspace.raw());
   if (!workspace.memory()) return Tensor::wrap(start + at, shape, dtype, format);
   const size_t before = static_cast<size_t>(start - static_cast<char*>(workspace.memory()->data()));
@@ -86,8 +90,8 @@ Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dty
 
 std::unique_ptr<Conv> make_conv(Context& context, const ConvCase& c) {
   const int axes = c.x.axes() - 2;
-  require(axes >= 1 && axes <= kMostSpatialAxes, "a convolution over ", axes, " spatial axes is not supported: 1 to ",
-          kMostSpatialAxes);
+  require(axes >= 1 && axes <= kMostSpatialAxes, "a convolution over ", axes,
+          " spatial axes is not supported: 1 to ", kMostSpatialAxes);
   static const std::vector<Implementation<Conv, ConvCase>> list = {
 #ifdef CREMA_CUDA
       {"cudnn", make_conv_cudnn},

@@ -14,10 +14,12 @@ namespace crema {
 
 struct ConvCase {
   Shape x, w, y;
-  std::vector<int64_t> stride, pad, dilation;  // one entry a spatial axis; at least one axis, at most kMostSpatialAxes
+  // One entry a spatial axis; at least one axis, at most kMostSpatialAxes.
+  std::vector<int64_t> stride, pad, dilation;
   int64_t groups = 1;
   bool bias = false;
-  bool relu = false;  // forward ends with y = max(y, 0) + slope * min(y, 0); its gradient is the caller's work
+  // Forward ends with y = max(y, 0) + slope * min(y, 0); its gradient is the caller's work.
+  bool relu = false;
   float relu_slope = 0;
   Order order = Order::plain;            // of x and y
   std::optional<Format> weights_format;  // already decided elsewhere; none: free
@@ -28,23 +30,26 @@ struct ConvCase {
 
 constexpr int kMostSpatialAxes = 6;
 
-// Made for one case. w and dw lie in weights_format(); the workspace has at least workspace() bytes.
+// Made for one case. w and dw lie in weights_format(); the workspace has at least workspace()
+// bytes.
 class Conv {
  public:
   virtual ~Conv() = default;
   virtual Format weights_format() const { return Format::plain(); }
   virtual size_t workspace() const { return 0; }
   // b is empty without bias.
-  virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
-                       const Tensor& workspace) = 0;
+  virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                       const Tensor& y, const Tensor& workspace) = 0;
   virtual void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                              const Tensor& workspace) = 0;
   // db may be empty. accumulate: add instead of overwrite.
-  virtual void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, const Tensor& db,
-                                bool accumulate_w, bool accumulate_b, const Tensor& workspace) = 0;
+  virtual void backward_weights(Context& context, const Tensor& x, const Tensor& dy,
+                                const Tensor& dw, const Tensor& db, bool accumulate_w,
+                                bool accumulate_b, const Tensor& workspace) = 0;
 };
 
-// Chooses from cudnn, onednn, im2col, plain. The result's weights_format() is the one asked for, if one was.
+// Chooses from cudnn, onednn, im2col, plain. The result's weights_format() is the one asked for, if
+// one was.
 std::unique_ptr<Conv> make_conv(Context& context, const ConvCase& c);
 
 }  // namespace crema

@@ -1,4 +1,5 @@
-// The implementations behind make_conv, and what they share. Each may refuse a case: null, with the reason.
+// The implementations behind make_conv, and what they share. Each may refuse a case: null, with the
+// reason.
 #pragma once
 
 #include <string>
@@ -28,7 +29,8 @@ struct ConvGeometry {
 ConvGeometry geometry_of(const ConvCase& c);
 
 // A tensor inside the workspace, `at` bytes from its start.
-Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype, const Format& format = {});
+Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype,
+               const Format& format = {});
 // Sizes in a workspace are kept multiples of this.
 inline size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 

@@ -1,5 +1,5 @@
-// Convolution by cuDNN's graph API: float32 on the GPU, one to three spatial axes (one is seen as two). Exact: engines that
-// round to TF32 or that add in another order on each run are left out.
+// Convolution by cuDNN's graph API: float32 on the GPU, one to three spatial axes (one is seen as
+// two). Exact: engines that round to TF32 or that add in another order on each run are left out.
 #define CUDNN_FRONTEND_SKIP_JSON_LIB  // graphs are not written to files
 #include <cudnn_frontend.h>
 
@@ -27,7 +27,12 @@ struct Numbers {
   bool channels_last;
 
   explicit Numbers(const ConvCase& c)
-      : x(c.x.dims()), w(c.w.dims()), y(c.y.dims()), stride(c.stride), pad(c.pad), dilation(c.dilation),
+      : x(c.x.dims()),
+        w(c.w.dims()),
+        y(c.y.dims()),
+        stride(c.stride),
+        pad(c.pad),
+        dilation(c.dilation),
         channels_last(c.order == Order::channels_last) {
     if (c.x.axes() > 3) return;
     for (Integers* dims : {&x, &w, &y}) dims->insert(dims->begin() + 2, 1);
@@ -47,10 +52,13 @@ struct Numbers {
     return strides;
   }
 
-  std::shared_ptr<graph::Tensor_attributes> tensor(graph::Graph& g, const Integers& dims, Tag tag) const {
-    return g.tensor(graph::Tensor_attributes().set_dim(dims).set_stride(strides(dims)).set_uid(tag));
+  std::shared_ptr<graph::Tensor_attributes> tensor(graph::Graph& g, const Integers& dims,
+                                                   Tag tag) const {
+    return g.tensor(
+        graph::Tensor_attributes().set_dim(dims).set_stride(strides(dims)).set_uid(tag));
   }
-  void output(const std::shared_ptr<graph::Tensor_attributes>& tensor, const Integers& dims, Tag tag) const {
+  void output(const std::shared_ptr<graph::Tensor_attributes>& tensor, const Integers& dims,
+              Tag tag) const {
     tensor->set_output(true).set_dim(dims).set_stride(strides(dims)).set_uid(tag);
   }
   template <typename Attributes>
@@ -59,7 +67,8 @@ struct Numbers {
   }
 };
 
-// One graph with one operation and the first plan that cuDNN's heuristics suggest and that can be built.
+// One graph with one operation and the first plan that cuDNN's heuristics suggest and that can be
+// built.
 class Operation {
  public:
   Operation() {
@@ -75,13 +84,15 @@ class Operation {
       return status.is_good();
     };
     if (!good(graph_.validate()) || !good(graph_.build_operation_graph(context.gpu().cudnn)) ||
-        !good(graph_.create_execution_plans({cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
+        !good(graph_.create_execution_plans(
+            {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
       return false;
     }
-    graph_.deselect_numeric_notes({NumericalNote_t::TENSOR_CORE, NumericalNote_t::DOWN_CONVERT_INPUTS,
-                                   NumericalNote_t::REDUCED_PRECISION_REDUCTION, NumericalNote_t::NONDETERMINISTIC,
-                                   NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_6x6,
-                                   NumericalNote_t::WINOGRAD_TILE_13x13});
+    graph_.deselect_numeric_notes(
+        {NumericalNote_t::TENSOR_CORE, NumericalNote_t::DOWN_CONVERT_INPUTS,
+         NumericalNote_t::REDUCED_PRECISION_REDUCTION, NumericalNote_t::NONDETERMINISTIC,
+         NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_6x6,
+         NumericalNote_t::WINOGRAD_TILE_13x13});
     if (!good(graph_.check_support()) || !good(graph_.build_plans())) return false;
     int64_t bytes = 0;
     if (!good(graph_.get_workspace_size(bytes))) return false;
@@ -110,20 +121,23 @@ class CudnnConv final : public Conv {
     const Numbers& n = numbers_;
     if (c_.forward) {
       graph::Graph& g = forward_.graph();
-      n.output(g.conv_fprop(n.tensor(g, n.x, kX), n.tensor(g, n.w, kW), n.attributes<graph::Conv_fprop_attributes>()), n.y,
-               kY);
+      n.output(g.conv_fprop(n.tensor(g, n.x, kX), n.tensor(g, n.w, kW),
+                            n.attributes<graph::Conv_fprop_attributes>()),
+               n.y, kY);
       if (!forward_.build(context, reason)) return false;
     }
     if (c_.backward_data) {
       graph::Graph& g = data_.graph();
-      n.output(g.conv_dgrad(n.tensor(g, n.y, kY), n.tensor(g, n.w, kW), n.attributes<graph::Conv_dgrad_attributes>()), n.x,
-               kX);
+      n.output(g.conv_dgrad(n.tensor(g, n.y, kY), n.tensor(g, n.w, kW),
+                            n.attributes<graph::Conv_dgrad_attributes>()),
+               n.x, kX);
       if (!data_.build(context, reason)) return false;
     }
     if (c_.backward_weights) {
       graph::Graph& g = weights_.graph();
-      n.output(g.conv_wgrad(n.tensor(g, n.y, kY), n.tensor(g, n.x, kX), n.attributes<graph::Conv_wgrad_attributes>()), n.w,
-               kW);
+      n.output(g.conv_wgrad(n.tensor(g, n.y, kY), n.tensor(g, n.x, kX),
+                            n.attributes<graph::Conv_wgrad_attributes>()),
+               n.w, kW);
       if (!weights_.build(context, reason)) return false;
       gradient_bytes_ = aligned(static_cast<size_t>(c_.w.count()) * sizeof(float));
     }
@@ -132,13 +146,15 @@ class CudnnConv final : public Conv {
 
   Format weights_format() const override { return {c_.order, nullptr}; }
   size_t workspace() const override {
-    return std::max({forward_.workspace(), data_.workspace(), gradient_bytes_ + weights_.workspace()});
+    return std::max(
+        {forward_.workspace(), data_.workspace(), gradient_bytes_ + weights_.workspace()});
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     forward_.run(context, x.raw(), w.raw(), y.raw(), workspace.raw());
-    add_bias(context, outer(), c_.y[1], inner(), b ? b.data<float>() : nullptr, {c_.relu, c_.relu_slope}, y.data<float>());
+    add_bias(context, outer(), c_.y[1], inner(), b ? b.data<float>() : nullptr,
+             {c_.relu, c_.relu_slope}, y.data<float>());
   }
 
   void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
@@ -146,12 +162,15 @@ class CudnnConv final : public Conv {
     data_.run(context, dx.raw(), w.raw(), dy.raw(), workspace.raw());
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, const Tensor& db,
-                        bool accumulate_w, bool accumulate_b, const Tensor& workspace) override {
+  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                        const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
     const Tensor goal = accumulate_w ? part_of(workspace, 0, c_.w, c_.dtype, weights_format()) : dw;
     weights_.run(context, x.raw(), goal.raw(), dy.raw(), workspace.data<char>() + gradient_bytes_);
     if (accumulate_w) add_to(context, goal, dw);
-    if (db) bias_gradient(context, outer(), c_.y[1], inner(), dy.data<float>(), db.data<float>(), accumulate_b);
+    if (db)
+      bias_gradient(context, outer(), c_.y[1], inner(), dy.data<float>(), db.data<float>(),
+                    accumulate_b);
   }
 
  private:

@@ -1,8 +1,10 @@
-// Convolution as matrix products on the CPU: the patches of x that the outputs see are laid side by side, a piece at a time
-// so that they stay in the cache. Serves float32 and float64, any number of spatial axes, groups and both orders; it is
-// what trains where oneDNN is missing or refuses.
-//   channels-last   patches are rows (points x taps*channels), weights (O, taps, C):  y = patches * w'
-//   plain           patches are columns (channels*taps x points), weights (O, C, taps):  y = w * patches
+// Convolution as matrix products on the CPU: the patches of x that the outputs see are laid side by
+// side, a piece at a time so that they stay in the cache. Serves float32 and float64, any number of
+// spatial axes, groups and both orders; it is what trains where oneDNN is missing or refuses.
+//   channels-last   patches are rows (points x taps*channels), weights (O, taps, C):
+//                   y = patches * w'
+//   plain           patches are columns (channels*taps x points), weights (O, C, taps):
+//                   y = w * patches
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +26,8 @@ class Im2colConv final : public Conv {
  public:
   explicit Im2colConv(const ConvCase& c) : c_(c), g_(geometry_of(c)), patches_(g_, c.order) {
     const int64_t row = patches_.row() * static_cast<int64_t>(size_of(c.dtype));
-    piece_ = std::clamp<int64_t>(kPatchBytes / row / 16 * 16, kFewestPoints, std::max<int64_t>(kFewestPoints, g_.out_points));
+    piece_ = std::clamp<int64_t>(kPatchBytes / row / 16 * 16, kFewestPoints,
+                                 std::max<int64_t>(kFewestPoints, g_.out_points));
     piece_ = std::min(piece_, g_.out_points);
     threads_ = threads_here();
     patch_bytes_ = patches_.needed() ? aligned(static_cast<size_t>(piece_ * row)) : 0;
@@ -34,21 +37,26 @@ class Im2colConv final : public Conv {
   }
 
   Format weights_format() const override { return {c_.order, nullptr}; }
-  size_t workspace() const override { return static_cast<size_t>(threads_) * (patch_bytes_ + partial_bytes_); }
+  size_t workspace() const override {
+    return static_cast<size_t>(threads_) * (patch_bytes_ + partial_bytes_);
+  }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     on(y, [&]<typename T>() {
       const T* bias = b ? b.data<T>() : nullptr;
-      for_pieces(threads_for(g_.images * pieces()), g_.images * pieces(), [&](int64_t task, int thread) {
-        T* const patches = patches_of<T>(workspace, thread);
-        const Piece p = piece_at(task);
-        for (int64_t group = 0; group < g_.groups; ++group) {
-          const Patches::View<T> view = patches_.gather(image(x.data<T>(), p, true), group, p.first, p.points, patches);
-          forward_piece(context, p, group, view, w.data<T>() + group * weights_of_group(), image(y.data<T>(), p, false));
-        }
-        finish_piece(p, bias, image(y.data<T>(), p, false));
-      });
+      for_pieces(
+          threads_for(g_.images * pieces()), g_.images * pieces(), [&](int64_t task, int thread) {
+            T* const patches = patches_of<T>(workspace, thread);
+            const Piece p = piece_at(task);
+            for (int64_t group = 0; group < g_.groups; ++group) {
+              const Patches::View<T> view =
+                  patches_.gather(image(x.data<T>(), p, true), group, p.first, p.points, patches);
+              forward_piece(context, p, group, view, w.data<T>() + group * weights_of_group(),
+                            image(y.data<T>(), p, false));
+            }
+            finish_piece(p, bias, image(y.data<T>(), p, false));
+          });
     });
   }
 
@@ -59,12 +67,14 @@ class Im2colConv final : public Conv {
       for_pieces(threads_for(g_.images), g_.images, [&](int64_t n, int thread) {
         T* const patches = patches_of<T>(workspace, thread);
         T* const goal = dx.data<T>() + n * g_.all_in_channels() * g_.in_points;
-        if (patches_.needed()) std::memset(goal, 0, sizeof(T) * g_.all_in_channels() * g_.in_points);
+        if (patches_.needed())
+          std::memset(goal, 0, sizeof(T) * g_.all_in_channels() * g_.in_points);
         for (int64_t i = 0; i < pieces(); ++i) {
           const Piece p = piece_at(n * pieces() + i);
           for (int64_t group = 0; group < g_.groups; ++group) {
             const Patches::View<T> view = patches_.goal(goal, group, p.first, p.points, patches);
-            data_piece(context, p, group, image(dy.data<T>(), p, false), w.data<T>() + group * weights_of_group(), view);
+            data_piece(context, p, group, image(dy.data<T>(), p, false),
+                       w.data<T>() + group * weights_of_group(), view);
             if (patches_.needed()) patches_.scatter(patches, group, p.first, p.points, goal);
           }
         }
@@ -72,21 +82,25 @@ class Im2colConv final : public Conv {
     });
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, const Tensor& db,
-                        bool accumulate_w, bool accumulate_b, const Tensor& workspace) override {
+  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                        const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
     on(dw, [&]<typename T>() {
       const int64_t count = dw.count();
       const int threads = partial_bytes_ > 0 ? threads_for(g_.images * pieces()) : 1;
       // The first thread sums in dw itself.
       if (!accumulate_w) std::memset(dw.raw(), 0, sizeof(T) * count);
-      for (int t = 1; t < threads; ++t) std::memset(partial_of<T>(workspace, t), 0, sizeof(T) * count);
+      for (int t = 1; t < threads; ++t)
+        std::memset(partial_of<T>(workspace, t), 0, sizeof(T) * count);
       for_pieces(threads, g_.images * pieces(), [&](int64_t task, int thread) {
         T* const patches = patches_of<T>(workspace, thread);
         T* const goal = thread == 0 ? dw.data<T>() : partial_of<T>(workspace, thread);
         const Piece p = piece_at(task);
         for (int64_t group = 0; group < g_.groups; ++group) {
-          const Patches::View<T> view = patches_.gather(image(x.data<T>(), p, true), group, p.first, p.points, patches);
-          weights_piece(context, p, group, view, image(dy.data<T>(), p, false), goal + group * weights_of_group());
+          const Patches::View<T> view =
+              patches_.gather(image(x.data<T>(), p, true), group, p.first, p.points, patches);
+          weights_piece(context, p, group, view, image(dy.data<T>(), p, false),
+                        goal + group * weights_of_group());
         }
       });
       T* const sum = dw.data<T>();
@@ -96,8 +110,9 @@ class Im2colConv final : public Conv {
         for (int64_t i = 0; i < count; ++i) sum[i] += part[i];
       }
       if (db) {
-        bias_gradient<T>(context, last() ? g_.images * g_.out_points : g_.images, g_.all_out_channels(),
-                         last() ? 1 : g_.out_points, dy.data<T>(), db.data<T>(), accumulate_b);
+        bias_gradient<T>(context, last() ? g_.images * g_.out_points : g_.images,
+                         g_.all_out_channels(), last() ? 1 : g_.out_points, dy.data<T>(),
+                         db.data<T>(), accumulate_b);
       }
     });
   }
@@ -114,11 +129,14 @@ class Im2colConv final : public Conv {
     const int64_t first = task % pieces() * piece_;
     return {task / pieces(), first, std::min(piece_, g_.out_points - first)};
   }
-  int threads_for(int64_t tasks) const { return static_cast<int>(std::min<int64_t>(threads_, tasks)); }
+  int threads_for(int64_t tasks) const {
+    return static_cast<int>(std::min<int64_t>(threads_, tasks));
+  }
 
   template <typename T>
   T* image(T* base, const Piece& p, bool in) const {
-    return base + p.image * (in ? g_.all_in_channels() * g_.in_points : g_.all_out_channels() * g_.out_points);
+    return base + p.image * (in ? g_.all_in_channels() * g_.in_points
+                                : g_.all_out_channels() * g_.out_points);
   }
   template <typename T>
   T* patches_of(const Tensor& workspace, int thread) const {
@@ -126,12 +144,14 @@ class Im2colConv final : public Conv {
   }
   template <typename T>
   T* partial_of(const Tensor& workspace, int thread) const {
-    return reinterpret_cast<T*>(workspace.data<char>() + threads_ * patch_bytes_ + thread * partial_bytes_);
+    return reinterpret_cast<T*>(workspace.data<char>() + threads_ * patch_bytes_ +
+                                thread * partial_bytes_);
   }
 
-  // body(task, thread) for every task, each thread a contiguous share. A single thread leaves the products to all threads.
+  // body(task, thread) for every task, each thread a contiguous share. A single thread leaves the
+  // products to all threads.
   template <typename Body>
-  static void for_pieces(int threads, int64_t tasks, const Body& body) {
+  static void for_pieces([[maybe_unused]] int threads, int64_t tasks, const Body& body) {
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t task = 0; task < tasks; ++task) body(task, thread_number());
   }
@@ -145,8 +165,8 @@ class Im2colConv final : public Conv {
   int64_t output_row() const { return last() ? g_.all_out_channels() : g_.out_points; }
 
   template <typename T>
-  void forward_piece(Context& context, const Piece& p, int64_t group, const Patches::View<T>& patches, const T* w,
-                     T* y) const {
+  void forward_piece(Context& context, const Piece& p, int64_t group,
+                     const Patches::View<T>& patches, const T* w, T* y) const {
     Gemm g;
     g.k = patches_.row();
     g.row_c = output_row();
@@ -185,8 +205,8 @@ class Im2colConv final : public Conv {
   }
 
   template <typename T>
-  void weights_piece(Context& context, const Piece& p, int64_t group, const Patches::View<T>& patches, const T* dy,
-                     T* dw) const {
+  void weights_piece(Context& context, const Piece& p, int64_t group,
+                     const Patches::View<T>& patches, const T* dy, T* dw) const {
     Gemm g;
     g.m = g_.out_channels;
     g.n = patches_.row();

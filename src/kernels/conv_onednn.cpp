@@ -1,6 +1,7 @@
-// Convolution by oneDNN: float32 on the CPU, one to three spatial axes. Activations stay in the order of the case. The
-// weights are kept in the format that the forward pass likes best; where a gradient wants another one, they are reordered
-// in the workspace (measured: that costs less than a forward pass in a compromise).
+// Convolution by oneDNN: float32 on the CPU, one to three spatial axes. Activations stay in the
+// order of the case. The weights are kept in the format that the forward pass likes best; where a
+// gradient wants another one, they are reordered in the workspace (measured: that costs less than a
+// forward pass in a compromise).
 #include <cstring>
 #include <string_view>
 
@@ -36,22 +37,25 @@ class OnednnConv final : public Conv {
   // False with the reason when oneDNN does not serve the case.
   bool prepare(const ConvCase& c, std::string& reason) {
     const Format activations{c.order, nullptr};
-    const Desc x = onednn::describe(c.x, c.dtype, activations), y = onednn::describe(c.y, c.dtype, activations);
-    const Desc any = onednn::describe_any_weights(c.w, c.groups), b = onednn::describe({c.w[0]}, c.dtype, {});
+    const Desc x = onednn::describe(c.x, c.dtype, activations),
+               y = onednn::describe(c.y, c.dtype, activations);
+    const Desc any = onednn::describe_any_weights(c.w, c.groups),
+               b = onednn::describe({c.w[0]}, c.dtype, {});
     const Desc used_b = c.bias ? b : Desc();
     dnnl::memory::dims dilation = c.dilation;
     for (auto& step : dilation) step -= 1;  // oneDNN counts the points between two taps
 
     const auto kind = c.backward_weights || c.backward_data ? dnnl::prop_kind::forward_training
-                                                             : dnnl::prop_kind::forward_inference;
-    const auto attributes = c.relu ? onednn::attributes_with_relu(c.relu_slope) : onednn::attributes();
-    const auto forward =
-        onednn::plan<Forward>(on_, attributes, kind, kDirect, x, any, used_b, y, c.stride, dilation, c.pad, c.pad);
+                                                            : dnnl::prop_kind::forward_inference;
+    const auto attributes =
+        c.relu ? onednn::attributes_with_relu(c.relu_slope) : onednn::attributes();
+    const auto forward = onednn::plan<Forward>(on_, attributes, kind, kDirect, x, any, used_b, y,
+                                               c.stride, dilation, c.pad, c.pad);
     if (!is_good(forward, reason)) return false;
     BackwardData::primitive_desc data;
     if (c.backward_data) {
-      data = onednn::plan_backward<BackwardData>(on_, onednn::attributes(), forward, kDirect, x, any, y, c.stride,
-                                                 dilation, c.pad, c.pad);
+      data = onednn::plan_backward<BackwardData>(on_, onednn::attributes(), forward, kDirect, x,
+                                                 any, y, c.stride, dilation, c.pad, c.pad);
       if (!is_good(data, reason)) return false;
     }
     keep(c.forward || !c.backward_data ? forward.weights_desc() : data.weights_desc(), c);
@@ -90,7 +94,8 @@ class OnednnConv final : public Conv {
                        {DNNL_ARG_SCRATCHPAD, scratch + forward_bytes_}});
   }
 
-  void backward_data(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx, const Tensor& workspace) override {
+  void backward_data(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                     const Tensor& workspace) override {
     char* const scratch = workspace.data<char>();
     if (mirror_) {
       mirror_->run(on_, w.raw(), scratch);
@@ -107,11 +112,13 @@ class OnednnConv final : public Conv {
                     {DNNL_ARG_SCRATCHPAD, scratch + data_bytes_}});
   }
 
-  void backward_weights(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw, const Tensor& db,
-                        bool accumulate_w, bool accumulate_b, const Tensor& workspace) override {
+  void backward_weights(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                        const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
     char* const scratch = workspace.data<char>();
     const bool direct = !accumulate_w && !write_weights_;
-    const bool own_bias = has_bias_gradient_ && (!db || accumulate_b);  // the primitive overwrites, and always writes
+    const bool own_bias =
+        has_bias_gradient_ && (!db || accumulate_b);  // the primitive overwrites, and always writes
     float* const bias = reinterpret_cast<float*>(scratch + weights_bytes_);
     weights_.run(on_, {{DNNL_ARG_SRC, x.raw()},
                        {DNNL_ARG_DIFF_DST, dy.raw()},
@@ -128,11 +135,13 @@ class OnednnConv final : public Conv {
   }
 
  private:
-  bool prepare_weights(const ConvCase& c, const Forward::primitive_desc& forward, const Desc& x, const Desc& any,
-                       const Desc& y, const Desc& b, const dnnl::memory::dims& dilation, std::string& reason) {
+  bool prepare_weights(const ConvCase& c, const Forward::primitive_desc& forward, const Desc& x,
+                       const Desc& any, const Desc& y, const Desc& b,
+                       const dnnl::memory::dims& dilation, std::string& reason) {
     const Desc used_b = c.bias ? b : Desc();
-    const auto plan = onednn::plan_backward<BackwardWeights>(on_, onednn::attributes(), forward, kDirect, x, any, used_b,
-                                                             y, c.stride, dilation, c.pad, c.pad);
+    const auto plan =
+        onednn::plan_backward<BackwardWeights>(on_, onednn::attributes(), forward, kDirect, x, any,
+                                               used_b, y, c.stride, dilation, c.pad, c.pad);
     if (!is_good(plan, reason)) return false;
     const Desc dw = plan.diff_weights_desc();
     weights_ = Call(on_, BackwardWeights(plan),
@@ -150,10 +159,12 @@ class OnednnConv final : public Conv {
     return true;
   }
 
-  // With stride 1 the gradient of the data is itself a convolution, of dy with the mirrored weights, and the library's newer
-  // forward body is 5 to 25 percent faster than its gradient body. Not for paddings that would make y grow, nor for small
-  // cases, where mirroring the weights takes longer.
-  bool prepare_mirrored(const ConvCase& c, const Desc& x, const Desc& y, const dnnl::memory::dims& dilation) {
+  // With stride 1 the gradient of the data is itself a convolution, of dy with the mirrored
+  // weights, and the library's newer forward body is 5 to 25 percent faster than its gradient body.
+  // Not for paddings that would make y grow, nor for small cases, where mirroring the weights takes
+  // longer.
+  bool prepare_mirrored(const ConvCase& c, const Desc& x, const Desc& y,
+                        const dnnl::memory::dims& dilation) {
     constexpr int64_t kProductsForATap = 4'000'000, kPointsForWeights = 512;
     dnnl::memory::dims pad = c.pad;
     for (size_t axis = 0; axis < pad.size(); ++axis) {
@@ -161,14 +172,17 @@ class OnednnConv final : public Conv {
       if (c.stride[axis] != 1 || pad[axis] < 0 || pad[axis] > c.pad[axis]) return false;
     }
     const bool depthwise = c.groups > 1 && (c.w[0] == c.groups || c.w[1] == 1);
-    if (depthwise || c.y.count() * c.w[1] < kProductsForATap || c.y.count() < kPointsForWeights * c.w[0]) return false;
+    if (depthwise || c.y.count() * c.w[1] < kProductsForATap ||
+        c.y.count() < kPointsForWeights * c.w[0])
+      return false;
     Shape mirrored = c.w;  // (C, O/groups, kernel...)
     mirrored[0] = c.w[1] * c.groups;
     mirrored[1] = c.w[0] / c.groups;
-    const auto plan =
-        onednn::plan<Forward>(on_, onednn::attributes(), dnnl::prop_kind::forward_inference, kDirect, y,
-                              onednn::describe_any_weights(mirrored, c.groups), Desc(), x, c.stride, dilation, pad, pad);
-    if (!plan || std::string_view(plan.impl_info_str()).find("brg") == std::string_view::npos) return false;
+    const auto plan = onednn::plan<Forward>(
+        on_, onednn::attributes(), dnnl::prop_kind::forward_inference, kDirect, y,
+        onednn::describe_any_weights(mirrored, c.groups), Desc(), x, c.stride, dilation, pad, pad);
+    if (!plan || std::string_view(plan.impl_info_str()).find("brg") == std::string_view::npos)
+      return false;
     mirror_ = onednn::Mirror::make(on_, kept_, plan.weights_desc(), c.groups > 1);
     if (!mirror_) return false;
     data_ = Call(on_, Forward(plan),
@@ -208,7 +222,8 @@ class OnednnConv final : public Conv {
   Call forward_weights_, data_weights_, write_weights_, add_weights_;
   std::optional<onednn::Mirror> mirror_;  // backward_data is the convolution with mirrored weights
   bool has_bias_gradient_ = false;
-  // The workspace of each call: weights (and bias) in the primitive's format first, then its scratch memory.
+  // The workspace of each call: weights (and bias) in the primitive's format first, then its
+  // scratch memory.
   size_t forward_bytes_ = 0, data_bytes_ = 0, weights_bytes_ = 0, bias_bytes_ = 0, workspace_ = 0;
 };
 

@@ -1,5 +1,6 @@
-// The patches of an image that the points of a convolution's output see, laid side by side; and the way back, where
-// overlapping patches are added up. CPU, one image and one group at a time, one thread. T: float or double.
+// The patches of an image that the points of a convolution's output see, laid side by side; and the
+// way back, where overlapping patches are added up. CPU, one image and one group at a time, one
+// thread. T: float or double.
 #pragma once
 
 #include "kernels/conv_bodies.h"
@@ -22,7 +23,8 @@ class Patches {
   // False for 1x1 filters of stride 1 without padding: the image itself is the matrix.
   bool needed() const { return needed_; }
 
-  // The patches of `points` output points from `first` on, in `patches` unless the image itself serves.
+  // The patches of `points` output points from `first` on, in `patches` unless the image itself
+  // serves.
   template <typename T>
   View<T> gather(T* image, int64_t group, int64_t first, int64_t points, T* patches) const;
   // Where the gradient of these patches belongs: `patches`, or the image itself.

@@ -1,5 +1,6 @@
-// The plain convolution: for any number of spatial axes, groups and orders, on both devices. Each index gathers one element
-// of its result, so nothing is written twice and the sums do not depend on the number of threads.
+// The plain convolution: for any number of spatial axes, groups and orders, on both devices. Each
+// index gathers one element of its result, so nothing is written twice and the sums do not depend
+// on the number of threads.
 #include "device/parallel.h"
 #include "kernels/bias.h"
 #include "kernels/conv_bodies.h"
@@ -8,7 +9,8 @@
 namespace crema {
 namespace {
 
-// Elements between neighbours along each axis of an (images or outputs, channels, points...) tensor.
+// Elements between neighbours along each axis of an (images or outputs, channels, points...)
+// tensor.
 struct Strides {
   int64_t outer = 0, channel = 0;
   int64_t axis[kMostSpatialAxes] = {};
@@ -71,20 +73,23 @@ struct ConvForward {
 
   CREMA_HD void operator()(int64_t i) const {
     const Place out = place_of(i, g.axes, g.out, g.all_out_channels());
-    const int64_t first = out.channel / g.out_channels * g.in_channels;  // input channel of this group
+    const int64_t first =
+        out.channel / g.out_channels * g.in_channels;  // input channel of this group
     int64_t tap[kMostSpatialAxes] = {};
     T sum = b ? b[out.channel] : T(0);
     do {
       int64_t from = out.outer * xs.outer + first * xs.channel, weight = out.channel * ws.outer;
       bool inside = true;
       for (int axis = 0; axis < g.axes; ++axis) {
-        const int64_t at = out.at[axis] * g.stride[axis] - g.pad[axis] + tap[axis] * g.dilation[axis];
+        const int64_t at =
+            out.at[axis] * g.stride[axis] - g.pad[axis] + tap[axis] * g.dilation[axis];
         inside = inside && at >= 0 && at < g.in[axis];
         from += at * xs.axis[axis];
         weight += tap[axis] * ws.axis[axis];
       }
       if (!inside) continue;
-      for (int64_t c = 0; c < g.in_channels; ++c) sum += w[weight + c * ws.channel] * x[from + c * xs.channel];
+      for (int64_t c = 0; c < g.in_channels; ++c)
+        sum += w[weight + c * ws.channel] * x[from + c * xs.channel];
     } while (next(tap, g.kernel, g.axes));
     y[offset_of(out, ys, g.axes)] = sum;
   }
@@ -100,7 +105,8 @@ struct ConvBackwardData {
 
   CREMA_HD void operator()(int64_t i) const {
     const Place in = place_of(i, g.axes, g.in, g.all_in_channels());
-    const int64_t first = in.channel / g.in_channels * g.out_channels;  // output channel of this group
+    const int64_t first =
+        in.channel / g.in_channels * g.out_channels;  // output channel of this group
     int64_t tap[kMostSpatialAxes] = {};
     T sum = 0;
     do {
@@ -115,7 +121,8 @@ struct ConvBackwardData {
         weight += tap[axis] * ws.axis[axis];
       }
       if (!inside) continue;
-      for (int64_t o = 0; o < g.out_channels; ++o) sum += w[weight + o * ws.outer] * dy[from + o * ys.channel];
+      for (int64_t o = 0; o < g.out_channels; ++o)
+        sum += w[weight + o * ws.outer] * dy[from + o * ys.channel];
     } while (next(tap, g.kernel, g.axes));
     dx[offset_of(in, xs, g.axes)] = sum;
   }
@@ -142,7 +149,8 @@ struct ConvBackwardWeights {
         int64_t gradient = image * ys.outer + tap.outer * ys.channel;
         bool inside = true;
         for (int axis = 0; axis < g.axes; ++axis) {
-          const int64_t at = out[axis] * g.stride[axis] - g.pad[axis] + tap.at[axis] * g.dilation[axis];
+          const int64_t at =
+              out[axis] * g.stride[axis] - g.pad[axis] + tap.at[axis] * g.dilation[axis];
           inside = inside && at >= 0 && at < g.in[axis];
           from += at * xs.axis[axis];
           gradient += out[axis] * ys.axis[axis];
@@ -159,7 +167,10 @@ struct ConvBackwardWeights {
 class PlainConv final : public Conv {
  public:
   explicit PlainConv(const ConvCase& c)
-      : c_(c), g_(geometry_of(c)), xs_(strides_of(c.x, c.order)), ws_(strides_of(c.w, Order::plain)),
+      : c_(c),
+        g_(geometry_of(c)),
+        xs_(strides_of(c.x, c.order)),
+        ws_(strides_of(c.w, Order::plain)),
         ys_(strides_of(c.y, c.order)) {}
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
@@ -167,23 +178,29 @@ class PlainConv final : public Conv {
     on(y, [&]<typename T>() {
       const T* bias = b ? b.data<T>() : nullptr;
       parallel_for(context, y.count(),
-                   ConvForward<T>{g_, xs_, ws_, ys_, x.data<T>(), w.data<T>(), bias, y.data<T>()}, 64);
+                   ConvForward<T>{g_, xs_, ws_, ys_, x.data<T>(), w.data<T>(), bias, y.data<T>()},
+                   64);
       add_bias<T>(context, 1, 1, y.count(), nullptr, {c_.relu, c_.relu_slope}, y.data<T>());
     });
   }
 
-  void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx, const Tensor&) override {
+  void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                     const Tensor&) override {
     on(dx, [&]<typename T>() {
       parallel_for(context, dx.count(),
-                   ConvBackwardData<T>{g_, xs_, ws_, ys_, dy.data<T>(), w.data<T>(), dx.data<T>()}, 64);
+                   ConvBackwardData<T>{g_, xs_, ws_, ys_, dy.data<T>(), w.data<T>(), dx.data<T>()},
+                   64);
     });
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw, const Tensor& db,
-                        bool accumulate_w, bool accumulate_b, const Tensor&) override {
+  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                        const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor&) override {
     on(dw, [&]<typename T>() {
       parallel_for(context, dw.count(),
-                   ConvBackwardWeights<T>{g_, xs_, ws_, ys_, x.data<T>(), dy.data<T>(), dw.data<T>(), accumulate_w}, 4);
+                   ConvBackwardWeights<T>{g_, xs_, ws_, ys_, x.data<T>(), dy.data<T>(),
+                                          dw.data<T>(), accumulate_w},
+                   4);
       if (!db) return;
       const bool last = c_.order == Order::channels_last;
       bias_gradient<T>(context, last ? g_.images * g_.out_points : g_.images, g_.all_out_channels(),

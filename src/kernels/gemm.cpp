@@ -13,7 +13,8 @@ void gemm(Context& context, const Gemm& asked, const T* a, const T* b, T* c) {
   if (g.row_b == 0) g.row_b = g.transpose_b ? g.k : g.n;
   if (g.row_c == 0) g.row_c = g.n;
   if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
-  const bool plain = context.implementation == "plain" || g.k == 0;  // libraries do not take empty sums
+  [[maybe_unused]] const bool plain =
+      context.implementation == "plain" || g.k == 0;  // libraries do not take empty sums
   if (context.device() == Device::gpu) {
 #ifdef CREMA_CUDA
     if (!plain) return gemm_cublas(context, g, a, b, c);

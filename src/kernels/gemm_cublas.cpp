@@ -1,4 +1,5 @@
-// gemm by cuBLAS. Its matrices are column-major, which is our rows transposed: so c' = b' * a' is asked for.
+// gemm by cuBLAS. Its matrices are column-major, which is our rows transposed: so c' = b' * a' is
+// asked for.
 #include <type_traits>
 
 #include "device/gpu.h"
@@ -13,12 +14,14 @@ void gemm_cublas(Context& context, const Gemm& g, const T* a, const T* b, T* c) 
   const T alpha = static_cast<T>(g.alpha), beta = static_cast<T>(g.beta);
   cublasHandle_t handle = context.gpu().cublas;
   if constexpr (std::is_same_v<T, float>) {
-    check_cublas(cublasSgemmStridedBatched_64(handle, op_b, op_a, g.n, g.m, g.k, &alpha, b, g.row_b, g.stride_b, a,
-                                              g.row_a, g.stride_a, &beta, c, g.row_c, g.stride_c, g.batch),
+    check_cublas(cublasSgemmStridedBatched_64(handle, op_b, op_a, g.n, g.m, g.k, &alpha, b, g.row_b,
+                                              g.stride_b, a, g.row_a, g.stride_a, &beta, c, g.row_c,
+                                              g.stride_c, g.batch),
                  "a matrix product");
   } else {
-    check_cublas(cublasDgemmStridedBatched_64(handle, op_b, op_a, g.n, g.m, g.k, &alpha, b, g.row_b, g.stride_b, a,
-                                              g.row_a, g.stride_a, &beta, c, g.row_c, g.stride_c, g.batch),
+    check_cublas(cublasDgemmStridedBatched_64(handle, op_b, op_a, g.n, g.m, g.k, &alpha, b, g.row_b,
+                                              g.stride_b, a, g.row_a, g.stride_a, &beta, c, g.row_c,
+                                              g.stride_c, g.batch),
                  "a matrix product");
   }
 }

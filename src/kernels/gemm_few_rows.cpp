@@ -1,5 +1,6 @@
-// gemm for few rows of a and a large transposed b (a fully connected layer at a small batch). Such a product is bound by
-// reading b, so b is read once, in order and where it lies: each element of c is a dot product of two rows.
+// gemm for few rows of a and a large transposed b (a fully connected layer at a small batch). Such
+// a product is bound by reading b, so b is read once, in order and where it lies: each element of c
+// is a dot product of two rows.
 #include <algorithm>
 #include <memory>
 
@@ -9,14 +10,16 @@
 namespace crema {
 namespace {
 
-// kTile rows of a and of b have their products summed side by side: as many sums as the register file holds.
+// kTile rows of a and of b have their products summed side by side: as many sums as the register
+// file holds.
 #if defined(__AVX512F__)
 constexpr int kVectorBytes = 64, kTile = 4;
 #else
 constexpr int kVectorBytes = 32, kTile = 3;
 #endif
 constexpr int64_t kMostRows = 32;
-constexpr int64_t kBytes = 2048;  // of a piece of a row: the pieces of a and b stay in the first cache
+constexpr int64_t kBytes =
+    2048;  // of a piece of a row: the pieces of a and b stay in the first cache
 
 template <typename T>
 struct Vector {
@@ -55,8 +58,8 @@ template <typename T>
   }
 }
 
-// a cut into pieces of its rows, the pieces of one place together: rows that lie a multiple of 4096 bytes apart would push
-// each other out of the cache.
+// a cut into pieces of its rows, the pieces of one place together: rows that lie a multiple of 4096
+// bytes apart would push each other out of the cache.
 template <typename T>
 std::unique_ptr<T[]> cut(const Gemm& g, const T* a, int64_t piece) {
   const int64_t pieces = (g.k + piece - 1) / piece;
@@ -70,9 +73,11 @@ std::unique_ptr<T[]> cut(const Gemm& g, const T* a, int64_t piece) {
   return packed;
 }
 
-// c of all rows and the columns [first, first + columns), columns at most kTile; a as cut() leaves it.
+// c of all rows and the columns [first, first + columns), columns at most kTile; a as cut() leaves
+// it.
 template <typename T>
-void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t first, int64_t columns, T* c) {
+void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t first,
+                 int64_t columns, T* c) {
   typename Vector<T>::Type sums[(kMostRows + kTile) * kTile] = {};
   for (int64_t k = 0; k < g.k; k += piece) {
     const int64_t count = std::min(piece, g.k - k);
@@ -100,7 +105,8 @@ void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t f
 }  // namespace
 
 bool suits_few_rows(const Gemm& g) {
-  return !g.transpose_a && g.transpose_b && g.batch == 1 && g.m <= kMostRows && g.n >= 8 && g.k >= 64;
+  return !g.transpose_a && g.transpose_b && g.batch == 1 && g.m <= kMostRows && g.n >= 8 &&
+         g.k >= 64;
 }
 
 template <typename T>
@@ -109,7 +115,8 @@ void gemm_few_rows(const Gemm& g, const T* a, const T* b, T* c) {
   const std::unique_ptr<T[]> packed = cut(g, a, piece);
 #pragma omp parallel for schedule(static) if (threads_here() > 1 && g.m * g.n * g.k > 32 * 32 * 32)
   for (int64_t tile = 0; tile < tiles; ++tile) {
-    few_columns(g, packed.get(), b, piece, tile * kTile, std::min<int64_t>(kTile, g.n - tile * kTile), c);
+    few_columns(g, packed.get(), b, piece, tile * kTile,
+                std::min<int64_t>(kTile, g.n - tile * kTile), c);
   }
 }
 

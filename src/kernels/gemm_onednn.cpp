@@ -9,10 +9,11 @@ namespace crema {
 void gemm_onednn(const Gemm& g, const float* a, const float* b, float* c) {
   for (int64_t i = 0; i < g.batch; ++i) {
     const dnnl_status_t status =
-        dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha, a + i * g.stride_a,
-                   g.row_a, b + i * g.stride_b, g.row_b, g.beta, c + i * g.stride_c, g.row_c);
-    require(status == dnnl_success, "oneDNN's sgemm failed with status ", static_cast<int>(status), " for ", g.m, "x",
-            g.k, " times ", g.k, "x", g.n);
+        dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha,
+                   a + i * g.stride_a, g.row_a, b + i * g.stride_b, g.row_b, g.beta,
+                   c + i * g.stride_c, g.row_c);
+    require(status == dnnl_success, "oneDNN's sgemm failed with status ", static_cast<int>(status),
+            " for ", g.m, "x", g.k, " times ", g.k, "x", g.n);
   }
 }
 

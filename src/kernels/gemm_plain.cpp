@@ -1,5 +1,6 @@
-// The plain gemm of the CPU. Blocks of op(a) and op(b) are packed into panels, so that the innermost loop reads both in
-// order and keeps a tile of c in registers (the way of Goto and van de Geijn). Threads take bands of rows or of columns.
+// The plain gemm of the CPU. Blocks of op(a) and op(b) are packed into panels, so that the
+// innermost loop reads both in order and keeps a tile of c in registers (the way of Goto and van de
+// Geijn). Threads take bands of rows or of columns.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -18,8 +19,8 @@ constexpr int kVectorBytes = 32, kTileRows = 6;
 #else
 constexpr int kVectorBytes = 16, kTileRows = 6;
 #endif
-constexpr int64_t kDepth = 256;    // of a block along k: a panel of b stays in the first cache
-constexpr int64_t kBlockRows = 192;  // of a packed block of a: stays in the second cache
+constexpr int64_t kDepth = 256;        // of a block along k: a panel of b stays in the first cache
+constexpr int64_t kBlockRows = 192;    // of a packed block of a: stays in the second cache
 constexpr int64_t kBlockBytes = 4096;  // of a row of a packed block of b
 
 template <typename T>
@@ -32,8 +33,8 @@ struct Tile {
   static constexpr int64_t columns = 2 * width;
 };
 
-// to[k][lane] of panels of `lanes` rows: element (row, k) of the matrix lies at from[row * step_row + k * step_k]. Lanes
-// beyond `rows` are zero.
+// to[k][lane] of panels of `lanes` rows: element (row, k) of the matrix lies at from[row * step_row
+// + k * step_k]. Lanes beyond `rows` are zero.
 template <typename T, int64_t lanes>
 void pack(const T* from, int64_t step_row, int64_t step_k, int64_t rows, int64_t depth, T* to) {
   for (int64_t first = 0; first < rows; first += lanes, to += lanes * depth) {
@@ -41,13 +42,15 @@ void pack(const T* from, int64_t step_row, int64_t step_k, int64_t rows, int64_t
     const T* source = from + first * step_row;
     if (here < lanes) std::memset(to, 0, sizeof(T) * lanes * depth);
     if (here == lanes && step_row == 1) {
-      for (int64_t k = 0; k < depth; ++k) std::memcpy(to + k * lanes, source + k * step_k, sizeof(T) * lanes);
+      for (int64_t k = 0; k < depth; ++k)
+        std::memcpy(to + k * lanes, source + k * step_k, sizeof(T) * lanes);
     } else {
       constexpr int64_t block = 16;  // of k: what is written stays in the first cache
       for (int64_t k = 0; k < depth; k += block) {
         const int64_t end = std::min(depth, k + block);
         for (int64_t lane = 0; lane < here; ++lane) {
-          for (int64_t p = k; p < end; ++p) to[p * lanes + lane] = source[lane * step_row + p * step_k];
+          for (int64_t p = k; p < end; ++p)
+            to[p * lanes + lane] = source[lane * step_row + p * step_k];
         }
       }
     }
@@ -77,7 +80,11 @@ template <typename T>
 class Band {
  public:
   Band(const Gemm& g, int64_t m, int64_t n)
-      : g_(g), m_(m), n_(n), block_columns_(kBlockBytes / sizeof(T)), depth_(std::min(kDepth, g.k)) {
+      : g_(g),
+        m_(m),
+        n_(n),
+        block_columns_(kBlockBytes / sizeof(T)),
+        depth_(std::min(kDepth, g.k)) {
     const int64_t rows = (std::min(kBlockRows, m) + kTileRows - 1) / kTileRows * kTileRows;
     const int64_t columns = (std::min(block_columns_, n) + kColumns - 1) / kColumns * kColumns;
     packed_a_.reset(new T[rows * depth_]);
@@ -92,11 +99,13 @@ class Band {
       const int64_t columns = std::min(block_columns_, n_ - column);
       for (int64_t k = 0; k < g_.k; k += depth_) {
         const int64_t depth = std::min(depth_, g_.k - k);
-        pack<T, kColumns>(b + column * b_column + k * b_k, b_column, b_k, columns, depth, packed_b_.get());
+        pack<T, kColumns>(b + column * b_column + k * b_k, b_column, b_k, columns, depth,
+                          packed_b_.get());
         for (int64_t row = 0; row < m_; row += kBlockRows) {
           const int64_t rows = std::min(kBlockRows, m_ - row);
           pack<T, kTileRows>(a + row * a_row + k * a_k, a_row, a_k, rows, depth, packed_a_.get());
-          block(rows, columns, depth, k == 0 ? static_cast<T>(g_.beta) : T(1), c + row * g_.row_c + column);
+          block(rows, columns, depth, k == 0 ? static_cast<T>(g_.beta) : T(1),
+                c + row * g_.row_c + column);
         }
       }
     }
@@ -111,7 +120,8 @@ class Band {
     for (int64_t j = 0; j < columns; j += kColumns) {
       for (int64_t i = 0; i < rows; i += kTileRows) {
         multiply_panels(depth, packed_a_.get() + i * depth, packed_b_.get() + j * depth, tile);
-        const int64_t wide = std::min(kColumns, columns - j), high = std::min<int64_t>(kTileRows, rows - i);
+        const int64_t wide = std::min(kColumns, columns - j),
+                      high = std::min<int64_t>(kTileRows, rows - i);
         for (int64_t y = 0; y < high; ++y) {
           T* out = c + (i + y) * g_.row_c + j;
           const T* from = tile + y * kColumns;
@@ -148,9 +158,10 @@ void gemm_plain(const Gemm& g, const T* a, const T* b, T* c) {
   const int64_t tiles = (extent + unit - 1) / unit;
   const bool small = g.m * g.n * g.k * g.batch < 32 * 32 * 32;
   const int64_t bands = small ? 1 : std::min<int64_t>(threads_here(), tiles);
-#pragma omp parallel for schedule(static) num_threads(static_cast<int>(bands)) if (bands > 1)
+#pragma omp parallel for schedule(static) num_threads(static_cast <int>(bands)) if (bands > 1)
   for (int64_t band = 0; band < bands; ++band) {
-    const int64_t from = tiles * band / bands * unit, to = std::min(extent, tiles * (band + 1) / bands * unit);
+    const int64_t from = tiles * band / bands * unit,
+                  to = std::min(extent, tiles * (band + 1) / bands * unit);
     const int64_t m = by_columns ? g.m : to - from, n = by_columns ? to - from : g.n;
     Band<T> work(g, m, n);
     for (int64_t i = 0; i < g.batch; ++i) {

@@ -12,10 +12,14 @@ using Dims = dnnl::memory::dims;
 
 dnnl::memory::data_type type_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return dnnl::memory::data_type::f32;
-    case DType::i32: return dnnl::memory::data_type::s32;
-    case DType::u8: return dnnl::memory::data_type::u8;
-    default: fail("oneDNN has no ", name_of(dtype));
+    case DType::f32:
+      return dnnl::memory::data_type::f32;
+    case DType::i32:
+      return dnnl::memory::data_type::s32;
+    case DType::u8:
+      return dnnl::memory::data_type::u8;
+    default:
+      fail("oneDNN has no ", name_of(dtype));
   }
 }
 
@@ -90,8 +94,8 @@ std::optional<Layout> join_groups(const Layout& split) {
     whole.strides[0] = split.strides[0];
     return whole;
   }
-  const bool follow = group_block == 1 && split.padded[0] == groups && split.padded[1] == each && each % block == 0 &&
-                      split.strides[0] == each / block * split.strides[1];
+  const bool follow = group_block == 1 && split.padded[0] == groups && split.padded[1] == each &&
+                      each % block == 0 && split.strides[0] == each / block * split.strides[1];
   if (!follow) return std::nullopt;
   whole.padded[0] = groups * each;
   return whole;
@@ -113,11 +117,13 @@ bool same(const Layout& a, const Layout& b) {
   return a.inner_sizes == b.inner_sizes && a.inner_axes == b.inner_axes;
 }
 
-// Blocked layouts can be asked for by name only: the names are tried until one gives this layout. Empty when none does.
+// Blocked layouts can be asked for by name only: the names are tried until one gives this layout.
+// Empty when none does.
 Desc make_desc(const Layout& layout, dnnl::memory::data_type type) {
   if (layout.inner_sizes.empty()) return Desc(layout.dims, type, layout.strides);
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
-    const Desc desc(layout.dims, type, static_cast<dnnl::memory::format_tag>(tag), /*allow_empty=*/true);
+    const Desc desc(layout.dims, type, static_cast<dnnl::memory::format_tag>(tag),
+                    /*allow_empty=*/true);
     if (!desc) continue;
     const std::optional<Layout> found = read(desc);
     if (found && same(*found, layout)) return desc;
@@ -129,9 +135,11 @@ Desc make_desc(const Layout& layout, dnnl::memory::data_type type) {
 
 std::optional<Layout> read(const Desc& desc) {
   const dnnl_memory_desc_t& data = desc.data;
-  if (data.format_kind != dnnl_blocked || data.offset0 != 0 || data.extra.flags != 0) return std::nullopt;
+  if (data.format_kind != dnnl_blocked || data.offset0 != 0 || data.extra.flags != 0)
+    return std::nullopt;
   const dnnl_blocking_desc_t& blocking = data.format_desc.blocking;
-  return Layout{Dims(data.dims, data.dims + data.ndims), Dims(data.padded_dims, data.padded_dims + data.ndims),
+  return Layout{Dims(data.dims, data.dims + data.ndims),
+                Dims(data.padded_dims, data.padded_dims + data.ndims),
                 Dims(blocking.strides, blocking.strides + data.ndims),
                 Dims(blocking.inner_blks, blocking.inner_blks + blocking.inner_nblks),
                 Dims(blocking.inner_idxs, blocking.inner_idxs + blocking.inner_nblks)};
@@ -139,7 +147,8 @@ std::optional<Layout> read(const Desc& desc) {
 
 Desc make_desc(const Layout& layout, dnnl::memory::data_type type) {
   Dims dense(layout.dims.size(), 1);
-  for (size_t axis = dense.size() - 1; axis > 0; --axis) dense[axis - 1] = dense[axis] * layout.dims[axis];
+  for (size_t axis = dense.size() - 1; axis > 0; --axis)
+    dense[axis - 1] = dense[axis] * layout.dims[axis];
   Desc desc(layout.dims, type, dense);
   std::copy(layout.padded.begin(), layout.padded.end(), desc.data.padded_dims);
   dnnl_blocking_desc_t& blocking = desc.data.format_desc.blocking;
@@ -160,7 +169,8 @@ Layout one_tap(const Layout& weights, size_t axes) {
 }
 
 void exchange_axes(Layout& layout, size_t a, size_t b) {
-  for (Dims* values : {&layout.dims, &layout.padded, &layout.strides}) std::swap((*values)[a], (*values)[b]);
+  for (Dims* values : {&layout.dims, &layout.padded, &layout.strides})
+    std::swap((*values)[a], (*values)[b]);
   for (auto& axis : layout.inner_axes) {
     axis = axis == static_cast<int64_t>(a) ? b : axis == static_cast<int64_t>(b) ? a : axis;
   }
@@ -187,11 +197,13 @@ Desc describe_any(const Shape& shape, DType dtype) {
 
 Desc describe_weights(const Shape& shape, const Format& format, int64_t groups) {
   const Layout layout = layout_of(shape, format);
-  return make_desc(groups > 1 ? split_groups(layout, groups) : layout, dnnl::memory::data_type::f32);
+  return make_desc(groups > 1 ? split_groups(layout, groups) : layout,
+                   dnnl::memory::data_type::f32);
 }
 
 Desc describe_any_weights(const Shape& shape, int64_t groups) {
-  return Desc(grouped_dims(shape, groups), dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  return Desc(grouped_dims(shape, groups), dnnl::memory::data_type::f32,
+              dnnl::memory::format_tag::any);
 }
 
 std::optional<Format> weights_format(const Desc& desc, const Shape& shape, int64_t groups) {
@@ -237,7 +249,8 @@ dnnl::primitive_attr attributes_that_add() {
   return attributes;
 }
 
-Call::Call(const Engine& on, dnnl::primitive primitive, const std::vector<std::pair<int, Desc>>& arguments)
+Call::Call(const Engine& on, dnnl::primitive primitive,
+           const std::vector<std::pair<int, Desc>>& arguments)
     : primitive_(std::move(primitive)) {
   for (const auto& [argument, desc] : arguments) {
     if (desc.get_size() == 0) continue;  // no bias, no scratch memory
@@ -259,7 +272,8 @@ Call reorder_call(const Engine& on, const Desc& from, const Desc& to, bool add) 
   return Call(on, dnnl::reorder(plan), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
 }
 
-std::optional<Mirror> Mirror::make(const Engine& on, const Desc& from, const Desc& to, bool groups) {
+std::optional<Mirror> Mirror::make(const Engine& on, const Desc& from, const Desc& to,
+                                   bool groups) {
   const std::optional<Layout> source = read(from), goal = read(to);
   const size_t axes = groups ? 3 : 2;
   const auto blocks_taps = [&](const Layout& layout) {
@@ -292,7 +306,8 @@ std::optional<Mirror> Mirror::make(const Engine& on, const Desc& from, const Des
 
 void Mirror::run(Engine& on, void* from, void* to) {
   for (const auto& [source, goal] : offsets_) {
-    tap_.run(on, {{DNNL_ARG_FROM, static_cast<char*>(from) + source}, {DNNL_ARG_TO, static_cast<char*>(to) + goal}});
+    tap_.run(on, {{DNNL_ARG_FROM, static_cast<char*>(from) + source},
+                  {DNNL_ARG_TO, static_cast<char*>(to) + goal}});
   }
 }
 

@@ -1,5 +1,5 @@
-// oneDNN in Crema's terms. What differs between its versions 2 and 3 is decided here and in onednn.cpp, nowhere else.
-// Only for files of a build with oneDNN (*_onednn.cpp).
+// oneDNN in Crema's terms. What differs between its versions 2 and 3 is decided here and in
+// onednn.cpp, nowhere else. Only for files of a build with oneDNN (*_onednn.cpp).
 #pragma once
 
 #include <dnnl.hpp>
@@ -12,8 +12,8 @@
 
 namespace crema::onednn {
 
-// The CPU engine and a stream on it: cheap, so each kernel object holds its own. Work on the stream is done when the call
-// that queues it returns.
+// The CPU engine and a stream on it: cheap, so each kernel object holds its own. Work on the stream
+// is done when the call that queues it returns.
 struct Engine {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
   dnnl::stream stream{engine};
@@ -25,50 +25,61 @@ using Desc = dnnl::memory::desc;
 Desc describe(const Shape& shape, DType dtype, const Format& format);
 // The layout is the library's choice.
 Desc describe_any(const Shape& shape, DType dtype);
-// Weights (O, C/groups, kernel...): with groups they are described as (groups, O/groups, C/groups, kernel...).
+// Weights (O, C/groups, kernel...): with groups they are described as (groups, O/groups, C/groups,
+// kernel...).
 Desc describe_weights(const Shape& shape, const Format& format, int64_t groups);
 Desc describe_any_weights(const Shape& shape, int64_t groups);
 // The way back; none when the layout cannot be said in terms of the shape's axes.
 std::optional<Format> weights_format(const Desc& desc, const Shape& shape, int64_t groups);
 
-// A plan of one operation: `arguments` as in oneDNN's documentation, without engine and attributes. Empty (false) when
-// oneDNN does not take the case. Operation is a primitive class such as dnnl::convolution_forward.
+// A plan of one operation: `arguments` as in oneDNN's documentation, without engine and attributes.
+// Empty (false) when oneDNN does not take the case. Operation is a primitive class such as
+// dnnl::convolution_forward.
 template <typename Operation, typename... Arguments>
 typename Operation::primitive_desc plan(const Engine& on, const dnnl::primitive_attr& attributes,
                                         const Arguments&... arguments) {
 #if DNNL_VERSION_MAJOR >= 3
-  return typename Operation::primitive_desc(on.engine, arguments..., attributes, /*allow_empty=*/true);
+  return
+      typename Operation::primitive_desc(on.engine, arguments..., attributes, /*allow_empty=*/true);
 #else
-  return typename Operation::primitive_desc(typename Operation::desc(arguments...), attributes, on.engine,
+  return typename Operation::primitive_desc(typename Operation::desc(arguments...), attributes,
+                                            on.engine,
                                             /*allow_empty=*/true);
 #endif
 }
 
-// The same for a backward operation; `forward` is the plan of the forward operation that it belongs to.
+// The same for a backward operation; `forward` is the plan of the forward operation that it belongs
+// to.
 template <typename Operation, typename Forward, typename... Arguments>
-typename Operation::primitive_desc plan_backward(const Engine& on, const dnnl::primitive_attr& attributes,
-                                                 const Forward& forward, const Arguments&... arguments) {
+typename Operation::primitive_desc plan_backward(const Engine& on,
+                                                 const dnnl::primitive_attr& attributes,
+                                                 const Forward& forward,
+                                                 const Arguments&... arguments) {
 #if DNNL_VERSION_MAJOR >= 3
-  return typename Operation::primitive_desc(on.engine, arguments..., forward, attributes, /*allow_empty=*/true);
+  return typename Operation::primitive_desc(on.engine, arguments..., forward, attributes,
+                                            /*allow_empty=*/true);
 #else
-  return typename Operation::primitive_desc(typename Operation::desc(arguments...), attributes, on.engine, forward,
+  return typename Operation::primitive_desc(typename Operation::desc(arguments...), attributes,
+                                            on.engine, forward,
                                             /*allow_empty=*/true);
 #endif
 }
 
-// Attributes of an operation whose scratch memory comes from a planned workspace (DNNL_ARG_SCRATCHPAD).
+// Attributes of an operation whose scratch memory comes from a planned workspace
+// (DNNL_ARG_SCRATCHPAD).
 dnnl::primitive_attr attributes();
 // ... and that ends with y = max(y, 0) + slope * min(y, 0).
 dnnl::primitive_attr attributes_with_relu(float slope);
 // ... and that adds to what the output holds.
 dnnl::primitive_attr attributes_that_add();
 
-// A primitive with the memory that it works on; the addresses are given for each run. Arguments without memory (an empty
-// Desc) are left out.
+// A primitive with the memory that it works on; the addresses are given for each run. Arguments
+// without memory (an empty Desc) are left out.
 class Call {
  public:
   Call() = default;
-  Call(const Engine& on, dnnl::primitive primitive, const std::vector<std::pair<int, Desc>>& arguments);
+  Call(const Engine& on, dnnl::primitive primitive,
+       const std::vector<std::pair<int, Desc>>& arguments);
   explicit operator bool() const { return !memory_.empty(); }
   // Runs with the address of each argument (DNNL_ARG_...).
   void run(Engine& on, std::initializer_list<std::pair<int, void*>> addresses);
@@ -81,12 +92,14 @@ class Call {
 // A reorder primitive: DNNL_ARG_FROM, DNNL_ARG_TO. add: to += from.
 Call reorder_call(const Engine& on, const Desc& from, const Desc& to, bool add = false);
 
-// Turns weights (O, I, kernel...) into those of the convolution that computes the gradient of the data from that of the
-// output: (I, O, kernel...) with the taps in reverse; with groups each has a groups axis in front.
+// Turns weights (O, I, kernel...) into those of the convolution that computes the gradient of the
+// data from that of the output: (I, O, kernel...) with the taps in reverse; with groups each has a
+// groups axis in front.
 class Mirror {
  public:
   // None when oneDNN has no words for the layout of one tap.
-  static std::optional<Mirror> make(const Engine& on, const Desc& from, const Desc& to, bool groups);
+  static std::optional<Mirror> make(const Engine& on, const Desc& from, const Desc& to,
+                                    bool groups);
   void run(Engine& on, void* from, void* to);
 
  private:

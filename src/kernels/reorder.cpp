@@ -16,8 +16,8 @@ void reorder(Context& context, const Tensor& from, const Tensor& to) {
       // Row-major to channels-last turns the matrix channels x points of each image, and back.
       const int64_t channels = shape[1], points = shape.count(2);
       const bool to_last = to.format().order == Order::channels_last;
-      return transpose(from.raw(), to.raw(), shape[0], to_last ? channels : points, to_last ? points : channels,
-                       size_of(from.dtype()));
+      return transpose(from.raw(), to.raw(), shape[0], to_last ? channels : points,
+                       to_last ? points : channels, size_of(from.dtype()));
     }
 #ifdef CREMA_ONEDNN
     if (reorder_onednn(from, to)) return;

@@ -6,7 +6,8 @@
 namespace crema {
 
 // CPU: each of `count` matrices of rows x columns elements of `size` bytes becomes columns x rows.
-void transpose(const void* from, void* to, int64_t count, int64_t rows, int64_t columns, size_t size);
+void transpose(const void* from, void* to, int64_t count, int64_t rows, int64_t columns,
+               size_t size);
 // Any formats, element by element, on either device; the padding of `to` is left alone.
 void reorder_elements(Context& context, const Tensor& from, const Tensor& to);
 // CPU, blocked float32: oneDNN. False when it does not know the formats.

@@ -34,8 +34,8 @@ Layout layout_of(const Shape& shape, const Format& format) {
   if (format.order == Order::blocked) {
     const Blocking& blocking = *format.blocking;
     layout.blocks = static_cast<int>(blocking.inner_sizes.size());
-    require(layout.blocks <= kMostBlocks, "a layout of ", layout.blocks, " blocks is not known here: at most ",
-            kMostBlocks);
+    require(layout.blocks <= kMostBlocks, "a layout of ", layout.blocks,
+            " blocks is not known here: at most ", kMostBlocks);
     for (int i = 0; i < layout.blocks; ++i) {
       layout.block_sizes[i] = blocking.inner_sizes[i];
       layout.block_axes[i] = blocking.inner_axes[i];
@@ -77,7 +77,8 @@ struct ReorderElement {
 template <typename T>
 void run(Context& context, const Tensor& from, const Tensor& to) {
   const Shape& shape = from.shape();
-  require(shape.axes() <= kMostAxes, "a blob of ", shape.axes(), " axes cannot be reordered: at most ", kMostAxes);
+  require(shape.axes() <= kMostAxes, "a blob of ", shape.axes(),
+          " axes cannot be reordered: at most ", kMostAxes);
   ReorderElement<T> body{};
   body.axes = shape.axes();
   for (int axis = 0; axis < shape.axes(); ++axis) body.dims[axis] = shape[axis];
@@ -92,9 +93,12 @@ void run(Context& context, const Tensor& from, const Tensor& to) {
 
 void reorder_elements(Context& context, const Tensor& from, const Tensor& to) {
   switch (size_of(from.dtype())) {
-    case 1: return run<uint8_t>(context, from, to);
-    case 4: return run<uint32_t>(context, from, to);
-    default: return run<uint64_t>(context, from, to);
+    case 1:
+      return run<uint8_t>(context, from, to);
+    case 4:
+      return run<uint32_t>(context, from, to);
+    default:
+      return run<uint64_t>(context, from, to);
   }
 }
 

@@ -11,7 +11,8 @@ bool reorder_onednn(const Tensor& from, const Tensor& to) {
     const onednn::Desc source = onednn::describe(from.shape(), from.dtype(), from.format());
     const onednn::Desc goal = onednn::describe(to.shape(), to.dtype(), to.format());
     if (source.is_zero() || goal.is_zero()) return false;
-    onednn::reorder_call(on, source, goal).run(on, {{DNNL_ARG_FROM, from.raw()}, {DNNL_ARG_TO, to.raw()}});
+    onednn::reorder_call(on, source, goal)
+        .run(on, {{DNNL_ARG_FROM, from.raw()}, {DNNL_ARG_TO, to.raw()}});
     return true;
   } catch (const dnnl::error&) {
     return false;

@@ -22,7 +22,8 @@ void tile(const T* from, T* to, int64_t rows, int64_t columns, int64_t from_row,
 
 template <typename T>
 void transpose_elements(const T* from, T* to, int64_t count, int64_t rows, int64_t columns) {
-  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows, column_tiles = (columns + kTileColumns - 1) / kTileColumns;
+  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows,
+                column_tiles = (columns + kTileColumns - 1) / kTileColumns;
   const int64_t tiles = count * column_tiles;
 #pragma omp parallel for schedule(static) if (threads_here() > 1 && count * rows * columns > 16384)
   for (int64_t t = 0; t < tiles; ++t) {
@@ -33,9 +34,14 @@ void transpose_elements(const T* from, T* to, int64_t count, int64_t rows, int64
       const T* source = from + (matrix * rows + i) * columns + j;
       T* goal = to + (matrix * columns + j) * rows + i;
       switch (high) {
-        case kTileRows: tile<T, kTileRows>(source, goal, high, wide, columns, rows); break;
-        case 3: tile<T, 3>(source, goal, high, wide, columns, rows); break;
-        default: tile<T, 0>(source, goal, high, wide, columns, rows);
+        case kTileRows:
+          tile<T, kTileRows>(source, goal, high, wide, columns, rows);
+          break;
+        case 3:
+          tile<T, 3>(source, goal, high, wide, columns, rows);
+          break;
+        default:
+          tile<T, 0>(source, goal, high, wide, columns, rows);
       }
     }
   }
@@ -43,15 +49,20 @@ void transpose_elements(const T* from, T* to, int64_t count, int64_t rows, int64
 
 }  // namespace
 
-void transpose(const void* from, void* to, int64_t count, int64_t rows, int64_t columns, size_t size) {
+void transpose(const void* from, void* to, int64_t count, int64_t rows, int64_t columns,
+               size_t size) {
   switch (size) {
     case 1:
-      return transpose_elements(static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to), count, rows, columns);
+      return transpose_elements(static_cast<const uint8_t*>(from), static_cast<uint8_t*>(to), count,
+                                rows, columns);
     case 4:
-      return transpose_elements(static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to), count, rows, columns);
+      return transpose_elements(static_cast<const uint32_t*>(from), static_cast<uint32_t*>(to),
+                                count, rows, columns);
     case 8:
-      return transpose_elements(static_cast<const uint64_t*>(from), static_cast<uint64_t*>(to), count, rows, columns);
-    default: fail("elements of ", size, " bytes cannot be reordered");
+      return transpose_elements(static_cast<const uint64_t*>(from), static_cast<uint64_t*>(to),
+                                count, rows, columns);
+    default:
+      fail("elements of ", size, " bytes cannot be reordered");
   }
 }
 

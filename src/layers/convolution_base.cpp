@@ -16,19 +16,23 @@ OrderRule ConvolutionBase::order_rule() const {
 
 void ConvolutionBase::setup(Context&, const std::vector<Shape>& bottoms) {
   const ConvolutionParameter& p = params<ConvolutionParameter>();
-  require(p.num_output() > 0, "convolution_param has no num_output (or 0): how many channels shall the top have?");
+  require(p.num_output() > 0,
+          "convolution_param has no num_output (or 0): how many channels shall the top have?");
   spatial_ = spatial_params(p, bottoms[0]);
   channels_ = bottoms[0][spatial_.axis];
   outputs_ = p.num_output();
   groups_ = p.group();
   bias_ = p.bias_term();
   if (ends_with(type(), "+ReLU")) relu_ = params<ReLUParameter>().negative_slope();
-  require(channels_ > 0, "the bottom has shape ", bottoms[0].brief(), ", that is no channels (axis ", spatial_.axis, ")");
-  require(groups_ > 0 && channels_ % groups_ == 0, "group ", groups_, " does not divide the bottom's ", channels_,
+  require(channels_ > 0, "the bottom has shape ", bottoms[0].brief(),
+          ", that is no channels (axis ", spatial_.axis, ")");
+  require(groups_ > 0 && channels_ % groups_ == 0, "group ", groups_,
+          " does not divide the bottom's ", channels_,
           " channels; channels and num_output must both be multiples of group");
   require(outputs_ % groups_ == 0, "group ", groups_, " does not divide num_output ", outputs_,
           "; channels and num_output must both be multiples of group");
-  Shape weights = transposed() ? Shape{channels_, outputs_ / groups_} : Shape{outputs_, channels_ / groups_};
+  Shape weights =
+      transposed() ? Shape{channels_, outputs_ / groups_} : Shape{outputs_, channels_ / groups_};
   for (int64_t extent : spatial_.kernel) weights.push_back(extent);
   add_parameter(weights, p.weight_filler());
   if (bias_) add_parameter({outputs_}, p.bias_filler());
@@ -37,12 +41,12 @@ void ConvolutionBase::setup(Context&, const std::vector<Shape>& bottoms) {
 Inference ConvolutionBase::infer(const std::vector<Shape>& bottoms) const {
   Inference inference;
   for (const Shape& bottom : bottoms) {
-    require(bottom == bottoms[0], "all bottoms must have one shape: the first has ", bottoms[0].brief(), ", another ",
-            bottom.brief());
+    require(bottom == bottoms[0], "all bottoms must have one shape: the first has ",
+            bottoms[0].brief(), ", another ", bottom.brief());
     require(bottom.axes() == spatial_.axis + 1 + static_cast<int>(spatial_.kernel.size()) &&
                 bottom[spatial_.axis] == channels_,
-            "the bottom has shape ", bottom.brief(), ", but the weights were made for ", channels_, " channels and ",
-            spatial_.kernel.size(), " spatial axes");
+            "the bottom has shape ", bottom.brief(), ", but the weights were made for ", channels_,
+            " channels and ", spatial_.kernel.size(), " spatial axes");
     Shape top = bottom;
     top[spatial_.axis] = outputs_;
     for (size_t axis = 0; axis < spatial_.kernel.size(); ++axis) {
@@ -68,7 +72,9 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   c.relu_slope = relu_.value_or(0);
   c.order = preparation.bottom_orders[0];
   c.weights_format = preparation.parameter_formats[0];
-  const auto any = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); };
+  const auto any = [](const std::vector<bool>& flags) {
+    return std::find(flags.begin(), flags.end(), true) != flags.end();
+  };
   const bool bottom_diff = any(preparation.bottom_needs_diff);
   c.forward = !transposed() || bottom_diff;
   c.backward_data = transposed() || bottom_diff;
@@ -95,7 +101,8 @@ Shape ConvolutionBase::with_one_outer(const Shape& shape) const {
 
 bool ConvolutionBase::accumulates(const Backward& pass, size_t parameter, size_t i) {
   if (pass.accumulate[parameter]) return true;
-  return std::any_of(pass.top_diff.begin(), pass.top_diff.begin() + i, [](const Tensor& diff) { return bool(diff); });
+  return std::any_of(pass.top_diff.begin(), pass.top_diff.begin() + i,
+                     [](const Tensor& diff) { return bool(diff); });
 }
 
 void ConvolutionBase::backward(Context& context, const Backward& pass) {
@@ -106,7 +113,8 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
     }
     if (relu_) {
       on(pass.top[i], [&]<typename T>() {
-        relu_gradient(context, pass.top[i].count(), pass.top[i].data<T>(), *relu_, pass.top_diff[i].data<T>());
+        relu_gradient(context, pass.top[i].count(), pass.top[i].data<T>(), *relu_,
+                      pass.top_diff[i].data<T>());
       });
     }
     backward_parameters(context, pass, i);
@@ -120,8 +128,9 @@ void ConvolutionBase::backward_bias(Context& context, const Backward& pass, size
   const bool last = dy.format().order == Order::channels_last;
   const int64_t points = dy.shape().count(2);
   on(dy, [&]<typename T>() {
-    bias_gradient(context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_, last ? 1 : points, dy.data<T>(),
-                  pass.parameter_diff[1].data<T>(), accumulates(pass, 1, i));
+    bias_gradient(context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_,
+                  last ? 1 : points, dy.data<T>(), pass.parameter_diff[1].data<T>(),
+                  accumulates(pass, 1, i));
   });
 }
 

@@ -1,5 +1,5 @@
-// What Convolution and Deconvolution share: reading the message, the case of the kernel, and several bottoms with one set of
-// weights.
+// What Convolution and Deconvolution share: reading the message, the case of the kernel, and
+// several bottoms with one set of weights.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,8 @@ class ConvolutionBase : public Layer {
   Tensor view(const Tensor& tensor) const;
   // Gradient of the bias alone, from the top i.
   void backward_bias(Context& context, const Backward& pass, size_t i) const;
-  // True when the gradient of top i must be added to a parameter's: to that of an earlier top or of an earlier pass.
+  // True when the gradient of top i must be added to a parameter's: to that of an earlier top or of
+  // an earlier pass.
   static bool accumulates(const Backward& pass, size_t parameter, size_t i);
 
   SpatialParams spatial_;

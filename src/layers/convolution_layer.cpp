@@ -1,8 +1,9 @@
 // Convolution: a learned filter slides over every image.
 //   y[n,o,p] = b[o] + sum over c and k of w[o,c,k] * x[n, c, p*stride - pad + k*dilation]
-// Shapes: x (N, C, spatial...), y (N, num_output, out...) with out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1
-// (rounded down). One to six spatial axes; group splits the channels of x and y into parts that do not see each other. Several
-// bottoms give one top each, with the same weights.
+// Shapes: x (N, C, spatial...), y (N, num_output, out...) with
+//   out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down.
+// One to six spatial axes; group splits the channels of x and y into parts that do not see each
+// other. Several bottoms give one top each, with the same weights.
 // Parameters: w (num_output, C/group, kernel...), b (num_output) unless bias_term is false.
 // Gradient: dw correlates dy with x, dx correlates dy with the mirrored w, db sums dy.
 // Convolution+ReLU is the same with a ReLU (relu_param) at its end; the planner makes it.
@@ -15,9 +16,11 @@ class ConvolutionLayer : public ConvolutionBase {
   int64_t extent(size_t axis, int64_t bottom) const override {
     const int64_t window = spatial_.dilation[axis] * (spatial_.kernel[axis] - 1) + 1;
     const int64_t room = bottom + 2 * spatial_.pad[axis] - window;
-    require(room >= 0, "the kernel does not fit on spatial axis ", axis, ": extent ", bottom, ", pad ", spatial_.pad[axis],
-            " on both sides, kernel ", spatial_.kernel[axis],
-            spatial_.dilation[axis] > 1 ? cat(" with dilation ", spatial_.dilation[axis], ", together ", window) : "",
+    require(room >= 0, "the kernel does not fit on spatial axis ", axis, ": extent ", bottom,
+            ", pad ", spatial_.pad[axis], " on both sides, kernel ", spatial_.kernel[axis],
+            spatial_.dilation[axis] > 1
+                ? cat(" with dilation ", spatial_.dilation[axis], ", together ", window)
+                : "",
             "; a smaller kernel_size or a larger pad fits");
     return room / spatial_.stride[axis] + 1;
   }
@@ -25,26 +28,29 @@ class ConvolutionLayer : public ConvolutionBase {
 
   void forward(Context& context, const Forward& pass) override {
     for (size_t i = 0; i < pass.bottom.size(); ++i) {
-      conv_->forward(context, view(pass.bottom[i]), pass.parameters[0], bias_ ? pass.parameters[1] : Tensor(),
-                     view(pass.top[i]), pass.workspace);
+      conv_->forward(context, view(pass.bottom[i]), pass.parameters[0],
+                     bias_ ? pass.parameters[1] : Tensor(), view(pass.top[i]), pass.workspace);
     }
   }
 
   void backward_parameters(Context& context, const Backward& pass, size_t i) override {
     if (!pass.parameter_diff[0]) return backward_bias(context, pass, i);
     const bool bias = bias_ && pass.parameter_diff[1];
-    conv_->backward_weights(context, view(pass.bottom[i]), view(pass.top_diff[i]), pass.parameter_diff[0],
-                            bias ? pass.parameter_diff[1] : Tensor(), accumulates(pass, 0, i),
-                            bias && accumulates(pass, 1, i), pass.workspace);
+    conv_->backward_weights(context, view(pass.bottom[i]), view(pass.top_diff[i]),
+                            pass.parameter_diff[0], bias ? pass.parameter_diff[1] : Tensor(),
+                            accumulates(pass, 0, i), bias && accumulates(pass, 1, i),
+                            pass.workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {
-    conv_->backward_data(context, view(pass.top_diff[i]), pass.parameters[0], view(pass.bottom_diff[i]), pass.workspace);
+    conv_->backward_data(context, view(pass.top_diff[i]), pass.parameters[0],
+                         view(pass.bottom_diff[i]), pass.workspace);
   }
 };
 
 std::unique_ptr<Layer> make() { return std::make_unique<ConvolutionLayer>(); }
-[[maybe_unused]] const bool registered_with_relu = LayerRegistry::add("Convolution+ReLU", {make, __FILE__});
+[[maybe_unused]] const bool registered_with_relu =
+    LayerRegistry::add("Convolution+ReLU", {make, __FILE__});
 
 }  // namespace
 REGISTER_LAYER(Convolution, ConvolutionLayer);

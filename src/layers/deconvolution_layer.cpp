@@ -1,7 +1,8 @@
 // Deconvolution (transposed convolution): the gradient of a convolution used forward; upsamples.
-//   y[n, o, p*stride - pad + k*dilation] += w[c,o,k] * x[n,c,p]   summed over c, p and k, plus b[o]
-// Shapes: x (N, C, spatial...), y (N, num_output, out...) with out = stride*(in-1) + dilation*(kernel-1) + 1 - 2*pad. With
-// weight_filler bilinear, group = num_output = C and lr_mult 0 it is bilinear upsampling.
+//   y[n, o, p*stride - pad + k*dilation] += w[c,o,k] * x[n,c,p], over c, p and k, plus b[o]
+// Shapes: x (N, C, spatial...), y (N, num_output, out...) with
+//   out = stride*(in-1) + dilation*(kernel-1) + 1 - 2*pad.
+// With weight_filler bilinear, group = num_output = C and lr_mult 0 it is bilinear upsampling.
 // Parameters: w (C, num_output/group, kernel...), b (num_output) unless bias_term is false.
 // Gradient: dx is the convolution of dy with w, dw correlates x with dy, db sums dy.
 #include "kernels/bias.h"
@@ -15,9 +16,10 @@ class DeconvolutionLayer : public ConvolutionBase {
   int64_t extent(size_t axis, int64_t bottom) const override {
     const int64_t window = spatial_.dilation[axis] * (spatial_.kernel[axis] - 1) + 1;
     const int64_t top = spatial_.stride[axis] * (bottom - 1) + window - 2 * spatial_.pad[axis];
-    require(top > 0, "nothing is left on spatial axis ", axis, ": extent ", bottom, ", kernel ", spatial_.kernel[axis],
-            ", stride ", spatial_.stride[axis], " give ", top + 2 * spatial_.pad[axis], ", and pad cuts ",
-            spatial_.pad[axis], " off both ends; a smaller pad is needed");
+    require(top > 0, "nothing is left on spatial axis ", axis, ": extent ", bottom, ", kernel ",
+            spatial_.kernel[axis], ", stride ", spatial_.stride[axis], " give ",
+            top + 2 * spatial_.pad[axis], ", and pad cuts ", spatial_.pad[axis],
+            " off both ends; a smaller pad is needed");
     return top;
   }
   bool transposed() const override { return true; }
@@ -39,13 +41,14 @@ class DeconvolutionLayer : public ConvolutionBase {
   void backward_parameters(Context& context, const Backward& pass, size_t i) override {
     backward_bias(context, pass, i);
     if (!pass.parameter_diff[0]) return;
-    conv_->backward_weights(context, view(pass.top_diff[i]), view(pass.bottom[i]), pass.parameter_diff[0], Tensor(),
-                            accumulates(pass, 0, i), false, pass.workspace);
+    conv_->backward_weights(context, view(pass.top_diff[i]), view(pass.bottom[i]),
+                            pass.parameter_diff[0], Tensor(), accumulates(pass, 0, i), false,
+                            pass.workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {
-    conv_->forward(context, view(pass.top_diff[i]), pass.parameters[0], Tensor(), view(pass.bottom_diff[i]),
-                   pass.workspace);
+    conv_->forward(context, view(pass.top_diff[i]), pass.parameters[0], Tensor(),
+                   view(pass.bottom_diff[i]), pass.workspace);
   }
 };
 

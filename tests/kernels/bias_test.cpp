@@ -11,7 +11,8 @@ namespace {
 struct Extents {
   int64_t outer, channels, inner;
 };
-const std::vector<Extents> kExtents = {{1, 1, 1}, {64, 10, 1}, {300, 65, 1}, {4, 7, 33}, {2, 3, 5000}, {1, 500, 1}};
+const std::vector<Extents> kExtents = {{1, 1, 1},  {64, 10, 1},  {300, 65, 1},
+                                       {4, 7, 33}, {2, 3, 5000}, {1, 500, 1}};
 
 std::vector<double> noise(int64_t count, uint64_t stream) {
   const Random random{1, stream};
@@ -31,10 +32,12 @@ void check(Device device) {
   };
   for (const auto& [outer, channels, inner] : kExtents) {
     const int64_t count = outer * channels * inner;
-    const std::vector<double> y = noise(count, 1), b = noise(channels, 2), dy = noise(count, 3), db = noise(channels, 4);
+    const std::vector<double> y = noise(count, 1), b = noise(channels, 2), dy = noise(count, 3),
+                              db = noise(channels, 4);
     for (const Relu relu : {Relu{}, Relu{true, 0}, Relu{true, 0.25f}}) {
       const Tensor out = upload(y), gradient = upload(dy);
-      add_bias<T>(context, outer, channels, inner, upload(b).template data<T>(), relu, out.data<T>());
+      add_bias<T>(context, outer, channels, inner, upload(b).template data<T>(), relu,
+                  out.data<T>());
       const std::vector<double> got = to_doubles(context, out);
       relu_gradient<T>(context, count, out.data<T>(), relu.slope, gradient.data<T>());
       const std::vector<double> masked = to_doubles(context, gradient);
@@ -46,11 +49,13 @@ void check(Device device) {
     }
     for (const bool accumulate : {false, true}) {
       const Tensor sums = upload(db);
-      bias_gradient<T>(context, outer, channels, inner, upload(dy).template data<T>(), sums.data<T>(), accumulate);
+      bias_gradient<T>(context, outer, channels, inner, upload(dy).template data<T>(),
+                       sums.data<T>(), accumulate);
       const std::vector<double> got = to_doubles(context, sums);
       for (int64_t c = 0; c < channels; ++c) {
         double sum = accumulate ? db[c] : 0;
-        for (int64_t i = 0; i < outer * inner; ++i) sum += dy[(i / inner * channels + c) * inner + i % inner];
+        for (int64_t i = 0; i < outer * inner; ++i)
+          sum += dy[(i / inner * channels + c) * inner + i % inner];
         ASSERT_NEAR(got[c], sum, tolerance * (1 + std::abs(sum)));
       }
     }

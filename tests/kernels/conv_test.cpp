@@ -1,9 +1,11 @@
-// Every implementation of the convolution against the plain one in float64, and that one against a loop written out here.
+// Every implementation of the convolution against the plain one in float64, and that one against a
+// loop written out here.
+#include "kernels/conv.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "kernels/conv.h"
 #include "kernels/reorder.h"
 
 namespace crema {
@@ -53,7 +55,8 @@ ConvCase case_of(const Row& row, Order order, DType dtype) {
   for (size_t axis = 0; axis < row.kernel.size(); ++axis) {
     const int64_t extent = row.dilation[axis] * (row.kernel[axis] - 1) + 1;
     c.w.push_back(row.kernel[axis]);
-    c.y.push_back((row.x[static_cast<int>(axis) + 2] + 2 * row.pad[axis] - extent) / row.stride[axis] + 1);
+    c.y.push_back(
+        (row.x[static_cast<int>(axis) + 2] + 2 * row.pad[axis] - extent) / row.stride[axis] + 1);
   }
   c.stride = row.stride;
   c.pad = row.pad;
@@ -75,7 +78,8 @@ std::vector<double> noise(int64_t count, uint64_t stream) {
   return values;
 }
 
-Tensor filled(Context& context, const Shape& shape, DType dtype, const Format& format, uint64_t stream) {
+Tensor filled(Context& context, const Shape& shape, DType dtype, const Format& format,
+              uint64_t stream) {
   const Tensor tensor(context, shape, dtype, format);
   from_doubles(context, noise(shape.count(), stream).data(), tensor);
   return tensor;
@@ -89,10 +93,14 @@ struct Result {
 Result run(Context& context, const ConvCase& c) {
   const std::unique_ptr<Conv> conv = make_conv(context, c);
   const Format activations{c.order, nullptr}, weights = conv->weights_format();
-  const Tensor x = filled(context, c.x, c.dtype, activations, 1), w = filled(context, c.w, c.dtype, weights, 2);
-  const Tensor b = filled(context, {c.w[0]}, c.dtype, {}, 3), dy = filled(context, c.y, c.dtype, activations, 4);
-  const Tensor y(context, c.y, c.dtype, activations), dx = filled(context, c.x, c.dtype, activations, 5);
-  const Tensor dw = filled(context, c.w, c.dtype, weights, 6), db = filled(context, {c.w[0]}, c.dtype, {}, 7);
+  const Tensor x = filled(context, c.x, c.dtype, activations, 1),
+               w = filled(context, c.w, c.dtype, weights, 2);
+  const Tensor b = filled(context, {c.w[0]}, c.dtype, {}, 3),
+               dy = filled(context, c.y, c.dtype, activations, 4);
+  const Tensor y(context, c.y, c.dtype, activations),
+      dx = filled(context, c.x, c.dtype, activations, 5);
+  const Tensor dw = filled(context, c.w, c.dtype, weights, 6),
+               db = filled(context, {c.w[0]}, c.dtype, {}, 7);
   const Tensor workspace(context, {static_cast<int64_t>(conv->workspace())}, DType::u8);
   Result r;
   conv->forward(context, x, w, b, y, workspace);
@@ -115,8 +123,8 @@ double biggest(const std::vector<double>& values) {
   return most;
 }
 
-void expect_near(const std::vector<double>& got, const std::vector<double>& expected, double tolerance,
-                 const std::string& what) {
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected,
+                 double tolerance, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size());
   double worst = 0;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -126,7 +134,8 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& expe
   EXPECT_LE(worst, tolerance * (1 + biggest(expected))) << what;
 }
 
-void expect_same(const Result& got, const Result& expected, double tolerance, const std::string& what) {
+void expect_same(const Result& got, const Result& expected, double tolerance,
+                 const std::string& what) {
   expect_near(got.y, expected.y, tolerance, what + ": y");
   expect_near(got.dx, expected.dx, tolerance, what + ": dx");
   expect_near(got.dw, expected.dw, tolerance, what + ": dw");
@@ -153,9 +162,11 @@ void check_device(Device device, const std::vector<Choice>& choices) {
       for (const Order order : {Order::plain, Order::channels_last}) {
         Context context(device);
         context.implementation = implementation;
-        const std::string what = cat(row.name, ", ", implementation, ", order ", static_cast<int>(order), ", ",
-                                     name_of(dtype), " on the ", name_of(device));
-        expect_same(run(context, case_of(row, order, dtype)), expected, dtype == DType::f32 ? 1e-5 : 1e-12, what);
+        const std::string what =
+            cat(row.name, ", ", implementation, ", order ", static_cast<int>(order), ", ",
+                name_of(dtype), " on the ", name_of(device));
+        expect_same(run(context, case_of(row, order, dtype)), expected,
+                    dtype == DType::f32 ? 1e-5 : 1e-12, what);
       }
     }
   }
@@ -178,7 +189,8 @@ TEST(Conv, AgreesOnTheGpu) {
 TEST(Conv, PlainIsTheDefinition) {
   const Row row = {"", {2, 4, 6, 7}, 6, {3, 2}, {2, 1}, {1, 1}, {1, 2}, 2};
   const ConvCase c = case_of(row, Order::plain, DType::f64);
-  const std::vector<double> x = noise(c.x.count(), 1), w = noise(c.w.count(), 2), b = noise(c.w[0], 3);
+  const std::vector<double> x = noise(c.x.count(), 1), w = noise(c.w.count(), 2),
+                            b = noise(c.w[0], 3);
   std::vector<double> y(c.y.count());
   int64_t at = 0;
   for (int64_t n = 0; n < c.y[0]; ++n) {
@@ -187,10 +199,12 @@ TEST(Conv, PlainIsTheDefinition) {
         for (int64_t j = 0; j < c.y[3]; ++j, ++at) {
           y[at] = b[o];
           for (int64_t k = 0; k < c.w.count(1); ++k) {
-            const int64_t q = k % c.w[3], p = k / c.w[3] % c.w[2], channel = k / c.w.count(2) + o / 3 * 2;
+            const int64_t q = k % c.w[3], p = k / c.w[3] % c.w[2],
+                          channel = k / c.w.count(2) + o / 3 * 2;
             const int64_t row_in = i * 2 - 1 + p, column = j - 1 + q * 2;
             if (row_in < 0 || row_in >= c.x[2] || column < 0 || column >= c.x[3]) continue;
-            y[at] += w[o * c.w.count(1) + k] * x[((n * c.x[1] + channel) * c.x[2] + row_in) * c.x[3] + column];
+            y[at] += w[o * c.w.count(1) + k] *
+                     x[((n * c.x[1] + channel) * c.x[2] + row_in) * c.x[3] + column];
           }
         }
       }
@@ -205,8 +219,8 @@ TEST(Conv, PlainGradientsAreTransposes) {
     row.relu_slope = -1;
     const ConvCase c = case_of(row, Order::plain, DType::f64);
     const Result r = reference(row);
-    const std::vector<double> x = noise(c.x.count(), 1), w = noise(c.w.count(), 2), b = noise(c.w[0], 3),
-                              dy = noise(c.y.count(), 4);
+    const std::vector<double> x = noise(c.x.count(), 1), w = noise(c.w.count(), 2),
+                              b = noise(c.w[0], 3), dy = noise(c.y.count(), 4);
     double forward = 0, by_x = 0, by_w = 0;
     for (size_t i = 0; i < dy.size(); ++i) {
       const int64_t channel = static_cast<int64_t>(i) / c.y.count(2) % c.y[1];
@@ -232,7 +246,8 @@ TEST(Conv, TakesWeightsInAnyFormat) {
         c.order = Order::plain;
         context.implementation = implementation;
         EXPECT_TRUE(same_layout(make_conv(context, c)->weights_format(), *c.weights_format, c.w));
-        expect_same(run(context, c), expected, 1e-5, cat(row.name, ", ", implementation, " with weights of ", owner));
+        expect_same(run(context, c), expected, 1e-5,
+                    cat(row.name, ", ", implementation, " with weights of ", owner));
       }
     }
   }

@@ -14,8 +14,9 @@ struct Row {
 };
 
 // Around the sizes of tiles and blocks, and the shapes that get a body of their own.
-const std::vector<Row> kRows = {{1, 1, 1},    {1, 10, 64},   {3, 5, 7},       {12, 32, 256}, {13, 33, 257}, {16, 70, 300},
-                                {33, 40, 65}, {64, 10, 500}, {200, 130, 300}, {7, 1100, 90}, {500, 9, 20},  {5, 6, 4, 3},
+const std::vector<Row> kRows = {{1, 1, 1},       {1, 10, 64},   {3, 5, 7},    {12, 32, 256},
+                                {13, 33, 257},   {16, 70, 300}, {33, 40, 65}, {64, 10, 500},
+                                {200, 130, 300}, {7, 1100, 90}, {500, 9, 20}, {5, 6, 4, 3},
                                 {20, 33, 40, 5}};
 
 template <typename T>
@@ -50,7 +51,8 @@ void check(Device device, const char* implementation) {
       g.stride_b = rows_b * step_b;
       g.stride_c = g.m * step_c;
 
-      const std::vector<T> a = noise<T>(g.batch * g.stride_a, 1), b = noise<T>(g.batch * g.stride_b, 2);
+      const std::vector<T> a = noise<T>(g.batch * g.stride_a, 1),
+                           b = noise<T>(g.batch * g.stride_b, 2);
       std::vector<T> c = noise<T>(g.batch * g.stride_c, 3);
       // Without beta the old content must not be read.
       if (g.beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());
@@ -76,8 +78,10 @@ void check(Device device, const char* implementation) {
             }
             double sum = 0;
             for (int64_t k = 0; k < g.k; ++k) {
-              sum += static_cast<double>(a[batch * g.stride_a + (g.transpose_a ? k * step_a + i : i * step_a + k)]) *
-                     b[batch * g.stride_b + (g.transpose_b ? j * step_b + k : k * step_b + j)];
+              sum +=
+                  static_cast<double>(
+                      a[batch * g.stride_a + (g.transpose_a ? k * step_a + i : i * step_a + k)]) *
+                  b[batch * g.stride_b + (g.transpose_b ? j * step_b + k : k * step_b + j)];
             }
             const double expected = g.alpha * sum + (g.beta == 0 ? 0 : g.beta * c[at]);
             const double difference = std::abs(expected - got[at]);
@@ -85,9 +89,10 @@ void check(Device device, const char* implementation) {
           }
         }
       }
-      const double tolerance = (dtype == DType::f32 ? 2e-6 : 1e-14) * (4 + static_cast<double>(g.k));
-      EXPECT_LE(worst, tolerance) << implementation << " " << name_of(dtype) << " " << g.m << "x" << g.n << "x" << g.k
-                                  << ", way " << way;
+      const double tolerance =
+          (dtype == DType::f32 ? 2e-6 : 1e-14) * (4 + static_cast<double>(g.k));
+      EXPECT_LE(worst, tolerance) << implementation << " " << name_of(dtype) << " " << g.m << "x"
+                                  << g.n << "x" << g.k << ", way " << way;
       EXPECT_TRUE(gaps_kept);
     }
   }

@@ -47,8 +47,9 @@ void check(Device device, const Shape& shape, DType dtype) {
       copy_bytes(context, to.raw(), device, dirt.data(), Device::cpu, to.bytes());
       reorder(context, from, to);
       EXPECT_EQ(to_doubles(context, to), values)
-          << shape.brief() << " " << name_of(dtype) << " from order " << static_cast<int>(source.order) << " to "
-          << static_cast<int>(goal.order) << " on the " << name_of(device);
+          << shape.brief() << " " << name_of(dtype) << " from order "
+          << static_cast<int>(source.order) << " to " << static_cast<int>(goal.order) << " on the "
+          << name_of(device);
       if (to.elements() == to.count() || same_layout(source, goal, shape)) continue;
       const Tensor all = Tensor(to.memory(), 0, {to.elements()}, dtype);
       const std::vector<double> content = to_doubles(context, all);
@@ -60,11 +61,13 @@ void check(Device device, const Shape& shape, DType dtype) {
 }
 
 void check_device(Device device) {
-  const std::vector<Shape> shapes = {{5},          {3, 4},          {2, 3, 7},           {2, 20, 9, 11}, {1, 1, 4, 5},
-                                     {4, 3, 1, 1}, {2, 130, 5, 17}, {3, 3, 40, 41},      {2, 5, 3, 4, 6}, {50, 20, 5, 5},
-                                     {0, 3, 2, 2}, {32, 16, 3, 3},  {2, 3, 2, 3, 2, 2}};
+  const std::vector<Shape> shapes = {
+      {5},          {3, 4},          {2, 3, 7},         {2, 20, 9, 11},  {1, 1, 4, 5},
+      {4, 3, 1, 1}, {2, 130, 5, 17}, {3, 3, 40, 41},    {2, 5, 3, 4, 6}, {50, 20, 5, 5},
+      {0, 3, 2, 2}, {32, 16, 3, 3},  {2, 3, 2, 3, 2, 2}};
   for (const Shape& shape : shapes) {
-    for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::u8}) check(device, shape, dtype);
+    for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::u8})
+      check(device, shape, dtype);
   }
 }
 
