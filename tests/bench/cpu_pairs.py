@@ -50,7 +50,7 @@ def main():
                          for mode in args.modes.split(",")]
         ours, theirs, ratios = [], [], []
         for _ in range(args.pairs):
-            ours.append(run(ours_command, r"([\d.]+) ms per step", r"([\d.]+) MiB", args.threads))
+            ours.append(run(ours_command, r"([\d.]+) ms/step", r"([\d.]+) MiB", args.threads))
             theirs.append(min(run(command, r"([\d.]+) ms/step", r"([\d.]+) MiB", args.threads) for command in peer_commands))
             ratios.append(theirs[-1][0] / ours[-1][0])
         middle = lambda rows, k: statistics.median(row[k] for row in rows)
