@@ -1,6 +1,7 @@
-// golden FOLDER [-gpu N] [-implementation NAME] [-only TEXT]: runs every case of a folder in the format of
-// tests/goldens/README.md (layer cases CASE.prototxt + CASE.h5, training runs train/CASE/), prints a line a case with the
-// largest error and a closing count. Exit code 1 when a case fails.
+// golden FOLDER [-gpu N] [-implementation NAME] [-only TEXT]: runs every case of a folder in the
+// format of tests/goldens/README.md (layer cases CASE.prototxt + CASE.h5, training runs
+// train/CASE/), prints a line a case with the largest error and a closing count. Exit code 1 when a
+// case fails.
 #include "golden.h"
 
 #include <dirent.h>
@@ -17,10 +18,12 @@
 
 namespace crema::tests {
 
-void CaseResult::fail(const std::string& path, const std::string& why) { failures.push_back(cat(path, " ", why)); }
+void CaseResult::fail(const std::string& path, const std::string& why) {
+  failures.push_back(cat(path, " ", why));
+}
 
-void CaseResult::compare(const std::string& path, const std::vector<double>& ours, const std::vector<double>& reference,
-                         double relative, double absolute) {
+void CaseResult::compare(const std::string& path, const std::vector<double>& ours,
+                         const std::vector<double>& reference, double relative, double absolute) {
   double scale = 0, error = 0;
   for (double r : reference) scale = std::max(scale, std::abs(r));
   for (size_t i = 0; i < reference.size(); ++i) {
@@ -32,7 +35,8 @@ void CaseResult::compare(const std::string& path, const std::vector<double>& our
     worst = share;
     worst_path = path;
   }
-  if (!(error <= relative * scale + absolute)) fail(path, cat("is off by ", error, " (largest value ", scale, ")"));
+  if (!(error <= relative * scale + absolute))
+    fail(path, cat("is off by ", error, " (largest value ", scale, ")"));
 }
 
 void CaseResult::merge(const CaseResult& other) {
@@ -80,7 +84,8 @@ void report(const std::string& name, Counts* counts, Run run) {
   }
   const bool good = result.failures.empty();
   ++(good ? counts->passed : counts->failed);
-  std::printf("%-6s %-34s worst %.2e %s\n", good ? "ok" : "FAILED", name.c_str(), result.worst, result.worst_path.c_str());
+  std::printf("%-6s %-34s worst %.2e %s\n", good ? "ok" : "FAILED", name.c_str(), result.worst,
+              result.worst_path.c_str());
   for (const std::string& failure : result.failures) std::printf("         %s\n", failure.c_str());
 }
 
@@ -100,7 +105,8 @@ int run(int argc, char** argv) {
       folder = argument;
     }
   }
-  require(folder_exists(folder), "usage: golden FOLDER [-gpu N] [-implementation NAME] [-only TEXT]");
+  require(folder_exists(folder),
+          "usage: golden FOLDER [-gpu N] [-implementation NAME] [-only TEXT]");
   Context context(gpu >= 0 ? Device::gpu : Device::cpu, std::max(gpu, 0));
   context.implementation = implementation;
   Counts counts;
@@ -118,7 +124,8 @@ int run(int argc, char** argv) {
   }
   for (const std::string& name : list_folder(folder + "/train")) {
     if (("train/" + name).find(only) == std::string::npos) continue;
-    report("train/" + name, &counts, [&] { return run_training_case(context, folder + "/train/" + name); });
+    report("train/" + name, &counts,
+           [&] { return run_training_case(context, folder + "/train/" + name); });
   }
   std::printf("%d passed, %d failed, %d skipped\n", counts.passed, counts.failed, counts.skipped);
   return counts.failed > 0 || counts.passed == 0 ? 1 : 0;

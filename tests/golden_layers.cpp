@@ -1,4 +1,5 @@
-// Layer cases: CASE.prototxt + CASE.h5. Each runs twice: layer by layer with every blob kept, and as the planner runs it.
+// Layer cases: CASE.prototxt + CASE.h5. Each runs twice: layer by layer with every blob kept, and
+// as the planner runs it.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +20,9 @@ bool sums_much(const std::string& type) {
 class LayerCase {
  public:
   LayerCase(Context& context, const std::string& stem, bool planned)
-      : context_(context), file_(stem + ".h5"), planned_(planned),
+      : context_(context),
+        file_(stem + ".h5"),
+        planned_(planned),
         tolerance_(sums_much(file_.text("layer_type")) ? 1e-4 : 1e-5) {
     const NetFile net_file = read_net_file(stem + ".prototxt");
     NetOptions options;
@@ -35,7 +38,8 @@ class LayerCase {
     set_parameters();
     const int passes = static_cast<int>(file_.number("forward_passes", 1));
     for (int pass = 0; pass < passes; ++pass) {
-      for (const std::string& blob : file_.children("in")) write(net_->input(blob), file_.read("in/" + blob));
+      for (const std::string& blob : file_.children("in"))
+        write(net_->input(blob), file_.read("in/" + blob));
       net_->forward(static_cast<uint64_t>(pass));
     }
     compare_outputs();
@@ -53,7 +57,8 @@ class LayerCase {
 
  private:
   void write(const Tensor& to, const Hdf5Array& from) {
-    require(to.shape() == from.shape, "shape ", to.shape().brief(), ", the reference has ", from.shape.brief());
+    require(to.shape() == from.shape, "shape ", to.shape().brief(), ", the reference has ",
+            from.shape.brief());
     from_doubles(context_, from.values.data(), to);
   }
 
@@ -112,7 +117,8 @@ class LayerCase {
       return;
     }
     if (ours.shape() != wanted.shape) {
-      result_.fail(path, cat("has shape ", ours.shape().brief(), ", the reference ", wanted.shape.brief()));
+      result_.fail(
+          path, cat("has shape ", ours.shape().brief(), ", the reference ", wanted.shape.brief()));
       return;
     }
     result_.compare(path, to_doubles(context_, ours), wanted.values, tolerance_, 1e-6);

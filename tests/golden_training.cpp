@@ -1,4 +1,5 @@
-// Training runs: train/CASE with net, solver, start weights, data and the values that BVLC Caffe got.
+// Training runs: train/CASE with net, solver, start weights, data and the values that BVLC Caffe
+// got.
 #include <cmath>
 
 #include "base/files.h"
@@ -85,7 +86,8 @@ class TrainingCase {
 
   void compare_parameters(Solver& solver, const std::string& group, double tolerance) {
     for_each_parameter(solver, group, [&](const std::string& path, const Tensor& ours) {
-      result_.compare(path, to_doubles(context_, ours), expected_.read(path).values, tolerance, 1e-7);
+      result_.compare(path, to_doubles(context_, ours), expected_.read(path).values, tolerance,
+                      1e-7);
     });
   }
 
@@ -110,6 +112,8 @@ class TrainingCase {
 
 }  // namespace
 
-CaseResult run_training_case(Context& context, const std::string& folder) { return TrainingCase(context, folder).run(); }
+CaseResult run_training_case(Context& context, const std::string& folder) {
+  return TrainingCase(context, folder).run();
+}
 
 }  // namespace crema::tests

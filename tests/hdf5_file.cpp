@@ -4,7 +4,8 @@
 
 namespace crema::tests {
 
-Hdf5File::Hdf5File(const std::string& path) : file_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)) {
+Hdf5File::Hdf5File(const std::string& path)
+    : file_(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT)) {
   require(file_ >= 0, path, ": cannot be opened as HDF5");
 }
 
@@ -43,7 +44,8 @@ Hdf5Array Hdf5File::read(const std::string& path) const {
   Hdf5Array array;
   for (hsize_t extent : dims) array.shape.push_back(static_cast<int64_t>(extent));
   array.values.resize(static_cast<size_t>(array.shape.count()));
-  const herr_t status = H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values.data());
+  const herr_t status =
+      H5Dread(set, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.values.data());
   H5Sclose(space);
   H5Dclose(set);
   require(status >= 0, "cannot read dataset ", path);

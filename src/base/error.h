@@ -1,4 +1,5 @@
-// The one exception type. The library throws it for every mistake of a user or of the machine; it never exits or prints.
+// The one exception type. The library throws it for every mistake of a user or of the machine; it
+// never exits or prints.
 #pragma once
 
 #include <stdexcept>
@@ -18,11 +19,12 @@ template <typename... Parts>
   throw Error(cat(parts...));
 }
 
-// Checks an input (never an invariant of our own: that is assert). A function, so the parts are worked out either way: they must
-// be valid, and cheap, when the condition holds.
+// Checks an input (never an invariant of our own: that is assert). A function, so the parts are
+// worked out either way: they must be valid, and cheap, when the condition holds.
 template <typename... Parts>
 void require(bool condition, const Parts&... parts) {
-  if (!condition) [[unlikely]] fail(parts...);
+  if (!condition) [[unlikely]]
+    fail(parts...);
 }
 
 }  // namespace crema

@@ -85,7 +85,8 @@ void AtomicFile::write(const void* bytes, size_t count) {
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail(path_, ": cannot write: ", std::strerror(errno));
   close();
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, ": cannot write: ", std::strerror(errno));
+  if (rename(temporary_.c_str(), path_.c_str()) != 0)
+    fail(path_, ": cannot write: ", std::strerror(errno));
   committed_ = true;
   // The rename itself must reach the disk, or a power cut may still lose the new name.
   const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -13,12 +13,13 @@ std::string folder_of(const std::string& path);
 // The whole content; Error with the system's reason when it cannot be read.
 std::string read_file(const std::string& path);
 
-// A relative path is taken from the working directory, as Caffe does; when nothing is there, from `folder`, the folder of
-// the file that names it. When neither exists the path comes back unchanged (the opener's message then names it).
+// A relative path is taken from the working directory, as Caffe does; when nothing is there, from
+// `folder`, the folder of the file that names it. When neither exists the path comes back unchanged
+// (the opener's message then names it).
 std::string find_file(const std::string& path, const std::string& folder);
 
-// A file that appears whole or not at all: written beside its goal under a temporary name, synced, renamed by commit().
-// Without commit() the temporary file is removed.
+// A file that appears whole or not at all: written beside its goal under a temporary name, synced,
+// renamed by commit(). Without commit() the temporary file is removed.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path);

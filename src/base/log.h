@@ -1,4 +1,5 @@
-// Where log lines go. The library writes to the Log it is handed; a program decides what a line becomes (glog, a list in a test, nothing).
+// Where log lines go. The library writes to the Log it is handed; a program decides what a line
+// becomes (glog, a list in a test, nothing).
 #pragma once
 
 #include <source_location>
@@ -12,12 +13,14 @@ class Log {
  public:
   virtual ~Log() = default;
   // One line without its newline. Thread-safe in every implementation.
-  virtual void write(Severity severity, const std::source_location& where, std::string_view line) = 0;
+  virtual void write(Severity severity, const std::source_location& where,
+                     std::string_view line) = 0;
 
   void info(std::string_view line, std::source_location where = std::source_location::current()) {
     write(Severity::info, where, line);
   }
-  void warning(std::string_view line, std::source_location where = std::source_location::current()) {
+  void warning(std::string_view line,
+               std::source_location where = std::source_location::current()) {
     write(Severity::warning, where, line);
   }
   void error(std::string_view line, std::source_location where = std::source_location::current()) {

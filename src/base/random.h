@@ -1,5 +1,6 @@
-// Counter-based random numbers (Philox4x32-10; Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
-// A number is a pure function of (seed, stream, index): order, thread count, device and resuming cannot change it.
+// Counter-based random numbers (Philox4x32-10; Salmon et al., "Parallel random numbers: as easy as
+// 1, 2, 3", SC'11). A number is a pure function of (seed, stream, index): order, thread count,
+// device and resuming cannot change it.
 #pragma once
 
 #include <cmath>
@@ -24,7 +25,8 @@ struct Random {
     uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
     for (int round = 0; round < 10; ++round) {
       const uint64_t p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
-      const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
+      const uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0,
+                     n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
       c1 = static_cast<uint32_t>(p1);
       c3 = static_cast<uint32_t>(p0);
       c0 = n0;
@@ -41,7 +43,9 @@ struct Random {
     return (static_cast<uint64_t>(f.v[0]) << 32) | f.v[1];
   }
   // In [0, 1), 24 bits.
-  CREMA_HD float uniform(uint64_t index) const { return static_cast<float>(word(index) >> 8) * 0x1p-24f; }
+  CREMA_HD float uniform(uint64_t index) const {
+    return static_cast<float>(word(index) >> 8) * 0x1p-24f;
+  }
   // N(0, 1) by Box and Muller.
   CREMA_HD float normal(uint64_t index) const {
     const Four f = four(index / 2);

@@ -45,7 +45,9 @@ namespace {
 
 double replace_cost(char a, char b) {
   if (a == b) return 0;
-  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b)) ? 0.5 : 1;
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b))
+             ? 0.5
+             : 1;
 }
 
 }  // namespace

@@ -23,7 +23,8 @@ std::string_view trim(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-// Number of single-character edits (insert, delete, replace, swap of neighbours) between two words; case counts half.
+// Number of single-character edits (insert, delete, replace, swap of neighbours) between two words;
+// case counts half.
 double edit_distance(std::string_view a, std::string_view b);
 
 // ` (did you mean "ReLU"?)`, or "" when no candidate is near.

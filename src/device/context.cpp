@@ -15,12 +15,15 @@ Context::Context(Device device, int ordinal) : device_(device), ordinal_(ordinal
   if (device == Device::cpu) return;
 #ifdef CREMA_CUDA
   const int count = gpu_count();
-  require(count > 0, "no usable GPU: the driver reports none (nvidia-smi tells more); without -gpu the CPU is used");
-  require(ordinal >= 0 && ordinal < count, "GPU ", ordinal, " does not exist: this machine has ", count,
-          count == 1 ? " GPU, number 0" : cat(" GPUs, numbers 0 to ", count - 1));
+  require(count > 0,
+          "no usable GPU: the driver reports none (nvidia-smi tells more); without -gpu the CPU is "
+          "used");
+  require(ordinal >= 0 && ordinal < count, "GPU ", ordinal, " does not exist: this machine has ",
+          count, count == 1 ? " GPU, number 0" : cat(" GPUs, numbers 0 to ", count - 1));
   gpu_ = std::make_unique<Gpu>(ordinal);
 #else
-  fail("this build of Crema has no CUDA: GPU ", ordinal, " cannot be used; build with a CUDA toolkit, or leave -gpu away");
+  fail("this build of Crema has no CUDA: GPU ", ordinal,
+       " cannot be used; build with a CUDA toolkit, or leave -gpu away");
 #endif
 }
 

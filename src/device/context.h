@@ -1,4 +1,5 @@
-// Context: the device that work runs on, with everything work needs to know. Passed to every call, never global.
+// Context: the device that work runs on, with everything work needs to know. Passed to every call,
+// never global.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +40,8 @@ class Context {
   uint64_t seed = 1;
   Random random(uint64_t who, uint64_t pass = 0) const { return {seed, mix(who, pass)}; }
 
-  // Forces one entry of every kernel's list of implementations (tests, -implementation); "" lets each list decide.
+  // Forces one entry of every kernel's list of implementations (tests, -implementation); "" lets
+  // each list decide.
   std::string implementation;
 
  private:

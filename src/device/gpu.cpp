@@ -30,16 +30,19 @@ Gpu::~Gpu() {
 
 void check_cuda(cudaError_t status, const char* what) {
   if (status != cudaSuccess) {
-    fail(what, " failed: CUDA says \"", cudaGetErrorString(status), "\" (", cudaGetErrorName(status), ")");
+    fail(what, " failed: CUDA says \"", cudaGetErrorString(status), "\" (",
+         cudaGetErrorName(status), ")");
   }
 }
 
 void check_cublas(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) fail(what, " failed: cuBLAS says \"", cublasGetStatusString(status), "\"");
+  if (status != CUBLAS_STATUS_SUCCESS)
+    fail(what, " failed: cuBLAS says \"", cublasGetStatusString(status), "\"");
 }
 
 void check_cudnn(cudnnStatus_t status, const char* what) {
-  if (status != CUDNN_STATUS_SUCCESS) fail(what, " failed: cuDNN says \"", cudnnGetErrorString(status), "\"");
+  if (status != CUDNN_STATUS_SUCCESS)
+    fail(what, " failed: cuDNN says \"", cudnnGetErrorString(status), "\"");
 }
 
 }  // namespace crema

@@ -25,7 +25,8 @@ void* allocate_gpu(Context& context, size_t bytes) {
          " MiB free; a smaller batch_size (with iter_size to make up for it) needs less");
   }
   check_cuda(status, "allocating GPU memory");
-  // On the context's stream: the default stream does not wait for it, nor it for the default stream.
+  // On the context's stream: the default stream does not wait for it, nor it for the default
+  // stream.
   check_cuda(cudaMemsetAsync(data, 0, bytes, context.gpu().stream), "clearing GPU memory");
   return data;
 }
@@ -57,14 +58,16 @@ Buffer::~Buffer() {
   std::free(data_);
 }
 
-void copy_bytes(Context& context, void* to, Device to_device, const void* from, Device from_device, size_t bytes) {
+void copy_bytes(Context& context, void* to, Device to_device, const void* from, Device from_device,
+                size_t bytes) {
   if (bytes == 0) return;
   if (to_device == Device::cpu && from_device == Device::cpu) {
     std::memmove(to, from, bytes);
     return;
   }
 #ifdef CREMA_CUDA
-  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, context.gpu().stream), "copying memory");
+  check_cuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, context.gpu().stream),
+             "copying memory");
   if (to_device == Device::cpu || from_device == Device::cpu) context.synchronize();
 #else
   (void)context;

@@ -28,7 +28,8 @@ class Buffer {
 };
 
 // Copies on the context's stream. When one side is the CPU the call returns after the copy is done.
-void copy_bytes(Context& context, void* to, Device to_device, const void* from, Device from_device, size_t bytes);
+void copy_bytes(Context& context, void* to, Device to_device, const void* from, Device from_device,
+                size_t bytes);
 void zero_bytes(Context& context, void* at, Device device, size_t bytes);
 
 }  // namespace crema

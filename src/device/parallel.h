@@ -1,5 +1,5 @@
-// parallel_for: one body, run for every index on the context's device. Include it from .cu files only: the same text is
-// compiled by nvcc in a CUDA build and as plain C++ in a build without CUDA.
+// parallel_for: one body, run for every index on the context's device. Include it from .cu files
+// only: the same text is compiled by nvcc in a CUDA build and as plain C++ in a build without CUDA.
 #pragma once
 
 #include <cstdint>
@@ -20,25 +20,30 @@ namespace crema {
 template <typename Body>
 __global__ void run_body(int64_t count, Body body) {
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count; i += stride) body(i);
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += stride)
+    body(i);
 }
 #endif
 
-// Calls body(i) for i in [0, count), in any order, at the same time. Body is a struct with a CREMA_HD const operator() and
-// members that can be copied to a GPU (pointers to that device's memory, numbers). `grain`: indexes worth one CPU thread.
+// Calls body(i) for i in [0, count), in any order, at the same time. Body is a struct with a
+// CREMA_HD const operator() and members that can be copied to a GPU (pointers to that device's
+// memory, numbers). `grain`: indexes worth one CPU thread.
 template <typename Body>
 void parallel_for(Context& context, int64_t count, const Body& body, int64_t grain = 4096) {
   if (count <= 0) return;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     const int64_t blocks = (count + 255) / 256;
-    run_body<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0, context.gpu().stream>>>(count, body);
+    run_body<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0,
+               context.gpu().stream>>>(count, body);
     check_cuda(cudaGetLastError(), "launching a kernel");
     return;
   }
 #endif
   (void)context;
-  Body local = body;  // each thread's own: a shared one would be read again for every element, and nothing would vectorise
+  Body local = body;  // each thread's own: a shared one would be read again for every element, and
+                      // nothing would vectorise
 #pragma omp parallel for simd schedule(static) firstprivate(local) if (count > grain)
   for (int64_t i = 0; i < count; ++i) local(i);
 }

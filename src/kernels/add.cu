@@ -16,7 +16,9 @@ struct Add {
 }  // namespace
 
 void add_to(Context& context, const Tensor& x, const Tensor& y) {
-  on(y, [&]<typename T>() { parallel_for(context, y.elements(), Add<T>{x.data<T>(), y.data<T>()}, 16384); });
+  on(y, [&]<typename T>() {
+    parallel_for(context, y.elements(), Add<T>{x.data<T>(), y.data<T>()}, 16384);
+  });
 }
 
 }  // namespace crema

@@ -1,8 +1,9 @@
 // Batch normalization: passes over the data are those of kernels/channel.h, what lies between them
 // is work on a few numbers a channel. Two passes forward (statistics, result) and two backward
 // (sums, result).
-#include "device/parallel.h"
 #include "kernels/batch_norm.h"
+
+#include "device/parallel.h"
 #include "tensor/on.h"
 
 namespace crema {

@@ -1,5 +1,6 @@
-#include "device/parallel.h"
 #include "kernels/bias.h"
+
+#include "device/parallel.h"
 #include "kernels/sum.h"
 
 namespace crema {

@@ -1,9 +1,10 @@
 // Sums over channels on the GPU: blocks leave partial sums in the scratch memory, which a second,
 // small kernel adds in order.
+#include "kernels/channel_sums.h"
+
 #include <algorithm>
 
 #include "device/parallel.h"
-#include "kernels/channel_sums.h"
 #include "kernels/channel_terms.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__

@@ -1,4 +1,5 @@
 #include "kernels/concat.h"
+
 #include "kernels/pointwise.h"
 
 namespace crema {

@@ -1,4 +1,5 @@
-// An ordered list of implementations of one kernel. The first that accepts a case serves it; the last accepts every case.
+// An ordered list of implementations of one kernel. The first that accepts a case serves it; the
+// last accepts every case.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,8 @@ struct Implementation {
   std::unique_ptr<Kernel> (*make)(Context& context, const Case& c, std::string& reason);
 };
 
-// context.implementation, when it names an entry of this list, forces that entry (it still may refuse: then the next entries
-// are tried). -v 1 logs who serves and who refused why.
+// context.implementation, when it names an entry of this list, forces that entry (it still may
+// refuse: then the next entries are tried). -v 1 logs who serves and who refused why.
 template <typename Kernel, typename Case>
 std::unique_ptr<Kernel> choose(Context& context, const char* kernel, const Case& c,
                                const std::vector<Implementation<Kernel, Case>>& list) {
@@ -30,7 +31,8 @@ std::unique_ptr<Kernel> choose(Context& context, const char* kernel, const Case&
   for (size_t i = first; i < list.size(); ++i) {
     std::string reason;
     if (std::unique_ptr<Kernel> made = list[i].make(context, c, reason)) {
-      if (context.log().verbosity >= 1) context.log().info(cat(kernel, " is served by ", list[i].name, refusals));
+      if (context.log().verbosity >= 1)
+        context.log().info(cat(kernel, " is served by ", list[i].name, refusals));
       return made;
     }
     refusals += cat("; ", list[i].name, " refused: ", reason);

@@ -1,10 +1,11 @@
 // Softmax for every device: one index a place, which walks along the classes; on the GPU a block
 // for each place where the classes lie next to each other.
+#include "kernels/softmax.h"
+
 #include <algorithm>
 
 #include "device/parallel.h"
 #include "kernels/pointwise_math.h"
-#include "kernels/softmax.h"
 #include "kernels/softmax_plain.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__

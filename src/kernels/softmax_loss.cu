@@ -1,11 +1,12 @@
 // Softmax's cross-entropy for every device: one index a place; on the GPU a block for each place
 // where the classes lie next to each other, and one block for the total.
+#include "kernels/softmax_loss.h"
+
 #include <algorithm>
 
 #include "device/parallel.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/softmax_labels.h"
-#include "kernels/softmax_loss.h"
 #include "kernels/softmax_plain.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__

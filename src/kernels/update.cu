@@ -1,8 +1,9 @@
+#include "kernels/update.h"
+
 #include <cmath>
 
 #include "device/parallel.h"
 #include "kernels/sum.h"
-#include "kernels/update.h"
 #include "tensor/on.h"
 
 namespace crema {

@@ -7,8 +7,10 @@ namespace crema {
 
 class FillerParameter;
 
-// Fills the tensor, whatever its device and format, from the stream `random`. Values are drawn in plain order, so that the
-// same seed gives the same weights on every device. Error for an unknown type or a shape the type cannot fill.
-void fill(Context& context, const FillerParameter& filler, const Random& random, const Tensor& tensor);
+// Fills the tensor, whatever its device and format, from the stream `random`. Values are drawn in
+// plain order, so that the same seed gives the same weights on every device. Error for an unknown
+// type or a shape the type cannot fill.
+void fill(Context& context, const FillerParameter& filler, const Random& random,
+          const Tensor& tensor);
 
 }  // namespace crema

@@ -16,7 +16,8 @@ namespace {
 const google::protobuf::FieldDescriptor* field_of_type(const google::protobuf::Descriptor* type) {
   const google::protobuf::Descriptor* layer = LayerParameter::descriptor();
   for (int i = 0; i < layer->field_count(); ++i) {
-    if (layer->field(i)->message_type() == type && !layer->field(i)->is_repeated()) return layer->field(i);
+    if (layer->field(i)->message_type() == type && !layer->field(i)->is_repeated())
+      return layer->field(i);
   }
   fail("LayerParameter has no field of type ", type->name());
 }
@@ -31,10 +32,12 @@ bool Layer::has_params_of(const google::protobuf::Descriptor* type) const {
   return message_->GetReflection()->HasField(*message_, field_of_type(type));
 }
 
-std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training, const std::string& folder) {
+std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
+                                  const std::string& folder) {
   const LayerMaker* maker = LayerRegistry::find(message.type());
   if (!maker) {
-    fail("unknown layer type \"", message.type(), "\"", did_you_mean(message.type(), LayerRegistry::names()),
+    fail("unknown layer type \"", message.type(), "\"",
+         did_you_mean(message.type(), LayerRegistry::names()),
          "; `crema layers` lists the known ones");
   }
   std::unique_ptr<Layer> layer = maker->make();

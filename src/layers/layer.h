@@ -1,6 +1,7 @@
-// Layer: one operation of a net. A class without template parameter, known only by its registered name; one file each.
-// The net calls, in this order: setup once; infer and prepare for each set of bottom shapes; then forward and backward.
-// A layer reports a mistake by throwing Error without naming itself: the net adds file:line:column and the layer's name.
+// Layer: one operation of a net. A class without template parameter, known only by its registered
+// name; one file each. The net calls, in this order: setup once; infer and prepare for each set of
+// bottom shapes; then forward and backward. A layer reports a mistake by throwing Error without
+// naming itself: the net adds file:line:column and the layer's name.
 #pragma once
 
 #include <memory>
@@ -35,7 +36,8 @@ enum class OrderRule {
   prefers_channels_last,  // both, but channels-last is faster
 };
 
-// A tensor that a layer asks the planner for. dtype none: the net's real type (float32, or float64 in gradient tests).
+// A tensor that a layer asks the planner for. dtype none: the net's real type (float32, or float64
+// in gradient tests).
 struct TensorSpec {
   Shape shape;
   std::optional<DType> dtype;
@@ -43,14 +45,16 @@ struct TensorSpec {
 
 struct Inference {
   std::vector<Shape> tops;
-  std::vector<TensorSpec> saved;  // written by forward, read by the backward that follows (masks, statistics)
+  std::vector<TensorSpec>
+      saved;  // written by forward, read by the backward that follows (masks, statistics)
 };
 
 // A learned or measured blob that a layer owns.
 struct ParameterSpec {
   Shape shape;
-  const FillerParameter* filler;  // inside the layer's message or a default instance: outlives the layer
-  bool learned = true;            // false: no gradient, no update (running statistics)
+  const FillerParameter*
+      filler;           // inside the layer's message or a default instance: outlives the layer
+  bool learned = true;  // false: no gradient, no update (running statistics)
 };
 
 // What is known once shapes, formats and gradients of a plan are decided.
@@ -72,17 +76,18 @@ struct Prepared {
 
 struct Forward {
   std::vector<Tensor> bottom, top, parameters, saved;
-  Tensor workspace;   // u8
-  uint64_t pass = 0;  // number of this forward pass of this net: data position and random numbers depend on it
+  Tensor workspace;  // u8
+  uint64_t pass =
+      0;  // number of this forward pass of this net: data position and random numbers depend on it
 };
 
 struct Backward {
-  std::vector<Tensor> bottom, top;     // data; empty where reads() does not ask for it
-  std::vector<Tensor> top_diff;        // empty: that top gets no gradient
-  std::vector<Tensor> bottom_diff;     // to be overwritten; empty: not wanted
+  std::vector<Tensor> bottom, top;  // data; empty where reads() does not ask for it
+  std::vector<Tensor> top_diff;     // empty: that top gets no gradient
+  std::vector<Tensor> bottom_diff;  // to be overwritten; empty: not wanted
   std::vector<Tensor> parameters;
   std::vector<Tensor> parameter_diff;  // empty: not wanted
-  std::vector<char> accumulate;        // for each parameter: add to the diff instead of overwriting it
+  std::vector<char> accumulate;  // for each parameter: add to the diff instead of overwriting it
   std::vector<Tensor> saved;
   Tensor workspace;
   uint64_t pass = 0;  // of the forward pass this belongs to
@@ -102,11 +107,14 @@ class Layer {
   virtual Arity bottoms() const { return {}; }
   virtual Arity tops() const { return {}; }
   virtual bool as_many_tops_as_bottoms() const { return false; }
-  // A loss has loss_weight 1 on its first top unless the file says otherwise, and may get an unnamed top.
+  // A loss has loss_weight 1 on its first top unless the file says otherwise, and may get an
+  // unnamed top.
   virtual bool is_loss() const { return false; }
-  // False: no gradient ever flows to this bottom (labels); asking for one with force_backward is ignored.
+  // False: no gradient ever flows to this bottom (labels); asking for one with force_backward is
+  // ignored.
   virtual bool differentiable(int bottom) const { return bottom >= 0; }
-  // top[0] may lie in the memory of bottom[0], and in backward bottom_diff[0] in that of top_diff[0].
+  // top[0] may lie in the memory of bottom[0], and in backward bottom_diff[0] in that of
+  // top_diff[0].
   virtual bool in_place() const { return false; }
   // Every top is bottom[0] with another shape: nothing is computed, memory is shared.
   virtual bool is_view() const { return false; }
@@ -124,7 +132,8 @@ class Layer {
   virtual Prepared prepare(Context& context, const Preparation& preparation);
   virtual void forward(Context& context, const Forward& pass) = 0;
   virtual void backward(Context& context, const Backward& pass);
-  // Where the host reads results anyway: Error for what a GPU's forward could only note (a label out of range).
+  // Where the host reads results anyway: Error for what a GPU's forward could only note (a label
+  // out of range).
   virtual void check(Context& context, const Forward& pass) const;
   // A source's records, an epoch; 0: not a source, or it does not know.
   virtual int64_t records() const { return 0; }
@@ -133,14 +142,19 @@ class Layer {
   const LayerParameter& message() const { return *message_; }
   const std::string& name() const { return name_; }
   const std::string& type() const { return type_; }
-  bool training() const { return training_; }            // phase TRAIN
-  const std::string& folder() const { return folder_; }  // of the prototxt: where relative paths are looked up next
-  uint64_t id() const { return id_; }                    // a number that depends on the name only: stream of random numbers
+  bool training() const { return training_; }  // phase TRAIN
+  const std::string& folder() const {
+    return folder_;
+  }  // of the prototxt: where relative paths are looked up next
+  uint64_t id() const {
+    return id_;
+  }  // a number that depends on the name only: stream of random numbers
 
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
 
  protected:
-  // The layer's own family's message inside LayerParameter: params<PoolingParameter>(). Defaults when the file gives none.
+  // The layer's own family's message inside LayerParameter: params<PoolingParameter>(). Defaults
+  // when the file gives none.
   template <typename Message>
   const Message& params() const {
     return static_cast<const Message&>(params_of(Message::descriptor()));
@@ -154,7 +168,8 @@ class Layer {
   }
 
  private:
-  friend std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training, const std::string& folder);
+  friend std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
+                                           const std::string& folder);
   const google::protobuf::Message& params_of(const google::protobuf::Descriptor* type) const;
   bool has_params_of(const google::protobuf::Descriptor* type) const;
 
@@ -173,11 +188,14 @@ struct LayerTag {};
 using LayerRegistry = Registry<LayerTag, LayerMaker>;
 
 // Error with the nearest registered names when the type is unknown. Copies the message.
-std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training, const std::string& folder = "");
+std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
+                                  const std::string& folder = "");
 
-// At the end of a layer's file. Type is the name that prototxts use; a second line registers an alias.
-#define REGISTER_LAYER(Type, Class)                                                            \
-  [[maybe_unused]] static const bool registered_##Type = crema::LayerRegistry::add(            \
-      #Type, {[]() -> std::unique_ptr<crema::Layer> { return std::make_unique<Class>(); }, __FILE__})
+// At the end of a layer's file. Type is the name that prototxts use; a second line registers an
+// alias.
+#define REGISTER_LAYER(Type, Class)                                                 \
+  [[maybe_unused]] static const bool registered_##Type = crema::LayerRegistry::add( \
+      #Type,                                                                        \
+      {[]() -> std::unique_ptr<crema::Layer> { return std::make_unique<Class>(); }, __FILE__})
 
 }  // namespace crema

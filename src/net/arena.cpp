@@ -8,7 +8,8 @@ size_t assign_offsets(std::vector<Lifetime>& pieces) {
   constexpr size_t alignment = 256;
   std::vector<size_t> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return pieces[a].bytes > pieces[b].bytes; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return pieces[a].bytes > pieces[b].bytes; });
   size_t total = 0;
   std::vector<size_t> placed;  // sorted by offset
   for (size_t i : order) {
@@ -24,9 +25,10 @@ size_t assign_offsets(std::vector<Lifetime>& pieces) {
     }
     piece.offset = at;
     total = std::max(total, at + size);
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), i,
-                                   [&](size_t a, size_t b) { return pieces[a].offset < pieces[b].offset; }),
-                  i);
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), i,
+                         [&](size_t a, size_t b) { return pieces[a].offset < pieces[b].offset; }),
+        i);
   }
   return total;
 }

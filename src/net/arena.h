@@ -9,7 +9,8 @@
 
 namespace crema {
 
-// Grows to the largest plan; a plan binds its tensors when it first runs, and again after the pool has grown.
+// Grows to the largest plan; a plan binds its tensors when it first runs, and again after the pool
+// has grown.
 class ArenaPool {
  public:
   void reserve(size_t bytes) { wanted_ = std::max(wanted_, bytes); }
@@ -34,8 +35,8 @@ struct Lifetime {
   size_t offset = 0;  // result
 };
 
-// Gives each piece an offset so that pieces alive at the same time do not overlap: largest first, lowest gap that fits.
-// Returns the bytes needed in all.
+// Gives each piece an offset so that pieces alive at the same time do not overlap: largest first,
+// lowest gap that fits. Returns the bytes needed in all.
 size_t assign_offsets(std::vector<Lifetime>& pieces);
 
 }  // namespace crema

@@ -16,39 +16,39 @@ struct Value {
   std::string blob;
   Shape shape;
   Order order = Order::plain;
-  int producer = -1;         // node
-  int top = 0;               // which top of the producer
-  bool needs_diff = false;   // some gradient flows back through it
-  float loss_weight = 0;     // not 0: part of the loss
-  bool output = false;       // nobody reads it: a result of the net
-  bool keep = false;         // its content must survive until the end of the pass
+  int producer = -1;        // node
+  int top = 0;              // which top of the producer
+  bool needs_diff = false;  // some gradient flows back through it
+  float loss_weight = 0;    // not 0: part of the loss
+  bool output = false;      // nobody reads it: a result of the net
+  bool keep = false;        // its content must survive until the end of the pass
 };
 
 struct Node {
   std::shared_ptr<Layer> layer;
   LayerParameter message;
-  std::vector<int> bottoms, tops;      // values
-  std::vector<int> parameters;         // indexes into Graph::parameters
-  std::vector<bool> propagate;         // for each bottom: a gradient is wanted and allowed
+  std::vector<int> bottoms, tops;  // values
+  std::vector<int> parameters;     // indexes into Graph::parameters
+  std::vector<bool> propagate;     // for each bottom: a gradient is wanted and allowed
   bool backward = false;
-  std::vector<int> members;            // positions in Graph::net of the layers this node stands for
+  std::vector<int> members;  // positions in Graph::net of the layers this node stands for
 };
 
 // A parameter blob; several layers may hold it.
 struct Parameter {
-  std::string name;                 // of `param { name }`, or ""
-  std::string layer;                // owner
-  int index = 0;                    // which parameter of the owner
+  std::string name;   // of `param { name }`, or ""
+  std::string layer;  // owner
+  int index = 0;      // which parameter of the owner
   Shape shape;
   const FillerParameter* filler = nullptr;
   uint64_t filler_stream = 0;
   float lr_mult = 1, decay_mult = 1;
   bool learned = true;
-  Tensor data, diff;                // set by the plan
+  Tensor data, diff;  // set by the plan
 };
 
 struct Graph {
-  NetParameter net;                  // filtered, with Caffe's Split layers
+  NetParameter net;  // filtered, with Caffe's Split layers
   std::vector<Node> nodes;
   std::vector<Value> values;
   std::vector<Parameter> parameters;
@@ -58,7 +58,7 @@ struct Graph {
     bool backward = false;
   };
   std::vector<View> views;
-  std::vector<int> outputs;          // values that nobody reads, in the order of their names
+  std::vector<int> outputs;  // values that nobody reads, in the order of their names
   std::vector<std::string> output_names;
 };
 

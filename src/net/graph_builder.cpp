@@ -10,7 +10,9 @@ namespace crema {
 
 void at_layer(const std::function<std::string(int)>& where, int layer, const std::string& name,
               const std::function<void()>& body) {
-  const auto prefix = [&] { return cat(where ? where(layer) + ": " : "", "layer \"", name, "\": "); };
+  const auto prefix = [&] {
+    return cat(where ? where(layer) + ": " : "", "layer \"", name, "\": ");
+  };
   try {
     body();
   } catch (const Error& error) {
@@ -40,7 +42,8 @@ class Builder {
       graph_.output_names.push_back(blob);
     }
     decide_gradients();
-    for (const auto& [blob, value] : available_) context_.log().info(cat("This network produces output ", blob));
+    for (const auto& [blob, value] : available_)
+      context_.log().info(cat("This network produces output ", blob));
     context_.log().info("Network initialization done.");
     return std::move(graph_);
   }
@@ -50,9 +53,10 @@ class Builder {
     const LayerParameter& message = graph_.net.layer(i);
     Log& log = context_.log();
     log.info(cat("Creating layer ", message.name()));
-    require(message.propagate_down_size() == 0 || message.propagate_down_size() == message.bottom_size(),
-            "propagate_down is given ", message.propagate_down_size(), " times, but there are ", message.bottom_size(),
-            " bottoms: give it once for each, or not at all");
+    require(message.propagate_down_size() == 0 ||
+                message.propagate_down_size() == message.bottom_size(),
+            "propagate_down is given ", message.propagate_down_size(), " times, but there are ",
+            message.bottom_size(), " bottoms: give it once for each, or not at all");
     graph_.views.emplace_back();
     layers_.push_back(nullptr);
     if (message.type() == "Split" && all_tops_are_read(i)) return add_split(i);
@@ -110,7 +114,8 @@ class Builder {
   void add_split(int i) {
     const LayerParameter& message = graph_.net.layer(i);
     Log& log = context_.log();
-    require(message.bottom_size() == 1 && message.top_size() >= 1, "a Split layer has one bottom and at least one top");
+    require(message.bottom_size() == 1 && message.top_size() >= 1,
+            "a Split layer has one bottom and at least one top");
     log.info(cat("Creating Layer ", message.name()));
     log.info(cat(message.name(), " <- ", message.bottom(0)));
     const int value = take(message.bottom(0));
@@ -138,19 +143,19 @@ class Builder {
   void check_arity(const Layer& layer, int bottoms, int tops) {
     check_count("bottom", layer.bottoms(), bottoms);
     check_count("top", layer.tops(), tops);
-    require(!layer.as_many_tops_as_bottoms() || bottoms == tops, "type ", layer.type(), " makes one top for each bottom: ",
-            bottoms, " bottoms, but ", tops, " tops are given");
+    require(!layer.as_many_tops_as_bottoms() || bottoms == tops, "type ", layer.type(),
+            " makes one top for each bottom: ", bottoms, " bottoms, but ", tops, " tops are given");
   }
 
   void check_count(const char* what, Arity arity, int count) {
     const bool good = count >= arity.least && (arity.most < 0 || count <= arity.most);
     if (good) return;
-    const std::string wanted = arity.most < 0                ? cat("at least ", arity.least)
-                               : arity.least == arity.most   ? cat(arity.least)
-                                                             : cat(arity.least, " to ", arity.most);
+    const std::string wanted = arity.most < 0              ? cat("at least ", arity.least)
+                               : arity.least == arity.most ? cat(arity.least)
+                                                           : cat(arity.least, " to ", arity.most);
     const LayerParameter& message = graph_.net.layer(static_cast<int>(graph_.views.size()) - 1);
-    fail("type ", message.type(), " takes ", wanted, " ", what, wanted == "1" ? "" : "s", ", but ", count,
-         count == 1 ? " is given" : " are given");
+    fail("type ", message.type(), " takes ", wanted, " ", what, wanted == "1" ? "" : "s", ", but ",
+         count, count == 1 ? " is given" : " are given");
   }
 
   void log_top(const Shape& shape, float weight) {
@@ -159,11 +164,13 @@ class Builder {
     memory_ += shape.count();
   }
 
-  void add_tops(int i, const std::vector<std::string>& names, const std::vector<Shape>& shapes, Node* node) {
+  void add_tops(int i, const std::vector<std::string>& names, const std::vector<Shape>& shapes,
+                Node* node) {
     const LayerParameter& message = graph_.net.layer(i);
-    require(message.loss_weight_size() == 0 || message.loss_weight_size() == static_cast<int>(names.size()),
-            "loss_weight is given ", message.loss_weight_size(), " times, but there are ", names.size(),
-            " tops: give one for each top, or none");
+    require(message.loss_weight_size() == 0 ||
+                message.loss_weight_size() == static_cast<int>(names.size()),
+            "loss_weight is given ", message.loss_weight_size(), " times, but there are ",
+            names.size(), " tops: give one for each top, or none");
     for (size_t j = 0; j < names.size(); ++j) {
       Value value;
       value.blob = names[j];
@@ -194,12 +201,14 @@ class Builder {
 
   void add_parameters(int i, const Layer& layer, Node* node) {
     const LayerParameter& message = graph_.net.layer(i);
-    require(message.param_size() <= static_cast<int>(layer.parameters().size()), "param is given ", message.param_size(),
-            " times, but type ", message.type(), " has ", layer.parameters().size(), " parameters here");
+    require(message.param_size() <= static_cast<int>(layer.parameters().size()), "param is given ",
+            message.param_size(), " times, but type ", message.type(), " has ",
+            layer.parameters().size(), " parameters here");
     for (size_t k = 0; k < layer.parameters().size(); ++k) {
       const ParameterSpec& wanted = layer.parameters()[k];
       const bool stated = static_cast<int>(k) < message.param_size();
-      const ParamSpec& spec = stated ? message.param(static_cast<int>(k)) : ParamSpec::default_instance();
+      const ParamSpec& spec =
+          stated ? message.param(static_cast<int>(k)) : ParamSpec::default_instance();
       const auto owner = spec.name().empty() ? named_.end() : named_.find(spec.name());
       if (owner != named_.end()) {
         share(spec, wanted, &graph_.parameters[owner->second]);
@@ -223,19 +232,22 @@ class Builder {
   }
 
   void share(const ParamSpec& spec, const ParameterSpec& wanted, Parameter* owner) {
-    context_.log().info(cat("Sharing parameters '", owner->name, "' owned by layer '", owner->layer, "', param index ",
-                            owner->index));
+    context_.log().info(cat("Sharing parameters '", owner->name, "' owned by layer '", owner->layer,
+                            "', param index ", owner->index));
     const bool permissive = spec.share_mode() == ParamSpec::PERMISSIVE;
-    require(permissive ? owner->shape.count() == wanted.shape.count() : owner->shape == wanted.shape, "parameter \"",
-            owner->name, "\" is shared with layer \"", owner->layer, "\", where its shape is ", owner->shape.brief(),
-            ", but here it is ", wanted.shape.brief(),
-            permissive ? "" : "; share_mode: PERMISSIVE accepts shapes of equal count");
-    require(!spec.has_lr_mult() || spec.lr_mult() == owner->lr_mult || !owner->learned, "parameter \"", owner->name,
-            "\" is shared with layer \"", owner->layer, "\", where lr_mult is ", owner->lr_mult, ", but here it is ",
-            spec.lr_mult(), ": they must agree");
-    require(!spec.has_decay_mult() || spec.decay_mult() == owner->decay_mult || !owner->learned, "parameter \"",
-            owner->name, "\" is shared with layer \"", owner->layer, "\", where decay_mult is ", owner->decay_mult,
-            ", but here it is ", spec.decay_mult(), ": they must agree");
+    require(
+        permissive ? owner->shape.count() == wanted.shape.count() : owner->shape == wanted.shape,
+        "parameter \"", owner->name, "\" is shared with layer \"", owner->layer,
+        "\", where its shape is ", owner->shape.brief(), ", but here it is ", wanted.shape.brief(),
+        permissive ? "" : "; share_mode: PERMISSIVE accepts shapes of equal count");
+    require(!spec.has_lr_mult() || spec.lr_mult() == owner->lr_mult || !owner->learned,
+            "parameter \"", owner->name, "\" is shared with layer \"", owner->layer,
+            "\", where lr_mult is ", owner->lr_mult, ", but here it is ", spec.lr_mult(),
+            ": they must agree");
+    require(!spec.has_decay_mult() || spec.decay_mult() == owner->decay_mult || !owner->learned,
+            "parameter \"", owner->name, "\" is shared with layer \"", owner->layer,
+            "\", where decay_mult is ", owner->decay_mult, ", but here it is ", spec.decay_mult(),
+            ": they must agree");
   }
 
   void decide_gradients() {
@@ -244,10 +256,12 @@ class Builder {
       weights.emplace_back();
       for (int value : view.tops) weights.back().push_back(graph_.values[value].loss_weight);
     }
-    const BackwardNeeds needs = find_backward_needs(graph_, layers_, weights, options_.seed_outputs);
+    const BackwardNeeds needs =
+        find_backward_needs(graph_, layers_, weights, options_.seed_outputs);
     for (int i = graph_.net.layer_size() - 1; i >= 0; --i) {
       graph_.views[i].backward = needs.layer[i];
-      context_.log().info(cat(graph_.net.layer(i).name(), needs.layer[i] ? " needs" : " does not need",
+      context_.log().info(cat(graph_.net.layer(i).name(),
+                              needs.layer[i] ? " needs" : " does not need",
                               " backward computation."));
       if (node_of_[i] < 0) continue;
       Node& node = graph_.nodes[node_of_[i]];
@@ -262,12 +276,13 @@ class Builder {
   Context& context_;
   const GraphOptions& options_;
   Graph graph_;
-  std::vector<int> origin_;                  // of each layer of graph_.net: its index in the filtered net
-  std::vector<const Layer*> layers_;         // null for Split
-  std::vector<int> node_of_;                 // -1 for Split
-  std::map<std::string, int> latest_;        // blob -> value
-  std::map<std::string, int> available_;     // blobs that nobody has read yet: the outputs, by name as Caffe lists them
-  std::map<std::string, int> named_;         // shared parameters
+  std::vector<int> origin_;            // of each layer of graph_.net: its index in the filtered net
+  std::vector<const Layer*> layers_;   // null for Split
+  std::vector<int> node_of_;           // -1 for Split
+  std::map<std::string, int> latest_;  // blob -> value
+  std::map<std::string, int>
+      available_;  // blobs that nobody has read yet: the outputs, by name as Caffe lists them
+  std::map<std::string, int> named_;  // shared parameters
   int64_t memory_ = 0;
 };
 
@@ -282,7 +297,8 @@ void infer_shapes(Graph& graph) {
     std::vector<Shape> bottoms;
     for (int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
     const Inference inference = node.layer->infer(bottoms);
-    for (size_t j = 0; j < node.tops.size(); ++j) graph.values[node.tops[j]].shape = inference.tops[j];
+    for (size_t j = 0; j < node.tops.size(); ++j)
+      graph.values[node.tops[j]].shape = inference.tops[j];
   }
 }
 

@@ -1,5 +1,5 @@
-// From a filtered NetParameter to a Graph: layers made and set up, shapes inferred, versions of blobs, parameters, and which
-// way gradients flow. Logs what Caffe logs while it does so.
+// From a filtered NetParameter to a Graph: layers made and set up, shapes inferred, versions of
+// blobs, parameters, and which way gradients flow. Logs what Caffe logs while it does so.
 #pragma once
 
 #include <functional>

@@ -7,8 +7,10 @@
 namespace crema {
 namespace {
 
-// What gradients could reach, going down the file: learning parameters upstream, or the user's word.
-void find_wanted(const Graph& graph, const std::vector<const Layer*>& layers, BackwardNeeds* needs) {
+// What gradients could reach, going down the file: learning parameters upstream, or the user's
+// word.
+void find_wanted(const Graph& graph, const std::vector<const Layer*>& layers,
+                 BackwardNeeds* needs) {
   std::map<std::string, bool> blob_needs;
   for (int i = 0; i < graph.net.layer_size(); ++i) {
     const LayerParameter& message = graph.net.layer(i);
@@ -22,7 +24,8 @@ void find_wanted(const Graph& graph, const std::vector<const Layer*>& layers, Ba
     }
     for (size_t k = 0; k < graph.views[i].parameters.size(); ++k) {
       const Parameter& parameter = graph.parameters[graph.views[i].parameters[k]];
-      const bool stated = static_cast<int>(k) < message.param_size() && message.param(k).has_lr_mult();
+      const bool stated =
+          static_cast<int>(k) < message.param_size() && message.param(k).has_lr_mult();
       const float lr_mult = stated ? message.param(k).lr_mult() : parameter.lr_mult;
       layer_needs = layer_needs || (parameter.learned && lr_mult != 0);
     }
@@ -41,7 +44,8 @@ void find_wanted(const Graph& graph, const std::vector<const Layer*>& layers, Ba
 }  // namespace
 
 BackwardNeeds find_backward_needs(const Graph& graph, const std::vector<const Layer*>& layers,
-                                  const std::vector<std::vector<float>>& loss_weights, bool seed_outputs) {
+                                  const std::vector<std::vector<float>>& loss_weights,
+                                  bool seed_outputs) {
   BackwardNeeds needs;
   find_wanted(graph, layers, &needs);
   // Going up the file: only what reaches a loss, and not through a bottom that takes no gradient.

@@ -9,12 +9,14 @@
 namespace crema {
 
 struct BackwardNeeds {
-  std::vector<bool> layer;                  // of graph.net: its backward runs
-  std::vector<std::vector<bool>> bottom;    // for each layer and bottom: a gradient is computed
+  std::vector<bool> layer;                // of graph.net: its backward runs
+  std::vector<std::vector<bool>> bottom;  // for each layer and bottom: a gradient is computed
 };
 
-// loss_weights: for each layer of graph.net, one a top. seed_outputs: tops that nobody reads count as losses.
+// loss_weights: for each layer of graph.net, one a top. seed_outputs: tops that nobody reads count
+// as losses.
 BackwardNeeds find_backward_needs(const Graph& graph, const std::vector<const Layer*>& layers,
-                                  const std::vector<std::vector<float>>& loss_weights, bool seed_outputs);
+                                  const std::vector<std::vector<float>>& loss_weights,
+                                  bool seed_outputs);
 
 }  // namespace crema

@@ -11,15 +11,18 @@
 
 namespace crema {
 
-Net::Net(Context& context, const NetParameter& net, NetOptions options) : context_(context), options_(std::move(options)) {
+Net::Net(Context& context, const NetParameter& net, NetOptions options)
+    : context_(context), options_(std::move(options)) {
   if (!options_.arena) options_.arena = std::make_shared<ArenaPool>();
   GraphOptions graph_options;
   graph_options.training = training();
   graph_options.seed_outputs = options_.seed_outputs;
   graph_options.folder = options_.folder;
   const auto kept = std::make_shared<std::vector<int>>();
-  NetParameter filtered = filter_net(net, options_.state, context_.log(), kept.get(), options_.where);
-  if (options_.where) graph_options.where = [this, kept](int layer) { return options_.where((*kept)[layer]); };
+  NetParameter filtered =
+      filter_net(net, options_.state, context_.log(), kept.get(), options_.where);
+  if (options_.where)
+    graph_options.where = [this, kept](int layer) { return options_.where((*kept)[layer]); };
   *filtered.mutable_state() = options_.state;
   context_.log().info(cat("Initializing net from parameters: \n", filtered.DebugString()));
   graph_ = build_graph(context_, filtered, graph_options);
@@ -36,8 +39,9 @@ void Net::share_parameters() {
   for (Parameter& mine : graph_.parameters) {
     for (const Parameter& theirs : other.parameters) {
       if (theirs.layer != mine.layer || theirs.index != mine.index) continue;
-      require(theirs.shape == mine.shape, "layer \"", mine.layer, "\": parameter ", mine.index, " has shape ",
-              mine.shape.brief(), " in this net, but ", theirs.shape.brief(), " in the training net that owns it");
+      require(theirs.shape == mine.shape, "layer \"", mine.layer, "\": parameter ", mine.index,
+              " has shape ", mine.shape.brief(), " in this net, but ", theirs.shape.brief(),
+              " in the training net that owns it");
       mine.data = theirs.data;
       mine.diff = theirs.diff;
     }
@@ -47,7 +51,8 @@ void Net::share_parameters() {
 void Net::make_plan() {
   PlanOptions p;
   p.dtype = options_.dtype;
-  p.backward = training() || options_.backward || options_.seed_outputs || graph_.net.force_backward();
+  p.backward =
+      training() || options_.backward || options_.seed_outputs || graph_.net.force_backward();
   p.keep_blobs = options_.keep_blobs;
   p.fuse = options_.fuse;
   p.format = options_.format && context_.device() == Device::cpu;
@@ -77,7 +82,8 @@ void Net::allocate_parameters() {
     const size_t offset = static_cast<size_t>(parameter_offsets_[i]) * size_of(dtype);
     const Format& format = *plan_->parameter_formats[i];
     parameter.data = Tensor(parameter_data_.memory(), offset, parameter.shape, dtype, format);
-    if (diffs) parameter.diff = Tensor(parameter_diff_.memory(), offset, parameter.shape, dtype, format);
+    if (diffs)
+      parameter.diff = Tensor(parameter_diff_.memory(), offset, parameter.shape, dtype, format);
     at_layer(nullptr, 0, parameter.layer, [&] {
       fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
     });
@@ -97,7 +103,8 @@ void Net::run(const PlanNode& node, bool backward, const std::function<void()>& 
   try {
     body();
   } catch (const Error& error) {
-    throw Error(cat(layer < 0 ? "" : cat("layer \"", graph_.net.layer(layer).name(), "\": "), error.what()));
+    throw Error(cat(layer < 0 ? "" : cat("layer \"", graph_.net.layer(layer).name(), "\": "),
+                    error.what()));
   }
   if (observer_) observer_({&node, backward}, false);
 }
@@ -130,20 +137,24 @@ double Net::loss() {
 void Net::backward(bool accumulate) {
   Plan& plan = ready();
   for (size_t id = 0; id < plan.values.size(); ++id) {
-    if (plan.values[id].seed_storage >= 0) copy(context_, plan.seed(static_cast<int>(id)), plan.diff(static_cast<int>(id)));
+    if (plan.values[id].seed_storage >= 0)
+      copy(context_, plan.seed(static_cast<int>(id)), plan.diff(static_cast<int>(id)));
   }
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
     Backward& arguments = node->backward_arguments;
-    for (size_t k = 0; k < arguments.accumulate.size(); ++k) arguments.accumulate[k] = accumulate || node->accumulate[k];
+    for (size_t k = 0; k < arguments.accumulate.size(); ++k)
+      arguments.accumulate[k] = accumulate || node->accumulate[k];
     run(*node, true, [&] {
       if (!node->layer->is_view()) {
         node->layer->backward(context_, arguments);
-      } else if (arguments.bottom_diff[0] && arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {
+      } else if (arguments.bottom_diff[0] &&
+                 arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {
         copy(context_, arguments.top_diff[0], arguments.bottom_diff[0]);
       }
       for (size_t j = 0; j < node->bottoms.size(); ++j) {
-        if (node->add_to_diff[j]) add_to(context_, arguments.bottom_diff[j], plan.diff(node->bottoms[j]));
+        if (node->add_to_diff[j])
+          add_to(context_, arguments.bottom_diff[j], plan.diff(node->bottoms[j]));
       }
     });
   }
@@ -163,7 +174,8 @@ std::vector<Tensor> Net::output_diffs() {
   Plan& plan = ready();
   std::vector<Tensor> all;
   for (int id : plan.outputs) {
-    const bool runs = plan.nodes[plan.values[id].producer].backward && plan.values[id].diff_storage >= 0;
+    const bool runs =
+        plan.nodes[plan.values[id].producer].backward && plan.values[id].diff_storage >= 0;
     all.push_back(runs ? plan.diff(id) : Tensor());
   }
   return all;
@@ -182,13 +194,16 @@ int Net::find_value(const std::string& name) {
   return -1;
 }
 
-bool Net::has_blob(const std::string& name) const { return const_cast<Net*>(this)->find_value(name) >= 0; }
+bool Net::has_blob(const std::string& name) const {
+  return const_cast<Net*>(this)->find_value(name) >= 0;
+}
 
 Tensor Net::blob(const std::string& name) {
   const int id = find_value(name);
   if (id >= 0) return plan_->value(id);
   std::vector<std::string> names;
-  for (const LayerParameter& layer : graph_.net.layer()) names.insert(names.end(), layer.top().begin(), layer.top().end());
+  for (const LayerParameter& layer : graph_.net.layer())
+    names.insert(names.end(), layer.top().begin(), layer.top().end());
   const bool exists = std::count(names.begin(), names.end(), name) > 0;
   fail("net \"", this->name(), "\" has no blob \"", name, "\"",
        exists ? ": fusing layers removed it (ask for keep_blobs)" : did_you_mean(name, names));
@@ -213,12 +228,15 @@ void Net::reshape(const std::string& blob, const Shape& shape) {
   for (Node& node : graph_.nodes) {
     for (size_t j = 0; j < node.tops.size(); ++j) {
       if (graph_.values[node.tops[j]].blob != blob) continue;
-      require(node.message.type() == "Input", "only blobs of Input layers can be reshaped; \"", blob, "\" is made by layer \"",
-              node.message.name(), "\" of type ", node.message.type());
+      require(node.message.type() == "Input", "only blobs of Input layers can be reshaped; \"",
+              blob, "\" is made by layer \"", node.message.name(), "\" of type ",
+              node.message.type());
       InputParameter* input = node.message.mutable_input_param();
-      while (input->shape_size() < static_cast<int>(node.tops.size())) *input->add_shape() = input->shape(0);
+      while (input->shape_size() < static_cast<int>(node.tops.size()))
+        *input->add_shape() = input->shape(0);
       input->mutable_shape(static_cast<int>(j))->clear_dim();
-      for (int64_t extent : shape.dims()) input->mutable_shape(static_cast<int>(j))->add_dim(extent);
+      for (int64_t extent : shape.dims())
+        input->mutable_shape(static_cast<int>(j))->add_dim(extent);
       node.layer = make_layer(node.message, training(), options_.folder);
       node.layer->setup(context_, {});
       infer_shapes(graph_);
@@ -242,6 +260,8 @@ Net::Memory Net::memory() {
 
 std::string Net::dump_plan() { return ready().dump(); }
 
-void Net::set_observer(std::function<void(const StepInfo&, bool begin)> observer) { observer_ = std::move(observer); }
+void Net::set_observer(std::function<void(const StepInfo&, bool begin)> observer) {
+  observer_ = std::move(observer);
+}
 
 }  // namespace crema

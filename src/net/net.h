@@ -1,4 +1,5 @@
-// Net: a prototxt made ready to run on one device. Owns the layers, the plan and (unless it shares another net's) parameters.
+// Net: a prototxt made ready to run on one device. Owns the layers, the plan and (unless it shares
+// another net's) parameters.
 #pragma once
 
 #include <functional>
@@ -18,7 +19,8 @@ struct NetOptions {
   DType dtype = DType::f32;
   // Phase, level, stages; see net/filter.h for how the solver and the file's own state combine.
   NetState state;
-  // Every blob keeps its own memory and nothing is fused: debug_info, extraction, goldens. Off: the planner reuses memory.
+  // Every blob keeps its own memory and nothing is fused: debug_info, extraction, goldens. Off: the
+  // planner reuses memory.
   bool keep_blobs = false;
   // Passes, each of which can be switched off for debugging.
   bool fuse = true, format = true, reuse_memory = true;
@@ -26,18 +28,21 @@ struct NetOptions {
   bool seed_outputs = false;
   // Gradients in phase TEST too.
   bool backward = false;
-  // The net whose parameters this one uses, by layer name (a test net of a solver); it must outlive this one.
+  // The net whose parameters this one uses, by layer name (a test net of a solver); it must outlive
+  // this one.
   class Net* share = nullptr;
   // Activation memory shared with other nets that never run at the same time; none: its own.
   std::shared_ptr<ArenaPool> arena;
-  // Folder of the prototxt (relative paths) and the position of a layer of the unfiltered file, "net.prototxt:12:1".
+  // Folder of the prototxt (relative paths) and the position of a layer of the unfiltered file,
+  // "net.prototxt:12:1".
   std::string folder;
   std::function<std::string(int layer)> where;
 };
 
 class Net {
  public:
-  // `net` must be upgraded (net/upgrade.h); layers that options.state excludes are left out. Logs what Caffe logs.
+  // `net` must be upgraded (net/upgrade.h); layers that options.state excludes are left out. Logs
+  // what Caffe logs.
   Net(Context& context, const NetParameter& net, NetOptions options);
   ~Net();
   Net(const Net&) = delete;
@@ -48,11 +53,14 @@ class Net {
   bool training() const { return options_.state.phase() == TRAIN; }
   const NetOptions& options() const { return options_; }
 
-  // One forward pass. `pass` numbers the passes of this net from 0: data position and random numbers depend on it.
+  // One forward pass. `pass` numbers the passes of this net from 0: data position and random
+  // numbers depend on it.
   void forward(uint64_t pass);
-  // Sum of loss_weight * top of the last forward; waits for the device. Error when a label was out of range.
+  // Sum of loss_weight * top of the last forward; waits for the device. Error when a label was out
+  // of range.
   double loss();
-  // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of overwriting them.
+  // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of
+  // overwriting them.
   void backward(bool accumulate = false);
 
   // The net's results: blobs that no layer reads, in Caffe's order, each with its loss weight.
@@ -62,15 +70,17 @@ class Net {
     Tensor value;
   };
   std::vector<Output> outputs();
-  // Seeds for backward, with NetOptions::seed_outputs; one for each of outputs(), empty where no gradient flows.
+  // Seeds for backward, with NetOptions::seed_outputs; one for each of outputs(), empty where no
+  // gradient flows.
   std::vector<Tensor> output_diffs();
 
-  // The last version of a blob; Error with near names when there is none. Content is sure only with keep_blobs.
+  // The last version of a blob; Error with near names when there is none. Content is sure only with
+  // keep_blobs.
   Tensor blob(const std::string& name);
   Tensor diff(const std::string& name);  // empty when it has none
   bool has_blob(const std::string& name) const;
-  // The blob as its source layer makes it, before any layer that works in place on it: where inputs are written. A gradient is
-  // empty when none flows that far.
+  // The blob as its source layer makes it, before any layer that works in place on it: where inputs
+  // are written. A gradient is empty when none flows that far.
   Tensor input(const std::string& name);
   Tensor input_diff(const std::string& name);
 
@@ -106,7 +116,7 @@ class Net {
   void allocate_parameters();
   Plan& ready();  // the plan, bound to memory
   void run(const PlanNode& node, bool backward, const std::function<void()>& body);
-  int find_value(const std::string& name);  // the last version; -1: none
+  int find_value(const std::string& name);         // the last version; -1: none
   int find_source(const std::string& name) const;  // the first version
 
   Context& context_;

@@ -4,7 +4,8 @@
 
 namespace crema {
 
-Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted) : options(wanted), outputs(graph.outputs) {
+Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
+    : options(wanted), outputs(graph.outputs) {
   for (const Value& value : graph.values) {
     values.emplace_back();
     static_cast<Value&>(values.back()) = value;
@@ -32,7 +33,8 @@ std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan) {
 Tensor Plan::tensor(int storage, const Shape& shape, DType dtype, Order order) const {
   if (storage < 0) return {};
   const Storage& s = storages[storage];
-  return Tensor(s.persistent ? persistent_ : arena_, s.offset, shape, dtype, Format{order, nullptr});
+  return Tensor(s.persistent ? persistent_ : arena_, s.offset, shape, dtype,
+                Format{order, nullptr});
 }
 
 Tensor Plan::value(int id) const {
@@ -52,23 +54,28 @@ Tensor Plan::seed(int id) const {
 
 void Plan::fill_seeds(Context& context) {
   for (const PlanValue& value : values) {
-    const bool alone = value.diff_storage >= 0 && value.seed_storage < 0 && storages[value.diff_storage].persistent;
-    const int storage = value.seed_storage >= 0 ? value.seed_storage : alone ? value.diff_storage : -1;
+    const bool alone = value.diff_storage >= 0 && value.seed_storage < 0 &&
+                       storages[value.diff_storage].persistent;
+    const int storage = value.seed_storage >= 0 ? value.seed_storage
+                        : alone                 ? value.diff_storage
+                                                : -1;
     if (storage < 0) continue;
     const std::vector<double> weights(value.shape.count(), value.loss_weight);
     from_doubles(context, weights.data(), tensor(storage, value.shape, options.dtype, value.order));
   }
 }
 
-void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena, const std::vector<Parameter>& parameters) {
+void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
+                const std::vector<Parameter>& parameters) {
   arena_ = arena;
   bound_ = arena.get();
   if (!persistent_) {
     persistent_ = std::make_shared<Buffer>(context, persistent_bytes);
     fill_seeds(context);
   }
-  const Tensor workspace = tensor(static_cast<int>(storages.size()) - 1,
-                                  Shape{static_cast<int64_t>(workspace_bytes)}, DType::u8, Order::plain);
+  const Tensor workspace =
+      tensor(static_cast<int>(storages.size()) - 1, Shape{static_cast<int64_t>(workspace_bytes)},
+             DType::u8, Order::plain);
   for (PlanNode& node : nodes) {
     Forward& f = node.forward;
     Backward& b = node.backward_arguments;
@@ -82,11 +89,13 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena, const st
       const bool same = k >= specs.size() || specs[k].shape == parameter.shape;
       f.parameters.push_back(same ? parameter.data : parameter.data.reshaped(specs[k].shape));
       const bool wanted = node.backward && node.preparation.parameter_needs_diff[k];
-      b.parameter_diff.push_back(!wanted ? Tensor() : same ? parameter.diff : parameter.diff.reshaped(specs[k].shape));
+      b.parameter_diff.push_back(!wanted ? Tensor()
+                                 : same  ? parameter.diff
+                                         : parameter.diff.reshaped(specs[k].shape));
     }
     for (size_t k = 0; k < node.saved.size(); ++k) {
-      f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape, node.saved[k].dtype.value_or(options.dtype),
-                               Order::plain));
+      f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape,
+                               node.saved[k].dtype.value_or(options.dtype), Order::plain));
     }
     f.workspace = workspace;
     b.parameters = f.parameters;
@@ -123,18 +132,20 @@ std::string Plan::dump() const {
   };
   const auto describe = [&](int id) {
     const PlanValue& v = values[id];
-    return cat(v.blob, "[", v.shape.brief(), v.order == Order::channels_last ? " channels-last" : "", place(v.storage), "]");
+    return cat(v.blob, "[", v.shape.brief(),
+               v.order == Order::channels_last ? " channels-last" : "", place(v.storage), "]");
   };
   for (size_t i = 0; i < nodes.size(); ++i) {
     const PlanNode& node = nodes[i];
-    out << i << " " << node.message.type() << " \"" << node.message.name() << "\"" << (node.backward ? " +backward" : "");
+    out << i << " " << node.message.type() << " \"" << node.message.name() << "\""
+        << (node.backward ? " +backward" : "");
     for (int id : node.bottoms) out << " " << describe(id);
     out << " ->";
     for (int id : node.tops) out << " " << describe(id);
     out << "\n";
   }
-  out << "arena " << arena_bytes << " bytes, of which workspace " << workspace_bytes << "; persistent " << persistent_bytes
-      << " bytes\n";
+  out << "arena " << arena_bytes << " bytes, of which workspace " << workspace_bytes
+      << "; persistent " << persistent_bytes << " bytes\n";
   return out.str();
 }
 

@@ -1,4 +1,5 @@
-// Plan: a graph rewritten by the passes (passes/), with memory and arguments for every step: what a net runs.
+// Plan: a graph rewritten by the passes (passes/), with memory and arguments for every step: what a
+// net runs.
 #pragma once
 
 #include <memory>
@@ -20,9 +21,10 @@ struct Storage {
 };
 
 struct PlanValue : Value {
-  int storage = -1;            // of its content
-  int diff_storage = -1;       // of its gradient: where the contributions of its readers are summed
-  int seed_storage = -1;       // persistent; holds the loss weight, to be copied into the diff before readers add to it
+  int storage = -1;       // of its content
+  int diff_storage = -1;  // of its gradient: where the contributions of its readers are summed
+  int seed_storage =
+      -1;  // persistent; holds the loss weight, to be copied into the diff before readers add to it
 };
 
 struct PlanNode : Node {
@@ -33,8 +35,9 @@ struct PlanNode : Node {
   std::vector<int> saved_storage;
   std::vector<int> bottom_diff_storage;  // where backward writes; -1: not wanted
   std::vector<bool> add_to_diff;         // for each bottom: then add that to the value's diff
-  std::vector<bool> accumulate;          // for each parameter: an earlier step of the same pass wrote its diff
-  Forward forward;                       // arguments, bound to memory
+  std::vector<bool>
+      accumulate;   // for each parameter: an earlier step of the same pass wrote its diff
+  Forward forward;  // arguments, bound to memory
   Backward backward_arguments;
 };
 
@@ -51,9 +54,9 @@ class Plan {
   Plan(Context& context, const Graph& graph, const PlanOptions& options);
 
   PlanOptions options;
-  std::vector<PlanNode> nodes;       // in the order forward runs them; backward runs them in reverse
+  std::vector<PlanNode> nodes;  // in the order forward runs them; backward runs them in reverse
   std::vector<PlanValue> values;
-  std::vector<int> outputs;          // values, as Graph::outputs
+  std::vector<int> outputs;  // values, as Graph::outputs
   std::vector<std::optional<Format>> parameter_formats;
   std::vector<Storage> storages;
   size_t arena_bytes = 0, persistent_bytes = 0, workspace_bytes = 0;
@@ -64,7 +67,8 @@ class Plan {
   int backward_step(int node) const { return step_count() - 1 - node; }
 
   // Puts tensors into every argument list. Called again when the arena has moved.
-  void bind(Context& context, const std::shared_ptr<Buffer>& arena, const std::vector<Parameter>& parameters);
+  void bind(Context& context, const std::shared_ptr<Buffer>& arena,
+            const std::vector<Parameter>& parameters);
   const Buffer* bound() const { return bound_; }
   Tensor value(int id) const;
   Tensor diff(int id) const;

@@ -28,7 +28,8 @@ std::vector<std::string> names_of(const std::map<std::string, Top>& producers) {
   return names;
 }
 
-Uses find_uses(const NetParameter& net, const std::function<void(int, const std::string&)>& fail_at) {
+Uses find_uses(const NetParameter& net,
+               const std::function<void(int, const std::string&)>& fail_at) {
   Uses uses;
   std::map<std::string, Top> producer;
   for (int i = 0; i < net.layer_size(); ++i) {
@@ -37,8 +38,9 @@ Uses find_uses(const NetParameter& net, const std::function<void(int, const std:
     for (int j = 0; j < layer.bottom_size(); ++j) {
       const auto at = producer.find(layer.bottom(j));
       if (at == producer.end()) {
-        fail_at(i, cat("bottom ", j, " is \"", layer.bottom(j), "\", but no layer above has such a top",
-                       did_you_mean(layer.bottom(j), names_of(producer))));
+        fail_at(
+            i, cat("bottom ", j, " is \"", layer.bottom(j), "\", but no layer above has such a top",
+                   did_you_mean(layer.bottom(j), names_of(producer))));
       }
       uses.sources[i].push_back(at->second);
       ++uses.readers[at->second];
@@ -47,8 +49,11 @@ Uses find_uses(const NetParameter& net, const std::function<void(int, const std:
       const bool in_place = j < layer.bottom_size() && layer.bottom(j) == layer.top(j);
       const auto at = producer.find(layer.top(j));
       if (!in_place && at != producer.end()) {
-        fail_at(i, cat("top \"", layer.top(j), "\" is made by layer \"", net.layer(at->second.first).name(),
-                       "\" already: give this one another name, or name it as a bottom too (in place)"));
+        fail_at(
+            i,
+            cat("top \"", layer.top(j), "\" is made by layer \"",
+                net.layer(at->second.first).name(),
+                "\" already: give this one another name, or name it as a bottom too (in place)"));
       }
       producer[layer.top(j)] = {i, j};
     }
@@ -63,8 +68,9 @@ Uses find_uses(const NetParameter& net, const std::function<void(int, const std:
 
 }  // namespace
 
-NetParameter insert_splits(const NetParameter& net, std::vector<int>* origin,
-                           const std::function<void(int layer, const std::string& message)>& fail_at) {
+NetParameter insert_splits(
+    const NetParameter& net, std::vector<int>* origin,
+    const std::function<void(int layer, const std::string& message)>& fail_at) {
   const Uses uses = find_uses(net, fail_at);
   const auto readers = [&](Top top) {
     const auto at = uses.readers.find(top);
@@ -83,7 +89,8 @@ NetParameter insert_splits(const NetParameter& net, std::vector<int>* origin,
       const Top source = uses.sources[i][j];
       if (readers(source) < 2) continue;
       const LayerParameter& maker = net.layer(source.first);
-      layer->set_bottom(j, cat(split_name(maker.name(), maker.top(source.second), source.second), "_", next[source]++));
+      layer->set_bottom(j, cat(split_name(maker.name(), maker.top(source.second), source.second),
+                               "_", next[source]++));
     }
     const int tops = layer->top_size();
     for (int j = 0; j < tops; ++j) {

@@ -1,5 +1,5 @@
-// Caffe's Split layers: one where a blob has several readers. The planner computes nothing for them, but logs and saved nets
-// show them under Caffe's names.
+// Caffe's Split layers: one where a blob has several readers. The planner computes nothing for
+// them, but logs and saved nets show them under Caffe's names.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,11 @@
 
 namespace crema {
 
-// Adds Split layers. `origin` gets, for each layer of the result, the index in `net` of the layer it comes from. `fail_at`
-// receives a layer of `net` and a message when a bottom has no producer, or a top has two; it must throw.
-NetParameter insert_splits(const NetParameter& net, std::vector<int>* origin,
-                           const std::function<void(int layer, const std::string& message)>& fail_at);
+// Adds Split layers. `origin` gets, for each layer of the result, the index in `net` of the layer
+// it comes from. `fail_at` receives a layer of `net` and a message when a bottom has no producer,
+// or a top has two; it must throw.
+NetParameter insert_splits(
+    const NetParameter& net, std::vector<int>* origin,
+    const std::function<void(int layer, const std::string& message)>& fail_at);
 
 }  // namespace crema

@@ -1,4 +1,5 @@
-// How the elements of a tensor lie in memory: order, padding and blocks. Shapes always speak of the logical axes.
+// How the elements of a tensor lie in memory: order, padding and blocks. Shapes always speak of the
+// logical axes.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,11 @@ enum class Order : uint8_t {
   blocked,        // what a library's kernel wants for its weights: see Blocking
 };
 
-// A blocked layout: outer blocks at `strides`, inner blocks dense, outermost first (oneDNN's description).
+// A blocked layout: outer blocks at `strides`, inner blocks dense, outermost first (oneDNN's
+// description).
 struct Blocking {
   std::vector<int64_t> padded_dims;
-  std::vector<int64_t> strides;       // of the outer blocks, in elements
+  std::vector<int64_t> strides;  // of the outer blocks, in elements
   std::vector<int64_t> inner_sizes;
   std::vector<int> inner_axes;
   bool operator==(const Blocking&) const = default;

@@ -1,4 +1,5 @@
-// The one dispatch point from a value (dtype) to a type. Kernels are templates; everything above passes tensors.
+// The one dispatch point from a value (dtype) to a type. Kernels are templates; everything above
+// passes tensors.
 #pragma once
 
 #include "base/error.h"
@@ -6,14 +7,18 @@
 
 namespace crema {
 
-// on(x, [&]<typename T>() { ... }): runs the lambda with T = float or double, the dtype of x. The device is chosen by
-// parallel_for (one body for both) or by the context inside a kernel with two bodies.
+// on(x, [&]<typename T>() { ... }): runs the lambda with T = float or double, the dtype of x. The
+// device is chosen by parallel_for (one body for both) or by the context inside a kernel with two
+// bodies.
 template <typename Body>
 decltype(auto) on(const Tensor& tensor, Body&& body) {
   switch (tensor.dtype()) {
-    case DType::f32: return body.template operator()<float>();
-    case DType::f64: return body.template operator()<double>();
-    default: fail("a kernel for real numbers met a tensor of ", name_of(tensor.dtype()));
+    case DType::f32:
+      return body.template operator()<float>();
+    case DType::f64:
+      return body.template operator()<double>();
+    default:
+      fail("a kernel for real numbers met a tensor of ", name_of(tensor.dtype()));
   }
 }
 

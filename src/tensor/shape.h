@@ -1,4 +1,5 @@
-// The extents of a tensor, slowest axis first as Caffe counts them (N, C, H, W). No axes: a scalar of one element.
+// The extents of a tensor, slowest axis first as Caffe counts them (N, C, H, W). No axes: a scalar
+// of one element.
 #pragma once
 
 #include <cstdint>

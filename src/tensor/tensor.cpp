@@ -8,13 +8,20 @@
 namespace crema {
 
 Tensor::Tensor(Context& context, Shape shape, DType dtype, Format format)
-    : device_(context.device()), dtype_(dtype), format_(std::move(format)), shape_(std::move(shape)) {
+    : device_(context.device()),
+      dtype_(dtype),
+      format_(std::move(format)),
+      shape_(std::move(shape)) {
   memory_ = std::make_shared<Buffer>(context, bytes());
   data_ = memory_->data();
 }
 
-Tensor::Tensor(std::shared_ptr<Buffer> memory, size_t offset, Shape shape, DType dtype, Format format)
-    : memory_(std::move(memory)), device_(memory_->device()), dtype_(dtype), format_(std::move(format)),
+Tensor::Tensor(std::shared_ptr<Buffer> memory, size_t offset, Shape shape, DType dtype,
+               Format format)
+    : memory_(std::move(memory)),
+      device_(memory_->device()),
+      dtype_(dtype),
+      format_(std::move(format)),
       shape_(std::move(shape)) {
   assert(offset + bytes() <= memory_->bytes());
   data_ = static_cast<char*>(memory_->data()) + offset;
@@ -42,7 +49,9 @@ void copy(Context& context, const Tensor& from, const Tensor& to) {
   copy_bytes(context, to.raw(), to.device(), from.raw(), from.device(), from.bytes());
 }
 
-void zero(Context& context, const Tensor& at) { zero_bytes(context, at.raw(), at.device(), at.bytes()); }
+void zero(Context& context, const Tensor& at) {
+  zero_bytes(context, at.raw(), at.device(), at.bytes());
+}
 
 namespace {
 
@@ -57,17 +66,22 @@ void for_each_element(const Shape& shape, const Format& format, Visit visit) {
   std::vector<int64_t> index(shape.axes(), 0);
   for (int64_t i = 0; i < count; ++i) {
     visit(i, format.offset(shape, index.data()));
-    for (int axis = shape.axes() - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis) index[axis] = 0;
+    for (int axis = shape.axes() - 1; axis >= 0 && ++index[axis] == shape[axis]; --axis)
+      index[axis] = 0;
   }
 }
 
 template <typename Visit>
 void with_elements(DType dtype, void* bytes, Visit visit) {
   switch (dtype) {
-    case DType::f32: return visit(static_cast<float*>(bytes));
-    case DType::f64: return visit(static_cast<double*>(bytes));
-    case DType::i32: return visit(static_cast<int32_t*>(bytes));
-    case DType::u8: return visit(static_cast<uint8_t*>(bytes));
+    case DType::f32:
+      return visit(static_cast<float*>(bytes));
+    case DType::f64:
+      return visit(static_cast<double*>(bytes));
+    case DType::i32:
+      return visit(static_cast<int32_t*>(bytes));
+    case DType::u8:
+      return visit(static_cast<uint8_t*>(bytes));
   }
 }
 
@@ -77,8 +91,9 @@ std::vector<Out> read(Context& context, const Tensor& tensor) {
   copy_bytes(context, bytes.data(), Device::cpu, tensor.raw(), tensor.device(), bytes.size());
   std::vector<Out> values(tensor.count());
   with_elements(tensor.dtype(), bytes.data(), [&](const auto* from) {
-    for_each_element(tensor.shape(), tensor.format(),
-                     [&](int64_t plain, int64_t at) { values[plain] = static_cast<Out>(from[at]); });
+    for_each_element(tensor.shape(), tensor.format(), [&](int64_t plain, int64_t at) {
+      values[plain] = static_cast<Out>(from[at]);
+    });
   });
   return values;
 }
@@ -96,9 +111,17 @@ void write(Context& context, const In* values, const Tensor& tensor) {
 
 }  // namespace
 
-std::vector<float> to_floats(Context& context, const Tensor& tensor) { return read<float>(context, tensor); }
-std::vector<double> to_doubles(Context& context, const Tensor& tensor) { return read<double>(context, tensor); }
-void from_floats(Context& context, const float* values, const Tensor& tensor) { write(context, values, tensor); }
-void from_doubles(Context& context, const double* values, const Tensor& tensor) { write(context, values, tensor); }
+std::vector<float> to_floats(Context& context, const Tensor& tensor) {
+  return read<float>(context, tensor);
+}
+std::vector<double> to_doubles(Context& context, const Tensor& tensor) {
+  return read<double>(context, tensor);
+}
+void from_floats(Context& context, const float* values, const Tensor& tensor) {
+  write(context, values, tensor);
+}
+void from_doubles(Context& context, const double* values, const Tensor& tensor) {
+  write(context, values, tensor);
+}
 
 }  // namespace crema

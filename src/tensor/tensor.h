@@ -1,4 +1,5 @@
-// Tensor: a typed, shaped view of device memory. Copying a Tensor copies the view; the memory is shared.
+// Tensor: a typed, shaped view of device memory. Copying a Tensor copies the view; the memory is
+// shared.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ class Tensor {
   // Fresh zeroed memory on the context's device.
   Tensor(Context& context, Shape shape, DType dtype = DType::f32, Format format = {});
   // A window on memory that somebody else planned, `offset` bytes from its start.
-  Tensor(std::shared_ptr<Buffer> memory, size_t offset, Shape shape, DType dtype, Format format = {});
+  Tensor(std::shared_ptr<Buffer> memory, size_t offset, Shape shape, DType dtype,
+         Format format = {});
   // A window on the caller's CPU memory, which must outlive the tensor.
   static Tensor wrap(void* data, Shape shape, DType dtype, Format format = {});
 

@@ -12,7 +12,8 @@ std::vector<Lifetime> random_pieces(uint64_t seed, int count) {
   std::vector<Lifetime> pieces;
   for (int i = 0; i < count; ++i) {
     const int first = static_cast<int>(random.word(3 * i) % 50);
-    pieces.push_back({random.word(3 * i + 1) % 5000, first, first + static_cast<int>(random.word(3 * i + 2) % 10), 0});
+    pieces.push_back({random.word(3 * i + 1) % 5000, first,
+                      first + static_cast<int>(random.word(3 * i + 2) % 10), 0});
   }
   return pieces;
 }
@@ -25,10 +26,12 @@ TEST(Arena, PiecesAliveTogetherDoNotOverlap) {
       EXPECT_EQ(pieces[a].offset % 256, 0u);
       EXPECT_LE(pieces[a].offset + pieces[a].bytes, total);
       for (size_t b = 0; b < a; ++b) {
-        const bool together = pieces[a].first <= pieces[b].last && pieces[b].first <= pieces[a].last;
+        const bool together =
+            pieces[a].first <= pieces[b].last && pieces[b].first <= pieces[a].last;
         const bool overlap = pieces[a].offset < pieces[b].offset + pieces[b].bytes &&
                              pieces[b].offset < pieces[a].offset + pieces[a].bytes;
-        EXPECT_FALSE(together && overlap && pieces[a].bytes > 0 && pieces[b].bytes > 0) << a << " and " << b;
+        EXPECT_FALSE(together && overlap && pieces[a].bytes > 0 && pieces[b].bytes > 0)
+            << a << " and " << b;
       }
     }
   }

@@ -1,4 +1,5 @@
-// What we write, others read: OpenCV's dnn module loads a net and the weights that we saved, and computes the same.
+// What we write, others read: OpenCV's dnn module loads a net and the weights that we saved, and
+// computes the same.
 #include <gtest/gtest.h>
 
 #include <cmath>

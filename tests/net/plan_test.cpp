@@ -1,5 +1,7 @@
-// The passes must not change results: every net here runs as the plain plan (each blob kept, nothing fused) and as the planner
-// would run it, with each pass switched off in turn.
+// The passes must not change results: every net here runs as the plain plan (each blob kept,
+// nothing fused) and as the planner would run it, with each pass switched off in turn.
+#include "net/plan.h"
+
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
@@ -9,7 +11,6 @@
 #include "base/error.h"
 #include "net/arena.h"
 #include "net/net.h"
-#include "net/plan.h"
 
 namespace crema {
 namespace {
@@ -19,7 +20,8 @@ struct NetCase {
   const char* text;
 };
 
-const char* kInput = R"(layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 dim: 9 dim: 8 } } }
+const char* kInput =
+    R"(layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 3 dim: 4 dim: 9 dim: 8 } } }
   layer { name: "labels" type: "Input" top: "label" input_param { shape { dim: 3 } } })";
 
 const char* kEnd = R"(
@@ -91,7 +93,8 @@ Result run(const NetCase& c, DType dtype, const NetOptions& base, std::string* d
   from_doubles(context, values.data(), x);
   from_doubles(context, std::vector<double>{0, 3, 4}.data(), label);
   Result result;
-  for (int pass = 0; pass < 2; ++pass) {  // twice: the second finds what the first left in the arena
+  for (int pass = 0; pass < 2;
+       ++pass) {  // twice: the second finds what the first left in the arena
     n.forward(0);
     result.loss = n.loss();
     n.backward();
@@ -130,7 +133,8 @@ TEST_P(PlanTest, PassesKeepTheResult) {
     no_format.format = false;
     no_reuse.reuse_memory = false;
     for (const NetOptions& options : {all, no_fuse, no_format, no_reuse}) {
-      SCOPED_TRACE(cat(name_of(dtype), " fuse ", options.fuse, " format ", options.format, " reuse ", options.reuse_memory));
+      SCOPED_TRACE(cat(name_of(dtype), " fuse ", options.fuse, " format ", options.format,
+                       " reuse ", options.reuse_memory));
       expect_equal(reference, run(GetParam(), dtype, options), tolerance);
     }
   }
@@ -138,13 +142,15 @@ TEST_P(PlanTest, PassesKeepTheResult) {
 
 TEST_P(PlanTest, ReuseSavesMemory) {
   NetParameter net;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(cat(kInput, GetParam().text, kEnd), &net));
+  ASSERT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(cat(kInput, GetParam().text, kEnd), &net));
   Context context(Device::cpu);
   NetOptions options, keep;
   options.state.set_phase(TRAIN);
   keep = options;
   keep.keep_blobs = true;
-  EXPECT_LT(Net(context, net, options).memory().activations, Net(context, net, keep).memory().activations);
+  EXPECT_LT(Net(context, net, options).memory().activations,
+            Net(context, net, keep).memory().activations);
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, PlanTest, testing::ValuesIn(kCases),
@@ -164,7 +170,8 @@ TEST(Plan, InPlaceOnOneOfSeveralReadersLeavesTheOthersAlone) {
     layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 } } }
     layer { name: "two" type: "Split" bottom: "x" top: "a" top: "b" }
     layer { name: "p" type: "Power" bottom: "a" top: "a" power_param { scale: 10 } }
-    layer { name: "q" type: "Power" bottom: "b" top: "y" power_param { shift: 1 } })", &net));
+    layer { name: "q" type: "Power" bottom: "b" top: "y" power_param { shift: 1 } })",
+                                                            &net));
   Context context(Device::cpu);
   NetOptions options;
   options.state.set_phase(TEST);
@@ -177,7 +184,8 @@ TEST(Plan, InPlaceOnOneOfSeveralReadersLeavesTheOthersAlone) {
 
 TEST(Plan, NetsShareParametersAndActivationMemory) {
   NetParameter net;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(cat(kInput, kCases[0].text, kEnd), &net));
+  ASSERT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(cat(kInput, kCases[0].text, kEnd), &net));
   Context context(Device::cpu);
   auto pool = std::make_shared<ArenaPool>();
   NetOptions train, test;
@@ -197,7 +205,8 @@ TEST(Plan, ReshapingAnInputMakesTheOutputFollow) {
   NetParameter net;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
     layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-    layer { name: "c" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 4 kernel_size: 3 } })", &net));
+    layer { name: "c" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 4 kernel_size: 3 } })",
+                                                            &net));
   Context context(Device::cpu);
   Net n(context, net, {});
   n.forward(0);
@@ -213,12 +222,18 @@ struct Mistake {
 
 TEST(Plan, MistakesNameTheLayerAndTheWayOut) {
   const Mistake mistakes[] = {
-      {R"(layer { name: "c" type: "Convolutoin" bottom: "x" top: "y" })", "did you mean \"Convolution\"?"},
-      {R"(layer { name: "c" type: "Eltwise" bottom: "x" top: "y" })", "layer \"c\": type Eltwise takes at least 2 bottoms, but 1 is given"},
-      {R"(layer { name: "c" type: "ReLU" bottom: "x" bottom: "label" top: "y" })", "takes 1 bottom, but 2 are given"},
-      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" loss_weight: 1 loss_weight: 2 })", "loss_weight is given 2 times"},
-      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" param { lr_mult: 1 } })", "param is given 1 times"},
-      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" propagate_down: true propagate_down: false })", "propagate_down is given 2 times"},
+      {R"(layer { name: "c" type: "Convolutoin" bottom: "x" top: "y" })",
+       "did you mean \"Convolution\"?"},
+      {R"(layer { name: "c" type: "Eltwise" bottom: "x" top: "y" })",
+       "layer \"c\": type Eltwise takes at least 2 bottoms, but 1 is given"},
+      {R"(layer { name: "c" type: "ReLU" bottom: "x" bottom: "label" top: "y" })",
+       "takes 1 bottom, but 2 are given"},
+      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" loss_weight: 1 loss_weight: 2 })",
+       "loss_weight is given 2 times"},
+      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" param { lr_mult: 1 } })",
+       "param is given 1 times"},
+      {R"(layer { name: "c" type: "ReLU" bottom: "x" top: "y" propagate_down: true propagate_down: false })",
+       "propagate_down is given 2 times"},
   };
   Context context(Device::cpu);
   for (const Mistake& mistake : mistakes) {

@@ -16,7 +16,8 @@ NetParameter net_of(const std::string& text) {
 }
 
 NetParameter split(const std::string& text, std::vector<int>* origin) {
-  return insert_splits(net_of(text), origin, [](int layer, const std::string& why) { fail(layer, ": ", why); });
+  return insert_splits(net_of(text), origin,
+                       [](int layer, const std::string& why) { fail(layer, ": ", why); });
 }
 
 TEST(Splits, NamesAreCaffes) {
@@ -25,10 +26,12 @@ TEST(Splits, NamesAreCaffes) {
     layer { name: "data" type: "Data" top: "data" top: "label" }
     layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" }
     layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
-    layer { name: "acc" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc" })", &origin);
+    layer { name: "acc" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc" })",
+                                 &origin);
   std::vector<std::string> names;
   for (const LayerParameter& layer : net.layer()) names.push_back(layer.name());
-  EXPECT_EQ(names, (std::vector<std::string>{"data", "label_data_1_split", "ip", "ip_ip_0_split", "loss", "acc"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"data", "label_data_1_split", "ip", "ip_ip_0_split",
+                                             "loss", "acc"}));
   EXPECT_EQ(origin, (std::vector<int>{0, 0, 1, 1, 2, 3}));
   EXPECT_EQ(net.layer(1).top(1), "label_data_1_split_1");
   EXPECT_EQ(net.layer(4).bottom(0), "ip_ip_0_split_0");
@@ -41,7 +44,8 @@ TEST(Splits, InPlaceLayersMakeNewVersions) {
     layer { name: "in" type: "Input" top: "x" }
     layer { name: "relu" type: "ReLU" bottom: "x" top: "x" }
     layer { name: "a" type: "Power" bottom: "x" top: "a" }
-    layer { name: "b" type: "Power" bottom: "x" top: "b" })", &origin);
+    layer { name: "b" type: "Power" bottom: "x" top: "b" })",
+                                 &origin);
   ASSERT_EQ(net.layer_size(), 5);
   EXPECT_EQ(net.layer(1).bottom(0), "x");
   EXPECT_EQ(net.layer(2).name(), "x_relu_0_split");
@@ -52,7 +56,8 @@ TEST(Splits, LossWeightsMoveToTheSplit) {
   const NetParameter net = split(R"(
     layer { name: "in" type: "Input" top: "x" }
     layer { name: "r" type: "Power" bottom: "x" top: "y" loss_weight: 2 }
-    layer { name: "s" type: "Silence" bottom: "y" })", &origin);
+    layer { name: "s" type: "Silence" bottom: "y" })",
+                                 &origin);
   ASSERT_EQ(net.layer_size(), 4);
   EXPECT_EQ(net.layer(1).loss_weight_size(), 0);
   EXPECT_EQ(net.layer(2).loss_weight(0), 2);
@@ -70,10 +75,15 @@ TEST(Splits, MistakesNameTheLayer) {
     }
     return std::string("no error");
   };
-  EXPECT_EQ(message(R"(layer { name: "in" type: "Input" top: "data" } layer { name: "a" type: "Power" bottom: "dat" top: "y" })"),
-            "1: bottom 0 is \"dat\", but no layer above has such a top (did you mean \"data\"?)");
-  EXPECT_NE(message(R"(layer { name: "in" type: "Input" top: "x" } layer { name: "b" type: "Input" top: "x" })")
-                .find("made by layer \"in\" already"), std::string::npos);
+  EXPECT_EQ(
+      message(
+          R"(layer { name: "in" type: "Input" top: "data" } layer { name: "a" type: "Power" bottom: "dat" top: "y" })"),
+      "1: bottom 0 is \"dat\", but no layer above has such a top (did you mean \"data\"?)");
+  EXPECT_NE(
+      message(
+          R"(layer { name: "in" type: "Input" top: "x" } layer { name: "b" type: "Input" top: "x" })")
+          .find("made by layer \"in\" already"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Pass "format": the order of every value. Layers that run faster channels-last get it, layers that take any order follow
-// their first bottom, the others get plain order; Reorder nodes stand where the order changes.
+// Pass "format": the order of every value. Layers that run faster channels-last get it, layers that
+// take any order follow their first bottom, the others get plain order; Reorder nodes stand where
+// the order changes.
 #include <map>
 
 #include "net/plan.h"
@@ -22,9 +23,12 @@ class Formatter {
  private:
   Order order_for(const PlanNode& node) const {
     switch (node.layer->order_rule()) {
-      case OrderRule::plain: return Order::plain;
-      case OrderRule::prefers_channels_last: return plan_.options.format ? Order::channels_last : Order::plain;
-      case OrderRule::any: break;
+      case OrderRule::plain:
+        return Order::plain;
+      case OrderRule::prefers_channels_last:
+        return plan_.options.format ? Order::channels_last : Order::plain;
+      case OrderRule::any:
+        break;
     }
     for (int value : node.bottoms) {
       if (plan_.values[value].shape.axes() >= 3) return plan_.values[value].order;
@@ -34,7 +38,8 @@ class Formatter {
 
   void visit(PlanNode node) {
     const Order order = order_for(node);
-    for (size_t j = 0; j < node.bottoms.size(); ++j) node.bottoms[j] = in_order(node.bottoms[j], order, node.propagate[j]);
+    for (size_t j = 0; j < node.bottoms.size(); ++j)
+      node.bottoms[j] = in_order(node.bottoms[j], order, node.propagate[j]);
     for (int value : node.tops) {
       plan_.values[value].order = plan_.values[value].shape.axes() >= 3 ? order : Order::plain;
     }

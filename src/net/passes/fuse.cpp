@@ -1,6 +1,7 @@
-// Pass "fuse": joins neighbouring layers into one. A joined node's type is the members' types with '+' between ("Sum" for an
-// Eltwise sum); its message holds the parameters of all members, its parameter blobs are theirs in order. A join happens only
-// when that type is registered and nobody else reads the blobs in between.
+// Pass "fuse": joins neighbouring layers into one. A joined node's type is the members' types with
+// '+' between ("Sum" for an Eltwise sum); its message holds the parameters of all members, its
+// parameter blobs are theirs in order. A join happens only when that type is registered and nobody
+// else reads the blobs in between.
 #include "net/plan.h"
 #include "proto/layer.pb.h"
 
@@ -10,7 +11,10 @@ namespace {
 class Fuser {
  public:
   Fuser(Context& context, Plan& plan)
-      : context_(context), plan_(plan), readers_(readers_of(plan)), dead_(plan.nodes.size(), false) {}
+      : context_(context),
+        plan_(plan),
+        readers_(readers_of(plan)),
+        dead_(plan.nodes.size(), false) {}
 
   void run() {
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
@@ -40,14 +44,19 @@ class Fuser {
     return readers[0].first;
   }
 
-  bool is_type(int node, const char* type) const { return node >= 0 && plan_.nodes[node].message.type() == type; }
+  bool is_type(int node, const char* type) const {
+    return node >= 0 && plan_.nodes[node].message.type() == type;
+  }
 
-  bool backward_agrees(int a, int b) const { return plan_.nodes[a].backward == plan_.nodes[b].backward; }
+  bool backward_agrees(int a, int b) const {
+    return plan_.nodes[a].backward == plan_.nodes[b].backward;
+  }
 
   void join_relu(int node) {
     const int relu = sole_reader(node);
     if (!is_type(relu, "ReLU") || !backward_agrees(node, relu)) return;
-    if (plan_.nodes[relu].message.relu_param().negative_slope() < 0) return;  // the sign of y no longer tells that of x
+    if (plan_.nodes[relu].message.relu_param().negative_slope() < 0)
+      return;  // the sign of y no longer tells that of x
     join({node, relu}, plan_.nodes[node].message.type() + "+ReLU");
   }
 
@@ -56,17 +65,20 @@ class Fuser {
     if (p.scale_bias() || p.bias_term()) return;  // scales by itself already
     std::vector<int> members = {node};
     const int scale = sole_reader(node);
-    if (!is_type(scale, "Scale") || !backward_agrees(node, scale) || !scales_channels(scale)) return;
+    if (!is_type(scale, "Scale") || !backward_agrees(node, scale) || !scales_channels(scale))
+      return;
     members.push_back(scale);
     std::string type = "BatchNorm+Scale";
     // The longest join that is registered wins.
     const int sum = sole_reader(scale);
     const int after_sum = is_plain_sum(sum) && backward_agrees(scale, sum) ? sole_reader(sum) : -1;
     const int relu = sole_reader(scale);
-    if (is_max_relu(after_sum) && backward_agrees(sum, after_sum) && LayerRegistry::has(type + "+Sum+ReLU")) {
+    if (is_max_relu(after_sum) && backward_agrees(sum, after_sum) &&
+        LayerRegistry::has(type + "+Sum+ReLU")) {
       members.insert(members.end(), {sum, after_sum});
       type += "+Sum+ReLU";
-    } else if (is_max_relu(relu) && backward_agrees(scale, relu) && LayerRegistry::has(type + "+ReLU")) {
+    } else if (is_max_relu(relu) && backward_agrees(scale, relu) &&
+               LayerRegistry::has(type + "+ReLU")) {
       members.push_back(relu);
       type += "+ReLU";
     }
@@ -77,7 +89,8 @@ class Fuser {
     const PlanNode& n = plan_.nodes[node];
     const ScaleParameter& p = n.message.scale_param();
     const int axes = plan_.values[n.bottoms[0]].shape.axes();
-    return n.bottoms.size() == 1 && p.num_axes() == 1 && axes >= 2 && (p.axis() == 1 || p.axis() == 1 - axes);
+    return n.bottoms.size() == 1 && p.num_axes() == 1 && axes >= 2 &&
+           (p.axis() == 1 || p.axis() == 1 - axes);
   }
 
   bool is_max_relu(int node) const {
@@ -88,8 +101,8 @@ class Fuser {
     if (!is_type(node, "Eltwise")) return false;
     const PlanNode& n = plan_.nodes[node];
     const EltwiseParameter& p = n.message.eltwise_param();
-    return n.bottoms.size() == 2 && n.bottoms[0] != n.bottoms[1] && p.operation() == EltwiseParameter::SUM &&
-           p.coeff_size() == 0;
+    return n.bottoms.size() == 2 && n.bottoms[0] != n.bottoms[1] &&
+           p.operation() == EltwiseParameter::SUM && p.coeff_size() == 0;
   }
 
   void join(const std::vector<int>& members, const std::string& type) {
@@ -114,7 +127,8 @@ class Fuser {
         joined.bottoms.push_back(next.bottoms[j]);
         joined.propagate.push_back(next.propagate[j]);
       }
-      joined.parameters.insert(joined.parameters.end(), next.parameters.begin(), next.parameters.end());
+      joined.parameters.insert(joined.parameters.end(), next.parameters.begin(),
+                               next.parameters.end());
       joined.members.insert(joined.members.end(), next.members.begin(), next.members.end());
     }
     joined.tops = plan_.nodes[members.back()].tops;

@@ -1,5 +1,6 @@
-// Pass "memory": a place for every tensor. Views and in-place layers share their bottom's memory where nobody needs the old
-// content; everything else lives in one arena from the step that writes it to the last step that reads it.
+// Pass "memory": a place for every tensor. Views and in-place layers share their bottom's memory
+// where nobody needs the old content; everything else lives in one arena from the step that writes
+// it to the last step that reads it.
 #include <algorithm>
 
 #include "net/plan.h"
@@ -50,7 +51,8 @@ class MemoryPlanner {
       bool any = false;
       for (int top : node.tops) {
         const PlanValue& value = plan_.values[top];
-        any = any || has_diff[top] || value.loss_weight != 0 || (plan_.options.seed_outputs && value.output);
+        any = any || has_diff[top] || value.loss_weight != 0 ||
+              (plan_.options.seed_outputs && value.output);
       }
       node.backward = node.backward && plan_.options.backward && any && useful;
       for (size_t j = 0; node.backward && j < node.bottoms.size(); ++j) {
@@ -91,7 +93,8 @@ class MemoryPlanner {
                                             : plan_.forward_step(i);
     node.saved_storage.clear();
     for (const TensorSpec& spec : node.saved) {
-      const size_t bytes = static_cast<size_t>(spec.shape.count()) * size_of(spec.dtype.value_or(plan_.options.dtype));
+      const size_t bytes = static_cast<size_t>(spec.shape.count()) *
+                           size_of(spec.dtype.value_or(plan_.options.dtype));
       node.saved_storage.push_back(add_storage(bytes, plan_.forward_step(i), until));
     }
   }
@@ -103,7 +106,8 @@ class MemoryPlanner {
     const PlanValue& bottom = plan_.values[node.bottoms[0]];
     const Storage& storage = plan_.storages[bottom.storage];
     return !storage.persistent && bytes_of(bottom) == bytes_of(top) && bottom.order == top.order &&
-           storage.last <= plan_.forward_step(i) && std::count(node.bottoms.begin(), node.bottoms.end(), node.bottoms[0]) == 1;
+           storage.last <= plan_.forward_step(i) &&
+           std::count(node.bottoms.begin(), node.bottoms.end(), node.bottoms[0]) == 1;
   }
 
   void place_diffs(int i) {
@@ -125,7 +129,8 @@ class MemoryPlanner {
       const bool first = bottom.diff_storage < 0;
       if (first && bottom.loss_weight != 0) {
         bottom.seed_storage = add_storage(bytes_of(bottom), 0, last_step(), true);
-        bottom.diff_storage = add_storage(bytes_of(bottom), static_cast<int>(plan_.nodes.size()), until);
+        bottom.diff_storage =
+            add_storage(bytes_of(bottom), static_cast<int>(plan_.nodes.size()), until);
       }
       node.add_to_diff[j] = bottom.diff_storage >= 0;
       const int shared = j == 0 ? shared_diff(node, bottom) : -1;

@@ -1,5 +1,6 @@
-// Pass "prepare": every node makes its kernels, now that shapes, orders and gradients are known, and says in which formats it
-// wants its parameters. The first node that holds a parameter decides; a net that shares them takes what is there.
+// Pass "prepare": every node makes its kernels, now that shapes, orders and gradients are known,
+// and says in which formats it wants its parameters. The first node that holds a parameter decides;
+// a net that shares them takes what is there.
 #include "net/plan.h"
 
 namespace crema {
@@ -27,9 +28,11 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     const std::vector<ParameterSpec>& specs = node.layer->parameters();
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const Parameter& parameter = parameters[node.parameters[k]];
-      p.parameter_needs_diff.push_back(p.backward && parameter.learned &&
-                                       (parameter.lr_mult != 0 || plan.options.all_parameter_diffs));
-      // Another shape of the same count (share_mode: PERMISSIVE) means anything only in plain order.
+      p.parameter_needs_diff.push_back(
+          p.backward && parameter.learned &&
+          (parameter.lr_mult != 0 || plan.options.all_parameter_diffs));
+      // Another shape of the same count (share_mode: PERMISSIVE) means anything only in plain
+      // order.
       const bool same_shape = k >= specs.size() || specs[k].shape == parameter.shape;
       if (!same_shape && !plan.parameter_formats[node.parameters[k]]) {
         plan.parameter_formats[node.parameters[k]] = Format::plain();
@@ -43,7 +46,8 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       std::optional<Format>& format = plan.parameter_formats[node.parameters[k]];
       if (format) continue;
-      format = k < node.prepared.parameter_formats.size() ? node.prepared.parameter_formats[k] : Format::plain();
+      format = k < node.prepared.parameter_formats.size() ? node.prepared.parameter_formats[k]
+                                                          : Format::plain();
     }
   }
 }
