@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "data/hdf5_file.h"
 #include "golden.h"
-#include "hdf5_file.h"
 #include "net/net.h"
 #include "net/prototxt.h"
 
@@ -23,12 +23,12 @@ class LayerCase {
       : context_(context),
         file_(stem + ".h5"),
         planned_(planned),
-        tolerance_(sums_much(file_.text("layer_type")) ? 1e-4 : 1e-5) {
+        tolerance_(sums_much(file_.attribute("layer_type", "")) ? 1e-4 : 1e-5) {
     const NetFile net_file = read_net_file(stem + ".prototxt");
     NetOptions options;
-    options.state.set_phase(file_.text("phase") == "TRAIN" ? TRAIN : TEST);
+    options.state.set_phase(file_.attribute("phase", "") == "TRAIN" ? TRAIN : TEST);
     options.keep_blobs = !planned;
-    options.backward = file_.number("has_backward", 0) != 0;
+    options.backward = file_.attribute("has_backward", 0) != 0;
     options.seed_outputs = options.backward && !file_.children("topdiff").empty();
     options.folder = folder_of(stem);
     net_ = std::make_unique<Net>(context, net_file.net, options);
@@ -36,19 +36,18 @@ class LayerCase {
 
   CaseResult run() {
     set_parameters();
-    const int passes = static_cast<int>(file_.number("forward_passes", 1));
+    const int passes = static_cast<int>(file_.attribute("forward_passes", 1));
     for (int pass = 0; pass < passes; ++pass) {
-      for (const std::string& blob : file_.children("in"))
-        write(net_->input(blob), file_.read("in/" + blob));
+      for (const auto& blob : file_.children("in"))
+        write(net_->input(blob.name), "in/" + blob.name);
       net_->forward(static_cast<uint64_t>(pass));
     }
     compare_outputs();
-    if (file_.number("has_backward", 0) != 0) {
+    if (file_.attribute("has_backward", 0) != 0) {
       seed();
       net_->backward();
-      for (const std::string& blob : file_.children("indiff")) {
-        compare("indiff/" + blob, net_->input_diff(blob));
-      }
+      for (const auto& blob : file_.children("indiff"))
+        compare("indiff/" + blob.name, net_->input_diff(blob.name));
       compare_parameters("paramdiff", [](const Parameter& p) { return p.diff; });
     }
     compare_parameters("param_after", [](const Parameter& p) { return p.data; });
@@ -56,10 +55,11 @@ class LayerCase {
   }
 
  private:
-  void write(const Tensor& to, const Hdf5Array& from) {
-    require(to.shape() == from.shape, "shape ", to.shape().brief(), ", the reference has ",
-            from.shape.brief());
-    from_doubles(context_, from.values.data(), to);
+  void write(const Tensor& to, const std::string& from) {
+    const Shape shape = file_.shape(from);
+    require(to.shape() == shape, "shape ", to.shape().brief(), ", the reference has ",
+            shape.brief());
+    from_doubles(context_, file_.doubles(from).data(), to);
   }
 
   Parameter& parameter(const std::string& layer, int index) {
@@ -72,22 +72,19 @@ class LayerCase {
   }
 
   void set_parameters() {
-    for (const std::string& layer : file_.children("param")) {
-      for (const std::string& index : file_.children("param/" + layer)) {
-        const Hdf5Array values = file_.read("param/" + layer + "/" + index);
-        from_doubles(context_, values.values.data(), parameter(layer, std::stoi(index)).data);
-      }
-    }
+    for_each_parameter("param", [&](const std::string& path, const Parameter& parameter) {
+      from_doubles(context_, file_.doubles(path).data(), parameter.data);
+    });
   }
 
   void compare_outputs() {
-    for (const std::string& blob : file_.children("out")) {
+    for (const auto& blob : file_.children("out")) {
       if (!planned_) {
-        compare("out/" + blob, net_->blob(blob));
+        compare("out/" + blob.name, net_->blob(blob.name));
         continue;
       }
       for (const Net::Output& output : net_->outputs()) {
-        if (output.blob == blob) compare("out/" + blob, output.value);
+        if (output.blob == blob.name) compare("out/" + blob.name, output.value);
       }
     }
   }
@@ -97,31 +94,38 @@ class LayerCase {
     const std::vector<Net::Output> outputs = net_->outputs();
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string path = "topdiff/" + outputs[i].blob;
-      if (file_.has(path) && diffs[i]) write(diffs[i], file_.read(path));
+      if (file_.has(path) && diffs[i]) write(diffs[i], path);
+    }
+  }
+
+  template <typename Visit>
+  void for_each_parameter(const std::string& group, Visit visit) {
+    for (const auto& layer : file_.children(group)) {
+      const std::string place = group + "/" + layer.name;
+      for (const auto& index : file_.children(place))
+        visit(place + "/" + index.name, parameter(layer.name, std::stoi(index.name)));
     }
   }
 
   template <typename Pick>
   void compare_parameters(const std::string& group, Pick pick) {
-    for (const std::string& layer : file_.children(group)) {
-      for (const std::string& index : file_.children(group + "/" + layer)) {
-        compare(group + "/" + layer + "/" + index, pick(parameter(layer, std::stoi(index))));
-      }
-    }
+    for_each_parameter(group, [&](const std::string& path, const Parameter& parameter) {
+      compare(path, pick(parameter));
+    });
   }
 
   void compare(const std::string& path, const Tensor& ours) {
-    const Hdf5Array wanted = file_.read(path);
     if (!ours) {
       result_.fail(path, "is missing");
       return;
     }
-    if (ours.shape() != wanted.shape) {
-      result_.fail(
-          path, cat("has shape ", ours.shape().brief(), ", the reference ", wanted.shape.brief()));
+    const Shape wanted = file_.shape(path);
+    if (ours.shape() != wanted) {
+      result_.fail(path,
+                   cat("has shape ", ours.shape().brief(), ", the reference ", wanted.brief()));
       return;
     }
-    result_.compare(path, to_doubles(context_, ours), wanted.values, tolerance_, 1e-6);
+    result_.compare(path, to_doubles(context_, ours), file_.doubles(path), tolerance_, 1e-6);
   }
 
   Context& context_;

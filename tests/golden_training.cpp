@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "data/hdf5_file.h"
 #include "golden.h"
-#include "hdf5_file.h"
 #include "solver/solver.h"
 
 namespace crema::tests {
@@ -26,7 +26,7 @@ class TrainingCase {
       : context_(context), folder_(folder), expected_(folder + "/expected.h5") {}
 
   CaseResult run() {
-    const int64_t iterations = expected_.read("lr").shape[0];
+    const int64_t iterations = expected_.shape("lr")[0];
     Recorder recorder;
     SolverOptions options;
     options.weights = {folder_ + "/init.caffemodel"};
@@ -37,8 +37,8 @@ class TrainingCase {
       compare_trace(solver, i);
       if (i == 0) compare_parameters(solver, "param_iter1", 1e-6);
     }
-    result_.compare("loss", recorder.losses, expected_.read("loss").values, 1e-5, 1e-6);
-    result_.compare("lr", recorder.rates, expected_.read("lr").values, 1e-6, 0);
+    result_.compare("loss", recorder.losses, expected_.doubles("loss"), 1e-5, 1e-6);
+    result_.compare("lr", recorder.rates, expected_.doubles("lr"), 1e-6, 0);
     compare_parameters(solver, "param_final", 1e-4);
     if (expected_.has("resume_loss")) {
       resume("mid_iter_15.solverstate");
@@ -62,10 +62,10 @@ class TrainingCase {
     options.snapshot = folder_ + "/" + state;
     options.readers = {&recorder};
     Solver solver(context_, solver_file(), options);
-    const Hdf5Array losses = expected_.read("resume_loss");
-    solver.step(losses.shape[0]);
-    result_.compare("resume_loss", recorder.losses, losses.values, 1e-5, 1e-6);
-    result_.compare("resume_lr", recorder.rates, expected_.read("resume_lr").values, 1e-6, 0);
+    const std::vector<double> losses = expected_.doubles("resume_loss");
+    solver.step(static_cast<int64_t>(losses.size()));
+    result_.compare("resume_loss", recorder.losses, losses, 1e-5, 1e-6);
+    result_.compare("resume_lr", recorder.rates, expected_.doubles("resume_lr"), 1e-6, 0);
     compare_parameters(solver, "resume_param_final", 1e-4);
   }
 
@@ -73,12 +73,13 @@ class TrainingCase {
   template <typename Visit>
   void for_each_parameter(Solver& solver, const std::string& group, Visit visit) {
     const Graph& graph = solver.net().graph();
-    for (const std::string& layer : expected_.children(group)) {
-      for (const std::string& index : expected_.children(group + "/" + layer)) {
+    for (const auto& layer : expected_.children(group)) {
+      const std::string place = group + "/" + layer.name;
+      for (const auto& index : expected_.children(place)) {
         for (int i = 0; i < graph.net.layer_size(); ++i) {
-          if (graph.net.layer(i).name() != layer) continue;
-          const int id = graph.views[i].parameters.at(static_cast<size_t>(std::stoi(index)));
-          visit(group + "/" + layer + "/" + index, solver.net().parameters()[id].data);
+          if (graph.net.layer(i).name() != layer.name) continue;
+          const int id = graph.views[i].parameters.at(static_cast<size_t>(std::stoi(index.name)));
+          visit(place + "/" + index.name, solver.net().parameters()[id].data);
         }
       }
     }
@@ -86,8 +87,7 @@ class TrainingCase {
 
   void compare_parameters(Solver& solver, const std::string& group, double tolerance) {
     for_each_parameter(solver, group, [&](const std::string& path, const Tensor& ours) {
-      result_.compare(path, to_doubles(context_, ours), expected_.read(path).values, tolerance,
-                      1e-7);
+      result_.compare(path, to_doubles(context_, ours), expected_.doubles(path), tolerance, 1e-7);
     });
   }
 
@@ -98,7 +98,7 @@ class TrainingCase {
         sum += value;
         squares += value * value;
       }
-      const std::vector<double> wanted = expected_.read(path).values;
+      const std::vector<double> wanted = expected_.doubles(path);
       result_.compare(cat(path, " after update ", iteration + 1), {sum, std::sqrt(squares)},
                       {wanted[2 * iteration], wanted[2 * iteration + 1]}, 1e-4, 1e-5);
     });

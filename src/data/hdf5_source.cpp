@@ -87,7 +87,7 @@ const float* Hdf5Source::at(const Row& row, int dataset) {
     const Hdf5File file(paths_[row.file]);
     Datasets datasets;
     for (size_t i = 0; i < names_.size(); ++i) {
-      datasets.push_back(file.read(names_[i]));
+      datasets.push_back(file.floats(names_[i]));
       require(
           static_cast<int64_t>(datasets[i].size()) == file_rows_[row.file] * row_shapes_[i].count(),
           paths_[row.file], ": dataset \"", names_[i], "\" has changed while it was used");

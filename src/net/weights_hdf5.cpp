@@ -4,8 +4,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "data/hdf5_file.h"
+#include "data/hdf5_writer.h"
 #include "net/weights.h"
-#include "net/weights_hdf5_file.h"
 
 namespace crema {
 namespace {
@@ -34,14 +35,14 @@ int index_of(const std::string& name) {
 
 // A group is a layer when it holds datasets, or nothing at all; groups inside it belong to layers
 // with a '/' in their names.
-void visit(const Hdf5Reader& file, const std::string& place,
+void visit(const Hdf5File& file, const std::string& place,
            const std::function<void(const StoredLayer&)>& found) {
   const std::string group = "data" + (place.empty() ? "" : "/" + place);
   StoredLayer layer;
   layer.name = place;
   std::vector<std::string> inside;
-  const std::vector<Hdf5Reader::Child> children = file.children(group);
-  for (const Hdf5Reader::Child& child : children) {
+  const std::vector<Hdf5File::Child> children = file.children(group);
+  for (const Hdf5File::Child& child : children) {
     if (child.group) {
       inside.push_back(child.name);
       continue;
@@ -73,7 +74,7 @@ std::string hdf5_place(const std::string& layer) {
 
 void read_hdf5_weights(const std::string& path,
                        const std::function<void(const StoredLayer&)>& found) {
-  const Hdf5Reader file(path);
+  const Hdf5File file(path);
   require(file.has("data"), path,
           ": is an HDF5 file, but not one of weights: it has no group \"data\"");
   visit(file, "", found);

@@ -3,9 +3,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "data/hdf5_file.h"
 #include "net/weights.h"
 #include "net/weights_hdf5.h"
-#include "net/weights_hdf5_file.h"
 
 namespace crema {
 namespace {

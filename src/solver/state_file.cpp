@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "net/weights_hdf5_file.h"
+#include "data/hdf5_file.h"
+#include "data/hdf5_writer.h"
 #include "net/wire_reader_cursor.h"
 #include "solver/checksum.h"
 
@@ -60,7 +61,7 @@ Shape shape_of(const BlobProto& blob) {
 }
 
 SolverState read_hdf5(const std::string& path) {
-  const Hdf5Reader file(path);
+  const Hdf5File file(path);
   require(file.has("iter") && file.has("history"), path,
           ": is an HDF5 file, but not a solver state: it has no \"iter\" and "
           "\"history\"");

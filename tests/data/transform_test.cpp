@@ -86,8 +86,8 @@ TEST(Transform, ReferenceValues) {
       layer->forward(context, pass);
       const std::string batch = std::to_string(pass.pass);
       EXPECT_EQ(inference.tops[0], expected.shape("data/" + batch));
-      EXPECT_EQ(to_floats(context, pass.top[0]), expected.read("data/" + batch)) << batch;
-      EXPECT_EQ(to_floats(context, pass.top[1]), expected.read("label/" + batch)) << batch;
+      EXPECT_EQ(to_floats(context, pass.top[0]), expected.floats("data/" + batch)) << batch;
+      EXPECT_EQ(to_floats(context, pass.top[1]), expected.floats("label/" + batch)) << batch;
     }
     EXPECT_GE(pass.pass, 3u);
     ++cases;

@@ -9,9 +9,10 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/hdf5_file.h"
+#include "data/hdf5_writer.h"
 #include "net/filter.h"
 #include "net/prototxt.h"
-#include "net/weights_hdf5_file.h"
 
 namespace crema {
 namespace {
@@ -144,7 +145,7 @@ TEST_F(Weights, GradientsGoInOnRequest) {
   ASSERT_TRUE(stored.ParseFromString(read_file(file("x.caffemodel"))));
   EXPECT_EQ(stored.layer(1).blobs(0).diff_size(), 20);
   save_hdf5(*net, file("x.h5"), true);
-  EXPECT_EQ(Hdf5Reader(file("x.h5")).shape("diff/a/0"), (Shape{4, 5}));
+  EXPECT_EQ(Hdf5File(file("x.h5")).shape("diff/a/0"), (Shape{4, 5}));
 }
 
 TEST_F(Weights, LayersThatTheNetHasNotAreIgnored) {
@@ -206,7 +207,7 @@ TEST_F(Weights, SlashesInNamesAreGroups) {
                                            "inception_3a/5x5_reduce:2"};
   const auto net = chain(layers);
   save_hdf5(*net, file("x.h5"));
-  EXPECT_TRUE(Hdf5Reader(file("x.h5")).has("data/inception_3a/1x1/0"));
+  EXPECT_TRUE(Hdf5File(file("x.h5")).has("data/inception_3a/1x1/0"));
   context_.seed = 99;
   const auto other = chain(layers);
   const LoadReport report = load_weights(*other, file("x.h5"));

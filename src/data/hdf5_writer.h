@@ -1,5 +1,5 @@
-// HDF5 files as trees of named groups and datasets, the way weights and solver states are kept in
-// them. Names are paths: "data/conv1/0". The HDF5 library keeps state of its own: one thread at a
+// Writing HDF5 files: trees of named groups and datasets, in which weights and solver states are
+// kept. Names are paths: "data/conv1/0". The HDF5 library keeps state of its own: one thread at a
 // time.
 #pragma once
 
@@ -11,10 +11,6 @@
 #include "tensor/shape.h"
 
 namespace crema {
-
-// True when the file starts as an HDF5 file does; false for any other content, and when there is no
-// file.
-bool is_hdf5(const std::string& path);
 
 // A new file that appears whole, at commit(), or not at all. Groups on the way to a name are made.
 // It is put together in memory: the library does not survive a disk that fills up while it has the
@@ -41,33 +37,6 @@ class Hdf5Writer {
   void write(const std::string& name, const Shape& shape, int64_t type, const void* values);
   std::string path_;
   std::unique_ptr<Image> image_;
-  int64_t file_ = -1;
-};
-
-class Hdf5Reader {
- public:
-  explicit Hdf5Reader(const std::string& path);
-  ~Hdf5Reader();
-  Hdf5Reader(const Hdf5Reader&) = delete;
-  Hdf5Reader& operator=(const Hdf5Reader&) = delete;
-
-  struct Child {
-    std::string name;
-    bool group = false;
-  };
-
-  bool has(const std::string& name) const;
-  // Error when there is no such group.
-  std::vector<Child> children(const std::string& group) const;
-  // Error when there is no such dataset, or when it is of another kind.
-  Shape shape(const std::string& name) const;
-  std::vector<float> floats(const std::string& name) const;
-  std::vector<uint64_t> integers(const std::string& name) const;
-  std::string text(const std::string& name) const;
-
- private:
-  int64_t open(const std::string& name) const;
-  std::string path_;
   int64_t file_ = -1;
 };
 

@@ -1,0 +1,41 @@
+// What the reader and the writer of HDF5 files share. Only their .cpp files include this, so that
+// <hdf5.h> stays with them.
+#pragma once
+
+#include <hdf5.h>
+
+namespace crema {
+
+// An identifier of the library with the function that gives it back.
+class Hdf5Handle {
+ public:
+  Hdf5Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  ~Hdf5Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  Hdf5Handle(const Hdf5Handle&) = delete;
+  Hdf5Handle& operator=(const Hdf5Handle&) = delete;
+  operator hid_t() const { return id_; }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+// The library prints its errors unless told not to; here they become exceptions.
+class Hdf5Quiet {
+ public:
+  Hdf5Quiet() {
+    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~Hdf5Quiet() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
+  Hdf5Quiet(const Hdf5Quiet&) = delete;
+  Hdf5Quiet& operator=(const Hdf5Quiet&) = delete;
+
+ private:
+  H5E_auto2_t print_ = nullptr;
+  void* data_ = nullptr;
+};
+
+}  // namespace crema
