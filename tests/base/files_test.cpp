@@ -8,34 +8,17 @@
 #include <csignal>
 #include <filesystem>
 
-#include "base/error.h"
+#include "support.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
 
 class FilesTest : public testing::Test {
  protected:
-  FilesTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "crema_files_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~FilesTest() override { std::filesystem::remove_all(folder_); }
+  std::string path(const std::string& name) const { return folder_.file(name); }
+  size_t entries() const { return folder_.names().size(); }
 
-  std::string path(const std::string& name) const { return folder_ + "/" + name; }
-  int entries() const {
-    return static_cast<int>(std::distance(std::filesystem::directory_iterator(folder_), {}));
-  }
-  template <typename Action>
-  static std::string message_of(const Action& action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
-
-  std::string folder_;
+  Folder folder_;
 };
 
 TEST_F(FilesTest, WritesWholeFiles) {
@@ -44,13 +27,14 @@ TEST_F(FilesTest, WritesWholeFiles) {
   EXPECT_EQ(read_file(path("f")), content);
   write_file_atomically(path("f"), "");
   EXPECT_EQ(read_file(path("f")), "");
-  EXPECT_EQ(entries(), 1);
+  EXPECT_EQ(entries(), 1u);
 }
 
 TEST_F(FilesTest, ReadNamesFileAndReason) {
-  EXPECT_NE(message_of([&] { read_file(path("none")); }).find("none"), std::string::npos);
-  EXPECT_NE(message_of([&] { read_file(path("none")); }).find("No such file"), std::string::npos);
-  EXPECT_NE(message_of([&] { read_file(folder_); }), "no error");
+  const std::string message = error_of([&] { read_file(path("none")); });
+  expect_part(message, "none");
+  expect_part(message, "No such file");
+  EXPECT_THROW(read_file(folder_.path()), Error);
 }
 
 TEST_F(FilesTest, WithoutCommitNothingChanges) {
@@ -59,10 +43,10 @@ TEST_F(FilesTest, WithoutCommitNothingChanges) {
     AtomicFile file(path("f"));
     file.write("new", 3);
     EXPECT_EQ(read_file(path("f")), "old");
-    EXPECT_EQ(entries(), 2);
+    EXPECT_EQ(entries(), 2u);
   }
   EXPECT_EQ(read_file(path("f")), "old");
-  EXPECT_EQ(entries(), 1);
+  EXPECT_EQ(entries(), 1u);
 }
 
 TEST_F(FilesTest, CommitReplacesAtOnce) {
@@ -72,7 +56,7 @@ TEST_F(FilesTest, CommitReplacesAtOnce) {
   file.write("w", 1);
   file.commit();
   EXPECT_EQ(read_file(path("f")), "new");
-  EXPECT_EQ(entries(), 1);
+  EXPECT_EQ(entries(), 1u);
 }
 
 // A full disk, played by the process's limit on file sizes.
@@ -84,32 +68,30 @@ TEST_F(FilesTest, FailedWriteLeavesTheOldFile) {
   const rlimit small{1000, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string message =
-      message_of([&] { write_file_atomically(path("f"), std::string(5000, 'x')); });
+      error_of([&] { write_file_atomically(path("f"), std::string(5000, 'x')); });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
-  EXPECT_NE(message.find(path("f") + ": cannot write: "), std::string::npos) << message;
+  expect_part(message, path("f") + ": cannot write: ");
   EXPECT_EQ(read_file(path("f")), "old");
-  EXPECT_EQ(entries(), 1);
+  EXPECT_EQ(entries(), 1u);
 }
 
 TEST_F(FilesTest, FolderThatIsNotThere) {
-  const std::string message = message_of([&] { write_file_atomically(path("no/f"), "x"); });
-  EXPECT_NE(message.find("no/f: cannot write: No such file"), std::string::npos) << message;
+  expect_part(error_of([&] { write_file_atomically(path("no/f"), "x"); }),
+              "no/f: cannot write: No such file");
 }
 
 TEST_F(FilesTest, GoalThatIsAFolder) {
   std::filesystem::create_directory(path("goal"));
-  EXPECT_NE(
-      message_of([&] { write_file_atomically(path("goal"), "x"); }).find("goal: cannot write"),
-      std::string::npos);
-  EXPECT_EQ(entries(), 1);
+  expect_part(error_of([&] { write_file_atomically(path("goal"), "x"); }), "goal: cannot write");
+  EXPECT_EQ(entries(), 1u);
 }
 
 TEST_F(FilesTest, KindsAndFolders) {
   write_file_atomically(path("f"), "x");
   EXPECT_TRUE(file_exists(path("f")));
   EXPECT_FALSE(file_exists(path("g")));
-  EXPECT_TRUE(folder_exists(folder_));
+  EXPECT_TRUE(folder_exists(folder_.path()));
   EXPECT_FALSE(folder_exists(path("f")));
   EXPECT_EQ(folder_of("a/b/c.txt"), "a/b");
   EXPECT_EQ(folder_of("c.txt"), ".");
@@ -117,11 +99,11 @@ TEST_F(FilesTest, KindsAndFolders) {
 
 TEST_F(FilesTest, FindsFilesBesideTheNamingOne) {
   write_file_atomically(path("list.txt"), "x");
-  EXPECT_EQ(find_file("list.txt", folder_), path("list.txt"));
-  EXPECT_EQ(find_file("not_there.txt", folder_), "not_there.txt");
+  EXPECT_EQ(find_file("list.txt", folder_.path()), path("list.txt"));
+  EXPECT_EQ(find_file("not_there.txt", folder_.path()), "not_there.txt");
   EXPECT_EQ(find_file(path("list.txt"), "/nowhere"), path("list.txt"));
-  EXPECT_EQ(find_file("", folder_), "");
+  EXPECT_EQ(find_file("", folder_.path()), "");
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

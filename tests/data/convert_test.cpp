@@ -8,14 +8,8 @@
 #include "data/database_writer.h"
 #include "fixtures.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
-
-using tests::error_of;
-using tests::expect_part;
-using tests::formats;
-using tests::Lines;
-using tests::TemporaryFolder;
 
 constexpr Backend lmdb = DataParameter::LMDB;
 
@@ -44,7 +38,7 @@ std::string idx(uint32_t magic, const std::vector<uint32_t>& extents, const std:
 
 TEST(Convert, ImagesetMakesTheReferenceDatabases) {
   NEEDS_IMAGES();
-  const TemporaryFolder folder;
+  const Folder folder;
   struct Case {
     const char* name;
     const char* list;
@@ -62,35 +56,36 @@ TEST(Convert, ImagesetMakesTheReferenceDatabases) {
   for (const Case& one : cases) {
     SCOPED_TRACE(one.name);
     const ImagesetResult result =
-        convert_imageset(formats() + "/images/", formats() + "/" + one.list, folder / one.name,
+        convert_imageset(formats() + "/images/", formats() + "/" + one.list, folder.file(one.name),
                          one.options, silent_log());
     EXPECT_EQ(result.skipped, 0);
-    EXPECT_EQ(records(folder / one.name), records(formats() + "/lmdb_" + one.name));
+    EXPECT_EQ(records(folder.file(one.name)), records(formats() + "/lmdb_" + one.name));
   }
 #ifdef CREMA_LEVELDB
-  convert_imageset(formats() + "/images/", formats() + "/list.txt", folder / "leveldb",
+  convert_imageset(formats() + "/images/", formats() + "/list.txt", folder.file("leveldb"),
                    {.backend = DataParameter::LEVELDB}, silent_log());
-  EXPECT_EQ(records(folder / "leveldb", DataParameter::LEVELDB), records(formats() + "/lmdb_raw"));
+  EXPECT_EQ(records(folder.file("leveldb"), DataParameter::LEVELDB),
+            records(formats() + "/lmdb_raw"));
 #endif
 }
 
 TEST(Convert, ImagesetCountsWhatItCannotRead) {
   NEEDS_IMAGES();
-  const TemporaryFolder folder;
+  const Folder folder;
   Lines log;
-  std::ofstream(folder / "list.txt")
+  std::ofstream(folder.file("list.txt"))
       << "img00.png 7\r\nnothing.png 1\n\n../list.txt 2\nimg 09.png\t3\n";
   const ImagesetResult result =
-      convert_imageset(formats() + "/images/", folder / "list.txt", folder / "db", {}, log);
+      convert_imageset(formats() + "/images/", folder.file("list.txt"), folder.file("db"), {}, log);
   EXPECT_EQ(result.written, 2);
   EXPECT_EQ(result.skipped, 2);
-  ASSERT_EQ(log.problems.size(), 3u);
-  expect_part(log.problems[0],
+  ASSERT_EQ(log.errors.size(), 3u);
+  expect_part(log.errors[0],
               "Could not open or find file " + formats() + "/images/nothing.png: cannot open");
-  expect_part(log.problems[1], "/images/../list.txt: its");
-  EXPECT_EQ(log.problems[2], "2 of 4 images could not be read and are left out.");
-  EXPECT_EQ(log.info, (std::vector<std::string>{"A total of 4 images.", "Processed 2 files."}));
-  const auto made = records(folder / "db");
+  expect_part(log.errors[1], "/images/../list.txt: its");
+  EXPECT_EQ(log.errors[2], "2 of 4 images could not be read and are left out.");
+  EXPECT_EQ(log.infos, (std::vector<std::string>{"A total of 4 images.", "Processed 2 files."}));
+  const auto made = records(folder.file("db"));
   ASSERT_EQ(made.size(), 2u);
   EXPECT_EQ(made[0].first, "00000000_img00.png");
   EXPECT_EQ(made[1].first, "00000003_img 09.png");
@@ -98,24 +93,24 @@ TEST(Convert, ImagesetCountsWhatItCannotRead) {
 
 TEST(Convert, ImagesetShufflesTheSameWayEveryTime) {
   NEEDS_IMAGES();
-  const TemporaryFolder folder;
+  const Folder folder;
   for (const char* name : {"one", "two"}) {
-    convert_imageset(formats() + "/images/", formats() + "/list.txt", folder / name,
+    convert_imageset(formats() + "/images/", formats() + "/list.txt", folder.file(name),
                      {.shuffle = true}, silent_log());
   }
-  const auto one = records(folder / "one");
-  EXPECT_EQ(one, records(folder / "two"));
+  const auto one = records(folder.file("one"));
+  EXPECT_EQ(one, records(folder.file("two")));
   EXPECT_EQ(one.size(), 20u);
   EXPECT_NE(one, records(formats() + "/lmdb_raw"));
 }
 
 TEST(Convert, ImagesetSaysWhatIsWrong) {
   NEEDS_IMAGES();
-  const TemporaryFolder folder;
+  const Folder folder;
   const auto convert = [&](const std::string& list, const ImagesetOptions& options) {
-    std::ofstream(folder / "list.txt") << list;
+    folder.write("list.txt", list);
     return error_of([&] {
-      convert_imageset(formats() + "/images/", folder / "list.txt", folder / "db", options,
+      convert_imageset(formats() + "/images/", folder.file("list.txt"), folder.file("db"), options,
                        silent_log());
     });
   };
@@ -125,28 +120,28 @@ TEST(Convert, ImagesetSaysWhatIsWrong) {
   expect_part(convert("none.png 1\n", {}), "not one of its 1 images can be read");
   expect_part(convert("img00.png 1\nvar/v0.png 1\n", {.check_size = true}),
               "but the first image is 3x12x10");
-  EXPECT_FALSE(file_exists(folder / "db"));
-  EXPECT_FALSE(file_exists(folder / "db.tmp"));
-  std::filesystem::create_directory(folder / "db");
+  EXPECT_FALSE(file_exists(folder.file("db")));
+  EXPECT_FALSE(file_exists(folder.file("db.tmp")));
+  std::filesystem::create_directory(folder.file("db"));
   expect_part(convert("img00.png 1\n", {}), "db: exists already");
 }
 
 TEST(Convert, MnistRoundTrip) {
-  const TemporaryFolder folder;
+  const Folder folder;
   std::string pixels, labels;
   for (int i = 0; i < 3 * 6; ++i) pixels.push_back(static_cast<char>(i * 15));
   labels = {7, 0, static_cast<char>(200)};
-  std::ofstream(folder / "images") << idx(2051, {3, 2, 3}, pixels);
-  std::ofstream(folder / "labels") << idx(2049, {3}, labels);
+  folder.write("images", idx(2051, {3, 2, 3}, pixels));
+  folder.write("labels", idx(2049, {3}, labels));
   for (const Backend backend : {lmdb, DataParameter::LEVELDB}) {
 #ifndef CREMA_LEVELDB
     if (backend != lmdb) continue;
 #endif
     Lines log;
-    const std::string path = folder / name_of(backend);
-    convert_mnist(folder / "images", folder / "labels", path + "/", backend, log);
-    EXPECT_EQ(log.info, (std::vector<std::string>{"A total of 3 items.", "Rows: 2 Cols: 3",
-                                                  "Processed 3 files."}));
+    const std::string path = folder.file(name_of(backend));
+    convert_mnist(folder.file("images"), folder.file("labels"), path + "/", backend, log);
+    EXPECT_EQ(log.infos, (std::vector<std::string>{"A total of 3 items.", "Rows: 2 Cols: 3",
+                                                   "Processed 3 files."}));
     const std::unique_ptr<Source> source = open_database(path, backend);
     ASSERT_EQ(source->size(), 3);
     EXPECT_EQ(source->key(2), "00000002");
@@ -159,10 +154,11 @@ TEST(Convert, MnistRoundTrip) {
     EXPECT_FALSE(datum.has_encoded());
   }
   const auto wrong = [&](const std::string& images, const std::string& classes) {
-    std::ofstream(folder / "images") << images;
-    std::ofstream(folder / "labels") << classes;
+    folder.write("images", images);
+    folder.write("labels", classes);
     return error_of([&] {
-      convert_mnist(folder / "images", folder / "labels", folder / "db", lmdb, silent_log());
+      convert_mnist(folder.file("images"), folder.file("labels"), folder.file("db"), lmdb,
+                    silent_log());
     });
   };
   expect_part(wrong("\x1f\x8bxx", ""), "gunzip");
@@ -172,29 +168,29 @@ TEST(Convert, MnistRoundTrip) {
   expect_part(wrong(idx(2051, {3, 2, 3}, pixels + "x"), idx(2049, {3}, labels)),
               "promises 18 bytes of images, but there are 19");
   expect_part(wrong(idx(2051, {3, 2, 3}, pixels), idx(2049, {2}, "ab")), "holds 3 images, but");
-  EXPECT_FALSE(file_exists(folder / "db"));
+  EXPECT_FALSE(file_exists(folder.file("db")));
 }
 
 TEST(Convert, CifarRoundTrip) {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder / "in");
-  std::filesystem::create_directory(folder / "out");
+  const Folder folder;
+  std::filesystem::create_directory(folder.file("in"));
+  std::filesystem::create_directory(folder.file("out"));
   const auto record = [](int label, int seed) {
     std::string text(1, static_cast<char>(label));
     for (int i = 0; i < 3072; ++i) text.push_back(static_cast<char>(i * seed));
     return text;
   };
   for (int batch = 1; batch <= 5; ++batch) {
-    std::ofstream(folder / cat("in/data_batch_", batch, ".bin"))
+    std::ofstream(folder.file(cat("in/data_batch_", batch, ".bin")))
         << record(batch, 3) << record(9, batch);
   }
   Lines log;
-  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out", lmdb, log); }),
+  expect_part(error_of([&] { convert_cifar(folder.file("in"), folder.file("out"), lmdb, log); }),
               "test_batch.bin: cannot open");
-  EXPECT_TRUE(std::filesystem::is_empty(folder / "out"));
-  std::ofstream(folder / "in/test_batch.bin") << record(4, 5);
-  convert_cifar(folder / "in", folder / "out", lmdb, log);
-  const std::unique_ptr<Source> train = open_lmdb(folder / "out/cifar10_train_lmdb");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.file("out")));
+  folder.write("in/test_batch.bin", record(4, 5));
+  convert_cifar(folder.file("in"), folder.file("out"), lmdb, log);
+  const std::unique_ptr<Source> train = open_lmdb(folder.file("out/cifar10_train_lmdb"));
   ASSERT_EQ(train->size(), 10);
   EXPECT_EQ(train->key(9), "00009");
   Datum datum;
@@ -202,21 +198,21 @@ TEST(Convert, CifarRoundTrip) {
   EXPECT_EQ(datum.label(), 9);
   EXPECT_EQ(datum.data(), record(9, 4).substr(1));
   EXPECT_EQ(datum.channels(), 3);
-  EXPECT_EQ(open_lmdb(folder / "out/cifar10_test_lmdb")->size(), 1);
-  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out", lmdb, log); }),
+  EXPECT_EQ(open_lmdb(folder.file("out/cifar10_test_lmdb"))->size(), 1);
+  expect_part(error_of([&] { convert_cifar(folder.file("in"), folder.file("out"), lmdb, log); }),
               "cifar10_test_lmdb: exists already");
-  std::ofstream(folder / "in/data_batch_2.bin") << "short";
-  std::filesystem::create_directory(folder / "out2");
-  expect_part(error_of([&] { convert_cifar(folder / "in", folder / "out2", lmdb, log); }),
+  folder.write("in/data_batch_2.bin", "short");
+  std::filesystem::create_directory(folder.file("out2"));
+  expect_part(error_of([&] { convert_cifar(folder.file("in"), folder.file("out2"), lmdb, log); }),
               "is not a CIFAR-10 binary file");
-  EXPECT_TRUE(std::filesystem::is_empty(folder / "out2"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.file("out2")));
 }
 
 TEST(DatabaseWriter, GrowsAndReplacesLeftovers) {
-  const TemporaryFolder folder;
-  std::filesystem::create_directory(folder / "db.tmp");
-  std::ofstream(folder / "db.tmp/data.mdb") << "left by a run that was killed";
-  const std::unique_ptr<DatabaseWriter> writer = create_database(folder / "db", lmdb);
+  const Folder folder;
+  std::filesystem::create_directory(folder.file("db.tmp"));
+  folder.write("db.tmp/data.mdb", "left by a run that was killed");
+  const std::unique_ptr<DatabaseWriter> writer = create_database(folder.file("db"), lmdb);
   Datum datum;
   datum.set_channels(1);
   datum.set_height(1024);
@@ -225,21 +221,21 @@ TEST(DatabaseWriter, GrowsAndReplacesLeftovers) {
   for (int i = 0; i < 40; ++i) {
     datum.set_data(std::string(1 << 20, static_cast<char>(i)));
     writer->put(numbered_key(i, 4), datum);
-    EXPECT_FALSE(file_exists(folder / "db"));
+    EXPECT_FALSE(file_exists(folder.file("db")));
   }
   writer->finish();
-  const std::unique_ptr<Source> source = open_lmdb(folder / "db");
+  const std::unique_ptr<Source> source = open_lmdb(folder.file("db"));
   ASSERT_EQ(source->size(), 40);
   source->read(39, datum);
   EXPECT_EQ(datum.data(), std::string(1 << 20, static_cast<char>(39)));
 
-  std::filesystem::create_directory(folder / "other.tmp");
-  std::ofstream(folder / "other.tmp/letter.txt") << "precious";
-  expect_part(error_of([&] { create_database(folder / "other", lmdb); }), "is in the way");
-  EXPECT_TRUE(file_exists(folder / "other.tmp/letter.txt"));
-  expect_part(error_of([&] { create_database(folder / "a/b", lmdb); }), "cannot be created");
+  std::filesystem::create_directory(folder.file("other.tmp"));
+  folder.write("other.tmp/letter.txt", "precious");
+  expect_part(error_of([&] { create_database(folder.file("other"), lmdb); }), "is in the way");
+  EXPECT_TRUE(file_exists(folder.file("other.tmp/letter.txt")));
+  expect_part(error_of([&] { create_database(folder.file("a/b"), lmdb); }), "cannot be created");
   const std::string long_key(600, 'k');
-  expect_part(error_of([&] { create_database(folder / "keys", lmdb)->put(long_key, datum); }),
+  expect_part(error_of([&] { create_database(folder.file("keys"), lmdb)->put(long_key, datum); }),
               "at most 511");
 }
 
@@ -250,4 +246,4 @@ TEST(Backends, AreFoundByName) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

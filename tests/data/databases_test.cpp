@@ -10,13 +10,8 @@
 #include "data/source.h"
 #include "fixtures.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
-
-using tests::error_of;
-using tests::expect_part;
-using tests::formats;
-using tests::TemporaryFolder;
 
 struct Stored {
   std::string key, bytes;
@@ -92,19 +87,20 @@ TEST(Databases, LmdbHoldsTheReferenceRecords) {
 
 #ifdef CREMA_LEVELDB
 TEST(Databases, LeveldbHoldsTheReferenceRecords) {
-  const TemporaryFolder folder;
+  const Folder folder;
   for (const std::string name : {"raw", "gray", "encoded", "fresh"}) {
     SCOPED_TRACE(name);
     const std::unique_ptr<Source> source =
-        open_database(folder.copy_of(formats() + "/leveldb_" + name), DataParameter::LEVELDB);
+        open_database(folder.copy_golden("formats/leveldb_" + name, name), DataParameter::LEVELDB);
     const std::string content = name == "fresh" ? "raw" : name;
     expect_content(*source, stored_records(formats() + "/content_leveldb_" + content + ".h5"));
   }
 }
 
 TEST(Databases, LeveldbLearnsItsSizeOnTheWay) {
-  const TemporaryFolder folder;
-  const std::unique_ptr<Source> source = open_leveldb(folder.copy_of(formats() + "/leveldb_raw"));
+  const Folder folder;
+  const std::unique_ptr<Source> source =
+      open_leveldb(folder.copy_golden("formats/leveldb_raw", "leveldb_raw"));
   EXPECT_EQ(source->place(3).index, 3);
   EXPECT_EQ(source->place(19).epoch, 0);
   EXPECT_EQ(source->place(20).epoch, 1);
@@ -115,16 +111,16 @@ TEST(Databases, LeveldbLearnsItsSizeOnTheWay) {
 }
 
 TEST(Databases, LeveldbIsOpenOnce) {
-  const TemporaryFolder folder;
-  const std::string path = folder.copy_of(formats() + "/leveldb_raw");
+  const Folder folder;
+  const std::string path = folder.copy_golden("formats/leveldb_raw", "leveldb_raw");
   const std::unique_ptr<Source> first = open_leveldb(path);
   expect_part(error_of([&] { open_leveldb(path); }), "another");
 }
 #endif
 
 TEST(Databases, LmdbCanBeOpenTwiceAndReadOnly) {
-  const TemporaryFolder folder;
-  const std::string path = folder.copy_of(formats() + "/lmdb_raw");
+  const Folder folder;
+  const std::string path = folder.copy_golden("formats/lmdb_raw", "lmdb_raw");
   ASSERT_EQ(chmod((path + "/data.mdb").c_str(), 0444), 0);
   ASSERT_EQ(chmod(path.c_str(), 0555), 0);
   const std::unique_ptr<Source> first = open_lmdb(path);
@@ -137,53 +133,54 @@ TEST(Databases, LmdbCanBeOpenTwiceAndReadOnly) {
 }
 
 TEST(Databases, SayWhatIsWrong) {
-  const TemporaryFolder folder;
+  const Folder folder;
   const auto lmdb = [&](const std::string& path) {
     return error_of([&] { open_database(path, DataParameter::LMDB); });
   };
   const auto leveldb = [&](const std::string& path) {
     return error_of([&] { open_database(path, DataParameter::LEVELDB); });
   };
-  expect_part(lmdb(folder / "nothing"), "no such database");
-  expect_part(lmdb(folder / "nothing"), folder / "nothing");
-  expect_part(leveldb(folder / "nothing"), "no such database");
+  expect_part(lmdb(folder.file("nothing")), "no such database");
+  expect_part(lmdb(folder.file("nothing")), folder.file("nothing"));
+  expect_part(leveldb(folder.file("nothing")), "no such database");
 
-  std::filesystem::create_directory(folder / "hollow");
-  expect_part(lmdb(folder / "hollow"), "there is no data.mdb");
-  expect_part(leveldb(folder / "hollow"), "there is no file CURRENT");
-  EXPECT_TRUE(std::filesystem::is_empty(folder / "hollow"));
+  std::filesystem::create_directory(folder.file("hollow"));
+  expect_part(lmdb(folder.file("hollow")), "there is no data.mdb");
+  expect_part(leveldb(folder.file("hollow")), "there is no file CURRENT");
+  EXPECT_TRUE(std::filesystem::is_empty(folder.file("hollow")));
 
-  std::filesystem::create_directory(folder / "garbage");
-  std::ofstream(folder / "garbage/data.mdb") << std::string(100000, 'x');
-  expect_part(lmdb(folder / "garbage"), "is not an LMDB");
-  std::ofstream(folder / "garbage/data.mdb") << "";
-  expect_part(lmdb(folder / "garbage"), "is empty");
-  std::ofstream(folder / "text") << "hello";
-  expect_part(lmdb(folder / "text"), "is not an LMDB");
-  expect_part(leveldb(folder / "text"), "is not a LevelDB");
+  std::filesystem::create_directory(folder.file("garbage"));
+  folder.write("garbage/data.mdb", std::string(100000, 'x'));
+  expect_part(lmdb(folder.file("garbage")), "is not an LMDB");
+  folder.write("garbage/data.mdb", "");
+  expect_part(lmdb(folder.file("garbage")), "is empty");
+  folder.write("text", "hello");
+  expect_part(lmdb(folder.file("text")), "is not an LMDB");
+  expect_part(leveldb(folder.file("text")), "is not a LevelDB");
 
   expect_part(lmdb(formats() + "/leveldb_raw"), "write `backend: LEVELDB`");
   expect_part(leveldb(formats() + "/lmdb_raw"), "write `backend: LMDB`");
-  expect_part(error_of([&] { open_database(folder / "text", DataParameter::HDF5); }), "HDF5Data");
+  expect_part(error_of([&] { open_database(folder.file("text"), DataParameter::HDF5); }),
+              "HDF5Data");
 
-  const std::string cut = folder.copy_of(formats() + "/lmdb_raw");
+  const std::string cut = folder.copy_golden("formats/lmdb_raw", "lmdb_raw");
   std::filesystem::resize_file(cut + "/data.mdb", 12288);
   expect_part(lmdb(cut), "is cut off");
 
 #ifdef CREMA_LEVELDB
-  std::filesystem::create_directory(folder / "broken");
-  std::ofstream(folder / "broken/CURRENT") << "MANIFEST-000009\n";
-  expect_part(leveldb(folder / "broken"), "cannot open the LevelDB");
+  std::filesystem::create_directory(folder.file("broken"));
+  folder.write("broken/CURRENT", "MANIFEST-000009\n");
+  expect_part(leveldb(folder.file("broken")), "cannot open the LevelDB");
 #endif
 }
 
 TEST(Databases, EmptyOnesAreRefused) {
-  const TemporaryFolder folder;
-  create_database(folder / "l", DataParameter::LMDB)->finish();
-  expect_part(error_of([&] { open_lmdb(folder / "l"); }), "holds no record");
+  const Folder folder;
+  create_database(folder.file("l"), DataParameter::LMDB)->finish();
+  expect_part(error_of([&] { open_lmdb(folder.file("l")); }), "holds no record");
 #ifdef CREMA_LEVELDB
-  create_database(folder / "v", DataParameter::LEVELDB)->finish();
-  expect_part(error_of([&] { open_leveldb(folder / "v"); }), "holds no record");
+  create_database(folder.file("v"), DataParameter::LEVELDB)->finish();
+  expect_part(error_of([&] { open_leveldb(folder.file("v")); }), "holds no record");
 #endif
 }
 
@@ -227,4 +224,4 @@ TEST(Records, FloatValuesArePossible) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

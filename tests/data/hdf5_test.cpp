@@ -11,13 +11,8 @@
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
-
-using tests::error_of;
-using tests::expect_part;
-using tests::Lines;
-using tests::TemporaryFolder;
 
 // Row r of "data" is {first + r, -(first + r)} as doubles, of "label" first + r as whole numbers.
 void write_rows(const std::string& path, int first, int rows, int label_rows = -1) {
@@ -39,11 +34,11 @@ void write_rows(const std::string& path, int first, int rows, int label_rows = -
 
 struct Files {
   Files() {
-    write_rows(folder / "a.h5", 0, 3);
-    write_rows(folder / "b.h5", 3, 4);
-    std::ofstream(folder / "list.txt") << "a.h5\r\n\n" << (folder / "b.h5") << "\n";
+    write_rows(folder.file("a.h5"), 0, 3);
+    write_rows(folder.file("b.h5"), 3, 4);
+    std::ofstream(folder.file("list.txt")) << "a.h5\r\n\n" << folder.file("b.h5") << "\n";
   }
-  TemporaryFolder folder;
+  Folder folder;
 };
 
 std::unique_ptr<Layer> layer_of(const Files& files, const std::string& fields, Context& context,
@@ -80,9 +75,9 @@ TEST(Hdf5Data, WalksThroughTheFilesAndWrapsInsideABatch) {
   Context context(Device::cpu);
   context.set_log(log);
   const std::unique_ptr<Layer> layer = layer_of(files, "batch_size: 5", context);
-  EXPECT_EQ(log.info, (std::vector<std::string>{
-                          "Loading list of HDF5 filenames from: " + (files.folder / "list.txt"),
-                          "Number of HDF5 files: 2"}));
+  EXPECT_EQ(log.infos, (std::vector<std::string>{
+                           "Loading list of HDF5 filenames from: " + files.folder.file("list.txt"),
+                           "Number of HDF5 files: 2"}));
   EXPECT_EQ(layer->infer({}).tops, (std::vector<Shape>{{5, 2, 1}, {5}}));
   EXPECT_EQ(labels_of(*layer, context, 0), (std::vector<float>{0, 1, 2, 3, 4}));
   EXPECT_EQ(labels_of(*layer, context, 1), (std::vector<float>{5, 6, 0, 1, 2}));
@@ -125,7 +120,7 @@ TEST(Hdf5Data, RanksTakeRowsInTurn) {
 TEST(Hdf5Data, SaysWhatIsWrong) {
   const Files files;
   Context context(Device::cpu);
-  const std::string list = files.folder / "list.txt";
+  const std::string list = files.folder.file("list.txt");
   const auto source = [&](const std::string& content, const std::vector<std::string>& names) {
     std::ofstream(list) << content;
     return error_of([&] { Hdf5Source(list, names); });
@@ -134,18 +129,18 @@ TEST(Hdf5Data, SaysWhatIsWrong) {
   expect_part(
       error_of([&] { layer_of(files, "batch_size: 1 } transform_param { scale: 2", context); }),
       "transform_param");
-  expect_part(error_of([&] { Hdf5Source(files.folder / "none.txt", {"data"}); }),
+  expect_part(error_of([&] { Hdf5Source(files.folder.file("none.txt"), {"data"}); }),
               "none.txt: cannot open");
   expect_part(source("\n\n", {"data"}), "names no HDF5 file");
   expect_part(source("c.h5\n", {"data"}), "c.h5: no such file");
   expect_part(source("list.txt\n", {"data"}), "is not an HDF5 file");
   expect_part(source("a.h5\n", {"date"}), "has no dataset \"date\" (did you mean \"data\"?)");
   expect_part(source("a.h5\n", {"text"}), "holds no numbers");
-  write_rows(files.folder / "c.h5", 0, 3, 2);
+  write_rows(files.folder.file("c.h5"), 0, 3, 2);
   expect_part(source("a.h5\nc.h5\n", {"data", "label"}),
               "\"label\" has 2 rows, but \"data\" has 3");
   const hid_t file =
-      H5Fcreate((files.folder / "d.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+      H5Fcreate(files.folder.file("d.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hsize_t dims[] = {2, 3, 1};
   const float values[6] = {};
   H5LTmake_dataset_float(file, "data", 3, dims, values);
@@ -154,4 +149,4 @@ TEST(Hdf5Data, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

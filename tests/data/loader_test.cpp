@@ -13,14 +13,8 @@
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
-
-using tests::error_of;
-using tests::expect_part;
-using tests::formats;
-using tests::Lines;
-using tests::TemporaryFolder;
 
 // Record i is 1 x 4 x 4, full of i, with the label i.
 class Numbers : public Source {
@@ -205,11 +199,11 @@ TEST(DataLayer, LogsAsCaffeDoes) {
   Forward pass;
   for (const Shape& shape : layer->infer({}).tops) pass.top.emplace_back(context, shape);
   for (pass.pass = 0; pass.pass < 6; ++pass.pass) layer->forward(context, pass);
-  EXPECT_EQ(log.info, (std::vector<std::string>{"Opened lmdb " + formats() + "/lmdb_raw",
-                                                "output data size: 8,3,12,10",
-                                                "Restarting data prefetching from start.",
-                                                "Restarting data prefetching from start."}));
-  EXPECT_EQ(log.problems,
+  EXPECT_EQ(log.infos, (std::vector<std::string>{"Opened lmdb " + formats() + "/lmdb_raw",
+                                                 "output data size: 8,3,12,10",
+                                                 "Restarting data prefetching from start.",
+                                                 "Restarting data prefetching from start."}));
+  EXPECT_EQ(log.warnings,
             (std::vector<std::string>{"force_color and force_gray only for encoded datum"}));
 }
 
@@ -272,10 +266,10 @@ TEST(DataLayer, RefusesMixedSizes) {
 }
 
 TEST(DataLayer, NamesADamagedRecord) {
-  const TemporaryFolder folder;
+  const Folder folder;
   {
     const std::unique_ptr<DatabaseWriter> writer =
-        create_database(folder / "db", DataParameter::LMDB);
+        create_database(folder.file("db"), DataParameter::LMDB);
     Datum datum;
     datum.set_channels(1);
     datum.set_height(2);
@@ -288,13 +282,13 @@ TEST(DataLayer, NamesADamagedRecord) {
   }
   Context context(Device::cpu);
   const std::unique_ptr<Layer> layer =
-      data_layer("data_param { source: \"" + (folder / "db") + "\" backend: LMDB batch_size: 2 }",
+      data_layer("data_param { source: \"" + folder.file("db") + "\" backend: LMDB batch_size: 2 }",
                  true, context);
   Forward pass;
   pass.top.emplace_back(context, layer->infer({}).tops[0]);
   expect_part(error_of([&] { layer->forward(context, pass); }),
-              (folder / "db") + ", record 1 (key \"b\"): the Datum is damaged");
+              folder.file("db") + ", record 1 (key \"b\"): the Datum is damaged");
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

@@ -13,14 +13,8 @@
 #include "proto/layer.pb.h"
 #include "proto/net.pb.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
-
-using tests::error_of;
-using tests::expect_part;
-using tests::formats;
-using tests::Lines;
-using tests::TemporaryFolder;
 
 TransformationParameter parameter(const std::string& text) {
   TransformationParameter message;
@@ -54,7 +48,7 @@ std::vector<float> transformed(const std::string& text, bool training, const Rec
 
 // Everything that Data layers put out in the reference cases, in phase TEST.
 TEST(Transform, ReferenceValues) {
-  const TemporaryFolder folder;
+  const Folder folder;
   int cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(formats())) {
     const std::string path = entry.path().string(), stem = entry.path().stem().string();
@@ -72,7 +66,7 @@ TEST(Transform, ReferenceValues) {
 #ifndef CREMA_LEVELDB
       continue;
 #endif
-      data.set_source(folder.copy_of(formats() + "/" + data.source()));
+      data.set_source(folder.copy_golden("formats/" + data.source(), data.source()));
     }
     Context context(Device::cpu);
     const std::unique_ptr<Layer> layer = make_layer(message, false, formats());
@@ -117,13 +111,13 @@ TEST(Transform, MirrorTossesACoinInBothPhases) {
 }
 
 TEST(Transform, MeanImageIsCroppedWithTheImageAndMirroredWithIt) {
-  const TemporaryFolder folder;
+  const Folder folder;
   Mean mean;
   mean.shape = {1, 2, 3};
   mean.values = {0, 1, 2, 10, 11, 12};
-  write_mean(mean, folder / "mean.binaryproto");
+  write_mean(mean, folder.file("mean.binaryproto"));
   const std::string text =
-      "mirror: true crop_size: 2 scale: 0.5 mean_file: \"" + (folder / "mean.binaryproto") + "\"";
+      "mirror: true crop_size: 2 scale: 0.5 mean_file: \"" + folder.file("mean.binaryproto") + "\"";
   for (uint64_t i = 0; i < 20; ++i) {
     for (const float value : transformed(text, true, ramp(1, 2, 3), Random{1, 2}.four(i)))
       EXPECT_EQ(value, 0);
@@ -181,22 +175,22 @@ TEST(Transform, WarnsOfWhatItDoesNotDo) {
   Lines log;
   Transform(parameter("noise_param { hist_eq: true } crop_h: 2 crop_w: 2 use_gpu_transform: true"),
             true, "", log);
-  ASSERT_EQ(log.problems.size(), 1u);
-  expect_part(log.problems[0], "noise_param is not carried out");
+  ASSERT_EQ(log.warnings.size(), 1u);
+  expect_part(log.warnings[0], "noise_param is not carried out");
 }
 
 TEST(Mean, IsWhatCaffeComputes) {
   NEEDS_IMAGES();
-  const TemporaryFolder folder;
+  const Folder folder;
   for (const auto& [database, name] : {std::pair{"lmdb_raw", "mean"},
                                        {"lmdb_encoded", "mean_encoded"},
                                        {"lmdb_gray", "mean_gray"}}) {
     SCOPED_TRACE(name);
     const Mean mean = compute_mean(*open_lmdb(formats() + "/" + database), silent_log());
-    write_mean(mean, folder / name);
-    EXPECT_EQ(read_file(folder / name), read_file(formats() + "/" + name + ".binaryproto"));
-    EXPECT_EQ(read_mean(folder / name).values, mean.values);
-    EXPECT_EQ(read_mean(folder / name).shape, mean.shape);
+    write_mean(mean, folder.file(name));
+    EXPECT_EQ(read_file(folder.file(name)), read_file(formats() + "/" + name + ".binaryproto"));
+    EXPECT_EQ(read_mean(folder.file(name)).values, mean.values);
+    EXPECT_EQ(read_mean(folder.file(name)).shape, mean.shape);
   }
   const Mean mean = read_mean(formats() + "/mean.binaryproto");
   const std::vector<float> channels = mean.channels();
@@ -207,4 +201,4 @@ TEST(Mean, IsWhatCaffeComputes) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

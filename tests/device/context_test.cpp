@@ -1,12 +1,8 @@
 #include "device/context.h"
 
-#include <gtest/gtest.h>
+#include "support.h"
 
-#include <vector>
-
-#include "base/error.h"
-
-namespace crema {
+namespace crema::tests {
 namespace {
 
 TEST(ContextTest, RandomNumbersDependOnWhoAndPass) {
@@ -20,12 +16,7 @@ TEST(ContextTest, RandomNumbersDependOnWhoAndPass) {
 }
 
 TEST(ContextTest, LogIsSilentUntilOneIsSet) {
-  struct Lines : Log {
-    void write(Severity, const std::source_location&, std::string_view line) override {
-      all.emplace_back(line);
-    }
-    std::vector<std::string> all;
-  } lines;
+  Lines lines;
   Context context(Device::cpu);
   context.log().info("lost");
   context.set_log(lines);
@@ -41,12 +32,7 @@ TEST(ContextTest, CpuHasNothingToWaitFor) {
 
 TEST(ContextTest, AGpuThatIsNotThereIsAnError) {
   const int missing = gpu_count();
-  try {
-    const Context context(Device::gpu, missing);
-    FAIL() << "no error";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("GPU"), std::string::npos) << error.what();
-  }
+  expect_part(error_of([&] { const Context context(Device::gpu, missing); }), "GPU");
 }
 
 TEST(ContextTest, EachGpuOpens) {
@@ -58,4 +44,4 @@ TEST(ContextTest, EachGpuOpens) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

@@ -1,24 +1,11 @@
 // Which layers take part, and the log lines that say why others do not.
 #include "net/filter.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "base/error.h"
 #include "net/prototxt.h"
+#include "support.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
-
-class Lines : public Log {
- public:
-  void write(Severity, const std::source_location&, std::string_view line) override {
-    lines.emplace_back(line);
-  }
-  std::vector<std::string> lines;
-};
 
 struct Case {
   const char* layer;  // inside layer { }
@@ -71,7 +58,7 @@ TEST(Filter, FollowsTheRules) {
         parse_net_text(cat("state { ", c.state, " } layer { name: \"x\" ", c.layer, " }"), "f").net;
     Lines log;
     EXPECT_EQ(filter_net(net, net.state(), log).layer_size(), c.kept ? 1 : 0);
-    EXPECT_EQ(log.lines.empty() ? "" : log.lines.back(), c.line);
+    EXPECT_EQ(log.all.empty() ? "" : log.all.back(), c.line);
   }
 }
 
@@ -94,13 +81,11 @@ TEST(Filter, SaysWhichLayersStayed) {
 
 TEST(Filter, RefusesIncludeWithExclude) {
   const NetFile file = parse_net_text("\nlayer { name: \"a\" include { } exclude { } }", "f");
-  try {
-    filter_net(file.net, NetState(), silent_log(), nullptr,
-               [&file](int layer) { return file.where(layer); });
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "f:2:1: layer \"a\": give include rules or exclude rules, not both");
-  }
+  EXPECT_EQ(error_of([&] {
+              filter_net(file.net, NetState(), silent_log(), nullptr,
+                         [&file](int layer) { return file.where(layer); });
+            }),
+            "f:2:1: layer \"a\": give include rules or exclude rules, not both");
 }
 
 TEST(Filter, CombinesStates) {
@@ -119,4 +104,4 @@ TEST(Filter, CombinesStates) {
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

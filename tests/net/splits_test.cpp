@@ -3,10 +3,10 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "proto/layer.pb.h"
+#include "support.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
 
 NetParameter net_of(const std::string& text) {
@@ -68,23 +68,17 @@ TEST(Splits, LossWeightsMoveToTheSplit) {
 TEST(Splits, MistakesNameTheLayer) {
   std::vector<int> origin;
   const auto message = [&](const std::string& text) {
-    try {
-      split(text, &origin);
-    } catch (const Error& error) {
-      return std::string(error.what());
-    }
-    return std::string("no error");
+    return error_of([&] { split(text, &origin); });
   };
   EXPECT_EQ(
       message(
           R"(layer { name: "in" type: "Input" top: "data" } layer { name: "a" type: "Power" bottom: "dat" top: "y" })"),
       "1: bottom 0 is \"dat\", but no layer above has such a top (did you mean \"data\"?)");
-  EXPECT_NE(
+  expect_part(
       message(
-          R"(layer { name: "in" type: "Input" top: "x" } layer { name: "b" type: "Input" top: "x" })")
-          .find("made by layer \"in\" already"),
-      std::string::npos);
+          R"(layer { name: "in" type: "Input" top: "x" } layer { name: "b" type: "Input" top: "x" })"),
+      "made by layer \"in\" already");
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

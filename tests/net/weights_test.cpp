@@ -2,45 +2,22 @@
 // not fit is said.
 #include "net/weights.h"
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
-
-#include "base/error.h"
-#include "base/files.h"
 #include "data/hdf5_file.h"
 #include "data/hdf5_writer.h"
 #include "net/filter.h"
 #include "net/prototxt.h"
+#include "support.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
 
 const std::string kGoldens = std::string(CREMA_TEST_DATA) + "/goldens";
 
-class LineLog : public Log {
- public:
-  void write(Severity, const std::source_location&, std::string_view line) override {
-    lines.emplace_back(line);
-  }
-  bool has(const std::string& line) const {
-    return std::find(lines.begin(), lines.end(), line) != lines.end();
-  }
-  std::vector<std::string> lines;
-};
-
 class Weights : public testing::Test {
  protected:
-  Weights() : context_(Device::cpu) {
-    context_.set_log(log_);
-    std::string pattern =
-        (std::filesystem::temp_directory_path() / "crema_weights_XXXXXX").string();
-    folder_ = mkdtemp(pattern.data());
-  }
-  ~Weights() override { std::filesystem::remove_all(folder_); }
+  Weights() : context_(Device::cpu) { context_.set_log(log_); }
 
-  std::string file(const std::string& name) const { return folder_ + "/" + name; }
+  std::string file(const std::string& name) const { return folder_.file(name); }
 
   std::unique_ptr<Net> net_of(const NetFile& file, Phase phase = TRAIN) {
     NetOptions options;
@@ -72,24 +49,11 @@ class Weights : public testing::Test {
       all.push_back(to_floats(context_, parameter.data));
     return all;
   }
-  template <typename Body>
-  std::string error_of(const Body& body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "no error";
-  }
 
   Context context_;
-  LineLog log_;
-  std::string folder_;
+  Lines log_;
+  Folder folder_;
 };
-
-void expect_in(const std::string& part, const std::string& whole) {
-  EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in: " << whole;
-}
 
 TEST_F(Weights, CaffesFileComesBackByteForByte) {
   for (const char* name : {"resume_adam_mlp", "resume_sgd_conv_rows37"}) {
@@ -168,8 +132,8 @@ TEST_F(Weights, AnotherShapeIsRefusedOrSkipped) {
     const auto net = chain({"a:4", "fc8:2"});
     const std::vector<std::vector<float>> before = values(*net);
     const std::string message = error_of([&] { load_weights(*net, path); });
-    expect_in("layer \"fc8\": parameter 0 is 3x4 in the file, 2x4 in the net", message);
-    expect_in("-weights_mode match", message);
+    expect_part(message, "layer \"fc8\": parameter 0 is 3x4 in the file, 2x4 in the net");
+    expect_part(message, "-weights_mode match");
     const LoadReport report = load_weights(*net, path, {WeightsMode::match});
     EXPECT_EQ(report.count(LoadedLayer::Outcome::skipped), 1);
     EXPECT_NE(values(*net)[0], before[0]);
@@ -187,8 +151,8 @@ TEST_F(Weights, AFullyConnectedLayerBecomesAConvolution) {
                             "convolution_param { num_output: 4 kernel_h: 1 "
                             "kernel_w: 5 } }",
                             "conv"));
-  expect_in("parameter 0 is 4x5 in the file, 4x1x1x5 in the net",
-            error_of([&] { load_weights(*net, file("x.caffemodel")); }));
+  expect_part(error_of([&] { load_weights(*net, file("x.caffemodel")); }),
+              "parameter 0 is 4x5 in the file, 4x1x1x5 in the net");
   const LoadReport report = load_weights(*net, file("x.caffemodel"), {WeightsMode::match});
   EXPECT_EQ(report.count(LoadedLayer::Outcome::reshaped), 1);
   EXPECT_EQ(values(*net), values(*source));
@@ -198,8 +162,8 @@ TEST_F(Weights, NothingMatches) {
   save_caffemodel(*chain({"a:4", "b:3"}), file("x.caffemodel"));
   const auto net = chain({"c:4"});
   const std::string message = error_of([&] { load_weights(*net, file("x.caffemodel")); });
-  expect_in("not one blob", message);
-  expect_in("the file has a, b; the net's layers with parameters are c", message);
+  expect_part(message, "not one blob");
+  expect_part(message, "the file has a, b; the net's layers with parameters are c");
 }
 
 TEST_F(Weights, SlashesInNamesAreGroups) {
@@ -216,12 +180,14 @@ TEST_F(Weights, SlashesInNamesAreGroups) {
 }
 
 TEST_F(Weights, NamesThatCollideInHdf5) {
-  expect_in("would be stored where parameter \"a/0\"", error_of([&] {
-              save_hdf5(*chain({"a:4", "a/0:3"}), file("x.h5"));
-            }));
-  expect_in("two layers would be stored as \"a/b\"", error_of([&] {
-              save_hdf5(*chain({"a/b:4", "a//b:3"}), file("x.h5"));
-            }));
+  expect_part(error_of([&] {
+                save_hdf5(*chain({"a:4", "a/0:3"}), file("x.h5"));
+              }),
+              "would be stored where parameter \"a/0\"");
+  expect_part(error_of([&] {
+                save_hdf5(*chain({"a/b:4", "a//b:3"}), file("x.h5"));
+              }),
+              "two layers would be stored as \"a/b\"");
   EXPECT_FALSE(file_exists(file("x.h5")));
 }
 
@@ -241,14 +207,14 @@ TEST_F(Weights, SharedParametersAreWrittenAsCaffeDoes) {
 
 TEST_F(Weights, WhatIsNoWeightsFile) {
   const auto net = chain({"a:4"});
-  expect_in("cannot open", error_of([&] { load_weights(*net, file("missing.caffemodel")); }));
-  std::ofstream(file("cut.h5"), std::ios::binary) << "\x89HDF\r\n\x1a\n";
-  expect_in("damaged or cut short", error_of([&] { load_weights(*net, file("cut.h5")); }));
+  expect_part(error_of([&] { load_weights(*net, file("missing.caffemodel")); }), "cannot open");
+  folder_.write("cut.h5", "\x89HDF\r\n\x1a\n");
+  expect_part(error_of([&] { load_weights(*net, file("cut.h5")); }), "damaged or cut short");
   Hdf5Writer other(file("other.h5"));
   other.group("images");
   other.commit();
-  expect_in("no group \"data\"", error_of([&] { load_weights(*net, file("other.h5")); }));
+  expect_part(error_of([&] { load_weights(*net, file("other.h5")); }), "no group \"data\"");
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

@@ -1,62 +1,13 @@
-// A folder, a log and a small net with everything random in it, for the tests of the solver.
+// A small net with everything random in it, for the tests of the solver.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "solver/solver.h"
+#include "support.h"
 
-namespace crema::test {
-
-// A folder that vanishes with its object.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "crema_solver_XXXXXX").string();
-    path_ = mkdtemp(pattern.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  std::vector<std::string> names() const {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      found.push_back(entry.path().filename());
-    std::sort(found.begin(), found.end());
-    return found;
-  }
-
- private:
-  std::string path_;
-};
-
-inline std::string content_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-inline void write(const std::string& path, const std::string& content) {
-  std::ofstream(path, std::ios::binary)
-      .write(content.data(), static_cast<std::streamsize>(content.size()));
-}
-
-// Keeps every line.
-class LineLog : public Log {
- public:
-  void write(Severity severity, const std::source_location&, std::string_view line) override {
-    lines.emplace_back(line);
-    if (severity == Severity::error) errors.emplace_back(line);
-    if (severity == Severity::warning) warnings.emplace_back(line);
-  }
-  std::vector<std::string> lines, errors, warnings;
-};
+namespace crema::tests {
 
 // Keeps the displayed losses.
 class Losses : public EventReader {
@@ -102,20 +53,4 @@ inline std::vector<float> parameters_of(Solver& solver) {
   return all;
 }
 
-// The message of the Error that `body` throws; a failure when it throws none.
-template <typename Body>
-std::string error_of(const Body& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no Error";
-  return "";
-}
-
-inline void expect_in(const std::string& part, const std::string& whole) {
-  EXPECT_NE(whole.find(part), std::string::npos) << "\"" << part << "\" is not in: " << whole;
-}
-
-}  // namespace crema::test
+}  // namespace crema::tests

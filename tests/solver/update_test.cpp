@@ -6,10 +6,10 @@
 
 #include <cmath>
 
-#include "base/error.h"
 #include "base/random.h"
+#include "support.h"
 
-namespace crema {
+namespace crema::tests {
 namespace {
 
 struct Arenas {
@@ -153,13 +153,8 @@ TEST_P(UpdateNorm, CountsEverySegmentOnce) {
 INSTANTIATE_TEST_SUITE_P(All, UpdateNorm, testing::Values(Device::cpu, Device::gpu));
 
 TEST(Update, UnknownRule) {
-  try {
-    update_rule("AdaGard");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("did you mean \"AdaGrad\"?"), std::string::npos);
-  }
+  expect_part(error_of([] { update_rule("AdaGard"); }), "did you mean \"AdaGrad\"?");
 }
 
 }  // namespace
-}  // namespace crema
+}  // namespace crema::tests

@@ -5,17 +5,8 @@
 
 #include "tools/program.h"
 
-namespace crema::test {
+namespace crema::tests {
 namespace {
-
-using testing::AssertionFailure;
-using testing::AssertionResult;
-using testing::AssertionSuccess;
-
-AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return AssertionSuccess();
-  return AssertionFailure() << "\"" << part << "\" is not in:\n" << text;
-}
 
 struct Refused {
   const char* command;
@@ -45,7 +36,7 @@ TEST_P(RefusedTest, SaysWhyOnOneLineAndExitsWithOne) {
   EXPECT_EQ(outcome.code, 1);
   const std::vector<std::string> errors = outcome.errors();
   ASSERT_EQ(errors.size(), 1u) << outcome.err;
-  EXPECT_TRUE(contains(errors[0], GetParam().message));
+  expect_part(errors[0], GetParam().message);
   EXPECT_EQ(outcome.err.find("terminate called"), std::string::npos);
   EXPECT_EQ(outcome.err.find("*** "), std::string::npos) << outcome.err;
 }
@@ -91,7 +82,7 @@ TEST(CommandLine, WithoutAVerbListsTheVerbs) {
        {"train", "test", "time", "summary", "device_query", "convert_mnist_data",
         "convert_cifar_data", "convert_imageset", "compute_image_mean", "upgrade_net_proto_text",
         "upgrade_net_proto_binary", "upgrade_solver_proto_text", "layers", "report"}) {
-    EXPECT_TRUE(contains(outcome.out, std::string("\n  ") + verb + " "));
+    expect_part(outcome.out, std::string("\n  ") + verb + " ");
     EXPECT_EQ(run(folder, std::string(verb) + " -help").code, 0);
   }
 }
@@ -100,8 +91,8 @@ TEST(CommandLine, HelpShowsTheVerbsOwnFlagsWithDefaults) {
   const Folder folder;
   const Outcome outcome = run(folder, "crema test -help");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(contains(outcome.out, "-iterations (int32, default 50)"));
-  EXPECT_TRUE(contains(outcome.out, "-weights (string, default \"\")"));
+  expect_part(outcome.out, "-iterations (int32, default 50)");
+  expect_part(outcome.out, "-weights (string, default \"\")");
   EXPECT_EQ(outcome.out.find("-solver"), std::string::npos);
   EXPECT_EQ(outcome.out, run(folder, "test --help").out);
   EXPECT_EQ(outcome.out, run(folder, "caffe -help test").out);
@@ -126,7 +117,8 @@ TEST(CommandLine, FlagsInEveryFormReachTheVerb) {
         "crema time -iterations 9 -flagfile=flags.txt -nofuse"}) {
     const Outcome outcome = run(folder, command);
     EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.err;
-    EXPECT_TRUE(contains(outcome.err, "Testing for 2 iterations.")) << command;
+    SCOPED_TRACE(command);
+    expect_part(outcome.err, "Testing for 2 iterations.");
   }
 }
 
@@ -146,4 +138,4 @@ TEST(CommandLine, GlogsOwnFlagsWorkEverywhere) {
 }
 
 }  // namespace
-}  // namespace crema::test
+}  // namespace crema::tests

@@ -1,27 +1,14 @@
 #include "tools/program.h"
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <regex>
 #include <sstream>
-#include <stdexcept>
 
-namespace crema::test {
-
-namespace fs = std::filesystem;
+namespace crema::tests {
 
 namespace {
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 struct LogMessage {
   char level;
@@ -47,30 +34,6 @@ std::vector<LogMessage> parse_log(const std::string& log) {
 
 }  // namespace
 
-Folder::Folder() {
-  std::string pattern = (fs::temp_directory_path() / "crema_test_XXXXXX").string();
-  if (!mkdtemp(pattern.data())) throw std::runtime_error("cannot make a temporary folder");
-  path_ = pattern;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
-void Folder::write(const std::string& name, const std::string& text) const {
-  fs::create_directories(fs::path(file(name)).parent_path());
-  std::ofstream(file(name), std::ios::binary) << text;
-}
-
-std::string Folder::read(const std::string& name) const { return content_of(file(name)); }
-
-bool Folder::has(const std::string& name) const { return fs::exists(file(name)); }
-
-void Folder::copy_golden(const std::string& from, const std::string& to) const {
-  fs::copy(fs::path(CREMA_TEST_DATA) / "goldens" / from, file(to), fs::copy_options::recursive);
-}
-
 std::vector<std::string> Outcome::messages() const {
   std::vector<std::string> texts;
   for (const LogMessage& message : parse_log(err)) texts.push_back(message.text);
@@ -91,16 +54,16 @@ Outcome run(const Folder& folder, const std::string& command, const std::string&
 
 Outcome run_shell(const Folder& folder, const std::string& script, const std::string& within) {
   const std::string out = folder.file(".stdout"), err = folder.file(".stderr");
-  fs::create_directories(folder.file(".log"));
+  std::filesystem::create_directories(folder.file(".log"));
   const std::string line =
       "cd '" + folder.file(within) + "' && export TOOLS='" CREMA_TOOLS "' GLOG_log_dir='" +
       folder.file(".log") + "'; (" + script + ") >'" + out + "' 2>'" + err + "'";
   const int status = std::system(line.c_str());
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  outcome.out = content_of(out);
-  outcome.err = content_of(err);
+  outcome.out = read_file(out);
+  outcome.err = read_file(err);
   return outcome;
 }
 
-}  // namespace crema::test
+}  // namespace crema::tests

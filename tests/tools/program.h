@@ -4,27 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace crema::test {
+#include "support.h"
 
-// A folder that vanishes with its object.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-  void write(const std::string& name, const std::string& text) const;
-  std::string read(const std::string& name) const;
-  bool has(const std::string& name) const;
-  // Copies a file or folder of tests/goldens into this one.
-  void copy_golden(const std::string& from, const std::string& to) const;
-
- private:
-  std::string path_;
-};
+namespace crema::tests {
 
 struct Outcome {
   int code = -1;    // exit code; 128 + number for a signal
@@ -44,4 +26,4 @@ Outcome run(const Folder& folder, const std::string& command, const std::string&
 // while it runs.
 Outcome run_shell(const Folder& folder, const std::string& script, const std::string& within = ".");
 
-}  // namespace crema::test
+}  // namespace crema::tests

@@ -3,7 +3,7 @@
 
 #include "tools/program.h"
 
-namespace crema::test {
+namespace crema::tests {
 namespace {
 
 constexpr const char* loss =
@@ -30,11 +30,11 @@ TEST_P(AssumeTest, GivesTheTopsTheirShapes) {
   const std::string wanted = GetParam().shows;
   if (wanted[0] == '!') {
     ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
-    EXPECT_NE(outcome.errors()[0].find(wanted.substr(1)), std::string::npos) << outcome.errors()[0];
+    expect_part(outcome.errors()[0], wanted.substr(1));
     EXPECT_EQ(outcome.code, 1);
   } else {
     EXPECT_EQ(outcome.code, 0) << outcome.err;
-    EXPECT_NE(outcome.out.find(wanted), std::string::npos) << outcome.out;
+    expect_part(outcome.out, wanted);
   }
 }
 
@@ -150,9 +150,9 @@ TEST(TimeVerb, TrainStepReportsSpeedMemoryAndLoss) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   for (const char* part :
        {" ms/step", " img/s", " MiB", "loss before: ", "loss after: ", "batch 16"}) {
-    EXPECT_NE(outcome.err.find(part), std::string::npos) << part << "\n" << outcome.err;
+    expect_part(outcome.err, part);
   }
 }
 
 }  // namespace
-}  // namespace crema::test
+}  // namespace crema::tests

@@ -9,17 +9,8 @@
 
 #include "tools/program.h"
 
-namespace crema::test {
+namespace crema::tests {
 namespace {
-
-using testing::AssertionFailure;
-using testing::AssertionResult;
-using testing::AssertionSuccess;
-
-AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return AssertionSuccess();
-  return AssertionFailure() << "\"" << part << "\" is not in:\n" << text;
-}
 
 constexpr const char* net =
     "name: \"noise\"\n"
@@ -64,10 +55,9 @@ TEST(Train, WritesMetricsBesideTheSnapshots) {
   }
   EXPECT_EQ(kinds, "start test train train snapshot test train train snapshot train test end ")
       << folder.read("run/metrics.jsonl");
-  EXPECT_TRUE(
-      contains(folder.read("run/metrics.jsonl"), "{\"iteration\":5,\"kind\":\"train\",\"time\":"));
-  EXPECT_TRUE(contains(folder.read("run/metrics.jsonl"), "\"lr\":0.01"));
-  EXPECT_TRUE(contains(folder.read("run/metrics.jsonl"), "\"accuracy\":"));
+  expect_part(folder.read("run/metrics.jsonl"), "{\"iteration\":5,\"kind\":\"train\",\"time\":");
+  expect_part(folder.read("run/metrics.jsonl"), "\"lr\":0.01");
+  expect_part(folder.read("run/metrics.jsonl"), "\"accuracy\":");
 }
 
 TEST(Train, ModelFlagReplacesTheSolversNet) {
@@ -75,8 +65,8 @@ TEST(Train, ModelFlagReplacesTheSolversNet) {
   prepare(folder, "max_iter: 1\n");
   folder.write("other.prototxt",
                std::regex_replace(std::string(net), std::regex("\"noise\""), "\"other\""));
-  EXPECT_TRUE(contains(run(folder, "crema train -solver solver.prototxt -model other.prototxt").err,
-                       "] Solving other\n"));
+  expect_part(run(folder, "crema train -solver solver.prototxt -model other.prototxt").err,
+              "] Solving other\n");
 }
 
 TEST(Train, AssumeTrainsWithoutTheDatabase) {
@@ -90,8 +80,8 @@ TEST(Train, AssumeTrainsWithoutTheDatabase) {
   const Outcome outcome =
       run(folder, "crema train -solver solver.prototxt -assume data=6x20,label=6");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(contains(outcome.err, "Top shape: 6 20 (120)"));
-  EXPECT_TRUE(contains(outcome.err, "] Optimization Done."));
+  expect_part(outcome.err, "Top shape: 6 20 (120)");
+  expect_part(outcome.err, "] Optimization Done.");
 }
 
 TEST(Train, WithoutAGpuAFileThatWantsOneTrainsOnTheCpuWithAWarning) {
@@ -103,13 +93,13 @@ TEST(Train, WithoutAGpuAFileThatWantsOneTrainsOnTheCpuWithAWarning) {
                std::regex_replace(solver("max_iter: 1\n"), std::regex("mode: CPU"), "mode: GPU"));
   const Outcome outcome = run(folder, "crema train -solver solver.prototxt");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(contains(outcome.err, "The solver asks for a GPU, but "));
+  expect_part(outcome.err, "The solver asks for a GPU, but ");
   EXPECT_EQ(outcome.err[0], 'W');
-  EXPECT_TRUE(contains(outcome.err, "] Use CPU."));
+  expect_part(outcome.err, "] Use CPU.");
   const Outcome refused = run(folder, "crema train -solver solver.prototxt -gpu 0");
   EXPECT_EQ(refused.code, 1);
   ASSERT_EQ(refused.errors().size(), 1u);
-  EXPECT_TRUE(contains(refused.errors()[0], "-gpu 0: this "));
+  expect_part(refused.errors()[0], "-gpu 0: this ");
 }
 
 // Starts a long training in the background, waits for its first lines, then runs `script` on $job.
@@ -126,8 +116,8 @@ TEST(Train, InterruptStopsWithASnapshot) {
   prepare(folder, "max_iter: 100000000\ndisplay: 100\n");
   const Outcome outcome = signalled(folder, "kill -INT $job");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(contains(outcome.err, "] Optimization stopped early."));
-  EXPECT_TRUE(contains(outcome.err, "] Snapshotting to binary proto file run/noise_iter_"));
+  expect_part(outcome.err, "] Optimization stopped early.");
+  expect_part(outcome.err, "] Snapshotting to binary proto file run/noise_iter_");
 }
 
 TEST(Train, HangUpTakesASnapshotAndGoesOn) {
@@ -166,10 +156,10 @@ TEST(Train, StatusLineStandsBelowTheLogOfATerminalAndNeverTearsIt) {
   const Folder folder;
   prepare(folder, "max_iter: 60000\ndisplay: 2000\nsnapshot_after_train: false\n");
   const std::string text = on_a_terminal(folder, "train -solver solver.prototxt");
-  EXPECT_TRUE(contains(text, "\riteration "));
-  EXPECT_TRUE(contains(text, " it/s"));
-  EXPECT_TRUE(contains(text, " images/s"));
-  EXPECT_TRUE(contains(text, " left"));
+  expect_part(text, "\riteration ");
+  expect_part(text, " it/s");
+  expect_part(text, " images/s");
+  expect_part(text, " left");
   // What the eye sees of a line is what follows its last erasure.
   static const std::regex whole(
       R"([IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ [a-z_]+\.\w+:\d+\] Iteration \d+ \(.*\), loss = \S+)");
@@ -187,4 +177,4 @@ TEST(Train, StatusLineStandsBelowTheLogOfATerminalAndNeverTearsIt) {
 }
 
 }  // namespace
-}  // namespace crema::test
+}  // namespace crema::tests

@@ -9,7 +9,7 @@
 
 #include "tools/program.h"
 
-namespace crema::test {
+namespace crema::tests {
 namespace {
 
 // Caffe's own threads report these whenever they come by; it opens databases before a layer says
@@ -103,4 +103,4 @@ TEST_F(Trainlog, Test) {
 TEST_F(Trainlog, Time) { expect_log("time.log", "caffe time --model=net.prototxt --iterations=3"); }
 
 }  // namespace
-}  // namespace crema::test
+}  // namespace crema::tests

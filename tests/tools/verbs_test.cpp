@@ -5,17 +5,8 @@
 
 #include "tools/program.h"
 
-namespace crema::test {
+namespace crema::tests {
 namespace {
-
-using testing::AssertionFailure;
-using testing::AssertionResult;
-using testing::AssertionSuccess;
-
-AssertionResult contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return AssertionSuccess();
-  return AssertionFailure() << "\"" << part << "\" is not in:\n" << text;
-}
 
 TEST(UpgradeNetProtoText, WritesTodaysFormAndSaysSo) {
   const Folder folder;
@@ -26,12 +17,12 @@ TEST(UpgradeNetProtoText, WritesTodaysFormAndSaysSo) {
   const Outcome outcome = run(folder, "upgrade_net_proto_text old.prototxt new.prototxt");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::string text = folder.read("new.prototxt");
-  EXPECT_TRUE(contains(text, "type: \"ReLU\""));
-  EXPECT_TRUE(contains(text, "type: \"Input\""));
+  expect_part(text, "type: \"ReLU\"");
+  expect_part(text, "type: \"Input\"");
   EXPECT_EQ(text.find("layers"), std::string::npos);
-  EXPECT_TRUE(contains(outcome.err,
-                       "Attempting to upgrade input file specified using deprecated "
-                       "V1LayerParameter: old.prototxt"));
+  expect_part(outcome.err,
+              "Attempting to upgrade input file specified using deprecated "
+              "V1LayerParameter: old.prototxt");
   EXPECT_EQ(outcome.messages().back(), "Wrote upgraded NetParameter text proto to new.prototxt");
   EXPECT_TRUE(outcome.errors().empty());
 
@@ -55,7 +46,7 @@ TEST(UpgradeNetProtoBinary, WritesTodaysForm) {
   const Outcome refused =
       run(folder, "upgrade_net_proto_binary garbage.caffemodel out2.caffemodel");
   EXPECT_EQ(refused.code, 1);
-  EXPECT_TRUE(contains(refused.err, "garbage.caffemodel"));
+  expect_part(refused.err, "garbage.caffemodel");
   EXPECT_FALSE(folder.has("out2.caffemodel"));
 }
 
@@ -65,7 +56,7 @@ TEST(UpgradeSolverProtoText, TurnsTheEnumIntoAName) {
   const Outcome outcome = run(folder, "upgrade_solver_proto_text old.prototxt new.prototxt");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::string text = folder.read("new.prototxt");
-  EXPECT_TRUE(contains(text, "type: \"Adam\""));
+  expect_part(text, "type: \"Adam\"");
   EXPECT_EQ(text.find("solver_type"), std::string::npos);
   // What training adds at its start is not an upgrade of the file.
   EXPECT_EQ(text.find("snapshot_prefix"), std::string::npos);
@@ -88,12 +79,12 @@ TEST(Layers, DocumentsATypeWithItsFields) {
   const Folder folder;
   const Outcome outcome = run(folder, "layers Pooling");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(contains(outcome.out, "pooling_param { PoolingParameter }"));
-  EXPECT_TRUE(contains(outcome.out, "  pool (MAX | AVE | STOCHASTIC, default MAX)\n      "));
-  EXPECT_TRUE(contains(outcome.out, "  kernel_size (uint32)\n      "));
-  EXPECT_TRUE(contains(run(folder, "layers Deconvolution").out,
-                       "convolution_param { ConvolutionParameter }"));
-  EXPECT_TRUE(contains(run(folder, "layers SoftmaxWithLoss").out, "loss_param { LossParameter }"));
+  expect_part(outcome.out, "pooling_param { PoolingParameter }");
+  expect_part(outcome.out, "  pool (MAX | AVE | STOCHASTIC, default MAX)\n      ");
+  expect_part(outcome.out, "  kernel_size (uint32)\n      ");
+  expect_part(run(folder, "layers Deconvolution").out,
+              "convolution_param { ConvolutionParameter }");
+  expect_part(run(folder, "layers SoftmaxWithLoss").out, "loss_param { LossParameter }");
   EXPECT_EQ(run(folder, "layers Convolution").out.find("relu_param {"), std::string::npos);
 }
 
@@ -109,10 +100,10 @@ TEST(Summary, CountsParametersOnceAndSumsUp) {
                " inner_product_param { num_output: 10 } }\n");
   const Outcome outcome = run(folder, "summary -model net.prototxt -phase TEST");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(contains(outcome.out, "twins, phase TEST"));
-  EXPECT_TRUE(contains(outcome.out, "a 2x10          110"));
-  EXPECT_TRUE(contains(outcome.out, "shares w, b"));
-  EXPECT_TRUE(contains(outcome.out, "110 parameters, 100 of them learned"));
+  expect_part(outcome.out, "twins, phase TEST");
+  expect_part(outcome.out, "a 2x10          110");
+  expect_part(outcome.out, "shares w, b");
+  expect_part(outcome.out, "110 parameters, 100 of them learned");
 }
 
 TEST(Report, ShowsCurvesOfTheRunThatCounts) {
@@ -131,18 +122,17 @@ TEST(Report, ShowsCurvesOfTheRunThatCounts) {
   const Outcome outcome = run(folder, "crema report metrics.jsonl -output page.html");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   const std::string page = folder.read("page.html");
-  EXPECT_TRUE(contains(page, "<!doctype html>"));
-  EXPECT_TRUE(contains(page, "91.00 %"));
-  EXPECT_TRUE(contains(page, "training: loss at 50: 1.5"));
-  EXPECT_TRUE(contains(page, "Learning rate"));
+  expect_part(page, "<!doctype html>");
+  expect_part(page, "91.00 %");
+  expect_part(page, "training: loss at 50: 1.5");
+  expect_part(page, "Learning rate");
   EXPECT_EQ(page.find("777"), std::string::npos)
       << "the resumed run replaces what came after its start";
   EXPECT_EQ(page.find("http"), std::string::npos) << "the page must not need a network";
 
   folder.write("broken.jsonl", "{\"iteration\":0,\"kind\":\"start\"}\nnot json\n{}\n");
-  EXPECT_TRUE(
-      contains(run(folder, "crema report broken.jsonl").errors().at(0), "broken.jsonl:2: "));
+  expect_part(run(folder, "crema report broken.jsonl").errors().at(0), "broken.jsonl:2: ");
 }
 
 }  // namespace
-}  // namespace crema::test
+}  // namespace crema::tests
