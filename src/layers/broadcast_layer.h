@@ -58,4 +58,38 @@ struct BroadcastAxes {
   }
 };
 
+class BroadcastLayer : public Layer {
+ public:
+  Arity bottoms() const override { return {1, 2}; }
+  bool in_place() const override { return true; }
+  OrderRule order_rule() const override { return axes_.order_rule; }
+  Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
+
+  // Two sums for each value, and what the kernel needs besides.
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    const ChannelView view =
+        axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr});
+    return {{}, 2 * view.values() * sizeof(double) + channel_sums_scratch(context, view)};
+  }
+
+ protected:
+  // The first step of setup.
+  void setup_values(const std::vector<Shape>& bottoms, int axis, int num_axes,
+                    const FillerParameter& filler) {
+    axes_ = BroadcastAxes::of(bottoms, axis, num_axes);
+    learned_ = bottoms.size() == 1;
+    if (learned_) add_parameter(axes_.shape, filler);
+  }
+
+  ChannelView view(const Tensor& x) const { return axes_.view(x.shape(), x.format()); }
+  // Of the two lists of tensors, that of the values or of their gradient.
+  const Tensor& values(const std::vector<Tensor>& parameters,
+                       const std::vector<Tensor>& bottoms) const {
+    return learned_ ? parameters[0] : bottoms[1];
+  }
+
+  BroadcastAxes axes_;
+  bool learned_ = true;
+};
+
 }  // namespace crema
