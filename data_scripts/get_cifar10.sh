@@ -7,6 +7,7 @@
 # folder that holds cifar-10-binary.tar.gz, the .bin files, or cifar-10-batches-bin with them. Each file is checked
 # against its SHA-256; none appears before all six are right.
 set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 archive=cifar-10-binary.tar.gz
 mirrors=(
@@ -20,47 +21,9 @@ bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67  data_batch_3.b
 755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add  data_batch_5.bin
 8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b  test_batch.bin'
 
-die() { echo "get_cifar10.sh: $*" >&2; exit 1; }
-
-out=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/data/cifar10
-from=
-while [ $# -gt 0 ]; do
-  case $1 in
-    -h|--help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//p}' "$0"; exit 0 ;;
-    --from) from=${2:-}; [ -d "$from" ] || die "--from needs a folder, got '$from'"; shift 2 ;;
-    -*) die "unknown option $1 (usage: get_cifar10.sh [OUT_DIR] [--from FOLDER])" ;;
-    *) out=$1; shift ;;
-  esac
-done
-
-check() { (cd "$1" 2>/dev/null && sha256sum --status -c - <<<"$sums" 2>/dev/null); }  # FOLDER
-
-download() {  # URL FILE; the reason of a failure goes to standard output
-  if command -v curl >/dev/null; then
-    curl -fsSL --retry 2 --connect-timeout 15 --speed-limit 1000 --speed-time 60 -o "$2" "$1" 2>&1
-  elif command -v wget >/dev/null; then
-    wget -nv --tries=2 --timeout=30 -O "$2" "$1" 2>&1
-  else
-    echo "needs curl or wget"
-    return 1
-  fi
-}
-
 unpack() { tar -xzf "$1" -C "$work" --strip-components=1 2>/dev/null; }  # ARCHIVE
 
-fetch() {
-  local mirror reason=
-  for mirror in "${mirrors[@]}"; do
-    echo "downloading $mirror/$archive (162 MB)"
-    if ! reason=$(download "$mirror/$archive" "$work/$archive"); then
-      continue
-    elif unpack "$work/$archive" && check "$work"; then
-      return
-    fi
-    reason="$mirror gave an archive with wrong checksums"
-  done
-  die "no mirror gave $archive (${reason##*$'\n'}). Get it by hand and use --from FOLDER"
-}
+unpack_right() { unpack "$1" && check "$work"; }  # ARCHIVE
 
 copy() {
   local folder
@@ -75,15 +38,17 @@ copy() {
   check "$work" || die "$from/$archive does not hold CIFAR-10's six .bin files (a SHA-256 differs)"
 }
 
-mkdir -p -- "$out" || exit 1
+parse_get "$root/data/cifar10" "$@"
 if check "$out"; then
   echo "$out: CIFAR-10 is there already, all checksums match"
   exit 0
 fi
 
-work=$(mktemp -d "$out/.get_cifar10.XXXXXX") || exit 1
-trap 'rm -rf -- "$work"' EXIT
-trap 'exit 130' INT TERM
-if [ -n "$from" ]; then copy; else fetch; fi
+make_work
+if [ -n "$from" ]; then
+  copy
+else
+  fetch "$archive" unpack_right "an archive with wrong checksums" " (162 MB)"
+fi
 mv -f -- "$work"/data_batch_[1-5].bin "$work/test_batch.bin" "$out"
 echo "$out: CIFAR-10, all checksums match"
