@@ -247,10 +247,9 @@ void replace_sources(Log& log, NetParameter& net, const std::string& assume, int
       override_batch(layer, batch);
     }
   }
-  require(unused.empty(), "-assume: no data layer has a top \"",
-          unused.empty() ? "" : *unused.begin(), "\"",
-          unused.empty() ? "" : did_you_mean(*unused.begin(), tops), "; the tops are ",
-          join(tops, ", "));
+  if (unused.empty()) return;
+  fail("-assume: no data layer has a top \"", *unused.begin(), "\"",
+       did_you_mean(*unused.begin(), tops), "; the tops are ", join(tops, ", "));
 }
 
 }  // namespace crema

@@ -168,9 +168,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (!line.arguments.empty()) {
     line.verb = line.arguments[0];
     line.arguments.erase(line.arguments.begin());
-    require(VerbRegistry::has(line.verb), "no verb \"", line.verb, "\"",
-            did_you_mean(line.verb, VerbRegistry::names()), "; the verbs are ",
-            join(VerbRegistry::names(), ", "));
+    if (!VerbRegistry::has(line.verb)) {
+      fail("no verb \"", line.verb, "\"", did_you_mean(line.verb, VerbRegistry::names()),
+           "; the verbs are ", join(VerbRegistry::names(), ", "));
+    }
   }
   for (const FlagUse& use : reader.flags) {
     line.help |= asks_for_help(use.name);
@@ -178,9 +179,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   }
   if (line.help || line.version) return line;
   if (line.verb.empty()) {
-    require(reader.flags.empty(), "a flag without a verb; the verbs are ",
-            join(VerbRegistry::names(), ", "));
-    return line;
+    if (reader.flags.empty()) return line;
+    fail("a flag without a verb; the verbs are ", join(VerbRegistry::names(), ", "));
   }
   for (const FlagUse& use : reader.flags) set_flag(use, line.verb);
 

@@ -69,8 +69,10 @@ void list_types() {
 }
 
 void document(const std::string& type) {
-  require(LayerRegistry::has(type), "no layer type \"", type, "\"",
-          did_you_mean(type, public_types()), "; `crema layers` lists them");
+  if (!LayerRegistry::has(type)) {
+    fail("no layer type \"", type, "\"", did_you_mean(type, public_types()),
+         "; `crema layers` lists them");
+  }
   const std::string text = documentation_of(type);
   std::cout << text << "\n";
   for (const MessageHelp& message : help_on_parameters(type, public_types(), text)) {

@@ -20,7 +20,8 @@ template <typename... Parts>
 }
 
 // Checks an input (never an invariant of our own: that is assert). A function, so the parts are
-// worked out either way: they must be valid, and cheap, when the condition holds.
+// worked out either way, perhaps before the condition: they must be valid, and cheap, when it
+// holds. Else (errno, long texts, once a sample) write if (...) fail(...).
 template <typename... Parts>
 void require(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]

@@ -48,8 +48,8 @@ DatabaseWriter::DatabaseWriter(std::string path)
   } catch (const std::filesystem::filesystem_error& problem) {
     fail(temporary_, ": cannot be removed: ", problem.code().message());
   }
-  require(mkdir(temporary_.c_str(), 0755) == 0, path_,
-          ": cannot be created: ", std::strerror(errno));
+  if (mkdir(temporary_.c_str(), 0755) != 0)
+    fail(path_, ": cannot be created: ", std::strerror(errno));
 }
 
 DatabaseWriter::~DatabaseWriter() {

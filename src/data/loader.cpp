@@ -134,11 +134,11 @@ void Loader::load(int64_t index, Record& record) const {
     decode(record, transform_.color());
     if (record.shape() == record_shape_) return;
     const Shape shape = transform_.output(record.shape());
-    require(shape == sample_shape_, "its shape ", shape.brief(), " is not ", sample_shape_.brief(),
-            ", that of record 0 (key \"", source_->key(0),
-            "\"); the samples of a batch have one shape: give transform_param a crop_size, "
-            "force_color or "
-            "force_gray, or convert the images with -resize_height and -resize_width");
+    if (shape == sample_shape_) return;
+    fail("its shape ", shape.brief(), " is not ", sample_shape_.brief(),
+         ", that of record 0 (key \"", source_->key(0),
+         "\"); the samples of a batch have one shape: give transform_param a crop_size, "
+         "force_color or force_gray, or convert the images with -resize_height and -resize_width");
   } catch (const Error& problem) {
     fail(source_->describe(index), ": ", problem.what());
   }

@@ -61,11 +61,11 @@ Mean compute_mean(const Source& source, Log& log) {
         mean.shape = record.shape();
         sums.resize(mean.shape.count());
       }
-      require(record.shape() == mean.shape, "its shape ", record.shape().brief(), " is not ",
-              mean.shape.brief(),
-              ", that of the first record; a mean needs images of one size: convert them with "
-              "-resize_height and "
-              "-resize_width");
+      if (record.shape() != mean.shape) {
+        fail("its shape ", record.shape().brief(), " is not ", mean.shape.brief(),
+             ", that of the first record; a mean needs images of one size: convert them with "
+             "-resize_height and -resize_width");
+      }
     } catch (const Error& problem) {
       fail(source.describe(index), ": ", problem.what());
     }

@@ -22,19 +22,19 @@ void decode(Record& record, Color color) {
   record.height = datum.height();
   record.width = datum.width();
   const auto plausible = [](int64_t extent) { return extent > 0 && extent <= (1 << 20); };
-  require(plausible(record.channels) && plausible(record.height) && plausible(record.width),
-          "the Datum has the shape ", record.shape().brief(),
-          ": it is damaged, or holds no sample");
-  const int64_t count = record.shape().count();
-  if (!datum.data().empty()) {
-    require(static_cast<int64_t>(datum.data().size()) == count, "the Datum is damaged: its shape ",
-            record.shape().brief(), " asks for ", count, " bytes, but it holds ",
-            datum.data().size());
+  const Shape shape = record.shape();
+  if (!plausible(record.channels) || !plausible(record.height) || !plausible(record.width))
+    fail("the Datum has the shape ", shape.brief(), ": it is damaged, or holds no sample");
+  const bool bytes = !datum.data().empty();
+  const int64_t held =
+      bytes ? static_cast<int64_t>(datum.data().size()) : int64_t{datum.float_data_size()};
+  if (held != shape.count()) {
+    fail("the Datum is damaged: its shape ", shape.brief(), " asks for ", shape.count(),
+         bytes ? " bytes" : " values", ", but it holds ", held);
+  }
+  if (bytes) {
     record.bytes = reinterpret_cast<const uint8_t*>(datum.data().data());
   } else {
-    require(datum.float_data_size() == count, "the Datum is damaged: its shape ",
-            record.shape().brief(), " asks for ", count, " values, but it holds ",
-            datum.float_data_size());
     record.values = datum.float_data().data();
   }
 }

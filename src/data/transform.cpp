@@ -126,15 +126,18 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
 }
 
 Shape Transform::output(const Shape& record) const {
-  require(mean_image_.empty() || record == mean_shape_, "the image is ", record.brief(),
-          ", but the mean in ", mean_file_, " is ", mean_shape_.brief(),
-          "; compute_image_mean makes one for this database");
+  if (!mean_image_.empty() && record != mean_shape_) {
+    fail("the image is ", record.brief(), ", but the mean in ", mean_file_, " is ",
+         mean_shape_.brief(), "; compute_image_mean makes one for this database");
+  }
   require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == record[0],
           "the image has ", record[0], " channels, but there are ", mean_values_.size(),
           " mean_value; give one, or one a channel");
   if (crop_height_ == 0) return record;
-  require(record[1] >= crop_height_ && record[2] >= crop_width_, "the image is ", record.brief(),
-          ": too small for a crop of ", crop_height_, "x", crop_width_);
+  if (record[1] < crop_height_ || record[2] < crop_width_) {
+    fail("the image is ", record.brief(), ": too small for a crop of ", crop_height_, "x",
+         crop_width_);
+  }
   return {record[0], crop_height_, crop_width_};
 }
 

@@ -63,8 +63,10 @@ NetParameter filter_net(const NetParameter& net, const NetState& state, Log& log
   if (kept) kept->clear();
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
-    require(layer.include_size() == 0 || layer.exclude_size() == 0, where ? where(i) + ": " : "",
-            "layer \"", layer.name(), "\": give include rules or exclude rules, not both");
+    if (layer.include_size() > 0 && layer.exclude_size() > 0) {
+      fail(where ? where(i) + ": " : "", "layer \"", layer.name(),
+           "\": give include rules or exclude rules, not both");
+    }
     if (!takes_part(layer, state, log)) continue;
     *result.add_layer() = layer;
     if (kept) kept->push_back(i);

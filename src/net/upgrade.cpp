@@ -54,9 +54,11 @@ void upgrade_transforms(NetParameter* net, const std::string& file, Upgrade* upg
 
 void upgrade_v1(NetParameter* net, const std::string& file, const Locate& where, Upgrade* upgrade) {
   if (net->layers_size() == 0) return;
-  require(net->layer_size() == 0, where("layer[0]"),
-          ": this file has both \"layer\" blocks and old \"layers\" blocks (the first one: ",
-          where("layers[0]"), "); write all of them as \"layer\"");
+  if (net->layer_size() > 0) {
+    fail(where("layer[0]"),
+         ": this file has both \"layer\" blocks and old \"layers\" blocks (the first one: ",
+         where("layers[0]"), "); write all of them as \"layer\"");
+  }
   begin_step(upgrade, "input file specified using deprecated V1LayerParameter", file);
   upgrade_v1_layers(net);
   end_step(upgrade, "file specified using deprecated V1LayerParameter");
@@ -77,12 +79,13 @@ void upgrade_inputs(NetParameter* net, const std::string& file, const Locate& wh
   constexpr int kAxes = 4;
   const bool by_shape = net->input_shape_size() > 0;
   const int shapes = by_shape ? net->input_shape_size() : net->input_dim_size() / kAxes;
-  require(shapes == net->input_size() && (by_shape || net->input_dim_size() % kAxes == 0),
-          where("input[0]"), ": ", net->input_size(), " input(s) need ",
-          by_shape ? cat("as many input_shape blocks, found ", shapes)
-                   : cat(net->input_size() * kAxes, " numbers of input_dim, found ",
-                         net->input_dim_size(),
-                         "; for other than four axes write input_shape { dim: ... }"));
+  if (shapes != net->input_size() || (!by_shape && net->input_dim_size() % kAxes != 0)) {
+    fail(where("input[0]"), ": ", net->input_size(), " input(s) need ",
+         by_shape ? cat("as many input_shape blocks, found ", shapes)
+                  : cat(net->input_size() * kAxes, " numbers of input_dim, found ",
+                        net->input_dim_size(),
+                        "; for other than four axes write input_shape { dim: ... }"));
+  }
   LayerParameter layer;
   layer.set_name("input");
   layer.set_type("Input");

@@ -64,11 +64,12 @@ class Loader {
                                   any ? "shared with another layer" : ""});
       }
     }
-    require(!loaded_.empty() || graph_.parameters.empty(), path_, ": not one blob of its ",
-            stored_layers_, " layers fits net \"", net_.name(),
-            "\", so nothing would be loaded. Layers are matched by name: the file has ",
-            listed(report_.ignored), "; the net's layers with parameters are ",
-            listed(names_of_net()));
+    if (loaded_.empty() && !graph_.parameters.empty()) {
+      fail(path_, ": not one blob of its ", stored_layers_, " layers fits net \"", net_.name(),
+           "\", so nothing would be loaded. Layers are matched by name: the file has ",
+           listed(report_.ignored), "; the net's layers with parameters are ",
+           listed(names_of_net()));
+    }
     return std::move(report_);
   }
 

@@ -32,7 +32,7 @@ class MappedFile {
     if (size_ > 0) bytes_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
     close(descriptor);
     require(known, path, ": is no file");
-    require(bytes_ != MAP_FAILED, path, ": cannot read: ", std::strerror(errno));
+    if (bytes_ == MAP_FAILED) fail(path, ": cannot read: ", std::strerror(errno));
   }
   ~MappedFile() {
     if (bytes_) munmap(bytes_, size_);

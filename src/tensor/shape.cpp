@@ -11,8 +11,8 @@ int64_t Shape::count(int from, int to) const {
 }
 
 int Shape::canonical_axis(int axis) const {
-  require(axis >= -axes() && axis < axes(), "axis ", axis, " is out of range for a blob of ",
-          axes(), " axes (", brief(), ")");
+  if (axis < -axes() || axis >= axes())
+    fail("axis ", axis, " is out of range for a blob of ", axes(), " axes (", brief(), ")");
   return axis < 0 ? axis + axes() : axis;
 }
 
