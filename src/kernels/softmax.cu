@@ -2,13 +2,12 @@
 // for each place where the classes lie next to each other.
 #include "kernels/softmax.h"
 
-#include <algorithm>
-
 #include "device/parallel.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/softmax_plain.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
+#include "kernels/softmax_rows.cuh"
 #include "kernels/warp.cuh"
 #endif
 
@@ -82,14 +81,6 @@ __global__ void softmax_gradient_rows(int64_t classes, const T* y, const T* dy, 
     dx[start + k] = y[start + k] * (dy[start + k] - dot);
 }
 
-// Whether a block for each place is worth it, and of how many threads.
-bool by_rows(Context& context, const SoftmaxView& view) {
-  return context.device() == Device::gpu && view.inner == 1 && view.classes >= 32 && view.outer > 0;
-}
-unsigned row_threads(const SoftmaxView& view) {
-  return static_cast<unsigned>(std::clamp<int64_t>((view.classes + 31) / 32 * 32, 32, 256));
-}
-
 #endif
 
 }  // namespace
@@ -105,11 +96,8 @@ void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tens
                            const Tensor& y) {
   on(x, [&]<typename T>() {
 #ifdef __CUDACC__
-    if (by_rows(context, view)) {
-      softmax_rows<<<static_cast<unsigned>(view.outer), row_threads(view), 0,
-                     context.gpu().stream>>>(view.classes, x.data<T>(), y.data<T>());
-      return check_cuda(cudaGetLastError(), "launching a kernel");
-    }
+    if (launch_by_rows(context, view, softmax_rows<T>, view.classes, x.data<T>(), y.data<T>()))
+      return;
 #endif
     parallel_for(context, view.places(), SoftmaxForward<T>{view, x.data<T>(), y.data<T>()}, 64);
   });
@@ -119,12 +107,9 @@ void softmax_backward_plain(Context& context, const SoftmaxView& view, const Ten
                             const Tensor& dy, const Tensor& dx) {
   on(y, [&]<typename T>() {
 #ifdef __CUDACC__
-    if (by_rows(context, view)) {
-      softmax_gradient_rows<<<static_cast<unsigned>(view.outer), row_threads(view), 0,
-                              context.gpu().stream>>>(view.classes, y.data<T>(), dy.data<T>(),
-                                                      dx.data<T>());
-      return check_cuda(cudaGetLastError(), "launching a kernel");
-    }
+    if (launch_by_rows(context, view, softmax_gradient_rows<T>, view.classes, y.data<T>(),
+                       dy.data<T>(), dx.data<T>()))
+      return;
 #endif
     parallel_for(context, view.places(),
                  SoftmaxBackward<T>{view, y.data<T>(), dy.data<T>(), dx.data<T>()}, 64);

@@ -2,14 +2,13 @@
 // where the classes lie next to each other, and one block for the total.
 #include "kernels/softmax_loss.h"
 
-#include <algorithm>
-
 #include "device/parallel.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/softmax_labels.h"
 #include "kernels/softmax_plain.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
+#include "kernels/softmax_rows.cuh"
 #include "kernels/warp.cuh"
 #endif
 
@@ -151,13 +150,6 @@ __global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* loss
   }
 }
 
-bool by_rows(Context& context, const SoftmaxView& view) {
-  return context.device() == Device::gpu && view.inner == 1 && view.classes >= 32 && view.outer > 0;
-}
-unsigned row_threads(const SoftmaxView& view) {
-  return static_cast<unsigned>(std::clamp<int64_t>((view.classes + 31) / 32 * 32, 32, 256));
-}
-
 #endif
 
 }  // namespace
@@ -172,11 +164,7 @@ void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const
         saved.places.data<T>(),      saved.note.data<int32_t>()};
     const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<T>()};
 #ifdef __CUDACC__
-    if (by_rows(context, c.view)) {
-      loss_rows<<<static_cast<unsigned>(c.view.outer), row_threads(c.view), 0,
-                  context.gpu().stream>>>(body);
-      return check_cuda(cudaGetLastError(), "launching a kernel");
-    }
+    if (launch_by_rows(context, c.view, loss_rows<T>, body)) return;
 #endif
     parallel_for(context, c.view.places(), body, 64);
   });
@@ -210,11 +198,7 @@ void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, con
                                d_loss.data<T>(),
                                dx.data<T>()};
 #ifdef __CUDACC__
-    if (by_rows(context, c.view)) {
-      loss_gradient_rows<<<static_cast<unsigned>(c.view.outer), row_threads(c.view), 0,
-                           context.gpu().stream>>>(body);
-      return check_cuda(cudaGetLastError(), "launching a kernel");
-    }
+    if (launch_by_rows(context, c.view, loss_gradient_rows<T>, body)) return;
 #endif
     parallel_for(context, c.view.places(), body, 64);
   });
