@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "tensor/shape.h"
+#include "tools/schema.h"
 
 namespace crema {
 
@@ -173,15 +174,6 @@ void assume_input(Log& log, LayerParameter& layer, const Assumption& assumption,
   if (layer.has_phase()) replaced.set_phase(layer.phase());
   *replaced.mutable_input_param() = input;
   layer = std::move(replaced);
-}
-
-// "ImageData" and "image_data_param" have the same letters.
-std::string letters_of(std::string name) {
-  if (ends_with(name, "_param")) name.resize(name.size() - 6);
-  name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return name;
 }
 
 // The family's message that holds batch_size: one that is set, else the one named after the type.

@@ -83,15 +83,6 @@ std::string type_of(const FieldDescriptor* field) {
   }
 }
 
-// "inner_product_param" and "InnerProduct" both become "innerproduct".
-std::string squeezed(std::string name) {
-  if (ends_with(name, "_param")) name.resize(name.size() - 6);
-  name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return name;
-}
-
 bool stands_in(const std::string& text, const std::string& word) {
   const auto inside = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_';
@@ -109,10 +100,10 @@ bool stands_in(const std::string& text, const std::string& word) {
 class Choice {
  public:
   Choice(const Descriptor* layer, const std::string& type, const std::vector<std::string>& types)
-      : type_(squeezed(type)) {
-    for (const std::string& other : types) others_.push_back(squeezed(other));
+      : type_(letters_of(type)) {
+    for (const std::string& other : types) others_.push_back(letters_of(other));
     for (int i = 0; i < layer->field_count(); ++i) {
-      const std::string name = squeezed(layer->field(i)->name());
+      const std::string name = letters_of(layer->field(i)->name());
       named_ |= name == type_;
       // Deconvolution reads convolution_param.
       const bool kin =
@@ -122,7 +113,7 @@ class Choice {
   }
 
   bool takes(const std::string& field, const std::string& text) const {
-    const std::string name = squeezed(field);
+    const std::string name = letters_of(field);
     if (name == type_ || (!named_ && name == kin_)) return true;
     // A type with a message of its own mentions those of other types only to say what may be joined
     // with it.
@@ -137,6 +128,14 @@ class Choice {
 };
 
 }  // namespace
+
+std::string letters_of(std::string name) {
+  if (ends_with(name, "_param")) name.resize(name.size() - 6);
+  name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
 
 std::vector<MessageHelp> help_on_parameters(const std::string& type,
                                             const std::vector<std::string>& types,
