@@ -40,4 +40,10 @@ std::unique_ptr<Kernel> choose(Context& context, const char* kernel, const Case&
   fail("no implementation of ", kernel, " takes this case", refusals);
 }
 
+// Of kernels that have one body for every device and a faster one for the CPU: whether the first
+// runs.
+inline bool plain_body(const Context& context) {
+  return context.device() == Device::gpu || context.implementation == "plain";
+}
+
 }  // namespace crema

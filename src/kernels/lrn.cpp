@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/implementation.h"
 #include "kernels/lrn_geometry.h"
 #include "tensor/on.h"
 
@@ -196,10 +197,6 @@ void run(const LrnWindow& window, const Tensor& x, const T* dy, T* out, T* ratio
   if (window.size == 3) return run<T, Line<T, 3, ThreeQuarters>>(window, x, from, dy, out, ratios);
   if (window.size == 5) return run<T, Line<T, 5, ThreeQuarters>>(window, x, from, dy, out, ratios);
   run<T, Line<T, 0, ThreeQuarters>>(window, x, from, dy, out, ratios);
-}
-
-bool plain_body(Context& context) {
-  return context.device() == Device::gpu || context.implementation == "plain";
 }
 
 }  // namespace

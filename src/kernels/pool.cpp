@@ -6,6 +6,7 @@
 #include <cfloat>
 
 #include "kernels/channel_vector.h"
+#include "kernels/implementation.h"
 #include "kernels/pool_plain.h"
 #include "kernels/pool_taps.h"
 #include "tensor/on.h"
@@ -232,7 +233,7 @@ void scatter_kept(const PoolGeometry& g, const T* dy, const Index* index, T* dx)
 // Whether the loops here serve: a vector of channels, or of planes.
 bool serves(Context& context, const PoolWindow& window, const PoolGeometry& g) {
   const bool method = window.method == PoolMethod::max || window.method == PoolMethod::average;
-  return context.device() == Device::cpu && context.implementation != "plain" && method &&
+  return !plain_body(context) && method &&
          (g.channels_last ? g.channels : g.images * g.channels) >= kLanes<float>;
 }
 

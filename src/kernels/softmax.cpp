@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/implementation.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/softmax_places.h"
 #include "kernels/softmax_plain.h"
@@ -75,10 +76,6 @@ void backward_block(int64_t classes, int64_t stride, int64_t count, const T* y, 
     for (int64_t i = 0; i < count; ++i)
       dx[k * stride + i] = y[k * stride + i] * (dy[k * stride + i] - dot[i]);
   }
-}
-
-bool plain_body(Context& context) {
-  return context.device() == Device::gpu || context.implementation == "plain";
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/implementation.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/softmax_labels.h"
 #include "kernels/softmax_places.h"
@@ -201,7 +202,7 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
 void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                            const Tensor& labels, const SoftmaxLossSaved& saved,
                            const Tensor& d_loss, const Tensor& dx) {
-  if (context.device() == Device::gpu || context.implementation == "plain") {
+  if (plain_body(context)) {
     return softmax_loss_backward_plain(context, c, x, labels, saved, d_loss, dx);
   }
   on(x, [&]<typename T>() {
