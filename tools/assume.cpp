@@ -117,10 +117,7 @@ bool is_label(const LayerParameter& layer, int top) {
   // known by name only.
   static const std::set<std::string> nameless = {"HDF5Data", "Python"};
   if (top == 1 && !nameless.count(layer.type())) return true;
-  std::string name = layer.top(top);
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return name.find("label") != std::string::npos;
+  return lower_case(layer.top(top)).find("label") != std::string::npos;
 }
 
 Shape label_shape(const LayerParameter& layer, const Shape& image) {

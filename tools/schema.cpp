@@ -132,9 +132,7 @@ class Choice {
 std::string letters_of(std::string name) {
   if (ends_with(name, "_param")) name.resize(name.size() - 6);
   name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return name;
+  return lower_case(name);
 }
 
 std::vector<MessageHelp> help_on_parameters(const std::string& type,

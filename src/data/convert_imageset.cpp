@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <vector>
 
@@ -43,10 +41,7 @@ std::vector<Line> read_list(const std::string& list) {
 std::string extension_of(const std::string& path) {
   const size_t dot = path.rfind('.');
   if (dot == std::string::npos || path.find('/', dot) != std::string::npos) return "";
-  std::string extension = path.substr(dot + 1);
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return extension;
+  return lower_case(path.substr(dot + 1));
 }
 
 bool same_kind(std::string a, std::string b) {

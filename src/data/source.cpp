@@ -1,7 +1,5 @@
 #include "data/source.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/files.h"
 
@@ -18,9 +16,7 @@ void Source::parse(const void* bytes, size_t count, Datum& datum) {
 }
 
 Backend backend_named(const std::string& name) {
-  std::string lower = name;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string lower = lower_case(name);
   if (lower == "lmdb") return DataParameter::LMDB;
   if (lower == "leveldb") return DataParameter::LEVELDB;
   fail("unknown database backend \"", name, "\"", did_you_mean(lower, {"lmdb", "leveldb"}),

@@ -4,7 +4,6 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <map>
 #include <vector>
@@ -175,8 +174,7 @@ class Diagnosis : private pb::io::ErrorCollector {
   }
 
   bool infinite() const {
-    std::string word = token().text;
-    for (char& c : word) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string word = lower_case(token().text);
     return word == "inf" || word == "infinity" || word == "nan";
   }
 
