@@ -1,12 +1,12 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
-#include <hdf5.h>
-#include <hdf5_hl.h>
 
 #include <fstream>
 #include <set>
 
+#include "data/hdf5_file.h"
 #include "data/hdf5_source.h"
+#include "data/hdf5_writer.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -17,19 +17,18 @@ namespace {
 // Row r of "data" is {first + r, -(first + r)} as doubles, of "label" first + r as whole numbers.
 void write_rows(const std::string& path, int first, int rows, int label_rows = -1) {
   std::vector<double> data;
-  std::vector<int> label;
+  std::vector<uint64_t> label;
   for (int row = first; row < first + rows; ++row) {
     data.push_back(row);
     data.push_back(-row);
     label.push_back(row);
   }
-  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  const hsize_t data_dims[] = {static_cast<hsize_t>(rows), 2, 1},
-                label_dims[] = {static_cast<hsize_t>(label_rows < 0 ? rows : label_rows)};
-  H5LTmake_dataset_double(file, "data", 3, data_dims, data.data());
-  H5LTmake_dataset_int(file, "label", 1, label_dims, label.data());
-  H5LTmake_dataset_string(file, "text", "words");
-  H5Fclose(file);
+  if (label_rows >= 0) label.resize(label_rows);
+  Hdf5Writer file(path);
+  file.doubles("data", {rows, 2, 1}, data.data());
+  file.integers("label", label);
+  file.text("text", "words");
+  file.commit();
 }
 
 struct Files {
@@ -67,6 +66,30 @@ std::vector<float> labels_of(Layer& layer, Context& context, uint64_t number,
     EXPECT_EQ(data[2 * i + 1], -labels[i]);
   }
   return labels;
+}
+
+TEST(Hdf5File, LooksIntoGroups) {
+  const Folder folder;
+  const float values[2] = {1, 2};
+  Hdf5Writer writer(folder.file("a.h5"));
+  writer.floats("net/weights", {2}, values);
+  writer.group("net/inner");
+  writer.commit();
+  const Hdf5File file(folder.file("a.h5"));
+  EXPECT_TRUE(file.has("net/weights"));
+  EXPECT_FALSE(file.has("nothing/weights"));
+  EXPECT_EQ(file.doubles("net/weights"), (std::vector<double>{1, 2}));
+  const std::vector<Hdf5File::Child> children = file.children("net");
+  ASSERT_EQ(children.size(), 2u);
+  EXPECT_EQ(children[0].name, "inner");
+  EXPECT_TRUE(children[0].group);
+  EXPECT_EQ(children[1].name, "weights");
+  EXPECT_FALSE(children[1].group);
+  EXPECT_TRUE(file.children("nothing").empty());
+  expect_part(error_of([&] { file.children("net/weights"); }), "has no group \"net/weights\"");
+  expect_part(error_of([&] { file.floats("net/wieghts"); }),
+              "has no dataset \"net/wieghts\" (did you mean \"weights\"?); it has: inner, weights");
+  expect_part(error_of([&] { file.floats("net/inner"); }), "is not a dataset");
 }
 
 TEST(Hdf5Data, WalksThroughTheFilesAndWrapsInsideABatch) {
@@ -139,12 +162,10 @@ TEST(Hdf5Data, SaysWhatIsWrong) {
   write_rows(files.folder.file("c.h5"), 0, 3, 2);
   expect_part(source("a.h5\nc.h5\n", {"data", "label"}),
               "\"label\" has 2 rows, but \"data\" has 3");
-  const hid_t file =
-      H5Fcreate(files.folder.file("d.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
-  const hsize_t dims[] = {2, 3, 1};
   const float values[6] = {};
-  H5LTmake_dataset_float(file, "data", 3, dims, values);
-  H5Fclose(file);
+  Hdf5Writer other(files.folder.file("d.h5"));
+  other.floats("data", {2, 3, 1}, values);
+  other.commit();
   expect_part(source("a.h5\nd.h5\n", {"data"}), "is 3x1, but in");
 }
 
