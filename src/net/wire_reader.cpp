@@ -217,7 +217,7 @@ StoredNet parse_caffemodel(const void* bytes, size_t size, const std::string& na
   check_kind({static_cast<const char*>(bytes), size}, name);
   constexpr uint32_t kName = 1, kLayersV1 = 2, kLayersV2 = 100;
   StoredNet net;
-  for (WireCursor in(name, bytes, size); !in.done();) {
+  for (WireCursor in(name, ".caffemodel", bytes, size); !in.done();) {
     const Tag tag = in.tag();
     if (tag.kind != WireCursor::kBytes) {
       in.skip(tag);

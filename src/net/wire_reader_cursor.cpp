@@ -6,18 +6,23 @@
 
 namespace crema {
 
-WireCursor::WireCursor(const std::string& file, const void* begin, size_t size)
+WireCursor::WireCursor(const std::string& file, const char* kind, const void* begin, size_t size)
     : file_(&file),
+      kind_(kind),
       begin_(static_cast<const uint8_t*>(begin)),
       here_(begin_),
       end_(begin_ + size) {}
 
 WireCursor::WireCursor(const WireCursor& outer, size_t size)
-    : file_(outer.file_), begin_(outer.begin_), here_(outer.here_), end_(outer.here_ + size) {}
+    : file_(outer.file_),
+      kind_(outer.kind_),
+      begin_(outer.begin_),
+      here_(outer.here_),
+      end_(outer.here_ + size) {}
 
 void WireCursor::corrupt(std::string_view what) const {
-  fail(*file_, ": byte ", here_ - begin_, ": ", what,
-       "; the file is damaged or no .caffemodel (was it copied or downloaded completely?)");
+  fail(*file_, ": byte ", here_ - begin_, ": ", what, "; the file is damaged or no ", kind_,
+       " (was it copied or downloaded completely?)");
 }
 
 const uint8_t* WireCursor::take(size_t size) {

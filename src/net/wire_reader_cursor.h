@@ -17,8 +17,9 @@ class WireCursor {
     Kind kind;
   };
 
-  // `file` must outlive the cursor; offsets in errors count from `begin`.
-  WireCursor(const std::string& file, const void* begin, size_t size);
+  // `file` must outlive the cursor; offsets in errors count from `begin`, and `kind` says what the
+  // file should be, such as ".caffemodel".
+  WireCursor(const std::string& file, const char* kind, const void* begin, size_t size);
 
   bool done() const { return here_ == end_; }
   size_t left() const { return static_cast<size_t>(end_ - here_); }
@@ -36,7 +37,7 @@ class WireCursor {
   void doubles(Tag tag, std::vector<float>* out);
   void whole_numbers(Tag tag, std::vector<int64_t>* out);
 
-  // Error: "file: byte 1234: what".
+  // Error: "file: byte 1234: what; the file is damaged or no kind".
   [[noreturn]] void corrupt(std::string_view what) const;
 
  private:
@@ -47,6 +48,7 @@ class WireCursor {
   void numbers(Tag tag, Kind single, std::vector<float>* out);
 
   const std::string* file_;
+  const char* kind_;
   const uint8_t *begin_, *here_, *end_;
 };
 

@@ -28,13 +28,15 @@ void check_hash(const std::string& bytes, const std::string& path) {
   SolverState first;
   const bool whole =
       bytes.size() >= length && first.ParseFromArray(bytes.data(), static_cast<int>(length));
-  require(whole && first.checksum() == hash_of(bytes.data() + length, bytes.size() - length), path,
-          ": is damaged: its content does not agree with its checksum");
+  require(
+      whole && first.checksum() == hash_of(bytes.data() + length, bytes.size() - length), path,
+      ": this solver state is damaged: its content does not agree with its checksum; go on from an "
+      "older snapshot");
 }
 
 // Walks the fields of the file and of its blobs, for the byte at which it breaks off.
 void check_wire(const std::string& bytes, const std::string& path) {
-  for (WireCursor in(path, bytes.data(), bytes.size()); !in.done();) {
+  for (WireCursor in(path, ".solverstate", bytes.data(), bytes.size()); !in.done();) {
     const WireCursor::Tag tag = in.tag();
     if (tag.field != SolverState::kHistoryFieldNumber || tag.kind != WireCursor::kBytes) {
       in.skip(tag);
@@ -52,7 +54,8 @@ SolverState read_binary(const std::string& path) {
   SolverState state;
   require(bytes.size() <= INT_MAX && state.ParseFromString(bytes) && state.has_iter(), path,
           ": is not a solver state, or it is damaged");
-  require(state.has_checksum() || !state.has_seed(), path, ": is damaged: its checksum is missing");
+  require(state.has_checksum() || !state.has_seed(), path,
+          ": this solver state is damaged: its checksum is missing; go on from an older snapshot");
   return state;
 }
 

@@ -133,7 +133,8 @@ TEST(Snapshot, EveryFlippedBitIsNoticed) {
     std::string bytes = whole;
     bytes[random.word(2 * i) % bytes.size()] ^= static_cast<char>(1 << random.word(2 * i + 1) % 8);
     trained.folder.write("damaged.solverstate", bytes);
-    EXPECT_THROW(read_solver_state(damaged), Error) << "flip " << i;
+    SCOPED_TRACE(i);
+    expect_part(error_of([&] { read_solver_state(damaged); }).substr(damaged.size()), "solver");
   }
 }
 
@@ -154,7 +155,9 @@ TEST(Snapshot, TheByteIsNamed) {
   const std::string damaged = trained.folder.file("damaged.solverstate"),
                     whole = read_file(trained.state());
   trained.folder.write("damaged.solverstate", whole.substr(0, whole.size() / 2));
-  expect_part(error_of([&] { read_solver_state(damaged); }), "byte ");
+  const std::string message = error_of([&] { read_solver_state(damaged); });
+  expect_part(message, damaged + ": byte ");
+  expect_part(message, "damaged or no .solverstate");
   expect_part(error_of([&] {
                 trained.folder.write("damaged.solverstate", "");
                 read_solver_state(damaged);
