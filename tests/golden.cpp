@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "kernels/implementation.h"
 #include "layers/layer.h"
 #include "net/prototxt.h"
 
@@ -107,6 +108,7 @@ int run(int argc, char** argv) {
   }
   require(folder_exists(folder),
           "usage: golden FOLDER [-gpu N] [-implementation NAME] [-only TEXT]");
+  check_implementation(implementation);
   Context context(gpu >= 0 ? Device::gpu : Device::cpu, std::max(gpu, 0));
   context.implementation = implementation;
   Counts counts;

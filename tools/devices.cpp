@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "kernels/implementation.h"
 #include "tools/flags.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
@@ -40,6 +41,7 @@ std::vector<int> gpus_of(const std::string& flag) {
 }
 
 std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
+  check_implementation(FLAGS_implementation);
   std::unique_ptr<Context> context;
   if (!FLAGS_gpu.empty()) {
     const bool several = FLAGS_gpu.find(',') != std::string::npos;

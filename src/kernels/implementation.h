@@ -18,6 +18,12 @@ struct Implementation {
   std::unique_ptr<Kernel> (*make)(Context& context, const Case& c, std::string& reason);
 };
 
+// The names that context.implementation may have: a new one in a kernel belongs here too, which the
+// tests of the layers then run.
+const std::vector<std::string>& implementation_names();
+// Error with the nearest of those when `name` is none; "" is good.
+void check_implementation(const std::string& name);
+
 // context.implementation, when it names an entry of this list, forces that entry (it still may
 // refuse: then the next entries are tried). -v 1 logs who serves and who refused why.
 template <typename Kernel, typename Case>

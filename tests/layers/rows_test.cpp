@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "kernels/implementation.h"
 #include "layers/layer_run.h"
 
 namespace crema {
@@ -13,11 +14,6 @@ namespace crema {
 void PrintTo(const Row& row, std::ostream* out) { *out << row.text; }
 
 namespace {
-
-// Names that lists of implementations may use; "" lets the list decide. A name that no kernel of
-// the layer knows changes nothing, and equal choices are run once.
-const char* const kImplementations[] = {"",       "plain", "onednn", "im2col",
-                                        "direct", "cudnn", "cublas"};
 
 class RowTest : public testing::TestWithParam<Row> {};
 
@@ -145,6 +141,10 @@ void check_variants(const Row& row, const Layer& layer, const Start& start,
                     const Outcome& reference) {
   std::vector<Order> orders = {Order::plain};
   if (layer.order_rule() != OrderRule::plain) orders.push_back(Order::channels_last);
+  // "" lets each kernel decide. A name that no kernel of the layer knows changes nothing, and equal
+  // choices are run once.
+  std::vector<std::string> implementations = implementation_names();
+  implementations.insert(implementations.begin(), "");
   std::vector<Device> devices = {Device::cpu};
   if (gpu_count() > 0) devices.push_back(Device::gpu);
   for (Device device : devices) {
@@ -153,7 +153,7 @@ void check_variants(const Row& row, const Layer& layer, const Start& start,
         for (bool in_place : {false, true}) {
           if (in_place && !layer.in_place()) continue;
           std::set<std::string> served;
-          for (const char* implementation : kImplementations) {
+          for (const std::string& implementation : implementations) {
             const Setting setting{device, dtype, order, implementation, in_place, row.gradient};
             SCOPED_TRACE(setting.str());
             LayerRun variant(row, setting);

@@ -71,6 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"crema time -model unknown.prototxt", "unknown.prototxt:2:"},
         Refused{"crema time -model bottom.prototxt", "did you mean \"data\"?"},
         Refused{"crema time -model bottom.prototxt -phase HALF", "expected TRAIN or TEST"},
+        Refused{"crema time -model bottom.prototxt -implementation plian",
+                "did you mean \"plain\"?"},
         Refused{"crema time -model bottom.prototxt -iterations 0", "expected a positive number"},
         Refused{"crema report missing.jsonl", "missing.jsonl"}));
 
