@@ -130,18 +130,37 @@ std::vector<std::string> takers_of(const std::string& flag) {
   return verbs;
 }
 
+// ` (did you mean "-iterations"?)`: a flag of the verb, or else one that others take.
+std::string nearest_flag(const std::string& name, const Verb& verb) {
+  std::vector<std::string> of_verb, of_others;
+  std::vector<gflags::CommandLineFlagInfo> all;
+  gflags::GetAllFlags(&all);
+  for (const auto& flag : all) {
+    const bool taken =
+        !is_ours(flag) || std::count(verb.flags.begin(), verb.flags.end(), flag.name);
+    (taken ? of_verb : of_others).push_back("-" + flag.name);
+  }
+  const std::string hint = did_you_mean("-" + name, of_verb);
+  return hint.empty() ? did_you_mean("-" + name, of_others) : hint;
+}
+
+void check_verb(const std::string& verb, const std::vector<FlagUse>& flags) {
+  if (VerbRegistry::has(verb)) return;
+  // The value of a misspelt flag may stand where the verb should: nobody knew that it takes one.
+  for (const FlagUse& use : flags) {
+    if (lookup(use.name) || asks_for_help(use.name)) continue;
+    fail(use.where, "no verb takes a flag -", use.name, nearest_flag(use.name, {}));
+  }
+  fail("no verb \"", verb, "\"", did_you_mean(verb, VerbRegistry::names()), "; the verbs are ",
+       join(VerbRegistry::names(), ", "));
+}
+
 void set_flag(const FlagUse& use, const std::string& verb) {
   const Verb& taker = *VerbRegistry::find(verb);
   const auto info = lookup(use.name);
   if (!info) {
-    std::vector<std::string> candidates = taker.flags;
-    std::vector<gflags::CommandLineFlagInfo> all;
-    gflags::GetAllFlags(&all);
-    for (const auto& flag : all) {
-      if (!is_ours(flag)) candidates.push_back(flag.name);
-    }
-    fail(use.where, "`crema ", verb, "` knows no flag -", use.name,
-         did_you_mean(use.name, candidates), "; `crema ", verb, " -help` lists its flags");
+    fail(use.where, "`crema ", verb, "` knows no flag -", use.name, nearest_flag(use.name, taker),
+         "; `crema ", verb, " -help` lists its flags");
   }
   if (is_ours(*info) && !std::count(taker.flags.begin(), taker.flags.end(), use.name)) {
     fail(use.where, "`crema ", verb, "` takes no flag -", use.name, ": it belongs to ",
@@ -168,10 +187,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (!line.arguments.empty()) {
     line.verb = line.arguments[0];
     line.arguments.erase(line.arguments.begin());
-    if (!VerbRegistry::has(line.verb)) {
-      fail("no verb \"", line.verb, "\"", did_you_mean(line.verb, VerbRegistry::names()),
-           "; the verbs are ", join(VerbRegistry::names(), ", "));
-    }
+    check_verb(line.verb, reader.flags);
   }
   for (const FlagUse& use : reader.flags) {
     line.help |= asks_for_help(use.name);
