@@ -30,13 +30,17 @@ class DataLayer : public Layer {
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, 2}; }
 
-  void setup(Context& context, const std::vector<Shape>&) override {
+  void open(Context& context) override {
     const DataParameter& data = params<DataParameter>();
     require(!data.source().empty(), "data_param needs a `source`: the folder of a database");
-    require(data.batch_size() > 0, "data_param needs a `batch_size` of at least 1");
     const std::string path = find_file(data.source(), folder());
-    std::shared_ptr<const Source> source = open_database(path, data.backend());
+    source_ = open_database(path, data.backend());
     context.log().info(cat("Opened ", name_of(data.backend()), " ", path));
+  }
+
+  void setup(Context& context, const std::vector<Shape>&) override {
+    const DataParameter& data = params<DataParameter>();
+    require(data.batch_size() > 0, "data_param needs a `batch_size` of at least 1");
     const TransformationParameter& fields = params<TransformationParameter>();
     Transform transform(fields, training(), folder(), context.log());
 
@@ -52,14 +56,14 @@ class DataLayer : public Layer {
       options.ranks = context.ranks;
     }
     // LevelDB would have to walk through all of its keys to know.
-    records_ = data.backend() == DataParameter::LMDB ? source->size() : 0;
-    const bool encoded = is_encoded(*source);
+    records_ = data.backend() == DataParameter::LMDB ? source_->size() : 0;
+    const bool encoded = is_encoded(*source_);
     options.workers = data.threads() > 0 ? static_cast<int>(data.threads())
                                          : loader_workers(encoded, context.device() == Device::cpu);
     if (!encoded && (fields.force_color() || fields.force_gray())) {
       context.log().warning("force_color and force_gray only for encoded datum");
     }
-    loader_ = std::make_unique<Loader>(std::move(source), std::move(transform), options);
+    loader_ = std::make_unique<Loader>(source_, std::move(transform), options);
     const Shape& shape = loader_->sample_shape();
     context.log().info(
         cat("output data size: ", data.batch_size(), ",", shape[0], ",", shape[1], ",", shape[2]));
@@ -97,6 +101,7 @@ class DataLayer : public Layer {
     return first.encoded();
   }
 
+  std::shared_ptr<const Source> source_;
   std::unique_ptr<Loader> loader_;
   int64_t records_ = 0;
   int64_t last_batch_ = -1, last_epoch_ = 0;

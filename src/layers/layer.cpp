@@ -4,6 +4,7 @@
 
 namespace crema {
 
+void Layer::open(Context&) {}
 void Layer::setup(Context&, const std::vector<Shape>&) {}
 Prepared Layer::prepare(Context&, const Preparation&) { return {}; }
 void Layer::check(Context&, const Forward&) const {}

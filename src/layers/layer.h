@@ -1,7 +1,7 @@
 // Layer: one operation of a net. A class without template parameter, known only by its registered
-// name; one file each. The net calls, in this order: setup once; infer and prepare for each set of
-// bottom shapes; then forward and backward. A layer reports a mistake by throwing Error without
-// naming itself: the net adds file:line:column and the layer's name.
+// name; one file each. The net calls, in this order: open and setup once; infer and prepare for
+// each set of bottom shapes; then forward and backward. A layer reports a mistake by throwing Error
+// without naming itself: the net adds file:line:column and the layer's name.
 #pragma once
 
 #include <memory>
@@ -124,7 +124,10 @@ class Layer {
   virtual BackwardReads reads() const { return {}; }
 
   // --- life ---
-  // Reads the message and declares parameters with add_parameter. Opens sources.
+  // Opens a database. Before setup, because Caffe's log has the line of a database before those of
+  // its layer.
+  virtual void open(Context& context);
+  // Reads the message and declares parameters with add_parameter.
   virtual void setup(Context& context, const std::vector<Shape>& bottoms);
   // Pure: output shapes for these input shapes.
   virtual Inference infer(const std::vector<Shape>& bottoms) const = 0;

@@ -62,6 +62,7 @@ class Builder {
     if (message.type() == "Split" && all_tops_are_read(i)) return add_split(i);
     const bool training = message.has_phase() ? message.phase() == TRAIN : options_.training;
     std::shared_ptr<Layer> layer = make_layer(message, training, options_.folder);
+    layer->open(context_);
     log.info(cat("Creating Layer ", message.name()));
     layers_.back() = layer.get();
     Node node;

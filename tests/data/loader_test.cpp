@@ -185,6 +185,7 @@ std::unique_ptr<Layer> data_layer(const std::string& text, bool training, Contex
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "name: \"d\" type: \"Data\" top: \"data\" " + text, &message));
   std::unique_ptr<Layer> layer = make_layer(message, training, formats());
+  layer->open(context);
   layer->setup(context, {});
   return layer;
 }

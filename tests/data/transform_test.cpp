@@ -70,6 +70,7 @@ TEST(Transform, ReferenceValues) {
     }
     Context context(Device::cpu);
     const std::unique_ptr<Layer> layer = make_layer(message, false, formats());
+    layer->open(context);
     layer->setup(context, {});
     const Inference inference = layer->infer({});
     ASSERT_EQ(inference.tops.size(), 2u);
