@@ -3,7 +3,8 @@
 //   {"iteration":100,"kind":"train","time":1.52,"values":{"loss":0.31,"lr":0.0099}}
 // kind: "start" (training begins at that iteration; after a resume, later lines of an earlier run
 // are outdated), "train" (at display), "test" (values of test net number `net`), "snapshot" (with
-// `file`), "end". time: seconds since this run began.
+// `file`), "end". time: seconds since this run began. data_wait, among the values of "train": the
+// share of the time since the last line, 0 to 1, that training waited for data.
 #pragma once
 
 #include <fstream>

@@ -41,6 +41,7 @@ void MetricsReader::read(const Event& event) {
   } else if (const auto* display = std::get_if<event::Display>(&event)) {
     waiting_ = Metric{.iteration = display->iteration, .kind = "train"};
     waiting_->values.emplace_back("loss", display->loss);
+    waiting_->values.emplace_back("data_wait", display->data_wait);
     add_outputs(*waiting_, display->outputs);
   } else if (const auto* rate = std::get_if<event::LearningRate>(&event); rate && waiting_) {
     waiting_->values.emplace_back("lr", rate->rate);

@@ -33,7 +33,8 @@ std::string duration(double seconds) {
 
 }  // namespace
 
-std::string StatusReader::line(int64_t iteration, int64_t max_iter, double speed) const {
+std::string StatusReader::line(const event::Step& event, double speed, double data_wait) const {
+  const int64_t iteration = event.iteration, max_iter = event.max_iter;
   std::vector<std::string> parts;
   if (records_ > 0) {
     const double epochs = static_cast<double>(images_) / static_cast<double>(records_);
@@ -45,6 +46,7 @@ std::string StatusReader::line(int64_t iteration, int64_t max_iter, double speed
   if (speed > 0)
     parts.push_back(duration(static_cast<double>(max_iter - iteration) / speed) + " left");
   if (!loss_.empty()) parts.push_back("loss " + loss_);
+  if (data_wait >= 0.005) parts.push_back(format("data %.0f %%", 100 * data_wait));
   if (speed > 0) {
     parts.push_back(format(speed < 100 ? "%.1f it/s" : "%.0f it/s", speed));
     if (images_ > 0) parts.push_back(format("%.0f images/s", speed * static_cast<double>(images_)));
@@ -57,14 +59,13 @@ void StatusReader::step(const event::Step& event) {
   const auto now = Clock::now();
   if (now - drawn_ < least_pause) return;
   drawn_ = now;
-  recent_.emplace_back(now, event.iteration);
+  recent_.emplace_back(now, event);
   while (recent_.size() > 2 && now - recent_.front().first > memory_span) recent_.pop_front();
-  const std::chrono::duration<double> span = now - recent_.front().first;
-  const double speed =
-      span.count() > 0
-          ? static_cast<double>(event.iteration - recent_.front().second) / span.count()
-          : 0;
-  log_.show_status(line(event.iteration, event.max_iter, speed));
+  const auto& [begin, first] = recent_.front();
+  const double seconds = std::chrono::duration<double>(now - begin).count();
+  if (seconds <= 0) return log_.show_status(line(event, 0, 0));
+  log_.show_status(line(event, static_cast<double>(event.iteration - first.iteration) / seconds,
+                        (event.waited - first.waited) / seconds));
 }
 
 void StatusReader::read(const Event& event) {

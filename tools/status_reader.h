@@ -20,8 +20,9 @@ class StatusReader : public EventReader {
   }
   void read(const Event& event) override;
 
-  // The line for a number of iterations done, at a speed.
-  std::string line(int64_t iteration, int64_t max_iter, double iterations_per_second) const;
+  // The line for a number of iterations done, at a speed, with a share of the time spent waiting
+  // for data.
+  std::string line(const event::Step& event, double iterations_per_second, double data_wait) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -30,8 +31,8 @@ class StatusReader : public EventReader {
   ProgramLog& log_;
   int64_t images_ = 0, records_ = 0;
   std::string loss_, rate_;
-  // Iterations and times of the last seconds: the speed is measured over them.
-  std::deque<std::pair<Clock::time_point, int64_t>> recent_;
+  // The steps of the last seconds: speed and waiting are measured over them.
+  std::deque<std::pair<Clock::time_point, event::Step>> recent_;
   Clock::time_point drawn_{};
 };
 

@@ -70,6 +70,7 @@ class DataLayer : public Layer {
   }
 
   int64_t records() const override { return records_; }
+  double waited() const override { return loader_->waited(); }
 
   Inference infer(const std::vector<Shape>&) const override {
     const Shape& sample = loader_->sample_shape();

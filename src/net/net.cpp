@@ -134,6 +134,12 @@ double Net::loss() {
   return total;
 }
 
+double Net::waited() const {
+  double seconds = 0;
+  for (const Node& node : graph_.nodes) seconds += node.layer->waited();
+  return seconds;
+}
+
 void Net::backward(bool accumulate) {
   Plan& plan = ready();
   for (size_t id = 0; id < plan.values.size(); ++id) {

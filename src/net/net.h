@@ -59,6 +59,8 @@ class Net {
   // Sum of loss_weight * top of the last forward; waits for the device. Error when a label was out
   // of range.
   double loss();
+  // Seconds that the layers' forward passes so far have waited for data.
+  double waited() const;
   // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of
   // overwriting them.
   void backward(bool accumulate = false);

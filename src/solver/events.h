@@ -33,6 +33,7 @@ struct Start {
 // own rate.
 struct Step {
   int64_t iteration = 0, max_iter = 0;
+  double waited = 0;  // seconds that the training net has waited for data so far
 };
 
 // A line every `display` iterations, before the update of that iteration.
@@ -43,6 +44,7 @@ struct Display {
   int display = 0;
   double loss = 0;  // mean over average_loss iterations
   std::vector<OutputValue> outputs;
+  double data_wait = 0;  // share of `seconds`, 0 to 1, that the training net waited for data
 };
 
 struct LearningRate {

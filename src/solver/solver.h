@@ -119,6 +119,7 @@ class Solver {
   bool non_finite_said_ = false;
   int64_t displayed_ = 0;  // iteration of the last display
   Clock::time_point displayed_at_;
+  double displayed_waited_ = 0;  // seconds of waiting for data up to then
 };
 
 }  // namespace crema

@@ -60,6 +60,7 @@ void Solver::step(int64_t iterations) {
   stopped_ = false;
   displayed_ = iteration_;
   displayed_at_ = Clock::now();
+  displayed_waited_ = net_->waited();
   while (iteration_ < end && !stopped_) {
     const bool test_now = falls_due(iteration_, solver.test_interval()) &&
                           (iteration_ > 0 || solver.test_initialization());
@@ -80,7 +81,7 @@ void Solver::train_iteration() {
   if (shown) display();
   update(shown);
   ++iteration_;
-  send(event::Step{iteration_, file_.solver.max_iter()});
+  send(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
 }
 
 double Solver::forward_backward(bool read_loss) {
@@ -105,10 +106,12 @@ void Solver::watch(double loss) {
 void Solver::display() {
   const Clock::time_point now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - displayed_at_).count();
-  const double rate = static_cast<double>(iteration_ - displayed_) / (seconds > 0 ? seconds : 1);
+  const double span = seconds > 0 ? seconds : 1, waited = net_->waited();
+  const double rate = static_cast<double>(iteration_ - displayed_) / span;
   send(event::Display{iteration_, rate, seconds, file_.solver.display(), losses_.mean(iteration_),
-                      values_of(*net_)});
+                      values_of(*net_), (waited - displayed_waited_) / span});
   displayed_at_ = now;
+  displayed_waited_ = waited;
   displayed_ = iteration_;
 }
 

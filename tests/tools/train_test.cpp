@@ -60,6 +60,41 @@ TEST(Train, WritesMetricsBesideTheSnapshots) {
   expect_part(folder.read("run/metrics.jsonl"), "\"accuracy\":");
 }
 
+// Images to decode, and hardly anything to compute.
+constexpr const char* slow_data =
+    "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" data_param { source: "
+    "\"lmdb_encoded\" backend: LMDB batch_size: 64 threads: 1 } }\n"
+    "layer { name: \"mean\" type: \"Pooling\" bottom: \"data\" top: \"mean\" pooling_param { pool: "
+    "AVE global_pooling: true } }\n"
+    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"mean\" top: \"ip\" inner_product_param "
+    "{ num_output: 15 } }\n"
+    "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
+    "\"loss\" }\n";
+
+TEST(Train, SaysHowLongItWaitedForData) {
+#ifndef CREMA_OPENCV
+  GTEST_SKIP() << "built without OpenCV";
+#endif
+  const Folder folder;
+  prepare(folder, "max_iter: 100\ndisplay: 50\nsnapshot_after_train: false\n");
+  folder.copy_golden("formats/lmdb_encoded", "lmdb_encoded");
+  static const std::regex share("\"data_wait\":([0-9.e-]+)");
+  for (const char* text : {net, slow_data}) {
+    folder.write("net.prototxt", text);
+    folder.write("run/metrics.jsonl", "");
+    const Outcome outcome = run(folder, "crema train -solver solver.prototxt");
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_EQ(outcome.err.find("data_wait"), std::string::npos) << "the log is Caffe's";
+    const std::string metrics = folder.read("run/metrics.jsonl");
+    const std::string second = metrics.substr(metrics.find("\"iteration\":50"));
+    std::smatch match;
+    ASSERT_TRUE(std::regex_search(second, match, share)) << metrics;
+    const double waited = std::stod(match[1]);
+    EXPECT_EQ(waited > 0, text == slow_data) << waited;
+    EXPECT_LE(waited, 1);
+  }
+}
+
 TEST(Train, ModelFlagReplacesTheSolversNet) {
   const Folder folder;
   prepare(folder, "max_iter: 1\n");
@@ -174,6 +209,18 @@ TEST(Train, StatusLineStandsBelowTheLogOfATerminalAndNeverTearsIt) {
     ++seen;
   }
   EXPECT_EQ(seen, 30);
+}
+
+TEST(Train, StatusLineShowsTheShareOfWaitingForData) {
+#ifndef CREMA_OPENCV
+  GTEST_SKIP() << "built without OpenCV";
+#endif
+  const Folder folder;
+  prepare(folder, "max_iter: 1000\nsnapshot_after_train: false\n");
+  folder.write("net.prototxt", slow_data);
+  folder.copy_golden("formats/lmdb_encoded", "lmdb_encoded");
+  const std::string text = on_a_terminal(folder, "train -solver solver.prototxt");
+  EXPECT_TRUE(std::regex_search(text, std::regex(" left  data [0-9]+ %"))) << text;
 }
 
 }  // namespace
