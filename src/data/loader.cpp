@@ -43,6 +43,7 @@ const Batch& Loader::batch(int64_t number) {
   if (threads_.empty()) {
     slots_.resize(static_cast<size_t>(std::max(1, options_.prefetch)) + 1);
     for (Slot& slot : slots_) {
+      slot.batch.shape = sample_shape_;
       slot.batch.data.resize(options_.batch_size * sample_shape_.count());
       slot.batch.labels.resize(options_.batch_size);
     }
@@ -128,17 +129,19 @@ void Loader::work() {
   }
 }
 
-void Loader::load(int64_t index, Record& record) const {
+Shape Loader::load(int64_t index, Record& record) const {
   try {
     source_->read(index, record.datum);
     decode(record, transform_.color());
-    if (record.shape() == record_shape_) return;
+    if (record.shape() == record_shape_) return sample_shape_;
     const Shape shape = transform_.output(record.shape());
-    if (shape == sample_shape_) return;
+    const bool alone = options_.batch_size == 1 && shape[0] == sample_shape_[0];
+    if (alone || shape == sample_shape_) return shape;
     fail("its shape ", shape.brief(), " is not ", sample_shape_.brief(),
          ", that of record 0 (key \"", source_->key(0),
-         "\"); the samples of a batch have one shape: give transform_param a crop_size, "
-         "force_color or force_gray, or convert the images with -resize_height and -resize_width");
+         "\"); the samples of a batch have one shape, and all samples one number of channels: give "
+         "transform_param a crop_size, force_color or force_gray, convert the images with "
+         "-resize_height and -resize_width, or set batch_size: 1");
   } catch (const Error& problem) {
     fail(source_->describe(index), ": ", problem.what());
   }
@@ -155,7 +158,11 @@ void Loader::fill(const Task& task, Record& record) const {
                        mix(options_.random.stream, static_cast<uint64_t>(place.epoch))};
     const int64_t index =
         options_.shuffle ? Permutation(source_->size(), epoch)(place.index) : place.index;
-    load(index, record);
+    const Shape shape = load(index, record);
+    if (options_.batch_size == 1) {
+      batch.shape = shape;
+      batch.data.resize(shape.count());
+    }
     // A stream of its own, so that crops do not depend on the draws of the order.
     const Random draws{epoch.seed, mix(epoch.stream, 1)};
     transform_.apply(record, draws.four(static_cast<uint64_t>(index)),

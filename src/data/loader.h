@@ -18,6 +18,7 @@ namespace crema {
 struct Batch {
   int64_t number = -1;
   int64_t epoch = 0;          // of its last sample
+  Shape shape;                // of each sample
   std::vector<float> data;    // batch_size samples, each channels x height x width
   std::vector<float> labels;  // one a sample
 };
@@ -38,8 +39,8 @@ int loader_workers(bool encoded, bool cpu_computes);
 
 class Loader {
  public:
-  // Reads the first record: its transformed shape is that of all samples. Threads start with the
-  // first batch.
+  // Reads the first record: its transformed shape is that of all samples. Only in batches of one
+  // sample height and width may be others. Threads start with the first batch.
   Loader(std::shared_ptr<const Source> source, Transform transform, LoaderOptions options);
   ~Loader();
   Loader(const Loader&) = delete;
@@ -74,8 +75,8 @@ class Loader {
   Task take_task();
   void work();
   void fill(const Task& task, Record& record) const;
-  // Decodes the record and checks its size.
-  void load(int64_t index, Record& record) const;
+  // Decodes the record, checks its size and gives the shape of the sample.
+  Shape load(int64_t index, Record& record) const;
   void start_at(int64_t number, std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<const Source> source_;

@@ -12,7 +12,8 @@
 // threads, 0 decides by itself. transform_param.
 //
 // Records come in the order of their keys. With several ranks each takes its share in turn, in
-// training. The first record decides the shape; others must have the same, unless they are cropped.
+// training. The first record decides the shape; others must have the same, unless they are cropped
+// or batch_size is 1: then the net follows the height and width of each.
 //
 // Gradient: none.
 #include "base/error.h"
@@ -64,20 +65,27 @@ class DataLayer : public Layer {
       context.log().warning("force_color and force_gray only for encoded datum");
     }
     loader_ = std::make_unique<Loader>(source_, std::move(transform), options);
-    const Shape& shape = loader_->sample_shape();
-    context.log().info(
-        cat("output data size: ", data.batch_size(), ",", shape[0], ",", shape[1], ",", shape[2]));
+    sample_ = loader_->sample_shape();
+    context.log().info(cat("output data size: ", data.batch_size(), ",", sample_[0], ",",
+                           sample_[1], ",", sample_[2]));
   }
 
   int64_t records() const override { return records_; }
   double waited() const override { return loader_->waited(); }
 
   Inference infer(const std::vector<Shape>&) const override {
-    const Shape& sample = loader_->sample_shape();
     const int64_t batch = params<DataParameter>().batch_size();
-    std::vector<Shape> tops = {{batch, sample[0], sample[1], sample[2]}};
+    std::vector<Shape> tops = {{batch, sample_[0], sample_[1], sample_[2]}};
     if (message().top_size() > 1) tops.push_back({batch});
     return {tops, {}};
+  }
+
+  bool reshapes(uint64_t pass) override {
+    if (params<DataParameter>().batch_size() > 1) return false;
+    const Shape& next = loader_->batch(static_cast<int64_t>(pass)).shape;
+    if (next == sample_) return false;
+    sample_ = next;
+    return true;
   }
 
   void forward(Context& context, const Forward& pass) override {
@@ -104,6 +112,7 @@ class DataLayer : public Layer {
 
   std::shared_ptr<const Source> source_;
   std::unique_ptr<Loader> loader_;
+  Shape sample_;  // of the pass that runs
   int64_t records_ = 0;
   int64_t last_batch_ = -1, last_epoch_ = 0;
 };

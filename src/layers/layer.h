@@ -133,6 +133,9 @@ class Layer {
   virtual Inference infer(const std::vector<Shape>& bottoms) const = 0;
   // Makes the kernels for one plan ready.
   virtual Prepared prepare(Context& context, const Preparation& preparation);
+  // A source's, before each forward: true when the tops of this pass have other shapes than before,
+  // which infer now gives.
+  virtual bool reshapes(uint64_t) { return false; }
   virtual void forward(Context& context, const Forward& pass) = 0;
   virtual void backward(Context& context, const Backward& pass);
   // Where the host reads results anyway: Error for what a GPU's forward could only note (a label

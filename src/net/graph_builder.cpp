@@ -297,9 +297,11 @@ void infer_shapes(Graph& graph) {
   for (Node& node : graph.nodes) {
     std::vector<Shape> bottoms;
     for (int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
-    const Inference inference = node.layer->infer(bottoms);
-    for (size_t j = 0; j < node.tops.size(); ++j)
-      graph.values[node.tops[j]].shape = inference.tops[j];
+    at_layer(nullptr, 0, node.message.name(), [&] {
+      const Inference inference = node.layer->infer(bottoms);
+      for (size_t j = 0; j < node.tops.size(); ++j)
+        graph.values[node.tops[j]].shape = inference.tops[j];
+    });
   }
 }
 

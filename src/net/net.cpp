@@ -109,7 +109,20 @@ void Net::run(const PlanNode& node, bool backward, const std::function<void()>& 
   if (observer_) observer_({&node, backward}, false);
 }
 
+// A plan is for fixed shapes: it is made anew when a source has images of another size.
+void Net::follow_sources(uint64_t pass) {
+  bool changed = false;
+  for (const Node& node : graph_.nodes) {
+    if (!node.bottoms.empty()) continue;
+    at_layer(nullptr, 0, node.message.name(), [&] { changed |= node.layer->reshapes(pass); });
+  }
+  if (!changed) return;
+  infer_shapes(graph_);
+  plan_.reset();
+}
+
 void Net::forward(uint64_t pass) {
+  follow_sources(pass);
   for (PlanNode& node : ready().nodes) {
     node.forward.pass = pass;
     node.backward_arguments.pass = pass;

@@ -116,6 +116,7 @@ class Net {
   void share_parameters();
   void make_plan();
   void allocate_parameters();
+  void follow_sources(uint64_t pass);
   Plan& ready();  // the plan, bound to memory
   void run(const PlanNode& node, bool backward, const std::function<void()>& body);
   int find_value(const std::string& name);         // the last version; -1: none

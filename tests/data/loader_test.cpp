@@ -266,6 +266,51 @@ TEST(DataLayer, RefusesMixedSizes) {
               "record 13 (key \"00000013_img13.png\"): its shape 1x12x10");
 }
 
+// Two images of different sizes whose values are their numbers.
+void write_two_sizes(const std::string& folder, int channels_of_second) {
+  const std::unique_ptr<DatabaseWriter> writer = create_database(folder, DataParameter::LMDB);
+  for (int i = 0; i < 2; ++i) {
+    Datum datum;
+    datum.set_channels(i == 0 ? 1 : channels_of_second);
+    datum.set_height(3 + i);
+    datum.set_width(5 - i);
+    datum.set_data(std::string(datum.channels() * datum.height() * datum.width(), char(1 + i)));
+    writer->put(i == 0 ? "a" : "b", datum);
+  }
+  writer->finish();
+}
+
+std::string batches_of_one(const std::string& folder) {
+  return "data_param { source: \"" + folder + "\" backend: LMDB batch_size: 1 }";
+}
+
+TEST(DataLayer, BatchesOfOneFollowTheSizeOfEachImage) {
+  const Folder folder;
+  write_two_sizes(folder.file("db"), 1);
+  Context context(Device::cpu);
+  const std::unique_ptr<Layer> layer = data_layer(batches_of_one(folder.file("db")), true, context);
+  for (uint64_t number = 0; number < 5; ++number) {
+    EXPECT_EQ(layer->reshapes(number), number > 0);
+    Forward pass;
+    pass.pass = number;
+    const int64_t second = static_cast<int64_t>(number % 2);
+    pass.top.emplace_back(context, layer->infer({}).tops[0]);
+    EXPECT_EQ(pass.top[0].shape(), (Shape{1, 1, 3 + second, 5 - second}));
+    layer->forward(context, pass);
+    for (float value : to_floats(context, pass.top[0]))
+      EXPECT_EQ(value, static_cast<float>(1 + second));
+  }
+}
+
+TEST(DataLayer, BatchesOfOneHaveOneNumberOfChannels) {
+  const Folder folder;
+  write_two_sizes(folder.file("db"), 3);
+  Context context(Device::cpu);
+  const std::unique_ptr<Layer> layer = data_layer(batches_of_one(folder.file("db")), true, context);
+  EXPECT_FALSE(layer->reshapes(0));
+  expect_part(error_of([&] { layer->reshapes(1); }), "all samples one number of channels");
+}
+
 TEST(DataLayer, NamesADamagedRecord) {
   const Folder folder;
   {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 
+#include "data/database_writer.h"
 #include "net/arena.h"
 #include "net/net.h"
 #include "support.h"
@@ -213,6 +214,44 @@ TEST(Plan, ReshapingAnInputMakesTheOutputFollow) {
   n.reshape("x", {5, 3, 6, 7});
   n.forward(0);
   EXPECT_EQ(n.blob("y").shape(), (Shape{5, 4, 4, 5}));
+}
+
+TEST(Plan, ImagesOfAnySizeMakeTheNetFollow) {
+  const Folder folder;
+  const std::string path = folder.file("db");
+  const std::unique_ptr<DatabaseWriter> writer = create_database(path, DataParameter::LMDB);
+  for (int i = 0; i < 3; ++i) {
+    Datum datum;
+    datum.set_channels(2);
+    datum.set_height(4 + i);
+    datum.set_width(9 - 2 * i);
+    datum.set_data(std::string(2 * datum.height() * datum.width(), static_cast<char>(1 + i)));
+    writer->put(std::string(1, static_cast<char>('a' + i)), datum);
+  }
+  writer->finish();
+  NetParameter net;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    layer { name: "data" type: "Data" top: "x" top: "label"
+            data_param { source: ")" + path + R"(" backend: LMDB batch_size: 1 } }
+    layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 3 kernel_size: 3 } }
+    layer { name: "y" type: "Pooling" bottom: "c" top: "y" pooling_param { pool: AVE global_pooling: true } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "y" bottom: "label" top: "loss" })",
+                                                            &net));
+  NetOptions options;
+  options.keep_blobs = true;
+  Context context(Device::cpu);
+  Net n(context, net, options);
+  const Tensor weights = n.parameters()[0].data;
+  from_doubles(context, std::vector<double>(weights.count(), 0.5).data(), weights);
+  // Up, and from the largest down again; a sum of 2 * 3 * 3 equal values with the weight 0.5.
+  for (uint64_t pass : {0, 1, 2, 0, 1}) {
+    n.forward(pass);
+    const int64_t i = static_cast<int64_t>(pass);
+    EXPECT_EQ(n.blob("c").shape(), (Shape{1, 3, 2 + i, 7 - 2 * i}));
+    EXPECT_EQ(to_floats(context, n.blob("y")), std::vector<float>(3, 9.f * (1 + i)));
+    n.backward();
+    EXPECT_EQ(n.parameters()[0].data.raw(), weights.raw());
+  }
 }
 
 struct Mistake {
