@@ -1,88 +1,48 @@
 #include "data/image.h"
 
-#include "base/error.h"
+#include <dlfcn.h>
 
-#ifdef CREMA_OPENCV
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
-#endif
+#include "base/error.h"
+#include "base/files.h"
+#include "data/image_module.h"
 
 namespace crema {
-
-#ifdef CREMA_OPENCV
 namespace {
 
-void take(const cv::Mat& matrix, Image& image) {
-  image.channels = matrix.channels();
-  image.height = matrix.rows;
-  image.width = matrix.cols;
-  const size_t row = static_cast<size_t>(image.width * image.channels);
-  image.pixels.resize(row * image.height);
-  for (int64_t y = 0; y < image.height; ++y) {
-    const uint8_t* from = matrix.ptr<uint8_t>(static_cast<int>(y));
-    std::copy(from, from + row, image.pixels.begin() + static_cast<int64_t>(row) * y);
-  }
+const ImageModule& load_module() {
+#ifdef CREMA_OPENCV
+  // Beside this library. By its whole path: a search would depend on who intercepts dlopen.
+  Dl_info self{};
+  dladdr(reinterpret_cast<void*>(&load_module), &self);
+  const std::string path = folder_of(self.dli_fname) + "/libcrema_images.so";
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) fail("the part of this program that handles image files is missing: ", dlerror());
+  using Entry = const ImageModule* (*)();
+  return *reinterpret_cast<Entry>(dlsym(library, "crema_image_module"))();
+#else
+  fail(
+      "this program was built without OpenCV and cannot handle image files; build with "
+      "-DCREMA_OPENCV=ON");
+#endif
 }
 
-cv::Mat view(const Image& image) {
-  return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width),
-                 CV_8UC(static_cast<int>(image.channels)),
-                 const_cast<uint8_t*>(image.pixels.data()));
+const ImageModule& images() {
+  static const ImageModule& loaded = load_module();
+  return loaded;
 }
 
 }  // namespace
 
 void decode_image(std::string_view file, Color color, Image& image) {
-  require(!file.empty(), "an empty file is not an image");
-  const int flags = color == Color::color  ? cv::IMREAD_COLOR
-                    : color == Color::gray ? cv::IMREAD_GRAYSCALE
-                                           : cv::IMREAD_UNCHANGED;
-  cv::Mat decoded;
-  std::string reason;
-  try {
-    const cv::Mat bytes(1, static_cast<int>(file.size()), CV_8U, const_cast<char*>(file.data()));
-    decoded = cv::imdecode(bytes, flags);
-  } catch (const cv::Exception& problem) {
-    reason = cat(": ", problem.err);
-  }
-  require(decoded.data != nullptr, "its ", file.size(),
-          " bytes are not an image that can be decoded", reason);
-  require(decoded.depth() == CV_8U,
-          "the image has more than 8 bits a channel; force_color, force_gray or a conversion "
-          "of the file brings it to 8");
-  take(decoded, image);
+  images().decode(file, color, image);
 }
 
 void resize_image(int64_t height, int64_t width, Image& image) {
-  if (height == image.height && width == image.width) return;
-  cv::Mat resized;
-  cv::resize(view(image), resized, cv::Size(static_cast<int>(width), static_cast<int>(height)));
-  take(resized, image);
+  images().resize(height, width, image);
 }
 
 std::string encode_image(const Image& image, const std::string& kind) {
-  std::vector<uint8_t> file;
-  std::string reason;
-  try {
-    if (cv::imencode("." + kind, view(image), file)) return {file.begin(), file.end()};
-  } catch (const cv::Exception& problem) {
-    reason = cat(": ", problem.err);
-  }
-  fail("cannot write an image of kind \"", kind, "\"", reason);
+  return images().encode(image, kind);
 }
-
-#else
-
-namespace {
-const char* missing =
-    "this program was built without OpenCV and cannot handle image files; build with "
-    "-DCREMA_OPENCV=ON";
-}  // namespace
-
-void decode_image(std::string_view, Color, Image&) { fail(missing); }
-void resize_image(int64_t, int64_t, Image&) { fail(missing); }
-std::string encode_image(const Image&, const std::string&) { fail(missing); }
-
-#endif
 
 }  // namespace crema

@@ -136,6 +136,12 @@ TEST(CommandLine, LogLinesHaveGlogsPrefixWithoutYearAndColour) {
   EXPECT_EQ(outcome.err.find('\033'), std::string::npos);
 }
 
+TEST(CommandLine, StartsWithoutTheImageLibrary) {
+  const Outcome outcome = run_shell(Folder(), "ldd $TOOLS/crema");
+  expect_part(outcome.out, "libcrema.so");
+  EXPECT_EQ(outcome.out.find("opencv"), std::string::npos);
+}
+
 TEST(CommandLine, GlogsOwnFlagsWorkEverywhere) {
   const Folder folder;
   EXPECT_EQ(run(folder, "crema device_query -minloglevel 1").err, "");

@@ -1,0 +1,74 @@
+// The image module: everything that needs OpenCV, as a library of its own (data/image_module.h).
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "base/error.h"
+#include "data/image_module.h"
+
+namespace crema {
+namespace {
+
+void take(const cv::Mat& matrix, Image& image) {
+  image.channels = matrix.channels();
+  image.height = matrix.rows;
+  image.width = matrix.cols;
+  const size_t row = static_cast<size_t>(image.width * image.channels);
+  image.pixels.resize(row * image.height);
+  for (int64_t y = 0; y < image.height; ++y) {
+    const uint8_t* from = matrix.ptr<uint8_t>(static_cast<int>(y));
+    std::copy(from, from + row, image.pixels.begin() + static_cast<int64_t>(row) * y);
+  }
+}
+
+cv::Mat view(const Image& image) {
+  return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width),
+                 CV_8UC(static_cast<int>(image.channels)),
+                 const_cast<uint8_t*>(image.pixels.data()));
+}
+
+void decode(std::string_view file, Color color, Image& image) {
+  require(!file.empty(), "an empty file is not an image");
+  const int flags = color == Color::color  ? cv::IMREAD_COLOR
+                    : color == Color::gray ? cv::IMREAD_GRAYSCALE
+                                           : cv::IMREAD_UNCHANGED;
+  cv::Mat decoded;
+  std::string reason;
+  try {
+    const cv::Mat bytes(1, static_cast<int>(file.size()), CV_8U, const_cast<char*>(file.data()));
+    decoded = cv::imdecode(bytes, flags);
+  } catch (const cv::Exception& problem) {
+    reason = cat(": ", problem.err);
+  }
+  require(decoded.data != nullptr, "its ", file.size(),
+          " bytes are not an image that can be decoded", reason);
+  require(decoded.depth() == CV_8U,
+          "the image has more than 8 bits a channel; force_color, force_gray or a conversion "
+          "of the file brings it to 8");
+  take(decoded, image);
+}
+
+void resize(int64_t height, int64_t width, Image& image) {
+  if (height == image.height && width == image.width) return;
+  cv::Mat resized;
+  cv::resize(view(image), resized, cv::Size(static_cast<int>(width), static_cast<int>(height)));
+  take(resized, image);
+}
+
+std::string encode(const Image& image, const std::string& kind) {
+  std::vector<uint8_t> file;
+  std::string reason;
+  try {
+    if (cv::imencode("." + kind, view(image), file)) return {file.begin(), file.end()};
+  } catch (const cv::Exception& problem) {
+    reason = cat(": ", problem.err);
+  }
+  fail("cannot write an image of kind \"", kind, "\"", reason);
+}
+
+constexpr ImageModule kModule = {decode, resize, encode};
+
+}  // namespace
+
+extern "C" const ImageModule* crema_image_module() { return &kModule; }
+
+}  // namespace crema
