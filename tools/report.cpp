@@ -17,6 +17,8 @@ int run(const VerbCall& call) {
   Report report;
   report.metrics = read_metrics(call.arguments[0]);
   report.title = call.arguments[0];
+  require(!report.metrics.empty(), call.arguments[0],
+          ": is empty; `crema train` writes metrics.jsonl beside its snapshots");
   if (!FLAGS_model.empty()) {
     const std::unique_ptr<Context> context = make_context(call.log);
     NetInput input = read_model(call.log, TEST);

@@ -82,6 +82,8 @@ int run(const VerbCall& call) {
 
   SolverFile file = read_solver_file(FLAGS_solver);
   write_notes(log, file.notes);
+  require(FLAGS_model.empty() || file_exists(find_file(FLAGS_model, folder_of(FLAGS_solver))),
+          "-model ", FLAGS_model, ": there is no such file");
   if (!FLAGS_model.empty()) replace_net(&file.solver);
   if (!FLAGS_assume.empty() || FLAGS_batch != 0) rewrite_sources(log, &file);
   if (!FLAGS_snapshot.empty()) file.solver.clear_weights();

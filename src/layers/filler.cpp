@@ -122,14 +122,17 @@ using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
 
 }  // namespace
 
+void check_filler(const FillerParameter& filler) {
+  if (FillerRegistry::has(filler.type())) return;
+  fail("unknown filler type \"", filler.type(), "\"",
+       did_you_mean(filler.type(), FillerRegistry::names()), "; there are ",
+       join(FillerRegistry::names(), ", "));
+}
+
 void fill(Context& context, const FillerParameter& filler, const Random& random,
           const Tensor& tensor) {
+  check_filler(filler);
   const auto* maker = FillerRegistry::find(filler.type());
-  if (!maker) {
-    fail("unknown filler type \"", filler.type(), "\"",
-         did_you_mean(filler.type(), FillerRegistry::names()), "; there are ",
-         join(FillerRegistry::names(), ", "));
-  }
   require(filler.sparse() == -1 || filler.type() == "gaussian", "filler \"", filler.type(),
           "\" cannot be sparse: only \"gaussian\" reads `sparse`");
   std::vector<float> values(tensor.count());

@@ -7,6 +7,9 @@ namespace crema {
 
 class FillerParameter;
 
+// Error for a type that is none.
+void check_filler(const FillerParameter& filler);
+
 // Fills the tensor, whatever its device and format, from the stream `random`. Values are drawn in
 // plain order, so that the same seed gives the same weights on every device. Error for an unknown
 // type or a shape the type cannot fill.

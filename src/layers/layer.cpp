@@ -35,6 +35,8 @@ bool Layer::has_params_of(const google::protobuf::Descriptor* type) const {
 
 std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,
                                   const std::string& folder) {
+  require(!message.type().empty(),
+          "the type is missing: say what the layer computes, for example type: \"Convolution\"");
   const LayerMaker* maker = LayerRegistry::find(message.type());
   if (!maker) {
     fail("unknown layer type \"", message.type(), "\"",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "layers/filler.h"
 #include "net/needs_backward.h"
 #include "net/splits.h"
 
@@ -216,6 +217,7 @@ class Builder {
         node->parameters.push_back(owner->second);
         continue;
       }
+      check_filler(*wanted.filler);  // here, where the place in the file is known
       Parameter parameter;
       parameter.name = spec.name();
       parameter.layer = message.name();

@@ -21,6 +21,8 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
   const auto kept = std::make_shared<std::vector<int>>();
   NetParameter filtered =
       filter_net(net, options_.state, context_.log(), kept.get(), options_.where);
+  require(filtered.layer_size() > 0, "net \"", net.name(), "\" has no layer for phase ",
+          Phase_Name(options_.state.phase()));
   if (options_.where)
     graph_options.where = [this, kept](int layer) { return options_.where((*kept)[layer]); };
   *filtered.mutable_state() = options_.state;

@@ -14,6 +14,12 @@ void upgrade(NetFile* file) {
                               [file](const std::string& field) { return file->where(field); });
 }
 
+std::string read_text(const std::string& path) {
+  const std::string text = read_file(path);
+  require(!trim(text).empty(), path, ": is empty");
+  return text;
+}
+
 }  // namespace
 
 std::string NetFile::where(const std::string& field) const {
@@ -35,7 +41,7 @@ NetFile parse_net_text(const std::string& text, const std::string& name) {
   return file;
 }
 
-NetFile read_net_file(const std::string& path) { return parse_net_text(read_file(path), path); }
+NetFile read_net_file(const std::string& path) { return parse_net_text(read_text(path), path); }
 
 SolverFile parse_solver_text(const std::string& text, const std::string& name) {
   SolverFile file;
@@ -49,7 +55,7 @@ SolverFile parse_solver_text(const std::string& text, const std::string& name) {
 }
 
 SolverFile read_solver_file(const std::string& path) {
-  return parse_solver_text(read_file(path), path);
+  return parse_solver_text(read_text(path), path);
 }
 
 NetFile inner_net(const SolverFile& file, const std::string& field) {

@@ -4,6 +4,7 @@
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -28,11 +29,14 @@ class FirstError : public pb::io::ErrorCollector {
   std::optional<Problem> problem;
 };
 
-// A byte order mark is dropped; UTF-16 cannot be read.
+// A byte order mark is dropped; UTF-16 and binary files cannot be read.
 std::string_view without_mark(std::string_view text, const std::string& file) {
   if (starts_with(text, "\xEF\xBB\xBF")) return text.substr(3);
   require(!starts_with(text, "\xFF\xFE") && !starts_with(text, "\xFE\xFF"), file,
           ": this text is UTF-16; save it as UTF-8");
+  const bool binary = std::any_of(
+      text.begin(), text.end(), [](unsigned char c) { return c < ' ' && (c < '\t' || c > '\r'); });
+  require(!binary, file, ": is a binary file; expected a text in the form of prototxt");
   return text;
 }
 

@@ -51,6 +51,9 @@ class MappedFile {
 // What else people hand over as weights, told by its first bytes.
 void check_kind(std::string_view content, const std::string& file) {
   require(!content.empty(), file, ": is empty");
+  require(!ends_with(file, ".solverstate"), file,
+          ": is a solver state, not the weights: give the .caffemodel beside it, or go on with the "
+          "training by -snapshot");
   require(!starts_with(content, "\x89HDF"), file, ": is an HDF5 file: its name must end in .h5");
   require(!starts_with(content, "version https://git-lfs"), file,
           ": is a Git LFS pointer, not the weights: run git lfs pull");

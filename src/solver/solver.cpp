@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "net/arena.h"
@@ -30,6 +32,12 @@ std::vector<std::string> weight_files(const SolverParameter& solver) {
     }
   }
   return files;
+}
+
+bool has_loss(const Net& net) {
+  const std::vector<Value>& values = net.graph().values;
+  return std::any_of(values.begin(), values.end(),
+                     [](const Value& value) { return value.loss_weight != 0; });
 }
 
 // True when no parameter of the net has memory of its own.
@@ -148,6 +156,11 @@ void Solver::make_train_net() {
   write_notes(context_.log(), net.upgrade.notes);
   const NetOptions options = net_options(TRAIN, net, source.state);
   net_ = std::make_unique<Net>(context_, net.net, options);
+  if (!has_loss(*net_)) {
+    context_.log().warning(cat(net.path,
+                               ": no layer of the training net is a loss, or has a "
+                               "loss_weight: nothing will be learned"));
+  }
   if (file_.solver.snapshot_format() == SolverParameter::HDF5) check_hdf5_names(*net_);
   if (options_.snapshot.empty()) load_start_weights(*net_);
   if (!file_.solver.debug_info()) return;

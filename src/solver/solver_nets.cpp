@@ -78,7 +78,10 @@ NetFile open_net(const SolverFile& file, const NetSource& source) {
                                ? cat(source.field, "[", source.index, "]")
                                : source.field);
   }
-  return read_net_file(find_file(path, folder_of(file.path)));
+  const std::string found = find_file(path, folder_of(file.path));
+  if (!file_exists(found))
+    fail(file.where(source.field), ": ", source.field, " \"", path, "\" does not exist");
+  return read_net_file(found);
 }
 
 }  // namespace crema

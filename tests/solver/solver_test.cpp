@@ -173,7 +173,7 @@ TEST(Solver, SolversThatCannotRun) {
   };
   expect_part(error(rate), "no training net");
   expect_part(error(rate + "net: \"a\" train_net: \"b\""), "given 2 times, by train_net and net");
-  expect_part(error(rate + "net: \"nowhere.prototxt\""), "cannot open");
+  expect_part(error(rate + "net: \"nowhere.prototxt\""), "does not exist");
   expect_part(error(rate + "net: \"a\" iter_size: 0"), "iter_size is 0");
   expect_part(error(rate + "\naverage_loss: 0 net: \"a\""), "s.prototxt:2:1");
   expect_part(error(rate + "net: \"a\" type: \"Adm\""),
@@ -200,6 +200,17 @@ TEST(Solver, ForkFieldsAreNamed) {
   Solver solver(context, solver_file("random_seed: 1\nwarmup_iter: 5"));
   ASSERT_EQ(log.warnings.size(), 1u);
   expect_part(log.warnings[0], "warmup_iter is a field of a fork");
+}
+
+TEST(Solver, ANetWithoutALossIsNamed) {
+  Context context(Device::cpu);
+  Lines log;
+  context.set_log(log);
+  const std::string net(kNet);
+  Solver solver(context,
+                solver_file("random_seed: 1", net.substr(0, net.find("layer { name: \"loss\""))));
+  ASSERT_EQ(log.warnings.size(), 1u);
+  expect_part(log.warnings[0], "nothing will be learned");
 }
 
 TEST(Solver, TheClocksSeedIsLoggedAndRepeats) {

@@ -32,6 +32,24 @@ TEST_P(RefusedTest, SaysWhyOnOneLineAndExitsWithOne) {
   folder.write("solver.prototxt",
                "net: \"unknown.prototxt\"\nbase_lr: 0.1\nlr_policy: \"fixed\"\nmax_iter: "
                "1\nsolver_mode: CPU\n");
+  folder.write("empty.prototxt", "\n");
+  folder.write("comment.prototxt", "# nothing\n");
+  folder.write("binary.prototxt", std::string("\n\4name\0", 7));
+  folder.write("some.solverstate", "\10\2");
+  folder.write("typeless.prototxt", "layer { name: \"a\" top: \"x\" }\n");
+  folder.write("sourceless.prototxt",
+               "layer { name: \"a\" type: \"ReLU\" bottom: \"data\" top: \"y\" }\n");
+  folder.write(
+      "filler.prototxt",
+      "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 2 } } }\n"
+      "layer { name: \"a\" type: \"InnerProduct\" bottom: \"x\" top: \"y\" "
+      "inner_product_param { num_output: 3 weight_filler { type: \"xaver\" } } }\n");
+  folder.write(
+      "plain.prototxt",
+      "layer { name: \"in\" type: \"Input\" top: \"x\" input_param { shape { dim: 1 dim: 2 } } }\n"
+      "layer { name: \"a\" type: \"ReLU\" bottom: \"x\" top: \"y\" }\n");
+  folder.write("lost.prototxt",
+               "net: \"nowhere.prototxt\"\nbase_lr: 0.1\nlr_policy: \"fixed\"\nmax_iter: 1\n");
   const Outcome outcome = run(folder, GetParam().command);
   EXPECT_EQ(outcome.code, 1);
   const std::vector<std::string> errors = outcome.errors();
@@ -77,6 +95,21 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"crema time -model bottom.prototxt -implementation plian",
                 "did you mean \"plain\"?"},
         Refused{"crema time -model bottom.prototxt -iterations 0", "expected a positive number"},
+        Refused{"crema train -solver empty.prototxt", "empty.prototxt: is empty"},
+        Refused{"crema train -solver lost.prototxt",
+                "lost.prototxt:1:1: net \"nowhere.prototxt\" does not exist"},
+        Refused{"crema train -solver solver.prototxt -model nowhere.prototxt",
+                "-model nowhere.prototxt: there is no such file"},
+        Refused{"crema time -model empty.prototxt", "empty.prototxt: is empty"},
+        Refused{"crema time -model comment.prototxt", "has no layer for phase TRAIN"},
+        Refused{"crema time -model binary.prototxt", "binary.prototxt: is a binary file"},
+        Refused{"crema time -model typeless.prototxt",
+                "typeless.prototxt:1:1: layer \"a\": the type is"},
+        Refused{"crema time -model sourceless.prototxt", "no layer above makes data"},
+        Refused{"crema time -model filler.prototxt",
+                "filler.prototxt:2:1: layer \"a\": unknown filler type \"xaver\" (did you mean"},
+        Refused{"crema test -model plain.prototxt -weights some.solverstate", "is a solver state"},
+        Refused{"crema report empty.prototxt", "empty.prototxt: is empty"},
         Refused{"crema report missing.jsonl", "missing.jsonl"}));
 
 TEST(CommandLine, WithoutAVerbListsTheVerbs) {
