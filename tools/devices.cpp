@@ -40,6 +40,18 @@ std::vector<int> gpus_of(const std::string& flag) {
   return gpus;
 }
 
+namespace {
+
+TuneMode tune_mode_of_flag() {
+  const std::vector<std::string> names = {"off", "quick", "full"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (FLAGS_tune == names[i]) return static_cast<TuneMode>(i);
+  }
+  fail("-tune ", FLAGS_tune, ": expected off, quick or full");
+}
+
+}  // namespace
+
 std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
   check_implementation(FLAGS_implementation);
   std::unique_ptr<Context> context;
@@ -65,6 +77,7 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
   }
   context->set_log(log);
   context->implementation = FLAGS_implementation;
+  context->tune(tune_mode_of_flag());
   return context;
 }
 

@@ -59,6 +59,12 @@ int64_t records_of(const Net& net) {
   return 0;
 }
 
+Precision precision_for(const Context& context, const std::string& of_file) {
+  if (!FLAGS_precision.empty()) return precision_named(FLAGS_precision);
+  if (!of_file.empty()) return precision_named(of_file);
+  return context.device() == Device::gpu ? Precision::tf32 : Precision::fp32;
+}
+
 void set_passes(NetOptions* options) {
   options->fuse = FLAGS_fuse;
   options->format = FLAGS_format;

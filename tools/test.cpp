@@ -54,7 +54,8 @@ int run(const VerbCall& call) {
   } else {
     call.log.info("Use CPU.");
   }
-  const NetInput input = read_model(call.log, phase_of_flag(TEST));
+  NetInput input = read_model(call.log, phase_of_flag(TEST));
+  input.options.precision = precision_for(*context);
   Net net(*context, input.net, input.options);
   load_weights_of_flag(net);
   fill_random_inputs(net);
@@ -68,7 +69,7 @@ REGISTER_VERB(
     {.summary = "runs a net with trained weights over some batches and prints its results",
      .usage = "-model NET.prototxt -weights FILE [flags]",
      .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level", "stage",
-               "batch", "implementation", "fuse", "format", "reuse_memory", "dump_plan"},
+               "batch", "implementation", "precision", "tune", "fuse", "format", "reuse_memory", "dump_plan"},
      .run = run});
 
 }  // namespace

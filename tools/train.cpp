@@ -96,6 +96,9 @@ int run(const VerbCall& call) {
       make_context(log, wants_gpu ? file.solver.device_id() : -1);
   say_device(log, *context);
 
+  options.net.precision = precision_for(*context, file.solver.precision());
+  options.capture = FLAGS_capture;
+
   MetricsReader metrics(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
   StatusReader status(log);
   options.readers = {&metrics};
@@ -119,7 +122,8 @@ REGISTER_VERB(train,
                .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
                .flags = {"solver", "model", "gpu", "snapshot", "weights", "weights_mode", "level",
                          "stage", "sigint_effect", "sighup_effect", "assume", "batch",
-                         "implementation", "fuse", "format", "reuse_memory", "dump_plan"},
+                         "implementation", "precision", "tune", "capture", "fuse", "format",
+                         "reuse_memory", "dump_plan"},
                .run = run});
 
 }  // namespace

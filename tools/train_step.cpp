@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
 #include "tools/flags.h"
 #include "tools/memory_use.h"
@@ -27,15 +28,17 @@ double seconds_since(Clock::time_point begin) {
 
 class TrainStep {
  public:
-  explicit TrainStep(Net& net) : net_(net), optimizer_(recipe_, net) {}
+  explicit TrainStep(Net& net) : net_(net), optimizer_(recipe_, net) {
+    if (net.context().device() == Device::cpu) return;
+    const auto rates = [](int64_t, int64_t count) { return std::vector<float>(count, rate); };
+    gpu_ = std::make_unique<GpuIteration>(net, optimizer_, 1, 1, FLAGS_capture, rates);
+  }
 
   // Seconds a step takes, over `steps` of them.
   double run(int steps) {
     const auto begin = Clock::now();
     for (int i = 0; i < steps; ++i) {
-      net_.forward(pass_);
-      net_.backward();
-      optimizer_.update(rate, static_cast<int64_t>(pass_));
+      step();
       ++pass_;
     }
     net_.context().synchronize();
@@ -48,6 +51,13 @@ class TrainStep {
   }
 
  private:
+  void step() {
+    if (gpu_) return gpu_->run(static_cast<int64_t>(pass_), pass_);
+    net_.forward(pass_);
+    net_.backward();
+    optimizer_.update(rate, static_cast<int64_t>(pass_));
+  }
+
   static SolverParameter recipe() {
     SolverParameter solver;
     solver.set_type("SGD");
@@ -61,6 +71,7 @@ class TrainStep {
   Net& net_;
   const SolverParameter recipe_ = recipe();
   Optimizer optimizer_;
+  std::unique_ptr<GpuIteration> gpu_;
   uint64_t pass_ = 0;
 };
 

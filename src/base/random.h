@@ -63,4 +63,19 @@ CREMA_HD inline uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
+// The random numbers of one layer in one pass. A pass that a CUDA graph repeats has its number in
+// the GPU's memory.
+struct PassRandom {
+  Random fixed;
+  uint64_t who = 0;
+  const uint64_t* live_pass = nullptr;
+
+  CREMA_HD Random get() const {
+#ifdef __CUDA_ARCH__
+    if (live_pass) return {fixed.seed, mix(who, *live_pass)};
+#endif
+    return fixed;
+  }
+};
+
 }  // namespace crema

@@ -47,6 +47,8 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   const Shape& sample_shape() const { return sample_shape_; }
+  const Transform& transform() const { return transform_; }
+  const LoaderOptions& options() const { return options_; }
   // The first record holds an image file (not plain values).
   bool encoded() const { return encoded_; }
 

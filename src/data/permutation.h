@@ -1,7 +1,6 @@
 // A random order of 0 .. count-1 that needs no memory: a pure function of (count, seed, stream).
 #pragma once
 
-#include <bit>
 #include <cstdint>
 
 #include "base/random.h"
@@ -12,15 +11,16 @@ namespace crema {
 // until they are inside (on average less than two rounds).
 class Permutation {
  public:
-  Permutation(int64_t count, Random random)
+  CREMA_HD Permutation(int64_t count, Random random)
       : count_(static_cast<uint64_t>(count)), random_(random) {
-    const int bits = count_ > 4 ? std::bit_width(count_ - 1) : 2;
+    int bits = 2;
+    while (uint64_t{1} << bits < count_) ++bits;
     low_bits_ = bits / 2;
     low_mask_ = (uint64_t{1} << low_bits_) - 1;
     high_mask_ = (uint64_t{1} << (bits - low_bits_)) - 1;
   }
 
-  int64_t operator()(int64_t index) const {
+  CREMA_HD int64_t operator()(int64_t index) const {
     uint64_t value = static_cast<uint64_t>(index);
     do {
       uint64_t low = value & low_mask_, high = value >> low_bits_;

@@ -88,30 +88,23 @@ void warn_of_other_fields(const TransformationParameter& parameter, Log& log) {
   }
 }
 
-int64_t pick(uint32_t word, int64_t choices) {
-  return static_cast<int64_t>((static_cast<uint64_t>(word) * static_cast<uint64_t>(choices)) >> 32);
-}
-
 }  // namespace
 
 Transform::Transform(const TransformationParameter& parameter, bool training,
                      const std::string& folder, Log& log)
-    : scale_(parameter.scale()),
-      crop_height_(parameter.crop_size()),
-      crop_width_(parameter.crop_size()),
-      mirror_(parameter.mirror()),
-      training_(training),
+    : numbers_{parameter.scale(), parameter.crop_size(), parameter.crop_size(), parameter.mirror(),
+               training},
       mean_values_(parameter.mean_value().begin(), parameter.mean_value().end()) {
   require(!parameter.force_color() || !parameter.force_gray(),
           "transform_param sets both force_color and force_gray");
   if (parameter.force_color()) color_ = Color::color;
   if (parameter.force_gray()) color_ = Color::gray;
   if (parameter.crop_h() > 0 || parameter.crop_height() > 0) {
-    crop_height_ = std::max(parameter.crop_h(), parameter.crop_height());
+    numbers_.crop_height = std::max(parameter.crop_h(), parameter.crop_height());
   }
   if (parameter.crop_w() > 0 || parameter.crop_width() > 0)
-    crop_width_ = std::max(parameter.crop_w(), parameter.crop_width());
-  require((crop_height_ > 0) == (crop_width_ > 0),
+    numbers_.crop_width = std::max(parameter.crop_w(), parameter.crop_width());
+  require((numbers_.crop_height > 0) == (numbers_.crop_width > 0),
           "transform_param gives only one side of the crop; give crop_size, or both");
   warn_of_other_fields(parameter, log);
   if (!parameter.mean_file().empty()) {
@@ -133,29 +126,26 @@ Shape Transform::output(const Shape& record) const {
   require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == record[0],
           "the image has ", record[0], " channels, but there are ", mean_values_.size(),
           " mean_value; give one, or one a channel");
-  if (crop_height_ == 0) return record;
-  if (record[1] < crop_height_ || record[2] < crop_width_) {
-    fail("the image is ", record.brief(), ": too small for a crop of ", crop_height_, "x",
-         crop_width_);
+  if (numbers_.crop_height == 0) return record;
+  if (record[1] < numbers_.crop_height || record[2] < numbers_.crop_width) {
+    fail("the image is ", record.brief(), ": too small for a crop of ", numbers_.crop_height, "x",
+         numbers_.crop_width);
   }
-  return {record[0], crop_height_, crop_width_};
+  return {record[0], numbers_.crop_height, numbers_.crop_width};
 }
 
 void Transform::apply(const Record& record, const Random::Four& draws, float* out) const {
-  Window window{0, 0, record.height, record.width, mirror_ && (draws.v[0] & 1) != 0};
-  if (crop_height_ > 0) {
-    const int64_t spare_rows = record.height - crop_height_,
-                  spare_columns = record.width - crop_width_;
-    window.top = training_ ? pick(draws.v[1], spare_rows + 1) : spare_rows / 2;
-    window.left = training_ ? pick(draws.v[2], spare_columns + 1) : spare_columns / 2;
-    window.height = crop_height_;
-    window.width = crop_width_;
+  const Cut cut = numbers_.cut(record.height, record.width, draws);
+  Window window{cut.top, cut.left, record.height, record.width, cut.mirror};
+  if (numbers_.crop_height > 0) {
+    window.height = numbers_.crop_height;
+    window.width = numbers_.crop_width;
   }
   const float* mean = mean_image_.empty() ? nullptr : mean_image_.data();
   if (record.bytes) {
-    write(record, record.bytes, window, mean, mean_values_, scale_, out);
+    write(record, record.bytes, window, mean, mean_values_, numbers_.scale, out);
   } else {
-    write(record, record.values, window, mean, mean_values_, scale_, out);
+    write(record, record.values, window, mean, mean_values_, numbers_.scale, out);
   }
 }
 

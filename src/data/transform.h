@@ -12,6 +12,33 @@
 
 namespace crema {
 
+// What a transform needs to know of a record's place: where the crop begins, and the coin.
+struct Cut {
+  int64_t top, left;
+  bool mirror;
+};
+
+// The numbers of a transform, in a form that a GPU can copy. A crop of 0: none.
+struct TransformNumbers {
+  float scale = 1;
+  int64_t crop_height = 0, crop_width = 0;
+  bool mirror = false, training = false;
+
+  CREMA_HD static int64_t pick(uint32_t word, int64_t choices) {
+    return static_cast<int64_t>((static_cast<uint64_t>(word) * static_cast<uint64_t>(choices)) >>
+                                32);
+  }
+  CREMA_HD Cut cut(int64_t height, int64_t width, const Random::Four& draws) const {
+    Cut c{0, 0, mirror && (draws.v[0] & 1) != 0};
+    if (crop_height > 0) {
+      const int64_t spare_rows = height - crop_height, spare_columns = width - crop_width;
+      c.top = training ? pick(draws.v[1], spare_rows + 1) : spare_rows / 2;
+      c.left = training ? pick(draws.v[2], spare_columns + 1) : spare_columns / 2;
+    }
+    return c;
+  }
+};
+
 class Transform {
  public:
   // `folder`: of the prototxt, where mean_file is looked up when the working directory has none.
@@ -27,15 +54,17 @@ class Transform {
   // output(record.shape()).
   void apply(const Record& record, const Random::Four& draws, float* out) const;
 
+  const TransformNumbers& numbers() const { return numbers_; }
+  // One for each input value, or none; one for each channel, or one, or none.
+  const std::vector<float>& mean_image() const { return mean_image_; }
+  const std::vector<float>& mean_values() const { return mean_values_; }
+
  private:
-  float scale_;
-  int64_t crop_height_, crop_width_;  // 0: no crop
-  bool mirror_, training_;
+  TransformNumbers numbers_;
   Color color_ = Color::as_stored;
   std::string mean_file_;
   Shape mean_shape_;
-  std::vector<float> mean_image_;   // one for each input value, or
-  std::vector<float> mean_values_;  // one for each channel, or one, or none
+  std::vector<float> mean_image_, mean_values_;
 };
 
 }  // namespace crema

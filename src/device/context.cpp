@@ -30,10 +30,34 @@ Context::Context(Device device, int ordinal) : device_(device), ordinal_(ordinal
 Context::~Context() = default;
 
 #ifdef CREMA_CUDA
+void Context::aside(const std::function<void()>& work) {
+  if (!gpu_ || !overlap) return work();
+  gpu_->fork();
+  try {
+    work();
+  } catch (...) {
+    gpu_->back();
+    throw;
+  }
+  gpu_->back();
+}
+void Context::join() {
+  if (gpu_) gpu_->join();
+}
+void Context::tune(TuneMode mode) {
+  if (gpu_) gpu_->tuning.mode = mode;
+}
+void Context::end_tuning() {
+  if (gpu_) gpu_->tuning.release();
+}
 void Context::synchronize() const {
   if (gpu_) check_cuda(cudaStreamSynchronize(gpu_->stream), "waiting for the GPU");
 }
 #else
+void Context::aside(const std::function<void()>& work) { work(); }
+void Context::join() {}
+void Context::tune(TuneMode) {}
+void Context::end_tuning() {}
 void Context::synchronize() const {}
 int gpu_count() { return 0; }
 #endif

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,6 +27,18 @@ class Context {
   int ordinal() const { return ordinal_; }
   Gpu& gpu() const { return *gpu_; }
 
+  // For plans that are made from now on; nothing on a CPU.
+  void tune(TuneMode mode);
+  // Gives back the memory that plans were tried in.
+  void end_tuning();
+
+  // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards, until
+  // join(): it must touch no memory that the latter writes, and no workspace of it. Elsewhere it is
+  // just called.
+  bool overlap = false;
+  void aside(const std::function<void()>& work);
+  void join();
+
   // Waits until all queued work is done; an Error of the device surfaces here.
   void synchronize() const;
 
@@ -39,6 +52,9 @@ class Context {
   // Everything random is a function of the seed, of who draws, and of the number of the pass.
   uint64_t seed = 1;
   Random random(uint64_t who, uint64_t pass = 0) const { return {seed, mix(who, pass)}; }
+  PassRandom random(uint64_t who, uint64_t pass, const uint64_t* live_pass) const {
+    return {random(who, pass), who, live_pass};
+  }
 
   // Forces one entry of every kernel's list of implementations (tests, -implementation); "" lets
   // each list decide.

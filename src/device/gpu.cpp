@@ -1,5 +1,7 @@
 #include "device/gpu.h"
 
+#include <utility>
+
 #include "device/device.h"
 
 namespace crema {
@@ -16,16 +18,63 @@ int gpu_count() {
 Gpu::Gpu(int ordinal) {
   check_cuda(cudaSetDevice(ordinal), "selecting the GPU");
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+  check_cuda(cudaStreamCreateWithFlags(&other_stream_, cudaStreamNonBlocking),
+             "creating a stream");
+  check_cuda(cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming), "creating an event");
+  check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "creating an event");
   check_cublas(cublasCreate(&cublas), "starting cuBLAS");
   check_cublas(cublasSetStream(cublas, stream), "starting cuBLAS");
+  check_cublas(cublasLtCreate(&cublas_lt), "starting cuBLAS");
   check_cudnn(cudnnCreate(&cudnn), "starting cuDNN");
   check_cudnn(cudnnSetStream(cudnn, stream), "starting cuDNN");
+  check_cuda(cudaMalloc(&parts, kParts * sizeof(float)), "allocating memory");
+  check_cuda(cudaMalloc(&counters, kCounters * sizeof(unsigned)), "allocating memory");
+  check_cuda(cudaMemset(counters, 0, kCounters * sizeof(unsigned)), "clearing memory");
+  check_cuda(cudaMalloc(&blas_workspace, kBlasBytes), "allocating memory");
+  check_cuda(cudaMalloc(&other_blas_workspace_, kBlasBytes), "allocating memory");
+  check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
+  cudaDeviceProp card;
+  check_cuda(cudaGetDeviceProperties(&card, ordinal), "asking for the GPU's name");
+  tuning.open(cat(card.name, "-", card.multiProcessorCount, "-cudnn", cudnnGetVersion()));
 }
 
 Gpu::~Gpu() {
+  tuning.release();
+  cudaFree(other_blas_workspace_);
+  cudaFree(blas_workspace);
+  cudaFree(counters);
+  cudaFree(parts);
   cudnnDestroy(cudnn);
+  cublasLtDestroy(cublas_lt);
   cublasDestroy(cublas);
+  cudaEventDestroy(done_);
+  cudaEventDestroy(forked_);
+  cudaStreamDestroy(other_stream_);
   cudaStreamDestroy(stream);
+}
+
+void Gpu::swap_streams() {
+  std::swap(stream, other_stream_);
+  std::swap(blas_workspace, other_blas_workspace_);
+  check_cublas(cublasSetStream(cublas, stream), "changing the stream");
+  check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "changing the stream");
+  check_cudnn(cudnnSetStream(cudnn, stream), "changing the stream");
+}
+
+void Gpu::fork() {
+  check_cuda(cudaEventRecord(forked_, stream), "starting work aside");
+  check_cuda(cudaStreamWaitEvent(other_stream_, forked_, 0), "starting work aside");
+  swap_streams();
+  open_ = true;
+}
+
+void Gpu::back() { swap_streams(); }
+
+void Gpu::join() {
+  if (!open_) return;
+  check_cuda(cudaEventRecord(done_, other_stream_), "waiting for work aside");
+  check_cuda(cudaStreamWaitEvent(stream, done_, 0), "waiting for work aside");
+  open_ = false;
 }
 
 void check_cuda(cudaError_t status, const char* what) {

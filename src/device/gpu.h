@@ -1,22 +1,47 @@
 // The CUDA side of a Context. Only files of a CUDA build include it.
 #pragma once
 
+#include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
 #include <cudnn.h>
 
 #include "base/error.h"
 #include "device/context.h"
+#include "device/tuning.h"
 
 namespace crema {
 
-// One stream and the handles that work on it; owned by the Context.
+// A stream and the handles that work on it; owned by the Context.
 struct Gpu {
   explicit Gpu(int ordinal);
   ~Gpu();
   cudaStream_t stream = nullptr;
   cublasHandle_t cublas = nullptr;
+  cublasLtHandle_t cublas_lt = nullptr;
   cudnnHandle_t cudnn = nullptr;
+  Tuning tuning;
+
+  // For sums over many blocks: each leaves a part, and the last to finish adds the parts.
+  static constexpr int64_t kParts = 1 << 20, kCounters = 1024;
+  float* parts = nullptr;        // kParts
+  unsigned* counters = nullptr;  // kCounters; zero before and after every kernel
+  // Of cuBLAS: given, so that it never allocates.
+  static constexpr size_t kBlasBytes = size_t{32} << 20;
+  void* blas_workspace = nullptr;
+
+  // A second stream for Context::aside(). Between fork() and back() everything above is that
+  // stream's; join() makes the first one wait for it.
+  void fork();
+  void back();
+  void join();
+
+ private:
+  void swap_streams();
+  cudaStream_t other_stream_ = nullptr;
+  void* other_blas_workspace_ = nullptr;
+  cudaEvent_t forked_ = nullptr, done_ = nullptr;
+  bool open_ = false;  // the second stream has work that the first has not waited for
 };
 
 // Throws an Error that says what failed and what CUDA said.

@@ -34,6 +34,18 @@ void* allocate_gpu(Context& context, size_t bytes) {
 
 }  // namespace
 
+size_t free_memory(Context& context) {
+  size_t available = 0;
+#ifdef CREMA_CUDA
+  size_t total = 0;
+  if (context.device() == Device::gpu)
+    check_cuda(cudaMemGetInfo(&available, &total), "asking for free memory");
+#else
+  (void)context;
+#endif
+  return available;
+}
+
 Buffer::Buffer(Context& context, size_t bytes)
     : device_(context.device()), ordinal_(context.ordinal()), bytes_(bytes) {
   if (bytes == 0) return;

@@ -27,6 +27,9 @@ class Buffer {
   void* data_ = nullptr;
 };
 
+// Bytes that could still be allocated on a GPU; 0 on a CPU, where nobody knows.
+size_t free_memory(Context& context);
+
 // Copies on the context's stream. When one side is the CPU the call returns after the copy is done.
 void copy_bytes(Context& context, void* to, Device to_device, const void* from, Device from_device,
                 size_t bytes);

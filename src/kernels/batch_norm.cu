@@ -4,6 +4,7 @@
 #include "kernels/batch_norm.h"
 
 #include "device/parallel.h"
+#include "kernels/batch_norm_bodies.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -163,13 +164,18 @@ void fold(Context& context, const BatchNormCase& c, const BatchNormParameters& p
 }  // namespace
 
 size_t batch_norm_workspace(Context& context, const ChannelView& view) {
-  return Workspace::bytes(context, view);
+  return Workspace::bytes(context, view);  // more than the GPU's own body needs
 }
 
 void batch_norm_forward(Context& context, const BatchNormCase& c,
                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
                         const Tensor& y, const Tensor& mean, const Tensor& inverse,
                         const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (batch_norm_serves_gpu(context, c, x.dtype())) {
+    return batch_norm_forward_gpu(context, c, parameters, x, added, y, mean, inverse, workspace);
+  }
+#endif
   const Workspace w(c, x.dtype(), workspace);
   on(x, [&]<typename T>() {
     find_statistics<T>(context, c, parameters, x, mean, inverse, w);
@@ -182,6 +188,12 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
                          const BatchNormParameters& parameters, const Tensor& x, const Tensor& y,
                          const Tensor& dy, const Tensor& mean, const Tensor& inverse,
                          const BatchNormGradients& gradients, const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (batch_norm_serves_gpu(context, c, dy.dtype())) {
+    return batch_norm_backward_gpu(context, c, parameters, x, y, dy, mean, inverse, gradients,
+                                   workspace);
+  }
+#endif
   const Workspace w(c, dy.dtype(), workspace);
   const bool h_is_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
   on(dy, [&]<typename T>() { fold<T>(context, c, parameters, inverse, w); });

@@ -18,7 +18,8 @@ struct AddBias {
   Relu relu;
   T* y;
   CREMA_HD void operator()(int64_t i) const {
-    y[i] = relu_of(b ? y[i] + b[i / inner % channels] : y[i], relu);
+    const Compute<T> value = y[i];
+    y[i] = relu_of(b ? value + b[i / inner % channels] : value, relu);
   }
 };
 
@@ -42,21 +43,24 @@ void add_bias_rows(int64_t outer, int64_t channels, int64_t inner, const T* b, R
   }
 }
 
+template <typename E>
 struct Taken {
-  const void* dy;
+  const E* dy;
   int64_t channels, inner;
   template <typename T>
   CREMA_HD T operator()(int64_t channel, int64_t row, int64_t column) const {
-    return static_cast<const T*>(dy)[(row * channels + channel) * inner + column];
+    return dy[(row * channels + channel) * inner + column];
   }
 };
 
 template <typename T>
 struct ReluGradient {
   const T* y;
-  T slope;
+  Compute<T> slope;
   T* dy;
-  CREMA_HD void operator()(int64_t i) const { dy[i] = y[i] > 0 ? dy[i] : slope * dy[i]; }
+  CREMA_HD void operator()(int64_t i) const {
+    dy[i] = y[i] > 0 ? Compute<T>(dy[i]) : slope * dy[i];
+  }
 };
 
 }  // namespace
@@ -65,28 +69,55 @@ template <typename T>
 void add_bias(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* b,
               Relu relu, T* y) {
   if (!b && !relu.on) return;
-  if (context.device() == Device::cpu) return add_bias_rows(outer, channels, inner, b, relu, y);
+  if constexpr (std::is_same_v<T, Compute<T>>) {
+    if (context.device() == Device::cpu) return add_bias_rows(outer, channels, inner, b, relu, y);
+  }
   parallel_for(context, outer * channels * inner, AddBias<T>{channels, inner, b, relu, y});
 }
 
 template <typename T>
 void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* dy,
-                   T* db, bool accumulate) {
-  parallel_sum(context, SumExtent{channels, outer, inner}, Taken{dy, channels, inner},
-               SumTarget<T>{db, 1, accumulate});
+                   Compute<T>* db, bool accumulate) {
+#ifdef __CUDACC__
+  if constexpr (!std::is_same_v<T, double>) {
+    if (context.device() == Device::gpu && inner == 1) {
+      return relu_bias_gradient_gpu<T>(context, outer, channels, nullptr, 0, const_cast<T*>(dy), db,
+                                       accumulate);
+    }
+  }
+#endif
+  parallel_sum(context, SumExtent{channels, outer, inner}, Taken<T>{dy, channels, inner},
+               SumTarget<Compute<T>>{db, 1, accumulate});
 }
 
 template <typename T>
 void relu_gradient(Context& context, int64_t count, const T* y, float slope, T* dy) {
-  parallel_for(context, count, ReluGradient<T>{y, static_cast<T>(slope), dy}, 16384);
+  parallel_for(context, count, ReluGradient<T>{y, static_cast<Compute<T>>(slope), dy}, 16384);
 }
 
-template void add_bias<float>(Context&, int64_t, int64_t, int64_t, const float*, Relu, float*);
-template void add_bias<double>(Context&, int64_t, int64_t, int64_t, const double*, Relu, double*);
-template void bias_gradient<float>(Context&, int64_t, int64_t, int64_t, const float*, float*, bool);
-template void bias_gradient<double>(Context&, int64_t, int64_t, int64_t, const double*, double*,
-                                    bool);
-template void relu_gradient<float>(Context&, int64_t, const float*, float, float*);
-template void relu_gradient<double>(Context&, int64_t, const double*, float, double*);
+template <typename T>
+void relu_and_bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner,
+                            const T* y, float slope, T* dy, Compute<T>* db, bool accumulate) {
+#ifdef __CUDACC__
+  if constexpr (!std::is_same_v<T, double>) {
+    if (context.device() == Device::gpu && inner == 1 && y && db)
+      return relu_bias_gradient_gpu(context, outer, channels, y, slope, dy, db, accumulate);
+  }
+#endif
+  if (y) relu_gradient(context, outer * channels * inner, y, slope, dy);
+  if (db) bias_gradient<T>(context, outer, channels, inner, dy, db, accumulate);
+}
+
+#define INSTANTIATE(T)                                                                          \
+  template void add_bias<T>(Context&, int64_t, int64_t, int64_t, const T*, Relu, T*);           \
+  template void bias_gradient<T>(Context&, int64_t, int64_t, int64_t, const T*, Compute<T>*,    \
+                                 bool);                                                         \
+  template void relu_gradient<T>(Context&, int64_t, const T*, float, T*);                       \
+  template void relu_and_bias_gradient<T>(Context&, int64_t, int64_t, int64_t, const T*, float, \
+                                          T*, Compute<T>*, bool)
+INSTANTIATE(float);
+INSTANTIATE(double);
+INSTANTIATE(Half);
+INSTANTIATE(BFloat16);
 
 }  // namespace crema

@@ -1,8 +1,10 @@
 // Adding a bias to each channel, with a ReLU behind it, and the gradients of both. The tensors are
-// seen as outer x channels x inner; pointers lie on the context's device. T: float or double.
+// seen as outer x channels x inner; pointers lie on the context's device. T: float or double, on a
+// GPU also Half and BFloat16; sums are then float.
 #pragma once
 
 #include "device/context.h"
+#include "tensor/half.h"
 
 namespace crema {
 
@@ -19,10 +21,21 @@ void add_bias(Context& context, int64_t outer, int64_t channels, int64_t inner, 
 // db[c] = (accumulate ? db[c] : 0) + the sum of dy over outer and inner.
 template <typename T>
 void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* dy,
-                   T* db, bool accumulate);
+                   Compute<T>* db, bool accumulate);
 
 // dy *= y > 0 ? 1 : slope, for a ReLU whose output is y; slope at least 0.
 template <typename T>
 void relu_gradient(Context& context, int64_t count, const T* y, float slope, T* dy);
+
+// Both: dy *= y > 0 ? 1 : slope where y is not null, then db as above where it is not null. On a
+// GPU in one pass when inner is 1.
+template <typename T>
+void relu_and_bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner,
+                            const T* y, float slope, T* dy, Compute<T>* db, bool accumulate);
+
+// GPU, float and 16 bits: the body of that pass.
+template <typename T>
+void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, const T* y,
+                            float slope, T* dy, float* db, bool accumulate);
 
 }  // namespace crema

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/implementation.h"
+#include "tensor/precision.h"
 #include "tensor/tensor.h"
 
 namespace crema {
@@ -22,10 +23,12 @@ struct ConvCase {
   bool relu = false;
   float relu_slope = 0;
   Order order = Order::plain;            // of x and y
+  int64_t x_channels = 0;                // of x in memory when it is padded (Format::channels)
   std::optional<Format> weights_format;  // already decided elsewhere; none: free
   // Which calls will be made.
   bool forward = true, backward_data = false, backward_weights = false;
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
+  Precision precision = Precision::fp32;
 };
 
 constexpr int kMostSpatialAxes = 6;

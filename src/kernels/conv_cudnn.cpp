@@ -1,25 +1,22 @@
-// Convolution by cuDNN's graph API: float32 on the GPU, one to three spatial axes (one is seen as
-// two). Exact: engines that round to TF32 or that add in another order on each run are left out.
-#define CUDNN_FRONTEND_SKIP_JSON_LIB  // graphs are not written to files
-#include <cudnn_frontend.h>
-
+// Convolution by cuDNN's graph API: one to three spatial axes (one is seen as two), with bias and
+// ReLU in the forward plan where cuDNN has one for them.
 #include <algorithm>
-#include <unordered_map>
 
-#include "device/gpu.h"
 #include "kernels/add.h"
 #include "kernels/bias.h"
 #include "kernels/conv_bodies.h"
+#include "kernels/cudnn_graph.h"
+#include "kernels/reorder.h"
+#include "tensor/on.h"
 
 namespace crema {
 namespace {
 
 namespace graph = cudnn_frontend::graph;
-using cudnn_frontend::NumericalNote_t;
 using Integers = std::vector<int64_t>;
 
-// Names of the three tensors within a graph.
-enum Tag : int64_t { kX = 1, kW = 2, kY = 3 };
+// Names of the tensors within a graph.
+enum Tag : int64_t { kX = 1, kW = 2, kY = 3, kB = 4 };
 
 // The numbers of a case with at least two spatial axes.
 struct Numbers {
@@ -34,6 +31,7 @@ struct Numbers {
         pad(c.pad),
         dilation(c.dilation),
         channels_last(c.order == Order::channels_last) {
+    if (c.x_channels > 0) x[1] = w[1] = c.x_channels;
     if (c.x.axes() > 3) return;
     for (Integers* dims : {&x, &w, &y}) dims->insert(dims->begin() + 2, 1);
     stride.insert(stride.begin(), 1);
@@ -52,65 +50,17 @@ struct Numbers {
     return strides;
   }
 
-  std::shared_ptr<graph::Tensor_attributes> tensor(graph::Graph& g, const Integers& dims,
-                                                   Tag tag) const {
-    return g.tensor(
-        graph::Tensor_attributes().set_dim(dims).set_stride(strides(dims)).set_uid(tag));
+  CudnnGraph::Attributes input(CudnnGraph& g, const Integers& dims, Tag tag) const {
+    return g.input(dims, strides(dims), tag);
   }
-  void output(const std::shared_ptr<graph::Tensor_attributes>& tensor, const Integers& dims,
+  void output(CudnnGraph& g, const CudnnGraph::Attributes& tensor, const Integers& dims,
               Tag tag) const {
-    tensor->set_output(true).set_dim(dims).set_stride(strides(dims)).set_uid(tag);
+    g.output(tensor, dims, strides(dims), tag);
   }
   template <typename Attributes>
   Attributes attributes() const {
     return Attributes().set_padding(pad).set_stride(stride).set_dilation(dilation);
   }
-};
-
-// One graph with one operation and the first plan that cuDNN's heuristics suggest and that can be
-// built.
-class Operation {
- public:
-  Operation() {
-    const auto type = cudnn_frontend::DataType_t::FLOAT;
-    graph_.set_io_data_type(type).set_intermediate_data_type(type).set_compute_data_type(type);
-  }
-  graph::Graph& graph() { return graph_; }
-
-  // False with the reason when there is no such plan.
-  bool build(Context& context, std::string& reason) {
-    const auto good = [&](cudnn_frontend::error_t status) {
-      if (status.is_bad()) reason = status.get_message();
-      return status.is_good();
-    };
-    if (!good(graph_.validate()) || !good(graph_.build_operation_graph(context.gpu().cudnn)) ||
-        !good(graph_.create_execution_plans(
-            {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
-      return false;
-    }
-    graph_.deselect_numeric_notes(
-        {NumericalNote_t::TENSOR_CORE, NumericalNote_t::DOWN_CONVERT_INPUTS,
-         NumericalNote_t::REDUCED_PRECISION_REDUCTION, NumericalNote_t::NONDETERMINISTIC,
-         NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_6x6,
-         NumericalNote_t::WINOGRAD_TILE_13x13});
-    if (!good(graph_.check_support()) || !good(graph_.build_plans())) return false;
-    int64_t bytes = 0;
-    if (!good(graph_.get_workspace_size(bytes))) return false;
-    workspace_ = static_cast<size_t>(bytes);
-    return true;
-  }
-
-  size_t workspace() const { return workspace_; }
-
-  void run(Context& context, void* x, void* w, void* y, void* workspace) {
-    std::unordered_map<int64_t, void*> tensors = {{kX, x}, {kW, w}, {kY, y}};
-    auto status = graph_.execute(context.gpu().cudnn, tensors, workspace);
-    if (status.is_bad()) fail("a convolution by cuDNN failed: ", status.get_message());
-  }
-
- private:
-  graph::Graph graph_;
-  size_t workspace_ = 0;
 };
 
 class CudnnConv final : public Conv {
@@ -119,69 +69,143 @@ class CudnnConv final : public Conv {
 
   bool prepare(Context& context, std::string& reason) {
     const Numbers& n = numbers_;
-    if (c_.forward) {
-      graph::Graph& g = forward_.graph();
-      n.output(g.conv_fprop(n.tensor(g, n.x, kX), n.tensor(g, n.w, kW),
-                            n.attributes<graph::Conv_fprop_attributes>()),
-               n.y, kY);
-      if (!forward_.build(context, reason)) return false;
-    }
+    if (c_.forward && !prepare_fused(context) && !prepare_forward(context, reason)) return false;
     if (c_.backward_data) {
-      graph::Graph& g = data_.graph();
-      n.output(g.conv_dgrad(n.tensor(g, n.y, kY), n.tensor(g, n.w, kW),
-                            n.attributes<graph::Conv_dgrad_attributes>()),
-               n.x, kX);
-      if (!data_.build(context, reason)) return false;
+      data_ = std::make_unique<CudnnGraph>(c_.dtype);
+      const auto dy = n.input(*data_, n.y, kY), w = n.input(*data_, n.w, kW);
+      n.output(*data_,
+               data_->graph().conv_dgrad(dy, w, n.attributes<graph::Conv_dgrad_attributes>()), n.x,
+               kX);
+      if (!data_->build(context, c_.precision, key("data"), reason)) return false;
     }
     if (c_.backward_weights) {
-      graph::Graph& g = weights_.graph();
-      n.output(g.conv_wgrad(n.tensor(g, n.y, kY), n.tensor(g, n.x, kX),
-                            n.attributes<graph::Conv_wgrad_attributes>()),
+      weights_ = std::make_unique<CudnnGraph>(c_.dtype);
+      const auto dy = n.input(*weights_, n.y, kY), x = n.input(*weights_, n.x, kX);
+      n.output(*weights_,
+               weights_->graph().conv_wgrad(dy, x, n.attributes<graph::Conv_wgrad_attributes>()),
                n.w, kW);
-      if (!weights_.build(context, reason)) return false;
-      gradient_bytes_ = aligned(static_cast<size_t>(c_.w.count()) * sizeof(float));
+      if (!weights_->build(context, c_.precision, key("weights"), reason)) return false;
+      gradient_bytes_ = weights_bytes();
     }
+    if (c_.x_channels > 0) padded_bytes_ = weights_bytes();
     return true;
   }
 
   Format weights_format() const override { return {c_.order, nullptr}; }
   size_t workspace() const override {
-    return std::max(
-        {forward_.workspace(), data_.workspace(), gradient_bytes_ + weights_.workspace()});
+    const auto of = [](const std::unique_ptr<CudnnGraph>& g) { return g ? g->workspace() : 0; };
+    return std::max({padded_bytes_ + of(forward_), of(data_), gradient_bytes_ + of(weights_)});
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
-    forward_.run(context, x.raw(), w.raw(), y.raw(), workspace.raw());
-    add_bias(context, outer(), c_.y[1], inner(), b ? b.data<float>() : nullptr,
-             {c_.relu, c_.relu_slope}, y.data<float>());
+    void* weights = w.raw();
+    if (c_.x_channels > 0) {
+      const Tensor padded = scratch(workspace);
+      resize_rows(context, w.count() / c_.w[1], w, c_.w[1], padded, c_.x_channels, false);
+      weights = padded.raw();
+    }
+    std::vector<CudnnGraph::Bound> tensors = {{kX, x.raw()}, {kW, weights}, {kY, y.raw()}};
+    if (fused_ && c_.bias) tensors.push_back({kB, b.raw()});
+    forward_->run(context, tensors, workspace.data<char>() + padded_bytes_);
+    if (fused_) return;
+    on_real(y, [&]<typename T>() {
+      add_bias(context, outer(), c_.y[1], inner(), b ? b.data<T>() : nullptr,
+               {c_.relu, c_.relu_slope}, y.data<T>());
+    });
   }
 
   void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
-    data_.run(context, dx.raw(), w.raw(), dy.raw(), workspace.raw());
+    data_->run(context, {{kX, dx.raw()}, {kW, w.raw()}, {kY, dy.raw()}}, workspace.raw());
   }
 
   void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
                         const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
-    const Tensor goal = accumulate_w ? part_of(workspace, 0, c_.w, c_.dtype, weights_format()) : dw;
-    weights_.run(context, x.raw(), goal.raw(), dy.raw(), workspace.data<char>() + gradient_bytes_);
-    if (accumulate_w) add_to(context, goal, dw);
-    if (db)
-      bias_gradient(context, outer(), c_.y[1], inner(), dy.data<float>(), db.data<float>(),
+    // cuDNN overwrites, and writes 16 bits where it reads them.
+    const bool apart = accumulate_w || dw.dtype() != c_.dtype || c_.x_channels > 0;
+    const Tensor goal = apart ? scratch(workspace) : dw;
+    weights_->run(context, {{kX, x.raw()}, {kW, goal.raw()}, {kY, dy.raw()}},
+                  workspace.data<char>() + gradient_bytes_);
+    if (c_.x_channels > 0) {
+      resize_rows(context, dw.count() / c_.w[1], goal, c_.x_channels, dw, c_.w[1], accumulate_w);
+    } else if (accumulate_w) {
+      add_to(context, goal, dw);
+    } else if (apart) {
+      reorder(context, goal, dw);
+    }
+    if (!db) return;
+    on_real(dy, [&]<typename T>() {
+      bias_gradient(context, outer(), c_.y[1], inner(), dy.data<T>(), db.data<Compute<T>>(),
                     accumulate_b);
+    });
   }
 
  private:
+  // Weights, or their gradient, at the start of the workspace: as the plans see them.
+  Tensor scratch(const Tensor& workspace) const {
+    return part_of(workspace, 0, c_.w, c_.dtype, {c_.order, nullptr, c_.x_channels});
+  }
+  size_t weights_bytes() const {
+    const Format format{c_.order, nullptr, c_.x_channels};
+    return aligned(static_cast<size_t>(format.elements(c_.w)) * size_of(c_.dtype));
+  }
+  std::string key(const char* what) const {
+    const auto list = [](const Integers& values) {
+      std::string text;
+      for (int64_t value : values) text += cat(value, ",");
+      return text;
+    };
+    const Numbers& n = numbers_;
+    return cat("conv ", what, " ", name_of(c_.precision), " ", name_of(c_.dtype),
+               n.channels_last ? " last" : " plain", " x", list(n.x), " w", list(n.w), " y",
+               list(n.y), " s", list(n.stride), " p", list(n.pad), " d", list(n.dilation));
+  }
+
+  bool prepare_forward(Context& context, std::string& reason) {
+    const Numbers& n = numbers_;
+    forward_ = std::make_unique<CudnnGraph>(c_.dtype);
+    const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
+    n.output(*forward_,
+             forward_->graph().conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>()), n.y,
+             kY);
+    return forward_->build(context, c_.precision, key("forward"), reason);
+  }
+
+  // With bias and ReLU in one plan. Exact float32 has none that is worth it.
+  bool prepare_fused(Context& context) {
+    if (c_.precision == Precision::fp32 || !c_.bias || (c_.relu && c_.relu_slope != 0))
+      return false;
+    const Numbers& n = numbers_;
+    forward_ = std::make_unique<CudnnGraph>(c_.dtype);
+    graph::Graph& g = forward_->graph();
+    const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
+    Integers one(n.y.size(), 1);
+    one[1] = n.y[1];
+    const auto b = n.input(*forward_, one, kB);
+    const auto pointwise = [](cudnn_frontend::PointwiseMode_t mode) {
+      return graph::Pointwise_attributes().set_mode(mode);
+    };
+    auto y = g.conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>());
+    y = g.pointwise(y, b, pointwise(cudnn_frontend::PointwiseMode_t::ADD));
+    if (c_.relu) y = g.pointwise(y, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
+    n.output(*forward_, y, n.y, kY);
+    std::string reason;
+    fused_ = forward_->build(context, c_.precision, key(c_.relu ? "bias relu" : "bias"), reason);
+    return fused_;
+  }
+
   // y as outer x channels x inner.
   int64_t outer() const { return numbers_.channels_last ? c_.y[0] * c_.y.count(2) : c_.y[0]; }
   int64_t inner() const { return numbers_.channels_last ? 1 : c_.y.count(2); }
 
   ConvCase c_;
   Numbers numbers_;
-  Operation forward_, data_, weights_;
-  size_t gradient_bytes_ = 0;  // of a gradient that is to be added
+  std::unique_ptr<CudnnGraph> forward_, data_, weights_;
+  bool fused_ = false;         // the forward plan adds the bias and has the ReLU
+  size_t padded_bytes_ = 0;    // of weights with as many channels as x has in memory
+  size_t gradient_bytes_ = 0;  // of a weight gradient that is then added, widened or cut
 };
 
 }  // namespace
@@ -189,7 +213,7 @@ class CudnnConv final : public Conv {
 std::unique_ptr<Conv> make_conv_cudnn(Context& context, const ConvCase& c, std::string& reason) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
-  } else if (c.dtype != DType::f32) {
+  } else if (c.dtype == DType::f64) {
     reason = cat("no ", name_of(c.dtype));
   } else if (c.x.axes() > 5) {
     reason = cat(c.x.axes() - 2, " spatial axes, at most 3");

@@ -199,9 +199,16 @@ void run(const LrnWindow& window, const Tensor& x, const T* dy, T* out, T* ratio
   run<T, Line<T, 0, ThreeQuarters>>(window, x, from, dy, out, ratios);
 }
 
+[[maybe_unused]] bool on_gpu(Context& context) {
+  return context.device() == Device::gpu && context.implementation != "plain";
+}
+
 }  // namespace
 
 void lrn_forward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
+#ifdef CREMA_CUDA
+  if (on_gpu(context) && lrn_forward_gpu(context, window, x, y)) return;
+#endif
   if (plain_body(context)) return lrn_forward_plain(context, window, x, y);
   on(x, [&]<typename T>() { run<T>(window, x, nullptr, y.data<T>(), nullptr); });
 }
@@ -212,6 +219,9 @@ size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, 
 
 void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
                   const Tensor& dx, const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (on_gpu(context) && lrn_backward_gpu(context, window, x, dy, dx)) return;
+#endif
   if (plain_body(context)) return lrn_backward_plain(context, window, x, dy, dx, workspace.raw());
   on(x, [&]<typename T>() { run<T>(window, x, dy.data<T>(), dx.data<T>(), workspace.data<T>()); });
 }

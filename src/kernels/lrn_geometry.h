@@ -47,4 +47,9 @@ void lrn_forward_plain(Context& context, const LrnWindow& window, const Tensor& 
 void lrn_backward_plain(Context& context, const LrnWindow& window, const Tensor& x,
                         const Tensor& dy, const Tensor& dx, void* ratios);
 
+// GPU: across channels, channels-last. False: not served.
+bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y);
+bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
+                      const Tensor& dx);
+
 }  // namespace crema

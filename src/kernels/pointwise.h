@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "device/parallel.h"
+#include "kernels/pack.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -17,7 +18,7 @@ struct PointwiseBody1 {
   F f;
   T* y;
   const T* a;
-  CREMA_HD void operator()(int64_t i) const { y[i] = f(a[i]); }
+  CREMA_HD void operator()(int64_t i) const { y[i] = f(Compute<T>(a[i])); }
 };
 
 template <typename F, typename T>
@@ -25,23 +26,61 @@ struct PointwiseBody2 {
   F f;
   T* y;
   const T *a, *b;
-  CREMA_HD void operator()(int64_t i) const { y[i] = f(a[i], b[i]); }
+  CREMA_HD void operator()(int64_t i) const { y[i] = f(Compute<T>(a[i]), Compute<T>(b[i])); }
+};
+
+// The same for 16 bytes at a time, on the GPU.
+template <typename F, typename T>
+struct PointwisePacks1 {
+  F f;
+  WidePack<T>* y;
+  const WidePack<T>* a;
+  CREMA_HD void operator()(int64_t i) const {
+    WidePack<T> p = a[i];
+    for (T& value : p.v) value = f(Compute<T>(value));
+    y[i] = p;
+  }
+};
+
+template <typename F, typename T>
+struct PointwisePacks2 {
+  F f;
+  WidePack<T>* y;
+  const WidePack<T>*a, *b;
+  CREMA_HD void operator()(int64_t i) const {
+    WidePack<T> p = a[i];
+    const WidePack<T> q = b[i];
+    for (int k = 0; k < kPackCount<T>; ++k) p.v[k] = f(Compute<T>(p.v[k]), Compute<T>(q.v[k]));
+    y[i] = p;
+  }
 };
 
 // y[i] = f(a[i]). All tensors lie alike in memory; y may be a.
 template <typename F>
 void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a) {
-  on(y, [&]<typename T>() {
-    parallel_for(context, y.count(), PointwiseBody1<F, T>{f, y.data<T>(), a.data<T>()});
+  on_real(y, [&]<typename T>() {
+    if (context.device() == Device::gpu && takes_packs<T>(y.count(), y.raw(), a.raw())) {
+      using P = WidePack<T>;
+      parallel_for(context, y.count() / kPackCount<T>,
+                   PointwisePacks1<F, T>{f, y.data<P>(), a.data<P>()});
+    } else {
+      parallel_for(context, y.count(), PointwiseBody1<F, T>{f, y.data<T>(), a.data<T>()});
+    }
   });
 }
 
 // y[i] = f(a[i], b[i]); y may be a or b.
 template <typename F>
 void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a, const Tensor& b) {
-  on(y, [&]<typename T>() {
-    parallel_for(context, y.count(),
-                 PointwiseBody2<F, T>{f, y.data<T>(), a.data<T>(), b.data<T>()});
+  on_real(y, [&]<typename T>() {
+    if (context.device() == Device::gpu && takes_packs<T>(y.count(), y.raw(), a.raw(), b.raw())) {
+      using P = WidePack<T>;
+      parallel_for(context, y.count() / kPackCount<T>,
+                   PointwisePacks2<F, T>{f, y.data<P>(), a.data<P>(), b.data<P>()});
+    } else {
+      parallel_for(context, y.count(),
+                   PointwiseBody2<F, T>{f, y.data<T>(), a.data<T>(), b.data<T>()});
+    }
   });
 }
 

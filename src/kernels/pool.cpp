@@ -259,9 +259,14 @@ void with_types(const Tensor& tensor, const PoolWindow& window, const Body& body
 
 }  // namespace
 
-void pool_forward(Context& context, const PoolWindow& window, const Random& random, const Tensor& x,
-                  const Tensor& y, const Tensor& index, const Tensor& mask) {
+void pool_forward(Context& context, const PoolWindow& window, const PassRandom& random,
+                  const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
   const PoolGeometry g(window, x, y);
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu && !mask && context.implementation != "plain" &&
+      pool_forward_gpu(context, window, x, y, index))
+    return;
+#endif
   if (mask || !serves(context, window, g))
     return pool_forward_plain(context, window, random, x, y, index, mask);
   with_types(x, window, [&]<typename T, typename Index>() {
@@ -279,6 +284,11 @@ void pool_forward(Context& context, const PoolWindow& window, const Random& rand
 void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index,
                    const Tensor& dy, const Tensor& dx) {
   const PoolGeometry g(window, dx, dy);
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu && context.implementation != "plain" &&
+      pool_backward_gpu(context, window, index, dy, dx))
+    return;
+#endif
   if (!serves(context, window, g)) return pool_backward_plain(context, window, x, index, dy, dx);
   with_types(dy, window, [&]<typename T, typename Index>() {
     Index* none = nullptr;

@@ -45,7 +45,7 @@ CREMA_HD void scan(const PoolGeometry& g, const T* x, const Place& o, Visit& vis
   for (int64_t d = g.first(0, o.at[0]); d < g.last(0, o.at[0]); ++d) {
     for (int64_t h = g.first(1, o.at[1]); h < g.last(1, o.at[1]); ++h) {
       for (int64_t w = g.first(2, o.at[2]); w < g.last(2, o.at[2]); ++w) {
-        if (!visit(x[offset(g, g.in, o, d, h, w)], d, h, w)) return;
+        if (!visit(Compute<T>(x[offset(g, g.in, o, d, h, w)]), d, h, w)) return;
       }
     }
   }
@@ -109,43 +109,44 @@ template <typename T, typename Index>
 struct PoolForward {
   PoolGeometry g;
   PoolMethod method;
-  Random random;
+  PassRandom random;
   const T* x;
   T* y;
   Index* index;
   T* mask;
 
   CREMA_HD void operator()(int64_t i) const {
+    using C = Compute<T>;
     const Place o(g, g.out, i);
     if (method == PoolMethod::average) {
-      Sum<T> all;
+      Sum<C> all;
       scan(g, x, o, all);
-      y[i] = all.sum / static_cast<T>(g.divisor(o.at[0], o.at[1], o.at[2]));
+      y[i] = all.sum / static_cast<Compute<T>>(g.divisor(o.at[0], o.at[1], o.at[2]));
     } else if (method == PoolMethod::stochastic_test) {
-      Squares<T> all;
+      Squares<C> all;
       scan(g, x, o, all);
-      y[i] = all.sum > 0 ? all.squares / all.sum : T(0);
+      y[i] = all.sum > 0 ? all.squares / all.sum : Compute<T>(0);
     } else if (method == PoolMethod::max) {
-      Largest<T> largest;
+      Largest<C> largest;
       largest.value = -FLT_MAX;
       scan(g, x, o, largest);
       finish(i, o, largest);
     } else {
-      Sum<T> all;
+      Sum<C> all;
       scan(g, x, o, all);
-      Drawn<T> drawn;
+      Drawn<C> drawn;
       drawn.value = 0;
       // The draw belongs to the logical element, whatever the order in memory.
       const int64_t plane = (o.at[0] * g.out[1] + o.at[1]) * g.out[2] + o.at[2];
       const int64_t logical =
           (o.image * g.channels + o.channel) * g.out[0] * g.out[1] * g.out[2] + plane;
-      drawn.threshold = random.uniform(logical) * all.sum;
+      drawn.threshold = random.get().uniform(logical) * all.sum;
       scan(g, x, o, drawn);
       finish(i, o, drawn);
     }
   }
 
-  CREMA_HD void finish(int64_t i, const Place& o, const Kept<T>& kept) const {
+  CREMA_HD void finish(int64_t i, const Place& o, const Kept<Compute<T>>& kept) const {
     y[i] = kept.value;
     if (index) {
       const int64_t cell =
@@ -155,7 +156,8 @@ struct PoolForward {
       index[i] = kept.any ? static_cast<Index>(cell) : static_cast<Index>(-1);
     }
     if (mask)
-      mask[i] = kept.any ? static_cast<T>((kept.d * g.in[1] + kept.h) * g.in[2] + kept.w) : T(-1);
+      mask[i] = kept.any ? static_cast<Compute<T>>((kept.d * g.in[1] + kept.h) * g.in[2] + kept.w)
+                         : Compute<T>(-1);
   }
 };
 
@@ -171,7 +173,7 @@ struct PoolBackward {
 
   CREMA_HD void operator()(int64_t i) const {
     const Place p(g, g.in, i);
-    T sum = 0;
+    Compute<T> sum = 0;
     for (int64_t d = g.from(0, p.at[0]); d < g.to(0, p.at[0]); ++d) {
       for (int64_t h = g.from(1, p.at[1]); h < g.to(1, p.at[1]); ++h) {
         for (int64_t w = g.from(2, p.at[2]); w < g.to(2, p.at[2]); ++w) sum += share(i, p, d, h, w);
@@ -180,22 +182,23 @@ struct PoolBackward {
     dx[i] = sum;
   }
 
-  CREMA_HD T share(int64_t i, const Place& p, int64_t d, int64_t h, int64_t w) const {
+  CREMA_HD Compute<T> share(int64_t i, const Place& p, int64_t d, int64_t h, int64_t w) const {
+    using C = Compute<T>;
     const int64_t o = offset(g, g.out, p, d, h, w);
-    if (method == PoolMethod::average) return dy[o] / static_cast<T>(g.divisor(d, h, w));
+    if (method == PoolMethod::average) return dy[o] / static_cast<Compute<T>>(g.divisor(d, h, w));
     if (method == PoolMethod::stochastic_test) {
       Place window = p;
       window.at[0] = d;
       window.at[1] = h;
       window.at[2] = w;
-      Squares<T> all;
+      Squares<C> all;
       scan(g, x, window, all);
-      return all.sum > 0 ? dy[o] * (2 * x[i] - all.squares / all.sum) / all.sum : T(0);
+      return all.sum > 0 ? dy[o] * (2 * C(x[i]) - all.squares / all.sum) / all.sum : Compute<T>(0);
     }
     const int64_t cell =
         (g.inside(0, d, p.at[0]) * g.kernel[1] + g.inside(1, h, p.at[1])) * g.kernel[2] +
         g.inside(2, w, p.at[2]);
-    return index[o] == static_cast<Index>(cell) ? dy[o] : T(0);
+    return index[o] == static_cast<Index>(cell) ? C(dy[o]) : Compute<T>(0);
   }
 };
 
@@ -218,10 +221,10 @@ PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tens
   }
 }
 
-void pool_forward_plain(Context& context, const PoolWindow& window, const Random& random,
+void pool_forward_plain(Context& context, const PoolWindow& window, const PassRandom& random,
                         const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
   const PoolGeometry g(window, x, y);
-  on(x, [&]<typename T>() {
+  on_real(x, [&]<typename T>() {
     const auto run = [&]<typename Index>() {
       parallel_for(context, y.count(),
                    PoolForward<T, Index>{g, window.method, random, x.data<T>(), y.data<T>(),
@@ -236,7 +239,7 @@ void pool_forward_plain(Context& context, const PoolWindow& window, const Random
 void pool_backward_plain(Context& context, const PoolWindow& window, const Tensor& x,
                          const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const PoolGeometry g(window, dx, dy);
-  on(dy, [&]<typename T>() {
+  on_real(dy, [&]<typename T>() {
     const auto run = [&]<typename Index>() {
       parallel_for(context, dx.count(),
                    PoolBackward<T, Index>{g, window.method, x.data<T>(), index.data<Index>(),

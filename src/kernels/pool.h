@@ -33,8 +33,8 @@ struct PoolWindow {
 // A window without a cell gives -FLT_MAX (max) or 0, and no gradient. `index` (shape of y,
 // index_dtype()) and `mask` (shape and dtype of y: the kept cell's place in its channel, -1 for
 // none) may be empty.
-void pool_forward(Context& context, const PoolWindow& window, const Random& random, const Tensor& x,
-                  const Tensor& y, const Tensor& index, const Tensor& mask);
+void pool_forward(Context& context, const PoolWindow& window, const PassRandom& random,
+                  const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask);
 
 // dx is overwritten. Only stochastic_test reads x; max and stochastic read index.
 void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index,

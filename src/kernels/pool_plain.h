@@ -6,9 +6,15 @@
 
 namespace crema {
 
-void pool_forward_plain(Context& context, const PoolWindow& window, const Random& random,
+void pool_forward_plain(Context& context, const PoolWindow& window, const PassRandom& random,
                         const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask);
 void pool_backward_plain(Context& context, const PoolWindow& window, const Tensor& x,
                          const Tensor& index, const Tensor& dy, const Tensor& dx);
+
+// GPU: max and average, channels-last. False: not served.
+bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& y,
+                      const Tensor& index);
+bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& index,
+                       const Tensor& dy, const Tensor& dx);
 
 }  // namespace crema

@@ -7,9 +7,19 @@
 namespace crema {
 
 void reorder(Context& context, const Tensor& from, const Tensor& to) {
-  assert(from.shape() == to.shape() && from.dtype() == to.dtype());
+  assert(from.shape() == to.shape());
   const Shape& shape = from.shape();
-  if (same_layout(from.format(), to.format(), shape)) return copy(context, from, to);
+  const bool alike = same_layout(from.format(), to.format(), shape);
+  if (alike && from.dtype() == to.dtype()) return copy(context, from, to);
+#ifdef CREMA_CUDA
+  const bool channels_only =
+      from.format().order != Order::blocked && to.format().order != Order::blocked;
+  if (context.device() == Device::gpu && is_real(from.dtype()) && is_real(to.dtype())) {
+    if (alike) return convert(context, from, to);
+    if (channels_only) return transpose_gpu(context, from, to);
+  }
+#endif
+  assert(from.dtype() == to.dtype());
   const bool blocked = from.format().order == Order::blocked || to.format().order == Order::blocked;
   if (context.device() == Device::cpu) {
     if (!blocked) {

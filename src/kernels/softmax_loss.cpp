@@ -176,6 +176,7 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
                           const Tensor& probability) {
   if (context.device() == Device::gpu) {
+    if (softmax_loss_gpu(context, c, x, labels, loss, saved, probability)) return;
     softmax_loss_places_plain(context, c, x, labels, saved, probability);
     return softmax_loss_total_gpu(context, c, labels, saved, loss);
   }

@@ -20,7 +20,8 @@ CREMA_HD T not_a_number() {
   return static_cast<T>(NAN);
 }
 
-// What is known about a place once its largest x and its sums are: shared by all bodies here.
+// What is known about a place once its largest x and its sums are: shared by all bodies here. T:
+// what everything but x is stored in.
 template <typename T>
 struct PlaceWriter {
   SoftmaxLabels<T> labels;
@@ -30,7 +31,8 @@ struct PlaceWriter {
   int32_t* note;
 
   // x: of class 0, classes are `inner` apart. below: sum of (largest - x) over the classes.
-  CREMA_HD void write(int64_t place, const T* x, int64_t inner, T largest, T sum, T below) const {
+  template <typename X>
+  CREMA_HD void write(int64_t place, const X* x, int64_t inner, T largest, T sum, T below) const {
     const int label = labels.at(place);
     T loss = 0;
     if (label >= 0) {
@@ -56,18 +58,18 @@ struct PlaceWriter {
 template <typename T>
 struct LossPlaces {
   SoftmaxView view;
-  PlaceWriter<T> writer;
+  PlaceWriter<Compute<T>> writer;
   const T* x;
-  T* probability;
+  Compute<T>* probability;
   CREMA_HD void operator()(int64_t place) const {
     const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
-    T largest = x[start], sum = 0, below = 0;
+    Compute<T> largest = x[start], sum = 0, below = 0;
     for (int64_t k = 1; k < view.classes; ++k) {
-      const T value = x[start + k * view.inner];
+      const Compute<T> value = x[start + k * view.inner];
       largest = value > largest ? value : largest;
     }
     for (int64_t k = 0; k < view.classes; ++k) {
-      const T value = x[start + k * view.inner];
+      const Compute<T> value = x[start + k * view.inner];
       sum += exp_of(value - largest);
       below += largest - value;
     }
@@ -81,22 +83,24 @@ struct LossPlaces {
 template <typename T>
 struct LossGradient {
   SoftmaxView view;
-  SoftmaxLabels<T> labels;
-  T smoothing;
-  const T *x, *places, *normalizer, *d_loss;
+  SoftmaxLabels<Compute<T>> labels;
+  Compute<T> smoothing;
+  const T* x;
+  const Compute<T>*places, *normalizer, *d_loss;
   T* dx;
   CREMA_HD void operator()(int64_t place) const {
     const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
     for (int64_t k = 0; k < view.classes; ++k) write(place, k, start + k * view.inner);
   }
   CREMA_HD void write(int64_t place, int64_t k, int64_t i) const {
+    using C = Compute<T>;
     const int label = labels.at(place);
     // One store for all outcomes: with a store in each branch ptxas 13.0 (sm_90) drops the one of
     // the good labels.
-    T slope = label == SoftmaxLabels<T>::kBad ? not_a_number<T>() : T(0);
+    C slope = label == SoftmaxLabels<C>::kBad ? not_a_number<C>() : C(0);
     if (label >= 0) {
-      const T probability = exp_of(x[i] - places[place]) * places[view.places() + place];
-      const T target = smoothing / view.classes + (k == label ? 1 - smoothing : T(0));
+      const C probability = exp_of(x[i] - places[place]) * places[view.places() + place];
+      const C target = smoothing / view.classes + (k == label ? 1 - smoothing : C(0));
       slope = (probability - target) * (labels.weight(label) * d_loss[0] / normalizer[0]);
     }
     dx[i] = slope;
@@ -109,9 +113,9 @@ template <typename T>
 __global__ void loss_rows(LossPlaces<T> body) {
   const int64_t classes = body.view.classes, place = blockIdx.x;
   const T* x = body.x + place * classes;
-  T largest = x[0], sum = 0, below = 0;
+  Compute<T> largest = x[0], sum = 0, below = 0;
   for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
-    largest = x[k] > largest ? x[k] : largest;
+    largest = x[k] > largest ? Compute<T>(x[k]) : largest;
   largest = block_all(largest, Larger{});
   for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) {
     sum += exp_of(x[k] - largest);
@@ -150,6 +154,36 @@ __global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* loss
   }
 }
 
+// Few places and classes: all in one block, the total included. A thread has a place at a time.
+template <typename T>
+__global__ void loss_in_one_block(LossPlaces<T> body, double fixed, Compute<T>* normalizer,
+                                  Compute<T>* loss) {
+  const PlaceWriter<Compute<T>>& writer = body.writer;
+  if (threadIdx.x < 4) writer.note[threadIdx.x] = 0;
+  __syncthreads();
+  double sum = 0, valid = 0;
+  for (int64_t place = threadIdx.x; place < writer.count; place += blockDim.x) {
+    body(place);
+    sum += writer.places[2 * writer.count + place];
+    valid += writer.labels.at(place) != SoftmaxLabels<Compute<T>>::kIgnored;
+  }
+  sum = block_all(sum, Plus{});
+  valid = block_all(valid, Plus{});
+  if (threadIdx.x == 0) {
+    const double divisor = fixed > 0 ? fixed : valid < 1 ? 1 : valid;
+    *normalizer = static_cast<Compute<T>>(divisor);
+    *loss = static_cast<Compute<T>>(sum / divisor);
+  }
+}
+
+template <typename T>
+struct LossGradientElements {
+  LossGradient<T> body;
+  CREMA_HD void operator()(int64_t i) const {
+    body.write(i / body.view.classes, i % body.view.classes, i);
+  }
+};
+
 #endif
 
 }  // namespace
@@ -158,16 +192,41 @@ void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const
                                const Tensor& labels, const SoftmaxLossSaved& saved,
                                const Tensor& probability) {
   if (context.device() == Device::gpu) zero(context, saved.note);
-  on(x, [&]<typename T>() {
-    const PlaceWriter<T> writer{
-        SoftmaxLabels<T>(c, labels), static_cast<T>(c.smoothing), c.view.places(), c.places_each(),
-        saved.places.data<T>(),      saved.note.data<int32_t>()};
-    const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<T>()};
+  on_real(x, [&]<typename T>() {
+    using C = Compute<T>;
+    const PlaceWriter<C> writer{
+        SoftmaxLabels<C>(c, labels), static_cast<C>(c.smoothing), c.view.places(), c.places_each(),
+        saved.places.data<C>(),      saved.note.data<int32_t>()};
+    const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<C>()};
 #ifdef __CUDACC__
     if (launch_by_rows(context, c.view, loss_rows<T>, body)) return;
 #endif
     parallel_for(context, c.view.places(), body, 64);
   });
+}
+
+bool softmax_loss_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                      const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
+                      const Tensor& probability) {
+#ifdef __CUDACC__
+  if (c.view.places() > 4096 || c.view.places() == 0 || c.view.classes > 64) return false;
+  on_real(x, [&]<typename T>() {
+    using C = Compute<T>;
+    const PlaceWriter<C> writer{
+        SoftmaxLabels<C>(c, labels), static_cast<C>(c.smoothing), c.view.places(), c.places_each(),
+        saved.places.data<C>(),      saved.note.data<int32_t>()};
+    const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<C>()};
+    const auto threads =
+        static_cast<unsigned>(std::min<int64_t>((c.view.places() + 31) / 32 * 32, 1024));
+    loss_in_one_block<<<1, threads, 0, context.gpu().stream>>>(
+        body, c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<C>(), loss.data<C>());
+    check_cuda(cudaGetLastError(), "launching a kernel");
+  });
+  return true;
+#else
+  (void)context, (void)c, (void)x, (void)labels, (void)loss, (void)saved, (void)probability;
+  return false;
+#endif
 }
 
 void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels,
@@ -188,17 +247,21 @@ void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Te
 void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                                  const Tensor& labels, const SoftmaxLossSaved& saved,
                                  const Tensor& d_loss, const Tensor& dx) {
-  on(x, [&]<typename T>() {
+  on_real(x, [&]<typename T>() {
+    using C = Compute<T>;
     const LossGradient<T> body{c.view,
-                               SoftmaxLabels<T>(c, labels),
-                               static_cast<T>(c.smoothing),
+                               SoftmaxLabels<C>(c, labels),
+                               static_cast<C>(c.smoothing),
                                x.data<T>(),
-                               saved.places.data<T>(),
-                               saved.normalizer.data<T>(),
-                               d_loss.data<T>(),
+                               saved.places.data<C>(),
+                               saved.normalizer.data<C>(),
+                               d_loss.data<C>(),
                                dx.data<T>()};
 #ifdef __CUDACC__
     if (launch_by_rows(context, c.view, loss_gradient_rows<T>, body)) return;
+    if (context.device() == Device::gpu && c.view.inner == 1) {
+      return parallel_for(context, c.view.places() * c.view.classes, LossGradientElements<T>{body});
+    }
 #endif
     parallel_for(context, c.view.places(), body, 64);
   });

@@ -15,6 +15,10 @@ void softmax_backward_plain(Context& context, const SoftmaxView& view, const Ten
 void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                                const Tensor& labels, const SoftmaxLossSaved& saved,
                                const Tensor& probability);
+// GPU: all of forward in one kernel, where there is little to do. False: not served.
+bool softmax_loss_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                      const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
+                      const Tensor& probability);
 // saved.normalizer and loss out of saved.places.
 void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels,
                             const SoftmaxLossSaved& saved, const Tensor& loss);

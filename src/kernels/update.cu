@@ -3,8 +3,10 @@
 #include <cmath>
 
 #include "device/parallel.h"
-#include "kernels/sum.h"
 #include "tensor/on.h"
+#ifdef __CUDACC__
+#include "kernels/warp.cuh"
+#endif
 
 namespace crema {
 namespace {
@@ -102,41 +104,70 @@ template <typename T>
 struct Adam {
   Gradient<T> gradient;
   T *w, *h, *k;
-  T momentum, momentum2, delta, correction;
+  T momentum, momentum2, delta;
   CREMA_HD void operator()(int64_t i, T rate, T decay) const {
     const T g = gradient(i, w[i], decay);
     h[i] = momentum * h[i] + (1 - momentum) * g;
     k[i] = momentum2 * k[i] + (1 - momentum2) * g * g;
-    w[i] -= rate * correction * over(h[i], std::sqrt(k[i]) + delta);
+    w[i] -= rate * over(h[i], std::sqrt(k[i]) + delta);
   }
 };
 
 #ifdef __CUDACC__
-template <typename T, typename Rule>
-struct OnBlocks {
-  Rule rule;
-  const Block* blocks;
-  T rate, weight_decay;
-  CREMA_HD void operator()(int64_t i) const {
-    const Block block = blocks[i / kBlock];
-    const int64_t at = i % kBlock;
-    if (at < block.count)
-      rule(block.begin + at, rate * block.lr_mult, weight_decay * block.decay_mult);
+
+// Stores a weight's copy.
+struct HalfCopy {
+  void* memory;
+  bool brain;
+  template <typename T>
+  __device__ void store(int64_t i, T value) const {
+    if (!memory) return;
+    if (brain) {
+      static_cast<BFloat16*>(memory)[i] = static_cast<float>(value);
+    } else {
+      static_cast<Half*>(memory)[i] = static_cast<float>(value);
+    }
   }
 };
+
+// One CUDA block for each of ours; four elements a thread, a warp's side by side.
+template <typename T, typename Rule>
+__global__ void run_blocks(Rule rule, const Block* blocks, T rate, T weight_decay, HalfCopy half,
+                           const UpdateNumbers* numbers) {
+  if (numbers) {
+    if (!numbers->finite) return;
+    rate = numbers->rates[numbers->updates % UpdateNumbers::kRates];
+    rule.gradient.scale *= numbers->factor;
+  }
+  const Block block = blocks[blockIdx.x];
+  rate *= block.lr_mult;
+  weight_decay *= block.decay_mult;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
+    if (at >= block.count) break;
+    rule(block.begin + at, rate, weight_decay);
+    half.store(block.begin + at, rule.w[block.begin + at]);
+  }
+}
+
 #endif
 
 template <typename T, typename Rule>
-void apply(Context& context, const UpdateStep& step, const Block* blocks, int64_t count,
-           const Rule& rule) {
-  const T rate = step.rate, weight_decay = step.weight_decay;
+void apply(Context& context, const UpdateStep& step, double rate_factor, const Block* blocks,
+           int64_t count, const Rule& rule, const Tensor& half, const UpdateNumbers* numbers) {
+  const T rate = static_cast<T>(rate_factor * step.rate), weight_decay = step.weight_decay;
+  if (count == 0) return;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    return parallel_for(context, count * kBlock,
-                        OnBlocks<T, Rule>{rule, blocks, rate, weight_decay});
+    static_assert(kBlock == 4 * 256);
+    run_blocks<<<static_cast<unsigned>(count), 256, 0, context.gpu().stream>>>(
+        rule, blocks, rate, weight_decay, HalfCopy{half.raw(), half.dtype() == DType::bf16},
+        numbers);
+    return check_cuda(cudaGetLastError(), "launching a kernel");
   }
 #endif
-  (void)context;
+  (void)context, (void)half, (void)numbers;
 #pragma omp parallel for schedule(static) if (count > 8)
   for (int64_t b = 0; b < count; ++b) {
     const Rule local = rule;
@@ -148,17 +179,61 @@ void apply(Context& context, const UpdateStep& step, const Block* blocks, int64_
 }
 
 #ifdef __CUDACC__
-template <typename T>
-struct Squares {
-  const T* diff;
-  const Block* blocks;
-  template <typename Sum>
-  CREMA_HD Sum operator()(int64_t b, int64_t, int64_t i) const {
-    const Block& block = blocks[b];
-    const Sum x = i < block.count ? diff[block.begin + i] : T(0);
-    return x * x;
+
+// The sum of `count` numbers, always in the same order; every thread of a block of 1024 gets it.
+__device__ inline double sum_of(const double* numbers, int64_t count) {
+  double sum = 0;
+#pragma unroll 8
+  for (int64_t i = threadIdx.x; i < count; i += 1024) sum += numbers[i];
+  return block_all(sum, Plus{});
+}
+// norm, factor and finite out of the blocks' sums of squares.
+__device__ inline void judge(double squares, double clip, UpdateNumbers* numbers) {
+  const double norm = sqrt(squares) / numbers->loss_scale;
+  numbers->norm = norm;
+  numbers->finite = norm - norm == 0;
+  numbers->factor =
+      static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / numbers->loss_scale);
+}
+
+__global__ void judge_blocks(const double* partial, int64_t count, double clip,
+                             UpdateNumbers* numbers) {
+  const double squares = sum_of(partial, count);
+  if (threadIdx.x == 0) judge(squares, clip, numbers);
+}
+#endif
+
+struct Advance {
+  UpdateLimits limits;
+  UpdateNumbers* numbers;
+  uint64_t* pass;
+  CREMA_HD void operator()(int64_t) const {
+    if (pass) ++*pass;
+    ++numbers->updates;
+    if (!limits.scales_loss) return;
+    const bool grow = numbers->finite && numbers->good + 1 >= limits.growth_after;
+    if (!numbers->finite && numbers->loss_scale > 1) numbers->loss_scale /= 2;
+    if (grow && numbers->loss_scale < 0x1p24f) numbers->loss_scale *= 2;
+    numbers->good = numbers->finite && !grow ? numbers->good + 1 : 0;
   }
 };
+
+#ifdef __CUDACC__
+// One CUDA block for each of ours.
+template <typename T>
+__global__ void square_blocks(const Block* blocks, const T* diff, double* sums) {
+  const Block block = blocks[blockIdx.x];
+  T sum = 0;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
+    const T x = at < block.count ? diff[block.begin + at] : T(0);
+    sum += x * x;
+  }
+  const double all = block_all(static_cast<double>(sum), Plus{});
+  if (threadIdx.x == 0) sums[blockIdx.x] = all;
+}
+
 #endif
 
 // One sum a block.
@@ -167,8 +242,10 @@ void sum_squares(Context& context, const Block* blocks, int64_t count, const T* 
                  double* sums) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    return parallel_sum(context, {count, 1, kBlock}, Squares<T>{diff, blocks},
-                        SumTarget<double>{sums});
+    if (count == 0) return;
+    square_blocks<<<static_cast<unsigned>(count), 256, 0, context.gpu().stream>>>(blocks, diff,
+                                                                                  sums);
+    return check_cuda(cudaGetLastError(), "launching a kernel");
   }
 #endif
   (void)context;
@@ -218,17 +295,45 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
 }
 
 double Update::squared_norm(Context& context, const Tensor& diff) const {
-  on(diff, [&]<typename T>() {
-    sum_squares(context, static_cast<const Block*>(table_.raw()), blocks_, diff.data<T>(),
-                partial_.data<double>());
-  });
+  sum_blocks(context, diff);
   double sum = 0;
   for (double part : to_doubles(context, partial_)) sum += part;
   return sum;
 }
 
+void Update::sum_blocks(Context& context, const Tensor& diff) const {
+  on(diff, [&]<typename T>() {
+    sum_squares(context, static_cast<const Block*>(table_.raw()), blocks_, diff.data<T>(),
+                partial_.data<double>());
+  });
+}
+
+void Update::measure(Context& context, const Tensor& diff, const UpdateLimits& limits,
+                     UpdateNumbers* numbers) const {
+  sum_blocks(context, diff);
+#ifdef __CUDACC__
+  judge_blocks<<<1, 1024, 0, context.gpu().stream>>>(partial_.data<double>(), blocks_, limits.clip,
+                                                     numbers);
+  check_cuda(cudaGetLastError(), "launching a kernel");
+#else
+  (void)limits, (void)numbers;
+#endif
+}
+
+void Update::advance(Context& context, const UpdateLimits& limits, UpdateNumbers* numbers,
+                     uint64_t* pass) const {
+  parallel_for(context, 1, Advance{limits, numbers, pass});
+}
+
+double Update::rate_factor(UpdateRule rule, const UpdateStep& step) {
+  if (rule != UpdateRule::adam) return 1;
+  const double t = static_cast<double>(step.iteration) + 1;
+  return std::sqrt(1 - std::pow(step.momentum2, t)) / (1 - std::pow(step.momentum, t));
+}
+
 void Update::run(Context& context, const UpdateStep& s, const Tensor& data, const Tensor& diff,
-                 const std::vector<Tensor>& history) const {
+                 const std::vector<Tensor>& history, const Tensor& half,
+                 const UpdateNumbers* numbers) const {
   on(data, [&]<typename T>() {
     const auto* blocks = static_cast<const Block*>(table_.raw());
     const Gradient<T> gradient{diff.data<T>(), s.scale, s.l1};
@@ -236,26 +341,22 @@ void Update::run(Context& context, const UpdateStep& s, const Tensor& data, cons
       *k = history.size() > 1 ? history[1].data<T>() : nullptr;
     const T momentum = s.momentum, momentum2 = s.momentum2, delta = s.delta,
             rms_decay = s.rms_decay;
+    const auto run = [&](const auto& rule) {
+      apply<T>(context, s, rate_factor(rule_, s), blocks, blocks_, rule, half, numbers);
+    };
     switch (rule_) {
       case UpdateRule::sgd:
-        return apply<T>(context, s, blocks, blocks_, Sgd<T>{gradient, w, h, momentum});
+        return run(Sgd<T>{gradient, w, h, momentum});
       case UpdateRule::nesterov:
-        return apply<T>(context, s, blocks, blocks_, Nesterov<T>{gradient, w, h, momentum});
+        return run(Nesterov<T>{gradient, w, h, momentum});
       case UpdateRule::adagrad:
-        return apply<T>(context, s, blocks, blocks_, AdaGrad<T>{gradient, w, h, delta});
+        return run(AdaGrad<T>{gradient, w, h, delta});
       case UpdateRule::rmsprop:
-        return apply<T>(context, s, blocks, blocks_, RmsProp<T>{gradient, w, h, rms_decay, delta});
+        return run(RmsProp<T>{gradient, w, h, rms_decay, delta});
       case UpdateRule::adadelta:
-        return apply<T>(context, s, blocks, blocks_,
-                        AdaDelta<T>{gradient, w, h, k, momentum, delta});
-      case UpdateRule::adam: {
-        const double t = static_cast<double>(s.iteration) + 1;
-        const double correction =
-            std::sqrt(1 - std::pow(s.momentum2, t)) / (1 - std::pow(s.momentum, t));
-        const Adam<T> rule{gradient, w,         h,     k,
-                           momentum, momentum2, delta, static_cast<T>(correction)};
-        return apply<T>(context, s, blocks, blocks_, rule);
-      }
+        return run(AdaDelta<T>{gradient, w, h, k, momentum, delta});
+      case UpdateRule::adam:
+        return run(Adam<T>{gradient, w, h, k, momentum, momentum2, delta});
     }
   });
 }

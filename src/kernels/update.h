@@ -1,17 +1,22 @@
 // Update rules: one pass over all parameters of a net turns gradients into new weights and new
 // optimizer state. With g = scale * diff + decay (L2: decay * w, L1: decay * sign(w)) and rate,
 // decay multiplied by each segment's own factors:
-//   SGD       h = rate * g + momentum * h;                       w -= h
-//   Nesterov  old = h; h = rate * g + momentum * h;              w -= (1 + momentum) * h - momentum
-//   * old AdaGrad   h += g^2;                                          w -= rate * g / (sqrt(h) +
-//   delta) RMSProp   h = rms_decay * h + (1 - rms_decay) * g^2;         w -= rate * g / (sqrt(h) +
-//   delta) AdaDelta  h = momentum * h + (1 - momentum) * g^2;           u = g * sqrt((delta + k) /
-//   (delta + h))
-//             k = momentum * k + (1 - momentum) * u^2;           w -= rate * u
-//   Adam      h = momentum * h + (1 - momentum) * g;             k = momentum2 * k + (1 -
-//   momentum2) * g^2
-//             w -= rate * sqrt(1 - momentum2^t) / (1 - momentum^t) * h / (sqrt(k) + delta),  t =
-//             iteration + 1
+//   SGD       h = rate * g + momentum * h
+//             w -= h
+//   Nesterov  old = h; h = rate * g + momentum * h
+//             w -= (1 + momentum) * h - momentum * old
+//   AdaGrad   h += g^2
+//             w -= rate * g / (sqrt(h) + delta)
+//   RMSProp   h = rms_decay * h + (1 - rms_decay) * g^2
+//             w -= rate * g / (sqrt(h) + delta)
+//   AdaDelta  h = momentum * h + (1 - momentum) * g^2
+//             u = g * sqrt((delta + k) / (delta + h))
+//             k = momentum * k + (1 - momentum) * u^2
+//             w -= rate * u
+//   Adam      h = momentum * h + (1 - momentum) * g
+//             k = momentum2 * k + (1 - momentum2) * g^2
+//             w -= rate * correction * h / (sqrt(k) + delta)
+//             correction = sqrt(1 - momentum2^t) / (1 - momentum^t), t = iteration + 1
 // Where 0 / 0 would come out, nothing is added to the weight.
 #pragma once
 
@@ -45,6 +50,26 @@ struct UpdateStep {
   int64_t iteration = 0;  // updates done before this one
 };
 
+// The numbers of an update that change from one to the next, in the GPU's memory: kernels that a
+// CUDA graph repeats read them there.
+struct UpdateNumbers {
+  static constexpr int64_t kRates = 1024;
+  float rates[kRates] = {};  // of update n at n % kRates
+  uint64_t updates = 0;      // done so far
+  double norm = 0;           // of the last gradient
+  float factor = 1;          // of the gradient: clipping, 1 / loss scale
+  float loss_scale = 1;
+  int32_t finite = 1;  // 0: the gradient had infinities, the update is left out
+  int32_t good = 0;    // updates since the loss scale changed
+};
+
+// How the numbers change with each update.
+struct UpdateLimits {
+  double clip = -1;             // largest norm; below 0: none
+  bool scales_loss = false;     // float16: the scale is halved at infinities and doubled when
+  int32_t growth_after = 2000;  // that many updates went well
+};
+
 // Made once for a net. Segments with lr_mult 0 are left alone.
 class Update {
  public:
@@ -54,14 +79,28 @@ class Update {
   // only.
   double squared_norm(Context& context, const Tensor& diff) const;
   // diff is read, data and history are changed. All are arenas (one axis) of one dtype, float or
-  // double.
+  // double. half: a copy of data in 16 bits, or empty. numbers (on a GPU): instead of the step's
+  // own rate, and a factor for its scale; null: none.
   void run(Context& context, const UpdateStep& step, const Tensor& data, const Tensor& diff,
-           const std::vector<Tensor>& history) const;
+           const std::vector<Tensor>& history, const Tensor& half = {},
+           const UpdateNumbers* numbers = nullptr) const;
+  // On a GPU, before and after run(): norm, factor and finite from the gradient; then the counters
+  // (`pass` too, unless it is null) and the loss scale.
+  void measure(Context& context, const Tensor& diff, const UpdateLimits& limits,
+               UpdateNumbers* numbers) const;
+  void advance(Context& context, const UpdateLimits& limits, UpdateNumbers* numbers,
+               uint64_t* pass) const;
+
+  // What Adam multiplies the rate with after `iteration` updates; 1 for other rules.
+  static double rate_factor(UpdateRule rule, const UpdateStep& step);
 
  private:
+  void sum_blocks(Context& context, const Tensor& diff) const;
+
   UpdateRule rule_;
   int64_t blocks_ = 0;
-  Tensor table_, partial_;
+  Tensor table_;
+  Tensor partial_;  // a sum of squares for each block
 };
 
 }  // namespace crema

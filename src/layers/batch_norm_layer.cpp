@@ -45,6 +45,7 @@ class BatchNormLayer : public Layer {
   Arity bottoms() const override { return joins("+Sum") ? Arity{2, 2} : Arity{1, 1}; }
   bool in_place() const override { return true; }
   OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override {
     // Alone, y is the normalized x that the gradient needs; joined, x is needed, and y for the sign
     // before the ReLU only when it cannot be computed from x.

@@ -13,6 +13,7 @@ namespace {
 class ConcatLayer : public Layer {
   Arity bottoms() const override { return {1, -1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {false, false}; }
 
   int axis_of(const Shape& bottom) const {

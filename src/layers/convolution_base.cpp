@@ -14,6 +14,18 @@ OrderRule ConvolutionBase::order_rule() const {
   return spatial_.axis == 1 && axes <= 3 ? OrderRule::prefers_channels_last : OrderRule::plain;
 }
 
+HalfRule ConvolutionBase::half_rule() const {
+  // What cuDNN computes.
+  return spatial_.kernel.size() <= 3 ? HalfRule::prefers : HalfRule::never;
+}
+
+int64_t ConvolutionBase::padded_channels(DType storage) const {
+  // Of images: tensor cores take 4 or 8 channels at a time, and padding here costs less than what
+  // cuDNN does about it in each pass.
+  const int64_t wanted = storage == DType::f16 ? 4 : storage == DType::bf16 ? 8 : 0;
+  return !transposed() && groups_ == 1 && channels_ < wanted ? wanted : 0;
+}
+
 void ConvolutionBase::setup(Context&, const std::vector<Shape>& bottoms) {
   const ConvolutionParameter& p = params<ConvolutionParameter>();
   require(p.num_output() > 0,
@@ -71,6 +83,7 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   c.relu = relu_.has_value();
   c.relu_slope = relu_.value_or(0);
   c.order = preparation.bottom_orders[0];
+  c.x_channels = preparation.bottom_channels[0];
   c.weights_format = preparation.parameter_formats[0];
   const auto any = [](const std::vector<bool>& flags) {
     return std::find(flags.begin(), flags.end(), true) != flags.end();
@@ -79,11 +92,13 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   c.forward = !transposed() || bottom_diff;
   c.backward_data = transposed() || bottom_diff;
   c.backward_weights = any(preparation.parameter_needs_diff);
-  c.dtype = preparation.dtype;
+  c.dtype = preparation.storage;
+  c.precision = preparation.precision;
   conv_ = make_conv(context, c);
   Prepared prepared;
   prepared.parameter_formats.resize(parameters().size());
   prepared.parameter_formats[0] = conv_->weights_format();
+  prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
   prepared.workspace = conv_->workspace();
   return prepared;
 }
@@ -111,26 +126,26 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
       if (pass.bottom_diff[i]) zero(context, pass.bottom_diff[i]);
       continue;
     }
-    if (relu_) {
-      on(pass.top[i], [&]<typename T>() {
-        relu_gradient(context, pass.top[i].count(), pass.top[i].data<T>(), *relu_,
-                      pass.top_diff[i].data<T>());
-      });
-    }
-    backward_parameters(context, pass, i);
+    // On a CPU the kernel of the weights' gradient has the bias's too.
+    const bool with_weights =
+        context.device() == Device::cpu && !transposed() && pass.parameter_diff[0];
+    const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
+    backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
+    if (pass.parameter_diff[0]) backward_weights(context, pass, i, with_weights ? db : Tensor());
     if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
   }
 }
 
-void ConvolutionBase::backward_bias(Context& context, const Backward& pass, size_t i) const {
-  if (!bias_ || !pass.parameter_diff[1]) return;
+void ConvolutionBase::backward_relu_and_bias(Context& context, const Backward& pass, size_t i,
+                                             const Tensor& db) const {
   const Tensor dy = view(pass.top_diff[i]);
   const bool last = dy.format().order == Order::channels_last;
   const int64_t points = dy.shape().count(2);
-  on(dy, [&]<typename T>() {
-    bias_gradient(context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_,
-                  last ? 1 : points, dy.data<T>(), pass.parameter_diff[1].data<T>(),
-                  accumulates(pass, 1, i));
+  on_real(dy, [&]<typename T>() {
+    relu_and_bias_gradient(context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_,
+                           last ? 1 : points, relu_ ? pass.top[i].data<T>() : nullptr,
+                           relu_.value_or(0), dy.data<T>(), db.data<Compute<T>>(),
+                           db && accumulates(pass, 1, i));
   });
 }
 

@@ -17,6 +17,8 @@ class ConvolutionBase : public Layer {
   Arity tops() const override { return {1, -1}; }
   bool as_many_tops_as_bottoms() const override { return true; }
   OrderRule order_rule() const override;
+  HalfRule half_rule() const override;
+  int64_t padded_channels(DType storage) const override;
   BackwardReads reads() const override { return {true, relu_.has_value()}; }
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
@@ -29,12 +31,12 @@ class ConvolutionBase : public Layer {
   // True when the layer's forward is the kernel's gradient of the data.
   virtual bool transposed() const = 0;
   virtual void backward_bottom(Context& context, const Backward& pass, size_t i) = 0;
-  virtual void backward_parameters(Context& context, const Backward& pass, size_t i) = 0;
+  // db: to be written too, or empty.
+  virtual void backward_weights(Context& context, const Backward& pass, size_t i,
+                                const Tensor& db) = 0;
 
   // The tensor with all axes before the channels as one.
   Tensor view(const Tensor& tensor) const;
-  // Gradient of the bias alone, from the top i.
-  void backward_bias(Context& context, const Backward& pass, size_t i) const;
   // True when the gradient of top i must be added to a parameter's: to that of an earlier top or of
   // an earlier pass.
   static bool accumulates(const Backward& pass, size_t parameter, size_t i);
@@ -47,6 +49,9 @@ class ConvolutionBase : public Layer {
 
  private:
   Shape with_one_outer(const Shape& shape) const;
+  // The gradient of top i before the ReLU, in place, and that of the bias (db may be empty).
+  void backward_relu_and_bias(Context& context, const Backward& pass, size_t i,
+                              const Tensor& db) const;
 };
 
 }  // namespace crema

@@ -33,13 +33,11 @@ class ConvolutionLayer : public ConvolutionBase {
     }
   }
 
-  void backward_parameters(Context& context, const Backward& pass, size_t i) override {
-    if (!pass.parameter_diff[0]) return backward_bias(context, pass, i);
-    const bool bias = bias_ && pass.parameter_diff[1];
+  void backward_weights(Context& context, const Backward& pass, size_t i,
+                        const Tensor& db) override {
     conv_->backward_weights(context, view(pass.bottom[i]), view(pass.top_diff[i]),
-                            pass.parameter_diff[0], bias ? pass.parameter_diff[1] : Tensor(),
-                            accumulates(pass, 0, i), bias && accumulates(pass, 1, i),
-                            pass.workspace);
+                            pass.parameter_diff[0], db, accumulates(pass, 0, i),
+                            db && accumulates(pass, 1, i), pass.aside_workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {

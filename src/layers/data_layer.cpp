@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/loader.h"
+#include "data/resident.h"
 #include "data/to_tensor.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -30,6 +31,7 @@ class DataLayer : public Layer {
  public:
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, 2}; }
+  bool works_on_host() const override { return !resident_; }
 
   void open(Context& context) override {
     const DataParameter& data = params<DataParameter>();
@@ -40,6 +42,7 @@ class DataLayer : public Layer {
   }
 
   void setup(Context& context, const std::vector<Shape>&) override {
+    log_ = &context.log();
     const DataParameter& data = params<DataParameter>();
     require(data.batch_size() > 0, "data_param needs a `batch_size` of at least 1");
     const TransformationParameter& fields = params<TransformationParameter>();
@@ -66,6 +69,8 @@ class DataLayer : public Layer {
     }
     loader_ = std::make_unique<Loader>(source_, std::move(transform), options);
     sample_ = loader_->sample_shape();
+    if (records_ > 0)
+      resident_ = ResidentData::load(context, *source_, *loader_, free_memory(context) / 4);
     context.log().info(cat("output data size: ", data.batch_size(), ",", sample_[0], ",",
                            sample_[1], ",", sample_[2]));
   }
@@ -80,7 +85,16 @@ class DataLayer : public Layer {
     return {tops, {}};
   }
 
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    if (preparation.dtype != DType::f32) resident_.reset();
+    return {};
+  }
+
   bool reshapes(uint64_t pass) override {
+    if (resident_) {
+      say_restart(static_cast<int64_t>(pass), resident_->epoch(pass));
+      return false;
+    }
     if (params<DataParameter>().batch_size() > 1) return false;
     const Shape& next = loader_->batch(static_cast<int64_t>(pass)).shape;
     if (next == sample_) return false;
@@ -89,17 +103,25 @@ class DataLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const Batch& batch = loader_->batch(static_cast<int64_t>(pass.pass));
-    if (batch.number == last_batch_ + 1 && batch.epoch > last_epoch_) {
-      context.log().info("Restarting data prefetching from start.");
+    if (resident_) {
+      return resident_->batch(context, pass.pass, pass.live_pass, pass.top[0],
+                              pass.top.size() > 1 ? pass.top[1] : Tensor());
     }
-    last_batch_ = batch.number;
-    last_epoch_ = batch.epoch;
+    const Batch& batch = loader_->batch(static_cast<int64_t>(pass.pass));
+    say_restart(batch.number, batch.epoch);
     to_tensor(context, batch.data, pass.top[0]);
     if (pass.top.size() > 1) to_tensor(context, batch.labels, pass.top[1]);
   }
 
  private:
+  // When the data begin again; not after a jump.
+  void say_restart(int64_t batch, int64_t epoch) {
+    if (batch == last_batch_ + 1 && epoch > last_epoch_)
+      log_->info("Restarting data prefetching from start.");
+    last_batch_ = batch;
+    last_epoch_ = epoch;
+  }
+
   static bool is_encoded(const Source& source) {
     Datum first;
     try {
@@ -112,6 +134,8 @@ class DataLayer : public Layer {
 
   std::shared_ptr<const Source> source_;
   std::unique_ptr<Loader> loader_;
+  std::unique_ptr<ResidentData> resident_;  // in a GPU's memory; then the loader makes no batches
+  Log* log_ = nullptr;
   Shape sample_;  // of the pass that runs
   int64_t records_ = 0;
   int64_t last_batch_ = -1, last_epoch_ = 0;

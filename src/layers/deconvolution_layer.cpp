@@ -31,19 +31,17 @@ class DeconvolutionLayer : public ConvolutionBase {
       if (!bias_) continue;
       const bool last = y.format().order == Order::channels_last;
       const int64_t points = y.shape().count(2);
-      on(y, [&]<typename T>() {
+      on_real(y, [&]<typename T>() {
         add_bias(context, last ? y.shape()[0] * points : y.shape()[0], outputs_, last ? 1 : points,
                  pass.parameters[1].data<T>(), Relu{}, y.data<T>());
       });
     }
   }
 
-  void backward_parameters(Context& context, const Backward& pass, size_t i) override {
-    backward_bias(context, pass, i);
-    if (!pass.parameter_diff[0]) return;
+  void backward_weights(Context& context, const Backward& pass, size_t i, const Tensor&) override {
     conv_->backward_weights(context, view(pass.top_diff[i]), view(pass.bottom[i]),
                             pass.parameter_diff[0], Tensor(), accumulates(pass, 0, i), false,
-                            pass.workspace);
+                            pass.aside_workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {

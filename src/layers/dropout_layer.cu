@@ -21,26 +21,28 @@ template <typename T, bool kLast, int kWidth>
 struct DropoutBody {
   const T* x;
   T* y;
-  Random random;
+  PassRandom random;
   uint32_t threshold;  // words below it drop
-  T factor;
+  Compute<T> factor;
   int64_t channels, places, quads;  // of a whole image
   // What this run serves: its quads, their first channel, and how far apart channels of a quad are.
   int64_t first_quad, quad_count, first_channel, channel_step;
+  CREMA_HD Compute<T> kept(uint32_t word, T value) const {
+    return word < threshold ? Compute<T>(0) : value * factor;
+  }
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t image = row / (kLast ? places : quad_count),
                   in_image = row % (kLast ? places : quad_count);
     const int64_t quad = kLast ? column : in_image, place = kLast ? in_image : column;
-    const Random::Four words = random.four((image * quads + first_quad + quad) * places + place);
+    const Random::Four words =
+        random.get().four((image * quads + first_quad + quad) * places + place);
     const int64_t step = kLast ? channel_step : channel_step * places;
     const int64_t at = kLast ? row * channels + first_channel + quad
                              : (image * channels + first_channel + quad) * places + place;
-    y[at] = words.v[0] < threshold ? T(0) : x[at] * factor;
-    if constexpr (kWidth > 1) y[at + step] = words.v[1] < threshold ? T(0) : x[at + step] * factor;
-    if constexpr (kWidth > 2)
-      y[at + 2 * step] = words.v[2] < threshold ? T(0) : x[at + 2 * step] * factor;
-    if constexpr (kWidth > 3)
-      y[at + 3 * step] = words.v[3] < threshold ? T(0) : x[at + 3 * step] * factor;
+    y[at] = kept(words.v[0], x[at]);
+    if constexpr (kWidth > 1) y[at + step] = kept(words.v[1], x[at + step]);
+    if constexpr (kWidth > 2) y[at + 2 * step] = kept(words.v[2], x[at + 2 * step]);
+    if constexpr (kWidth > 3) y[at + 3 * step] = kept(words.v[3], x[at + 3 * step]);
   }
 };
 
@@ -49,9 +51,9 @@ struct DropoutRun {
   Context& context;
   const T* x;
   T* y;
-  Random random;
+  PassRandom random;
   uint32_t threshold;
-  T factor;
+  Compute<T> factor;
   int64_t images, channels, places;
 
   template <bool kLast, int kWidth>
@@ -104,7 +106,7 @@ class DropoutLayer : public PointwiseLayer {
             p().dropout_ratio(), ", but a probability from 0 to below 1 is needed");
   }
 
-  void run(Context& context, const Tensor& x, const Tensor& y, uint64_t pass) {
+  void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random) {
     if (!drops()) {
       if (!is_view() || x.raw() != y.raw()) pointwise(context, Times{factor()}, y, x);
       return;
@@ -114,10 +116,10 @@ class DropoutLayer : public PointwiseLayer {
     const int64_t images = spatial ? x.shape()[0] : 1, places = spatial ? x.shape().count(2) : 1;
     const int64_t channels = spatial ? x.shape()[1] : x.count();
     const uint32_t threshold = static_cast<uint32_t>(p().dropout_ratio() * 4294967296.0);
-    on(x, [&]<typename T>() {
-      const DropoutRun<T> run{context,   x.data<T>(), y.data<T>(), context.random(id(), pass),
-                              threshold, T(factor()), images,      channels,
-                              places};
+    on_real(x, [&]<typename T>() {
+      const DropoutRun<T> run{context, x.data<T>(), y.data<T>(),
+                              random,  threshold,   Compute<T>(factor()),
+                              images,  channels,    places};
       if (!spatial || x.format().order == Order::channels_last) {
         run.template all<true>();
       } else {
@@ -127,10 +129,11 @@ class DropoutLayer : public PointwiseLayer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    run(context, pass.bottom[0], pass.top[0], pass.pass);
+    run(context, pass.bottom[0], pass.top[0], context.random(id(), pass.pass, pass.live_pass));
   }
   void backward(Context& context, const Backward& pass) override {
-    run(context, pass.top_diff[0], pass.bottom_diff[0], pass.pass);
+    run(context, pass.top_diff[0], pass.bottom_diff[0],
+        context.random(id(), pass.pass, pass.live_pass));
   }
 };
 

@@ -13,6 +13,7 @@ class DummyDataLayer : public Layer {
   const DummyDataParameter& p() const { return params<DummyDataParameter>(); }
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
+  bool works_on_host() const override { return true; }
   bool keeps_tops() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }
 

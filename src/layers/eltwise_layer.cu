@@ -77,6 +77,7 @@ class EltwiseLayer : public Layer {
 
   Arity bottoms() const override { return {2, -1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   bool in_place() const override { return operation() == EltwiseParameter::SUM; }
   BackwardReads reads() const override {
     const bool product = operation() == EltwiseParameter::PROD;
@@ -115,7 +116,7 @@ class EltwiseLayer : public Layer {
           pointwise(context, Product{}, y, before, x);
           break;
         case EltwiseParameter::MAX:
-          on(y, [&]<typename T>() {
+          on_real(y, [&]<typename T>() {
             parallel_for(context, y.count(),
                          MaxBody<T>{before.data<T>(), x.data<T>(), y.data<T>(),
                                     pass.saved[0].data<uint8_t>(), static_cast<uint8_t>(i)});
@@ -138,7 +139,7 @@ class EltwiseLayer : public Layer {
           product_gradient(context, pass, i);
           break;
         case EltwiseParameter::MAX:
-          on(dx, [&]<typename T>() {
+          on_real(dx, [&]<typename T>() {
             parallel_for(context, dx.count(),
                          MaxGradientBody<T>{dy.data<T>(), pass.saved[0].data<uint8_t>(),
                                             dx.data<T>(), static_cast<uint8_t>(i)});

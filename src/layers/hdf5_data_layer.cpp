@@ -28,6 +28,7 @@ class Hdf5DataLayer : public Layer {
  public:
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
+  bool works_on_host() const override { return true; }
 
   void setup(Context& context, const std::vector<Shape>&) override {
     const HDF5DataParameter& data = params<HDF5DataParameter>();

@@ -6,8 +6,7 @@
 // is false.
 // Gradient: dx = dy w, dw = dy' x, db sums dy over m.
 // InnerProduct+ReLU is the same with a ReLU (relu_param) at its end; the planner makes it.
-#include "kernels/bias.h"
-#include "kernels/gemm.h"
+#include "kernels/dense.h"
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/dense.pb.h"
@@ -17,6 +16,7 @@ namespace crema {
 namespace {
 
 class InnerProductLayer : public Layer {
+  HalfRule half_rule() const override { return HalfRule::prefers; }
   BackwardReads reads() const override { return {true, relu_.on}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
@@ -44,51 +44,54 @@ class InnerProductLayer : public Layer {
     return {{y}, {}};
   }
 
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    DenseCase c;
+    c.rows = preparation.bottoms[0].count(0, axis_);
+    c.inputs = inputs_;
+    c.outputs = outputs_;
+    c.transposed = transposed_;
+    c.bias = bias_;
+    c.relu = relu_;
+    c.backward_data = preparation.bottom_needs_diff[0];
+    c.backward_weights = preparation.parameter_needs_diff[0];
+    c.dtype = preparation.storage;
+    c.precision = preparation.precision;
+    dense_ = make_dense(context, c);
+    Prepared prepared;
+    prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
+    prepared.workspace = dense_->workspace();
+    return prepared;
+  }
+
   void forward(Context& context, const Forward& pass) override {
-    const Tensor &x = pass.bottom[0], &y = pass.top[0];
-    const int64_t rows = x.shape().count(0, axis_);
-    on(x, [&]<typename T>() {
-      gemm(context, {.transpose_b = !transposed_, .m = rows, .n = outputs_, .k = inputs_},
-           x.data<T>(), pass.parameters[0].data<T>(), y.data<T>());
-      if (bias_ || relu_.on) {
-        add_bias(context, rows, outputs_, 1, bias_ ? pass.parameters[1].data<T>() : nullptr, relu_,
-                 y.data<T>());
-      }
-    });
+    dense_->forward(context, pass.bottom[0], pass.parameters[0],
+                    bias_ ? pass.parameters[1] : Tensor(), pass.top[0], pass.workspace);
   }
 
   void backward(Context& context, const Backward& pass) override {
-    const Tensor &x = pass.bottom[0], &dy = pass.top_diff[0];
-    const int64_t rows = x.shape().count(0, axis_);
-    on(x, [&]<typename T>() {
-      if (relu_.on)
-        relu_gradient(context, dy.count(), pass.top[0].data<T>(), relu_.slope, dy.data<T>());
-      if (const Tensor& dw = pass.parameter_diff[0]) {
-        const T *left = transposed_ ? x.data<T>() : dy.data<T>(),
-                *right = transposed_ ? dy.data<T>() : x.data<T>();
-        gemm(context,
-             {.transpose_a = true,
-              .m = dw.shape()[0],
-              .n = dw.shape()[1],
-              .k = rows,
-              .beta = pass.accumulate[0] ? 1.f : 0.f},
-             left, right, dw.data<T>());
-      }
-      if (bias_ && pass.parameter_diff[1]) {
-        bias_gradient(context, rows, outputs_, 1, dy.data<T>(), pass.parameter_diff[1].data<T>(),
-                      pass.accumulate[1]);
-      }
-      if (const Tensor& dx = pass.bottom_diff[0]) {
-        gemm(context, {.transpose_b = transposed_, .m = rows, .n = inputs_, .k = outputs_},
-             dy.data<T>(), pass.parameters[0].data<T>(), dx.data<T>());
-      }
+    const Tensor& dy = pass.top_diff[0];
+    const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
+    on_real(dy, [&]<typename T>() {
+      const int64_t rows = dy.count() / outputs_;
+      const T* y = relu_.on ? pass.top[0].data<T>() : nullptr;
+      relu_and_bias_gradient(context, rows, outputs_, 1, y, relu_.slope, dy.data<T>(),
+                             db.data<Compute<T>>(), db && pass.accumulate[1]);
     });
+    if (const Tensor& dw = pass.parameter_diff[0]) {
+      context.aside([&] {
+        dense_->backward_weights(context, pass.bottom[0], dy, dw, pass.accumulate[0],
+                                 pass.aside_workspace);
+      });
+    }
+    if (const Tensor& dx = pass.bottom_diff[0])
+      dense_->backward_data(context, dy, pass.parameters[0], dx, pass.workspace);
   }
 
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
   bool transposed_ = false, bias_ = true;
   Relu relu_;
+  std::unique_ptr<Dense> dense_;
 };
 
 std::unique_ptr<Layer> make() { return std::make_unique<InnerProductLayer>(); }

@@ -11,6 +11,7 @@
 
 #include "base/registry.h"
 #include "device/context.h"
+#include "tensor/precision.h"
 #include "tensor/tensor.h"
 
 namespace google::protobuf {
@@ -34,6 +35,14 @@ enum class OrderRule {
   plain,                  // row-major only
   any,                    // any, the same for all of them
   prefers_channels_last,  // both, but channels-last is faster
+};
+
+// In which real type the bottoms and tops come when the net computes in 16 bits. Bottoms without a
+// gradient (labels) and the tops of losses are never 16 bits wide.
+enum class HalfRule {
+  never,    // in float32
+  follows,  // in the type of the first bottom
+  prefers,  // in 16 bits
 };
 
 // A tensor that a layer asks the planner for. dtype none: the net's real type (float32, or float64
@@ -61,10 +70,13 @@ struct ParameterSpec {
 struct Preparation {
   std::vector<Shape> bottoms, tops;
   std::vector<Order> bottom_orders, top_orders;
+  std::vector<int64_t> bottom_channels;  // in memory, where padded_channels() asked for more; or 0
   std::vector<bool> bottom_needs_diff;
   std::vector<bool> parameter_needs_diff;
-  bool backward = false;  // false: forward only
-  DType dtype = DType::f32;
+  bool backward = false;       // false: forward only
+  DType dtype = DType::f32;    // of parameters, their gradients and `saved`: float32 or float64
+  DType storage = DType::f32;  // of bottoms, tops and their gradients, as half_rule() says
+  Precision precision = Precision::fp32;
   // Formats of parameters that another net already owns; none: the layer is free to choose.
   std::vector<std::optional<Format>> parameter_formats;
 };
@@ -72,13 +84,18 @@ struct Preparation {
 struct Prepared {
   std::vector<Format> parameter_formats;  // empty: all plain
   size_t workspace = 0;                   // bytes that forward and backward may scribble on
+  // Parameters that forward and backward read in the storage type; empty: none. Gradients are
+  // written in float32 all the same.
+  std::vector<bool> half_parameters;
 };
 
 struct Forward {
   std::vector<Tensor> bottom, top, parameters, saved;
   Tensor workspace;  // u8
-  uint64_t pass =
-      0;  // number of this forward pass of this net: data position and random numbers depend on it
+  // Number of this forward pass of this net: data position and random numbers depend on it. In a
+  // pass that a CUDA graph repeats, kernels read it from the GPU's memory instead.
+  uint64_t pass = 0;
+  const uint64_t* live_pass = nullptr;
 };
 
 struct Backward {
@@ -90,7 +107,9 @@ struct Backward {
   std::vector<char> accumulate;  // for each parameter: add to the diff instead of overwriting it
   std::vector<Tensor> saved;
   Tensor workspace;
-  uint64_t pass = 0;  // of the forward pass this belongs to
+  Tensor aside_workspace;  // for what is handed to Context::aside(): gradients of parameters
+  uint64_t pass = 0;       // of the forward pass this belongs to
+  const uint64_t* live_pass = nullptr;
 };
 
 // Which data backward reads; the planner frees or overwrites the rest.
@@ -120,7 +139,13 @@ class Layer {
   virtual bool is_view() const { return false; }
   // The tops must keep their content between passes (inputs set by the user, constant data).
   virtual bool keeps_tops() const { return false; }
+  // Forward does work on the host that a CUDA graph would not repeat (reading a database).
+  virtual bool works_on_host() const { return false; }
   virtual OrderRule order_rule() const { return OrderRule::plain; }
+  // How many channels bottom 0 shall have in memory, channels-last and stored as said, when no
+  // gradient flows to it; 0: as many as it has.
+  virtual int64_t padded_channels(DType) const { return 0; }
+  virtual HalfRule half_rule() const { return HalfRule::never; }
   virtual BackwardReads reads() const { return {}; }
 
   // --- life ---

@@ -15,6 +15,9 @@ namespace {
 
 class LrnLayer : public Layer {
   OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override {
+    return window_.across_channels ? HalfRule::follows : HalfRule::never;
+  }
   BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {

@@ -15,6 +15,7 @@ class MemoryDataLayer : public Layer, public MemoryData {
   }
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {2, 2}; }
+  bool works_on_host() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }
 
   Inference infer(const std::vector<Shape>&) const override {

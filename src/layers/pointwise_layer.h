@@ -10,6 +10,7 @@ class PointwiseLayer : public Layer {
  public:
   bool in_place() const override { return true; }
   OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 };
 

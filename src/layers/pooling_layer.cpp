@@ -52,6 +52,7 @@ class PoolingLayer : public Layer {
   const PoolingParameter& p() const { return params<PoolingParameter>(); }
   Arity tops() const override { return {1, p().pool() == PoolingParameter::MAX ? 2 : 1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override {
     return {window_.method == PoolMethod::stochastic_test, false};
   }
@@ -176,8 +177,9 @@ class PoolingLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor mask = pass.top.size() > 1 ? pass.top[1] : Tensor();
     const Tensor index = pass.saved.empty() ? Tensor() : in_order_of(pass.saved[0], pass.top[0]);
-    pool_forward(context, window(pass.bottom[0].shape()), context.random(id(), pass.pass),
-                 pass.bottom[0], pass.top[0], index, mask);
+    pool_forward(context, window(pass.bottom[0].shape()),
+                 context.random(id(), pass.pass, pass.live_pass), pass.bottom[0], pass.top[0],
+                 index, mask);
   }
 
   void backward(Context& context, const Backward& pass) override {

@@ -50,6 +50,7 @@ struct SlopeTerm {
 };
 
 class PReluLayer : public PointwiseLayer {
+  HalfRule half_rule() const override { return HalfRule::never; }
   bool shared() const { return params<PReLUParameter>().channel_shared(); }
   // The sign of y does not tell that of x: a slope may become negative.
   bool in_place() const override { return false; }

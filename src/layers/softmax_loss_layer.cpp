@@ -32,6 +32,7 @@ class SoftmaxWithLossLayer : public Layer {
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   OrderRule order_rule() const override { return order_rule_; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {

@@ -20,6 +20,7 @@ struct Add {
 class SplitLayer : public Layer {
   Arity tops() const override { return {1, -1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {false, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {

@@ -16,12 +16,14 @@ struct Value {
   std::string blob;
   Shape shape;
   Order order = Order::plain;
-  int producer = -1;        // node
-  int top = 0;              // which top of the producer
-  bool needs_diff = false;  // some gradient flows back through it
-  float loss_weight = 0;    // not 0: part of the loss
-  bool output = false;      // nobody reads it: a result of the net
-  bool keep = false;        // its content must survive until the end of the pass
+  DType dtype = DType::f32;  // set by the plan
+  int64_t channels = 0;      // in memory, when padded: Format::channels
+  int producer = -1;         // node
+  int top = 0;               // which top of the producer
+  bool needs_diff = false;   // some gradient flows back through it
+  float loss_weight = 0;     // not 0: part of the loss
+  bool output = false;       // nobody reads it: a result of the net
+  bool keep = false;         // its content must survive until the end of the pass
 };
 
 struct Node {
@@ -45,6 +47,7 @@ struct Parameter {
   float lr_mult = 1, decay_mult = 1;
   bool learned = true;
   Tensor data, diff;  // set by the plan
+  Tensor half;        // a copy of data in 16 bits; only in nets that compute so
 };
 
 struct Graph {

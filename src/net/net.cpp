@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/add.h"
+#include "kernels/reorder.h"
 #include "layers/filler.h"
 #include "net/arena.h"
 #include "net/filter.h"
@@ -11,9 +12,21 @@
 
 namespace crema {
 
+namespace {
+
+// Nets with smaller blobs in all leave a GPU idle where one small kernel follows the other.
+constexpr size_t kOverlapBytes = size_t{256} << 20;
+
+}  // namespace
+
 Net::Net(Context& context, const NetParameter& net, NetOptions options)
     : context_(context), options_(std::move(options)) {
   if (!options_.arena) options_.arena = std::make_shared<ArenaPool>();
+  require(!is_half(options_.precision) ||
+              (context.device() == Device::gpu && options_.dtype == DType::f32),
+          "precision ", name_of(options_.precision), " needs a GPU: CPUs compute in fp32");
+  require(!is_half(options_.precision) || options_.format, "precision ",
+          name_of(options_.precision), " needs channels-last order: leave -format=false away");
   GraphOptions graph_options;
   graph_options.training = training();
   graph_options.seed_outputs = options_.seed_outputs;
@@ -46,22 +59,35 @@ void Net::share_parameters() {
               " in the training net that owns it");
       mine.data = theirs.data;
       mine.diff = theirs.diff;
+      mine.half = theirs.half;
     }
   }
+}
+
+size_t Net::bytes_of_blobs() const {
+  size_t bytes = 0;
+  for (const Value& value : graph_.values) bytes += value.shape.count() * sizeof(float);
+  return bytes;
 }
 
 void Net::make_plan() {
   PlanOptions p;
   p.dtype = options_.dtype;
+  p.precision = options_.precision;
   p.backward =
       training() || options_.backward || options_.seed_outputs || graph_.net.force_backward();
   p.keep_blobs = options_.keep_blobs;
   p.fuse = options_.fuse;
-  p.format = options_.format && context_.device() == Device::cpu;
+  // Exact float32 on a GPU: cuDNN has its kernels without tensor cores for plain order.
+  p.format = options_.format &&
+             (context_.device() == Device::cpu || options_.precision != Precision::fp32);
   p.reuse_memory = options_.reuse_memory;
+  p.overlap = context_.device() == Device::gpu && p.backward && !options_.keep_blobs &&
+              bytes_of_blobs() <= kOverlapBytes;
   p.seed_outputs = options_.seed_outputs;
   p.all_parameter_diffs = graph_.net.force_backward();
   plan_ = std::make_unique<Plan>(context_, graph_, p);
+  context_.end_tuning();
   options_.arena->reserve(plan_->arena_bytes);
 }
 
@@ -78,6 +104,8 @@ void Net::allocate_parameters() {
   parameter_data_ = Tensor(context_, Shape{total}, dtype);
   const bool diffs = plan_->options.backward;
   parameter_diff_ = diffs ? Tensor(context_, Shape{total}, dtype) : Tensor();
+  if (is_half(options_.precision))
+    parameter_half_ = Tensor(context_, Shape{total}, storage_of(options_.precision, dtype));
   for (size_t i = 0; i < graph_.parameters.size(); ++i) {
     Parameter& parameter = graph_.parameters[i];
     if (parameter.data) continue;
@@ -86,6 +114,10 @@ void Net::allocate_parameters() {
     parameter.data = Tensor(parameter_data_.memory(), offset, parameter.shape, dtype, format);
     if (diffs)
       parameter.diff = Tensor(parameter_diff_.memory(), offset, parameter.shape, dtype, format);
+    if (parameter_half_) {
+      parameter.half = Tensor(parameter_half_.memory(), offset / size_of(dtype) * 2,
+                              parameter.shape, parameter_half_.dtype(), format);
+    }
     at_layer(nullptr, 0, parameter.layer, [&] {
       fill(context_, *parameter.filler, context_.random(parameter.filler_stream), parameter.data);
     });
@@ -95,7 +127,11 @@ void Net::allocate_parameters() {
 Plan& Net::ready() {
   if (!plan_) make_plan();
   const std::shared_ptr<Buffer>& arena = options_.arena->buffer(context_);
-  if (plan_->bound() != arena.get()) plan_->bind(context_, arena, graph_.parameters);
+  if (plan_->bound() != arena.get()) {
+    plan_->bind(context_, arena, graph_.parameters);
+    ++generation_;
+    if (live_pass_) set_live_pass(live_pass_);
+  }
   return *plan_;
 }
 
@@ -123,30 +159,71 @@ void Net::follow_sources(uint64_t pass) {
   plan_.reset();
 }
 
+void Net::renew_halves() {
+  if (options_.share) options_.share->renew_halves();
+  if (!halves_are_old_ || !parameter_half_) return;
+  reorder(context_, parameter_data_, parameter_half_);
+  halves_are_old_ = false;
+}
+
 void Net::forward(uint64_t pass) {
+  forward_sources(pass);
+  forward_rest();
+}
+
+void Net::forward_sources(uint64_t pass) {
   follow_sources(pass);
-  for (PlanNode& node : ready().nodes) {
-    node.forward.pass = pass;
-    node.backward_arguments.pass = pass;
-    run(node, false, [&] {
-      if (!node.layer->is_view()) node.layer->forward(context_, node.forward);
-    });
+  renew_halves();
+  Plan& plan = ready();
+  for (PlanNode& node : plan.nodes) node.forward.pass = node.backward_arguments.pass = pass;
+  for (size_t i = 0; i < plan.host_nodes; ++i) forward(plan.nodes[i]);
+}
+
+void Net::forward_rest() {
+  Plan& plan = ready();
+  for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) forward(plan.nodes[i]);
+}
+
+void Net::forward(PlanNode& node) {
+  run(node, false, [&] {
+    if (!node.layer->is_view()) node.layer->forward(context_, node.forward);
+  });
+}
+
+void Net::set_live_pass(const uint64_t* pass) {
+  live_pass_ = pass;
+  for (PlanNode& node : ready().nodes)
+    node.forward.live_pass = node.backward_arguments.live_pass = pass;
+}
+
+void Net::check() {
+  for (const PlanNode& node : ready().nodes) {
+    at_layer(nullptr, 0, node.message.name(), [&] { node.layer->check(context_, node.forward); });
   }
 }
 
 double Net::loss() {
-  for (const PlanNode& node : ready().nodes) {
-    at_layer(nullptr, 0, node.message.name(), [&] { node.layer->check(context_, node.forward); });
-  }
+  check();
   double total = 0;
-  for (size_t id = 0; id < plan_->values.size(); ++id) {
-    const PlanValue& value = plan_->values[id];
-    if (value.loss_weight == 0) continue;
+  for (const Loss& part : losses()) {
     double sum = 0;
-    for (double element : to_doubles(context_, plan_->value(static_cast<int>(id)))) sum += element;
-    total += value.loss_weight * sum;
+    for (double element : to_doubles(context_, part.value)) sum += element;
+    total += part.weight * sum;
   }
   return total;
+}
+
+std::vector<Net::Loss> Net::losses() {
+  Plan& plan = ready();
+  std::vector<Loss> parts;
+  for (size_t id = 0; id < plan.values.size(); ++id) {
+    const PlanValue& value = plan.values[id];
+    if (value.loss_weight == 0) continue;
+    const int number = static_cast<int>(id);
+    const Tensor seed = value.seed_storage >= 0 ? plan.seed(number) : plan.diff(number);
+    parts.push_back({value.loss_weight, plan.value(number), seed});
+  }
+  return parts;
 }
 
 double Net::waited() const {
@@ -161,6 +238,7 @@ void Net::backward(bool accumulate) {
     if (plan.values[id].seed_storage >= 0)
       copy(context_, plan.seed(static_cast<int>(id)), plan.diff(static_cast<int>(id)));
   }
+  context_.overlap = plan.options.overlap && !observer_;
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
     Backward& arguments = node->backward_arguments;
@@ -179,6 +257,8 @@ void Net::backward(bool accumulate) {
       }
     });
   }
+  context_.join();
+  context_.overlap = false;
 }
 
 std::vector<Net::Output> Net::outputs() {

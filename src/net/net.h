@@ -17,6 +17,7 @@ struct PlanNode;
 
 struct NetOptions {
   DType dtype = DType::f32;
+  Precision precision = Precision::fp32;  // 16 bits: on a GPU, with dtype float32
   // Phase, level, stages; see net/filter.h for how the solver and the file's own state combine.
   NetState state;
   // Every blob keeps its own memory and nothing is fused: debug_info, extraction, goldens. Off: the
@@ -56,11 +57,27 @@ class Net {
   // One forward pass. `pass` numbers the passes of this net from 0: data position and random
   // numbers depend on it.
   void forward(uint64_t pass);
+  // The same in two parts: what works on the host (sources) with all that comes before it, and the
+  // rest, which a CUDA graph can record once set_live_pass() has said where the pass number lies.
+  void forward_sources(uint64_t pass);
+  void forward_rest();
+  void set_live_pass(const uint64_t* pass);
+  // Changes when a plan is made or moved in memory: what was recorded before is void.
+  uint64_t generation() const { return generation_; }
   // Sum of loss_weight * top of the last forward; waits for the device. Error when a label was out
   // of range.
   double loss();
   // Seconds that the layers' forward passes so far have waited for data.
   double waited() const;
+  // Error when a layer of the last forward noted a mistake (a label out of range); waits for the
+  // device.
+  void check();
+  // The parts of the loss, each with the gradient it starts from (empty without backward).
+  struct Loss {
+    double weight;
+    Tensor value, seed;
+  };
+  std::vector<Loss> losses();
   // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of
   // overwriting them.
   void backward(bool accumulate = false);
@@ -87,10 +104,14 @@ class Net {
   Tensor input_diff(const std::string& name);
 
   // Parameters in Caffe's order (owners only). Their tensors stay the same for the life of the net.
+  // Who writes their data calls parameters_changed() afterwards, on the net that owns them.
   std::vector<Parameter>& parameters() { return graph_.parameters; }
   // All parameters' memory, diffs' memory: one arena each, laid out alike, element type dtype.
+  void parameters_changed() { halves_are_old_ = true; }
   Tensor parameter_arena() const { return parameter_data_; }
   Tensor diff_arena() const { return parameter_diff_; }
+  // Copies of the parameters in 16 bits, laid out alike; empty in nets that do not compute so.
+  Tensor half_arena() const { return parameter_half_; }
   // Offset of a parameter in the arenas, in elements.
   int64_t parameter_offset(int index) const { return parameter_offsets_[index]; }
 
@@ -114,10 +135,12 @@ class Net {
 
  private:
   void share_parameters();
+  size_t bytes_of_blobs() const;
   void make_plan();
   void allocate_parameters();
   void follow_sources(uint64_t pass);
   Plan& ready();  // the plan, bound to memory
+  void forward(PlanNode& node);
   void run(const PlanNode& node, bool backward, const std::function<void()>& body);
   int find_value(const std::string& name);         // the last version; -1: none
   int find_source(const std::string& name) const;  // the first version
@@ -126,7 +149,11 @@ class Net {
   NetOptions options_;
   Graph graph_;
   std::unique_ptr<Plan> plan_;
-  Tensor parameter_data_, parameter_diff_;
+  void renew_halves();
+  Tensor parameter_data_, parameter_diff_, parameter_half_;
+  bool halves_are_old_ = true;
+  const uint64_t* live_pass_ = nullptr;
+  uint64_t generation_ = 0;
   std::vector<int64_t> parameter_offsets_;
   std::function<void(const StepInfo&, bool)> observer_;
 };

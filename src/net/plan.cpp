@@ -18,6 +18,14 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
   choose_formats(*this);
   prepare_nodes(context, *this, graph.parameters);
   plan_memory(*this);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].layer->works_on_host()) host_nodes = i + 1;
+  }
+}
+
+Precision Plan::precision_of(const Node& node) const {
+  return node.message.has_precision() ? precision_named(node.message.precision())
+                                      : options.precision;
 }
 
 std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan) {
@@ -30,27 +38,19 @@ std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan) {
   return readers;
 }
 
-Tensor Plan::tensor(int storage, const Shape& shape, DType dtype, Order order) const {
+Tensor Plan::tensor(int storage, const Shape& shape, DType dtype, const Format& format) const {
   if (storage < 0) return {};
   const Storage& s = storages[storage];
-  return Tensor(s.persistent ? persistent_ : arena_, s.offset, shape, dtype,
-                Format{order, nullptr});
+  return Tensor(s.persistent ? persistent_ : arena_, s.offset, shape, dtype, format);
 }
 
-Tensor Plan::value(int id) const {
-  const PlanValue& v = values[id];
-  return tensor(v.storage, v.shape, options.dtype, v.order);
+Tensor Plan::tensor(int storage, const PlanValue& value) const {
+  return tensor(storage, value.shape, value.dtype, value.format());
 }
 
-Tensor Plan::diff(int id) const {
-  const PlanValue& v = values[id];
-  return tensor(v.diff_storage, v.shape, options.dtype, v.order);
-}
-
-Tensor Plan::seed(int id) const {
-  const PlanValue& v = values[id];
-  return tensor(v.seed_storage, v.shape, options.dtype, v.order);
-}
+Tensor Plan::value(int id) const { return tensor(values[id].storage, values[id]); }
+Tensor Plan::diff(int id) const { return tensor(values[id].diff_storage, values[id]); }
+Tensor Plan::seed(int id) const { return tensor(values[id].seed_storage, values[id]); }
 
 void Plan::fill_seeds(Context& context) {
   for (const PlanValue& value : values) {
@@ -61,7 +61,7 @@ void Plan::fill_seeds(Context& context) {
                                                 : -1;
     if (storage < 0) continue;
     const std::vector<double> weights(value.shape.count(), value.loss_weight);
-    from_doubles(context, weights.data(), tensor(storage, value.shape, options.dtype, value.order));
+    from_doubles(context, weights.data(), tensor(storage, value));
   }
 }
 
@@ -73,9 +73,9 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     persistent_ = std::make_shared<Buffer>(context, persistent_bytes);
     fill_seeds(context);
   }
-  const Tensor workspace =
-      tensor(static_cast<int>(storages.size()) - 1, Shape{static_cast<int64_t>(workspace_bytes)},
-             DType::u8, Order::plain);
+  const Shape workspace_shape{static_cast<int64_t>(workspace_bytes)};
+  const Tensor workspace = tensor(workspace_storage, workspace_shape, DType::u8, {});
+  const Tensor aside_workspace = tensor(aside_storage, workspace_shape, DType::u8, {});
   for (PlanNode& node : nodes) {
     Forward& f = node.forward;
     Backward& b = node.backward_arguments;
@@ -87,7 +87,9 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       const Parameter& parameter = parameters[node.parameters[k]];
       const bool same = k >= specs.size() || specs[k].shape == parameter.shape;
-      f.parameters.push_back(same ? parameter.data : parameter.data.reshaped(specs[k].shape));
+      const std::vector<bool>& halves = node.prepared.half_parameters;
+      const Tensor& data = k < halves.size() && halves[k] ? parameter.half : parameter.data;
+      f.parameters.push_back(same ? data : data.reshaped(specs[k].shape));
       const bool wanted = node.backward && node.preparation.parameter_needs_diff[k];
       b.parameter_diff.push_back(!wanted ? Tensor()
                                  : same  ? parameter.diff
@@ -95,17 +97,18 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     }
     for (size_t k = 0; k < node.saved.size(); ++k) {
       f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape,
-                               node.saved[k].dtype.value_or(options.dtype), Order::plain));
+                               node.saved[k].dtype.value_or(options.dtype), {}));
     }
     f.workspace = workspace;
     b.parameters = f.parameters;
     b.saved = f.saved;
     b.workspace = workspace;
+    b.aside_workspace = aside_workspace;
     b.accumulate.assign(node.parameters.size(), 0);
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       b.bottom.push_back(node.reads.bottom ? f.bottom[j] : Tensor());
       const PlanValue& v = values[node.bottoms[j]];
-      b.bottom_diff.push_back(tensor(node.bottom_diff_storage[j], v.shape, options.dtype, v.order));
+      b.bottom_diff.push_back(tensor(node.bottom_diff_storage[j], v));
     }
     for (size_t j = 0; j < node.tops.size(); ++j) {
       b.top.push_back(node.reads.top ? f.top[j] : Tensor());
@@ -133,7 +136,9 @@ std::string Plan::dump() const {
   const auto describe = [&](int id) {
     const PlanValue& v = values[id];
     return cat(v.blob, "[", v.shape.brief(),
-               v.order == Order::channels_last ? " channels-last" : "", place(v.storage), "]");
+               v.order == Order::channels_last ? " channels-last" : "",
+               v.channels > 0 ? cat(" in ", v.channels, " channels") : "",
+               is_half(v.dtype) ? cat(" ", name_of(v.dtype)) : "", place(v.storage), "]");
   };
   for (size_t i = 0; i < nodes.size(); ++i) {
     const PlanNode& node = nodes[i];

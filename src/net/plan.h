@@ -21,6 +21,7 @@ struct Storage {
 };
 
 struct PlanValue : Value {
+  Format format() const { return {order, nullptr, channels}; }
   int storage = -1;       // of its content
   int diff_storage = -1;  // of its gradient: where the contributions of its readers are summed
   int seed_storage =
@@ -43,8 +44,12 @@ struct PlanNode : Node {
 
 struct PlanOptions {
   DType dtype = DType::f32;
+  Precision precision = Precision::fp32;
   bool backward = false;
   bool keep_blobs = false, fuse = true, format = true, reuse_memory = true, seed_outputs = false;
+  // Gradients of parameters may be computed beside those of the blobs: what they read lives until
+  // the end of the pass. Worth its memory where kernels are small.
+  bool overlap = false;
   bool all_parameter_diffs = false;  // also those with lr_mult 0 (force_backward)
 };
 
@@ -55,11 +60,16 @@ class Plan {
 
   PlanOptions options;
   std::vector<PlanNode> nodes;  // in the order forward runs them; backward runs them in reverse
+  size_t host_nodes = 0;        // nodes up to the last that works on the host
   std::vector<PlanValue> values;
   std::vector<int> outputs;  // values, as Graph::outputs
   std::vector<std::optional<Format>> parameter_formats;
   std::vector<Storage> storages;
   size_t arena_bytes = 0, persistent_bytes = 0, workspace_bytes = 0;
+  int workspace_storage = -1, aside_storage = -1;  // one and the same without overlap
+
+  // The net's, unless the layer says another one.
+  Precision precision_of(const Node& node) const;
 
   // Steps: forward of node i is step i, backward of node i is step 2 * nodes - 1 - i.
   int step_count() const { return 2 * static_cast<int>(nodes.size()); }
@@ -77,7 +87,8 @@ class Plan {
   std::string dump() const;
 
  private:
-  Tensor tensor(int storage, const Shape& shape, DType dtype, Order order) const;
+  Tensor tensor(int storage, const Shape& shape, DType dtype, const Format& format) const;
+  Tensor tensor(int storage, const PlanValue& value) const;
   void fill_seeds(Context& context);
 
   std::shared_ptr<Buffer> arena_, persistent_;
@@ -87,7 +98,7 @@ class Plan {
 // --- passes, in this order; one file each in passes/ ---
 // Joins layers into one kernel where an implementation of the joined type is registered.
 void fuse_layers(Context& context, Plan& plan);
-// Chooses the order of every value and puts Reorder nodes at the borders.
+// Chooses the order and the real type of every value and puts Reorder nodes at the borders.
 void choose_formats(Plan& plan);
 // Lets every node make its kernels and choose the formats of its parameters.
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters);

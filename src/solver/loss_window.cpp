@@ -2,12 +2,6 @@
 
 namespace crema {
 
-bool LossWindow::needs(int64_t iteration) const {
-  if (display_ <= 0) return false;
-  const int64_t displayed = (iteration + display_ - 1) / display_ * display_;
-  return displayed - iteration < average_;
-}
-
 void LossWindow::add(int64_t iteration, double loss) {
   losses_.push_back({iteration, static_cast<float>(loss)});
   while (iteration - losses_.front().iteration >= average_) losses_.pop_front();

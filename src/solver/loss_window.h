@@ -1,5 +1,4 @@
-// The loss that is displayed: the mean over the last `average_loss` iterations. Losses are read
-// from the device only where a displayed mean needs them.
+// The loss that is displayed: the mean over the last `average_loss` iterations.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +9,11 @@ namespace crema {
 
 class LossWindow {
  public:
-  // display 0: nothing is ever displayed.
-  LossWindow(int average_loss, int display) : average_(average_loss), display_(display) {}
+  explicit LossWindow(int average_loss) : average_(average_loss) {}
 
-  // True when a displayed mean contains the loss of this iteration.
-  bool needs(int64_t iteration) const;
   void add(int64_t iteration, double loss);
+  // The iteration after the last that is here; 0 at the start.
+  int64_t next() const { return losses_.empty() ? 0 : losses_.back().iteration + 1; }
   // Mean of the losses of the last average_loss iterations up to this one, as far as they are
   // there.
   double mean(int64_t iteration) const;
@@ -29,7 +27,7 @@ class LossWindow {
     int64_t iteration;
     float value;
   };
-  int average_, display_;
+  int average_;
   std::deque<Loss> losses_;
 };
 

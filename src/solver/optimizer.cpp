@@ -66,13 +66,9 @@ std::optional<Optimizer::Clipped> Optimizer::clip(float* scale) {
   return Clipped{norm, limit, *scale};
 }
 
-std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iteration) {
+UpdateStep Optimizer::step_at(int64_t iteration) const {
   UpdateStep step;
-  // The norm is that of the sum over iter_size batches, as Caffe takes it; only then the mean is
-  // made.
-  std::optional<Clipped> clipped = clip(&step.scale);
-  step.rate = static_cast<float>(rate);
-  step.scale /= static_cast<float>(solver_.iter_size());
+  step.scale = 1 / static_cast<float>(solver_.iter_size());
   step.weight_decay = solver_.weight_decay();
   step.l1 = solver_.regularization_type() == "L1";
   step.momentum = solver_.momentum();
@@ -80,8 +76,38 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
   step.delta = solver_.delta();
   step.rms_decay = solver_.rms_decay();
   step.iteration = iteration;
-  update_->run(net_.context(), step, net_.parameter_arena(), net_.diff_arena(), history_);
+  return step;
+}
+
+std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iteration) {
+  UpdateStep step = step_at(iteration);
+  step.rate = static_cast<float>(rate);
+  // The norm is that of the sum over iter_size batches, as Caffe takes it; only then the mean is
+  // made.
+  float scale = 1;
+  std::optional<Clipped> clipped = clip(&scale);
+  step.scale = scale / static_cast<float>(solver_.iter_size());
+  update_->run(net_.context(), step, net_.parameter_arena(), net_.diff_arena(), history_,
+               net_.half_arena());
   return clipped;
+}
+
+void Optimizer::queue_update(const UpdateLimits& limits, UpdateNumbers* numbers, uint64_t* pass) {
+  if (limits.clip >= 0 || limits.scales_loss)
+    update_->measure(net_.context(), net_.diff_arena(), limits, numbers);
+  update_->run(net_.context(), step_at(0), net_.parameter_arena(), net_.diff_arena(), history_,
+               net_.half_arena(), numbers);
+  update_->advance(net_.context(), limits, numbers, pass);
+}
+
+UpdateLimits Optimizer::limits() const {
+  UpdateLimits limits;
+  limits.clip = solver_.clip_gradients();
+  return limits;
+}
+
+double Optimizer::rate_factor(int64_t iteration) const {
+  return Update::rate_factor(rule_, step_at(iteration));
 }
 
 Tensor Optimizer::history_of(size_t arena, size_t parameter) const {

@@ -23,6 +23,14 @@ class Optimizer {
   // were clipped.
   std::optional<Clipped> update(double rate, int64_t iteration);
 
+  // On a GPU: queues an update with the rates and factors of `numbers`, and moves those and the pass
+  // number (null: not) on.
+  void queue_update(const UpdateLimits& limits, UpdateNumbers* numbers, uint64_t* pass);
+  // What clip_gradients asks for.
+  UpdateLimits limits() const;
+  // What Adam multiplies the rate of an iteration with; 1 for other rules.
+  double rate_factor(int64_t iteration) const;
+
   // The state as Caffe stores it: a blob for each parameter, and for rules with two histories all
   // of them once more.
   void store(SolverState* state) const;
@@ -30,6 +38,7 @@ class Optimizer {
   void restore(const SolverState& state, const std::string& path);
 
  private:
+  UpdateStep step_at(int64_t iteration) const;
   std::optional<Clipped> clip(float* scale);
   Tensor history_of(size_t arena, size_t parameter) const;
 

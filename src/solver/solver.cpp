@@ -10,6 +10,7 @@
 #include "net/filter.h"
 #include "net/upgrade_strip.h"
 #include "solver/debug_info.h"
+#include "solver/gpu_iteration.h"
 #include "solver/learning_rate.h"
 #include "solver/optimizer.h"
 #include "solver/solver_nets.h"
@@ -22,6 +23,8 @@ std::string without_last_newline(std::string text) {
   if (!text.empty() && text.back() == '\n') text.pop_back();
   return text;
 }
+
+constexpr int64_t kMostLosses = 1024;  // that stay on the device until somebody asks
 
 // The files of a list of comma-separated lists.
 std::vector<std::string> weight_files(const SolverParameter& solver) {
@@ -56,7 +59,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
       options_(std::move(options)),
       log_reader_(context.log()),
       arena_(std::make_shared<ArenaPool>()),
-      losses_(file.solver.average_loss(), file.solver.display()) {
+      losses_(file.solver.average_loss()) {
   complete_parameter();
   context_.log().info(cat("Initializing solver from parameters: \n",
                           without_last_newline(file_.solver.DebugString())));
@@ -72,6 +75,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   make_train_net();
   make_test_nets();
   optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);
+  make_gpu_iteration();
   context_.log().info("Solver scaffolding done.");
   if (state) {
     context_.log().info("Resuming from " + state_path);
@@ -188,12 +192,30 @@ void Solver::make_test_nets() {
   }
 }
 
+void Solver::make_gpu_iteration() {
+  if (context_.device() == Device::cpu) return;
+  // Ahead of time and without the state that the events need.
+  const auto rates = [this](int64_t first, int64_t count) {
+    int step = current_step_;
+    std::vector<float> rates;
+    for (int64_t i = first; i < first + count; ++i) {
+      const double rate = learning_rate(file_.solver, static_cast<int>(i), &step);
+      rates.push_back(static_cast<float>(rate * optimizer_->rate_factor(i)));
+    }
+    return rates;
+  };
+  const int64_t losses = std::max<int64_t>(kMostLosses, file_.solver.average_loss());
+  gpu_ = std::make_unique<GpuIteration>(*net_, *optimizer_, file_.solver.iter_size(), losses,
+                                        options_.capture && !file_.solver.debug_info(), rates);
+}
+
 void Solver::load_start_weights(Net& net) {
   const bool training = &net == net_.get();
   for (const std::string& file : weight_files(file_.solver)) {
     context_.log().info("Finetuning from " + file);
     if (!training && borrows_everything(net, *net_)) continue;
     load_weights(net, find_file(file, folder_of(file_.path)), {options_.weights_mode, training});
+    net.parameters_changed();
   }
 }
 
@@ -215,6 +237,9 @@ void Solver::restore(const SolverState& state, const std::string& path) {
           " does not hold the weights of this snapshot: another run has overwritten it. To start "
           "anew from those weights use "
           "-weights");
+  net_->parameters_changed();
+  if (gpu_ && state.has_loss_scale())
+    gpu_->restore_loss_scale(state.loss_scale(), state.loss_scale_age());
   iteration_ = state.iter();
   current_step_ = state.current_step();
   if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
@@ -231,6 +256,7 @@ void Solver::snapshot() {
   const bool hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
   const SnapshotFiles files = snapshot_files(file_.solver, iteration_);
   snapshot_failed_ = true;
+  read_losses(iteration_ - 1);
   send(event::Snapshot{iteration_, event::Snapshot::Part::weights, hdf5, files.weights});
   (hdf5 ? save_hdf5 : save_caffemodel)(*net_, files.weights, file_.solver.snapshot_diff());
   // Only now: a state never names weights that are not there.
@@ -240,6 +266,11 @@ void Solver::snapshot() {
   state.set_learned_net(files.weights);
   state.set_current_step(current_step_);
   optimizer_->store(&state);
+  if (options_.net.precision == Precision::fp16) {
+    const UpdateNumbers numbers = gpu_->numbers();
+    state.set_loss_scale(numbers.loss_scale);
+    state.set_loss_scale_age(numbers.good);
+  }
   state.set_seed(seed_);
   state.set_train_passes(train_passes_);
   for (uint64_t passes : test_passes_) state.add_test_passes(passes);

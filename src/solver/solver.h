@@ -21,6 +21,7 @@ namespace crema {
 
 class ArenaPool;
 class DebugInfo;
+class GpuIteration;
 class Optimizer;
 
 // What a running training is asked to do, at the next chance.
@@ -40,8 +41,10 @@ struct SolverOptions {
   std::function<Action()> action;
   // Readers of the events besides the log. They must outlive the solver.
   std::vector<EventReader*> readers;
-  // dtype, fuse, format and reuse_memory of all nets; the rest is set by the solver.
+  // dtype, precision, fuse, format and reuse_memory of all nets; the rest is set by the solver.
   NetOptions net;
+  // On a GPU: record an iteration as a CUDA graph and repeat it.
+  bool capture = true;
 };
 
 class Solver {
@@ -80,16 +83,19 @@ class Solver {
   NetOptions net_options(Phase phase, const NetFile& net, const NetState& state);
   void make_train_net();
   void make_test_nets();
+  void make_gpu_iteration();
   void load_start_weights(Net& net);
 
   void restore(const SolverState& state, const std::string& path);
 
   void send(const Event& event);
   void train_iteration();
-  double forward_backward(bool read_loss);
-  void watch(double loss);
+  void cpu_iteration(bool shown);
+  void gpu_iteration(bool shown);
+  void watch(int64_t iteration, double loss);
+  void read_losses(int64_t last);
+  double next_rate(bool display);
   void display();
-  void update(bool display);
   void obey();
   void test(size_t net);
   void snapshot_or_log();
@@ -106,6 +112,7 @@ class Solver {
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<GpuIteration> gpu_;  // null on a CPU
 
   // What a snapshot stores.
   int64_t iteration_ = 0;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "solver/debug_info.h"
+#include "solver/gpu_iteration.h"
 #include "solver/learning_rate.h"
 #include "solver/optimizer.h"
 #include "solver/solver.h"
@@ -46,6 +47,7 @@ void Solver::solve() {
   if (last_is_missing || snapshot_failed_) snapshot();
   if (stopped_) return send(event::End{iteration_, true});
   if (falls_due(iteration_, solver.display())) {
+    read_losses(iteration_ - 1);
     net_->forward(train_passes_);
     losses_.add(iteration_, net_->loss());
     send(event::FinalLoss{iteration_, losses_.mean(iteration_)});
@@ -73,34 +75,68 @@ void Solver::step(int64_t iterations) {
 
 void Solver::train_iteration() {
   const bool shown = falls_due(iteration_, file_.solver.display());
-  const bool read_loss = context_.device() == Device::cpu || losses_.needs(iteration_) ||
-                         iteration_ % kWatchEvery == 0;
   if (debug_) debug_->enable(shown);
-  const double loss = forward_backward(read_loss);
-  if (read_loss) watch(loss);
-  if (shown) display();
-  update(shown);
+  gpu_ ? gpu_iteration(shown) : cpu_iteration(shown);
   ++iteration_;
   send(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
 }
 
-double Solver::forward_backward(bool read_loss) {
+void Solver::cpu_iteration(bool shown) {
   const int iter_size = file_.solver.iter_size();
   double loss = 0;
   for (int micro = 0; micro < iter_size; ++micro) {
     net_->forward(train_passes_++);
     net_->backward(micro > 0);
     if (debug_ && debug_->enabled()) debug_->norms();
-    if (read_loss) loss += net_->loss();
+    loss += net_->loss();
   }
-  return loss / iter_size;
+  watch(iteration_, loss / iter_size);
+  if (shown) display();
+  const double rate = next_rate(shown);
+  const bool debug = debug_ && debug_->enabled();
+  if (debug) debug_->before_update();
+  if (const auto clipped = optimizer_->update(rate, iteration_)) {
+    send(event::GradientsClipped{iteration_, clipped->norm, clipped->limit, clipped->scale});
+  }
+  if (debug) debug_->after_update();
 }
 
-void Solver::watch(double loss) {
-  losses_.add(iteration_, loss);
+void Solver::gpu_iteration(bool shown) {
+  const bool debug = debug_ && debug_->enabled();
+  if (debug) {
+    gpu_->forward_backward(iteration_, train_passes_);
+    debug_->norms();
+  } else {
+    gpu_->run(iteration_, train_passes_);
+  }
+  train_passes_ += file_.solver.iter_size();
+  if (shown || iteration_ % kWatchEvery == 0) read_losses(iteration_);
+  if (shown) display();
+  next_rate(shown);
+  if (debug) {
+    debug_->before_update();
+    gpu_->update();
+    debug_->after_update();
+  }
+  const float limit = file_.solver.clip_gradients();
+  if (!shown || limit < 0) return;
+  const UpdateNumbers numbers = gpu_->numbers();
+  if (numbers.norm > limit)
+    send(event::GradientsClipped{iteration_, numbers.norm, limit, limit / numbers.norm});
+}
+
+// From the GPU, where they stay until a mean up to iteration `last` needs them.
+void Solver::read_losses(int64_t last) {
+  if (!gpu_) return;
+  const int64_t first = std::max<int64_t>(last - file_.solver.average_loss() + 1, 0);
+  for (int64_t i = std::max(first, losses_.next()); i <= last; ++i) watch(i, gpu_->loss(i));
+}
+
+void Solver::watch(int64_t iteration, double loss) {
+  losses_.add(iteration, loss);
   if (std::isfinite(loss) || non_finite_said_) return;
   non_finite_said_ = true;
-  send(event::NonFiniteLoss{iteration_, loss});
+  send(event::NonFiniteLoss{iteration, loss});
 }
 
 void Solver::display() {
@@ -115,19 +151,14 @@ void Solver::display() {
   displayed_ = iteration_;
 }
 
-void Solver::update(bool display) {
+double Solver::next_rate(bool display) {
   const int step_before = current_step_;
   const double rate = learning_rate(file_.solver, static_cast<int>(iteration_), &current_step_);
   if (current_step_ != step_before && file_.solver.lr_policy() == "multistep") {
     send(event::LearningRateStep{iteration_, current_step_});
   }
   if (display) send(event::LearningRate{iteration_, rate});
-  const bool debug = debug_ && debug_->enabled();
-  if (debug) debug_->before_update();
-  if (const auto clipped = optimizer_->update(rate, iteration_)) {
-    send(event::GradientsClipped{iteration_, clipped->norm, clipped->limit, clipped->scale});
-  }
-  if (debug) debug_->after_update();
+  return rate;
 }
 
 void Solver::obey() {

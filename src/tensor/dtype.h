@@ -4,9 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tensor/half.h"
+
 namespace crema {
 
-enum class DType : uint8_t { f32, f64, i32, u8 };
+enum class DType : uint8_t { f32, f64, i32, u8, f16, bf16 };
+
+inline bool is_half(DType type) { return type == DType::f16 || type == DType::bf16; }
+
+inline bool is_real(DType type) { return type != DType::i32 && type != DType::u8; }
 
 inline size_t size_of(DType type) {
   switch (type) {
@@ -18,6 +24,9 @@ inline size_t size_of(DType type) {
       return 4;
     case DType::u8:
       return 1;
+    case DType::f16:
+    case DType::bf16:
+      return 2;
   }
   return 0;
 }
@@ -32,6 +41,10 @@ inline const char* name_of(DType type) {
       return "int32";
     case DType::u8:
       return "uint8";
+    case DType::f16:
+      return "float16";
+    case DType::bf16:
+      return "bfloat16";
   }
   return "?";
 }
@@ -53,6 +66,14 @@ struct dtype_of<int32_t> {
 template <>
 struct dtype_of<uint8_t> {
   static constexpr DType value = DType::u8;
+};
+template <>
+struct dtype_of<Half> {
+  static constexpr DType value = DType::f16;
+};
+template <>
+struct dtype_of<BFloat16> {
+  static constexpr DType value = DType::bf16;
 };
 
 }  // namespace crema

@@ -3,6 +3,7 @@
 namespace crema {
 
 int64_t Format::elements(const Shape& shape) const {
+  if (channels > 0) return shape.count() / shape[1] * channels;
   if (order != Order::blocked) return shape.count();
   int64_t product = 1;
   for (int64_t extent : blocking->padded_dims) product *= extent;
@@ -28,20 +29,21 @@ int64_t Format::offset(const Shape& shape, const int64_t* index) const {
   if (order == Order::channels_last && axes >= 3) {
     at = index[0];
     for (int axis = 2; axis < axes; ++axis) at = at * shape[axis] + index[axis];
-    return at * shape[1] + index[1];
+    return at * (channels > 0 ? channels : shape[1]) + index[1];
   }
   for (int axis = 0; axis < axes; ++axis) at = at * shape[axis] + index[axis];
   return at;
 }
 
 bool Format::operator==(const Format& other) const {
-  if (order != other.order) return false;
+  if (order != other.order || channels != other.channels) return false;
   return order != Order::blocked || *blocking == *other.blocking;
 }
 
 bool same_layout(const Format& a, const Format& b, const Shape& shape) {
   if (a == b) return true;
-  if (a.order == Order::blocked || b.order == Order::blocked) return false;
+  if (a.order == Order::blocked || b.order == Order::blocked || a.channels != b.channels)
+    return false;
   if (shape.axes() < 3) return true;
   return shape[1] == 1 || shape.count(2) == 1;  // one of the two moved groups of axes is trivial
 }

@@ -29,9 +29,12 @@ struct Blocking {
 struct Format {
   Order order = Order::plain;
   std::shared_ptr<const Blocking> blocking;  // only for Order::blocked
+  // Channels-last: extent of axis 1 in memory where that is larger than in the shape; what is
+  // behind the shape's channels is zero. 0: no padding.
+  int64_t channels = 0;
 
   static Format plain() { return {}; }
-  static Format channels_last() { return {Order::channels_last, nullptr}; }
+  static Format channels_last() { return {Order::channels_last, nullptr, 0}; }
 
   // Elements in memory, padding included.
   int64_t elements(const Shape& shape) const;

@@ -22,4 +22,18 @@ decltype(auto) on(const Tensor& tensor, Body&& body) {
   }
 }
 
+// The same with T also Half and BFloat16, whose arithmetic is that of Compute<T>: for kernels that
+// run on a GPU too. CPUs compute in float and double only.
+template <typename Body>
+decltype(auto) on_real(const Tensor& tensor, Body&& body) {
+  switch (tensor.dtype()) {
+    case DType::f16:
+      return body.template operator()<Half>();
+    case DType::bf16:
+      return body.template operator()<BFloat16>();
+    default:
+      return on(tensor, body);
+  }
+}
+
 }  // namespace crema

@@ -82,7 +82,17 @@ void with_elements(DType dtype, void* bytes, Visit visit) {
       return visit(static_cast<int32_t*>(bytes));
     case DType::u8:
       return visit(static_cast<uint8_t*>(bytes));
+    case DType::f16:
+      return visit(static_cast<Half*>(bytes));
+    case DType::bf16:
+      return visit(static_cast<BFloat16*>(bytes));
   }
+}
+
+// A 16-bit number goes through float.
+template <typename To, typename From>
+To number(From value) {
+  return static_cast<To>(static_cast<Compute<To>>(static_cast<Compute<From>>(value)));
 }
 
 template <typename Out>
@@ -91,9 +101,8 @@ std::vector<Out> read(Context& context, const Tensor& tensor) {
   copy_bytes(context, bytes.data(), Device::cpu, tensor.raw(), tensor.device(), bytes.size());
   std::vector<Out> values(tensor.count());
   with_elements(tensor.dtype(), bytes.data(), [&](const auto* from) {
-    for_each_element(tensor.shape(), tensor.format(), [&](int64_t plain, int64_t at) {
-      values[plain] = static_cast<Out>(from[at]);
-    });
+    for_each_element(tensor.shape(), tensor.format(),
+                     [&](int64_t plain, int64_t at) { values[plain] = number<Out>(from[at]); });
   });
   return values;
 }
@@ -104,7 +113,7 @@ void write(Context& context, const In* values, const Tensor& tensor) {
   with_elements(tensor.dtype(), bytes.data(), [&](auto* to) {
     using To = std::remove_reference_t<decltype(*to)>;
     for_each_element(tensor.shape(), tensor.format(),
-                     [&](int64_t plain, int64_t at) { to[at] = static_cast<To>(values[plain]); });
+                     [&](int64_t plain, int64_t at) { to[at] = number<To>(values[plain]); });
   });
   copy_bytes(context, tensor.raw(), tensor.device(), bytes.data(), Device::cpu, bytes.size());
 }

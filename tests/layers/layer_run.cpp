@@ -43,7 +43,7 @@ void fill_bytes(Context& context, const Tensor& tensor, char byte) {
 // NaN in every element, but zero in the padding of blocked formats, as a plan keeps it.
 void poison(Context& context, const Tensor& tensor) {
   if (!tensor || tensor.bytes() == 0) return;
-  if (tensor.dtype() == DType::f32 || tensor.dtype() == DType::f64) {
+  if (is_real(tensor.dtype())) {
     const std::vector<double> nans(tensor.count(), std::numeric_limits<double>::quiet_NaN());
     from_doubles(context, nans.data(), tensor);
   } else {
@@ -62,7 +62,7 @@ std::vector<std::vector<double>> read_all(Context& context, const std::vector<Te
 }  // namespace
 
 std::string Setting::str() const {
-  return cat(device == Device::cpu ? "CPU " : "GPU ", name_of(dtype),
+  return cat(device == Device::cpu ? "CPU " : "GPU ", name_of(dtype), " ", name_of(precision),
              order == Order::plain ? " plain" : " channels_last", " implementation \"",
              implementation, "\"", in_place ? " in place" : "",
              bottoms_wanted == ~0u ? "" : cat(" bottom gradients ", bottoms_wanted),
@@ -105,6 +105,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   preparation.tops = inference_.tops;
   for (const Shape& shape : bottoms)
     preparation.bottom_orders.push_back(activation_format(shape).order);
+  preparation.bottom_channels.resize(bottoms.size(), 0);
+  if (setting.padded) preparation.bottom_channels[0] = layer_->padded_channels(storage());
   for (const Shape& shape : inference_.tops)
     preparation.top_orders.push_back(activation_format(shape).order);
   preparation.bottom_needs_diff.resize(bottoms.size(), false);
@@ -119,22 +121,26 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   preparation.parameter_formats.resize(layer_->parameters().size());
   preparation.backward = setting.backward;
   preparation.dtype = setting.dtype;
+  preparation.storage = bottoms.empty() ? setting.dtype : bottom_dtype(0);
+  preparation.precision = setting.precision;
   prepared_ = layer_->prepare(context_, preparation);
 
   const BackwardReads reads = layer_->reads();
   for (size_t i = 0; i < bottoms.size(); ++i) {
+    Format format = activation_format(bottoms[i]);
+    format.channels = preparation.bottom_channels[i];
     forward_.bottom.push_back(
-        allocate(cat("bottom ", i), bottoms[i], setting.dtype, activation_format(bottoms[i])));
+        allocate(cat("bottom ", i), bottoms[i], bottom_dtype(static_cast<int>(i)), format));
   }
   for (size_t i = 0; i < inference_.tops.size(); ++i) {
     const Shape& shape = inference_.tops[i];
     const bool shared = (overwrites_bottom() && i == 0) || layer_->is_view();
     forward_.top.push_back(
         shared ? forward_.bottom[0].reshaped(shape, activation_format(shape))
-               : allocate(cat("top ", i), shape, setting.dtype, activation_format(shape)));
+               : allocate(cat("top ", i), shape, top_dtype(), activation_format(shape)));
     backward_.top_diff.push_back(
         top_has_gradient(static_cast<int>(i))
-            ? allocate(cat("top_diff ", i), shape, setting.dtype, activation_format(shape))
+            ? allocate(cat("top_diff ", i), shape, top_dtype(), activation_format(shape))
             : Tensor());
   }
   for (size_t i = 0; i < bottoms.size(); ++i) {
@@ -145,7 +151,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
       backward_.bottom_diff.push_back(
           backward_.top_diff[0].reshaped(bottoms[i], activation_format(bottoms[i])));
     } else {
-      backward_.bottom_diff.push_back(allocate(cat("bottom_diff ", i), bottoms[i], setting.dtype,
+      backward_.bottom_diff.push_back(allocate(cat("bottom_diff ", i), bottoms[i],
+                                               bottom_dtype(static_cast<int>(i)),
                                                activation_format(bottoms[i])));
     }
   }
@@ -153,7 +160,9 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
     const Shape& shape = layer_->parameters()[i].shape;
     const Format format =
         prepared_.parameter_formats.empty() ? Format() : prepared_.parameter_formats[i];
-    forward_.parameters.push_back(allocate(cat("parameter ", i), shape, setting.dtype, format));
+    const std::vector<bool>& halves = prepared_.half_parameters;
+    const DType dtype = i < halves.size() && halves[i] ? storage() : setting.dtype;
+    forward_.parameters.push_back(allocate(cat("parameter ", i), shape, dtype, format));
     backward_.parameter_diff.push_back(
         preparation.parameter_needs_diff[i]
             ? allocate(cat("parameter_diff ", i), shape, setting.dtype, format)
@@ -171,8 +180,20 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   backward_.top = reads.top ? forward_.top : std::vector<Tensor>(forward_.top.size());
   backward_.parameters = forward_.parameters;
   backward_.saved = forward_.saved;
-  backward_.workspace = forward_.workspace;
+  backward_.workspace = backward_.aside_workspace = forward_.workspace;
 }
+
+DType LayerRun::storage() const {
+  return layer_->half_rule() == HalfRule::never && !layer_->is_view()
+             ? setting_.dtype
+             : storage_of(setting_.precision, setting_.dtype);
+}
+
+DType LayerRun::bottom_dtype(int bottom) const {
+  return layer_->differentiable(bottom) ? storage() : setting_.dtype;
+}
+
+DType LayerRun::top_dtype() const { return layer_->is_loss() ? setting_.dtype : storage(); }
 
 // As in a plan: data that the layer's own backward reads is not overwritten, though the gradients
 // still share memory.

@@ -15,6 +15,8 @@ namespace crema {
 struct Setting {
   Device device = Device::cpu;
   DType dtype = DType::f64;
+  // 16 bits: bottoms, tops and copies of parameters as the layer's half_rule() says; dtype is f32.
+  Precision precision = Precision::fp32;
   Order order = Order::plain;  // of bottoms and tops with three axes and more
   std::string implementation = "plain";
   bool in_place =
@@ -23,6 +25,7 @@ struct Setting {
   // Which gradients backward is asked for: bit i stands for bottom i.
   uint32_t bottoms_wanted = ~0u;
   bool parameters_wanted = true;
+  bool padded = false;  // bottom 0 has in memory the channels that padded_channels() asks for
 
   std::string str() const;
 };
@@ -75,6 +78,9 @@ class LayerRun {
   Tensor allocate(const std::string& what, const Shape& shape, DType dtype,
                   const Format& format = {});
   Format activation_format(const Shape& shape) const;
+  DType storage() const;
+  DType bottom_dtype(int bottom) const;
+  DType top_dtype() const;
   void run_forward(const Start& start);
   bool overwrites_bottom() const;
   std::vector<Shape> bottom_shapes() const;

@@ -154,7 +154,8 @@ void check_variants(const Row& row, const Layer& layer, const Start& start,
           if (in_place && !layer.in_place()) continue;
           std::set<std::string> served;
           for (const std::string& implementation : implementations) {
-            const Setting setting{device, dtype, order, implementation, in_place, row.gradient};
+            const Setting setting{device,         dtype,    Precision::fp32, order,
+                                  implementation, in_place, row.gradient};
             SCOPED_TRACE(setting.str());
             LayerRun variant(row, setting);
             if (!served.insert(variant.served()).second) continue;
@@ -165,6 +166,65 @@ void check_variants(const Row& row, const Layer& layer, const Start& start,
         }
       }
     }
+  }
+}
+
+// What 16 bits leave of the values: then the reference and the run start alike, and the sides of a
+// ReLU or the winners of a maximum are the same.
+Start rounded(const Start& start, DType type) {
+  Start result = start;
+  const auto round = [&](std::vector<std::vector<double>>& blobs) {
+    for (std::vector<double>& blob : blobs) {
+      for (double& value : blob) {
+        const auto real = static_cast<float>(value);
+        value = type == DType::f16 ? static_cast<float>(Half(real))
+                                   : static_cast<float>(BFloat16(real));
+      }
+    }
+  };
+  round(result.bottom);
+  round(result.parameter);
+  round(result.top_diff);
+  return result;
+}
+
+// On a GPU, in the precisions that training uses there.
+void check_precisions(const Row& row, const Layer& layer, const Start& start) {
+  if (gpu_count() == 0 || layer.half_rule() == HalfRule::never) return;
+  // The order that plans give such a layer there.
+  const bool plain = layer.order_rule() == OrderRule::plain;
+  const Order order = plain ? Order::plain : Order::channels_last;
+  for (Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
+    const DType storage = storage_of(precision, DType::f32);
+    const Start begin = is_half(storage) ? rounded(start, storage) : start;
+    Setting exact;
+    exact.backward = row.gradient;
+    LayerRun reference_run(row, exact);
+    const Outcome reference = run(reference_run, row, begin);
+    // Beyond float16's numbers: a maximum over nothing.
+    const auto fits = [](const std::vector<double>& values) { return largest(values) < 65504; };
+    if (!std::all_of(reference.top.begin(), reference.top.end(), fits)) continue;
+    Setting setting;
+    setting.device = Device::gpu;
+    setting.dtype = DType::f32;
+    setting.precision = precision;
+    setting.order = order;
+    setting.implementation = "";
+    setting.backward = row.gradient;
+    const double tolerance = precision == Precision::bf16 ? 4e-2 : 1e-2;
+    const auto expect_variant = [&](const Outcome& wanted) {
+      SCOPED_TRACE(setting.str());
+      LayerRun variant(row, setting);
+      SCOPED_TRACE(variant.served());
+      expect_same(wanted, run(variant, row, begin), std::max(tolerance, row.tolerance));
+    };
+    expect_variant(reference);
+    if (plain || layer.padded_channels(storage) == 0 || row.bottoms.size() != 1) continue;
+    setting.padded = true;
+    setting.bottoms_wanted = 0;
+    Outcome without = reference;
+    for (std::vector<double>& diff : without.bottom_diff) diff.clear();
+    expect_variant(without);
   }
 }
 
@@ -203,6 +263,7 @@ TEST_P(RowTest, Works) {
     if (parameters) check_requests(row, start, reference, 0, true);
   }
   check_variants(row, layer_run.layer(), start, reference);
+  check_precisions(row, layer_run.layer(), start);
 }
 
 std::vector<Row> all_rows() { return read_rows(CREMA_TEST_DATA "/layers/rows"); }

@@ -7,14 +7,8 @@
 namespace crema {
 namespace {
 
-TEST(LossWindow, NeedsWhatADisplayedMeanContains) {
-  const LossWindow window(3, 10);
-  for (int i = 0; i <= 40; ++i) EXPECT_EQ(window.needs(i), i % 10 == 0 || i % 10 >= 8) << i;
-  EXPECT_FALSE(LossWindow(3, 0).needs(0));
-}
-
 TEST(LossWindow, MeanOverTheLast) {
-  LossWindow window(3, 5);
+  LossWindow window(3);
   window.add(0, 4);
   EXPECT_EQ(window.mean(0), 4);
   window.add(1, 2);
@@ -24,7 +18,7 @@ TEST(LossWindow, MeanOverTheLast) {
 }
 
 TEST(LossWindow, GapsDoNotCount) {
-  LossWindow window(3, 10);
+  LossWindow window(3);
   window.add(0, 100);
   window.add(8, 1);
   window.add(9, 2);
@@ -33,7 +27,7 @@ TEST(LossWindow, GapsDoNotCount) {
 }
 
 TEST(LossWindow, AResumedWindowGoesOn) {
-  LossWindow whole(4, 10), first(4, 10), second(4, 10);
+  LossWindow whole(4), first(4), second(4);
   for (int i = 7; i < 9; ++i) {
     whole.add(i, 0.1f * i);
     first.add(i, 0.1f * i);

@@ -1,7 +1,8 @@
-// Pass "format": the order of every value. Layers that run faster channels-last get it, layers that
-// take any order follow their first bottom, the others get plain order; Reorder nodes stand where
-// the order changes.
+// Pass "format": the order and the real type of every value. Layers that run faster channels-last
+// get it, layers that take any order follow their first bottom, the others get plain order; the
+// same with 16 bits when the net computes so. Reorder nodes stand where either changes.
 #include <map>
+#include <tuple>
 
 #include "net/plan.h"
 
@@ -36,21 +37,51 @@ class Formatter {
     return Order::plain;
   }
 
+  DType dtype_for(const PlanNode& node) const {
+    const DType real = plan_.options.dtype;
+    switch (node.layer->is_view() ? HalfRule::follows : node.layer->half_rule()) {
+      case HalfRule::never:
+        return real;
+      case HalfRule::prefers:
+        return storage_of(plan_.precision_of(node), real);
+      case HalfRule::follows:
+        break;
+    }
+    return node.bottoms.empty() ? real : plan_.values[node.bottoms[0]].dtype;
+  }
+
   void visit(PlanNode node) {
     const Order order = order_for(node);
-    for (size_t j = 0; j < node.bottoms.size(); ++j)
-      node.bottoms[j] = in_order(node.bottoms[j], order, node.propagate[j]);
-    for (int value : node.tops) {
-      plan_.values[value].order = plan_.values[value].shape.axes() >= 3 ? order : Order::plain;
+    const DType dtype = dtype_for(node), real = plan_.options.dtype;
+    for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      const bool label = !node.layer->differentiable(static_cast<int>(j));
+      const int64_t channels = j == 0 ? padding_for(node, order, dtype) : 0;
+      node.bottoms[j] =
+          converted(node.bottoms[j], order, label ? real : dtype, channels, node.propagate[j]);
+    }
+    for (int id : node.tops) {
+      PlanValue& value = plan_.values[id];
+      value.order = value.shape.axes() >= 3 ? order : Order::plain;
+      value.dtype = node.layer->is_loss() ? real : dtype;
     }
     nodes_.push_back(std::move(node));
   }
 
-  // The value, or a copy of it in the wanted order.
-  int in_order(int value, Order order, bool propagate) {
+  // Channels that bottom 0 gets in memory; 0: no padding. Only a copy from plain order is padded.
+  int64_t padding_for(const PlanNode& node, Order order, DType dtype) const {
+    if (order != Order::channels_last || node.bottoms.size() != 1 || node.propagate[0]) return 0;
+    const PlanValue& from = plan_.values[node.bottoms[0]];
+    return from.order == Order::plain && from.shape.axes() >= 3 ? node.layer->padded_channels(dtype)
+                                                                : 0;
+  }
+
+  // The value, or a copy of it in the wanted order and type, with this many channels in memory (0:
+  // its own).
+  int converted(int value, Order order, DType dtype, int64_t channels, bool propagate) {
     const PlanValue& from = plan_.values[value];
-    if (from.shape.axes() < 3 || from.order == order) return value;
-    const auto found = copies_.find({value, order});
+    if (from.shape.axes() < 3) order = from.order;
+    if (from.order == order && from.dtype == dtype && channels == 0) return value;
+    const auto found = copies_.find({value, order, dtype, channels});
     if (found != copies_.end()) {
       plan_.values[found->second].needs_diff |= propagate;
       mark_backward(found->second, propagate);
@@ -58,6 +89,8 @@ class Formatter {
     }
     PlanValue to = from;
     to.order = order;
+    to.dtype = dtype;
+    to.channels = channels;
     to.output = false;
     to.loss_weight = 0;
     to.needs_diff = propagate;
@@ -70,7 +103,7 @@ class Formatter {
     node.tops = {id};
     node.propagate = {propagate};
     node.backward = propagate;
-    copies_[{value, order}] = id;
+    copies_[{value, order, dtype, channels}] = id;
     reorder_of_[id] = static_cast<int>(nodes_.size());
     plan_.values.push_back(std::move(to));
     nodes_.push_back(std::move(node));
@@ -85,7 +118,7 @@ class Formatter {
 
   Plan& plan_;
   std::vector<PlanNode> nodes_;
-  std::map<std::pair<int, Order>, int> copies_;
+  std::map<std::tuple<int, Order, DType, int64_t>, int> copies_;
   std::map<int, int> reorder_of_;
 };
 

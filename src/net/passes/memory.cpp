@@ -22,8 +22,8 @@ class MemoryPlanner {
  private:
   int last_step() const { return plan_.step_count() - 1; }
   bool reuse() const { return plan_.options.reuse_memory && !plan_.options.keep_blobs; }
-  size_t bytes_of(const PlanValue& value) const {
-    return static_cast<size_t>(value.shape.count()) * size_of(plan_.options.dtype);
+  static size_t bytes_of(const PlanValue& value) {
+    return static_cast<size_t>(value.format().elements(value.shape)) * size_of(value.dtype);
   }
 
   int add_storage(size_t bytes, int first, int last, bool persistent = false) {
@@ -106,7 +106,7 @@ class MemoryPlanner {
     const PlanValue& bottom = plan_.values[node.bottoms[0]];
     const Storage& storage = plan_.storages[bottom.storage];
     return !storage.persistent && bytes_of(bottom) == bytes_of(top) && bottom.order == top.order &&
-           storage.last <= plan_.forward_step(i) &&
+           bottom.dtype == top.dtype && storage.last <= plan_.forward_step(i) &&
            std::count(node.bottoms.begin(), node.bottoms.end(), node.bottoms[0]) == 1;
   }
 
@@ -152,13 +152,26 @@ class MemoryPlanner {
     const bool view = node.layer->is_view();
     if (!view && !(node.layer->in_place() && reuse())) return -1;
     if (plan_.storages[top.diff_storage].persistent || bytes_of(top) != bytes_of(bottom)) return -1;
-    if (top.order != bottom.order && !view) return -1;
+    if ((top.order != bottom.order && !view) || top.dtype != bottom.dtype) return -1;
     return top.diff_storage;
   }
 
+  // What gradients of parameters are computed from.
+  void keep_for_aside() {
+    for (const PlanNode& node : plan_.nodes) {
+      const std::vector<bool>& parameters = node.preparation.parameter_needs_diff;
+      if (!node.backward || std::count(parameters.begin(), parameters.end(), true) == 0) continue;
+      for (int id : node.tops) extend(plan_.values[id].diff_storage, last_step());
+      for (int id : node.bottoms) extend(plan_.values[id].storage, last_step());
+    }
+  }
+
   void place_all() {
-    add_storage(plan_.workspace_bytes, 0, last_step());
-    plan_.storages.back().first = 0;
+    plan_.workspace_storage = add_storage(plan_.workspace_bytes, 0, last_step());
+    plan_.aside_storage = plan_.options.overlap
+                              ? add_storage(plan_.workspace_bytes, 0, last_step())
+                              : plan_.workspace_storage;
+    if (plan_.options.overlap) keep_for_aside();
     std::vector<Lifetime> pieces;
     std::vector<size_t> ids;
     plan_.persistent_bytes = 0;

@@ -15,10 +15,13 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     p = {};
     p.backward = plan.options.backward && node.backward;
     p.dtype = plan.options.dtype;
+    p.precision = plan.precision_of(node);
+    p.storage = node.bottoms.empty() ? p.dtype : plan.values[node.bottoms[0]].dtype;
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       const PlanValue& value = plan.values[node.bottoms[j]];
       p.bottoms.push_back(value.shape);
       p.bottom_orders.push_back(value.order);
+      p.bottom_channels.push_back(value.channels);
       p.bottom_needs_diff.push_back(p.backward && node.propagate[j]);
     }
     for (int id : node.tops) {

@@ -1,0 +1,33 @@
+// Capture: GPU work that is recorded once and started again with one call (a CUDA graph). Launching
+// it costs microseconds however many kernels it has.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "device/context.h"
+
+namespace crema {
+
+class Capture {
+ public:
+  Capture();
+  ~Capture();
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  // Records what `work` queues on the context's stream, without running it. `work` must have run
+  // before, so that the libraries have loaded their kernels; it must not allocate memory, wait for
+  // the device or copy from the host's memory. Error when the device cannot record it.
+  void record(Context& context, const std::function<void()>& work);
+  bool recorded() const;
+  void clear();
+  // Starts the recorded work on the context's stream.
+  void launch(Context& context) const;
+
+ private:
+  struct Graph;
+  std::unique_ptr<Graph> graph_;
+};
+
+}  // namespace crema

@@ -1,0 +1,95 @@
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "device/gpu.h"
+#include "device/memory.h"
+#include "device/tuning.h"
+
+namespace crema {
+namespace {
+
+// "" when there is no home to keep it in.
+std::string cache_folder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache) return std::string(cache) + "/crema";
+  const char* const home = std::getenv("HOME");
+  return home && *home ? std::string(home) + "/.cache/crema" : "";
+}
+
+std::string as_file_name(std::string text) {
+  for (char& c : text) {
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '-') c = '_';
+  }
+  return text;
+}
+
+}  // namespace
+
+Tuning::Tuning() = default;
+
+Tuning::~Tuning() {
+  if (begin_) cudaEventDestroy(begin_);
+  if (end_) cudaEventDestroy(end_);
+}
+
+void Tuning::open(const std::string& card) {
+  const std::string folder = cache_folder();
+  if (folder.empty()) return;
+  path_ = folder + "/tune-" + as_file_name(card) + ".tsv";
+  std::ifstream file(path_);
+  for (std::string line; std::getline(file, line);) {
+    const size_t tab = line.find('\t');
+    if (tab != std::string::npos) answers_[line.substr(0, tab)] = line.substr(tab + 1);
+  }
+}
+
+int Tuning::candidates() const {
+  return mode == TuneMode::off ? 1 : mode == TuneMode::quick ? 6 : 1000;
+}
+
+std::optional<std::string> Tuning::find(const std::string& key) const {
+  const auto found = answers_.find(key);
+  if (mode == TuneMode::off || found == answers_.end()) return std::nullopt;
+  return found->second;
+}
+
+void Tuning::remember(const std::string& key, const std::string& answer) {
+  answers_[key] = answer;
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+  // One short write at the end of the file: processes that tune at the same time do not mix lines.
+  std::ofstream(path_, std::ios::app) << key + "\t" + answer + "\n" << std::flush;
+}
+
+void* Tuning::scratch(Context& context, size_t bytes) {
+  if (!scratch_ || scratch_->bytes() < bytes) {
+    scratch_.reset();
+    scratch_ = std::make_unique<Buffer>(context, bytes);
+    // In every real type this is a small number that is not zero: products of zeros cost less
+    // energy, and so time, than others.
+    check_cuda(cudaMemsetAsync(scratch_->data(), 0x23, bytes, context.gpu().stream),
+               "filling memory");
+  }
+  return scratch_->data();
+}
+
+void Tuning::release() { scratch_.reset(); }
+
+double Tuning::time(Context& context, const std::function<void()>& work) {
+  const cudaStream_t stream = context.gpu().stream;
+  if (!begin_) {
+    check_cuda(cudaEventCreate(&begin_), "timing");
+    check_cuda(cudaEventCreate(&end_), "timing");
+  }
+  check_cuda(cudaEventRecord(begin_, stream), "timing");
+  work();
+  check_cuda(cudaEventRecord(end_, stream), "timing");
+  check_cuda(cudaEventSynchronize(end_), "timing");
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "timing");
+  return milliseconds;
+}
+
+}  // namespace crema

@@ -1,0 +1,156 @@
+#include <algorithm>
+
+#include "device/tuning.h"
+#include "kernels/cudnn_graph.h"
+
+namespace crema {
+namespace {
+
+using cudnn_frontend::DataType_t;
+using cudnn_frontend::NumericalNote_t;
+
+// Plans with a larger workspace are tried only when there is no other.
+constexpr int64_t kWorkspaceLimit = int64_t{256} << 20;
+
+DataType_t cudnn_type(DType type) {
+  switch (type) {
+    case DType::f16:
+      return DataType_t::HALF;
+    case DType::bf16:
+      return DataType_t::BFLOAT16;
+    default:
+      return DataType_t::FLOAT;
+  }
+}
+
+size_t elements_of(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
+  int64_t last = 0;
+  for (size_t i = 0; i < dims.size(); ++i) last += (dims[i] - 1) * strides[i];
+  return static_cast<size_t>(last + 1);
+}
+
+}  // namespace
+
+CudnnGraph::CudnnGraph(DType storage) : element_(size_of(storage)) {
+  graph_.set_io_data_type(cudnn_type(storage))
+      .set_intermediate_data_type(DataType_t::FLOAT)
+      .set_compute_data_type(DataType_t::FLOAT);
+}
+
+CudnnGraph::Attributes CudnnGraph::input(const std::vector<int64_t>& dims,
+                                         const std::vector<int64_t>& strides, int64_t uid) {
+  extents_.push_back({uid, elements_of(dims, strides) * element_});
+  return graph_.tensor(
+      cudnn_frontend::graph::Tensor_attributes().set_dim(dims).set_stride(strides).set_uid(uid));
+}
+
+void CudnnGraph::output(const Attributes& tensor, const std::vector<int64_t>& dims,
+                        const std::vector<int64_t>& strides, int64_t uid) {
+  extents_.push_back({uid, elements_of(dims, strides) * element_});
+  tensor->set_output(true).set_dim(dims).set_stride(strides).set_uid(uid);
+}
+
+bool CudnnGraph::build(Context& context, Precision precision, const std::string& key,
+                       std::string& reason) {
+  const auto good = [&](cudnn_frontend::error_t status) {
+    if (status.is_bad()) reason = status.get_message();
+    return status.is_good();
+  };
+  if (!good(graph_.validate()) || !good(graph_.build_operation_graph(context.gpu().cudnn)) ||
+      !good(graph_.create_execution_plans(
+          {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
+    return false;
+  }
+  std::vector<NumericalNote_t> unwanted = {NumericalNote_t::NONDETERMINISTIC,
+                                           NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+                                           NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_6x6,
+                                           NumericalNote_t::WINOGRAD_TILE_13x13};
+  if (precision == Precision::fp32) {
+    unwanted.push_back(NumericalNote_t::TENSOR_CORE);
+    unwanted.push_back(NumericalNote_t::DOWN_CONVERT_INPUTS);
+  }
+  graph_.deselect_numeric_notes(unwanted);
+  if (!good(graph_.check_support())) return false;
+
+  const int64_t count = graph_.get_execution_plan_count();
+  Tuning& tuning = context.gpu().tuning;
+  if (const std::optional<std::string> known = tuning.find(key)) {
+    for (int64_t i = 0; i < count; ++i) {
+      std::string name;
+      if (graph_.get_plan_name_at_index(i, name).is_good() && name == *known && use(i)) return true;
+    }
+  }
+  std::vector<int64_t> usable;
+  for (int64_t i = 0; i < count && static_cast<int>(usable.size()) < tuning.candidates(); ++i) {
+    if (use(i) && static_cast<int64_t>(workspace_) <= kWorkspaceLimit) usable.push_back(i);
+  }
+  if (usable.empty()) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (use(i)) return true;
+    }
+    reason = cat("none of ", count, " plans can be built");
+    return false;
+  }
+  use(usable.size() == 1 ? usable[0] : fastest(context, usable));
+  std::string name;
+  if (tuning.candidates() > 1 && graph_.get_plan_name_at_index(plan_, name).is_good())
+    tuning.remember(key, name);
+  return true;
+}
+
+bool CudnnGraph::use(int64_t plan) {
+  if (graph_.build_plan_at_index(plan).is_bad()) return false;
+  int64_t bytes = 0;
+  if (graph_.get_workspace_size_plan_at_index(plan, bytes).is_bad()) return false;
+  plan_ = plan;
+  workspace_ = static_cast<size_t>(bytes);
+  return true;
+}
+
+int64_t CudnnGraph::fastest(Context& context, const std::vector<int64_t>& plans) {
+  size_t total = static_cast<size_t>(kWorkspaceLimit);
+  for (const Extent& extent : extents_) total += (extent.bytes + 255) / 256 * 256;
+  char* at = static_cast<char*>(context.gpu().tuning.scratch(context, total));
+  std::vector<Bound> tensors;
+  for (const Extent& extent : extents_) {
+    tensors.push_back({extent.uid, at});
+    at += (extent.bytes + 255) / 256 * 256;
+  }
+  int64_t best = plans[0];
+  double best_time = 1e30;
+  for (int64_t plan : plans) {
+    const double seconds = time(context, plan, tensors, at);
+    if (seconds < 0.98 * best_time) {  // the heuristics' order decides between equals
+      best = plan;
+      best_time = seconds;
+    }
+  }
+  return best;
+}
+
+// Milliseconds of the fastest of several runs; very long when it cannot run.
+double CudnnGraph::time(Context& context, int64_t plan, std::vector<Bound>& tensors,
+                        void* workspace) {
+  std::unordered_map<int64_t, void*> memory;
+  for (const Bound& bound : tensors) memory[bound.uid] = bound.memory;
+  const auto run = [&] {
+    return graph_.execute_plan_at_index(context.gpu().cudnn, memory, workspace, plan).is_good();
+  };
+  if (!run()) return 1e30;
+  double best = 1e30, total = 0;
+  for (int i = 0; i < 10 && (i < 3 || total < 20); ++i) {
+    const double milliseconds = context.gpu().tuning.time(context, [&] { run(); });
+    best = std::min(best, milliseconds);
+    total += milliseconds;
+  }
+  return best;
+}
+
+void CudnnGraph::run(Context& context, const std::vector<Bound>& tensors, void* workspace) {
+  std::unordered_map<int64_t, void*> memory;
+  for (const Bound& bound : tensors) memory[bound.uid] = bound.memory;
+  auto status = graph_.execute_plan_at_index(context.gpu().cudnn, memory, workspace, plan_);
+  require(status.is_good(), "cuDNN failed: ", status.get_message());
+}
+
+}  // namespace crema

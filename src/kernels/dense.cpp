@@ -1,0 +1,70 @@
+#include "kernels/dense.h"
+
+#include "kernels/gemm.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+class GemmDense final : public Dense {
+ public:
+  explicit GemmDense(const DenseCase& c) : c_(c) {}
+
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor&) override {
+    on(x, [&]<typename T>() {
+      gemm(context, {.transpose_b = !c_.transposed, .m = c_.rows, .n = c_.outputs, .k = c_.inputs},
+           x.data<T>(), w.data<T>(), y.data<T>());
+      if (c_.bias || c_.relu.on) {
+        add_bias(context, c_.rows, c_.outputs, 1, c_.bias ? b.data<T>() : nullptr, c_.relu,
+                 y.data<T>());
+      }
+    });
+  }
+
+  void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+                     const Tensor&) override {
+    on(dy, [&]<typename T>() {
+      gemm(context, {.transpose_b = c_.transposed, .m = c_.rows, .n = c_.inputs, .k = c_.outputs},
+           dy.data<T>(), w.data<T>(), dx.data<T>());
+    });
+  }
+
+  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
+                        bool accumulate, const Tensor&) override {
+    on(x, [&]<typename T>() {
+      const T *left = c_.transposed ? x.data<T>() : dy.data<T>(),
+              *right = c_.transposed ? dy.data<T>() : x.data<T>();
+      gemm(context,
+           {.transpose_a = true,
+            .m = c_.transposed ? c_.inputs : c_.outputs,
+            .n = c_.transposed ? c_.outputs : c_.inputs,
+            .k = c_.rows,
+            .beta = accumulate ? 1.f : 0.f},
+           left, right, dw.data<T>());
+    });
+  }
+
+ private:
+  DenseCase c_;
+};
+
+}  // namespace
+
+std::unique_ptr<Dense> make_dense_gemm(Context&, const DenseCase& c, std::string& reason) {
+  if (!is_half(c.dtype)) return std::make_unique<GemmDense>(c);
+  reason = cat("no ", name_of(c.dtype));
+  return nullptr;
+}
+
+std::unique_ptr<Dense> make_dense(Context& context, const DenseCase& c) {
+  static const std::vector<Implementation<Dense, DenseCase>> list = {
+#ifdef CREMA_CUDA
+      {"cublas", make_dense_cublas},
+#endif
+      {"plain", make_dense_gemm},
+  };
+  return choose(context, "the matrix product", c, list);
+}
+
+}  // namespace crema

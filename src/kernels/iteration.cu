@@ -1,0 +1,60 @@
+#include "kernels/iteration.h"
+
+#include "device/parallel.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct NoteLoss {
+  const T* value;
+  int64_t count;
+  double share;
+  bool add;
+  const UpdateNumbers* numbers;
+  float* losses;
+  int64_t size;
+  CREMA_HD void operator()(int64_t) const {
+    double sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += value[i];
+    float& goal = losses[numbers->updates % size];
+    goal = static_cast<float>((add ? goal : 0) + share * sum);
+  }
+};
+
+template <typename T>
+struct ScaleSeed {
+  double weight;
+  const UpdateNumbers* numbers;
+  T* seed;
+  CREMA_HD void operator()(int64_t i) const {
+    seed[i] = static_cast<Compute<T>>(weight * numbers->loss_scale);
+  }
+};
+
+struct NextPass {
+  uint64_t* pass;
+  CREMA_HD void operator()(int64_t) const { ++*pass; }
+};
+
+}  // namespace
+
+void note_loss(Context& context, const Tensor& value, double share, bool add,
+               const UpdateNumbers* numbers, const Tensor& losses) {
+  on(value, [&]<typename T>() {
+    parallel_for(context, 1,
+                 NoteLoss<T>{value.data<T>(), value.count(), share, add, numbers,
+                             losses.data<float>(), losses.count()});
+  });
+}
+
+void scale_seed(Context& context, double weight, const UpdateNumbers* numbers, const Tensor& seed) {
+  on_real(seed, [&]<typename T>() {
+    parallel_for(context, seed.count(), ScaleSeed<T>{weight, numbers, seed.data<T>()});
+  });
+}
+
+void next_pass(Context& context, uint64_t* pass) { parallel_for(context, 1, NextPass{pass}); }
+
+}  // namespace crema

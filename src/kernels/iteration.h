@@ -1,0 +1,17 @@
+// Small steps of a training iteration that run on the device, so that a CUDA graph can repeat it.
+#pragma once
+
+#include "kernels/update.h"
+
+namespace crema {
+
+// losses[updates % their number] = share * (sum of value), or += when `add`. value: float or
+// double.
+void note_loss(Context& context, const Tensor& value, double share, bool add,
+               const UpdateNumbers* numbers, const Tensor& losses);
+// seed[i] = weight * loss scale.
+void scale_seed(Context& context, double weight, const UpdateNumbers* numbers, const Tensor& seed);
+// ++*pass.
+void next_pass(Context& context, uint64_t* pass);
+
+}  // namespace crema

@@ -1,0 +1,161 @@
+// Reordering on the GPU: conversion of the real type, and the transposition between plain and
+// channels-last, both at the speed of the memory.
+#include <algorithm>
+
+#include "device/gpu.h"
+#include "kernels/pack.h"
+#include "kernels/reorder_bodies.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+template <typename From, typename To>
+__global__ void convert_elements(int64_t count, const From* from, To* to) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += stride) {
+    to[i] = static_cast<Compute<From>>(from[i]);
+  }
+}
+
+template <typename From, typename To>
+__global__ void convert_packs(int64_t packs, const Pack<From, 8>* from, Pack<To, 8>* to) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < packs;
+       i += stride) {
+    const Pack<From, 8> in = from[i];
+    Pack<To, 8> out;
+#pragma unroll
+    for (int k = 0; k < 8; ++k) out.v[k] = static_cast<Compute<From>>(in.v[k]);
+    to[i] = out;
+  }
+}
+
+// Each image: `rows` x `columns` becomes `columns` x `rows`, by tiles of 32 x 32.
+template <typename From, typename To>
+__global__ void transpose_tiles(int64_t rows, int64_t columns, const From* from, To* to) {
+  __shared__ Compute<From> tile[32][33];
+  const int64_t image = blockIdx.z * rows * columns;
+  const int64_t row0 = blockIdx.y * 32ll, column0 = blockIdx.x * 32ll;
+  for (int k = threadIdx.y; k < 32; k += 8) {
+    const int64_t row = row0 + k, column = column0 + threadIdx.x;
+    if (row < rows && column < columns) tile[k][threadIdx.x] = from[image + row * columns + column];
+  }
+  __syncthreads();
+  for (int k = threadIdx.y; k < 32; k += 8) {
+    const int64_t column = column0 + k, row = row0 + threadIdx.x;
+    if (row < rows && column < columns) to[image + column * rows + row] = tile[threadIdx.x][k];
+  }
+}
+
+// Few channels (images): a thread has all channels of a place. In channels-last they lie `padded`
+// apart, with zeros behind them.
+template <typename From, typename To, bool kToLast>
+__global__ void transpose_narrow(int64_t narrow, int64_t padded, int64_t wide, int64_t count,
+                                 const From* from, To* to) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += stride) {
+    const int64_t image = i / wide, at = i % wide;
+    for (int64_t k = 0; k < narrow; ++k) {
+      const int64_t spread = (image * narrow + k) * wide + at, dense = i * padded + k;
+      if constexpr (kToLast) {
+        to[dense] = static_cast<Compute<From>>(from[spread]);
+      } else {
+        to[spread] = static_cast<Compute<From>>(from[dense]);
+      }
+    }
+    if constexpr (kToLast) {
+      for (int64_t k = narrow; k < padded; ++k) to[i * padded + k] = Compute<To>(0);
+    }
+  }
+}
+
+unsigned blocks_for(int64_t count) {
+  return static_cast<unsigned>(std::clamp<int64_t>((count + 255) / 256, 1, 132 * 16));
+}
+
+// Calls body<From, To>() for any two real types that a GPU net mixes.
+template <typename Body>
+void on_pair(const Tensor& from, const Tensor& to, const Body& body) {
+  on_real(from, [&]<typename From>() {
+    on_real(to, [&]<typename To>() {
+      constexpr bool mixed = std::is_same_v<From, double> != std::is_same_v<To, double>;
+      if constexpr (mixed) {
+        fail("float64 and other real types do not mix in one net");
+      } else {
+        body.template operator()<From, To>();
+      }
+    });
+  });
+}
+
+template <typename From, typename To>
+__global__ void resize(int64_t count, const From* from, int64_t from_columns, To* to,
+                       int64_t to_columns, bool accumulate) {
+  const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (i >= count) return;
+  const int64_t row = i / to_columns, column = i % to_columns;
+  Compute<From> value = 0;
+  if (column < from_columns) value = from[row * from_columns + column];
+  to[i] = accumulate ? Compute<To>(to[i]) + value : value;
+}
+
+}  // namespace
+
+void resize_rows(Context& context, int64_t rows, const Tensor& from, int64_t from_columns,
+                 const Tensor& to, int64_t to_columns, bool accumulate) {
+  const int64_t count = rows * to_columns;
+  if (count == 0) return;
+  on_pair(from, to, [&]<typename From, typename To>() {
+    resize<<<static_cast<unsigned>((count + 255) / 256), 256, 0, context.gpu().stream>>>(
+        count, from.data<From>(), from_columns, to.data<To>(), to_columns, accumulate);
+    check_cuda(cudaGetLastError(), "launching a kernel");
+  });
+}
+
+void convert(Context& context, const Tensor& from, const Tensor& to) {
+  const int64_t count = from.elements();
+  if (count == 0) return;
+  const cudaStream_t stream = context.gpu().stream;
+  on_pair(from, to, [&]<typename From, typename To>() {
+    if (count % 8 == 0 && reinterpret_cast<uintptr_t>(from.raw()) % (8 * sizeof(From)) == 0 &&
+        reinterpret_cast<uintptr_t>(to.raw()) % (8 * sizeof(To)) == 0) {
+      convert_packs<<<blocks_for(count / 8), 256, 0, stream>>>(
+          count / 8, from.data<Pack<From, 8>>(), to.data<Pack<To, 8>>());
+    } else {
+      convert_elements<<<blocks_for(count), 256, 0, stream>>>(count, from.data<From>(),
+                                                              to.data<To>());
+    }
+    check_cuda(cudaGetLastError(), "launching a kernel");
+  });
+}
+
+void transpose_gpu(Context& context, const Tensor& from, const Tensor& to) {
+  const Shape& shape = from.shape();
+  if (shape.count() == 0) return;
+  const int64_t images = shape[0], channels = shape[1], points = shape.count(2);
+  const bool to_last = to.format().order == Order::channels_last;
+  const int64_t rows = to_last ? channels : points, columns = to_last ? points : channels;
+  const cudaStream_t stream = context.gpu().stream;
+  on_pair(from, to, [&]<typename From, typename To>() {
+    if (channels <= 8) {
+      const int64_t count = images * points;
+      const int64_t memory = (to_last ? to : from).format().channels;
+      const auto kernel =
+          to_last ? transpose_narrow<From, To, true> : transpose_narrow<From, To, false>;
+      kernel<<<blocks_for(count), 256, 0, stream>>>(channels, memory > 0 ? memory : channels,
+                                                    points, count, from.data<From>(),
+                                                    to.data<To>());
+    } else {
+      const dim3 grid(static_cast<unsigned>((columns + 31) / 32),
+                      static_cast<unsigned>((rows + 31) / 32), static_cast<unsigned>(images));
+      transpose_tiles<<<grid, dim3(32, 8), 0, stream>>>(rows, columns, from.data<From>(),
+                                                        to.data<To>());
+    }
+    check_cuda(cudaGetLastError(), "launching a kernel");
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,141 @@
+#include "solver/gpu_iteration.h"
+
+#include "kernels/iteration.h"
+
+namespace crema {
+
+GpuIteration::GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses,
+                           bool capture, std::function<std::vector<float>(int64_t, int64_t)> rates)
+    : net_(net),
+      optimizer_(optimizer),
+      iter_size_(iter_size),
+      capture_(capture),
+      rates_(std::move(rates)),
+      limits_(optimizer.limits()),
+      numbers_(net.context(), Shape{static_cast<int64_t>(sizeof(UpdateNumbers))}, DType::u8),
+      pass_(net.context(), Shape{8}, DType::u8),
+      losses_(net.context(), Shape{losses}, DType::f32) {
+  limits_.scales_loss = net.options().precision == Precision::fp16;
+  UpdateNumbers start;
+  if (limits_.scales_loss) start.loss_scale = 0x1p15f;
+  copy_bytes(net.context(), numbers_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
+}
+
+UpdateNumbers* GpuIteration::live_numbers() const { return numbers_.data<UpdateNumbers>(); }
+uint64_t* GpuIteration::live_pass() const { return pass_.data<uint64_t>(); }
+
+void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
+  Context& context = net_.context();
+  char* const numbers = static_cast<char*>(numbers_.raw());
+  if (iteration != known_iteration_ || iteration >= rates_until_) {
+    // Up to the end of the ring, so that no rate is overwritten that is still to be read.
+    const int64_t at = iteration % UpdateNumbers::kRates, count = UpdateNumbers::kRates - at;
+    const std::vector<float> rates = rates_(iteration, count);
+    copy_bytes(context, numbers + offsetof(UpdateNumbers, rates) + at * sizeof(float), Device::gpu,
+               rates.data(), Device::cpu, count * sizeof(float));
+    rates_until_ = iteration + count;
+  }
+  if (iteration != known_iteration_) {
+    const auto updates = static_cast<uint64_t>(iteration);
+    copy_bytes(context, numbers + offsetof(UpdateNumbers, updates), Device::gpu, &updates,
+               Device::cpu, sizeof updates);
+  }
+  if (known_iteration_ < 0 || pass != known_pass_)
+    copy_bytes(context, pass_.raw(), Device::gpu, &pass, Device::cpu, sizeof pass);
+  known_iteration_ = iteration;
+  known_pass_ = pass;
+}
+
+void GpuIteration::queue_batch(int number) {
+  Context& context = net_.context();
+  net_.forward_rest();
+  bool add = number > 0;
+  for (const Net::Loss& loss : net_.losses()) {
+    note_loss(context, loss.value, loss.weight / iter_size_, add, live_numbers(), losses_);
+    add = true;
+    if (limits_.scales_loss) scale_seed(context, loss.weight, live_numbers(), loss.seed);
+  }
+  net_.backward(number > 0);
+  if (iter_size_ > 1) next_pass(context, live_pass());
+}
+
+void GpuIteration::update() {
+  optimizer_.queue_update(limits_, live_numbers(), iter_size_ == 1 ? live_pass() : nullptr);
+  ++known_iteration_;
+}
+
+void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
+  const auto work = [&] {
+    queue_batch(number);
+    if (with_update)
+      optimizer_.queue_update(limits_, live_numbers(), iter_size_ == 1 ? live_pass() : nullptr);
+  };
+  net_.forward_sources(pass);
+  if (net_.generation() != generation_) {
+    generation_ = net_.generation();
+    first_.clear();
+    further_.clear();
+    warm_ = false;
+  }
+  Capture& capture = number == 0 ? first_ : further_;
+  if (!capture_ || !warm_) {
+    work();
+  } else {
+    if (!capture.recorded()) capture.record(net_.context(), work);
+    capture.launch(net_.context());
+  }
+  ++known_pass_;
+}
+
+void GpuIteration::forward_backward(int64_t iteration, uint64_t pass) {
+  net_.set_live_pass(live_pass());
+  set_counters(iteration, pass);
+  for (int number = 0; number < iter_size_; ++number) {
+    net_.forward_sources(pass + number);
+    queue_batch(number);
+    ++known_pass_;
+  }
+}
+
+void GpuIteration::run(int64_t iteration, uint64_t pass) {
+  net_.set_live_pass(live_pass());
+  set_counters(iteration, pass);
+  for (int number = 0; number < iter_size_; ++number) batch(number, iter_size_ == 1, pass + number);
+  if (iter_size_ > 1) {
+    const auto work = [&] {
+      optimizer_.queue_update(limits_, live_numbers(), iter_size_ == 1 ? live_pass() : nullptr);
+    };
+    if (!capture_ || !warm_) {
+      work();
+    } else {
+      if (!update_.recorded()) update_.record(net_.context(), work);
+      update_.launch(net_.context());
+    }
+  }
+  ++known_iteration_;
+  warm_ = true;
+}
+
+double GpuIteration::loss(int64_t iteration) {
+  net_.check();
+  float value = 0;
+  const int64_t at = iteration % losses_.count();
+  copy_bytes(net_.context(), &value, Device::cpu, losses_.data<float>() + at, Device::gpu,
+             sizeof value);
+  return value;
+}
+
+UpdateNumbers GpuIteration::numbers() {
+  UpdateNumbers numbers;
+  copy_bytes(net_.context(), &numbers, Device::cpu, numbers_.raw(), Device::gpu, sizeof numbers);
+  return numbers;
+}
+
+void GpuIteration::restore_loss_scale(float scale, int32_t good) {
+  UpdateNumbers now = numbers();
+  now.loss_scale = scale;
+  now.good = good;
+  copy_bytes(net_.context(), numbers_.raw(), Device::gpu, &now, Device::cpu, sizeof now);
+}
+
+}  // namespace crema

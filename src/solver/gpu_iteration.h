@@ -1,0 +1,60 @@
+// GpuIteration: a training iteration (forward and backward of iter_size batches, update) on a GPU.
+// What changes from one iteration to the next (learning rate, pass number, loss scale) lies in the
+// device's memory, and losses are kept there until somebody asks: so iterations are recorded as
+// CUDA graphs and repeated, and the host waits for nothing but data.
+#pragma once
+
+#include <functional>
+
+#include "device/capture.h"
+#include "kernels/update.h"
+#include "net/net.h"
+#include "solver/optimizer.h"
+
+namespace crema {
+
+class GpuIteration {
+ public:
+  // rates(first, count): the learning rates of iterations [first, first + count). losses: how many
+  // of the last losses are kept. capture false: kernels are launched one by one. Net and optimizer
+  // must outlive this.
+  GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses, bool capture,
+               std::function<std::vector<float>(int64_t first, int64_t count)> rates);
+
+  // Iteration number `iteration`; its first batch is pass number `pass`.
+  void run(int64_t iteration, uint64_t pass);
+  // The same in two parts, never captured.
+  void forward_backward(int64_t iteration, uint64_t pass);
+  void update();
+
+  // Mean over the batches of one of the last iterations. Waits for the device; Error when a label
+  // was out of range.
+  double loss(int64_t iteration);
+  // Of the last update.
+  UpdateNumbers numbers();
+  // Goes on with a loss scale that a snapshot stored.
+  void restore_loss_scale(float scale, int32_t good);
+
+ private:
+  void set_counters(int64_t iteration, uint64_t pass);
+  void batch(int number, bool with_update, uint64_t pass);
+  void queue_batch(int number);
+  UpdateNumbers* live_numbers() const;
+  uint64_t* live_pass() const;
+
+  Net& net_;
+  Optimizer& optimizer_;
+  int iter_size_;
+  bool capture_;
+  std::function<std::vector<float>(int64_t, int64_t)> rates_;
+  UpdateLimits limits_;
+  Tensor numbers_, pass_, losses_;
+  Capture first_, further_, update_;
+  bool warm_ = false;             // an iteration has run: everything is loaded
+  uint64_t generation_ = 0;       // of the net's plan that ran
+  int64_t known_iteration_ = -1;  // that the device's counters are at
+  int64_t rates_until_ = 0;
+  uint64_t known_pass_ = 0;
+};
+
+}  // namespace crema

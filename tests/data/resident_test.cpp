@@ -1,0 +1,80 @@
+// A database in a GPU's memory gives the batches that the loader gives.
+#include "data/resident.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "data/database_writer.h"
+#include "support.h"
+
+namespace crema::tests {
+namespace {
+
+struct Case {
+  const char* name;
+  const char* transform;
+  bool training, shuffle;
+  int64_t skip;
+};
+
+const Case kCases[] = {
+    {"plain", "", true, false, 0},
+    {"scaled", "scale: 0.25 mean_value: 7", true, false, 3},
+    {"cropped", "crop_size: 4 mirror: true mean_value: 1 mean_value: 2 mean_value: 3", true, true,
+     0},
+    {"in_the_middle", "crop_size: 3 mirror: true", false, false, 0},
+    {"shuffled", "mirror: true", true, true, 11},
+};
+
+class Resident : public testing::TestWithParam<Case> {};
+
+TEST_P(Resident, BatchesAreTheLoaders) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  const Case& c = GetParam();
+  Folder folder;
+  const std::string path = folder.file("db");
+  {
+    const auto writer = create_lmdb(path);
+    const Random random{5, 1};
+    for (int i = 0; i < 23; ++i) {
+      Datum datum;
+      datum.set_channels(3);
+      datum.set_height(6);
+      datum.set_width(5);
+      datum.set_label(i % 10);
+      for (int k = 0; k < 90; ++k)
+        datum.mutable_data()->push_back(static_cast<char>(random.word(i * 90 + k)));
+      writer->put(numbered_key(i, 8), datum);
+    }
+    writer->finish();
+  }
+  const std::shared_ptr<const Source> source = open_lmdb(path);
+  TransformationParameter fields;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(c.transform, &fields));
+  LoaderOptions options;
+  options.batch_size = 7;
+  options.shuffle = c.shuffle;
+  options.skip = c.skip;
+  options.random = {3, 4};
+  Lines log;
+  Loader loader(source, Transform(fields, c.training, "", log), options);
+  Context context(Device::gpu);
+  const auto resident = ResidentData::load(context, *source, loader, 1 << 20);
+  ASSERT_TRUE(resident);
+  EXPECT_FALSE(ResidentData::load(context, *source, loader, 100));
+  const Shape& sample = loader.sample_shape();
+  const Tensor data(context, Shape{7, sample[0], sample[1], sample[2]}), labels(context, Shape{7});
+  for (uint64_t pass = 0; pass < 9; ++pass) {
+    const Batch& want = loader.batch(static_cast<int64_t>(pass));
+    resident->batch(context, pass, nullptr, data, labels);
+    EXPECT_EQ(to_floats(context, data), want.data) << "pass " << pass;
+    EXPECT_EQ(to_floats(context, labels), want.labels) << "pass " << pass;
+    EXPECT_EQ(resident->epoch(pass), want.epoch) << "pass " << pass;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Resident, testing::ValuesIn(kCases),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace crema::tests

@@ -1,0 +1,101 @@
+// Training on a GPU: iterations that are recorded and repeated give what kernels launched one by one
+// give, with everything random in the net, several batches an iteration, every update rule and
+// clipping; and float16's loss scale.
+#include "solver/gpu_iteration.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "solver/fixtures.h"
+#include "solver/state_file.h"
+
+namespace crema::tests {
+namespace {
+
+struct Trained {
+  std::vector<double> losses;
+  std::vector<float> weights;
+};
+
+Trained train(const std::string& solver_text, bool capture, Precision precision,
+              const std::string& net = kNet, int64_t iterations = 12) {
+  Context context(Device::gpu);
+  Losses losses;
+  SolverOptions options;
+  options.capture = capture;
+  options.net.precision = precision;
+  options.readers = {&losses};
+  Solver solver(context, solver_file(cat("display: 1 random_seed: 3 ", solver_text), net), options);
+  solver.step(iterations);
+  return {losses.values, parameters_of(solver)};
+}
+
+class GpuIterations : public testing::TestWithParam<std::tuple<const char*, Precision>> {};
+
+TEST_P(GpuIterations, RecordedOnesAreTheSame) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  const auto& [solver, precision] = GetParam();
+  const Trained one_by_one = train(solver, false, precision),
+                recorded = train(solver, true, precision);
+  EXPECT_EQ(one_by_one.losses, recorded.losses);
+  EXPECT_EQ(one_by_one.weights, recorded.weights);
+}
+
+// The first iterations of the same training on a CPU: random numbers and rates are the same there.
+TEST_P(GpuIterations, FollowTheCpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  const auto& [text, precision] = GetParam();
+  Context context(Device::cpu);
+  Losses losses;
+  SolverOptions options;
+  options.readers = {&losses};
+  Solver solver(context, solver_file(cat("display: 1 random_seed: 3 ", text)), options);
+  solver.step(4);
+  const Trained gpu = train(text, true, precision, kNet, 4);
+  ASSERT_EQ(losses.values.size(), gpu.losses.size());
+  const double tolerance = is_half(precision) ? 3e-2 : 2e-3;
+  for (size_t i = 0; i < gpu.losses.size(); ++i)
+    EXPECT_NEAR(gpu.losses[i], losses.values[i], tolerance * losses.values[i]) << i;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GpuIterations,
+    testing::Combine(testing::Values("momentum: 0.9", "iter_size: 3 average_loss: 4",
+                                     "type: \"Adam\" momentum: 0.9 momentum2: 0.99",
+                                     "clip_gradients: 0.05 weight_decay: 0.01"),
+                     testing::Values(Precision::fp32, Precision::tf32, Precision::bf16,
+                                     Precision::fp16)));
+
+TEST(GpuIteration, TheLossScaleFallsAtInfinities) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  Context context(Device::gpu);
+  SolverOptions options;
+  options.net.precision = Precision::fp16;
+  // Gradients of this size are infinite times the first scale.
+  const std::string net = R"(
+    layer { name: "data" type: "DummyData" top: "x" top: "y" dummy_data_param {
+      shape { dim: 4 dim: 8 } shape { dim: 4 dim: 3 } data_filler { type: "constant" value: 8 }
+      data_filler { type: "constant" value: 40 } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "x" top: "z" inner_product_param { num_output: 3
+      weight_filler { type: "constant" } } }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "z" bottom: "y" top: "loss" }
+  )";
+  Folder folder;
+  const std::string text = cat("net_param {", net, "} base_lr: 1e-5 lr_policy: \"fixed\" ",
+                               "snapshot_prefix: \"", folder.file("s"), "\"");
+  Solver solver(context, parse_solver_text(text, "solver.prototxt"), options);
+  solver.step(1);
+  const std::vector<float> start = parameters_of(solver);
+  for (float weight : start) EXPECT_EQ(weight, 0);  // the update was left out
+  solver.step(20);
+  for (float weight : parameters_of(solver)) EXPECT_TRUE(std::isfinite(weight));
+  EXPECT_NE(parameters_of(solver), start);
+  solver.snapshot();
+  const SolverState state = read_solver_state(folder.file("s_iter_21.solverstate"));
+  EXPECT_LT(state.loss_scale(), 0x1p15f);
+  EXPECT_GT(state.loss_scale(), 1);
+}
+
+}  // namespace
+}  // namespace crema::tests
