@@ -41,7 +41,7 @@ void parallel_for(Context& context, int64_t count, const Body& body, int64_t gra
     return;
   }
 #endif
-  (void)context;
+  (void)context, (void)grain;
   Body local = body;  // each thread's own: a shared one would be read again for every element, and
                       // nothing would vectorise
 #pragma omp parallel for simd schedule(static) firstprivate(local) if (count > grain)

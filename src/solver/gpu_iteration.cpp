@@ -59,17 +59,31 @@ void GpuIteration::queue_batch(int number) {
   if (iter_size_ > 1) next_pass(context, live_pass());
 }
 
-void GpuIteration::update() {
+void GpuIteration::update_weights() {
   optimizer_.queue_update(limits_, live_numbers(), iter_size_ == 1 ? live_pass() : nullptr);
+}
+
+void GpuIteration::update() {
+  update_weights();
   ++known_iteration_;
 }
 
+// Runs the work, recorded when it has run before.
+void GpuIteration::repeat(Capture& capture, const std::function<void()>& work) {
+  if (capture_ && warm_ && !capture.recorded()) {
+    try {
+      capture.record(net_.context(), work);
+    } catch (const Error& error) {
+      capture_ = false;  // nothing of it has run
+      net_.context().log().warning(cat(
+          "this net cannot be recorded as a CUDA graph, so its kernels are launched one by one: ",
+          error.what()));
+    }
+  }
+  capture.recorded() && capture_ ? capture.launch(net_.context()) : work();
+}
+
 void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
-  const auto work = [&] {
-    queue_batch(number);
-    if (with_update)
-      optimizer_.queue_update(limits_, live_numbers(), iter_size_ == 1 ? live_pass() : nullptr);
-  };
   net_.forward_sources(pass);
   if (net_.generation() != generation_) {
     generation_ = net_.generation();
@@ -77,13 +91,10 @@ void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
     further_.clear();
     warm_ = false;
   }
-  Capture& capture = number == 0 ? first_ : further_;
-  if (!capture_ || !warm_) {
-    work();
-  } else {
-    if (!capture.recorded()) capture.record(net_.context(), work);
-    capture.launch(net_.context());
-  }
+  repeat(number == 0 ? first_ : further_, [&] {
+    queue_batch(number);
+    if (with_update) update_weights();
+  });
   ++known_pass_;
 }
 
@@ -101,17 +112,7 @@ void GpuIteration::run(int64_t iteration, uint64_t pass) {
   net_.set_live_pass(live_pass());
   set_counters(iteration, pass);
   for (int number = 0; number < iter_size_; ++number) batch(number, iter_size_ == 1, pass + number);
-  if (iter_size_ > 1) {
-    const auto work = [&] {
-      optimizer_.queue_update(limits_, live_numbers(), iter_size_ == 1 ? live_pass() : nullptr);
-    };
-    if (!capture_ || !warm_) {
-      work();
-    } else {
-      if (!update_.recorded()) update_.record(net_.context(), work);
-      update_.launch(net_.context());
-    }
-  }
+  if (iter_size_ > 1) repeat(update_, [&] { update_weights(); });
   ++known_iteration_;
   warm_ = true;
 }

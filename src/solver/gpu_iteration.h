@@ -39,6 +39,8 @@ class GpuIteration {
   void set_counters(int64_t iteration, uint64_t pass);
   void batch(int number, bool with_update, uint64_t pass);
   void queue_batch(int number);
+  void update_weights();
+  void repeat(Capture& capture, const std::function<void()>& work);
   UpdateNumbers* live_numbers() const;
   uint64_t* live_pass() const;
 
