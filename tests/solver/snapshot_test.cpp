@@ -287,6 +287,14 @@ TEST(Snapshot, KilledWhileWriting) {
                                                    1.5f);  // long enough to be hit in the middle
   state.mutable_history(0)->mutable_shape()->clear_dim();
   state.mutable_history(0)->mutable_shape()->add_dim(400000);
+  // Killed within the first few writes, however long this machine takes for one.
+  const auto begin = std::chrono::steady_clock::now();
+  write_solver_state(state, path, false);
+  const auto each = std::chrono::duration_cast<std::chrono::microseconds>(
+                        std::chrono::steady_clock::now() - begin)
+                        .count() +
+                    500;
+  std::filesystem::remove(path);
   const Random random{3, 4};
   int written = 0;
   for (int round = 0; round < 50; ++round) {
@@ -298,7 +306,7 @@ TEST(Snapshot, KilledWhileWriting) {
         write_solver_state(state, path, round % 2 == 1);
       }
     }
-    usleep(500 + random.word(round) % 20000);
+    usleep(static_cast<useconds_t>(each / 4 + random.word(round) % (5 * each)));
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);
     if (!std::filesystem::exists(path)) continue;
