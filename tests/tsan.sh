@@ -5,5 +5,7 @@ cd "$(dirname "$0")/.."
 bash data_scripts/setup.sh --tests
 cmake --preset tsan
 cmake --build --preset tsan
-# A test asks for more memory than there is: that must come back as null, as without the sanitizer.
-TSAN_OPTIONS="allocator_may_return_null=1 suppressions=$PWD/tests/tsan.supp" ctest --preset tsan -j "$(nproc)" "$@"
+# Without the tools' tests: protobuf's maps, which `report` reads JSON with, have another layout in a ThreadSanitizer build than in
+# Debian's library. A test asks for more memory than there is: that must come back as null, as without the sanitizer.
+TSAN_OPTIONS="allocator_may_return_null=1 suppressions=$PWD/tests/tsan.supp" ctest --preset tsan -j "$(nproc)" \
+  -E "^tools$" "$@"
