@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "net/graph_builder.h"
+
 namespace crema {
 
 Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
@@ -24,8 +26,12 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
 }
 
 Precision Plan::precision_of(const Node& node) const {
-  return node.message.has_precision() ? precision_named(node.message.precision())
-                                      : options.precision;
+  if (!node.message.has_precision()) return options.precision;
+  Precision wanted{};
+  at_layer(nullptr, 0, node.message.name(),
+           [&] { wanted = precision_named(node.message.precision()); });
+  // Wider than its net only: copies of parameters in 16 bits exist in the net's own type or not.
+  return is_half(wanted) || options.precision == Precision::fp32 ? options.precision : wanted;
 }
 
 std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan) {
