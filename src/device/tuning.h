@@ -41,6 +41,8 @@ class Tuning {
   void release();
   // Milliseconds that the work queued by `work` takes.
   double time(Context& context, const std::function<void()>& work);
+  // Milliseconds that it takes within a CUDA graph, where launching costs little.
+  double time_repeated(Context& context, const std::function<void()>& work);
 
  private:
   std::string path_;

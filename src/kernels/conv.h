@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/implementation.h"
+#include "kernels/weighted_sum.h"
 #include "tensor/precision.h"
 #include "tensor/tensor.h"
 
@@ -33,26 +34,8 @@ struct ConvCase {
 
 constexpr int kMostSpatialAxes = 6;
 
-// Made for one case. w and dw lie in weights_format(); the workspace has at least workspace()
-// bytes.
-class Conv {
- public:
-  virtual ~Conv() = default;
-  virtual Format weights_format() const { return Format::plain(); }
-  virtual size_t workspace() const { return 0; }
-  // b is empty without bias.
-  virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                       const Tensor& y, const Tensor& workspace) = 0;
-  virtual void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
-                             const Tensor& workspace) = 0;
-  // db may be empty. accumulate: add instead of overwrite.
-  virtual void backward_weights(Context& context, const Tensor& x, const Tensor& dy,
-                                const Tensor& dw, const Tensor& db, bool accumulate_w,
-                                bool accumulate_b, const Tensor& workspace) = 0;
-};
-
-// Chooses from cudnn, onednn, im2col, plain. The result's weights_format() is the one asked for, if
-// one was.
-std::unique_ptr<Conv> make_conv(Context& context, const ConvCase& c);
+// Chooses from fastest (of cuDNN and gather_product.h, 16 bits on a GPU), cudnn, onednn, im2col,
+// plain. The result's weights_format() is the one asked for, if one was.
+std::unique_ptr<WeightedSum> make_conv(Context& context, const ConvCase& c);
 
 }  // namespace crema

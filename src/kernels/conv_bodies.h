@@ -9,10 +9,16 @@
 
 namespace crema {
 
-std::unique_ptr<Conv> make_conv_cudnn(Context& context, const ConvCase& c, std::string& reason);
-std::unique_ptr<Conv> make_conv_onednn(Context& context, const ConvCase& c, std::string& reason);
-std::unique_ptr<Conv> make_conv_im2col(Context& context, const ConvCase& c, std::string& reason);
-std::unique_ptr<Conv> make_conv_plain(Context& context, const ConvCase& c, std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase& c,
+                                               std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
+                                             std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_onednn(Context& context, const ConvCase& c,
+                                              std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_im2col(Context& context, const ConvCase& c,
+                                              std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_plain(Context& context, const ConvCase& c,
+                                             std::string& reason);
 
 // The numbers of a case, in a form that a GPU can copy.
 struct ConvGeometry {
@@ -27,11 +33,5 @@ struct ConvGeometry {
   CREMA_HD int64_t all_out_channels() const { return out_channels * groups; }
 };
 ConvGeometry geometry_of(const ConvCase& c);
-
-// A tensor inside the workspace, `at` bytes from its start.
-Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype,
-               const Format& format = {});
-// Sizes in a workspace are kept multiples of this.
-inline size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 }  // namespace crema

@@ -63,7 +63,7 @@ struct Numbers {
   }
 };
 
-class CudnnConv final : public Conv {
+class CudnnConv final : public WeightedSum {
  public:
   explicit CudnnConv(const ConvCase& c) : c_(c), numbers_(c) {}
 
@@ -87,27 +87,20 @@ class CudnnConv final : public Conv {
       if (!weights_->build(context, c_.precision, key("weights"), reason)) return false;
       gradient_bytes_ = weights_bytes();
     }
-    if (c_.x_channels > 0) padded_bytes_ = weights_bytes();
     return true;
   }
 
-  Format weights_format() const override { return {c_.order, nullptr}; }
+  Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
   size_t workspace() const override {
     const auto of = [](const std::unique_ptr<CudnnGraph>& g) { return g ? g->workspace() : 0; };
-    return std::max({padded_bytes_ + of(forward_), of(data_), gradient_bytes_ + of(weights_)});
+    return std::max({of(forward_), of(data_), gradient_bytes_ + of(weights_)});
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
-    void* weights = w.raw();
-    if (c_.x_channels > 0) {
-      const Tensor padded = scratch(workspace);
-      resize_rows(context, w.count() / c_.w[1], w, c_.w[1], padded, c_.x_channels, false);
-      weights = padded.raw();
-    }
-    std::vector<CudnnGraph::Bound> tensors = {{kX, x.raw()}, {kW, weights}, {kY, y.raw()}};
+    std::vector<CudnnGraph::Bound> tensors = {{kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}};
     if (fused_ && c_.bias) tensors.push_back({kB, b.raw()});
-    forward_->run(context, tensors, workspace.data<char>() + padded_bytes_);
+    forward_->run(context, tensors, workspace.raw());
     if (fused_) return;
     on_real(y, [&]<typename T>() {
       add_bias(context, outer(), c_.y[1], inner(), b ? b.data<T>() : nullptr,
@@ -115,29 +108,27 @@ class CudnnConv final : public Conv {
     });
   }
 
-  void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
-    data_->run(context, {{kX, dx.raw()}, {kW, w.raw()}, {kY, dy.raw()}}, workspace.raw());
+    data_->run(context, {{kX, dx.raw()}, {kW, w.raw()}, {kY, g.dy.raw()}}, workspace.raw());
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
-                        const Tensor& db, bool accumulate_w, bool accumulate_b,
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
     // cuDNN overwrites, and writes 16 bits where it reads them.
-    const bool apart = accumulate_w || dw.dtype() != c_.dtype || c_.x_channels > 0;
+    const bool apart = accumulate_w || dw.dtype() != c_.dtype;
     const Tensor goal = apart ? scratch(workspace) : dw;
-    weights_->run(context, {{kX, x.raw()}, {kW, goal.raw()}, {kY, dy.raw()}},
+    weights_->run(context, {{kX, x.raw()}, {kW, goal.raw()}, {kY, g.dy.raw()}},
                   workspace.data<char>() + gradient_bytes_);
-    if (c_.x_channels > 0) {
-      resize_rows(context, dw.count() / c_.w[1], goal, c_.x_channels, dw, c_.w[1], accumulate_w);
-    } else if (accumulate_w) {
+    if (accumulate_w) {
       add_to(context, goal, dw);
     } else if (apart) {
       reorder(context, goal, dw);
     }
     if (!db) return;
-    on_real(dy, [&]<typename T>() {
-      bias_gradient(context, outer(), c_.y[1], inner(), dy.data<T>(), db.data<Compute<T>>(),
+    on_real(g.dy, [&]<typename T>() {
+      bias_gradient(context, outer(), c_.y[1], inner(), g.dy.data<T>(), db.data<Compute<T>>(),
                     accumulate_b);
     });
   }
@@ -145,11 +136,10 @@ class CudnnConv final : public Conv {
  private:
   // Weights, or their gradient, at the start of the workspace: as the plans see them.
   Tensor scratch(const Tensor& workspace) const {
-    return part_of(workspace, 0, c_.w, c_.dtype, {c_.order, nullptr, c_.x_channels});
+    return part_of(workspace, 0, c_.w, c_.dtype, weights_format());
   }
   size_t weights_bytes() const {
-    const Format format{c_.order, nullptr, c_.x_channels};
-    return aligned(static_cast<size_t>(format.elements(c_.w)) * size_of(c_.dtype));
+    return aligned(static_cast<size_t>(weights_format().elements(c_.w)) * size_of(c_.dtype));
   }
   std::string key(const char* what) const {
     const auto list = [](const Integers& values) {
@@ -204,13 +194,13 @@ class CudnnConv final : public Conv {
   Numbers numbers_;
   std::unique_ptr<CudnnGraph> forward_, data_, weights_;
   bool fused_ = false;         // the forward plan adds the bias and has the ReLU
-  size_t padded_bytes_ = 0;    // of weights with as many channels as x has in memory
-  size_t gradient_bytes_ = 0;  // of a weight gradient that is then added, widened or cut
+  size_t gradient_bytes_ = 0;  // of a weight gradient that is then added or widened
 };
 
 }  // namespace
 
-std::unique_ptr<Conv> make_conv_cudnn(Context& context, const ConvCase& c, std::string& reason) {
+std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
+                                             std::string& reason) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
   } else if (c.dtype == DType::f64) {

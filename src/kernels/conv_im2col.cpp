@@ -22,7 +22,7 @@ constexpr int64_t kPatchBytes = 384 << 10;  // of one thread's piece: a share of
 constexpr int64_t kFewestPoints = 128;      // fewer would not pay for packing the weights again
 constexpr size_t kMostPartialBytes = size_t{256} << 20;
 
-class Im2colConv final : public Conv {
+class Im2colConv final : public WeightedSum {
  public:
   explicit Im2colConv(const ConvCase& c) : c_(c), g_(geometry_of(c)), patches_(g_, c.order) {
     const int64_t row = patches_.row() * static_cast<int64_t>(size_of(c.dtype));
@@ -61,7 +61,7 @@ class Im2colConv final : public Conv {
   }
 
   // Patches overlap, so one thread takes a whole image.
-  void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
     on(dx, [&]<typename T>() {
       for_pieces(threads_for(g_.images), g_.images, [&](int64_t n, int thread) {
@@ -73,7 +73,7 @@ class Im2colConv final : public Conv {
           const Piece p = piece_at(n * pieces() + i);
           for (int64_t group = 0; group < g_.groups; ++group) {
             const Patches::View<T> view = patches_.goal(goal, group, p.first, p.points, patches);
-            data_piece(context, p, group, image(dy.data<T>(), p, false),
+            data_piece(context, p, group, image(g.dy.data<T>(), p, false),
                        w.data<T>() + group * weights_of_group(), view);
             if (patches_.needed()) patches_.scatter(patches, group, p.first, p.points, goal);
           }
@@ -82,8 +82,8 @@ class Im2colConv final : public Conv {
     });
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
-                        const Tensor& db, bool accumulate_w, bool accumulate_b,
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
     on(dw, [&]<typename T>() {
       const int64_t count = dw.count();
@@ -99,7 +99,7 @@ class Im2colConv final : public Conv {
         for (int64_t group = 0; group < g_.groups; ++group) {
           const Patches::View<T> view =
               patches_.gather(image(x.data<T>(), p, true), group, p.first, p.points, patches);
-          weights_piece(context, p, group, view, image(dy.data<T>(), p, false),
+          weights_piece(context, p, group, view, image(g.dy.data<T>(), p, false),
                         goal + group * weights_of_group());
         }
       });
@@ -111,7 +111,7 @@ class Im2colConv final : public Conv {
       }
       if (db) {
         bias_gradient<T>(context, last() ? g_.images * g_.out_points : g_.images,
-                         g_.all_out_channels(), last() ? 1 : g_.out_points, dy.data<T>(),
+                         g_.all_out_channels(), last() ? 1 : g_.out_points, g.dy.data<T>(),
                          db.data<T>(), accumulate_b);
       }
     });
@@ -243,7 +243,8 @@ class Im2colConv final : public Conv {
 
 }  // namespace
 
-std::unique_ptr<Conv> make_conv_im2col(Context& context, const ConvCase& c, std::string& reason) {
+std::unique_ptr<WeightedSum> make_conv_im2col(Context& context, const ConvCase& c,
+                                              std::string& reason) {
   if (context.device() != Device::cpu) {
     reason = "it is written for the CPU";
     return nullptr;

@@ -32,7 +32,7 @@ bool is_good(const Plan& plan, std::string& reason) {
   return false;
 }
 
-class OnednnConv final : public Conv {
+class OnednnConv final : public WeightedSum {
  public:
   // False with the reason when oneDNN does not serve the case.
   bool prepare(const ConvCase& c, std::string& reason) {
@@ -94,25 +94,25 @@ class OnednnConv final : public Conv {
                        {DNNL_ARG_SCRATCHPAD, scratch + forward_bytes_}});
   }
 
-  void backward_data(Context&, const Tensor& dy, const Tensor& w, const Tensor& dx,
+  void backward_data(Context&, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
     char* const scratch = workspace.data<char>();
     if (mirror_) {
       mirror_->run(on_, w.raw(), scratch);
-      data_.run(on_, {{DNNL_ARG_SRC, dy.raw()},
+      data_.run(on_, {{DNNL_ARG_SRC, g.dy.raw()},
                       {DNNL_ARG_WEIGHTS, scratch},
                       {DNNL_ARG_DST, dx.raw()},
                       {DNNL_ARG_SCRATCHPAD, scratch + data_bytes_}});
       return;
     }
     void* const weights = in_format(data_weights_, w, scratch);
-    data_.run(on_, {{DNNL_ARG_DIFF_DST, dy.raw()},
+    data_.run(on_, {{DNNL_ARG_DIFF_DST, g.dy.raw()},
                     {DNNL_ARG_WEIGHTS, weights},
                     {DNNL_ARG_DIFF_SRC, dx.raw()},
                     {DNNL_ARG_SCRATCHPAD, scratch + data_bytes_}});
   }
 
-  void backward_weights(Context&, const Tensor& x, const Tensor& dy, const Tensor& dw,
+  void backward_weights(Context&, const Tensor& x, const OutputGradient& g, const Tensor& dw,
                         const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
     char* const scratch = workspace.data<char>();
@@ -121,7 +121,7 @@ class OnednnConv final : public Conv {
         has_bias_gradient_ && (!db || accumulate_b);  // the primitive overwrites, and always writes
     float* const bias = reinterpret_cast<float*>(scratch + weights_bytes_);
     weights_.run(on_, {{DNNL_ARG_SRC, x.raw()},
-                       {DNNL_ARG_DIFF_DST, dy.raw()},
+                       {DNNL_ARG_DIFF_DST, g.dy.raw()},
                        {DNNL_ARG_DIFF_WEIGHTS, direct ? dw.raw() : scratch},
                        {DNNL_ARG_DIFF_BIAS, own_bias ? bias : db.raw()},
                        {DNNL_ARG_SCRATCHPAD, scratch + weights_bytes_ + bias_bytes_}});
@@ -229,7 +229,8 @@ class OnednnConv final : public Conv {
 
 }  // namespace
 
-std::unique_ptr<Conv> make_conv_onednn(Context& context, const ConvCase& c, std::string& reason) {
+std::unique_ptr<WeightedSum> make_conv_onednn(Context& context, const ConvCase& c,
+                                              std::string& reason) {
   const int axes = c.x.axes() - 2;
   if (context.device() != Device::cpu) {
     reason = "it is used on the CPU";

@@ -164,7 +164,7 @@ struct ConvBackwardWeights {
   }
 };
 
-class PlainConv final : public Conv {
+class PlainConv final : public WeightedSum {
  public:
   explicit PlainConv(const ConvCase& c)
       : c_(c),
@@ -184,27 +184,27 @@ class PlainConv final : public Conv {
     });
   }
 
-  void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor&) override {
     on(dx, [&]<typename T>() {
-      parallel_for(context, dx.count(),
-                   ConvBackwardData<T>{g_, xs_, ws_, ys_, dy.data<T>(), w.data<T>(), dx.data<T>()},
-                   64);
+      parallel_for(
+          context, dx.count(),
+          ConvBackwardData<T>{g_, xs_, ws_, ys_, g.dy.data<T>(), w.data<T>(), dx.data<T>()}, 64);
     });
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
-                        const Tensor& db, bool accumulate_w, bool accumulate_b,
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor&) override {
     on(dw, [&]<typename T>() {
       parallel_for(context, dw.count(),
-                   ConvBackwardWeights<T>{g_, xs_, ws_, ys_, x.data<T>(), dy.data<T>(),
+                   ConvBackwardWeights<T>{g_, xs_, ws_, ys_, x.data<T>(), g.dy.data<T>(),
                                           dw.data<T>(), accumulate_w},
                    4);
       if (!db) return;
       const bool last = c_.order == Order::channels_last;
       bias_gradient<T>(context, last ? g_.images * g_.out_points : g_.images, g_.all_out_channels(),
-                       last ? 1 : g_.out_points, dy.data<T>(), db.data<T>(), accumulate_b);
+                       last ? 1 : g_.out_points, g.dy.data<T>(), db.data<T>(), accumulate_b);
     });
   }
 
@@ -216,7 +216,7 @@ class PlainConv final : public Conv {
 
 }  // namespace
 
-std::unique_ptr<Conv> make_conv_plain(Context&, const ConvCase& c, std::string&) {
+std::unique_ptr<WeightedSum> make_conv_plain(Context&, const ConvCase& c, std::string&) {
   return std::make_unique<PlainConv>(c);
 }
 

@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-class GemmDense final : public Dense {
+class GemmDense final : public WeightedSum {
  public:
   explicit GemmDense(const DenseCase& c) : c_(c) {}
 
@@ -22,19 +22,20 @@ class GemmDense final : public Dense {
     });
   }
 
-  void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor&) override {
-    on(dy, [&]<typename T>() {
+    on(g.dy, [&]<typename T>() {
       gemm(context, {.transpose_b = c_.transposed, .m = c_.rows, .n = c_.inputs, .k = c_.outputs},
-           dy.data<T>(), w.data<T>(), dx.data<T>());
+           g.dy.data<T>(), w.data<T>(), dx.data<T>());
     });
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
-                        bool accumulate, const Tensor&) override {
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor&, bool accumulate, bool,
+                        const Tensor&) override {
     on(x, [&]<typename T>() {
-      const T *left = c_.transposed ? x.data<T>() : dy.data<T>(),
-              *right = c_.transposed ? dy.data<T>() : x.data<T>();
+      const T *left = c_.transposed ? x.data<T>() : g.dy.data<T>(),
+              *right = c_.transposed ? g.dy.data<T>() : x.data<T>();
       gemm(context,
            {.transpose_a = true,
             .m = c_.transposed ? c_.inputs : c_.outputs,
@@ -51,15 +52,16 @@ class GemmDense final : public Dense {
 
 }  // namespace
 
-std::unique_ptr<Dense> make_dense_gemm(Context&, const DenseCase& c, std::string& reason) {
+std::unique_ptr<WeightedSum> make_dense_gemm(Context&, const DenseCase& c, std::string& reason) {
   if (!is_half(c.dtype)) return std::make_unique<GemmDense>(c);
   reason = cat("no ", name_of(c.dtype));
   return nullptr;
 }
 
-std::unique_ptr<Dense> make_dense(Context& context, const DenseCase& c) {
-  static const std::vector<Implementation<Dense, DenseCase>> list = {
+std::unique_ptr<WeightedSum> make_dense(Context& context, const DenseCase& c) {
+  static const std::vector<Implementation<WeightedSum, DenseCase>> list = {
 #ifdef CREMA_CUDA
+      {"fastest", make_dense_fastest},
       {"cublas", make_dense_cublas},
 #endif
       {"plain", make_dense_gemm},

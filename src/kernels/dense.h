@@ -7,6 +7,7 @@
 
 #include "kernels/bias.h"
 #include "kernels/implementation.h"
+#include "kernels/weighted_sum.h"
 #include "tensor/precision.h"
 #include "tensor/tensor.h"
 
@@ -21,24 +22,16 @@ struct DenseCase {
   Precision precision = Precision::fp32;
 };
 
-class Dense {
- public:
-  virtual ~Dense() = default;
-  virtual size_t workspace() const { return 0; }
-  virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                       const Tensor& y, const Tensor& workspace) = 0;
-  // dy is the gradient before the ReLU: relu_gradient() comes first.
-  virtual void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
-                             const Tensor& workspace) = 0;
-  virtual void backward_weights(Context& context, const Tensor& x, const Tensor& dy,
-                                const Tensor& dw, bool accumulate, const Tensor& workspace) = 0;
-};
+// Chooses from fastest (of cuBLAS and gather_product.h, 16 bits on a GPU), cublas (GPU) and plain
+// (anything that gemm() takes).
+std::unique_ptr<WeightedSum> make_dense(Context& context, const DenseCase& c);
 
-// Chooses from cublas (GPU) and gemm (anything that gemm() takes).
-std::unique_ptr<Dense> make_dense(Context& context, const DenseCase& c);
-
-// Its implementations.
-std::unique_ptr<Dense> make_dense_cublas(Context& context, const DenseCase& c, std::string& reason);
-std::unique_ptr<Dense> make_dense_gemm(Context& context, const DenseCase& c, std::string& reason);
+// Its implementations. Only the first sums db: it takes_relu().
+std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCase& c,
+                                                std::string& reason);
+std::unique_ptr<WeightedSum> make_dense_cublas(Context& context, const DenseCase& c,
+                                               std::string& reason);
+std::unique_ptr<WeightedSum> make_dense_gemm(Context& context, const DenseCase& c,
+                                             std::string& reason);
 
 }  // namespace crema

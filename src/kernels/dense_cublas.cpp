@@ -172,7 +172,7 @@ class Product {
   cublasLtMatmulAlgo_t algorithm_ = {};
 };
 
-class CublasDense final : public Dense {
+class CublasDense final : public WeightedSum {
  public:
   explicit CublasDense(const DenseCase& c) : c_(c), leaky_(c.relu.on && c.relu.slope != 0) {}
 
@@ -208,15 +208,16 @@ class CublasDense final : public Dense {
     });
   }
 
-  void backward_data(Context& context, const Tensor& dy, const Tensor& w, const Tensor& dx,
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor&) override {
-    data_->run(context, w.raw(), dy.raw(), dx.raw());
+    data_->run(context, w.raw(), g.dy.raw(), dx.raw());
   }
 
-  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& dw,
-                        bool accumulate, const Tensor&) override {
-    weights_->run(context, (c_.transposed ? dy : x).raw(), (c_.transposed ? x : dy).raw(), dw.raw(),
-                  nullptr, accumulate);
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor&, bool accumulate, bool,
+                        const Tensor&) override {
+    weights_->run(context, (c_.transposed ? g.dy : x).raw(), (c_.transposed ? x : g.dy).raw(),
+                  dw.raw(), nullptr, accumulate);
   }
 
  private:
@@ -233,8 +234,8 @@ class CublasDense final : public Dense {
 
 }  // namespace
 
-std::unique_ptr<Dense> make_dense_cublas(Context& context, const DenseCase& c,
-                                         std::string& reason) {
+std::unique_ptr<WeightedSum> make_dense_cublas(Context& context, const DenseCase& c,
+                                               std::string& reason) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
   } else if (c.dtype == DType::f64) {

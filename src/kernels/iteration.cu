@@ -1,5 +1,7 @@
 #include "kernels/iteration.h"
 
+#include <algorithm>
+
 #include "device/parallel.h"
 #include "tensor/on.h"
 
@@ -10,26 +12,19 @@ template <typename T>
 struct NoteLoss {
   const T* value;
   int64_t count;
-  double share;
+  double weight, share;
   bool add;
   const UpdateNumbers* numbers;
   float* losses;
   int64_t size;
-  CREMA_HD void operator()(int64_t) const {
-    double sum = 0;
-    for (int64_t i = 0; i < count; ++i) sum += value[i];
-    float& goal = losses[numbers->updates % size];
-    goal = static_cast<float>((add ? goal : 0) + share * sum);
-  }
-};
-
-template <typename T>
-struct ScaleSeed {
-  double weight;
-  const UpdateNumbers* numbers;
   T* seed;
   CREMA_HD void operator()(int64_t i) const {
-    seed[i] = static_cast<Compute<T>>(weight * numbers->loss_scale);
+    if (seed) seed[i] = static_cast<T>(weight * numbers->loss_scale);
+    if (i > 0) return;
+    double sum = 0;
+    for (int64_t k = 0; k < count; ++k) sum += value[k];
+    float& goal = losses[numbers->updates % size];
+    goal = static_cast<float>((add ? goal : 0) + share * sum);
   }
 };
 
@@ -40,18 +35,12 @@ struct NextPass {
 
 }  // namespace
 
-void note_loss(Context& context, const Tensor& value, double share, bool add,
-               const UpdateNumbers* numbers, const Tensor& losses) {
+void note_loss(Context& context, const Tensor& value, double weight, double share, bool add,
+               const UpdateNumbers* numbers, const Tensor& losses, const Tensor& seed) {
   on(value, [&]<typename T>() {
-    parallel_for(context, 1,
-                 NoteLoss<T>{value.data<T>(), value.count(), share, add, numbers,
-                             losses.data<float>(), losses.count()});
-  });
-}
-
-void scale_seed(Context& context, double weight, const UpdateNumbers* numbers, const Tensor& seed) {
-  on_real(seed, [&]<typename T>() {
-    parallel_for(context, seed.count(), ScaleSeed<T>{weight, numbers, seed.data<T>()});
+    parallel_for(context, std::max<int64_t>(1, seed ? seed.count() : 1),
+                 NoteLoss<T>{value.data<T>(), value.count(), weight, share, add, numbers,
+                             losses.data<float>(), losses.count(), seed.data<T>()});
   });
 }
 

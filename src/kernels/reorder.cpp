@@ -1,19 +1,36 @@
 #include "kernels/reorder.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "kernels/reorder_bodies.h"
 
 namespace crema {
 
+namespace {
+
+// A matrix of Format::points as what it is: rows x channels x points.
+Tensor spread(const Tensor& matrix, int64_t points) {
+  const Shape& shape = matrix.shape();
+  return matrix.reshaped({shape[0], shape[1] / points, points},
+                         matrix.format().points > 0 ? Format::channels_last() : Format::plain());
+}
+
+}  // namespace
+
 void reorder(Context& context, const Tensor& from, const Tensor& to) {
   assert(from.shape() == to.shape());
+  if (from.format().points != to.format().points) {
+    const int64_t points = std::max(from.format().points, to.format().points);
+    return reorder(context, spread(from, points), spread(to, points));
+  }
   const Shape& shape = from.shape();
   const bool alike = same_layout(from.format(), to.format(), shape);
   if (alike && from.dtype() == to.dtype()) return copy(context, from, to);
 #ifdef CREMA_CUDA
-  const bool channels_only =
-      from.format().order != Order::blocked && to.format().order != Order::blocked;
+  const bool channels_only = from.format().order != to.format().order &&
+                             from.format().order != Order::blocked &&
+                             to.format().order != Order::blocked;
   if (context.device() == Device::gpu && is_real(from.dtype()) && is_real(to.dtype())) {
     if (alike) return convert(context, from, to);
     if (channels_only) return transpose_gpu(context, from, to);

@@ -10,9 +10,4 @@ namespace crema {
 // blocked goal is set to zero.
 void reorder(Context& context, const Tensor& from, const Tensor& to);
 
-// On a GPU: rows of `from_columns` elements become rows of `to_columns`, cut or with zeros behind;
-// real types that may differ. accumulate: added to what is there.
-void resize_rows(Context& context, int64_t rows, const Tensor& from, int64_t from_columns,
-                 const Tensor& to, int64_t to_columns, bool accumulate);
-
 }  // namespace crema

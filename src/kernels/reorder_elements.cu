@@ -44,7 +44,7 @@ Layout layout_of(const Shape& shape, const Format& format) {
     return layout;
   }
   const bool last = format.order == Order::channels_last && shape.axes() >= 3;
-  int64_t stride = last ? shape[1] : 1;
+  int64_t stride = !last ? 1 : format.channels > 0 ? format.channels : shape[1];
   for (int axis = shape.axes() - 1; axis >= 0; --axis) {
     if (last && axis == 1) {
       layout.strides[axis] = 1;

@@ -91,29 +91,7 @@ void on_pair(const Tensor& from, const Tensor& to, const Body& body) {
   });
 }
 
-template <typename From, typename To>
-__global__ void resize(int64_t count, const From* from, int64_t from_columns, To* to,
-                       int64_t to_columns, bool accumulate) {
-  const int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
-  if (i >= count) return;
-  const int64_t row = i / to_columns, column = i % to_columns;
-  Compute<From> value = 0;
-  if (column < from_columns) value = from[row * from_columns + column];
-  to[i] = accumulate ? Compute<To>(to[i]) + value : value;
-}
-
 }  // namespace
-
-void resize_rows(Context& context, int64_t rows, const Tensor& from, int64_t from_columns,
-                 const Tensor& to, int64_t to_columns, bool accumulate) {
-  const int64_t count = rows * to_columns;
-  if (count == 0) return;
-  on_pair(from, to, [&]<typename From, typename To>() {
-    resize<<<static_cast<unsigned>((count + 255) / 256), 256, 0, context.gpu().stream>>>(
-        count, from.data<From>(), from_columns, to.data<To>(), to_columns, accumulate);
-    check_cuda(cudaGetLastError(), "launching a kernel");
-  });
-}
 
 void convert(Context& context, const Tensor& from, const Tensor& to) {
   const int64_t count = from.elements();

@@ -113,7 +113,36 @@ struct Adam {
   }
 };
 
+// Counters and loss scale after an update.
+struct Advance {
+  LiveUpdate live;
+  CREMA_HD void operator()(int64_t) const {
+    UpdateNumbers& n = *live.numbers;
+    if (live.pass) ++*live.pass;
+    ++n.updates;
+    if (!live.limits.scales_loss) return;
+    const bool grow = n.finite && n.good + 1 >= live.limits.growth_after;
+    if (!n.finite && n.loss_scale > 1) n.loss_scale /= 2;
+    if (grow && n.loss_scale < 0x1p24f) n.loss_scale *= 2;
+    n.good = n.finite && !grow ? n.good + 1 : 0;
+  }
+};
+
 #ifdef __CUDACC__
+
+// True in every thread of the last block to come here; `counter` is zero again then.
+__device__ inline bool last_block(unsigned* counter) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(counter, 1u) == gridDim.x - 1;
+    if (last) *counter = 0;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
+}
 
 // Stores a weight's copy.
 struct HalfCopy {
@@ -133,13 +162,13 @@ struct HalfCopy {
 // One CUDA block for each of ours; four elements a thread, a warp's side by side.
 template <typename T, typename Rule>
 __global__ void run_blocks(Rule rule, const Block* blocks, T rate, T weight_decay, HalfCopy half,
-                           const UpdateNumbers* numbers) {
-  if (numbers) {
-    if (!numbers->finite) return;
-    rate = numbers->rates[numbers->updates % UpdateNumbers::kRates];
-    rule.gradient.scale *= numbers->factor;
+                           LiveUpdate live, unsigned* counter) {
+  Block block = blocks[blockIdx.x];
+  if (live.numbers) {
+    rate = live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates];
+    rule.gradient.scale *= live.numbers->factor;
+    if (!live.numbers->finite) block.count = 0;
   }
-  const Block block = blocks[blockIdx.x];
   rate *= block.lr_mult;
   weight_decay *= block.decay_mult;
 #pragma unroll
@@ -149,25 +178,29 @@ __global__ void run_blocks(Rule rule, const Block* blocks, T rate, T weight_deca
     rule(block.begin + at, rate, weight_decay);
     half.store(block.begin + at, rule.w[block.begin + at]);
   }
+  if (live.numbers && last_block(counter) && threadIdx.x == 0) Advance{live}(0);
 }
 
 #endif
 
 template <typename T, typename Rule>
 void apply(Context& context, const UpdateStep& step, double rate_factor, const Block* blocks,
-           int64_t count, const Rule& rule, const Tensor& half, const UpdateNumbers* numbers) {
+           int64_t count, const Rule& rule, const Tensor& half, const LiveUpdate* live) {
   const T rate = static_cast<T>(rate_factor * step.rate), weight_decay = step.weight_decay;
-  if (count == 0) return;
+  if (count == 0) {  // nothing to learn
+    if (live) parallel_for(context, 1, Advance{*live});
+    return;
+  }
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     static_assert(kBlock == 4 * 256);
     run_blocks<<<static_cast<unsigned>(count), 256, 0, context.gpu().stream>>>(
         rule, blocks, rate, weight_decay, HalfCopy{half.raw(), half.dtype() == DType::bf16},
-        numbers);
+        live ? *live : LiveUpdate{}, context.gpu().counters);
     return check_cuda(cudaGetLastError(), "launching a kernel");
   }
 #endif
-  (void)context, (void)half, (void)numbers;
+  (void)context, (void)half;
 #pragma omp parallel for schedule(static) if (count > 8)
   for (int64_t b = 0; b < count; ++b) {
     const Rule local = rule;
@@ -180,14 +213,7 @@ void apply(Context& context, const UpdateStep& step, double rate_factor, const B
 
 #ifdef __CUDACC__
 
-// The sum of `count` numbers, always in the same order; every thread of a block of 1024 gets it.
-__device__ inline double sum_of(const double* numbers, int64_t count) {
-  double sum = 0;
-#pragma unroll 8
-  for (int64_t i = threadIdx.x; i < count; i += 1024) sum += numbers[i];
-  return block_all(sum, Plus{});
-}
-// norm, factor and finite out of the blocks' sums of squares.
+// norm, factor and finite out of the sum of squares.
 __device__ inline void judge(double squares, double clip, UpdateNumbers* numbers) {
   const double norm = sqrt(squares) / numbers->loss_scale;
   numbers->norm = norm;
@@ -196,32 +222,13 @@ __device__ inline void judge(double squares, double clip, UpdateNumbers* numbers
       static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / numbers->loss_scale);
 }
 
-__global__ void judge_blocks(const double* partial, int64_t count, double clip,
-                             UpdateNumbers* numbers) {
-  const double squares = sum_of(partial, count);
-  if (threadIdx.x == 0) judge(squares, clip, numbers);
-}
 #endif
 
-struct Advance {
-  UpdateLimits limits;
-  UpdateNumbers* numbers;
-  uint64_t* pass;
-  CREMA_HD void operator()(int64_t) const {
-    if (pass) ++*pass;
-    ++numbers->updates;
-    if (!limits.scales_loss) return;
-    const bool grow = numbers->finite && numbers->good + 1 >= limits.growth_after;
-    if (!numbers->finite && numbers->loss_scale > 1) numbers->loss_scale /= 2;
-    if (grow && numbers->loss_scale < 0x1p24f) numbers->loss_scale *= 2;
-    numbers->good = numbers->finite && !grow ? numbers->good + 1 : 0;
-  }
-};
-
 #ifdef __CUDACC__
-// One CUDA block for each of ours.
+// One CUDA block for each of ours; the last one adds up all sums, always in the same order.
 template <typename T>
-__global__ void square_blocks(const Block* blocks, const T* diff, double* sums) {
+__global__ void square_blocks(const Block* blocks, const T* diff, double* sums, LiveUpdate live,
+                              unsigned* counter) {
   const Block block = blocks[blockIdx.x];
   T sum = 0;
 #pragma unroll
@@ -232,23 +239,29 @@ __global__ void square_blocks(const Block* blocks, const T* diff, double* sums) 
   }
   const double all = block_all(static_cast<double>(sum), Plus{});
   if (threadIdx.x == 0) sums[blockIdx.x] = all;
+  if (!live.numbers || !last_block(counter)) return;
+  double total = 0;
+#pragma unroll 8
+  for (unsigned i = threadIdx.x; i < gridDim.x; i += 256) total += __ldcg(sums + i);
+  total = block_all(total, Plus{});
+  if (threadIdx.x == 0) judge(total, live.limits.clip, live.numbers);
 }
 
 #endif
 
 // One sum a block.
 template <typename T>
-void sum_squares(Context& context, const Block* blocks, int64_t count, const T* diff,
-                 double* sums) {
+void sum_squares(Context& context, const Block* blocks, int64_t count, const T* diff, double* sums,
+                 const LiveUpdate* live) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     if (count == 0) return;
-    square_blocks<<<static_cast<unsigned>(count), 256, 0, context.gpu().stream>>>(blocks, diff,
-                                                                                  sums);
+    square_blocks<<<static_cast<unsigned>(count), 256, 0, context.gpu().stream>>>(
+        blocks, diff, sums, live ? *live : LiveUpdate{}, context.gpu().counters);
     return check_cuda(cudaGetLastError(), "launching a kernel");
   }
 #endif
-  (void)context;
+  (void)context, (void)live;
 #pragma omp parallel for schedule(static) if (count > 8)
   for (int64_t b = 0; b < count; ++b) {
     const T* x = diff + blocks[b].begin;
@@ -295,34 +308,21 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
 }
 
 double Update::squared_norm(Context& context, const Tensor& diff) const {
-  sum_blocks(context, diff);
+  sum_blocks(context, diff, nullptr);
   double sum = 0;
   for (double part : to_doubles(context, partial_)) sum += part;
   return sum;
 }
 
-void Update::sum_blocks(Context& context, const Tensor& diff) const {
+void Update::sum_blocks(Context& context, const Tensor& diff, const LiveUpdate* live) const {
   on(diff, [&]<typename T>() {
     sum_squares(context, static_cast<const Block*>(table_.raw()), blocks_, diff.data<T>(),
-                partial_.data<double>());
+                partial_.data<double>(), live);
   });
 }
 
-void Update::measure(Context& context, const Tensor& diff, const UpdateLimits& limits,
-                     UpdateNumbers* numbers) const {
-  sum_blocks(context, diff);
-#ifdef __CUDACC__
-  judge_blocks<<<1, 1024, 0, context.gpu().stream>>>(partial_.data<double>(), blocks_, limits.clip,
-                                                     numbers);
-  check_cuda(cudaGetLastError(), "launching a kernel");
-#else
-  (void)limits, (void)numbers;
-#endif
-}
-
-void Update::advance(Context& context, const UpdateLimits& limits, UpdateNumbers* numbers,
-                     uint64_t* pass) const {
-  parallel_for(context, 1, Advance{limits, numbers, pass});
+void Update::measure(Context& context, const Tensor& diff, const LiveUpdate& live) const {
+  sum_blocks(context, diff, &live);
 }
 
 double Update::rate_factor(UpdateRule rule, const UpdateStep& step) {
@@ -333,7 +333,7 @@ double Update::rate_factor(UpdateRule rule, const UpdateStep& step) {
 
 void Update::run(Context& context, const UpdateStep& s, const Tensor& data, const Tensor& diff,
                  const std::vector<Tensor>& history, const Tensor& half,
-                 const UpdateNumbers* numbers) const {
+                 const LiveUpdate* live) const {
   on(data, [&]<typename T>() {
     const auto* blocks = static_cast<const Block*>(table_.raw());
     const Gradient<T> gradient{diff.data<T>(), s.scale, s.l1};
@@ -342,7 +342,7 @@ void Update::run(Context& context, const UpdateStep& s, const Tensor& data, cons
     const T momentum = s.momentum, momentum2 = s.momentum2, delta = s.delta,
             rms_decay = s.rms_decay;
     const auto run = [&](const auto& rule) {
-      apply<T>(context, s, rate_factor(rule_, s), blocks, blocks_, rule, half, numbers);
+      apply<T>(context, s, rate_factor(rule_, s), blocks, blocks_, rule, half, live);
     };
     switch (rule_) {
       case UpdateRule::sgd:

@@ -70,6 +70,13 @@ struct UpdateLimits {
   int32_t growth_after = 2000;  // that many updates went well
 };
 
+// What an update on a GPU reads and moves on, there.
+struct LiveUpdate {
+  UpdateNumbers* numbers = nullptr;
+  UpdateLimits limits;
+  uint64_t* pass = nullptr;  // null: somebody else's
+};
+
 // Made once for a net. Segments with lr_mult 0 are left alone.
 class Update {
  public:
@@ -79,23 +86,19 @@ class Update {
   // only.
   double squared_norm(Context& context, const Tensor& diff) const;
   // diff is read, data and history are changed. All are arenas (one axis) of one dtype, float or
-  // double. half: a copy of data in 16 bits, or empty. numbers (on a GPU): instead of the step's
-  // own rate, and a factor for its scale; null: none.
+  // double. half: a copy of data in 16 bits, or empty. live (on a GPU): its rate instead of the
+  // step's, and its factor for the step's scale; counters and loss scale move on afterwards.
   void run(Context& context, const UpdateStep& step, const Tensor& data, const Tensor& diff,
            const std::vector<Tensor>& history, const Tensor& half = {},
-           const UpdateNumbers* numbers = nullptr) const;
-  // On a GPU, before and after run(): norm, factor and finite from the gradient; then the counters
-  // (`pass` too, unless it is null) and the loss scale.
-  void measure(Context& context, const Tensor& diff, const UpdateLimits& limits,
-               UpdateNumbers* numbers) const;
-  void advance(Context& context, const UpdateLimits& limits, UpdateNumbers* numbers,
-               uint64_t* pass) const;
+           const LiveUpdate* live = nullptr) const;
+  // On a GPU, before run() where limits ask for it: norm, factor and finite from the gradient.
+  void measure(Context& context, const Tensor& diff, const LiveUpdate& live) const;
 
   // What Adam multiplies the rate with after `iteration` updates; 1 for other rules.
   static double rate_factor(UpdateRule rule, const UpdateStep& step);
 
  private:
-  void sum_blocks(Context& context, const Tensor& diff) const;
+  void sum_blocks(Context& context, const Tensor& diff, const LiveUpdate* live) const;
 
   UpdateRule rule_;
   int64_t blocks_ = 0;

@@ -126,12 +126,16 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
       if (pass.bottom_diff[i]) zero(context, pass.bottom_diff[i]);
       continue;
     }
-    // On a CPU the kernel of the weights' gradient has the bias's too.
-    const bool with_weights =
-        context.device() == Device::cpu && !transposed() && pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
-    if (pass.parameter_diff[0]) backward_weights(context, pass, i, with_weights ? db : Tensor());
+    // Some kernels take the ReLU along; they and those of a CPU have the bias's gradient with that
+    // of the weights.
+    const bool takes_relu = !transposed() && conv_->takes_relu() && (pass.parameter_diff[0] || !db);
+    const bool with_weights =
+        !transposed() && pass.parameter_diff[0] && (takes_relu || context.device() == Device::cpu);
+    if (!takes_relu) backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
+    if (pass.parameter_diff[0]) {
+      context.aside([&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); });
+    }
     if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
   }
 }

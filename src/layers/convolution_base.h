@@ -45,7 +45,7 @@ class ConvolutionBase : public Layer {
   int64_t channels_ = 0, outputs_ = 0, groups_ = 1;
   bool bias_ = true;
   std::optional<float> relu_;  // slope, when a ReLU has been joined
-  std::unique_ptr<Conv> conv_;
+  std::unique_ptr<WeightedSum> conv_;
 
  private:
   Shape with_one_outer(const Shape& shape) const;

@@ -33,16 +33,23 @@ class ConvolutionLayer : public ConvolutionBase {
     }
   }
 
+  // Where the gradient has gone through the ReLU before, doing so again changes nothing.
+  bool with_relu() const { return relu_ && conv_->takes_relu(); }
+
   void backward_weights(Context& context, const Backward& pass, size_t i,
                         const Tensor& db) override {
-    conv_->backward_weights(context, view(pass.bottom[i]), view(pass.top_diff[i]),
+    conv_->backward_weights(context, view(pass.bottom[i]),
+                            with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                                        : OutputGradient(view(pass.top_diff[i])),
                             pass.parameter_diff[0], db, accumulates(pass, 0, i),
                             db && accumulates(pass, 1, i), pass.aside_workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {
-    conv_->backward_data(context, view(pass.top_diff[i]), pass.parameters[0],
-                         view(pass.bottom_diff[i]), pass.workspace);
+    conv_->backward_data(context,
+                         with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                                     : OutputGradient(view(pass.top_diff[i])),
+                         pass.parameters[0], view(pass.bottom_diff[i]), pass.workspace);
   }
 };
 

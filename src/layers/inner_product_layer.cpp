@@ -16,6 +16,10 @@ namespace crema {
 namespace {
 
 class InnerProductLayer : public Layer {
+  // Where samples are images, the weights' columns lie in their order.
+  OrderRule order_rule() const override {
+    return axis_ == 1 && !transposed_ ? OrderRule::any : OrderRule::plain;
+  }
   HalfRule half_rule() const override { return HalfRule::prefers; }
   BackwardReads reads() const override { return {true, relu_.on}; }
 
@@ -57,7 +61,18 @@ class InnerProductLayer : public Layer {
     c.dtype = preparation.storage;
     c.precision = preparation.precision;
     dense_ = make_dense(context, c);
+    Format weights;
+    if (preparation.bottom_orders[0] == Order::channels_last &&
+        preparation.bottoms[0].axes() >= 3 && preparation.bottoms[0].count(2) > 1) {
+      weights = {Order::channels_last, nullptr, 0, preparation.bottoms[0].count(2)};
+    }
+    const Shape& w = parameters()[0].shape;
+    const Format given = preparation.parameter_formats[0].value_or(weights);
+    if (!same_layout(given, weights, w))
+      dense_ = with_weights_in(given, std::move(dense_), w, c.dtype, weights);
     Prepared prepared;
+    prepared.parameter_formats.resize(parameters().size());
+    prepared.parameter_formats[0] = given;
     prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
     prepared.workspace = dense_->workspace();
     return prepared;
@@ -69,29 +84,34 @@ class InnerProductLayer : public Layer {
   }
 
   void backward(Context& context, const Backward& pass) override {
-    const Tensor& dy = pass.top_diff[0];
+    const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    on_real(dy, [&]<typename T>() {
-      const int64_t rows = dy.count() / outputs_;
-      const T* y = relu_.on ? pass.top[0].data<T>() : nullptr;
-      relu_and_bias_gradient(context, rows, outputs_, 1, y, relu_.slope, dy.data<T>(),
-                             db.data<Compute<T>>(), db && pass.accumulate[1]);
-    });
-    if (const Tensor& dw = pass.parameter_diff[0]) {
+    const OutputGradient g =
+        relu_.on && dense_->takes_relu() ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
+    const bool inside = dense_->takes_relu() && (dw || !db);  // ReLU and bias
+    if (!inside)
+      on_real(dy, [&]<typename T>() {
+        const int64_t rows = dy.count() / outputs_;
+        const T* y = relu_.on ? pass.top[0].data<T>() : nullptr;
+        relu_and_bias_gradient(context, rows, outputs_, 1, y, relu_.slope, dy.data<T>(),
+                               db.data<Compute<T>>(), db && pass.accumulate[1]);
+      });
+    if (dw) {
       context.aside([&] {
-        dense_->backward_weights(context, pass.bottom[0], dy, dw, pass.accumulate[0],
+        dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
+                                 pass.accumulate[0], db && pass.accumulate[1],
                                  pass.aside_workspace);
       });
     }
     if (const Tensor& dx = pass.bottom_diff[0])
-      dense_->backward_data(context, dy, pass.parameters[0], dx, pass.workspace);
+      dense_->backward_data(context, g, pass.parameters[0], dx, pass.workspace);
   }
 
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
   bool transposed_ = false, bias_ = true;
   Relu relu_;
-  std::unique_ptr<Dense> dense_;
+  std::unique_ptr<WeightedSum> dense_;
 };
 
 std::unique_ptr<Layer> make() { return std::make_unique<InnerProductLayer>(); }

@@ -51,16 +51,16 @@ void GpuIteration::queue_batch(int number) {
   net_.forward_rest();
   bool add = number > 0;
   for (const Net::Loss& loss : net_.losses()) {
-    note_loss(context, loss.value, loss.weight / iter_size_, add, live_numbers(), losses_);
+    note_loss(context, loss.value, loss.weight, loss.weight / iter_size_, add, live_numbers(),
+              losses_, limits_.scales_loss ? loss.seed : Tensor());
     add = true;
-    if (limits_.scales_loss) scale_seed(context, loss.weight, live_numbers(), loss.seed);
   }
   net_.backward(number > 0);
   if (iter_size_ > 1) next_pass(context, live_pass());
 }
 
 void GpuIteration::update_weights() {
-  optimizer_.queue_update(limits_, live_numbers(), iter_size_ == 1 ? live_pass() : nullptr);
+  optimizer_.queue_update({live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr});
 }
 
 void GpuIteration::update() {

@@ -92,12 +92,11 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
   return clipped;
 }
 
-void Optimizer::queue_update(const UpdateLimits& limits, UpdateNumbers* numbers, uint64_t* pass) {
-  if (limits.clip >= 0 || limits.scales_loss)
-    update_->measure(net_.context(), net_.diff_arena(), limits, numbers);
+void Optimizer::queue_update(const LiveUpdate& live) {
+  if (live.limits.clip >= 0 || live.limits.scales_loss)
+    update_->measure(net_.context(), net_.diff_arena(), live);
   update_->run(net_.context(), step_at(0), net_.parameter_arena(), net_.diff_arena(), history_,
-               net_.half_arena(), numbers);
-  update_->advance(net_.context(), limits, numbers, pass);
+               net_.half_arena(), &live);
 }
 
 UpdateLimits Optimizer::limits() const {

@@ -23,9 +23,8 @@ class Optimizer {
   // were clipped.
   std::optional<Clipped> update(double rate, int64_t iteration);
 
-  // On a GPU: queues an update with the rates and factors of `numbers`, and moves those and the pass
-  // number (null: not) on.
-  void queue_update(const UpdateLimits& limits, UpdateNumbers* numbers, uint64_t* pass);
+  // On a GPU: queues an update with the rates and factors of `live`, and moves those on.
+  void queue_update(const LiveUpdate& live);
   // What clip_gradients asks for.
   UpdateLimits limits() const;
   // What Adam multiplies the rate of an iteration with; 1 for other rules.

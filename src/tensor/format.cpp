@@ -31,18 +31,22 @@ int64_t Format::offset(const Shape& shape, const int64_t* index) const {
     for (int axis = 2; axis < axes; ++axis) at = at * shape[axis] + index[axis];
     return at * (channels > 0 ? channels : shape[1]) + index[1];
   }
+  if (points > 0) {
+    return index[0] * shape[1] + index[1] % points * (shape[1] / points) + index[1] / points;
+  }
   for (int axis = 0; axis < axes; ++axis) at = at * shape[axis] + index[axis];
   return at;
 }
 
 bool Format::operator==(const Format& other) const {
-  if (order != other.order || channels != other.channels) return false;
+  if (order != other.order || channels != other.channels || points != other.points) return false;
   return order != Order::blocked || *blocking == *other.blocking;
 }
 
 bool same_layout(const Format& a, const Format& b, const Shape& shape) {
   if (a == b) return true;
-  if (a.order == Order::blocked || b.order == Order::blocked || a.channels != b.channels)
+  if (a.order == Order::blocked || b.order == Order::blocked || a.channels != b.channels ||
+      a.points != b.points)
     return false;
   if (shape.axes() < 3) return true;
   return shape[1] == 1 || shape.count(2) == 1;  // one of the two moved groups of axes is trivial

@@ -32,6 +32,10 @@ struct Format {
   // Channels-last: extent of axis 1 in memory where that is larger than in the shape; what is
   // behind the shape's channels is zero. 0: no padding.
   int64_t channels = 0;
+  // Channels-last of a matrix (O, C * points), whose columns are channels-major in the shape and
+  // points-major in memory: weights of a fully connected layer that reads channels-last images. 0:
+  // columns lie as they are.
+  int64_t points = 0;
 
   static Format plain() { return {}; }
   static Format channels_last() { return {Order::channels_last, nullptr, 0}; }

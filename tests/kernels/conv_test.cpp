@@ -91,7 +91,7 @@ struct Result {
 };
 
 Result run(Context& context, const ConvCase& c) {
-  const std::unique_ptr<Conv> conv = make_conv(context, c);
+  const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
   const Format activations{c.order, nullptr}, weights = conv->weights_format();
   const Tensor x = filled(context, c.x, c.dtype, activations, 1),
                w = filled(context, c.w, c.dtype, weights, 2);

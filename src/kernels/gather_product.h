@@ -1,0 +1,63 @@
+// Matrix products on tensor cores whose operand `a` or `b` is gathered from an image on the way:
+// convolution and fully connected layers for nets whose kernels are small, where a library's extra
+// steps (padding channels, widening results, bias gradients) cost more than the product. 16-bit
+// storage, float sums, channels-last. Only files of a CUDA build include it.
+//   forward  y[p,o] = relu(b[o] + sum over k of x[p,k] w[o,k])     p: a place of y
+//   data     dx[q,c] = sum over (k, o) of g[q,(k,o)] w[o,k,c]      q: a place of x
+//   weights  dw[o,k] = sum over p of g[p,o] x[p,k], db[o] = sum over p of g[p,o]
+// with k = (tap, channel), x[p,k] the element of x under that tap of the window at p, and g = dy,
+// through the ReLU where y is given. Sums are added in a fixed order.
+#pragma once
+
+#include "device/gpu.h"
+#include "kernels/conv.h"
+
+namespace crema {
+
+enum class GatherRole { forward, data, weights };
+
+// What a call reads and writes; which of them depends on the role. Pointers on the GPU; x, w, y,
+// dy, dx, b in 16 bits, dw and db in float32.
+struct GatherTensors {
+  const void *x = nullptr, *w = nullptr, *b = nullptr, *dy = nullptr;
+  const void* y = nullptr;  // of the ReLU whose gradient is to be taken first; null: none
+  void* out = nullptr;      // y, dx or dw
+  float* db = nullptr;      // null: not wanted
+  bool accumulate_w = false, accumulate_b = false;
+};
+
+// Made for one case and role.
+class GatherProduct {
+ public:
+  // False with the reason when the kernels cannot serve the case: other types, more than two
+  // spatial axes, an odd number of channels.
+  static bool serves(const ConvCase& c, std::string& reason);
+  // with_sign: run() will be given y.
+  GatherProduct(Context& context, const ConvCase& c, GatherRole role, bool with_sign);
+  // Takes what the tuning cache says, else times shapes of blocks on scratch memory, where it is
+  // given.
+  void tune(Context& context, const GatherTensors& scratch);
+  void run(Context& context, const GatherTensors& tensors) const;
+  // For tests: all ways to run it, and taking one.
+  size_t choice_count() const { return choices().size(); }
+  void take(size_t choice) { choice_ = choices()[choice]; }
+  // What this product is, for the tuning cache.
+  std::string key() const;
+
+ private:
+  // A shape of blocks and the number of pieces that the summed axis is cut into.
+  struct Choice {
+    int shape = 0, pieces = 1;
+  };
+  std::vector<Choice> choices() const;
+  void launch(Context& context, const GatherTensors& tensors, const Choice& choice) const;
+
+  ConvCase c_;
+  GatherRole role_;
+  bool with_sign_;
+  int64_t rows_, columns_, depth_;  // of the product, for one group
+  Tensor taps_;                     // GatherTap of gather_product.cuh
+  Choice choice_;
+};
+
+}  // namespace crema

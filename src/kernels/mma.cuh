@@ -1,0 +1,91 @@
+// Tensor-core instructions on 16-bit numbers with float sums, and what feeds them: asynchronous
+// copies into shared memory and matrix loads from there (PTX ISA: mma, ldmatrix, cp.async). Compute
+// capability 8.0 and newer. Only for .cu files of a CUDA build.
+#pragma once
+
+#include <cstdint>
+
+#include "tensor/half.h"
+
+namespace crema {
+
+// n / divisor by a multiplication, for 0 <= n < 2^31 (Granlund and Montgomery, 1994).
+struct FastDivide {
+  uint32_t divisor = 1, magic = 0, shift = 0;
+
+  FastDivide() = default;
+  explicit FastDivide(int64_t by) : divisor(static_cast<uint32_t>(by)) {
+    while ((uint64_t{1} << shift) < divisor) ++shift;
+    magic = static_cast<uint32_t>(
+        ((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / divisor + 1);
+  }
+#ifdef __CUDACC__
+  __device__ int quotient(int n) const {
+    const auto value = static_cast<uint32_t>(n);
+    return static_cast<int>((__umulhi(value, magic) + value) >> shift);
+  }
+  __device__ int split(int n, int& rest) const {
+    const int whole = quotient(n);
+    rest = n - whole * static_cast<int>(divisor);
+    return whole;
+  }
+#endif
+};
+
+#ifdef __CUDACC__
+
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Copies kBytes (4, 8 or 16) or, when not `wanted`, writes as many zeros.
+template <int kBytes>
+__device__ void copy_async(uint32_t to, const void* from, bool wanted) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
+               "r"(wanted ? kBytes : 0));
+}
+__device__ inline void end_copies() { asm volatile("cp.async.commit_group;"); }
+template <int kLeft>
+__device__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft));
+}
+
+// Four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
+__device__ inline void load_matrices(uint32_t (&to)[4], uint32_t from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from));
+}
+__device__ inline void load_transposed(uint32_t (&to)[4], uint32_t from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(from));
+}
+
+// sums (16 x 8) += a (16 x 16) b (16 x 8).
+template <typename T>
+__device__ void multiply_add(float (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (std::is_same_v<T, Half>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+        "{%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  }
+}
+
+// The two numbers of `pair` where those of `sign` are above zero, else zeros. Signed 16-bit
+// integers compare like the numbers they are the bits of, not-a-number apart.
+__device__ inline uint32_t where_positive(uint32_t pair, uint32_t sign) {
+  return pair & __vcmpgts2(sign, 0);
+}
+
+#endif
+
+}  // namespace crema

@@ -1,0 +1,53 @@
+// What convolutions and fully connected layers are to their callers: y = relu(b + sums of x
+// weighted with w), and the gradients.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "tensor/tensor.h"
+
+namespace crema {
+
+// A gradient that arrives at y. It has gone through the case's ReLU, unless y comes along: then the
+// callee takes it through.
+struct OutputGradient {
+  const Tensor& dy;
+  const Tensor* y = nullptr;
+  OutputGradient(const Tensor& gradient) : dy(gradient) {}  // NOLINT(google-explicit-constructor)
+  OutputGradient(const Tensor& gradient, const Tensor& output) : dy(gradient), y(&output) {}
+};
+
+// Made for one case. w and dw lie in weights_format(); the workspace has at least workspace()
+// bytes.
+class WeightedSum {
+ public:
+  virtual ~WeightedSum() = default;
+  virtual Format weights_format() const { return Format::plain(); }
+  virtual size_t workspace() const { return 0; }
+  // The backward calls take y of the case's ReLU along, and backward_weights sums db.
+  virtual bool takes_relu() const { return false; }
+  // b is empty without bias.
+  virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                       const Tensor& y, const Tensor& workspace) = 0;
+  virtual void backward_data(Context& context, const OutputGradient& g, const Tensor& w,
+                             const Tensor& dx, const Tensor& workspace) = 0;
+  // db may be empty. accumulate: add instead of overwrite.
+  virtual void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                                const Tensor& dw, const Tensor& db, bool accumulate_w,
+                                bool accumulate_b, const Tensor& workspace) = 0;
+};
+
+// The same with weights (and their gradient) in another format than `inner` wants: they are
+// reordered at each call. w, dtype: of the weights; wanted: inner's format.
+std::unique_ptr<WeightedSum> with_weights_in(const Format& format,
+                                             std::unique_ptr<WeightedSum> inner, const Shape& w,
+                                             DType dtype, const Format& wanted);
+
+// A tensor inside the workspace, `at` bytes from its start.
+Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype,
+               const Format& format = {});
+// Sizes in a workspace are kept multiples of this.
+inline size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+}  // namespace crema

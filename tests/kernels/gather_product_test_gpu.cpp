@@ -1,0 +1,180 @@
+// Every shape of blocks of the products that gather their operands, against the plain convolution
+// in float64. Numbers are small multiples of 1/8, which 16 bits hold exactly.
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "kernels/bias.h"
+#include "kernels/gather_product.h"
+
+namespace crema {
+namespace {
+
+struct Row {
+  const char* name;
+  Shape x;
+  int64_t outputs;
+  std::vector<int64_t> kernel, stride, pad, dilation;
+  int64_t groups = 1;
+  int64_t x_channels = 0;
+};
+
+const std::vector<Row> kRows = {
+    {"LeNet's second", {3, 20, 12, 12}, 50, {5, 5}, {1, 1}, {0, 0}, {1, 1}},
+    {"images, padded to 4 channels", {3, 3, 17, 15}, 24, {7, 7}, {2, 2}, {3, 3}, {1, 1}, 1, 4},
+    {"one channel padded to 8", {2, 1, 9, 9}, 6, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1, 8},
+    {"strides, pads and dilations differ", {2, 8, 11, 14}, 16, {3, 2}, {2, 3}, {1, 0}, {1, 2}},
+    {"groups", {2, 24, 8, 8}, 36, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2},
+    {"1 x 1", {4, 64, 6, 6}, 72, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+    {"one axis", {2, 6, 40}, 10, {5}, {2}, {2}, {1}},
+    {"fully connected", {70, 330, 1}, 90, {1}, {1}, {0}, {1}},
+};
+
+ConvCase case_of(const Row& row, DType dtype, bool relu) {
+  ConvCase c;
+  c.x = row.x;
+  c.w = {row.outputs, row.x[1] / row.groups};
+  c.y = {row.x[0], row.outputs};
+  for (size_t i = 0; i < row.kernel.size(); ++i) {
+    c.w.push_back(row.kernel[i]);
+    const int64_t window = row.dilation[i] * (row.kernel[i] - 1) + 1;
+    c.y.push_back((row.x[static_cast<int>(i) + 2] + 2 * row.pad[i] - window) / row.stride[i] + 1);
+  }
+  c.stride = row.stride, c.pad = row.pad, c.dilation = row.dilation;
+  c.groups = row.groups;
+  c.bias = true;
+  c.relu = relu;
+  c.backward_data = c.backward_weights = true;
+  c.dtype = dtype;
+  return c;
+}
+
+std::vector<double> eighths(int64_t count, uint64_t stream) {
+  const Random random{1, stream};
+  std::vector<double> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = std::round(random.uniform(i) * 16 - 8) / 8;
+  return values;
+}
+
+Tensor filled(Context& context, const Shape& shape, DType dtype, const Format& format,
+              uint64_t stream) {
+  const Tensor tensor(context, shape, dtype, format);
+  from_doubles(context, eighths(shape.count(), stream).data(), tensor);
+  return tensor;
+}
+
+struct Result {
+  std::vector<double> y, dx, dw, db;
+};
+
+Result reference(const Row& row, bool relu) {
+  Context context(Device::cpu);
+  context.implementation = "plain";
+  const ConvCase c = case_of(row, DType::f64, relu);
+  const auto conv = make_conv(context, c);
+  const Tensor x = filled(context, c.x, c.dtype, {}, 1), w = filled(context, c.w, c.dtype, {}, 2),
+               b = filled(context, {row.outputs}, c.dtype, {}, 3),
+               dy = filled(context, c.y, c.dtype, {}, 4), y = filled(context, c.y, c.dtype, {}, 5);
+  const Tensor out(context, c.y, c.dtype), dx(context, c.x, c.dtype), dw(context, c.w, c.dtype),
+      db(context, {row.outputs}, c.dtype);
+  const Tensor none(context, {static_cast<int64_t>(conv->workspace())}, DType::u8);
+  conv->forward(context, x, w, b, out, none);
+  if (relu) relu_gradient(context, c.y.count(), y.data<double>(), 0.f, dy.data<double>());
+  conv->backward_data(context, dy, w, dx, none);
+  conv->backward_weights(context, x, dy, dw, db, false, false, none);
+  return {to_doubles(context, out), to_doubles(context, dx), to_doubles(context, dw),
+          to_doubles(context, db)};
+}
+
+void expect_near(const Tensor& got, Context& context, const std::vector<double>& expected,
+                 double tolerance, const std::string& what) {
+  const std::vector<double> values = to_doubles(context, got);
+  ASSERT_EQ(values.size(), expected.size());
+  double worst = 0, most = 1;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double difference = std::abs(values[i] - expected[i]);
+    worst = difference <= worst ? worst : difference;  // a NaN is kept
+    most = std::max(most, std::abs(expected[i]));
+  }
+  EXPECT_LE(worst, tolerance * most) << what;
+}
+
+void check(Context& context, const Row& row, DType dtype, bool relu) {
+  const Result expected = reference(row, relu);
+  ConvCase c = case_of(row, dtype, relu);
+  c.order = Order::channels_last;
+  c.x_channels = row.x_channels;
+  const Format images{Order::channels_last, nullptr, row.x_channels};
+  const Format last = Format::channels_last();
+  const Tensor x = filled(context, c.x, dtype, images, 1),
+               w = filled(context, c.w, dtype, images, 2),
+               b = filled(context, {row.outputs}, dtype, {}, 3),
+               dy = filled(context, c.y, dtype, last, 4), y = filled(context, c.y, dtype, last, 5);
+  GatherTensors t;
+  t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.dy = dy.raw(), t.y = relu ? y.raw() : nullptr;
+  const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
+  std::string reason;
+  ASSERT_TRUE(GatherProduct::serves(c, reason)) << reason;
+  for (const GatherRole role : {GatherRole::forward, GatherRole::data, GatherRole::weights}) {
+    if (role == GatherRole::data && row.x_channels > 0) continue;  // images need no gradient
+    GatherProduct product(context, c, role, relu);
+    for (size_t choice = 0; choice < product.choice_count(); ++choice) {
+      product.take(choice);
+      const std::string what = cat(row.name, " ", name_of(dtype), relu ? " relu" : "", " role ",
+                                   static_cast<int>(role), " choice ", choice);
+      if (role == GatherRole::forward) {
+        const Tensor out(context, c.y, dtype, last);
+        t.out = out.raw();
+        product.run(context, t);
+        expect_near(out, context, expected.y, rounding, what);
+      } else if (role == GatherRole::data) {
+        const Tensor dx(context, c.x, dtype, images);
+        t.out = dx.raw();
+        product.run(context, t);
+        expect_near(dx, context, expected.dx, rounding, what);
+      } else {
+        const Tensor dw(context, c.w, DType::f32, images), db(context, {row.outputs}, DType::f32);
+        t.out = dw.raw();
+        t.db = db.data<float>();
+        product.run(context, t);
+        expect_near(dw, context, expected.dw, 1e-5, what + " dw");
+        expect_near(db, context, expected.db, 1e-5, what + " db");
+        t.accumulate_w = t.accumulate_b = true;
+        product.run(context, t);
+        t.accumulate_w = t.accumulate_b = false;
+        std::vector<double> twice = expected.dw;
+        for (double& value : twice) value *= 2;
+        expect_near(dw, context, twice, 1e-5, what + " dw added");
+        t.db = nullptr;
+        product.run(context, t);
+        expect_near(dw, context, expected.dw, 1e-5, what + " dw alone");
+      }
+    }
+  }
+}
+
+TEST(GatherProduct, AgreesWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(Device::gpu);
+  for (const Row& row : kRows) {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      for (const bool relu : {false, true}) check(context, row, dtype, relu);
+    }
+  }
+}
+
+TEST(GatherProduct, RefusesWhatItCannotServe) {
+  std::string reason;
+  ConvCase c = case_of(kRows[0], DType::f16, true);
+  EXPECT_FALSE(GatherProduct::serves(c, reason));  // plain order
+  c.order = Order::channels_last;
+  EXPECT_TRUE(GatherProduct::serves(c, reason));
+  c.relu_slope = 0.1f;
+  EXPECT_FALSE(GatherProduct::serves(c, reason));
+  EXPECT_EQ(reason, "a ReLU with a slope");
+  c = case_of(kRows[0], DType::f32, true);
+  c.order = Order::channels_last;
+  EXPECT_FALSE(GatherProduct::serves(c, reason));
+}
+
+}  // namespace
+}  // namespace crema
