@@ -1,6 +1,8 @@
 // On a GPU one kernel copies all pieces, on a CPU a loop each.
 #include "kernels/concat.h"
 
+#include <utility>
+
 #include "kernels/pointwise.h"
 
 namespace crema {
@@ -38,7 +40,7 @@ struct CopyBody {
 };
 
 constexpr int kPieces = 8;  // of a kernel
-constexpr int kWholes = 4;
+constexpr int kWholes = 5;  // added at once
 
 // Some pieces beside each other, in the columns of the whole's rows. P: a pack or one element.
 template <typename P>
@@ -179,18 +181,14 @@ void cut_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
         packs ? cut.template operator()<kPackCount<T>, kCount>()
               : cut.template operator()<1, kCount>();
       };
-      switch (wholes.size()) {
-        case 1:
-          return cut_sum.template operator()<1>();
-        case 2:
-          return cut_sum.template operator()<2>();
-        case 3:
-          return cut_sum.template operator()<3>();
-        case 4:
-          return cut_sum.template operator()<4>();
+      const auto count = static_cast<int>(wholes.size());
+      require(count <= kWholes, count, " tensors cannot be added while they are cut");
+      return [&]<int... n>(std::integer_sequence<int, n...>) {
+        ((count == n + 1 ? cut_sum.template operator()<n + 1>() : void()), ...);
       }
+      (std::make_integer_sequence<int, kWholes>{});
     }
-    require(wholes.size() == 1, wholes.size(), " wholes cannot be cut at once");
+    require(wholes.size() == 1, wholes.size(), " tensors cannot be added while they are cut");
     int64_t begin = 0;
     for (size_t i = 0; i < pieces.size(); ++i) {
       const int64_t columns = extents[i] * strips.inner;

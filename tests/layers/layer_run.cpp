@@ -328,8 +328,7 @@ Outcome LayerRun::backward(const Start& start, int times) {
   return outcome;
 }
 
-// In parts: some times the gradient with turns of sign that leave it in the sum, which is exact in
-// 16 bits too.
+// In parts: 2, -2, 2, ... times the gradient, and the last so that it is the sum: exact in 16 bits.
 void LayerRun::write_top_diffs(const Start& start) {
   const size_t more = backward_.more_top_diff.size();
   for (size_t i = 0; i < backward_.top_diff.size(); ++i) {
@@ -339,8 +338,13 @@ void LayerRun::write_top_diffs(const Start& start) {
       for (double& value : values) value *= factor;
       from_doubles(context_, values.data(), to);
     };
-    write(i == 0 ? 1.0 + static_cast<double>(more) : 1, backward_.top_diff[i]);
-    for (size_t k = 0; i == 0 && k < more; ++k) write(-1, backward_.more_top_diff[k]);
+    if (i > 0 || more == 0) {
+      write(1, backward_.top_diff[i]);
+      continue;
+    }
+    write(2, backward_.top_diff[0]);
+    for (size_t k = 0; k + 1 < more; ++k) write(k % 2 == 0 ? -2 : 2, backward_.more_top_diff[k]);
+    write(more % 2 == 0 ? 1 : -1, backward_.more_top_diff[more - 1]);
   }
 }
 
