@@ -236,20 +236,18 @@ void Net::backward(bool accumulate) {
   Plan& plan = ready();
   context_.overlap = plan.options.overlap && !observer_;
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
-    if (!node->backward && node->sums_before.empty()) continue;
+    if (!node->backward) continue;
     Backward& arguments = node->backward_arguments;
     for (size_t k = 0; k < arguments.accumulate.size(); ++k)
       arguments.accumulate[k] = accumulate || node->accumulate[k];
     run(*node, true, [&] {
-      for (const DiffSum& sum : node->sums_before) add_up(context_, sum.parts, sum.parts[0]);
-      if (!node->backward) return;
       if (!node->layer->is_view()) {
         node->layer->backward(context_, arguments);
       } else if (arguments.bottom_diff[0] &&
                  arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {
         copy(context_, arguments.top_diff[0], arguments.bottom_diff[0]);
       }
-      for (const DiffSum& sum : node->sums_after) add_up(context_, sum.parts, sum.parts[0]);
+      for (const DiffSum& sum : node->diff_sums) add_up(context_, sum.parts, sum.parts[0]);
     });
   }
   context_.join();

@@ -41,8 +41,8 @@ struct PlanNode : Node {
   std::vector<TensorSpec> saved;
   std::vector<int> saved_storage;
   std::vector<int> bottom_diff_storage;    // where backward writes; -1: not wanted
+  std::vector<DiffSum> diff_sums;          // of bottoms: what to add up after backward
   std::vector<int> more_top_diff_storage;  // parts of the first top's gradient that backward adds
-  std::vector<DiffSum> sums_before, sums_after;  // of tops; of bottoms with a great many readers
   std::vector<bool>
       accumulate;   // for each parameter: an earlier step of the same pass wrote its diff
   Forward forward;  // arguments, bound to memory

@@ -108,6 +108,25 @@ TEST(DiffParts, OfViewsAndInPlaceLayers) {
                   28);
 }
 
+// What debug_info shows when the layer that made the blob begins.
+TEST(DiffParts, AreAddedUpBeforeTheirLayersBackward) {
+  NetParameter net;
+  ASSERT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(cat(kInput, kTwice, readers({3, 5, 7})), &net));
+  Context context(Device::cpu);
+  NetOptions options;
+  options.state.set_phase(TRAIN);
+  options.keep_blobs = true;
+  Net n(context, net, options);
+  n.forward(0);
+  std::vector<double> seen;
+  n.set_observer([&](const Net::StepInfo& step, bool begin) {
+    if (step.backward && begin) seen = to_doubles(context, n.diff("v"));
+  });
+  n.backward();  // the last step is that of "v"
+  EXPECT_EQ(seen, std::vector<double>(6, 15));
+}
+
 TEST(DiffParts, AccumulateInTheParameters) {
   const Result got = run(
       "layer { name: 'v' type: 'Scale' bottom: 'x' top: 'v' scale_param { filler { value: 2 } } }" +

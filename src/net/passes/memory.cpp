@@ -127,12 +127,11 @@ class MemoryPlanner {
       const int shared = j == 0 ? shared_diff(node, node.bottoms[j]) : -1;
       const int storage = shared >= 0 ? shared : add_storage(bytes_of(bottom), now, now);
       node.bottom_diff_storage[j] = storage;
-      std::vector<int>& parts = parts_[node.bottoms[j]];
-      parts.push_back(storage);
-      bottom.diff_storage = parts[0];
-      if (parts.size() < kMostParts) continue;
-      node.sums_after.push_back(sum_of(node.bottoms[j], now));
-      parts.resize(1);
+      Parts& parts = parts_[node.bottoms[j]];
+      parts.storages.push_back(storage);
+      parts.last_writer = i;
+      bottom.diff_storage = parts.storages[0];
+      if (parts.storages.size() == kMostParts) add_up(node.bottoms[j]);
     }
   }
 
@@ -141,8 +140,7 @@ class MemoryPlanner {
     PlanNode& node = plan_.nodes[i];
     const int id = node.tops[k];
     PlanValue& top = plan_.values[id];
-    std::vector<int>& parts = parts_[id];
-    const int now = plan_.backward_step(i);
+    std::vector<int>& parts = parts_[id].storages;
     if (parts.empty() && !node.backward) return;
     if (parts.empty()) {
       // No reader: the loss weight alone, a seed of the user, or zero for a top that leads nowhere.
@@ -153,21 +151,22 @@ class MemoryPlanner {
       top.seed_storage = add_storage(bytes_of(top), 0, last_step(), true);
       parts.push_back(top.seed_storage);
     }
-    const DiffSum sum = sum_of(id, now);
-    if (parts.size() == 1) return;
     const bool taken = k == 0 && node.backward && !plan_.options.keep_blobs &&
                        static_cast<int>(parts.size()) <= node.prepared.top_diff_parts;
     if (taken) {
       node.more_top_diff_storage.assign(parts.begin() + 1, parts.end());
-    } else {
-      node.sums_before.push_back(sum);
+    } else if (parts.size() > 1) {
+      add_up(id);
     }
+    for (int storage : parts) extend(storage, plan_.backward_step(i));
   }
 
-  // All that there is of a gradient by now.
-  DiffSum sum_of(int id, int step) {
-    for (int storage : parts_[id]) extend(storage, step);
-    return {id, parts_[id], {}};
+  // All that there is of a gradient by now becomes one, as soon as the last part is written.
+  void add_up(int id) {
+    auto& [storages, last_writer] = parts_[id];
+    for (int storage : storages) extend(storage, plan_.backward_step(last_writer));
+    plan_.nodes[last_writer].diff_sums.push_back({id, storages, {}});
+    storages.resize(1);
   }
 
   // The storage of the top's gradient, when backward may overwrite it with the bottom's.
@@ -217,7 +216,12 @@ class MemoryPlanner {
 
   Plan& plan_;
   std::vector<std::vector<std::pair<int, int>>> readers_;
-  std::vector<std::vector<int>> parts_;  // storages of a value's gradient, so far
+  // What there is of a value's gradient so far.
+  struct Parts {
+    std::vector<int> storages;
+    int last_writer = -1;  // node
+  };
+  std::vector<Parts> parts_;
 };
 
 }  // namespace
