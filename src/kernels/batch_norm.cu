@@ -163,40 +163,49 @@ void fold(Context& context, const BatchNormCase& c, const BatchNormParameters& p
 
 }  // namespace
 
+bool batch_norm_takes_packs([[maybe_unused]] Context& context,
+                            [[maybe_unused]] const BatchNormCase& c, [[maybe_unused]] DType dtype) {
+#ifdef CREMA_CUDA
+  return batch_norm_serves_gpu(context, c, dtype) &&
+         c.view.channels * static_cast<int64_t>(size_of(dtype)) % 16 == 0;
+#else
+  return false;
+#endif
+}
+
 size_t batch_norm_workspace(Context& context, const ChannelView& view) {
   return Workspace::bytes(context, view);  // more than the GPU's own body needs
 }
 
 void batch_norm_forward(Context& context, const BatchNormCase& c,
                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
-                        const Tensor& y, const Tensor& mean, const Tensor& inverse,
-                        const Tensor& workspace) {
+                        const Tensor& y, const BatchNormSaved& saved, const Tensor& workspace) {
 #ifdef CREMA_CUDA
-  if (batch_norm_serves_gpu(context, c, x.dtype())) {
-    return batch_norm_forward_gpu(context, c, parameters, x, added, y, mean, inverse, workspace);
-  }
+  if (batch_norm_serves_gpu(context, c, x.dtype()))
+    return batch_norm_forward_gpu(context, c, parameters, x, added, y, saved, workspace);
 #endif
   const Workspace w(c, x.dtype(), workspace);
   on(x, [&]<typename T>() {
-    find_statistics<T>(context, c, parameters, x, mean, inverse, w);
-    fold<T>(context, c, parameters, inverse, w);
+    find_statistics<T>(context, c, parameters, x, saved.mean, saved.inverse, w);
+    fold<T>(context, c, parameters, saved.inverse, w);
   });
-  channel_affine(context, c.view, {mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
+  channel_affine(context, c.view, {saved.mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
 }
 
 void batch_norm_backward(Context& context, const BatchNormCase& c,
                          const BatchNormParameters& parameters, const Tensor& x, const Tensor& y,
-                         const Tensor& dy, const Tensor& mean, const Tensor& inverse,
-                         const BatchNormGradients& gradients, const Tensor& workspace) {
+                         const Tensor& dy, [[maybe_unused]] const Tensor& more_dy,
+                         const BatchNormSaved& saved, const BatchNormGradients& gradients,
+                         const Tensor& workspace) {
 #ifdef CREMA_CUDA
   if (batch_norm_serves_gpu(context, c, dy.dtype())) {
-    return batch_norm_backward_gpu(context, c, parameters, x, y, dy, mean, inverse, gradients,
+    return batch_norm_backward_gpu(context, c, parameters, x, y, dy, more_dy, saved, gradients,
                                    workspace);
   }
 #endif
   const Workspace w(c, dy.dtype(), workspace);
   const bool h_is_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
-  on(dy, [&]<typename T>() { fold<T>(context, c, parameters, inverse, w); });
+  on(dy, [&]<typename T>() { fold<T>(context, c, parameters, saved.inverse, w); });
 
   ChannelGradient gradient;
   gradient.dy = dy;
@@ -207,7 +216,7 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
     gradient.x = y;
   } else {
     gradient.x = x;
-    gradient.center = mean;
+    gradient.center = saved.mean;
     if (c.relu)
       gradient.mask = c.added ? ChannelGradient::Mask::from_y : ChannelGradient::Mask::from_x;
     gradient.y = y;
@@ -218,7 +227,7 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
     on(dy, [&]<typename T>() {
       parallel_for(
           context, c.view.channels,
-          GradientNumbers<T>{w.sums, inverse.data<T>(), w.factor.data<T>(), c.view.channels,
+          GradientNumbers<T>{w.sums, saved.inverse.data<T>(), w.factor.data<T>(), c.view.channels,
                              c.view.each(), h_is_y, w.slant.data<T>(), w.offset.data<T>(),
                              gradients.d_scale.data<T>(), gradients.d_shift.data<T>(),
                              gradients.accumulate_scale, gradients.accumulate_shift});

@@ -29,12 +29,22 @@ struct BatchNormParameters {
 // Bytes that both passes scribble on.
 size_t batch_norm_workspace(Context& context, const ChannelView& view);
 
-// mean, inverse: (channels), written for backward. With batch statistics the stored ones are
-// updated. y may lie in the memory of x.
+// What forward leaves for backward.
+struct BatchNormSaved {
+  Tensor mean, inverse;  // (channels)
+  // A byte for every 16 bytes of y, with a bit for each of its elements: whether that is positive.
+  // Empty: not wanted, and backward reads y.
+  Tensor signs;
+};
+
+// True where backward takes dy in two parts and, with added and relu, forward gives signs: on a
+// GPU, channels-last, with channels that fill whole packs of 16 bytes. dtype: of x.
+bool batch_norm_takes_packs(Context& context, const BatchNormCase& c, DType dtype);
+
+// With batch statistics the stored ones are updated. y may lie in the memory of x.
 void batch_norm_forward(Context& context, const BatchNormCase& c,
                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
-                        const Tensor& y, const Tensor& mean, const Tensor& inverse,
-                        const Tensor& workspace);
+                        const Tensor& y, const BatchNormSaved& saved, const Tensor& workspace);
 
 // Gradients that are not wanted are empty. dx may lie in the memory of dy.
 struct BatchNormGradients {
@@ -42,11 +52,12 @@ struct BatchNormGradients {
   bool accumulate_scale = false, accumulate_shift = false;
 };
 
-// Without scale, shift, added and relu only y is read, with added and relu both x and y, else only
-// x.
+// Without scale, shift, added and relu only y is read, with added and relu both x and, where there
+// are no signs, y, else only x. more_dy: a second part of the gradient, to be added to dy, which is
+// then overwritten; or empty.
 void batch_norm_backward(Context& context, const BatchNormCase& c,
                          const BatchNormParameters& parameters, const Tensor& x, const Tensor& y,
-                         const Tensor& dy, const Tensor& mean, const Tensor& inverse,
+                         const Tensor& dy, const Tensor& more_dy, const BatchNormSaved& saved,
                          const BatchNormGradients& gradients, const Tensor& workspace);
 
 }  // namespace crema

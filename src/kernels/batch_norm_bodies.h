@@ -8,12 +8,12 @@ namespace crema {
 bool batch_norm_serves_gpu(Context& context, const BatchNormCase& c, DType dtype);
 void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
-                            const Tensor& added, const Tensor& y, const Tensor& mean,
-                            const Tensor& inverse, const Tensor& workspace);
+                            const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                            const Tensor& workspace);
 void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
                              const BatchNormParameters& parameters, const Tensor& x,
-                             const Tensor& y, const Tensor& dy, const Tensor& mean,
-                             const Tensor& inverse, const BatchNormGradients& gradients,
+                             const Tensor& y, const Tensor& dy, const Tensor& more_dy,
+                             const BatchNormSaved& saved, const BatchNormGradients& gradients,
                              const Tensor& workspace);
 
 }  // namespace crema

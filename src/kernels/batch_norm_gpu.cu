@@ -4,26 +4,14 @@
 #include <algorithm>
 
 #include "kernels/batch_norm_bodies.h"
+#include "kernels/batch_norm_term.cuh"
 #include "kernels/column_sums.cuh"
 #include "tensor/on.h"
 
 namespace crema {
 namespace {
 
-// One value a channel each.
-struct Numbers {
-  const float *scale, *shift;                            // learned; null: 1 and 0
-  float *stored_mean, *stored_variance, *stored_factor;  // Caffe's three blobs
-  float *mean, *inverse;                                 // kept for backward
-  float *slant, *offset;     // backward: dx = factor g + h slant + offset
-  float *d_scale, *d_shift;  // null: not wanted
-  bool accumulate_scale, accumulate_shift;
-  float eps, fraction;
-  double each;  // elements of a channel
-
-  __device__ float factor(int64_t c) const { return scale ? inverse[c] * scale[c] : inverse[c]; }
-  __device__ float bias(int64_t c) const { return shift ? shift[c] : 0; }
-};
+using namespace batch_norm;
 
 template <typename T, int kPack>
 __global__ void find_statistics(ColumnGrid grid, const T* x, Numbers n, float* parts,
@@ -75,8 +63,10 @@ __global__ void take_stored(int64_t channels, Numbers n) {
   n.inverse[c] = 1 / sqrtf(factor * n.stored_variance[c] + n.eps);
 }
 
+// signs: a byte a pack, or null.
 template <typename T, int kPack, bool kAdded, bool kRelu>
-__global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, float slope, Numbers n) {
+__global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t* signs,
+                      float slope, Numbers n) {
   using P = Pack<T, kPack>;
   const int64_t first =
       (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
@@ -98,68 +88,27 @@ __global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, float s
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
+      [[maybe_unused]] unsigned positive = 0;
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
         float value = (static_cast<float>(p[r].v[k]) - mean[k]) * factor[k] + bias[k];
         if constexpr (kAdded) value += static_cast<float>(more[r].v[k]);
         if constexpr (kRelu) value = value > 0 ? value : slope * value;
         p[r].v[k] = value;
+        if constexpr (kAdded && kRelu) positive |= static_cast<float>(p[r].v[k]) > 0 ? 1u << k : 0u;
       }
-      *reinterpret_cast<P*>(y + (rows.first + r * rows.step) * grid.columns + column) = p[r];
+      const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
+      *reinterpret_cast<P*>(y + at) = p[r];
+      if constexpr (kAdded && kRelu) {
+        if (signs) signs[at / kPack] = static_cast<uint8_t>(positive);
+      }
     }
   });
 }
 
-// How the gradient that arrives at x is found: through the ReLU by the sign of y, or by that of the
-// value computed from x again; h is x - mean, or y where x is not kept.
-enum class Mask { none, from_y, from_x };
-enum class From { x, y, nothing };  // h; nothing: 0, with stored statistics nobody asks
-
-template <typename T, int kPack, Mask kMask, From kFrom>
-struct Term {
-  const T *x, *y, *dy;
-  float slope;
-  float mean[kPack], factor[kPack], bias[kPack];
-
-  __device__ void start(const Numbers& n, int64_t c) {
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) {
-      mean[k] = n.mean[c + k];
-      factor[k] = n.factor(c + k);
-      bias[k] = n.bias(c + k);
-    }
-  }
-  struct Loaded {
-    Pack<T, kPack> dy, x, y;
-  };
-  __device__ Loaded load(int64_t at) const {
-    using P = Pack<T, kPack>;
-    Loaded p;
-    p.dy = *reinterpret_cast<const P*>(dy + at);
-    if constexpr (kFrom == From::x) p.x = *reinterpret_cast<const P*>(x + at);
-    if constexpr (kFrom == From::y || kMask == Mask::from_y)
-      p.y = *reinterpret_cast<const P*>(y + at);
-    return p;
-  }
-  __device__ void read(const Loaded& p, float (&g)[kPack], float (&h)[kPack]) const {
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) {
-      g[k] = p.dy.v[k];
-      h[k] = 0;
-      if constexpr (kFrom == From::y) h[k] = p.y.v[k];
-      if constexpr (kFrom == From::x) h[k] = static_cast<float>(p.x.v[k]) - mean[k];
-      if constexpr (kMask == Mask::from_y) {
-        if (!(static_cast<float>(p.y.v[k]) > 0)) g[k] *= slope;
-      }
-      if constexpr (kMask == Mask::from_x) {
-        if (!(h[k] * factor[k] + bias[k] > 0)) g[k] *= slope;
-      }
-    }
-  }
-};
-
-template <typename T, int kPack, Mask kMask, From kFrom>
-__global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom> term, T* masked,
+// masked: where the gradient that arrives at x is kept, which may be dy's memory; or null.
+template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo>
+__global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom, kTwo> term, T* masked,
                               Numbers n, bool through_statistics, float* parts,
                               unsigned* counters) {
   using P = Pack<T, kPack>;
@@ -167,7 +116,7 @@ __global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom> term
       (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
   if (column < grid.columns) term.start(n, column);
   const auto visit = [&]<int kRows>(const RowSet& rows, int64_t at, float(&sums)[2][kPack]) {
-    typename Term<T, kPack, kMask, kFrom>::Loaded loaded[kRows];
+    typename Term<T, kPack, kMask, kFrom, kTwo>::Loaded loaded[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       loaded[r] = term.load((rows.first + r * rows.step) * grid.columns + at);
@@ -237,22 +186,30 @@ __global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kFrom> ter
   });
 }
 
-Numbers numbers_of(const BatchNormCase& c, const BatchNormParameters& p, const Tensor& mean,
-                   const Tensor& inverse, const Tensor& workspace) {
+Numbers numbers_of(const BatchNormCase& c, const BatchNormParameters& p,
+                   const BatchNormSaved& saved, const Tensor& workspace) {
   Numbers n{};
   n.scale = p.scale.data<float>();
   n.shift = p.shift.data<float>();
   n.stored_mean = p.stored_mean.data<float>();
   n.stored_variance = p.stored_variance.data<float>();
   n.stored_factor = p.stored_factor.data<float>();
-  n.mean = mean.data<float>();
-  n.inverse = inverse.data<float>();
+  n.mean = saved.mean.data<float>();
+  n.inverse = saved.inverse.data<float>();
   n.slant = workspace.data<float>();
   n.offset = n.slant + c.view.channels;
   n.eps = c.eps;
   n.fraction = c.fraction;
   n.each = static_cast<double>(c.view.each());
   return n;
+}
+
+// What batch_norm_takes_packs() allows.
+template <typename T, int kPack>
+void require_packs(const Tensor& given) {
+  require(!given || kPack == kPackCount<T>,
+          "batch normalization in packs of 16 bytes needs tensors "
+          "that begin at multiples of 16 bytes");
 }
 
 // Calls body<T, kPack>(grid) for the tensor's type and the widest pack.
@@ -281,14 +238,15 @@ bool batch_norm_serves_gpu(Context& context, const BatchNormCase& c, DType dtype
 
 void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
-                            const Tensor& added, const Tensor& y, const Tensor& mean,
-                            const Tensor& inverse, const Tensor& workspace) {
+                            const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                            const Tensor& workspace) {
   if (x.count() == 0) return;
   const Gpu& gpu = context.gpu();
-  const Numbers n = numbers_of(c, parameters, mean, inverse, workspace);
+  const Numbers n = numbers_of(c, parameters, saved, workspace);
   with_grid(
       c.view, x,
       [&]<typename T, int kPack>(const ColumnGrid& grid) {
+        require_packs<T, kPack>(saved.signs);
         if (c.batch_statistics) {
           find_statistics<T, kPack>
               <<<grid.blocks, 256, 0, gpu.stream>>>(grid, x.data<T>(), n, gpu.parts, gpu.counters);
@@ -301,44 +259,55 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                : c.relu ? apply<T, kPack, false, true>
                      : apply<T, kPack, false, false>;
         kernel<<<grid.blocks, 256, 0, gpu.stream>>>(grid, x.data<T>(), added.data<T>(), y.data<T>(),
-                                                    c.slope, n);
+                                                    saved.signs.data<uint8_t>(), c.slope, n);
       },
       added, y);
 }
 
 void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
                              const BatchNormParameters& parameters, const Tensor& x,
-                             const Tensor& y, const Tensor& dy, const Tensor& mean,
-                             const Tensor& inverse, const BatchNormGradients& gradients,
+                             const Tensor& y, const Tensor& dy, const Tensor& more_dy,
+                             const BatchNormSaved& saved, const BatchNormGradients& gradients,
                              const Tensor& workspace) {
   if (dy.count() == 0) return;
   const Gpu& gpu = context.gpu();
-  Numbers n = numbers_of(c, parameters, mean, inverse, workspace);
+  Numbers n = numbers_of(c, parameters, saved, workspace);
   n.d_scale = gradients.d_scale.data<float>();
   n.d_shift = gradients.d_shift.data<float>();
   n.accumulate_scale = gradients.accumulate_scale;
   n.accumulate_shift = gradients.accumulate_shift;
   const bool from_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
   const bool through_statistics = c.batch_statistics && gradients.dx;
-  const bool sums =
-      through_statistics || gradients.d_scale || gradients.d_shift || gradients.d_added;
+  // The gradient that arrives at x, masked and of both parts, when the first pass keeps it: for the
+  // added bottom, or so that the second pass reads one part only.
+  const Tensor kept = gradients.d_added ? gradients.d_added : more_dy ? dy : Tensor();
+  const bool sums = through_statistics || gradients.d_scale || gradients.d_shift || kept;
 
-  // With what is kept apart for the added bottom the mask has been applied already.
-  const auto run = [&]<typename T, int kPack, Mask kMask, From kFrom>(const ColumnGrid& grid) {
-    Term<T, kPack, kMask, kFrom> term{x.data<T>(), y.data<T>(), dy.data<T>(), c.slope, {}, {}, {}};
+  const auto run = [&]<typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>(
+      const ColumnGrid& grid) {
+    const auto term_of = [&]<Mask kThis, bool kBoth>(const Tensor& gradient) {
+      Term<T, kPack, kThis, kFrom, kBoth> term{};
+      term.x = x.data<T>();
+      term.y = y.data<T>();
+      term.dy = gradient.data<T>();
+      term.more_dy = more_dy.data<T>();
+      term.signs = saved.signs.data<uint8_t>();
+      term.slope = c.slope;
+      return term;
+    };
     if (sums) {
-      sum_gradients<T, kPack, kMask, kFrom><<<grid.blocks, 256, 0, gpu.stream>>>(
-          grid, term, gradients.d_added.data<T>(), n, through_statistics, gpu.parts, gpu.counters);
+      sum_gradients<T, kPack, kMask, kFrom, kTwo><<<grid.blocks, 256, 0, gpu.stream>>>(
+          grid, term_of.template operator()<kMask, kTwo>(dy), kept.data<T>(), n, through_statistics,
+          gpu.parts, gpu.counters);
     }
     if (!gradients.dx) return;
     Numbers last = n;
     if (!through_statistics) last.slant = last.offset = nullptr;
-    if (gradients.d_added) {
-      Term<T, kPack, Mask::none, kFrom> rest{
-          x.data<T>(), y.data<T>(), gradients.d_added.data<T>(), c.slope, {}, {}, {}};
-      apply_gradient<T, kPack, Mask::none, kFrom>
-          <<<grid.blocks, 256, 0, gpu.stream>>>(grid, rest, gradients.dx.data<T>(), last);
-    } else {
+    if (kept) {
+      apply_gradient<T, kPack, Mask::none, kFrom><<<grid.blocks, 256, 0, gpu.stream>>>(
+          grid, term_of.template operator()<Mask::none, false>(kept), gradients.dx.data<T>(), last);
+    } else if constexpr (!kTwo) {
+      const auto term = term_of.template operator()<kMask, false>(dy);
       apply_gradient<T, kPack, kMask, kFrom>
           <<<grid.blocks, 256, 0, gpu.stream>>>(grid, term, gradients.dx.data<T>(), last);
     }
@@ -346,6 +315,16 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
   with_grid(
       c.view, dy,
       [&]<typename T, int kPack>(const ColumnGrid& grid) {
+        require_packs<T, kPack>(saved.signs);
+        if constexpr (kPack == kPackCount<T>) {
+          if (saved.signs && more_dy)
+            return run.template operator()<T, kPack, Mask::from_signs, From::x, true>(grid);
+          if (saved.signs)
+            return run.template operator()<T, kPack, Mask::from_signs, From::x>(grid);
+          if (more_dy && c.relu && !c.added)
+            return run.template operator()<T, kPack, Mask::from_x, From::x, true>(grid);
+        }
+        require(!more_dy, "batch normalization was given two parts of a gradient it takes whole");
         if (from_y && !through_statistics) {
           run.template operator()<T, kPack, Mask::none, From::nothing>(grid);
         } else if (from_y) {
@@ -358,7 +337,7 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
           run.template operator()<T, kPack, Mask::from_x, From::x>(grid);
         }
       },
-      x, y, gradients.dx, gradients.d_added);
+      x, y, more_dy, gradients.dx, gradients.d_added);
 }
 
 }  // namespace crema

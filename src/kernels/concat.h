@@ -1,16 +1,23 @@
-// Parts of a tensor along one axis: what Concat and Slice copy.
+// Tensors one after another along an axis: what Concat and Slice copy. All tensors have the same
+// order (plain or channels-last), dtype and, on the other axes, extents.
 #pragma once
+
+#include <vector>
 
 #include "tensor/tensor.h"
 
 namespace crema {
 
-// Copies `extent` entries of `axis`, from entry `from_begin` of `from` on, to entry `to_begin` of
-// `to` on. Both tensors have the same order (plain or channels_last), dtype and, on the other axes,
-// extents.
-void copy_part(Context& context, int axis, int64_t extent, const Tensor& from, int64_t from_begin,
-               const Tensor& to, int64_t to_begin);
-// Writes zeros to `extent` entries of `axis`, from entry `begin` on.
-void zero_part(Context& context, int axis, int64_t extent, const Tensor& to, int64_t begin);
+// whole = [pieces...]. extents: of the pieces along the axis; where a piece is empty the whole gets
+// zeros.
+void join_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
+                 const std::vector<Tensor>& pieces, const Tensor& whole);
+
+// [pieces...] = the sum of `wholes`; where a piece is empty it is not wanted.
+void cut_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
+                const std::vector<Tensor>& wholes, const std::vector<Tensor>& pieces);
+
+// How many wholes of `count` elements can be added up while they are cut.
+int wholes_at_once(Context& context, int64_t count);
 
 }  // namespace crema

@@ -101,13 +101,23 @@ class BatchNormLayer : public Layer {
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    const Format format{preparation.bottom_orders[0], nullptr};
-    return {{}, batch_norm_workspace(context, ChannelView::of(preparation.bottoms[0], format))};
+    const Shape& x = preparation.bottoms[0];
+    const BatchNormCase c = make_case(x, {preparation.bottom_orders[0], nullptr});
+    Prepared prepared;
+    prepared.workspace = batch_norm_workspace(context, c.view);
+    if (!c.relu || !batch_norm_takes_packs(context, c, preparation.storage)) return prepared;
+    prepared.top_diff_parts = 2;
+    if (c.added && preparation.backward) {
+      const auto bytes = static_cast<int64_t>(size_of(preparation.storage));
+      prepared.saved = {{Shape{x.count() * bytes / 16}, DType::u8}};
+      prepared.reads = {true, false};
+    }
+    return prepared;
   }
 
-  BatchNormCase make_case(const Tensor& x) const {
+  BatchNormCase make_case(const Shape& x, const Format& format) const {
     BatchNormCase c;
-    c.view = ChannelView::of(x.shape(), x.format());
+    c.view = ChannelView::of(x, format);
     c.batch_statistics = !stored_;
     c.eps = p().eps();
     c.fraction = p().moving_average_fraction();
@@ -121,10 +131,14 @@ class BatchNormLayer : public Layer {
             bias_ ? parameters[4] : Tensor()};
   }
 
+  static BatchNormSaved saved(const std::vector<Tensor>& tensors) {
+    return {tensors[0], tensors[1], tensors.size() > 2 ? tensors[2] : Tensor()};
+  }
+
   void forward(Context& context, const Forward& pass) override {
-    const Tensor added = pass.bottom.size() > 1 ? pass.bottom[1] : Tensor();
-    batch_norm_forward(context, make_case(pass.bottom[0]), blobs(pass.parameters), pass.bottom[0],
-                       added, pass.top[0], pass.saved[0], pass.saved[1], pass.workspace);
+    const Tensor &x = pass.bottom[0], added = pass.bottom.size() > 1 ? pass.bottom[1] : Tensor();
+    batch_norm_forward(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x, added,
+                       pass.top[0], saved(pass.saved), pass.workspace);
   }
 
   void backward(Context& context, const Backward& pass) override {
@@ -139,9 +153,11 @@ class BatchNormLayer : public Layer {
       gradients.d_shift = pass.parameter_diff[4];
       gradients.accumulate_shift = pass.accumulate[4];
     }
-    batch_norm_backward(context, make_case(pass.top_diff[0]), blobs(pass.parameters),
-                        pass.bottom[0], pass.top[0], pass.top_diff[0], pass.saved[0], pass.saved[1],
-                        gradients, pass.workspace);
+    const Tensor &dy = pass.top_diff[0],
+                 more_dy = pass.more_top_diff.empty() ? Tensor() : pass.more_top_diff[0];
+    batch_norm_backward(context, make_case(dy.shape(), dy.format()), blobs(pass.parameters),
+                        pass.bottom[0], pass.top[0], dy, more_dy, saved(pass.saved), gradients,
+                        pass.workspace);
   }
 
   bool stored_ = false, scale_ = false, bias_ = false;

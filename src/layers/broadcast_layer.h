@@ -69,7 +69,9 @@ class BroadcastLayer : public Layer {
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const ChannelView view =
         axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr});
-    return {{}, 2 * view.values() * sizeof(double) + channel_sums_scratch(context, view)};
+    Prepared prepared;
+    prepared.workspace = 2 * view.values() * sizeof(double) + channel_sums_scratch(context, view);
+    return prepared;
   }
 
  protected:

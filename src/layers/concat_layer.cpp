@@ -38,31 +38,24 @@ class ConcatLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const int axis = axis_of(pass.bottom[0].shape());
-    int64_t begin = 0;
-    for (const Tensor& x : pass.bottom) {
-      copy_part(context, axis, x.shape()[axis], x, 0, pass.top[0], begin);
-      begin += x.shape()[axis];
-    }
+    join_pieces(context, axis_of(pass.bottom[0].shape()), extents_, pass.bottom, pass.top[0]);
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
-    shapes_ = preparation.bottoms;
-    return {};
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    extents_.clear();
+    for (const Shape& shape : preparation.bottoms) extents_.push_back(shape[axis_of(shape)]);
+    Prepared prepared;
+    prepared.top_diff_parts = wholes_at_once(context, preparation.tops[0].count());
+    return prepared;
   }
 
   void backward(Context& context, const Backward& pass) override {
-    const int axis = axis_of(shapes_[0]);
-    int64_t begin = 0;
-    for (size_t i = 0; i < shapes_.size(); ++i) {
-      const int64_t extent = shapes_[i][axis];
-      if (const Tensor& dx = pass.bottom_diff[i])
-        copy_part(context, axis, extent, pass.top_diff[0], begin, dx, 0);
-      begin += extent;
-    }
+    std::vector<Tensor> parts = {pass.top_diff[0]};
+    parts.insert(parts.end(), pass.more_top_diff.begin(), pass.more_top_diff.end());
+    cut_pieces(context, axis_of(parts[0].shape()), extents_, parts, pass.bottom_diff);
   }
 
-  std::vector<Shape> shapes_;  // of the bottoms
+  std::vector<int64_t> extents_;  // of the bottoms along the axis
 };
 
 }  // namespace

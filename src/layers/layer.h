@@ -81,12 +81,23 @@ struct Preparation {
   std::vector<std::optional<Format>> parameter_formats;
 };
 
+// Which data backward reads; the planner frees or overwrites the rest.
+struct BackwardReads {
+  bool bottom = true;
+  bool top = true;
+};
+
 struct Prepared {
   std::vector<Format> parameter_formats;  // empty: all plain
   size_t workspace = 0;                   // bytes that forward and backward may scribble on
   // Parameters that forward and backward read in the storage type; empty: none. Gradients are
   // written in float32 all the same.
   std::vector<bool> half_parameters;
+  // The gradient of top 0 may come in up to so many parts (Backward::more_top_diff), for backward
+  // to add as it reads them; the planner adds up what comes in more.
+  int top_diff_parts = 1;
+  std::vector<TensorSpec> saved;       // further ones, behind those of infer()
+  std::optional<BackwardReads> reads;  // none: as Layer::reads() says
 };
 
 struct Forward {
@@ -101,6 +112,9 @@ struct Forward {
 struct Backward {
   std::vector<Tensor> bottom, top;  // data; empty where reads() does not ask for it
   std::vector<Tensor> top_diff;     // empty: that top gets no gradient
+  // Further parts of top_diff[0], as Prepared::top_diff_parts allows. Unlike top_diff they must
+  // not be overwritten.
+  std::vector<Tensor> more_top_diff;
   std::vector<Tensor> bottom_diff;  // to be overwritten; empty: not wanted
   std::vector<Tensor> parameters;
   std::vector<Tensor> parameter_diff;  // empty: not wanted
@@ -110,12 +124,6 @@ struct Backward {
   Tensor aside_workspace;  // for what is handed to Context::aside(): gradients of parameters
   uint64_t pass = 0;       // of the forward pass this belongs to
   const uint64_t* live_pass = nullptr;
-};
-
-// Which data backward reads; the planner frees or overwrites the rest.
-struct BackwardReads {
-  bool bottom = true;
-  bool top = true;
 };
 
 class Layer {

@@ -37,7 +37,9 @@ class LrnLayer : public Layer {
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
     if (!preparation.backward) return {};
-    return {{}, lrn_workspace(context, window_, preparation.bottoms[0], preparation.dtype)};
+    Prepared prepared;
+    prepared.workspace = lrn_workspace(context, window_, preparation.bottoms[0], preparation.dtype);
+    return prepared;
   }
   void forward(Context& context, const Forward& pass) override {
     lrn_forward(context, window_, pass.bottom[0], pass.top[0]);

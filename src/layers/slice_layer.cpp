@@ -23,35 +23,35 @@ class SliceLayer : public Layer {
     return bottom.canonical_axis(p.has_slice_dim() ? static_cast<int>(p.slice_dim()) : p.axis());
   }
 
-  // Where each top begins; the last entry is the bottom's extent.
-  std::vector<int64_t> cuts(int64_t extent) const {
+  // Of each top along the axis.
+  std::vector<int64_t> extents(int64_t whole) const {
     const auto& points = params<SliceParameter>().slice_point();
     const int tops = message().top_size();
-    std::vector<int64_t> cuts = {0};
     if (points.empty()) {
-      require(extent % tops == 0, "the bottom's extent ", extent, " cannot be cut into ", tops,
+      require(whole % tops == 0, "the bottom's extent ", whole, " cannot be cut into ", tops,
               " equal parts: give slice_point");
-      for (int i = 1; i <= tops; ++i) cuts.push_back(extent / tops * i);
-      return cuts;
+      return std::vector<int64_t>(tops, whole / tops);
     }
     require(points.size() == tops - 1, tops, " tops need ", tops - 1,
             " slice_point, but there are ", points.size());
-    for (const int64_t point : points) cuts.push_back(point);
-    cuts.push_back(extent);
-    for (size_t i = 1; i < cuts.size(); ++i) {
-      require(cuts[i] > cuts[i - 1], "slice_point must grow and stay below the bottom's extent ",
-              extent, ", but ", cuts[i], " follows ", cuts[i - 1]);
+    std::vector<int64_t> ends(points.begin(), points.end()), extents;
+    ends.push_back(whole);
+    int64_t begin = 0;
+    for (const int64_t end : ends) {
+      require(end > begin, "slice_point must grow and stay below the bottom's extent ", whole,
+              ", but ", end, " follows ", begin);
+      extents.push_back(end - begin);
+      begin = end;
     }
-    return cuts;
+    return extents;
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const int axis = axis_of(bottoms[0]);
-    const std::vector<int64_t> at = cuts(bottoms[0][axis]);
     Inference inference;
-    for (size_t i = 0; i + 1 < at.size(); ++i) {
+    for (const int64_t extent : extents(bottoms[0][axis])) {
       Shape top = bottoms[0];
-      top[axis] = at[i + 1] - at[i];
+      top[axis] = extent;
       inference.tops.push_back(top);
     }
     return inference;
@@ -60,23 +60,13 @@ class SliceLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor& x = pass.bottom[0];
     const int axis = axis_of(x.shape());
-    const std::vector<int64_t> at = cuts(x.shape()[axis]);
-    for (size_t i = 0; i < pass.top.size(); ++i) {
-      copy_part(context, axis, at[i + 1] - at[i], x, at[i], pass.top[i], 0);
-    }
+    cut_pieces(context, axis, extents(x.shape()[axis]), {x}, pass.top);
   }
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor& dx = pass.bottom_diff[0];
     const int axis = axis_of(dx.shape());
-    const std::vector<int64_t> at = cuts(dx.shape()[axis]);
-    for (size_t i = 0; i < pass.top_diff.size(); ++i) {
-      if (pass.top_diff[i]) {
-        copy_part(context, axis, at[i + 1] - at[i], pass.top_diff[i], 0, dx, at[i]);
-      } else {
-        zero_part(context, axis, at[i + 1] - at[i], dx, at[i]);
-      }
-    }
+    join_pieces(context, axis, extents(dx.shape()[axis]), pass.top_diff, dx);
   }
 };
 

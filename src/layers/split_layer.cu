@@ -3,19 +3,13 @@
 //   y0 = x, y1 = x, ...
 // Shapes: all tops as x. Parameters: none.
 // Gradient: dx = sum of all dy.
+#include "kernels/add.h"
 #include "kernels/pointwise.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
 namespace {
-
-struct Add {
-  template <typename T>
-  CREMA_HD T operator()(T x, T y) const {
-    return x + y;
-  }
-};
 
 class SplitLayer : public Layer {
   Arity tops() const override { return {1, -1}; }
@@ -32,21 +26,14 @@ class SplitLayer : public Layer {
   }
 
   void backward(Context& context, const Backward& pass) override {
-    const Tensor& dx = pass.bottom_diff[0];
-    const Tensor* sum = nullptr;
+    std::vector<Tensor> parts;
     for (const Tensor& dy : pass.top_diff) {
-      if (!dy) continue;
-      if (sum) {
-        pointwise(context, Add{}, dx, *sum, dy);
-        sum = &dx;
-      } else {
-        sum = &dy;
-      }
+      if (dy) parts.push_back(dy);
     }
-    if (!sum) {
-      zero(context, dx);
-    } else if (sum != &dx) {
-      pointwise_copy(context, dx, *sum);
+    if (parts.empty()) {
+      zero(context, pass.bottom_diff[0]);
+    } else {
+      add_up(context, parts, pass.bottom_diff[0]);
     }
   }
 };

@@ -234,10 +234,6 @@ double Net::waited() const {
 
 void Net::backward(bool accumulate) {
   Plan& plan = ready();
-  for (size_t id = 0; id < plan.values.size(); ++id) {
-    if (plan.values[id].seed_storage >= 0)
-      copy(context_, plan.seed(static_cast<int>(id)), plan.diff(static_cast<int>(id)));
-  }
   context_.overlap = plan.options.overlap && !observer_;
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
@@ -251,10 +247,7 @@ void Net::backward(bool accumulate) {
                  arguments.bottom_diff[0].raw() != arguments.top_diff[0].raw()) {
         copy(context_, arguments.top_diff[0], arguments.bottom_diff[0]);
       }
-      for (size_t j = 0; j < node->bottoms.size(); ++j) {
-        if (node->add_to_diff[j])
-          add_to(context_, arguments.bottom_diff[j], plan.diff(node->bottoms[j]));
-      }
+      for (const DiffSum& sum : node->diff_sums) add_up(context_, sum.parts, sum.parts[0]);
     });
   }
   context_.join();

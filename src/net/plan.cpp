@@ -120,6 +120,12 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
       b.top.push_back(node.reads.top ? f.top[j] : Tensor());
       b.top_diff.push_back(diff(node.tops[j]));
     }
+    for (int storage : node.more_top_diff_storage)
+      b.more_top_diff.push_back(tensor(storage, values[node.tops[0]]));
+    for (DiffSum& sum : node.diff_sums) {
+      sum.parts.clear();
+      for (int storage : sum.storages) sum.parts.push_back(tensor(storage, values[sum.value]));
+    }
   }
   // Backward runs in reverse: the last holder of a parameter writes its diff, the others add.
   std::set<int> written;
@@ -153,6 +159,10 @@ std::string Plan::dump() const {
     for (int id : node.bottoms) out << " " << describe(id);
     out << " ->";
     for (int id : node.tops) out << " " << describe(id);
+    for (const DiffSum& sum : node.diff_sums)
+      out << "; sums " << sum.storages.size() << " gradients of " << values[sum.value].blob;
+    if (!node.more_top_diff_storage.empty())
+      out << "; takes " << node.more_top_diff_storage.size() + 1 << " gradients";
     out << "\n";
   }
   out << "arena " << arena_bytes << " bytes, of which workspace " << workspace_bytes

@@ -23,9 +23,15 @@ struct Storage {
 struct PlanValue : Value {
   Format format() const { return {order, nullptr, channels}; }
   int storage = -1;       // of its content
-  int diff_storage = -1;  // of its gradient: where the contributions of its readers are summed
-  int seed_storage =
-      -1;  // persistent; holds the loss weight, to be copied into the diff before readers add to it
+  int diff_storage = -1;  // of its gradient: the first of the parts, where all are summed
+  int seed_storage = -1;  // persistent; holds the loss weight: a part beside those of the readers
+};
+
+// Parts of a value's gradient, one from each reader, that are added up into the first of them.
+struct DiffSum {
+  int value = -1;
+  std::vector<int> storages;
+  std::vector<Tensor> parts;  // bound to memory
 };
 
 struct PlanNode : Node {
@@ -34,8 +40,9 @@ struct PlanNode : Node {
   BackwardReads reads;
   std::vector<TensorSpec> saved;
   std::vector<int> saved_storage;
-  std::vector<int> bottom_diff_storage;  // where backward writes; -1: not wanted
-  std::vector<bool> add_to_diff;         // for each bottom: then add that to the value's diff
+  std::vector<int> bottom_diff_storage;    // where backward writes; -1: not wanted
+  std::vector<DiffSum> diff_sums;          // of bottoms: what to add up after backward
+  std::vector<int> more_top_diff_storage;  // parts of the first top's gradient that backward adds
   std::vector<bool>
       accumulate;   // for each parameter: an earlier step of the same pass wrote its diff
   Forward forward;  // arguments, bound to memory

@@ -54,11 +54,13 @@ struct Case {
   float slope;
 };
 
-TEST(BatchNorm, JoinedEqualsTheChain) {
-  Context context(Device::cpu);
+// signs, parts: use them where the kernel takes them.
+void check_against_chain(Device device, bool signs, bool parts) {
+  Context context(device);
   const Case cases[] = {{{8, 64, 14, 13}, true, true, 0},    {{8, 3, 40, 41}, false, true, 0},
                         {{16, 10, 9, 9}, true, true, 0.25f}, {{4, 130, 5, 5}, false, false, 0},
-                        {{300, 7, 1, 1}, false, true, 0},    {{2, 1, 70, 71}, true, true, 0}};
+                        {{300, 7, 1, 1}, false, true, 0},    {{2, 1, 70, 71}, true, true, 0},
+                        {{4, 128, 5, 5}, false, true, 0}};
   for (const Case& c : cases) {
     const int64_t count = c.shape.count(), channels = c.shape[1];
     const std::vector<double> x = random_values(count, 1, 3, 2), dy = random_values(count, 2);
@@ -67,7 +69,8 @@ TEST(BatchNorm, JoinedEqualsTheChain) {
                               shift = random_values(channels, 5);
     const Chain want = chain(c.shape, x, z, scale, shift, dy, c.relu, c.slope, 1e-3f);
     for (Order order : {Order::plain, Order::channels_last}) {
-      SCOPED_TRACE(cat(c.shape.brief(), " order ", static_cast<int>(order)));
+      SCOPED_TRACE(cat(c.shape.brief(), " order ", static_cast<int>(order), signs ? " signs" : "",
+                       parts ? " parts" : ""));
       const Format format{order, nullptr};
       const auto put = [&](const std::vector<double>& values) {
         return tensor_of(context, values, c.shape, DType::f32, order);
@@ -86,12 +89,14 @@ TEST(BatchNorm, JoinedEqualsTheChain) {
                                   tensor_of(context, {1}, Shape{1}),
                                   tensor_of(context, scale, per_channel),
                                   tensor_of(context, shift, per_channel)};
-      const Tensor mean(context, per_channel), inverse(context, per_channel),
-          tx = put(x), y = fresh(), dx = fresh();
+      const Tensor tx = put(x), y = fresh(), dx = fresh();
+      BatchNormSaved saved{Tensor(context, per_channel), Tensor(context, per_channel), {}};
+      const bool packs = batch_norm_takes_packs(context, k, DType::f32);
+      if (signs && packs && c.added && c.relu)
+        saved.signs = Tensor(context, {count / 4}, DType::u8);
       const Tensor workspace(
           context, Shape{static_cast<int64_t>(batch_norm_workspace(context, k.view))}, DType::u8);
-      batch_norm_forward(context, k, p, tx, c.added ? put(z) : Tensor(), y, mean, inverse,
-                         workspace);
+      batch_norm_forward(context, k, p, tx, c.added ? put(z) : Tensor(), y, saved, workspace);
       expect_close(context, want.y, y, 3e-6, "y");
 
       std::vector<double> stored_mean = want.mean, stored_variance = want.variance;
@@ -104,12 +109,29 @@ TEST(BatchNorm, JoinedEqualsTheChain) {
 
       BatchNormGradients gradients{dx, c.added ? fresh() : Tensor(), Tensor(context, per_channel),
                                    Tensor(context, per_channel)};
-      batch_norm_backward(context, k, p, tx, y, put(dy), mean, inverse, gradients, workspace);
+      // Forward's y is not read where there are signs of it.
+      std::vector<double> first = dy, second = dy;
+      const bool halves = parts && packs && c.relu && (saved.signs || !c.added);
+      for (size_t i = 0; halves && i < dy.size(); ++i) {
+        first[i] = 2 * dy[i];
+        second[i] = -dy[i];
+      }
+      batch_norm_backward(context, k, p, tx, saved.signs ? Tensor() : y, put(first),
+                          halves ? put(second) : Tensor(), saved, gradients, workspace);
       expect_close(context, want.dx, dx, 5e-6, "dx");
       if (c.added) expect_close(context, want.dz, gradients.d_added, 1e-6, "dz");
       expect_close(context, want.d_scale, gradients.d_scale, 1e-5, "d_scale");
       expect_close(context, want.d_shift, gradients.d_shift, 1e-5, "d_shift");
     }
+  }
+}
+
+TEST(BatchNorm, JoinedEqualsTheChain) { check_against_chain(Device::cpu, false, false); }
+
+TEST(BatchNorm, JoinedEqualsTheChainOnTheGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  for (const bool signs : {false, true}) {
+    for (const bool parts : {false, true}) check_against_chain(Device::gpu, signs, parts);
   }
 }
 
@@ -125,16 +147,16 @@ TEST(BatchNorm, StatisticsSurviveALargeMean) {
                  y(context, shape, DType::f32, {order, nullptr});
     const BatchNormParameters p{
         Tensor(context, {24}), Tensor(context, {24}), Tensor(context, {1}), {}, {}};
-    const Tensor mean(context, {24}), inverse(context, {24});
+    const BatchNormSaved saved{Tensor(context, {24}), Tensor(context, {24}), {}};
     const Tensor workspace(
         context, Shape{static_cast<int64_t>(batch_norm_workspace(context, k.view))}, DType::u8);
-    batch_norm_forward(context, k, p, tx, {}, y, mean, inverse, workspace);
+    batch_norm_forward(context, k, p, tx, {}, y, saved, workspace);
     const std::vector<double> none(shape.count()), ones(24, 1), zeros(24);
     const Chain want = chain(shape, x, {}, ones, zeros, none, false, 0, 1e-5f);
     std::vector<double> deviation = want.variance;
     for (double& value : deviation) value = 1 / std::sqrt(value + 1e-5f);
-    expect_close(context, deviation, inverse, 1e-5, "1 / deviation");
-    expect_close(context, want.mean, mean, 1e-7, "mean");
+    expect_close(context, deviation, saved.inverse, 1e-5, "1 / deviation");
+    expect_close(context, want.mean, saved.mean, 1e-7, "mean");
     expect_close(context, want.y, y, 1e-4, "y");
   }
 }

@@ -66,7 +66,8 @@ std::string Setting::str() const {
              order == Order::plain ? " plain" : " channels_last", " implementation \"",
              implementation, "\"", in_place ? " in place" : "",
              bottoms_wanted == ~0u ? "" : cat(" bottom gradients ", bottoms_wanted),
-             parameters_wanted ? "" : " without parameter gradients");
+             parameters_wanted ? "" : " without parameter gradients",
+             parts ? " top gradient in parts" : "");
 }
 
 void LayerRun::ServedLog::write(Severity, const std::source_location&, std::string_view line) {
@@ -125,7 +126,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   preparation.precision = setting.precision;
   prepared_ = layer_->prepare(context_, preparation);
 
-  const BackwardReads reads = layer_->reads();
+  const BackwardReads reads = this->reads();
   for (size_t i = 0; i < bottoms.size(); ++i) {
     Format format = activation_format(bottoms[i]);
     format.channels = preparation.bottom_channels[i];
@@ -142,6 +143,12 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
         top_has_gradient(static_cast<int>(i))
             ? allocate(cat("top_diff ", i), shape, top_dtype(), activation_format(shape))
             : Tensor());
+  }
+  for (int part = 1; setting.parts && part < prepared_.top_diff_parts; ++part) {
+    if (!backward_.top_diff[0]) break;
+    backward_.more_top_diff.push_back(allocate(cat("part ", part, " of top_diff 0"),
+                                               inference_.tops[0], top_dtype(),
+                                               activation_format(inference_.tops[0])));
   }
   for (size_t i = 0; i < bottoms.size(); ++i) {
     const bool shared = (setting.in_place && i == 0) || layer_->is_view();
@@ -168,8 +175,10 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
             ? allocate(cat("parameter_diff ", i), shape, setting.dtype, format)
             : Tensor());
   }
-  for (size_t i = 0; i < inference_.saved.size(); ++i) {
-    const TensorSpec& spec = inference_.saved[i];
+  std::vector<TensorSpec> specs = inference_.saved;
+  specs.insert(specs.end(), prepared_.saved.begin(), prepared_.saved.end());
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const TensorSpec& spec = specs[i];
     forward_.saved.push_back(
         allocate(cat("saved ", i), spec.shape, spec.dtype.value_or(setting.dtype)));
   }
@@ -198,7 +207,7 @@ DType LayerRun::top_dtype() const { return layer_->is_loss() ? setting_.dtype : 
 // As in a plan: data that the layer's own backward reads is not overwritten, though the gradients
 // still share memory.
 bool LayerRun::overwrites_bottom() const {
-  return setting_.in_place && !(setting_.backward && layer_->reads().bottom);
+  return setting_.in_place && !(setting_.backward && reads().bottom);
 }
 
 std::vector<Shape> LayerRun::bottom_shapes() const {
@@ -307,10 +316,7 @@ Outcome LayerRun::backward(const Start& start, int times) {
     outcome.parameter = read_all(context_, forward_.parameters);
     poison(context_, forward_.workspace);
     for (const Tensor& diff : backward_.bottom_diff) poison(context_, diff);
-    for (size_t i = 0; i < backward_.top_diff.size(); ++i) {
-      if (backward_.top_diff[i])
-        from_doubles(context_, start.top_diff[i].data(), backward_.top_diff[i]);
-    }
+    write_top_diffs(start);
     backward_.accumulate.assign(forward_.parameters.size(), time > 0);
     if (time == 0) {
       for (const Tensor& diff : backward_.parameter_diff) poison(context_, diff);
@@ -320,6 +326,26 @@ Outcome LayerRun::backward(const Start& start, int times) {
   outcome.bottom_diff = read_all(context_, backward_.bottom_diff);
   outcome.parameter_diff = read_all(context_, backward_.parameter_diff);
   return outcome;
+}
+
+// In parts: 2, -2, 2, ... times the gradient, and the last so that it is the sum: exact in 16 bits.
+void LayerRun::write_top_diffs(const Start& start) {
+  const size_t more = backward_.more_top_diff.size();
+  for (size_t i = 0; i < backward_.top_diff.size(); ++i) {
+    if (!backward_.top_diff[i]) continue;
+    const auto write = [&](double factor, const Tensor& to) {
+      std::vector<double> values = start.top_diff[i];
+      for (double& value : values) value *= factor;
+      from_doubles(context_, values.data(), to);
+    };
+    if (i > 0 || more == 0) {
+      write(1, backward_.top_diff[i]);
+      continue;
+    }
+    write(2, backward_.top_diff[0]);
+    for (size_t k = 0; k + 1 < more; ++k) write(k % 2 == 0 ? -2 : 2, backward_.more_top_diff[k]);
+    write(more % 2 == 0 ? 1 : -1, backward_.more_top_diff[more - 1]);
+  }
 }
 
 std::string LayerRun::broken_guard() {

@@ -25,6 +25,8 @@ struct Setting {
   // Which gradients backward is asked for: bit i stands for bottom i.
   uint32_t bottoms_wanted = ~0u;
   bool parameters_wanted = true;
+  // The gradient of top 0 in as many parts as Prepared::top_diff_parts allows.
+  bool parts = false;
   bool padded = false;  // bottom 0 has in memory the channels that padded_channels() asks for
 
   std::string str() const;
@@ -52,6 +54,8 @@ class LayerRun {
   const std::string& served() const { return log_.served; }
   std::vector<int> differentiable_bottoms() const;
   bool top_has_gradient(int top) const;
+  // How many parts of the gradient of top 0 the layer takes.
+  int top_diff_parts() const { return prepared_.top_diff_parts; }
   // Bottoms as the row says; parameters by their fillers, or near them where a filler is constant;
   // random top gradients.
   Start make_start() const;
@@ -83,6 +87,8 @@ class LayerRun {
   DType top_dtype() const;
   void run_forward(const Start& start);
   bool overwrites_bottom() const;
+  BackwardReads reads() const { return prepared_.reads.value_or(layer_->reads()); }
+  void write_top_diffs(const Start& start);
   std::vector<Shape> bottom_shapes() const;
 
   const Row& row_;

@@ -154,14 +154,19 @@ void check_variants(const Row& row, const Layer& layer, const Start& start,
           if (in_place && !layer.in_place()) continue;
           std::set<std::string> served;
           for (const std::string& implementation : implementations) {
-            const Setting setting{device,         dtype,    Precision::fp32, order,
-                                  implementation, in_place, row.gradient};
+            Setting setting{device,         dtype,    Precision::fp32, order,
+                            implementation, in_place, row.gradient};
             SCOPED_TRACE(setting.str());
             LayerRun variant(row, setting);
             if (!served.insert(variant.served()).second) continue;
             SCOPED_TRACE(variant.served());
-            expect_same(reference, run(variant, row, start),
-                        dtype == DType::f64 ? 1e-10 : row.tolerance);
+            const double tolerance = dtype == DType::f64 ? 1e-10 : row.tolerance;
+            expect_same(reference, run(variant, row, start), tolerance);
+            if (!row.gradient || variant.top_diff_parts() == 1) continue;
+            setting.parts = true;
+            SCOPED_TRACE("top gradient in parts");
+            LayerRun in_parts(row, setting);
+            expect_same(reference, run(in_parts, row, start), tolerance);
           }
         }
       }
@@ -217,6 +222,12 @@ void check_precisions(const Row& row, const Layer& layer, const Start& start) {
       LayerRun variant(row, setting);
       SCOPED_TRACE(variant.served());
       expect_same(wanted, run(variant, row, begin), std::max(tolerance, row.tolerance));
+      if (!row.gradient || variant.top_diff_parts() == 1) return;
+      Setting with_parts = setting;
+      with_parts.parts = true;
+      SCOPED_TRACE("top gradient in parts");
+      LayerRun in_parts(row, with_parts);
+      expect_same(wanted, run(in_parts, row, begin), std::max(tolerance, row.tolerance));
     };
     expect_variant(reference);
     if (plain || layer.padded_channels(storage) == 0 || row.bottoms.size() != 1) continue;

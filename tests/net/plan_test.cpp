@@ -72,6 +72,33 @@ const NetCase kCases[] = {
       layer { name: "e" type: "Eltwise" bottom: "s1" bottom: "s2" bottom: "s3" top: "e" eltwise_param { operation: SUM coeff: 1 coeff: -0.5 coeff: 2 } }
       layer { name: "sl" type: "Slice" bottom: "e" top: "u" top: "v" slice_param { axis: 1 } }
       layer { name: "m" type: "Eltwise" bottom: "u" bottom: "v" top: "y" eltwise_param { operation: PROD } })"},
+    {"loss_with_reader", R"(
+      layer { name: "c" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+      layer { name: "t" type: "TanH" bottom: "y" top: "t" loss_weight: 0.3 }
+      layer { name: "d" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "d" loss_weight: 0.5 }
+      layer { name: "p" type: "Power" bottom: "d" top: "p" power_param { power: 2 } loss_weight: 0.1 })"},
+    {"in_place_after_split", R"(
+      layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } }
+      layer { name: "s" type: "Scale" bottom: "c" top: "c" scale_param { filler { value: 1.5 } } }
+      layer { name: "f" type: "Flatten" bottom: "c" top: "f" }
+      layer { name: "p" type: "Pooling" bottom: "c" top: "p" pooling_param { kernel_size: 2 stride: 1 } }
+      layer { name: "t" type: "Sigmoid" bottom: "c" top: "c" }
+      layer { name: "e" type: "Eltwise" bottom: "c" bottom: "c" top: "e" eltwise_param { coeff: 1 coeff: -3 } }
+      layer { name: "g" type: "Flatten" bottom: "e" top: "g" }
+      layer { name: "h" type: "Flatten" bottom: "p" top: "h" }
+      layer { name: "y" type: "Concat" bottom: "f" bottom: "g" bottom: "h" top: "y" })"},
+    {"joined_with_readers", R"(
+      layer { name: "c0" type: "Convolution" bottom: "x" top: "c0" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "r0" type: "ReLU" bottom: "c0" top: "c0" }
+      layer { name: "c1" type: "Convolution" bottom: "c0" top: "c1" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "b1" type: "BatchNorm" bottom: "c1" top: "c1" }
+      layer { name: "s1" type: "Scale" bottom: "c1" top: "c1" scale_param { bias_term: true } }
+      layer { name: "s" type: "Eltwise" bottom: "c0" bottom: "c1" top: "s" }
+      layer { name: "r1" type: "ReLU" bottom: "s" top: "s" }
+      layer { name: "cat" type: "Concat" bottom: "s" bottom: "c0" top: "cat" }
+      layer { name: "p1" type: "Power" bottom: "cat" top: "p1" power_param { power: 2 } }
+      layer { name: "p2" type: "TanH" bottom: "cat" top: "p2" }
+      layer { name: "y" type: "Concat" bottom: "p1" bottom: "p2" bottom: "s" top: "y" })"},
 };
 
 struct Result {

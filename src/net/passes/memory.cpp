@@ -8,9 +8,14 @@
 namespace crema {
 namespace {
 
+// Of a gradient that exist at a time. Adding them late costs their memory, adding them in pairs
+// more passes over memory.
+constexpr size_t kMostParts = 8;
+
 class MemoryPlanner {
  public:
-  explicit MemoryPlanner(Plan& plan) : plan_(plan), readers_(readers_of(plan)) {}
+  explicit MemoryPlanner(Plan& plan)
+      : plan_(plan), readers_(readers_of(plan)), parts_(plan.values.size()) {}
 
   void run() {
     decide_backward();
@@ -113,44 +118,65 @@ class MemoryPlanner {
   void place_diffs(int i) {
     PlanNode& node = plan_.nodes[i];
     node.bottom_diff_storage.assign(node.bottoms.size(), -1);
-    node.add_to_diff.assign(node.bottoms.size(), false);
+    for (size_t k = 0; k < node.tops.size(); ++k) gather_diff(i, k);
     if (!node.backward) return;
     const int now = plan_.backward_step(i);
-    for (int id : node.tops) {
-      PlanValue& top = plan_.values[id];
-      // No reader: the loss weight alone, a seed of the user, or zero for a top that leads nowhere.
-      if (top.diff_storage < 0) top.diff_storage = add_storage(bytes_of(top), 0, last_step(), true);
-      extend(top.diff_storage, now);
-    }
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       if (!node.propagate[j]) continue;
       PlanValue& bottom = plan_.values[node.bottoms[j]];
-      const int until = plan_.backward_step(bottom.producer);
-      const bool first = bottom.diff_storage < 0;
-      if (first && bottom.loss_weight != 0) {
-        bottom.seed_storage = add_storage(bytes_of(bottom), 0, last_step(), true);
-        bottom.diff_storage =
-            add_storage(bytes_of(bottom), static_cast<int>(plan_.nodes.size()), until);
-      }
-      node.add_to_diff[j] = bottom.diff_storage >= 0;
-      const int shared = j == 0 ? shared_diff(node, bottom) : -1;
-      int storage = shared;
-      if (storage < 0) {
-        storage = add_storage(bytes_of(bottom), now, node.add_to_diff[j] ? now : until);
-      }
+      const int shared = j == 0 ? shared_diff(node, node.bottoms[j]) : -1;
+      const int storage = shared >= 0 ? shared : add_storage(bytes_of(bottom), now, now);
       node.bottom_diff_storage[j] = storage;
-      if (!node.add_to_diff[j]) {
-        bottom.diff_storage = storage;
-        extend(storage, until);
-      }
+      Parts& parts = parts_[node.bottoms[j]];
+      parts.storages.push_back(storage);
+      parts.last_writer = i;
+      bottom.diff_storage = parts.storages[0];
+      if (parts.storages.size() == kMostParts) add_up(node.bottoms[j]);
     }
   }
 
+  // The gradient of a top when its producer's backward, which may not run, takes it.
+  void gather_diff(int i, size_t k) {
+    PlanNode& node = plan_.nodes[i];
+    const int id = node.tops[k];
+    PlanValue& top = plan_.values[id];
+    std::vector<int>& parts = parts_[id].storages;
+    if (parts.empty() && !node.backward) return;
+    if (parts.empty()) {
+      // No reader: the loss weight alone, a seed of the user, or zero for a top that leads nowhere.
+      top.diff_storage = add_storage(bytes_of(top), 0, last_step(), true);
+      return;
+    }
+    if (top.loss_weight != 0) {
+      top.seed_storage = add_storage(bytes_of(top), 0, last_step(), true);
+      parts.push_back(top.seed_storage);
+    }
+    const bool taken = k == 0 && node.backward && !plan_.options.keep_blobs &&
+                       static_cast<int>(parts.size()) <= node.prepared.top_diff_parts;
+    if (taken) {
+      node.more_top_diff_storage.assign(parts.begin() + 1, parts.end());
+    } else if (parts.size() > 1) {
+      add_up(id);
+    }
+    for (int storage : parts) extend(storage, plan_.backward_step(i));
+  }
+
+  // All that there is of a gradient by now becomes one, as soon as the last part is written.
+  void add_up(int id) {
+    auto& [storages, last_writer] = parts_[id];
+    for (int storage : storages) extend(storage, plan_.backward_step(last_writer));
+    plan_.nodes[last_writer].diff_sums.push_back({id, storages, {}});
+    storages.resize(1);
+  }
+
   // The storage of the top's gradient, when backward may overwrite it with the bottom's.
-  int shared_diff(const PlanNode& node, const PlanValue& bottom) const {
+  int shared_diff(const PlanNode& node, int id) const {
+    const PlanValue& bottom = plan_.values[id];
     const PlanValue& top = plan_.values[node.tops[0]];
     const bool view = node.layer->is_view();
     if (!view && !(node.layer->in_place() && reuse())) return -1;
+    // Shown gradients: the bottom's sum is not that of the top.
+    if (plan_.options.keep_blobs && readers_[id].size() > 1) return -1;
     if (plan_.storages[top.diff_storage].persistent || bytes_of(top) != bytes_of(bottom)) return -1;
     if ((top.order != bottom.order && !view) || top.dtype != bottom.dtype) return -1;
     return top.diff_storage;
@@ -168,9 +194,8 @@ class MemoryPlanner {
 
   void place_all() {
     plan_.workspace_storage = add_storage(plan_.workspace_bytes, 0, last_step());
-    plan_.aside_storage = plan_.options.overlap
-                              ? add_storage(plan_.workspace_bytes, 0, last_step())
-                              : plan_.workspace_storage;
+    plan_.aside_storage = plan_.options.overlap ? add_storage(plan_.workspace_bytes, 0, last_step())
+                                                : plan_.workspace_storage;
     if (plan_.options.overlap) keep_for_aside();
     std::vector<Lifetime> pieces;
     std::vector<size_t> ids;
@@ -191,6 +216,12 @@ class MemoryPlanner {
 
   Plan& plan_;
   std::vector<std::vector<std::pair<int, int>>> readers_;
+  // What there is of a value's gradient so far.
+  struct Parts {
+    std::vector<int> storages;
+    int last_writer = -1;  // node
+  };
+  std::vector<Parts> parts_;
 };
 
 }  // namespace

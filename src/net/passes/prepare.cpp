@@ -42,9 +42,10 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       }
       p.parameter_formats.push_back(plan.parameter_formats[node.parameters[k]]);
     }
-    node.reads = node.layer->reads();
-    node.saved = node.layer->infer(p.bottoms).saved;
     node.prepared = node.layer->prepare(context, p);
+    node.reads = node.prepared.reads.value_or(node.layer->reads());
+    node.saved = node.layer->infer(p.bottoms).saved;
+    node.saved.insert(node.saved.end(), node.prepared.saved.begin(), node.prepared.saved.end());
     plan.workspace_bytes = std::max(plan.workspace_bytes, node.prepared.workspace);
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       std::optional<Format>& format = plan.parameter_formats[node.parameters[k]];

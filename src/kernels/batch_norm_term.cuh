@@ -1,0 +1,81 @@
+// What the GPU kernels of batch normalization know of a channel, and how their backward passes read
+// the gradient. Only for batch_norm_gpu.cu.
+#pragma once
+
+#include "kernels/pack.h"
+
+namespace crema::batch_norm {
+
+// One value a channel each.
+struct Numbers {
+  const float *scale, *shift;                            // learned; null: 1 and 0
+  float *stored_mean, *stored_variance, *stored_factor;  // Caffe's three blobs
+  float *mean, *inverse;                                 // kept for backward
+  float *slant, *offset;     // backward: dx = factor g + h slant + offset
+  float *d_scale, *d_shift;  // null: not wanted
+  bool accumulate_scale, accumulate_shift;
+  float eps, fraction;
+  double each;  // elements of a channel
+
+  __device__ float factor(int64_t c) const { return scale ? inverse[c] * scale[c] : inverse[c]; }
+  __device__ float bias(int64_t c) const { return shift ? shift[c] : 0; }
+};
+
+// How the gradient that arrives at x is found: through the ReLU by the sign of y, by the bits that
+// forward kept of it, or by that of the value computed from x again; h is x - mean, or y where x is
+// not kept.
+enum class Mask { none, from_y, from_signs, from_x };
+enum class From { x, y, nothing };  // h; nothing: 0, with stored statistics nobody asks
+
+template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>
+struct Term {
+  const T *x, *y, *dy, *more_dy;  // kTwo: dy + more_dy is the gradient
+  const uint8_t *signs;
+  float slope;
+  float mean[kPack], factor[kPack], bias[kPack];
+
+  __device__ void start(const Numbers &n, int64_t c) {
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) {
+      mean[k] = n.mean[c + k];
+      factor[k] = n.factor(c + k);
+      bias[k] = n.bias(c + k);
+    }
+  }
+  struct Loaded {
+    Pack<T, kPack> dy, more_dy, x, y;
+    unsigned signs;
+  };
+  __device__ Loaded load(int64_t at) const {
+    using P = Pack<T, kPack>;
+    Loaded p;
+    p.dy = *reinterpret_cast<const P *>(dy + at);
+    if constexpr (kTwo) p.more_dy = *reinterpret_cast<const P *>(more_dy + at);
+    if constexpr (kMask == Mask::from_signs) p.signs = signs[at / kPack];
+    if constexpr (kFrom == From::x) p.x = *reinterpret_cast<const P *>(x + at);
+    if constexpr (kFrom == From::y || kMask == Mask::from_y)
+      p.y = *reinterpret_cast<const P *>(y + at);
+    return p;
+  }
+  __device__ void read(const Loaded &p, float (&g)[kPack], float (&h)[kPack]) const {
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) {
+      g[k] = p.dy.v[k];
+      if constexpr (kTwo) g[k] += static_cast<float>(p.more_dy.v[k]);
+      h[k] = 0;
+      if constexpr (kFrom == From::y) h[k] = p.y.v[k];
+      if constexpr (kFrom == From::x) h[k] = static_cast<float>(p.x.v[k]) - mean[k];
+      if constexpr (kMask == Mask::from_y) {
+        if (!(static_cast<float>(p.y.v[k]) > 0)) g[k] *= slope;
+      }
+      if constexpr (kMask == Mask::from_signs) {
+        if (!(p.signs >> k & 1u)) g[k] *= slope;
+      }
+      if constexpr (kMask == Mask::from_x) {
+        if (!(h[k] * factor[k] + bias[k] > 0)) g[k] *= slope;
+      }
+    }
+  }
+};
+
+}  // namespace crema::batch_norm

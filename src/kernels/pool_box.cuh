@@ -1,0 +1,155 @@
+// Places, windows and the loads around them, for pooling's GPU kernels (pool_gpu.cu). Positions are
+// (depth, height, width); offsets count packs of channels and fit in 32 bits.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/pool_geometry.h"
+
+namespace crema::pooling {
+
+struct Box {
+  int first[3], last[3];
+};
+
+// Where an output's uncut window begins; outside of the image in the padding.
+struct Corner {
+  int at[3];
+};
+
+// The geometry in 32 bits.
+struct Window {
+  int in[3], out[3], kernel[3], stride[3], pad[3];
+  int packs, images;
+
+  Window(const PoolGeometry& g, int pack)
+      : packs(static_cast<int>(g.channels / pack)), images(static_cast<int>(g.images)) {
+    for (int a = 0; a < 3; ++a) {
+      in[a] = static_cast<int>(g.in[a]);
+      out[a] = static_cast<int>(g.out[a]);
+      kernel[a] = static_cast<int>(g.kernel[a]);
+      stride[a] = static_cast<int>(g.stride[a]);
+      pad[a] = static_cast<int>(g.pad[a]);
+    }
+  }
+
+  __device__ Corner corner_of(const int (&o)[3]) const {
+    Corner corner;
+#pragma unroll
+    for (int a = 0; a < 3; ++a) corner.at[a] = o[a] * stride[a] - pad[a];
+    return corner;
+  }
+  __device__ int cell(int d, int h, int v) const { return (d * kernel[1] + h) * kernel[2] + v; }
+
+  // Inputs of an output's window.
+  __device__ Box cells_of(const int (&o)[3]) const {
+    Box box;
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      const int begin = o[a] * stride[a] - pad[a];
+      box.first[a] = max(begin, 0);
+      box.last[a] = min(begin + kernel[a], in[a]);
+    }
+    return box;
+  }
+  // Outputs whose window holds the input i, or one of its tile in height and width.
+  __device__ Box windows_of(const int (&i)[3], int tile) const {
+    Box box;
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      const int before = i[a] + pad[a] - kernel[a], end = i[a] + pad[a] + (a == 0 ? 0 : tile - 1);
+      box.first[a] = before < 0 ? 0 : before / stride[a] + 1;
+      box.last[a] = min(end / stride[a] + 1, out[a]);
+    }
+    return box;
+  }
+};
+
+// How the places to write are divided: `groups` of packs, tiles `across` and `down`, a block's
+// threads (packs, columns of tiles, rows of tiles) each.
+struct Tiles {
+  int extent[3];
+  int groups, across, down;
+};
+
+struct Launch {
+  Tiles tiles;
+  dim3 threads;
+  unsigned blocks;
+
+  // extent: of what is written; a thread has tile x tile of it.
+  Launch(const Window& w, const int* extent, int tile) {
+    const auto pieces = [](int count, int most) { return (count + most - 1) / most; };
+    // Whole memory lines of channels, then a square of neighbours; the last block is as full as
+    // the others.
+    const int lanes = w.packs <= 16 ? w.packs : 8;
+    const int columns = pieces(extent[2], tile), rows = pieces(extent[1], tile);
+    std::copy_n(extent, 3, tiles.extent);
+    tiles.groups = pieces(w.packs, lanes);
+    tiles.across = pieces(columns, lanes <= 8 ? 8 : 4);
+    const int wide = pieces(columns, tiles.across);
+    tiles.down = pieces(rows, std::min(std::max(256 / (lanes * wide), 1), 64));
+    threads = dim3(lanes, wide, pieces(rows, tiles.down));
+    blocks = static_cast<unsigned>(tiles.groups) * tiles.across * tiles.down * w.images * extent[0];
+  }
+};
+
+// What a thread writes: its pack, its image, and the first position of its tile.
+struct Place {
+  int packs, pack, image, at[3];
+  bool inside;
+
+  __device__ Place(const Window& w, const Tiles& tiles, int tile) {
+    packs = w.packs;
+    unsigned block = blockIdx.x;
+    const unsigned group = block % tiles.groups;
+    block /= tiles.groups;
+    const unsigned across = block % tiles.across;
+    block /= tiles.across;
+    const unsigned down = block % tiles.down;
+    const int plane = static_cast<int>(block / tiles.down);
+    at[0] = tiles.extent[0] == 1 ? 0 : plane % tiles.extent[0];
+    image = tiles.extent[0] == 1 ? plane : plane / tiles.extent[0];
+    pack = static_cast<int>(group * blockDim.x + threadIdx.x);
+    at[2] = static_cast<int>(across * blockDim.y + threadIdx.y) * tile;
+    at[1] = static_cast<int>(down * blockDim.z + threadIdx.z) * tile;
+    inside = pack < w.packs && at[1] < tiles.extent[1] && at[2] < tiles.extent[2];
+  }
+  // Of this pack at a position of the same image.
+  __device__ int offset(const int (&extent)[3], int d, int h, int v) const {
+    return (((image * extent[0] + d) * extent[1] + h) * extent[2] + v) * packs + pack;
+  }
+};
+
+// Calls use(load(offset), d, h, v) for the positions in a box of a source with this extent;
+// kRows x kColumns of them are loaded before the first is used. The order is row-major when kRows
+// is 1 or the box has at most kColumns columns.
+template <int kRows, int kColumns, typename Load, typename Use>
+__device__ void over_box(const Place& place, const int (&extent)[3], const Box& box,
+                         const Load& load, const Use& use) {
+  for (int d = box.first[0]; d < box.last[0]; ++d) {
+    for (int h = box.first[1]; h < box.last[1]; h += kRows) {
+      for (int v = box.first[2]; v < box.last[2]; v += kColumns) {
+        const int at = place.offset(extent, d, h, v);
+        decltype(load(0)) loaded[kRows][kColumns];
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c) {
+            if (h + r < box.last[1] && v + c < box.last[2])
+              loaded[r][c] = load(at + (r * extent[2] + c) * place.packs);
+          }
+        }
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c) {
+            if (h + r < box.last[1] && v + c < box.last[2]) use(loaded[r][c], d, h + r, v + c);
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace crema::pooling

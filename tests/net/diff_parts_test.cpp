@@ -1,0 +1,141 @@
+// A blob with several readers: the parts of its gradient, written by hand.
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "base/strings.h"
+#include "net/net.h"
+
+namespace crema::tests {
+namespace {
+
+// Reads the blob "v" and multiplies it by each factor: the gradient of "v" is the sum of the
+// factors, and of the weight it has in the loss.
+std::string readers(const std::vector<int>& factors, const std::string& type = "Power") {
+  std::string text;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    text += cat("layer { name: 'r", i, "' type: '", type, "' bottom: 'v' top: 'r", i,
+                "' loss_weight: 1 power_param { scale: ", factors[i], " } }\n");
+  }
+  return text;
+}
+
+const char* kInput =
+    "force_backward: true\n"
+    "layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }\n";
+
+struct Result {
+  std::vector<double> dx, dw;
+  std::string dump;
+};
+
+// Two passes, the second one added to the gradients of parameters.
+Result run(const std::string& text, bool keep_blobs) {
+  NetParameter net;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kInput + text, &net));
+  Context context(Device::cpu);
+  NetOptions options;
+  options.state.set_phase(TRAIN);
+  options.keep_blobs = keep_blobs;
+  Net n(context, net, options);
+  from_doubles(context, std::vector<double>{1, 2, 3, 4, 5, 6}.data(), n.input("x"));
+  for (const bool accumulate : {false, true}) {
+    n.forward(0);
+    n.backward(accumulate);
+  }
+  Result result{to_doubles(context, n.input_diff("x")), {}, n.dump_plan()};
+  if (!n.parameters().empty()) result.dw = to_doubles(context, n.parameters()[0].diff);
+  if (keep_blobs) {
+    EXPECT_EQ(to_doubles(context, n.diff("x")), result.dx);
+  }
+  return result;
+}
+
+void expect_gradient(const std::string& text, double want) {
+  for (const bool keep_blobs : {false, true}) {
+    SCOPED_TRACE(cat(text, keep_blobs ? "kept" : "planned"));
+    EXPECT_EQ(run(text, keep_blobs).dx, std::vector<double>(6, want));
+  }
+}
+
+const char* kTwice =
+    "layer { name: 'v' type: 'Power' bottom: 'x' top: 'v' power_param { scale: 2 } }\n";
+
+TEST(DiffParts, OfTheInput) {
+  std::string text = readers({3, 5, 7});
+  size_t at = 0;
+  while ((at = text.find("'v'")) != std::string::npos) text.replace(at, 3, "'x'");
+  expect_gradient(text, 15);
+  EXPECT_NE(run(text, false).dump.find("sums 3 gradients of x"), std::string::npos);
+}
+
+TEST(DiffParts, OfALayerInBetween) {
+  expect_gradient(kTwice + readers({3}), 6);
+  expect_gradient(kTwice + readers({3, 5}), 16);
+  expect_gradient(kTwice + readers({3, 5, 7}), 30);
+}
+
+TEST(DiffParts, MoreThanLiveAtATime) {
+  std::vector<int> factors;
+  int sum = 0;
+  for (int i = 1; i <= 20; ++i) {
+    factors.push_back(i);
+    sum += i;
+  }
+  expect_gradient(kTwice + readers(factors), 2 * sum);
+}
+
+TEST(DiffParts, OfALossWithReaders) {
+  const char* weighted =
+      "layer { name: 'v' type: 'Power' bottom: 'x' top: 'v' power_param { scale: 2 } "
+      "loss_weight: 11 }\n";
+  expect_gradient(weighted + readers({3}), 28);
+  expect_gradient(weighted + readers({3, 5, 7}), 52);
+}
+
+// Views and in-place layers write their gradient into the memory of the one that they read.
+TEST(DiffParts, OfViewsAndInPlaceLayers) {
+  const std::string in_place =
+      "layer { name: 'a' type: 'Power' bottom: 'v' top: 'v' power_param { scale: 10 } }\n";
+  expect_gradient(kTwice + readers({3}) + in_place +
+                      "layer { name: 'b' type: 'Power' bottom: 'v' top: 'b' loss_weight: 1 }\n",
+                  26);
+  expect_gradient(kTwice + readers({3, 4}, "Flatten"), 4);
+  expect_gradient(kTwice + readers({3, 4}) +
+                      "layer { name: 'f' type: 'Flatten' bottom: 'v' top: 'f' }\n"
+                      "layer { name: 'g' type: 'Power' bottom: 'f' top: 'g' loss_weight: 1 }\n"
+                      "layer { name: 'h' type: 'Power' bottom: 'f' top: 'h' loss_weight: 1 "
+                      "power_param { scale: 6 } }\n",
+                  28);
+}
+
+// What debug_info shows when the layer that made the blob begins.
+TEST(DiffParts, AreAddedUpBeforeTheirLayersBackward) {
+  NetParameter net;
+  ASSERT_TRUE(
+      google::protobuf::TextFormat::ParseFromString(cat(kInput, kTwice, readers({3, 5, 7})), &net));
+  Context context(Device::cpu);
+  NetOptions options;
+  options.state.set_phase(TRAIN);
+  options.keep_blobs = true;
+  Net n(context, net, options);
+  n.forward(0);
+  std::vector<double> seen;
+  n.set_observer([&](const Net::StepInfo& step, bool begin) {
+    if (step.backward && begin) seen = to_doubles(context, n.diff("v"));
+  });
+  n.backward();  // the last step is that of "v"
+  EXPECT_EQ(seen, std::vector<double>(6, 15));
+}
+
+TEST(DiffParts, AccumulateInTheParameters) {
+  const Result got = run(
+      "layer { name: 'v' type: 'Scale' bottom: 'x' top: 'v' scale_param { filler { value: 2 } } }" +
+          readers({3, 5, 7}),
+      false);
+  EXPECT_EQ(got.dx, std::vector<double>(6, 30));
+  // Of channels: 15 (x of both rows), two passes.
+  EXPECT_EQ(got.dw, (std::vector<double>{150, 210, 270}));
+}
+
+}  // namespace
+}  // namespace crema::tests
