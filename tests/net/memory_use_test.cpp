@@ -61,6 +61,29 @@ TEST(MemoryUse, KindsAreWhatTheNetIsMadeOf) {
   EXPECT_LT(test.blobs, kinds.blobs);
 }
 
+TEST(MemoryUse, OnAGpuToo) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  Context context(Device::gpu);
+  const size_t before = context.memory()->taken();
+  EXPECT_GT(before, 0u);  // of the handles
+  for (Precision precision : {Precision::fp32, Precision::tf32, Precision::fp16}) {
+    SCOPED_TRACE(name_of(precision));
+    NetOptions options = options_for(TRAIN);
+    options.precision = precision;
+    Net net(context, two_products(64), options);
+    const MemoryKinds kinds = net.memory();
+    EXPECT_EQ(kinds.halves, precision == Precision::fp16 ? kWeights / 2 : 0);
+    net.forward(0);
+    net.backward();
+    EXPECT_EQ(context.memory()->taken() - before, kinds.total());
+  }
+  EXPECT_EQ(context.memory()->taken(), before);
+  context.memory()->limit(before + 2'000'000, "-gpu_memory 72MB");
+  expect_part(error_of([&] { const Net net(context, two_products(1024), options_for(TRAIN)); }),
+              "are allowed (-gpu_memory 72MB): a batch of ");
+  EXPECT_EQ(context.memory()->taken(), before);
+}
+
 TEST(MemoryUse, LayersAddUpToTheNet) {
   Context context(Device::cpu);
   Net net(context, two_products(64), options_for(TRAIN, false));
