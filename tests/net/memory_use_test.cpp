@@ -94,14 +94,20 @@ TEST(MemoryUse, LayersAddUpToTheNet) {
     sum += layer.blobs + layer.gradients;
     workspace = std::max(workspace, layer.workspace);
     EXPECT_LE(layer.kept, layer.blobs);
-    if (layer.layers == "data") EXPECT_EQ(layer.blobs, (512 + 64) * row);
+    if (layer.layers == "data") {
+      EXPECT_EQ(layer.blobs, (512 + 64) * row);
+    }
     if (layer.layers == "ip1") {
       EXPECT_EQ(layer.blobs, 256 * row);
       EXPECT_EQ(layer.parameters, 512 * 256 * sizeof(float));
       EXPECT_EQ(layer.gradients, 0u);  // none flows to the data
     }
-    if (layer.layers == "ip2") EXPECT_EQ(layer.gradients, 256 * row);
-    if (layer.layers == "loss") EXPECT_GE(layer.gradients, 64 * row);
+    if (layer.layers == "ip2") {
+      EXPECT_EQ(layer.gradients, 256 * row);
+    }
+    if (layer.layers == "loss") {
+      EXPECT_GE(layer.gradients, 64 * row);
+    }
   }
   const MemoryKinds kinds = net.memory();
   // Each place is rounded up to 256 bytes; only the loss and its gradient are smaller than that.
