@@ -4,6 +4,8 @@
 script=${0##*/}
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 tools=$root/build/tools
+installed=$root/../../bin
+[ ! -x "$installed/crema" ] || tools=$installed
 
 die() { echo "$script: $*" >&2; exit 1; }
 

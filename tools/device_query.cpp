@@ -50,7 +50,7 @@ void describe(Log&, int) {}
 
 int run(const VerbCall& call) {
   if (FLAGS_gpu.empty() && gpu_count() == 0) {
-    call.log.info(cat("No GPU: ", reason_without_gpu(), "."));
+    call.log.info(cat("No GPU: ", gpu_problem(), "."));
     return 0;
   }
   const std::string which = FLAGS_gpu.empty() ? "all" : FLAGS_gpu;

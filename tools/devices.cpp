@@ -3,6 +3,8 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "device/memory.h"
+#include "device/memory_account.h"
 #include "kernels/implementation.h"
 #include "tools/flags.h"
 #ifdef CREMA_CUDA
@@ -11,17 +13,9 @@
 
 namespace crema {
 
-const char* reason_without_gpu() {
-#ifdef CREMA_CUDA
-  return "this machine has no usable GPU (no card, or no driver)";
-#else
-  return "this build has no GPU support (it was made without a CUDA toolkit)";
-#endif
-}
-
 std::vector<int> gpus_of(const std::string& flag) {
   const int count = gpu_count();
-  require(count > 0, "-gpu ", flag, ": ", reason_without_gpu(), "; without -gpu the CPU computes");
+  if (count == 0) fail("-gpu ", flag, ": ", gpu_problem());
   std::vector<int> gpus;
   if (flag == "all") {
     for (int i = 0; i < count; ++i) gpus.push_back(i);
@@ -34,7 +28,8 @@ std::vector<int> gpus_of(const std::string& flag) {
             "\" is no GPU number; expected a number such as 0, or all");
     require(number >= 0 && number < count, "-gpu ", flag, ": there is no GPU ", number,
             "; this machine has ", count,
-            count == 1 ? " (number 0)" : cat(" (numbers 0 to ", count - 1, ")"));
+            count == 1 ? " (number 0)" : cat(" (numbers 0 to ", count - 1, ")"),
+            "; `crema device_query` lists them");
     gpus.push_back(number);
   }
   return gpus;
@@ -48,6 +43,22 @@ TuneMode tune_mode_of_flag() {
     if (FLAGS_tune == names[i]) return static_cast<TuneMode>(i);
   }
   fail("-tune ", FLAGS_tune, ": expected off, quick or full");
+}
+
+void limit_memory(Context& context) {
+  if (FLAGS_gpu_memory.empty()) return;
+  const std::string flag = "-gpu_memory " + FLAGS_gpu_memory;
+  size_t bytes = 0;
+  try {
+    bytes = allowed_memory(FLAGS_gpu_memory, total_memory(context));
+  } catch (const Error& error) {
+    fail(flag, ": ", error.what());
+  }
+  if (context.device() == Device::gpu) {
+    context.memory()->limit(bytes, flag);
+  } else {
+    context.log().warning(flag + " has no effect: the CPU computes");
+  }
 }
 
 }  // namespace
@@ -67,17 +78,17 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
     context = std::make_unique<Context>(Device::gpu, wanted);
   } else {
     if (wanted >= 0) {
-      log.warning(
-          gpu_count() == 0
-              ? cat("The solver asks for a GPU, but ", reason_without_gpu(), ": the CPU computes.")
-              : cat("The solver asks for GPU ", wanted, ", but there are only ", gpu_count(),
-                    ": the CPU computes."));
+      log.warning(gpu_count() == 0
+                      ? cat("The solver asks for a GPU, but the CPU computes: ", gpu_problem())
+                      : cat("The solver asks for GPU ", wanted, ", but there are only ",
+                            gpu_count(), ": the CPU computes."));
     }
     context = std::make_unique<Context>(Device::cpu);
   }
   context->set_log(log);
   context->implementation = FLAGS_implementation;
   context->tune(tune_mode_of_flag());
+  limit_memory(*context);
   return context;
 }
 

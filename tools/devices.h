@@ -10,9 +10,6 @@
 
 namespace crema {
 
-// Why gpu_count() is 0: "this machine has no usable GPU ...".
-const char* reason_without_gpu();
-
 // "0", "0,1" or "all" as GPU numbers; Error when the machine or the build has no such GPU.
 std::vector<int> gpus_of(const std::string& flag);
 

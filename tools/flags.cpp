@@ -29,14 +29,20 @@ DEFINE_string(implementation, "",
 DEFINE_bool(fuse, true, "Run neighbouring layers as one kernel where that is faster.");
 DEFINE_bool(format, true, "Lay out activations as the kernels like them best.");
 DEFINE_bool(reuse_memory, true, "Let activations whose lives do not overlap share memory.");
-DEFINE_string(precision, "",
-              "What to compute in: fp32, tf32, bf16 or fp16. Empty: what the solver says, else tf32 "
-              "on a GPU and fp32 on a CPU.");
+DEFINE_string(
+    precision, "",
+    "What to compute in: fp32, tf32, bf16 or fp16. Empty: what the solver says, else tf32 "
+    "on a GPU and fp32 on a CPU.");
 DEFINE_string(tune, "quick",
               "How many ways to compute a convolution or product are timed on a GPU before the "
               "fastest is taken and remembered: off (one), quick (six) or full (all).");
+DEFINE_string(
+    gpu_memory, "",
+    "How much of the GPU's memory to take at most: a share such as 0.8, or a size such as "
+    "12GB or 8000MiB. Empty: all.");
 DEFINE_bool(capture, true, "On a GPU, record a training iteration as a CUDA graph and repeat it.");
 DEFINE_bool(dump_plan, false, "Print the steps that the net was compiled to.");
+DEFINE_bool(memory, false, "Print which layers and what else take the memory.");
 DEFINE_bool(train_step, false, "Time whole training steps: forward, backward and update.");
 DEFINE_string(sigint_effect, "stop", "What SIGINT (Ctrl-C) does: snapshot, stop or none.");
 DEFINE_string(sighup_effect, "snapshot", "What SIGHUP does: snapshot, stop or none.");

@@ -1,5 +1,5 @@
 // `crema summary -model NET.prototxt [-phase TEST]`: each layer of a net with its shapes,
-// parameters and memory.
+// parameters and memory; with -memory where the memory goes when the net runs.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -21,14 +21,6 @@ std::string grouped(int64_t number) {
   std::string digits = cat(number);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
   return digits;
-}
-
-std::string size_text(size_t bytes) {
-  const bool small = bytes < (1 << 20);
-  char text[32];
-  std::snprintf(text, sizeof text, small ? "%.1f KiB" : "%.1f MiB",
-                static_cast<double>(bytes) / (small ? 1 << 10 : 1 << 20));
-  return text;
 }
 
 // Rows of cells, each column as wide as its widest cell; the columns from `right` on are numbers.
@@ -81,9 +73,49 @@ std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals
   return rows;
 }
 
+// "1.5 MiB", and nothing for nothing.
+std::string cell(size_t bytes) { return bytes > 0 ? size_text(bytes) : ""; }
+
+int print_memory(const VerbCall& call, NetInput& input) {
+  const std::unique_ptr<Context> context = make_context(call.log);
+  context->set_log(silent_log());
+  input.options.precision = precision_for(*context);
+  Net net(*context, input.net, input.options);
+
+  std::vector<std::vector<std::string>> rows = {
+      {"layers", "type", "blobs", "for backward", "gradients", "weights", "workspace"}};
+  LayerMemory sum;
+  for (const LayerMemory& step : net.memory_by_layer()) {
+    rows.push_back({step.layers, step.type, cell(step.blobs), cell(step.kept), cell(step.gradients),
+                    cell(step.parameters), cell(step.workspace)});
+    sum.blobs += step.blobs;
+    sum.kept += step.kept;
+    sum.gradients += step.gradients;
+    sum.parameters += step.parameters;
+    sum.workspace = std::max(sum.workspace, step.workspace);
+  }
+  rows.push_back({"sum", "", cell(sum.blobs), cell(sum.kept), cell(sum.gradients),
+                  cell(sum.parameters), cell(sum.workspace)});
+  const MemoryKinds kinds = net.memory();
+  std::cout << (net.name().empty() ? FLAGS_model : net.name()) << ", phase "
+            << Phase_Name(input.options.state.phase()) << ", on the " << name_of(context->device())
+            << " in " << name_of(input.options.precision) << "\n\n";
+  print_table(rows, 2);
+  std::cout << "\nBlobs and gradients that are not needed at the same time share memory:\n\n";
+  std::vector<std::vector<std::string>> parts;
+  for (const auto& [name, bytes] : parts_of(kinds)) parts.push_back({name, size_text(bytes)});
+  parts.push_back({"in all", size_text(kinds.total())});
+  print_table(parts, 1);
+  if (net.training() && kinds.parameters > 0)
+    std::cout << "\nA solver keeps " << size_text(kinds.parameters)
+              << " more, Adam and AdaDelta twice that.\n";
+  return 0;
+}
+
 int run(const VerbCall& call) {
   const Phase phase = phase_of_flag(TRAIN);
-  const NetInput input = read_model(call.log, phase);
+  NetInput input = read_model(call.log, phase);
+  if (FLAGS_memory) return print_memory(call, input);
   Context context(Device::cpu);
   GraphOptions options;
   options.training = phase == TRAIN;
@@ -121,8 +153,9 @@ int run(const VerbCall& call) {
 
 REGISTER_VERB(summary, {.summary = "prints each layer of a net with shapes, parameters and memory",
                         .usage = "-model NET.prototxt [flags]",
-                        .flags = {"model", "phase", "level", "stage", "assume", "batch", "fuse",
-                                  "format", "reuse_memory", "dump_plan"},
+                        .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory",
+                                  "gpu", "precision", "gpu_memory", "tune", "fuse", "format",
+                                  "reuse_memory", "dump_plan"},
                         .run = run});
 
 }  // namespace

@@ -139,6 +139,7 @@ int run(const VerbCall& call) {
   }
   NetInput input = read_model(call.log, phase_of_flag(TRAIN));
   input.options.backward = true;
+  input.options.histories = FLAGS_train_step ? 1 : 0;
   input.options.precision = precision_for(*context);
   Net net(*context, input.net, input.options);
   fill_random_inputs(net);
@@ -151,12 +152,13 @@ int run(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole training steps, take",
-                     .usage = "-model NET.prototxt [-train_step] [flags]",
-                     .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu",
-                               "phase", "level", "stage", "weights", "implementation", "precision",
-                               "tune", "capture", "fuse", "format", "reuse_memory", "dump_plan"},
-                     .run = run});
+REGISTER_VERB(time,
+              {.summary = "measures how long a net's layers, or whole training steps, take",
+               .usage = "-model NET.prototxt [-train_step] [flags]",
+               .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu", "phase",
+                         "level", "stage", "weights", "implementation", "precision", "gpu_memory",
+                         "tune", "capture", "fuse", "format", "reuse_memory", "dump_plan"},
+               .run = run});
 
 }  // namespace
 

@@ -57,6 +57,29 @@ void say_device(ProgramLog& log, const Context& context) {
   }
 }
 
+// As a shell reads it back.
+std::string quoted(const std::string& text) {
+  const bool plain = text.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789_-+=./,:@") == std::string::npos;
+  if (plain && !text.empty()) return text;
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+// This command with another start.
+std::string resume_command(const std::string& state) {
+  std::string command = "crema train";
+  for (const std::string& name : VerbRegistry::find("train")->flags) {
+    const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
+    if (flag.is_default || name == "snapshot" || name == "weights" || name == "weights_mode")
+      continue;
+    command += cat(" -", name, flag.type == "string" ? " " : "=", quoted(flag.current_value));
+  }
+  return command + " -snapshot " + quoted(state);
+}
+
 SolverOptions options_of_flags() {
   SolverOptions options;
   if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
@@ -67,6 +90,7 @@ SolverOptions options_of_flags() {
   options.level = state.level();
   options.stages.assign(state.stage().begin(), state.stage().end());
   set_passes(&options.net);
+  options.resume_command = resume_command;
   return options;
 }
 
@@ -117,14 +141,15 @@ int run(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(train,
-              {.summary = "trains a net as its solver.prototxt says",
-               .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
-               .flags = {"solver", "model", "gpu", "snapshot", "weights", "weights_mode", "level",
-                         "stage", "sigint_effect", "sighup_effect", "assume", "batch",
-                         "implementation", "precision", "tune", "capture", "fuse", "format",
-                         "reuse_memory", "dump_plan"},
-               .run = run});
+REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
+                      .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
+                      .flags = {"solver",         "model",         "gpu",        "snapshot",
+                                "weights",        "weights_mode",  "level",      "stage",
+                                "sigint_effect",  "sighup_effect", "assume",     "batch",
+                                "implementation", "precision",     "gpu_memory", "tune",
+                                "capture",        "fuse",          "format",     "reuse_memory",
+                                "dump_plan"},
+                      .run = run});
 
 }  // namespace
 

@@ -96,9 +96,9 @@ std::vector<double> measure(TrainStep& step) {
 
 size_t peak_memory(Net& net) {
   if (net.context().device() == Device::cpu) return growth_of_resident_set();
-  const Net::Memory memory = net.memory();
-  return memory.activations + memory.persistent + memory.workspace + memory.diffs +
-         2 * memory.parameters;  // weights, history
+  MemoryKinds memory = net.memory();
+  memory.history = memory.parameters;
+  return memory.total();
 }
 
 }  // namespace

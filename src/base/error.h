@@ -14,6 +14,13 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// The device is of no use to this process any more: it was lost, or work on it went so wrong that
+// nothing there can be read. What was saved before is all there is.
+class DeviceLost : public Error {
+ public:
+  using Error::Error;
+};
+
 template <typename... Parts>
 [[noreturn]] void fail(const Parts&... parts) {
   throw Error(cat(parts...));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 
 namespace crema {
 
@@ -56,6 +57,17 @@ double replace_cost(char a, char b) {
 }
 
 }  // namespace
+
+std::string size_text(size_t bytes) {
+  if (bytes < 1024) return cat(bytes, " bytes");
+  const char* const units[] = {"KiB", "MiB", "GiB", "TiB"};
+  double number = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; number >= 1023.95 && unit + 1 < std::size(units); ++unit) number /= 1024;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f %s", number, units[unit]);
+  return text;
+}
 
 double edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<double>> cost(a.size() + 1, std::vector<double>(b.size() + 1));

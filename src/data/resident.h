@@ -20,6 +20,8 @@ class ResidentData {
   // plain; labels: (batch), or empty.
   void batch(Context& context, uint64_t pass, const uint64_t* live_pass, const Tensor& data,
              const Tensor& labels) const;
+  // Of the GPU's memory.
+  size_t bytes() const { return bytes_.bytes() + labels_.bytes() + mean_.bytes(); }
   // The epoch that the last sample of a batch belongs to.
   int64_t epoch(uint64_t pass) const;
 

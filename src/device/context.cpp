@@ -1,6 +1,7 @@
 #include "device/context.h"
 
 #include "base/error.h"
+#include "device/memory_account.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #else
@@ -11,19 +12,16 @@ struct Gpu {};
 
 namespace crema {
 
-Context::Context(Device device, int ordinal) : device_(device), ordinal_(ordinal) {
+Context::Context(Device device, int ordinal)
+    : device_(device), ordinal_(ordinal), memory_(std::make_shared<MemoryAccount>()) {
   if (device == Device::cpu) return;
-#ifdef CREMA_CUDA
   const int count = gpu_count();
-  require(count > 0,
-          "no usable GPU: the driver reports none (nvidia-smi tells more); without -gpu the CPU is "
-          "used");
+  if (count == 0) fail("GPU ", ordinal, " cannot be used: ", gpu_problem());
   require(ordinal >= 0 && ordinal < count, "GPU ", ordinal, " does not exist: this machine has ",
-          count, count == 1 ? " GPU, number 0" : cat(" GPUs, numbers 0 to ", count - 1));
-  gpu_ = std::make_unique<Gpu>(ordinal);
-#else
-  fail("this build of Crema has no CUDA: GPU ", ordinal,
-       " cannot be used; build with a CUDA toolkit, or leave -gpu away");
+          count, count == 1 ? " GPU, number 0" : cat(" GPUs, numbers 0 to ", count - 1),
+          " (`crema device_query` lists them)");
+#ifdef CREMA_CUDA
+  gpu_ = std::make_unique<Gpu>(ordinal, *memory_);
 #endif
 }
 
@@ -60,6 +58,11 @@ void Context::tune(TuneMode) {}
 void Context::end_tuning() {}
 void Context::synchronize() const {}
 int gpu_count() { return 0; }
+std::string gpu_problem() {
+  return "this build has no GPU support (it was made without a CUDA toolkit); leave -gpu away: "
+         "then "
+         "the CPU computes";
+}
 #endif
 
 }  // namespace crema

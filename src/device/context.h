@@ -13,6 +13,7 @@
 
 namespace crema {
 
+class MemoryAccount;  // device/memory_account.h
 struct Gpu;  // stream and library handles; device/gpu.h, only in CUDA builds
 
 class Context {
@@ -26,6 +27,8 @@ class Context {
   Device device() const { return device_; }
   int ordinal() const { return ordinal_; }
   Gpu& gpu() const { return *gpu_; }
+  // What Buffers of this context take, and may take; they keep it alive.
+  const std::shared_ptr<MemoryAccount>& memory() const { return memory_; }
 
   // For plans that are made from now on; nothing on a CPU.
   void tune(TuneMode mode);
@@ -64,6 +67,7 @@ class Context {
   Device device_;
   int ordinal_;
   Log* log_ = &silent_log();
+  std::shared_ptr<MemoryAccount> memory_;
   std::unique_ptr<Gpu> gpu_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace crema {
 
@@ -15,5 +16,7 @@ enum class TuneMode : uint8_t { off, quick, full };
 
 // Number of usable GPUs: 0 in a build without CUDA, without a driver, or without a card.
 int gpu_count();
+// Why gpu_count() is 0, with a way out: "this machine has no NVIDIA driver ...". "" when it is not.
+std::string gpu_problem();
 
 }  // namespace crema

@@ -1,8 +1,10 @@
 #include "device/gpu.h"
 
+#include <cstdlib>
 #include <utility>
 
 #include "device/device.h"
+#include "device/gpu_errors.h"
 
 namespace crema {
 
@@ -15,11 +17,21 @@ int gpu_count() {
   return count;
 }
 
-Gpu::Gpu(int ordinal) {
+std::string gpu_problem() {
+  int count = 0;
+  cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return "";
+  cudaGetLastError();
+  if (status == cudaSuccess) status = cudaErrorNoDevice;
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return cat(explain(status, cuda_versions()),
+             visible ? cat("; CUDA_VISIBLE_DEVICES is \"", visible, "\"") : "");
+}
+
+Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   check_cuda(cudaSetDevice(ordinal), "selecting the GPU");
   check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
-  check_cuda(cudaStreamCreateWithFlags(&other_stream_, cudaStreamNonBlocking),
-             "creating a stream");
+  check_cuda(cudaStreamCreateWithFlags(&other_stream_, cudaStreamNonBlocking), "creating a stream");
   check_cuda(cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming), "creating an event");
   check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "creating an event");
   check_cublas(cublasCreate(&cublas), "starting cuBLAS");
@@ -32,6 +44,7 @@ Gpu::Gpu(int ordinal) {
   check_cuda(cudaMemset(counters, 0, kCounters * sizeof(unsigned)), "clearing memory");
   check_cuda(cudaMalloc(&blas_workspace, kBlasBytes), "allocating memory");
   check_cuda(cudaMalloc(&other_blas_workspace_, kBlasBytes), "allocating memory");
+  account_.take(kOwnBytes);
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
   cudaDeviceProp card;
   check_cuda(cudaGetDeviceProperties(&card, ordinal), "asking for the GPU's name");
@@ -40,6 +53,7 @@ Gpu::Gpu(int ordinal) {
 
 Gpu::~Gpu() {
   tuning.release();
+  account_.give_back(kOwnBytes);
   cudaFree(other_blas_workspace_);
   cudaFree(blas_workspace);
   cudaFree(counters);
@@ -78,20 +92,22 @@ void Gpu::join() {
 }
 
 void check_cuda(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) {
-    fail(what, " failed: CUDA says \"", cudaGetErrorString(status), "\" (",
-         cudaGetErrorName(status), ")");
-  }
+  if (status == cudaSuccess) return;
+  const std::string message = cat(what, " failed: ", explain(status, cuda_versions()));
+  if (loses_device(status)) throw DeviceLost(message);
+  fail(message);
 }
 
 void check_cublas(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    fail(what, " failed: cuBLAS says \"", cublasGetStatusString(status), "\"");
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  check_cuda(cudaFree(nullptr), what);  // a lost device, which the library calls by another name
+  fail(what, " failed: cuBLAS says \"", cublasGetStatusString(status), "\"");
 }
 
 void check_cudnn(cudnnStatus_t status, const char* what) {
-  if (status != CUDNN_STATUS_SUCCESS)
-    fail(what, " failed: cuDNN says \"", cudnnGetErrorString(status), "\"");
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  check_cuda(cudaFree(nullptr), what);
+  fail(what, " failed: cuDNN says \"", cudnnGetErrorString(status), "\"");
 }
 
 }  // namespace crema

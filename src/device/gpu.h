@@ -8,13 +8,14 @@
 
 #include "base/error.h"
 #include "device/context.h"
+#include "device/memory_account.h"
 #include "device/tuning.h"
 
 namespace crema {
 
 // A stream and the handles that work on it; owned by the Context.
 struct Gpu {
-  explicit Gpu(int ordinal);
+  Gpu(int ordinal, MemoryAccount& account);
   ~Gpu();
   cudaStream_t stream = nullptr;
   cublasHandle_t cublas = nullptr;
@@ -29,6 +30,9 @@ struct Gpu {
   // Of cuBLAS: given, so that it never allocates.
   static constexpr size_t kBlasBytes = size_t{32} << 20;
   void* blas_workspace = nullptr;
+  // Of all these, on the account.
+  static constexpr size_t kOwnBytes =
+      kParts * sizeof(float) + kCounters * sizeof(unsigned) + 2 * kBlasBytes;
 
   // A second stream for Context::aside(). Between fork() and back() everything above is that
   // stream's; join() makes the first one wait for it.
@@ -41,10 +45,12 @@ struct Gpu {
   cudaStream_t other_stream_ = nullptr;
   void* other_blas_workspace_ = nullptr;
   cudaEvent_t forked_ = nullptr, done_ = nullptr;
+  MemoryAccount& account_;
   bool open_ = false;  // the second stream has work that the first has not waited for
 };
 
-// Throws an Error that says what failed and what CUDA said.
+// Throws an Error that says what failed and what CUDA said (device/gpu_errors.h); DeviceLost where
+// nothing on the device can be used any more.
 void check_cuda(cudaError_t status, const char* what);
 void check_cublas(cublasStatus_t status, const char* what);
 void check_cudnn(cudnnStatus_t status, const char* what);

@@ -68,6 +68,7 @@ void Tuning::remember(const std::string& key, const std::string& answer) {
 void* Tuning::scratch(Context& context, size_t bytes) {
   if (!scratch_ || scratch_->bytes() < bytes) {
     scratch_.reset();
+    if (free_memory(context) < bytes) return nullptr;
     scratch_ = std::make_unique<Buffer>(context, bytes);
     // In every real type this is a small number that is not zero: products of zeros cost less
     // energy, and so time, than others.

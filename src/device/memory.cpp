@@ -1,17 +1,20 @@
 #include "device/memory.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "base/error.h"
+#include "device/memory_account.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
+#include "device/gpu_errors.h"
 #endif
 
 namespace crema {
 namespace {
-
-double mib(size_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
 #ifdef CREMA_CUDA
 void* allocate_gpu(Context& context, size_t bytes) {
@@ -21,8 +24,7 @@ void* allocate_gpu(Context& context, size_t bytes) {
     cudaGetLastError();
     size_t available = 0, total = 0;
     cudaMemGetInfo(&available, &total);
-    fail("out of GPU memory: ", mib(bytes), " MiB wanted, ", mib(available), " of ", mib(total),
-         " MiB free; a smaller batch_size (with iter_size to make up for it) needs less");
+    fail(out_of_gpu_memory(bytes, available, total));
   }
   check_cuda(status, "allocating GPU memory");
   // On the context's stream: the default stream does not wait for it, nor it for the default
@@ -32,35 +34,53 @@ void* allocate_gpu(Context& context, size_t bytes) {
 }
 #endif
 
-}  // namespace
-
-size_t free_memory(Context& context) {
-  size_t available = 0;
+void* allocate(Context& context, size_t bytes) {
 #ifdef CREMA_CUDA
-  size_t total = 0;
+  if (context.device() == Device::gpu) return allocate_gpu(context, bytes);
+#else
+  (void)context;
+#endif
+  void* const data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  if (!data) fail("out of memory: ", size_text(bytes), " wanted");
+  std::memset(data, 0, bytes);
+  return data;
+}
+
+// Free and total bytes of the device.
+std::pair<size_t, size_t> memory_of_device(Context& context) {
+  size_t available = std::numeric_limits<size_t>::max(), total = available;
+#ifdef CREMA_CUDA
   if (context.device() == Device::gpu)
     check_cuda(cudaMemGetInfo(&available, &total), "asking for free memory");
 #else
   (void)context;
 #endif
-  return available;
+  return {available, total};
 }
 
-Buffer::Buffer(Context& context, size_t bytes)
-    : device_(context.device()), ordinal_(context.ordinal()), bytes_(bytes) {
+}  // namespace
+
+size_t free_memory(Context& context) {
+  return std::min(memory_of_device(context).first, context.memory()->left());
+}
+
+size_t total_memory(Context& context) { return memory_of_device(context).second; }
+
+Buffer::Buffer(Context& context, size_t bytes) : device_(context.device()), bytes_(bytes) {
   if (bytes == 0) return;
-#ifdef CREMA_CUDA
-  if (device_ == Device::gpu) {
-    data_ = allocate_gpu(context, bytes);
-    return;
+  context.memory()->take(bytes);
+  try {
+    data_ = allocate(context, bytes);
+  } catch (...) {
+    context.memory()->give_back(bytes);
+    throw;
   }
-#endif
-  data_ = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  require(data_ != nullptr, "out of memory: ", mib(bytes), " MiB wanted");
-  std::memset(data_, 0, bytes);
+  account_ = context.memory();
 }
 
 Buffer::~Buffer() {
+  if (!data_) return;
+  account_->give_back(bytes_);
 #ifdef CREMA_CUDA
   if (device_ == Device::gpu) {
     cudaFree(data_);

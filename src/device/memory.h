@@ -2,15 +2,17 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "device/context.h"
 
 namespace crema {
 
-// Owns bytes on one device; aligned to 64 (CPU) or 256 (GPU). Fresh memory is zero.
+// Owns bytes on one device; aligned to 64 (CPU) or 256 (GPU). Fresh memory is zero. Counted in the
+// context's MemoryAccount.
 class Buffer {
  public:
-  // Error says how much was asked for and how much is free.
+  // Error says how much was asked for and how much is free or allowed.
   Buffer(Context& context, size_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -22,13 +24,16 @@ class Buffer {
 
  private:
   Device device_;
-  int ordinal_;
   size_t bytes_;
   void* data_ = nullptr;
+  std::shared_ptr<MemoryAccount> account_;
 };
 
-// Bytes that could still be allocated on a GPU; 0 on a CPU, where nobody knows.
+// Bytes that could still be allocated: what is free on the GPU (a CPU: nobody knows, the largest
+// size_t), or less where the context's memory is limited.
 size_t free_memory(Context& context);
+// Bytes of the GPU; of a CPU, where nobody knows, the largest size_t.
+size_t total_memory(Context& context);
 
 // Copies on the context's stream. When one side is the CPU the call returns after the copy is done.
 void copy_bytes(Context& context, void* to, Device to_device, const void* from, Device from_device,

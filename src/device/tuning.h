@@ -36,7 +36,8 @@ class Tuning {
   // Also appended to the file; when that cannot be written, this run goes on without.
   void remember(const std::string& key, const std::string& answer);
 
-  // Memory to try things in, filled with small numbers; it stays until release().
+  // Memory to try things in, filled with small numbers; it stays until release(). Null where that
+  // much is not free.
   void* scratch(Context& context, size_t bytes);
   void release();
   // Milliseconds that the work queued by `work` takes.

@@ -5,6 +5,7 @@
 #define CUDNN_FRONTEND_SKIP_JSON_LIB  // graphs are not written to files
 #include <cudnn_frontend.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,7 +46,8 @@ class CudnnGraph {
     size_t bytes;
   };
   bool use(int64_t plan);
-  int64_t fastest(Context& context, const std::vector<int64_t>& plans);
+  // None: there is no memory to try them in.
+  std::optional<int64_t> fastest(Context& context, const std::vector<int64_t>& plans);
   double time(Context& context, int64_t plan, std::vector<Bound>& tensors, void* workspace);
 
   Graph graph_;

@@ -91,9 +91,10 @@ bool CudnnGraph::build(Context& context, Precision precision, const std::string&
     reason = cat("none of ", count, " plans can be built");
     return false;
   }
-  use(usable.size() == 1 ? usable[0] : fastest(context, usable));
+  const std::optional<int64_t> best = usable.size() == 1 ? usable[0] : fastest(context, usable);
+  use(best.value_or(usable[0]));
   std::string name;
-  if (tuning.candidates() > 1 && graph_.get_plan_name_at_index(plan_, name).is_good())
+  if (best && tuning.candidates() > 1 && graph_.get_plan_name_at_index(plan_, name).is_good())
     tuning.remember(key, name);
   return true;
 }
@@ -107,10 +108,11 @@ bool CudnnGraph::use(int64_t plan) {
   return true;
 }
 
-int64_t CudnnGraph::fastest(Context& context, const std::vector<int64_t>& plans) {
+std::optional<int64_t> CudnnGraph::fastest(Context& context, const std::vector<int64_t>& plans) {
   size_t total = static_cast<size_t>(kWorkspaceLimit);
   for (const Extent& extent : extents_) total += (extent.bytes + 255) / 256 * 256;
   char* at = static_cast<char*>(context.gpu().tuning.scratch(context, total));
+  if (!at) return std::nullopt;
   std::vector<Bound> tensors;
   for (const Extent& extent : extents_) {
     tensors.push_back({extent.uid, at});

@@ -106,8 +106,9 @@ class Product {
       return false;
     }
     algorithm_ = found[0].algo;
-    if (count > 1) fastest(context, {found.begin(), found.begin() + count});
-    if (tuning.candidates() > 1) tuning.remember(key, as_hex(&algorithm_, sizeof algorithm_));
+    const bool known_best = count == 1 || fastest(context, {found.begin(), found.begin() + count});
+    if (known_best && tuning.candidates() > 1)
+      tuning.remember(key, as_hex(&algorithm_, sizeof algorithm_));
     return true;
   }
 
@@ -138,7 +139,8 @@ class Product {
            result.workspaceSize <= Gpu::kBlasBytes;
   }
 
-  void fastest(Context& context, const std::vector<cublasLtMatmulHeuristicResult_t>& found) {
+  // False: there is no memory to try them in.
+  bool fastest(Context& context, const std::vector<cublasLtMatmulHeuristicResult_t>& found) {
     const auto padded = [](int64_t count, DType type) {
       return (static_cast<size_t>(count) * size_of(type) + 255) / 256 * 256;
     };
@@ -147,6 +149,7 @@ class Product {
     Tuning& tuning = context.gpu().tuning;
     char* const a =
         static_cast<char*>(tuning.scratch(context, a_bytes + b_bytes + d_bytes + bias_bytes));
+    if (!a) return false;
     char *const b = a + a_bytes, *const d = b + b_bytes;
     if (c_.bias) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(d + d_bytes));
     cublasLtMatmulAlgo_t best = algorithm_;
@@ -164,6 +167,7 @@ class Product {
       }
     }
     algorithm_ = best;
+    return true;
   }
 
   Case c_;

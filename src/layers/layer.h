@@ -176,6 +176,8 @@ class Layer {
   virtual void check(Context& context, const Forward& pass) const;
   // A source's records, an epoch; 0: not a source, or it does not know.
   virtual int64_t records() const { return 0; }
+  // Bytes of the device's memory that it holds besides blobs and parameters: records kept there.
+  virtual size_t resident_bytes() const { return 0; }
   // Seconds that all forward passes together have waited for a source's data.
   virtual double waited() const { return 0; }
 

@@ -22,6 +22,9 @@ class ArenaPool {
     return buffer_;
   }
   size_t bytes() const { return wanted_; }
+  size_t held() const { return buffer_ ? buffer_->bytes() : 0; }
+  // What buffer() would take beyond what it holds, with a further plan of so many bytes.
+  size_t growth(size_t bytes) const { return std::max({wanted_, bytes, held()}) - held(); }
 
  private:
   size_t wanted_ = 0;

@@ -16,6 +16,8 @@ void at_layer(const std::function<std::string(int)>& where, int layer, const std
   };
   try {
     body();
+  } catch (const DeviceLost&) {
+    throw;  // noticed here, but perhaps the work of an earlier layer
   } catch (const Error& error) {
     throw Error(prefix() + error.what());
   } catch (const std::bad_alloc&) {

@@ -88,18 +88,37 @@ void Net::make_plan() {
   p.all_parameter_diffs = graph_.net.force_backward();
   plan_ = std::make_unique<Plan>(context_, graph_, p);
   context_.end_tuning();
+  if (!parameter_data_) place_parameters();
+  if (p.overlap && memory_to_come() > free_memory(context_)) {
+    p.overlap = false;
+    plan_ = std::make_unique<Plan>(context_, graph_, p);
+    context_.end_tuning();
+    if (!parameter_data_) place_parameters();
+  }
+  check_memory();
   options_.arena->reserve(plan_->arena_bytes);
 }
 
-void Net::allocate_parameters() {
-  // Each starts at a multiple of 16 elements, so that vector loads are aligned.
-  int64_t total = 0;
+Plan& Net::planned() {
+  if (!plan_) make_plan();
+  return *plan_;
+}
+
+// Each parameter starts at a multiple of 16 elements, so that vector loads are aligned.
+void Net::place_parameters() {
+  parameter_offsets_.clear();
+  parameter_elements_ = 0;
   for (size_t i = 0; i < graph_.parameters.size(); ++i) {
-    parameter_offsets_.push_back(total);
+    parameter_offsets_.push_back(parameter_elements_);
     const Parameter& parameter = graph_.parameters[i];
     if (parameter.data) continue;
-    total += (plan_->parameter_formats[i]->elements(parameter.shape) + 15) / 16 * 16;
+    const int64_t elements = plan_->parameter_formats[i]->elements(parameter.shape);
+    parameter_elements_ += (elements + 15) / 16 * 16;
   }
+}
+
+void Net::allocate_parameters() {
+  const int64_t total = parameter_elements_;
   const DType dtype = options_.dtype;
   parameter_data_ = Tensor(context_, Shape{total}, dtype);
   const bool diffs = plan_->options.backward;
@@ -125,7 +144,7 @@ void Net::allocate_parameters() {
 }
 
 Plan& Net::ready() {
-  if (!plan_) make_plan();
+  planned();
   const std::shared_ptr<Buffer>& arena = options_.arena->buffer(context_);
   if (plan_->bound() != arena.get()) {
     plan_->bind(context_, arena, graph_.parameters);
@@ -140,6 +159,8 @@ void Net::run(const PlanNode& node, bool backward, const std::function<void()>& 
   const int layer = node.members.empty() ? -1 : node.members.back();
   try {
     body();
+  } catch (const DeviceLost&) {
+    throw;  // noticed here, but perhaps the work of an earlier layer
   } catch (const Error& error) {
     throw Error(cat(layer < 0 ? "" : cat("layer \"", graph_.net.layer(layer).name(), "\": "),
                     error.what()));
@@ -339,17 +360,6 @@ void Net::reshape(const std::string& blob, const Shape& shape) {
     }
   }
   fail("net \"", name(), "\" has no input blob \"", blob, "\"");
-}
-
-Net::Memory Net::memory() {
-  Plan& plan = ready();
-  Memory m;
-  m.workspace = plan.workspace_bytes;
-  m.activations = plan.arena_bytes;
-  m.persistent = plan.persistent_bytes;
-  m.parameters = parameter_data_.bytes();
-  m.diffs = parameter_diff_ ? parameter_diff_.bytes() : 0;
-  return m;
 }
 
 std::string Net::dump_plan() { return ready().dump(); }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "net/graph.h"
+#include "net/memory_use.h"
 
 namespace crema {
 
@@ -34,6 +35,9 @@ struct NetOptions {
   class Net* share = nullptr;
   // Activation memory shared with other nets that never run at the same time; none: its own.
   std::shared_ptr<ArenaPool> arena;
+  // Memory as large as the parameters' that a solver is going to keep beside them: counted when the
+  // net is held against the memory there is.
+  int histories = 0;
   // Folder of the prototxt (relative paths) and the position of a layer of the unfiltered file,
   // "net.prototxt:12:1".
   std::string folder;
@@ -43,7 +47,8 @@ struct NetOptions {
 class Net {
  public:
   // `net` must be upgraded (net/upgrade.h); layers that options.state excludes are left out. Logs
-  // what Caffe logs.
+  // what Caffe logs. Error, before any of it is taken, when the net needs more memory than there is
+  // or than the context allows.
   Net(Context& context, const NetParameter& net, NetOptions options);
   ~Net();
   Net(const Net&) = delete;
@@ -118,11 +123,9 @@ class Net {
   // Changes the shape of an Input blob; the plan is made anew at the next forward.
   void reshape(const std::string& blob, const Shape& shape);
 
-  // Bytes: the plan's activations (peak), parameters, what persists.
-  struct Memory {
-    size_t activations = 0, parameters = 0, diffs = 0, persistent = 0, workspace = 0;
-  };
-  Memory memory();
+  // Of this net alone; without history.
+  MemoryKinds memory();
+  std::vector<LayerMemory> memory_by_layer();
   // The steps of the plan, one a line (-dump_plan).
   std::string dump_plan();
 
@@ -137,7 +140,11 @@ class Net {
   void share_parameters();
   size_t bytes_of_blobs() const;
   void make_plan();
+  Plan& planned();
+  void place_parameters();
   void allocate_parameters();
+  size_t memory_to_come();
+  void check_memory();
   void follow_sources(uint64_t pass);
   Plan& ready();  // the plan, bound to memory
   void forward(PlanNode& node);
@@ -155,6 +162,7 @@ class Net {
   const uint64_t* live_pass_ = nullptr;
   uint64_t generation_ = 0;
   std::vector<int64_t> parameter_offsets_;
+  int64_t parameter_elements_ = 0;  // of the arenas
   std::function<void(const StepInfo&, bool)> observer_;
 };
 

@@ -73,6 +73,8 @@ void GpuIteration::repeat(Capture& capture, const std::function<void()>& work) {
   if (capture_ && warm_ && !capture.recorded()) {
     try {
       capture.record(net_.context(), work);
+    } catch (const DeviceLost&) {
+      throw;
     } catch (const Error& error) {
       capture_ = false;  // nothing of it has run
       net_.context().log().warning(cat(

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "device/memory_account.h"
 #include "net/arena.h"
 #include "net/filter.h"
 #include "net/upgrade_strip.h"
@@ -73,9 +74,10 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   }
   choose_seed(state ? &*state : nullptr);
   make_train_net();
+  optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);  // its memory before test nets'
   make_test_nets();
-  optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);
   make_gpu_iteration();
+  log_memory();
   context_.log().info("Solver scaffolding done.");
   if (state) {
     context_.log().info("Resuming from " + state_path);
@@ -158,7 +160,8 @@ void Solver::make_train_net() {
   context_.log().info(describe_train(file_.solver, source));
   const NetFile net = open_net(file_, source);
   write_notes(context_.log(), net.upgrade.notes);
-  const NetOptions options = net_options(TRAIN, net, source.state);
+  NetOptions options = net_options(TRAIN, net, source.state);
+  options.histories = history_count(update_rule(file_.solver.type()));
   net_ = std::make_unique<Net>(context_, net.net, options);
   if (!has_loss(*net_)) {
     context_.log().warning(cat(net.path,
@@ -209,6 +212,32 @@ void Solver::make_gpu_iteration() {
                                         options_.capture && !file_.solver.debug_info(), rates);
 }
 
+MemoryKinds Solver::memory() {
+  MemoryKinds all = net_->memory();
+  all.history = all.parameters * history_count(update_rule(file_.solver.type()));
+  for (const auto& net : test_nets_) {
+    const MemoryKinds of_test = net->memory();
+    if (of_test.arena() > all.arena()) {
+      all.blobs = of_test.blobs;
+      all.workspace = of_test.workspace;
+    }
+    all.persistent += of_test.persistent;
+    all.parameters += of_test.parameters;
+    all.halves += of_test.halves;
+    all.resident += of_test.resident;
+  }
+  return all;
+}
+
+void Solver::log_memory() {
+  const MemoryKinds all = memory();
+  const MemoryAccount& account = *context_.memory();
+  const size_t most = account.limited() ? account.limit() : total_memory(context_);
+  const bool gpu = context_.device() == Device::gpu;
+  context_.log().info(cat("Memory: ", size_text(all.total()), gpu ? " of " + size_text(most) : "",
+                          " on the ", name_of(context_.device()), ": ", describe(all)));
+}
+
 void Solver::load_start_weights(Net& net) {
   const bool training = &net == net_.get();
   for (const std::string& file : weight_files(file_.solver)) {
@@ -240,7 +269,8 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   net_->parameters_changed();
   if (gpu_ && state.has_loss_scale())
     gpu_->restore_loss_scale(state.loss_scale(), state.loss_scale_age());
-  iteration_ = state.iter();
+  iteration_ = last_state_iteration_ = state.iter();
+  last_state_ = path;
   current_step_ = state.current_step();
   if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
   // A state of Caffe knows no position in the data: as there, the data start again.
@@ -279,12 +309,16 @@ void Solver::snapshot() {
   state.set_weights_checksum(weights_checksum(*net_));
   write_solver_state(state, files.state, hdf5);
   snapshot_failed_ = false;
+  last_state_ = files.state;
+  last_state_iteration_ = iteration_;
   send(event::SnapshotDone{iteration_, files.weights, files.state});
 }
 
 void Solver::snapshot_or_log() {
   try {
     snapshot();
+  } catch (const DeviceLost&) {
+    throw;
   } catch (const std::exception& error) {
     send(event::SnapshotFailed{iteration_, error.what()});
   }

@@ -43,6 +43,8 @@ struct SolverOptions {
   std::vector<EventReader*> readers;
   // dtype, precision, fuse, format and reuse_memory of all nets; the rest is set by the solver.
   NetOptions net;
+  // The command that goes on from a state file, in messages; none: only its -snapshot flag.
+  std::function<std::string(const std::string& state)> resume_command;
   // On a GPU: record an iteration as a CUDA graph and repeat it.
   bool capture = true;
 };
@@ -56,6 +58,7 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
 
   // The whole training up to max_iter, with tests and snapshots on the way and at the end.
+  // A DeviceLost on the way says which snapshot to go on from.
   void solve();
   // That many updates, with the tests, displays and snapshots that fall due.
   void step(int64_t iterations);
@@ -70,6 +73,8 @@ class Solver {
   Net& net() { return *net_; }
   const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
   uint64_t seed() const { return seed_; }
+  // Of all nets and the optimizer: the nets take turns in one memory for blobs.
+  MemoryKinds memory();
   // True after a request to stop was met.
   bool stopped() const { return stopped_; }
 
@@ -84,11 +89,15 @@ class Solver {
   void make_train_net();
   void make_test_nets();
   void make_gpu_iteration();
+  void log_memory();
   void load_start_weights(Net& net);
 
   void restore(const SolverState& state, const std::string& path);
 
   void send(const Event& event);
+  void run(const std::function<void()>& work);
+  void train(int64_t iterations);
+  void train_to_end();
   void train_iteration();
   void cpu_iteration(bool shown);
   void gpu_iteration(bool shown);
@@ -121,6 +130,8 @@ class Solver {
   std::vector<uint64_t> test_passes_;
   LossWindow losses_;
 
+  std::string last_state_;  // the newest snapshot on disk, and its iteration; "": none
+  int64_t last_state_iteration_ = 0;
   bool stopped_ = false;
   bool snapshot_failed_ = false;  // the last one that was tried
   bool non_finite_said_ = false;

@@ -31,7 +31,32 @@ std::vector<OutputValue> values_of(Net& net) {
 
 }  // namespace
 
+// A lost device takes the weights with it: says from where to go on.
+void Solver::run(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const DeviceLost& lost) {
+    const std::string resume =
+        options_.resume_command ? options_.resume_command(last_state_) : "-snapshot " + last_state_;
+    throw DeviceLost(
+        cat("in iteration ", iteration_, ": ", lost.what(), ". ",
+            last_state_.empty()
+                ? "No snapshot was written before (`snapshot: 1000` in the solver writes one every "
+                  "1000 iterations)"
+                : cat("The last snapshot is of iteration ", last_state_iteration_,
+                      ". Go on from there with: ", resume)));
+  }
+}
+
 void Solver::solve() {
+  run([this] { train_to_end(); });
+}
+
+void Solver::step(int64_t iterations) {
+  run([&] { train(iterations); });
+}
+
+void Solver::train_to_end() {
   const SolverParameter& solver = file_.solver;
   require(solver.has_max_iter(), file_.path,
           ": max_iter is missing: say how many iterations to train, for example "
@@ -39,7 +64,7 @@ void Solver::solve() {
   if (solver.snapshot_after_train()) check_snapshot_folder(solver);
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
                     solver.iter_size(), seed_});
-  step(solver.max_iter() - iteration_);
+  train(solver.max_iter() - iteration_);
   // Whether at its time or asked for by a signal: the last state of a training must not be lost
   // silently.
   const bool last_is_missing =
@@ -56,7 +81,7 @@ void Solver::solve() {
   send(event::End{iteration_, false});
 }
 
-void Solver::step(int64_t iterations) {
+void Solver::train(int64_t iterations) {
   const SolverParameter& solver = file_.solver;
   const int64_t end = iteration_ + iterations;
   stopped_ = false;

@@ -25,6 +25,14 @@ TEST(StringsTest, JoinIsTheInverse) {
   EXPECT_EQ(join({}, ", "), "");
 }
 
+TEST(StringsTest, SizesHaveTheUnitThatSuits) {
+  EXPECT_EQ(size_text(0), "0 bytes");
+  EXPECT_EQ(size_text(1023), "1023 bytes");
+  EXPECT_EQ(size_text(1536), "1.5 KiB");
+  EXPECT_EQ(size_text((1 << 20) - 1), "1.0 MiB");
+  EXPECT_EQ(size_text(size_t{12} << 30), "12.0 GiB");
+}
+
 TEST(StringsTest, TrimTakesBlanksFromBothEnds) {
   EXPECT_EQ(trim(" \t a b\r\n"), "a b");
   EXPECT_EQ(trim(" \n"), "");

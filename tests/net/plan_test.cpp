@@ -177,8 +177,7 @@ TEST_P(PlanTest, ReuseSavesMemory) {
   options.state.set_phase(TRAIN);
   keep = options;
   keep.keep_blobs = true;
-  EXPECT_LT(Net(context, net, options).memory().activations,
-            Net(context, net, keep).memory().activations);
+  EXPECT_LT(Net(context, net, options).memory().arena(), Net(context, net, keep).memory().arena());
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, PlanTest, testing::ValuesIn(kCases),
@@ -226,7 +225,7 @@ TEST(Plan, NetsShareParametersAndActivationMemory) {
   Net b(context, net, test);
   EXPECT_EQ(a.parameters()[0].data.raw(), b.parameters()[0].data.raw());
   EXPECT_EQ(b.memory().parameters, 0u);
-  EXPECT_EQ(pool->bytes(), std::max(a.memory().activations, b.memory().activations));
+  EXPECT_EQ(pool->bytes(), std::max(a.memory().arena(), b.memory().arena()));
 }
 
 TEST(Plan, ReshapingAnInputMakesTheOutputFollow) {

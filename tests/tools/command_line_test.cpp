@@ -83,6 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"crema train -solver missing.prototxt", "missing.prototxt"},
         Refused{"crema train -solver solver.prototxt", "unknown.prototxt:2:"},
         Refused{"crema train -solver solver.prototxt -gpu 0,1", "several GPUs are not there yet"},
+        Refused{"crema time -model plain.prototxt -gpu_memory 80%",
+                "-gpu_memory 80%: \"80%\" is no amount of memory; expected a share of all"},
         Refused{"crema train -solver solver.prototxt -weights a -snapshot b", "-snapshot"},
         Refused{"crema train -solver solver.prototxt -sigint_effect explode", "-sigint_effect"},
         Refused{"crema test -model bottom.prototxt", "-weights"},

@@ -134,7 +134,7 @@ TEST(Train, WithoutAGpuAFileThatWantsOneTrainsOnTheCpuWithAWarning) {
   const Outcome refused = run(folder, "crema train -solver solver.prototxt -gpu 0");
   EXPECT_EQ(refused.code, 1);
   ASSERT_EQ(refused.errors().size(), 1u);
-  expect_part(refused.errors()[0], "-gpu 0: this ");
+  expect_part(refused.errors()[0], "-gpu 0: ");
 }
 
 // Starts a long training in the background, waits for its first lines, then runs `script` on $job.

@@ -1,6 +1,7 @@
 // The verbs that look at files: upgrade_*, layers, summary, report.
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <sstream>
 
 #include "tools/program.h"
@@ -104,6 +105,27 @@ TEST(Summary, CountsParametersOnceAndSumsUp) {
   expect_part(outcome.out, "a 2x10          110");
   expect_part(outcome.out, "shares w, b");
   expect_part(outcome.out, "110 parameters, 100 of them learned");
+}
+
+TEST(Summary, MemoryByLayerAndByKind) {
+  const Folder folder;
+  folder.write("net.prototxt",
+               "name: \"one\"\ninput: \"x\" input_shape { dim: 64 dim: 1024 }\n"
+               "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"x\" top: \"y\" "
+               "inner_product_param { num_output: 256 bias_term: false } }\n");
+  const Outcome outcome = run(folder, "summary -model net.prototxt -phase TEST -memory");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.out, "one, phase TEST, on the CPU in fp32");
+  const auto squeezed = [](const std::string& text) {
+    return std::regex_replace(text, std::regex(" +"), " ");
+  };
+  expect_part(squeezed(outcome.out), "\nip InnerProduct 64.0 KiB");
+  expect_part(squeezed(outcome.out), "\nblobs that stay between passes 256.0 KiB\n");
+  expect_part(squeezed(outcome.out), "\nweights 1.0 MiB\n");
+  EXPECT_EQ(outcome.out.find("A solver keeps"), std::string::npos);
+  const Outcome train = run(folder, "summary -model net.prototxt -memory");
+  expect_part(squeezed(train.out), "\ngradients of weights 1.0 MiB\n");
+  expect_part(train.out, "A solver keeps 1.0 MiB more");
 }
 
 TEST(Report, ShowsCurvesOfTheRunThatCounts) {

@@ -1,0 +1,65 @@
+// A net's memory: what it takes, and whether that is there before any of it is taken.
+#include "base/error.h"
+#include "device/memory_account.h"
+#include "net/arena.h"
+#include "net/graph_builder.h"
+#include "net/net.h"
+#include "net/plan.h"
+
+namespace crema {
+
+MemoryKinds Net::memory() {
+  const Plan& plan = planned();
+  MemoryKinds kinds = memory_of(plan);
+  const auto elements = static_cast<size_t>(parameter_elements_);
+  kinds.parameters = elements * size_of(options_.dtype);
+  if (plan.options.backward) kinds.diffs = kinds.parameters;
+  if (is_half(options_.precision)) kinds.halves = elements * 2;
+  for (const Node& node : graph_.nodes) kinds.resident += node.layer->resident_bytes();
+  return kinds;
+}
+
+std::vector<LayerMemory> Net::memory_by_layer() {
+  return crema::memory_by_layer(planned(), graph_);
+}
+
+// What this net, and those it shares its arena with, will take from now on.
+size_t Net::memory_to_come() {
+  const MemoryKinds kinds = memory();
+  size_t bytes = options_.arena->growth(plan_->arena_bytes) + kinds.persistent;
+  if (!parameter_data_)
+    bytes += kinds.parameters * (1 + options_.histories) + kinds.halves + kinds.diffs;
+  const Net* const owner = options_.share;
+  if (owner && owner->plan_ && !owner->plan_->bound()) bytes += owner->plan_->persistent_bytes;
+  return bytes;
+}
+
+void Net::check_memory() {
+  const size_t free = free_memory(context_), to_come = memory_to_come();
+  if (to_come <= free) return;
+  MemoryKinds kinds = memory();
+  kinds.history = kinds.parameters * options_.histories;
+  const MemoryAccount& account = *context_.memory();
+  const size_t needed = account.taken() + to_come, there = account.taken() + free;
+  const size_t others = needed > kinds.total() ? needed - kinds.total() : 0;
+
+  // What depends on the batch may take what everything else leaves.
+  const BatchSource source = batch_source(graph_);
+  const size_t of_plan = options_.arena->growth(plan_->arena_bytes) + kinds.persistent;
+  const size_t fixed = to_come - of_plan, room = free + options_.arena->held();
+  const int64_t fits = fixed < room ? largest_batch(*plan_, source.size, room - fixed) : 0;
+
+  const bool by_field = source.layer && ends_with(source.layer->type(), "Data") &&
+                        source.layer->type() != "DummyData";
+  const char* const batch = by_field ? "batch_size " : "a batch of ";
+  const std::string message = cat(
+      batch, source.size, training() ? "" : " in phase TEST", " needs ", size_text(needed), ", ",
+      account.limited() && there >= account.limit()
+          ? cat(size_text(account.limit()), " are allowed (", account.source(), ")")
+          : cat(size_text(there), " are there"),
+      ": ", fits > 0 ? cat(batch, fits, " would fit") : "no batch is small enough", "; needed are ",
+      describe(kinds), others > 0 ? cat(", other ", size_text(others)) : "");
+  at_layer(nullptr, 0, source.layer ? source.layer->name() : name(), [&] { fail(message); });
+}
+
+}  // namespace crema

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# `cmake --install` makes a folder that runs where only glibc is (and CUDA, unless that is bundled), also after it has
+# moved: trains from an LMDB and handles images in a tree that holds nothing else.
+#
+#   install.sh [BUILD_FOLDER]        exit code 77: this user may not chroot
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=${1:-build}
+die() { echo "install.sh: $*" >&2; exit 1; }
+
+export PATH=$PATH:/usr/sbin:/sbin
+inside=("$(command -v chroot)")
+[ "$(id -u)" -eq 0 ] || inside=("$(command -v unshare)" --map-root-user "${inside[@]}")
+if ! "${inside[@]}" / true 2>/dev/null; then
+  echo "skipped: this user may not chroot"
+  exit 77
+fi
+
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{tmp,data/digits,opt,srv,images}
+folder=$tree/opt/crema
+cmake --install "$build" --prefix "$folder" --strip >"$tree/tmp/log" || die "$(cat "$tree/tmp/log")"
+! readelf -S "$folder/bin/crema" | grep -q '\.symtab' || die "bin/crema is not stripped"
+for file in bin/{train,caffe,convert_imageset} share/crema/{README.md,LICENSE,models/lenet/solver.prototxt}; do
+  [ -e "$folder/$file" ] || die "$file is missing"
+done
+
+# What a machine must bring, each where this one has it.
+machine='^(ld-linux.*|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil)\.so'
+cuda='^lib(cudart|cublas|cublasLt|cudnn|nvrtc|nccl)\.so'
+needed=$(for object in "$folder"/bin/crema "$folder"/lib/*; do
+           readelf -d "$object" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
+         done | sort -u)
+bring() { mkdir -p "$tree$(dirname "$1")" && cp -L "$1" "$tree$1"; }
+places=$(ldd "$build/tools/crema")
+glibc=$(dirname "$(awk '$1 == "libc.so.6" {print $3}' <<<"$places")")
+for name in $needed libdl.so.2 librt.so.1 libpthread.so.0; do
+  [ -e "$folder/lib/$name" ] && continue
+  if [[ $name =~ $cuda ]]; then
+    bring "$(awk -v name="$name" '$1 == name {print $3; exit}' <<<"$places")"
+  elif [[ $name =~ $machine ]]; then
+    [[ $name == ld-linux* ]] || bring "$glibc/$name"
+  else
+    die "$name is needed and not in the folder"
+  fi
+done
+bring "$(readelf -p .interp "$folder/bin/crema" | grep -o '/.*')"
+
+# 64 images of 28 x 28 and their labels in MNIST's format; a picture that needs no program to be written.
+for part in train test; do
+  { printf '\0\0\10\3\0\0\0\100\0\0\0\34\0\0\0\34'; head -c $((64 * 784)) /dev/urandom; } >"$tree/data/$part.images"
+  { printf '\0\0\10\1\0\0\0\100'; for i in {1..64}; do printf "\\$((i % 8))"; done; } >"$tree/data/$part.labels"
+done
+{ printf 'P6 8 8 255\n'; head -c 192 /dev/urandom; } >"$tree/images/a.ppm"
+echo "a.ppm 1" >"$tree/images/list.txt"
+
+try() {  # VERB ARGUMENT...
+  # The tree has no /proc, from which the loader would know where a program lies.
+  env -i LD_ORIGIN_PATH="$at/bin" "${inside[@]}" "$tree" "$at/bin/$1" "${@:2}" >"$tree/tmp/log" 2>&1 || die "in $at: $1 failed: $(cat "$tree/tmp/log")"
+}
+for at in /opt/crema /srv/moved; do
+  [ $at = /opt/crema ] || mv "$folder" "$tree$at"
+  rm -rf "$tree"/data/digits/* "$tree"/encoded
+  for part in train test; do
+    try convert_mnist_data /data/$part.images /data/$part.labels /data/digits/digits_${part}_lmdb
+  done
+  cat >"$tree/solver.prototxt" <<END
+net: "$at/share/crema/models/lenet/digits_train_val.prototxt"
+base_lr: 0.01 lr_policy: "fixed" display: 1 max_iter: 3 test_iter: 1 test_interval: 3 snapshot_prefix: "/tmp/net"
+END
+  try train -solver /solver.prototxt
+  grep -q 'Optimization Done' "$tree/tmp/log" || die "in $at: no training: $(cat "$tree/tmp/log")"
+  if [ -e "$tree$at/lib/libcrema_images.so" ]; then
+    try convert_imageset -encoded -encode_type png /images/ /images/list.txt /encoded
+    try compute_image_mean /encoded
+  fi
+done
+echo "the installed folder runs on its own: $(ls "$tree$at/lib" | wc -l) libraries, $(du -sh "$tree$at" | cut -f1)"

@@ -1,0 +1,54 @@
+# Runs at the end of `cmake --install`: copies the libraries that the program needs beside libcrema, so that the folder
+# runs on another machine and can be moved. Left out: glibc and the GPU's driver, which belong to a machine, and the CUDA
+# toolkit's libraries unless CUDA is ON.
+#
+# PROGRAM, LIBRARY, MODULE (may be empty): the files of the build tree, which know where they were linked. TO: the folder.
+set(machine "^(ld-linux.*|ld64|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil|libanl|libnss_.*)\\.so"
+            "^(libcuda|libnvidia-.*)\\.so" "^libcrema")
+set(cuda "^lib(cudart|cublas|cublasLt|cudnn.*|nvrtc.*|nvJitLink|nccl)\\.so")
+set(excluded ${machine})
+if(NOT CUDA)
+  list(APPEND excluded ${cuda})
+endif()
+
+file(GET_RUNTIME_DEPENDENCIES
+  EXECUTABLES ${PROGRAM}
+  LIBRARIES ${LIBRARY}
+  MODULES ${MODULE}
+  PRE_EXCLUDE_REGEXES ${excluded}
+  RESOLVED_DEPENDENCIES_VAR found
+  UNRESOLVED_DEPENDENCIES_VAR missing
+  CONFLICTING_DEPENDENCIES_PREFIX several)
+if(missing)
+  message(FATAL_ERROR "Cannot bundle what is not found on this machine: ${missing}")
+endif()
+foreach(name ${several_FILENAMES})
+  list(GET several_${name} 0 first)
+  list(APPEND found ${first})
+endforeach()
+
+# Loaded by name while the program runs.
+foreach(path ${found})
+  get_filename_component(folder ${path} DIRECTORY)
+  if(path MATCHES "/libcudnn\\.so")
+    file(GLOB parts ${folder}/libcudnn_*.so.[0-9] ${folder}/libcudnn_*.so.[0-9][0-9])
+    list(APPEND found ${parts})
+  elseif(path MATCHES "/libnvrtc\\.so")
+    file(GLOB parts ${folder}/libnvrtc-builtins.so.*)
+    list(APPEND found ${parts})
+  endif()
+endforeach()
+
+foreach(path ${found})
+  get_filename_component(name ${path} NAME)
+  file(REAL_PATH ${path} real)
+  file(COPY_FILE ${real} ${TO}/${name} ONLY_IF_DIFFERENT)
+  file(CHMOD ${TO}/${name} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
+  # A library with a search path of its own would not be served by the RPATH of those that need it.
+  file(RPATH_REMOVE FILE ${TO}/${name})
+endforeach()
+list(LENGTH found count)
+message(STATUS "Bundled ${count} libraries into ${TO}")
+if(MARCH STREQUAL native)
+  message(STATUS "Note: compiled for this machine's CPU; -DCREMA_MARCH=x86-64-v3 makes a build that travels")
+endif()
