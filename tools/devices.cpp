@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "kernels/implementation.h"
 #include "tools/flags.h"
+#include "tools/switches.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #endif
@@ -78,6 +79,7 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
   context->set_log(log);
   context->implementation = FLAGS_implementation;
   context->tune(tune_mode_of_flag());
+  context->resident = switches_of_flag().resident;
   return context;
 }
 

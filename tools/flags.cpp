@@ -26,17 +26,22 @@ DEFINE_string(gpu, "",
 DEFINE_string(implementation, "",
               "Prefers the implementation of this name in every kernel that has one (-v 1 logs who "
               "serves what).");
-DEFINE_bool(fuse, true, "Run neighbouring layers as one kernel where that is faster.");
-DEFINE_bool(format, true, "Lay out activations as the kernels like them best.");
-DEFINE_bool(reuse_memory, true, "Let activations whose lives do not overlap share memory.");
-DEFINE_string(precision, "",
-              "What to compute in: fp32, tf32, bf16 or fp16. Empty: what the solver says, else tf32 "
-              "on a GPU and fp32 on a CPU.");
+DEFINE_string(
+    off, "",
+    "What to leave out, with commas: fuse (neighbouring layers as one kernel), format (the "
+    "order in memory that kernels like best), memory (activations that share memory), "
+    "overlap (gradients of weights beside those of blobs), resident (small databases in a "
+    "GPU's memory), capture (training iterations as CUDA graphs).");
+DEFINE_string(
+    precision, "",
+    "What to compute in: fp32, tf32, bf16 or fp16. Empty: what the solver says, else tf32 "
+    "on a GPU and fp32 on a CPU.");
 DEFINE_string(tune, "quick",
               "How many ways to compute a convolution or product are timed on a GPU before the "
               "fastest is taken and remembered: off (one), quick (six) or full (all).");
-DEFINE_bool(capture, true, "On a GPU, record a training iteration as a CUDA graph and repeat it.");
-DEFINE_bool(dump_plan, false, "Print the steps that the net was compiled to.");
+DEFINE_bool(dump_plan, false,
+            "Print what the net was compiled to: each step with its layers, precision, kernels and "
+            "memory.");
 DEFINE_bool(train_step, false, "Time whole training steps: forward, backward and update.");
 DEFINE_string(sigint_effect, "stop", "What SIGINT (Ctrl-C) does: snapshot, stop or none.");
 DEFINE_string(sighup_effect, "snapshot", "What SIGHUP does: snapshot, stop or none.");

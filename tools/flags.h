@@ -20,12 +20,9 @@ DECLARE_int32(iterations);
 // How to run it.
 DECLARE_string(gpu);
 DECLARE_string(implementation);
-DECLARE_bool(fuse);
-DECLARE_bool(format);
-DECLARE_bool(reuse_memory);
+DECLARE_string(off);
 DECLARE_string(precision);
 DECLARE_string(tune);
-DECLARE_bool(capture);
 DECLARE_bool(dump_plan);
 DECLARE_bool(train_step);
 DECLARE_string(sigint_effect);

@@ -1,7 +1,5 @@
 // `crema summary -model NET.prototxt [-phase TEST]`: each layer of a net with its shapes,
 // parameters and memory.
-#include <algorithm>
-#include <cstdio>
 #include <iostream>
 
 #include "net/filter.h"
@@ -10,6 +8,7 @@
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/net_input.h"
+#include "tools/table.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -21,30 +20,6 @@ std::string grouped(int64_t number) {
   std::string digits = cat(number);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
   return digits;
-}
-
-std::string size_text(size_t bytes) {
-  const bool small = bytes < (1 << 20);
-  char text[32];
-  std::snprintf(text, sizeof text, small ? "%.1f KiB" : "%.1f MiB",
-                static_cast<double>(bytes) / (small ? 1 << 10 : 1 << 20));
-  return text;
-}
-
-// Rows of cells, each column as wide as its widest cell; the columns from `right` on are numbers.
-void print_table(const std::vector<std::vector<std::string>>& rows, size_t right) {
-  std::vector<size_t> widths(rows[0].size());
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string pad(widths[i] - row[i].size(), ' ');
-      line += (i ? "  " : "") + (i < right ? row[i] + pad : pad + row[i]);
-    }
-    std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
-  }
 }
 
 struct Totals {
@@ -93,9 +68,9 @@ int run(const VerbCall& call) {
 
   PlanOptions plan_options;
   plan_options.backward = phase == TRAIN;
-  plan_options.fuse = FLAGS_fuse;
-  plan_options.format = FLAGS_format;
-  plan_options.reuse_memory = FLAGS_reuse_memory;
+  plan_options.fuse = input.options.fuse;
+  plan_options.format = input.options.format;
+  plan_options.reuse_memory = input.options.reuse_memory;
   const Plan plan(context, graph, plan_options);
 
   Totals totals;
@@ -115,15 +90,15 @@ int run(const VerbCall& call) {
             << (phase == TRAIN ? " for activations and gradients, " : " for activations, ")
             << size_text(plan.persistent_bytes) << " that stays between passes, "
             << size_text(plan.workspace_bytes) << " of workspace\n";
-  if (FLAGS_dump_plan) std::cout << "\n" << plan.dump();
+  if (FLAGS_dump_plan) std::cout << "\n" << plan.dump(graph);
   return 0;
 }
 
-REGISTER_VERB(summary, {.summary = "prints each layer of a net with shapes, parameters and memory",
-                        .usage = "-model NET.prototxt [flags]",
-                        .flags = {"model", "phase", "level", "stage", "assume", "batch", "fuse",
-                                  "format", "reuse_memory", "dump_plan"},
-                        .run = run});
+REGISTER_VERB(summary,
+              {.summary = "prints each layer of a net with shapes, parameters and memory",
+               .usage = "-model NET.prototxt [flags]",
+               .flags = {"model", "phase", "level", "stage", "assume", "batch", "off", "dump_plan"},
+               .run = run});
 
 }  // namespace
 

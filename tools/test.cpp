@@ -65,12 +65,11 @@ int run(const VerbCall& call) {
 }
 
 REGISTER_VERB(
-    test,
-    {.summary = "runs a net with trained weights over some batches and prints its results",
-     .usage = "-model NET.prototxt -weights FILE [flags]",
-     .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level", "stage",
-               "batch", "implementation", "precision", "tune", "fuse", "format", "reuse_memory", "dump_plan"},
-     .run = run});
+    test, {.summary = "runs a net with trained weights over some batches and prints its results",
+           .usage = "-model NET.prototxt -weights FILE [flags]",
+           .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level",
+                     "stage", "batch", "implementation", "precision", "tune", "off", "dump_plan"},
+           .run = run});
 
 }  // namespace
 

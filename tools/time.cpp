@@ -155,7 +155,7 @@ REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole trai
                      .usage = "-model NET.prototxt [-train_step] [flags]",
                      .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu",
                                "phase", "level", "stage", "weights", "implementation", "precision",
-                               "tune", "capture", "fuse", "format", "reuse_memory", "dump_plan"},
+                               "tune", "off", "dump_plan"},
                      .run = run});
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 
 namespace crema {
 
@@ -31,6 +32,15 @@ std::string_view trim(std::string_view text) {
   const size_t begin = text.find_first_not_of(blanks);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+}
+
+std::string size_text(size_t bytes) {
+  if (bytes < 1 << 10) return cat(bytes, " B");
+  const bool small = bytes < (1 << 20);
+  char text[32];
+  std::snprintf(text, sizeof text, small ? "%.1f KiB" : "%.1f MiB",
+                static_cast<double>(bytes) / (small ? 1 << 10 : 1 << 20));
+  return text;
 }
 
 std::string lower_case(std::string text) {

@@ -24,6 +24,9 @@ std::string lower_case(std::string text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
+// "1.5 KiB", "230.0 MiB".
+std::string size_text(size_t bytes);
+
 // Number of single-character edits (insert, delete, replace, swap of neighbours) between two words;
 // case counts half.
 double edit_distance(std::string_view a, std::string_view b);

@@ -23,8 +23,8 @@ struct NetOptions {
   // Every blob keeps its own memory and nothing is fused: debug_info, extraction, goldens. Off: the
   // planner reuses memory.
   bool keep_blobs = false;
-  // Passes, each of which can be switched off for debugging.
-  bool fuse = true, format = true, reuse_memory = true;
+  // Passes, each of which can be switched off for debugging; see PlanOptions.
+  bool fuse = true, format = true, reuse_memory = true, overlap = true;
   // Make outputs that carry no loss take a gradient from output_diff() (gradient tests, goldens).
   bool seed_outputs = false;
   // Gradients in phase TEST too.
@@ -120,15 +120,15 @@ class Net {
 
   // Bytes: the plan's activations (peak), parameters, what persists.
   struct Memory {
-    size_t activations = 0, parameters = 0, diffs = 0, persistent = 0, workspace = 0;
+    size_t activations = 0, parameters = 0, diffs = 0, halves = 0, persistent = 0, workspace = 0;
   };
   Memory memory();
-  // The steps of the plan, one a line (-dump_plan).
+  // What the plan's passes decided, step by step (-dump_plan).
   std::string dump_plan();
 
   // Runs layer by layer with a callback around each step: `time` without -train_step.
   struct StepInfo {
-    const Node* node;
+    const PlanNode* node;
     bool backward;
   };
   void set_observer(std::function<void(const StepInfo&, bool begin)> observer);

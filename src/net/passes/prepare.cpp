@@ -44,7 +44,9 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     }
     node.reads = node.layer->reads();
     node.saved = node.layer->infer(p.bottoms).saved;
+    context.served.clear();
     node.prepared = node.layer->prepare(context, p);
+    node.served = std::move(context.served);
     plan.workspace_bytes = std::max(plan.workspace_bytes, node.prepared.workspace);
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       std::optional<Format>& format = plan.parameter_formats[node.parameters[k]];
