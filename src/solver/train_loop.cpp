@@ -71,6 +71,7 @@ void Solver::step(int64_t iterations) {
     train_iteration();
     obey();
   }
+  if (gpu_) net_->check();  // also of iterations whose loss nobody read
 }
 
 void Solver::train_iteration() {
