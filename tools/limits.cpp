@@ -13,13 +13,20 @@ namespace crema {
 namespace {
 
 constexpr int kTimes = 5;
+constexpr size_t kMemory = size_t{4} << 30;  // free on a GPU, for the large sizes
+
+// Large enough to be limited by the device, and small enough for it.
+int64_t size_for(Context& context, int64_t cpu, int64_t gpu, int64_t small_gpu) {
+  if (context.device() == Device::cpu) return cpu;
+  return free_memory(context) > kMemory ? gpu : small_gpu;
+}
 
 // Random numbers, the same ones again and again: products of zeros would cost less energy, and so
 // time, than others.
 Tensor filled(Context& context, const Shape& shape, DType dtype) {
   const Tensor tensor(context, shape, dtype);
   Context host(Device::cpu);
-  const int64_t piece = std::min<int64_t>(shape.count(), 1 << 16);
+  const int64_t piece = std::min<int64_t>(shape.count(), 1 << 20);
   std::vector<float> values(piece);
   const Random random{1, 1};
   for (int64_t i = 0; i < piece; ++i) values[i] = random.normal(static_cast<uint64_t>(i)) * 0.1f;
@@ -45,7 +52,7 @@ double fastest(Context& context, const std::function<void()>& work) {
 }
 
 double operations(Context& context, Precision precision) {
-  const int64_t n = context.device() == Device::gpu ? 8192 : 1536;
+  const int64_t n = size_for(context, 1536, 8192, 4096);
   DenseCase c;
   c.rows = c.inputs = c.outputs = n;
   c.precision = precision;
@@ -59,7 +66,7 @@ double operations(Context& context, Precision precision) {
 }
 
 double bytes(Context& context) {
-  const int64_t n = int64_t{1} << (context.device() == Device::gpu ? 27 : 25);
+  const int64_t n = size_for(context, 1 << 25, 1 << 27, 1 << 25);
   const Tensor x = filled(context, {n}, DType::f32), y = filled(context, {n}, DType::f32);
   const double seconds = fastest(context, [&] { add_to(context, x, y); });
   return 3 * static_cast<double>(x.bytes()) / seconds;  // both are read, one is written

@@ -11,7 +11,7 @@ struct Limits {
   double bytes = 0;       // a second, to and from memory
 };
 
-// Takes well below a second on a GPU, about one on a CPU.
+// Takes about a second.
 Limits measure_limits(Context& context, Precision precision);
 
 }  // namespace crema

@@ -58,8 +58,8 @@ struct Where {
 
 const Where kWheres[] = {
     {Device::cpu, Precision::fp32, 2e-3}, {Device::gpu, Precision::fp32, 2e-3},
-    {Device::gpu, Precision::tf32, 2e-2}, {Device::gpu, Precision::bf16, 1e-1},
-    {Device::gpu, Precision::fp16, 5e-2},
+    {Device::gpu, Precision::tf32, 3e-2}, {Device::gpu, Precision::bf16, 1e-1},
+    {Device::gpu, Precision::fp16, 1e-1},
 };
 
 std::vector<double> losses_of(const Where& where, const Off& off) {
