@@ -7,6 +7,7 @@
 #include "device/memory_account.h"
 #include "kernels/implementation.h"
 #include "tools/flags.h"
+#include "tools/switches.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #endif
@@ -89,6 +90,7 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
   context->implementation = FLAGS_implementation;
   context->tune(tune_mode_of_flag());
   limit_memory(*context);
+  context->resident = switches_of_flag().resident;
   return context;
 }
 

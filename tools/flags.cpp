@@ -26,9 +26,12 @@ DEFINE_string(gpu, "",
 DEFINE_string(implementation, "",
               "Prefers the implementation of this name in every kernel that has one (-v 1 logs who "
               "serves what).");
-DEFINE_bool(fuse, true, "Run neighbouring layers as one kernel where that is faster.");
-DEFINE_bool(format, true, "Lay out activations as the kernels like them best.");
-DEFINE_bool(reuse_memory, true, "Let activations whose lives do not overlap share memory.");
+DEFINE_string(
+    off, "",
+    "What to leave out, with commas: fuse (neighbouring layers as one kernel), format (the "
+    "order in memory that kernels like best), memory (activations that share memory), "
+    "overlap (gradients of weights beside those of blobs), resident (small databases in a "
+    "GPU's memory), capture (training iterations as CUDA graphs).");
 DEFINE_string(
     precision, "",
     "What to compute in: fp32, tf32, bf16 or fp16. Empty: what the solver says, else tf32 "
@@ -40,8 +43,9 @@ DEFINE_string(
     gpu_memory, "",
     "How much of the GPU's memory to take at most: a share such as 0.8, or a size such as "
     "12GB or 8000MiB. Empty: all.");
-DEFINE_bool(capture, true, "On a GPU, record a training iteration as a CUDA graph and repeat it.");
-DEFINE_bool(dump_plan, false, "Print the steps that the net was compiled to.");
+DEFINE_bool(dump_plan, false,
+            "Print what the net was compiled to: each step with its layers, precision, kernels and "
+            "memory.");
 DEFINE_bool(memory, false, "Print which layers and what else take the memory.");
 DEFINE_bool(train_step, false, "Time whole training steps: forward, backward and update.");
 DEFINE_string(sigint_effect, "stop", "What SIGINT (Ctrl-C) does: snapshot, stop or none.");

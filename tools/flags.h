@@ -20,13 +20,10 @@ DECLARE_int32(iterations);
 // How to run it.
 DECLARE_string(gpu);
 DECLARE_string(implementation);
-DECLARE_bool(fuse);
-DECLARE_bool(format);
-DECLARE_bool(reuse_memory);
+DECLARE_string(off);
 DECLARE_string(precision);
 DECLARE_string(tune);
 DECLARE_string(gpu_memory);
-DECLARE_bool(capture);
 DECLARE_bool(dump_plan);
 DECLARE_bool(memory);
 DECLARE_bool(train_step);

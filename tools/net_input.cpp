@@ -7,6 +7,7 @@
 #include "net/prototxt.h"
 #include "tools/assume.h"
 #include "tools/flags.h"
+#include "tools/switches.h"
 
 namespace crema {
 
@@ -63,12 +64,6 @@ Precision precision_for(const Context& context, const std::string& of_file) {
   if (!FLAGS_precision.empty()) return precision_named(FLAGS_precision);
   if (!of_file.empty()) return precision_named(of_file);
   return context.device() == Device::gpu ? Precision::tf32 : Precision::fp32;
-}
-
-void set_passes(NetOptions* options) {
-  options->fuse = FLAGS_fuse;
-  options->format = FLAGS_format;
-  options->reuse_memory = FLAGS_reuse_memory;
 }
 
 }  // namespace crema

@@ -29,8 +29,6 @@ int64_t batch_of(const Net& net);
 // Records that the net's first source goes through in an epoch; 0 when it does not know.
 int64_t records_of(const Net& net);
 
-// fuse, format and reuse_memory as the flags say.
-void set_passes(NetOptions* options);
 // -precision, else what a file says (may be empty), else the device's default.
 Precision precision_for(const Context& context, const std::string& of_file = "");
 

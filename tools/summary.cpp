@@ -1,7 +1,6 @@
 // `crema summary -model NET.prototxt [-phase TEST]`: each layer of a net with its shapes,
 // parameters and memory; with -memory where the memory goes when the net runs.
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
 
 #include "net/filter.h"
@@ -10,6 +9,7 @@
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/net_input.h"
+#include "tools/table.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -21,22 +21,6 @@ std::string grouped(int64_t number) {
   std::string digits = cat(number);
   for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, ",");
   return digits;
-}
-
-// Rows of cells, each column as wide as its widest cell; the columns from `right` on are numbers.
-void print_table(const std::vector<std::vector<std::string>>& rows, size_t right) {
-  std::vector<size_t> widths(rows[0].size());
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i < row.size(); ++i) {
-      const std::string pad(widths[i] - row[i].size(), ' ');
-      line += (i ? "  " : "") + (i < right ? row[i] + pad : pad + row[i]);
-    }
-    std::cout << line.substr(0, line.find_last_not_of(' ') + 1) << "\n";
-  }
 }
 
 struct Totals {
@@ -125,9 +109,9 @@ int run(const VerbCall& call) {
 
   PlanOptions plan_options;
   plan_options.backward = phase == TRAIN;
-  plan_options.fuse = FLAGS_fuse;
-  plan_options.format = FLAGS_format;
-  plan_options.reuse_memory = FLAGS_reuse_memory;
+  plan_options.fuse = input.options.fuse;
+  plan_options.format = input.options.format;
+  plan_options.reuse_memory = input.options.reuse_memory;
   const Plan plan(context, graph, plan_options);
 
   Totals totals;
@@ -147,15 +131,14 @@ int run(const VerbCall& call) {
             << (phase == TRAIN ? " for activations and gradients, " : " for activations, ")
             << size_text(plan.persistent_bytes) << " that stays between passes, "
             << size_text(plan.workspace_bytes) << " of workspace\n";
-  if (FLAGS_dump_plan) std::cout << "\n" << plan.dump();
+  if (FLAGS_dump_plan) std::cout << "\n" << plan.dump(graph);
   return 0;
 }
 
 REGISTER_VERB(summary, {.summary = "prints each layer of a net with shapes, parameters and memory",
                         .usage = "-model NET.prototxt [flags]",
                         .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory",
-                                  "gpu", "precision", "gpu_memory", "tune", "fuse", "format",
-                                  "reuse_memory", "dump_plan"},
+                                  "gpu", "precision", "gpu_memory", "tune", "off", "dump_plan"},
                         .run = run});
 
 }  // namespace

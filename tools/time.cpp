@@ -1,14 +1,16 @@
-// `crema time -model NET.prototxt`: Caffe's table of times by layer; with -train_step the time of
-// whole training steps.
-#include <chrono>
+// `crema time -model NET.prototxt`: Caffe's table of times by layer, and how near each step of the
+// plan comes to what the device can do; with -train_step the time of whole training steps.
+#include <cmath>
 #include <cstdio>
-#include <iomanip>
 #include <iostream>
 
 #include "tools/devices.h"
 #include "tools/flags.h"
+#include "tools/limits.h"
 #include "tools/net_input.h"
 #include "tools/random_inputs.h"
+#include "tools/step_times.h"
+#include "tools/table.h"
 #include "tools/train_step.h"
 #include "tools/verb.h"
 
@@ -16,117 +18,126 @@ namespace crema {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double milliseconds(Clock::duration duration) {
-  return std::chrono::duration<double, std::milli>(duration).count();
-}
-
-// Adds up the time of each layer. A step of the plan that stands for several layers counts for the
-// first of them; one that only changes a layout counts for the layer that needs it.
-class LayerTimes {
- public:
-  LayerTimes(Net& net, Context& context) : net_(net), context_(context) {
-    forward.resize(net.graph().net.layer_size());
-    backward.resize(forward.size());
-    net.set_observer([this](const Net::StepInfo& step, bool begin) { observe(step, begin); });
+// Adds up Caffe's times of each layer. A step that stands for several layers counts for the first
+// of them; one that only changes a layout counts for the layer that needs it.
+void print_layers(ProgramLog& log, const Net& net, const StepTimes& times) {
+  std::vector<double> forward(net.graph().net.layer_size()), backward(forward.size());
+  double waiting = 0;
+  for (const StepTimes::Step& step : times.steps()) {
+    waiting += step.forward.milliseconds;
+    if (step.members.empty()) continue;
+    forward[step.members[0]] += waiting;
+    waiting = 0;
   }
-  ~LayerTimes() { net_.set_observer({}); }
-  LayerTimes(const LayerTimes&) = delete;
-  LayerTimes& operator=(const LayerTimes&) = delete;
-
-  std::vector<double> forward, backward;  // milliseconds in all
-  std::vector<std::string> joined;        // "relu1 ran inside conv1"
-
- private:
-  void observe(const Net::StepInfo& step, bool begin) {
-    context_.synchronize();
-    if (begin) {
-      begin_ = Clock::now();
-      return;
-    }
-    const double time = milliseconds(Clock::now() - begin_);
-    const std::vector<int>& members = step.node->members;
-    if (step.backward) {
-      // Backward, the layout changes back after the layer that needed it has run.
-      if (!members.empty()) last_ = members[0];
-      if (last_ >= 0) backward[last_] += time;
-    } else if (members.empty()) {
-      waiting_ += time;
-    } else {
-      forward[members[0]] += time + waiting_;
-      waiting_ = 0;
-    }
+  // Backward, the layout changes back after the layer that needed it has run.
+  int last = -1;
+  for (auto step = times.steps().rbegin(); step != times.steps().rend(); ++step) {
+    if (!step->members.empty() && step->backward.runs) last = step->members[0];
+    if (last >= 0) backward[last] += step->backward.milliseconds;
   }
-
-  Net& net_;
-  Context& context_;
-  Clock::time_point begin_;
-  double waiting_ = 0;
-  int last_ = -1;
-};
-
-void print_table(ProgramLog& log, const Net& net, const LayerTimes& times, int iterations) {
   log.info("Average time per layer: ");
   for (int i = 0; i < net.graph().net.layer_size(); ++i) {
     const std::string& name = net.graph().net.layer(i).name();
     const std::string padded = std::string(name.size() < 10 ? 10 - name.size() : 0, ' ') + name;
-    log.info(cat(padded, "\tforward: ", times.forward[i] / iterations, " ms."));
-    log.info(cat(padded, "\tbackward: ", times.backward[i] / iterations, " ms."));
+    log.info(cat(padded, "\tforward: ", forward[i] / FLAGS_iterations, " ms."));
+    log.info(cat(padded, "\tbackward: ", backward[i] / FLAGS_iterations, " ms."));
   }
 }
 
 // Which layers the planner made one step of: their rows show 0, so the reader is told where their
 // time went.
-void tell_joined_layers(ProgramLog& log, Net& net) {
-  std::string joined;
-  const auto remember = [&](const Net::StepInfo& step, bool begin) {
-    if (!begin || step.backward || step.node->members.size() < 2) return;
-    std::vector<std::string> names;
-    for (const int member : step.node->members)
-      names.push_back(net.graph().net.layer(member).name());
-    joined += (joined.empty() ? "" : "; ") + join(names, " ");
-  };
-  net.set_observer(remember);
-  net.forward(0);
-  net.set_observer({});
+void tell_joined_layers(ProgramLog& log, const StepTimes& times) {
+  std::vector<std::string> joined;
+  for (const StepTimes::Step& step : times.steps()) {
+    if (step.members.size() > 1) joined.push_back(step.name);
+  }
   if (!joined.empty())
-    log.info(cat("Layers that run as one, timed in the row of the first: ", joined));
+    log.info(cat("Layers that run as one, timed in the row of the first: ", join(joined, "; ")));
 }
 
-void time_layers(const VerbCall& call, Context& context, Net& net) {
+std::string digits(double number) {
+  char text[32];
+  std::snprintf(text, sizeof text,
+                number < 0.0995 ? "%.3f"
+                : number < 9.95 ? "%.2f"
+                                : "%.1f",
+                number);
+  return text;
+}
+
+// Time, operations and bytes a second, and their shares of what the device can do.
+void add_cells(const StepTimes::Side& side, const Limits& limits, std::vector<std::string>* row) {
+  const double seconds = 1e-3 * side.milliseconds / FLAGS_iterations;
+  const auto add_rate = [&](double amount, double unit, double most) {
+    const bool shown = side.runs && amount > 0 && seconds > 0;
+    row->push_back(shown ? digits(amount / seconds / unit) : "");
+    row->push_back(shown ? cat(std::lround(100 * amount / seconds / most), "%") : "");
+  };
+  row->push_back(side.runs ? digits(1e3 * seconds) : "");
+  add_rate(side.work.operations, 1e12, limits.operations);
+  add_rate(side.work.bytes, 1e9, limits.bytes);
+}
+
+void print_steps(Net& net, const StepTimes& times) {
+  const Precision precision = net.options().precision;
+  const Limits limits = measure_limits(net.context(), precision);
+  std::cout << "\nThe steps of the plan, and their shares of what this device was measured to do: "
+            << digits(limits.operations / 1e12) << " TFLOP/s (a product of matrices in "
+            << name_of(precision) << ") and " << digits(limits.bytes / 1e9)
+            << " GB/s (a sum of vectors)\n";
+  std::vector<std::vector<std::string>> rows = {{"layers", "forward ms", "TFLOP/s", "", "GB/s", "",
+                                                 "backward ms", "TFLOP/s", "", "GB/s", ""}};
+  const auto add = [](StepTimes::Side* sum, const StepTimes::Side& side) {
+    sum->runs |= side.runs;
+    sum->milliseconds += side.milliseconds;
+    sum->work.operations += side.work.operations;
+    sum->work.bytes += side.work.bytes;
+  };
+  const auto add_row = [&](const StepTimes::Step& step) {
+    rows.push_back({step.name});
+    add_cells(step.forward, limits, &rows.back());
+    add_cells(step.backward, limits, &rows.back());
+  };
+  StepTimes::Step all{"all", {}, {}, {}};
+  for (const StepTimes::Step& step : times.steps()) {
+    add_row(step);
+    add(&all.forward, step.forward);
+    add(&all.backward, step.backward);
+  }
+  add_row(all);
+  print_table(rows, 1);
+}
+
+void time_layers(const VerbCall& call, Net& net) {
   ProgramLog& log = call.log;
   log.info("Performing Forward");
   net.forward(0);
   log.info(cat("Initial loss: ", static_cast<float>(net.loss())));
   log.info("Performing Backward");
   net.backward();
-  tell_joined_layers(log, net);
+  StepTimes times(net);
+  times.run(0);
+  times.clear();
+  tell_joined_layers(log, times);
 
   log.info("*** Benchmark begins ***");
   log.info(cat("Testing for ", FLAGS_iterations, " iterations."));
-  LayerTimes times(net, context);
-  double forward_time = 0, backward_time = 0;
+  StepTimes::Pass sums{0, 0};
   for (int i = 0; i < FLAGS_iterations; ++i) {
-    const auto begin = Clock::now();
-    net.forward(i + 1);
-    context.synchronize();
-    const auto middle = Clock::now();
-    net.backward();
-    context.synchronize();
-    const auto end = Clock::now();
-    forward_time += milliseconds(middle - begin);
-    backward_time += milliseconds(end - middle);
-    log.info(
-        cat("Iteration: ", i + 1, " forward-backward time: ", milliseconds(end - begin), " ms."));
+    const StepTimes::Pass pass = times.run(i + 1);
+    sums.forward += pass.forward;
+    sums.backward += pass.backward;
+    log.info(cat("Iteration: ", i + 1, " forward-backward time: ", pass.forward + pass.backward,
+                 " ms."));
   }
-  const double total = forward_time + backward_time;
-  print_table(log, net, times, FLAGS_iterations);
-  log.info(cat("Average Forward pass: ", forward_time / FLAGS_iterations, " ms."));
-  log.info(cat("Average Backward pass: ", backward_time / FLAGS_iterations, " ms."));
+  const double total = sums.forward + sums.backward;
+  print_layers(log, net, times);
+  log.info(cat("Average Forward pass: ", sums.forward / FLAGS_iterations, " ms."));
+  log.info(cat("Average Backward pass: ", sums.backward / FLAGS_iterations, " ms."));
   log.info(cat("Average Forward-Backward: ", total / FLAGS_iterations, " ms."));
   log.info(cat("Total Time: ", total, " ms."));
   log.info("*** Benchmark ends ***");
+  print_steps(net, times);
 }
 
 int run(const VerbCall& call) {
@@ -147,18 +158,17 @@ int run(const VerbCall& call) {
   if (FLAGS_train_step) {
     time_train_step(call.log, net);
   } else {
-    time_layers(call, *context, net);
+    time_layers(call, net);
   }
   return 0;
 }
 
-REGISTER_VERB(time,
-              {.summary = "measures how long a net's layers, or whole training steps, take",
-               .usage = "-model NET.prototxt [-train_step] [flags]",
-               .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu", "phase",
-                         "level", "stage", "weights", "implementation", "precision", "gpu_memory",
-                         "tune", "capture", "fuse", "format", "reuse_memory", "dump_plan"},
-               .run = run});
+REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole training steps, take",
+                     .usage = "-model NET.prototxt [-train_step] [flags]",
+                     .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu",
+                               "phase", "level", "stage", "weights", "implementation", "precision",
+                               "gpu_memory", "tune", "off", "dump_plan"},
+                     .run = run});
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "tools/random_inputs.h"
 #include "tools/signals.h"
 #include "tools/status_reader.h"
+#include "tools/switches.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
 
@@ -121,7 +122,7 @@ int run(const VerbCall& call) {
   say_device(log, *context);
 
   options.net.precision = precision_for(*context, file.solver.precision());
-  options.capture = FLAGS_capture;
+  options.capture = switches_of_flag().capture;
 
   MetricsReader metrics(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
   StatusReader status(log);
@@ -143,11 +144,9 @@ int run(const VerbCall& call) {
 
 REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
                       .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
-                      .flags = {"solver",         "model",         "gpu",        "snapshot",
-                                "weights",        "weights_mode",  "level",      "stage",
-                                "sigint_effect",  "sighup_effect", "assume",     "batch",
-                                "implementation", "precision",     "gpu_memory", "tune",
-                                "capture",        "fuse",          "format",     "reuse_memory",
+                      .flags = {"solver", "model", "gpu", "snapshot", "weights", "weights_mode",
+                                "level", "stage", "sigint_effect", "sighup_effect", "assume",
+                                "batch", "implementation", "precision", "gpu_memory", "tune", "off",
                                 "dump_plan"},
                       .run = run});
 

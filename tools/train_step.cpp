@@ -11,6 +11,7 @@
 #include "tools/flags.h"
 #include "tools/memory_use.h"
 #include "tools/net_input.h"
+#include "tools/switches.h"
 
 namespace crema {
 
@@ -31,7 +32,7 @@ class TrainStep {
   explicit TrainStep(Net& net) : net_(net), optimizer_(recipe_, net) {
     if (net.context().device() == Device::cpu) return;
     const auto rates = [](int64_t, int64_t count) { return std::vector<float>(count, rate); };
-    gpu_ = std::make_unique<GpuIteration>(net, optimizer_, 1, 1, FLAGS_capture, rates);
+    gpu_ = std::make_unique<GpuIteration>(net, optimizer_, 1, 1, switches_of_flag().capture, rates);
   }
 
   // Seconds a step takes, over `steps` of them.

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "base/random.h"
@@ -62,6 +63,11 @@ class Context {
   // Forces one entry of every kernel's list of implementations (tests, -implementation); "" lets
   // each list decide.
   std::string implementation;
+  // What serves the kernels made last, "cudnn", "forward eng0_k24=11": kernels add to it, a plan
+  // takes it (-dump_plan).
+  std::vector<std::string> served;
+  // Databases that fit may be kept in a GPU's memory.
+  bool resident = true;
 
  private:
   Device device_;

@@ -20,6 +20,14 @@ std::unique_ptr<WeightedSum> make_conv_im2col(Context& context, const ConvCase& 
 std::unique_ptr<WeightedSum> make_conv_plain(Context& context, const ConvCase& c,
                                              std::string& reason);
 
+// Whether cuDNN has engines for a case on a card that is not here. `card`: see CudnnTarget.
+struct CudnnSupport {
+  bool served = false;
+  bool fused = false;  // bias and ReLU are in the forward plan
+  std::string reason;  // when it is not served
+};
+CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card);
+
 // The numbers of a case, in a form that a GPU can copy.
 struct ConvGeometry {
   int axes = 0;  // spatial

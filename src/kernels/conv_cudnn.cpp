@@ -67,16 +67,16 @@ class CudnnConv final : public WeightedSum {
  public:
   explicit CudnnConv(const ConvCase& c) : c_(c), numbers_(c) {}
 
-  bool prepare(Context& context, std::string& reason) {
+  bool prepare(const CudnnTarget& target, std::string& reason) {
     const Numbers& n = numbers_;
-    if (c_.forward && !prepare_fused(context) && !prepare_forward(context, reason)) return false;
+    if (c_.forward && !prepare_fused(target) && !prepare_forward(target, reason)) return false;
     if (c_.backward_data) {
       data_ = std::make_unique<CudnnGraph>(c_.dtype);
       const auto dy = n.input(*data_, n.y, kY), w = n.input(*data_, n.w, kW);
       n.output(*data_,
                data_->graph().conv_dgrad(dy, w, n.attributes<graph::Conv_dgrad_attributes>()), n.x,
                kX);
-      if (!data_->build(context, c_.precision, key("data"), reason)) return false;
+      if (!data_->build(target, c_.precision, key("data"), reason)) return false;
     }
     if (c_.backward_weights) {
       weights_ = std::make_unique<CudnnGraph>(c_.dtype);
@@ -84,12 +84,13 @@ class CudnnConv final : public WeightedSum {
       n.output(*weights_,
                weights_->graph().conv_wgrad(dy, x, n.attributes<graph::Conv_wgrad_attributes>()),
                n.w, kW);
-      if (!weights_->build(context, c_.precision, key("weights"), reason)) return false;
+      if (!weights_->build(target, c_.precision, key("weights"), reason)) return false;
       gradient_bytes_ = weights_bytes();
     }
     return true;
   }
 
+  bool fused() const { return fused_; }
   Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
   size_t workspace() const override {
     const auto of = [](const std::unique_ptr<CudnnGraph>& g) { return g ? g->workspace() : 0; };
@@ -153,18 +154,18 @@ class CudnnConv final : public WeightedSum {
                list(n.y), " s", list(n.stride), " p", list(n.pad), " d", list(n.dilation));
   }
 
-  bool prepare_forward(Context& context, std::string& reason) {
+  bool prepare_forward(const CudnnTarget& target, std::string& reason) {
     const Numbers& n = numbers_;
     forward_ = std::make_unique<CudnnGraph>(c_.dtype);
     const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
     n.output(*forward_,
              forward_->graph().conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>()), n.y,
              kY);
-    return forward_->build(context, c_.precision, key("forward"), reason);
+    return forward_->build(target, c_.precision, key("forward"), reason);
   }
 
   // With bias and ReLU in one plan. Exact float32 has none that is worth it.
-  bool prepare_fused(Context& context) {
+  bool prepare_fused(const CudnnTarget& target) {
     if (c_.precision == Precision::fp32 || !c_.bias || (c_.relu && c_.relu_slope != 0))
       return false;
     const Numbers& n = numbers_;
@@ -182,7 +183,7 @@ class CudnnConv final : public WeightedSum {
     if (c_.relu) y = g.pointwise(y, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
     n.output(*forward_, y, n.y, kY);
     std::string reason;
-    fused_ = forward_->build(context, c_.precision, key(c_.relu ? "bias relu" : "bias"), reason);
+    fused_ = forward_->build(target, c_.precision, key(c_.relu ? "bias relu" : "bias"), reason);
     return fused_;
   }
 
@@ -198,6 +199,14 @@ class CudnnConv final : public WeightedSum {
 };
 
 }  // namespace
+
+CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card) {
+  CudnnSupport support;
+  CudnnConv conv(c);
+  support.served = conv.prepare(CudnnTarget(card), support.reason);
+  support.fused = conv.fused();
+  return support;
+}
 
 std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
                                              std::string& reason) {

@@ -14,6 +14,24 @@
 
 namespace crema {
 
+// The card that a graph is made for: a context's GPU, or one that is only described, of which can
+// be asked what it supports.
+class CudnnTarget {
+ public:
+  CudnnTarget(Context& context) : context_(&context) {}  // NOLINT: a context is a target
+  // `json`: its properties as cuDNN writes them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). Error
+  // when this cuDNN does not take them.
+  explicit CudnnTarget(const std::string& json);
+
+  Context* context() const { return context_; }  // null: only described
+  cudnn_frontend::error_t describe_to(cudnn_frontend::graph::Graph& graph) const;
+
+ private:
+  Context* context_ = nullptr;
+  std::shared_ptr<const cudnn_frontend::DeviceProperties> properties_;
+  int version_ = 0;  // of its instructions: 90
+};
+
 class CudnnGraph {
  public:
   using Graph = cudnn_frontend::graph::Graph;
@@ -28,10 +46,12 @@ class CudnnGraph {
   void output(const Attributes& tensor, const std::vector<int64_t>& dims,
               const std::vector<int64_t>& strides, int64_t uid);
 
-  // Makes the plan. `key` says what the graph computes: plans are remembered by it. False with the
-  // reason when cuDNN has no plan. Engines that add in another order on each run are left out, and
-  // with fp32 those that round.
-  bool build(Context& context, Precision precision, const std::string& key, std::string& reason);
+  // Makes the plan; for a card that is only described, says whether there is one. `key` says what
+  // the graph computes, first in words, then precision and sizes: plans are remembered by it. False
+  // with the reason when cuDNN has no plan. Engines that add in another order on each run are left
+  // out, and with fp32 those that round.
+  bool build(const CudnnTarget& target, Precision precision, const std::string& key,
+             std::string& reason);
   size_t workspace() const { return workspace_; }
 
   struct Bound {
@@ -45,6 +65,8 @@ class CudnnGraph {
     int64_t uid;
     size_t bytes;
   };
+  bool find_plans(const CudnnTarget& target, Precision precision, std::string& reason);
+  bool choose_plan(Context& context, const std::string& key, std::string& reason);
   bool use(int64_t plan);
   // None: there is no memory to try them in.
   std::optional<int64_t> fastest(Context& context, const std::vector<int64_t>& plans);

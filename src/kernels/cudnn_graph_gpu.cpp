@@ -50,13 +50,44 @@ void CudnnGraph::output(const Attributes& tensor, const std::vector<int64_t>& di
   tensor->set_output(true).set_dim(dims).set_stride(strides).set_uid(uid);
 }
 
-bool CudnnGraph::build(Context& context, Precision precision, const std::string& key,
+CudnnTarget::CudnnTarget(const std::string& json) {
+  const auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();
+  auto status = properties->deserialize({json.begin(), json.end()});
+  require(status.is_good(), "cuDNN ", cudnnGetVersion(),
+          " does not take the description of a card: ", status.get_message());
+  properties_ = properties;
+  const std::string field = "\"deviceVer\": ";
+  const size_t at = json.find(field);
+  require(at != std::string::npos, "the description of a card has no deviceVer");
+  version_ = std::stoi(json.substr(at + field.size())) / 10;
+}
+
+cudnn_frontend::error_t CudnnTarget::describe_to(cudnn_frontend::graph::Graph& graph) const {
+  if (context_) return graph.build_operation_graph(context_->gpu().cudnn);
+  graph.set_device_properties(properties_).set_sm_version(version_);
+  return graph.build_operation_graph();
+}
+
+bool CudnnGraph::build(const CudnnTarget& target, Precision precision, const std::string& key,
                        std::string& reason) {
+  if (!find_plans(target, precision, reason)) return false;
+  Context* const context = target.context();
+  if (!context) return true;
+  if (!choose_plan(*context, key, reason)) return false;
+  std::string name;
+  if (graph_.get_plan_name_at_index(plan_, name).is_good()) {
+    const std::string words = key.substr(0, key.find(cat(" ", name_of(precision), " ")));
+    context->served.push_back(cat(words, " ", name));
+  }
+  return true;
+}
+
+bool CudnnGraph::find_plans(const CudnnTarget& target, Precision precision, std::string& reason) {
   const auto good = [&](cudnn_frontend::error_t status) {
     if (status.is_bad()) reason = status.get_message();
     return status.is_good();
   };
-  if (!good(graph_.validate()) || !good(graph_.build_operation_graph(context.gpu().cudnn)) ||
+  if (!good(graph_.validate()) || !good(target.describe_to(graph_)) ||
       !good(graph_.create_execution_plans(
           {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
     return false;
@@ -70,8 +101,10 @@ bool CudnnGraph::build(Context& context, Precision precision, const std::string&
     unwanted.push_back(NumericalNote_t::DOWN_CONVERT_INPUTS);
   }
   graph_.deselect_numeric_notes(unwanted);
-  if (!good(graph_.check_support())) return false;
+  return good(graph_.check_support());
+}
 
+bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::string& reason) {
   const int64_t count = graph_.get_execution_plan_count();
   Tuning& tuning = context.gpu().tuning;
   if (const std::optional<std::string> known = tuning.find(key)) {

@@ -2,6 +2,9 @@
 // calls of a convolution or a fully connected layer the one that was faster on this card: small
 // kernels are often ours, which pad no channels, write float32 gradients and take ReLU and bias
 // along.
+#include <algorithm>
+
+#include "device/memory.h"
 #include "kernels/bias.h"
 #include "kernels/conv_bodies.h"
 #include "kernels/dense.h"
@@ -40,7 +43,7 @@ class FastestSum final : public WeightedSum {
     std::string answer;
     if (known && known->size() == 2) {
       answer = *known;
-    } else if (tuning.candidates() <= 1) {
+    } else if (tuning.candidates() <= 1 || free_memory(context) < Trial::bytes(*this)) {
       answer = operations(c_) < kSmall ? "oo" : "ll";
     } else {
       answer = Trial(context, *this).answer();
@@ -119,6 +122,13 @@ class FastestSum final : public WeightedSum {
         check_cuda(cudaMemsetAsync(tensor->raw(), 0x23, tensor->bytes(), context.gpu().stream),
                    "filling memory");
       }
+    }
+
+    static size_t bytes(const FastestSum& sum) {
+      const ConvCase& c = sum.c_;
+      const auto count = static_cast<size_t>(c.x.count() / c.x[1] * std::max(c.x[1], c.x_channels) +
+                                             2 * c.y.count() + 4 * c.w.count());
+      return 2 * count + sum.workspace() + (size_t{16} << 20);
     }
 
     // Two letters. Forward: l(ibrary) or o(wn). Backward: l, or o for both with ReLU and bias taken

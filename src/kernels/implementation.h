@@ -25,7 +25,8 @@ const std::vector<std::string>& implementation_names();
 void check_implementation(const std::string& name);
 
 // context.implementation, when it names an entry of this list, forces that entry (it still may
-// refuse: then the next entries are tried). -v 1 logs who serves and who refused why.
+// refuse: then the next entries are tried). -v 1 logs who serves and who refused why;
+// context.served gets the name.
 template <typename Kernel, typename Case>
 std::unique_ptr<Kernel> choose(Context& context, const char* kernel, const Case& c,
                                const std::vector<Implementation<Kernel, Case>>& list) {
@@ -36,11 +37,14 @@ std::unique_ptr<Kernel> choose(Context& context, const char* kernel, const Case&
   std::string refusals;
   for (size_t i = first; i < list.size(); ++i) {
     std::string reason;
+    const size_t noted = context.served.size();
     if (std::unique_ptr<Kernel> made = list[i].make(context, c, reason)) {
+      context.served.insert(context.served.begin() + static_cast<int64_t>(noted), list[i].name);
       if (context.log().verbosity >= 1)
         context.log().info(cat(kernel, " is served by ", list[i].name, refusals));
       return made;
     }
+    context.served.resize(noted);
     refusals += cat("; ", list[i].name, " refused: ", reason);
   }
   fail("no implementation of ", kernel, " takes this case", refusals);

@@ -18,9 +18,10 @@ namespace {
 constexpr int64_t kSmall = 1 << 12;  // elements that are not worth a second thread
 constexpr int64_t kBlock = kSoftmaxBlock;
 
-// each: places of one image.
-[[noreturn]] void fail_for_label(int64_t place, double label, int64_t classes, int64_t each) {
-  fail("label ", label, " of image ", place / each, " of the batch",
+// each: places of one image. when: "" or " of forward pass 7".
+[[noreturn]] void fail_for_label(int64_t place, double label, int64_t classes, int64_t each,
+                                 const std::string& when = "") {
+  fail("label ", label, " of image ", place / each, " of the batch", when,
        each > 1 ? cat(", position ", place % each) : "", ", is no class: there are ", classes,
        " scores for each label, so labels are the integers from 0 to ", classes - 1,
        ". Correct the data, or num_output of the layer that gives the scores; ",
@@ -223,9 +224,12 @@ void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Ten
 
 void check_labels_result(Context& context, const Tensor& note) {
   if (note.device() != Device::gpu) return;
-  int32_t found[4];
+  int32_t found[SoftmaxLossSaved::kNote];
   copy_bytes(context, found, Device::cpu, note.raw(), note.device(), sizeof(found));
-  if (found[0] > 0) fail_for_label(found[0] - 1, found[1], found[2], found[3]);
+  if (found[0] == 0) return;
+  zero(context, note);
+  fail_for_label(found[0] - 1, found[1], found[2], found[3],
+                 cat(" of forward pass ", found[4], " (counted from 0)"));
 }
 
 }  // namespace crema

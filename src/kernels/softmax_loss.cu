@@ -27,6 +27,8 @@ struct PlaceWriter {
   SoftmaxLabels<T> labels;
   T smoothing;
   int64_t count, each;  // places, and those of one image
+  uint64_t pass;
+  const uint64_t* live_pass;
   T* places;
   int32_t* note;
 
@@ -46,6 +48,7 @@ struct PlaceWriter {
         note[1] = static_cast<int>(labels.labels[place]);
         note[2] = static_cast<int>(labels.classes);
         note[3] = static_cast<int>(each);
+        note[4] = static_cast<int>(live_pass ? *live_pass : pass);
       }
 #endif
     }
@@ -54,6 +57,19 @@ struct PlaceWriter {
     places[2 * count + place] = loss;
   }
 };
+
+template <typename T>
+PlaceWriter<T> writer_of(const SoftmaxLossCase& c, const Tensor& labels,
+                         const SoftmaxLossSaved& saved) {
+  return {SoftmaxLabels<T>(c, labels),
+          static_cast<T>(c.smoothing),
+          c.view.places(),
+          c.places_each(),
+          c.pass,
+          c.live_pass,
+          saved.places.data<T>(),
+          saved.note.data<int32_t>()};
+}
 
 template <typename T>
 struct LossPlaces {
@@ -159,8 +175,6 @@ template <typename T>
 __global__ void loss_in_one_block(LossPlaces<T> body, double fixed, Compute<T>* normalizer,
                                   Compute<T>* loss) {
   const PlaceWriter<Compute<T>>& writer = body.writer;
-  if (threadIdx.x < 4) writer.note[threadIdx.x] = 0;
-  __syncthreads();
   double sum = 0, valid = 0;
   for (int64_t place = threadIdx.x; place < writer.count; place += blockDim.x) {
     body(place);
@@ -191,12 +205,9 @@ struct LossGradientElements {
 void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                                const Tensor& labels, const SoftmaxLossSaved& saved,
                                const Tensor& probability) {
-  if (context.device() == Device::gpu) zero(context, saved.note);
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
-    const PlaceWriter<C> writer{
-        SoftmaxLabels<C>(c, labels), static_cast<C>(c.smoothing), c.view.places(), c.places_each(),
-        saved.places.data<C>(),      saved.note.data<int32_t>()};
+    const auto writer = writer_of<C>(c, labels, saved);
     const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<C>()};
 #ifdef __CUDACC__
     if (launch_by_rows(context, c.view, loss_rows<T>, body)) return;
@@ -212,9 +223,7 @@ bool softmax_loss_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& 
   if (c.view.places() > 4096 || c.view.places() == 0 || c.view.classes > 64) return false;
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
-    const PlaceWriter<C> writer{
-        SoftmaxLabels<C>(c, labels), static_cast<C>(c.smoothing), c.view.places(), c.places_each(),
-        saved.places.data<C>(),      saved.note.data<int32_t>()};
+    const auto writer = writer_of<C>(c, labels, saved);
     const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<C>()};
     const auto threads =
         static_cast<unsigned>(std::min<int64_t>((c.view.places() + 31) / 32 * 32, 1024));

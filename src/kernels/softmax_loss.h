@@ -21,6 +21,8 @@ struct SoftmaxLossCase {
   bool divide_by_valid = true;
   double normalizer = 1;
   float smoothing = 0;
+  uint64_t pass = 0;  // for messages: of the forward pass, or *live_pass where that is not null
+  const uint64_t* live_pass = nullptr;
   Tensor class_weights;  // w: one a class, in the dtype of x; empty: 1
 
   int64_t places_each() const { return view.places() / (images > 0 ? images : 1); }
@@ -30,14 +32,15 @@ struct SoftmaxLossCase {
 struct SoftmaxLossSaved {
   Tensor places;      // (3, places): largest x, 1 / sum(exp(x - largest)), loss before the division
   Tensor normalizer;  // one value
-  // (4), int32, written on the GPU: position + 1 of a label that is no class or 0, the label,
-  // the number of classes, the number of places of an image.
+  // (kNote), int32, written on the GPU when it is zero: position + 1 of a label that is no class,
+  // the label, the number of classes, the number of places of an image, the pass. Zero at first.
   Tensor note;
+  static constexpr int64_t kNote = 5;
 };
 
 // labels: one for each place, in the dtype of x. Written: loss (a scalar), saved, and probability,
 // like x, unless empty. A label that is no class is an Error on the CPU; a GPU does not stop for
-// it: the loss is NaN, and the note says why.
+// it: the loss is NaN, and the note says why, also after further passes.
 void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
                           const Tensor& probability);
@@ -45,8 +48,8 @@ void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Ten
                            const Tensor& labels, const SoftmaxLossSaved& saved,
                            const Tensor& d_loss, const Tensor& dx);
 
-// Error when the note names a label. Waits for the GPU: meant for where the host reads the loss
-// anyway.
+// Error when the note names a label; the note is zero again then. Waits for the GPU: meant for
+// where the host reads the loss anyway.
 void check_labels_result(Context& context, const Tensor& note);
 
 }  // namespace crema

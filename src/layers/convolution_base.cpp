@@ -103,6 +103,14 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   return prepared;
 }
 
+int64_t ConvolutionBase::multiply_adds(const std::vector<Shape>& bottoms,
+                                       const std::vector<Shape>& tops) const {
+  int64_t sum = 0;
+  for (const Shape& shape : transposed() ? bottoms : tops)
+    sum += shape.count() * parameters()[0].shape.count(1);
+  return sum;
+}
+
 Tensor ConvolutionBase::view(const Tensor& tensor) const {
   if (spatial_.axis == 1) return tensor;
   return tensor.reshaped(with_one_outer(tensor.shape()));

@@ -24,6 +24,8 @@ class ConvolutionBase : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) override;
   void backward(Context& context, const Backward& pass) override;
+  int64_t multiply_adds(const std::vector<Shape>& bottoms,
+                        const std::vector<Shape>& tops) const override;
 
  protected:
   // From the bottom's extent to the top's along a spatial axis; Error when nothing is left.

@@ -69,7 +69,7 @@ class DataLayer : public Layer {
     }
     loader_ = std::make_unique<Loader>(source_, std::move(transform), options);
     sample_ = loader_->sample_shape();
-    if (records_ > 0)
+    if (records_ > 0 && context.resident)
       resident_ = ResidentData::load(context, *source_, *loader_, free_memory(context) / 4);
     context.log().info(cat("output data size: ", data.batch_size(), ",", sample_[0], ",",
                            sample_[1], ",", sample_[2]));

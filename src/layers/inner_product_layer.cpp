@@ -107,6 +107,10 @@ class InnerProductLayer : public Layer {
       dense_->backward_data(context, g, pass.parameters[0], dx, pass.workspace);
   }
 
+  int64_t multiply_adds(const std::vector<Shape>&, const std::vector<Shape>& tops) const override {
+    return tops[0].count() * inputs_;
+  }
+
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
   bool transposed_ = false, bias_ = true;

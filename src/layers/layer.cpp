@@ -8,6 +8,9 @@ void Layer::open(Context&) {}
 void Layer::setup(Context&, const std::vector<Shape>&) {}
 Prepared Layer::prepare(Context&, const Preparation&) { return {}; }
 void Layer::check(Context&, const Forward&) const {}
+int64_t Layer::multiply_adds(const std::vector<Shape>&, const std::vector<Shape>&) const {
+  return 0;
+}
 void Layer::backward(Context&, const Backward&) {
   fail("type ", type(), " has no gradient: nothing that learns may depend on its output");
 }

@@ -50,6 +50,9 @@ enum class HalfRule {
 struct TensorSpec {
   Shape shape;
   std::optional<DType> dtype;
+  // Zero at the start, and nobody else's until the plan ends: what a layer notes there stays until
+  // it takes it back.
+  bool persistent = false;
 };
 
 struct Inference {
@@ -171,9 +174,13 @@ class Layer {
   virtual bool reshapes(uint64_t) { return false; }
   virtual void forward(Context& context, const Forward& pass) = 0;
   virtual void backward(Context& context, const Backward& pass);
-  // Where the host reads results anyway: Error for what a GPU's forward could only note (a label
-  // out of range).
+  // Where the host reads results anyway: Error for what a GPU's forward passes since the last check
+  // could only note (a label out of range). Takes the note back.
   virtual void check(Context& context, const Forward& pass) const;
+  // Of one forward pass; each gradient costs as many again. 0: so few that memory decides how long
+  // it takes.
+  virtual int64_t multiply_adds(const std::vector<Shape>& bottoms,
+                                const std::vector<Shape>& tops) const;
   // A source's records, an epoch; 0: not a source, or it does not know.
   virtual int64_t records() const { return 0; }
   // Bytes of the device's memory that it holds besides blobs and parameters: records kept there.

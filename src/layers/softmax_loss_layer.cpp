@@ -56,7 +56,7 @@ class SoftmaxWithLossLayer : public Layer {
             " classes");
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
-    return {tops, {{{3, places}, {}}, {{1}, {}}, {{4}, DType::i32}}};
+    return {tops, {{{3, places}, {}}, {{1}, {}}, {{SoftmaxLossSaved::kNote}, DType::i32, true}}};
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
@@ -87,9 +87,11 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    softmax_loss_forward(context, make_case(pass.bottom[0]), pass.bottom[0], pass.bottom[1],
-                         pass.top[0], unpack(pass.saved),
-                         pass.top.size() > 1 ? pass.top[1] : Tensor());
+    SoftmaxLossCase c = make_case(pass.bottom[0]);
+    c.pass = pass.pass;
+    c.live_pass = pass.live_pass;
+    softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.top[0],
+                         unpack(pass.saved), pass.top.size() > 1 ? pass.top[1] : Tensor());
   }
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;

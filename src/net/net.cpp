@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "device/range.h"
 #include "kernels/add.h"
 #include "kernels/reorder.h"
 #include "layers/filler.h"
@@ -17,6 +18,18 @@ namespace {
 // Nets with smaller blobs in all leave a GPU idle where one small kernel follows the other.
 constexpr size_t kOverlapBytes = size_t{256} << 20;
 
+// Context::overlap, off again at the end however that comes.
+class OverlapDuring {
+ public:
+  OverlapDuring(Context& context, bool on) : context_(context) { context_.overlap = on; }
+  ~OverlapDuring() { context_.overlap = false; }
+  OverlapDuring(const OverlapDuring&) = delete;
+  OverlapDuring& operator=(const OverlapDuring&) = delete;
+
+ private:
+  Context& context_;
+};
+
 }  // namespace
 
 Net::Net(Context& context, const NetParameter& net, NetOptions options)
@@ -26,7 +39,7 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
               (context.device() == Device::gpu && options_.dtype == DType::f32),
           "precision ", name_of(options_.precision), " needs a GPU: CPUs compute in fp32");
   require(!is_half(options_.precision) || options_.format, "precision ",
-          name_of(options_.precision), " needs channels-last order: leave -format=false away");
+          name_of(options_.precision), " needs channels-last order: leave the format pass on");
   GraphOptions graph_options;
   graph_options.training = training();
   graph_options.seed_outputs = options_.seed_outputs;
@@ -82,8 +95,8 @@ void Net::make_plan() {
   p.format = options_.format &&
              (context_.device() == Device::cpu || options_.precision != Precision::fp32);
   p.reuse_memory = options_.reuse_memory;
-  p.overlap = context_.device() == Device::gpu && p.backward && !options_.keep_blobs &&
-              bytes_of_blobs() <= kOverlapBytes;
+  p.overlap = options_.overlap && context_.device() == Device::gpu && p.backward &&
+              !options_.keep_blobs && bytes_of_blobs() <= kOverlapBytes;
   p.seed_outputs = options_.seed_outputs;
   p.all_parameter_diffs = graph_.net.force_backward();
   plan_ = std::make_unique<Plan>(context_, graph_, p);
@@ -155,6 +168,7 @@ Plan& Net::ready() {
 }
 
 void Net::run(const PlanNode& node, bool backward, const std::function<void()>& body) {
+  const Range range(node.message.name().c_str());
   if (observer_) observer_({&node, backward}, true);
   const int layer = node.members.empty() ? -1 : node.members.back();
   try {
@@ -176,6 +190,7 @@ void Net::follow_sources(uint64_t pass) {
     at_layer(nullptr, 0, node.message.name(), [&] { changed |= node.layer->reshapes(pass); });
   }
   if (!changed) return;
+  if (plan_) check();  // what layers noted goes with the plan
   infer_shapes(graph_);
   plan_.reset();
 }
@@ -193,6 +208,7 @@ void Net::forward(uint64_t pass) {
 }
 
 void Net::forward_sources(uint64_t pass) {
+  const Range range("sources");
   follow_sources(pass);
   renew_halves();
   Plan& plan = ready();
@@ -201,6 +217,7 @@ void Net::forward_sources(uint64_t pass) {
 }
 
 void Net::forward_rest() {
+  const Range range("forward");
   Plan& plan = ready();
   for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) forward(plan.nodes[i]);
 }
@@ -254,8 +271,9 @@ double Net::waited() const {
 }
 
 void Net::backward(bool accumulate) {
+  const Range range("backward");
   Plan& plan = ready();
-  context_.overlap = plan.options.overlap && !observer_;
+  const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
     Backward& arguments = node->backward_arguments;
@@ -272,7 +290,6 @@ void Net::backward(bool accumulate) {
     });
   }
   context_.join();
-  context_.overlap = false;
 }
 
 std::vector<Net::Output> Net::outputs() {
@@ -362,7 +379,13 @@ void Net::reshape(const std::string& blob, const Shape& shape) {
   fail("net \"", name(), "\" has no input blob \"", blob, "\"");
 }
 
-std::string Net::dump_plan() { return ready().dump(); }
+std::string Net::dump_plan() {
+  const std::string steps = ready().dump(graph_);
+  const MemoryKinds m = memory();
+  return cat(steps, "parameters: ", size_text(m.parameters), ", gradients ", size_text(m.diffs),
+             ", 16-bit copies ", size_text(m.halves),
+             options_.share ? "; the rest is that of the training net\n" : "\n");
+}
 
 void Net::set_observer(std::function<void(const StepInfo&, bool begin)> observer) {
   observer_ = std::move(observer);

@@ -24,8 +24,8 @@ struct NetOptions {
   // Every blob keeps its own memory and nothing is fused: debug_info, extraction, goldens. Off: the
   // planner reuses memory.
   bool keep_blobs = false;
-  // Passes, each of which can be switched off for debugging.
-  bool fuse = true, format = true, reuse_memory = true;
+  // Passes, each of which can be switched off for debugging; see PlanOptions.
+  bool fuse = true, format = true, reuse_memory = true, overlap = true;
   // Make outputs that carry no loss take a gradient from output_diff() (gradient tests, goldens).
   bool seed_outputs = false;
   // Gradients in phase TEST too.
@@ -126,12 +126,12 @@ class Net {
   // Of this net alone; without history.
   MemoryKinds memory();
   std::vector<LayerMemory> memory_by_layer();
-  // The steps of the plan, one a line (-dump_plan).
+  // What the plan's passes decided, step by step (-dump_plan).
   std::string dump_plan();
 
   // Runs layer by layer with a callback around each step: `time` without -train_step.
   struct StepInfo {
-    const Node* node;
+    const PlanNode* node;
     bool backward;
   };
   void set_observer(std::function<void(const StepInfo&, bool begin)> observer);

@@ -139,35 +139,4 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
   }
 }
 
-std::string Plan::dump() const {
-  std::ostringstream out;
-  const auto place = [&](int storage) -> std::string {
-    if (storage < 0) return "";
-    return cat(storages[storage].persistent ? " p" : " @", storages[storage].offset);
-  };
-  const auto describe = [&](int id) {
-    const PlanValue& v = values[id];
-    return cat(v.blob, "[", v.shape.brief(),
-               v.order == Order::channels_last ? " channels-last" : "",
-               v.channels > 0 ? cat(" in ", v.channels, " channels") : "",
-               is_half(v.dtype) ? cat(" ", name_of(v.dtype)) : "", place(v.storage), "]");
-  };
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    const PlanNode& node = nodes[i];
-    out << i << " " << node.message.type() << " \"" << node.message.name() << "\""
-        << (node.backward ? " +backward" : "");
-    for (int id : node.bottoms) out << " " << describe(id);
-    out << " ->";
-    for (int id : node.tops) out << " " << describe(id);
-    for (const DiffSum& sum : node.diff_sums)
-      out << "; sums " << sum.storages.size() << " gradients of " << values[sum.value].blob;
-    if (!node.more_top_diff_storage.empty())
-      out << "; takes " << node.more_top_diff_storage.size() + 1 << " gradients";
-    out << "\n";
-  }
-  out << "arena " << arena_bytes << " bytes, of which workspace " << workspace_bytes
-      << "; persistent " << persistent_bytes << " bytes\n";
-  return out.str();
-}
-
 }  // namespace crema

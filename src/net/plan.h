@@ -37,6 +37,7 @@ struct DiffSum {
 struct PlanNode : Node {
   Preparation preparation;
   Prepared prepared;
+  std::vector<std::string> served;  // names of the implementations that its kernels are
   BackwardReads reads;
   std::vector<TensorSpec> saved;
   std::vector<int> saved_storage;
@@ -91,7 +92,8 @@ class Plan {
   Tensor diff(int id) const;
   Tensor seed(int id) const;
 
-  std::string dump() const;
+  // For people: the passes, each step with what it reads, writes and runs on, the memory by kind.
+  std::string dump(const Graph& graph) const;
 
  private:
   Tensor tensor(int storage, const Shape& shape, DType dtype, const Format& format) const;

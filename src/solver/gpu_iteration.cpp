@@ -1,5 +1,6 @@
 #include "solver/gpu_iteration.h"
 
+#include "device/range.h"
 #include "kernels/iteration.h"
 
 namespace crema {
@@ -60,6 +61,7 @@ void GpuIteration::queue_batch(int number) {
 }
 
 void GpuIteration::update_weights() {
+  const Range range("update");
   optimizer_.queue_update({live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr});
 }
 

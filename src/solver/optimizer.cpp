@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "device/range.h"
 #include "solver/checksum.h"
 
 namespace crema {
@@ -80,6 +81,7 @@ UpdateStep Optimizer::step_at(int64_t iteration) const {
 }
 
 std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iteration) {
+  const Range range("update");
   UpdateStep step = step_at(iteration);
   step.rate = static_cast<float>(rate);
   // The norm is that of the sum over iter_size batches, as Caffe takes it; only then the mean is

@@ -41,7 +41,7 @@ struct SolverOptions {
   std::function<Action()> action;
   // Readers of the events besides the log. They must outlive the solver.
   std::vector<EventReader*> readers;
-  // dtype, precision, fuse, format and reuse_memory of all nets; the rest is set by the solver.
+  // dtype, precision and passes of all nets; the rest is set by the solver.
   NetOptions net;
   // The command that goes on from a state file, in messages; none: only its -snapshot flag.
   std::function<std::string(const std::string& state)> resume_command;

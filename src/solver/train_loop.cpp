@@ -96,6 +96,7 @@ void Solver::train(int64_t iterations) {
     train_iteration();
     obey();
   }
+  if (gpu_) net_->check();  // also of iterations whose loss nobody read
 }
 
 void Solver::train_iteration() {

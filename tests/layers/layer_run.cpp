@@ -290,7 +290,9 @@ void LayerRun::run_forward(const Start& start) {
     if (layer_->keeps_tops() || (i == 0 && overwritten)) continue;
     poison(context_, forward_.top[i]);
   }
-  for (const Tensor& saved : forward_.saved) poison(context_, saved);
+  for (size_t i = 0; i < forward_.saved.size(); ++i) {
+    if (!inference_.saved[i].persistent) poison(context_, forward_.saved[i]);
+  }
   poison(context_, forward_.workspace);
   for (size_t i = 0; i < forward_.bottom.size(); ++i)
     from_doubles(context_, start.bottom[i].data(), forward_.bottom[i]);

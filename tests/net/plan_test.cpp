@@ -106,10 +106,11 @@ struct Result {
   std::map<std::string, std::vector<double>> diffs;
 };
 
-Result run(const NetCase& c, DType dtype, const NetOptions& base, std::string* dump = nullptr) {
+Result run(const NetCase& c, DType dtype, const NetOptions& base, std::string* dump = nullptr,
+           Device device = Device::cpu) {
   NetParameter net;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(cat(kInput, c.text, kEnd), &net));
-  Context context(Device::cpu);
+  Context context(device);
   NetOptions options = base;
   options.dtype = dtype;
   options.state.set_phase(TRAIN);
@@ -189,6 +190,25 @@ TEST(Plan, FusesWhatItKnows) {
   EXPECT_NE(dump.find("Convolution+ReLU"), std::string::npos) << dump;
   run(kCases[1], DType::f32, {}, &dump);
   EXPECT_NE(dump.find("BatchNorm+Scale+Sum+ReLU"), std::string::npos) << dump;
+}
+
+TEST(Plan, DumpSaysWhatEachPassDecided) {
+  std::string dump;
+  run(kCases[0], DType::f32, {}, &dump);
+  for (const char* part :
+       {"fuse on: 2 layers share a step", "format on: ", "memory on: ", "overlap off",
+        "Convolution+ReLU = c1 + r1; fp32; ", "reads 0:x", "float32 channels-last, arena+",
+        "steps ", "gradient arena+", "LRN = n1; fp32; own",
+        "saves 5, kept+",  // what the loss notes stays until it is read
+        "memory: activations ", "gradients ", "saved ", "workspace ", "\nparameters: "}) {
+    expect_part(dump, part);
+  }
+  NetOptions off;
+  off.fuse = off.format = off.reuse_memory = false;
+  run(kCases[0], DType::f32, off, &dump);
+  for (const char* part :
+       {"fuse off: 0 layers", "format off: 0 of ", ", 0 reorders", "memory off: "})
+    expect_part(dump, part);
 }
 
 TEST(Plan, InPlaceOnOneOfSeveralReadersLeavesTheOthersAlone) {
@@ -277,6 +297,37 @@ TEST(Plan, ImagesOfAnySizeMakeTheNetFollow) {
     EXPECT_EQ(to_floats(context, n.blob("y")), std::vector<float>(3, 9.f * (1 + i)));
     n.backward();
     EXPECT_EQ(n.parameters()[0].data.raw(), weights.raw());
+  }
+}
+
+// In a layer's own field: a type wider than its net's counts, a narrower one does not.
+const char* kPrecisions = R"(
+  layer { name: "c1" type: "Convolution" bottom: "x" top: "c1" convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+  layer { name: "c2" type: "Convolution" bottom: "c1" top: "y" precision: "PRECISION" convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } })";
+
+NetCase with_precision(std::string& text, const std::string& precision) {
+  text = kPrecisions;
+  text.replace(text.find("PRECISION"), 9, precision);
+  return {"precision", text.c_str()};
+}
+
+TEST(Plan, ALayersPrecisionIsAtLeastItsNets) {
+  std::string text, dump;
+  const Result plain = run(with_precision(text, "fp32"), DType::f32, {}, &dump);
+  const Result narrow = run(with_precision(text, "fp16"), DType::f32, {}, &dump);
+  expect_part(dump, "Convolution = c2; fp32; ");
+  EXPECT_EQ(plain.loss, narrow.loss);
+  const std::string message = error_of([&] { run(with_precision(text, "fp61"), DType::f32, {}); });
+  expect_part(message, "layer \"c2\": ");
+  expect_part(message, "did you mean \"fp16\"?");
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
+    NetOptions options;
+    options.precision = precision;
+    const Result wide = run(with_precision(text, "fp32"), DType::f32, options, &dump, Device::gpu);
+    expect_part(dump, cat("Convolution = c1; ", name_of(precision), "; "));
+    expect_part(dump, "Convolution = c2; fp32; ");
+    expect_equal(plain, wide, 5e-2);
   }
 }
 

@@ -1,9 +1,11 @@
 // A small net with everything random in it, for the tests of the solver.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "data/database_writer.h"
 #include "solver/solver.h"
 #include "support.h"
 
@@ -51,6 +53,28 @@ inline std::vector<float> parameters_of(Solver& solver) {
     all.insert(all.end(), values.begin(), values.end());
   }
   return all;
+}
+
+// An LMDB of random images of this shape; label(i): of record i.
+inline std::string image_database(const Folder& folder, int64_t records, const Shape& shape,
+                                  const std::function<int(int64_t)>& label) {
+  const std::string path = folder.file("images");
+  const std::unique_ptr<DatabaseWriter> writer = create_database(path, DataParameter::LMDB);
+  const Random random{5, 5};
+  for (int64_t i = 0; i < records; ++i) {
+    Datum datum;
+    datum.set_channels(static_cast<int>(shape[0]));
+    datum.set_height(static_cast<int>(shape[1]));
+    datum.set_width(static_cast<int>(shape[2]));
+    std::string bytes;
+    for (int64_t k = 0; k < shape.count(); ++k)
+      bytes.push_back(static_cast<char>(random.word(i * shape.count() + k)));
+    datum.set_data(bytes);
+    datum.set_label(label(i));
+    writer->put(numbered_key(i, 4), datum);
+  }
+  writer->finish();
+  return path;
 }
 
 }  // namespace crema::tests

@@ -1,5 +1,5 @@
-// Training on a GPU: iterations that are recorded and repeated give what kernels launched one by one
-// give, with everything random in the net, several batches an iteration, every update rule and
+// Training on a GPU: iterations that are recorded and repeated give what kernels launched one by
+// one give, with everything random in the net, several batches an iteration, every update rule and
 // clipping; and float16's loss scale.
 #include "solver/gpu_iteration.h"
 
@@ -95,6 +95,33 @@ TEST(GpuIteration, TheLossScaleFallsAtInfinities) {
   const SolverState state = read_solver_state(folder.file("s_iter_21.solverstate"));
   EXPECT_LT(state.loss_scale(), 0x1p15f);
   EXPECT_GT(state.loss_scale(), 1);
+}
+
+// A label that is no class is reported however late the loss is read: on a GPU at the end, with the
+// pass that had it first.
+TEST(GpuIteration, ABadLabelIsReportedLater) {
+  for (const Device device : {Device::cpu, Device::gpu}) {
+    if (device == Device::gpu && gpu_count() == 0) continue;
+    for (const bool resident : {true, false}) {
+      const Folder folder;
+      const std::string data =
+          image_database(folder, 12, {1, 2, 2}, [](int64_t i) { return i == 7 ? 9 : i % 3; });
+      const std::string net = cat(R"(
+        layer { name: "data" type: "Data" top: "x" top: "label" data_param { batch_size: 2 backend: LMDB source: ")",
+                                  data, R"(" } transform_param { scale: 0.01 } }
+        layer { name: "ip" type: "InnerProduct" bottom: "x" top: "z" inner_product_param { num_output: 3 } }
+        layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label" top: "loss" })");
+      Context context(device);
+      context.resident = resident;
+      Solver solver(context, solver_file("", net));
+      const std::string message = error_of([&] { solver.step(10); });
+      expect_part(message, "label 9 of image 1 of the batch");
+      expect_part(message, "layer \"loss\"");
+      if (device == Device::cpu) continue;
+      expect_part(message, "of forward pass 3");
+      EXPECT_NO_THROW(solver.net().check());  // told once
+    }
+  }
 }
 
 }  // namespace

@@ -96,6 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"crema time -model bottom.prototxt -phase HALF", "expected TRAIN or TEST"},
         Refused{"crema time -model bottom.prototxt -implementation plian",
                 "did you mean \"plain\"?"},
+        Refused{"crema time -model bottom.prototxt -off fuse,fromat",
+                "there is no \"fromat\" (did you mean \"format\"?)"},
         Refused{"crema time -model bottom.prototxt -iterations 0", "expected a positive number"},
         Refused{"crema train -solver empty.prototxt", "empty.prototxt: is empty"},
         Refused{"crema train -solver lost.prototxt",
@@ -154,7 +156,7 @@ TEST(CommandLine, FlagsInEveryFormReachTheVerb) {
   for (const char* command :
        {"crema time -model net.prototxt -iterations 2", "time --model=net.prototxt --iterations=2",
         "caffe --iterations 2 time --model net.prototxt", "crema time -flagfile flags.txt",
-        "crema time -iterations 9 -flagfile=flags.txt -nofuse"}) {
+        "crema time -iterations 9 -flagfile=flags.txt -off fuse"}) {
     const Outcome outcome = run(folder, command);
     EXPECT_EQ(outcome.code, 0) << command << "\n" << outcome.err;
     SCOPED_TRACE(command);

@@ -140,6 +140,35 @@ TEST(TimeVerb, DrawsInputsAndLabelsFromTheSeed) {
   EXPECT_EQ(loss_of(first), loss_of(second));
 }
 
+// Caffe's lines as they are, for those who parse them, and then the table of steps.
+TEST(TimeVerb, PrintsCaffesLinesAndTheStepsOfThePlan) {
+  const Folder folder;
+  folder.write("net.prototxt", R"(
+    layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+    layer { name: "conv" type: "Convolution" bottom: "x" top: "y" convolution_param { num_output: 4 kernel_size: 3 } }
+    layer { name: "relu" type: "ReLU" bottom: "y" top: "y" }
+    layer { name: "sum" type: "Reshape" bottom: "y" top: "z" reshape_param { shape { dim: 2 dim: -1 } } }
+    layer { name: "loss" type: "EuclideanLoss" bottom: "z" bottom: "z" top: "loss" })");
+  const Outcome outcome = run(folder, "time -model net.prototxt -iterations 3 -dump_plan");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  for (const char* part :
+       {"*** Benchmark begins ***", "Testing for 3 iterations.",
+        "Iteration: 3 forward-backward time: ", "Average time per layer: ", "      conv\tforward: ",
+        "      conv\tbackward: ", "      relu\tforward: 0 ms.",
+        "Average Forward pass: ", "Average Backward pass: ", "Average Forward-Backward: ",
+        "Total Time: ", "*** Benchmark ends ***", "timed in the row of the first: conv + relu"}) {
+    expect_part(outcome.err, part);
+  }
+  for (const char* part : {"TFLOP/s", "GB/s", "\nconv + relu  ", "\nall  ",
+                           "Convolution+ReLU = conv + relu; fp32; "}) {
+    expect_part(outcome.out, part);
+  }
+  const std::string separate =
+      run(folder, "time -model net.prototxt -iterations 1 -dump_plan -off fuse").out;
+  expect_part(separate, "fuse off: 0 layers");
+  expect_part(separate, "\nrelu  ");
+}
+
 TEST(TimeVerb, TrainStepReportsSpeedMemoryAndLoss) {
   const Folder folder;
   folder.write("net.prototxt", std::string("input: \"data\" input_shape { dim: 8 dim: 30 } input: "

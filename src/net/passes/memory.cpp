@@ -92,15 +92,13 @@ class MemoryPlanner {
         top.storage = add_storage(bytes_of(top), plan_.forward_step(i), last, keeps);
       }
     }
-    // A loss may have noted there what Net::loss() asks for after the whole pass (Layer::check).
-    const int until = node.layer->is_loss() ? last_step()
-                      : node.backward       ? plan_.backward_step(i)
-                                            : plan_.forward_step(i);
+    const int until = node.backward ? plan_.backward_step(i) : plan_.forward_step(i);
     node.saved_storage.clear();
     for (const TensorSpec& spec : node.saved) {
       const size_t bytes = static_cast<size_t>(spec.shape.count()) *
                            size_of(spec.dtype.value_or(plan_.options.dtype));
-      node.saved_storage.push_back(add_storage(bytes, plan_.forward_step(i), until));
+      node.saved_storage.push_back(
+          add_storage(bytes, plan_.forward_step(i), until, spec.persistent));
     }
   }
 

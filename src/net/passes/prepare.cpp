@@ -42,7 +42,9 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       }
       p.parameter_formats.push_back(plan.parameter_formats[node.parameters[k]]);
     }
+    context.served.clear();
     node.prepared = node.layer->prepare(context, p);
+    node.served = std::move(context.served);
     node.reads = node.prepared.reads.value_or(node.layer->reads());
     node.saved = node.layer->infer(p.bottoms).saved;
     node.saved.insert(node.saved.end(), node.prepared.saved.begin(), node.prepared.saved.end());

@@ -1,0 +1,50 @@
+#include "net/work.h"
+
+#include <algorithm>
+
+#include "net/plan.h"
+
+namespace crema {
+namespace {
+
+double bytes_of(const std::vector<Tensor>& tensors) {
+  size_t bytes = 0;
+  for (const Tensor& tensor : tensors) {
+    if (tensor) bytes += tensor.bytes();
+  }
+  return static_cast<double>(bytes);
+}
+
+double multiply_adds(const PlanNode& node) {
+  return static_cast<double>(
+      node.layer->multiply_adds(node.preparation.bottoms, node.preparation.tops));
+}
+
+}  // namespace
+
+Work forward_work(const PlanNode& node) {
+  if (node.layer->is_view() || node.layer->keeps_tops()) return {};
+  const Forward& f = node.forward;
+  return {2 * multiply_adds(node),
+          bytes_of(f.bottom) + bytes_of(f.top) + bytes_of(f.parameters) + bytes_of(f.saved)};
+}
+
+Work backward_work(const PlanNode& node) {
+  if (node.layer->is_view()) return {};
+  const Backward& b = node.backward_arguments;
+  const bool data = std::any_of(b.bottom_diff.begin(), b.bottom_diff.end(),
+                                [](const Tensor& diff) { return static_cast<bool>(diff); });
+  const bool weights = !b.parameter_diff.empty() && b.parameter_diff[0];
+  Work work;
+  work.operations = 2 * multiply_adds(node) * (data + weights);
+  for (const std::vector<Tensor>* tensors :
+       {&b.bottom, &b.top, &b.top_diff, &b.bottom_diff, &b.parameter_diff, &b.saved})
+    work.bytes += bytes_of(*tensors);
+  if (data) work.bytes += bytes_of(b.parameters);
+  work.bytes += bytes_of(b.more_top_diff);
+  for (const DiffSum& sum : node.diff_sums)  // all parts are read, the sum is written
+    work.bytes += bytes_of(sum.parts) + static_cast<double>(sum.parts[0].bytes());
+  return work;
+}
+
+}  // namespace crema

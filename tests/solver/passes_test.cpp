@@ -1,0 +1,116 @@
+// What -off switches off changes how fast a net trains and how much memory it takes, not what it
+// learns: the losses of 30 iterations with each switch, and with all of them, against those with
+// none.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "solver/fixtures.h"
+
+namespace crema::tests {
+namespace {
+
+// Of every kind that a pass treats in its own way.
+const char* kLayers = R"(
+  layer { name: "c1" type: "Convolution" bottom: "x" top: "c1" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer { name: "r1" type: "ReLU" bottom: "c1" top: "c1" }
+  layer { name: "n1" type: "LRN" bottom: "c1" top: "n1" lrn_param { local_size: 3 alpha: 0.1 } }
+  layer { name: "c2" type: "Convolution" bottom: "n1" top: "c2" convolution_param { num_output: 8 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+  layer { name: "b2" type: "BatchNorm" bottom: "c2" top: "c2" batch_norm_param { moving_average_fraction: 0.9 } }
+  layer { name: "s2" type: "Scale" bottom: "c2" top: "c2" scale_param { bias_term: true } }
+  layer { name: "sum" type: "Eltwise" bottom: "c1" bottom: "c2" top: "sum" }
+  layer { name: "r2" type: "ReLU" bottom: "sum" top: "sum" }
+  layer { name: "p" type: "Pooling" bottom: "sum" top: "p" pooling_param { kernel_size: 3 stride: 2 } }
+  layer { name: "a" type: "Convolution" bottom: "p" top: "a" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+  layer { name: "b" type: "Convolution" bottom: "p" top: "b" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer { name: "rb" type: "ReLU" bottom: "b" top: "b" relu_param { negative_slope: 0.1 } }
+  layer { name: "cat" type: "Concat" bottom: "a" bottom: "b" bottom: "p" top: "cat" }
+  layer { name: "h" type: "InnerProduct" bottom: "cat" top: "h" inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
+  layer { name: "rh" type: "ReLU" bottom: "h" top: "h" }
+  layer { name: "drop" type: "Dropout" bottom: "h" top: "h" }
+  layer { name: "z" type: "InnerProduct" bottom: "h" top: "z" inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label" top: "loss" })";
+
+struct Off {
+  const char* name;
+  bool fuse = false, format = false, memory = false, overlap = false, resident = false,
+       capture = false;
+};
+
+const Off kOffs[] = {
+    {.name = "fuse", .fuse = true},
+    {.name = "format", .format = true},
+    {.name = "memory", .memory = true},
+    {.name = "fuse and format", .fuse = true, .format = true},
+    {.name = "fuse and memory", .fuse = true, .memory = true},
+    {.name = "format and memory", .format = true, .memory = true},
+    {.name = "overlap", .overlap = true},
+    {.name = "resident", .resident = true},
+    {.name = "capture", .capture = true},
+    {"all", true, true, true, true, true, true},
+};
+
+struct Where {
+  Device device;
+  Precision precision;
+  double tolerance;  // of a loss, relative: training magnifies what rounding begins
+};
+
+const Where kWheres[] = {
+    {Device::cpu, Precision::fp32, 2e-3}, {Device::gpu, Precision::fp32, 2e-3},
+    {Device::gpu, Precision::tf32, 3e-2}, {Device::gpu, Precision::bf16, 1e-1},
+    {Device::gpu, Precision::fp16, 1e-1},
+};
+
+std::vector<double> losses_of(const Where& where, const Off& off) {
+  const Folder folder;
+  const std::string data =
+      image_database(folder, 64, {3, 12, 12}, [](int64_t i) { return static_cast<int>(i % 4); });
+  const std::string net =
+      cat(R"(layer { name: "data" type: "Data" top: "x" top: "label"
+      data_param { batch_size: 16 backend: LMDB source: ")",
+          data, R"(" } transform_param { scale: 0.01 mean_value: 128 } })", kLayers);
+  Context context(where.device);
+  context.resident = !off.resident;
+  Losses losses;
+  SolverOptions options;
+  options.readers = {&losses};
+  options.capture = !off.capture;
+  options.net.precision = where.precision;
+  options.net.fuse = !off.fuse;
+  // 16 bits exist channels-last only.
+  options.net.format = !off.format || is_half(where.precision);
+  options.net.reuse_memory = !off.memory;
+  options.net.overlap = !off.overlap;
+  Solver solver(context,
+                parse_solver_text(cat("net_param {", net, "} base_lr: 0.01 lr_policy: \"fixed\" ",
+                                      "momentum: 0.9 display: 1 random_seed: 3"),
+                                  "solver.prototxt"),
+                options);
+  solver.step(30);
+  return losses.values;
+}
+
+class Switches : public testing::TestWithParam<Where> {};
+
+TEST_P(Switches, KeepWhatIsLearned) {
+  const Where& where = GetParam();
+  if (where.device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  const std::vector<double> all_on = losses_of(where, {});
+  ASSERT_EQ(all_on.size(), 30u);
+  EXPECT_LT(all_on.back(), 0.9 * all_on.front());
+  for (const Off& off : kOffs) {
+    SCOPED_TRACE(off.name);
+    const std::vector<double> losses = losses_of(where, off);
+    ASSERT_EQ(losses.size(), all_on.size());
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i], all_on[i], where.tolerance * std::abs(all_on[i])) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Switches, testing::ValuesIn(kWheres), [](const auto& info) {
+  return cat(info.param.device == Device::gpu ? "gpu_" : "cpu_", name_of(info.param.precision));
+});
+
+}  // namespace
+}  // namespace crema::tests

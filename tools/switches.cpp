@@ -1,0 +1,36 @@
+#include "tools/switches.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "tools/flags.h"
+
+namespace crema {
+
+Switches switches_of_flag() {
+  Switches switches;
+  const std::vector<std::pair<std::string, bool*>> known = {
+      {"fuse", &switches.fuse},         {"format", &switches.format},
+      {"memory", &switches.memory},     {"overlap", &switches.overlap},
+      {"resident", &switches.resident}, {"capture", &switches.capture}};
+  std::vector<std::string> names;
+  for (const auto& [name, on] : known) names.push_back(name);
+  for (const std::string& part : split(FLAGS_off, ',')) {
+    const std::string wanted(trim(part));
+    const auto found = std::find(names.begin(), names.end(), wanted);
+    require(found != names.end(), "-off ", FLAGS_off, ": there is no \"", wanted, "\"",
+            did_you_mean(wanted, names), "; it takes ", join(names, ", "));
+    *known[found - names.begin()].second = false;
+  }
+  return switches;
+}
+
+void set_passes(NetOptions* options) {
+  const Switches switches = switches_of_flag();
+  options->fuse = switches.fuse;
+  options->format = switches.format;
+  options->reuse_memory = switches.memory;
+  options->overlap = switches.overlap;
+}
+
+}  // namespace crema

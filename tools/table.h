@@ -1,0 +1,12 @@
+// Tables of text on stdout.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace crema {
+
+// Rows of cells, each column as wide as its widest cell; the columns from `right` on are numbers.
+void print_table(const std::vector<std::vector<std::string>>& rows, size_t right);
+
+}  // namespace crema
