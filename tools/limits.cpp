@@ -57,7 +57,7 @@ double operations(Context& context, Precision precision) {
   c.rows = c.inputs = c.outputs = n;
   c.precision = precision;
   c.dtype = storage_of(precision, DType::f32);
-  const std::unique_ptr<Dense> dense = make_dense(context, c);
+  const std::unique_ptr<WeightedSum> dense = make_dense(context, c);
   const Tensor x = filled(context, {n, n}, c.dtype), w = filled(context, {n, n}, c.dtype),
                y(context, {n, n}, c.dtype);
   const Tensor workspace(context, {static_cast<int64_t>(dense->workspace())}, DType::u8);
