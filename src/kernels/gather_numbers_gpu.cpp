@@ -1,4 +1,6 @@
 // The numbers that gather_product_gpu.cu needs, out of a convolution's.
+#include <algorithm>
+
 #include "kernels/gather_product.cuh"
 
 namespace crema {
@@ -30,6 +32,16 @@ struct Plane {
     }
   }
 };
+
+// Coordinates of a tap, and of the places it is added to, are kept in 16 bits.
+bool fits_short(const ConvCase& c) {
+  const Plane plane(c);
+  for (int i = 0; i < 2; ++i) {
+    const int64_t window = plane.kernel[i] * plane.dilation[i];
+    if (std::max({plane.x[i], plane.y[i], window}) + plane.pad[i] >= -kOutside) return false;
+  }
+  return true;
+}
 
 int64_t x_channels(const ConvCase& c) { return c.x_channels > 0 ? c.x_channels : c.x[1]; }
 
@@ -119,8 +131,8 @@ bool GatherProduct::serves(const ConvCase& c, std::string& reason) {
     reason = "an odd number of channels";
   } else if (c.relu && c.relu_slope != 0) {
     reason = "a ReLU with a slope";
-  } else if (c.x.count(2) >= 1 << 15 && c.x.axes() == 3) {
-    reason = "an axis of more than 2^15 elements";
+  } else if (!fits_short(c)) {
+    reason = "more than 2^15 elements along an axis";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
   } else if (c.x.count() / c.x[1] * x_channels(c) >= most || c.y.count() >= most) {

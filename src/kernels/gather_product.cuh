@@ -2,6 +2,10 @@
 // registers, and how it stores results.
 #pragma once
 
+#ifdef __CUDACC__
+#include <cooperative_groups.h>
+#endif
+
 #include "kernels/gather_product.h"
 #include "kernels/mma.cuh"
 
@@ -34,7 +38,7 @@ struct GatherNumbers {
   int a_group, b_group, out_group, bias_group;
   const GatherTap* taps;  // one for each a_vector (for dw: b_vector) elements along k
   int groups, pieces, steps_each;
-  int bundle;  // pieces whose sums are added first
+  int cluster;  // blocks, with a piece each, that share their memory
   float* parts;
   unsigned* counters;
 };
@@ -265,6 +269,42 @@ __device__ void load_b(uint32_t (&to)[4], uint32_t from, int column, int depth) 
     const int c = column + (lane & 7) + (lane >> 4 & 1) * 8, k = depth + (lane >> 3 & 1) * 8;
     load_matrices(to, from + (c * Tile::pitch + k) * 2);
   }
+}
+
+__device__ inline void add_to(float4& sum, const float4& more) {
+  sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
+}
+
+// Of all blocks of the cluster, or of the one block where there is none.
+__device__ inline void cluster_barrier() {
+#if __CUDA_ARCH__ >= 900
+  cooperative_groups::this_cluster().sync();
+#else
+  __syncthreads();
+#endif
+}
+// The same place of shared memory in the block of this rank.
+__device__ inline const float* of_cluster(float* mine, int rank) {
+#if __CUDA_ARCH__ >= 900
+  return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
+#else
+  (void)rank;
+  return mine;
+#endif
+}
+
+// True in every thread of the last of `count` blocks to come here; the counter is zero again then.
+__device__ inline bool last_of(unsigned* counter, int count) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(counter, 1u) == static_cast<unsigned>(count) - 1;
+    if (last) *counter = 0;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
 }
 
 // A pair of results, columns `column` and the next.

@@ -45,16 +45,17 @@ class GatherProduct {
   std::string key() const;
 
  private:
-  // A shape of blocks and the number of pieces that the summed axis is cut into.
+  // A shape of blocks, the number of pieces that the summed axis is cut into, and how many of those
+  // are added up in a cluster of blocks.
   struct Choice {
-    int shape = 0, pieces = 1;
+    int shape = 0, pieces = 1, cluster = 1;
   };
   std::vector<Choice> choices() const;
   void launch(Context& context, const GatherTensors& tensors, const Choice& choice) const;
 
   ConvCase c_;
   GatherRole role_;
-  bool with_sign_;
+  bool with_sign_, clusters_ = false;
   int64_t rows_, columns_, depth_;  // of the product, for one group
   Tensor taps_;                     // GatherTap of gather_product.cuh
   Choice choice_;

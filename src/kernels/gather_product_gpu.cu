@@ -8,53 +8,63 @@
 namespace crema {
 namespace {
 
-// Leaves this block's sums as part `mine`. In the last of the `count` blocks that call this with
-// one counter: sums become those of the parts first, first + step, ...; true.
-template <typename Shape, int kM, int kN>
-__device__ bool add_pieces(float (&sums)[kM][kN][4], float* parts, int mine, int first, int step,
-                           int count, unsigned* counter) {
-  constexpr int64_t kPart = Shape::m * Shape::n / 4;  // in float4
-  float4* const all = reinterpret_cast<float4*>(parts) + threadIdx.x;
+// Sums of a block's results over all pieces, and storing them. Blocks of a cluster read each
+// other's shared memory and take some rows each; clusters leave their sums in global memory, where
+// the last one adds them up. The order is always that of the pieces.
+template <typename T, typename Shape, GatherRole kRole, int kM, int kN>
+__device__ void finish_pieces(const GatherNumbers& n, const float (&sums)[kM][kN][4], float* tile,
+                              int group, int piece, int warp_row, int warp_column) {
+  constexpr int kPitch = Shape::n + 4, kQuads = Shape::n / 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  __syncthreads();  // the ring of tiles has been read
 #pragma unroll
   for (int i = 0; i < kM; ++i) {
 #pragma unroll
     for (int j = 0; j < kN; ++j) {
-      all[mine * kPart + (i * kN + j) * Shape::threads] =
-          make_float4(sums[i][j][0], sums[i][j][1], sums[i][j][2], sums[i][j][3]);
+      float* const to =
+          tile + (warp_row + i * 16 + lane / 4) * kPitch + warp_column + j * 8 + lane % 4 * 2;
+      *reinterpret_cast<float2*>(to) = make_float2(sums[i][j][0], sums[i][j][1]);
+      *reinterpret_cast<float2*>(to + 8 * kPitch) = make_float2(sums[i][j][2], sums[i][j][3]);
     }
   }
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = atomicAdd(counter, 1u) == static_cast<unsigned>(count) - 1;
-    if (last) *counter = 0;
-  }
-  __syncthreads();
-  if (!last) return false;
-  __threadfence();
-#pragma unroll
-  for (int i = 0; i < kM; ++i) {
-#pragma unroll
-    for (int j = 0; j < kN; ++j) {
-#pragma unroll
-      for (int k = 0; k < 4; ++k) sums[i][j][k] = 0;
+  cluster_barrier();
+  const int rank = piece % n.cluster, rows = Shape::m / n.cluster, outer = n.pieces / n.cluster;
+  const int at =
+      static_cast<int>((blockIdx.z / n.pieces * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) *
+          n.cluster +
+      rank;  // of these rows among those of all blocks
+  float4* const parts =
+      reinterpret_cast<float4*>(n.parts) + static_cast<int64_t>(at) * outer * rows * kQuads;
+  const auto quad_at = [&](int quad) {
+    return (rank * rows + quad / kQuads) * kPitch + quad % kQuads * 4;
+  };
+  const auto store = [&](int quad, const float4& q) {
+    const int row = static_cast<int>(blockIdx.x) * Shape::m + rank * rows + quad / kQuads;
+    const int column = static_cast<int>(blockIdx.y) * Shape::n + quad % kQuads * 4;
+    store_pair<T, kRole>(n, group, row, column, q.x, q.y);
+    store_pair<T, kRole>(n, group, row, column + 2, q.z, q.w);
+  };
+  for (int quad = static_cast<int>(threadIdx.x); quad < rows * kQuads; quad += Shape::threads) {
+    float4 total = make_float4(0, 0, 0, 0);
+#pragma unroll 8
+    for (int other = 0; other < n.cluster; ++other)
+      add_to(total, *reinterpret_cast<const float4*>(of_cluster(tile, other) + quad_at(quad)));
+    if (outer == 1) {
+      store(quad, total);
+    } else {
+      parts[piece / n.cluster * rows * kQuads + quad] = total;
     }
   }
-#pragma unroll 4
-  for (int part = 0; part < count; ++part) {
-    const float4* const from = all + (first + part * step) * kPart;
-#pragma unroll
-    for (int i = 0; i < kM; ++i) {
-#pragma unroll
-      for (int j = 0; j < kN; ++j) {
-        const float4 more = __ldcg(from + (i * kN + j) * Shape::threads);
-        sums[i][j][0] += more.x, sums[i][j][1] += more.y;
-        sums[i][j][2] += more.z, sums[i][j][3] += more.w;
-      }
+  if (outer > 1 && last_of(n.counters + at, outer)) {
+    for (int quad = static_cast<int>(threadIdx.x); quad < rows * kQuads; quad += Shape::threads) {
+      float4 total = make_float4(0, 0, 0, 0);
+#pragma unroll 8
+      for (int other = 0; other < outer; ++other)
+        add_to(total, __ldcg(parts + other * rows * kQuads + quad));
+      store(quad, total);
     }
   }
-  return true;
+  cluster_barrier();  // until then others may read this block's shared memory
 }
 
 template <typename T, typename Shape, GatherRole kRole, bool kSign>
@@ -71,7 +81,7 @@ __global__ void __launch_bounds__(Shape::threads) gather_product(GatherNumbers n
   const int first_row = static_cast<int>(blockIdx.x) * Shape::m;
   const int first_column = static_cast<int>(blockIdx.y) * Shape::n;
   const int all_steps = (n.depth + kGatherDepth - 1) / kGatherDepth;
-  const int begin = piece * n.steps_each, steps = min(n.steps_each, all_steps - begin);
+  const int begin = piece * n.steps_each, steps = max(0, min(n.steps_each, all_steps - begin));
   n.a = static_cast<const T*>(n.a) + group * n.a_group;
   n.b = static_cast<const T*>(n.b) + group * n.b_group;
   if (kSign) n.sign = static_cast<const T*>(n.sign) + group * n.a_group;
@@ -144,20 +154,9 @@ __global__ void __launch_bounds__(Shape::threads) gather_product(GatherNumbers n
   }
 
   if (n.pieces > 1) {
-    // Pieces add their sums in bundles, and then the bundles: the last block to come does it, in
-    // the order of the pieces.
-    const int tile = (group * static_cast<int>(gridDim.y) + static_cast<int>(blockIdx.y)) *
-                         static_cast<int>(gridDim.x) +
-                     static_cast<int>(blockIdx.x);
-    const int bundles = (n.pieces + n.bundle - 1) / n.bundle, bundle = piece / n.bundle;
-    const int first = bundle * n.bundle, count = min(n.bundle, n.pieces - first);
-    unsigned* const counters = n.counters + tile * (bundles + 1);
-    float* const parts = n.parts + static_cast<int64_t>(tile) * n.pieces * Shape::m * Shape::n;
-    if (!add_pieces<Shape>(sums, parts, piece, first, 1, count, counters + 1 + bundle)) return;
-    if (bundles > 1 && !add_pieces<Shape>(sums, parts, first, 0, n.bundle, bundles, counters))
-      return;
+    return finish_pieces<T, Shape, kRole>(n, sums, reinterpret_cast<float*>(memory), group, piece,
+                                          warp_row, warp_column);
   }
-
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int i = 0; i < kM; ++i) {
@@ -172,8 +171,9 @@ __global__ void __launch_bounds__(Shape::threads) gather_product(GatherNumbers n
 #endif
 }
 
-constexpr int kShapes = 4;
-constexpr int kShapeRows[kShapes] = {32, 64, 64, 128}, kShapeColumns[kShapes] = {32, 32, 64, 64};
+constexpr int kShapes = 5;
+constexpr int kShapeRows[kShapes] = {32, 64, 64, 128, 128},
+              kShapeColumns[kShapes] = {32, 32, 64, 32, 64};
 
 template <typename Body>
 void with_shape(int shape, const Body& body) {
@@ -181,9 +181,11 @@ void with_shape(int shape, const Body& body) {
     case 0:
       return body.template operator()<GatherShape<32, 32, 2, 2>>();
     case 1:
-      return body.template operator()<GatherShape<64, 32, 4, 1>>();
+      return body.template operator()<GatherShape<64, 32, 4, 2>>();
     case 2:
-      return body.template operator()<GatherShape<64, 64, 2, 2>>();
+      return body.template operator()<GatherShape<64, 64, 4, 2>>();
+    case 3:
+      return body.template operator()<GatherShape<128, 32, 4, 2>>();
     default:
       return body.template operator()<GatherShape<128, 64, 4, 2>>();
   }
@@ -198,8 +200,17 @@ void start(const GatherNumbers& n, cudaStream_t stream) {
   check_cuda(allowed, "reserving shared memory");
   const dim3 blocks((n.rows + Shape::m - 1) / Shape::m, (n.columns + Shape::n - 1) / Shape::n,
                     n.groups * n.pieces);
-  kernel<<<blocks, Shape::threads, Layout::bytes, stream>>>(n);
-  check_cuda(cudaGetLastError(), "launching a kernel");
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {1, 1, static_cast<unsigned>(n.cluster)};
+  cudaLaunchConfig_t how{};
+  how.gridDim = blocks;
+  how.blockDim = Shape::threads;
+  how.dynamicSmemBytes = Layout::bytes;
+  how.stream = stream;
+  how.attrs = &cluster;
+  how.numAttrs = n.cluster > 1 ? 1 : 0;
+  check_cuda(cudaLaunchKernelEx(&how, kernel, n), "launching a kernel");
 }
 
 int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -208,6 +219,10 @@ int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 GatherProduct::GatherProduct(Context& context, const ConvCase& c, GatherRole role, bool with_sign)
     : c_(c), role_(role), with_sign_(with_sign) {
+  int major = 0;
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),
+             "asking for the compute capability");
+  clusters_ = major >= 9;
   const GatherNumbers n = gather_numbers(c, role);
   const std::vector<GatherTap> taps = gather_taps(c, role);
   taps_ = Tensor(context, {static_cast<int64_t>(taps.size() * sizeof(GatherTap))}, DType::u8);
@@ -217,33 +232,23 @@ GatherProduct::GatherProduct(Context& context, const ConvCase& c, GatherRole rol
   depth_ = n.depth;
 }
 
-namespace {
-
-// As many pieces in a bundle as there are bundles, where there are more than a few.
-int64_t bundle_of(int64_t pieces) {
-  int64_t root = 1;
-  while (root * root < pieces) ++root;
-  return pieces <= 8 ? pieces : root;
-}
-
-}  // namespace
-
 std::vector<GatherProduct::Choice> GatherProduct::choices() const {
   std::vector<Choice> all;
   const int64_t steps = over(depth_, kGatherDepth);
   for (int shape = 0; shape < kShapes; ++shape) {
     const int64_t m = kShapeRows[shape], k = kShapeColumns[shape];
     const int64_t tiles = over(rows_, m) * over(columns_, k) * c_.groups;
-    int before = 0;
-    for (int64_t blocks : {1, 132, 264, 528}) {
-      int64_t pieces = std::clamp<int64_t>(blocks / tiles, 1, std::max<int64_t>(1, steps / 2));
-      if (tiles * 2 > Gpu::kCounters || tiles * m * k > Gpu::kParts) pieces = 1;
-      pieces = std::min(pieces, std::max<int64_t>(1, Gpu::kParts / (tiles * m * k)));
-      pieces = over(steps, over(steps, pieces));  // each with a step at least
-      if (tiles * (over(pieces, bundle_of(pieces)) + 1) > Gpu::kCounters) continue;
-      if (pieces == before) continue;
-      before = static_cast<int>(pieces);
-      all.push_back({shape, before});
+    all.push_back({shape, 1, 1});
+    for (int64_t blocks : {132, 264, 528, 1056}) {
+      int cluster = clusters_ ? 8 : 1;
+      int64_t pieces = std::min(blocks / tiles, steps / 2);
+      while (cluster > pieces) cluster /= 2;
+      if (pieces <= 1) continue;
+      pieces -= pieces % cluster;
+      const int64_t outer = pieces / cluster;
+      if (outer > 1 && (tiles * cluster > Gpu::kCounters || tiles * outer * m * k > Gpu::kParts))
+        continue;
+      if (pieces != all.back().pieces) all.push_back({shape, static_cast<int>(pieces), cluster});
     }
   }
   return all;
@@ -254,7 +259,7 @@ void GatherProduct::launch(Context& context, const GatherTensors& t, const Choic
   GatherNumbers n = gather_numbers(c_, role_);
   n.pieces = choice.pieces;
   n.steps_each = static_cast<int>(over(over(n.depth, kGatherDepth), choice.pieces));
-  n.bundle = static_cast<int>(bundle_of(choice.pieces));
+  n.cluster = choice.cluster;
   n.taps = static_cast<const GatherTap*>(taps_.raw());
   n.parts = gpu.parts;
   n.counters = gpu.counters;
@@ -307,7 +312,7 @@ void GatherProduct::tune(Context& context, const GatherTensors& scratch) {
   const std::vector<Choice> all = choices();
   if (const std::optional<std::string> known = tuning.find(key())) {
     for (const Choice& choice : all) {
-      if (cat(choice.shape, "/", choice.pieces) == *known) {
+      if (cat(choice.shape, "/", choice.pieces, "/", choice.cluster) == *known) {
         choice_ = choice;
         return;
       }
@@ -329,7 +334,7 @@ void GatherProduct::tune(Context& context, const GatherTensors& scratch) {
       choice_ = choice;
     }
   }
-  tuning.remember(key(), cat(choice_.shape, "/", choice_.pieces));
+  tuning.remember(key(), cat(choice_.shape, "/", choice_.pieces, "/", choice_.cluster));
 }
 
 }  // namespace crema
