@@ -79,7 +79,8 @@ __global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t
     bias[k] = n.bias(first + k);
   }
   over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
-    P p[kRows], more[kRows];
+    P p[kRows];
+    [[maybe_unused]] P more[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
@@ -212,7 +213,7 @@ void require_packs(const Tensor& given) {
           "that begin at multiples of 16 bytes");
 }
 
-// Calls body<T, kPack>(grid) for the tensor's type and the widest pack.
+// Calls body<T, kPack>(grid for sums, grid without) for the tensor's type and the widest pack.
 template <typename Body, typename... Tensors>
 void with_grid(const ChannelView& view, const Tensor& x, const Body& body,
                const Tensors&... others) {
@@ -221,7 +222,8 @@ void with_grid(const ChannelView& view, const Tensor& x, const Body& body,
       with_column_pack<T>(
           view.channels,
           [&]<int kPack>() {
-            body.template operator()<T, kPack>(ColumnGrid(view.each(), view.channels, kPack, 2));
+            body.template operator()<T, kPack>(ColumnGrid(view.each(), view.channels, kPack, 2),
+                                               ColumnGrid(view.each(), view.channels, kPack));
             check_cuda(cudaGetLastError(), "launching a kernel");
           },
           x.raw(), others.raw()...);
@@ -245,7 +247,7 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
   const Numbers n = numbers_of(c, parameters, saved, workspace);
   with_grid(
       c.view, x,
-      [&]<typename T, int kPack>(const ColumnGrid& grid) {
+      [&]<typename T, int kPack>(const ColumnGrid& grid, const ColumnGrid& wide) {
         require_packs<T, kPack>(saved.signs);
         if (c.batch_statistics) {
           find_statistics<T, kPack>
@@ -258,7 +260,7 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
             added    ? c.relu ? apply<T, kPack, true, true> : apply<T, kPack, true, false>
                : c.relu ? apply<T, kPack, false, true>
                      : apply<T, kPack, false, false>;
-        kernel<<<grid.blocks, 256, 0, gpu.stream>>>(grid, x.data<T>(), added.data<T>(), y.data<T>(),
+        kernel<<<wide.blocks, 256, 0, gpu.stream>>>(wide, x.data<T>(), added.data<T>(), y.data<T>(),
                                                     saved.signs.data<uint8_t>(), c.slope, n);
       },
       added, y);
@@ -284,7 +286,7 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
   const bool sums = through_statistics || gradients.d_scale || gradients.d_shift || kept;
 
   const auto run = [&]<typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>(
-      const ColumnGrid& grid) {
+      const ColumnGrid& grid, const ColumnGrid& wide) {
     const auto term_of = [&]<Mask kThis, bool kBoth>(const Tensor& gradient) {
       Term<T, kPack, kThis, kFrom, kBoth> term{};
       term.x = x.data<T>();
@@ -304,37 +306,37 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
     Numbers last = n;
     if (!through_statistics) last.slant = last.offset = nullptr;
     if (kept) {
-      apply_gradient<T, kPack, Mask::none, kFrom><<<grid.blocks, 256, 0, gpu.stream>>>(
-          grid, term_of.template operator()<Mask::none, false>(kept), gradients.dx.data<T>(), last);
+      apply_gradient<T, kPack, Mask::none, kFrom><<<wide.blocks, 256, 0, gpu.stream>>>(
+          wide, term_of.template operator()<Mask::none, false>(kept), gradients.dx.data<T>(), last);
     } else if constexpr (!kTwo) {
       const auto term = term_of.template operator()<kMask, false>(dy);
       apply_gradient<T, kPack, kMask, kFrom>
-          <<<grid.blocks, 256, 0, gpu.stream>>>(grid, term, gradients.dx.data<T>(), last);
+          <<<wide.blocks, 256, 0, gpu.stream>>>(wide, term, gradients.dx.data<T>(), last);
     }
   };
   with_grid(
       c.view, dy,
-      [&]<typename T, int kPack>(const ColumnGrid& grid) {
+      [&]<typename T, int kPack>(const ColumnGrid& grid, const ColumnGrid& wide) {
         require_packs<T, kPack>(saved.signs);
         if constexpr (kPack == kPackCount<T>) {
           if (saved.signs && more_dy)
-            return run.template operator()<T, kPack, Mask::from_signs, From::x, true>(grid);
+            return run.template operator()<T, kPack, Mask::from_signs, From::x, true>(grid, wide);
           if (saved.signs)
-            return run.template operator()<T, kPack, Mask::from_signs, From::x>(grid);
+            return run.template operator()<T, kPack, Mask::from_signs, From::x>(grid, wide);
           if (more_dy && c.relu && !c.added)
-            return run.template operator()<T, kPack, Mask::from_x, From::x, true>(grid);
+            return run.template operator()<T, kPack, Mask::from_x, From::x, true>(grid, wide);
         }
         require(!more_dy, "batch normalization was given two parts of a gradient it takes whole");
         if (from_y && !through_statistics) {
-          run.template operator()<T, kPack, Mask::none, From::nothing>(grid);
+          run.template operator()<T, kPack, Mask::none, From::nothing>(grid, wide);
         } else if (from_y) {
-          run.template operator()<T, kPack, Mask::none, From::y>(grid);
+          run.template operator()<T, kPack, Mask::none, From::y>(grid, wide);
         } else if (!c.relu) {
-          run.template operator()<T, kPack, Mask::none, From::x>(grid);
+          run.template operator()<T, kPack, Mask::none, From::x>(grid, wide);
         } else if (c.added) {
-          run.template operator()<T, kPack, Mask::from_y, From::x>(grid);
+          run.template operator()<T, kPack, Mask::from_y, From::x>(grid, wide);
         } else {
-          run.template operator()<T, kPack, Mask::from_x, From::x>(grid);
+          run.template operator()<T, kPack, Mask::from_x, From::x>(grid, wide);
         }
       },
       x, y, more_dy, gradients.dx, gradients.d_added);

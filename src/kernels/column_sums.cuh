@@ -38,6 +38,16 @@ struct ColumnGrid {
     blocks = dim3(static_cast<unsigned>((rows + rows_each - 1) / rows_each),
                   static_cast<unsigned>(tiles));
   }
+
+  // Where nothing is summed: whole rows, and short blocks, so that none is late.
+  ColumnGrid(int64_t rows_, int64_t columns_, int pack) : rows(rows_), columns(columns_), sums(0) {
+    const int64_t packs = columns / pack, tiles = (packs + 255) / 256;
+    lanes = static_cast<int>(std::min<int64_t>(packs, 256));
+    threads_down = 256 / lanes;
+    rows_each = threads_down * 16;
+    blocks = dim3(static_cast<unsigned>((rows + rows_each - 1) / rows_each),
+                  static_cast<unsigned>(tiles));
+  }
 };
 
 #ifdef __CUDACC__
