@@ -46,16 +46,26 @@ constexpr int kWholes = 5;  // added at once
 template <typename P>
 struct Pieces {
   P* at[kPieces] = {};                        // null: zeros, or not wanted
-  uint32_t end[kPieces] = {};                 // behind its last column
+  uint32_t end[kPieces] = {};                 // behind its last column; none left: the last end
   uint32_t first = 0, columns = 0, step = 0;  // of the whole: where they begin, all, a row's
 
   // The piece of a column, which becomes the piece's own.
   CREMA_HD P* find(uint32_t row, uint32_t* column) const {
-    int n = 0;
-    while (*column >= end[n]) ++n;
-    const uint32_t begin = n == 0 ? 0 : end[n - 1];
+    // Without a varying index: that would put all of this into local memory.
+    P* piece = at[0];
+    uint32_t begin = 0, width = end[0];
+#ifdef __CUDA_ARCH__
+#pragma unroll
+#endif
+    for (int n = 1; n < kPieces; ++n) {
+      if (*column >= end[n - 1]) {
+        piece = at[n];
+        begin = end[n - 1];
+        width = end[n] - begin;
+      }
+    }
     *column -= begin;
-    return at[n] ? at[n] + static_cast<int64_t>(row) * (end[n] - begin) : nullptr;
+    return piece ? piece + static_cast<int64_t>(row) * width : nullptr;
   }
 };
 
@@ -111,6 +121,7 @@ void over_pieces(const Strips& whole, int pack, const std::vector<int64_t>& exte
       some.end[n] = some.columns;
       begin += extents[next];
     }
+    for (uint32_t& end : some.end) end = end > 0 ? end : some.columns;
     body(some, whole.rows * some.columns);
   }
 }

@@ -30,9 +30,7 @@ struct Rows {
 
 // Shared memory has a line of channels + 2 * half floats for each place, zero at both ends. Calls
 // visit(start in shared memory of a pack's leftmost neighbours, position in x) for each of this
-// thread's packs.Calls
-// visit(place of the block, its row, first channel, position in memory) for each of this thread's
-// packs.
+// thread's packs.
 template <int kPack, typename Visit>
 __device__ void for_packs(const Rows& r, const Visit& visit) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * r.rows_each;
@@ -267,6 +265,8 @@ bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x,
   const cudaStream_t stream = context.gpu().stream;
   return serve(
       window, x, y, 1, [&]<typename T, int kPack>(const Rows& r, unsigned blocks, size_t shared) {
+        if (run_in_registers<T, kPack, false>(context, r, x.data<T>(), nullptr, y.data<T>()))
+          return;
         forward<T, kPack><<<blocks, kThreads, shared, stream>>>(r, x.data<T>(), y.data<T>());
       });
 }

@@ -81,9 +81,10 @@ class AccuracyLayer : public Layer {
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape& scores = preparation.bottoms[0];
     const int64_t classes = scores[scores.canonical_axis(p().axis())];
-    return {{},
-            static_cast<size_t>(preparation.bottoms[1].count() + 2 * classes) *
-                size_of(preparation.dtype)};
+    Prepared prepared;
+    prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() + 2 * classes) *
+                         size_of(preparation.dtype);
+    return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
