@@ -21,6 +21,11 @@ Tensor spread(const Tensor& matrix, int64_t points) {
 void reorder(Context& context, const Tensor& from, const Tensor& to) {
   assert(from.shape() == to.shape());
   if (from.format().points != to.format().points) {
+    if (from.format().points > 0 && to.format().points > 0) {  // layers of other images share it
+      const Tensor plain(context, from.shape(), from.dtype());
+      reorder(context, from, plain);
+      return reorder(context, plain, to);
+    }
     const int64_t points = std::max(from.format().points, to.format().points);
     return reorder(context, spread(from, points), spread(to, points));
   }

@@ -83,5 +83,18 @@ TEST(FormatTest, SameLayoutWhereOneMovedGroupIsTrivial) {
   EXPECT_FALSE(same_layout(plain, blocked(), Shape{20, 5, 2}));
 }
 
+// Columns of a fully connected layer over images of 3 channels and 4 places.
+TEST(FormatTest, PointsComeBeforeChannels) {
+  const Format format{Order::channels_last, nullptr, 0, 4};
+  const Shape shape{2, 12};
+  EXPECT_EQ(format.elements(shape), 24);
+  EXPECT_EQ(offset(format, shape, {0, 0}), 0);
+  EXPECT_EQ(offset(format, shape, {0, 1}), 3);  // channel 0, place 1
+  EXPECT_EQ(offset(format, shape, {0, 4}), 1);  // channel 1, place 0
+  EXPECT_EQ(offset(format, shape, {1, 11}), 12 + 11);
+  EXPECT_FALSE(same_layout(format, Format::plain(), shape));
+  EXPECT_FALSE(format == Format::channels_last());
+}
+
 }  // namespace
 }  // namespace crema
