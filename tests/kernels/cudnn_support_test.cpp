@@ -153,7 +153,9 @@ TEST_P(CudnnSupported, EveryCallOfTheBenchNets) {
 TEST_P(CudnnSupported, NotEverything) {
   ConvCase c = case_of(kRows[0], GetParam());
   c.forward = true;
-  c.y = {c.y[0], c.y[1], c.y[2] + 5, c.y[3]};
+  c.x_channels = 0;
+  c.x = {c.x[0], 64, c.x[2], c.x[3]};
+  c.w = {c.w[0], 63, c.w[2], c.w[3]};  // no group of 64 channels
   const CudnnSupport support = conv_cudnn_support(c, card_);
   EXPECT_FALSE(support.served || support.fused);
   EXPECT_NE(support.reason, "");

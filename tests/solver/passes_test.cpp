@@ -53,12 +53,12 @@ const Off kOffs[] = {
 struct Where {
   Device device;
   Precision precision;
-  double tolerance;  // of a loss, relative: training magnifies what rounding begins
+  double tolerance;  // of the first losses, relative: training magnifies what rounding begins
 };
 
 const Where kWheres[] = {
     {Device::cpu, Precision::fp32, 2e-3}, {Device::gpu, Precision::fp32, 2e-3},
-    {Device::gpu, Precision::tf32, 3e-2}, {Device::gpu, Precision::bf16, 1e-1},
+    {Device::gpu, Precision::tf32, 4e-2}, {Device::gpu, Precision::bf16, 1e-1},
     {Device::gpu, Precision::fp16, 1e-1},
 };
 
@@ -104,7 +104,9 @@ TEST_P(Switches, KeepWhatIsLearned) {
     const std::vector<double> losses = losses_of(where, off);
     ASSERT_EQ(losses.size(), all_on.size());
     for (size_t i = 0; i < losses.size(); ++i)
-      EXPECT_NEAR(losses[i], all_on[i], where.tolerance * std::abs(all_on[i])) << i;
+      EXPECT_NEAR(losses[i], all_on[i],
+                  where.tolerance * (1 + static_cast<double>(i) / 10) * std::abs(all_on[i]))
+          << i;
   }
 }
 
