@@ -23,6 +23,7 @@ DECLARE_string(implementation);
 DECLARE_string(off);
 DECLARE_string(precision);
 DECLARE_string(tune);
+DECLARE_bool(deterministic);
 DECLARE_string(gpu_memory);
 DECLARE_bool(dump_plan);
 DECLARE_bool(memory);

@@ -68,8 +68,8 @@ REGISTER_VERB(
     test, {.summary = "runs a net with trained weights over some batches and prints its results",
            .usage = "-model NET.prototxt -weights FILE [flags]",
            .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level",
-                     "stage", "batch", "implementation", "precision", "gpu_memory", "tune", "off",
-                     "dump_plan"},
+                     "stage", "batch", "implementation", "precision", "gpu_memory", "tune",
+                     "deterministic", "off", "dump_plan"},
            .run = run});
 
 }  // namespace

@@ -167,7 +167,7 @@ REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole trai
                      .usage = "-model NET.prototxt [-train_step] [flags]",
                      .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu",
                                "phase", "level", "stage", "weights", "implementation", "precision",
-                               "gpu_memory", "tune", "off", "dump_plan"},
+                               "gpu_memory", "tune", "deterministic", "off", "dump_plan"},
                      .run = run});
 
 }  // namespace

@@ -146,8 +146,8 @@ REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
                       .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
                       .flags = {"solver", "model", "gpu", "snapshot", "weights", "weights_mode",
                                 "level", "stage", "sigint_effect", "sighup_effect", "assume",
-                                "batch", "implementation", "precision", "gpu_memory", "tune", "off",
-                                "dump_plan"},
+                                "batch", "implementation", "precision", "gpu_memory", "tune",
+                                "deterministic", "off", "dump_plan"},
                       .run = run});
 
 }  // namespace
