@@ -8,6 +8,9 @@
 
 #include "kernels/gather_product.h"
 #include "kernels/mma.cuh"
+#ifdef __CUDACC__
+#include "kernels/warp.cuh"
+#endif
 
 namespace crema {
 
@@ -291,20 +294,6 @@ __device__ inline const float* of_cluster(float* mine, int rank) {
   (void)rank;
   return mine;
 #endif
-}
-
-// True in every thread of the last of `count` blocks to come here; the counter is zero again then.
-__device__ inline bool last_of(unsigned* counter, int count) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = atomicAdd(counter, 1u) == static_cast<unsigned>(count) - 1;
-    if (last) *counter = 0;
-  }
-  __syncthreads();
-  if (last) __threadfence();
-  return last;
 }
 
 // A pair of results, columns `column` and the next.

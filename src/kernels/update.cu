@@ -130,20 +130,6 @@ struct Advance {
 
 #ifdef __CUDACC__
 
-// True in every thread of the last block to come here; `counter` is zero again then.
-__device__ inline bool last_block(unsigned* counter) {
-  __shared__ bool last;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    last = atomicAdd(counter, 1u) == gridDim.x - 1;
-    if (last) *counter = 0;
-  }
-  __syncthreads();
-  if (last) __threadfence();
-  return last;
-}
-
 // Stores a weight's copy.
 struct HalfCopy {
   void* memory;
@@ -178,7 +164,8 @@ __global__ void run_blocks(Rule rule, const Block* blocks, T rate, T weight_deca
     rule(block.begin + at, rate, weight_decay);
     half.store(block.begin + at, rule.w[block.begin + at]);
   }
-  if (live.numbers && last_block(counter) && threadIdx.x == 0) Advance{live}(0);
+  if (live.numbers && last_of(counter, static_cast<int>(gridDim.x)) && threadIdx.x == 0)
+    Advance{live}(0);
 }
 
 #endif
@@ -239,7 +226,7 @@ __global__ void square_blocks(const Block* blocks, const T* diff, double* sums, 
   }
   const double all = block_all(static_cast<double>(sum), Plus{});
   if (threadIdx.x == 0) sums[blockIdx.x] = all;
-  if (!live.numbers || !last_block(counter)) return;
+  if (!live.numbers || !last_of(counter, static_cast<int>(gridDim.x))) return;
   double total = 0;
 #pragma unroll 8
   for (unsigned i = threadIdx.x; i < gridDim.x; i += 256) total += __ldcg(sums + i);

@@ -1,4 +1,5 @@
-// Reductions inside a warp and inside a block. Only for device code.
+// Reductions inside a warp and inside a block, and finding the last of many blocks. Only for device
+// code.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +39,20 @@ __device__ T block_all(T value, Combine combine) {
   value = of_warp[0];
   for (unsigned warp = 1; warp < blockDim.x / 32; ++warp) value = combine(value, of_warp[warp]);
   return value;
+}
+
+// True in every thread of the last of `count` blocks to come here; the counter is zero again then.
+__device__ inline bool last_of(unsigned* counter, int count) {
+  __shared__ bool last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    last = atomicAdd(counter, 1u) == static_cast<unsigned>(count) - 1;
+    if (last) *counter = 0;
+  }
+  __syncthreads();
+  if (last) __threadfence();
+  return last;
 }
 
 }  // namespace crema
