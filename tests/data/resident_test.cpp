@@ -29,7 +29,7 @@ const Case kCases[] = {
 class Resident : public testing::TestWithParam<Case> {};
 
 TEST_P(Resident, BatchesAreTheLoaders) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   const Case& c = GetParam();
   Folder folder;
   const std::string path = folder.file("db");

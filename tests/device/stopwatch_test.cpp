@@ -25,7 +25,7 @@ TEST(Stopwatch, GivesALapBetweenTwoMarks) {
 }
 
 TEST(Stopwatch, TimesTheWorkOfAGpu) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   const Buffer large(context, size_t{256} << 20);
   Stopwatch watch(context);

@@ -62,7 +62,7 @@ TEST(MemoryUse, KindsAreWhatTheNetIsMadeOf) {
 }
 
 TEST(MemoryUse, OnAGpuToo) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   const size_t before = context.memory()->taken();
   EXPECT_GT(before, 0u);  // of the handles

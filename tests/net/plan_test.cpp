@@ -320,7 +320,7 @@ TEST(Plan, ALayersPrecisionIsAtLeastItsNets) {
   const std::string message = error_of([&] { run(with_precision(text, "fp61"), DType::f32, {}); });
   expect_part(message, "layer \"c2\": ");
   expect_part(message, "did you mean \"fp16\"?");
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   for (const Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
     NetOptions options;
     options.precision = precision;

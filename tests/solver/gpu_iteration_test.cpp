@@ -34,7 +34,7 @@ Trained train(const std::string& solver_text, bool capture, Precision precision,
 class GpuIterations : public testing::TestWithParam<std::tuple<const char*, Precision>> {};
 
 TEST_P(GpuIterations, RecordedOnesAreTheSame) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   const auto& [solver, precision] = GetParam();
   const Trained one_by_one = train(solver, false, precision),
                 recorded = train(solver, true, precision);
@@ -44,7 +44,7 @@ TEST_P(GpuIterations, RecordedOnesAreTheSame) {
 
 // The first iterations of the same training on a CPU: random numbers and rates are the same there.
 TEST_P(GpuIterations, FollowTheCpu) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   const auto& [text, precision] = GetParam();
   Context context(Device::cpu);
   Losses losses;
@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      Precision::fp16)));
 
 TEST(GpuIteration, TheLossScaleFallsAtInfinities) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   SolverOptions options;
   options.net.precision = Precision::fp16;

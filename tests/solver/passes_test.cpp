@@ -95,7 +95,7 @@ class Switches : public testing::TestWithParam<Where> {};
 
 TEST_P(Switches, KeepWhatIsLearned) {
   const Where& where = GetParam();
-  if (where.device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (where.device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   const std::vector<double> all_on = losses_of(where, {});
   ASSERT_EQ(all_on.size(), 30u);
   EXPECT_LT(all_on.back(), 0.9 * all_on.front());

@@ -26,7 +26,7 @@ class Resume : public testing::TestWithParam<std::tuple<std::string, std::string
 
 TEST_P(Resume, EqualsAnUninterruptedRun) {
   const auto& [type, format, device] = GetParam();
-  if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   const Folder folder;
   const std::string text = settings(type, format, folder);  // without a seed: the clock's
   Losses whole_losses, resumed_losses;

@@ -75,7 +75,7 @@ class UpdateRules : public testing::TestWithParam<std::tuple<std::string, bool, 
 
 TEST_P(UpdateRules, FollowTheFormulas) {
   const auto& [name, l1, dtype, device] = GetParam();
-  if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(device);
   const UpdateRule rule = update_rule(name);
   const std::vector<Segment> segments = {
@@ -136,7 +136,7 @@ TEST(Update, ZeroOverZeroLeavesTheWeight) {
 class UpdateNorm : public testing::TestWithParam<Device> {};
 
 TEST_P(UpdateNorm, CountsEverySegmentOnce) {
-  if (GetParam() == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (GetParam() == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(GetParam());
   const int64_t count = 5000;
   Tensor diff(context, Shape{count}, DType::f32);
