@@ -28,6 +28,7 @@ struct Samples {
 
 // A block for each sample.
 __global__ void make_samples(Samples s) {
+  wait_for_previous();
   __shared__ int64_t index;
   __shared__ Cut cut;
   const int64_t sample = blockIdx.x;
@@ -139,8 +140,7 @@ void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_p
                   out[3],
                   data.data<float>(),
                   labels.data<float>()};
-  make_samples<<<static_cast<unsigned>(options_.batch_size), 256, 0, context.gpu().stream>>>(s);
-  check_cuda(cudaGetLastError(), "launching a kernel");
+  launch(context.gpu(), make_samples, {static_cast<unsigned>(options_.batch_size), 256}, s);
 #else
   (void)context, (void)pass, (void)live_pass, (void)data, (void)labels;
 #endif

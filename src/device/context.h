@@ -15,7 +15,7 @@
 namespace crema {
 
 class MemoryAccount;  // device/memory_account.h
-struct Gpu;  // stream and library handles; device/gpu.h, only in CUDA builds
+struct Gpu;           // stream and library handles; device/gpu.h, only in CUDA builds
 
 class Context {
  public:
@@ -36,9 +36,9 @@ class Context {
   // Gives back the memory that plans were tried in.
   void end_tuning();
 
-  // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards, until
-  // join(): it must touch no memory that the latter writes, and no workspace of it. Elsewhere it is
-  // just called.
+  // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards,
+  // until join(): it must touch no memory that the latter writes, and no workspace of it. Elsewhere
+  // it is just called.
   bool overlap = false;
   void aside(const std::function<void()>& work);
   void join();

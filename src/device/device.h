@@ -10,8 +10,8 @@ enum class Device : uint8_t { cpu, gpu };
 
 inline const char* name_of(Device device) { return device == Device::cpu ? "CPU" : "GPU"; }
 
-// How many ways to compute the same thing are tried on a GPU before the fastest is taken: one, some,
-// or all that are known.
+// How many ways to compute the same thing are tried on a GPU before the fastest is taken: one,
+// some, or all that are known.
 enum class TuneMode : uint8_t { off, quick, full };
 
 // Number of usable GPUs: 0 in a build without CUDA, without a driver, or without a card.

@@ -2,6 +2,7 @@
 // only: the same text is compiled by nvcc in a CUDA build and as plain C++ in a build without CUDA.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/host_device.h"
@@ -11,7 +12,7 @@
 #error "device/parallel.h belongs into .cu files: a .cpp file would silently lose the GPU loop"
 #endif
 #ifdef __CUDACC__
-#include "device/gpu.h"
+#include "device/launch.h"
 #endif
 
 namespace crema {
@@ -19,6 +20,7 @@ namespace crema {
 #ifdef __CUDACC__
 template <typename Body>
 __global__ void run_body(int64_t count, Body body) {
+  wait_for_previous();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride)
@@ -35,9 +37,8 @@ void parallel_for(Context& context, int64_t count, const Body& body, int64_t gra
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     const int64_t blocks = (count + 255) / 256;
-    run_body<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0,
-               context.gpu().stream>>>(count, body);
-    check_cuda(cudaGetLastError(), "launching a kernel");
+    launch(context.gpu(), run_body<Body>,
+           {static_cast<unsigned>(std::min<int64_t>(blocks, 65536)), 256}, count, body);
     return;
   }
 #endif

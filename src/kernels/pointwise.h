@@ -99,6 +99,7 @@ inline void pointwise_copy(Context& context, const Tensor& y, const Tensor& x) {
 #ifdef __CUDACC__
 template <typename Body>
 __global__ void run_rows(int64_t rows, int64_t columns, Body body) {
+  wait_for_previous();
   const int64_t count = rows * columns, stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {
@@ -115,9 +116,8 @@ void parallel_rows(Context& context, int64_t rows, int64_t columns, const Body& 
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     const int64_t blocks = (rows * columns + 255) / 256;
-    run_rows<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0,
-               context.gpu().stream>>>(rows, columns, body);
-    check_cuda(cudaGetLastError(), "launching a kernel");
+    launch(context.gpu(), run_rows<Body>,
+           {static_cast<unsigned>(std::min<int64_t>(blocks, 65536)), 256}, rows, columns, body);
     return;
   }
 #endif

@@ -2,7 +2,7 @@
 // channels-last, both at the speed of the memory.
 #include <algorithm>
 
-#include "device/gpu.h"
+#include "device/launch.h"
 #include "kernels/pack.h"
 #include "kernels/reorder_bodies.h"
 #include "tensor/on.h"
@@ -12,6 +12,7 @@ namespace {
 
 template <typename From, typename To>
 __global__ void convert_elements(int64_t count, const From* from, To* to) {
+  wait_for_previous();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {
@@ -21,6 +22,7 @@ __global__ void convert_elements(int64_t count, const From* from, To* to) {
 
 template <typename From, typename To>
 __global__ void convert_packs(int64_t packs, const Pack<From, 8>* from, Pack<To, 8>* to) {
+  wait_for_previous();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < packs;
        i += stride) {
@@ -35,6 +37,7 @@ __global__ void convert_packs(int64_t packs, const Pack<From, 8>* from, Pack<To,
 // Each image: `rows` x `columns` becomes `columns` x `rows`, by tiles of 32 x 32.
 template <typename From, typename To>
 __global__ void transpose_tiles(int64_t rows, int64_t columns, const From* from, To* to) {
+  wait_for_previous();
   __shared__ Compute<From> tile[32][33];
   const int64_t image = blockIdx.z * rows * columns;
   const int64_t row0 = blockIdx.y * 32ll, column0 = blockIdx.x * 32ll;
@@ -54,6 +57,7 @@ __global__ void transpose_tiles(int64_t rows, int64_t columns, const From* from,
 template <typename From, typename To, bool kToLast>
 __global__ void transpose_narrow(int64_t narrow, int64_t padded, int64_t wide, int64_t count,
                                  const From* from, To* to) {
+  wait_for_previous();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {
@@ -96,17 +100,16 @@ void on_pair(const Tensor& from, const Tensor& to, const Body& body) {
 void convert(Context& context, const Tensor& from, const Tensor& to) {
   const int64_t count = from.elements();
   if (count == 0) return;
-  const cudaStream_t stream = context.gpu().stream;
+  const Gpu& gpu = context.gpu();
   on_pair(from, to, [&]<typename From, typename To>() {
     if (count % 8 == 0 && reinterpret_cast<uintptr_t>(from.raw()) % (8 * sizeof(From)) == 0 &&
         reinterpret_cast<uintptr_t>(to.raw()) % (8 * sizeof(To)) == 0) {
-      convert_packs<<<blocks_for(count / 8), 256, 0, stream>>>(
-          count / 8, from.data<Pack<From, 8>>(), to.data<Pack<To, 8>>());
+      launch(gpu, convert_packs<From, To>, {blocks_for(count / 8), 256}, count / 8,
+             from.data<Pack<From, 8>>(), to.data<Pack<To, 8>>());
     } else {
-      convert_elements<<<blocks_for(count), 256, 0, stream>>>(count, from.data<From>(),
-                                                              to.data<To>());
+      launch(gpu, convert_elements<From, To>, {blocks_for(count), 256}, count, from.data<From>(),
+             to.data<To>());
     }
-    check_cuda(cudaGetLastError(), "launching a kernel");
   });
 }
 
@@ -116,23 +119,21 @@ void transpose_gpu(Context& context, const Tensor& from, const Tensor& to) {
   const int64_t images = shape[0], channels = shape[1], points = shape.count(2);
   const bool to_last = to.format().order == Order::channels_last;
   const int64_t rows = to_last ? channels : points, columns = to_last ? points : channels;
-  const cudaStream_t stream = context.gpu().stream;
+  const Gpu& gpu = context.gpu();
   on_pair(from, to, [&]<typename From, typename To>() {
     if (channels <= 8) {
       const int64_t count = images * points;
       const int64_t memory = (to_last ? to : from).format().channels;
       const auto kernel =
           to_last ? transpose_narrow<From, To, true> : transpose_narrow<From, To, false>;
-      kernel<<<blocks_for(count), 256, 0, stream>>>(channels, memory > 0 ? memory : channels,
-                                                    points, count, from.data<From>(),
-                                                    to.data<To>());
+      launch(gpu, kernel, {blocks_for(count), 256}, channels, memory > 0 ? memory : channels,
+             points, count, from.data<From>(), to.data<To>());
     } else {
       const dim3 grid(static_cast<unsigned>((columns + 31) / 32),
                       static_cast<unsigned>((rows + 31) / 32), static_cast<unsigned>(images));
-      transpose_tiles<<<grid, dim3(32, 8), 0, stream>>>(rows, columns, from.data<From>(),
-                                                        to.data<To>());
+      launch(gpu, transpose_tiles<From, To>, {grid, dim3(32, 8)}, rows, columns, from.data<From>(),
+             to.data<To>());
     }
-    check_cuda(cudaGetLastError(), "launching a kernel");
   });
 }
 

@@ -127,6 +127,7 @@ struct LossGradient {
 
 template <typename T>
 __global__ void loss_rows(LossPlaces<T> body) {
+  wait_for_previous();
   const int64_t classes = body.view.classes, place = blockIdx.x;
   const T* x = body.x + place * classes;
   Compute<T> largest = x[0], sum = 0, below = 0;
@@ -147,6 +148,7 @@ __global__ void loss_rows(LossPlaces<T> body) {
 
 template <typename T>
 __global__ void loss_gradient_rows(LossGradient<T> body) {
+  wait_for_previous();
   const int64_t classes = body.view.classes, place = blockIdx.x;
   for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
     body.write(place, k, place * classes + k);
@@ -156,6 +158,7 @@ __global__ void loss_gradient_rows(LossGradient<T> body) {
 template <typename T>
 __global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* losses, double fixed,
                            T* normalizer, T* loss) {
+  wait_for_previous();
   double sum = 0, valid = 0;
   for (int64_t place = threadIdx.x; place < count; place += blockDim.x) {
     sum += losses[place];
@@ -174,6 +177,7 @@ __global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* loss
 template <typename T>
 __global__ void loss_in_one_block(LossPlaces<T> body, double fixed, Compute<T>* normalizer,
                                   Compute<T>* loss) {
+  wait_for_previous();
   const PlaceWriter<Compute<T>>& writer = body.writer;
   double sum = 0, valid = 0;
   for (int64_t place = threadIdx.x; place < writer.count; place += blockDim.x) {
@@ -227,9 +231,8 @@ bool softmax_loss_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& 
     const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<C>()};
     const auto threads =
         static_cast<unsigned>(std::min<int64_t>((c.view.places() + 31) / 32 * 32, 1024));
-    loss_in_one_block<<<1, threads, 0, context.gpu().stream>>>(
-        body, c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<C>(), loss.data<C>());
-    check_cuda(cudaGetLastError(), "launching a kernel");
+    launch(context.gpu(), loss_in_one_block<T>, {1, threads}, body,
+           c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<C>(), loss.data<C>());
   });
   return true;
 #else
@@ -243,10 +246,9 @@ void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Te
 #ifdef __CUDACC__
   on(loss, [&]<typename T>() {
     const int64_t count = c.view.places();
-    loss_total<<<1, 1024, 0, context.gpu().stream>>>(
-        SoftmaxLabels<T>(c, labels), count, saved.places.data<T>() + 2 * count,
-        c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<T>(), loss.data<T>());
-    check_cuda(cudaGetLastError(), "launching a kernel");
+    launch(context.gpu(), loss_total<T>, {1, 1024}, SoftmaxLabels<T>(c, labels), count,
+           static_cast<const T*>(saved.places.data<T>() + 2 * count),
+           c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<T>(), loss.data<T>());
   });
 #else
   (void)context, (void)c, (void)labels, (void)saved, (void)loss;

@@ -3,22 +3,21 @@
 
 #include <algorithm>
 
-#include "device/gpu.h"
+#include "device/launch.h"
 #include "kernels/softmax.h"
 
 namespace crema {
 
-// Runs kernel(arguments...) and returns true where the classes of a place lie next to each other
-// and are many enough to be worth a block.
+// Launches kernel(arguments...) and returns true where the classes of a place lie next to each
+// other and are many enough to be worth a block.
 template <typename... Parameters, typename... Arguments>
 bool launch_by_rows(Context& context, const SoftmaxView& view, void (*kernel)(Parameters...),
                     const Arguments&... arguments) {
   if (context.device() != Device::gpu || view.inner != 1 || view.classes < 32 || view.outer == 0)
     return false;
   const int64_t threads = std::clamp<int64_t>((view.classes + 31) / 32 * 32, 32, 256);
-  kernel<<<static_cast<unsigned>(view.outer), static_cast<unsigned>(threads), 0,
-           context.gpu().stream>>>(arguments...);
-  check_cuda(cudaGetLastError(), "launching a kernel");
+  launch(context.gpu(), kernel, {static_cast<unsigned>(view.outer), static_cast<unsigned>(threads)},
+         arguments...);
   return true;
 }
 

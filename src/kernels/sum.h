@@ -30,6 +30,7 @@ struct SumTarget {
 // One block a sum.
 template <typename T, typename Value>
 __global__ void run_sum(SumExtent e, Value value, SumTarget<T> target) {
+  wait_for_previous();
   __shared__ double partial[256];
   for (int64_t k = blockIdx.x; k < e.sums; k += gridDim.x) {
     double sum = 0;
@@ -115,10 +116,8 @@ void parallel_sum(Context& context, const SumExtent& e, const Value& value,
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     if (e.sums == 0) return;
-    run_sum<T>
-        <<<static_cast<unsigned>(std::min<int64_t>(e.sums, 65536)), 256, 0, context.gpu().stream>>>(
-            e, value, target);
-    check_cuda(cudaGetLastError(), "launching a kernel");
+    launch(context.gpu(), run_sum<T, Value>,
+           {static_cast<unsigned>(std::min<int64_t>(e.sums, 65536)), 256}, e, value, target);
     return;
   }
 #endif

@@ -149,6 +149,7 @@ struct HalfCopy {
 template <typename T, typename Rule>
 __global__ void run_blocks(Rule rule, const Block* blocks, T rate, T weight_decay, HalfCopy half,
                            LiveUpdate live, unsigned* counter) {
+  wait_for_previous();
   Block block = blocks[blockIdx.x];
   if (live.numbers) {
     rate = live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates];
@@ -181,10 +182,9 @@ void apply(Context& context, const UpdateStep& step, double rate_factor, const B
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     static_assert(kBlock == 4 * 256);
-    run_blocks<<<static_cast<unsigned>(count), 256, 0, context.gpu().stream>>>(
-        rule, blocks, rate, weight_decay, HalfCopy{half.raw(), half.dtype() == DType::bf16},
-        live ? *live : LiveUpdate{}, context.gpu().counters);
-    return check_cuda(cudaGetLastError(), "launching a kernel");
+    return launch(context.gpu(), run_blocks<T, Rule>, {static_cast<unsigned>(count), 256}, rule,
+                  blocks, rate, weight_decay, HalfCopy{half.raw(), half.dtype() == DType::bf16},
+                  live ? *live : LiveUpdate{}, context.gpu().counters);
   }
 #endif
   (void)context, (void)half;
@@ -216,6 +216,7 @@ __device__ inline void judge(double squares, double clip, UpdateNumbers* numbers
 template <typename T>
 __global__ void square_blocks(const Block* blocks, const T* diff, double* sums, LiveUpdate live,
                               unsigned* counter) {
+  wait_for_previous();
   const Block block = blocks[blockIdx.x];
   T sum = 0;
 #pragma unroll
@@ -243,9 +244,8 @@ void sum_squares(Context& context, const Block* blocks, int64_t count, const T* 
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     if (count == 0) return;
-    square_blocks<<<static_cast<unsigned>(count), 256, 0, context.gpu().stream>>>(
-        blocks, diff, sums, live ? *live : LiveUpdate{}, context.gpu().counters);
-    return check_cuda(cudaGetLastError(), "launching a kernel");
+    return launch(context.gpu(), square_blocks<T>, {static_cast<unsigned>(count), 256}, blocks,
+                  diff, sums, live ? *live : LiveUpdate{}, context.gpu().counters);
   }
 #endif
   (void)context, (void)live;
