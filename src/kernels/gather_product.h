@@ -26,6 +26,8 @@ struct GatherTensors {
   bool accumulate_w = false, accumulate_b = false;
 };
 
+class WindowProduct;
+
 // Made for one case and role.
 class GatherProduct {
  public:
@@ -34,23 +36,27 @@ class GatherProduct {
   static bool serves(const ConvCase& c, std::string& reason);
   // with_sign: run() will be given y.
   GatherProduct(Context& context, const ConvCase& c, GatherRole role, bool with_sign);
+  ~GatherProduct();
   // Takes what the tuning cache says, else times shapes of blocks on scratch memory, where it is
   // given.
   void tune(Context& context, const GatherTensors& scratch);
   void run(Context& context, const GatherTensors& tensors) const;
   // For tests: all ways to run it, and taking one.
-  size_t choice_count() const { return choices().size(); }
-  void take(size_t choice) { choice_ = choices()[choice]; }
+  size_t choice_count() const { return choices_.size(); }
+  void take(size_t choice) { choice_ = choices_[choice]; }
+  std::string choice_name() const { return text_of(choice_); }
   // What this product is, for the tuning cache.
   std::string key() const;
 
  private:
   // A shape of blocks, the number of pieces that the summed axis is cut into, and how many of those
-  // are added up in a cluster of blocks.
+  // are added up in a cluster of blocks; or one of the windows' choices.
   struct Choice {
     int shape = 0, pieces = 1, cluster = 1;
+    int window = -1;
   };
-  std::vector<Choice> choices() const;
+  void add_choices();
+  std::string text_of(const Choice& choice) const;
   void launch(Context& context, const GatherTensors& tensors, const Choice& choice) const;
 
   ConvCase c_;
@@ -58,6 +64,8 @@ class GatherProduct {
   bool with_sign_, clusters_ = false;
   int64_t rows_, columns_, depth_;  // of the product, for one group
   Tensor taps_;                     // GatherTap of gather_product.cuh
+  std::unique_ptr<WindowProduct> windows_;
+  std::vector<Choice> choices_;
   Choice choice_;
 };
 

@@ -2,7 +2,9 @@
 // shared memory. Where there are few blocks the summed axis is cut into pieces.
 #include <algorithm>
 
+#include "device/launch.h"
 #include "kernels/gather_product.cuh"
+#include "kernels/window_product.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -69,6 +71,7 @@ __device__ void finish_pieces(const GatherNumbers& n, const float (&sums)[kM][kN
 
 template <typename T, typename Shape, GatherRole kRole, bool kSign>
 __global__ void __launch_bounds__(Shape::threads) gather_product(GatherNumbers n) {
+  wait_for_previous();
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see fastest_gpu.cpp
   using Layout = GatherLayout<Shape, kRole, kSign>;
   using A = typename Layout::A;
@@ -192,7 +195,7 @@ void with_shape(int shape, const Body& body) {
 }
 
 template <typename T, typename Shape, GatherRole kRole, bool kSign>
-void start(const GatherNumbers& n, cudaStream_t stream) {
+void start(const Gpu& gpu, const GatherNumbers& n) {
   using Layout = GatherLayout<Shape, kRole, kSign>;
   const auto kernel = gather_product<T, Shape, kRole, kSign>;
   static const cudaError_t allowed =
@@ -200,17 +203,8 @@ void start(const GatherNumbers& n, cudaStream_t stream) {
   check_cuda(allowed, "reserving shared memory");
   const dim3 blocks((n.rows + Shape::m - 1) / Shape::m, (n.columns + Shape::n - 1) / Shape::n,
                     n.groups * n.pieces);
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {1, 1, static_cast<unsigned>(n.cluster)};
-  cudaLaunchConfig_t how{};
-  how.gridDim = blocks;
-  how.blockDim = Shape::threads;
-  how.dynamicSmemBytes = Layout::bytes;
-  how.stream = stream;
-  how.attrs = &cluster;
-  how.numAttrs = n.cluster > 1 ? 1 : 0;
-  check_cuda(cudaLaunchKernelEx(&how, kernel, n), "launching a kernel");
+  launch(gpu, kernel,
+         {blocks, Shape::threads, Layout::bytes, dim3(1, 1, static_cast<unsigned>(n.cluster))}, n);
 }
 
 int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -230,15 +224,18 @@ GatherProduct::GatherProduct(Context& context, const ConvCase& c, GatherRole rol
   rows_ = n.rows;
   columns_ = n.columns + (role == GatherRole::weights);  // the bias's
   depth_ = n.depth;
+  windows_ = std::make_unique<WindowProduct>(context, c, role, with_sign);
+  add_choices();
 }
 
-std::vector<GatherProduct::Choice> GatherProduct::choices() const {
-  std::vector<Choice> all;
+GatherProduct::~GatherProduct() = default;
+
+void GatherProduct::add_choices() {
   const int64_t steps = over(depth_, kGatherDepth);
   for (int shape = 0; shape < kShapes; ++shape) {
     const int64_t m = kShapeRows[shape], k = kShapeColumns[shape];
     const int64_t tiles = over(rows_, m) * over(columns_, k) * c_.groups;
-    all.push_back({shape, 1, 1});
+    choices_.push_back({shape, 1, 1});
     for (int64_t blocks : {132, 264, 528, 1056}) {
       int cluster = clusters_ ? 8 : 1;
       int64_t pieces = std::min(blocks / tiles, steps / 2);
@@ -248,13 +245,22 @@ std::vector<GatherProduct::Choice> GatherProduct::choices() const {
       const int64_t outer = pieces / cluster;
       if (outer > 1 && (tiles * cluster > Gpu::kCounters || tiles * outer * m * k > Gpu::kParts))
         continue;
-      if (pieces != all.back().pieces) all.push_back({shape, static_cast<int>(pieces), cluster});
+      if (pieces != choices_.back().pieces)
+        choices_.push_back({shape, static_cast<int>(pieces), cluster});
     }
   }
-  return all;
+  for (size_t window = 0; window < windows_->choices().size(); ++window)
+    choices_.push_back({0, 1, 1, static_cast<int>(window)});
+}
+
+std::string GatherProduct::text_of(const Choice& choice) const {
+  if (choice.window < 0) return cat(choice.shape, "/", choice.pieces, "/", choice.cluster);
+  const WindowProduct::Choice& window = windows_->choices()[choice.window];
+  return cat("window ", window.strip, "/", window.shape, "/", window.parts);
 }
 
 void GatherProduct::launch(Context& context, const GatherTensors& t, const Choice& choice) const {
+  if (choice.window >= 0) return windows_->run(context, t, windows_->choices()[choice.window]);
   const Gpu& gpu = context.gpu();
   GatherNumbers n = gather_numbers(c_, role_);
   n.pieces = choice.pieces;
@@ -277,13 +283,13 @@ void GatherProduct::launch(Context& context, const GatherTensors& t, const Choic
     const auto of_type = [&]<typename T>() {
       switch (role_) {
         case GatherRole::forward:
-          return start<T, Shape, GatherRole::forward, false>(n, gpu.stream);
+          return start<T, Shape, GatherRole::forward, false>(gpu, n);
         case GatherRole::data:
-          return n.sign ? start<T, Shape, GatherRole::data, true>(n, gpu.stream)
-                        : start<T, Shape, GatherRole::data, false>(n, gpu.stream);
+          return n.sign ? start<T, Shape, GatherRole::data, true>(gpu, n)
+                        : start<T, Shape, GatherRole::data, false>(gpu, n);
         case GatherRole::weights:
-          return n.sign ? start<T, Shape, GatherRole::weights, true>(n, gpu.stream)
-                        : start<T, Shape, GatherRole::weights, false>(n, gpu.stream);
+          return n.sign ? start<T, Shape, GatherRole::weights, true>(gpu, n)
+                        : start<T, Shape, GatherRole::weights, false>(gpu, n);
       }
     };
     if (c_.dtype == DType::f16) {
@@ -309,32 +315,31 @@ std::string GatherProduct::key() const {
 
 void GatherProduct::tune(Context& context, const GatherTensors& scratch) {
   Tuning& tuning = context.gpu().tuning;
-  const std::vector<Choice> all = choices();
   if (const std::optional<std::string> known = tuning.find(key())) {
-    for (const Choice& choice : all) {
-      if (cat(choice.shape, "/", choice.pieces, "/", choice.cluster) == *known) {
+    for (const Choice& choice : choices_) {
+      if (text_of(choice) == *known) {
         choice_ = choice;
         return;
       }
     }
   }
   // Without timing: the blocks that fill the card, as large as they may be then.
-  choice_ = all.front();
-  for (const Choice& choice : all) {
+  choice_ = choices_.front();
+  for (const Choice& choice : choices_) {
     const int64_t blocks = over(rows_, kShapeRows[choice.shape]) *
                            over(columns_, kShapeColumns[choice.shape]) * c_.groups * choice.pieces;
-    if (blocks >= 132) choice_ = choice;
+    if (choice.window < 0 && blocks >= 132) choice_ = choice;
   }
   if (tuning.candidates() <= 1 || !scratch.out) return;
   double best = 1e30;
-  for (const Choice& choice : all) {
+  for (const Choice& choice : choices_) {
     const double seconds = tuning.time_repeated(context, [&] { launch(context, scratch, choice); });
     if (seconds < best) {
       best = seconds;
       choice_ = choice;
     }
   }
-  tuning.remember(key(), cat(choice_.shape, "/", choice_.pieces, "/", choice_.cluster));
+  tuning.remember(key(), text_of(choice_));
 }
 
 }  // namespace crema

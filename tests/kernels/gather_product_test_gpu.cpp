@@ -26,6 +26,8 @@ const std::vector<Row> kRows = {
     {"groups", {2, 24, 8, 8}, 36, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2},
     {"1 x 1", {4, 64, 6, 6}, 72, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
     {"one axis", {2, 6, 40}, 10, {5}, {2}, {2}, {1}},
+    {"more images than blocks", {1500, 4, 6, 7}, 10, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {"an even number of taps", {3, 10, 9, 9}, 26, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
     {"fully connected", {70, 330, 1}, 90, {1}, {1}, {0}, {1}},
 };
 
@@ -120,7 +122,7 @@ void check(Context& context, const Row& row, DType dtype, bool relu) {
     for (size_t choice = 0; choice < product.choice_count(); ++choice) {
       product.take(choice);
       const std::string what = cat(row.name, " ", name_of(dtype), relu ? " relu" : "", " role ",
-                                   static_cast<int>(role), " choice ", choice);
+                                   static_cast<int>(role), " ", product.choice_name());
       if (role == GatherRole::forward) {
         const Tensor out(context, c.y, dtype, last);
         t.out = out.raw();

@@ -1,0 +1,30 @@
+// How window_numbers_gpu.cpp starts the kernels of window_product_gpu.cu and
+// window_gradient_gpu.cu.
+#pragma once
+
+#include "device/launch.h"
+#include "kernels/window_product.cuh"
+
+namespace crema {
+
+struct WindowGrid {
+  int blocks, parts, threads, cluster;
+};
+
+void start_window_product(const Gpu& gpu, const WindowNumbers& n, DType dtype, bool data, int shape,
+                          const WindowGrid& grid);
+void start_window_gradient(const Gpu& gpu, const WindowNumbers& n, DType dtype, int shape,
+                           const WindowGrid& grid);
+
+template <typename Kernel>
+void launch_window(const Gpu& gpu, Kernel kernel, const WindowNumbers& n, const WindowGrid& grid) {
+  // Costs as much as nothing when it is so already.
+  check_cuda(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n.shared_bytes),
+      "reserving shared memory");
+  const dim3 blocks(grid.blocks, grid.parts), cluster(grid.cluster);
+  launch(gpu, kernel, {blocks, dim3(grid.threads), static_cast<size_t>(n.shared_bytes), cluster},
+         n);
+}
+
+}  // namespace crema

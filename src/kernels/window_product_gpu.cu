@@ -1,0 +1,171 @@
+// Forward and the gradient of the data: rows are places, columns outputs (or x's channels), summed
+// over chunks of 8 channels of each tap.
+#include "kernels/window_launch.cuh"
+#include "kernels/window_product.cuh"
+
+namespace crema {
+namespace {
+
+// Offsets of the chunks in the image and, for the gradient of the data, in the weights.
+template <bool kData>
+__device__ void fill_tables(const WindowNumbers& n, int* image_at, int* weights_at, int count) {
+  for (int entry = static_cast<int>(threadIdx.x); entry < count;
+       entry += static_cast<int>(blockDim.x)) {
+    const bool there = entry < n.entries;
+    image_at[entry] = there ? window_entry(n, entry) : 0;
+    if constexpr (kData) {
+      // Behind the last there is a chunk of zeros, 8 outputs at tap 0.
+      int chunk = n.image_tile.chunks, tap = 0;
+      if (there) tap = n.image_tile.by_chunks.split(entry, chunk);
+      weights_at[entry] = chunk * 8 * n.other_tile.row + tap * n.other_tile.pixel;
+    }
+  }
+}
+
+template <int kM, int kN>
+struct WindowFragments {
+  uint32_t a[kM][4], b[kN / 2][4];
+};
+
+template <typename T, bool kData, bool kSign, int kM, int kN>
+__global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
+#if __CUDA_ARCH__ >= 800
+  extern __shared__ __align__(128) unsigned char memory[];
+  const uint32_t base = shared_address(memory);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_m = warp % n.warps_m, warp_n = warp / n.warps_m;
+  const int steps = (n.entries + 1) / 2;
+
+  if (!kData && n.entries % 2 == 1) {
+    for (int row = static_cast<int>(threadIdx.x); row < n.other_tile.rows;
+         row += static_cast<int>(blockDim.x))
+      store_zeros(base + n.other_tile.at + row * n.other_tile.row + n.entries * 16);
+  }
+  int* const image_at = reinterpret_cast<int*>(memory + n.tables);
+  int* const weights_at = image_at + steps * 2;
+  fill_tables<kData>(n, image_at, weights_at, steps * 2);
+  wait_for_previous();
+  load_tile<T>(n.other, n.other.data, 0, 0, 0, n.other_tile, base + n.other_tile.at);
+
+  // What this lane adds to the offsets of a step's first or second chunk.
+  const uint32_t weights =
+      base + n.other_tile.at +
+      (kData ? (lane & 7) * n.other_tile.row + (warp_n * kN + (lane >> 4)) * 16
+             : (warp_n * kN * 8 + (lane & 7) + (lane >> 4) * 8) * n.other_tile.row +
+                   (lane >> 3 & 1) * 16);
+  const int pair = kData ? 32 : 16 * n.other_tile.row;  // from one pair of column tiles to the next
+
+  const auto load = [&](int unit, uint32_t stage) {
+    int strip;
+    const int number = n.by_strips.split(unit, strip);
+    const int row = n.origin[0] + strip * n.strip * n.step[0];
+    load_tile<T>(n.image, n.image.data, number, row, n.origin[1], n.image_tile, stage);
+    if constexpr (kSign)
+      load_tile<T>(n.image, n.sign, number, row, n.origin[1], n.image_tile, stage + n.sign_at);
+  };
+  const auto mask = [&](uint32_t stage) {
+    if constexpr (kSign) mask_tile(n.image_tile, stage, stage + n.sign_at);
+  };
+  const auto compute = [&](int unit, uint32_t stage) {
+    int strip;
+    const int number = n.by_strips.split(unit, strip);
+    const int first = strip * n.strip * n.places[1];
+    const int count = min(n.strip * n.places[1], n.places[0] * n.places[1] - first);
+    T* const out = static_cast<T*>(n.out) +
+                   (static_cast<int64_t>(number) * n.places[0] * n.places[1] + first) * n.columns;
+    for (int tile = warp_m * kM; tile * 16 < count; tile += n.warps_m * kM) {
+      uint32_t places[kM];
+#pragma unroll
+      for (int i = 0; i < kM; ++i) places[i] = stage + window_place(n, (tile + i) * 16 + lane % 16);
+      float sums[kM][kN][4] = {};
+      const auto fetch = [&](WindowFragments<kM, kN>& to, int step) {
+        const int at = image_at[step * 2 + (lane >> 4)];
+        const uint32_t w = weights + (kData ? weights_at[step * 2 + (lane >> 3 & 1)] : step * 32);
+#pragma unroll
+        for (int i = 0; i < kM; ++i) load_matrices(to.a[i], places[i] + at);
+#pragma unroll
+        for (int j = 0; j < kN / 2; ++j) {
+          if constexpr (kData) {
+            load_transposed(to.b[j], w + j * pair);
+          } else {
+            load_matrices(to.b[j], w + j * pair);
+          }
+        }
+      };
+      const auto multiply = [&](const WindowFragments<kM, kN>& f) {
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+          for (int j = 0; j < kN; ++j)
+            multiply_add<T>(sums[i][j], f.a[i], f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]);
+        }
+      };
+      WindowFragments<kM, kN> even, odd;
+      fetch(even, 0);
+      for (int step = 0; step < steps; step += 2) {
+        if (step + 1 < steps) fetch(odd, step + 1);
+        multiply(even);
+        if (step + 2 < steps) fetch(even, step + 2);
+        if (step + 1 < steps) multiply(odd);
+      }
+      const T* const bias = static_cast<const T*>(n.bias);
+#pragma unroll
+      for (int j = 0; j < kN; ++j) {
+        const int column = (warp_n * kN + j) * 8 + lane % 4 * 2;
+        const bool inside = column < n.columns;
+        const float b0 = !kData && bias && inside ? static_cast<float>(bias[column]) : 0.f;
+        const float b1 = !kData && bias && inside ? static_cast<float>(bias[column + 1]) : 0.f;
+#pragma unroll
+        for (int i = 0; i < kM; ++i) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            const int place = (tile + i) * 16 + half * 8 + lane / 4;
+            float first_sum = sums[i][j][half * 2] + b0, second = sums[i][j][half * 2 + 1] + b1;
+            if (!kData && n.relu) {
+              first_sum = first_sum > 0 ? first_sum : 0;
+              second = second > 0 ? second : 0;
+            }
+            const T values[2] = {first_sum, second};
+            if (inside && place < count)
+              *reinterpret_cast<uint32_t*>(out + static_cast<int64_t>(place) * n.columns + column) =
+                  values[0].bits | static_cast<uint32_t>(values[1].bits) << 16;
+          }
+        }
+      }
+    }
+  };
+  for_units(n, base, load, mask, compute);
+#endif
+}
+
+template <typename T, bool kData, bool kSign>
+void start(const Gpu& gpu, const WindowNumbers& n, int shape, const WindowGrid& grid) {
+  switch (shape) {
+    case 0:
+      return launch_window(gpu, window_product<T, kData, kSign, 1, 4>, n, grid);
+    case 1:
+      return launch_window(gpu, window_product<T, kData, kSign, 2, 4>, n, grid);
+    default:
+      return launch_window(gpu, window_product<T, kData, kSign, 2, 8>, n, grid);
+  }
+}
+
+template <typename T>
+void start(const Gpu& gpu, const WindowNumbers& n, bool data, int shape, const WindowGrid& grid) {
+  if (!data) return start<T, false, false>(gpu, n, shape, grid);
+  return n.sign ? start<T, true, true>(gpu, n, shape, grid)
+                : start<T, true, false>(gpu, n, shape, grid);
+}
+
+}  // namespace
+
+void start_window_product(const Gpu& gpu, const WindowNumbers& n, DType dtype, bool data, int shape,
+                          const WindowGrid& grid) {
+  if (dtype == DType::f16) {
+    start<Half>(gpu, n, data, shape, grid);
+  } else {
+    start<BFloat16>(gpu, n, data, shape, grid);
+  }
+}
+
+}  // namespace crema
