@@ -128,6 +128,12 @@ struct Advance {
   }
 };
 
+// As many CUDA blocks as run at the same time: each ends with a count of all others, which costs
+// more than another of our blocks.
+unsigned grid_for(int64_t blocks) {
+  return static_cast<unsigned>(std::min<int64_t>(blocks, 8 * 132));
+}
+
 #ifdef __CUDACC__
 
 // Stores a weight's copy.
@@ -145,25 +151,27 @@ struct HalfCopy {
   }
 };
 
-// One CUDA block for each of ours; four elements a thread, a warp's side by side.
+// Four elements a thread of each block, a warp's side by side.
 template <typename T, typename Rule>
-__global__ void run_blocks(Rule rule, const Block* blocks, T rate, T weight_decay, HalfCopy half,
-                           LiveUpdate live, unsigned* counter) {
+__global__ void run_blocks(Rule rule, const Block* blocks, int count, T rate, T weight_decay,
+                           HalfCopy half, LiveUpdate live, unsigned* counter) {
   wait_for_previous();
-  Block block = blocks[blockIdx.x];
   if (live.numbers) {
     rate = live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates];
     rule.gradient.scale *= live.numbers->factor;
-    if (!live.numbers->finite) block.count = 0;
+    if (!live.numbers->finite) count = 0;
   }
-  rate *= block.lr_mult;
-  weight_decay *= block.decay_mult;
+  for (int b = static_cast<int>(blockIdx.x); b < count; b += static_cast<int>(gridDim.x)) {
+    const Block block = blocks[b];
+    const T block_rate = rate * block.lr_mult, decay = weight_decay * block.decay_mult;
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
-    if (at >= block.count) break;
-    rule(block.begin + at, rate, weight_decay);
-    half.store(block.begin + at, rule.w[block.begin + at]);
+    for (int k = 0; k < 4; ++k) {
+      const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
+      if (at < block.count) {
+        rule(block.begin + at, block_rate, decay);
+        half.store(block.begin + at, rule.w[block.begin + at]);
+      }
+    }
   }
   if (live.numbers && last_of(counter, static_cast<int>(gridDim.x)) && threadIdx.x == 0)
     Advance{live}(0);
@@ -182,9 +190,10 @@ void apply(Context& context, const UpdateStep& step, double rate_factor, const B
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     static_assert(kBlock == 4 * 256);
-    return launch(context.gpu(), run_blocks<T, Rule>, {static_cast<unsigned>(count), 256}, rule,
-                  blocks, rate, weight_decay, HalfCopy{half.raw(), half.dtype() == DType::bf16},
-                  live ? *live : LiveUpdate{}, context.gpu().counters);
+    return launch(context.gpu(), run_blocks<T, Rule>, {grid_for(count), 256}, rule, blocks,
+                  static_cast<int>(count), rate, weight_decay,
+                  HalfCopy{half.raw(), half.dtype() == DType::bf16}, live ? *live : LiveUpdate{},
+                  context.gpu().counters);
   }
 #endif
   (void)context, (void)half;
@@ -212,20 +221,24 @@ __device__ inline void judge(double squares, double clip, UpdateNumbers* numbers
 #endif
 
 #ifdef __CUDACC__
-// One CUDA block for each of ours; the last one adds up all sums, always in the same order.
+// A sum for each CUDA block; the last one adds up all sums, always in the same order.
 template <typename T>
-__global__ void square_blocks(const Block* blocks, const T* diff, double* sums, LiveUpdate live,
-                              unsigned* counter) {
+__global__ void square_blocks(const Block* blocks, int count, const T* diff, double* sums,
+                              LiveUpdate live, unsigned* counter) {
   wait_for_previous();
-  const Block block = blocks[blockIdx.x];
-  T sum = 0;
+  double mine = 0;
+  for (int b = static_cast<int>(blockIdx.x); b < count; b += static_cast<int>(gridDim.x)) {
+    const Block block = blocks[b];
+    T sum = 0;
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
-    const T x = at < block.count ? diff[block.begin + at] : T(0);
-    sum += x * x;
+    for (int k = 0; k < 4; ++k) {
+      const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
+      const T x = at < block.count ? diff[block.begin + at] : T(0);
+      sum += x * x;
+    }
+    mine += static_cast<double>(sum);
   }
-  const double all = block_all(static_cast<double>(sum), Plus{});
+  const double all = block_all(mine, Plus{});
   if (threadIdx.x == 0) sums[blockIdx.x] = all;
   if (!live.numbers || !last_of(counter, static_cast<int>(gridDim.x))) return;
   double total = 0;
@@ -237,15 +250,16 @@ __global__ void square_blocks(const Block* blocks, const T* diff, double* sums, 
 
 #endif
 
-// One sum a block.
+// One sum a block, on a GPU a CUDA block.
 template <typename T>
 void sum_squares(Context& context, const Block* blocks, int64_t count, const T* diff, double* sums,
                  const LiveUpdate* live) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     if (count == 0) return;
-    return launch(context.gpu(), square_blocks<T>, {static_cast<unsigned>(count), 256}, blocks,
-                  diff, sums, live ? *live : LiveUpdate{}, context.gpu().counters);
+    return launch(context.gpu(), square_blocks<T>, {grid_for(count), 256}, blocks,
+                  static_cast<int>(count), diff, sums, live ? *live : LiveUpdate{},
+                  context.gpu().counters);
   }
 #endif
   (void)context, (void)live;
@@ -291,7 +305,8 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
   const auto bytes = static_cast<int64_t>(blocks.size() * sizeof(Block));
   table_ = Tensor(context, Shape{bytes}, DType::u8);
   copy_bytes(context, table_.raw(), table_.device(), blocks.data(), Device::cpu, table_.bytes());
-  partial_ = Tensor(context, Shape{blocks_}, DType::f64);
+  const int64_t sums = context.device() == Device::gpu ? grid_for(blocks_) : blocks_;
+  partial_ = Tensor(context, Shape{sums}, DType::f64);
 }
 
 double Update::squared_norm(Context& context, const Tensor& diff) const {

@@ -103,7 +103,7 @@ class Update {
   UpdateRule rule_;
   int64_t blocks_ = 0;
   Tensor table_;
-  Tensor partial_;  // a sum of squares for each block
+  Tensor partial_;  // a sum of squares for each block, on a GPU for each CUDA block
 };
 
 }  // namespace crema
