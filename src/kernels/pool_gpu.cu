@@ -15,9 +15,10 @@ namespace {
 
 using namespace pooling;
 
+// least: only what is larger gives a gradient.
 template <typename T, int kPack, int kRows, int kColumns>
-__global__ void max_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack<T, kPack>* y,
-                            Pack<uint8_t, kPack>* index) {
+__global__ void max_forward(Window w, Tiles tiles, float least, const Pack<T, kPack>* x,
+                            Pack<T, kPack>* y, Pack<uint8_t, kPack>* index) {
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> best[kPack];
@@ -45,7 +46,7 @@ __global__ void max_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
     out.v[k] = best[k];
-    cells.v[k] = static_cast<uint8_t>(kept[k]);
+    cells.v[k] = static_cast<uint8_t>(best[k] > least ? kept[k] : 255);
   }
   const int at = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
   y[at] = out;
@@ -190,7 +191,8 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
             const Launch l(w, w.out, 1);
             if (window.method == PoolMethod::max) {
               max_forward_for<T, kPack>(w)<<<l.blocks, l.threads, 0, stream>>>(
-                  w, l.tiles, x.data<P>(), y.data<P>(), index.data<Pack<uint8_t, kPack>>());
+                  w, l.tiles, window.takes_relu ? 0 : -FLT_MAX, x.data<P>(), y.data<P>(),
+                  index.data<Pack<uint8_t, kPack>>());
             } else {
               average_forward<T, kPack>
                   <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, g, x.data<P>(), y.data<P>());
