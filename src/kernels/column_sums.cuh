@@ -8,8 +8,13 @@
 
 #include "device/gpu.h"
 #include "kernels/pack.h"
+#ifdef __CUDACC__
+#include "kernels/warp.cuh"
+#endif
 
 namespace crema {
+
+constexpr int kRowsAtOnce = 4;  // of a thread
 
 // How the work is laid out: a block has `lanes` threads side by side, each with a pack of columns,
 // and as many rows of threads as fit.
@@ -29,12 +34,12 @@ struct ColumnGrid {
     lanes = static_cast<int>(std::min<int64_t>({packs, std::max(narrow, least), 256}));
     threads_down = 256 / lanes;
     const int64_t tiles = (packs + lanes - 1) / lanes;
-    // Enough blocks for every multiprocessor, but at least 8 rows for each thread.
+    // About three blocks for every multiprocessor, each with whole sets of rows.
+    const auto pieces = [](int64_t count, int64_t size) { return (count + size - 1) / size; };
+    const int64_t set = threads_down * kRowsAtOnce, sets = pieces(rows, set);
     const int64_t wanted = std::max<int64_t>(1, 132 * 3 / tiles);
-    const int64_t room = Gpu::kParts / (sums * columns);
-    const int64_t sensible = (rows + threads_down * 8 - 1) / (threads_down * 8);
-    const int64_t pieces = std::clamp<int64_t>(std::min({wanted, room, sensible}), 1, 1 << 16);
-    rows_each = (rows + pieces - 1) / pieces;
+    const int64_t room = std::clamp<int64_t>(Gpu::kParts / (sums * columns), 1, 1 << 16);
+    rows_each = set * std::max((sets + wanted / 2) / wanted, pieces(sets, room));
     blocks = dim3(static_cast<unsigned>((rows + rows_each - 1) / rows_each),
                   static_cast<unsigned>(tiles));
   }
@@ -57,7 +62,6 @@ struct ColumnGrid {
 struct RowSet {
   int64_t first, step;
 };
-constexpr int kRowsAtOnce = 4;
 
 // Calls visit<count>(rows, first column) for this thread's rows, kRowsAtOnce or 1 at a time.
 template <int kPack, typename Visit>
@@ -75,16 +79,30 @@ __device__ void over_rows(const ColumnGrid& grid, const Visit& visit) {
   for (; row < end; row += step) visit.template operator()<1>(RowSet{row, step}, column);
 }
 
+// Other blocks' sums, past the first cache, which does not see what they wrote.
+template <int kCount>
+__device__ Pack<float, kCount> load_part(const float* part) {
+  Pack<float, kCount> loaded;
+  if constexpr (kCount == 4) {
+    const float4 four = __ldcg(reinterpret_cast<const float4*>(part));
+    loaded = {{four.x, four.y, four.z, four.w}};
+  } else {
+#pragma unroll
+    for (int k = 0; k < kCount; ++k) loaded.v[k] = __ldcg(part + k);
+  }
+  return loaded;
+}
+
 // In a block: visit<count>(rows, first column, sums[kSums][kPack]) for this thread's rows; then all
 // threads work together, and finish(column, totals[kSums]) is called once for each column, in some
 // block.
 template <int kPack, int kSums, typename Visit, typename Finish>
 __device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* counters,
                             const Visit& visit, const Finish& finish) {
-  // Every thread's sums, then the sums of threads that share columns.
-  constexpr int kWidth = 256 * (kPack < 2 ? 2 : kPack);
+  // Every thread's sums, then the sums of threads that share columns, in double.
+  constexpr int kWide = kPack < 4 ? kPack : 4;  // columns whose parts are loaded at once
+  constexpr int kWidth = 256 * (kPack < 2 * kWide ? 2 * kWide : kPack);
   __shared__ __align__(16) float shared[kSums][kWidth];
-  __shared__ bool last;
   const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
   const int down = static_cast<int>(threadIdx.x) / grid.lanes;
   float sums[kSums][kPack] = {};
@@ -116,56 +134,59 @@ __device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* coun
     if (alone) finish(first + c, totals);
   }
   if (alone) return;
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) last = atomicAdd(&counters[blockIdx.y], 1u) == gridDim.x - 1;
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
-  // Where there are fewer columns than threads, several threads share one and its parts.
-  const int width = min(columns, 256), sharers = 256 / width, pieces = static_cast<int>(gridDim.x);
-  const int sharer = static_cast<int>(threadIdx.x) / width;
-  double* const of_sharers = reinterpret_cast<double*>(&shared[0][0]);  // 256 for each sum fit
-  for (int base = 0; base < columns; base += width) {
-    const int c = base + static_cast<int>(threadIdx.x) % width;
-    const bool sums_up = c < columns && sharer < sharers;
-    double totals[kSums] = {};
-    if (sums_up) {
-      constexpr int kAtOnce = 8;  // loads on the way together
+  if (!last_of(&counters[blockIdx.y], static_cast<int>(gridDim.x))) return;
+  // Threads that share columns take their parts in turn.
+  const int groups = columns / kWide, width = min(groups, 256), sharers = 256 / width;
+  const int sharer = static_cast<int>(threadIdx.x) / width, pieces = static_cast<int>(gridDim.x);
+  double* const of_sharers = reinterpret_cast<double*>(&shared[0][0]);
+  for (int base = 0; base < groups; base += width) {
+    const int group = base + static_cast<int>(threadIdx.x) % width;
+    const int across_base = min(width, groups - base) * kWide;
+    double totals[kSums][kWide] = {};
+    if (group < groups && sharer < sharers) {
+      constexpr int kAtOnce = 8 / kSums;  // loads on the way together
       for (int piece = sharer; piece < pieces; piece += kAtOnce * sharers) {
-        float part[kSums][kAtOnce];
+        Pack<float, kWide> part[kSums][kAtOnce];
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u) {
-          const int64_t at = piece + u * sharers;
+          const int64_t at = min(piece + u * sharers, pieces - 1);
 #pragma unroll
           for (int s = 0; s < kSums; ++s)
             part[s][u] =
-                at < pieces ? __ldcg(&parts[(at * kSums + s) * grid.columns + first + c]) : 0;
+                load_part<kWide>(&parts[(at * kSums + s) * grid.columns + first + group * kWide]);
         }
 #pragma unroll
         for (int u = 0; u < kAtOnce; ++u) {
 #pragma unroll
-          for (int s = 0; s < kSums; ++s) totals[s] += part[s][u];
+          for (int s = 0; s < kSums; ++s) {
+#pragma unroll
+            for (int k = 0; k < kWide; ++k)
+              totals[s][k] += piece + u * sharers < pieces ? part[s][u].v[k] : 0;
+          }
         }
       }
     }
-    if (sharers > 1) {
-      __syncthreads();
-      if (sums_up) {
+    __syncthreads();
+    if (group < groups && sharer < sharers) {
 #pragma unroll
-        for (int s = 0; s < kSums; ++s) of_sharers[s * 256 + sharer * width + c] = totals[s];
-      }
-      __syncthreads();
-      if (sums_up && sharer == 0) {
-        for (int other = 1; other < sharers; ++other) {
+      for (int s = 0; s < kSums; ++s) {
 #pragma unroll
-          for (int s = 0; s < kSums; ++s) totals[s] += of_sharers[s * 256 + other * width + c];
-        }
+        for (int k = 0; k < kWide; ++k)
+          of_sharers[(s * sharers + sharer) * across_base + (group - base) * kWide + k] =
+              totals[s][k];
       }
     }
-    if (sums_up && sharer == 0) finish(first + c, totals);
+    __syncthreads();
+    for (int c = static_cast<int>(threadIdx.x); c < across_base; c += 256) {
+      double sum[kSums] = {};
+      for (int other = 0; other < sharers; ++other) {
+#pragma unroll
+        for (int s = 0; s < kSums; ++s)
+          sum[s] += of_sharers[(s * sharers + other) * across_base + c];
+      }
+      finish(first + base * kWide + c, sum);
+    }
   }
-  if (threadIdx.x == 0) counters[blockIdx.y] = 0;
 }
 
 #endif

@@ -23,6 +23,9 @@ double operations(const ConvCase& c) {
   return 2.0 * static_cast<double>(c.y.count()) * static_cast<double>(c.w.count(1));
 }
 
+// Backward takes the gradient through the ReLU.
+bool masks(const ConvCase& c) { return c.relu && !c.relu_taken; }
+
 class FastestSum final : public WeightedSum {
  public:
   FastestSum(Context& context, std::unique_ptr<WeightedSum> library, const ConvCase& c)
@@ -30,15 +33,16 @@ class FastestSum final : public WeightedSum {
         c_(c),
         format_(library_->weights_format()),
         forward_(context, c, GatherRole::forward, false),
-        data_(context, c, GatherRole::data, c.relu),
-        weights_(context, c, GatherRole::weights, c.relu) {}
+        data_(context, c, GatherRole::data, masks(c)),
+        weights_(context, c, GatherRole::weights, masks(c)) {}
 
   // False: the library has all calls.
   bool choose(Context& context) {
     Tuning& tuning = context.gpu().tuning;
     const std::string key =
         cat("fastest ", forward_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
-            c_.backward_data ? " data" : "", c_.backward_weights ? " weights" : "");
+            c_.relu_taken ? " taken" : "", c_.backward_data ? " data" : "",
+            c_.backward_weights ? " weights" : "");
     const std::optional<std::string> known = tuning.find(key);
     std::string answer;
     if (known && known->size() == 2) {
@@ -138,7 +142,7 @@ class FastestSum final : public WeightedSum {
       std::string answer = "ll";
       if (c.forward && own_forward() < library_forward()) answer[0] = 'o';
       if (!c.backward_data && !c.backward_weights) return answer;
-      const double relu_and_bias = c.bias || c.relu ? time([&] { separate(); }) : 0;
+      const double relu_and_bias = c.bias || masks(c) ? time([&] { separate(); }) : 0;
       const double data = c.backward_data ? library_data() : 0;
       const double weights = c.backward_weights ? library_weights() : 0;
       const double own_data = c.backward_data ? own_data_gradient() : 0;
@@ -193,12 +197,12 @@ class FastestSum final : public WeightedSum {
       const ConvCase& c = sum_.c_;
       on_real(dy_, [&]<typename T>() {
         relu_and_bias_gradient(context_, c.y.count() / c.y[1], c.y[1], 1,
-                               c.relu ? y_.data<T>() : nullptr, 0.f, dy_.data<T>(),
+                               masks(c) ? y_.data<T>() : nullptr, 0.f, dy_.data<T>(),
                                c.bias ? db_.data<Compute<T>>() : nullptr, false);
       });
     }
     Tensor bias() const { return sum_.c_.bias ? b_ : Tensor(); }
-    const void* sign() const { return sum_.c_.relu ? y_.raw() : nullptr; }
+    const void* sign() const { return masks(sum_.c_) ? y_.raw() : nullptr; }
 
     Context& context_;
     FastestSum& sum_;

@@ -36,7 +36,8 @@ inline void over_channels(int64_t channels, const Body& body) {
 
 // The three things that are done with a destination pixel's taps. x, y, index: of the first channel
 // of pixel 0, of the destination pixel, of both in turn.
-template <typename T, typename Index, bool kIndex>
+enum class Indices { none, all, of_positive };
+template <typename T, typename Index, Indices kIndices>
 struct KeepLargest {
   static constexpr bool kBackward = false;
   static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* x, const Index*,
@@ -53,12 +54,14 @@ struct KeepLargest {
           const Vector<T> value = load<Vector<T>>(from + v * kLanes<T>);
           const Mask<T> larger = value > kept[v];
           kept[v] = larger ? value : kept[v];
-          if (kIndex) cells[v] = larger ? cell : cells[v];
+          if (kIndices != Indices::none) cells[v] = larger ? cell : cells[v];
         }
       }
       for (int v = 0; v < kBlock; ++v) {
         store(kept[v], y + c + v * kLanes<T>);
-        if (kIndex)
+        if (kIndices == Indices::of_positive)
+          cells[v] = kept[v] > Vector<T>{} ? cells[v] : Mask<T>{} - 1;
+        if (kIndices != Indices::none)
           store(resize<Index, typename MaskOf<T>::type, kLanes<T>>(cells[v]),
                 index + c + v * kLanes<T>);
       }
@@ -244,9 +247,11 @@ void run(const PoolGeometry& g, const T* x, const Index* index, T* y, Index* ind
 }
 
 template <typename T, typename Index>
-using LargestAndIndex = KeepLargest<T, Index, true>;
+using LargestAndIndex = KeepLargest<T, Index, Indices::all>;
 template <typename T, typename Index>
-using LargestOnly = KeepLargest<T, Index, false>;
+using LargestAndPositiveIndex = KeepLargest<T, Index, Indices::of_positive>;
+template <typename T, typename Index>
+using LargestOnly = KeepLargest<T, Index, Indices::none>;
 
 // Calls body<T, Index>() for the tensor's type and the window's kind of index.
 template <typename Body>
@@ -273,6 +278,8 @@ void pool_forward(Context& context, const PoolWindow& window, const PassRandom& 
     const Index* none = nullptr;
     if (window.method == PoolMethod::average) {
       run<Mean>(g, x.data<T>(), none, y.data<T>(), static_cast<Index*>(nullptr));
+    } else if (index && window.takes_relu) {
+      run<LargestAndPositiveIndex>(g, x.data<T>(), none, y.data<T>(), index.data<Index>());
     } else if (index) {
       run<LargestAndIndex>(g, x.data<T>(), none, y.data<T>(), index.data<Index>());
     } else {

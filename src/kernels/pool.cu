@@ -114,6 +114,7 @@ struct PoolForward {
   T* y;
   Index* index;
   T* mask;
+  bool takes_relu;
 
   CREMA_HD void operator()(int64_t i) const {
     using C = Compute<T>;
@@ -153,7 +154,8 @@ struct PoolForward {
           (g.inside(0, o.at[0], kept.d) * g.kernel[1] + g.inside(1, o.at[1], kept.h)) *
               g.kernel[2] +
           g.inside(2, o.at[2], kept.w);
-      index[i] = kept.any ? static_cast<Index>(cell) : static_cast<Index>(-1);
+      const bool gives = kept.any && (!takes_relu || kept.value > 0);
+      index[i] = gives ? static_cast<Index>(cell) : static_cast<Index>(-1);
     }
     if (mask)
       mask[i] = kept.any ? static_cast<Compute<T>>((kept.d * g.in[1] + kept.h) * g.in[2] + kept.w)
@@ -228,7 +230,7 @@ void pool_forward_plain(Context& context, const PoolWindow& window, const PassRa
     const auto run = [&]<typename Index>() {
       parallel_for(context, y.count(),
                    PoolForward<T, Index>{g, window.method, random, x.data<T>(), y.data<T>(),
-                                         index.data<Index>(), mask.data<T>()},
+                                         index.data<Index>(), mask.data<T>(), window.takes_relu},
                    256);
     };
     window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()

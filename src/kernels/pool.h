@@ -21,6 +21,9 @@ struct PoolWindow {
   int64_t stride[3] = {1, 1, 1};
   int64_t pad[3] = {0, 0, 0};
   bool count_padding = true;
+  // x comes from a ReLU, whose gradient backward takes as well: an output that is not positive
+  // gives none. Only max.
+  bool takes_relu = false;
 
   int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
   // Of the tensor that tells which cell of its window each output kept: one byte where that is
@@ -31,8 +34,8 @@ struct PoolWindow {
 };
 
 // A window without a cell gives -FLT_MAX (max) or 0, and no gradient. `index` (shape of y,
-// index_dtype()) and `mask` (shape and dtype of y: the kept cell's place in its channel, -1 for
-// none) may be empty.
+// index_dtype(); -1 or 255 for an output that gives no gradient) and `mask` (shape and dtype of y:
+// the kept cell's place in its channel, -1 for none) may be empty.
 void pool_forward(Context& context, const PoolWindow& window, const PassRandom& random,
                   const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask);
 

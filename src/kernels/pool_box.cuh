@@ -52,12 +52,12 @@ struct Window {
     }
     return box;
   }
-  // Outputs whose window holds the input i, or one of its tile in height and width.
-  __device__ Box windows_of(const int (&i)[3], int tile) const {
+  // Outputs whose window holds the input i.
+  __device__ Box windows_of(const int (&i)[3]) const {
     Box box;
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
-      const int before = i[a] + pad[a] - kernel[a], end = i[a] + pad[a] + (a == 0 ? 0 : tile - 1);
+      const int before = i[a] + pad[a] - kernel[a], end = i[a] + pad[a];
       box.first[a] = before < 0 ? 0 : before / stride[a] + 1;
       box.last[a] = min(end / stride[a] + 1, out[a]);
     }
@@ -65,8 +65,8 @@ struct Window {
   }
 };
 
-// How the places to write are divided: `groups` of packs, tiles `across` and `down`, a block's
-// threads (packs, columns of tiles, rows of tiles) each.
+// How the places to write are divided: `groups` of packs, blocks `across` and `down`, with threads
+// for (packs, columns, some rows each).
 struct Tiles {
   int extent[3];
   int groups, across, down;
@@ -77,13 +77,13 @@ struct Launch {
   dim3 threads;
   unsigned blocks;
 
-  // extent: of what is written; a thread has tile x tile of it.
-  Launch(const Window& w, const int* extent, int tile) {
+  // extent: of what is written; a thread has so many rows of it.
+  Launch(const Window& w, const int* extent, int rows_each) {
     const auto pieces = [](int count, int most) { return (count + most - 1) / most; };
     // Whole memory lines of channels, then a square of neighbours; the last block is as full as
     // the others.
     const int lanes = w.packs <= 16 ? w.packs : 8;
-    const int columns = pieces(extent[2], tile), rows = pieces(extent[1], tile);
+    const int columns = extent[2], rows = pieces(extent[1], rows_each);
     std::copy_n(extent, 3, tiles.extent);
     tiles.groups = pieces(w.packs, lanes);
     tiles.across = pieces(columns, lanes <= 8 ? 8 : 4);
@@ -94,12 +94,12 @@ struct Launch {
   }
 };
 
-// What a thread writes: its pack, its image, and the first position of its tile.
+// What a thread writes: its pack, its image, and the first position.
 struct Place {
   int packs, pack, image, at[3];
   bool inside;
 
-  __device__ Place(const Window& w, const Tiles& tiles, int tile) {
+  __device__ Place(const Window& w, const Tiles& tiles, int rows_each) {
     packs = w.packs;
     unsigned block = blockIdx.x;
     const unsigned group = block % tiles.groups;
@@ -111,8 +111,8 @@ struct Place {
     at[0] = tiles.extent[0] == 1 ? 0 : plane % tiles.extent[0];
     image = tiles.extent[0] == 1 ? plane : plane / tiles.extent[0];
     pack = static_cast<int>(group * blockDim.x + threadIdx.x);
-    at[2] = static_cast<int>(across * blockDim.y + threadIdx.y) * tile;
-    at[1] = static_cast<int>(down * blockDim.z + threadIdx.z) * tile;
+    at[2] = static_cast<int>(across * blockDim.y + threadIdx.y);
+    at[1] = static_cast<int>(down * blockDim.z + threadIdx.z) * rows_each;
     inside = pack < w.packs && at[1] < tiles.extent[1] && at[2] < tiles.extent[2];
   }
   // Of this pack at a position of the same image.
@@ -121,31 +121,23 @@ struct Place {
   }
 };
 
-// Calls use(load(offset), d, h, v) for the positions in a box of a source with this extent;
-// kRows x kColumns of them are loaded before the first is used. The order is row-major when kRows
-// is 1 or the box has at most kColumns columns.
-template <int kRows, int kColumns, typename Load, typename Use>
+// Calls use(load(offset), d, h, v) for the positions in a box of a source with this extent, in
+// row-major order; kAtOnce of a row are loaded before the first is used.
+template <int kAtOnce, typename Load, typename Use>
 __device__ void over_box(const Place& place, const int (&extent)[3], const Box& box,
                          const Load& load, const Use& use) {
   for (int d = box.first[0]; d < box.last[0]; ++d) {
-    for (int h = box.first[1]; h < box.last[1]; h += kRows) {
-      for (int v = box.first[2]; v < box.last[2]; v += kColumns) {
+    for (int h = box.first[1]; h < box.last[1]; ++h) {
+      for (int v = box.first[2]; v < box.last[2]; v += kAtOnce) {
         const int at = place.offset(extent, d, h, v);
-        decltype(load(0)) loaded[kRows][kColumns];
+        decltype(load(0)) loaded[kAtOnce];
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-          for (int c = 0; c < kColumns; ++c) {
-            if (h + r < box.last[1] && v + c < box.last[2])
-              loaded[r][c] = load(at + (r * extent[2] + c) * place.packs);
-          }
+        for (int c = 0; c < kAtOnce; ++c) {
+          if (v + c < box.last[2]) loaded[c] = load(at + c * place.packs);
         }
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-          for (int c = 0; c < kColumns; ++c) {
-            if (h + r < box.last[1] && v + c < box.last[2]) use(loaded[r][c], d, h + r, v + c);
-          }
+        for (int c = 0; c < kAtOnce; ++c) {
+          if (v + c < box.last[2]) use(loaded[c], d, h, v + c);
         }
       }
     }

@@ -1,13 +1,13 @@
 // Max and average pooling of channels-last tensors on the GPU. A thread has a pack of channels of
-// one place, or of a small tile of them, and loads what it needs from around that all at once; a
-// block has neighbours in both directions, so that windows that overlap find their values in the
-// cache.
+// one place and loads what it needs from around that; a block has neighbours in both directions, so
+// that windows that overlap find their values in the cache. For the usual windows there are faster
+// kernels (pool_walk.cuh).
 #include <cfloat>
 
 #include "device/gpu.h"
 #include "kernels/column_sums.cuh"
-#include "kernels/pool_box.cuh"
 #include "kernels/pool_plain.h"
+#include "kernels/pool_walk.cuh"
 #include "tensor/on.h"
 
 namespace crema {
@@ -15,9 +15,9 @@ namespace {
 
 using namespace pooling;
 
-template <typename T, int kPack, int kRows, int kColumns>
-__global__ void max_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack<T, kPack>* y,
-                            Pack<uint8_t, kPack>* index) {
+template <typename T, int kPack>
+__global__ void max_forward(Window w, Tiles tiles, bool takes_relu, const Pack<T, kPack>* x,
+                            Pack<T, kPack>* y, Pack<uint8_t, kPack>* index) {
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> best[kPack];
@@ -28,7 +28,7 @@ __global__ void max_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack
     kept[k] = 255;
   }
   const Corner corner = w.corner_of(o.at);
-  over_box<kRows, kColumns>(
+  over_box<4>(
       o, w.in, w.cells_of(o.at), [&](int at) { return x[at]; },
       [&](const Pack<T, kPack>& p, int d, int h, int v) {
         const int cell = w.cell(d - corner.at[0], h - corner.at[1], v - corner.at[2]);
@@ -45,60 +45,41 @@ __global__ void max_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
     out.v[k] = best[k];
-    cells.v[k] = static_cast<uint8_t>(kept[k]);
+    cells.v[k] = static_cast<uint8_t>(!takes_relu || best[k] > 0 ? kept[k] : 255);
   }
   const int at = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
   y[at] = out;
   if (index) index[at] = cells;
 }
 
-// A thread has kTile x kTile places of dx.
-template <typename T, int kPack, int kRows, int kColumns, int kTile>
+template <typename T, int kPack>
 __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* index,
                              const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
-  const Place p(w, tiles, kTile);
+  const Place p(w, tiles, 1);
   if (!p.inside) return;
-  Compute<T> sum[kTile][kTile][kPack] = {};
+  Compute<T> sum[kPack] = {};
   struct Kept {
     Pack<T, kPack> dy;
     Pack<uint8_t, kPack> cell;
   };
-  over_box<kRows, kColumns>(
-      p, w.out, w.windows_of(p.at, kTile),
+  over_box<4>(
+      p, w.out, w.windows_of(p.at),
       [&](int at) {
         return Kept{dy[at], index[at]};
       },
       [&](const Kept& kept, int d, int h, int v) {
-        const int o[3] = {d, h, v};
-        const Corner corner = w.corner_of(o);
+        const Corner corner = w.corner_of({d, h, v});
+        const int cell =
+            w.cell(p.at[0] - corner.at[0], p.at[1] - corner.at[1], p.at[2] - corner.at[2]);
 #pragma unroll
-        for (int r = 0; r < kTile; ++r) {
-#pragma unroll
-          for (int c = 0; c < kTile; ++c) {
-            const int row = p.at[1] + r - corner.at[1], column = p.at[2] + c - corner.at[2];
-            const bool inside =
-                row >= 0 && row < w.kernel[1] && column >= 0 && column < w.kernel[2];
-            const int cell = w.cell(p.at[0] - corner.at[0], row, column);
-            if (inside) {
-#pragma unroll
-              for (int k = 0; k < kPack; ++k) {
-                if (kept.cell.v[k] == cell) sum[r][c][k] += static_cast<Compute<T>>(kept.dy.v[k]);
-              }
-            }
-          }
+        for (int k = 0; k < kPack; ++k) {
+          if (kept.cell.v[k] == cell) sum[k] += static_cast<Compute<T>>(kept.dy.v[k]);
         }
       });
+  Pack<T, kPack> out;
 #pragma unroll
-  for (int r = 0; r < kTile; ++r) {
-#pragma unroll
-    for (int c = 0; c < kTile; ++c) {
-      Pack<T, kPack> out;
-#pragma unroll
-      for (int k = 0; k < kPack; ++k) out.v[k] = sum[r][c][k];
-      if (p.at[1] + r < w.in[1] && p.at[2] + c < w.in[2])
-        dx[p.offset(w.in, p.at[0], p.at[1] + r, p.at[2] + c)] = out;
-    }
-  }
+  for (int k = 0; k < kPack; ++k) out.v[k] = sum[k];
+  dx[p.offset(w.in, p.at[0], p.at[1], p.at[2])] = out;
 }
 
 template <typename T, int kPack>
@@ -107,7 +88,7 @@ __global__ void average_forward(Window w, Tiles tiles, PoolGeometry g, const Pac
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> sum[kPack] = {};
-  over_box<1, 4>(
+  over_box<4>(
       o, w.in, w.cells_of(o.at), [&](int at) { return x[at]; },
       [&](const Pack<T, kPack>& p, int, int, int) {
 #pragma unroll
@@ -126,8 +107,8 @@ __global__ void average_backward(Window w, Tiles tiles, PoolGeometry g, const Pa
   const Place p(w, tiles, 1);
   if (!p.inside) return;
   Compute<T> sum[kPack] = {};
-  over_box<1, 4>(
-      p, w.out, w.windows_of(p.at, 1), [&](int at) { return dy[at]; },
+  over_box<4>(
+      p, w.out, w.windows_of(p.at), [&](int at) { return dy[at]; },
       [&](const Pack<T, kPack>& share, int d, int h, int v) {
         const auto divisor = static_cast<Compute<T>>(g.divisor(d, h, v));
 #pragma unroll
@@ -146,55 +127,35 @@ bool serves(const PoolGeometry& g, const PoolWindow& window, const Tensor& x, co
          std::max(x.count(), y.count()) < (int64_t{1} << 31);
 }
 
-// The usual windows are loaded at once.
-template <typename T, int kPack>
-auto max_forward_for(const Window& w) {
-  const int most = std::max(w.kernel[1], w.kernel[2]);
+// Calls body<window, step>() where walking kernels serve, which take whole packs; else returns
+// false.
+template <typename T, int kPack, typename Body>
+bool walks(const Window& w, const Body& body) {
+  const auto is = [&](int window, int step) {
+    return w.kernel[0] == 1 && w.stride[0] == 1 && w.kernel[1] == window && w.kernel[2] == window &&
+           w.stride[1] == step && w.stride[2] == step;
+  };
   if constexpr (kPack == kPackCount<T>) {
-    if (most <= 2) return max_forward<T, kPack, 2, 2>;
-    if (most == 3) return max_forward<T, kPack, 3, 3>;
+    if (is(3, 2)) return body.template operator()<3, 2>(), true;
+    if (is(3, 1)) return body.template operator()<3, 1>(), true;
+    if (is(2, 2)) return body.template operator()<2, 2>(), true;
   }
-  return max_forward<T, kPack, 1, 4>;
+  return false;
 }
 
-// With the tile that it is made for.
-template <typename T, int kPack>
-auto max_backward_for(const Window& w, int* tile) {
-  const int most = std::max(w.kernel[1], w.kernel[2]);
-  *tile = 1;
-  if constexpr (kPack == kPackCount<T>) {
-    if (most <= 3 && w.stride[1] == 2 && w.stride[2] == 2) {
-      *tile = 2;
-      return max_backward<T, kPack, 2, 2, 2>;
-    }
-    if (most <= 3) return max_backward<T, kPack, 1, 3, 1>;
-  }
-  return max_backward<T, kPack, 1, 4, 1>;
-}
-
-}  // namespace
-
-bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& y,
-                      const Tensor& index) {
+// Calls body<T, kPack>(geometry, the same in 32 bits) for the widest pack; false where the kernels
+// here do not serve. x: the larger tensor, y: the pooled one.
+template <typename Body>
+bool with_window(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
   const PoolGeometry g(window, x, y);
   if (!serves(g, window, x, y)) return false;
-  if (y.count() == 0) return true;
-  const cudaStream_t stream = context.gpu().stream;
+  if (x.count() == 0 || y.count() == 0) return true;
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
       with_column_pack<T>(
           g.channels,
           [&]<int kPack>() {
-            using P = Pack<T, kPack>;
-            const Window w(g, kPack);
-            const Launch l(w, w.out, 1);
-            if (window.method == PoolMethod::max) {
-              max_forward_for<T, kPack>(w)<<<l.blocks, l.threads, 0, stream>>>(
-                  w, l.tiles, x.data<P>(), y.data<P>(), index.data<Pack<uint8_t, kPack>>());
-            } else {
-              average_forward<T, kPack>
-                  <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, g, x.data<P>(), y.data<P>());
-            }
+            body.template operator()<T, kPack>(g, Window(g, kPack));
             check_cuda(cudaGetLastError(), "launching a kernel");
           },
           x.data<T>(), y.data<T>());
@@ -203,36 +164,58 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
   return true;
 }
 
+}  // namespace
+
+bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& y,
+                      const Tensor& index) {
+  const cudaStream_t stream = context.gpu().stream;
+  return with_window(
+      window, x, y, [&]<typename T, int kPack>(const PoolGeometry& g, const Window& w) {
+        using P = Pack<T, kPack>;
+        const bool walked =
+            window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
+              const Launch l(w, w.out, kWalkRows);
+              walk_forward<T, kWindow, kStep><<<l.blocks, l.threads, 0, stream>>>(
+                  w, l.tiles, window.takes_relu, x.data<Words>(), y.data<Words>(),
+                  index.data<Cells<T>>());
+            });
+        if (walked) return;
+        const Launch l(w, w.out, 1);
+        if (window.method == PoolMethod::max) {
+          max_forward<T, kPack>
+              <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, window.takes_relu, x.data<P>(),
+                                                   y.data<P>(), index.data<Pack<uint8_t, kPack>>());
+        } else {
+          average_forward<T, kPack>
+              <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, g, x.data<P>(), y.data<P>());
+        }
+      });
+}
+
 bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& index,
                        const Tensor& dy, const Tensor& dx) {
-  const PoolGeometry g(window, dx, dy);
-  if (!serves(g, window, dx, dy)) return false;
-  if (dx.count() == 0) return true;
   const cudaStream_t stream = context.gpu().stream;
-  on_real(dx, [&]<typename T>() {
-    if constexpr (!std::is_same_v<T, double>) {
-      with_column_pack<T>(
-          g.channels,
-          [&]<int kPack>() {
-            using P = Pack<T, kPack>;
-            const Window w(g, kPack);
-            if (window.method == PoolMethod::max) {
-              int tile = 1;
-              const auto kernel = max_backward_for<T, kPack>(w, &tile);
-              const Launch l(w, w.in, tile);
-              kernel<<<l.blocks, l.threads, 0, stream>>>(
-                  w, l.tiles, index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
-            } else {
-              const Launch l(w, w.in, 1);
-              average_backward<T, kPack>
-                  <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, g, dy.data<P>(), dx.data<P>());
-            }
-            check_cuda(cudaGetLastError(), "launching a kernel");
-          },
-          dy.data<T>(), dx.data<T>());
-    }
-  });
-  return true;
+  return with_window(
+      window, dx, dy, [&]<typename T, int kPack>(const PoolGeometry& g, const Window& w) {
+        using P = Pack<T, kPack>;
+        const bool walked =
+            window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
+              int tiles[3] = {w.in[0]};
+              for (int a = 1; a < 3; ++a) tiles[a] = (w.in[a] + w.pad[a] + kStep - 1) / kStep;
+              const Launch l(w, tiles, kWalkRows);
+              walk_backward<T, kWindow, kStep><<<l.blocks, l.threads, 0, stream>>>(
+                  w, l.tiles, index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
+            });
+        if (walked) return;
+        const Launch l(w, w.in, 1);
+        if (window.method == PoolMethod::max) {
+          max_backward<T, kPack><<<l.blocks, l.threads, 0, stream>>>(
+              w, l.tiles, index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+        } else {
+          average_backward<T, kPack>
+              <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, g, dy.data<P>(), dx.data<P>());
+        }
+      });
 }
 
 }  // namespace crema

@@ -15,6 +15,7 @@ class ConcatLayer : public Layer {
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {false, false}; }
+  bool joins_bottoms() const override { return true; }
 
   int axis_of(const Shape& bottom) const {
     const ConcatParameter& p = params<ConcatParameter>();

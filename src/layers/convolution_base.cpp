@@ -82,6 +82,7 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   c.bias = bias_ && !transposed();
   c.relu = relu_.has_value();
   c.relu_slope = relu_.value_or(0);
+  c.relu_taken = relu_taken_ = preparation.relu_taken;
   c.order = preparation.bottom_orders[0];
   c.x_channels = preparation.bottom_channels[0];
   c.weights_format = preparation.parameter_formats[0];
@@ -100,6 +101,7 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   prepared.parameter_formats[0] = conv_->weights_format();
   prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
   prepared.workspace = conv_->workspace();
+  if (relu_taken_) prepared.reads = {true, false};
   return prepared;
 }
 
@@ -154,10 +156,10 @@ void ConvolutionBase::backward_relu_and_bias(Context& context, const Backward& p
   const bool last = dy.format().order == Order::channels_last;
   const int64_t points = dy.shape().count(2);
   on_real(dy, [&]<typename T>() {
-    relu_and_bias_gradient(context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_,
-                           last ? 1 : points, relu_ ? pass.top[i].data<T>() : nullptr,
-                           relu_.value_or(0), dy.data<T>(), db.data<Compute<T>>(),
-                           db && accumulates(pass, 1, i));
+    relu_and_bias_gradient(
+        context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_, last ? 1 : points,
+        relu_ && !relu_taken_ ? pass.top[i].data<T>() : nullptr, relu_.value_or(0), dy.data<T>(),
+        db.data<Compute<T>>(), db && accumulates(pass, 1, i));
   });
 }
 

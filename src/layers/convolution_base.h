@@ -20,6 +20,7 @@ class ConvolutionBase : public Layer {
   HalfRule half_rule() const override;
   int64_t padded_channels(DType storage) const override;
   BackwardReads reads() const override { return {true, relu_.has_value()}; }
+  bool ends_in_relu() const override { return relu_ == 0.f; }
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) override;
@@ -47,6 +48,7 @@ class ConvolutionBase : public Layer {
   int64_t channels_ = 0, outputs_ = 0, groups_ = 1;
   bool bias_ = true;
   std::optional<float> relu_;  // slope, when a ReLU has been joined
+  bool relu_taken_ = false;    // Preparation::relu_taken
   std::unique_ptr<WeightedSum> conv_;
 
  private:

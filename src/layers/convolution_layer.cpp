@@ -34,7 +34,7 @@ class ConvolutionLayer : public ConvolutionBase {
   }
 
   // Where the gradient has gone through the ReLU before, doing so again changes nothing.
-  bool with_relu() const { return relu_ && conv_->takes_relu(); }
+  bool with_relu() const { return relu_ && !relu_taken_ && conv_->takes_relu(); }
 
   void backward_weights(Context& context, const Backward& pass, size_t i,
                         const Tensor& db) override {

@@ -80,6 +80,12 @@ struct Preparation {
   DType dtype = DType::f32;    // of parameters, their gradients and `saved`: float32 or float64
   DType storage = DType::f32;  // of bottoms, tops and their gradients, as half_rule() says
   Precision precision = Precision::fp32;
+  // Backward gives the gradient of bottom 0 as it is before the ReLU that made it: zero where that
+  // bottom is not positive. Only with can_take_relu().
+  bool takes_relu = false;
+  // All gradients of top 0 are taken through the ReLU that ends this layer: backward leaves it out.
+  // Only with ends_in_relu().
+  bool relu_taken = false;
   // Formats of parameters that another net already owns; none: the layer is free to choose.
   std::vector<std::optional<Format>> parameter_formats;
 };
@@ -158,6 +164,14 @@ class Layer {
   virtual int64_t padded_channels(DType) const { return 0; }
   virtual HalfRule half_rule() const { return HalfRule::never; }
   virtual BackwardReads reads() const { return {}; }
+  // Top 0 comes out of a ReLU without slope, whose gradient its readers may take instead
+  // (Preparation::relu_taken).
+  virtual bool ends_in_relu() const { return false; }
+  // Backward can take the gradient through the ReLU of bottom 0 (Preparation::takes_relu) without
+  // reading that bottom.
+  virtual bool can_take_relu() const { return false; }
+  // The bottoms' elements are those of the top, the bottoms' gradients pieces of its gradient.
+  virtual bool joins_bottoms() const { return is_view(); }
 
   // --- life ---
   // Opens a database. Before setup, because Caffe's log has the line of a database before those of

@@ -56,6 +56,7 @@ class PoolingLayer : public Layer {
   BackwardReads reads() const override {
     return {window_.method == PoolMethod::stochastic_test, false};
   }
+  bool can_take_relu() const override { return window_.method == PoolMethod::max; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const int spatial = bottoms[0].axes() - 2;
@@ -172,6 +173,11 @@ class PoolingLayer : public Layer {
     std::vector<Shape> tops(std::max(message().top_size(), 1), y);
     if (!w.has_index()) return {tops, {}};
     return {tops, {{y, w.index_dtype()}}};
+  }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    window_.takes_relu = preparation.takes_relu;
+    return {};
   }
 
   void forward(Context& context, const Forward& pass) override {

@@ -30,14 +30,29 @@ class ReluLayer : public PointwiseLayer {
   float slope() const { return params<ReLUParameter>().negative_slope(); }
   bool in_place() const override { return slope() >= 0; }
   BackwardReads reads() const override { return {slope() < 0, slope() >= 0}; }
+  bool ends_in_relu() const override { return slope() == 0; }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    relu_taken_ = preparation.relu_taken;
+    Prepared prepared;
+    if (relu_taken_) prepared.reads = {false, false};
+    return prepared;
+  }
 
   void forward(Context& context, const Forward& pass) override {
     pointwise(context, Relu{slope()}, pass.top[0], pass.bottom[0]);
   }
   void backward(Context& context, const Backward& pass) override {
+    if (relu_taken_) {
+      if (pass.bottom_diff[0].raw() != pass.top_diff[0].raw())
+        copy(context, pass.top_diff[0], pass.bottom_diff[0]);
+      return;
+    }
     const Tensor& sign = slope() < 0 ? pass.bottom[0] : pass.top[0];
     pointwise(context, ReluGradient{slope()}, pass.bottom_diff[0], pass.top_diff[0], sign);
   }
+
+  bool relu_taken_ = false;
 };
 
 }  // namespace

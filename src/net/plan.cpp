@@ -18,6 +18,7 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
   }
   if (options.fuse && !options.keep_blobs) fuse_layers(context, *this);
   choose_formats(*this);
+  if (options.fuse && !options.keep_blobs) hand_relus_on(*this);
   prepare_nodes(context, *this, graph.parameters);
   plan_memory(*this);
   for (size_t i = 0; i < nodes.size(); ++i) {

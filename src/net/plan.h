@@ -35,6 +35,7 @@ struct DiffSum {
 };
 
 struct PlanNode : Node {
+  bool takes_relu = false, relu_taken = false;  // see Preparation
   Preparation preparation;
   Prepared prepared;
   std::vector<std::string> served;  // names of the implementations that its kernels are
@@ -109,6 +110,9 @@ class Plan {
 void fuse_layers(Context& context, Plan& plan);
 // Chooses the order and the real type of every value and puts Reorder nodes at the borders.
 void choose_formats(Plan& plan);
+// Lets readers take gradients through the ReLUs that made what they read, where they can. Part of
+// fuse.
+void hand_relus_on(Plan& plan);
 // Lets every node make its kernels and choose the formats of its parameters.
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters);
 // Gives every tensor its place: aliases, lifetimes, offsets.

@@ -83,6 +83,8 @@ class Dump {
     for (const DiffSum& sum : node.diff_sums)
       out_ << "    sums " << sum.storages.size() << " gradients of " << plan_.values[sum.value].blob
            << "\n";
+    if (node.takes_relu) out_ << "    takes its gradient through the ReLU before\n";
+    if (node.relu_taken) out_ << "    its gradient comes through the ReLU\n";
     if (!node.more_top_diff_storage.empty())
       out_ << "    takes " << node.more_top_diff_storage.size() + 1 << " parts of a gradient\n";
     for (int id : node.tops) out_ << "    writes " << value(id) << "\n";

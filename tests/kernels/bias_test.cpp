@@ -11,8 +11,9 @@ namespace {
 struct Extents {
   int64_t outer, channels, inner;
 };
-const std::vector<Extents> kExtents = {{1, 1, 1},  {64, 10, 1},  {300, 65, 1},
-                                       {4, 7, 33}, {2, 3, 5000}, {1, 500, 1}};
+// The last two have more rows than the blocks of a GPU take at once.
+const std::vector<Extents> kExtents = {{1, 1, 1},    {64, 10, 1}, {300, 65, 1},   {4, 7, 33},
+                                       {2, 3, 5000}, {1, 500, 1}, {30000, 24, 1}, {2500, 264, 1}};
 
 std::vector<double> noise(int64_t count, uint64_t stream) {
   const Random random{1, stream};
@@ -57,6 +58,21 @@ void check(Device device) {
         for (int64_t i = 0; i < outer * inner; ++i)
           sum += dy[(i / inner * channels + c) * inner + i % inner];
         ASSERT_NEAR(got[c], sum, tolerance * (1 + std::abs(sum)));
+      }
+      const Tensor sign = upload(y), masked = upload(dy), masked_sums = upload(db);
+      relu_and_bias_gradient<T>(context, outer, channels, inner, sign.data<T>(), 0.25f,
+                                masked.data<T>(), masked_sums.data<T>(), accumulate);
+      const std::vector<double> after = to_doubles(context, masked),
+                                both = to_doubles(context, masked_sums);
+      for (int64_t c = 0; c < channels; ++c) {
+        double sum = accumulate ? db[c] : 0;
+        for (int64_t i = 0; i < outer * inner; ++i) {
+          const int64_t at = (i / inner * channels + c) * inner + i % inner;
+          const double want = y[at] > 0 ? dy[at] : 0.25 * dy[at];
+          ASSERT_NEAR(after[at], want, tolerance);
+          sum += want;
+        }
+        ASSERT_NEAR(both[c], sum, tolerance * (1 + std::abs(sum)));
       }
     }
   }

@@ -51,7 +51,7 @@ std::vector<double> tied_values(int64_t count) {
   return values;
 }
 
-Expected reference(const Case& c, bool max, const std::vector<double>& x,
+Expected reference(const Case& c, bool max, bool takes_relu, const std::vector<double>& x,
                    const std::vector<double>& dy) {
   Expected e{std::vector<double>(dy.size()), std::vector<double>(dy.size(), -1),
              std::vector<double>(x.size())};
@@ -75,7 +75,8 @@ Expected reference(const Case& c, bool max, const std::vector<double>& x,
         }
       }
     }
-    if (e.mask[o] >= 0) e.dx[plane * height * width + static_cast<int64_t>(e.mask[o])] += dy[o];
+    if (e.mask[o] >= 0 && (!takes_relu || e.y[o] > 0))
+      e.dx[plane * height * width + static_cast<int64_t>(e.mask[o])] += dy[o];
   }
   return e;
 }
@@ -84,10 +85,12 @@ void check(Device device, DType dtype, double tolerance) {
   Context context(device);
   for (const Case& c : kCases) {
     const std::vector<double> x = tied_values(c.x.count()), dy = random_values(c.y.count(), 6);
-    for (const bool max : {true, false}) {
-      const Expected want = reference(c, max, x, dy);
+    for (const char* method : {"max", "max of a ReLU", "average"}) {
+      const bool max = method[0] == 'm';
       PoolWindow window;
       window.method = max ? PoolMethod::max : PoolMethod::average;
+      window.takes_relu = max && std::string(method) != "max";
+      const Expected want = reference(c, max, window.takes_relu, x, dy);
       for (int i = 0; i < 2; ++i) {
         window.kernel[i + 1] = c.kernel[i];
         window.stride[i + 1] = c.stride[i];
@@ -95,7 +98,7 @@ void check(Device device, DType dtype, double tolerance) {
       }
       for (Order order : {Order::plain, Order::channels_last}) {
         for (const char* implementation : {"", "plain"}) {
-          SCOPED_TRACE(cat(name_of(dtype), " ", c.name, max ? " max" : " average",
+          SCOPED_TRACE(cat(name_of(dtype), " ", c.name, " ", method,
                            order == Order::plain ? " plain " : " channels_last ", implementation));
           context.implementation = implementation;
           const Format format{order, nullptr};

@@ -87,6 +87,25 @@ const NetCase kCases[] = {
       layer { name: "g" type: "Flatten" bottom: "e" top: "g" }
       layer { name: "h" type: "Flatten" bottom: "p" top: "h" }
       layer { name: "y" type: "Concat" bottom: "f" bottom: "g" bottom: "h" top: "y" })"},
+    {"pooled_relus", R"(
+      layer { name: "a" type: "Convolution" bottom: "x" top: "a" convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+      layer { name: "ra" type: "ReLU" bottom: "a" top: "a" }
+      layer { name: "b" type: "Convolution" bottom: "x" top: "b" convolution_param { num_output: 2 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "rb" type: "ReLU" bottom: "b" top: "b" }
+      layer { name: "cat" type: "Concat" bottom: "a" bottom: "b" top: "cat" }
+      layer { name: "p" type: "Pooling" bottom: "cat" top: "p" pooling_param { kernel_size: 3 stride: 2 pad: 1 } }
+      layer { name: "pb" type: "Pooling" bottom: "b" top: "pb" pooling_param { kernel_size: 3 stride: 1 pad: 1 } }
+      layer { name: "s" type: "Scale" bottom: "p" top: "s" }
+      layer { name: "rs" type: "ReLU" bottom: "s" top: "s" }
+      layer { name: "ps" type: "Pooling" bottom: "s" top: "ps" pooling_param { kernel_size: 2 stride: 1 } }
+      layer { name: "c" type: "Convolution" bottom: "pb" top: "c" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+      layer { name: "rc" type: "ReLU" bottom: "c" top: "c" }
+      layer { name: "pc" type: "Pooling" bottom: "c" top: "pc" pooling_param { kernel_size: 2 stride: 1 } }
+      layer { name: "ac" type: "Pooling" bottom: "c" top: "ac" pooling_param { pool: AVE kernel_size: 2 stride: 1 } }
+      layer { name: "f" type: "Flatten" bottom: "ps" top: "f" }
+      layer { name: "g" type: "Flatten" bottom: "pc" top: "g" }
+      layer { name: "h" type: "Flatten" bottom: "ac" top: "h" }
+      layer { name: "y" type: "Concat" bottom: "f" bottom: "g" bottom: "h" top: "y" })"},
     {"joined_with_readers", R"(
       layer { name: "c0" type: "Convolution" bottom: "x" top: "c0" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
       layer { name: "r0" type: "ReLU" bottom: "c0" top: "c0" }

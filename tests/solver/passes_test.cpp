@@ -25,7 +25,10 @@ const char* kLayers = R"(
   layer { name: "b" type: "Convolution" bottom: "p" top: "b" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
   layer { name: "rb" type: "ReLU" bottom: "b" top: "b" relu_param { negative_slope: 0.1 } }
   layer { name: "cat" type: "Concat" bottom: "a" bottom: "b" bottom: "p" top: "cat" }
-  layer { name: "h" type: "InnerProduct" bottom: "cat" top: "h" inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
+  layer { name: "c3" type: "Convolution" bottom: "cat" top: "c3" convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer { name: "r3" type: "ReLU" bottom: "c3" top: "c3" }
+  layer { name: "p3" type: "Pooling" bottom: "c3" top: "p3" pooling_param { kernel_size: 3 stride: 1 pad: 1 } }
+  layer { name: "h" type: "InnerProduct" bottom: "p3" top: "h" inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
   layer { name: "rh" type: "ReLU" bottom: "h" top: "h" }
   layer { name: "drop" type: "Dropout" bottom: "h" top: "h" }
   layer { name: "z" type: "InnerProduct" bottom: "h" top: "z" inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }

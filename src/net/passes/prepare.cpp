@@ -16,6 +16,8 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     p.backward = plan.options.backward && node.backward;
     p.dtype = plan.options.dtype;
     p.precision = plan.precision_of(node);
+    p.takes_relu = node.takes_relu;
+    p.relu_taken = node.relu_taken;
     p.storage = node.bottoms.empty() ? p.dtype : plan.values[node.bottoms[0]].dtype;
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       const PlanValue& value = plan.values[node.bottoms[j]];

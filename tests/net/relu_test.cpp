@@ -1,0 +1,85 @@
+// Which ReLUs' gradients a max pooling takes along, and how long the ReLUs' outputs live then. That
+// gradients stay the same is held by plan_test.cpp and solver/passes_test.cpp.
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "net/net.h"
+#include "net/plan.h"
+#include "support.h"
+
+namespace crema::tests {
+namespace {
+
+const char* kStart = R"(
+  layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+  layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 4 kernel_size: 3 weight_filler { type: "xavier" } } })";
+const char* kRelu = R"(layer { name: "r" type: "ReLU" bottom: "c" top: "c" })";
+const char* kPool =
+    R"(layer { name: "p" type: "Pooling" bottom: "c" top: "p" loss_weight: 1 pooling_param { kernel_size: 2 stride: 2 } })";
+
+std::string dump_of(const std::string& text, bool fuse = true) {
+  NetParameter net;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kStart + text, &net));
+  Context context(Device::cpu);
+  NetOptions options;
+  options.state.set_phase(TRAIN);
+  options.fuse = fuse;
+  Net n(context, net, options);
+  n.forward(0);
+  n.backward();
+  return n.dump_plan();
+}
+
+bool taken(const std::string& dump) {
+  return dump.find("its gradient comes through the ReLU") != std::string::npos;
+}
+
+// Of the convolution's top after the ReLU: the last step that it lives in.
+int last_step_of_c(const std::string& dump) {
+  const size_t value = dump.rfind(":c 2x4x6x6"), steps = dump.find(" steps ", value),
+               dash = dump.find('-', steps);
+  return std::stoi(dump.substr(dash + 1));
+}
+
+TEST(ReluOnward, TheOutputIsFreeAfterTheForwardPass) {
+  const std::string text = cat(kRelu, kPool), on = dump_of(text), off = dump_of(text, false);
+  EXPECT_TRUE(taken(on)) << on;
+  expect_part(on, "takes its gradient through the ReLU before");
+  // x, convolution, (a reorder), pooling forward; then backward.
+  EXPECT_LE(last_step_of_c(on), 3) << on;
+  EXPECT_FALSE(taken(off)) << off;
+  EXPECT_GT(last_step_of_c(off), 4) << off;
+}
+
+TEST(ReluOnward, ThroughConcatAndSeveralPoolings) {
+  EXPECT_TRUE(taken(dump_of(cat(kRelu, kPool, R"(
+    layer { name: "cat" type: "Concat" bottom: "c" bottom: "c" top: "cat" }
+    layer { name: "q" type: "Pooling" bottom: "cat" top: "q" loss_weight: 1 pooling_param { kernel_size: 3 } })"))));
+}
+
+TEST(ReluOnward, OnlyWhereAllOfItsGradientIsTakenThrough) {
+  const char* others[] = {
+      // Another reader, another pooling, a pooling of what is not a ReLU's alone.
+      R"(layer { name: "o" type: "Power" bottom: "c" top: "o" loss_weight: 1 })",
+      R"(layer { name: "o" type: "Pooling" bottom: "c" top: "o" loss_weight: 1 pooling_param { pool: AVE kernel_size: 2 } })",
+      R"(layer { name: "n" type: "Convolution" bottom: "x" top: "n" convolution_param { num_output: 4 kernel_size: 3 } }
+         layer { name: "cat" type: "Concat" bottom: "c" bottom: "n" top: "cat" }
+         layer { name: "o" type: "Pooling" bottom: "cat" top: "o" loss_weight: 1 pooling_param { kernel_size: 2 } })",
+  };
+  for (const char* other : others) EXPECT_FALSE(taken(dump_of(cat(kRelu, kPool, other)))) << other;
+  EXPECT_FALSE(taken(dump_of(kPool)));
+  EXPECT_FALSE(taken(dump_of(cat(
+      R"(layer { name: "r" type: "ReLU" bottom: "c" top: "c" relu_param { negative_slope: 0.1 } })",
+      kPool))));
+  EXPECT_FALSE(taken(dump_of(
+      cat(R"(layer { name: "r" type: "ReLU" bottom: "c" top: "c" loss_weight: 1 })", kPool))));
+}
+
+// A reader that sends no gradient back does no harm.
+TEST(ReluOnward, ReadersWithoutGradientDoNotCount) {
+  EXPECT_TRUE(
+      taken(dump_of(cat(kRelu, kPool, R"(layer { name: "s" type: "Silence" bottom: "c" })"))));
+}
+
+}  // namespace
+}  // namespace crema::tests
