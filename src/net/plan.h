@@ -2,6 +2,7 @@
 // net runs.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,9 +23,12 @@ struct Storage {
 
 struct PlanValue : Value {
   Format format() const { return {order, nullptr, channels}; }
-  int storage = -1;       // of its content
-  int diff_storage = -1;  // of its gradient: the first of the parts, where all are summed
-  int seed_storage = -1;  // persistent; holds the loss weight: a part beside those of the readers
+  size_t bytes() const { return static_cast<size_t>(format().elements(shape)) * size_of(dtype); }
+  bool again = false;      // not kept for backward but written once more
+  int storage = -1;        // of its content
+  int diff_storage = -1;   // of its gradient: the first of the parts, where all are summed
+  int again_storage = -1;  // of what is written again, in backward
+  int seed_storage = -1;   // persistent; holds the loss weight: a part beside those of the readers
 };
 
 // Parts of a value's gradient, one from each reader, that are added up into the first of them.
@@ -32,6 +36,12 @@ struct DiffSum {
   int value = -1;
   std::vector<int> storages;
   std::vector<Tensor> parts;  // bound to memory
+};
+
+// A node whose tops are written once more before another one's backward.
+struct Again {
+  int node = -1;
+  Forward arguments;  // bound to memory
 };
 
 struct PlanNode : Node {
@@ -45,8 +55,9 @@ struct PlanNode : Node {
   std::vector<DiffSum> diff_sums;          // of bottoms: what to add up after backward
   std::vector<int> more_top_diff_storage;  // parts of the first top's gradient that backward adds
   std::vector<bool>
-      accumulate;   // for each parameter: an earlier step of the same pass wrote its diff
-  Forward forward;  // arguments, bound to memory
+      accumulate;            // for each parameter: an earlier step of the same pass wrote its diff
+  std::vector<Again> again;  // before its backward
+  Forward forward;           // arguments, bound to memory
   Backward backward_arguments;
 };
 
@@ -58,7 +69,8 @@ struct PlanOptions {
   // Gradients of parameters may be computed beside those of the blobs: what they read lives until
   // the end of the pass. Worth its memory where kernels are small.
   bool overlap = false;
-  bool all_parameter_diffs = false;  // also those with lr_mult 0 (force_backward)
+  Recompute recompute = Recompute::off;  // needs reuse_memory; not with overlap
+  bool all_parameter_diffs = false;      // also those with lr_mult 0 (force_backward)
 };
 
 class Plan {
@@ -68,7 +80,7 @@ class Plan {
 
   PlanOptions options;
   std::vector<PlanNode> nodes;  // in the order forward runs them; backward runs them in reverse
-  size_t host_nodes = 0;        // nodes up to the last that works on the host
+  size_t host_nodes = 0;        // see count_host_nodes()
   std::vector<PlanValue> values;
   std::vector<int> outputs;  // values, as Graph::outputs
   std::vector<std::optional<Format>> parameter_formats;
@@ -83,6 +95,9 @@ class Plan {
   int step_count() const { return 2 * static_cast<int>(nodes.size()); }
   int forward_step(int node) const { return node; }
   int backward_step(int node) const { return step_count() - 1 - node; }
+
+  // Sets host_nodes: nodes up to the last that works on the host.
+  void count_host_nodes();
 
   // Puts tensors into every argument list. Called again when the arena has moved.
   void bind(Context& context, const std::shared_ptr<Buffer>& arena,
@@ -109,12 +124,23 @@ class Plan {
 void fuse_layers(Context& context, Plan& plan);
 // Chooses the order and the real type of every value and puts Reorder nodes at the borders.
 void choose_formats(Plan& plan);
-// Lets every node make its kernels and choose the formats of its parameters.
+// Lets every node make its kernels and choose the formats of its parameters, and decides whose
+// backward runs.
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters);
+// Chooses the values that backward has written again.
+void choose_recomputed(Plan& plan);
 // Gives every tensor its place: aliases, lifetimes, offsets.
 void plan_memory(Plan& plan);
 
 // Who reads a value: pairs of node and bottom, in file order.
-std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan);
+using Readers = std::vector<std::vector<std::pair<int, int>>>;
+Readers readers_of(const Plan& plan);
+
+// The steps that read a value; those of backward are -1 where there is none.
+struct Reads {
+  int last_forward = -1, first_backward = -1, last_backward = -1;
+  int last() const { return std::max(last_forward, last_backward); }
+};
+Reads reads_of(const Plan& plan, const Readers& readers, int value);
 
 }  // namespace crema
