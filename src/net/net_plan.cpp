@@ -32,7 +32,8 @@ void Net::make_plan() {
   p.reuse_memory = options_.reuse_memory;
   p.overlap = options_.overlap && context_.device() == Device::gpu && p.backward &&
               !options_.keep_blobs && bytes_of_blobs() <= kOverlapBytes;
-  const Recompute recompute = p.reuse_memory && !p.keep_blobs ? options_.recompute : Recompute::off;
+  const Recompute recompute =
+      p.backward && p.reuse_memory && !p.keep_blobs ? options_.recompute : Recompute::off;
   p.recompute = p.overlap ? Recompute::off : recompute;
   p.seed_outputs = options_.seed_outputs;
   p.all_parameter_diffs = graph_.net.force_backward();
