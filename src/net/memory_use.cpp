@@ -68,8 +68,9 @@ std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph)
            "part of the gradient of " + plan.values[node.bottoms[j]].blob);
     }
     for (int storage : node.saved_storage) note(storage, "saved by " + layers_of(node, graph));
+    note(node.forward_workspace, "workspace");
+    note(node.backward_workspace, "workspace");
   }
-  note(plan.workspace_storage, "workspace");
   note(plan.aside_storage, "workspace of what runs aside");
   return names;
 }
@@ -102,9 +103,8 @@ std::string describe(const MemoryKinds& kinds) {
 
 MemoryKinds memory_of(const Plan& plan) {
   MemoryKinds kinds;
-  const bool two = plan.aside_storage != plan.workspace_storage;
-  kinds.workspace = aligned(plan.workspace_bytes) * (two ? 2 : 1);
-  kinds.blobs = plan.arena_bytes - kinds.workspace;
+  kinds.blobs = std::min(plan.blob_bytes, plan.arena_bytes);
+  kinds.workspace = plan.arena_bytes - kinds.blobs;
   kinds.persistent = plan.persistent_bytes;
   return kinds;
 }

@@ -14,7 +14,7 @@ class Plan;
 // Bytes by kind.
 struct MemoryKinds {
   size_t blobs = 0;       // activations and their gradients, at the peak of a pass
-  size_t workspace = 0;   // of kernels
+  size_t workspace = 0;   // of kernels: what the arena has more because of it
   size_t persistent = 0;  // blobs that stay between passes
   size_t parameters = 0, halves = 0, diffs = 0;  // weights, copies of them in 16 bits, gradients
   size_t history = 0;                            // of the solver

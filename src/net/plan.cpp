@@ -105,9 +105,11 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     persistent_ = std::make_shared<Buffer>(context, persistent_bytes);
     fill_seeds(context);
   }
-  const Shape workspace_shape{static_cast<int64_t>(workspace_bytes)};
-  const Tensor workspace = tensor(workspace_storage, workspace_shape, DType::u8, {});
-  const Tensor aside_workspace = tensor(aside_storage, workspace_shape, DType::u8, {});
+  const auto workspace = [&](int storage) {
+    if (storage < 0) return Tensor();
+    const Shape shape{static_cast<int64_t>(storages[storage].bytes)};
+    return tensor(storage, shape, DType::u8, {});
+  };
   for (PlanNode& node : nodes) {
     Forward& f = node.forward;
     Backward& b = node.backward_arguments;
@@ -131,11 +133,11 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
       f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape,
                                node.saved[k].dtype.value_or(options.dtype), {}));
     }
-    f.workspace = workspace;
+    f.workspace = workspace(node.forward_workspace);
     b.parameters = f.parameters;
     b.saved = f.saved;
-    b.workspace = workspace;
-    b.aside_workspace = aside_workspace;
+    b.workspace = workspace(node.backward_workspace);
+    b.aside_workspace = aside_storage >= 0 ? workspace(aside_storage) : b.workspace;
     b.accumulate.assign(node.parameters.size(), 0);
     const auto in_backward = [&](int id) {
       const PlanValue& v = values[id];
@@ -161,6 +163,7 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     for (Again& again : node.again) {
       const PlanNode& producer = nodes[again.node];
       again.arguments = producer.forward;
+      again.arguments.workspace = node.backward_arguments.workspace;
       for (size_t k = 0; k < producer.tops.size(); ++k) {
         const PlanValue& v = values[producer.tops[k]];
         again.arguments.top[k] = tensor(v.again_storage, v);

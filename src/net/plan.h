@@ -18,6 +18,7 @@ struct Storage {
   size_t bytes = 0;
   int first = -1, last = -1;  // steps it lives in; see Plan::step_count
   bool persistent = false;    // outside the arena: survives between passes
+  bool workspace = false;     // of kernels, while a step runs
   size_t offset = 0;
 };
 
@@ -51,8 +52,9 @@ struct PlanNode : Node {
   BackwardReads reads;
   std::vector<TensorSpec> saved;
   std::vector<int> saved_storage;
-  std::vector<int> bottom_diff_storage;    // where backward writes; -1: not wanted
-  std::vector<DiffSum> diff_sums;          // of bottoms: what to add up after backward
+  int forward_workspace = -1, backward_workspace = -1;  // storages
+  std::vector<int> bottom_diff_storage;                 // where backward writes; -1: not wanted
+  std::vector<DiffSum> diff_sums;                       // of bottoms: what to add up after backward
   std::vector<int> more_top_diff_storage;  // parts of the first top's gradient that backward adds
   std::vector<bool>
       accumulate;            // for each parameter: an earlier step of the same pass wrote its diff
@@ -85,8 +87,10 @@ class Plan {
   std::vector<int> outputs;  // values, as Graph::outputs
   std::vector<std::optional<Format>> parameter_formats;
   std::vector<Storage> storages;
-  size_t arena_bytes = 0, persistent_bytes = 0, workspace_bytes = 0;
-  int workspace_storage = -1, aside_storage = -1;  // one and the same without overlap
+  size_t arena_bytes = 0, persistent_bytes = 0;
+  size_t blob_bytes = 0;       // of the arena, if kernels needed no workspace
+  size_t workspace_bytes = 0;  // the most that a step needs
+  int aside_storage = -1;      // workspace of what runs aside; -1 without overlap
 
   // The net's, unless the layer says another one.
   Precision precision_of(const Node& node) const;

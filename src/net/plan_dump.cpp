@@ -122,8 +122,6 @@ class Dump {
       for (int storage : node.bottom_diff_storage) note(storage, "gradients");
       for (int storage : node.saved_storage) note(storage, "saved");
     }
-    note(plan_.workspace_storage, "workspace");
-    note(plan_.aside_storage, "workspace");
   }
 
   std::string memory() const {
@@ -138,6 +136,7 @@ class Dump {
     std::vector<std::string> parts;
     for (const auto& [kind, total] : totals)
       parts.push_back(cat(kind, " ", size_text(total.bytes), " in ", total.tensors));
+    parts.push_back(cat("workspace up to ", size_text(plan_.workspace_bytes), " a step"));
     return cat("\nmemory: ", join(parts, ", "), "\n");
   }
 

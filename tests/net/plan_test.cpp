@@ -202,7 +202,7 @@ TEST(Plan, DumpSaysWhatEachPassDecided) {
         "Convolution+ReLU = c1 + r1; fp32; ", "reads 0:x", "float32 channels-last, arena+",
         "steps ", "gradient arena+", "LRN = n1; fp32; own",
         "saves 5, kept+",  // what the loss notes stays until it is read
-        "memory: activations ", "gradients ", "saved ", "workspace ", "\nparameters: "}) {
+        "memory: activations ", "gradients ", "saved ", "workspace up to ", "\nparameters: "}) {
     expect_part(dump, part);
   }
   NetOptions off;

@@ -156,11 +156,46 @@ class MemoryPlanner {
     }
   }
 
+  int add_workspace(size_t bytes, int first, int last) {
+    const int storage = add_storage(bytes, first, last);
+    plan_.storages[storage].workspace = true;
+    return storage;
+  }
+
+  // Each step has its own, so that it does not add to steps that need none.
+  void place_workspaces() {
+    if (plan_.options.overlap)
+      plan_.aside_storage = add_workspace(plan_.workspace_bytes, 0, last_step());
+    const int common = reuse() ? -1 : add_workspace(plan_.workspace_bytes, 0, last_step());
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      PlanNode& node = plan_.nodes[i];
+      node.forward_workspace = node.backward_workspace = common;
+      if (!reuse()) continue;
+      size_t bytes = node.prepared.workspace;
+      const int forward = plan_.forward_step(static_cast<int>(i)),
+                backward = plan_.backward_step(static_cast<int>(i));
+      node.forward_workspace = add_workspace(bytes, forward, forward);
+      if (!node.backward) continue;
+      for (const Again& again : node.again)
+        bytes = std::max(bytes, plan_.nodes[again.node].prepared.workspace);
+      node.backward_workspace = add_workspace(bytes, backward, backward);
+    }
+  }
+
+  // The bytes that all pieces need which are no workspace.
+  size_t bytes_of_blobs() const {
+    std::vector<Lifetime> pieces;
+    for (const Storage& storage : plan_.storages) {
+      if (!storage.persistent && !storage.workspace)
+        pieces.push_back({storage.bytes, storage.first, storage.last, 0});
+    }
+    return assign_offsets(pieces);
+  }
+
   void place_all() {
-    plan_.workspace_storage = add_storage(plan_.workspace_bytes, 0, last_step());
-    plan_.aside_storage = plan_.options.overlap ? add_storage(plan_.workspace_bytes, 0, last_step())
-                                                : plan_.workspace_storage;
+    place_workspaces();
     if (plan_.options.overlap) keep_for_aside();
+    plan_.blob_bytes = bytes_of_blobs();
     std::vector<Lifetime> pieces;
     std::vector<size_t> ids;
     plan_.persistent_bytes = 0;

@@ -10,7 +10,7 @@ namespace {
 
 // Recompute::cheap. Writing again moves nothing but bytes, and no step is faster than memory: when
 // it adds this share to what a pass moves, it takes at most this share of its time.
-constexpr double kMostTraffic = 1.0 / 24;
+constexpr double kMostTraffic = 1.0 / 32;
 // Below, a launch costs more than it saves memory.
 constexpr size_t kLeastBytes = size_t{16} << 20;
 
