@@ -26,6 +26,7 @@ const char* kLayers = R"(
   layer { name: "sa" type: "Scale" bottom: "a" top: "a" scale_param { bias_term: true } }
   layer { name: "ra" type: "ReLU" bottom: "a" top: "a" }
   layer { name: "a2" type: "Convolution" bottom: "a" top: "a2" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+  layer { name: "ra2" type: "ReLU" bottom: "a2" top: "a2" }
   layer { name: "b" type: "Convolution" bottom: "p" top: "b" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
   layer { name: "rb" type: "ReLU" bottom: "b" top: "b" relu_param { negative_slope: 0.1 } }
   layer { name: "cat" type: "Concat" bottom: "a2" bottom: "b" bottom: "p" top: "cat" }
@@ -117,6 +118,7 @@ TEST_P(Switches, KeepWhatIsLearned) {
   }
 }
 
+// The normalized "a" and "cat", whose bottoms are all kept, are written again.
 TEST_P(Switches, RecomputeKeepsEveryBit) {
   const Where& where = GetParam();
   if (where.device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
