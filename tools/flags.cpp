@@ -30,8 +30,9 @@ DEFINE_string(
     off, "",
     "What to leave out, with commas: fuse (neighbouring layers as one kernel), format (the "
     "order in memory that kernels like best), memory (activations that share memory), "
-    "overlap (gradients of weights beside those of blobs), resident (small databases in a "
-    "GPU's memory), capture (training iterations as CUDA graphs).");
+    "overlap (gradients of weights beside those of blobs), recompute (what backward can have "
+    "written again instead of kept), resident (small databases in a GPU's memory), capture "
+    "(training iterations as CUDA graphs).");
 DEFINE_string(
     precision, "",
     "What to compute in: fp32, tf32, bf16 or fp16. Empty: what the solver says, else tf32 "

@@ -60,6 +60,24 @@ std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals
 // "1.5 MiB", and nothing for nothing.
 std::string cell(size_t bytes) { return bytes > 0 ? size_text(bytes) : ""; }
 
+// The largest of what there is at the peak, the rest as one row.
+void print_peak(const MemoryPeak& peak) {
+  constexpr size_t kRows = 12;
+  std::cout << "\nMost of that, " << size_text(peak.bytes) << ", is in use in the "
+            << (peak.backward ? "backward" : "forward") << " pass of " << peak.layers << ":\n\n";
+  std::vector<std::vector<std::string>> rows;
+  size_t rest = 0;
+  for (const MemoryPeak::Piece& piece : peak.pieces) {
+    if (rows.size() == kRows) {
+      rest += piece.bytes;
+    } else {
+      rows.push_back({piece.what, size_text(piece.bytes)});
+    }
+  }
+  if (rest > 0) rows.push_back({cat(peak.pieces.size() - kRows, " smaller ones"), size_text(rest)});
+  print_table(rows, 1);
+}
+
 int print_memory(const VerbCall& call, NetInput& input) {
   const std::unique_ptr<Context> context = make_context(call.log);
   context->set_log(silent_log());
@@ -67,18 +85,19 @@ int print_memory(const VerbCall& call, NetInput& input) {
   Net net(*context, input.net, input.options);
 
   std::vector<std::vector<std::string>> rows = {
-      {"layers", "type", "blobs", "for backward", "gradients", "weights", "workspace"}};
+      {"layers", "type", "blobs", "for backward", "again", "gradients", "weights", "workspace"}};
   LayerMemory sum;
   for (const LayerMemory& step : net.memory_by_layer()) {
-    rows.push_back({step.layers, step.type, cell(step.blobs), cell(step.kept), cell(step.gradients),
-                    cell(step.parameters), cell(step.workspace)});
+    rows.push_back({step.layers, step.type, cell(step.blobs), cell(step.kept), cell(step.again),
+                    cell(step.gradients), cell(step.parameters), cell(step.workspace)});
     sum.blobs += step.blobs;
     sum.kept += step.kept;
+    sum.again += step.again;
     sum.gradients += step.gradients;
     sum.parameters += step.parameters;
     sum.workspace = std::max(sum.workspace, step.workspace);
   }
-  rows.push_back({"sum", "", cell(sum.blobs), cell(sum.kept), cell(sum.gradients),
+  rows.push_back({"sum", "", cell(sum.blobs), cell(sum.kept), cell(sum.again), cell(sum.gradients),
                   cell(sum.parameters), cell(sum.workspace)});
   const MemoryKinds kinds = net.memory();
   std::cout << (net.name().empty() ? FLAGS_model : net.name()) << ", phase "
@@ -90,6 +109,7 @@ int print_memory(const VerbCall& call, NetInput& input) {
   for (const auto& [name, bytes] : parts_of(kinds)) parts.push_back({name, size_text(bytes)});
   parts.push_back({"in all", size_text(kinds.total())});
   print_table(parts, 1);
+  print_peak(net.memory_peak());
   if (net.training() && kinds.parameters > 0)
     std::cout << "\nA solver keeps " << size_text(kinds.parameters)
               << " more, Adam and AdaDelta twice that.\n";
@@ -112,6 +132,7 @@ int run(const VerbCall& call) {
   plan_options.fuse = input.options.fuse;
   plan_options.format = input.options.format;
   plan_options.reuse_memory = input.options.reuse_memory;
+  if (plan_options.reuse_memory) plan_options.recompute = input.options.recompute;
   const Plan plan(context, graph, plan_options);
 
   Totals totals;

@@ -10,9 +10,10 @@ namespace crema {
 Switches switches_of_flag() {
   Switches switches;
   const std::vector<std::pair<std::string, bool*>> known = {
-      {"fuse", &switches.fuse},         {"format", &switches.format},
-      {"memory", &switches.memory},     {"overlap", &switches.overlap},
-      {"resident", &switches.resident}, {"capture", &switches.capture}};
+      {"fuse", &switches.fuse},           {"format", &switches.format},
+      {"memory", &switches.memory},       {"overlap", &switches.overlap},
+      {"recompute", &switches.recompute}, {"resident", &switches.resident},
+      {"capture", &switches.capture}};
   std::vector<std::string> names;
   for (const auto& [name, on] : known) names.push_back(name);
   for (const std::string& part : split(FLAGS_off, ',')) {
@@ -31,6 +32,7 @@ void set_passes(NetOptions* options) {
   options->format = switches.format;
   options->reuse_memory = switches.memory;
   options->overlap = switches.overlap;
+  if (!switches.recompute) options->recompute = Recompute::off;
 }
 
 }  // namespace crema

@@ -7,7 +7,8 @@
 namespace crema {
 
 struct Switches {
-  bool fuse = true, format = true, memory = true, overlap = true;  // passes: see src/README.md
+  // Passes: see src/README.md.
+  bool fuse = true, format = true, memory = true, overlap = true, recompute = true;
   bool resident = true;  // databases that fit lie in a GPU's memory
   bool capture = true;   // training iterations are repeated as CUDA graphs
 };

@@ -161,6 +161,14 @@ void fold(Context& context, const BatchNormCase& c, const BatchNormParameters& p
                                  w.factor.data<T>(), w.shift.data<T>()});
 }
 
+void apply(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters,
+           const Tensor& x, const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+           const Tensor& workspace) {
+  const Workspace w(c, x.dtype(), workspace);
+  on(x, [&]<typename T>() { fold<T>(context, c, parameters, saved.inverse, w); });
+  channel_affine(context, c.view, {saved.mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
+}
+
 }  // namespace
 
 bool batch_norm_takes_packs([[maybe_unused]] Context& context,
@@ -184,12 +192,22 @@ void batch_norm_forward(Context& context, const BatchNormCase& c,
   if (batch_norm_serves_gpu(context, c, x.dtype()))
     return batch_norm_forward_gpu(context, c, parameters, x, added, y, saved, workspace);
 #endif
-  const Workspace w(c, x.dtype(), workspace);
   on(x, [&]<typename T>() {
-    find_statistics<T>(context, c, parameters, x, saved.mean, saved.inverse, w);
-    fold<T>(context, c, parameters, saved.inverse, w);
+    find_statistics<T>(context, c, parameters, x, saved.mean, saved.inverse,
+                       Workspace(c, x.dtype(), workspace));
   });
-  channel_affine(context, c.view, {saved.mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
+  apply(context, c, parameters, x, added, y, saved, workspace);
+}
+
+void batch_norm_recompute(Context& context, const BatchNormCase& c,
+                          const BatchNormParameters& parameters, const Tensor& x,
+                          const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                          const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (batch_norm_serves_gpu(context, c, x.dtype()))
+    return batch_norm_recompute_gpu(context, c, parameters, x, added, y, saved, workspace);
+#endif
+  apply(context, c, parameters, x, added, y, saved, workspace);
 }
 
 void batch_norm_backward(Context& context, const BatchNormCase& c,

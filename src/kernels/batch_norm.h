@@ -46,6 +46,12 @@ void batch_norm_forward(Context& context, const BatchNormCase& c,
                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
                         const Tensor& y, const BatchNormSaved& saved, const Tensor& workspace);
 
+// y once more, bit for bit, from the mean and inverse that forward saved; nothing else is written.
+void batch_norm_recompute(Context& context, const BatchNormCase& c,
+                          const BatchNormParameters& parameters, const Tensor& x,
+                          const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                          const Tensor& workspace);
+
 // Gradients that are not wanted are empty. dx may lie in the memory of dy.
 struct BatchNormGradients {
   Tensor dx, d_added, d_scale, d_shift;

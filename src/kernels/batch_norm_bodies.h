@@ -10,6 +10,10 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
                             const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
                             const Tensor& workspace);
+void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
+                              const BatchNormParameters& parameters, const Tensor& x,
+                              const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                              const Tensor& workspace);
 void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
                              const BatchNormParameters& parameters, const Tensor& x,
                              const Tensor& y, const Tensor& dy, const Tensor& more_dy,

@@ -231,6 +231,17 @@ void with_grid(const ChannelView& view, const Tensor& x, const Body& body,
   });
 }
 
+// signs: may be empty.
+template <typename T, int kPack>
+void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c, const Tensor& x,
+                  const Tensor& added, const Tensor& y, const Tensor& signs, const Numbers& n) {
+  const auto kernel = added    ? c.relu ? apply<T, kPack, true, true> : apply<T, kPack, true, false>
+                         : c.relu ? apply<T, kPack, false, true>
+                               : apply<T, kPack, false, false>;
+  kernel<<<grid.blocks, 256, 0, gpu.stream>>>(grid, x.data<T>(), added.data<T>(), y.data<T>(),
+                                              signs.data<uint8_t>(), c.slope, n);
+}
+
 }  // namespace
 
 bool batch_norm_serves_gpu(Context& context, const BatchNormCase& c, DType dtype) {
@@ -256,12 +267,21 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
           const auto blocks = static_cast<unsigned>((c.view.channels + 255) / 256);
           take_stored<<<blocks, 256, 0, gpu.stream>>>(c.view.channels, n);
         }
-        const auto kernel =
-            added    ? c.relu ? apply<T, kPack, true, true> : apply<T, kPack, true, false>
-               : c.relu ? apply<T, kPack, false, true>
-                     : apply<T, kPack, false, false>;
-        kernel<<<wide.blocks, 256, 0, gpu.stream>>>(wide, x.data<T>(), added.data<T>(), y.data<T>(),
-                                                    saved.signs.data<uint8_t>(), c.slope, n);
+        write_result<T, kPack>(gpu, wide, c, x, added, y, saved.signs, n);
+      },
+      added, y);
+}
+
+void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
+                              const BatchNormParameters& parameters, const Tensor& x,
+                              const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                              const Tensor& workspace) {
+  if (x.count() == 0) return;
+  const Numbers n = numbers_of(c, parameters, saved, workspace);
+  with_grid(
+      c.view, x,
+      [&]<typename T, int kPack>(const ColumnGrid&, const ColumnGrid& wide) {
+        write_result<T, kPack>(context.gpu(), wide, c, x, added, y, {}, n);
       },
       added, y);
 }

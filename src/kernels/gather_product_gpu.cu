@@ -309,8 +309,10 @@ std::string GatherProduct::key() const {
   return cat("gather ", static_cast<int>(role_), with_sign_ ? " sign " : " ", name_of(c_.dtype),
              " ", rows_, "x", columns_, "x", depth_, " groups ", n.groups, " image ", n.height, "x",
              n.width, "x", n.channels, " places ", n.by_plane.divisor, " by ", n.by_row.divisor,
-             " kernel ", n.kernel_width, " step ", n.step[0], ",", n.step[1], " tap ", n.tap[0],
-             ",", n.tap[1], " vectors ", n.a_vector, ",", n.b_vector);
+             " kernel ", n.kernel_width, " start ", n.start[0], ",", n.start[1], " step ",
+             n.step[0], ",", n.step[1], " stride ", n.by_stride[0].divisor, ",",
+             n.by_stride[1].divisor, " tap ", n.tap[0], ",", n.tap[1], " vectors ", n.a_vector, ",",
+             n.b_vector);
 }
 
 void GatherProduct::tune(Context& context, const GatherTensors& scratch) {

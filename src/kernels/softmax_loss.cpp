@@ -1,4 +1,4 @@
-// Softmax's cross-entropy on the CPU, the total, and the message about labels that are no class.
+// Softmax's cross-entropy on the CPU, and the total.
 #include "kernels/softmax_loss.h"
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/implementation.h"
+#include "kernels/labels.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/softmax_labels.h"
 #include "kernels/softmax_places.h"
@@ -17,16 +18,6 @@ namespace {
 
 constexpr int64_t kSmall = 1 << 12;  // elements that are not worth a second thread
 constexpr int64_t kBlock = kSoftmaxBlock;
-
-// each: places of one image. when: "" or " of forward pass 7".
-[[noreturn]] void fail_for_label(int64_t place, double label, int64_t classes, int64_t each,
-                                 const std::string& when = "") {
-  fail("label ", label, " of image ", place / each, " of the batch", when,
-       each > 1 ? cat(", position ", place % each) : "", ", is no class: there are ", classes,
-       " scores for each label, so labels are the integers from 0 to ", classes - 1,
-       ". Correct the data, or num_output of the layer that gives the scores; ",
-       "loss_param { ignore_label: ", label, " } leaves such labels out");
-}
 
 template <typename T>
 void check_labels(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels) {
@@ -220,16 +211,6 @@ void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Ten
       tile.finish(to, block.count);
     });
   });
-}
-
-void check_labels_result(Context& context, const Tensor& note) {
-  if (note.device() != Device::gpu) return;
-  int32_t found[SoftmaxLossSaved::kNote];
-  copy_bytes(context, found, Device::cpu, note.raw(), note.device(), sizeof(found));
-  if (found[0] == 0) return;
-  zero(context, note);
-  fail_for_label(found[0] - 1, found[1], found[2], found[3],
-                 cat(" of forward pass ", found[4], " (counted from 0)"));
 }
 
 }  // namespace crema

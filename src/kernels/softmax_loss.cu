@@ -3,6 +3,7 @@
 #include "kernels/softmax_loss.h"
 
 #include "device/parallel.h"
+#include "kernels/labels.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/softmax_labels.h"
 #include "kernels/softmax_plain.h"
@@ -26,11 +27,9 @@ template <typename T>
 struct PlaceWriter {
   SoftmaxLabels<T> labels;
   T smoothing;
-  int64_t count, each;  // places, and those of one image
-  uint64_t pass;
-  const uint64_t* live_pass;
+  int64_t count;  // places
   T* places;
-  int32_t* note;
+  LabelNote note;
 
   // x: of class 0, classes are `inner` apart. below: sum of (largest - x) over the classes.
   template <typename X>
@@ -43,14 +42,7 @@ struct PlaceWriter {
       loss = labels.weight(label) * limited_loss(log(sum) + own);
     } else if (label == SoftmaxLabels<T>::kBad) {
       loss = not_a_number<T>();
-#ifdef __CUDA_ARCH__
-      if (atomicCAS(note, 0, static_cast<int>(place) + 1) == 0) {
-        note[1] = static_cast<int>(labels.labels[place]);
-        note[2] = static_cast<int>(labels.classes);
-        note[3] = static_cast<int>(each);
-        note[4] = static_cast<int>(live_pass ? *live_pass : pass);
-      }
-#endif
+      note.write(place, labels.labels[place]);
     }
     places[place] = largest;
     places[count + place] = 1 / sum;
@@ -64,11 +56,8 @@ PlaceWriter<T> writer_of(const SoftmaxLossCase& c, const Tensor& labels,
   return {SoftmaxLabels<T>(c, labels),
           static_cast<T>(c.smoothing),
           c.view.places(),
-          c.places_each(),
-          c.pass,
-          c.live_pass,
           saved.places.data<T>(),
-          saved.note.data<int32_t>()};
+          {saved.note.data<int32_t>(), c.view.classes, c.places_each(), c.pass, c.live_pass}};
 }
 
 template <typename T>

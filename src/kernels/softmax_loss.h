@@ -32,24 +32,17 @@ struct SoftmaxLossCase {
 struct SoftmaxLossSaved {
   Tensor places;      // (3, places): largest x, 1 / sum(exp(x - largest)), loss before the division
   Tensor normalizer;  // one value
-  // (kNote), int32, written on the GPU when it is zero: position + 1 of a label that is no class,
-  // the label, the number of classes, the number of places of an image, the pass. Zero at first.
-  Tensor note;
-  static constexpr int64_t kNote = 5;
+  Tensor note;        // of LabelNote
 };
 
 // labels: one for each place, in the dtype of x. Written: loss (a scalar), saved, and probability,
 // like x, unless empty. A label that is no class is an Error on the CPU; a GPU does not stop for
-// it: the loss is NaN, and the note says why, also after further passes.
+// it: the loss is NaN, and the note (kernels/labels.h) says why.
 void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
                           const Tensor& probability);
 void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                            const Tensor& labels, const SoftmaxLossSaved& saved,
                            const Tensor& d_loss, const Tensor& dx);
-
-// Error when the note names a label; the note is zero again then. Waits for the GPU: meant for
-// where the host reads the loss anyway.
-void check_labels_result(Context& context, const Tensor& note);
 
 }  // namespace crema

@@ -4,7 +4,7 @@
 // Shapes: scores (N, C, H, W) with classes along `axis`, labels (N, H, W) or any shape with as many
 // values; y is a scalar, a second top (C) holds the share for each class.
 // Parameters: none. Gradient: none.
-#include "kernels/loss.h"
+#include "kernels/labels.h"
 #include "kernels/pointwise.h"
 #include "kernels/sum.h"
 #include "layers/layer.h"
@@ -21,6 +21,7 @@ struct HitBody {
   int64_t classes, inner, top_k;
   bool ignoring;
   int ignored;
+  LabelNote note;
   T* hit;
   CREMA_HD void operator()(int64_t i) const {
     if (ignoring && static_cast<int>(labels[i]) == ignored) {
@@ -28,6 +29,7 @@ struct HitBody {
       return;
     }
     if (!(labels[i] >= 0 && labels[i] < classes)) {
+      note.write(i, labels[i]);
       hit[i] = T(NAN);
       return;
     }
@@ -73,8 +75,9 @@ class AccuracyLayer : public Layer {
     require(bottoms[1].count() * classes == scores.count(), "there must be one label for each ",
             classes, " scores, but the scores are ", scores.brief(), " and the labels ",
             bottoms[1].brief(), " (`axis` says where the classes lie)");
-    if (message().top_size() < 2) return {{Shape()}, {}};
-    return {{Shape(), Shape{classes}}, {}};
+    std::vector<Shape> tops = {Shape()};
+    if (message().top_size() > 1) tops.push_back({classes});
+    return {tops, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
   // Workspace: hit of every example, then hits and totals of every class.
@@ -91,14 +94,18 @@ class AccuracyLayer : public Layer {
     const Tensor &scores = pass.bottom[0], &labels = pass.bottom[1];
     const int axis = scores.shape().canonical_axis(p().axis());
     const int64_t classes = scores.shape()[axis], examples = labels.count();
-    check_labels(labels, classes,
+    // Labels of one image, where there are as many for each.
+    const int64_t images = scores.shape()[0],
+                  each = images > 0 && examples % images == 0 ? examples / images : 1;
+    const LabelNote note{pass.saved[0].data<int32_t>(), classes, each, pass.pass, pass.live_pass};
+    check_labels(labels, classes, each,
                  p().has_ignore_label() ? std::optional<int>(p().ignore_label()) : std::nullopt);
     on(scores, [&]<typename T>() {
       T *hit = pass.workspace.data<T>(), *hits = hit + examples, *totals = hits + classes;
       parallel_for(context, examples,
                    HitBody<T>{scores.data<T>(), labels.data<T>(), classes,
                               scores.shape().count(axis + 1), static_cast<int64_t>(p().top_k()),
-                              p().has_ignore_label(), p().ignore_label(), hit},
+                              p().has_ignore_label(), p().ignore_label(), note, hit},
                    256);
       for (size_t top = 0; top < pass.top.size(); ++top) {
         const bool all = top == 0;
@@ -108,6 +115,10 @@ class AccuracyLayer : public Layer {
         parallel_for(context, extent.sums, ShareBody<T>{hits, totals, pass.top[top].data<T>()});
       }
     });
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[0]);
   }
 };
 

@@ -50,7 +50,7 @@ class BatchNormLayer : public Layer {
     // Alone, y is the normalized x that the gradient needs; joined, x is needed, and y for the sign
     // before the ReLU only when it cannot be computed from x.
     if (plain()) return {false, !stored_};
-    return {true, joins("+Sum")};
+    return {true, joins("+Sum"), true};
   }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
@@ -110,7 +110,7 @@ class BatchNormLayer : public Layer {
     if (c.added && preparation.backward) {
       const auto bytes = static_cast<int64_t>(size_of(preparation.storage));
       prepared.saved = {{Shape{x.count() * bytes / 16}, DType::u8}};
-      prepared.reads = {true, false};
+      prepared.reads = {true, false, true};
     }
     return prepared;
   }
@@ -139,6 +139,13 @@ class BatchNormLayer : public Layer {
     const Tensor &x = pass.bottom[0], added = pass.bottom.size() > 1 ? pass.bottom[1] : Tensor();
     batch_norm_forward(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x, added,
                        pass.top[0], saved(pass.saved), pass.workspace);
+  }
+
+  bool recomputes() const override { return true; }
+  void recompute(Context& context, const Forward& pass) override {
+    const Tensor &x = pass.bottom[0], added = pass.bottom.size() > 1 ? pass.bottom[1] : Tensor();
+    batch_norm_recompute(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x,
+                         added, pass.top[0], saved(pass.saved), pass.workspace);
   }
 
   void backward(Context& context, const Backward& pass) override {

@@ -42,6 +42,9 @@ class ConcatLayer : public Layer {
     join_pieces(context, axis_of(pass.bottom[0].shape()), extents_, pass.bottom, pass.top[0]);
   }
 
+  bool recomputes() const override { return true; }
+  void recompute(Context& context, const Forward& pass) override { forward(context, pass); }
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     extents_.clear();
     for (const Shape& shape : preparation.bottoms) extents_.push_back(shape[axis_of(shape)]);

@@ -78,6 +78,7 @@ class DataLayer : public Layer {
   int64_t records() const override { return records_; }
   double waited() const override { return loader_->waited(); }
   size_t resident_bytes() const override { return resident_ ? resident_->bytes() : 0; }
+  void release_resident() override { resident_.reset(); }
 
   Inference infer(const std::vector<Shape>&) const override {
     const int64_t batch = params<DataParameter>().batch_size();

@@ -3,7 +3,7 @@
 //   t = 1 for the label's class, else -1; p = 1 (norm: L1) or 2 (norm: L2)
 // Shapes: scores x (N, K...), labels (N); the loss is a scalar. Parameters: none.
 // Gradient: dx[n,k] = -t * p * m^(p-1) / N where m > 0, times the loss weight; none for the labels.
-#include "kernels/loss.h"
+#include "kernels/labels.h"
 #include "kernels/pointwise.h"
 #include "kernels/sum.h"
 #include "layers/layer.h"
@@ -16,10 +16,11 @@ template <typename T>
 struct Margins {
   const T *x, *labels;
   int64_t classes;
+  CREMA_HD bool is_class(T label) const { return label >= 0 && label < classes; }
   // 1 for the class of the label, -1 for others; NaN for a label out of range.
   CREMA_HD T target(int64_t image, int64_t k) const {
     const T label = labels[image];
-    if (!(label >= 0 && label < classes)) return T(NAN);
+    if (!is_class(label)) return T(NAN);
     return static_cast<int64_t>(label) == k ? T(1) : T(-1);
   }
   CREMA_HD T margin(int64_t image, int64_t k) const {
@@ -32,9 +33,11 @@ template <typename T>
 struct HingeTerm {
   Margins<T> margins;
   bool squared;
+  LabelNote note;
   template <typename>
   CREMA_HD T operator()(int64_t, int64_t image, int64_t k) const {
-    const T m = margins.margin(image, k);
+    const T m = margins.margin(image, k), label = margins.labels[image];
+    if (!margins.is_class(label)) note.write(image, label);
     return squared ? m * m : m;
   }
 };
@@ -64,15 +67,16 @@ class HingeLossLayer : public Layer {
     require(bottoms[0].axes() > 0 && bottoms[1].count() == bottoms[0][0],
             "there must be one label for each image of the batch, but the scores are ",
             bottoms[0].brief(), " and the labels ", bottoms[1].brief());
-    return {{Shape()}, {}};
+    return {{Shape()}, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &labels = pass.bottom[1];
     const int64_t images = x.shape()[0], classes = x.shape().count(1);
-    check_labels(labels, classes, std::nullopt);
+    check_labels(labels, classes, 1, std::nullopt);
+    const LabelNote note{pass.saved[0].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
     on(x, [&]<typename T>() {
-      const HingeTerm<T> term{{x.data<T>(), labels.data<T>(), classes}, squared()};
+      const HingeTerm<T> term{{x.data<T>(), labels.data<T>(), classes}, squared(), note};
       parallel_sum<T>(context, {1, images, classes}, term,
                       {pass.top[0].data<T>(), T(1) / static_cast<T>(images)});
     });
@@ -89,6 +93,10 @@ class HingeLossLayer : public Layer {
                                       pass.bottom_diff[0].data<T>()};
       parallel_rows(context, images, classes, gradient);
     });
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[0]);
   }
 };
 

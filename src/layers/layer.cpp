@@ -14,6 +14,9 @@ int64_t Layer::multiply_adds(const std::vector<Shape>&, const std::vector<Shape>
 void Layer::backward(Context&, const Backward&) {
   fail("type ", type(), " has no gradient: nothing that learns may depend on its output");
 }
+void Layer::recompute(Context&, const Forward&) {
+  fail("type ", type(), " cannot write its tops again");
+}
 
 namespace {
 

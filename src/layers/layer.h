@@ -94,6 +94,9 @@ struct Preparation {
 struct BackwardReads {
   bool bottom = true;
   bool top = true;
+  bool only_first = false;  // of the bottoms
+
+  bool bottom_at(size_t index) const { return bottom && (index == 0 || !only_first); }
 };
 
 struct Prepared {
@@ -188,6 +191,11 @@ class Layer {
   virtual bool reshapes(uint64_t) { return false; }
   virtual void forward(Context& context, const Forward& pass) = 0;
   virtual void backward(Context& context, const Backward& pass);
+  // Forward's tops can be written once more before backward, from the bottoms and `saved`, in about
+  // the time that reading and writing them takes.
+  virtual bool recomputes() const { return false; }
+  // That: the same bits as forward wrote, and nothing else is changed (no running statistics).
+  virtual void recompute(Context& context, const Forward& pass);
   // Where the host reads results anyway: Error for what a GPU's forward passes since the last check
   // could only note (a label out of range). Takes the note back.
   virtual void check(Context& context, const Forward& pass) const;
@@ -199,6 +207,8 @@ class Layer {
   virtual int64_t records() const { return 0; }
   // Bytes of the device's memory that it holds besides blobs and parameters: records kept there.
   virtual size_t resident_bytes() const { return 0; }
+  // Gives them back: they can be had from the host, more slowly.
+  virtual void release_resident() {}
   // Seconds that all forward passes together have waited for a source's data.
   virtual double waited() const { return 0; }
 

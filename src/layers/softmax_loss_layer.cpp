@@ -16,6 +16,7 @@
 // Parameters: none.
 // Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored places, none
 // from the second top.
+#include "kernels/labels.h"
 #include "kernels/softmax_loss.h"
 #include "layers/layer.h"
 #include "layers/loss_normalizer.h"
@@ -56,7 +57,7 @@ class SoftmaxWithLossLayer : public Layer {
             " classes");
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
-    return {tops, {{{3, places}, {}}, {{1}, {}}, {{SoftmaxLossSaved::kNote}, DType::i32, true}}};
+    return {tops, {{{3, places}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
@@ -100,7 +101,7 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_labels_result(context, pass.saved[2]);
+    check_label_note(context, pass.saved[2]);
   }
 
   int axis_ = 1;

@@ -11,6 +11,13 @@
 
 namespace crema {
 
+// What backward reads and a layer can write again cheaply (Layer::recomputes) need not be kept.
+enum class Recompute {
+  off,    // all is kept
+  cheap,  // large values are written again, as long as that costs little of a step
+  all,    // all that can be
+};
+
 // One version of a blob. An in-place layer makes a new version instead of overwriting the old one.
 struct Value {
   std::string blob;

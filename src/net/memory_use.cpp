@@ -17,7 +17,7 @@ std::vector<bool> scaling_storages(const Plan& plan, int64_t batch) {
     if (storage >= 0 && shape.axes() > 0 && shape.count() % batch == 0) scales[storage] = true;
   };
   for (const PlanValue& value : plan.values) {
-    for (int storage : {value.storage, value.diff_storage, value.seed_storage})
+    for (int storage : {value.storage, value.again_storage, value.diff_storage, value.seed_storage})
       note(storage, value.shape);
   }
   for (const PlanNode& node : plan.nodes) {
@@ -43,6 +43,36 @@ size_t bytes_at(const Plan& plan, const std::vector<bool>& scales, int64_t batch
     }
   }
   return assign_offsets(pieces) + persistent;
+}
+
+std::string layers_of(const PlanNode& node, const Graph& graph) {
+  std::vector<std::string> names;
+  for (int member : node.members) names.push_back(graph.net.layer(member).name());
+  return join(names, " ");
+}
+
+// Of each storage; of one that several tensors share, that of the first.
+std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph) {
+  std::vector<std::string> names(plan.storages.size());
+  const auto note = [&](int storage, const std::string& name) {
+    if (storage >= 0 && names[storage].empty()) names[storage] = name;
+  };
+  for (const PlanValue& value : plan.values) {
+    note(value.storage, value.blob);
+    note(value.again_storage, value.blob + ", written again");
+    note(value.diff_storage, "gradient of " + value.blob);
+  }
+  for (const PlanNode& node : plan.nodes) {
+    for (size_t j = 0; j < node.bottom_diff_storage.size(); ++j) {
+      note(node.bottom_diff_storage[j],
+           "part of the gradient of " + plan.values[node.bottoms[j]].blob);
+    }
+    for (int storage : node.saved_storage) note(storage, "saved by " + layers_of(node, graph));
+    note(node.forward_workspace, "workspace");
+    note(node.backward_workspace, "workspace");
+  }
+  note(plan.aside_storage, "workspace of what runs aside");
+  return names;
 }
 
 }  // namespace
@@ -73,9 +103,8 @@ std::string describe(const MemoryKinds& kinds) {
 
 MemoryKinds memory_of(const Plan& plan) {
   MemoryKinds kinds;
-  const bool two = plan.aside_storage != plan.workspace_storage;
-  kinds.workspace = aligned(plan.workspace_bytes) * (two ? 2 : 1);
-  kinds.blobs = plan.arena_bytes - kinds.workspace;
+  kinds.blobs = std::min(plan.blob_bytes, plan.arena_bytes);
+  kinds.workspace = plan.arena_bytes - kinds.blobs;
   kinds.persistent = plan.persistent_bytes;
   return kinds;
 }
@@ -90,9 +119,7 @@ std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph) {
   for (int i = 0; i < nodes; ++i) {
     const PlanNode& node = plan.nodes[i];
     LayerMemory& row = rows[i];
-    std::vector<std::string> names;
-    for (int member : node.members) names.push_back(graph.net.layer(member).name());
-    row.layers = join(names, " ");
+    row.layers = layers_of(node, graph);
     row.type = node.message.type();
     row.workspace = node.prepared.workspace;
     std::vector<int> written = node.saved_storage;
@@ -113,12 +140,38 @@ std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph) {
   for (int i = nodes - 1; i >= 0; --i) {
     const PlanNode& node = plan.nodes[i];
     for (int id : node.tops) {
+      rows[i].again += bytes_of(plan.values[id].again_storage);
       rows[i].gradients += bytes_of(plan.values[id].diff_storage);
       rows[i].gradients += bytes_of(plan.values[id].seed_storage);
     }
     for (int storage : node.bottom_diff_storage) rows[i].gradients += bytes_of(storage);
   }
   return rows;
+}
+
+MemoryPeak memory_peak(const Plan& plan, const Graph& graph) {
+  const auto lives = [&](const Storage& storage, int step) {
+    return !storage.persistent && storage.bytes > 0 && storage.first <= step &&
+           step <= storage.last;
+  };
+  MemoryPeak peak;
+  int at = 0;
+  for (int step = 0; step < plan.step_count(); ++step) {
+    size_t bytes = 0;
+    for (const Storage& storage : plan.storages) bytes += lives(storage, step) ? storage.bytes : 0;
+    if (bytes > peak.bytes) at = step, peak.bytes = bytes;
+  }
+  const int nodes = static_cast<int>(plan.nodes.size());
+  peak.backward = at >= nodes;
+  peak.layers = layers_of(plan.nodes[peak.backward ? plan.step_count() - 1 - at : at], graph);
+  const std::vector<std::string> names = names_of_storages(plan, graph);
+  for (size_t s = 0; s < plan.storages.size(); ++s) {
+    const Storage& storage = plan.storages[s];
+    if (lives(storage, at)) peak.pieces.push_back({names[s], storage.bytes});
+  }
+  std::stable_sort(peak.pieces.begin(), peak.pieces.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return peak;
 }
 
 BatchSource batch_source(const Graph& graph) {

@@ -14,7 +14,7 @@ class Plan;
 // Bytes by kind.
 struct MemoryKinds {
   size_t blobs = 0;       // activations and their gradients, at the peak of a pass
-  size_t workspace = 0;   // of kernels
+  size_t workspace = 0;   // of kernels: what the arena has more because of it
   size_t persistent = 0;  // blobs that stay between passes
   size_t parameters = 0, halves = 0, diffs = 0;  // weights, copies of them in 16 bits, gradients
   size_t history = 0;                            // of the solver
@@ -37,11 +37,25 @@ struct LayerMemory {
   std::string layers, type;  // a step may stand for several layers; none: a change of layout
   size_t blobs = 0;          // what its forward pass writes, apart from what it writes in place
   size_t kept = 0;           // of these, what the backward pass still reads
+  size_t again = 0;          // what is not kept but written again for the backward pass
   size_t gradients = 0;      // of blobs, written by its backward pass
   size_t parameters = 0;     // weights; of a parameter with several holders, at the first
   size_t workspace = 0;
 };
 std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph);
+
+// The step at which most of the arena is in use, and what lies there then, largest first.
+struct MemoryPeak {
+  struct Piece {
+    std::string what;  // "conv1", "gradient of conv1", "saved by bn1", "workspace"
+    size_t bytes = 0;
+  };
+  std::string layers;  // those of the step
+  bool backward = false;
+  size_t bytes = 0;  // of all pieces; the arena is larger where they leave gaps
+  std::vector<Piece> pieces;
+};
+MemoryPeak memory_peak(const Plan& plan, const Graph& graph);
 
 // Samples in one pass: the first extent of the first blob that no layer feeds. Null layer: there is
 // none.

@@ -15,9 +15,6 @@ namespace crema {
 
 namespace {
 
-// Nets with smaller blobs in all leave a GPU idle where one small kernel follows the other.
-constexpr size_t kOverlapBytes = size_t{256} << 20;
-
 // Context::overlap, off again at the end however that comes.
 class OverlapDuring {
  public:
@@ -74,59 +71,6 @@ void Net::share_parameters() {
       mine.diff = theirs.diff;
       mine.half = theirs.half;
     }
-  }
-}
-
-size_t Net::bytes_of_blobs() const {
-  size_t bytes = 0;
-  for (const Value& value : graph_.values) bytes += value.shape.count() * sizeof(float);
-  return bytes;
-}
-
-void Net::make_plan() {
-  PlanOptions p;
-  p.dtype = options_.dtype;
-  p.precision = options_.precision;
-  p.backward =
-      training() || options_.backward || options_.seed_outputs || graph_.net.force_backward();
-  p.keep_blobs = options_.keep_blobs;
-  p.fuse = options_.fuse;
-  // Exact float32 on a GPU: cuDNN has its kernels without tensor cores for plain order.
-  p.format = options_.format &&
-             (context_.device() == Device::cpu || options_.precision != Precision::fp32);
-  p.reuse_memory = options_.reuse_memory;
-  p.overlap = options_.overlap && context_.device() == Device::gpu && p.backward &&
-              !options_.keep_blobs && bytes_of_blobs() <= kOverlapBytes;
-  p.seed_outputs = options_.seed_outputs;
-  p.all_parameter_diffs = graph_.net.force_backward();
-  plan_ = std::make_unique<Plan>(context_, graph_, p);
-  context_.end_tuning();
-  if (!parameter_data_) place_parameters();
-  if (p.overlap && memory_to_come() > free_memory(context_)) {
-    p.overlap = false;
-    plan_ = std::make_unique<Plan>(context_, graph_, p);
-    context_.end_tuning();
-    if (!parameter_data_) place_parameters();
-  }
-  check_memory();
-  options_.arena->reserve(plan_->arena_bytes);
-}
-
-Plan& Net::planned() {
-  if (!plan_) make_plan();
-  return *plan_;
-}
-
-// Each parameter starts at a multiple of 16 elements, so that vector loads are aligned.
-void Net::place_parameters() {
-  parameter_offsets_.clear();
-  parameter_elements_ = 0;
-  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
-    parameter_offsets_.push_back(parameter_elements_);
-    const Parameter& parameter = graph_.parameters[i];
-    if (parameter.data) continue;
-    const int64_t elements = plan_->parameter_formats[i]->elements(parameter.shape);
-    parameter_elements_ += (elements + 15) / 16 * 16;
   }
 }
 
@@ -280,6 +224,8 @@ void Net::backward(bool accumulate) {
     for (size_t k = 0; k < arguments.accumulate.size(); ++k)
       arguments.accumulate[k] = accumulate || node->accumulate[k];
     run(*node, true, [&] {
+      for (const Again& again : node->again)
+        plan.nodes[again.node].layer->recompute(context_, again.arguments);
       if (!node->layer->is_view()) {
         node->layer->backward(context_, arguments);
       } else if (arguments.bottom_diff[0] &&

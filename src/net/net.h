@@ -15,6 +15,7 @@ namespace crema {
 class ArenaPool;  // net/arena.h
 class Plan;       // net/plan.h
 struct PlanNode;
+struct PlanOptions;
 
 struct NetOptions {
   DType dtype = DType::f32;
@@ -26,6 +27,8 @@ struct NetOptions {
   bool keep_blobs = false;
   // Passes, each of which can be switched off for debugging; see PlanOptions.
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
+  // cheap: all, where the net would not fit otherwise.
+  Recompute recompute = Recompute::cheap;
   // Make outputs that carry no loss take a gradient from output_diff() (gradient tests, goldens).
   bool seed_outputs = false;
   // Gradients in phase TEST too.
@@ -126,6 +129,7 @@ class Net {
   // Of this net alone; without history.
   MemoryKinds memory();
   std::vector<LayerMemory> memory_by_layer();
+  MemoryPeak memory_peak();
   // What the plan's passes decided, step by step (-dump_plan).
   std::string dump_plan();
 
@@ -140,6 +144,9 @@ class Net {
   void share_parameters();
   size_t bytes_of_blobs() const;
   void make_plan();
+  void plan_with(const PlanOptions& options);
+  bool fits();
+  bool release_resident();
   Plan& planned();
   void place_parameters();
   void allocate_parameters();

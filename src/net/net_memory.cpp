@@ -23,6 +23,8 @@ std::vector<LayerMemory> Net::memory_by_layer() {
   return crema::memory_by_layer(planned(), graph_);
 }
 
+MemoryPeak Net::memory_peak() { return crema::memory_peak(planned(), graph_); }
+
 // What this net, and those it shares its arena with, will take from now on.
 size_t Net::memory_to_come() {
   const MemoryKinds kinds = memory();
@@ -34,9 +36,11 @@ size_t Net::memory_to_come() {
   return bytes;
 }
 
+bool Net::fits() { return memory_to_come() <= free_memory(context_); }
+
 void Net::check_memory() {
+  if (fits()) return;
   const size_t free = free_memory(context_), to_come = memory_to_come();
-  if (to_come <= free) return;
   MemoryKinds kinds = memory();
   kinds.history = kinds.parameters * options_.histories;
   const MemoryAccount& account = *context_.memory();

@@ -20,7 +20,13 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
   choose_formats(*this);
   if (options.fuse && !options.keep_blobs) hand_relus_on(*this);
   prepare_nodes(context, *this, graph.parameters);
+  if (options.recompute != Recompute::off) choose_recomputed(*this);
   plan_memory(*this);
+  count_host_nodes();
+}
+
+void Plan::count_host_nodes() {
+  host_nodes = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (nodes[i].layer->works_on_host()) host_nodes = i + 1;
   }
@@ -35,14 +41,34 @@ Precision Plan::precision_of(const Node& node) const {
   return is_half(wanted) || options.precision == Precision::fp32 ? options.precision : wanted;
 }
 
-std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan) {
-  std::vector<std::vector<std::pair<int, int>>> readers(plan.values.size());
+Readers readers_of(const Plan& plan) {
+  Readers readers(plan.values.size());
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     for (size_t j = 0; j < plan.nodes[i].bottoms.size(); ++j) {
       readers[plan.nodes[i].bottoms[j]].emplace_back(static_cast<int>(i), static_cast<int>(j));
     }
   }
   return readers;
+}
+
+Reads reads_of(const Plan& plan, const Readers& readers, int id) {
+  const PlanValue& value = plan.values[id];
+  const PlanNode& producer = plan.nodes[value.producer];
+  Reads reads;
+  const auto backward = [&](int step) {
+    reads.last_backward = std::max(reads.last_backward, step);
+    reads.first_backward = reads.first_backward < 0 ? step : std::min(reads.first_backward, step);
+  };
+  reads.last_forward = plan.forward_step(value.producer);
+  if (producer.backward && producer.reads.top) backward(plan.backward_step(value.producer));
+  for (const auto& [node, bottom] : readers[id]) {
+    reads.last_forward = std::max(reads.last_forward, plan.forward_step(node));
+    if (plan.nodes[node].backward && plan.nodes[node].reads.bottom_at(bottom))
+      backward(plan.backward_step(node));
+  }
+  if (value.output || value.keep || value.loss_weight != 0)
+    reads.last_forward = plan.step_count() - 1;
+  return reads;
 }
 
 Tensor Plan::tensor(int storage, const Shape& shape, DType dtype, const Format& format) const {
@@ -80,9 +106,11 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     persistent_ = std::make_shared<Buffer>(context, persistent_bytes);
     fill_seeds(context);
   }
-  const Shape workspace_shape{static_cast<int64_t>(workspace_bytes)};
-  const Tensor workspace = tensor(workspace_storage, workspace_shape, DType::u8, {});
-  const Tensor aside_workspace = tensor(aside_storage, workspace_shape, DType::u8, {});
+  const auto workspace = [&](int storage) {
+    if (storage < 0) return Tensor();
+    const Shape shape{static_cast<int64_t>(storages[storage].bytes)};
+    return tensor(storage, shape, DType::u8, {});
+  };
   for (PlanNode& node : nodes) {
     Forward& f = node.forward;
     Backward& b = node.backward_arguments;
@@ -106,19 +134,23 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
       f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape,
                                node.saved[k].dtype.value_or(options.dtype), {}));
     }
-    f.workspace = workspace;
+    f.workspace = workspace(node.forward_workspace);
     b.parameters = f.parameters;
     b.saved = f.saved;
-    b.workspace = workspace;
-    b.aside_workspace = aside_workspace;
+    b.workspace = workspace(node.backward_workspace);
+    b.aside_workspace = aside_storage >= 0 ? workspace(aside_storage) : b.workspace;
     b.accumulate.assign(node.parameters.size(), 0);
+    const auto in_backward = [&](int id) {
+      const PlanValue& v = values[id];
+      return tensor(v.again_storage >= 0 ? v.again_storage : v.storage, v);
+    };
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
-      b.bottom.push_back(node.reads.bottom ? f.bottom[j] : Tensor());
       const PlanValue& v = values[node.bottoms[j]];
+      b.bottom.push_back(node.reads.bottom_at(j) ? in_backward(node.bottoms[j]) : Tensor());
       b.bottom_diff.push_back(tensor(node.bottom_diff_storage[j], v));
     }
     for (size_t j = 0; j < node.tops.size(); ++j) {
-      b.top.push_back(node.reads.top ? f.top[j] : Tensor());
+      b.top.push_back(node.reads.top ? in_backward(node.tops[j]) : Tensor());
       b.top_diff.push_back(diff(node.tops[j]));
     }
     for (int storage : node.more_top_diff_storage)
@@ -126,6 +158,17 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     for (DiffSum& sum : node.diff_sums) {
       sum.parts.clear();
       for (int storage : sum.storages) sum.parts.push_back(tensor(storage, values[sum.value]));
+    }
+  }
+  for (PlanNode& node : nodes) {
+    for (Again& again : node.again) {
+      const PlanNode& producer = nodes[again.node];
+      again.arguments = producer.forward;
+      again.arguments.workspace = node.backward_arguments.workspace;
+      for (size_t k = 0; k < producer.tops.size(); ++k) {
+        const PlanValue& v = values[producer.tops[k]];
+        again.arguments.top[k] = tensor(v.again_storage, v);
+      }
     }
   }
   // Backward runs in reverse: the last holder of a parameter writes its diff, the others add.

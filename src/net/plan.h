@@ -2,6 +2,7 @@
 // net runs.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,14 +18,18 @@ struct Storage {
   size_t bytes = 0;
   int first = -1, last = -1;  // steps it lives in; see Plan::step_count
   bool persistent = false;    // outside the arena: survives between passes
+  bool workspace = false;     // of kernels, while a step runs
   size_t offset = 0;
 };
 
 struct PlanValue : Value {
   Format format() const { return {order, nullptr, channels}; }
-  int storage = -1;       // of its content
-  int diff_storage = -1;  // of its gradient: the first of the parts, where all are summed
-  int seed_storage = -1;  // persistent; holds the loss weight: a part beside those of the readers
+  size_t bytes() const { return static_cast<size_t>(format().elements(shape)) * size_of(dtype); }
+  bool again = false;      // not kept for backward but written once more
+  int storage = -1;        // of its content
+  int diff_storage = -1;   // of its gradient: the first of the parts, where all are summed
+  int again_storage = -1;  // of what is written again, in backward
+  int seed_storage = -1;   // persistent; holds the loss weight: a part beside those of the readers
 };
 
 // Parts of a value's gradient, one from each reader, that are added up into the first of them.
@@ -32,6 +37,12 @@ struct DiffSum {
   int value = -1;
   std::vector<int> storages;
   std::vector<Tensor> parts;  // bound to memory
+};
+
+// A node whose tops are written once more before another one's backward.
+struct Again {
+  int node = -1;
+  Forward arguments;  // bound to memory
 };
 
 struct PlanNode : Node {
@@ -42,12 +53,14 @@ struct PlanNode : Node {
   BackwardReads reads;
   std::vector<TensorSpec> saved;
   std::vector<int> saved_storage;
-  std::vector<int> bottom_diff_storage;    // where backward writes; -1: not wanted
-  std::vector<DiffSum> diff_sums;          // of bottoms: what to add up after backward
+  int forward_workspace = -1, backward_workspace = -1;  // storages
+  std::vector<int> bottom_diff_storage;                 // where backward writes; -1: not wanted
+  std::vector<DiffSum> diff_sums;                       // of bottoms: what to add up after backward
   std::vector<int> more_top_diff_storage;  // parts of the first top's gradient that backward adds
   std::vector<bool>
-      accumulate;   // for each parameter: an earlier step of the same pass wrote its diff
-  Forward forward;  // arguments, bound to memory
+      accumulate;            // for each parameter: an earlier step of the same pass wrote its diff
+  std::vector<Again> again;  // before its backward
+  Forward forward;           // arguments, bound to memory
   Backward backward_arguments;
 };
 
@@ -59,7 +72,8 @@ struct PlanOptions {
   // Gradients of parameters may be computed beside those of the blobs: what they read lives until
   // the end of the pass. Worth its memory where kernels are small.
   bool overlap = false;
-  bool all_parameter_diffs = false;  // also those with lr_mult 0 (force_backward)
+  Recompute recompute = Recompute::off;  // needs reuse_memory; not with overlap
+  bool all_parameter_diffs = false;      // also those with lr_mult 0 (force_backward)
 };
 
 class Plan {
@@ -69,13 +83,15 @@ class Plan {
 
   PlanOptions options;
   std::vector<PlanNode> nodes;  // in the order forward runs them; backward runs them in reverse
-  size_t host_nodes = 0;        // nodes up to the last that works on the host
+  size_t host_nodes = 0;        // see count_host_nodes()
   std::vector<PlanValue> values;
   std::vector<int> outputs;  // values, as Graph::outputs
   std::vector<std::optional<Format>> parameter_formats;
   std::vector<Storage> storages;
-  size_t arena_bytes = 0, persistent_bytes = 0, workspace_bytes = 0;
-  int workspace_storage = -1, aside_storage = -1;  // one and the same without overlap
+  size_t arena_bytes = 0, persistent_bytes = 0;
+  size_t blob_bytes = 0;       // of the arena, if kernels needed no workspace
+  size_t workspace_bytes = 0;  // the most that a step needs
+  int aside_storage = -1;      // workspace of what runs aside; -1 without overlap
 
   // The net's, unless the layer says another one.
   Precision precision_of(const Node& node) const;
@@ -84,6 +100,9 @@ class Plan {
   int step_count() const { return 2 * static_cast<int>(nodes.size()); }
   int forward_step(int node) const { return node; }
   int backward_step(int node) const { return step_count() - 1 - node; }
+
+  // Sets host_nodes: nodes up to the last that works on the host.
+  void count_host_nodes();
 
   // Puts tensors into every argument list. Called again when the arena has moved.
   void bind(Context& context, const std::shared_ptr<Buffer>& arena,
@@ -113,12 +132,23 @@ void choose_formats(Plan& plan);
 // Lets readers take gradients through the ReLUs that made what they read, where they can. Part of
 // fuse.
 void hand_relus_on(Plan& plan);
-// Lets every node make its kernels and choose the formats of its parameters.
+// Lets every node make its kernels and choose the formats of its parameters, and decides whose
+// backward runs.
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters);
+// Chooses the values that backward has written again.
+void choose_recomputed(Plan& plan);
 // Gives every tensor its place: aliases, lifetimes, offsets.
 void plan_memory(Plan& plan);
 
 // Who reads a value: pairs of node and bottom, in file order.
-std::vector<std::vector<std::pair<int, int>>> readers_of(const Plan& plan);
+using Readers = std::vector<std::vector<std::pair<int, int>>>;
+Readers readers_of(const Plan& plan);
+
+// The steps that read a value; those of backward are -1 where there is none.
+struct Reads {
+  int last_forward = -1, first_backward = -1, last_backward = -1;
+  int last() const { return std::max(last_forward, last_backward); }
+};
+Reads reads_of(const Plan& plan, const Readers& readers, int value);
 
 }  // namespace crema

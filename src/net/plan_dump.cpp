@@ -19,6 +19,7 @@ class Dump {
   }
 
  private:
+  static constexpr const char* kRecompute[] = {"off", "cheap", "all"};
   static const char* on(bool pass) { return pass ? "on" : "off"; }
 
   std::string passes() const {
@@ -29,6 +30,11 @@ class Dump {
       reorders += node.message.type() == "Reorder";
     }
     for (const PlanValue& value : plan_.values) last += value.order == Order::channels_last;
+    size_t again = 0, bytes_again = 0;
+    for (const PlanValue& value : plan_.values) {
+      again += value.again;
+      if (value.again) bytes_again += value.bytes();
+    }
     for (const auto& [storage, kind] : kinds_) together += plan_.storages[storage].bytes;
     return cat("precision ", name_of(options.precision), "\nfuse ",
                on(options.fuse && !options.keep_blobs), ": ", joined,
@@ -36,7 +42,9 @@ class Dump {
                plan_.values.size(), " values channels-last, ", reorders, " reorders\nmemory ",
                on(options.reuse_memory && !options.keep_blobs), ": ", size_text(together), " in ",
                size_text(plan_.arena_bytes), ", and ", size_text(plan_.persistent_bytes),
-               " kept between passes\noverlap ", on(options.overlap), "\n\n");
+               " kept between passes\nrecompute ", kRecompute[static_cast<int>(options.recompute)],
+               ": ", again, " values, ", size_text(bytes_again),
+               ", written again in backward\noverlap ", on(options.overlap), "\n\n");
   }
 
   std::string place(int storage) const {
@@ -53,6 +61,7 @@ class Dump {
                            v.order == Order::channels_last ? " channels-last" : "");
     if (v.channels > 0) text += cat(" in ", v.channels, " channels");
     text += ", " + place(v.storage);
+    if (v.again) text += ", again " + place(v.again_storage);
     if (v.diff_storage >= 0) text += ", gradient " + place(v.diff_storage);
     return text;
   }
@@ -80,6 +89,9 @@ class Dump {
         out_ << ", leaves a part of its gradient in " << place(node.bottom_diff_storage[j]);
       out_ << "\n";
     }
+    for (const Again& again : node.again)
+      out_ << "    backward begins with " << plan_.values[plan_.nodes[again.node].tops[0]].blob
+           << " written again\n";
     for (const DiffSum& sum : node.diff_sums)
       out_ << "    sums " << sum.storages.size() << " gradients of " << plan_.values[sum.value].blob
            << "\n";
@@ -98,7 +110,10 @@ class Dump {
     const auto note = [&](int storage, const char* kind) {
       if (storage >= 0) kinds_.emplace(storage, kind);
     };
-    for (const PlanValue& v : plan_.values) note(v.storage, "activations");
+    for (const PlanValue& v : plan_.values) {
+      note(v.storage, "activations");
+      note(v.again_storage, "activations again");
+    }
     for (const PlanValue& v : plan_.values) {
       note(v.seed_storage, "loss weights");
       const bool seed =
@@ -109,8 +124,6 @@ class Dump {
       for (int storage : node.bottom_diff_storage) note(storage, "gradients");
       for (int storage : node.saved_storage) note(storage, "saved");
     }
-    note(plan_.workspace_storage, "workspace");
-    note(plan_.aside_storage, "workspace");
   }
 
   std::string memory() const {
@@ -125,6 +138,7 @@ class Dump {
     std::vector<std::string> parts;
     for (const auto& [kind, total] : totals)
       parts.push_back(cat(kind, " ", size_text(total.bytes), " in ", total.tensors));
+    parts.push_back(cat("workspace up to ", size_text(plan_.workspace_bytes), " a step"));
     return cat("\nmemory: ", join(parts, ", "), "\n");
   }
 

@@ -42,6 +42,8 @@ Work backward_work(const PlanNode& node) {
     work.bytes += bytes_of(*tensors);
   if (data) work.bytes += bytes_of(b.parameters);
   work.bytes += bytes_of(b.more_top_diff);
+  for (const Again& again : node.again)
+    work.bytes += bytes_of(again.arguments.bottom) + bytes_of(again.arguments.top);
   for (const DiffSum& sum : node.diff_sums)  // all parts are read, the sum is written
     work.bytes += bytes_of(sum.parts) + static_cast<double>(sum.parts[0].bytes());
   return work;

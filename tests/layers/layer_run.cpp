@@ -185,7 +185,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   forward_.workspace =
       allocate("workspace", Shape{static_cast<int64_t>(prepared_.workspace)}, DType::u8);
   forward_.pass = backward_.pass = 3;
-  backward_.bottom = reads.bottom ? forward_.bottom : std::vector<Tensor>(forward_.bottom.size());
+  for (size_t i = 0; i < bottoms.size(); ++i)
+    backward_.bottom.push_back(reads.bottom_at(i) ? forward_.bottom[i] : Tensor());
   backward_.top = reads.top ? forward_.top : std::vector<Tensor>(forward_.top.size());
   backward_.parameters = forward_.parameters;
   backward_.saved = forward_.saved;
@@ -316,6 +317,7 @@ Outcome LayerRun::backward(const Start& start, int times) {
     run_forward(start);
     outcome.top = read_all(context_, forward_.top);
     outcome.parameter = read_all(context_, forward_.parameters);
+    if (layer_->recomputes() && !overwrites_bottom()) check_recompute(outcome);
     poison(context_, forward_.workspace);
     for (const Tensor& diff : backward_.bottom_diff) poison(context_, diff);
     write_top_diffs(start);
@@ -328,6 +330,16 @@ Outcome LayerRun::backward(const Start& start, int times) {
   outcome.bottom_diff = read_all(context_, backward_.bottom_diff);
   outcome.parameter_diff = read_all(context_, backward_.parameter_diff);
   return outcome;
+}
+
+// The same tops again, bit for bit, and nothing else.
+void LayerRun::check_recompute(const Outcome& outcome) {
+  poison(context_, forward_.workspace);
+  for (const Tensor& top : forward_.top) poison(context_, top);
+  layer_->recompute(context_, forward_);
+  require(read_all(context_, forward_.top) == outcome.top, "recompute() wrote other tops");
+  require(read_all(context_, forward_.parameters) == outcome.parameter,
+          "recompute() changed parameters");
 }
 
 // In parts: 2, -2, 2, ... times the gradient, and the last so that it is the sum: exact in 16 bits.

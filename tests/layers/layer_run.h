@@ -88,6 +88,7 @@ class LayerRun {
   void run_forward(const Start& start);
   bool overwrites_bottom() const;
   BackwardReads reads() const { return prepared_.reads.value_or(layer_->reads()); }
+  void check_recompute(const Outcome& outcome);
   void write_top_diffs(const Start& start);
   std::vector<Shape> bottom_shapes() const;
 

@@ -176,11 +176,12 @@ TEST_P(PlanTest, PassesKeepTheResult) {
   for (DType dtype : {DType::f64, DType::f32}) {
     const double tolerance = dtype == DType::f64 ? 1e-10 : 2e-4;
     const Result reference = run(GetParam(), dtype, plain);
-    NetOptions all, no_fuse, no_format, no_reuse;
+    NetOptions all, no_fuse, no_format, no_reuse, again;
+    again.recompute = Recompute::all;
     no_fuse.fuse = false;
     no_format.format = false;
     no_reuse.reuse_memory = false;
-    for (const NetOptions& options : {all, no_fuse, no_format, no_reuse}) {
+    for (const NetOptions& options : {all, no_fuse, no_format, no_reuse, again}) {
       SCOPED_TRACE(cat(name_of(dtype), " fuse ", options.fuse, " format ", options.format,
                        " reuse ", options.reuse_memory));
       expect_equal(reference, run(GetParam(), dtype, options), tolerance);
@@ -215,11 +216,12 @@ TEST(Plan, DumpSaysWhatEachPassDecided) {
   std::string dump;
   run(kCases[0], DType::f32, {}, &dump);
   for (const char* part :
-       {"fuse on: 2 layers share a step", "format on: ", "memory on: ", "overlap off",
+       {"fuse on: 2 layers share a step", "format on: ", "memory on: ",
+        "recompute cheap: 0 values, 0 bytes, written again in backward", "overlap off",
         "Convolution+ReLU = c1 + r1; fp32; ", "reads 0:x", "float32 channels-last, arena+",
         "steps ", "gradient arena+", "LRN = n1; fp32; own",
         "saves 5, kept+",  // what the loss notes stays until it is read
-        "memory: activations ", "gradients ", "saved ", "workspace ", "\nparameters: "}) {
+        "memory: activations ", "gradients ", "saved ", "workspace up to ", "\nparameters: "}) {
     expect_part(dump, part);
   }
   NetOptions off;

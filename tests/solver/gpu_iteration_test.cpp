@@ -100,26 +100,35 @@ TEST(GpuIteration, TheLossScaleFallsAtInfinities) {
 // A label that is no class is reported however late the loss is read: on a GPU at the end, with the
 // pass that had it first.
 TEST(GpuIteration, ABadLabelIsReportedLater) {
-  for (const Device device : {Device::cpu, Device::gpu}) {
-    if (device == Device::gpu && gpu_count() == 0) continue;
-    for (const bool resident : {true, false}) {
-      const Folder folder;
-      const std::string data =
-          image_database(folder, 12, {1, 2, 2}, [](int64_t i) { return i == 7 ? 9 : i % 3; });
-      const std::string net = cat(R"(
+  // That of Accuracy stands before the loss, which therefore is not asked.
+  const std::pair<const char*, const char*> layers[] = {{"loss", R"(type: "SoftmaxWithLoss")"},
+                                                        {"loss", R"(type: "HingeLoss")"},
+                                                        {"hits", R"(type: "Accuracy")"}};
+  for (const auto& [name, type] : layers) {
+    for (const Device device : {Device::cpu, Device::gpu}) {
+      if (device == Device::gpu && gpu_count() == 0) continue;
+      for (const bool resident : {true, false}) {
+        const Folder folder;
+        const std::string data =
+            image_database(folder, 12, {1, 2, 2}, [](int64_t i) { return i == 7 ? 9 : i % 3; });
+        const std::string net = cat(R"(
         layer { name: "data" type: "Data" top: "x" top: "label" data_param { batch_size: 2 backend: LMDB source: ")",
-                                  data, R"(" } transform_param { scale: 0.01 } }
+                                    data, R"(" } transform_param { scale: 0.01 } }
         layer { name: "ip" type: "InnerProduct" bottom: "x" top: "z" inner_product_param { num_output: 3 } }
-        layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label" top: "loss" })");
-      Context context(device);
-      context.resident = resident;
-      Solver solver(context, solver_file("", net));
-      const std::string message = error_of([&] { solver.step(10); });
-      expect_part(message, "label 9 of image 1 of the batch");
-      expect_part(message, "layer \"loss\"");
-      if (device == Device::cpu) continue;
-      expect_part(message, "of forward pass 3");
-      EXPECT_NO_THROW(solver.net().check());  // told once
+        layer { name: ")",
+                                    name, "\" ", type, R"( bottom: "z" bottom: "label" top: "y" }
+        layer { name: "last" type: "SoftmaxWithLoss" bottom: "z" bottom: "label" top: "last" })");
+        Context context(device);
+        context.resident = resident;
+        Solver solver(context, solver_file("", net));
+        const std::string message = error_of([&] { solver.step(10); });
+        expect_part(message, "label 9 of image 1 of the batch");
+        expect_part(message, cat("layer \"", name, "\""));
+        if (device == Device::cpu) continue;
+        expect_part(message, "of forward pass 3");
+        expect_part(error_of([&] { solver.net().check(); }), "layer \"last\"");
+        EXPECT_NO_THROW(solver.net().check());  // each told once
+      }
     }
   }
 }

@@ -42,5 +42,48 @@ TEST(SolverMemory, ALimitIsHeldAgainstNetAndHistory) {
   expect_part(error_of([&] { Solver(scarce, solver_file(text)); }), "(-gpu_memory 1KB)");
 }
 
+TEST(SolverMemory, RecordsInAGpusMemoryGiveWayToTheNet) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  const Folder folder;
+  const std::string data =
+      image_database(folder, 40, {3, 32, 32}, [](int64_t i) { return static_cast<int>(i % 4); });
+  const auto file = [&] {
+    return solver_file("display: 1 random_seed: 1 snapshot_after_train: false ", cat(R"(
+      layer { name: "data" type: "Data" top: "x" top: "label" data_param { batch_size: 16 backend: LMDB source: ")",
+                                                                                     data, R"(" } }
+      layer { name: "c" type: "Convolution" bottom: "x" top: "c" convolution_param { num_output: 16 kernel_size: 3 weight_filler { type: "xavier" } } }
+      layer { name: "ip" type: "InnerProduct" bottom: "c" top: "z" inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+      layer { name: "loss" type: "SoftmaxWithLoss" bottom: "z" bottom: "label" top: "loss" })"));
+  };
+  const auto run = [&](Context& context, size_t* resident) {
+    Losses losses;
+    SolverOptions options;
+    options.readers = {&losses};
+    options.net.overlap = false;
+    Solver solver(context, file(), options);
+    solver.step(5);
+    *resident = solver.memory().resident;
+    return losses.values;
+  };
+  Context roomy(Device::gpu), scarce(Device::gpu);
+  size_t resident = 0;
+  const std::vector<double> losses = run(roomy, &resident);
+  EXPECT_GE(resident, 40u * 3 * 32 * 32);
+  size_t needs = 0;
+  {
+    Context context(Device::gpu);
+    context.resident = false;
+    SolverOptions options;
+    options.net.overlap = false;
+    Solver solver(context, file(), options);
+    solver.step(1);
+    needs = context.memory()->taken();
+  }
+  scarce.memory()->limit(needs + resident / 2, "-gpu_memory 1GB");
+  size_t left = 1;
+  EXPECT_EQ(run(scarce, &left), losses);
+  EXPECT_EQ(left, 0u);
+}
+
 }  // namespace
 }  // namespace crema::tests

@@ -22,9 +22,14 @@ const char* kLayers = R"(
   layer { name: "r2" type: "ReLU" bottom: "sum" top: "sum" }
   layer { name: "p" type: "Pooling" bottom: "sum" top: "p" pooling_param { kernel_size: 3 stride: 2 } }
   layer { name: "a" type: "Convolution" bottom: "p" top: "a" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+  layer { name: "ba" type: "BatchNorm" bottom: "a" top: "a" }
+  layer { name: "sa" type: "Scale" bottom: "a" top: "a" scale_param { bias_term: true } }
+  layer { name: "ra" type: "ReLU" bottom: "a" top: "a" }
+  layer { name: "a2" type: "Convolution" bottom: "a" top: "a2" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+  layer { name: "ra2" type: "ReLU" bottom: "a2" top: "a2" }
   layer { name: "b" type: "Convolution" bottom: "p" top: "b" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
   layer { name: "rb" type: "ReLU" bottom: "b" top: "b" relu_param { negative_slope: 0.1 } }
-  layer { name: "cat" type: "Concat" bottom: "a" bottom: "b" bottom: "p" top: "cat" }
+  layer { name: "cat" type: "Concat" bottom: "a2" bottom: "b" bottom: "p" top: "cat" }
   layer { name: "c3" type: "Convolution" bottom: "cat" top: "c3" convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
   layer { name: "r3" type: "ReLU" bottom: "c3" top: "c3" }
   layer { name: "p3" type: "Pooling" bottom: "c3" top: "p3" pooling_param { kernel_size: 3 stride: 1 pad: 1 } }
@@ -38,6 +43,7 @@ struct Off {
   const char* name;
   bool fuse = false, format = false, memory = false, overlap = false, resident = false,
        capture = false;
+  Recompute recompute = Recompute::cheap;
 };
 
 const Off kOffs[] = {
@@ -48,9 +54,10 @@ const Off kOffs[] = {
     {.name = "fuse and memory", .fuse = true, .memory = true},
     {.name = "format and memory", .format = true, .memory = true},
     {.name = "overlap", .overlap = true},
+    {.name = "recompute", .recompute = Recompute::off},
     {.name = "resident", .resident = true},
     {.name = "capture", .capture = true},
-    {"all", true, true, true, true, true, true},
+    {"all", true, true, true, true, true, true, Recompute::off},
 };
 
 struct Where {
@@ -85,6 +92,7 @@ std::vector<double> losses_of(const Where& where, const Off& off) {
   options.net.format = !off.format || is_half(where.precision);
   options.net.reuse_memory = !off.memory;
   options.net.overlap = !off.overlap;
+  options.net.recompute = off.recompute;
   Solver solver(context,
                 parse_solver_text(cat("net_param {", net, "} base_lr: 0.01 lr_policy: \"fixed\" ",
                                       "momentum: 0.9 display: 1 random_seed: 3"),
@@ -111,6 +119,15 @@ TEST_P(Switches, KeepWhatIsLearned) {
                   where.tolerance * (1 + static_cast<double>(i) / 10) * std::abs(all_on[i]))
           << i;
   }
+}
+
+// The normalized "a" and "cat", whose bottoms are all kept, are written again.
+TEST_P(Switches, RecomputeKeepsEveryBit) {
+  const Where& where = GetParam();
+  if (where.device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  const Off kept{.name = "", .overlap = true, .recompute = Recompute::off},
+      again{.name = "", .overlap = true, .recompute = Recompute::all};
+  EXPECT_EQ(losses_of(where, kept), losses_of(where, again));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Switches, testing::ValuesIn(kWheres), [](const auto& info) {

@@ -122,6 +122,7 @@ TEST(Summary, MemoryByLayerAndByKind) {
   expect_part(squeezed(outcome.out), "\nip InnerProduct 64.0 KiB");
   expect_part(squeezed(outcome.out), "\nblobs that stay between passes 256.0 KiB\n");
   expect_part(squeezed(outcome.out), "\nweights 1.0 MiB\n");
+  expect_part(squeezed(outcome.out), "is in use in the forward pass of ip:\n\ny 64.0 KiB\n");
   EXPECT_EQ(outcome.out.find("A solver keeps"), std::string::npos);
   const Outcome train = run(folder, "summary -model net.prototxt -memory");
   expect_part(squeezed(train.out), "\ngradients of weights 1.0 MiB\n");

@@ -18,7 +18,6 @@ class MemoryPlanner {
       : plan_(plan), readers_(readers_of(plan)), parts_(plan.values.size()) {}
 
   void run() {
-    decide_backward();
     for (size_t i = 0; i < plan_.nodes.size(); ++i) place_contents(static_cast<int>(i));
     for (int i = static_cast<int>(plan_.nodes.size()) - 1; i >= 0; --i) place_diffs(i);
     place_all();
@@ -27,9 +26,6 @@ class MemoryPlanner {
  private:
   int last_step() const { return plan_.step_count() - 1; }
   bool reuse() const { return plan_.options.reuse_memory && !plan_.options.keep_blobs; }
-  static size_t bytes_of(const PlanValue& value) {
-    return static_cast<size_t>(value.format().elements(value.shape)) * size_of(value.dtype);
-  }
 
   int add_storage(size_t bytes, int first, int last, bool persistent = false) {
     Storage storage;
@@ -45,51 +41,21 @@ class MemoryPlanner {
     plan_.storages[storage].last = std::max(plan_.storages[storage].last, step);
   }
 
-  // A node's backward runs when the plan trains, the net asks for it, and some top has a gradient.
-  void decide_backward() {
-    std::vector<bool> has_diff(plan_.values.size(), false);
-    for (int i = static_cast<int>(plan_.nodes.size()) - 1; i >= 0; --i) {
-      PlanNode& node = plan_.nodes[i];
-      const std::vector<bool>& parameters = node.preparation.parameter_needs_diff;
-      const bool useful = std::count(node.propagate.begin(), node.propagate.end(), true) > 0 ||
-                          std::count(parameters.begin(), parameters.end(), true) > 0;
-      bool any = false;
-      for (int top : node.tops) {
-        const PlanValue& value = plan_.values[top];
-        any = any || has_diff[top] || value.loss_weight != 0 ||
-              (plan_.options.seed_outputs && value.output);
-      }
-      node.backward = node.backward && plan_.options.backward && any && useful;
-      for (size_t j = 0; node.backward && j < node.bottoms.size(); ++j) {
-        if (node.propagate[j]) has_diff[node.bottoms[j]] = true;
-      }
-    }
-  }
-
-  int last_read(int id) const {
-    const PlanValue& value = plan_.values[id];
-    if (value.output || value.keep || value.loss_weight != 0) return last_step();
-    const PlanNode& producer = plan_.nodes[value.producer];
-    int last = plan_.forward_step(value.producer);
-    if (producer.backward && producer.reads.top) last = plan_.backward_step(value.producer);
-    for (const auto& [node, bottom] : readers_[id]) {
-      const bool again = plan_.nodes[node].backward && plan_.nodes[node].reads.bottom;
-      last = std::max(last, again ? plan_.backward_step(node) : plan_.forward_step(node));
-    }
-    return last;
-  }
-
   void place_contents(int i) {
     PlanNode& node = plan_.nodes[i];
     const bool keeps = node.layer->keeps_tops();
     for (size_t j = 0; j < node.tops.size(); ++j) {
       PlanValue& top = plan_.values[node.tops[j]];
-      const int last = last_read(node.tops[j]);
+      const Reads reads = reads_of(plan_, readers_, node.tops[j]);
+      const int last = top.again ? reads.last_forward : reads.last();
+      if (top.again) {
+        top.again_storage = add_storage(top.bytes(), reads.first_backward, reads.last_backward);
+      }
       if (shares_bottom(node, i, top)) {
         top.storage = plan_.values[node.bottoms[0]].storage;
         extend(top.storage, last);
       } else {
-        top.storage = add_storage(bytes_of(top), plan_.forward_step(i), last, keeps);
+        top.storage = add_storage(top.bytes(), plan_.forward_step(i), last, keeps);
       }
     }
     const int until = node.backward ? plan_.backward_step(i) : plan_.forward_step(i);
@@ -108,7 +74,7 @@ class MemoryPlanner {
     if (!node.layer->in_place() || !reuse() || top.top != 0) return false;
     const PlanValue& bottom = plan_.values[node.bottoms[0]];
     const Storage& storage = plan_.storages[bottom.storage];
-    return !storage.persistent && bytes_of(bottom) == bytes_of(top) && bottom.order == top.order &&
+    return !storage.persistent && bottom.bytes() == top.bytes() && bottom.order == top.order &&
            bottom.dtype == top.dtype && storage.last <= plan_.forward_step(i) &&
            std::count(node.bottoms.begin(), node.bottoms.end(), node.bottoms[0]) == 1;
   }
@@ -123,7 +89,7 @@ class MemoryPlanner {
       if (!node.propagate[j]) continue;
       PlanValue& bottom = plan_.values[node.bottoms[j]];
       const int shared = j == 0 ? shared_diff(node, node.bottoms[j]) : -1;
-      const int storage = shared >= 0 ? shared : add_storage(bytes_of(bottom), now, now);
+      const int storage = shared >= 0 ? shared : add_storage(bottom.bytes(), now, now);
       node.bottom_diff_storage[j] = storage;
       Parts& parts = parts_[node.bottoms[j]];
       parts.storages.push_back(storage);
@@ -142,11 +108,11 @@ class MemoryPlanner {
     if (parts.empty() && !node.backward) return;
     if (parts.empty()) {
       // No reader: the loss weight alone, a seed of the user, or zero for a top that leads nowhere.
-      top.diff_storage = add_storage(bytes_of(top), 0, last_step(), true);
+      top.diff_storage = add_storage(top.bytes(), 0, last_step(), true);
       return;
     }
     if (top.loss_weight != 0) {
-      top.seed_storage = add_storage(bytes_of(top), 0, last_step(), true);
+      top.seed_storage = add_storage(top.bytes(), 0, last_step(), true);
       parts.push_back(top.seed_storage);
     }
     const bool taken = k == 0 && node.backward && !plan_.options.keep_blobs &&
@@ -175,7 +141,7 @@ class MemoryPlanner {
     if (!view && !(node.layer->in_place() && reuse())) return -1;
     // Shown gradients: the bottom's sum is not that of the top.
     if (plan_.options.keep_blobs && readers_[id].size() > 1) return -1;
-    if (plan_.storages[top.diff_storage].persistent || bytes_of(top) != bytes_of(bottom)) return -1;
+    if (plan_.storages[top.diff_storage].persistent || top.bytes() != bottom.bytes()) return -1;
     if ((top.order != bottom.order && !view) || top.dtype != bottom.dtype) return -1;
     return top.diff_storage;
   }
@@ -190,11 +156,46 @@ class MemoryPlanner {
     }
   }
 
+  int add_workspace(size_t bytes, int first, int last) {
+    const int storage = add_storage(bytes, first, last);
+    plan_.storages[storage].workspace = true;
+    return storage;
+  }
+
+  // Each step has its own, so that it does not add to steps that need none.
+  void place_workspaces() {
+    if (plan_.options.overlap)
+      plan_.aside_storage = add_workspace(plan_.workspace_bytes, 0, last_step());
+    const int common = reuse() ? -1 : add_workspace(plan_.workspace_bytes, 0, last_step());
+    for (size_t i = 0; i < plan_.nodes.size(); ++i) {
+      PlanNode& node = plan_.nodes[i];
+      node.forward_workspace = node.backward_workspace = common;
+      if (!reuse()) continue;
+      size_t bytes = node.prepared.workspace;
+      const int forward = plan_.forward_step(static_cast<int>(i)),
+                backward = plan_.backward_step(static_cast<int>(i));
+      node.forward_workspace = add_workspace(bytes, forward, forward);
+      if (!node.backward) continue;
+      for (const Again& again : node.again)
+        bytes = std::max(bytes, plan_.nodes[again.node].prepared.workspace);
+      node.backward_workspace = add_workspace(bytes, backward, backward);
+    }
+  }
+
+  // The bytes that all pieces need which are no workspace.
+  size_t bytes_of_blobs() const {
+    std::vector<Lifetime> pieces;
+    for (const Storage& storage : plan_.storages) {
+      if (!storage.persistent && !storage.workspace)
+        pieces.push_back({storage.bytes, storage.first, storage.last, 0});
+    }
+    return assign_offsets(pieces);
+  }
+
   void place_all() {
-    plan_.workspace_storage = add_storage(plan_.workspace_bytes, 0, last_step());
-    plan_.aside_storage = plan_.options.overlap ? add_storage(plan_.workspace_bytes, 0, last_step())
-                                                : plan_.workspace_storage;
+    place_workspaces();
     if (plan_.options.overlap) keep_for_aside();
+    plan_.blob_bytes = bytes_of_blobs();
     std::vector<Lifetime> pieces;
     std::vector<size_t> ids;
     plan_.persistent_bytes = 0;

@@ -1,9 +1,34 @@
 // Pass "prepare": every node makes its kernels, now that shapes, orders and gradients are known,
 // and says in which formats it wants its parameters. The first node that holds a parameter decides;
-// a net that shares them takes what is there.
+// a net that shares them takes what is there. Whose backward has anything to do is decided, too.
+#include <algorithm>
+
 #include "net/plan.h"
 
 namespace crema {
+namespace {
+
+// A node's backward runs when the plan trains, the net asks for it, and some top has a gradient.
+void decide_backward(Plan& plan) {
+  std::vector<bool> has_diff(plan.values.size(), false);
+  for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
+    const std::vector<bool>& parameters = node->preparation.parameter_needs_diff;
+    const bool useful = std::count(node->propagate.begin(), node->propagate.end(), true) > 0 ||
+                        std::count(parameters.begin(), parameters.end(), true) > 0;
+    bool any = false;
+    for (int top : node->tops) {
+      const PlanValue& value = plan.values[top];
+      any = any || has_diff[top] || value.loss_weight != 0 ||
+            (plan.options.seed_outputs && value.output);
+    }
+    node->backward = node->backward && plan.options.backward && any && useful;
+    for (size_t j = 0; node->backward && j < node->bottoms.size(); ++j) {
+      if (node->propagate[j]) has_diff[node->bottoms[j]] = true;
+    }
+  }
+}
+
+}  // namespace
 
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters) {
   plan.parameter_formats.assign(parameters.size(), std::nullopt);
@@ -58,6 +83,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
                                                           : Format::plain();
     }
   }
+  decide_backward(plan);
 }
 
 }  // namespace crema

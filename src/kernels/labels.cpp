@@ -1,0 +1,39 @@
+#include "kernels/labels.h"
+
+#include "base/error.h"
+#include "tensor/on.h"
+
+namespace crema {
+
+void fail_for_label(int64_t place, double label, int64_t classes, int64_t each,
+                    const std::string& when) {
+  fail("label ", label, " of image ", place / each, " of the batch", when,
+       each > 1 ? cat(", position ", place % each) : "", ", is no class: there are ", classes,
+       " scores for each label, so labels are the integers from 0 to ", classes - 1,
+       ". Correct the data, or num_output of the layer that gives the scores; ignore_label: ",
+       label, " (in loss_param or accuracy_param) leaves such labels out");
+}
+
+void check_labels(const Tensor& labels, int64_t classes, int64_t each, std::optional<int> ignored) {
+  if (labels.device() != Device::cpu) return;
+  on(labels, [&]<typename T>() {
+    const T* label = labels.data<T>();
+    for (int64_t i = 0; i < labels.count(); ++i) {
+      const bool known = label[i] >= 0 && label[i] < static_cast<T>(classes);
+      if (known || (ignored && static_cast<int>(label[i]) == *ignored)) continue;
+      fail_for_label(i, label[i], classes, each);
+    }
+  });
+}
+
+void check_label_note(Context& context, const Tensor& note) {
+  if (note.device() != Device::gpu) return;
+  int32_t found[LabelNote::kCount];
+  copy_bytes(context, found, Device::cpu, note.raw(), note.device(), sizeof(found));
+  if (found[0] == 0) return;
+  zero(context, note);
+  fail_for_label(found[0] - 1, found[1], found[2], found[3],
+                 cat(" of forward pass ", found[4], " (counted from 0)"));
+}
+
+}  // namespace crema

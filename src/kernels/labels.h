@@ -1,0 +1,47 @@
+// Labels that must be classes, in losses and Accuracy: one that is none is an Error on the CPU; a
+// GPU does not stop for it, it gives NaN and notes why for the time when somebody reads the result.
+#pragma once
+
+#include <optional>
+
+#include "base/host_device.h"
+#include "tensor/tensor.h"
+
+namespace crema {
+
+// What kernels write about the first bad label.
+struct LabelNote {
+  // int32: position + 1 of the label, the label, the number of classes, the number of places of an
+  // image, the pass. Zero at first; it stays until check_label_note() takes it back.
+  static constexpr int64_t kCount = 5;
+  int32_t* numbers = nullptr;
+  int64_t classes = 0, each = 1;  // each: places of an image
+  uint64_t pass = 0;              // of the forward pass, or *live_pass where that is not null
+  const uint64_t* live_pass = nullptr;
+
+  // Nothing on the CPU.
+  template <typename T>
+  CREMA_HD void write([[maybe_unused]] int64_t place, [[maybe_unused]] T label) const {
+#ifdef __CUDA_ARCH__
+    if (atomicCAS(numbers, 0, static_cast<int>(place) + 1) != 0) return;
+    numbers[1] = static_cast<int>(label);
+    numbers[2] = static_cast<int>(classes);
+    numbers[3] = static_cast<int>(each);
+    numbers[4] = static_cast<int>(live_pass ? *live_pass : pass);
+#endif
+  }
+};
+
+// Error for the first label, on the CPU, that is neither an integer from 0 to classes - 1 nor the
+// ignored one.
+void check_labels(const Tensor& labels, int64_t classes, int64_t each, std::optional<int> ignored);
+
+// Error when the note names a label; it is zero again then. Waits for the GPU: meant for where the
+// host reads the result anyway.
+void check_label_note(Context& context, const Tensor& note);
+
+// each: places of one image. when: "" or " of forward pass 7".
+[[noreturn]] void fail_for_label(int64_t place, double label, int64_t classes, int64_t each,
+                                 const std::string& when = "");
+
+}  // namespace crema

@@ -1,0 +1,98 @@
+// How a net's plan is made: what is chosen for speed gives way where memory is scarce.
+#include "base/error.h"
+#include "net/arena.h"
+#include "net/net.h"
+#include "net/plan.h"
+
+namespace crema {
+namespace {
+
+// Nets with smaller blobs in all leave a GPU idle where one small kernel follows the other.
+constexpr size_t kOverlapBytes = size_t{256} << 20;
+
+}  // namespace
+
+size_t Net::bytes_of_blobs() const {
+  size_t bytes = 0;
+  for (const Value& value : graph_.values) bytes += value.shape.count() * sizeof(float);
+  return bytes;
+}
+
+void Net::make_plan() {
+  PlanOptions p;
+  p.dtype = options_.dtype;
+  p.precision = options_.precision;
+  p.backward =
+      training() || options_.backward || options_.seed_outputs || graph_.net.force_backward();
+  p.keep_blobs = options_.keep_blobs;
+  p.fuse = options_.fuse;
+  // Exact float32 on a GPU: cuDNN has its kernels without tensor cores for plain order.
+  p.format = options_.format &&
+             (context_.device() == Device::cpu || options_.precision != Precision::fp32);
+  p.reuse_memory = options_.reuse_memory;
+  p.overlap = options_.overlap && context_.device() == Device::gpu && p.backward &&
+              !options_.keep_blobs && bytes_of_blobs() <= kOverlapBytes;
+  const Recompute recompute =
+      p.backward && p.reuse_memory && !p.keep_blobs ? options_.recompute : Recompute::off;
+  p.recompute = p.overlap ? Recompute::off : recompute;
+  p.seed_outputs = options_.seed_outputs;
+  p.all_parameter_diffs = graph_.net.force_backward();
+  plan_with(p);
+  while (!fits()) {
+    if (p.overlap) {
+      p.overlap = false;
+      p.recompute = recompute;
+    } else if (p.recompute == Recompute::cheap) {
+      p.recompute = Recompute::all;
+    } else if (release_resident()) {
+      continue;
+    } else {
+      break;
+    }
+    plan_with(p);
+  }
+  check_memory();
+  options_.arena->reserve(plan_->arena_bytes);
+}
+
+void Net::plan_with(const PlanOptions& options) {
+  plan_ = std::make_unique<Plan>(context_, graph_, options);
+  context_.end_tuning();
+  if (!parameter_data_) place_parameters();
+}
+
+// Records that were kept in a GPU's memory come from the host again. False: there were none.
+bool Net::release_resident() {
+  bool released = options_.share && options_.share->release_resident();
+  for (const Node& node : graph_.nodes) {
+    if (node.layer->resident_bytes() == 0) continue;
+    context_.log().info(cat("Layer ", node.message.name(), ": its records, ",
+                            size_text(node.layer->resident_bytes()),
+                            ", stay on the host, because the net needs the GPU's memory"));
+    node.layer->release_resident();
+    released = true;
+  }
+  if (plan_) plan_->count_host_nodes();
+  ++generation_;
+  return released;
+}
+
+Plan& Net::planned() {
+  if (!plan_) make_plan();
+  return *plan_;
+}
+
+// Each parameter starts at a multiple of 16 elements, so that vector loads are aligned.
+void Net::place_parameters() {
+  parameter_offsets_.clear();
+  parameter_elements_ = 0;
+  for (size_t i = 0; i < graph_.parameters.size(); ++i) {
+    parameter_offsets_.push_back(parameter_elements_);
+    const Parameter& parameter = graph_.parameters[i];
+    if (parameter.data) continue;
+    const int64_t elements = plan_->parameter_formats[i]->elements(parameter.shape);
+    parameter_elements_ += (elements + 15) / 16 * 16;
+  }
+}
+
+}  // namespace crema
