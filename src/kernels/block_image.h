@@ -8,20 +8,20 @@
 
 namespace crema {
 
-// Pixel (i, j) of the block image has at (r * span + q) * kept + c what the image has in channel c
-// of pixel (i * stride[0] - pad[0] + r, j * stride[1] - pad[1] + q), zero outside of the image. So
-// it holds the convolution's padding, and windows lie at every pixel. Where such blocks have too
-// few channels for cuDNN's fast kernels, they are as many strides wide as it takes, and overlap;
-// windows then have that dilation.
+// Pixel (i, j) of the block image has at (r * span + q) * channels + c what the image has in
+// channel c of pixel (i * stride[0] - pad[0] + r, j * stride[1] - pad[1] + q), zero outside of the
+// image. So it holds the convolution's padding, and windows lie at every pixel. Where such blocks
+// have too few channels for cuDNN's fast kernels, they are as many strides wide as it takes, and
+// overlap; windows then have that dilation.
 struct BlockCase {
   int images, height, width;
-  int channels, kept;  // of the image in memory, and of those in the blocks
-  int outputs;         // of the weights
+  int channels;  // in memory
+  int outputs;   // of the weights
   int kernel[2], stride[2], pad[2];
   int overlap, span;         // strides and pixels in the width of a block
   int blocks[2];             // extents of the block image
   int taps[2];               // blocks under a window: the kernel, filled up with zeros
-  int block_channels, deep;  // of a block: stride[0] * span * kept, and that in memory
+  int block_channels, deep;  // of a block: stride[0] * span * channels, and that in memory
 
   // False with the reason when the kernels below do not serve the case, or it has nothing to gain.
   static bool serves(const ConvCase& c, std::string& reason);

@@ -4,13 +4,11 @@
 namespace crema {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 128;
 constexpr int kQuad = 4, kVector = 8;  // elements that a thread loads and stores at once
 // cuDNN's kernels that load by TMA reach half of the arithmetic limit from so many channels on, and
 // less where their number is no multiple of it.
 constexpr int kDeep = 32;
-// Shared memory that every card gives without asking.
-constexpr int64_t kMostShared = 48 << 10;
 
 struct alignas(8) Quad {
   uint16_t v[kQuad];
@@ -23,47 +21,34 @@ int over(int a, int b) { return (a + b - 1) / b; }
 
 int64_t channels_in_memory(const ConvCase& c) { return c.x_channels > 0 ? c.x_channels : c.x[1]; }
 
-// Pixels of the image along a row of blocks.
-CREMA_HD int line_of(const BlockCase& c) { return (c.blocks[1] - 1) * c.stride[1] + c.span; }
-
-// The image's rows under a row of blocks.
-int64_t shared_bytes(const BlockCase& c) { return int64_t{2} * c.stride[0] * line_of(c) * c.kept; }
-
-// One row of blocks, by way of shared memory. A thread makes the same eight channels of several
-// blocks.
+// One row of blocks. A thread makes the same eight channels of several blocks.
 __global__ void __launch_bounds__(kThreads)
     image_to_blocks(BlockCase c, const Quad* image, Vector* blocks) {
-  extern __shared__ Quad rows[];
-  const int quads = c.kept / kQuad, line = line_of(c) * quads, in_memory = c.channels / kQuad;
+  const int quads = c.channels / kQuad;
   const int i = static_cast<int>(blockIdx.x) % c.blocks[0];
   const int64_t n = static_cast<int64_t>(blockIdx.x) / c.blocks[0];
-  for (int r = 0; r < c.stride[0]; ++r) {
-    const int y = i * c.stride[0] - c.pad[0] + r;
-    const bool inside = y >= 0 && y < c.height;
-    const Quad* const from = image + (n * c.height + (inside ? y : 0)) * c.width * in_memory;
-    for (int at = static_cast<int>(threadIdx.x); at < line; at += static_cast<int>(blockDim.x)) {
-      const int x = at / quads - c.pad[1];
-      rows[r * line + at] =
-          inside && x >= 0 && x < c.width ? from[x * in_memory + at % quads] : Quad{};
-    }
-  }
-  __syncthreads();
-
   const int vectors = c.deep / kVector, together = static_cast<int>(blockDim.x) / vectors;
   const int vector = static_cast<int>(threadIdx.x) % vectors;
-  const Quad* start[2];  // null: behind the last channel
+  const Quad* from[2];  // the halves' places in the row's first block
+  int column[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int k = vector * 2 + half, pixel = k / quads;
-    const int at = pixel / c.span * line + pixel % c.span * quads + k % quads;
-    start[half] = k * kQuad < c.block_channels ? rows + at : nullptr;
+    const int k = vector * 2 + half, pixel = k / quads, x = pixel % c.span - c.pad[1];
+    const int y = i * c.stride[0] - c.pad[0] + pixel / c.span;
+    const bool inside = k * kQuad < c.block_channels && y >= 0 && y < c.height;
+    from[half] = image + ((n * c.height + y) * c.width + x) * quads + k % quads;
+    column[half] = inside ? x : -(1 << 30);
   }
   Vector* const to = blocks + static_cast<int64_t>(blockIdx.x) * c.blocks[1] * vectors + vector;
+#pragma unroll 4
   for (int j = static_cast<int>(threadIdx.x) / vectors; j < c.blocks[1]; j += together) {
-    const int at = j * c.stride[1] * quads;
+    const int at = j * c.stride[1];
     Vector made;
 #pragma unroll
-    for (int half = 0; half < 2; ++half) made.v[half] = start[half] ? start[half][at] : Quad{};
+    for (int half = 0; half < 2; ++half) {
+      const bool inside = static_cast<unsigned>(column[half] + at) < static_cast<unsigned>(c.width);
+      made.v[half] = inside ? from[half][at * quads] : Quad{};
+    }
     to[static_cast<int64_t>(j) * vectors] = made;
   }
 }
@@ -76,11 +61,11 @@ struct WeightsToBlocks {
   CREMA_HD void operator()(int64_t i) const {
     const int k = static_cast<int>(i % c.deep), tap = static_cast<int>(i / c.deep);
     const int x = tap % c.taps[1], y = tap / c.taps[1] % c.taps[0];
-    const int output = tap / c.taps[1] / c.taps[0], pixel = k / c.kept;
+    const int output = tap / c.taps[1] / c.taps[0], pixel = k / c.channels;
     const int row = y * c.stride[0] + pixel / c.span, column = x * c.span + pixel % c.span;
     const bool there = k < c.block_channels && row < c.kernel[0] && column < c.kernel[1];
     const int at = (output * c.kernel[0] + row) * c.kernel[1] + column;
-    blocks[i] = there ? w[at * c.channels + k % c.kept] : uint16_t{0};
+    blocks[i] = there ? w[at * c.channels + k % c.channels] : uint16_t{0};
   }
 };
 
@@ -94,13 +79,10 @@ struct BlocksToGradient {
     const int channel = static_cast<int>(i % c.channels), tap = static_cast<int>(i / c.channels);
     const int column = tap % c.kernel[1], row = tap / c.kernel[1] % c.kernel[0];
     const int output = tap / c.kernel[1] / c.kernel[0];
-    float value = accumulate ? dw[i] : 0;
-    if (channel < c.kept) {
-      const int at = (output * c.taps[0] + row / c.stride[0]) * c.taps[1] + column / c.span;
-      const int pixel = row % c.stride[0] * c.span + column % c.span;
-      value += blocks[at * c.deep + pixel * c.kept + channel];
-    }
-    dw[i] = value;
+    const int at = (output * c.taps[0] + row / c.stride[0]) * c.taps[1] + column / c.span;
+    const int pixel = row % c.stride[0] * c.span + column % c.span;
+    const float value = blocks[at * c.deep + pixel * c.channels + channel];
+    dw[i] = accumulate ? dw[i] + value : value;
   }
 };
 
@@ -123,12 +105,10 @@ bool BlockCase::serves(const ConvCase& c, std::string& reason) {
     reason = "stride 1";
   } else if (channels != 4 && channels != 8) {
     reason = cat(channels, " channels in memory, not 4 or 8");
-  } else if (c.stride[0] * c.stride[1] * channels > kThreads) {
+  } else if (BlockCase(c).deep > kThreads * kVector) {
     reason = "blocks of too many pixels";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
-  } else if (shared_bytes(BlockCase(c)) > kMostShared) {
-    reason = "rows too long for the shared memory";
   } else {
     return true;
   }
@@ -143,15 +123,14 @@ BlockCase::BlockCase(const ConvCase& c) {
   for (int i = 0; i < 2; ++i) {
     kernel[i] = number(c.w[i + 2]), stride[i] = number(c.stride[i]), pad[i] = number(c.pad[i]);
   }
-  kept = c.x[1] <= kQuad ? kQuad : kVector;
   overlap = 1;
-  while (stride[0] * stride[1] * overlap * kept < kDeep && stride[1] * overlap < kernel[1])
+  while (stride[0] * stride[1] * overlap * channels < kDeep && stride[1] * overlap < kernel[1])
     overlap *= 2;
   span = stride[1] * overlap;
   taps[0] = over(kernel[0], stride[0]), taps[1] = over(kernel[1], span);
   blocks[0] = number(c.y[2]) + taps[0] - 1;
   blocks[1] = number(c.y[3]) + (taps[1] - 1) * overlap;
-  block_channels = stride[0] * span * kept;
+  block_channels = stride[0] * span * channels;
   deep = over(block_channels, kDeep) * kDeep;
 }
 
@@ -169,9 +148,8 @@ ConvCase BlockCase::inner(const ConvCase& c) const {
 
 void blocks_of_image(Context& context, const BlockCase& c, const Tensor& x, const Tensor& blocks) {
   const int vectors = c.deep / kVector, threads = kThreads / vectors * vectors;
-  image_to_blocks<<<static_cast<unsigned>(c.images * c.blocks[0]), threads,
-                    static_cast<size_t>(shared_bytes(c)), context.gpu().stream>>>(
-      c, x.data<Quad>(), blocks.data<Vector>());
+  image_to_blocks<<<static_cast<unsigned>(c.images * c.blocks[0]), threads, 0,
+                    context.gpu().stream>>>(c, x.data<Quad>(), blocks.data<Vector>());
   check_cuda(cudaGetLastError(), "launching a kernel");
 }
 

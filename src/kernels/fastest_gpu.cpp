@@ -1,9 +1,10 @@
 // For each of the three calls of a convolution or a fully connected layer the fastest on this card
 // of a library's kernel; our own product that gathers its operands, which pads no channels, writes
-// float32 gradients and takes ReLU and bias along, so that small kernels are often ours; and
-// another way to use the library, where there is one: blocks of an image's pixels, or groups one by
-// one.
+// float32 gradients and takes ReLU and bias along, so that small kernels are often ours; and of the
+// implementations that serve few cases but serve those well.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "device/memory.h"
 #include "kernels/bias.h"
@@ -24,15 +25,21 @@ double operations(const ConvCase& c) {
   return 2.0 * static_cast<double>(c.y.count()) * static_cast<double>(c.w.count(1));
 }
 
+// One of those to choose from, with what it noted in context.served. The first letters of the names
+// differ.
+struct Way {
+  const char* name;
+  std::unique_ptr<WeightedSum> sum;
+  std::vector<std::string> served;
+};
+
 class FastestSum final : public WeightedSum {
  public:
-  // other: the other way, or null.
-  FastestSum(Context& context, std::unique_ptr<WeightedSum> library,
-             std::unique_ptr<WeightedSum> other, const ConvCase& c)
-      : library_(std::move(library)),
-        other_(std::move(other)),
+  // ways: at least the library's, as the first; the last is taken where nothing is timed.
+  FastestSum(Context& context, std::vector<Way> ways, const ConvCase& c)
+      : ways_(std::move(ways)),
         c_(c),
-        format_(library_->weights_format()),
+        format_(ways_[0].sum->weights_format()),
         forward_(context, c, GatherRole::forward, false),
         data_(context, c, GatherRole::data, c.relu),
         weights_(context, c, GatherRole::weights, c.relu) {}
@@ -40,14 +47,15 @@ class FastestSum final : public WeightedSum {
   // False: the library has all calls.
   bool choose(Context& context) {
     Tuning& tuning = context.gpu().tuning;
-    const std::string key = cat("fastest ", forward_.key(), c_.bias ? " bias" : "",
-                                c_.relu ? " relu" : "", c_.backward_data ? " data" : "",
-                                c_.backward_weights ? " weights" : "", other_ ? " or other" : "");
+    std::string key =
+        cat("fastest ", forward_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
+            c_.backward_data ? " data" : "", c_.backward_weights ? " weights" : "");
+    for (size_t i = 1; i < ways_.size(); ++i) key += cat(" or ", ways_[i].name);
     const std::optional<std::string> known = tuning.find(key);
-    if (known && known->size() == 3) {
+    if (known && is_answer(*known)) {
       answer_ = *known;
     } else if (tuning.candidates() <= 1 || free_memory(context) < Trial::bytes(*this)) {
-      answer_ = operations(c_) < kSmall ? "ooo" : other_ ? "xxx" : "lll";
+      answer_ = std::string(3, operations(c_) < kSmall ? kOwn : *ways_.back().name);
     } else {
       answer_ = Trial(context, *this).answer();
       tuning.remember(key, answer_);
@@ -56,34 +64,19 @@ class FastestSum final : public WeightedSum {
     if (c_.forward && own(kForward)) forward_.tune(context, {});
     if (c_.backward_data && own(kData)) data_.tune(context, {});
     if (c_.backward_weights && own(kWeights)) weights_.tune(context, {});
-    return some('o') || some('x');
+    note_served(context);
+    return answer_ != "lll";
   }
 
-  // "gather forward, blocks weights": who has the calls that are not the library's.
-  std::string work_of_others(const char* other) const {
-    std::vector<std::string> parts;
-    const auto add = [&](bool made, Call call, const char* what) {
-      if (made && answer_[call] != 'l')
-        parts.push_back(cat(own(call) ? "gather" : other, " ", what));
-    };
-    add(c_.forward, kForward, "forward");
-    add(c_.backward_data, kData, "data");
-    add(c_.backward_weights, kWeights, "weights");
-    return join(parts, ", ");
-  }
-
-  // Whether some call that will be made has this letter.
-  bool some(char letter) const {
-    return (c_.forward && answer_[kForward] == letter) ||
-           (c_.backward_data && answer_[kData] == letter) ||
-           (c_.backward_weights && answer_[kWeights] == letter);
-  }
-
-  std::unique_ptr<WeightedSum> library() { return std::move(library_); }
+  std::unique_ptr<WeightedSum> library() { return std::move(ways_[0].sum); }
 
   Format weights_format() const override { return format_; }
   size_t workspace() const override {
-    return std::max(some('l') ? library_->workspace() : 0, some('x') ? other_->workspace() : 0);
+    size_t bytes = 0;
+    for (const Way& way : ways_) {
+      if (some(*way.name)) bytes = std::max(bytes, way.sum->workspace());
+    }
+    return bytes;
   }
   bool takes_relu() const override {
     return (c_.backward_data || c_.backward_weights) && (!c_.backward_data || own(kData)) &&
@@ -124,10 +117,49 @@ class FastestSum final : public WeightedSum {
 
  private:
   enum Call { kForward, kData, kWeights };
-  bool own(Call call) const { return answer_[call] == 'o'; }
-  WeightedSum& with(Call call) { return answer_[call] == 'x' ? *other_ : *library_; }
+  static constexpr char kOwn = 'o';
+
+  bool own(Call call) const { return answer_[call] == kOwn; }
+  WeightedSum& with(Call call) {
+    for (Way& way : ways_) {
+      if (*way.name == answer_[call]) return *way.sum;
+    }
+    return *ways_[0].sum;
+  }
+  // Whether some call that will be made has this letter.
+  bool some(char letter) const {
+    return (c_.forward && answer_[kForward] == letter) ||
+           (c_.backward_data && answer_[kData] == letter) ||
+           (c_.backward_weights && answer_[kWeights] == letter);
+  }
+  bool is_answer(const std::string& text) const {
+    return text.size() == 3 && std::all_of(text.begin(), text.end(), [this](char letter) {
+             return letter == kOwn || std::any_of(ways_.begin(), ways_.end(), [&](const Way& way) {
+                      return *way.name == letter;
+                    });
+           });
+  }
   size_t most_workspace() const {
-    return std::max(library_->workspace(), other_ ? other_->workspace() : 0);
+    size_t bytes = 0;
+    for (const Way& way : ways_) bytes = std::max(bytes, way.sum->workspace());
+    return bytes;
+  }
+  // What those that have calls noted, then "gather forward", "blocks weights".
+  void note_served(Context& context) const {
+    const auto note = [&](const std::string& what) { context.served.push_back(what); };
+    const auto note_call = [&](bool made, Call call, const char* what) {
+      if (made && own(call)) note(cat("gather ", what));
+      for (size_t i = 1; made && i < ways_.size(); ++i) {
+        if (*ways_[i].name == answer_[call]) note(cat(ways_[i].name, " ", what));
+      }
+    };
+    for (const Way& way : ways_) {
+      if (!some(*way.name)) continue;
+      context.served.insert(context.served.end(), way.served.begin(), way.served.end());
+    }
+    note_call(c_.forward, kForward, "forward");
+    note_call(c_.backward_data, kData, "data");
+    note_call(c_.backward_weights, kWeights, "weights");
   }
 
   // Tensors of the case, to time calls on.
@@ -172,23 +204,22 @@ class FastestSum final : public WeightedSum {
         if (c.backward_data) offer(kData, letter, data_of(sum));
         if (c.backward_weights) offer(kWeights, letter, weights_of(sum));
       };
-      offer_all('l', *sum_.library_);
-      if (sum_.other_) offer_all('x', *sum_.other_);
-      if (c.forward) offer(kForward, 'o', own_forward());
+      for (const Way& way : sum_.ways_) offer_all(*way.name, *way.sum);
+      if (c.forward) offer(kForward, kOwn, own_forward());
       if (!c.backward_data && !c.backward_weights) return answer;
       // Our own gradients take ReLU and bias along, when there are no others.
       double others = c.bias || c.relu ? time([&] { separate(); }) : 0, all_own = 0;
       if (c.backward_data) {
         const double own = own_data_gradient();
-        offer(kData, 'o', own);
+        offer(kData, kOwn, own);
         others += best[kData], all_own += own;
       }
       if (c.backward_weights) {
         const double own = own_weights_gradient();
-        offer(kWeights, 'o', own);
+        offer(kWeights, kOwn, own);
         others += best[kWeights], all_own += own;
       }
-      if (all_own < others) answer[kData] = answer[kWeights] = 'o';
+      if (all_own < others) answer[kData] = answer[kWeights] = kOwn;
       return answer;
     }
 
@@ -242,18 +273,20 @@ class FastestSum final : public WeightedSum {
     Tensor x_, w_, b_, y_, dy_, dw_, db_, workspace_;
   };
 
-  std::unique_ptr<WeightedSum> library_, other_;
+  std::vector<Way> ways_;
   ConvCase c_;
   Format format_;
   GatherProduct forward_, data_, weights_;
-  // For each call who has it: l(ibrary), o(wn) or the other way, x.
+  // For each call who has it: the first letter of a way's name, or kOwn.
   std::string answer_ = "lll";
 };
 
-// The winner, or the library's kernel alone.
-template <typename Make, typename MakeOther>
+using Ways = std::vector<std::pair<const char*, std::function<std::unique_ptr<WeightedSum>()>>>;
+
+// The winner, or the library's kernel alone. ways: the library's first; those that make nothing are
+// left out.
 std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::string& reason,
-                                     const Make& make_library, const MakeOther& make_other) {
+                                     const Ways& ways) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
     return nullptr;
@@ -270,15 +303,17 @@ std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::s
     reason = "a large product of many channels";
     return nullptr;
   }
-  std::unique_ptr<WeightedSum> library = make_library();
-  if (!library) return nullptr;
-  const size_t noted = context.served.size();
-  std::unique_ptr<WeightedSum> other = make_other();
-  auto sum = std::make_unique<FastestSum>(context, std::move(library), std::move(other), c);
-  const bool alone = !sum->choose(context);
-  if (!sum->some('x')) context.served.resize(noted);
-  if (alone) return sum->library();
-  context.served.push_back(sum->work_of_others(c.groups == 1 ? "blocks" : "groups"));
+  std::vector<Way> made;
+  for (const auto& [name, make] : ways) {
+    const auto noted = static_cast<int64_t>(context.served.size());
+    std::unique_ptr<WeightedSum> sum = make();
+    Way way{name, std::move(sum), {context.served.begin() + noted, context.served.end()}};
+    context.served.resize(static_cast<size_t>(noted));
+    if (way.sum) made.push_back(std::move(way));
+    if (made.empty()) return nullptr;
+  }
+  auto sum = std::make_unique<FastestSum>(context, std::move(made), c);
+  if (!sum->choose(context)) return sum->library();
   return sum;
 }
 
@@ -286,13 +321,12 @@ std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::s
 
 std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase& c,
                                                std::string& reason) {
-  const auto library = [&] { return make_conv_cudnn(context, c, reason); };
-  const auto other = [&] {
-    std::string refusal;
-    return c.groups == 1 ? make_conv_blocks(context, c, refusal)
-                         : make_conv_groups(context, c, refusal);
-  };
-  return fastest(context, c, reason, library, other);
+  std::string refusal;
+  return fastest(context, c, reason,
+                 {{"library", [&] { return make_conv_cudnn(context, c, reason); }},
+                  {"groups", [&] { return make_conv_groups(context, c, refusal); }},
+                  {"blocks", [&] { return make_conv_blocks(context, c, refusal); }},
+                  {"rows", [&] { return make_conv_rows(context, c, refusal); }}});
 }
 
 std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCase& c,
@@ -316,8 +350,8 @@ std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCas
   one.backward_weights = c.backward_weights;
   one.dtype = c.dtype;
   one.precision = c.precision;
-  const auto library = [&] { return make_dense_cublas(context, c, reason); };
-  return fastest(context, one, reason, library, [] { return std::unique_ptr<WeightedSum>(); });
+  return fastest(context, one, reason,
+                 {{"library", [&] { return make_dense_cublas(context, c, reason); }}});
 }
 
 }  // namespace crema

@@ -107,7 +107,9 @@ ConvCase case_of(const ConvRow& row, Precision precision) {
   c.precision = precision;
   c.dtype = storage_of(precision, DType::f32);
   // As Layer::padded_channels asks for images.
-  const int64_t padded = precision == Precision::fp16 ? 4 : precision == Precision::bf16 ? 8 : 0;
+  const int64_t padded = precision == Precision::tf32                     ? 0
+                         : precision == Precision::fp16 || row.stride > 1 ? 4
+                                                                          : 8;
   if (row.first && row.channels < padded) c.x_channels = padded;
   c.forward = c.backward_data = c.backward_weights = false;
   return c;
