@@ -11,6 +11,12 @@ namespace crema {
 
 std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase& c,
                                                std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_blocks(Context& context, const ConvCase& c,
+                                              std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_groups(Context& context, const ConvCase& c,
+                                              std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_rows(Context& context, const ConvCase& c,
+                                            std::string& reason);
 std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
                                              std::string& reason);
 std::unique_ptr<WeightedSum> make_conv_onednn(Context& context, const ConvCase& c,
@@ -21,12 +27,14 @@ std::unique_ptr<WeightedSum> make_conv_plain(Context& context, const ConvCase& c
                                              std::string& reason);
 
 // Whether cuDNN has engines for a case on a card that is not here. `card`: see CudnnTarget.
+// groups_apart: for the implementation "groups".
 struct CudnnSupport {
   bool served = false;
   bool fused = false;  // bias and ReLU are in the forward plan
   std::string reason;  // when it is not served
 };
-CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card);
+CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card,
+                                bool groups_apart = false);
 
 // The numbers of a case, in a form that a GPU can copy.
 struct ConvGeometry {

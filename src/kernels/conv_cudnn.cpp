@@ -1,6 +1,10 @@
 // Convolution by cuDNN's graph API: one to three spatial axes (one is seen as two), with bias and
-// ReLU in the forward plan where cuDNN has one for them.
+// ReLU in the forward plan where cuDNN has one for them. Groups are cuDNN's work or, for the
+// implementation "groups", one convolution after the other on a part of the channels: its kernels
+// for groups are two to four times slower.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "kernels/add.h"
 #include "kernels/bias.h"
@@ -18,20 +22,23 @@ using Integers = std::vector<int64_t>;
 // Names of the tensors within a graph.
 enum Tag : int64_t { kX = 1, kW = 2, kY = 3, kB = 4 };
 
-// The numbers of a case with at least two spatial axes.
+// The numbers of a case with at least two spatial axes, or of one of its groups.
 struct Numbers {
   Integers x, w, y, stride, pad, dilation;
+  int64_t parts = 1;  // groups that are convolutions of their own
   bool channels_last;
 
-  explicit Numbers(const ConvCase& c)
+  Numbers(const ConvCase& c, bool apart)
       : x(c.x.dims()),
         w(c.w.dims()),
         y(c.y.dims()),
         stride(c.stride),
         pad(c.pad),
         dilation(c.dilation),
+        parts(apart ? c.groups : 1),
         channels_last(c.order == Order::channels_last) {
     if (c.x_channels > 0) x[1] = w[1] = c.x_channels;
+    for (int64_t* channels : {&x[1], &w[0], &y[1]}) *channels /= parts;
     if (c.x.axes() > 3) return;
     for (Integers* dims : {&x, &w, &y}) dims->insert(dims->begin() + 2, 1);
     stride.insert(stride.begin(), 1);
@@ -39,23 +46,31 @@ struct Numbers {
     dilation.insert(dilation.begin(), 1);
   }
 
-  Integers strides(const Integers& dims) const {
+  // Images keep the channels of all groups together.
+  Integers strides(const Integers& dims, Tag tag) const {
+    const int64_t channels = dims[1] * (tag == kX || tag == kY ? parts : 1);
     Integers strides(dims.size(), 1);
-    int64_t step = channels_last ? dims[1] : 1;
+    int64_t step = channels_last ? channels : 1;
     for (int axis = static_cast<int>(dims.size()) - 1; axis >= 0; --axis) {
       if (channels_last && axis == 1) continue;
       strides[axis] = step;
-      step *= dims[axis];
+      step *= axis == 1 ? channels : dims[axis];
     }
     return strides;
   }
+  // From a group's part of a channels-last tensor to the next one's, in elements.
+  int64_t step(int64_t tag) const {
+    if (tag == kX) return x[1];
+    if (tag != kW) return y[1];
+    return std::accumulate(w.begin(), w.end(), int64_t{1}, std::multiplies<>());
+  }
 
   CudnnGraph::Attributes input(CudnnGraph& g, const Integers& dims, Tag tag) const {
-    return g.input(dims, strides(dims), tag);
+    return g.input(dims, strides(dims, tag), tag);
   }
   void output(CudnnGraph& g, const CudnnGraph::Attributes& tensor, const Integers& dims,
               Tag tag) const {
-    g.output(tensor, dims, strides(dims), tag);
+    g.output(tensor, dims, strides(dims, tag), tag);
   }
   template <typename Attributes>
   Attributes attributes() const {
@@ -65,7 +80,7 @@ struct Numbers {
 
 class CudnnConv final : public WeightedSum {
  public:
-  explicit CudnnConv(const ConvCase& c) : c_(c), numbers_(c) {}
+  CudnnConv(const ConvCase& c, bool groups_apart) : c_(c), numbers_(c, groups_apart) {}
 
   bool prepare(const CudnnTarget& target, std::string& reason) {
     const Numbers& n = numbers_;
@@ -101,7 +116,7 @@ class CudnnConv final : public WeightedSum {
                const Tensor& workspace) override {
     std::vector<CudnnGraph::Bound> tensors = {{kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}};
     if (fused_ && c_.bias) tensors.push_back({kB, b.raw()});
-    forward_->run(context, tensors, workspace.raw());
+    run(context, *forward_, tensors, workspace.raw());
     if (fused_) return;
     on_real(y, [&]<typename T>() {
       add_bias(context, outer(), c_.y[1], inner(), b ? b.data<T>() : nullptr,
@@ -111,7 +126,7 @@ class CudnnConv final : public WeightedSum {
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
-    data_->run(context, {{kX, dx.raw()}, {kW, w.raw()}, {kY, g.dy.raw()}}, workspace.raw());
+    run(context, *data_, {{kX, dx.raw()}, {kW, w.raw()}, {kY, g.dy.raw()}}, workspace.raw());
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
@@ -120,8 +135,8 @@ class CudnnConv final : public WeightedSum {
     // cuDNN overwrites, and writes 16 bits where it reads them.
     const bool apart = accumulate_w || dw.dtype() != c_.dtype;
     const Tensor goal = apart ? scratch(workspace) : dw;
-    weights_->run(context, {{kX, x.raw()}, {kW, goal.raw()}, {kY, g.dy.raw()}},
-                  workspace.data<char>() + gradient_bytes_);
+    run(context, *weights_, {{kX, x.raw()}, {kW, goal.raw()}, {kY, g.dy.raw()}},
+        workspace.data<char>() + gradient_bytes_);
     if (accumulate_w) {
       add_to(context, goal, dw);
     } else if (apart) {
@@ -151,7 +166,19 @@ class CudnnConv final : public WeightedSum {
     const Numbers& n = numbers_;
     return cat("conv ", what, " ", name_of(c_.precision), " ", name_of(c_.dtype),
                n.channels_last ? " last" : " plain", " x", list(n.x), " w", list(n.w), " y",
-               list(n.y), " s", list(n.stride), " p", list(n.pad), " d", list(n.dilation));
+               list(n.y), " s", list(n.stride), " p", list(n.pad), " d", list(n.dilation),
+               n.parts > 1 ? cat(" one of ", n.parts) : "");
+  }
+
+  void run(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
+           void* workspace) const {
+    for (int64_t part = 0; part < numbers_.parts; ++part) {
+      graph.run(context, tensors, workspace);
+      for (CudnnGraph::Bound& bound : tensors) {
+        bound.memory = static_cast<char*>(bound.memory) +
+                       numbers_.step(bound.uid) * static_cast<int64_t>(size_of(c_.dtype));
+      }
+    }
   }
 
   bool prepare_forward(const CudnnTarget& target, std::string& reason) {
@@ -200,16 +227,18 @@ class CudnnConv final : public WeightedSum {
 
 }  // namespace
 
-CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card) {
+CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card, bool groups_apart) {
   CudnnSupport support;
-  CudnnConv conv(c);
+  CudnnConv conv(c, groups_apart);
   support.served = conv.prepare(CudnnTarget(card), support.reason);
   support.fused = conv.fused();
   return support;
 }
 
-std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
-                                             std::string& reason) {
+namespace {
+
+std::unique_ptr<WeightedSum> make(Context& context, const ConvCase& c, bool groups_apart,
+                                  std::string& reason) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
   } else if (c.dtype == DType::f64) {
@@ -220,11 +249,33 @@ std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c
     reason = "nothing to compute";
   } else {
     try {
-      auto conv = std::make_unique<CudnnConv>(c);
+      auto conv = std::make_unique<CudnnConv>(c, groups_apart);
       if (conv->prepare(context, reason)) return conv;
     } catch (const cudnn_frontend::cudnnException& error) {
       reason = error.what();
     }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
+                                             std::string& reason) {
+  return make(context, c, false, reason);
+}
+
+std::unique_ptr<WeightedSum> make_conv_groups(Context& context, const ConvCase& c,
+                                              std::string& reason) {
+  constexpr int64_t kMostGroups = 8, kVector = 8;
+  if (!is_half(c.dtype) || c.order != Order::channels_last) {
+    reason = "for channels-last images of 16-bit numbers only";
+  } else if (c.groups == 1 || c.groups > kMostGroups) {
+    reason = cat(c.groups, " groups, not 2 to ", kMostGroups);
+  } else if (c.w[1] % kVector != 0 || c.w[0] / c.groups % kVector != 0) {
+    reason = cat("the channels of a group are no multiples of ", kVector);
+  } else {
+    return make(context, c, true, reason);
   }
   return nullptr;
 }

@@ -1,8 +1,10 @@
-// Of a library's kernels and our own products that gather their operands, for each of the three
-// calls of a convolution or a fully connected layer the one that was faster on this card: small
-// kernels are often ours, which pad no channels, write float32 gradients and take ReLU and bias
-// along.
+// For each of the three calls of a convolution or a fully connected layer the fastest on this card
+// of a library's kernel; our own product that gathers its operands, which pads no channels, writes
+// float32 gradients and takes ReLU and bias along, so that small kernels are often ours; and of the
+// implementations that serve few cases but serve those well.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "device/memory.h"
 #include "kernels/bias.h"
@@ -26,12 +28,21 @@ double operations(const ConvCase& c) {
 // Backward takes the gradient through the ReLU.
 bool masks(const ConvCase& c) { return c.relu && !c.relu_taken; }
 
+// One of those to choose from, with what it noted in context.served. The first letters of the names
+// differ.
+struct Way {
+  const char* name;
+  std::unique_ptr<WeightedSum> sum;
+  std::vector<std::string> served;
+};
+
 class FastestSum final : public WeightedSum {
  public:
-  FastestSum(Context& context, std::unique_ptr<WeightedSum> library, const ConvCase& c)
-      : library_(std::move(library)),
+  // ways: at least the library's, as the first; the last is taken where nothing is timed.
+  FastestSum(Context& context, std::vector<Way> ways, const ConvCase& c)
+      : ways_(std::move(ways)),
         c_(c),
-        format_(library_->weights_format()),
+        format_(ways_[0].sum->weights_format()),
         forward_(context, c, GatherRole::forward, false),
         data_(context, c, GatherRole::data, masks(c)),
         weights_(context, c, GatherRole::weights, masks(c)) {}
@@ -39,44 +50,46 @@ class FastestSum final : public WeightedSum {
   // False: the library has all calls.
   bool choose(Context& context) {
     Tuning& tuning = context.gpu().tuning;
-    const std::string key =
+    std::string key =
         cat("fastest ", forward_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
             c_.relu_taken ? " taken" : "", c_.backward_data ? " data" : "",
             c_.backward_weights ? " weights" : "");
+    for (size_t i = 1; i < ways_.size(); ++i) key += cat(" or ", ways_[i].name);
     const std::optional<std::string> known = tuning.find(key);
-    std::string answer;
-    if (known && known->size() == 2) {
-      answer = *known;
+    if (known && is_answer(*known)) {
+      answer_ = *known;
     } else if (tuning.candidates() <= 1 || free_memory(context) < Trial::bytes(*this)) {
-      answer = operations(c_) < kSmall ? "oo" : "ll";
+      answer_ = std::string(3, operations(c_) < kSmall ? kOwn : *ways_.back().name);
     } else {
-      answer = Trial(context, *this).answer();
-      tuning.remember(key, answer);
+      answer_ = Trial(context, *this).answer();
+      tuning.remember(key, answer_);
     }
-    own_forward_ = c_.forward && answer[0] == 'o';
-    own_data_ = c_.backward_data && (answer[1] == 'o' || answer[1] == 'd');
-    own_weights_ = c_.backward_weights && (answer[1] == 'o' || answer[1] == 'w');
-    takes_relu_ = answer[1] == 'o';
     // Tuned before: what the products remember, or what they take without timing.
-    if (own_forward_) forward_.tune(context, {});
-    if (own_data_) data_.tune(context, {});
-    if (own_weights_) weights_.tune(context, {});
-    return own_forward_ || own_data_ || own_weights_;
+    if (c_.forward && own(kForward)) forward_.tune(context, {});
+    if (c_.backward_data && own(kData)) data_.tune(context, {});
+    if (c_.backward_weights && own(kWeights)) weights_.tune(context, {});
+    note_served(context);
+    return answer_ != "lll";
   }
 
-  std::unique_ptr<WeightedSum> library() { return std::move(library_); }
+  std::unique_ptr<WeightedSum> library() { return std::move(ways_[0].sum); }
 
   Format weights_format() const override { return format_; }
   size_t workspace() const override {
-    const bool all_own = own_forward_ == c_.forward && own_data_ == c_.backward_data &&
-                         own_weights_ == c_.backward_weights;
-    return all_own ? 0 : library_->workspace();
+    size_t bytes = 0;
+    for (const Way& way : ways_) {
+      if (some(*way.name)) bytes = std::max(bytes, way.sum->workspace());
+    }
+    return bytes;
   }
-  bool takes_relu() const override { return takes_relu_; }
+  bool takes_relu() const override {
+    return (c_.backward_data || c_.backward_weights) && (!c_.backward_data || own(kData)) &&
+           (!c_.backward_weights || own(kWeights));
+  }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
-    if (!own_forward_) return library_->forward(context, x, w, b, y, workspace);
+    if (!own(kForward)) return with(kForward).forward(context, x, w, b, y, workspace);
     GatherTensors t;
     t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.out = y.raw();
     forward_.run(context, t);
@@ -84,7 +97,7 @@ class FastestSum final : public WeightedSum {
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
-    if (!own_data_) return library_->backward_data(context, g, w, dx, workspace);
+    if (!own(kData)) return with(kData).backward_data(context, g, w, dx, workspace);
     GatherTensors t;
     t.dy = g.dy.raw(), t.w = w.raw(), t.out = dx.raw();
     if (g.y) t.y = g.y->raw();
@@ -94,9 +107,9 @@ class FastestSum final : public WeightedSum {
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                         const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
-    if (!own_weights_) {
-      return library_->backward_weights(context, x, g, dw, db, accumulate_w, accumulate_b,
-                                        workspace);
+    if (!own(kWeights)) {
+      return with(kWeights).backward_weights(context, x, g, dw, db, accumulate_w, accumulate_b,
+                                             workspace);
     }
     GatherTensors t;
     t.x = x.raw(), t.dy = g.dy.raw(), t.out = dw.raw();
@@ -107,6 +120,52 @@ class FastestSum final : public WeightedSum {
   }
 
  private:
+  enum Call { kForward, kData, kWeights };
+  static constexpr char kOwn = 'o';
+
+  bool own(Call call) const { return answer_[call] == kOwn; }
+  WeightedSum& with(Call call) {
+    for (Way& way : ways_) {
+      if (*way.name == answer_[call]) return *way.sum;
+    }
+    return *ways_[0].sum;
+  }
+  // Whether some call that will be made has this letter.
+  bool some(char letter) const {
+    return (c_.forward && answer_[kForward] == letter) ||
+           (c_.backward_data && answer_[kData] == letter) ||
+           (c_.backward_weights && answer_[kWeights] == letter);
+  }
+  bool is_answer(const std::string& text) const {
+    return text.size() == 3 && std::all_of(text.begin(), text.end(), [this](char letter) {
+             return letter == kOwn || std::any_of(ways_.begin(), ways_.end(), [&](const Way& way) {
+                      return *way.name == letter;
+                    });
+           });
+  }
+  size_t most_workspace() const {
+    size_t bytes = 0;
+    for (const Way& way : ways_) bytes = std::max(bytes, way.sum->workspace());
+    return bytes;
+  }
+  // What those that have calls noted, then "gather forward", "blocks weights".
+  void note_served(Context& context) const {
+    const auto note = [&](const std::string& what) { context.served.push_back(what); };
+    const auto note_call = [&](bool made, Call call, const char* what) {
+      if (made && own(call)) note(cat("gather ", what));
+      for (size_t i = 1; made && i < ways_.size(); ++i) {
+        if (*ways_[i].name == answer_[call]) note(cat(ways_[i].name, " ", what));
+      }
+    };
+    for (const Way& way : ways_) {
+      if (!some(*way.name)) continue;
+      context.served.insert(context.served.end(), way.served.begin(), way.served.end());
+    }
+    note_call(c_.forward, kForward, "forward");
+    note_call(c_.backward_data, kData, "data");
+    note_call(c_.backward_weights, kWeights, "weights");
+  }
+
   // Tensors of the case, to time calls on.
   class Trial {
    public:
@@ -120,7 +179,7 @@ class FastestSum final : public WeightedSum {
           dy_(context, sum.c_.y, sum.c_.dtype, Format::channels_last()),
           dw_(context, sum.c_.w, DType::f32, sum.format_),
           db_(context, Shape{sum.c_.w[0]}, DType::f32),
-          workspace_(context, Shape{static_cast<int64_t>(sum.workspace())}, DType::u8) {
+          workspace_(context, Shape{static_cast<int64_t>(sum.most_workspace())}, DType::u8) {
       // Small numbers that are not zero: see Tuning::scratch.
       for (const Tensor* tensor : {&x_, &w_, &b_, &y_, &dy_}) {
         check_cuda(cudaMemsetAsync(tensor->raw(), 0x23, tensor->bytes(), context.gpu().stream),
@@ -132,30 +191,39 @@ class FastestSum final : public WeightedSum {
       const ConvCase& c = sum.c_;
       const auto count = static_cast<size_t>(c.x.count() / c.x[1] * std::max(c.x[1], c.x_channels) +
                                              2 * c.y.count() + 4 * c.w.count());
-      return 2 * count + sum.workspace() + (size_t{16} << 20);
+      return 2 * count + sum.most_workspace() + (size_t{16} << 20);
     }
 
-    // Two letters. Forward: l(ibrary) or o(wn). Backward: l, or o for both with ReLU and bias taken
-    // along, or d or w for the gradient of the data or weights alone.
     std::string answer() {
       const ConvCase& c = sum_.c_;
-      std::string answer = "ll";
-      if (c.forward && own_forward() < library_forward()) answer[0] = 'o';
-      if (!c.backward_data && !c.backward_weights) return answer;
-      const double relu_and_bias = c.bias || masks(c) ? time([&] { separate(); }) : 0;
-      const double data = c.backward_data ? library_data() : 0;
-      const double weights = c.backward_weights ? library_weights() : 0;
-      const double own_data = c.backward_data ? own_data_gradient() : 0;
-      const double own_weights = c.backward_weights ? own_weights_gradient() : 0;
-      double best = data + weights + relu_and_bias;
-      const auto offer = [&](double seconds, char letter) {
-        if (seconds >= best) return;
-        best = seconds;
-        answer[1] = letter;
+      std::string answer = "lll";
+      double best[3] = {1e30, 1e30, 1e30};
+      const auto offer = [&](Call call, char letter, double seconds) {
+        if (seconds >= best[call]) return;
+        best[call] = seconds;
+        answer[call] = letter;
       };
-      offer(own_data + own_weights, 'o');
-      if (c.backward_data) offer(own_data + weights + relu_and_bias, 'd');
-      if (c.backward_weights) offer(data + own_weights + relu_and_bias, 'w');
+      const auto offer_all = [&](char letter, WeightedSum& sum) {
+        if (c.forward) offer(kForward, letter, forward_of(sum));
+        if (c.backward_data) offer(kData, letter, data_of(sum));
+        if (c.backward_weights) offer(kWeights, letter, weights_of(sum));
+      };
+      for (const Way& way : sum_.ways_) offer_all(*way.name, *way.sum);
+      if (c.forward) offer(kForward, kOwn, own_forward());
+      if (!c.backward_data && !c.backward_weights) return answer;
+      // Our own gradients take ReLU and bias along, when there are no others.
+      double others = c.bias || masks(c) ? time([&] { separate(); }) : 0, all_own = 0;
+      if (c.backward_data) {
+        const double own = own_data_gradient();
+        offer(kData, kOwn, own);
+        others += best[kData], all_own += own;
+      }
+      if (c.backward_weights) {
+        const double own = own_weights_gradient();
+        offer(kWeights, kOwn, own);
+        others += best[kWeights], all_own += own;
+      }
+      if (all_own < others) answer[kData] = answer[kWeights] = kOwn;
       return answer;
     }
 
@@ -163,15 +231,15 @@ class FastestSum final : public WeightedSum {
     double time(const std::function<void()>& work) {
       return context_.gpu().tuning.time_repeated(context_, work);
     }
-    double library_forward() {
-      return time([&] { sum_.library_->forward(context_, x_, w_, bias(), y_, workspace_); });
+    double forward_of(WeightedSum& sum) {
+      return time([&] { sum.forward(context_, x_, w_, bias(), y_, workspace_); });
     }
-    double library_data() {
-      return time([&] { sum_.library_->backward_data(context_, dy_, w_, x_, workspace_); });
+    double data_of(WeightedSum& sum) {
+      return time([&] { sum.backward_data(context_, dy_, w_, x_, workspace_); });
     }
-    double library_weights() {
+    double weights_of(WeightedSum& sum) {
       return time([&] {
-        sum_.library_->backward_weights(context_, x_, dy_, dw_, Tensor(), false, false, workspace_);
+        sum.backward_weights(context_, x_, dy_, dw_, Tensor(), false, false, workspace_);
       });
     }
     double own_forward() {
@@ -209,17 +277,20 @@ class FastestSum final : public WeightedSum {
     Tensor x_, w_, b_, y_, dy_, dw_, db_, workspace_;
   };
 
-  std::unique_ptr<WeightedSum> library_;
+  std::vector<Way> ways_;
   ConvCase c_;
   Format format_;
   GatherProduct forward_, data_, weights_;
-  bool own_forward_ = false, own_data_ = false, own_weights_ = false, takes_relu_ = false;
+  // For each call who has it: the first letter of a way's name, or kOwn.
+  std::string answer_ = "lll";
 };
 
-// The winner, or the library's kernel alone.
-template <typename Make>
+using Ways = std::vector<std::pair<const char*, std::function<std::unique_ptr<WeightedSum>()>>>;
+
+// The winner, or the library's kernel alone. ways: the library's first; those that make nothing are
+// left out.
 std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::string& reason,
-                                     const Make& make_library) {
+                                     const Ways& ways) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
     return nullptr;
@@ -236,9 +307,16 @@ std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::s
     reason = "a large product of many channels";
     return nullptr;
   }
-  std::unique_ptr<WeightedSum> library = make_library();
-  if (!library) return nullptr;
-  auto sum = std::make_unique<FastestSum>(context, std::move(library), c);
+  std::vector<Way> made;
+  for (const auto& [name, make] : ways) {
+    const auto noted = static_cast<int64_t>(context.served.size());
+    std::unique_ptr<WeightedSum> sum = make();
+    Way way{name, std::move(sum), {context.served.begin() + noted, context.served.end()}};
+    context.served.resize(static_cast<size_t>(noted));
+    if (way.sum) made.push_back(std::move(way));
+    if (made.empty()) return nullptr;
+  }
+  auto sum = std::make_unique<FastestSum>(context, std::move(made), c);
   if (!sum->choose(context)) return sum->library();
   return sum;
 }
@@ -247,7 +325,12 @@ std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::s
 
 std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase& c,
                                                std::string& reason) {
-  return fastest(context, c, reason, [&] { return make_conv_cudnn(context, c, reason); });
+  std::string refusal;
+  return fastest(context, c, reason,
+                 {{"library", [&] { return make_conv_cudnn(context, c, reason); }},
+                  {"groups", [&] { return make_conv_groups(context, c, refusal); }},
+                  {"blocks", [&] { return make_conv_blocks(context, c, refusal); }},
+                  {"rows", [&] { return make_conv_rows(context, c, refusal); }}});
 }
 
 std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCase& c,
@@ -271,7 +354,8 @@ std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCas
   one.backward_weights = c.backward_weights;
   one.dtype = c.dtype;
   one.precision = c.precision;
-  return fastest(context, one, reason, [&] { return make_dense_cublas(context, c, reason); });
+  return fastest(context, one, reason,
+                 {{"library", [&] { return make_dense_cublas(context, c, reason); }}});
 }
 
 }  // namespace crema

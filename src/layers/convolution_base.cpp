@@ -21,8 +21,11 @@ HalfRule ConvolutionBase::half_rule() const {
 
 int64_t ConvolutionBase::padded_channels(DType storage) const {
   // Of images: tensor cores take 4 or 8 channels at a time, and padding here costs less than what
-  // cuDNN does about it in each pass.
-  const int64_t wanted = storage == DType::f16 ? 4 : storage == DType::bf16 ? 8 : 0;
+  // cuDNN does about it in each pass. With strides, pixels are put together (kernels/conv_rows.cuh,
+  // kernels/block_image.h).
+  const bool strided = std::any_of(spatial_.stride.begin(), spatial_.stride.end(),
+                                   [](int64_t stride) { return stride > 1; });
+  const int64_t wanted = storage == DType::f16 ? 4 : storage != DType::bf16 ? 0 : strided ? 4 : 8;
   return !transposed() && groups_ == 1 && channels_ < wanted ? wanted : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <cudnn.h>
 #include <gtest/gtest.h>
 
+#include "kernels/block_image.h"
 #include "kernels/conv_bodies.h"
 #include "support.h"
 
@@ -106,7 +107,9 @@ ConvCase case_of(const ConvRow& row, Precision precision) {
   c.precision = precision;
   c.dtype = storage_of(precision, DType::f32);
   // As Layer::padded_channels asks for images.
-  const int64_t padded = precision == Precision::fp16 ? 4 : precision == Precision::bf16 ? 8 : 0;
+  const int64_t padded = precision == Precision::tf32                     ? 0
+                         : precision == Precision::fp16 || row.stride > 1 ? 4
+                                                                          : 8;
   if (row.first && row.channels < padded) c.x_channels = padded;
   c.forward = c.backward_data = c.backward_weights = false;
   return c;
@@ -147,6 +150,42 @@ TEST_P(CudnnSupported, EveryCallOfTheBenchNets) {
     const CudnnSupport data = conv_cudnn_support(c, card_);
     EXPECT_TRUE(data.served) << "gradient of the data: " << data.reason;
   }
+}
+
+// What "blocks" asks for in the place of a first convolution with a stride.
+TEST_P(CudnnSupported, BlocksOfTheFirstConvolutions) {
+  if (GetParam() == Precision::tf32) GTEST_SKIP() << "blocks are for 16 bits";
+  int served = 0;
+  for (const ConvRow& row : kRows) {
+    if (!row.first || row.stride == 1) continue;
+    SCOPED_TRACE(row.name);
+    ConvCase c = case_of(row, GetParam());
+    std::string reason;
+    ASSERT_TRUE(BlockCase::serves(c, reason)) << reason;
+    c.forward = c.backward_weights = true;
+    const CudnnSupport support = conv_cudnn_support(BlockCase(c).inner(c), card_);
+    EXPECT_TRUE(support.served) << support.reason;
+    EXPECT_EQ(support.fused, row.end != nothing);
+    ++served;
+  }
+  EXPECT_EQ(served, 3);
+}
+
+// What "groups" asks for.
+TEST_P(CudnnSupported, GroupsOneByOne) {
+  if (GetParam() == Precision::tf32) GTEST_SKIP() << "groups are for 16 bits";
+  int served = 0;
+  for (const ConvRow& row : kRows) {
+    if (row.groups == 1) continue;
+    SCOPED_TRACE(row.name);
+    ConvCase c = case_of(row, GetParam());
+    c.forward = c.backward_data = c.backward_weights = true;
+    const CudnnSupport support = conv_cudnn_support(c, card_, true);
+    EXPECT_TRUE(support.served) << support.reason;
+    EXPECT_TRUE(support.fused);
+    ++served;
+  }
+  EXPECT_EQ(served, 3);
 }
 
 // The answer can be no.

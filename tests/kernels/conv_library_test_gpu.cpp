@@ -1,0 +1,217 @@
+// The other ways to use cuDNN, on blocks of an image's pixels and group by group, and what chooses
+// between them, against the plain convolution in float64. Numbers are small multiples of 1/8, which
+// 16 bits hold exactly.
+#include <gtest/gtest.h>
+
+#include "kernels/bias.h"
+#include "kernels/block_image.h"
+#include "kernels/conv_bodies.h"
+#include "random_values.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+struct Row {
+  const char* name;
+  Shape x;
+  int64_t outputs;
+  std::vector<int64_t> kernel, stride, pad;
+  std::vector<int64_t> dilation = {1, 1};
+  int64_t groups = 1;
+};
+
+const std::vector<Row> kBlocks = {
+    {"7x7 s2", {3, 3, 17, 15}, 64, {7, 7}, {2, 2}, {3, 3}},
+    {"11x11 s4", {2, 3, 35, 39}, 96, {11, 11}, {4, 4}, {0, 0}},
+    {"a kernel of whole blocks", {2, 3, 16, 16}, 16, {4, 4}, {2, 2}, {1, 1}},
+    {"one channel", {2, 1, 14, 13}, 8, {3, 3}, {2, 2}, {1, 1}},
+    {"four channels", {2, 4, 13, 9}, 24, {5, 5}, {3, 3}, {2, 2}},
+    {"eight channels", {2, 8, 9, 12}, 16, {3, 3}, {2, 2}, {1, 1}},
+    {"axes differ", {2, 2, 14, 21}, 32, {5, 4}, {2, 3}, {1, 0}},
+    {"rows only", {2, 3, 12, 10}, 8, {3, 5}, {2, 1}, {0, 2}},
+    {"a pad of more than a block", {1, 3, 8, 8}, 8, {6, 6}, {2, 2}, {5, 5}},
+    {"rest of the image unread", {2, 3, 24, 22}, 8, {3, 3}, {4, 4}, {0, 0}},
+};
+
+const std::vector<Row> kRows = {
+    {"7x7 s2", {2, 3, 21, 44}, 64, {7, 7}, {2, 2}, {3, 3}},
+    {"more bands than processors", {40, 3, 30, 20}, 64, {7, 7}, {2, 2}, {3, 3}},
+    {"two blocks of outputs, an even pad", {3, 3, 17, 36}, 128, {7, 8}, {2, 2}, {2, 4}},
+    {"no pad", {2, 4, 19, 70}, 64, {7, 7}, {2, 2}, {0, 0}},
+    {"a narrow kernel", {2, 1, 12, 14}, 64, {7, 3}, {2, 2}, {6, 1}},
+};
+
+const std::vector<Row> kGroups = {
+    {"two groups", {3, 32, 7, 9}, 48, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2},
+    {"three groups s2", {2, 24, 9, 8}, 24, {5, 3}, {2, 2}, {2, 0}, {1, 1}, 3},
+    {"dilation", {2, 64, 11, 10}, 32, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 4},
+};
+
+ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
+  ConvCase c;
+  c.x = row.x;
+  c.w = {row.outputs, row.x[1] / row.groups, row.kernel[0], row.kernel[1]};
+  c.y = {row.x[0], row.outputs};
+  for (int i = 0; i < 2; ++i) {
+    const int64_t window = row.dilation[i] * (row.kernel[i] - 1) + 1;
+    c.y.push_back((row.x[i + 2] + 2 * row.pad[i] - window) / row.stride[i] + 1);
+  }
+  c.stride = row.stride, c.pad = row.pad, c.dilation = row.dilation;
+  c.groups = row.groups;
+  c.bias = bias, c.relu = relu;
+  c.backward_data = row.groups > 1;
+  c.backward_weights = true;
+  c.dtype = dtype;
+  if (!is_half(dtype)) return c;
+  c.order = Order::channels_last;
+  if (row.groups == 1 && row.x[1] < 4) c.x_channels = 4;  // as the layer asks for them
+  return c;
+}
+
+std::vector<double> eighths(int64_t count, uint64_t stream) {
+  const Random random{1, stream};
+  std::vector<double> values(count);
+  for (int64_t i = 0; i < count; ++i) values[i] = std::round(random.uniform(i) * 16 - 8) / 8;
+  return values;
+}
+
+Tensor filled(Context& context, const Shape& shape, DType dtype, const Format& format,
+              uint64_t stream) {
+  const Tensor tensor(context, shape, dtype, format);
+  from_doubles(context, eighths(shape.count(), stream).data(), tensor);
+  return tensor;
+}
+
+struct Result {
+  std::vector<double> y, dx, dw, db, dw_added, db_added;
+};
+
+// As the layer calls it.
+Result run(Context& context, const ConvCase& c) {
+  const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+  const bool half = is_half(c.dtype);
+  const Format images{c.order, nullptr, c.x_channels}, tops{c.order, nullptr},
+      weights = conv->weights_format();
+  const DType real = half ? DType::f32 : c.dtype;
+  const Tensor x = filled(context, c.x, c.dtype, images, 1),
+               w = filled(context, c.w, c.dtype, weights, 2),
+               b = filled(context, {c.w[0]}, c.dtype, {}, 3),
+               dy = filled(context, c.y, c.dtype, tops, 4),
+               sign = filled(context, c.y, c.dtype, tops, 5);
+  const Tensor y(context, c.y, c.dtype, tops), dx(context, c.x, c.dtype, images),
+      dw = filled(context, c.w, real, weights, 6), db = filled(context, {c.w[0]}, real, {}, 7),
+      workspace =
+          filled(context, {static_cast<int64_t>(conv->workspace() / 4 + 1)}, DType::f32, {}, 8);
+  const Tensor bytes = part_of(workspace, 0, {static_cast<int64_t>(workspace.bytes())}, DType::u8);
+  Result r;
+  conv->forward(context, x, w, c.bias ? b : Tensor(), y, bytes);
+  r.y = to_doubles(context, y);
+  const bool along = conv->takes_relu();
+  if (c.relu && !along) {
+    on_real(dy, [&]<typename T>() {
+      relu_gradient(context, c.y.count(), sign.data<T>(), 0.f, dy.data<T>());
+    });
+  }
+  const OutputGradient g = along && c.relu ? OutputGradient(dy, sign) : OutputGradient(dy);
+  const Tensor bias_gradient = c.bias ? db : Tensor();
+  if (c.backward_data) conv->backward_data(context, g, w, dx, bytes);
+  r.dx = to_doubles(context, dx);
+  conv->backward_weights(context, x, g, dw, bias_gradient, false, false, bytes);
+  r.dw = to_doubles(context, dw), r.db = to_doubles(context, db);
+  conv->backward_weights(context, x, g, dw, bias_gradient, true, true, bytes);
+  r.dw_added = to_doubles(context, dw), r.db_added = to_doubles(context, db);
+  return r;
+}
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected,
+                 double tolerance, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size()) << what;
+  double worst = 0, most = 1;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double difference = std::abs(got[i] - expected[i]);
+    worst = difference <= worst ? worst : difference;  // a NaN is kept
+    most = std::max(most, std::abs(expected[i]));
+  }
+  EXPECT_LE(worst, tolerance * most) << what;
+}
+
+void check(const std::vector<Row>& rows, const char* implementation) {
+  for (const Row& row : rows) {
+    for (const bool bias : {false, true}) {
+      for (const bool relu : {false, true}) {
+        Context cpu(Device::cpu);
+        cpu.implementation = "plain";
+        const Result expected = run(cpu, case_of(row, DType::f64, bias, relu));
+        for (const DType dtype : {DType::f16, DType::bf16}) {
+          Context context(Device::gpu);
+          context.implementation = implementation;
+          const Result got = run(context, case_of(row, dtype, bias, relu));
+          ASSERT_FALSE(context.served.empty());
+          EXPECT_EQ(context.served[0], implementation);
+          const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
+          const std::string what = cat(row.name, ", ", implementation, ", ", name_of(dtype),
+                                       bias ? ", bias" : "", relu ? ", relu" : "");
+          expect_near(got.y, expected.y, rounding, what + ": y");
+          expect_near(got.dx, expected.dx, rounding, what + ": dx");
+          expect_near(got.dw, expected.dw, rounding, what + ": dw");
+          expect_near(got.db, expected.db, rounding, what + ": db");
+          expect_near(got.dw_added, expected.dw_added, rounding, what + ": dw added");
+          expect_near(got.db_added, expected.db_added, rounding, what + ": db added");
+        }
+      }
+    }
+  }
+}
+
+TEST(ConvBlocks, AgreesWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check(kBlocks, "blocks");
+  check(kBlocks, "fastest");
+}
+
+TEST(ConvRows, AgreesWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check(kRows, "rows");
+}
+
+TEST(ConvGroups, AgreesWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check(kGroups, "groups");
+  check(kGroups, "fastest");
+}
+
+// The images that the kernels make, not what is computed from them.
+TEST(ConvBlocks, ExtentsOfTheBlockImage) {
+  const BlockCase small(case_of(kBlocks[0], DType::f16, true, true));
+  EXPECT_EQ(small.overlap, 2);  // 2 x 2 x 4 channels are too few
+  EXPECT_EQ(small.deep, 32);
+  EXPECT_EQ(small.taps[0], 4);
+  EXPECT_EQ(small.taps[1], 2);
+  EXPECT_EQ(small.blocks[0], 9 + 3);
+  EXPECT_EQ(small.blocks[1], 8 + 2);
+  const BlockCase large(case_of(kBlocks[1], DType::bf16, true, true));
+  EXPECT_EQ(large.overlap, 1);
+  EXPECT_EQ(large.deep, 64);
+  EXPECT_EQ(large.taps[1], 3);
+  EXPECT_EQ(large.blocks[1], 8 + 2);
+}
+
+TEST(ConvBlocks, RefusesWhatItCannotServe) {
+  const auto reason_for = [](const auto& change) {
+    ConvCase c = case_of(kBlocks[0], DType::f16, true, true);
+    change(c);
+    std::string reason;
+    EXPECT_FALSE(BlockCase::serves(c, reason));
+    return reason;
+  };
+  EXPECT_EQ(reason_for([](ConvCase& c) { c.dilation = {1, 2}; }), "dilation");
+  EXPECT_EQ(reason_for([](ConvCase& c) { c.stride = {1, 1}; }), "stride 1");
+  EXPECT_EQ(reason_for([](ConvCase& c) { c.backward_data = true; }), "no gradient of the data");
+  EXPECT_EQ(reason_for([](ConvCase& c) { c.x_channels = 0; }), "3 channels in memory, not 4 or 8");
+  EXPECT_EQ(reason_for([](ConvCase& c) { c.order = Order::plain; }),
+            "for channels-last images of two axes only");
+}
+
+}  // namespace
+}  // namespace crema
