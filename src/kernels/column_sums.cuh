@@ -39,7 +39,7 @@ struct ColumnGrid {
     const int64_t set = threads_down * kRowsAtOnce, sets = pieces(rows, set);
     const int64_t wanted = std::max<int64_t>(1, 132 * 3 / tiles);
     const int64_t room = std::clamp<int64_t>(Gpu::kParts / (sums * columns), 1, 1 << 16);
-    rows_each = set * std::max((sets + wanted / 2) / wanted, pieces(sets, room));
+    rows_each = set * pieces(sets, std::min(wanted, room));
     blocks = dim3(static_cast<unsigned>((rows + rows_each - 1) / rows_each),
                   static_cast<unsigned>(tiles));
   }
