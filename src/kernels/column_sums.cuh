@@ -31,15 +31,17 @@ struct ColumnGrid {
     // more parts for its last one to add.
     const int64_t narrow = std::max<int64_t>(1, 64 / pack);
     const int64_t least = (packs + Gpu::kCounters - 1) / Gpu::kCounters;
-    lanes = static_cast<int>(std::min<int64_t>({packs, std::max(narrow, least), 256}));
-    threads_down = 256 / lanes;
-    const int64_t tiles = (packs + lanes - 1) / lanes;
-    // About three blocks for every multiprocessor, each with whole sets of rows.
     const auto pieces = [](int64_t count, int64_t size) { return (count + size - 1) / size; };
+    // Cut evenly, so that no block has idle threads.
+    const int64_t most = std::min<int64_t>(std::max(narrow, least), 256);
+    lanes = static_cast<int>(pieces(packs, pieces(packs, most)));
+    threads_down = 256 / lanes;
+    const int64_t tiles = pieces(packs, lanes);
+    // About three blocks for every multiprocessor, each with whole sets of rows.
     const int64_t set = threads_down * kRowsAtOnce, sets = pieces(rows, set);
     const int64_t wanted = std::max<int64_t>(1, 132 * 3 / tiles);
     const int64_t room = std::clamp<int64_t>(Gpu::kParts / (sums * columns), 1, 1 << 16);
-    rows_each = set * std::max((sets + wanted / 2) / wanted, pieces(sets, room));
+    rows_each = set * pieces(sets, std::min(wanted, room));
     blocks = dim3(static_cast<unsigned>((rows + rows_each - 1) / rows_each),
                   static_cast<unsigned>(tiles));
   }
