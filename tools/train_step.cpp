@@ -38,9 +38,14 @@ class TrainStep {
   // Seconds a step takes, over `steps` of them.
   double run(int steps) {
     const auto begin = Clock::now();
-    for (int i = 0; i < steps; ++i) {
-      step();
-      ++pass_;
+    if (gpu_) {
+      gpu_->run(static_cast<int64_t>(pass_), pass_, steps);
+      pass_ += steps;
+    }
+    for (int i = 0; i < steps && !gpu_; ++i) {
+      net_.forward(pass_);
+      net_.backward();
+      optimizer_.update(rate, static_cast<int64_t>(pass_++));
     }
     net_.context().synchronize();
     return seconds_since(begin) / steps;
@@ -52,13 +57,6 @@ class TrainStep {
   }
 
  private:
-  void step() {
-    if (gpu_) return gpu_->run(static_cast<int64_t>(pass_), pass_);
-    net_.forward(pass_);
-    net_.backward();
-    optimizer_.update(rate, static_cast<int64_t>(pass_));
-  }
-
   static SolverParameter recipe() {
     SolverParameter solver;
     solver.set_type("SGD");

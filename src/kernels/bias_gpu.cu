@@ -1,4 +1,6 @@
 #include "kernels/bias.h"
+
+#include "device/launch.h"
 #include "kernels/column_sums.cuh"
 
 namespace crema {
@@ -7,6 +9,7 @@ namespace {
 template <typename T, int kPack, bool kRelu>
 __global__ void relu_and_sum(ColumnGrid grid, const T* y, float slope, T* dy, float* db,
                              bool accumulate, float* parts, unsigned* counters) {
+  wait_for_previous();
   using P = Pack<T, kPack>;
   const auto visit = [&]<int kRows>(const RowSet& rows, int64_t column, float(&sums)[1][kPack]) {
     P g[kRows], sign[kRows];
@@ -48,9 +51,8 @@ void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, c
       [&]<int kPack>() {
         const ColumnGrid grid(outer, channels, kPack, 1);
         const auto kernel = y ? relu_and_sum<T, kPack, true> : relu_and_sum<T, kPack, false>;
-        kernel<<<grid.blocks, 256, 0, gpu.stream>>>(grid, y, slope, dy, db, accumulate, gpu.parts,
-                                                    gpu.counters);
-        check_cuda(cudaGetLastError(), "launching a kernel");
+        launch(gpu, kernel, {grid.blocks, 256}, grid, y, slope, dy, db, accumulate, gpu.parts,
+               gpu.counters);
       },
       y, dy);
 }

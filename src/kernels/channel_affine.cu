@@ -75,6 +75,7 @@ struct Gradient {
 #ifdef __CUDACC__
 template <typename Body>
 __global__ void run_elements(Rows r, Body body) {
+  wait_for_previous();
   const int64_t count = r.rows * r.columns, stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {
@@ -91,8 +92,7 @@ void over_elements(Context& context, const ChannelView& view, const Body& body) 
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     const int64_t blocks = std::min<int64_t>((view.count() + 255) / 256, 65536);
-    run_elements<<<static_cast<unsigned>(blocks), 256, 0, context.gpu().stream>>>(r, body);
-    return check_cuda(cudaGetLastError(), "launching a kernel");
+    return launch(context.gpu(), run_elements<Body>, {static_cast<unsigned>(blocks), 256}, r, body);
   }
 #endif
   (void)context;

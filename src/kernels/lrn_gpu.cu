@@ -3,7 +3,7 @@
 // For others a block takes some places and keeps their channels in shared memory.
 #include <algorithm>
 
-#include "device/gpu.h"
+#include "device/launch.h"
 #include "kernels/column_sums.cuh"
 #include "kernels/lrn_geometry.h"
 #include "tensor/on.h"
@@ -75,6 +75,7 @@ struct Value {
 
 template <typename T, int kPack>
 __global__ void forward(Rows r, const T* x, T* y) {
+  wait_for_previous();
   extern __shared__ float values[];
   using P = Pack<T, kPack>;
   clear_borders(r, values);
@@ -97,6 +98,7 @@ __global__ void forward(Rows r, const T* x, T* y) {
 
 template <typename T, int kPack>
 __global__ void backward(Rows r, const T* x, const T* dy, T* dx) {
+  wait_for_previous();
   extern __shared__ float values[];
   float* const ratios = values + r.rows_each * (r.channels + 2 * r.half);
   using P = Pack<T, kPack>;
@@ -156,6 +158,7 @@ struct Stretch {
 
 template <typename T, int kPack, int kHalf, bool kBackward>
 __global__ void in_registers(Rows r, const T* x, const T* dy, T* out) {
+  wait_for_previous();
   using P = Pack<T, kPack>;
   const int packs = r.channels / kPack;
   const int64_t i = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x;
@@ -210,11 +213,11 @@ bool run_in_registers(Context& context, const Rows& r, const T* x, const T* dy, 
   } else {
     const int64_t threads = r.rows * (r.channels / kPack);
     const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
-    const cudaStream_t stream = context.gpu().stream;
+    const Gpu& gpu = context.gpu();
     if (r.half == 1) {
-      in_registers<T, kPack, 1, kBackward><<<blocks, kThreads, 0, stream>>>(r, x, dy, out);
+      launch(gpu, in_registers<T, kPack, 1, kBackward>, {blocks, kThreads}, r, x, dy, out);
     } else if (r.half == 2) {
-      in_registers<T, kPack, 2, kBackward><<<blocks, kThreads, 0, stream>>>(r, x, dy, out);
+      launch(gpu, in_registers<T, kPack, 2, kBackward>, {blocks, kThreads}, r, x, dy, out);
     } else {
       return false;
     }
@@ -253,7 +256,6 @@ bool serve(const LrnWindow& window, const Tensor& x, const Tensor& out, int arra
       with_column_pack<T>(
           r.channels, [&]<int kPack>() { launch.template operator()<T, kPack>(r, blocks, shared); },
           x.data<T>(), out.data<T>());
-      check_cuda(cudaGetLastError(), "launching a kernel");
     }
   });
   return true;
@@ -262,24 +264,24 @@ bool serve(const LrnWindow& window, const Tensor& x, const Tensor& out, int arra
 }  // namespace
 
 bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
-  const cudaStream_t stream = context.gpu().stream;
+  const Gpu& gpu = context.gpu();
   return serve(
       window, x, y, 1, [&]<typename T, int kPack>(const Rows& r, unsigned blocks, size_t shared) {
         if (run_in_registers<T, kPack, false>(context, r, x.data<T>(), nullptr, y.data<T>()))
           return;
-        forward<T, kPack><<<blocks, kThreads, shared, stream>>>(r, x.data<T>(), y.data<T>());
+        launch(gpu, forward<T, kPack>, {blocks, kThreads, shared}, r, x.data<T>(), y.data<T>());
       });
 }
 
 bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
                       const Tensor& dx) {
-  const cudaStream_t stream = context.gpu().stream;
+  const Gpu& gpu = context.gpu();
   return serve(
       window, x, dx, 2, [&]<typename T, int kPack>(const Rows& r, unsigned blocks, size_t shared) {
         if (run_in_registers<T, kPack, true>(context, r, x.data<T>(), dy.data<T>(), dx.data<T>()))
           return;
-        backward<T, kPack>
-            <<<blocks, kThreads, shared, stream>>>(r, x.data<T>(), dy.data<T>(), dx.data<T>());
+        launch(gpu, backward<T, kPack>, {blocks, kThreads, shared}, r, x.data<T>(), dy.data<T>(),
+               dx.data<T>());
       });
 }
 

@@ -4,7 +4,7 @@
 // kernels (pool_walk.cuh).
 #include <cfloat>
 
-#include "device/gpu.h"
+#include "device/launch.h"
 #include "kernels/column_sums.cuh"
 #include "kernels/pool_plain.h"
 #include "kernels/pool_walk.cuh"
@@ -18,6 +18,7 @@ using namespace pooling;
 template <typename T, int kPack>
 __global__ void max_forward(Window w, Tiles tiles, bool takes_relu, const Pack<T, kPack>* x,
                             Pack<T, kPack>* y, Pack<uint8_t, kPack>* index) {
+  wait_for_previous();
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> best[kPack];
@@ -55,6 +56,7 @@ __global__ void max_forward(Window w, Tiles tiles, bool takes_relu, const Pack<T
 template <typename T, int kPack>
 __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* index,
                              const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
+  wait_for_previous();
   const Place p(w, tiles, 1);
   if (!p.inside) return;
   Compute<T> sum[kPack] = {};
@@ -85,6 +87,7 @@ __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* 
 template <typename T, int kPack>
 __global__ void average_forward(Window w, Tiles tiles, PoolGeometry g, const Pack<T, kPack>* x,
                                 Pack<T, kPack>* y) {
+  wait_for_previous();
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> sum[kPack] = {};
@@ -104,6 +107,7 @@ __global__ void average_forward(Window w, Tiles tiles, PoolGeometry g, const Pac
 template <typename T, int kPack>
 __global__ void average_backward(Window w, Tiles tiles, PoolGeometry g, const Pack<T, kPack>* dy,
                                  Pack<T, kPack>* dx) {
+  wait_for_previous();
   const Place p(w, tiles, 1);
   if (!p.inside) return;
   Compute<T> sum[kPack] = {};
@@ -153,11 +157,7 @@ bool with_window(const PoolWindow& window, const Tensor& x, const Tensor& y, con
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
       with_column_pack<T>(
-          g.channels,
-          [&]<int kPack>() {
-            body.template operator()<T, kPack>(g, Window(g, kPack));
-            check_cuda(cudaGetLastError(), "launching a kernel");
-          },
+          g.channels, [&]<int kPack>() { body.template operator()<T, kPack>(g, Window(g, kPack)); },
           x.data<T>(), y.data<T>());
     }
   });
@@ -168,33 +168,31 @@ bool with_window(const PoolWindow& window, const Tensor& x, const Tensor& y, con
 
 bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& y,
                       const Tensor& index) {
-  const cudaStream_t stream = context.gpu().stream;
+  const Gpu& gpu = context.gpu();
   return with_window(
       window, x, y, [&]<typename T, int kPack>(const PoolGeometry& g, const Window& w) {
         using P = Pack<T, kPack>;
         const bool walked =
             window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
               const Launch l(w, w.out, kWalkRows);
-              walk_forward<T, kWindow, kStep><<<l.blocks, l.threads, 0, stream>>>(
-                  w, l.tiles, window.takes_relu, x.data<Words>(), y.data<Words>(),
-                  index.data<Cells<T>>());
+              launch(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                     window.takes_relu, x.data<Words>(), y.data<Words>(), index.data<Cells<T>>());
             });
         if (walked) return;
         const Launch l(w, w.out, 1);
         if (window.method == PoolMethod::max) {
-          max_forward<T, kPack>
-              <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, window.takes_relu, x.data<P>(),
-                                                   y.data<P>(), index.data<Pack<uint8_t, kPack>>());
+          launch(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, window.takes_relu,
+                 x.data<P>(), y.data<P>(), index.data<Pack<uint8_t, kPack>>());
         } else {
-          average_forward<T, kPack>
-              <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, g, x.data<P>(), y.data<P>());
+          launch(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, g, x.data<P>(),
+                 y.data<P>());
         }
       });
 }
 
 bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& index,
                        const Tensor& dy, const Tensor& dx) {
-  const cudaStream_t stream = context.gpu().stream;
+  const Gpu& gpu = context.gpu();
   return with_window(
       window, dx, dy, [&]<typename T, int kPack>(const PoolGeometry& g, const Window& w) {
         using P = Pack<T, kPack>;
@@ -203,17 +201,17 @@ bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor&
               int tiles[3] = {w.in[0]};
               for (int a = 1; a < 3; ++a) tiles[a] = (w.in[a] + w.pad[a] + kStep - 1) / kStep;
               const Launch l(w, tiles, kWalkRows);
-              walk_backward<T, kWindow, kStep><<<l.blocks, l.threads, 0, stream>>>(
-                  w, l.tiles, index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
+              launch(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                     index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
             });
         if (walked) return;
         const Launch l(w, w.in, 1);
         if (window.method == PoolMethod::max) {
-          max_backward<T, kPack><<<l.blocks, l.threads, 0, stream>>>(
-              w, l.tiles, index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+          launch(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                 index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
         } else {
-          average_backward<T, kPack>
-              <<<l.blocks, l.threads, 0, stream>>>(w, l.tiles, g, dy.data<P>(), dx.data<P>());
+          launch(gpu, average_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, g,
+                 dy.data<P>(), dx.data<P>());
         }
       });
 }

@@ -160,6 +160,8 @@ void Net::forward_sources(uint64_t pass) {
   for (size_t i = 0; i < plan.host_nodes; ++i) forward(plan.nodes[i]);
 }
 
+bool Net::works_on_host() { return ready().host_nodes > 0; }
+
 void Net::forward_rest() {
   const Range range("forward");
   Plan& plan = ready();

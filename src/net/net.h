@@ -69,6 +69,8 @@ class Net {
   // rest, which a CUDA graph can record once set_live_pass() has said where the pass number lies.
   void forward_sources(uint64_t pass);
   void forward_rest();
+  // Whether forward_sources() has work to do.
+  bool works_on_host();
   void set_live_pass(const uint64_t* pass);
   // Changes when a plan is made or moved in memory: what was recorded before is void.
   uint64_t generation() const { return generation_; }

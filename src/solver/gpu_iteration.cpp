@@ -4,6 +4,14 @@
 #include "kernels/iteration.h"
 
 namespace crema {
+namespace {
+
+// Iterations in one graph: worth it where starting a graph takes about as long as an iteration.
+constexpr int64_t kSeveral = 8;
+constexpr size_t kSmallNet = size_t{256} << 20;
+static_assert(UpdateNumbers::kRates % kSeveral == 0);
+
+}  // namespace
 
 GpuIteration::GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses,
                            bool capture, std::function<std::vector<float>(int64_t, int64_t)> rates)
@@ -93,6 +101,8 @@ void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
     generation_ = net_.generation();
     first_.clear();
     further_.clear();
+    several_.clear();
+    small_.reset();
     warm_ = false;
   }
   repeat(number == 0 ? first_ : further_, [&] {
@@ -112,7 +122,38 @@ void GpuIteration::forward_backward(int64_t iteration, uint64_t pass) {
   }
 }
 
-void GpuIteration::run(int64_t iteration, uint64_t pass) {
+void GpuIteration::run(int64_t iteration, uint64_t pass, int64_t count) {
+  const int64_t end = iteration + count;
+  while (iteration < end) {
+    const bool several = end - iteration >= kSeveral && may_run_several(iteration);
+    several ? run_several(iteration, pass) : run_one(iteration, pass);
+    const int64_t done = several ? kSeveral : 1;
+    iteration += done;
+    pass += done * iter_size_;
+  }
+}
+
+bool GpuIteration::may_run_several(int64_t iteration) {
+  if (!capture_ || !warm_ || iter_size_ != 1 || net_.works_on_host()) return false;
+  if (!small_) small_ = net_.memory().total() < kSmallNet;
+  // All their rates must lie on the device.
+  return *small_ && iteration % UpdateNumbers::kRates + kSeveral <= UpdateNumbers::kRates;
+}
+
+void GpuIteration::run_several(int64_t iteration, uint64_t pass) {
+  net_.set_live_pass(live_pass());
+  set_counters(iteration, pass);
+  repeat(several_, [&] {
+    for (int64_t i = 0; i < kSeveral; ++i) {
+      queue_batch(0);
+      update_weights();
+    }
+  });
+  known_iteration_ += kSeveral;
+  known_pass_ += kSeveral;
+}
+
+void GpuIteration::run_one(int64_t iteration, uint64_t pass) {
   net_.set_live_pass(live_pass());
   set_counters(iteration, pass);
   for (int number = 0; number < iter_size_; ++number) batch(number, iter_size_ == 1, pass + number);

@@ -1,10 +1,11 @@
 // GpuIteration: a training iteration (forward and backward of iter_size batches, update) on a GPU.
 // What changes from one iteration to the next (learning rate, pass number, loss scale) lies in the
 // device's memory, and losses are kept there until somebody asks: so iterations are recorded as
-// CUDA graphs and repeated, and the host waits for nothing but data.
+// CUDA graphs and repeated, of small nets several at once, and the host waits for nothing but data.
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "device/capture.h"
 #include "kernels/update.h"
@@ -21,8 +22,8 @@ class GpuIteration {
   GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses, bool capture,
                std::function<std::vector<float>(int64_t first, int64_t count)> rates);
 
-  // Iteration number `iteration`; its first batch is pass number `pass`.
-  void run(int64_t iteration, uint64_t pass);
+  // `count` iterations from number `iteration` on; their first batch is pass number `pass`.
+  void run(int64_t iteration, uint64_t pass, int64_t count = 1);
   // The same in two parts, never captured.
   void forward_backward(int64_t iteration, uint64_t pass);
   void update();
@@ -36,6 +37,9 @@ class GpuIteration {
   void restore_loss_scale(float scale, int32_t good);
 
  private:
+  void run_one(int64_t iteration, uint64_t pass);
+  void run_several(int64_t iteration, uint64_t pass);
+  bool may_run_several(int64_t iteration);
   void set_counters(int64_t iteration, uint64_t pass);
   void batch(int number, bool with_update, uint64_t pass);
   void queue_batch(int number);
@@ -51,7 +55,8 @@ class GpuIteration {
   std::function<std::vector<float>(int64_t, int64_t)> rates_;
   UpdateLimits limits_;
   Tensor numbers_, pass_, losses_;
-  Capture first_, further_, update_;
+  Capture first_, further_, update_, several_;
+  std::optional<bool> small_;     // a net whose iterations are short
   bool warm_ = false;             // an iteration has run: everything is loaded
   uint64_t generation_ = 0;       // of the net's plan that ran
   int64_t known_iteration_ = -1;  // that the device's counters are at

@@ -98,6 +98,8 @@ class Solver {
   void run(const std::function<void()>& work);
   void train(int64_t iterations);
   void train_to_end();
+  int64_t undisturbed(int64_t end) const;
+  void train_several(int64_t count);
   void train_iteration();
   void cpu_iteration(bool shown);
   void gpu_iteration(bool shown);

@@ -13,7 +13,10 @@ namespace {
 
 // Reading a loss makes the host wait for a GPU. Where no display needs it, this often is enough to
 // notice bad labels and losses that are not numbers.
-constexpr int64_t kWatchEvery = 100;
+constexpr int kWatchEvery = 100;
+
+// Between looks at signals.
+constexpr int64_t kMostTogether = 32;
 
 bool falls_due(int64_t iteration, int interval) {
   return interval > 0 && iteration % interval == 0;
@@ -93,10 +96,36 @@ void Solver::train(int64_t iterations) {
                           (iteration_ > 0 || solver.test_initialization());
     if (test_now) test_all();
     if (stopped_) return;
-    train_iteration();
+    const int64_t together = gpu_ && !debug_ ? undisturbed(end) : 0;
+    together > 1 ? train_several(together) : train_iteration();
     obey();
   }
   if (gpu_) net_->check();  // also of iterations whose loss nobody read
+}
+
+// Iterations that nothing interrupts: neither a look at the loss nor a test nor a snapshot.
+int64_t Solver::undisturbed(int64_t end) const {
+  const SolverParameter& solver = file_.solver;
+  const auto looked_at = [&](int64_t i) {
+    return falls_due(i, solver.display()) || falls_due(i, kWatchEvery);
+  };
+  int64_t count = 0;
+  while (count < kMostTogether && iteration_ + count < end && !looked_at(iteration_ + count)) {
+    ++count;
+    const int64_t next = iteration_ + count;
+    if (falls_due(next, solver.test_interval()) || falls_due(next, solver.snapshot())) break;
+  }
+  return count;
+}
+
+void Solver::train_several(int64_t count) {
+  gpu_->run(iteration_, train_passes_, count);
+  train_passes_ += count * file_.solver.iter_size();
+  for (int64_t i = 0; i < count; ++i) {
+    next_rate(false);
+    ++iteration_;
+  }
+  send(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
 }
 
 void Solver::train_iteration() {
@@ -136,7 +165,7 @@ void Solver::gpu_iteration(bool shown) {
     gpu_->run(iteration_, train_passes_);
   }
   train_passes_ += file_.solver.iter_size();
-  if (shown || iteration_ % kWatchEvery == 0) read_losses(iteration_);
+  if (shown || falls_due(iteration_, kWatchEvery)) read_losses(iteration_);
   if (shown) display();
   next_rate(shown);
   if (debug) {

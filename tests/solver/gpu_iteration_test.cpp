@@ -67,6 +67,25 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(Precision::fp32, Precision::tf32, Precision::bf16,
                                      Precision::fp16)));
 
+// Between looks at the loss, iterations go several to a graph.
+TEST(GpuIteration, SeveralInOneGraphAreTheSame) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  const auto weights = [](bool capture, int64_t at_once) {
+    Context context(Device::gpu);
+    SolverOptions options;
+    options.capture = capture;
+    options.net.precision = Precision::fp16;
+    // The rate changes every third iteration, within a graph.
+    Solver solver(context, solver_file("display: 0 random_seed: 3"), options);
+    for (int64_t done = 0; done < 60; done += at_once) solver.step(at_once);
+    return parameters_of(solver);
+  };
+  const std::vector<float> one_by_one = weights(false, 1);
+  EXPECT_EQ(weights(true, 60), one_by_one);
+  EXPECT_EQ(weights(true, 12), one_by_one);
+  EXPECT_EQ(weights(true, 1), one_by_one);
+}
+
 TEST(GpuIteration, TheLossScaleFallsAtInfinities) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
