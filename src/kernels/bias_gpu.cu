@@ -46,8 +46,8 @@ void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, c
   with_column_pack<T>(
       channels,
       [&]<int kPack>() {
-        const ColumnGrid grid(outer, channels, kPack, 1);
         const auto kernel = y ? relu_and_sum<T, kPack, true> : relu_and_sum<T, kPack, false>;
+        const ColumnGrid grid = grid_of_sums(kernel, outer, channels, kPack, 1);
         kernel<<<grid.blocks, 256, 0, gpu.stream>>>(grid, y, slope, dy, db, accumulate, gpu.parts,
                                                     gpu.counters);
         check_cuda(cudaGetLastError(), "launching a kernel");
