@@ -39,11 +39,14 @@ Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   check_cublas(cublasLtCreate(&cublas_lt), "starting cuBLAS");
   check_cudnn(cudnnCreate(&cudnn), "starting cuDNN");
   check_cudnn(cudnnSetStream(cudnn, stream), "starting cuDNN");
-  check_cuda(cudaMalloc(&parts, kParts * sizeof(float)), "allocating memory");
-  check_cuda(cudaMalloc(&counters, kCounters * sizeof(unsigned)), "allocating memory");
-  check_cuda(cudaMemset(counters, 0, kCounters * sizeof(unsigned)), "clearing memory");
-  check_cuda(cudaMalloc(&blas_workspace, kBlasBytes), "allocating memory");
-  check_cuda(cudaMalloc(&other_blas_workspace_, kBlasBytes), "allocating memory");
+  for (float** of_stream : {&parts, &other_parts_})
+    check_cuda(cudaMalloc(of_stream, kParts * sizeof(float)), "allocating memory");
+  for (unsigned** of_stream : {&counters, &other_counters_}) {
+    check_cuda(cudaMalloc(of_stream, kCounters * sizeof(unsigned)), "allocating memory");
+    check_cuda(cudaMemset(*of_stream, 0, kCounters * sizeof(unsigned)), "clearing memory");
+  }
+  for (void** of_stream : {&blas_workspace, &other_blas_workspace_})
+    check_cuda(cudaMalloc(of_stream, kBlasBytes), "allocating memory");
   account_.take(kOwnBytes);
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
   cudaDeviceProp card;
@@ -57,7 +60,9 @@ Gpu::~Gpu() {
   account_.give_back(kOwnBytes);
   cudaFree(other_blas_workspace_);
   cudaFree(blas_workspace);
+  cudaFree(other_counters_);
   cudaFree(counters);
+  cudaFree(other_parts_);
   cudaFree(parts);
   cudnnDestroy(cudnn);
   cublasLtDestroy(cublas_lt);
@@ -70,6 +75,8 @@ Gpu::~Gpu() {
 
 void Gpu::swap_streams() {
   std::swap(stream, other_stream_);
+  std::swap(parts, other_parts_);
+  std::swap(counters, other_counters_);
   std::swap(blas_workspace, other_blas_workspace_);
   check_cublas(cublasSetStream(cublas, stream), "changing the stream");
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "changing the stream");

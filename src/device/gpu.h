@@ -33,7 +33,7 @@ struct Gpu {
   void* blas_workspace = nullptr;
   // Of all these, on the account.
   static constexpr size_t kOwnBytes =
-      kParts * sizeof(float) + kCounters * sizeof(unsigned) + 2 * kBlasBytes;
+      2 * (kParts * sizeof(float) + kCounters * sizeof(unsigned) + kBlasBytes);
 
   // A second stream for Context::aside(). Between fork() and back() everything above is that
   // stream's; join() makes the first one wait for it.
@@ -44,6 +44,8 @@ struct Gpu {
  private:
   void swap_streams();
   cudaStream_t other_stream_ = nullptr;
+  float* other_parts_ = nullptr;
+  unsigned* other_counters_ = nullptr;
   void* other_blas_workspace_ = nullptr;
   cudaEvent_t forked_ = nullptr, done_ = nullptr;
   MemoryAccount& account_;

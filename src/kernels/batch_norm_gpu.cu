@@ -213,7 +213,7 @@ void require_packs(const Tensor& given) {
           "that begin at multiples of 16 bytes");
 }
 
-// Calls body<T, kPack>(grid for sums, grid without) for the tensor's type and the widest pack.
+// Calls body<T, kPack>(grid without sums) for the tensor's type and the widest pack.
 template <typename Body, typename... Tensors>
 void with_grid(const ChannelView& view, const Tensor& x, const Body& body,
                const Tensors&... others) {
@@ -222,8 +222,7 @@ void with_grid(const ChannelView& view, const Tensor& x, const Body& body,
       with_column_pack<T>(
           view.channels,
           [&]<int kPack>() {
-            body.template operator()<T, kPack>(ColumnGrid(view.each(), view.channels, kPack, 2),
-                                               ColumnGrid(view.each(), view.channels, kPack));
+            body.template operator()<T, kPack>(ColumnGrid(view.each(), view.channels, kPack));
             check_cuda(cudaGetLastError(), "launching a kernel");
           },
           x.raw(), others.raw()...);
@@ -258,12 +257,15 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
   const Numbers n = numbers_of(c, parameters, saved, workspace);
   with_grid(
       c.view, x,
-      [&]<typename T, int kPack>(const ColumnGrid& grid, const ColumnGrid& wide) {
+      [&]<typename T, int kPack>(ColumnGrid wide) {
         require_packs<T, kPack>(saved.signs);
         if (c.batch_statistics) {
-          find_statistics<T, kPack>
-              <<<grid.blocks, 256, 0, gpu.stream>>>(grid, x.data<T>(), n, gpu.parts, gpu.counters);
+          const auto kernel = find_statistics<T, kPack>;
+          const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
+          kernel<<<grid.blocks, 256, 0, gpu.stream>>>(grid, x.data<T>(), n, gpu.parts,
+                                                      gpu.counters);
         } else {
+          wide.from_end = true;
           const auto blocks = static_cast<unsigned>((c.view.channels + 255) / 256);
           take_stored<<<blocks, 256, 0, gpu.stream>>>(c.view.channels, n);
         }
@@ -280,7 +282,7 @@ void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
   const Numbers n = numbers_of(c, parameters, saved, workspace);
   with_grid(
       c.view, x,
-      [&]<typename T, int kPack>(const ColumnGrid&, const ColumnGrid& wide) {
+      [&]<typename T, int kPack>(const ColumnGrid& wide) {
         write_result<T, kPack>(context.gpu(), wide, c, x, added, y, {}, n);
       },
       added, y);
@@ -306,7 +308,7 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
   const bool sums = through_statistics || gradients.d_scale || gradients.d_shift || kept;
 
   const auto run = [&]<typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>(
-      const ColumnGrid& grid, const ColumnGrid& wide) {
+      ColumnGrid wide) {
     const auto term_of = [&]<Mask kThis, bool kBoth>(const Tensor& gradient) {
       Term<T, kPack, kThis, kFrom, kBoth> term{};
       term.x = x.data<T>();
@@ -317,8 +319,11 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
       term.slope = c.slope;
       return term;
     };
+    wide.from_end = !sums;
     if (sums) {
-      sum_gradients<T, kPack, kMask, kFrom, kTwo><<<grid.blocks, 256, 0, gpu.stream>>>(
+      const auto kernel = sum_gradients<T, kPack, kMask, kFrom, kTwo>;
+      const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
+      kernel<<<grid.blocks, 256, 0, gpu.stream>>>(
           grid, term_of.template operator()<kMask, kTwo>(dy), kept.data<T>(), n, through_statistics,
           gpu.parts, gpu.counters);
     }
@@ -336,27 +341,27 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
   };
   with_grid(
       c.view, dy,
-      [&]<typename T, int kPack>(const ColumnGrid& grid, const ColumnGrid& wide) {
+      [&]<typename T, int kPack>(const ColumnGrid& wide) {
         require_packs<T, kPack>(saved.signs);
         if constexpr (kPack == kPackCount<T>) {
           if (saved.signs && more_dy)
-            return run.template operator()<T, kPack, Mask::from_signs, From::x, true>(grid, wide);
+            return run.template operator()<T, kPack, Mask::from_signs, From::x, true>(wide);
           if (saved.signs)
-            return run.template operator()<T, kPack, Mask::from_signs, From::x>(grid, wide);
+            return run.template operator()<T, kPack, Mask::from_signs, From::x>(wide);
           if (more_dy && c.relu && !c.added)
-            return run.template operator()<T, kPack, Mask::from_x, From::x, true>(grid, wide);
+            return run.template operator()<T, kPack, Mask::from_x, From::x, true>(wide);
         }
         require(!more_dy, "batch normalization was given two parts of a gradient it takes whole");
         if (from_y && !through_statistics) {
-          run.template operator()<T, kPack, Mask::none, From::nothing>(grid, wide);
+          run.template operator()<T, kPack, Mask::none, From::nothing>(wide);
         } else if (from_y) {
-          run.template operator()<T, kPack, Mask::none, From::y>(grid, wide);
+          run.template operator()<T, kPack, Mask::none, From::y>(wide);
         } else if (!c.relu) {
-          run.template operator()<T, kPack, Mask::none, From::x>(grid, wide);
+          run.template operator()<T, kPack, Mask::none, From::x>(wide);
         } else if (c.added) {
-          run.template operator()<T, kPack, Mask::from_y, From::x>(grid, wide);
+          run.template operator()<T, kPack, Mask::from_y, From::x>(wide);
         } else {
-          run.template operator()<T, kPack, Mask::from_x, From::x>(grid, wide);
+          run.template operator()<T, kPack, Mask::from_x, From::x>(wide);
         }
       },
       x, y, more_dy, gradients.dx, gradients.d_added);

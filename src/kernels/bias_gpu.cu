@@ -1,6 +1,5 @@
-#include "kernels/bias.h"
-
 #include "device/launch.h"
+#include "kernels/bias.h"
 #include "kernels/column_sums.cuh"
 
 namespace crema {
@@ -49,8 +48,8 @@ void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, c
   with_column_pack<T>(
       channels,
       [&]<int kPack>() {
-        const ColumnGrid grid(outer, channels, kPack, 1);
         const auto kernel = y ? relu_and_sum<T, kPack, true> : relu_and_sum<T, kPack, false>;
+        const ColumnGrid grid = grid_of_sums(kernel, outer, channels, kPack, 1);
         launch(gpu, kernel, {grid.blocks, 256}, grid, y, slope, dy, db, accumulate, gpu.parts,
                gpu.counters);
       },

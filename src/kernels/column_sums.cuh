@@ -14,104 +14,107 @@
 
 namespace crema {
 
-constexpr int kRowsAtOnce = 4;  // of a thread
-
-// How the work is laid out: a block has `lanes` threads side by side, each with a pack of columns,
-// and as many rows of threads as fit.
-struct ColumnGrid {
-  int64_t rows, columns;
-  int lanes, threads_down, sums;
-  int64_t rows_each;  // of a block
-  dim3 blocks;        // x: pieces of the rows, y: tiles of the columns
-
-  ColumnGrid(int64_t rows_, int64_t columns_, int pack, int sums_)
-      : rows(rows_), columns(columns_), sums(sums_) {
-    const int64_t packs = columns / pack;
-    // 64 columns are a whole memory line of 16-bit numbers; more of them in a block would leave
-    // more parts for its last one to add.
-    const int64_t narrow = std::max<int64_t>(1, 64 / pack);
-    const int64_t least = (packs + Gpu::kCounters - 1) / Gpu::kCounters;
-    const auto pieces = [](int64_t count, int64_t size) { return (count + size - 1) / size; };
-    // Cut evenly, so that no block has idle threads.
-    const int64_t most = std::min<int64_t>(std::max(narrow, least), 256);
-    lanes = static_cast<int>(pieces(packs, pieces(packs, most)));
-    threads_down = 256 / lanes;
-    const int64_t tiles = pieces(packs, lanes);
-    // About three blocks for every multiprocessor, each with whole sets of rows.
-    const int64_t set = threads_down * kRowsAtOnce, sets = pieces(rows, set);
-    const int64_t wanted = std::max<int64_t>(1, 132 * 3 / tiles);
-    const int64_t room = std::clamp<int64_t>(Gpu::kParts / (sums * columns), 1, 1 << 16);
-    rows_each = set * pieces(sets, std::min(wanted, room));
-    blocks = dim3(static_cast<unsigned>((rows + rows_each - 1) / rows_each),
-                  static_cast<unsigned>(tiles));
-  }
-
-  // Where nothing is summed: whole rows, and short blocks, so that none is late.
-  ColumnGrid(int64_t rows_, int64_t columns_, int pack) : rows(rows_), columns(columns_), sums(0) {
-    const int64_t packs = columns / pack, tiles = (packs + 255) / 256;
-    lanes = static_cast<int>(std::min<int64_t>(packs, 256));
-    threads_down = 256 / lanes;
-    rows_each = threads_down * 16;
-    blocks = dim3(static_cast<unsigned>((rows + rows_each - 1) / rows_each),
-                  static_cast<unsigned>(tiles));
-  }
-};
-
-#ifdef __CUDACC__
-
 // Rows that a thread visits at once, so that their loads are on the way together: `first` and those
 // `step` apart from it.
 struct RowSet {
   int64_t first, step;
 };
+constexpr int kRowsAtOnce = 4;
 
-// Calls visit<count>(rows, first column) for this thread's rows, kRowsAtOnce or 1 at a time.
+// How the work is laid out: a block has `lanes` threads side by side, each with a pack of columns,
+// and as many rows of threads as fit; kRowsAtOnce rows for each of them are a chunk.
+struct ColumnGrid {
+  int64_t rows, columns, chunk, chunks;
+  int lanes, threads_down, sums = 0;
+  // The last rows first: what the kernel before left in the cache, when that began with the first.
+  bool from_end = false;
+  dim3 blocks;  // x: pieces of the rows, y: tiles of the columns
+
+  // each_processor: blocks that a multiprocessor holds.
+  ColumnGrid(int64_t rows_, int64_t columns_, int pack, int sums_, int each_processor)
+      : rows(rows_), columns(columns_), sums(sums_), from_end(true) {
+    const int64_t packs = columns / pack;
+    // 64 columns are a whole memory line of 16-bit numbers; more of them in a block would leave
+    // more parts for its last one to add.
+    const int64_t narrow = std::max<int64_t>(1, 64 / pack);
+    const int64_t least = (packs + Gpu::kCounters - 1) / Gpu::kCounters;
+    // Cut evenly, so that no block has idle threads.
+    const int64_t most = std::min<int64_t>(std::max(narrow, least), 256);
+    const int64_t cuts = (packs + most - 1) / most;
+    lanes = static_cast<int>((packs + cuts - 1) / cuts);
+    threads_down = 256 / lanes;
+    count_chunks();
+    const int64_t tiles = (packs + lanes - 1) / lanes;
+    // Enough blocks for every multiprocessor, but at least two chunks for each.
+    const int64_t wanted = std::max<int64_t>(1, 132 * each_processor / tiles);
+    const int64_t room = Gpu::kParts / (sums * columns);
+    const int64_t pieces = std::min({wanted, room, (chunks + 1) / 2});
+    blocks =
+        dim3(static_cast<unsigned>(std::max<int64_t>(1, pieces)), static_cast<unsigned>(tiles));
+  }
+
+  // Where nothing is summed: whole rows, and short blocks, so that none is late.
+  ColumnGrid(int64_t rows_, int64_t columns_, int pack) : rows(rows_), columns(columns_) {
+    const int64_t packs = columns / pack, tiles = (packs + 255) / 256;
+    lanes = static_cast<int>(std::min<int64_t>(packs, 256));
+    threads_down = 256 / lanes;
+    count_chunks();
+    blocks = dim3(static_cast<unsigned>((chunks + kChunksEach - 1) / kChunksEach),
+                  static_cast<unsigned>(tiles));
+  }
+
+  static constexpr int kChunksEach = 4;  // of a block that sums nothing
+
+ private:
+  void count_chunks() {
+    chunk = static_cast<int64_t>(threads_down) * kRowsAtOnce;
+    chunks = (rows + chunk - 1) / chunk;
+  }
+};
+
+#ifdef __CUDACC__
+
+// The grid on which `kernel` sums, one that sum_columns() is in.
+template <typename Kernel>
+ColumnGrid grid_of_sums(const Kernel& kernel, int64_t rows, int64_t columns, int pack, int sums) {
+  int blocks = 1;
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 256, 0),
+             "asking how many blocks fit");
+  return {rows, columns, pack, sums, std::clamp(blocks, 1, 4)};
+}
+
+// Calls visit<count>(rows, first column) for this thread's rows, kRowsAtOnce or 1 at a time. Blocks
+// that sum walk side by side through all rows, others have theirs together.
 template <int kPack, typename Visit>
 __device__ void over_rows(const ColumnGrid& grid, const Visit& visit) {
   const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
   const int down = static_cast<int>(threadIdx.x) / grid.lanes;
   const int64_t column = (static_cast<int64_t>(blockIdx.y) * grid.lanes + lane) * kPack;
   if (down >= grid.threads_down || column >= grid.columns) return;
-  const int64_t begin = blockIdx.x * grid.rows_each,
-                end = begin + grid.rows_each < grid.rows ? begin + grid.rows_each : grid.rows;
   const int64_t step = grid.threads_down;
-  int64_t row = begin + down;
-  for (; row + (kRowsAtOnce - 1) * step < end; row += kRowsAtOnce * step)
-    visit.template operator()<kRowsAtOnce>(RowSet{row, step}, column);
-  for (; row < end; row += step) visit.template operator()<1>(RowSet{row, step}, column);
-}
-
-// Other blocks' sums, past the first cache, which does not see what they wrote.
-template <int kCount>
-__device__ Pack<float, kCount> load_part(const float* part) {
-  Pack<float, kCount> loaded;
-  if constexpr (kCount == 4) {
-    const float4 four = __ldcg(reinterpret_cast<const float4*>(part));
-    loaded = {{four.x, four.y, four.z, four.w}};
-  } else {
-#pragma unroll
-    for (int k = 0; k < kCount; ++k) loaded.v[k] = __ldcg(part + k);
+  const int64_t each = grid.sums ? 1 : ColumnGrid::kChunksEach, first = blockIdx.x * each;
+  const int64_t stride = grid.sums ? gridDim.x : 1;
+  const int64_t end = grid.sums ? grid.chunks : min(first + each, grid.chunks);
+  for (int64_t k = first; k < end; k += stride) {
+    const int64_t begin = (grid.from_end ? grid.chunks - 1 - k : k) * grid.chunk;
+    if (begin + grid.chunk <= grid.rows) {
+      visit.template operator()<kRowsAtOnce>(RowSet{begin + down, step}, column);
+    } else {
+      for (int64_t row = begin + down; row < grid.rows; row += step)
+        visit.template operator()<1>(RowSet{row, step}, column);
+    }
   }
-  return loaded;
 }
 
-// In a block: visit<count>(rows, first column, sums[kSums][kPack]) for this thread's rows; then all
-// threads work together, and finish(column, totals[kSums]) is called once for each column, in some
-// block.
-template <int kPack, int kSums, typename Visit, typename Finish>
-__device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* counters,
-                            const Visit& visit, const Finish& finish) {
-  // Every thread's sums, then the sums of threads that share columns, in double.
-  constexpr int kWide = kPack < 4 ? kPack : 4;  // columns whose parts are loaded at once
-  constexpr int kWidth = 256 * (kPack < 2 * kWide ? 2 * kWide : kPack);
-  __shared__ __align__(16) float shared[kSums][kWidth];
+// In a block: adds the sums of threads that share columns and calls each(column of the tile,
+// totals[kSums]) once for each of the tile's `columns`.
+template <typename Total, int kPack, int kSums, typename Each>
+__device__ void add_down(const ColumnGrid& grid, const float (&sums)[kSums][kPack],
+                         float (&shared)[kSums][256 * kPack], int columns, const Each& each) {
   const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
   const int down = static_cast<int>(threadIdx.x) / grid.lanes;
-  float sums[kSums][kPack] = {};
-  over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t at) {
-    visit.template operator()<kRows>(rows, at, sums);
-  });
   const int across = grid.lanes * kPack;
+  __syncthreads();
   if (down < grid.threads_down) {
 #pragma unroll
     for (int s = 0; s < kSums; ++s) {
@@ -120,75 +123,76 @@ __device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* coun
     }
   }
   __syncthreads();
+  for (int c = static_cast<int>(threadIdx.x); c < columns; c += 256) {
+    Total totals[kSums] = {};
+    for (int other = 0; other < grid.threads_down; ++other) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) totals[s] += shared[s][other * across + c];
+    }
+    each(c, totals);
+  }
+}
+
+// kPack floats that another block has written.
+template <int kPack>
+__device__ void load_parts(const float* from, float (&to)[kPack]) {
+  if constexpr (kPack % 4 == 0) {
+#pragma unroll
+    for (int k = 0; k < kPack; k += 4) {
+      const float4 four = __ldcg(reinterpret_cast<const float4*>(from + k));
+      to[k] = four.x, to[k + 1] = four.y, to[k + 2] = four.z, to[k + 3] = four.w;
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) to[k] = __ldcg(from + k);
+  }
+}
+
+// In a block: visit<count>(rows, first column, sums[kSums][kPack]) for this thread's rows; then all
+// threads work together, and finish(column, totals[kSums]) is called once for each column, in some
+// block.
+template <int kPack, int kSums, typename Visit, typename Finish>
+__device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* counters,
+                            const Visit& visit, const Finish& finish) {
+  __shared__ float shared[kSums][256 * kPack];
+  float sums[kSums][kPack] = {};
+  over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t at) {
+    visit.template operator()<kRows>(rows, at, sums);
+  });
+  const int across = grid.lanes * kPack;
   const int64_t first = static_cast<int64_t>(blockIdx.y) * across;
   const int columns = static_cast<int>(min(static_cast<int64_t>(across), grid.columns - first));
-  const bool alone = gridDim.x == 1;
-  for (int c = static_cast<int>(threadIdx.x); c < columns; c += 256) {
-    double totals[kSums];
+  const auto finish_one = [&](int c, const double* totals) { finish(first + c, totals); };
+  if (gridDim.x == 1) return add_down<double>(grid, sums, shared, columns, finish_one);
+  add_down<float>(grid, sums, shared, columns, [&](int c, const float* totals) {
+#pragma unroll
+    for (int s = 0; s < kSums; ++s)
+      parts[(static_cast<int64_t>(blockIdx.x) * kSums + s) * grid.columns + first + c] = totals[s];
+  });
+  if (!last_of(&counters[blockIdx.y], static_cast<int>(gridDim.x))) return;
+  // The threads that share columns share their parts.
+  const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
+  const int down = static_cast<int>(threadIdx.x) / grid.lanes;
+  const int pieces =
+      lane * kPack < columns && down < grid.threads_down ? static_cast<int>(gridDim.x) : 0;
+#pragma unroll
+  for (int s = 0; s < kSums; ++s) {
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) sums[s][k] = 0;
+  }
+#pragma unroll 4
+  for (int piece = down; piece < pieces; piece += grid.threads_down) {
 #pragma unroll
     for (int s = 0; s < kSums; ++s) {
-      float sum = 0;
-      for (int other = 0; other < grid.threads_down; ++other) sum += shared[s][other * across + c];
-      totals[s] = sum;
-      if (!alone)
-        parts[(static_cast<int64_t>(blockIdx.x) * kSums + s) * grid.columns + first + c] = sum;
-    }
-    if (alone) finish(first + c, totals);
-  }
-  if (alone) return;
-  if (!last_of(&counters[blockIdx.y], static_cast<int>(gridDim.x))) return;
-  // Threads that share columns take their parts in turn.
-  const int groups = columns / kWide, width = min(groups, 256), sharers = 256 / width;
-  const int sharer = static_cast<int>(threadIdx.x) / width, pieces = static_cast<int>(gridDim.x);
-  double* const of_sharers = reinterpret_cast<double*>(&shared[0][0]);
-  for (int base = 0; base < groups; base += width) {
-    const int group = base + static_cast<int>(threadIdx.x) % width;
-    const int across_base = min(width, groups - base) * kWide;
-    double totals[kSums][kWide] = {};
-    if (group < groups && sharer < sharers) {
-      constexpr int kAtOnce = 8 / kSums;  // loads on the way together
-      for (int piece = sharer; piece < pieces; piece += kAtOnce * sharers) {
-        Pack<float, kWide> part[kSums][kAtOnce];
+      float part[kPack];
+      load_parts<kPack>(
+          &parts[(static_cast<int64_t>(piece) * kSums + s) * grid.columns + first + lane * kPack],
+          part);
 #pragma unroll
-        for (int u = 0; u < kAtOnce; ++u) {
-          const int64_t at = min(piece + u * sharers, pieces - 1);
-#pragma unroll
-          for (int s = 0; s < kSums; ++s)
-            part[s][u] =
-                load_part<kWide>(&parts[(at * kSums + s) * grid.columns + first + group * kWide]);
-        }
-#pragma unroll
-        for (int u = 0; u < kAtOnce; ++u) {
-#pragma unroll
-          for (int s = 0; s < kSums; ++s) {
-#pragma unroll
-            for (int k = 0; k < kWide; ++k)
-              totals[s][k] += piece + u * sharers < pieces ? part[s][u].v[k] : 0;
-          }
-        }
-      }
-    }
-    __syncthreads();
-    if (group < groups && sharer < sharers) {
-#pragma unroll
-      for (int s = 0; s < kSums; ++s) {
-#pragma unroll
-        for (int k = 0; k < kWide; ++k)
-          of_sharers[(s * sharers + sharer) * across_base + (group - base) * kWide + k] =
-              totals[s][k];
-      }
-    }
-    __syncthreads();
-    for (int c = static_cast<int>(threadIdx.x); c < across_base; c += 256) {
-      double sum[kSums] = {};
-      for (int other = 0; other < sharers; ++other) {
-#pragma unroll
-        for (int s = 0; s < kSums; ++s)
-          sum[s] += of_sharers[(s * sharers + other) * across_base + c];
-      }
-      finish(first + base * kWide + c, sum);
+      for (int k = 0; k < kPack; ++k) sums[s][k] += part[k];
     }
   }
+  add_down<double>(grid, sums, shared, columns, finish_one);
 }
 
 #endif
