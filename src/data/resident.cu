@@ -28,7 +28,6 @@ struct Samples {
 
 // A block for each sample.
 __global__ void make_samples(Samples s) {
-  wait_for_previous();
   __shared__ int64_t index;
   __shared__ Cut cut;
   const int64_t sample = blockIdx.x;

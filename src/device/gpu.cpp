@@ -51,7 +51,6 @@ Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
   cudaDeviceProp card;
   check_cuda(cudaGetDeviceProperties(&card, ordinal), "asking for the GPU's name");
-  overlaps_seams = card.major >= 9;
   tuning.open(cat(card.name, "-", card.multiProcessorCount, "-cudnn", cudnnGetVersion()));
 }
 

@@ -22,7 +22,6 @@ struct Gpu {
   cublasLtHandle_t cublas_lt = nullptr;
   cudnnHandle_t cudnn = nullptr;
   Tuning tuning;
-  bool overlaps_seams = false;  // of kernels: see device/launch.h
 
   // For sums over many blocks: each leaves a part, and the last to finish adds the parts.
   static constexpr int64_t kParts = 1 << 20, kCounters = 1024;

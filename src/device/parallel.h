@@ -20,7 +20,6 @@ namespace crema {
 #ifdef __CUDACC__
 template <typename Body>
 __global__ void run_body(int64_t count, Body body) {
-  wait_for_previous();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride)

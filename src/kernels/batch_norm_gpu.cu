@@ -3,6 +3,7 @@
 // over rows.
 #include <algorithm>
 
+#include "device/launch.h"
 #include "kernels/batch_norm_bodies.h"
 #include "kernels/batch_norm_term.cuh"
 #include "kernels/column_sums.cuh"
@@ -223,7 +224,6 @@ void with_grid(const ChannelView& view, const Tensor& x, const Body& body,
           view.channels,
           [&]<int kPack>() {
             body.template operator()<T, kPack>(ColumnGrid(view.each(), view.channels, kPack));
-            check_cuda(cudaGetLastError(), "launching a kernel");
           },
           x.raw(), others.raw()...);
     }
@@ -237,8 +237,8 @@ void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c
   const auto kernel = added    ? c.relu ? apply<T, kPack, true, true> : apply<T, kPack, true, false>
                          : c.relu ? apply<T, kPack, false, true>
                                : apply<T, kPack, false, false>;
-  kernel<<<grid.blocks, 256, 0, gpu.stream>>>(grid, x.data<T>(), added.data<T>(), y.data<T>(),
-                                              signs.data<uint8_t>(), c.slope, n);
+  launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), added.data<T>(), y.data<T>(),
+         signs.data<uint8_t>(), c.slope, n);
 }
 
 }  // namespace
@@ -262,12 +262,11 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
         if (c.batch_statistics) {
           const auto kernel = find_statistics<T, kPack>;
           const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
-          kernel<<<grid.blocks, 256, 0, gpu.stream>>>(grid, x.data<T>(), n, gpu.parts,
-                                                      gpu.counters);
+          launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), n, gpu.parts, gpu.counters);
         } else {
           wide.from_end = true;
           const auto blocks = static_cast<unsigned>((c.view.channels + 255) / 256);
-          take_stored<<<blocks, 256, 0, gpu.stream>>>(c.view.channels, n);
+          launch(gpu, take_stored, {blocks, 256}, c.view.channels, n);
         }
         write_result<T, kPack>(gpu, wide, c, x, added, y, saved.signs, n);
       },
@@ -323,20 +322,19 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
     if (sums) {
       const auto kernel = sum_gradients<T, kPack, kMask, kFrom, kTwo>;
       const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
-      kernel<<<grid.blocks, 256, 0, gpu.stream>>>(
-          grid, term_of.template operator()<kMask, kTwo>(dy), kept.data<T>(), n, through_statistics,
-          gpu.parts, gpu.counters);
+      launch(gpu, kernel, {grid.blocks, 256}, grid, term_of.template operator()<kMask, kTwo>(dy),
+             kept.data<T>(), n, through_statistics, gpu.parts, gpu.counters);
     }
     if (!gradients.dx) return;
     Numbers last = n;
     if (!through_statistics) last.slant = last.offset = nullptr;
     if (kept) {
-      apply_gradient<T, kPack, Mask::none, kFrom><<<wide.blocks, 256, 0, gpu.stream>>>(
-          wide, term_of.template operator()<Mask::none, false>(kept), gradients.dx.data<T>(), last);
+      launch(gpu, apply_gradient<T, kPack, Mask::none, kFrom>, {wide.blocks, 256}, wide,
+             term_of.template operator()<Mask::none, false>(kept), gradients.dx.data<T>(), last);
     } else if constexpr (!kTwo) {
       const auto term = term_of.template operator()<kMask, false>(dy);
-      apply_gradient<T, kPack, kMask, kFrom>
-          <<<wide.blocks, 256, 0, gpu.stream>>>(wide, term, gradients.dx.data<T>(), last);
+      launch(gpu, apply_gradient<T, kPack, kMask, kFrom>, {wide.blocks, 256}, wide, term,
+             gradients.dx.data<T>(), last);
     }
   };
   with_grid(

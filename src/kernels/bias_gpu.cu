@@ -8,7 +8,6 @@ namespace {
 template <typename T, int kPack, bool kRelu>
 __global__ void relu_and_sum(ColumnGrid grid, const T* y, float slope, T* dy, float* db,
                              bool accumulate, float* parts, unsigned* counters) {
-  wait_for_previous();
   using P = Pack<T, kPack>;
   const auto visit = [&]<int kRows>(const RowSet& rows, int64_t column, float(&sums)[1][kPack]) {
     P g[kRows], sign[kRows];

@@ -148,9 +148,9 @@ ConvCase BlockCase::inner(const ConvCase& c) const {
 
 void blocks_of_image(Context& context, const BlockCase& c, const Tensor& x, const Tensor& blocks) {
   const int vectors = c.deep / kVector, threads = kThreads / vectors * vectors;
-  image_to_blocks<<<static_cast<unsigned>(c.images * c.blocks[0]), threads, 0,
-                    context.gpu().stream>>>(c, x.data<Quad>(), blocks.data<Vector>());
-  check_cuda(cudaGetLastError(), "launching a kernel");
+  const LaunchShape shape{static_cast<unsigned>(c.images * c.blocks[0]),
+                          static_cast<unsigned>(threads)};
+  launch(context.gpu(), image_to_blocks, shape, c, x.data<Quad>(), blocks.data<Vector>());
 }
 
 void blocks_of_weights(Context& context, const BlockCase& c, const Tensor& w,

@@ -75,7 +75,6 @@ struct Gradient {
 #ifdef __CUDACC__
 template <typename Body>
 __global__ void run_elements(Rows r, Body body) {
-  wait_for_previous();
   const int64_t count = r.rows * r.columns, stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {

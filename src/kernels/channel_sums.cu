@@ -103,13 +103,13 @@ void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelGr
       const unsigned splits = static_cast<unsigned>(pieces);
       if (view.inner == 1) {
         const unsigned tiles = static_cast<unsigned>(view.groups * ((view.channels + 31) / 32));
-        sum_rows<T>
-            <<<dim3(tiles, splits), dim3(32, 8), 0, context.gpu().stream>>>(view, term, partial);
+        launch(context.gpu(), sum_rows<T, Term>, {dim3(tiles, splits), dim3(32, 8)}, view, term,
+               partial);
       } else {
         const unsigned values = static_cast<unsigned>(view.values());
-        sum_planes<T><<<dim3(values, splits), 256, 0, context.gpu().stream>>>(view, term, partial);
+        launch(context.gpu(), sum_planes<T, Term>, {dim3(values, splits), 256}, view, term,
+               partial);
       }
-      check_cuda(cudaGetLastError(), "launching a kernel");
     });
   });
 #else

@@ -2,7 +2,7 @@
 // cores. Limits: reading x once and y or dy once, and 224 / 147 of the multiply-adds.
 #include <algorithm>
 
-#include "device/gpu.h"
+#include "device/launch.h"
 #include "kernels/bias.h"
 #include "kernels/conv_bodies.h"
 #include "kernels/conv_rows.cuh"
@@ -270,8 +270,8 @@ class RowsConv final : public WeightedSum {
                const Tensor&) override {
     on_half([&]<typename T>() {
       reserve(rows_forward<T>);
-      rows_forward<T><<<forward_blocks_, kRowsThreads, shared_bytes(n_), context.gpu().stream>>>(
-          n_, x.data<T>(), w.data<T>(), b ? b.data<T>() : nullptr, c_.relu, y.data<T>());
+      launch(context.gpu(), rows_forward<T>, {forward_blocks_, kRowsThreads, bytes()}, n_,
+             x.data<T>(), w.data<T>(), b ? b.data<T>() : nullptr, c_.relu, y.data<T>());
     });
   }
 
@@ -286,11 +286,11 @@ class RowsConv final : public WeightedSum {
     float* const parts = workspace.data<float>();
     on_half([&]<typename T>() {
       reserve(rows_weights<T>);
-      rows_weights<T><<<weights_blocks_, kRowsThreads, shared_bytes(n_), context.gpu().stream>>>(
-          n_, x.data<T>(), g.dy.data<T>(), parts);
-      check_cuda(cudaGetLastError(), "launching a kernel");
-      add_parts<<<n_.outputs * kRowsDepth / 32, 256, 0, context.gpu().stream>>>(
-          n_, parts, static_cast<int>(weights_blocks_.x), dw.data<float>(), accumulate_w);
+      launch(context.gpu(), rows_weights<T>, {weights_blocks_, kRowsThreads, bytes()}, n_,
+             x.data<T>(), g.dy.data<T>(), parts);
+      const auto blocks = static_cast<unsigned>(n_.outputs * kRowsDepth / 32);
+      launch(context.gpu(), add_parts, {blocks, 256}, n_, parts,
+             static_cast<int>(weights_blocks_.x), dw.data<float>(), accumulate_w);
       if (db) {
         bias_gradient(context, c_.y.count() / c_.y[1], c_.y[1], 1, g.dy.data<T>(), db.data<float>(),
                       accumulate_b);
@@ -299,6 +299,7 @@ class RowsConv final : public WeightedSum {
   }
 
  private:
+  size_t bytes() const { return static_cast<size_t>(shared_bytes(n_)); }
   template <typename Body>
   void on_half(const Body& body) const {
     if (c_.dtype == DType::f16) {
@@ -306,7 +307,6 @@ class RowsConv final : public WeightedSum {
     } else {
       body.template operator()<BFloat16>();
     }
-    check_cuda(cudaGetLastError(), "launching a kernel");
   }
   template <typename Kernel>
   void reserve(Kernel* kernel) const {

@@ -71,7 +71,6 @@ __device__ void finish_pieces(const GatherNumbers& n, const float (&sums)[kM][kN
 
 template <typename T, typename Shape, GatherRole kRole, bool kSign>
 __global__ void __launch_bounds__(Shape::threads) gather_product(GatherNumbers n) {
-  wait_for_previous();
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see fastest_gpu.cpp
   using Layout = GatherLayout<Shape, kRole, kSign>;
   using A = typename Layout::A;

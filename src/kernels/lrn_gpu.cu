@@ -75,7 +75,6 @@ struct Value {
 
 template <typename T, int kPack>
 __global__ void forward(Rows r, const T* x, T* y) {
-  wait_for_previous();
   extern __shared__ float values[];
   using P = Pack<T, kPack>;
   clear_borders(r, values);
@@ -98,7 +97,6 @@ __global__ void forward(Rows r, const T* x, T* y) {
 
 template <typename T, int kPack>
 __global__ void backward(Rows r, const T* x, const T* dy, T* dx) {
-  wait_for_previous();
   extern __shared__ float values[];
   float* const ratios = values + r.rows_each * (r.channels + 2 * r.half);
   using P = Pack<T, kPack>;
@@ -158,7 +156,6 @@ struct Stretch {
 
 template <typename T, int kPack, int kHalf, bool kBackward>
 __global__ void in_registers(Rows r, const T* x, const T* dy, T* out) {
-  wait_for_previous();
   using P = Pack<T, kPack>;
   const int packs = r.channels / kPack;
   const int64_t i = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x;

@@ -99,7 +99,6 @@ inline void pointwise_copy(Context& context, const Tensor& y, const Tensor& x) {
 #ifdef __CUDACC__
 template <typename Body>
 __global__ void run_rows(int64_t rows, int64_t columns, Body body) {
-  wait_for_previous();
   const int64_t count = rows * columns, stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {

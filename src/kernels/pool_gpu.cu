@@ -18,7 +18,6 @@ using namespace pooling;
 template <typename T, int kPack>
 __global__ void max_forward(Window w, Tiles tiles, bool takes_relu, const Pack<T, kPack>* x,
                             Pack<T, kPack>* y, Pack<uint8_t, kPack>* index) {
-  wait_for_previous();
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> best[kPack];
@@ -56,7 +55,6 @@ __global__ void max_forward(Window w, Tiles tiles, bool takes_relu, const Pack<T
 template <typename T, int kPack>
 __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* index,
                              const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
-  wait_for_previous();
   const Place p(w, tiles, 1);
   if (!p.inside) return;
   Compute<T> sum[kPack] = {};
@@ -87,7 +85,6 @@ __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* 
 template <typename T, int kPack>
 __global__ void average_forward(Window w, Tiles tiles, PoolGeometry g, const Pack<T, kPack>* x,
                                 Pack<T, kPack>* y) {
-  wait_for_previous();
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> sum[kPack] = {};
@@ -107,7 +104,6 @@ __global__ void average_forward(Window w, Tiles tiles, PoolGeometry g, const Pac
 template <typename T, int kPack>
 __global__ void average_backward(Window w, Tiles tiles, PoolGeometry g, const Pack<T, kPack>* dy,
                                  Pack<T, kPack>* dx) {
-  wait_for_previous();
   const Place p(w, tiles, 1);
   if (!p.inside) return;
   Compute<T> sum[kPack] = {};

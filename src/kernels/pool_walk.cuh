@@ -73,7 +73,6 @@ __device__ inline int inside(int at, int extent) { return min(max(at, 0), extent
 template <typename T, int kWindow, int kStep>
 __global__ void walk_forward(Window w, Tiles tiles, bool takes_relu, const Words* x, Words* y,
                              Cells<T>* index) {
-  wait_for_previous();
   using L = Lanes<T>;
   const Place o(w, tiles, kWalkRows);
   if (!o.inside) return;
@@ -151,7 +150,6 @@ __device__ inline void add_where_equal(uint32_t a, uint32_t b, const float* g, f
 template <typename T, int kWindow, int kStep>
 __global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
                               WidePack<T>* dx) {
-  wait_for_previous();
   constexpr int kPack = kPackCount<T>;
   constexpr int kBefore = (kWindow - 1) / kStep;  // windows that reach in from before a tile
   const Place tile(w, tiles, kWalkRows);

@@ -12,7 +12,6 @@ namespace {
 
 template <typename From, typename To>
 __global__ void convert_elements(int64_t count, const From* from, To* to) {
-  wait_for_previous();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {
@@ -22,7 +21,6 @@ __global__ void convert_elements(int64_t count, const From* from, To* to) {
 
 template <typename From, typename To>
 __global__ void convert_packs(int64_t packs, const Pack<From, 8>* from, Pack<To, 8>* to) {
-  wait_for_previous();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < packs;
        i += stride) {
@@ -37,7 +35,6 @@ __global__ void convert_packs(int64_t packs, const Pack<From, 8>* from, Pack<To,
 // Each image: `rows` x `columns` becomes `columns` x `rows`, by tiles of 32 x 32.
 template <typename From, typename To>
 __global__ void transpose_tiles(int64_t rows, int64_t columns, const From* from, To* to) {
-  wait_for_previous();
   __shared__ Compute<From> tile[32][33];
   const int64_t image = blockIdx.z * rows * columns;
   const int64_t row0 = blockIdx.y * 32ll, column0 = blockIdx.x * 32ll;
@@ -57,7 +54,6 @@ __global__ void transpose_tiles(int64_t rows, int64_t columns, const From* from,
 template <typename From, typename To, bool kToLast>
 __global__ void transpose_narrow(int64_t narrow, int64_t padded, int64_t wide, int64_t count,
                                  const From* from, To* to) {
-  wait_for_previous();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {

@@ -56,7 +56,6 @@ struct SoftmaxBackward {
 
 template <typename T>
 __global__ void softmax_rows(int64_t classes, const T* x, T* y) {
-  wait_for_previous();
   x += blockIdx.x * classes;
   y += blockIdx.x * classes;
   T largest = x[0], sum = 0;
@@ -74,7 +73,6 @@ __global__ void softmax_rows(int64_t classes, const T* x, T* y) {
 
 template <typename T>
 __global__ void softmax_gradient_rows(int64_t classes, const T* y, const T* dy, T* dx) {
-  wait_for_previous();
   const int64_t start = blockIdx.x * classes;
   T dot = 0;
   for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) dot += y[start + k] * dy[start + k];

@@ -116,7 +116,6 @@ struct LossGradient {
 
 template <typename T>
 __global__ void loss_rows(LossPlaces<T> body) {
-  wait_for_previous();
   const int64_t classes = body.view.classes, place = blockIdx.x;
   const T* x = body.x + place * classes;
   Compute<T> largest = x[0], sum = 0, below = 0;
@@ -137,7 +136,6 @@ __global__ void loss_rows(LossPlaces<T> body) {
 
 template <typename T>
 __global__ void loss_gradient_rows(LossGradient<T> body) {
-  wait_for_previous();
   const int64_t classes = body.view.classes, place = blockIdx.x;
   for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
     body.write(place, k, place * classes + k);
@@ -147,7 +145,6 @@ __global__ void loss_gradient_rows(LossGradient<T> body) {
 template <typename T>
 __global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* losses, double fixed,
                            T* normalizer, T* loss) {
-  wait_for_previous();
   double sum = 0, valid = 0;
   for (int64_t place = threadIdx.x; place < count; place += blockDim.x) {
     sum += losses[place];
@@ -166,7 +163,6 @@ __global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* loss
 template <typename T>
 __global__ void loss_in_one_block(LossPlaces<T> body, double fixed, Compute<T>* normalizer,
                                   Compute<T>* loss) {
-  wait_for_previous();
   const PlaceWriter<Compute<T>>& writer = body.writer;
   double sum = 0, valid = 0;
   for (int64_t place = threadIdx.x; place < writer.count; place += blockDim.x) {

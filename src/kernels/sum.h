@@ -30,7 +30,6 @@ struct SumTarget {
 // One block a sum.
 template <typename T, typename Value>
 __global__ void run_sum(SumExtent e, Value value, SumTarget<T> target) {
-  wait_for_previous();
   __shared__ double partial[256];
   for (int64_t k = blockIdx.x; k < e.sums; k += gridDim.x) {
     double sum = 0;

@@ -155,7 +155,6 @@ struct HalfCopy {
 template <typename T, typename Rule>
 __global__ void run_blocks(Rule rule, const Block* blocks, int count, T rate, T weight_decay,
                            HalfCopy half, LiveUpdate live, unsigned* counter) {
-  wait_for_previous();
   if (live.numbers) {
     rate = live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates];
     rule.gradient.scale *= live.numbers->factor;
@@ -225,7 +224,6 @@ __device__ inline void judge(double squares, double clip, UpdateNumbers* numbers
 template <typename T>
 __global__ void square_blocks(const Block* blocks, int count, const T* diff, double* sums,
                               LiveUpdate live, unsigned* counter) {
-  wait_for_previous();
   double mine = 0;
   for (int b = static_cast<int>(blockIdx.x); b < count; b += static_cast<int>(gridDim.x)) {
     const Block block = blocks[b];

@@ -123,7 +123,6 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
   const auto mask = [&](uint32_t stage) {
     if constexpr (kSign) mask_tile(n.other_tile, stage + n.other_tile.at, stage + n.sign_at);
   };
-  wait_for_previous();
   float sums[kM][kN][4] = {};
   const auto compute = [&](int, uint32_t stage) {
     const uint32_t dy = stage + n.other_tile.at + warp_m * kM * 32 + (lane >> 3 & 1) * 16 +

@@ -44,7 +44,6 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
   int* const image_at = reinterpret_cast<int*>(memory + n.tables);
   int* const weights_at = image_at + steps * 2;
   fill_tables<kData>(n, image_at, weights_at, steps * 2);
-  wait_for_previous();
   load_tile<T>(n.other, n.other.data, 0, 0, 0, n.other_tile, base + n.other_tile.at);
 
   // What this lane adds to the offsets of a step's first or second chunk.
