@@ -111,18 +111,6 @@ __device__ inline bool gather_tap(const GatherNumbers& n, const GatherPlace& pla
   return rest_y == 0 && rest_x == 0 && y < n.height && x < n.width;
 }
 
-// Calls body<2, 4 or 8>().
-template <typename Body>
-__device__ void with_vector(int vector, const Body& body) {
-  if (vector == 8) {
-    body.template operator()<8>();
-  } else if (vector == 4) {
-    body.template operator()<4>();
-  } else {
-    body.template operator()<2>();
-  }
-}
-
 // Rows are places of the gathered image's partner, columns k = (tap, channel).
 template <typename T, typename Tile, int kThreads, bool kSign>
 struct GatheredRows {

@@ -50,6 +50,18 @@ __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft));
 }
 
+// Calls body<2, 4 or 8>().
+template <typename Body>
+__device__ void with_vector(int vector, const Body& body) {
+  if (vector == 8) {
+    body.template operator()<8>();
+  } else if (vector == 4) {
+    body.template operator()<4>();
+  } else {
+    body.template operator()<2>();
+  }
+}
+
 // Four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"

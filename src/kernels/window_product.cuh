@@ -56,17 +56,6 @@ struct WindowNumbers {
 
 #ifdef __CUDACC__
 
-template <typename Body>
-__device__ void with_vector_of(int vector, const Body& body) {
-  if (vector == 8) {
-    body.template operator()<8>();
-  } else if (vector == 4) {
-    body.template operator()<4>();
-  } else {
-    body.template operator()<2>();
-  }
-}
-
 __device__ inline void store_zeros(uint32_t to) {
   asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(to), "r"(0));
 }
@@ -98,7 +87,7 @@ template <typename T>
 __device__ void load_tile(const WindowImage& image, const void* data, int number, int first_row,
                           int first_column, const WindowTile& tile, uint32_t to) {
   const T* const from = static_cast<const T*>(data) + static_cast<int64_t>(number) * image.step;
-  with_vector_of(image.vector, [&]<int kVector>() {
+  with_vector(image.vector, [&]<int kVector>() {
     const T* column_from = from;
     int pieces = 0;  // that lie in the image where the row does
     for_slots(

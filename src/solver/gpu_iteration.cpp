@@ -125,19 +125,20 @@ void GpuIteration::forward_backward(int64_t iteration, uint64_t pass) {
 void GpuIteration::run(int64_t iteration, uint64_t pass, int64_t count) {
   const int64_t end = iteration + count;
   while (iteration < end) {
-    const bool several = end - iteration >= kSeveral && may_run_several(iteration);
-    several ? run_several(iteration, pass) : run_one(iteration, pass);
-    const int64_t done = several ? kSeveral : 1;
+    const int64_t possible = at_once(iteration);
+    const int64_t done = possible <= end - iteration ? possible : 1;
+    done > 1 ? run_several(iteration, pass) : run_one(iteration, pass);
     iteration += done;
     pass += done * iter_size_;
   }
 }
 
-bool GpuIteration::may_run_several(int64_t iteration) {
-  if (!capture_ || !warm_ || iter_size_ != 1 || net_.works_on_host()) return false;
+int64_t GpuIteration::at_once(int64_t iteration) {
+  if (!capture_ || !warm_ || iter_size_ != 1 || net_.works_on_host()) return 1;
   if (!small_) small_ = net_.memory().total() < kSmallNet;
   // All their rates must lie on the device.
-  return *small_ && iteration % UpdateNumbers::kRates + kSeveral <= UpdateNumbers::kRates;
+  const bool rates = iteration % UpdateNumbers::kRates + kSeveral <= UpdateNumbers::kRates;
+  return *small_ && rates ? kSeveral : 1;
 }
 
 void GpuIteration::run_several(int64_t iteration, uint64_t pass) {

@@ -24,6 +24,8 @@ class GpuIteration {
 
   // `count` iterations from number `iteration` on; their first batch is pass number `pass`.
   void run(int64_t iteration, uint64_t pass, int64_t count = 1);
+  // How many iterations from this one on run() starts at once, when it is asked for so many.
+  int64_t at_once(int64_t iteration);
   // The same in two parts, never captured.
   void forward_backward(int64_t iteration, uint64_t pass);
   void update();
@@ -39,7 +41,6 @@ class GpuIteration {
  private:
   void run_one(int64_t iteration, uint64_t pass);
   void run_several(int64_t iteration, uint64_t pass);
-  bool may_run_several(int64_t iteration);
   void set_counters(int64_t iteration, uint64_t pass);
   void batch(int number, bool with_update, uint64_t pass);
   void queue_batch(int number);

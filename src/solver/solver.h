@@ -98,7 +98,7 @@ class Solver {
   void run(const std::function<void()>& work);
   void train(int64_t iterations);
   void train_to_end();
-  int64_t undisturbed(int64_t end) const;
+  bool undisturbed(int64_t iterations, int64_t end) const;
   void train_several(int64_t count);
   void train_iteration();
   void cpu_iteration(bool shown);

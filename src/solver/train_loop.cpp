@@ -15,9 +15,6 @@ namespace {
 // notice bad labels and losses that are not numbers.
 constexpr int kWatchEvery = 100;
 
-// Between looks at signals.
-constexpr int64_t kMostTogether = 32;
-
 bool falls_due(int64_t iteration, int interval) {
   return interval > 0 && iteration % interval == 0;
 }
@@ -96,26 +93,25 @@ void Solver::train(int64_t iterations) {
                           (iteration_ > 0 || solver.test_initialization());
     if (test_now) test_all();
     if (stopped_) return;
-    const int64_t together = gpu_ && !debug_ ? undisturbed(end) : 0;
-    together > 1 ? train_several(together) : train_iteration();
+    const int64_t at_once = gpu_ && !debug_ ? gpu_->at_once(iteration_) : 1;
+    at_once > 1 && undisturbed(at_once, end) ? train_several(at_once) : train_iteration();
     obey();
   }
   if (gpu_) net_->check();  // also of iterations whose loss nobody read
 }
 
-// Iterations that nothing interrupts: neither a look at the loss nor a test nor a snapshot.
-int64_t Solver::undisturbed(int64_t end) const {
+// Whether nothing interrupts the next iterations: neither a look at the loss nor a test nor a
+// snapshot nor the end.
+bool Solver::undisturbed(int64_t iterations, int64_t end) const {
   const SolverParameter& solver = file_.solver;
-  const auto looked_at = [&](int64_t i) {
-    return falls_due(i, solver.display()) || falls_due(i, kWatchEvery);
-  };
-  int64_t count = 0;
-  while (count < kMostTogether && iteration_ + count < end && !looked_at(iteration_ + count)) {
-    ++count;
-    const int64_t next = iteration_ + count;
-    if (falls_due(next, solver.test_interval()) || falls_due(next, solver.snapshot())) break;
+  if (iteration_ + iterations > end) return false;
+  for (int64_t i = iteration_; i < iteration_ + iterations; ++i) {
+    if (falls_due(i, solver.display()) || falls_due(i, kWatchEvery)) return false;
+    const bool between = i > iteration_;
+    if (between && (falls_due(i, solver.test_interval()) || falls_due(i, solver.snapshot())))
+      return false;
   }
-  return count;
+  return true;
 }
 
 void Solver::train_several(int64_t count) {
