@@ -6,7 +6,7 @@
 #include "kernels/bias.h"
 #include "kernels/block_image.h"
 #include "kernels/conv_bodies.h"
-#include "random_values.h"
+#include "kernels/random_values.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -69,20 +69,6 @@ ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
   return c;
 }
 
-std::vector<double> eighths(int64_t count, uint64_t stream) {
-  const Random random{1, stream};
-  std::vector<double> values(count);
-  for (int64_t i = 0; i < count; ++i) values[i] = std::round(random.uniform(i) * 16 - 8) / 8;
-  return values;
-}
-
-Tensor filled(Context& context, const Shape& shape, DType dtype, const Format& format,
-              uint64_t stream) {
-  const Tensor tensor(context, shape, dtype, format);
-  from_doubles(context, eighths(shape.count(), stream).data(), tensor);
-  return tensor;
-}
-
 struct Result {
   std::vector<double> y, dx, dw, db, dw_added, db_added;
 };
@@ -94,15 +80,16 @@ Result run(Context& context, const ConvCase& c) {
   const Format images{c.order, nullptr, c.x_channels}, tops{c.order, nullptr},
       weights = conv->weights_format();
   const DType real = half ? DType::f32 : c.dtype;
-  const Tensor x = filled(context, c.x, c.dtype, images, 1),
-               w = filled(context, c.w, c.dtype, weights, 2),
-               b = filled(context, {c.w[0]}, c.dtype, {}, 3),
-               dy = filled(context, c.y, c.dtype, tops, 4),
-               sign = filled(context, c.y, c.dtype, tops, 5);
+  const Tensor x = tensor_of_eighths(context, c.x, c.dtype, images, 1),
+               w = tensor_of_eighths(context, c.w, c.dtype, weights, 2),
+               b = tensor_of_eighths(context, {c.w[0]}, c.dtype, {}, 3),
+               dy = tensor_of_eighths(context, c.y, c.dtype, tops, 4),
+               sign = tensor_of_eighths(context, c.y, c.dtype, tops, 5);
   const Tensor y(context, c.y, c.dtype, tops), dx(context, c.x, c.dtype, images),
-      dw = filled(context, c.w, real, weights, 6), db = filled(context, {c.w[0]}, real, {}, 7),
-      workspace =
-          filled(context, {static_cast<int64_t>(conv->workspace() / 4 + 1)}, DType::f32, {}, 8);
+      dw = tensor_of_eighths(context, c.w, real, weights, 6),
+      db = tensor_of_eighths(context, {c.w[0]}, real, {}, 7),
+      workspace = tensor_of_eighths(context, {static_cast<int64_t>(conv->workspace() / 4 + 1)},
+                                    DType::f32, {}, 8);
   const Tensor bytes = part_of(workspace, 0, {static_cast<int64_t>(workspace.bytes())}, DType::u8);
   Result r;
   conv->forward(context, x, w, c.bias ? b : Tensor(), y, bytes);

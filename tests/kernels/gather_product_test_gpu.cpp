@@ -2,9 +2,9 @@
 // in float64. Numbers are small multiples of 1/8, which 16 bits hold exactly.
 #include <gtest/gtest.h>
 
-#include "base/random.h"
 #include "kernels/bias.h"
 #include "kernels/gather_product.h"
+#include "kernels/random_values.h"
 
 namespace crema {
 namespace {
@@ -50,20 +50,6 @@ ConvCase case_of(const Row& row, DType dtype, bool relu) {
   return c;
 }
 
-std::vector<double> eighths(int64_t count, uint64_t stream) {
-  const Random random{1, stream};
-  std::vector<double> values(count);
-  for (int64_t i = 0; i < count; ++i) values[i] = std::round(random.uniform(i) * 16 - 8) / 8;
-  return values;
-}
-
-Tensor filled(Context& context, const Shape& shape, DType dtype, const Format& format,
-              uint64_t stream) {
-  const Tensor tensor(context, shape, dtype, format);
-  from_doubles(context, eighths(shape.count(), stream).data(), tensor);
-  return tensor;
-}
-
 struct Result {
   std::vector<double> y, dx, dw, db;
 };
@@ -73,9 +59,11 @@ Result reference(const Row& row, bool relu) {
   context.implementation = "plain";
   const ConvCase c = case_of(row, DType::f64, relu);
   const auto conv = make_conv(context, c);
-  const Tensor x = filled(context, c.x, c.dtype, {}, 1), w = filled(context, c.w, c.dtype, {}, 2),
-               b = filled(context, {row.outputs}, c.dtype, {}, 3),
-               dy = filled(context, c.y, c.dtype, {}, 4), y = filled(context, c.y, c.dtype, {}, 5);
+  const Tensor x = tensor_of_eighths(context, c.x, c.dtype, {}, 1),
+               w = tensor_of_eighths(context, c.w, c.dtype, {}, 2),
+               b = tensor_of_eighths(context, {row.outputs}, c.dtype, {}, 3),
+               dy = tensor_of_eighths(context, c.y, c.dtype, {}, 4),
+               y = tensor_of_eighths(context, c.y, c.dtype, {}, 5);
   const Tensor out(context, c.y, c.dtype), dx(context, c.x, c.dtype), dw(context, c.w, c.dtype),
       db(context, {row.outputs}, c.dtype);
   const Tensor none(context, {static_cast<int64_t>(conv->workspace())}, DType::u8);
@@ -107,10 +95,11 @@ void check(Context& context, const Row& row, DType dtype, bool relu) {
   c.x_channels = row.x_channels;
   const Format images{Order::channels_last, nullptr, row.x_channels};
   const Format last = Format::channels_last();
-  const Tensor x = filled(context, c.x, dtype, images, 1),
-               w = filled(context, c.w, dtype, images, 2),
-               b = filled(context, {row.outputs}, dtype, {}, 3),
-               dy = filled(context, c.y, dtype, last, 4), y = filled(context, c.y, dtype, last, 5);
+  const Tensor x = tensor_of_eighths(context, c.x, dtype, images, 1),
+               w = tensor_of_eighths(context, c.w, dtype, images, 2),
+               b = tensor_of_eighths(context, {row.outputs}, dtype, {}, 3),
+               dy = tensor_of_eighths(context, c.y, dtype, last, 4),
+               y = tensor_of_eighths(context, c.y, dtype, last, 5);
   GatherTensors t;
   t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.dy = dy.raw(), t.y = relu ? y.raw() : nullptr;
   const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;

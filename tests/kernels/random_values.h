@@ -29,6 +29,17 @@ inline Tensor tensor_of(Context& context, const std::vector<double>& values, con
   return tensor;
 }
 
+// Multiples of 1/8 from -1 to 1, which 16 bits hold exactly.
+inline Tensor tensor_of_eighths(Context& context, const Shape& shape, DType dtype,
+                                const Format& format, uint64_t stream) {
+  const Random random{1, stream};
+  std::vector<double> values(shape.count());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::round(random.uniform(i) * 16 - 8) / 8;
+  const Tensor tensor(context, shape, dtype, format);
+  from_doubles(context, values.data(), tensor);
+  return tensor;
+}
+
 // Within `tolerance` times the largest magnitude.
 inline void expect_close(Context& context, const std::vector<double>& want, const Tensor& got,
                          double tolerance, const char* what) {
