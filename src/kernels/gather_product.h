@@ -6,7 +6,8 @@
 //   data     dx[q,c] = sum over (k, o) of g[q,(k,o)] w[o,k,c]      q: a place of x
 //   weights  dw[o,k] = sum over p of g[p,o] x[p,k], db[o] = sum over p of g[p,o]
 // with k = (tap, channel), x[p,k] the element of x under that tap of the window at p, and g = dy,
-// through the ReLU where y is given. Sums are added in a fixed order.
+// through the ReLU where y is given. Sums are added in a fixed order. tune() also times the kernels
+// that read windows from shared memory (window_product.h).
 #pragma once
 
 #include "device/gpu.h"
