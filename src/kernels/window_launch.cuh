@@ -18,7 +18,8 @@ void start_window_gradient(const Gpu& gpu, const WindowNumbers& n, DType dtype, 
 
 template <typename Kernel>
 void launch_window(const Gpu& gpu, Kernel kernel, const WindowNumbers& n, const WindowGrid& grid) {
-  // At each launch, because it depends on the case; a net launches once, while its graph is recorded.
+  // At each launch, because it depends on the case; a net launches once, while its graph is
+  // recorded.
   check_cuda(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n.shared_bytes),
       "reserving shared memory");
