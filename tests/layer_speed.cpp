@@ -51,6 +51,7 @@ void measure(const Row& row, Setting setting, const Limits& limits) {
   {
     Setting probe = setting;
     probe.device = Device::cpu;
+    probe.context = nullptr;
     probe.precision = Precision::fp32;
     const LayerRun layer(row, probe);
     const bool plain = layer.layer().order_rule() == OrderRule::plain;
@@ -93,8 +94,8 @@ int run(int argc, char** argv) {
     }
   }
   require(!folder.empty(), "layer_speed FOLDER [-gpu 0] [-precision NAME]");
-  Context context(setting.device);
-  const Limits limits = measure_limits(context, setting.precision);
+  setting.context = std::make_shared<Context>(setting.device);
+  const Limits limits = measure_limits(*setting.context, setting.precision);
   std::printf("Limits: %.0f GB/s, %.2f TFLOP/s in %s\n\n", limits.bytes / 1e9,
               limits.operations / 1e12, std::string(name_of(setting.precision)).c_str());
   std::puts(

@@ -77,10 +77,13 @@ void LayerRun::ServedLog::write(Severity, const std::source_location&, std::stri
 }
 
 LayerRun::LayerRun(const Row& row, const Setting& setting)
-    : row_(row), setting_(setting), context_(setting.device) {
+    : row_(row),
+      setting_(setting),
+      context_(setting.context ? setting.context : std::make_shared<Context>(setting.device)) {
   log_.verbosity = 1;
-  context_.set_log(log_);
-  context_.implementation = setting.implementation;
+  context_->set_log(log_);
+  context_->implementation = setting.implementation;
+  context_->served.clear();
 
   LayerParameter message = parse_layer(row);
   layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
@@ -91,7 +94,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
     layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
   }
   const std::vector<Shape> bottoms = bottom_shapes();
-  layer_->setup(context_, bottoms);
+  layer_->setup(*context_, bottoms);
   inference_ = layer_->infer(bottoms);
   require(static_cast<int>(inference_.tops.size()) == message.top_size(), "infer gives ",
           inference_.tops.size(), " shapes for ", message.top_size(), " tops");
@@ -124,7 +127,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   preparation_.dtype = setting.dtype;
   preparation_.storage = bottoms.empty() ? setting.dtype : bottom_dtype(0);
   preparation_.precision = setting.precision;
-  prepared_ = layer_->prepare(context_, preparation_);
+  prepared_ = layer_->prepare(*context_, preparation_);
 
   const BackwardReads reads = this->reads();
   for (size_t i = 0; i < bottoms.size(); ++i) {
@@ -194,6 +197,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   backward_.workspace = backward_.aside_workspace = forward_.workspace;
 }
 
+LayerRun::~LayerRun() { context_->set_log(silent_log()); }
+
 DType LayerRun::storage() const {
   return layer_->half_rule() == HalfRule::never && !layer_->is_view()
              ? setting_.dtype
@@ -241,11 +246,11 @@ Format LayerRun::activation_format(const Shape& shape) const {
 Tensor LayerRun::allocate(const std::string& what, const Shape& shape, DType dtype,
                           const Format& format) {
   const size_t bytes = static_cast<size_t>(format.elements(shape)) * size_of(dtype);
-  auto memory = std::make_shared<Buffer>(context_, bytes + 2 * kGuard);
-  fill_bytes(context_, Tensor(memory, 0, Shape{static_cast<int64_t>(memory->bytes())}, DType::u8),
+  auto memory = std::make_shared<Buffer>(*context_, bytes + 2 * kGuard);
+  fill_bytes(*context_, Tensor(memory, 0, Shape{static_cast<int64_t>(memory->bytes())}, DType::u8),
              kGuardByte);
   Tensor tensor(memory, kGuard, shape, dtype, format);
-  zero(context_, tensor);
+  zero(*context_, tensor);
   guarded_.push_back({what, memory, bytes});
   return tensor;
 }
@@ -279,6 +284,7 @@ Start LayerRun::make_start() const {
     } else if (top_has_gradient(static_cast<int>(i))) {
       const Random random{11, i};
       values.resize(inference_.tops[i].count());
+#pragma omp parallel for if (values.size() > 10000)
       for (size_t k = 0; k < values.size(); ++k) values[k] = random.normal(k);
     }
     start.top_diff.push_back(values);
@@ -290,18 +296,18 @@ void LayerRun::run_forward(const Start& start) {
   const bool overwritten = overwrites_bottom() || layer_->is_view();
   for (size_t i = 0; i < forward_.top.size(); ++i) {
     if (layer_->keeps_tops() || (i == 0 && overwritten)) continue;
-    poison(context_, forward_.top[i]);
+    poison(*context_, forward_.top[i]);
   }
   for (size_t i = 0; i < forward_.saved.size(); ++i) {
-    if (!saved_[i].persistent) poison(context_, forward_.saved[i]);
+    if (!saved_[i].persistent) poison(*context_, forward_.saved[i]);
   }
-  poison(context_, forward_.workspace);
+  poison(*context_, forward_.workspace);
   for (size_t i = 0; i < forward_.bottom.size(); ++i)
-    from_doubles(context_, start.bottom[i].data(), forward_.bottom[i]);
+    from_doubles(*context_, start.bottom[i].data(), forward_.bottom[i]);
   for (size_t i = 0; i < forward_.parameters.size(); ++i) {
-    from_doubles(context_, start.parameter[i].data(), forward_.parameters[i]);
+    from_doubles(*context_, start.parameter[i].data(), forward_.parameters[i]);
   }
-  layer_->forward(context_, forward_);
+  layer_->forward(*context_, forward_);
   if (layer_->dynamic()) take_shapes();
 }
 
@@ -322,8 +328,8 @@ void LayerRun::take_shapes() {
 Outcome LayerRun::forward(const Start& start) {
   run_forward(start);
   Outcome outcome;
-  outcome.top = read_all(context_, written_);
-  outcome.parameter = read_all(context_, forward_.parameters);
+  outcome.top = read_all(*context_, written_);
+  outcome.parameter = read_all(*context_, forward_.parameters);
   return outcome;
 }
 
@@ -331,30 +337,30 @@ Outcome LayerRun::backward(const Start& start, int times) {
   Outcome outcome;
   for (int time = 0; time < times; ++time) {
     run_forward(start);
-    outcome.top = read_all(context_, written_);
-    outcome.parameter = read_all(context_, forward_.parameters);
+    outcome.top = read_all(*context_, written_);
+    outcome.parameter = read_all(*context_, forward_.parameters);
     if (layer_->recomputes() && !overwrites_bottom()) check_recompute(outcome);
-    poison(context_, forward_.workspace);
-    for (const Tensor& diff : backward_.bottom_diff) poison(context_, diff);
+    poison(*context_, forward_.workspace);
+    for (const Tensor& diff : backward_.bottom_diff) poison(*context_, diff);
     write_top_diffs(start);
     backward_.accumulate.assign(forward_.parameters.size(), time > 0);
     if (time == 0) {
-      for (const Tensor& diff : backward_.parameter_diff) poison(context_, diff);
+      for (const Tensor& diff : backward_.parameter_diff) poison(*context_, diff);
     }
-    layer_->backward(context_, backward_);
+    layer_->backward(*context_, backward_);
   }
-  outcome.bottom_diff = read_all(context_, backward_.bottom_diff);
-  outcome.parameter_diff = read_all(context_, backward_.parameter_diff);
+  outcome.bottom_diff = read_all(*context_, backward_.bottom_diff);
+  outcome.parameter_diff = read_all(*context_, backward_.parameter_diff);
   return outcome;
 }
 
 // The same tops again, bit for bit, and nothing else.
 void LayerRun::check_recompute(const Outcome& outcome) {
-  poison(context_, forward_.workspace);
-  for (const Tensor& top : forward_.top) poison(context_, top);
-  layer_->recompute(context_, forward_);
-  require(read_all(context_, forward_.top) == outcome.top, "recompute() wrote other tops");
-  require(read_all(context_, forward_.parameters) == outcome.parameter,
+  poison(*context_, forward_.workspace);
+  for (const Tensor& top : forward_.top) poison(*context_, top);
+  layer_->recompute(*context_, forward_);
+  require(read_all(*context_, forward_.top) == outcome.top, "recompute() wrote other tops");
+  require(read_all(*context_, forward_.parameters) == outcome.parameter,
           "recompute() changed parameters");
 }
 
@@ -366,7 +372,7 @@ void LayerRun::write_top_diffs(const Start& start) {
     const auto write = [&](double factor, const Tensor& to) {
       std::vector<double> values = start.top_diff[i];
       for (double& value : values) value *= factor;
-      from_doubles(context_, values.data(), to);
+      from_doubles(*context_, values.data(), to);
     };
     if (i > 0 || more == 0) {
       write(1, backward_.top_diff[i]);
@@ -381,7 +387,7 @@ void LayerRun::write_top_diffs(const Start& start) {
 std::string LayerRun::broken_guard() {
   for (const Guarded& guarded : guarded_) {
     std::vector<char> bytes(guarded.memory->bytes());
-    copy_bytes(context_, bytes.data(), Device::cpu, guarded.memory->data(),
+    copy_bytes(*context_, bytes.data(), Device::cpu, guarded.memory->data(),
                guarded.memory->device(), bytes.size());
     const auto intact = [](char byte) { return byte == kGuardByte; };
     if (!std::all_of(bytes.begin(), bytes.begin() + kGuard, intact))

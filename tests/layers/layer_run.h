@@ -28,6 +28,9 @@ struct Setting {
   // The gradient of top 0 in as many parts as Prepared::top_diff_parts allows.
   bool parts = false;
   bool padded = false;  // bottom 0 has in memory the channels that padded_channels() asks for
+  // Where it runs, of that device; none: a context of its own. Opening a GPU takes longer than a
+  // layer.
+  std::shared_ptr<Context> context = nullptr;
 
   std::string str() const;
 };
@@ -46,10 +49,11 @@ struct Outcome {
 class LayerRun {
  public:
   LayerRun(const Row& row, const Setting& setting);
+  ~LayerRun();
 
   const Layer& layer() const { return *layer_; }
   Layer& layer() { return *layer_; }
-  Context& context() { return context_; }
+  Context& context() { return *context_; }
   // What forward and backward are called with; after backward() it is content as in training.
   const Preparation& preparation() const { return preparation_; }
   const Forward& forward_arguments() const { return forward_; }
@@ -102,7 +106,7 @@ class LayerRun {
   const Row& row_;
   Setting setting_;
   ServedLog log_;
-  Context context_;
+  std::shared_ptr<Context> context_;
   std::unique_ptr<Layer> layer_;
   Inference inference_;
   Preparation preparation_;

@@ -141,6 +141,7 @@ std::vector<double> make_values(const Row& row, int index) {
   const Random random{2024, mix(static_cast<uint64_t>(index), static_cast<uint64_t>(count))};
   std::vector<double> values(count);
   const auto each = [&](auto value) {
+#pragma omp parallel for if (count > 10000)
     for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(value(i));
   };
   if (fill == "normal") {

@@ -15,7 +15,22 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.text; }
 
 namespace {
 
-class RowTest : public testing::TestWithParam<Row> {};
+class RowTest : public testing::TestWithParam<Row> {
+ protected:
+  static void SetUpTestSuite() {
+    if (gpu_count() > 0) gpu_ = std::make_shared<Context>(Device::gpu);
+  }
+  static void TearDownTestSuite() { gpu_.reset(); }
+
+  // All orders, dtypes, implementations and devices, in place too, against the float64 reference.
+  static void check_variants(const Row& row, const Layer& layer, const Start& start,
+                             const Outcome& reference);
+  // On a GPU, in the precisions that training uses there.
+  static void check_precisions(const Row& row, const Layer& layer, const Start& start);
+
+  static std::shared_ptr<Context> gpu_;
+};
+std::shared_ptr<Context> RowTest::gpu_;
 
 double largest(const std::vector<double>& values) {
   double most = 0;
@@ -138,9 +153,8 @@ void check_requests(const Row& row, const Start& start, const Outcome& reference
   expect_same(wanted, run(partial, row, start), 1e-12);
 }
 
-// All orders, dtypes, implementations and devices, in place too, against the float64 reference.
-void check_variants(const Row& row, const Layer& layer, const Start& start,
-                    const Outcome& reference) {
+void RowTest::check_variants(const Row& row, const Layer& layer, const Start& start,
+                             const Outcome& reference) {
   std::vector<Order> orders = {Order::plain};
   if (layer.order_rule() != OrderRule::plain) orders.push_back(Order::channels_last);
   // "" lets each kernel decide. A name that no kernel of the layer knows changes nothing, and equal
@@ -148,7 +162,7 @@ void check_variants(const Row& row, const Layer& layer, const Start& start,
   std::vector<std::string> implementations = implementation_names();
   implementations.insert(implementations.begin(), "");
   std::vector<Device> devices = {Device::cpu};
-  if (gpu_count() > 0) devices.push_back(Device::gpu);
+  if (gpu_) devices.push_back(Device::gpu);
   for (Device device : devices) {
     for (Order order : orders) {
       for (DType dtype : {DType::f64, DType::f32}) {
@@ -158,6 +172,7 @@ void check_variants(const Row& row, const Layer& layer, const Start& start,
           for (const std::string& implementation : implementations) {
             Setting setting{device,         dtype,    Precision::fp32, order,
                             implementation, in_place, row.gradient};
+            if (device == Device::gpu) setting.context = gpu_;
             SCOPED_TRACE(setting.str());
             LayerRun variant(row, setting);
             if (!served.insert(variant.served()).second) continue;
@@ -195,9 +210,8 @@ Start rounded(const Start& start, DType type) {
   return result;
 }
 
-// On a GPU, in the precisions that training uses there.
-void check_precisions(const Row& row, const Layer& layer, const Start& start) {
-  if (gpu_count() == 0 || layer.half_rule() == HalfRule::never) return;
+void RowTest::check_precisions(const Row& row, const Layer& layer, const Start& start) {
+  if (!gpu_ || layer.half_rule() == HalfRule::never) return;
   // The order that plans give such a layer there.
   const bool plain = layer.order_rule() == OrderRule::plain;
   const Order order = plain ? Order::plain : Order::channels_last;
@@ -213,6 +227,7 @@ void check_precisions(const Row& row, const Layer& layer, const Start& start) {
     if (!std::all_of(reference.top.begin(), reference.top.end(), fits)) continue;
     Setting setting;
     setting.device = Device::gpu;
+    setting.context = gpu_;
     setting.dtype = DType::f32;
     setting.precision = precision;
     setting.order = order;
