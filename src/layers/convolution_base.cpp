@@ -154,7 +154,8 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
         !transposed() && pass.parameter_diff[0] && (takes_relu || context.device() == Device::cpu);
     if (!takes_relu) backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
     if (pass.parameter_diff[0]) {
-      context.aside([&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); });
+      context.aside(pass.aside_lane,
+                    [&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); });
     }
     if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
   }

@@ -72,8 +72,8 @@ std::string Setting::str() const {
 }
 
 void LayerRun::ServedLog::write(Severity, const std::source_location&, std::string_view line) {
-  if (line.find("is served by") == std::string_view::npos) return;
-  served += cat(line.substr(0, line.find(';')), "\n");
+  if (line.find("is served by") != std::string_view::npos)
+    served += cat(line.substr(0, line.find(';')), "\n");
 }
 
 LayerRun::LayerRun(const Row& row, const Setting& setting)
@@ -226,9 +226,8 @@ std::vector<Shape> LayerRun::bottom_shapes() const {
 std::vector<int> LayerRun::differentiable_bottoms() const {
   if (!row_.differentiable.empty()) return row_.differentiable;
   std::vector<int> all;
-  for (int i = 0; i < static_cast<int>(row_.bottoms.size()); ++i) {
+  for (int i = 0; i < static_cast<int>(row_.bottoms.size()); ++i)
     if (layer_->differentiable(i)) all.push_back(i);
-  }
   return all;
 }
 
