@@ -1,6 +1,7 @@
-// Depthwise convolution on the GPU, 3x3 and 5x5 with stride 1 (any dilation) and 2. Limits: reading
-// x (or dy) and writing y (or dx) once; a place costs 9 or 25 multiply-adds, half of what the card
-// can do in that time at most. conv_depthwise_weights_gpu.cu has the gradient of the weights.
+// Depthwise convolution on the GPU, 3x3 and 5x5 with stride 1 (any dilation) and 2, where
+// conv_depthwise_strips_gpu.cu does not serve. Limits: reading x (or dy) and writing y (or dx)
+// once; a place costs 9 or 25 multiply-adds, half of what the card can do in that time at most.
+// conv_depthwise_weights_gpu.cu has the gradient of the weights.
 #include <algorithm>
 
 #include "device/launch.h"
@@ -43,11 +44,6 @@ __device__ void store_place(T* to, const float (&sums)[kDepthwisePack], bool rel
     out.v[k] = T(relu && sums[k] < 0 ? slope * sums[k] : sums[k]);
   *reinterpret_cast<Pack<T, kDepthwisePack>*>(to) = out;
 }
-
-struct DepthwiseEnd {
-  bool relu;
-  float slope;
-};
 
 // y, or with mirrored weights dx of stride 1.
 template <typename T, int kKernel, int kStride, int kHeight, int kWidth>
@@ -372,6 +368,8 @@ std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase
     reason = cat("the channels are no multiple of ", chunk);
   } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
     reason = "too many elements";
+  } else if (serves_strips(c)) {
+    return make_depthwise_strips(c);
   } else {
     return std::make_unique<DepthwiseGpu>(c);
   }
