@@ -24,16 +24,19 @@ constexpr int kStripRows = 4;                      // of the stream that a warp 
 
 struct StripNumbers {
   int images, height, width, channels;
-  int band, strips;       // columns of a block's band, and strips in these
-  int pitch;              // places of a row in shared memory, a multiple of 8
-  int stage_rows, steps;  // rows that arrive together, and how often those of a block do
-  dim3 blocks;            // channels, pieces of the stream, bands
-  FastDivide by_padded;   // rows of an image in the stream
-  FastDivide by_columns;  // places of a row that are read
-  FastDivide by_band, by_strips;
+  int image_height, image_width;  // of x, with stride 2 about twice those of the stream
+  int band, strips;               // columns of a block's band, and strips in these
+  int pitch;                      // places of a row in shared memory, a multiple of 8
+  int stage_rows, steps;          // rows that arrive together, and how often those of a block do
+  dim3 blocks;                    // channels, pieces of the stream, bands
+  FastDivide by_padded;           // rows of an image in the stream
+  FastDivide by_columns;          // places of a row that are read
+  FastDivide by_band, by_two_bands, by_strips;
 
-  // blocks: how many run at a time, about
-  StripNumbers(const Shape& shape, int kernel, int blocks_at_once);
+  // shape: of the stream's images; window: how many of their places a sum meets along an axis;
+  // zeros: rows between images; rows: that a warp computes at a time; blocks_at_once: about.
+  StripNumbers(const Shape& shape, const Shape& x, int window, int zeros, int rows,
+               int blocks_at_once);
   int parts() const { return static_cast<int>(blocks.y * blocks.z); }
   CREMA_HD int image_bytes(int stages) const { return stages * stage_rows * pitch * kStripPlace; }
   // Of a tensor without places beside the band.
@@ -51,6 +54,10 @@ struct StripGradients {
 };
 void start_strip_gradients(const Gpu& gpu, const StripNumbers& n, DType dtype, int kernel,
                            const StripGradients& gradients);
+// The same with stride 2, always of both.
+StripNumbers spread_gradients_numbers(const ConvCase& c);
+void start_spread_gradients(const Gpu& gpu, const StripNumbers& n, DType dtype, int kernel,
+                            const StripGradients& gradients);
 
 #ifdef __CUDACC__
 
@@ -60,9 +67,10 @@ __device__ inline int strip_offset(int column, int chunk) {
   return column * kStripPlace + ((chunk ^ (column >> 1 & 3)) << 4);
 }
 
-// Starts copying `lines` rows of the stream from `first` on, with columns from `left` on; zeros
-// where there is no image.
-template <typename T>
+// Starts copying `lines` rows from the stream's row `first` on, with columns from `left` on; zeros
+// where there is no image. kSpread 2: of x with stride 2, two rows and columns for one of the
+// stream; even columns go to the first half of a row in shared memory, odd ones to the second.
+template <int kSpread, typename T>
 __device__ void load_stream(const StripNumbers& n, const FastDivide& by_columns, const T* data,
                             int first, int lines, int left, uint32_t to, int row_bytes) {
   const int chunk = static_cast<int>(threadIdx.x) % 4;
@@ -70,14 +78,47 @@ __device__ void load_stream(const StripNumbers& n, const FastDivide& by_columns,
   const int places = lines * static_cast<int>(by_columns.divisor);
   for (int place = static_cast<int>(threadIdx.x) / 4; place < places; place += kStripThreads / 4) {
     int column, row;
-    const int line = by_columns.split(place, column), at = first + line, x = left + column;
+    const int line = by_columns.split(place, column), at = first + line / kSpread;
     const int image = n.by_padded.split(max(at, 0), row);
-    const bool inside = at >= 0 && image < n.images && row < n.height && x >= 0 && x < n.width &&
-                        channel < n.channels;
-    const int64_t from = (image * n.height + row) * n.width + x;
-    copy_async<16>(to + line * row_bytes + strip_offset(column, chunk),
+    const int y = row * kSpread + line % kSpread, x = left + column;
+    const int height = kSpread == 1 ? n.height : n.image_height;
+    const int width = kSpread == 1 ? n.width : n.image_width;
+    const bool inside = at >= 0 && image < n.images && row < n.height && y < height && x >= 0 &&
+                        x < width && channel < n.channels;
+    const int64_t from = (image * height + y) * width + x;
+    const int goal = kSpread == 1 ? column : column % 2 * n.strips * 8 + column / 2;
+    copy_async<16>(to + line * row_bytes + strip_offset(goal, chunk),
                    inside ? data + from * n.channels + channel : data, inside);
   }
+}
+
+// Zeros in columns from `from` to `to` of all rows of a tensor in shared memory.
+__device__ inline void clear_columns(unsigned char* memory, int rows, int row_bytes, int from,
+                                     int to) {
+  for (int i = static_cast<int>(threadIdx.x); i < rows * 4; i += kStripThreads) {
+    for (int column = from; column < to; ++column) {
+      *reinterpret_cast<uint4*>(memory + i / 4 * row_bytes + column * kStripPlace + i % 4 * 16) =
+          uint4{};
+    }
+  }
+}
+
+// The last strip may go beyond the band. What it meets there of dy is multiplied with zeros of x,
+// and must be a number.
+__device__ inline void clear_beside(const StripNumbers& n, unsigned char* memory, int rows,
+                                    int row_bytes, int window) {
+  const int columns = static_cast<int>(n.by_columns.divisor), reached = n.strips * 8 + window - 1;
+  clear_columns(memory, rows, row_bytes, columns, min(reached, n.pitch));
+  clear_columns(memory, rows, row_bytes, 0, reached - n.pitch);
+}
+
+// Two places of a strip for the gradient of the bias: 1 where they belong to the band.
+template <typename T>
+__device__ uint32_t strip_ones(const StripNumbers& n, int left, int strip) {
+  const int column = strip * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
+  const int end = min(n.band, n.width - left);
+  const Pack<T, 2> pair{T(column < end ? 1.f : 0.f), T(column + 1 < end ? 1.f : 0.f)};
+  return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
 // The taps of the block's channels, [tap][channel]; backwards when mirrored.
@@ -187,7 +228,7 @@ __device__ void store_strip(const StripNumbers& n, int first, int left, int stri
 }
 
 // Calls load(stage, slot) for the stages of a block, as many as are to be on their way, and
-// compute(step, slot, next slot) for each step, when that stage and the next one have arrived.
+// compute(step, slot) for each step, when that stage and the next one have arrived.
 template <int kStages, typename Load, typename Compute>
 __device__ void over_stream(int steps, const Load& load, const Compute& compute) {
   const auto start = [&](int stage) {
@@ -199,7 +240,7 @@ __device__ void over_stream(int steps, const Load& load, const Compute& compute)
     wait_for_copies<kStages - 3>();
     __syncthreads();
     start(step + kStages - 1);
-    compute(step, step % kStages, (step + 1) % kStages);
+    compute(step, step % kStages);
   }
 }
 

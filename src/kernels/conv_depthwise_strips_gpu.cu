@@ -39,11 +39,11 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
   const int row_bytes = n.pitch * kStripPlace, all_bytes = n.image_bytes(kStages);
 
   const auto load = [&](int stage, int slot) {
-    load_stream(n, n.by_columns, x, first - kPad + stage * n.stage_rows,
-                stage < n.steps ? n.stage_rows : 2 * kPad, left - kPad,
-                shared_address(memory) + slot * n.stage_rows * row_bytes, row_bytes);
+    load_stream<1>(n, n.by_columns, x, first - kPad + stage * n.stage_rows,
+                   stage < n.steps ? n.stage_rows : 2 * kPad, left - kPad,
+                   shared_address(memory) + slot * n.stage_rows * row_bytes, row_bytes);
   };
-  const auto compute = [&](int step, int slot, int) {
+  const auto compute = [&](int step, int slot) {
     for (int task = warp; task < n.strips * n.stage_rows / kStripRows; task += kStripThreads / 32) {
       int strip;
       const int row = n.by_strips.split(task, strip) * kStripRows;
@@ -77,8 +77,8 @@ class DepthwiseStrips final : public WeightedSum {
   explicit DepthwiseStrips(const ConvCase& c)
       : c_(c),
         kernel_(static_cast<int>(c.w[2])),
-        window_(c.x, kernel_, kBlocks * kMultiprocessors),
-        gradients_(c.x, kernel_, 3 * kMultiprocessors) {}
+        window_(c.x, c.x, kernel_, kernel_ / 2, kStripRows, kBlocks * kMultiprocessors),
+        gradients_(c.x, c.x, kernel_, kernel_ / 2, kStripRows, 3 * kMultiprocessors) {}
 
   Format weights_format() const override { return Format::channels_last(); }
   size_t workspace() const override {
@@ -137,31 +137,42 @@ class DepthwiseStrips final : public WeightedSum {
 
 }  // namespace
 
-StripNumbers::StripNumbers(const Shape& shape, int kernel, int blocks_at_once) {
+StripNumbers::StripNumbers(const Shape& shape, const Shape& x, int window, int zeros, int rows,
+                           int blocks_at_once) {
   constexpr int kMostColumns = 28;  // with the places beside them 32
   const auto over = [](int a, int b) { return (a + b - 1) / b; };
   const auto number = [](int64_t value) { return static_cast<int>(value); };
   images = number(shape[0]), channels = number(shape[1]);
   height = number(shape[2]), width = number(shape[3]);
+  image_height = number(x[2]), image_width = number(x[3]);
   const int bands = over(width, kMostColumns);
   band = over(width, bands), strips = over(band, 8);
-  pitch = over(band + kernel - 1, 8) * 8;
-  stage_rows = strips > 2 ? kStripRows : 2 * kStripRows;
-  const int padded = height + kernel / 2, cuts = over(channels, kStripChannels);
+  pitch = over(band + window - 1, 8) * 8;
+  stage_rows = strips > 2 ? rows : 2 * rows;
+  const int padded = height + zeros, cuts = over(channels, kStripChannels);
   const int stages = over(images * padded, stage_rows);
   steps = over(stages, std::clamp(blocks_at_once / (cuts * bands), 1, stages));
   blocks = dim3(static_cast<unsigned>(cuts), static_cast<unsigned>(over(stages, steps)),
                 static_cast<unsigned>(bands));
-  by_padded = FastDivide(padded), by_columns = FastDivide(band + kernel - 1);
-  by_band = FastDivide(band), by_strips = FastDivide(strips);
+  by_padded = FastDivide(padded), by_columns = FastDivide(band + window - 1);
+  by_band = FastDivide(band), by_two_bands = FastDivide(2 * band);
+  by_strips = FastDivide(strips);
 }
 
-bool serves_strips(const ConvCase& c) {
+namespace {
+
+bool strips_of(const ConvCase& c, int64_t stride) {
   const int64_t pad = c.w[2] / 2;
-  return is_half(c.dtype) && c.w[2] == c.w[3] && (c.w[2] == 3 || c.w[2] == 5) && c.x == c.y &&
-         c.stride[0] == 1 && c.stride[1] == 1 && c.dilation[0] == 1 && c.dilation[1] == 1 &&
-         c.pad[0] == pad && c.pad[1] == pad;
+  return is_half(c.dtype) && c.w[2] == c.w[3] && (c.w[2] == 3 || c.w[2] == 5) &&
+         c.stride == std::vector<int64_t>{stride, stride} &&
+         c.dilation == std::vector<int64_t>{1, 1} && c.pad == std::vector<int64_t>{pad, pad};
 }
+
+}  // namespace
+
+// With these pads y has one place for each `stride` of x.
+bool serves_strips(const ConvCase& c) { return strips_of(c, 1); }
+bool serves_spread_gradients(const ConvCase& c) { return strips_of(c, 2); }
 
 std::unique_ptr<WeightedSum> make_depthwise_strips(const ConvCase& c) {
   return std::make_unique<DepthwiseStrips>(c);

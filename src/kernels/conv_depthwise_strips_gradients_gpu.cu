@@ -89,17 +89,6 @@ struct StripProducts {
   }
 };
 
-// Zeros in columns from `from` to `to` of all rows of a tensor in shared memory.
-__device__ inline void clear_columns(unsigned char* memory, int rows, int row_bytes, int from,
-                                     int to) {
-  for (int i = static_cast<int>(threadIdx.x); i < rows * 4; i += kStripThreads) {
-    for (int column = from; column < to; ++column) {
-      *reinterpret_cast<uint4*>(memory + i / 4 * row_bytes + column * kStripPlace + i % 4 * 16) =
-          uint4{};
-    }
-  }
-}
-
 template <typename T, int kKernel>
 __global__ void __launch_bounds__(kStripThreads, kBlocks)
     depthwise_strip_gradients(StripNumbers n, const T* x, const T* dy, const T* w, T* dx,
@@ -117,22 +106,19 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
   const int row_bytes = n.pitch * kStripPlace, x_row_bytes = n.strips * 8 * kStripPlace;
   const int all_bytes = n.image_bytes(kStages);
   unsigned char* const image = memory + all_bytes;
-  // The last strip may go beyond the band. What it meets there is multiplied with zeros of x, and
-  // must be a number.
-  const int columns = static_cast<int>(n.by_columns.divisor), reached = n.strips * 8 + kKernel - 1;
-  clear_columns(memory, kStages * n.stage_rows, row_bytes, columns, min(reached, n.pitch));
-  clear_columns(memory, kStages * n.stage_rows, row_bytes, 0, reached - n.pitch);
+  clear_beside(n, memory, kStages * n.stage_rows, row_bytes, kKernel);
   clear_columns(image, kStages * n.stage_rows, x_row_bytes, n.band, n.strips * 8);
   __syncthreads();
 
   const auto load = [&](int stage, int slot) {
     const int row = first + stage * n.stage_rows;
-    load_stream(n, n.by_columns, dy, row - kPad, stage < n.steps ? n.stage_rows : 2 * kPad,
-                left - kPad, shared_address(memory) + slot * n.stage_rows * row_bytes, row_bytes);
-    load_stream(n, n.by_band, x, row, stage < n.steps ? n.stage_rows : 0, left,
-                shared_address(image) + slot * n.stage_rows * x_row_bytes, x_row_bytes);
+    load_stream<1>(n, n.by_columns, dy, row - kPad, stage < n.steps ? n.stage_rows : 2 * kPad,
+                   left - kPad, shared_address(memory) + slot * n.stage_rows * row_bytes,
+                   row_bytes);
+    load_stream<1>(n, n.by_band, x, row, stage < n.steps ? n.stage_rows : 0, left,
+                   shared_address(image) + slot * n.stage_rows * x_row_bytes, x_row_bytes);
   };
-  const auto compute = [&](int step, int slot, int) {
+  const auto compute = [&](int step, int slot) {
     const int quads = n.stage_rows / kStripRows;
     const auto rows_at = [&](int quad, int strip, int& upper, int& lower) {
       const int at = (slot * n.stage_rows + quad * kStripRows) * row_bytes;
@@ -152,18 +138,11 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
     for (int quad = 0; quad < quads; ++quad) {
       for (int strip = 0; strip < n.strips; ++strip) {
         rows_at(quad, strip, upper, lower);
-        uint32_t ones = 0;
-        if (bias) {
-          const int column = strip * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
-          const int end = min(n.band, n.width - left);
-          const Pack<T, 2> pair{T(column < end ? 1.f : 0.f), T(column + 1 < end ? 1.f : 0.f)};
-          ones = *reinterpret_cast<const uint32_t*>(&pair);
-        }
         products.add(shared_address(memory) + upper, shared_address(memory) + lower, row_bytes,
                      shared_address(image) +
                          (slot * n.stage_rows + quad * kStripRows) * x_row_bytes +
                          strip * 8 * kStripPlace,
-                     x_row_bytes, bias, ones);
+                     x_row_bytes, bias, strip_ones<T>(n, left, strip));
       }
     }
   };
