@@ -61,7 +61,14 @@ struct DepthwiseWindow {
 };
 DepthwiseNumbers depthwise_numbers(const Shape& in, const Shape& out, DType dtype,
                                    const DepthwiseWindow& window);
-constexpr int kDepthwiseBlocks = 264;  // two for each multiprocessor of a large card
+constexpr int kMultiprocessors = 132;  // of a large card
+constexpr int kDepthwiseBlocks = 2 * kMultiprocessors;
+
+// How a place of y ends.
+struct DepthwiseEnd {
+  bool relu;
+  float slope;
+};
 
 // dw and db from x and dy, by blocks that leave their sums in `parts` and a kernel that adds these.
 struct DepthwiseSums {
@@ -74,6 +81,9 @@ int64_t depthwise_parts(const DepthwiseNumbers& n, int64_t kernel);
 DepthwiseNumbers depthwise_weights_numbers(const ConvCase& c);
 void start_depthwise_weights(const Gpu& gpu, const DepthwiseNumbers& n, DType dtype, int kernel,
                              int stride, const DepthwiseSums& sums);
+// dw and db from `count` parts of (taps + 1) * channels floats, the last row of each for db.
+void add_depthwise_parts(const Gpu& gpu, int channels, int taps, int count,
+                         const DepthwiseSums& sums);
 
 #ifdef __CUDACC__
 

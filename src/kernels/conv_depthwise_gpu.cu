@@ -1,12 +1,15 @@
-// Depthwise convolution on the GPU, 3x3 and 5x5 with stride 1 (any dilation) and 2. Limits: reading
-// x (or dy) and writing y (or dx) once; a place costs 9 or 25 multiply-adds, half of what the card
-// can do in that time at most. conv_depthwise_weights_gpu.cu has the gradient of the weights.
+// Depthwise convolution on the GPU, 3x3 and 5x5 with stride 1 (any dilation) and 2, where
+// conv_depthwise_strips_gpu.cu does not serve. Limits: reading x (or dy) and writing y (or dx)
+// once; a place costs 9 or 25 multiply-adds, half of what the card can do in that time at most.
+// conv_depthwise_weights_gpu.cu has the gradient of the weights.
 #include <algorithm>
+#include <optional>
 
 #include "device/launch.h"
 #include "kernels/bias.h"
 #include "kernels/conv_depthwise.cuh"
 #include "kernels/conv_depthwise.h"
+#include "kernels/conv_depthwise_strips.cuh"
 #include "tensor/on.h"
 
 namespace crema {
@@ -43,11 +46,6 @@ __device__ void store_place(T* to, const float (&sums)[kDepthwisePack], bool rel
     out.v[k] = T(relu && sums[k] < 0 ? slope * sums[k] : sums[k]);
   *reinterpret_cast<Pack<T, kDepthwisePack>*>(to) = out;
 }
-
-struct DepthwiseEnd {
-  bool relu;
-  float slope;
-};
 
 // y, or with mirrored weights dx of stride 1.
 template <typename T, int kKernel, int kStride, int kHeight, int kWidth>
@@ -230,12 +228,15 @@ class DepthwiseGpu final : public WeightedSum {
       : c_(c),
         forward_(forward_numbers(c)),
         data_(data_numbers(c)),
-        weights_(depthwise_weights_numbers(c)) {}
+        weights_(depthwise_weights_numbers(c)) {
+    if (serves_spread_gradients(c)) both_ = spread_gradients_numbers(c);
+  }
 
   Format weights_format() const override { return Format::channels_last(); }
   size_t workspace() const override {
     if (!c_.backward_weights) return 0;
-    return static_cast<size_t>(depthwise_parts(weights_, c_.w[2])) * sizeof(float);
+    const int64_t taps = c_.w.count(2), both = both_ ? both_->parts() * (taps + 1) * c_.x[1] : 0;
+    return static_cast<size_t>(std::max(depthwise_parts(weights_, c_.w[2]), both)) * sizeof(float);
   }
   // Of a case without one: then the bias's gradient comes with that of the weights.
   bool takes_relu() const override { return !c_.relu; }
@@ -264,6 +265,27 @@ class DepthwiseGpu final : public WeightedSum {
                             static_cast<int>(c_.stride[0]),
                             {x.raw(), g.dy.raw(), dw.data<float>(), db ? db.data<float>() : nullptr,
                              workspace.data<float>(), accumulate_w, accumulate_b});
+  }
+
+  bool joins_gradients() const override { return both_.has_value(); }
+  void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
+                     const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
+                     bool accumulate_b, const Tensor& workspace) override {
+    if (!both_) {
+      return WeightedSum::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
+                                        workspace);
+    }
+    const DepthwiseSums sums{x.raw(),
+                             g.dy.raw(),
+                             dw.data<float>(),
+                             db ? db.data<float>() : nullptr,
+                             workspace.data<float>(),
+                             accumulate_w,
+                             accumulate_b};
+    start_spread_gradients(context.gpu(), *both_, c_.dtype, static_cast<int>(c_.w[2]),
+                           {x.raw(), g.dy.raw(), w.raw(), dx.raw(), sums.parts, bool(db)});
+    add_depthwise_parts(context.gpu(), static_cast<int>(c_.x[1]), static_cast<int>(c_.w.count(2)),
+                        both_->parts(), sums);
   }
 
  private:
@@ -307,6 +329,7 @@ class DepthwiseGpu final : public WeightedSum {
 
   ConvCase c_;
   DepthwiseNumbers forward_, data_, weights_;
+  std::optional<StripNumbers> both_;
 };
 
 }  // namespace
@@ -372,6 +395,8 @@ std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase
     reason = cat("the channels are no multiple of ", chunk);
   } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
     reason = "too many elements";
+  } else if (serves_strips(c)) {
+    return make_depthwise_strips(c);
   } else {
     return std::make_unique<DepthwiseGpu>(c);
   }

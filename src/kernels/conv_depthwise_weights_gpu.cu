@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads<T>, kKernel == 3 ? 2 : 1)
 
 // A warp has 32 channels of a tap; the eight warps of a block share the parts.
 __global__ void __launch_bounds__(256)
-    add_depthwise_parts(int channels, int taps, int count, const float* parts, float* dw, float* db,
-                        bool accumulate_w, bool accumulate_b) {
+    add_parts(int channels, int taps, int count, const float* parts, float* dw, float* db,
+              bool accumulate_w, bool accumulate_b) {
   __shared__ float shared[8][32];
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int channel = static_cast<int>(blockIdx.x) * 32 + lane;
@@ -129,9 +129,7 @@ void start(const Gpu& gpu, const DepthwiseNumbers& n, const DepthwiseSums& s) {
          {dim3(static_cast<unsigned>(n.cuts), static_cast<unsigned>(parts)), n.threads(),
           static_cast<size_t>(bytes)},
          n, static_cast<const T*>(s.x), static_cast<const T*>(s.dy), s.parts);
-  const dim3 blocks((static_cast<unsigned>(n.channels) + 31) / 32, kTaps + 1);
-  launch(gpu, add_depthwise_parts, {blocks, 256}, n.channels, kTaps, parts, s.parts, s.dw, s.db,
-         s.accumulate_w, s.accumulate_b);
+  add_depthwise_parts(gpu, n.channels, kTaps, parts, s);
 }
 
 template <typename T>
@@ -142,6 +140,13 @@ void start(const Gpu& gpu, const DepthwiseNumbers& n, int kernel, int stride,
 }
 
 }  // namespace
+
+void add_depthwise_parts(const Gpu& gpu, int channels, int taps, int count,
+                         const DepthwiseSums& s) {
+  const dim3 blocks((static_cast<unsigned>(channels) + 31) / 32, static_cast<unsigned>(taps) + 1);
+  launch(gpu, add_parts, {blocks, 256}, channels, taps, count, s.parts, s.dw, s.db, s.accumulate_w,
+         s.accumulate_b);
+}
 
 DepthwiseNumbers depthwise_weights_numbers(const ConvCase& c) {
   return depthwise_numbers(c.x, c.y, c.dtype,

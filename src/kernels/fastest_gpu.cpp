@@ -1,6 +1,6 @@
-// For each of the three calls of a convolution or a fully connected layer the fastest on this card
-// of a library's kernel; our own product that gathers its operands, which pads no channels, writes
-// float32 gradients and takes ReLU and bias along, so that small kernels are often ours; and of the
+// For each call of a convolution or a fully connected layer the fastest on this card of a library's
+// kernel; our own product that gathers its operands, which pads no channels, writes float32
+// gradients and takes ReLU and bias along, so that small kernels are often ours; and of the
 // implementations that serve few cases but serve those well.
 #include <algorithm>
 #include <functional>
@@ -75,7 +75,7 @@ class FastestSum final : public WeightedSum {
     if (c_.backward_data && own(kData)) data_.tune(context, {});
     if (c_.backward_weights && own(kWeights)) weights_.tune(context, {});
     note_served(context);
-    return answer_ != "lll";
+    return answer_ != kLibraryAlone;
   }
 
   std::unique_ptr<WeightedSum> library() { return std::move(ways_[0].sum); }
@@ -125,16 +125,23 @@ class FastestSum final : public WeightedSum {
     weights_.run(context, t);
   }
 
- private:
-  enum Call { kForward, kData, kWeights };
-  static constexpr char kOwn = 'o';
+  bool joins_gradients() const override { return answer_[kBoth] != kApart; }
+  void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
+                     const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
+                     bool accumulate_b, const Tensor& workspace) override {
+    with(kBoth).backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
+  }
 
-  // Of depthwise kernels only the gradient of the data with strides was faster wherever it was
-  // measured.
+ private:
+  enum Call { kForward, kData, kWeights, kBoth };
+  static constexpr char kOwn = 'o', kApart = '-';
+  static constexpr const char* kLibraryAlone = "lll-";
+
+  // Of depthwise kernels only the data's gradient with strides was faster wherever it was measured.
   std::string untimed() const {
     const char last = *ways_.back().name;
-    if (!gathers_) return {'l', c_.stride[0] > 1 ? last : 'l', 'l'};
-    return std::string(3, operations(c_) < kSmall ? kOwn : last);
+    if (!gathers_) return {'l', c_.stride[0] > 1 ? last : 'l', 'l', kApart};
+    return std::string(3, operations(c_) < kSmall ? kOwn : last) + kApart;
   }
 
   bool own(Call call) const { return answer_[call] == kOwn; }
@@ -148,13 +155,17 @@ class FastestSum final : public WeightedSum {
   bool some(char letter) const {
     return (c_.forward && answer_[kForward] == letter) ||
            (c_.backward_data && answer_[kData] == letter) ||
-           (c_.backward_weights && answer_[kWeights] == letter);
+           (c_.backward_weights && answer_[kWeights] == letter) || answer_[kBoth] == letter;
   }
   bool is_answer(const std::string& text) const {
-    return text.size() == 3 && std::all_of(text.begin(), text.end(), [this](char letter) {
-             return (letter == kOwn && gathers_) ||
-                    std::any_of(ways_.begin(), ways_.end(),
-                                [&](const Way& way) { return *way.name == letter; });
+    const auto has = [this](char letter, bool joined) {
+      return std::any_of(ways_.begin(), ways_.end(), [&](const Way& way) {
+        return *way.name == letter && (!joined || way.sum->joins_gradients());
+      });
+    };
+    return text.size() == 4 && (text[kBoth] == kApart || has(text[kBoth], true)) &&
+           std::all_of(text.begin(), text.begin() + kBoth, [&](char letter) {
+             return (letter == kOwn && gathers_) || has(letter, false);
            });
   }
   size_t most_workspace() const {
@@ -176,8 +187,9 @@ class FastestSum final : public WeightedSum {
       context.served.insert(context.served.end(), way.served.begin(), way.served.end());
     }
     note_call(c_.forward, kForward, "forward");
-    note_call(c_.backward_data, kData, "data");
-    note_call(c_.backward_weights, kWeights, "weights");
+    note_call(c_.backward_data && !joins_gradients(), kData, "data");
+    note_call(c_.backward_weights && !joins_gradients(), kWeights, "weights");
+    note_call(joins_gradients(), kBoth, "both gradients");
   }
 
   // Tensors of the case, to time calls on.
@@ -210,8 +222,8 @@ class FastestSum final : public WeightedSum {
 
     std::string answer() {
       const ConvCase& c = sum_.c_;
-      std::string answer = "lll";
-      double best[3] = {1e30, 1e30, 1e30};
+      std::string answer = kLibraryAlone;
+      double best[4] = {1e30, 1e30, 1e30, 1e30};
       const auto offer = [&](Call call, char letter, double seconds) {
         if (seconds >= best[call]) return;
         best[call] = seconds;
@@ -221,8 +233,11 @@ class FastestSum final : public WeightedSum {
         if (c.forward) offer(kForward, letter, forward_of(sum));
         if (c.backward_data) offer(kData, letter, data_of(sum));
         if (c.backward_weights) offer(kWeights, letter, weights_of(sum));
+        if (c.backward_data && c.backward_weights && sum.joins_gradients())
+          offer(kBoth, letter, both_of(sum));
       };
       for (const Way& way : sum_.ways_) offer_all(*way.name, *way.sum);
+      if (best[kBoth] >= best[kData] + best[kWeights]) answer[kBoth] = kApart;
       if (!sum_.gathers_) return answer;
       if (c.forward) offer(kForward, kOwn, own_forward());
       if (!c.backward_data && !c.backward_weights) return answer;
@@ -255,6 +270,12 @@ class FastestSum final : public WeightedSum {
     double weights_of(WeightedSum& sum) {
       return time([&] {
         sum.backward_weights(context_, x_, dy_, dw_, Tensor(), false, false, workspace_);
+      });
+    }
+    double both_of(WeightedSum& sum) {
+      const Tensor& dx = sum_.c_.y == sum_.c_.x ? y_ : x_;
+      return time([&] {
+        sum.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), false, false, workspace_);
       });
     }
     double own_forward() {
@@ -297,8 +318,9 @@ class FastestSum final : public WeightedSum {
   bool gathers_;  // our own product serves the case
   Format format_;
   GatherProduct forward_, data_, weights_;
-  // For each call who has it: the first letter of a way's name, or kOwn.
-  std::string answer_ = "lll";
+  // For each call who has it: the first letter of a way's name, or kOwn; of both gradients kApart
+  // when two calls are faster.
+  std::string answer_ = kLibraryAlone;
 };
 
 using Ways = std::vector<std::pair<const char*, std::function<std::unique_ptr<WeightedSum>()>>>;

@@ -36,6 +36,14 @@ class WeightedSum {
   virtual void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                                 const Tensor& dw, const Tensor& db, bool accumulate_w,
                                 bool accumulate_b, const Tensor& workspace) = 0;
+  // Both gradients by one call; worth it where they are joined, that is x and dy read once.
+  virtual bool joins_gradients() const { return false; }
+  virtual void backward_both(Context& context, const Tensor& x, const OutputGradient& g,
+                             const Tensor& w, const Tensor& dx, const Tensor& dw, const Tensor& db,
+                             bool accumulate_w, bool accumulate_b, const Tensor& workspace) {
+    backward_weights(context, x, g, dw, db, accumulate_w, accumulate_b, workspace);
+    backward_data(context, g, w, dx, workspace);
+  }
 };
 
 // The same with weights (and their gradient) in another format than `inner` wants: they are

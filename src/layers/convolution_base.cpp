@@ -153,6 +153,10 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
     const bool with_weights =
         !transposed() && pass.parameter_diff[0] && (takes_relu || context.device() == Device::cpu);
     if (!takes_relu) backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
+    // What adds to a gradient that is made aside has to be made there too.
+    if (pass.parameter_diff[0] && pass.bottom_diff[i] && !accumulates(pass, 0, i) &&
+        backward_both(context, pass, i, with_weights ? db : Tensor()))
+      continue;
     if (pass.parameter_diff[0]) {
       context.aside(pass.aside_lane,
                     [&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); });

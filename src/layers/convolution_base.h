@@ -33,6 +33,8 @@ class ConvolutionBase : public Layer {
   virtual int64_t extent(size_t axis, int64_t bottom) const = 0;
   // True when the layer's forward is the kernel's gradient of the data.
   virtual bool transposed() const = 0;
+  // False: not done, as the kernel does not join the gradients. db: as below.
+  virtual bool backward_both(Context&, const Backward&, size_t, const Tensor&) { return false; }
   virtual void backward_bottom(Context& context, const Backward& pass, size_t i) = 0;
   // db: to be written too, or empty.
   virtual void backward_weights(Context& context, const Backward& pass, size_t i,

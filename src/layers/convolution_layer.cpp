@@ -40,6 +40,16 @@ class ConvolutionLayer : public ConvolutionBase {
   // Where the gradient has gone through the ReLU before, doing so again changes nothing.
   bool with_relu() const { return relu_ && !relu_taken_ && conv_->takes_relu(); }
 
+  bool backward_both(Context& context, const Backward& pass, size_t i, const Tensor& db) override {
+    if (!conv_->joins_gradients()) return false;
+    conv_->backward_both(context, view(pass.bottom[i]),
+                         with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                                     : OutputGradient(view(pass.top_diff[i])),
+                         pass.parameters[0], view(pass.bottom_diff[i]), pass.parameter_diff[0], db,
+                         false, db && accumulates(pass, 1, i), pass.workspace);
+    return true;
+  }
+
   void backward_weights(Context& context, const Backward& pass, size_t i,
                         const Tensor& db) override {
     conv_->backward_weights(context, view(pass.bottom[i]),

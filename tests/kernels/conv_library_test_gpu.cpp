@@ -48,6 +48,26 @@ const std::vector<Row> kGroups = {
     {"dilation", {2, 64, 11, 10}, 32, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 4},
 };
 
+const std::vector<Row> kDepthwise = {
+    {"3x3", {3, 40, 9, 11}, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 40},
+    {"3x3 on a place", {2, 8, 1, 1}, 8, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8},
+    {"3x3 on a row", {5, 32, 1, 37}, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32},
+    {"3x3, two bands", {2, 64, 30, 56}, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64},
+    {"3x3, bands of odd width", {2, 32, 13, 77}, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32},
+    {"3x3, 28 wide", {3, 96, 28, 28}, 96, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 96},
+    {"3x3, small images", {9, 48, 7, 7}, 48, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 48},
+    {"3x3, many steps", {16, 4096, 7, 7}, 4096, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 4096},
+    {"5x5", {3, 24, 9, 11}, 24, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 24},
+    {"5x5, 28 wide", {3, 72, 29, 28}, 72, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 72},
+    {"5x5, small images", {9, 32, 7, 7}, 32, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 32},
+    {"5x5, many steps", {1, 4096, 28, 28}, 4096, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 4096},
+    {"5x5, two bands", {2, 32, 14, 40}, 32, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 32},
+    {"3x3 s2", {3, 40, 13, 12}, 40, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 40},
+    {"5x5 s2", {3, 40, 13, 12}, 40, {5, 5}, {2, 2}, {2, 2}, {1, 1}, 40},
+    {"3x3 without pad", {2, 16, 9, 8}, 16, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 16},
+    {"3x3, dilation", {2, 16, 9, 8}, 16, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 16},
+};
+
 ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
   ConvCase c;
   c.x = row.x;
@@ -70,7 +90,7 @@ ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
 }
 
 struct Result {
-  std::vector<double> y, dx, dw, db, dw_added, db_added;
+  std::vector<double> y, dx, dw, db, dw_added, db_added, dx_joined, dw_joined, db_joined;
 };
 
 // As the layer calls it.
@@ -108,6 +128,11 @@ Result run(Context& context, const ConvCase& c) {
   r.dw = to_doubles(context, dw), r.db = to_doubles(context, db);
   conv->backward_weights(context, x, g, dw, bias_gradient, true, true, bytes);
   r.dw_added = to_doubles(context, dw), r.db_added = to_doubles(context, db);
+  if (c.backward_data) {
+    conv->backward_both(context, x, g, w, dx, dw, bias_gradient, false, false, bytes);
+    r.dx_joined = to_doubles(context, dx);
+    r.dw_joined = to_doubles(context, dw), r.db_joined = to_doubles(context, db);
+  }
   return r;
 }
 
@@ -145,6 +170,9 @@ void check(const std::vector<Row>& rows, const char* implementation) {
           expect_near(got.db, expected.db, rounding, what + ": db");
           expect_near(got.dw_added, expected.dw_added, rounding, what + ": dw added");
           expect_near(got.db_added, expected.db_added, rounding, what + ": db added");
+          expect_near(got.dx_joined, expected.dx_joined, rounding, what + ": dx joined");
+          expect_near(got.dw_joined, expected.dw_joined, rounding, what + ": dw joined");
+          expect_near(got.db_joined, expected.db_joined, rounding, what + ": db joined");
         }
       }
     }
@@ -166,6 +194,12 @@ TEST(ConvGroups, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   check(kGroups, "groups");
   check(kGroups, "fastest");
+}
+
+TEST(ConvDepthwise, AgreesWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check(kDepthwise, "depthwise");
+  check({kDepthwise[0], kDepthwise[8]}, "fastest");
 }
 
 // The images that the kernels make, not what is computed from them.
