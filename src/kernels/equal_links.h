@@ -8,7 +8,7 @@ namespace crema {
 
 // Of several lists of `extent` values each: for each value the place of the next equal one in its
 // list, or -1, and whether it is the first of its kind. Only whole numbers from 0 to kinds - 1
-// count.
+// count. On a GPU a warp searches for one value.
 template <typename T>
 struct EqualLinks {
   const T* values;
@@ -30,9 +30,54 @@ struct EqualLinks {
   }
 };
 
+#ifdef __CUDACC__
+template <typename T>
+__global__ void search_equal(int64_t count, EqualLinks<T> links) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t i = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  if (i >= count) return;
+  const T* const list = links.values + i / links.extent * links.extent;
+  const int64_t at = i % links.extent;
+  const bool counts = list[at] >= 0 && list[at] < static_cast<T>(links.kinds);
+  const auto kind = static_cast<int32_t>(list[at]);
+  // The first equal value of [begin, end), or -1.
+  const auto find = [&](int64_t begin, int64_t end) -> int64_t {
+    constexpr int kAtOnce = 4;
+    for (; begin < end; begin += 32 * kAtOnce) {
+      bool equal[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int64_t j = begin + k * 32 + lane;
+        equal[k] = j < end && static_cast<int32_t>(list[j]) == kind;
+      }
+      int64_t found = -1;
+#pragma unroll
+      for (int k = kAtOnce - 1; k >= 0; --k) {
+        const unsigned lanes = __ballot_sync(0xffffffffu, equal[k]);
+        if (lanes) found = begin + k * 32 + __ffs(static_cast<int>(lanes)) - 1;
+      }
+      if (found >= 0) return found;
+    }
+    return -1;
+  };
+  const int64_t next = counts ? find(at + 1, links.extent) : -1;
+  const bool first = counts && find(0, at) < 0;
+  if (lane > 0) return;
+  links.next[i] = static_cast<int32_t>(next);
+  links.first[i] = first;
+}
+#endif
+
 template <typename T>
 void link_equal(Context& context, int64_t lists, const EqualLinks<T>& links) {
-  parallel_for(context, lists * links.extent, links, 64);
+  const int64_t count = lists * links.extent;
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu && count > 0) {
+    const auto blocks = static_cast<unsigned>((count + 3) / 4);
+    return launch(context.gpu(), search_equal<T>, {blocks, 128}, count, links);
+  }
+#endif
+  parallel_for(context, count, links, 64);
 }
 
 }  // namespace crema

@@ -13,6 +13,16 @@
 
 namespace crema {
 
+// On a GPU within 2 units in the last place, and 0 beyond 2^126.
+CREMA_HD inline double reciprocal_of(double x) { return 1 / x; }
+CREMA_HD inline float reciprocal_of(float x) {
+#ifdef __CUDA_ARCH__
+  return __fdividef(1.0f, x);
+#else
+  return 1.0f / x;
+#endif
+}
+
 CREMA_HD inline double exp_of(double x) { return exp(x); }
 CREMA_HD inline double tanh_of(double x) { return tanh(x); }
 
@@ -65,7 +75,7 @@ CREMA_HD inline float tanh_of(float x) {
 // log(1 + e) for e in [0, 1]: 2 * artanh(e / (2 + e)) as a series.
 CREMA_HD inline double log1p_of(double e) { return log1p(e); }
 CREMA_HD inline float log1p_of(float e) {
-  const float s = e / (2.0f + e), z = s * s;
+  const float s = e * reciprocal_of(2.0f + e), z = s * s;
   float p = 1.0f / 15.0f;
   p = p * z + 1.0f / 13.0f;
   p = p * z + 1.0f / 11.0f;
@@ -78,7 +88,7 @@ CREMA_HD inline float log1p_of(float e) {
 
 template <typename T>
 CREMA_HD inline T sigmoid_of(T x) {
-  return T(1) / (T(1) + exp_of(-x));
+  return reciprocal_of(T(1) + exp_of(-x));
 }
 
 // log(1 + e^x), written so that no exponential overflows.
@@ -91,12 +101,10 @@ CREMA_HD inline T softplus_of(T x) {
 // The probability that a normal number is below x.
 CREMA_HD inline double normal_below(double x) { return 0.5 * erfc(x * -0.70710678118654752); }
 CREMA_HD inline float normal_below(float x) {
-#ifdef __CUDA_ARCH__
-  return normcdff(x);
-#else
   // That of -|x| is e^(-x^2/2) times a smooth function of |x|: a polynomial in t = 1 / (1 + 0.32 *
-  // |x|) that was fitted at Chebyshev points, relative error 5e-8.
-  const float t = 1.0f / (1.0f + 0.32f * (x < 0 ? -x : x));
+  // |x|) that was fitted at Chebyshev points, relative error 5e-8. The GPU's library needs three
+  // times as long.
+  const float t = reciprocal_of(1.0f + 0.32f * (x < 0 ? -x : x));
   float p = -2.0754162292e-2f;
   p = p * t + 9.3997391929e-2f;
   p = p * t - 1.4416794612e-1f;
@@ -109,7 +117,6 @@ CREMA_HD inline float normal_below(float x) {
   p = p * t + 1.2766153053e-1f;
   const float tail = p * t * exp_of(-0.5f * x * x);
   return x < 0 ? tail : 1.0f - tail;
-#endif
 }
 
 }  // namespace crema

@@ -4,7 +4,7 @@
 // Shapes: bottoms a (N, C) or (N, C, 1, 1), x (N, C, spatial...), b as x; y as x. Parameters: none.
 // Gradient: da[n,c] = sum over i of dy * x, dx = a[n,c] * dy, db = dy.
 #include "kernels/pointwise.h"
-#include "kernels/sum.h"
+#include "kernels/scale.h"
 #include "layers/layer.h"
 
 namespace crema {
@@ -28,50 +28,6 @@ struct AxpyBody {
   }
 };
 
-// Sums of dy * x over a piece of the places: out[(image * pieces + piece) * channels + channel],
-// for channels-last, where neighbours in memory belong to different sums.
-template <typename T>
-struct PieceSums {
-  const T *dy, *x;
-  Compute<T>* out;
-  int64_t places, length, pieces, channels;
-  CREMA_HD void operator()(int64_t row, int64_t channel) const {
-    const int64_t image = row / pieces, begin = row % pieces * length,
-                  end = begin + length < places ? begin + length : places;
-    Compute<T> sum = 0;
-    for (int64_t place = begin; place < end; ++place) {
-      const int64_t i = (image * places + place) * channels + channel;
-      sum += Compute<T>(dy[i]) * Compute<T>(x[i]);
-    }
-    out[row * channels + channel] = sum;
-  }
-};
-
-// The same in plain order, where each sum is over neighbours.
-template <typename Element>
-struct PlaneTerm {
-  const Element *dy, *x;
-  int64_t places;
-  template <typename T>
-  CREMA_HD T operator()(int64_t plane, int64_t, int64_t place) const {
-    const int64_t i = plane * places + place;
-    return Compute<Element>(dy[i]) * Compute<Element>(x[i]);
-  }
-};
-
-template <typename T>
-struct AddPieces {
-  const Compute<T>* parts;
-  T* out;
-  int64_t pieces, channels;
-  CREMA_HD void operator()(int64_t image, int64_t channel) const {
-    Compute<T> sum = 0;
-    for (int64_t piece = 0; piece < pieces; ++piece)
-      sum += parts[(image * pieces + piece) * channels + channel];
-    out[image * channels + channel] = sum;
-  }
-};
-
 class AxpyLayer : public Layer {
   Arity bottoms() const override { return {3, 3}; }
   OrderRule order_rule() const override { return OrderRule::any; }
@@ -88,16 +44,16 @@ class AxpyLayer : public Layer {
     return {{x}, {}};
   }
 
-  static int64_t pieces(const Shape& x, Order order) {
-    constexpr int64_t kPiece = 32;
-    return order == Order::channels_last ? (x.count(2) + kPiece - 1) / kPiece : 1;
+  // The channels of each image are channels of their own.
+  static ChannelView view(const Shape& x, Order order) {
+    if (order == Order::channels_last) return {x[0], x.count(2), x[1], 1};
+    return {1, 1, x.count(0, 2), x.count(2)};
   }
 
-  Prepared prepare(Context&, const Preparation& preparation) override {
-    const Shape& x = preparation.bottoms[1];
+  Prepared prepare(Context& context, const Preparation& preparation) override {
     Prepared prepared;
     prepared.workspace =
-        x.count(0, 2) * pieces(x, preparation.bottom_orders[1]) * size_of(preparation.dtype);
+        scale_workspace(context, view(preparation.bottoms[1], preparation.bottom_orders[1]));
     return prepared;
   }
 
@@ -120,35 +76,17 @@ class AxpyLayer : public Layer {
     });
   }
 
-  void factor_gradient(Context& context, const Tensor& dy, const Tensor& x, const Tensor& da,
-                       const Tensor& workspace) const {
-    const Shape& shape = x.shape();
-    const Order order = x.format().order;
-    const int64_t images = shape[0], channels = shape[1], places = shape.count(2);
-    const int64_t pieces = this->pieces(shape, order), length = (places + pieces - 1) / pieces;
-    on_real(x, [&]<typename T>() {
-      Compute<T>* parts = workspace.data<Compute<T>>();
-      if (order == Order::channels_last) {
-        parallel_rows(
-            context, images * pieces, channels,
-            PieceSums<T>{dy.data<T>(), x.data<T>(), parts, places, length, pieces, channels});
-      } else {
-        parallel_sum<Compute<T>>(context, {images * channels, 1, places},
-                                 PlaneTerm<T>{dy.data<T>(), x.data<T>(), places}, {parts});
-      }
-      parallel_rows(context, images, channels, AddPieces<T>{parts, da.data<T>(), pieces, channels});
-    });
-  }
-
   void forward(Context& context, const Forward& pass) override {
     run(context, pass.bottom[0], pass.bottom[1], pass.bottom[2], pass.top[0]);
   }
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor& dy = pass.top_diff[0];
-    if (pass.bottom_diff[0])
-      factor_gradient(context, dy, pass.bottom[1], pass.bottom_diff[0], pass.workspace);
-    if (pass.bottom_diff[1]) run(context, pass.bottom[0], dy, Tensor(), pass.bottom_diff[1]);
+    ScaleGradients gradients;
+    gradients.d_factor = pass.bottom_diff[0];
+    gradients.dx = pass.bottom_diff[1];
+    scale_backward(context, view(dy.shape(), dy.format().order), pass.bottom[0], pass.bottom[1], dy,
+                   gradients, pass.workspace);
     if (pass.bottom_diff[2]) copy(context, dy, pass.bottom_diff[2]);
   }
 };

@@ -19,22 +19,17 @@ class BiasLayer : public BroadcastLayer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    ChannelAffine affine;
-    affine.shift = values(pass.parameters, pass.bottom);
-    channel_affine(context, view(pass.bottom[0]), affine, pass.bottom[0], pass.top[0]);
+    scale_forward(context, view(pass.bottom[0]), {}, values(pass.parameters, pass.bottom),
+                  pass.bottom[0], pass.top[0]);
   }
 
   void backward(Context& context, const Backward& pass) override {
-    const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
-    const Tensor& db = values(pass.parameter_diff, pass.bottom_diff);
-    if (db) {
-      ChannelGradient gradient;
-      gradient.dy = dy;
-      double* sums = pass.workspace.data<double>();
-      channel_sums(context, view(dy), gradient, {}, sums, sums + 2 * view(dy).values());
-      store_sums(context, sums, db, learned_ && pass.accumulate[0]);
-    }
-    if (dx && dx.raw() != dy.raw()) copy(context, dy, dx);
+    const Tensor& dy = pass.top_diff[0];
+    ScaleGradients gradients;
+    gradients.dx = pass.bottom_diff[0];
+    gradients.d_shift = values(pass.parameter_diff, pass.bottom_diff);
+    gradients.accumulate_shift = learned_ && pass.accumulate[0];
+    scale_backward(context, view(dy), {}, {}, dy, gradients, pass.workspace);
   }
 };
 

@@ -2,7 +2,7 @@
 // bottom, for all the others.
 #pragma once
 
-#include "kernels/channel.h"
+#include "kernels/scale.h"
 #include "layers/layer.h"
 
 namespace crema {
@@ -63,14 +63,13 @@ class BroadcastLayer : public Layer {
   Arity bottoms() const override { return {1, 2}; }
   bool in_place() const override { return true; }
   OrderRule order_rule() const override { return axes_.order_rule; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
 
-  // Two sums for each value, and what the kernel needs besides.
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    const ChannelView view =
-        axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr});
     Prepared prepared;
-    prepared.workspace = 2 * view.values() * sizeof(double) + channel_sums_scratch(context, view);
+    prepared.workspace = scale_workspace(
+        context, axes_.view(preparation.bottoms[0], {preparation.bottom_orders[0], nullptr}));
     return prepared;
   }
 

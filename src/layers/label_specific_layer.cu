@@ -41,11 +41,10 @@ struct Anneal {
 template <typename T>
 struct Changed {
   Change change;
-  const T *x, *amount;
+  const T* amount;
   T own, others, shift;  // factors and summand of rescale
 
-  CREMA_HD T value(int64_t i, bool is_label) const {
-    const T v = x[i];
+  CREMA_HD T value(T v, bool is_label) const {
     if (change == Change::rescale) return is_label ? own * v + shift : others * v;
     if (change == Change::none || !is_label) return v;
     const T a = *amount;
@@ -53,8 +52,7 @@ struct Changed {
     const T angle = a * T(3.14159265358979323846 / 180);
     return a == 0 ? v : v * cos(angle) - sqrt(1 - v * v + T(1e-12)) * sin(angle);
   }
-  CREMA_HD T slope(int64_t i, bool is_label) const {
-    const T v = change == Change::turn ? x[i] : T(0);
+  CREMA_HD T slope(T v, bool is_label) const {
     if (change == Change::rescale) return is_label ? own : others;
     if (change != Change::turn || !is_label) return T(1);
     const T angle = *amount * T(3.14159265358979323846 / 180);
@@ -62,29 +60,46 @@ struct Changed {
   }
 };
 
-template <typename T>
+// kWidth classes at a time.
+template <typename T, int kWidth>
 struct ChangeValues {
   Changed<T> changed;
   ClassLabels<T> labels;
   LabelNote note;
-  T* y;
-  CREMA_HD void operator()(int64_t n, int64_t k) const {
+  const T* x;
+  T *kept, *y;  // kept: the labels, for backward
+  CREMA_HD void operator()(int64_t n, int64_t piece) const {
+    using P = Pack<T, kWidth>;
     const int label = labels.at(n);
-    if (k == 0 && label < 0) note.write(n, labels.labels[n]);
-    const T value = changed.value(n * labels.classes + k, k == label);
-    y[n * labels.classes + k] = label < 0 ? T(NAN) : value;
+    if (piece == 0) {
+      kept[n] = labels.labels[n];
+      if (label < 0) note.write(n, labels.labels[n]);
+    }
+    const int64_t k = piece * kWidth, i = n * labels.classes + k;
+    P p = *reinterpret_cast<const P*>(x + i);
+    for (int j = 0; j < kWidth; ++j)
+      p.v[j] = label < 0 ? T(NAN) : changed.value(p.v[j], k + j == label);
+    *reinterpret_cast<P*>(y + i) = p;
   }
 };
 
-template <typename T>
+template <typename T, int kWidth>
 struct ChangeGradient {
   Changed<T> changed;
   ClassLabels<T> labels;
-  const T* dy;
+  const T *x, *dy;  // x: for angles only
   T* dx;
-  CREMA_HD void operator()(int64_t n, int64_t k) const {
-    const int64_t i = n * labels.classes + k;
-    dx[i] = dy[i] * changed.slope(i, k == labels.at(n));
+  CREMA_HD void operator()(int64_t n, int64_t piece) const {
+    using P = Pack<T, kWidth>;
+    const int label = labels.at(n);
+    const int64_t k = piece * kWidth, i = n * labels.classes + k;
+    P p = *reinterpret_cast<const P*>(dy + i);
+    for (int j = 0; j < kWidth; ++j) {
+      const bool is_label = k + j == label;
+      const T v = changed.change == Change::turn && is_label ? x[i + j] : T(0);
+      p.v[j] *= changed.slope(v, is_label);
+    }
+    *reinterpret_cast<P*>(dx + i) = p;
   }
 };
 
@@ -164,40 +179,51 @@ class LabelSpecificLayer : public Layer {
             top};
   }
   template <typename T>
-  Changed<T> changed(const Tensor& x, const Tensor& amount) const {
+  Changed<T> changed(const Tensor& amount) const {
     const T own = static_cast<T>(scale().positive_weight());
-    return {change(),
-            x.data<T>(),
-            amount.data<T>(),
-            own,
-            static_cast<T>(scale().negative_weight()),
+    return {change(), amount.data<T>(), own, static_cast<T>(scale().negative_weight()),
             scale().for_ip() ? 1 - own : T(0)};
   }
+
+  // Calls body<T, width>() with the widest pack that the tensors allow, which a GPU needs.
+  template <typename Body>
+  static void with_width(Context& context, const Tensor& from, const Tensor& to, const Body& body) {
+    on(from, [&]<typename T>() {
+      const bool packs = context.device() == Device::gpu &&
+                         takes_packs<T>(from.shape().count(1), from.raw(), to.raw());
+      packs ? body.template operator()<T, kPackCount<T>>() : body.template operator()<T, 1>();
+    });
+  }
+
   void forward(Context& context, const Forward& pass) override {
     const Tensor& x = pass.bottom[0];
     const int64_t classes = x.shape().count(1);
     check_labels(pass.bottom[1], classes, 1, std::nullopt);
-    on(x, [&]<typename T>() {
+    with_width(context, x, pass.top[0], [&]<typename T, int kWidth>() {
       parallel_for(context, 1, anneal<T>(pass));
-      pointwise_copy(context, pass.saved[2], pass.bottom[1]);
       const LabelNote note{pass.saved[1].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
-      parallel_rows(context, x.shape()[0], classes,
-                    ChangeValues<T>{changed<T>(x, pass.saved[0]),
-                                    {pass.bottom[1].data<T>(), classes},
-                                    note,
-                                    pass.top[0].data<T>()});
+      parallel_rows(context, x.shape()[0], classes / kWidth,
+                    ChangeValues<T, kWidth>{changed<T>(pass.saved[0]),
+                                            {pass.bottom[1].data<T>(), classes},
+                                            note,
+                                            x.data<T>(),
+                                            pass.saved[2].data<T>(),
+                                            pass.top[0].data<T>()});
     });
   }
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor& dx = pass.bottom_diff[0];
     if (!dx) return;
-    on(dx, [&]<typename T>() {
-      parallel_rows(context, dx.shape()[0], dx.shape().count(1),
-                    ChangeGradient<T>{changed<T>(pass.bottom[0], pass.saved[0]),
-                                      {pass.saved[2].data<T>(), dx.shape().count(1)},
-                                      pass.top_diff[0].data<T>(),
-                                      dx.data<T>()});
+    const Tensor& dy = pass.top_diff[0];
+    with_width(context, dy, dx, [&]<typename T, int kWidth>() {
+      const int64_t classes = dx.shape().count(1);
+      parallel_rows(context, dx.shape()[0], classes / kWidth,
+                    ChangeGradient<T, kWidth>{changed<T>(pass.saved[0]),
+                                              {pass.saved[2].data<T>(), classes},
+                                              pass.bottom[0].data<T>(),
+                                              dy.data<T>(),
+                                              dx.data<T>()});
     });
   }
 

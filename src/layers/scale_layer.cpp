@@ -27,29 +27,22 @@ class ScaleLayer : public BroadcastLayer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    ChannelAffine affine;
-    affine.factor = values(pass.parameters, pass.bottom);
-    if (p().bias_term()) affine.shift = pass.parameters.back();
-    channel_affine(context, view(pass.bottom[0]), affine, pass.bottom[0], pass.top[0]);
+    scale_forward(context, view(pass.bottom[0]), values(pass.parameters, pass.bottom),
+                  p().bias_term() ? pass.parameters.back() : Tensor(), pass.bottom[0], pass.top[0]);
   }
 
   void backward(Context& context, const Backward& pass) override {
-    const ChannelView view = this->view(pass.top_diff[0]);
-    const Tensor& ds = values(pass.parameter_diff, pass.bottom_diff);
-    const Tensor db = p().bias_term() ? pass.parameter_diff.back() : Tensor();
-    ChannelGradient gradient;
-    gradient.dy = pass.top_diff[0];
-    if (ds || db) {
-      if (ds) gradient.x = pass.bottom[0];
-      double* sums = pass.workspace.data<double>();
-      channel_sums(context, view, gradient, {}, sums, sums + 2 * view.values());
-      if (ds) store_sums(context, sums + view.values(), ds, learned_ && pass.accumulate[0]);
-      if (db) store_sums(context, sums, db, pass.accumulate.back());
+    const Tensor& dy = pass.top_diff[0];
+    ScaleGradients gradients;
+    gradients.dx = pass.bottom_diff[0];
+    gradients.d_factor = values(pass.parameter_diff, pass.bottom_diff);
+    gradients.accumulate_factor = learned_ && pass.accumulate[0];
+    if (p().bias_term()) {
+      gradients.d_shift = pass.parameter_diff.back();
+      gradients.accumulate_shift = pass.accumulate.back();
     }
-    if (!pass.bottom_diff[0]) return;
-    gradient.x = {};
-    gradient.factor = values(pass.parameters, pass.bottom);
-    channel_gradient(context, view, gradient, {}, {}, pass.bottom_diff[0]);
+    scale_backward(context, view(dy), values(pass.parameters, pass.bottom), pass.bottom[0], dy,
+                   gradients, pass.workspace);
   }
 };
 

@@ -7,8 +7,8 @@
 // pyramid_height 1. Parameters: none.
 // Gradient: that of each Pooling, summed.
 #include "kernels/add.h"
-#include "kernels/concat.h"
 #include "kernels/pool.h"
+#include "kernels/rearrange.h"
 #include "kernels/weighted_sum.h"
 #include "layers/layer.h"
 #include "proto/params/pooling.pb.h"
@@ -19,6 +19,8 @@ namespace {
 class SPPLayer : public Layer {
   const SPPParameter& p() const { return params<SPPParameter>(); }
   int levels() const { return static_cast<int>(p().pyramid_height()); }
+  // The levels are pooled in the order of x; where their values go, y, is a row for each image.
+  OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {method() == PoolMethod::stochastic_test, false}; }
 
@@ -93,45 +95,54 @@ class SPPLayer : public Layer {
 
   // The place of each level in the workspace, and behind them that of a blob like x.
   struct Scratch {
-    std::vector<Tensor> levels, rows;  // the same memory as (N, C, cells, cells) and (N, ...)
-    std::vector<int64_t> extents;
+    std::vector<Tensor> levels;
     Tensor like_x;
   };
-  Scratch scratch(const Tensor& workspace, const Shape& x, DType dtype, bool backward) const {
+  Scratch scratch(const Tensor& workspace, const Tensor& x, bool backward) const {
     Scratch s;
     size_t at = 0;
     for (int level = 0; level < levels(); ++level) {
-      const Shape top = pooled(x, level);
-      s.levels.push_back(part_of(workspace, at, top, dtype));
-      s.rows.push_back(s.levels.back().reshaped({top[0], top.count(1)}));
-      s.extents.push_back(top.count(1));
-      at += level_bytes(x, level, dtype);
+      const Shape top = pooled(x.shape(), level);
+      s.levels.push_back(part_of(workspace, at, top, x.dtype(), x.format()));
+      at += level_bytes(x.shape(), level, x.dtype());
     }
-    if (backward) s.like_x = part_of(workspace, at, x, dtype);
+    if (backward) s.like_x = part_of(workspace, at, x.shape(), x.dtype(), x.format());
     return s;
   }
-  static Tensor as_rows(const Tensor& y) { return y.reshaped({y.shape()[0], y.shape().count(1)}); }
+  // The way of a level's values into y.
+  static Rearrangement moves(const Tensor& level, const Tensor& y) {
+    const Shape& shape = level.shape();
+    const std::vector<int64_t> from = steps_of(level);
+    const int64_t cells = shape.count(2);
+    Rearrangement moves;
+    moves.to_start = (cells - 1) / 3 * shape[1];  // 1 + 4 + 16 + ... cells in the levels before
+    moves.axes = {{shape[0], y.shape().count(1), from[0]},
+                  {shape[1], cells, from[1]},
+                  {shape[2], shape[3], from[2]},
+                  {shape[3], 1, from[3]}};
+    return moves;
+  }
   static Tensor index(const std::vector<Tensor>& saved, int level) {
     return saved.empty() ? Tensor() : saved[level];
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
-    const Scratch s = scratch(pass.workspace, x.shape(), y.dtype(), false);
+    const Scratch s = scratch(pass.workspace, x, false);
     for (int level = 0; level < levels(); ++level) {
       pool_forward(context, window(x.shape(), level),
                    context.random(mix(id(), level), pass.pass, pass.live_pass), x, s.levels[level],
                    index(pass.saved, level), Tensor());
+      rearrange(context, moves(s.levels[level], y), s.levels[level], y);
     }
-    join_pieces(context, 1, s.extents, s.rows, as_rows(y));
   }
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor &dx = pass.bottom_diff[0], &dy = pass.top_diff[0];
-    const Scratch s = scratch(pass.workspace, dx.shape(), dx.dtype(), true);
-    cut_pieces(context, 1, s.extents, {as_rows(dy)}, s.rows);
+    const Scratch s = scratch(pass.workspace, dx, true);
     for (int level = 0; level < levels(); ++level) {
       const Tensor& goal = level == 0 ? dx : s.like_x;
+      rearrange(context, moves(s.levels[level], dy).reversed(), dy, s.levels[level]);
       pool_backward(context, window(dx.shape(), level), pass.bottom[0], index(pass.saved, level),
                     s.levels[level], goal);
       if (level > 0) add_to(context, goal, dx);
