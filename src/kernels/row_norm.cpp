@@ -43,10 +43,10 @@ void forward(const RowNorm& n, const T* x, T* y) {
   const RowNormView v = n.view;
   const T *scale = n.scale.data<T>(), *shift = n.shift.data<T>();
   T *mean = n.mean.data<T>(), *inverse = n.inverse.data<T>();
-  const auto length = static_cast<double>(v.length());
+  const auto length = mean ? static_cast<double>(v.length()) : 1.0;
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < v.rows; ++row) {
-    const T pivot = x[v.begin(row)];  // sums of differences from it lose no digits
+    const T pivot = mean ? x[v.begin(row)] : T(0);  // sums of differences from it lose no digits
     double sum, squares;
     sum_row<T>(
         v, row,
@@ -55,9 +55,14 @@ void forward(const RowNorm& n, const T* x, T* y) {
           b = a * a;
         },
         sum, squares);
-    const double near = sum / length, spread = squares / length - near * near;
-    const T center = mean[row] = static_cast<T>(pivot + near);
-    const T by = inverse[row] = static_cast<T>(1 / std::sqrt(std::max(spread, 0.0) + n.eps));
+    const double near = mean ? sum / length : 0, spread = squares / length - near * near;
+    const T center = static_cast<T>(pivot + near);
+    if (mean) mean[row] = center;
+    const double variance = std::max(spread, 0.0);
+    const T by = inverse[row] =
+        static_cast<T>(n.centre_only       ? 1
+                       : n.eps_beside_root ? 1 / (std::sqrt(variance) + n.eps)
+                                           : 1 / std::sqrt(variance + n.eps));
     over_row(v, row, [=](int64_t i, int64_t j) {
       const T value = (x[i] - center) * by;
       y[i] = (scale ? value * scale[j] : value) + (shift ? shift[j] : T(0));
@@ -68,11 +73,14 @@ void forward(const RowNorm& n, const T* x, T* y) {
 template <typename T>
 void backward_data(const RowNorm& n, const T* x, const T* dy, T* dx) {
   const RowNormView v = n.view;
-  const T* scale = n.scale.data<T>();
-  const auto length = static_cast<double>(v.length());
+  const T *scale = n.scale.data<T>(), *mean = n.mean.data<T>();
+  const auto length = mean ? static_cast<double>(v.length()) : 1.0;
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < v.rows; ++row) {
-    const T center = n.mean.data<T>()[row], by = n.inverse.data<T>()[row];
+    const T inverse = n.inverse.data<T>()[row];
+    // x is normalized already where it is the result.
+    const T center = n.from_result || !mean ? T(0) : mean[row];
+    const T by = n.from_result ? T(1) : inverse;
     double sum, product;
     sum_row<T>(
         v, row,
@@ -81,10 +89,11 @@ void backward_data(const RowNorm& n, const T* x, const T* dy, T* dx) {
           b = a * (x[i] - center) * by;
         },
         sum, product);
-    const T offset = static_cast<T>(sum / length), slant = static_cast<T>(product / length);
+    const T offset = mean ? static_cast<T>(sum / length) : T(0);
+    const T slant = n.centre_only ? T(0) : static_cast<T>(product / length);
     over_row(v, row, [=](int64_t i, int64_t j) {
       const T g = scale ? dy[i] * scale[j] : dy[i];
-      dx[i] = by * (g - offset - (x[i] - center) * by * slant);
+      dx[i] = inverse * (g - offset - (x[i] - center) * by * slant);
     });
   }
 }
@@ -103,7 +112,7 @@ void parameter_gradients(const RowNorm& n, const T* x, const T* dy, const RowNor
     std::fill(scales, scales + 2 * count, T(0));
     const int64_t end = images * (piece + 1) / pieces * v.groups;
     for (int64_t row = images * piece / pieces * v.groups; row < end; ++row) {
-      const T center = n.mean.data<T>()[row], by = n.inverse.data<T>()[row];
+      const T center = n.mean ? n.mean.data<T>()[row] : T(0), by = n.inverse.data<T>()[row];
       const int64_t begin = v.begin(row), parameter = v.first_parameter(row);
       for (int64_t run = 0; run < v.runs; ++run) {
         const int64_t at = begin + run * v.run_step;

@@ -33,8 +33,13 @@ struct RowNormView {
 struct RowNorm {
   RowNormView view;
   float eps = 1e-5f;
-  Tensor scale, shift;   // empty: 1 and 0
-  Tensor mean, inverse;  // one number a row, from forward to backward
+  Tensor scale, shift;  // empty: 1 and 0
+  // One number a row, from forward to backward. Without a mean it is 0, and variance is the sum of
+  // squares: rows get length 1.
+  Tensor mean, inverse;
+  // As MVN has it: inverse = 1, or 1 / (sqrt(variance) + eps); and backward is given y instead of
+  // x, which without scale and shift is all it needs.
+  bool centre_only = false, eps_beside_root = false, from_result = false;
 };
 
 // Bytes that backward scribbles on.

@@ -1,10 +1,13 @@
-// Normalization of rows on the GPU: a warp or a block a row, which reads it twice, the second time
-// from the cache; the gradients of scale and shift are sums over all rows.
+// Normalization of rows on the GPU: a warp or a block a row, which it keeps in registers where
+// these suffice; the gradients of scale and shift are sums over all rows.
+#include <algorithm>
+
 #include "device/launch.h"
 #include "device/parallel.h"
 #include "kernels/column_sums.cuh"
 #include "kernels/mma.cuh"
 #include "kernels/row_norm.h"
+#include "kernels/row_norm_float64.h"
 #include "kernels/warp.cuh"
 #include "tensor/on.h"
 
@@ -22,104 +25,169 @@ struct Rows {
   const float *scale, *shift;
   float *mean, *inverse;
   float eps;
+  bool centre_only, eps_beside_root, from_result;
 
   Rows(const RowNorm& n, int pack)
       : view(n.view),
         packs(static_cast<int>(n.view.length() / pack)),
         by_run(static_cast<int>(n.view.run / pack)),
-        length(static_cast<float>(n.view.length())),
+        length(n.mean ? static_cast<float>(n.view.length()) : 1.f),
         scale(n.scale.data<float>()),
         shift(n.shift.data<float>()),
         mean(n.mean.data<float>()),
         inverse(n.inverse.data<float>()),
-        eps(n.eps) {}
+        eps(n.eps),
+        centre_only(n.centre_only),
+        eps_beside_root(n.eps_beside_root),
+        from_result(n.from_result) {}
 
-  // Calls visit(place in memory, first parameter) for each of this thread's packs of the row.
-  template <int kPack, int kThreads, typename Visit>
-  __device__ void over(int64_t row, const Visit& visit) const {
-    const int64_t begin = view.begin(row), parameter = view.first_parameter(row);
-    for (int pack = static_cast<int>(threadIdx.x) % kThreads; pack < packs; pack += kThreads) {
-      int in_run;
-      const int run = by_run.split(pack, in_run);
-      visit(begin + run * view.run_step + in_run * kPack,
-            parameter + (view.by_run ? run : in_run * kPack));
-    }
-  }
-  __device__ float factor(int64_t parameter, int k) const {
-    return scale ? scale[view.by_run ? parameter : parameter + k] : 1.f;
-  }
-  __device__ float summand(int64_t parameter, int k) const {
-    return shift ? shift[view.by_run ? parameter : parameter + k] : 0.f;
+  __device__ float mean_of(int64_t row) const { return mean ? mean[row] : 0; }
+  __device__ float inverse_of(float variance) const {
+    const float positive = variance > 0 ? variance : 0;
+    if (centre_only) return 1;
+    return eps_beside_root ? 1 / (sqrtf(positive) + eps) : 1 / sqrtf(positive + eps);
   }
 };
 
-template <int kThreads>
-__device__ float all(float value) {
-  if constexpr (kThreads == 32) {
-    return warp_all(value, Plus{});
-  } else {
+// A thread's part of a row: at most kEach packs, which are then kept in registers, or with 0 any
+// number. kThreads threads share the row.
+template <typename T, int kPack, int kThreads, int kEach>
+struct RowPart {
+  using P = Pack<T, kPack>;
+  static constexpr int kKept = kEach > 0 ? kEach : 1;
+  static constexpr int kBlock = kThreads < 256 ? 256 : kThreads;
+  const Rows& n;
+  int64_t row = static_cast<int64_t>(blockIdx.x) * (kBlock / kThreads) + threadIdx.x / kThreads;
+
+  // Calls visit(index among this thread's packs, place in memory, first parameter) for each.
+  template <typename Visit>
+  __device__ void over(const Visit& visit) const {
+    const int64_t begin = n.view.begin(row), parameter = n.view.first_parameter(row);
+    const auto one = [&](int e, int pack) {
+      int in_run;
+      const int run = n.by_run.split(pack, in_run);
+      visit(e, begin + run * n.view.run_step + in_run * kPack,
+            parameter + (n.view.by_run ? run : in_run * kPack));
+    };
+    const int first = static_cast<int>(threadIdx.x) % kThreads;
+    if constexpr (kEach > 0) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        if (first + e * kThreads < n.packs) one(e, first + e * kThreads);
+      }
+    } else {
+      for (int pack = first; pack < n.packs; pack += kThreads) one(0, pack);
+    }
+  }
+  __device__ void keep(const T* from, P (&kept)[kKept]) const {
+    if constexpr (kEach > 0)
+      over([&](int e, int64_t at, int64_t) { kept[e] = *reinterpret_cast<const P*>(from + at); });
+  }
+  __device__ P take(const T* from, const P (&kept)[kKept], int e, int64_t at) const {
+    if constexpr (kEach > 0) return kept[e];
+    return *reinterpret_cast<const P*>(from + at);
+  }
+  // A pack's factors or summands, `otherwise` where there are none.
+  __device__ void numbers(const float* from, float otherwise, int64_t parameter,
+                          float (&to)[kPack]) const {
+    // As many bytes as a pack of T has, which is how far the pointers are aligned.
+    constexpr int kWidth = kPack * sizeof(T) < 4 ? 1 : kPack * static_cast<int>(sizeof(T)) / 4;
+    using Numbers = Pack<float, kWidth>;
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) to[k] = otherwise;
+    if (!from) return;
+    if (n.view.by_run) {
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) to[k] = from[parameter];
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < kPack; k += kWidth) {
+      const Numbers some = *reinterpret_cast<const Numbers*>(from + parameter + k);
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) to[k + j] = some.v[j];
+    }
+  }
+  __device__ static float all(float value) {
+    if constexpr (kThreads == 32) return warp_all(value, Plus{});
     return block_all(value, Plus{});
   }
-}
+};
 
-template <int kThreads>
-__device__ int64_t this_row() {
-  return static_cast<int64_t>(blockIdx.x) * (kBlock / kThreads) + threadIdx.x / kThreads;
-}
-
-template <typename T, int kPack, int kThreads>
-__global__ void __launch_bounds__(kBlock) normalize(Rows n, const T* x, T* y) {
+template <typename T, int kPack, int kThreads, int kEach>
+__global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
+    normalize(Rows n, const T* x, T* y) {
   using P = Pack<T, kPack>;
-  const int64_t row = this_row<kThreads>();
+  const RowPart<T, kPack, kThreads, kEach> part{n};
+  const int64_t row = part.row;
   if (row >= n.view.rows) return;
-  const float pivot = x[n.view.begin(row)];  // sums of differences from it lose no digits
+  P kept[part.kKept];
+  part.keep(x, kept);
+  const float pivot = n.mean ? static_cast<float>(x[n.view.begin(row)])
+                             : 0;  // sums of differences from it lose no digits
   float sum = 0, squares = 0;
-  n.over<kPack, kThreads>(row, [&](int64_t at, int64_t) {
-    const P p = *reinterpret_cast<const P*>(x + at);
+  part.over([&](int e, int64_t at, int64_t) {
+    const P p = part.take(x, kept, e, at);
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
       const float difference = static_cast<float>(p.v[k]) - pivot;
       sum += difference, squares += difference * difference;
     }
   });
-  const float near = all<kThreads>(sum) / n.length;
-  const float spread = all<kThreads>(squares) / n.length - near * near;
-  const float mean = pivot + near, inverse = 1 / sqrtf((spread > 0 ? spread : 0) + n.eps);
-  if (threadIdx.x % kThreads == 0) n.mean[row] = mean, n.inverse[row] = inverse;
-  n.over<kPack, kThreads>(row, [&](int64_t at, int64_t parameter) {
-    P p = *reinterpret_cast<const P*>(x + at);
+  const float near = n.mean ? part.all(sum) / n.length : 0;
+  const float mean = pivot + near;
+  const float inverse = n.inverse_of(part.all(squares) / n.length - near * near);
+  if (threadIdx.x % kThreads == 0) {
+    if (n.mean) n.mean[row] = mean;
+    n.inverse[row] = inverse;
+  }
+  part.over([&](int e, int64_t at, int64_t parameter) {
+    P p = part.take(x, kept, e, at);
+    float factor[kPack], summand[kPack];
+    part.numbers(n.scale, 1, parameter, factor);
+    part.numbers(n.shift, 0, parameter, summand);
 #pragma unroll
-    for (int k = 0; k < kPack; ++k) {
-      p.v[k] = (static_cast<float>(p.v[k]) - mean) * inverse * n.factor(parameter, k) +
-               n.summand(parameter, k);
-    }
+    for (int k = 0; k < kPack; ++k)
+      p.v[k] = (static_cast<float>(p.v[k]) - mean) * inverse * factor[k] + summand[k];
     *reinterpret_cast<P*>(y + at) = p;
   });
 }
 
-template <typename T, int kPack, int kThreads>
-__global__ void __launch_bounds__(kBlock) gradient(Rows n, const T* x, const T* dy, T* dx) {
+template <typename T, int kPack, int kThreads, int kEach>
+__global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
+    gradient(Rows n, const T* x, const T* dy, T* dx) {
   using P = Pack<T, kPack>;
-  const int64_t row = this_row<kThreads>();
+  const RowPart<T, kPack, kThreads, kEach> part{n};
+  const int64_t row = part.row;
   if (row >= n.view.rows) return;
-  const float mean = n.mean[row], inverse = n.inverse[row];
+  P kept_x[part.kKept], kept_dy[part.kKept];
+  part.keep(x, kept_x);
+  part.keep(dy, kept_dy);
+  // x is h already where it is the result.
+  const float mean = n.from_result ? 0 : n.mean_of(row), inverse = n.inverse[row];
+  const float by = n.from_result ? 1 : inverse;
   float sum = 0, product = 0;
-  n.over<kPack, kThreads>(row, [&](int64_t at, int64_t parameter) {
-    const P p = *reinterpret_cast<const P*>(x + at), d = *reinterpret_cast<const P*>(dy + at);
+  part.over([&](int e, int64_t at, int64_t parameter) {
+    const P p = part.take(x, kept_x, e, at), d = part.take(dy, kept_dy, e, at);
+    float factor[kPack];
+    part.numbers(n.scale, 1, parameter, factor);
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
-      const float g = static_cast<float>(d.v[k]) * n.factor(parameter, k);
-      sum += g, product += g * (static_cast<float>(p.v[k]) - mean) * inverse;
+      const float g = static_cast<float>(d.v[k]) * factor[k];
+      sum += g, product += g * (static_cast<float>(p.v[k]) - mean) * by;
     }
   });
-  const float offset = all<kThreads>(sum) / n.length, slant = all<kThreads>(product) / n.length;
-  n.over<kPack, kThreads>(row, [&](int64_t at, int64_t parameter) {
-    const P p = *reinterpret_cast<const P*>(x + at);
-    P d = *reinterpret_cast<const P*>(dy + at);
+  const float offset = n.mean ? part.all(sum) / n.length : 0;
+  const float slant = n.centre_only ? 0 : part.all(product) / n.length;
+  part.over([&](int e, int64_t at, int64_t parameter) {
+    const P p = part.take(x, kept_x, e, at);
+    P d = part.take(dy, kept_dy, e, at);
+    float factor[kPack];
+    part.numbers(n.scale, 1, parameter, factor);
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
-      const float g = static_cast<float>(d.v[k]) * n.factor(parameter, k);
-      d.v[k] = inverse * (g - offset - (static_cast<float>(p.v[k]) - mean) * inverse * slant);
+      const float g = static_cast<float>(d.v[k]) * factor[k];
+      d.v[k] = inverse * (g - offset - (static_cast<float>(p.v[k]) - mean) * by * slant);
     }
     *reinterpret_cast<P*>(dx + at) = d;
   });
@@ -144,7 +212,7 @@ __global__ void __launch_bounds__(kBlock) sum_runs(Rows n, const T* x, const T* 
   float scale = 0, shift = 0;
   for (int64_t image = 0; image < images; ++image) {
     const int64_t at = image * n.view.image_step + in_image, row = image * n.view.groups + group;
-    const float mean = n.mean[row], inverse = n.inverse[row];
+    const float mean = n.mean_of(row), inverse = n.inverse[row];
     for (int64_t k = threadIdx.x; k < n.view.run; k += kBlock) {
       const float g = dy[at + k];
       shift += g, scale += g * (static_cast<float>(x[at + k]) - mean) * inverse;
@@ -162,6 +230,9 @@ __global__ void __launch_bounds__(kBlock)
     sum_places(ColumnGrid grid, Rows n, const T* x, const T* dy, Sums sums, float* parts,
                unsigned* counters) {
   using P = Pack<T, kPack>;
+  const int64_t own =
+      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
+  const int64_t group = own / n.view.run;
   const auto visit = [&]<int kRows>(const RowSet& rows, int64_t column, float(&into)[2][kPack]) {
     P p[kRows], d[kRows];
 #pragma unroll
@@ -172,9 +243,9 @@ __global__ void __launch_bounds__(kBlock)
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const int64_t image = (rows.first + r * rows.step) / n.view.runs;
-      const int64_t row = image * n.view.groups + column / n.view.run;
-      const float mean = n.mean[row], inverse = n.inverse[row];
+      const int64_t run = rows.first + r * rows.step;
+      const int64_t row = (n.view.runs == 1 ? run : run / n.view.runs) * n.view.groups + group;
+      const float mean = n.mean_of(row), inverse = n.inverse[row];
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
         const float g = d[r].v[k];
@@ -186,90 +257,6 @@ __global__ void __launch_bounds__(kBlock)
   sum_columns<kPack, 2>(grid, parts, counters, visit, [&](int64_t parameter, const double* totals) {
     sums.put(parameter, static_cast<float>(totals[0]), static_cast<float>(totals[1]));
   });
-}
-
-// float64, which nets do not compute in, but tests: a thread a row, or a parameter.
-struct PlainRows {
-  RowNormView view;
-  double eps;
-  const double *x, *dy, *scale, *shift;
-  double *mean, *inverse;
-
-  // Calls visit(place in memory, parameter).
-  template <typename Visit>
-  CREMA_HD void over(int64_t row, const Visit& visit) const {
-    const int64_t begin = view.begin(row), parameter = view.first_parameter(row);
-    for (int64_t run = 0; run < view.runs; ++run) {
-      for (int64_t k = 0; k < view.run; ++k)
-        visit(begin + run * view.run_step + k, parameter + (view.by_run ? run : k));
-    }
-  }
-  CREMA_HD double normal(int64_t row, int64_t at) const {
-    return (x[at] - mean[row]) * inverse[row];
-  }
-};
-
-struct PlainForward {
-  PlainRows n;
-  double* y;
-  CREMA_HD void operator()(int64_t row) const {
-    const auto length = static_cast<double>(n.view.length());
-    double sum = 0, squares = 0;
-    n.over(row, [&](int64_t at, int64_t) { sum += n.x[at]; });
-    const double mean = n.mean[row] = sum / length;
-    n.over(row, [&](int64_t at, int64_t) { squares += (n.x[at] - mean) * (n.x[at] - mean); });
-    n.inverse[row] = 1 / sqrt(squares / length + n.eps);
-    n.over(row, [&](int64_t at, int64_t j) {
-      y[at] = n.normal(row, at) * (n.scale ? n.scale[j] : 1) + (n.shift ? n.shift[j] : 0);
-    });
-  }
-};
-
-struct PlainGradient {
-  PlainRows n;
-  double* dx;
-  CREMA_HD double above(int64_t at, int64_t j) const {
-    return n.dy[at] * (n.scale ? n.scale[j] : 1);
-  }
-  CREMA_HD void operator()(int64_t row) const {
-    const auto length = static_cast<double>(n.view.length());
-    double sum = 0, product = 0;
-    n.over(row, [&](int64_t at, int64_t j) {
-      sum += above(at, j), product += above(at, j) * n.normal(row, at);
-    });
-    n.over(row, [&](int64_t at, int64_t j) {
-      const double slant = n.normal(row, at) * product / length;
-      dx[at] = n.inverse[row] * (above(at, j) - sum / length - slant);
-    });
-  }
-};
-
-struct PlainParameters {
-  PlainRows n;
-  double *d_scale, *d_shift;  // null: not wanted
-  bool accumulate_scale, accumulate_shift;
-  CREMA_HD void operator()(int64_t parameter) const {
-    double scale = 0, shift = 0;
-    for (int64_t row = parameter / n.view.each(); row < n.view.rows; row += n.view.groups) {
-      n.over(row, [&](int64_t at, int64_t j) {
-        if (j != parameter) return;
-        scale += n.dy[at] * n.normal(row, at), shift += n.dy[at];
-      });
-    }
-    if (d_scale) d_scale[parameter] = scale + (accumulate_scale ? d_scale[parameter] : 0);
-    if (d_shift) d_shift[parameter] = shift + (accumulate_shift ? d_shift[parameter] : 0);
-  }
-};
-
-PlainRows plain_rows(const RowNorm& n, const Tensor& x, const Tensor& dy) {
-  return {n.view,
-          n.eps,
-          x.data<double>(),
-          dy.data<double>(),
-          n.scale.data<double>(),
-          n.shift.data<double>(),
-          n.mean.data<double>(),
-          n.inverse.data<double>()};
 }
 
 // Calls body<T, kPack>() with the widest pack that all runs consist of; x is not float64.
@@ -290,15 +277,23 @@ void with_pack(const RowNormView& v, const Tensor& x, const Body& body, const Te
   });
 }
 
-// Calls body<kThreads>(blocks): a warp has up to eight packs a lane.
-template <typename Body>
+// Calls body<kThreads, kEach>(shape of the launch): how many threads have a row, and how many packs
+// of it each of them keeps.
+template <typename T, int kPack, typename Body>
 void with_threads(const Rows& n, const Body& body) {
-  const auto rows = static_cast<unsigned>(n.view.rows);
-  if (n.packs <= 256) {
-    body.template operator()<32>((rows + kBlock / 32 - 1) / (kBlock / 32));
+  const auto with = [&]<int kThreads, int kEach>() {
+    constexpr int kBlock = std::max(256, kThreads), kRows = kBlock / kThreads;
+    const auto blocks = static_cast<unsigned>((n.view.rows + kRows - 1) / kRows);
+    body.template operator()<kThreads, kEach>(LaunchShape{blocks, kBlock});
+  };
+  if constexpr (kPack == kPackCount<T>) {
+    if (n.packs <= 4 * 32) return with.template operator()<32, 4>();
+    if (n.packs <= 4 * 256) return with.template operator()<256, 4>();
+    if (n.packs <= 4 * 1024) return with.template operator()<1024, 4>();
   } else {
-    body.template operator()<kBlock>(rows);
+    if (n.packs <= 256) return with.template operator()<32, 0>();
   }
+  with.template operator()<1024, 0>();
 }
 
 }  // namespace
@@ -312,12 +307,12 @@ void row_norm_forward_gpu(Context& context, const RowNorm& n, const Tensor& x, c
       n.view, x,
       [&]<typename T, int kPack>() {
         const Rows rows(n, kPack);
-        with_threads(rows, [&]<int kThreads>(unsigned blocks) {
-          launch(context.gpu(), normalize<T, kPack, kThreads>, {blocks, kBlock}, rows, x.data<T>(),
+        with_threads<T, kPack>(rows, [&]<int kThreads, int kEach>(const LaunchShape& shape) {
+          launch(context.gpu(), normalize<T, kPack, kThreads, kEach>, shape, rows, x.data<T>(),
                  y.data<T>());
         });
       },
-      y);
+      y, n.scale, n.shift);
 }
 
 void row_norm_backward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& dy,
@@ -349,12 +344,12 @@ void row_norm_backward_gpu(Context& context, const RowNorm& n, const Tensor& x, 
                  gpu.parts, gpu.counters);
         }
         if (!g.dx) return;
-        with_threads(rows, [&]<int kThreads>(unsigned blocks) {
-          launch(gpu, gradient<T, kPack, kThreads>, {blocks, kBlock}, rows, x.data<T>(),
-                 dy.data<T>(), g.dx.data<T>());
+        with_threads<T, kPack>(rows, [&]<int kThreads, int kEach>(const LaunchShape& shape) {
+          launch(gpu, gradient<T, kPack, kThreads, kEach>, shape, rows, x.data<T>(), dy.data<T>(),
+                 g.dx.data<T>());
         });
       },
-      dy, g.dx);
+      dy, g.dx, n.scale);
 }
 
 }  // namespace crema

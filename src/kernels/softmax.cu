@@ -1,14 +1,13 @@
-// Softmax for every device: one index a place, which walks along the classes; on the GPU a block
-// for each place where the classes lie next to each other.
+// Softmax for every device: one index a place; on the GPU also a warp or a block where the classes
+// lie next to each other and are many.
 #include "kernels/softmax.h"
 
 #include "device/parallel.h"
-#include "kernels/pointwise_math.h"
 #include "kernels/softmax_plain.h"
+#include "kernels/softmax_sums.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
-#include "kernels/softmax_rows.cuh"
-#include "kernels/warp.cuh"
+#include "kernels/softmax_tile.cuh"
 #endif
 
 namespace crema {
@@ -21,17 +20,12 @@ struct SoftmaxForward {
   T* y;
   CREMA_HD void operator()(int64_t place) const {
     const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
-    T largest = x[start], sum = 0;
-    for (int64_t k = 1; k < view.classes; ++k) {
-      const T value = x[start + k * view.inner];
-      largest = value > largest ? value : largest;
-    }
-    for (int64_t k = 0; k < view.classes; ++k) {
-      const T value = exp_of(x[start + k * view.inner] - largest);
-      y[start + k * view.inner] = value;
-      sum += value;
-    }
-    for (int64_t k = 0; k < view.classes; ++k) y[start + k * view.inner] /= sum;
+    const auto at = [&](int64_t k) { return x[start + k * view.inner]; };
+    SoftmaxSums<T> sums;
+    sums.add(view.classes, at);
+    over_classes<T>(view.classes, at, [&](int64_t k, T value) {
+      y[start + k * view.inner] = exp_of(value - sums.largest) / sums.sum;
+    });
   }
 };
 
@@ -54,31 +48,84 @@ struct SoftmaxBackward {
 
 #ifdef __CUDACC__
 
-template <typename T>
-__global__ void softmax_rows(int64_t classes, const T* x, T* y) {
-  x += blockIdx.x * classes;
-  y += blockIdx.x * classes;
-  T largest = x[0], sum = 0;
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
-    largest = x[k] > largest ? x[k] : largest;
-  largest = block_all(largest, Larger{});
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) {
-    const T value = exp_of(x[k] - largest);
-    y[k] = value;
-    sum += value;
+template <typename T, SoftmaxWay kWay>
+__global__ void __launch_bounds__(256) softmax_kernel(SoftmaxForward<T> body) {
+  using Threads = PlaceThreads<kWay>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  T* const tile = reinterpret_cast<T*>(memory);
+  const int64_t classes = body.view.classes, places = body.view.places();
+  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
+  const int64_t place = first + Threads::place();
+  if constexpr (kWay == SoftmaxWay::places) {
+    if (place < places) body(place);
+  } else if constexpr (kWay == SoftmaxWay::tiles) {
+    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
+    copy_tile(tile, body.x + first * classes, count);
+    __syncthreads();
+    T* const row = tile + threadIdx.x * classes;
+    const TileOrder order(classes);
+    if (place < places) {
+      const auto at = [&](int64_t k) { return row[order(k)]; };
+      SoftmaxSums<T> sums;
+      sums.add(classes, at);
+      over_classes<T>(classes, at, [&](int64_t k, T value) {
+        row[order(k)] = exp_of(value - sums.largest) / sums.sum;
+      });
+    }
+    __syncthreads();
+    copy_tile(body.y + first * classes, tile, count);
+  } else if (place < places) {
+    const int lane = Threads::lane();
+    const int64_t start = place * classes + lane;
+    const int64_t own = (classes - lane + Threads::kCount - 1) / Threads::kCount;
+    const auto at = [&](int64_t k) { return body.x[start + k * Threads::kCount]; };
+    SoftmaxSums<T> sums;
+    sums.add(own, at);
+    combine_sums<kWay>(sums);
+    over_classes<T>(own, at, [&](int64_t k, T value) {
+      body.y[start + k * Threads::kCount] = exp_of(value - sums.largest) / sums.sum;
+    });
   }
-  sum = block_all(sum, Plus{});
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) y[k] /= sum;
 }
 
-template <typename T>
-__global__ void softmax_gradient_rows(int64_t classes, const T* y, const T* dy, T* dx) {
-  const int64_t start = blockIdx.x * classes;
-  T dot = 0;
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) dot += y[start + k] * dy[start + k];
-  dot = block_all(dot, Plus{});
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
-    dx[start + k] = y[start + k] * (dy[start + k] - dot);
+template <typename T, SoftmaxWay kWay>
+__global__ void __launch_bounds__(256) softmax_gradient(SoftmaxBackward<T> body) {
+  using Threads = PlaceThreads<kWay>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int64_t classes = body.view.classes, places = body.view.places();
+  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
+  const int64_t place = first + Threads::place();
+  if constexpr (kWay == SoftmaxWay::places) {
+    if (place < places) body(place);
+  } else if constexpr (kWay == SoftmaxWay::tiles) {
+    T* const tile = reinterpret_cast<T*>(memory);
+    T* const slopes = tile + kTilePlaces * classes;
+    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
+    copy_tile(tile, body.y + first * classes, count);
+    copy_tile(slopes, body.dy + first * classes, count);
+    __syncthreads();
+    if (place < places) {
+      const T* y = tile + threadIdx.x * classes;
+      T* const slope = slopes + threadIdx.x * classes;
+      const TileOrder order(classes);
+      T dot = 0;
+      for (int64_t k = 0; k < classes; ++k) dot += y[order(k)] * slope[order(k)];
+      for (int64_t k = 0; k < classes; ++k) {
+        const int i = order(k);
+        slope[i] = y[i] * (slope[i] - dot);
+      }
+    }
+    __syncthreads();
+    copy_tile(body.dx + first * classes, slopes, count);
+  } else if (place < places) {
+    const int64_t start = place * classes;
+    T dot = 0;
+    for (int64_t k = Threads::lane(); k < classes; k += Threads::kCount)
+      dot += body.y[start + k] * body.dy[start + k];
+    dot = Threads::all(dot, Plus{});
+    for (int64_t k = Threads::lane(); k < classes; k += Threads::kCount)
+      body.dx[start + k] = body.y[start + k] * (body.dy[start + k] - dot);
+  }
 }
 
 #endif
@@ -94,25 +141,35 @@ SoftmaxView SoftmaxView::of(const Shape& shape, const Format& format, int axis) 
 
 void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tensor& x,
                            const Tensor& y) {
+  if (view.places() == 0) return;
   on(x, [&]<typename T>() {
+    const SoftmaxForward<T> body{view, x.data<T>(), y.data<T>()};
 #ifdef __CUDACC__
-    if (launch_by_rows(context, view, softmax_rows<T>, view.classes, x.data<T>(), y.data<T>()))
-      return;
+    if (context.device() == Device::gpu) {
+      return with_softmax_way<T>(view, 1, INT32_MAX,
+                                 [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
+                                   launch(context.gpu(), softmax_kernel<T, kWay>, shape, body);
+                                 });
+    }
 #endif
-    parallel_for(context, view.places(), SoftmaxForward<T>{view, x.data<T>(), y.data<T>()}, 64);
+    parallel_for(context, view.places(), body, 64);
   });
 }
 
 void softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y,
                             const Tensor& dy, const Tensor& dx) {
+  if (view.places() == 0) return;
   on(y, [&]<typename T>() {
+    const SoftmaxBackward<T> body{view, y.data<T>(), dy.data<T>(), dx.data<T>()};
 #ifdef __CUDACC__
-    if (launch_by_rows(context, view, softmax_gradient_rows<T>, view.classes, y.data<T>(),
-                       dy.data<T>(), dx.data<T>()))
-      return;
+    if (context.device() == Device::gpu) {
+      return with_softmax_way<T>(view, 2, INT32_MAX,
+                                 [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
+                                   launch(context.gpu(), softmax_gradient<T, kWay>, shape, body);
+                                 });
+    }
 #endif
-    parallel_for(context, view.places(),
-                 SoftmaxBackward<T>{view, y.data<T>(), dy.data<T>(), dx.data<T>()}, 64);
+    parallel_for(context, view.places(), body, 64);
   });
 }
 

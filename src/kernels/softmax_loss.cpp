@@ -164,11 +164,8 @@ void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const Softm
 void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
                           const Tensor& probability) {
-  if (context.device() == Device::gpu) {
-    if (softmax_loss_gpu(context, c, x, labels, loss, saved, probability)) return;
-    softmax_loss_places_plain(context, c, x, labels, saved, probability);
-    return softmax_loss_total_gpu(context, c, labels, saved, loss);
-  }
+  if (context.device() == Device::gpu)
+    return softmax_loss_forward_gpu(context, c, x, labels, loss, saved, probability);
   on(x, [&]<typename T>() {
     const CpuLoss<T> body(c, labels, saved);
     check_labels(c, body.labels);

@@ -1,16 +1,15 @@
-// Softmax's cross-entropy for every device: one index a place; on the GPU a block for each place
-// where the classes lie next to each other, and one block for the total.
+// Softmax's cross-entropy for every device: one index a place; on the GPU also a warp or a block
+// where the classes lie next to each other and are many, and the total comes with the places.
 #include "kernels/softmax_loss.h"
 
 #include "device/parallel.h"
 #include "kernels/labels.h"
-#include "kernels/pointwise_math.h"
 #include "kernels/softmax_labels.h"
 #include "kernels/softmax_plain.h"
+#include "kernels/softmax_sums.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
-#include "kernels/softmax_rows.cuh"
-#include "kernels/warp.cuh"
+#include "kernels/softmax_tile.cuh"
 #endif
 
 namespace crema {
@@ -31,22 +30,23 @@ struct PlaceWriter {
   T* places;
   LabelNote note;
 
-  // x: of class 0, classes are `inner` apart. below: sum of (largest - x) over the classes.
+  // x: of class 0, classes are `inner` apart. Returns the loss.
   template <typename X>
-  CREMA_HD void write(int64_t place, const X* x, int64_t inner, T largest, T sum, T below) const {
+  CREMA_HD T write(int64_t place, const X* x, int64_t inner, const SoftmaxSums<T>& of) const {
     const int label = labels.at(place);
     T loss = 0;
     if (label >= 0) {
-      T own = largest - x[label * inner];
-      if (smoothing > 0) own = (1 - smoothing) * own + smoothing * below / labels.classes;
-      loss = labels.weight(place, label) * limited_loss(log(sum) + own);
+      T own = of.largest - x[label * inner];
+      if (smoothing > 0) own = (1 - smoothing) * own + smoothing * of.below / labels.classes;
+      loss = labels.weight(place, label) * limited_loss(log(of.sum) + own);
     } else if (label == SoftmaxLabels<T>::kBad) {
       loss = not_a_number<T>();
       note.write(place, labels.labels[place]);
     }
-    places[place] = largest;
-    places[count + place] = 1 / sum;
+    places[place] = of.largest;
+    places[count + place] = 1 / of.sum;
     places[2 * count + place] = loss;
+    return loss;
   }
 };
 
@@ -62,130 +62,186 @@ PlaceWriter<T> writer_of(const SoftmaxLossCase& c, const Tensor& labels,
 
 template <typename T>
 struct LossPlaces {
+  using C = Compute<T>;
   SoftmaxView view;
-  PlaceWriter<Compute<T>> writer;
+  PlaceWriter<C> writer;
   const T* x;
-  Compute<T>* probability;
-  CREMA_HD void operator()(int64_t place) const {
+  C* probability;
+  CREMA_HD void operator()(int64_t place) const { take(place); }
+  // Returns the loss.
+  CREMA_HD C take(int64_t place) const {
     const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
-    Compute<T> largest = x[start], sum = 0, below = 0;
-    for (int64_t k = 1; k < view.classes; ++k) {
-      const Compute<T> value = x[start + k * view.inner];
-      largest = value > largest ? value : largest;
+    const T* from = x + start;
+    const auto at = [&](int64_t k) { return static_cast<C>(from[k * view.inner]); };
+    SoftmaxSums<C> sums;
+    sums.add(view.classes, at);
+    if (probability) {
+      over_classes<C>(view.classes, at, [&](int64_t k, C value) {
+        probability[start + k * view.inner] = exp_of(value - sums.largest) / sums.sum;
+      });
     }
-    for (int64_t k = 0; k < view.classes; ++k) {
-      const Compute<T> value = x[start + k * view.inner];
-      sum += exp_of(value - largest);
-      below += largest - value;
-    }
-    for (int64_t k = 0; probability && k < view.classes; ++k) {
-      probability[start + k * view.inner] = exp_of(x[start + k * view.inner] - largest) / sum;
-    }
-    writer.write(place, x + start, view.inner, largest, sum, below);
+    return writer.write(place, from, view.inner, sums);
+  }
+};
+
+// The gradient of a place, by x: exp(x - largest) * share - everywhere, and less `own` at the
+// label.
+template <typename C>
+struct PlaceSlope {
+  int label;
+  C largest, share, everywhere, own;
+  CREMA_HD C of(C x, int64_t k) const {
+    // NaN for a bad label; one result for all outcomes: with a store in each branch ptxas 13.0
+    // (sm_90) drops the one of the good labels.
+    const C slope = exp_of(x - largest) * share - everywhere - (k == label ? own : C(0));
+    return label == ClassLabels<C>::kIgnored ? C(0) : slope;
   }
 };
 
 template <typename T>
 struct LossGradient {
+  using C = Compute<T>;
   SoftmaxView view;
-  SoftmaxLabels<Compute<T>> labels;
-  Compute<T> smoothing;
+  SoftmaxLabels<C> labels;
+  C smoothing;
   const T* x;
-  const Compute<T>*places, *normalizer, *d_loss;
+  const C *places, *normalizer, *d_loss;
   T* dx;
+  CREMA_HD PlaceSlope<C> slope(int64_t place) const {
+    const int label = labels.at(place);
+    C scale = label == SoftmaxLabels<C>::kBad ? not_a_number<C>() : C(0);
+    if (label >= 0) scale = labels.weight(place, label) * d_loss[0] / normalizer[0];
+    return {label, places[place], scale * places[view.places() + place],
+            scale * smoothing / view.classes, scale * (1 - smoothing)};
+  }
   CREMA_HD void operator()(int64_t place) const {
     const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
-    for (int64_t k = 0; k < view.classes; ++k) write(place, k, start + k * view.inner);
-  }
-  CREMA_HD void write(int64_t place, int64_t k, int64_t i) const {
-    using C = Compute<T>;
-    const int label = labels.at(place);
-    // One store for all outcomes: with a store in each branch ptxas 13.0 (sm_90) drops the one of
-    // the good labels.
-    C slope = label == SoftmaxLabels<C>::kBad ? not_a_number<C>() : C(0);
-    if (label >= 0) {
-      const C probability = exp_of(x[i] - places[place]) * places[view.places() + place];
-      const C target = smoothing / view.classes + (k == label ? 1 - smoothing : C(0));
-      slope = (probability - target) * (labels.weight(place, label) * d_loss[0] / normalizer[0]);
-    }
-    dx[i] = slope;
+    const PlaceSlope<C> slope = this->slope(place);
+    over_classes<C>(
+        view.classes, [&](int64_t k) { return static_cast<C>(x[start + k * view.inner]); },
+        [&](int64_t k, C value) { dx[start + k * view.inner] = slope.of(value, k); });
   }
 };
 
 #ifdef __CUDACC__
 
-template <typename T>
-__global__ void loss_rows(LossPlaces<T> body) {
-  const int64_t classes = body.view.classes, place = blockIdx.x;
-  const T* x = body.x + place * classes;
-  Compute<T> largest = x[0], sum = 0, below = 0;
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
-    largest = x[k] > largest ? Compute<T>(x[k]) : largest;
-  largest = block_all(largest, Larger{});
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x) {
-    sum += exp_of(x[k] - largest);
-    below += largest - x[k];
-  }
-  sum = block_all(sum, Plus{});
-  below = block_all(below, Plus{});
-  for (int64_t k = threadIdx.x; body.probability && k < classes; k += blockDim.x) {
-    body.probability[place * classes + k] = exp_of(x[k] - largest) / sum;
-  }
-  if (threadIdx.x == 0) body.writer.write(place, x, 1, largest, sum, below);
-}
-
-template <typename T>
-__global__ void loss_gradient_rows(LossGradient<T> body) {
-  const int64_t classes = body.view.classes, place = blockIdx.x;
-  for (int64_t k = threadIdx.x; k < classes; k += blockDim.x)
-    body.write(place, k, place * classes + k);
-}
-
-// fixed: the normalizer, or 0 for the number of places that count.
-template <typename T>
-__global__ void loss_total(SoftmaxLabels<T> labels, int64_t count, const T* losses, double fixed,
-                           T* normalizer, T* loss) {
-  double sum = 0, valid = 0;
-  for (int64_t place = threadIdx.x; place < count; place += blockDim.x) {
-    sum += losses[place];
-    valid += labels.counted(place);
-  }
-  sum = block_all(sum, Plus{});
-  valid = block_all(valid, Plus{});
-  if (threadIdx.x == 0) {
+// The last block to come makes the loss and the normalizer of what all have summed.
+template <typename C>
+struct LossEnd {
+  double fixed;  // the normalizer, or 0 for the number of places that count
+  C *normalizer, *loss;
+  double* parts;
+  unsigned* counter;
+  __device__ void operator()(double sum, double valid) const {
+    sum = block_all(sum, Plus{});
+    valid = block_all(valid, Plus{});
+    const int blocks = static_cast<int>(gridDim.x);
+    if (blocks > 1) {
+      if (threadIdx.x == 0) parts[blockIdx.x] = sum, parts[blocks + blockIdx.x] = valid;
+      if (!last_of(counter, blocks)) return;
+      sum = valid = 0;
+      for (int block = static_cast<int>(threadIdx.x); block < blocks; block += 256) {
+        sum += __ldcg(parts + block);
+        valid += __ldcg(parts + blocks + block);
+      }
+      sum = block_all(sum, Plus{});
+      valid = block_all(valid, Plus{});
+    }
+    if (threadIdx.x != 0) return;
     const double divisor = fixed > 0 ? fixed : valid < 1 ? 1 : valid;
-    *normalizer = static_cast<T>(divisor);
-    *loss = static_cast<T>(sum / divisor);
-  }
-}
-
-// Few places and classes: all in one block, the total included. A thread has a place at a time.
-template <typename T>
-__global__ void loss_in_one_block(LossPlaces<T> body, double fixed, Compute<T>* normalizer,
-                                  Compute<T>* loss) {
-  const PlaceWriter<Compute<T>>& writer = body.writer;
-  double sum = 0, valid = 0;
-  for (int64_t place = threadIdx.x; place < writer.count; place += blockDim.x) {
-    body(place);
-    sum += writer.places[2 * writer.count + place];
-    valid += writer.labels.counted(place);
-  }
-  sum = block_all(sum, Plus{});
-  valid = block_all(valid, Plus{});
-  if (threadIdx.x == 0) {
-    const double divisor = fixed > 0 ? fixed : valid < 1 ? 1 : valid;
-    *normalizer = static_cast<Compute<T>>(divisor);
-    *loss = static_cast<Compute<T>>(sum / divisor);
-  }
-}
-
-template <typename T>
-struct LossGradientElements {
-  LossGradient<T> body;
-  CREMA_HD void operator()(int64_t i) const {
-    body.write(i / body.view.classes, i % body.view.classes, i);
+    *normalizer = static_cast<C>(divisor);
+    *loss = static_cast<C>(sum / divisor);
   }
 };
+
+constexpr int kBlocksEach = 5;  // of loss_forward, that run at once on a multiprocessor
+
+template <typename T, SoftmaxWay kWay>
+__global__ void __launch_bounds__(256, kBlocksEach)
+    loss_forward(LossPlaces<T> body, LossEnd<Compute<T>> end) {
+  using C = Compute<T>;
+  using Threads = PlaceThreads<kWay>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  T* const tile = reinterpret_cast<T*>(memory);
+  const int64_t classes = body.view.classes, places = body.view.places();
+  double sum = 0, valid = 0;
+  for (int64_t first = blockIdx.x * int64_t{Threads::kPlaces}; first < places;
+       first += gridDim.x * int64_t{Threads::kPlaces}) {
+    if constexpr (kWay == SoftmaxWay::tiles) {
+      __syncthreads();
+      copy_tile(tile, body.x + first * classes,
+                static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes));
+      __syncthreads();
+    }
+    const int64_t place = first + Threads::place();
+    if (place >= places) continue;
+    C loss = 0;
+    if constexpr (kWay == SoftmaxWay::places) {
+      loss = body.take(place);
+    } else {
+      SoftmaxSums<C> sums;
+      const T* row = body.x + place * classes;
+      const int lane = Threads::lane();
+      if constexpr (kWay == SoftmaxWay::tiles) {
+        row = tile + threadIdx.x * classes;
+        const TileOrder order(classes);
+        sums.add(classes, [&](int64_t k) { return static_cast<C>(row[order(k)]); });
+      } else {
+        sums.add((classes - lane + Threads::kCount - 1) / Threads::kCount,
+                 [&](int64_t k) { return static_cast<C>(row[lane + k * Threads::kCount]); });
+        combine_sums<kWay>(sums);
+      }
+      for (int64_t k = lane; body.probability && k < classes; k += Threads::kCount) {
+        body.probability[place * classes + k] =
+            exp_of(static_cast<C>(row[k]) - sums.largest) / sums.sum;
+      }
+      if (lane == 0) loss = body.writer.write(place, row, 1, sums);
+    }
+    if (Threads::lane() == 0) {
+      sum += loss;
+      valid += body.writer.labels.counted(place);
+    }
+  }
+  end(sum, valid);
+}
+
+template <typename T, SoftmaxWay kWay>
+__global__ void __launch_bounds__(256) loss_gradient(LossGradient<T> body) {
+  using C = Compute<T>;
+  using Threads = PlaceThreads<kWay>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  T* const tile = reinterpret_cast<T*>(memory);
+  const int64_t classes = body.view.classes, places = body.view.places();
+  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
+  const int64_t place = first + Threads::place();
+  if constexpr (kWay == SoftmaxWay::places) {
+    if (place < places) body(place);
+  } else if constexpr (kWay == SoftmaxWay::tiles) {
+    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
+    copy_tile(tile, body.x + first * classes, count);
+    __syncthreads();
+    if (place < places) {
+      const PlaceSlope<C> slope = body.slope(place);
+      T* const row = tile + threadIdx.x * classes;
+      const TileOrder order(classes);
+      over_classes<C>(
+          classes, [&](int64_t k) { return static_cast<C>(row[order(k)]); },
+          [&](int64_t k, C value) { row[order(k)] = slope.of(value, order(k)); });
+    }
+    __syncthreads();
+    copy_tile(body.dx + first * classes, tile, count);
+  } else if (place < places) {
+    const PlaceSlope<C> slope = body.slope(place);
+    const int lane = Threads::lane();
+    const int64_t start = place * classes + lane;
+    over_classes<C>((classes - lane + Threads::kCount - 1) / Threads::kCount,
+                    [&](int64_t k) { return static_cast<C>(body.x[start + k * Threads::kCount]); },
+                    [&](int64_t k, C value) {
+                      body.dx[start + k * Threads::kCount] =
+                          slope.of(value, lane + k * Threads::kCount);
+                    });
+  }
+}
 
 #endif
 
@@ -194,49 +250,31 @@ struct LossGradientElements {
 void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                                const Tensor& labels, const SoftmaxLossSaved& saved,
                                const Tensor& probability) {
-  on_real(x, [&]<typename T>() {
-    using C = Compute<T>;
-    const auto writer = writer_of<C>(c, labels, saved);
-    const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<C>()};
-#ifdef __CUDACC__
-    if (launch_by_rows(context, c.view, loss_rows<T>, body)) return;
-#endif
+  on(x, [&]<typename T>() {
+    const LossPlaces<T> body{c.view, writer_of<T>(c, labels, saved), x.data<T>(),
+                             probability.data<T>()};
     parallel_for(context, c.view.places(), body, 64);
   });
 }
 
-bool softmax_loss_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& x,
-                      const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
-                      const Tensor& probability) {
+void softmax_loss_forward_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                              const Tensor& labels, const Tensor& loss,
+                              const SoftmaxLossSaved& saved, const Tensor& probability) {
 #ifdef __CUDACC__
-  if (c.view.places() > 4096 || c.view.places() == 0 || c.view.classes > 64) return false;
+  const Gpu& gpu = context.gpu();
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
-    const auto writer = writer_of<C>(c, labels, saved);
-    const LossPlaces<T> body{c.view, writer, x.data<T>(), probability.data<C>()};
-    const auto threads =
-        static_cast<unsigned>(std::min<int64_t>((c.view.places() + 31) / 32 * 32, 1024));
-    launch(context.gpu(), loss_in_one_block<T>, {1, threads}, body,
-           c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<C>(), loss.data<C>());
+    const LossPlaces<T> body{c.view, writer_of<C>(c, labels, saved), x.data<T>(),
+                             probability.data<C>()};
+    const LossEnd<C> end{c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<C>(),
+                         loss.data<C>(), reinterpret_cast<double*>(gpu.parts), gpu.counters};
+    with_softmax_way<T>(c.view, 1, 132 * kBlocksEach,
+                        [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
+                          launch(gpu, loss_forward<T, kWay>, shape, body, end);
+                        });
   });
-  return true;
 #else
   (void)context, (void)c, (void)x, (void)labels, (void)loss, (void)saved, (void)probability;
-  return false;
-#endif
-}
-
-void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels,
-                            const SoftmaxLossSaved& saved, const Tensor& loss) {
-#ifdef __CUDACC__
-  on(loss, [&]<typename T>() {
-    const int64_t count = c.view.places();
-    launch(context.gpu(), loss_total<T>, {1, 1024}, SoftmaxLabels<T>(c, labels), count,
-           static_cast<const T*>(saved.places.data<T>() + 2 * count),
-           c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<T>(), loss.data<T>());
-  });
-#else
-  (void)context, (void)c, (void)labels, (void)saved, (void)loss;
 #endif
 }
 
@@ -254,9 +292,12 @@ void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, con
                                d_loss.data<C>(),
                                dx.data<T>()};
 #ifdef __CUDACC__
-    if (launch_by_rows(context, c.view, loss_gradient_rows<T>, body)) return;
-    if (context.device() == Device::gpu && c.view.inner == 1) {
-      return parallel_for(context, c.view.places() * c.view.classes, LossGradientElements<T>{body});
+    if (context.device() == Device::gpu) {
+      if (c.view.places() == 0) return;
+      return with_softmax_way<T>(c.view, 1, INT32_MAX,
+                                 [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
+                                   launch(context.gpu(), loss_gradient<T, kWay>, shape, body);
+                                 });
     }
 #endif
     parallel_for(context, c.view.places(), body, 64);

@@ -11,17 +11,14 @@ void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tens
 void softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y,
                             const Tensor& dy, const Tensor& dx);
 
-// saved.places, probability, and on the GPU saved.note.
+// saved.places and probability, on the CPU.
 void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                                const Tensor& labels, const SoftmaxLossSaved& saved,
                                const Tensor& probability);
-// GPU: all of forward in one kernel, where there is little to do. False: not served.
-bool softmax_loss_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& x,
-                      const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
-                      const Tensor& probability);
-// saved.normalizer and loss out of saved.places.
-void softmax_loss_total_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& labels,
-                            const SoftmaxLossSaved& saved, const Tensor& loss);
+// All of forward in one kernel.
+void softmax_loss_forward_gpu(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                              const Tensor& labels, const Tensor& loss,
+                              const SoftmaxLossSaved& saved, const Tensor& probability);
 void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                                  const Tensor& labels, const SoftmaxLossSaved& saved,
                                  const Tensor& d_loss, const Tensor& dx);

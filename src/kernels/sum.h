@@ -6,75 +6,16 @@
 #include <vector>
 
 #include "device/parallel.h"
+#include "kernels/sum_extent.h"
 #ifdef __CUDACC__
-#include "device/gpu.h"
-#include "kernels/warp.cuh"
+#include "kernels/sum_gpu.cuh"
 #endif
 
 namespace crema {
 
-// What is summed: value(k, row, column) for k < sums, row < rows, column < columns.
-struct SumExtent {
-  int64_t sums = 1, rows = 1, columns = 1;
-};
-
-// Where the sums go: out[k] = factor * sum, added to what is there when `accumulate`.
-template <typename T>
-struct SumTarget {
-  T* out;
-  T factor = 1;
-  bool accumulate = false;
-  CREMA_HD void put(int64_t k, double sum) const {
-    const T value = factor * static_cast<T>(sum);
-    out[k] = accumulate ? out[k] + value : value;
-  }
-};
-
-#ifdef __CUDACC__
-// The sum over the threads of a block, in thread 0.
-__device__ inline double sum_of_block(double value) {
-  __shared__ double partial[256];
-  __syncthreads();
-  partial[threadIdx.x] = value;
-  __syncthreads();
-  for (int half = 128; half > 0; half /= 2) {
-    if (threadIdx.x < half) partial[threadIdx.x] += partial[threadIdx.x + half];
-    __syncthreads();
-  }
-  return partial[0];
-}
-
-// gridDim.x blocks share a sum; where they are several, the last to finish adds their parts.
-template <typename T, typename Value>
-__global__ void run_sum(SumExtent e, Value value, SumTarget<T> target, double* parts,
-                        unsigned* counters) {
-  const int64_t pieces = gridDim.x, count = e.rows * e.columns;
-  for (int64_t k = blockIdx.y; k < e.sums; k += gridDim.y) {
-    double sum = 0;
-    for (int64_t i = blockIdx.x * 256 + threadIdx.x; i < count; i += pieces * 256)
-      sum += value.template operator()<T>(k, i / e.columns, i % e.columns);
-    sum = sum_of_block(sum);
-    if (pieces > 1) {
-      double* const of_sum = parts + k * pieces;
-      if (threadIdx.x == 0) of_sum[blockIdx.x] = sum;
-      if (!last_of(counters + k, static_cast<int>(pieces))) continue;
-      sum = sum_of_block(threadIdx.x < pieces ? __ldcg(of_sum + threadIdx.x) : 0);
-    }
-    if (threadIdx.x == 0) target.put(k, sum);
-  }
-}
-
-// How many blocks share a sum: few sums of many values take as many as a GPU runs at once.
-inline int64_t blocks_of_sum(const SumExtent& e) {
-  const int64_t wanted = (e.rows * e.columns + 8191) / 8192;
-  const int64_t room = std::min<int64_t>(Gpu::kParts / 2, 132 * 8) / e.sums;
-  return e.sums > Gpu::kCounters ? 1 : std::clamp<int64_t>(std::min(wanted, room), 1, 256);
-}
-#endif
-
 // Each sum in pieces of about 4096 values, the columns innermost.
-template <typename T, typename Value>
-void sum_along_columns(const SumExtent& e, const Value& value, const SumTarget<T>& target) {
+template <typename T, typename Value, typename Finish>
+void sum_along_columns(const SumExtent& e, const Value& value, const Finish& finish) {
   constexpr int64_t kPiece = 4096;
   const int64_t rows_each = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, e.columns));
   const int64_t columns_each = std::clamp<int64_t>(e.columns, 1, kPiece);
@@ -104,13 +45,13 @@ void sum_along_columns(const SumExtent& e, const Value& value, const SumTarget<T
   for (int64_t k = 0; k < e.sums; ++k) {
     double sum = 0;
     for (int64_t piece = 0; piece < pieces; ++piece) sum += partial[k * pieces + piece];
-    target.put(k, sum);
+    finish(k, &sum);
   }
 }
 
 // All sums at once, row after row: for values that lie next to each other from one sum to the next.
-template <typename T, typename Value>
-void sum_along_sums(const SumExtent& e, const Value& value, const SumTarget<T>& target) {
+template <typename T, typename Value, typename Finish>
+void sum_along_sums(const SumExtent& e, const Value& value, const Finish& finish) {
   const int64_t terms = e.rows * e.columns;
   const int64_t pieces = std::clamp<int64_t>(terms / 16, 1, 64);
   std::vector<double> partial(e.sums * pieces);
@@ -127,31 +68,50 @@ void sum_along_sums(const SumExtent& e, const Value& value, const SumTarget<T>& 
   for (int64_t k = 0; k < e.sums; ++k) {
     double sum = 0;
     for (int64_t piece = 0; piece < pieces; ++piece) sum += partial[piece * e.sums + k];
-    target.put(k, sum);
+    finish(k, &sum);
   }
 }
 
 // Value is a struct with CREMA_HD T operator()<T>(k, row, column) const. Choose columns = 1 when
-// neighbours in memory belong to different sums.
-template <typename T, typename Value>
-void parallel_sum(Context& context, const SumExtent& e, const Value& value,
-                  const SumTarget<T>& target) {
+// neighbours in memory belong to different sums. finish(k, &sum) is called once for each.
+template <typename T, typename Value, typename Finish>
+void parallel_sums(Context& context, const SumExtent& e, const Value& value, const Finish& finish) {
 #ifdef __CUDACC__
-  if (context.device() == Device::gpu) {
-    if (e.sums == 0) return;
-    const dim3 blocks(static_cast<unsigned>(blocks_of_sum(e)),
-                      static_cast<unsigned>(std::min<int64_t>(e.sums, 65535)));
-    launch(context.gpu(), run_sum<T, Value>, {blocks, 256}, e, value, target,
-           reinterpret_cast<double*>(context.gpu().parts), context.gpu().counters);
-    return;
-  }
+  if (context.device() == Device::gpu) return sum_on_gpu<T>(context.gpu(), e, value, finish);
 #endif
   (void)context;
   if (e.columns == 1 && e.sums > 1) {
-    sum_along_sums(e, value, target);
+    sum_along_sums<T>(e, value, finish);
   } else {
-    sum_along_columns(e, value, target);
+    sum_along_columns<T>(e, value, finish);
   }
+}
+
+template <typename T, typename Value>
+void parallel_sum(Context& context, const SumExtent& e, const Value& value,
+                  const SumTarget<T>& target) {
+  parallel_sums<T>(context, e, value, target);
+}
+
+template <int kSums>
+struct KeepTotals {
+  double* totals;
+  void operator()(int64_t k, const double* sum) const { totals[k] = *sum; }
+};
+
+// kSums sums over the same rows and columns in one pass, and what is made of them, such as a
+// quotient: finish(0, sums) is called once, on the device.
+template <typename T, int kSums, typename Value, typename Finish>
+void parallel_totals(Context& context, int64_t rows, int64_t columns, const Value& value,
+                     const Finish& finish) {
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu)
+    return totals_on_gpu<T, kSums>(context.gpu(), rows, columns, value, finish);
+#endif
+  (void)context;
+  double totals[kSums];
+  sum_along_columns<T>({kSums, rows, columns}, value, KeepTotals<kSums>{totals});
+  finish(0, totals);
 }
 
 }  // namespace crema

@@ -31,8 +31,8 @@ struct KeptTerm {
   const Real* x;
   const uint8_t* kept;
   template <typename T>
-  CREMA_HD T operator()(int64_t k, int64_t at, int64_t) const {
-    const int64_t i = (k / mean.inner * mean.count + at) * mean.inner + k % mean.inner;
+  CREMA_HD T operator()(int64_t k, int64_t row, int64_t column) const {
+    const int64_t i = (k / mean.inner * mean.count + row + column) * mean.inner + k % mean.inner;
     return kept[i] ? x[i] : T(0);
   }
 };
@@ -57,8 +57,10 @@ void top_k_mean(Context& context, const TopKMean& mean, const Tensor& x, const T
   on(x, [&]<typename T>() {
     parallel_rows(context, mean.outer * mean.count, mean.inner,
                   KeepBody<T>{mean, x.data<T>(), kept.data<uint8_t>()});
-    parallel_sum<T>(context, {mean.outer * mean.inner, mean.count, 1},
-                    KeptTerm<T>{mean, x.data<T>(), kept.data<uint8_t>()},
+    const int64_t lists = mean.outer * mean.inner;
+    const SumExtent each_list =
+        mean.inner == 1 ? SumExtent{lists, 1, mean.count} : SumExtent{lists, mean.count, 1};
+    parallel_sum<T>(context, each_list, KeptTerm<T>{mean, x.data<T>(), kept.data<uint8_t>()},
                     {y.data<T>(), static_cast<T>(mean.factor) / static_cast<T>(mean.k)});
   });
 }

@@ -14,48 +14,70 @@
 namespace crema {
 namespace {
 
-// hit[i]: 1 when example i is right, 0 when it is wrong, -1 when it is ignored, NaN for a label out
-// of range.
 template <typename T>
-struct HitBody {
+struct Examples {
   const T *scores, *labels;
   int64_t classes, inner, top_k;
   bool ignoring;
   int ignored;
-  LabelNote note;
-  T* hit;
-  CREMA_HD void operator()(int64_t i) const {
-    if (ignoring && static_cast<int>(labels[i]) == ignored) {
-      hit[i] = -1;
-      return;
-    }
-    if (!(labels[i] >= 0 && labels[i] < classes)) {
-      note.write(i, labels[i]);
-      hit[i] = T(NAN);
-      return;
-    }
-    const T* score = scores + i / inner * classes * inner + i % inner;
-    const T own = score[static_cast<int64_t>(labels[i]) * inner];
-    int64_t before = -1;  // the label's own score counts once
-    for (int64_t k = 0; k < classes && before < top_k; ++k) before += score[k * inner] >= own;
-    hit[i] = before < top_k ? T(1) : T(0);
+  CREMA_HD bool counts(int64_t i) const {
+    return !ignoring || static_cast<int>(labels[i]) != ignored;
   }
+  CREMA_HD bool is_class(int64_t i) const { return labels[i] >= 0 && labels[i] < classes; }
 };
 
-// Sum k counts class k, or every class when `all`.
+// Sum i: the scores of example i that are at least its label's, that one included.
 template <typename T>
-struct Count {
-  const T *hit, *labels;
-  bool all, hits;  // hits: the right ones only
+struct Reaching {
+  Examples<T> of;
   template <typename>
-  CREMA_HD T operator()(int64_t k, int64_t, int64_t i) const {
-    if (hit[i] == T(-1) || !(all || static_cast<int64_t>(labels[i]) == k)) return T(0);
-    return hits ? hit[i] : T(1);
+  CREMA_HD T operator()(int64_t i, int64_t row, int64_t column) const {
+    if (!of.is_class(i)) return T(0);
+    const T* score = of.scores + i / of.inner * of.classes * of.inner + i % of.inner;
+    const T own = score[static_cast<int64_t>(of.labels[i]) * of.inner];
+    return score[(row + column) * of.inner] >= own ? T(1) : T(0);
+  }
+};
+
+// Of each example, or each of class k: whether it is right (NaN for a label out of range), and 1.
+template <typename T>
+struct Hit {
+  Examples<T> of;
+  const T* reaching;
+  LabelNote note;
+  CREMA_HD T hit(int64_t i) const {
+    if (!of.counts(i)) return T(0);
+    if (!of.is_class(i)) note.write(i, of.labels[i]);
+    const T right = reaching[i] <= static_cast<T>(of.top_k) ? T(1) : T(0);
+    return of.is_class(i) ? right : T(NAN);
+  }
+  template <typename>
+  CREMA_HD T operator()(int64_t sum, int64_t, int64_t i) const {
+    return sum == 0 ? hit(i) : of.counts(i) ? T(1) : T(0);
   }
 };
 
 template <typename T>
-struct ShareBody {
+struct HitOfClass {
+  Hit<T> of;
+  bool hits;  // else all
+  template <typename C>
+  CREMA_HD T operator()(int64_t k, int64_t, int64_t i) const {
+    const bool is = static_cast<int64_t>(of.of.labels[i]) == k;
+    return is ? of.template operator()<C>(hits ? 0 : 1, 0, i) : T(0);
+  }
+};
+
+template <typename T>
+struct Share {
+  T* y;
+  CREMA_HD void operator()(int64_t, const double* sums) const {
+    *y = sums[1] > 0 ? static_cast<T>(sums[0] / sums[1]) : T(0);
+  }
+};
+
+template <typename T>
+struct SharesOfClasses {
   const T *hits, *totals;
   T* y;
   CREMA_HD void operator()(int64_t k) const { y[k] = totals[k] > 0 ? hits[k] / totals[k] : T(0); }
@@ -81,7 +103,7 @@ class AccuracyLayer : public Layer {
     return {tops, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // Workspace: hit of every example, then hits and totals of every class.
+  // Workspace: of every example what Reaching gives, then hits and totals of every class.
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape& scores = preparation.bottoms[0];
     const int64_t classes = scores[scores.canonical_axis(p().axis())];
@@ -102,19 +124,24 @@ class AccuracyLayer : public Layer {
     check_labels(labels, classes, each,
                  p().has_ignore_label() ? std::optional<int>(p().ignore_label()) : std::nullopt);
     on(scores, [&]<typename T>() {
-      T *hit = pass.workspace.data<T>(), *hits = hit + examples, *totals = hits + classes;
-      parallel_for(context, examples,
-                   HitBody<T>{scores.data<T>(), labels.data<T>(), classes,
-                              scores.shape().count(axis + 1), static_cast<int64_t>(p().top_k()),
-                              p().has_ignore_label(), p().ignore_label(), note, hit},
-                   256);
-      for (size_t top = 0; top < pass.top.size(); ++top) {
-        const bool all = top == 0;
-        const SumExtent extent{all ? 1 : classes, 1, examples};
-        parallel_sum<T>(context, extent, Count<T>{hit, labels.data<T>(), all, true}, {hits});
-        parallel_sum<T>(context, extent, Count<T>{hit, labels.data<T>(), all, false}, {totals});
-        parallel_for(context, extent.sums, ShareBody<T>{hits, totals, pass.top[top].data<T>()});
-      }
+      T *reaching = pass.workspace.data<T>(), *hits = reaching + examples, *totals = hits + classes;
+      const Examples<T> of{scores.data<T>(),
+                           labels.data<T>(),
+                           classes,
+                           scores.shape().count(axis + 1),
+                           static_cast<int64_t>(p().top_k()),
+                           p().has_ignore_label(),
+                           p().ignore_label()};
+      const SumExtent each_example =
+          of.inner == 1 ? SumExtent{examples, 1, classes} : SumExtent{examples, classes, 1};
+      parallel_sum<T>(context, each_example, Reaching<T>{of}, {reaching});
+      const Hit<T> hit{of, reaching, note};
+      parallel_totals<T, 2>(context, 1, examples, hit, Share<T>{pass.top[0].data<T>()});
+      if (pass.top.size() == 1) return;
+      const SumExtent each_class{classes, 1, examples};
+      parallel_sum<T>(context, each_class, HitOfClass<T>{hit, true}, {hits});
+      parallel_sum<T>(context, each_class, HitOfClass<T>{hit, false}, {totals});
+      parallel_for(context, classes, SharesOfClasses<T>{hits, totals, pass.top[1].data<T>()});
     });
   }
 

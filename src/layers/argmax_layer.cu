@@ -23,17 +23,21 @@ struct ArgMaxBody {
     const T* list = x + i / inner * extent * inner + i % inner;
     const int64_t out = i / inner * list_step + i % inner;
     int64_t last = -1;  // the place that was found before
+    T found = 0;        // its value
     for (int64_t j = 0; j < top_k; ++j) {
       int64_t best = -1;
+      T most = 0;
       for (int64_t k = 0; k < extent; ++k) {
         const T value = list[k * inner];
-        const bool free =
-            last < 0 || value < list[last * inner] || (value == list[last * inner] && k < last);
-        if (free && (best < 0 || value >= list[best * inner])) best = k;
+        const bool free = last < 0 || value < found || (value == found && k < last);
+        const bool better = free && (best < 0 || value >= most);
+        best = better ? k : best;
+        most = better ? value : most;
       }
       if (places) places[out + j * entry_step] = static_cast<T>(best);
-      if (values) values[out + j * entry_step] = best < 0 ? T(NAN) : list[best * inner];
+      if (values) values[out + j * entry_step] = best < 0 ? T(NAN) : most;
       last = best < 0 ? last : best;  // -1: only NaN are left
+      found = best < 0 ? found : most;
     }
   }
 };

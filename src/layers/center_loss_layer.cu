@@ -63,9 +63,9 @@ struct CentreGradient {
   CREMA_HD void operator()(int64_t n, int64_t k) const {
     const int label = of.labels.at(n);
     if (label < 0) return;
-    for (int64_t before = 0; before < n; ++before) {
-      if (of.labels.at(before) == label) return;
-    }
+    bool first = true;
+    for (int64_t before = 0; before < n; ++before) first &= of.labels.at(before) != label;
+    if (!first) return;
     T sum = 0, count = 1;
     for (int64_t m = n; m < batch; ++m) {
       const bool same = of.labels.at(m) == label;

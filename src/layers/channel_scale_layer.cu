@@ -44,8 +44,8 @@ struct ChannelTerm {
   const Real *dy, *x;
   int64_t channels, places;
   template <typename T>
-  CREMA_HD T operator()(int64_t k, int64_t channel, int64_t) const {
-    const int64_t i = (k / places * channels + channel) * places + k % places;
+  CREMA_HD T operator()(int64_t k, int64_t row, int64_t column) const {
+    const int64_t i = (k / places * channels + row + column) * places + k % places;
     return dy[i] * x[i];
   }
 };
@@ -97,10 +97,12 @@ class ChannelScaleLayer : public Layer {
     } else if (ds) {
       on(ds, [&]<typename T>() {
         const Shape& shape = dy.shape();
-        parallel_sum<T>(
-            context, {ds.count(), shape[1], 1},
-            ChannelTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), shape[1], shape.count(2)},
-            {ds.data<T>()});
+        const int64_t channels = shape[1], places = shape.count(2);
+        const SumExtent each_place =
+            places == 1 ? SumExtent{ds.count(), 1, channels} : SumExtent{ds.count(), channels, 1};
+        parallel_sum<T>(context, each_place,
+                        ChannelTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), channels, places},
+                        {ds.data<T>()});
       });
     }
     if (!dx) return;

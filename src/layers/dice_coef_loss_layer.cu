@@ -22,22 +22,23 @@ struct Masks {
   int64_t ignored;  // channel, or -1
   LabelNote note;
 
-  CREMA_HD bool counts(int64_t i) const { return i / inner % channels != ignored; }
-  CREMA_HD int64_t place(int64_t i) const { return i / inner / channels * inner + i % inner; }
-  CREMA_HD T target(int64_t i) const {
-    if (!by_label) return t[i];
-    const T label = t[place(i)];
-    return !(label >= 0 && label < static_cast<T>(channels))     ? T(NAN)
-           : static_cast<int64_t>(label) == i / inner % channels ? T(1)
-                                                                 : T(0);
+  CREMA_HD T target(int64_t n, int64_t channel, int64_t column) const {
+    if (!by_label) return t[(n * channels + channel) * inner + column];
+    const T label = t[n * inner + column];
+    return !(label >= 0 && label < static_cast<T>(channels)) ? T(NAN)
+           : static_cast<int64_t>(label) == channel          ? T(1)
+                                                             : T(0);
   }
   // Sum 2n is half of what stands above the bar for image n, sum 2n + 1 what stands below.
   template <typename>
-  CREMA_HD T operator()(int64_t k, int64_t, int64_t column) const {
-    const int64_t i = k / 2 * channels * inner + column;
-    const T truth = target(i);
-    if (truth != truth && by_label) note.write(place(i), t[place(i)]);
-    return !counts(i) ? T(0) * truth : k % 2 == 0 ? x[i] * truth : x[i] * x[i] + truth * truth;
+  CREMA_HD T operator()(int64_t k, int64_t channel, int64_t column) const {
+    const int64_t n = k / 2;
+    const T value = x[(n * channels + channel) * inner + column];
+    const T truth = target(n, channel, column);
+    if (truth != truth && by_label) note.write(n * inner + column, t[n * inner + column]);
+    return channel == ignored ? T(0) * truth
+           : k % 2 == 0       ? value * truth
+                              : value * value + truth * truth;
   }
 };
 
@@ -60,11 +61,12 @@ struct MaskGradient {
   const T* weight;
   T share;
   T* dx;
-  CREMA_HD void operator()(int64_t n, int64_t column) const {
-    const int64_t i = n * masks.channels * masks.inner + column;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const int64_t n = row / masks.channels, channel = row % masks.channels;
+    const int64_t i = row * masks.inner + column;
     const T u = overlap.above(n), v = overlap.below(n);
-    const T slope = (masks.x[i] * u - masks.target(i) * v) / (v * v);
-    dx[i] = masks.counts(i) ? 2 * share * *weight * slope : T(0);
+    const T slope = (masks.x[i] * u - masks.target(n, channel, column) * v) / (v * v);
+    dx[i] = channel != masks.ignored ? 2 * share * *weight * slope : T(0);
   }
 };
 
@@ -107,7 +109,7 @@ class DiceCoefLossLayer : public Layer {
     on(pass.bottom[0], [&]<typename T>() {
       Masks<T> terms = masks<T>(pass.bottom);
       terms.note = {pass.saved[1].data<int32_t>(), x[1], x.count(2), pass.pass, pass.live_pass};
-      parallel_sum<T>(context, {2 * x[0], 1, x.count(1)}, terms, {pass.saved[0].data<T>()});
+      parallel_sum<T>(context, {2 * x[0], x[1], x.count(2)}, terms, {pass.saved[0].data<T>()});
       parallel_sum<T>(context, {1, 1, x[0]}, overlap<T>(pass.saved[0]),
                       {pass.top[0].data<T>(), T(1) / static_cast<T>(x[0])});
     });
@@ -119,7 +121,7 @@ class DiceCoefLossLayer : public Layer {
       const MaskGradient<T> gradient{masks<T>(pass.bottom), overlap<T>(pass.saved[0]),
                                      pass.top_diff[0].data<T>(), T(1) / static_cast<T>(x[0]),
                                      pass.bottom_diff[0].data<T>()};
-      parallel_rows(context, x[0], x.count(1), gradient);
+      parallel_rows(context, x.count(0, 2), x.count(2), gradient);
     });
   }
 

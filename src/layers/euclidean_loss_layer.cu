@@ -26,9 +26,13 @@ template <typename T>
 struct ScaledDifference {
   WeightedDifference<T> difference;
   const T* weight;  // of the loss
-  T factor;
-  T* dx;
-  CREMA_HD void operator()(int64_t i) const { dx[i] = *weight * factor * difference.at(i); }
+  T share;
+  T *da, *db;  // null: not wanted
+  CREMA_HD void operator()(int64_t i) const {
+    const T slope = *weight * share * difference.at(i);
+    if (da) da[i] = slope;
+    if (db) db[i] = -slope;
+  }
 };
 
 class EuclideanLossLayer : public Layer {
@@ -64,15 +68,13 @@ class EuclideanLossLayer : public Layer {
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor& a = pass.bottom[0];
-    for (int i = 0; i < 2; ++i) {
-      if (!pass.bottom_diff[i]) continue;
-      on(a, [&]<typename T>() {
-        const T share = T(1) / static_cast<T>(a.shape()[0]);
-        parallel_for(context, a.count(),
-                     ScaledDifference<T>{difference<T>(pass.bottom), pass.top_diff[0].data<T>(),
-                                         i == 0 ? share : -share, pass.bottom_diff[i].data<T>()});
-      });
-    }
+    on(a, [&]<typename T>() {
+      parallel_for(
+          context, a.count(),
+          ScaledDifference<T>{difference<T>(pass.bottom), pass.top_diff[0].data<T>(),
+                              T(1) / static_cast<T>(a.shape()[0]), pass.bottom_diff[0].data<T>(),
+                              pass.bottom_diff[1].data<T>()});
+    });
   }
 };
 

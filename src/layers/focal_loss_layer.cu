@@ -10,6 +10,7 @@
 #include "kernels/labels.h"
 #include "kernels/pointwise.h"
 #include "kernels/softmax.h"
+#include "kernels/softmax_sums.h"
 #include "layers/layer.h"
 #include "layers/loss_sum.h"
 #include "proto/layer.pb.h"
@@ -18,6 +19,7 @@
 namespace crema {
 namespace {
 
+// A row is an image, a column a place of it.
 template <typename T>
 struct Focal {
   ClassLabels<T> labels;
@@ -26,28 +28,33 @@ struct Focal {
   T alpha, gamma;
   LabelNote note;
 
+  CREMA_HD int64_t start(int64_t row, int64_t column) const {
+    return row * labels.classes * inner + column;
+  }
   // Of the label, which is one; never 0 or 1, so that its logarithm and powers of 1 - p are finite.
-  CREMA_HD T probability(int64_t place, int label) const {
-    const T value = p[(place / inner * labels.classes + label) * inner + place % inner];
+  CREMA_HD T probability(int64_t row, int64_t column, int label) const {
+    const T value = p[start(row, column) + label * inner];
     const T least = T(1.17549435e-38), most = T(1) - T(1e-7);
     return value < least ? least : value > most ? most : value;
   }
-  CREMA_HD T loss(int64_t, int64_t place) const {
+  CREMA_HD T loss(int64_t row, int64_t column) const {
+    const int64_t place = row * inner + column;
     const int label = labels.at(place);
     if (label == ClassLabels<T>::kBad) note.write(place, labels.labels[place]);
-    const T own = probability(place, label < 0 ? 0 : label);
+    const T own = probability(row, column, label < 0 ? 0 : label);
     const T loss = -alpha * pow(1 - own, gamma) * log(own);
     return label >= 0 ? loss : label == ClassLabels<T>::kBad ? T(NAN) : T(0);
   }
-  CREMA_HD T counted(int64_t, int64_t place) const { return labels.at(place) >= 0 ? T(1) : T(0); }
+  CREMA_HD T counted(int64_t row, int64_t column) const {
+    return labels.at(row * inner + column) >= 0 ? T(1) : T(0);
+  }
   // Of the loss of a place by the logarithm of its p.
-  CREMA_HD T slope(int64_t place, int label) const {
-    const T own = probability(place, label);
+  CREMA_HD T slope(int64_t row, int64_t column, int label) const {
+    const T own = probability(row, column, label);
     return alpha * pow(1 - own, gamma - 1) * (gamma * own * log(own) - (1 - own));
   }
 };
 
-// A row is a class of an image, a column a place of it.
 template <typename T>
 struct FocalGradient {
   Focal<T> of;
@@ -55,12 +62,16 @@ struct FocalGradient {
   LossDivisor<T> divisor;
   T* dx;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const int64_t place = row / of.labels.classes * of.inner + column, k = row % of.labels.classes;
-    const int64_t i = row * of.inner + column;
-    const int label = of.labels.at(place);
-    T slope = label == ClassLabels<T>::kBad ? T(NAN) : T(0);
-    if (label >= 0) slope = of.slope(place, label) * ((k == label ? T(1) : T(0)) - of.p[i]);
-    dx[i] = slope * (*weight / divisor.value());
+    const int label = of.labels.at(row * of.inner + column);
+    const T none = label == ClassLabels<T>::kBad ? T(NAN) : T(0);
+    const T slope = of.slope(row, column, label < 0 ? 0 : label) * (*weight / divisor.value());
+    const int64_t start = of.start(row, column);
+    over_classes<T>(
+        of.labels.classes, [&](int64_t k) { return of.p[start + k * of.inner]; },
+        [&](int64_t k, T value) {
+          dx[start + k * of.inner] =
+              label >= 0 ? slope * ((k == label ? T(1) : T(0)) - value) : none;
+        });
   }
 };
 
@@ -120,7 +131,8 @@ class FocalLossLayer : public Layer {
     on(x, [&]<typename T>() {
       Focal<T> terms = body<T>(pass.bottom, probability);
       terms.note = {pass.saved[2].data<int32_t>(), classes, each, pass.pass, pass.live_pass};
-      sum_loss<T>(context, 1, places, terms, normalizer(shape), pass.saved[1], pass.top[0]);
+      sum_loss<T>(context, places / terms.inner, terms.inner, terms, normalizer(shape),
+                  pass.saved[1], pass.top[0]);
     });
   }
 
@@ -130,7 +142,7 @@ class FocalLossLayer : public Layer {
       const FocalGradient<T> gradient{
           body<T>(pass.bottom, pass.saved[0]), pass.top_diff[0].data<T>(),
           divisor_of<T>(normalizer(dx.shape()), pass.saved[1]), dx.data<T>()};
-      parallel_rows(context, dx.count() / gradient.of.inner, gradient.of.inner, gradient);
+      parallel_rows(context, dx.shape().count(0, axis_), gradient.of.inner, gradient);
     });
   }
 

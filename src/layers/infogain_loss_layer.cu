@@ -13,6 +13,7 @@
 #include "kernels/labels.h"
 #include "kernels/pointwise.h"
 #include "kernels/softmax.h"
+#include "kernels/softmax_sums.h"
 #include "layers/layer.h"
 #include "layers/loss_sum.h"
 #include "proto/layer.pb.h"
@@ -20,7 +21,7 @@
 namespace crema {
 namespace {
 
-// A row is a class of an image, a column a place of it.
+// A row is an image, a column a place of it.
 template <typename T>
 struct Infogain {
   ClassLabels<T> labels;
@@ -28,17 +29,25 @@ struct Infogain {
   const T *p, *h;
   LabelNote note;
 
+  CREMA_HD int64_t start(int64_t row, int64_t column) const {
+    return row * labels.classes * inner + column;
+  }
   CREMA_HD T loss(int64_t row, int64_t column) const {
-    const int64_t place = row / labels.classes * inner + column, k = row % labels.classes;
+    const int64_t place = row * inner + column;
     const int label = labels.at(place);
     if (label == ClassLabels<T>::kBad) note.write(place, labels.labels[place]);
-    const T value = p[row * inner + column], least = T(1e-20);
-    const T worth = label < 0 ? T(0) : h[label * labels.classes + k];
-    return label == ClassLabels<T>::kBad ? T(NAN) : -worth * log(value > least ? value : least);
+    const T* own = p + start(row, column);
+    const T* worth = h + (label < 0 ? 0 : label) * labels.classes;
+    const T least = T(1e-20);
+    T sum = 0;
+    for (int64_t k = 0; k < labels.classes; ++k) {
+      const T value = own[k * inner];
+      sum -= worth[k] * log(value > least ? value : least);
+    }
+    return label >= 0 ? sum : label == ClassLabels<T>::kBad ? T(NAN) : T(0);
   }
   CREMA_HD T counted(int64_t row, int64_t column) const {
-    const int64_t place = row / labels.classes * inner + column;
-    return row % labels.classes == 0 && labels.at(place) >= 0 ? T(1) : T(0);
+    return labels.at(row * inner + column) >= 0 ? T(1) : T(0);
   }
 };
 
@@ -49,12 +58,17 @@ struct InfogainGradient {
   LossDivisor<T> divisor;
   T* dx;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const int64_t classes = of.labels.classes, k = row % classes;
-    const int label = of.labels.at(row / classes * of.inner + column);
-    const int64_t i = row * of.inner + column;
-    T slope = label == ClassLabels<T>::kBad ? T(NAN) : T(0);
-    if (label >= 0) slope = of.p[i] * sums[label] - of.h[label * classes + k];
-    dx[i] = slope * (*weight / divisor.value());
+    const int label = of.labels.at(row * of.inner + column), own = label < 0 ? 0 : label;
+    const T share = *weight / divisor.value(), all = sums[own];
+    const T none = label == ClassLabels<T>::kBad ? T(NAN) : T(0);
+    const T* worth = of.h + own * of.labels.classes;
+    const int64_t start = of.start(row, column);
+    over_classes<T>(
+        of.labels.classes, [&](int64_t k) { return of.p[start + k * of.inner]; },
+        [&](int64_t k, T value) {
+          const T slope = (value * all - worth[k]) * share;
+          dx[start + k * of.inner] = label >= 0 ? slope : none;
+        });
   }
 };
 
@@ -144,7 +158,7 @@ class InfogainLossLayer : public Layer {
       terms.note = {pass.saved[3].data<int32_t>(), classes, each, pass.pass, pass.live_pass};
       parallel_sum<T>(context, {classes, 1, classes}, RowsOf<T>{terms.h, classes},
                       {pass.saved[1].data<T>()});
-      sum_loss<T>(context, x.count() / terms.inner, terms.inner, terms, normalizer(shape),
+      sum_loss<T>(context, places / terms.inner, terms.inner, terms, normalizer(shape),
                   pass.saved[2], pass.top[0]);
     });
   }
@@ -156,7 +170,7 @@ class InfogainLossLayer : public Layer {
       const InfogainGradient<T> gradient{of, pass.saved[1].data<T>(), pass.top_diff[0].data<T>(),
                                          divisor_of<T>(normalizer(dx.shape()), pass.saved[2]),
                                          dx.data<T>()};
-      parallel_rows(context, dx.count() / of.inner, of.inner, gradient);
+      parallel_rows(context, dx.shape().count(0, axis_), of.inner, gradient);
     });
   }
 

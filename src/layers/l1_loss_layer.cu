@@ -52,11 +52,12 @@ struct DifferenceGradient {
   Difference<T> difference;
   const T* weight;
   LossDivisor<T> divisor;
-  T sign;
-  T* dx;
+  T *da, *db;  // null: not wanted
   CREMA_HD void operator()(int64_t row, int64_t place) const {
-    dx[row * difference.inner + place] =
-        difference.slope(row, place) * (sign * *weight / divisor.value());
+    const T slope = difference.slope(row, place) * (*weight / divisor.value());
+    const int64_t i = row * difference.inner + place;
+    if (da) da[i] = slope;
+    if (db) db[i] = -slope;
   }
 };
 
@@ -105,16 +106,14 @@ class L1LossLayer : public Layer {
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor& a = pass.bottom[0];
-    for (size_t i = 0; i < pass.bottom_diff.size(); ++i) {
-      if (!pass.bottom_diff[i]) continue;
-      on(a, [&]<typename T>() {
-        const DifferenceGradient<T> gradient{difference<T>(pass.bottom), pass.top_diff[0].data<T>(),
-                                             divisor_of<T>(normalizer(a.shape()), pass.saved[0]),
-                                             i == 0 ? T(1) : T(-1), pass.bottom_diff[i].data<T>()};
-        const int64_t inner = gradient.difference.inner;
-        parallel_rows(context, a.count() / inner, inner, gradient);
-      });
-    }
+    on(a, [&]<typename T>() {
+      const DifferenceGradient<T> gradient{
+          difference<T>(pass.bottom), pass.top_diff[0].data<T>(),
+          divisor_of<T>(normalizer(a.shape()), pass.saved[0]), pass.bottom_diff[0].data<T>(),
+          pass.bottom_diff.size() > 1 ? pass.bottom_diff[1].data<T>() : nullptr};
+      const int64_t inner = gradient.difference.inner;
+      parallel_rows(context, a.count() / inner, inner, gradient);
+    });
   }
 };
 

@@ -16,7 +16,7 @@ struct LossDivisor {
   CREMA_HD T value() const { return counted ? *counted : constant; }
 };
 
-// Where the sum and the count of a pass lie, for backward to read the latter.
+// Where what counts of a pass lies, at the second place, for backward to read.
 inline TensorSpec loss_sums() { return {{2}, {}}; }
 
 template <typename T>
@@ -34,13 +34,15 @@ struct LossSums {
   }
 };
 
-// sums[1] = max(1, sums[1]); loss = sums[0] / sums[1]
+// Divides the sum by what counts, at least 1, and leaves that; or by the constant.
 template <typename T>
 struct DivideLoss {
-  T *sums, *loss;
-  CREMA_HD void operator()(int64_t) const {
-    sums[1] = sums[1] < 1 ? T(1) : sums[1];
-    *loss = sums[0] / sums[1];
+  double constant;
+  T *counted, *loss;  // counted: null for the constant
+  CREMA_HD void operator()(int64_t, const double* sums) const {
+    const double divisor = !counted ? constant : sums[1] < 1 ? 1 : sums[1];
+    if (counted) *counted = static_cast<T>(divisor);
+    *loss = static_cast<T>(sums[0] / divisor);
   }
 };
 
@@ -50,12 +52,13 @@ template <typename T, typename Terms>
 void sum_loss(Context& context, int64_t rows, int64_t columns, const Terms& terms,
               const LossNormalizer& normalizer, const Tensor& sums, const Tensor& loss) {
   const LossSums<Terms> both{terms};
-  if (!normalizer.by_valid) {
-    return parallel_sum<T>(context, {1, rows, columns}, both,
-                           {loss.data<T>(), static_cast<T>(1 / normalizer.constant)});
+  T* const into = loss.data<T>();
+  if (normalizer.by_valid) {
+    parallel_totals<T, 2>(context, rows, columns, both, DivideLoss<T>{1, sums.data<T>() + 1, into});
+  } else {
+    parallel_totals<T, 1>(context, rows, columns, both,
+                          DivideLoss<T>{normalizer.constant, nullptr, into});
   }
-  parallel_sum<T>(context, {2, rows, columns}, both, {sums.data<T>()});
-  parallel_for(context, 1, DivideLoss<T>{sums.data<T>(), loss.data<T>()});
 }
 
 }  // namespace crema

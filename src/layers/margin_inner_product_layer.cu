@@ -136,6 +136,7 @@ class MarginInnerProductLayer : public Layer {
   }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
+    precision_ = preparation.precision;
     Prepared prepared;  // workspace: squared lengths of w
     prepared.workspace = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
     return prepared;
@@ -158,8 +159,11 @@ class MarginInnerProductLayer : public Layer {
                              p().lambda_min(), static_cast<double>(p().iteration()), lambda,
                              pass.top.size() > 1 ? pass.top[1].data<T>() : nullptr});
       make_unit_rows(context, outputs_, inputs_, T(0), w.data<T>(), pass.workspace.data<T>());
-      gemm<T>(context, Gemm{.transpose_b = true, .m = rows, .n = outputs_, .k = inputs_},
-              x.data<T>(), w.data<T>(), y);
+      gemm<T>(
+          context,
+          Gemm{
+              .transpose_b = true, .m = rows, .n = outputs_, .k = inputs_, .precision = precision_},
+          x.data<T>(), w.data<T>(), y);
       if (single()) return;
       parallel_sum<T>(context, {rows, 1, inputs_}, SquaredRow<T>{x.data<T>(), inputs_}, {squares});
       const LabelNote note{pass.saved[2].data<int32_t>(), outputs_, 1, pass.pass, pass.live_pass};
@@ -179,13 +183,14 @@ class MarginInnerProductLayer : public Layer {
                      .m = outputs_,
                      .n = inputs_,
                      .k = rows,
-                     .beta = pass.accumulate[0] ? 1.0f : 0.0f},
+                     .beta = pass.accumulate[0] ? 1.0f : 0.0f,
+                     .precision = precision_},
                 dy.data<T>(), x.data<T>(), dw.data<T>());
       }
       const Tensor& dx = pass.bottom_diff[0];
       if (!dx) return;
-      gemm<T>(context, Gemm{.m = rows, .n = inputs_, .k = outputs_}, dy.data<T>(), w.data<T>(),
-              dx.data<T>());
+      gemm<T>(context, Gemm{.m = rows, .n = inputs_, .k = outputs_, .precision = precision_},
+              dy.data<T>(), w.data<T>(), dx.data<T>());
       if (single()) return;
       const T* squares = pass.saved[0].data<T>();
       parallel_rows(context, rows, inputs_,
@@ -204,6 +209,7 @@ class MarginInnerProductLayer : public Layer {
 
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
+  Precision precision_ = Precision::fp32;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 // have none.
 #include "kernels/channel.h"
 #include "kernels/pointwise.h"
+#include "kernels/row_norm.h"
 #include "kernels/sum.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -60,13 +61,12 @@ struct NormTerm {
 };
 
 template <typename C>
-struct RootBody {
+struct RootOfSum {
   C* norms;
-  C eps;
+  double eps;
   bool absolute;
-  CREMA_HD void operator()(int64_t i) const {
-    const C sum = norms[i] + eps;
-    norms[i] = absolute ? sum : sqrt(sum);
+  CREMA_HD void operator()(int64_t i, const double* sum) const {
+    norms[i] = static_cast<C>(absolute ? *sum + eps : sqrt(*sum + eps));
   }
 };
 
@@ -98,7 +98,8 @@ struct DotTerm {
   CREMA_HD C operator()(int64_t vector, int64_t row, int64_t column) const {
     const int64_t i = vectors.element(vector, row, column);
     const C product = static_cast<C>(x[i]) * static_cast<C>(dy[i]) / norms[vector];
-    return scale ? product * scale[i / vectors.inner % vectors.channels] : product;
+    if (!scale) return product;
+    return product * scale[vectors.image ? i / vectors.inner % vectors.channels : row + column];
   }
 };
 
@@ -200,10 +201,29 @@ class NormalizeLayer : public Layer {
     return {view.outer, view.channels, view.inner, across() ? x.shape().count(1) : 0};
   }
 
+  // Rows that lie one after another, with a factor of their own for each channel or none: what
+  // kernels/row_norm.h does.
+  bool by_rows(const Shape& x, const Format& format) const {
+    return ChannelView::of(x, format).inner == 1 && !across() && !shared() && !absolute() &&
+           message().top_size() <= 1 && !vector_p().fix_gradient();
+  }
+  RowNorm row_norm(const Shape& x, const std::vector<Tensor>& parameters,
+                   const std::vector<Tensor>& saved) const {
+    RowNorm n;
+    n.view = RowNormView::of_rows(norm_count(x), x[1]);
+    n.eps = scaled() ? p().eps() : 1e-12f;
+    if (!parameters.empty()) n.scale = parameters[0];
+    if (!saved.empty()) n.inverse = saved[0];
+    return n;
+  }
+
   // Workspace: a product for each vector.
-  Prepared prepare(Context&, const Preparation& preparation) override {
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    const Shape& x = preparation.bottoms[0];
     Prepared prepared;
-    prepared.workspace = norm_count(preparation.bottoms[0]) * size_of(preparation.dtype);
+    prepared.workspace = norm_count(x) * size_of(preparation.dtype);
+    if (by_rows(x, {preparation.bottom_orders[0], nullptr}))
+      prepared.workspace = row_norm_workspace(context, row_norm(x, {}, {}).view);
     return prepared;
   }
 
@@ -217,13 +237,16 @@ class NormalizeLayer : public Layer {
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &norms = pass.saved[0];
+    if (by_rows(x.shape(), x.format())) {
+      const RowNorm n = row_norm(x.shape(), pass.parameters, pass.saved);
+      return row_norm_forward(context, n, x, pass.top[0]);
+    }
     const Vectors vectors = vectors_of(x);
     on_real(x, [&]<typename T>() {
       using C = Compute<T>;
-      const C eps = static_cast<C>(scaled() ? p().eps() : absolute() ? 1e-6 : 1e-12);
-      parallel_sum<C>(context, vectors.extent(), NormTerm<T>{x.data<T>(), vectors, absolute()},
-                      {norms.data<C>()});
-      parallel_for(context, norms.count(), RootBody<C>{norms.data<C>(), eps, absolute()});
+      const double eps = scaled() ? p().eps() : absolute() ? 1e-6 : 1e-12;
+      parallel_sums<C>(context, vectors.extent(), NormTerm<T>{x.data<T>(), vectors, absolute()},
+                       RootOfSum<C>{norms.data<C>(), eps, absolute()});
       parallel_rows(context, vectors.rows(), vectors.columns(),
                     scale_body<T>(x, norms, pass.parameters, pass.top[0].data<T>()));
       if (pass.top.size() == 1) return;
@@ -234,6 +257,14 @@ class NormalizeLayer : public Layer {
   void backward(Context& context, const Backward& pass) override {
     const Tensor &x = pass.bottom[0], &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
     const Tensor scale_diff = scaled() ? pass.parameter_diff[0] : Tensor();
+    if (by_rows(x.shape(), x.format())) {
+      RowNormGradients gradients;
+      gradients.dx = dx;
+      gradients.d_scale = scale_diff;
+      gradients.accumulate_scale = scale_diff && pass.accumulate[0];
+      return row_norm_backward(context, row_norm(x.shape(), pass.parameters, pass.saved), x, dy,
+                               gradients, pass.workspace);
+    }
     const Vectors vectors = vectors_of(x);
     on_real(x, [&]<typename T>() {
       using C = Compute<T>;

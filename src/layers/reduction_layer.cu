@@ -29,26 +29,14 @@ struct Summand {
   }
 };
 
-// Long rows are summed in pieces, so that a GPU has work for more blocks than there are rows.
 template <typename Real>
-struct PieceTerm {
+struct RowTerm {
   Summand summand;
   const Real* x;
-  int64_t pieces, length, columns;  // of a row
+  int64_t columns;
   template <typename T>
-  CREMA_HD T operator()(int64_t k, int64_t, int64_t i) const {
-    const int64_t column = k % pieces * length + i;
-    return column < columns ? summand.value(x[k / pieces * columns + column]) : T(0);
-  }
-};
-
-template <typename Real>
-struct PartTerm {
-  const Real* parts;
-  int64_t pieces;
-  template <typename T>
-  CREMA_HD T operator()(int64_t k, int64_t, int64_t piece) const {
-    return parts[k * pieces + piece];
+  CREMA_HD T operator()(int64_t row, int64_t, int64_t column) const {
+    return summand.value(x[row * columns + column]);
   }
 };
 
@@ -82,19 +70,6 @@ class ReductionLayer : public Layer {
     return {{y}, {{x, DType::u8}}};
   }
 
-  static int64_t pieces(int64_t rows, int64_t columns) {
-    constexpr int64_t kPiece = 8192;
-    return rows >= 64 ? 1 : std::clamp<int64_t>(columns / kPiece, 1, 256);
-  }
-
-  Prepared prepare(Context&, const Preparation& preparation) override {
-    const Shape& x = preparation.bottoms[0];
-    const int64_t rows = x.count(0, axis(x));
-    Prepared prepared;
-    prepared.workspace = rows * pieces(rows, x.count(axis(x))) * size_of(preparation.dtype);
-    return prepared;
-  }
-
   TopKMean top_k(const Shape& x) const {
     return {x.count(0, axis(x)), x.count(axis(x)), 1, p().k(), p().coeff()};
   }
@@ -104,15 +79,8 @@ class ReductionLayer : public Layer {
     if (op() == Op::TOPK) return top_k_mean(context, top_k(x.shape()), x, pass.saved[0], y);
     on(x, [&]<typename T>() {
       const int64_t columns = x.shape().count(axis(x.shape())), rows = y.count();
-      const int64_t pieces = this->pieces(rows, columns), length = (columns + pieces - 1) / pieces;
-      T* parts = pieces > 1 ? pass.workspace.data<T>() : y.data<T>();
-      parallel_sum<T>(context, {rows * pieces, 1, length},
-                      PieceTerm<T>{{op()}, x.data<T>(), pieces, length, columns},
-                      {parts, pieces > 1 ? T(1) : factor<T>(columns)});
-      if (pieces > 1) {
-        parallel_sum<T>(context, {rows, 1, pieces}, PartTerm<T>{parts, pieces},
-                        {y.data<T>(), factor<T>(columns)});
-      }
+      parallel_sum<T>(context, {rows, 1, columns}, RowTerm<T>{{op()}, x.data<T>(), columns},
+                      {y.data<T>(), factor<T>(columns)});
     });
   }
 

@@ -7,11 +7,12 @@
 // label is one of seg_accuracy_param.ignore_label do not count. Parameters: none. Gradient: none.
 #include <algorithm>
 
+#include "kernels/counts.h"
 #include "kernels/labels.h"
-#include "kernels/pointwise.h"
 #include "kernels/sum.h"
 #include "layers/layer.h"
 #include "proto/params/forks_segmentation.pb.h"
+#include "tensor/on.h"
 
 namespace crema {
 namespace {
@@ -28,60 +29,65 @@ struct IgnoredLabels {
   }
 };
 
-// answers[i]: the class of place i, -1 where its label is ignored, -2 where that is no class.
+// Counts of C classes: k < C the places of class k, C <= k < 2C those that get class k - C, the
+// next C both; the last one labels that are no class.
 template <typename T>
-struct Answer {
+struct Confusion {
   const T *scores, *labels;
   int64_t channels, classes, inner;
   IgnoredLabels ignored;
   LabelNote note;
-  T* answers;
-  CREMA_HD void operator()(int64_t place) const {
+  CREMA_HD void operator()(int64_t place, const Counter& counter) const {
     const T* score = scores + place / inner * channels * inner + place % inner;
-    int64_t best = channels == 1 ? (*score > T(0.5) ? 1 : 0) : 0;
-    for (int64_t k = 1; k < channels; ++k) best = score[k * inner] > score[best * inner] ? k : best;
+    T most = *score;
+    int64_t best = channels == 1 && most > T(0.5) ? 1 : 0;
+    for (int64_t k = 1; k < channels; ++k) {
+      const T value = score[k * inner];
+      best = value > most ? k : best;
+      most = value > most ? value : most;
+    }
     const T label = labels[place];
-    const bool skipped = ignored.has(static_cast<int>(label));
-    const bool bad = !skipped && !(label >= 0 && label < static_cast<T>(classes));
-    if (bad) note.write(place, label);
-    answers[place] = skipped ? T(-1) : bad ? T(-2) : static_cast<T>(best);
+    if (ignored.has(static_cast<int>(label))) return;
+    if (!(label >= 0 && label < static_cast<T>(classes))) {
+      note.write(place, label);
+      counter.add(3 * classes);
+      return;
+    }
+    const auto is = static_cast<int64_t>(label);
+    counter.add(is);
+    counter.add(classes + best);
+    if (is == best) counter.add(2 * classes + is);
   }
 };
 
-// Sum k < C counts places of class k, C <= k < 2C those that get class k - C, the rest both.
-template <typename T>
-struct Confusion {
-  const T *answers, *labels;
+// Sums over the classes: places, right places, classes that occur, shares of right places among
+// those that have the class and among those that have or get it.
+struct ClassShares {
+  const int32_t* counts;
   int64_t classes;
-  template <typename>
-  CREMA_HD T operator()(int64_t k, int64_t, int64_t place) const {
-    const T answer = answers[place];
-    const int64_t which = k / classes, label = static_cast<int64_t>(labels[place]);
-    const bool is = label == k % classes, gets = answer == static_cast<T>(k % classes);
-    const bool counts = which == 0 ? is : which == 1 ? gets : is && gets;
-    return answer == T(-2) ? T(NAN) : answer >= 0 && counts ? T(1) : T(0);
+  template <typename T>
+  CREMA_HD T operator()(int64_t sum, int64_t, int64_t k) const {
+    const T is = counts[k], gets = counts[classes + k], both = counts[2 * classes + k];
+    const T either = is + gets - both;
+    return sum == 0   ? is
+           : sum == 1 ? both
+           : sum == 2 ? (is > 0 ? T(1) : T(0))
+           : sum == 3 ? (is > 0 ? both / is : T(0))
+                      : (either > 0 ? both / either : T(1));
   }
 };
 
 template <typename T>
 struct Shares {
-  const T* sums;
+  const int32_t* bad;
   int64_t classes;
   T* y;
-  CREMA_HD void operator()(int64_t) const {
-    T total = 0, right = 0, occurring = 0, recall = 0, overlap = 0;
-    for (int64_t k = 0; k < classes; ++k) {
-      const T is = sums[k], gets = sums[classes + k], both = sums[2 * classes + k];
-      const T either = is + gets - both;
-      total += is;
-      right += both;
-      occurring += is > 0 ? T(1) : T(0);
-      recall += is > 0 ? both / is : T(0);
-      overlap += either > 0 ? both / either : T(1);
-    }
-    y[0] = total == 0 ? T(0) : right / total;
-    y[1] = total == 0 ? T(0) : recall / (occurring > 0 ? occurring : T(1));
-    y[2] = overlap / static_cast<T>(classes);
+  CREMA_HD void operator()(int64_t, const double* sums) const {
+    const double total = sums[0], occurring = sums[2];
+    const double known = *bad > 0 ? static_cast<double>(NAN) : 1;
+    y[0] = static_cast<T>(known * (total == 0 ? 0 : sums[1] / total));
+    y[1] = static_cast<T>(known * (total == 0 ? 0 : sums[3] / (occurring > 0 ? occurring : 1)));
+    y[2] = static_cast<T>(known * sums[4] / static_cast<double>(classes));
   }
 };
 
@@ -112,10 +118,9 @@ class SegAccuracyLayer : public Layer {
   }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
-    Prepared prepared;  // workspace: the answers and the sums
+    Prepared prepared;  // workspace: the counts
     prepared.workspace =
-        static_cast<size_t>(preparation.bottoms[1].count() + 3 * classes(preparation.bottoms[0])) *
-        size_of(preparation.dtype);
+        static_cast<size_t>(3 * classes(preparation.bottoms[0]) + 1) * sizeof(int32_t);
     return prepared;
   }
 
@@ -132,14 +137,13 @@ class SegAccuracyLayer : public Layer {
             fail_for_label(i, label, classes, inner);
         }
       }
-      T *answers = pass.workspace.data<T>(), *sums = answers + places;
-      parallel_for(context, places,
-                   Answer<T>{scores.data<T>(), labels.data<T>(), shape[1], classes, inner, ignored_,
-                             note, answers},
-                   256);
-      parallel_sum<T>(context, {3 * classes, 1, places},
-                      Confusion<T>{answers, labels.data<T>(), classes}, {sums});
-      parallel_for(context, 1, Shares<T>{sums, classes, pass.top[0].data<T>()});
+      auto* counts = static_cast<int32_t*>(pass.workspace.raw());
+      parallel_counts(context, places, 3 * classes + 1,
+                      Confusion<T>{scores.data<T>(), labels.data<T>(), shape[1], classes, inner,
+                                   ignored_, note},
+                      counts);
+      parallel_totals<double, 5>(context, 1, classes, ClassShares{counts, classes},
+                                 Shares<T>{counts + 3 * classes, classes, pass.top[0].data<T>()});
     });
   }
 

@@ -45,7 +45,8 @@ struct TargetOf {
   const T* t;
   SoftmaxView view;
   template <typename>
-  CREMA_HD T operator()(int64_t place, int64_t k, int64_t) const {
+  CREMA_HD T operator()(int64_t place, int64_t row, int64_t column) const {
+    const int64_t k = row + column;
     return t[(place / view.inner * view.classes + k) * view.inner + place % view.inner];
   }
 };
@@ -100,7 +101,9 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
     on(x, [&]<typename T>() {
       const CrossEntropy<T> terms{p.data<T>(), t.data<T>()};
       sum_loss<T>(context, 1, x.count(), terms, normalizer(x.shape()), {}, pass.top[0]);
-      parallel_sum<T>(context, {view.places(), view.classes, 1}, TargetOf<T>{t.data<T>(), view},
+      const SumExtent each_place = view.inner == 1 ? SumExtent{view.places(), 1, view.classes}
+                                                   : SumExtent{view.places(), view.classes, 1};
+      parallel_sum<T>(context, each_place, TargetOf<T>{t.data<T>(), view},
                       {pass.saved[1].data<T>()});
       if (pass.top.size() > 1)
         parallel_for(context, x.count(), Terms<T>{terms, pass.top[1].data<T>()});
