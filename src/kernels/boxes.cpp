@@ -3,38 +3,59 @@
 #include <algorithm>
 
 namespace crema {
+namespace {
 
-std::vector<int> best_scores(const float* scores, int64_t count, int64_t stride, float threshold,
-                             int64_t most) {
-  std::vector<int> order;
-  for (int64_t i = 0; i < count; ++i) {
-    if (scores[i * stride] > threshold) order.push_back(static_cast<int>(i));
+// Boxes that stay, their sides apart, so that a box is held against several of them at once.
+class Kept {
+ public:
+  void add(const Box& box, float pixel) {
+    x1_.push_back(box.x1);
+    y1_.push_back(box.y1);
+    x2_.push_back(box.x2);
+    y2_.push_back(box.y2);
+    area_.push_back(area(box, pixel));
   }
-  const auto better = [&](int a, int b) {
-    const float x = scores[a * stride], y = scores[b * stride];
-    return x > y || (x == y && a < b);
-  };
-  if (most >= 0 && most < static_cast<int64_t>(order.size())) {
-    std::nth_element(order.begin(), order.begin() + most, order.end(), better);
-    order.resize(most);
+
+  // Whether one of them overlaps the box by more than `threshold`.
+  bool cover(const Box& box, float pixel, float threshold) const {
+    constexpr size_t kTogether = 128;
+    const float own = area(box, pixel);
+    for (size_t first = 0; first < x1_.size(); first += kTogether) {
+      const size_t end = std::min(first + kTogether, x1_.size());
+      int covers = 0;
+#pragma omp simd reduction(| : covers)
+      for (size_t i = first; i < end; ++i) {
+        const Box both = intersection(box, {x1_[i], y1_[i], x2_[i], y2_[i]});
+        const float width = both.x2 - both.x1 + pixel, height = both.y2 - both.y1 + pixel;
+        const float covered = width * height, shared = covered / (own + area_[i] - covered);
+        covers |= (width <= 0 || height <= 0 ? 0.0f : shared) > threshold;
+      }
+      if (covers) return true;
+    }
+    return false;
   }
-  std::sort(order.begin(), order.end(), better);
-  return order;
-}
+
+ private:
+  std::vector<float> x1_, y1_, x2_, y2_, area_;
+};
+
+}  // namespace
 
 std::vector<int> suppress(const Box* boxes, const std::vector<int>& order, const Suppression& how) {
-  std::vector<int> kept;
+  const size_t most = how.most < 0 ? order.size() : static_cast<size_t>(how.most);
+  if (how.threshold > 1 && how.eta == 1)  // no overlap is so large
+    return {order.begin(), order.begin() + static_cast<int64_t>(std::min(most, order.size()))};
+  Kept kept;
+  std::vector<int> stay;
   float threshold = how.threshold;
   for (int candidate : order) {
-    if (how.most >= 0 && static_cast<int64_t>(kept.size()) >= how.most) break;
-    const bool stays = std::none_of(kept.begin(), kept.end(), [&](int better) {
-      return overlap(boxes[candidate], boxes[better], how.pixel) > threshold;
-    });
-    if (!stays) continue;
-    kept.push_back(candidate);
+    if (stay.size() >= most) break;
+    if (kept.cover(boxes[candidate], how.pixel, threshold)) continue;
+    kept.add(boxes[candidate], how.pixel);
+    stay.push_back(candidate);
     if (how.eta < 1 && threshold > 0.5f) threshold *= how.eta;
   }
-  return kept;
+  return stay;
 }
 
 }  // namespace crema

@@ -1,5 +1,6 @@
 // Boxes of detection layers: overlap, coding against a prior, non-maximum suppression. One box at a
-// time on CPU and GPU alike; suppression, which decides one box after the other, on the host.
+// time on CPU and GPU alike; suppression here is the CPU's, of many lists of boxes on either device
+// it is kernels/best_boxes.h.
 #pragma once
 
 #include <cmath>
@@ -93,11 +94,6 @@ CREMA_HD inline Box encode(BoxCoding coding, const Box& prior, const BoxVariance
   return {(a + c) / 2 / width / v[0], (b + d) / 2 / height / v[1],
           logf((box.x2 - box.x1) / width) / v[2], logf((box.y2 - box.y1) / height) / v[3]};
 }
-
-// The indexes of scores above `threshold`, the best first and equal ones in their order; only
-// `most` of them, when that is not negative. Scores lie `stride` apart.
-std::vector<int> best_scores(const float* scores, int64_t count, int64_t stride, float threshold,
-                             int64_t most);
 
 struct Suppression {
   float threshold = 0.3f;  // of two boxes that overlap more, the better one stays

@@ -25,19 +25,21 @@ struct Lines {
         channels_last(x.format().order == Order::channels_last) {}
 
   CREMA_HD Spot spot(int64_t i) const {
+    return i >> 31 ? spot_of(static_cast<uint64_t>(i)) : spot_of(static_cast<uint32_t>(i));
+  }
+  template <typename Index>
+  CREMA_HD Spot spot_of(Index i) const {
+    const auto take = [&](int32_t extent) {
+      const Index rest = i / static_cast<Index>(extent);
+      const auto at = static_cast<int32_t>(i - rest * static_cast<Index>(extent));
+      i = rest;
+      return at;
+    };
     Spot at;
-    if (channels_last) {
-      at.channel = static_cast<int32_t>(i % channels);
-      i /= channels;
-    }
-    at.column = static_cast<int32_t>(i % columns);
-    i /= columns;
-    at.row = static_cast<int32_t>(i % rows);
-    i /= rows;
-    if (!channels_last) {
-      at.channel = static_cast<int32_t>(i % channels);
-      i /= channels;
-    }
+    if (channels_last) at.channel = take(channels);
+    at.column = take(columns);
+    at.row = take(rows);
+    if (!channels_last) at.channel = take(channels);
     at.outer = static_cast<int32_t>(i);
     return at;
   }
@@ -72,13 +74,13 @@ struct MaxBody {
                  out_columns = ring ? t.holes[2 * r + 1] : Span{0, 0};
       for (int32_t h = rows.first; h < rows.last; ++h) {
         const bool row_out = h > out_rows.first && h < out_rows.last;
-        for (int32_t w = columns.first; w < columns.last; ++w) {
+        const T* at_place = map + (h * t.width + columns.first) * step;
+        for (int32_t w = columns.first; w < columns.last; ++w, at_place += step) {
           if (row_out && w > out_columns.first && w < out_columns.last) continue;
-          const int32_t place = h * t.width + w;
-          const Compute<T> value = map[place * step];
+          const Compute<T> value = *at_place;
           if (value > best) {
             best = value;
-            where = place;
+            where = h * t.width + w;
           }
         }
       }
@@ -100,10 +102,8 @@ struct MaxGradient {
     const int32_t place = at.row * t.width + at.column;
     const int64_t step = out.step();
     Compute<T> sum = 0;
-    for (int32_t r = 0; r < t.regions; ++r) {
-      if (t.image[r] != at.outer) continue;
+    t.for_readers(at.outer, at.row, at.column, 0, 0, [&](int32_t r) {
       const Span rows = t.rows_at(r, at.row), columns = t.columns_at(r, at.column);
-      if (rows.empty() || columns.empty()) continue;
       const int64_t grid = out.start(r, at.channel);
       for (int32_t k = rows.first; k < rows.last; ++k) {
         for (int32_t j = columns.first; j < columns.last; ++j) {
@@ -111,7 +111,7 @@ struct MaxGradient {
           if (index[cell] == place) sum += static_cast<Compute<T>>(dy[cell]);
         }
       }
-    }
+    });
     dx[i] = sum;
   }
 };
@@ -137,9 +137,9 @@ struct WeightedBody {
       const int64_t step = in.step();
       for (int32_t h = rows.first; h < rows.last; ++h) {
         Compute<T> line = 0;
-        for (int32_t w = columns.first; w < columns.last; ++w) {
-          line += column_weights[w] * static_cast<Compute<T>>(map[(h * t.width + w) * step]);
-        }
+        const T* at_place = map + (h * t.width + columns.first) * step;
+        for (int32_t w = columns.first; w < columns.last; ++w, at_place += step)
+          line += column_weights[w] * static_cast<Compute<T>>(*at_place);
         sum += row_weights[h] * line;
       }
     }
@@ -156,21 +156,16 @@ struct WeightedGradient {
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
     const Spot at = in.spot(i);
-    // The one cell that reads this channel.
-    const int32_t own_row = at.channel / t.columns % t.rows, own_column = at.channel % t.columns;
+    // The one cell that reads this channel, where each has its own.
+    const int32_t own_row = own_channels ? at.channel / t.columns % t.rows : 0,
+                  own_column = own_channels ? at.channel % t.columns : 0;
     const int32_t channel = own_channels ? at.channel / (t.rows * t.columns) : at.channel;
     const int64_t step = out.step();
     Compute<T> sum = 0;
-    for (int32_t r = 0; r < t.regions; ++r) {
-      if (t.image[r] != at.outer) continue;
-      Span rows = t.rows_at(r, at.row), columns = t.columns_at(r, at.column);
-      if (own_channels) {
-        rows = {rows.first > own_row ? rows.first : own_row,
-                rows.last < own_row + 1 ? rows.last : own_row + 1};
-        columns = {columns.first > own_column ? columns.first : own_column,
-                   columns.last < own_column + 1 ? columns.last : own_column + 1};
-      }
-      if (rows.empty() || columns.empty()) continue;
+    t.for_readers(at.outer, at.row, at.column, own_row, own_column, [&](int32_t r) {
+      const Span own_rows{own_row, own_row + 1}, own_columns{own_column, own_column + 1};
+      const Span rows = own_channels ? own_rows : t.rows_at(r, at.row),
+                 columns = own_channels ? own_columns : t.columns_at(r, at.column);
       const int64_t grid = out.start(r, channel);
       for (int32_t k = rows.first; k < rows.last; ++k) {
         Compute<T> line = 0;
@@ -180,7 +175,7 @@ struct WeightedGradient {
         }
         sum += t.row_weights(r, k)[at.row] * line;
       }
-    }
+    });
     dx[i] = sum;
   }
 };

@@ -12,18 +12,32 @@ size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 bool has_weights(RegionKind kind) { return kind != RegionKind::max && kind != RegionKind::ring; }
 
+RegionReaders readers_of(const RegionPool& pool, int64_t regions) {
+  RegionReaders readers{static_cast<int32_t>((regions + 31) / 32)};
+  if (pool.kind != RegionKind::mean) return readers;
+  readers.row_sets = static_cast<int32_t>(pool.rows);
+  readers.column_sets = static_cast<int32_t>(pool.columns);
+  return readers;
+}
+
 // Bytes of each part, in the order of the members.
 struct TableSizes {
-  size_t image, cells, places, holes, weights;
+  size_t image, cells, places, holes, weights, row_readers, column_readers;
   TableSizes(const RegionPool& pool, const Shape& x, int64_t regions)
       : image(padded(regions * sizeof(int32_t))),
         cells(padded(regions * (pool.rows + pool.columns) * sizeof(Span))),
         places(padded(regions * (x[2] + x[3]) * sizeof(Span))),
         holes(padded(pool.kind == RegionKind::ring ? regions * 2 * sizeof(Span) : 0)),
-        weights(has_weights(pool.kind)
-                    ? regions * (pool.rows * x[2] + pool.columns * x[3]) * sizeof(float)
-                    : 0) {}
-  size_t all() const { return image + cells + places + holes + weights; }
+        weights(padded(has_weights(pool.kind)
+                           ? regions * (pool.rows * x[2] + pool.columns * x[3]) * sizeof(float)
+                           : 0)) {
+    const RegionReaders readers = readers_of(pool, regions);
+    row_readers = padded(readers.row_sets * x[0] * x[2] * readers.words * sizeof(uint32_t));
+    column_readers = padded(readers.column_sets * x[3] * readers.words * sizeof(uint32_t));
+  }
+  size_t all() const {
+    return image + cells + places + holes + weights + row_readers + column_readers;
+  }
 };
 
 RegionTables tables_in(const RegionPool& pool, const Shape& x, int64_t regions,
@@ -35,14 +49,17 @@ RegionTables tables_in(const RegionPool& pool, const Shape& x, int64_t regions,
     at += bytes;
     return part;
   };
-  RegionTables t{static_cast<int32_t>(regions), static_cast<int32_t>(pool.rows),
-                 static_cast<int32_t>(pool.columns), static_cast<int32_t>(x[2]),
-                 static_cast<int32_t>(x[3])};
+  RegionTables t{static_cast<int32_t>(regions),      static_cast<int32_t>(pool.rows),
+                 static_cast<int32_t>(pool.columns), static_cast<int32_t>(x[0]),
+                 static_cast<int32_t>(x[2]),         static_cast<int32_t>(x[3])};
   t.image = reinterpret_cast<int32_t*>(next(sizes.image));
   t.cells = reinterpret_cast<Span*>(next(sizes.cells));
   t.places = reinterpret_cast<Span*>(next(sizes.places));
   t.holes = reinterpret_cast<Span*>(next(sizes.holes));
   t.weights = reinterpret_cast<float*>(next(sizes.weights));
+  t.readers = readers_of(pool, regions);
+  t.readers.rows = reinterpret_cast<uint32_t*>(next(sizes.row_readers));
+  t.readers.columns = reinterpret_cast<uint32_t*>(next(sizes.column_readers));
   return t;
 }
 
@@ -110,10 +127,39 @@ struct PlacesBody {
   }
 };
 
+// A word of the regions that read a row or a column.
+struct ReadersBody {
+  RegionTables t;
+  bool own_channels;
+  CREMA_HD void operator()(int64_t index) const {
+    const auto word = static_cast<int32_t>(index % t.readers.words);
+    const auto line = static_cast<int32_t>(index / t.readers.words);
+    const int32_t of_rows = t.readers.row_sets * t.images * t.height;
+    const bool across = line >= of_rows;
+    const int32_t place = across ? (line - of_rows) % t.width : line % t.height,
+                  image = line / t.height % t.images,
+                  set = across ? (line - of_rows) / t.width : line / t.height / t.images;
+    uint32_t bits = 0;
+    for (int32_t k = 0; k < 32; ++k) {
+      const int32_t r = 32 * word + k;
+      if (r >= t.regions || (across ? t.image[r] < 0 : t.image[r] != image)) continue;
+      const Span cells = across ? t.columns_at(r, place) : t.rows_at(r, place);
+      const bool reads = own_channels ? cells.first <= set && set < cells.last : !cells.empty();
+      bits |= reads ? uint32_t{1} << k : 0;
+    }
+    (across ? t.readers.columns + index - of_rows * static_cast<int64_t>(t.readers.words)
+            : t.readers.rows + index)[0] = bits;
+  }
+};
+
 // Runs the one that suits the device.
 template <typename Plane, typename Gradient>
 void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx) {
   if (context.device() == Device::gpu) {
+    const RegionTables& t = gradient.t;
+    const int64_t lines = int64_t{t.readers.row_sets} * t.images * t.height +
+                          int64_t{t.readers.column_sets} * t.width;
+    parallel_for(context, lines * t.readers.words, ReadersBody{t, t.readers.row_sets > 1});
     parallel_for(context, dx.count(), gradient);
   } else {
     parallel_for(context, dx.shape()[0] * dx.shape()[1], Plane{gradient}, 1);

@@ -125,16 +125,27 @@ struct RegionSide {
   }
 };
 
+// The regions of which a row of the map is read, and of which a column is, as bits, so that the
+// gradient of a place finds its readers without asking all. Where each cell has channels of its own
+// these are the readers by one row or column of the grid; else by any.
+struct RegionReaders {
+  int32_t words = 0;  // of 32 regions
+  int32_t row_sets = 1, column_sets = 1;
+  uint32_t* rows = nullptr;     // row_sets x images x height x words
+  uint32_t* columns = nullptr;  // column_sets x width x words
+};
+
 // The tables in a workspace. Rows and columns of the grid are numbered one after the other, those
 // of the map, too.
 struct RegionTables {
-  int32_t regions, rows, columns, height, width;
+  int32_t regions, rows, columns, images, height, width;
   int32_t* image = nullptr;  // of each region; -1: none
   Span* cells = nullptr;     // regions x (rows + columns): the places that a row or column reads
   Span* places = nullptr;    // regions x (height + width): the rows or columns that read a place
   Span* holes =
       nullptr;  // regions x 2, of rings: places strictly between first and last are left out
   float* weights = nullptr;  // regions x (rows x height + columns x width); of max and ring none
+  RegionReaders readers{};   // only in a GPU's backward
 
   CREMA_HD Span row(int32_t r, int32_t i) const { return cells[r * (rows + columns) + i]; }
   CREMA_HD Span column(int32_t r, int32_t j) const {
@@ -143,6 +154,23 @@ struct RegionTables {
   CREMA_HD Span rows_at(int32_t r, int32_t h) const { return places[r * (height + width) + h]; }
   CREMA_HD Span columns_at(int32_t r, int32_t w) const {
     return places[r * (height + width) + height + w];
+  }
+  // Calls visit(r) for the regions that read a place of an image, in their order.
+  template <typename Visit>
+  CREMA_HD void for_readers(int32_t image, int32_t h, int32_t w, int32_t row_set,
+                            int32_t column_set, const Visit& visit) const {
+    const uint32_t* of_row =
+        readers.rows + ((row_set * images + image) * height + h) * readers.words;
+    const uint32_t* of_column = readers.columns + (column_set * width + w) * readers.words;
+    for (int32_t k = 0; k < readers.words; ++k) {
+      for (uint32_t bits = of_row[k] & of_column[k]; bits != 0; bits &= bits - 1) {
+#ifdef __CUDA_ARCH__
+        visit(32 * k + __ffs(static_cast<int>(bits)) - 1);
+#else
+        visit(32 * k + __builtin_ctz(bits));
+#endif
+      }
+    }
   }
   CREMA_HD float* row_weights(int32_t r, int32_t i) const {
     return weights + static_cast<int64_t>(r) * (rows * height + columns * width) + i * height;

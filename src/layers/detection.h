@@ -1,20 +1,14 @@
-// Detections, the objects that a net found, and the blob in which they are handed on.
+// Detections (kernels/best_boxes.h) in shares of the image that the net saw, and the blob in which
+// they are handed on.
 #pragma once
 
 #include <vector>
 
 #include "device/context.h"
-#include "kernels/boxes.h"
+#include "kernels/best_boxes.h"
 #include "tensor/tensor.h"
 
 namespace crema {
-
-// The box in shares of the image that the net saw.
-struct Detection {
-  int label = 0;
-  float score = 0;
-  Box box;
-};
 
 // Of an object: image, class, score, left, top, right, bottom.
 constexpr int64_t kDetectionNumbers = 7;

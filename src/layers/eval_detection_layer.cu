@@ -36,14 +36,17 @@ class EvalDetectionLayer : public Layer {
             p().num_object(), " boxes, but has ", p().biases_size(),
             " values; YOLO version 1, which has none, is not known");
     require(p().nms() <= 1, "nms is ", p().nms(), ", but an overlap is 0 to 1, and negative: none");
-    scale_.sizes.assign(p().biases().begin(), p().biases().begin() + 2 * p().num_object());
-    rule_.classes = p().num_class();
-    rule_.score = p().score_type() == EvalDetectionParameter::OBJ    ? YoloRule::Score::object
-                  : p().score_type() == EvalDetectionParameter::PROB ? YoloRule::Score::probability
-                                                                     : YoloRule::Score::product;
-    rule_.suppress = p().nms() >= 0;
-    rule_.same = p().nms();
-    rule_.least = rule_.suppress ? kLeastScore : 0;
+    const std::vector<float> sizes(p().biases().begin(),
+                                   p().biases().begin() + 2 * p().num_object());
+    detector_.scales = {{sizes, 1}};
+    YoloRule& rule = detector_.rule;
+    rule.classes = classes_ = p().num_class();
+    rule.score = p().score_type() == EvalDetectionParameter::OBJ    ? YoloRule::Score::object
+                 : p().score_type() == EvalDetectionParameter::PROB ? YoloRule::Score::probability
+                                                                    : YoloRule::Score::product;
+    rule.suppress = p().nms() >= 0;
+    rule.same = p().nms();
+    rule.least = rule.suppress ? kLeastScore : 0;
   }
 
   static bool annotated(const Shape& objects) {
@@ -52,9 +55,15 @@ class EvalDetectionLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
-    check_yolo_map(scale_, rule_.classes, x);
+    const int64_t boxes = detector_.boxes({x});
     if (!annotated(bottoms[1])) check_object_rows(bottoms[1], x[0]);
-    return {{{x[0], rule_.classes + 4 * scale_.boxes() * x.count(2)}}, {}};
+    return {{{x[0], classes_ + 4 * boxes}}, {}};
+  }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    Prepared prepared;
+    prepared.workspace = detector_.prepare(context, {preparation.bottoms[0]}, preparation.dtype);
+    return prepared;
   }
 
   // Of each image, with classes that count from 0.
@@ -62,7 +71,7 @@ class EvalDetectionLayer : public Layer {
                                               int64_t images) const {
     std::vector<std::vector<Object>> all(images);
     if (annotated(shape)) {
-      const ObjectRule rule{static_cast<int>(rule_.classes) + 1, 0, true};
+      const ObjectRule rule{static_cast<int>(classes_) + 1, 0, true};
       for (auto& [image, objects] : read_objects(rows, rule)) {
         require(image >= 0 && image < images, "an object is of image ", image,
                 ", but the batch has ", images);
@@ -72,7 +81,7 @@ class EvalDetectionLayer : public Layer {
       return all;
     }
     const Objects<float> table{rows.data(), shape.count() / (5 * images)};
-    check_objects(table, images, rule_.classes);
+    check_objects(table, images, classes_);
     for (int64_t n = 0; n < images; ++n) {
       for (int64_t t = 0; !table.ends(n, t); ++t) {
         const float* row = table.row(n, t);
@@ -85,24 +94,23 @@ class EvalDetectionLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const std::vector<Shape> maps{pass.bottom[0].shape()};
-    const std::vector<std::vector<float>> values{to_floats(context, pass.bottom[0])};
-    const int64_t images = maps[0][0];
+    const int64_t images = pass.bottom[0].shape()[0];
     const std::vector<std::vector<Object>> objects =
         objects_of(to_floats(context, pass.bottom[1]), pass.bottom[1].shape(), images);
+    const std::vector<std::vector<Detection>> found =
+        detector_.detect(context, {pass.bottom[0]}, pass.workspace);
     std::vector<float> top(pass.top[0].count(), 0);
-    for (int64_t n = 0; n < images; ++n) {
-      float* row = top.data() + n * pass.top[0].shape().count(1);
-      evaluate(yolo_detections({scale_}, rule_, maps, values, n), objects[n], row);
-    }
+    const int64_t each = pass.top[0].shape().count(1);
+#pragma omp parallel for if (images > 1)
+    for (int64_t n = 0; n < images; ++n) evaluate(found[n], objects[n], top.data() + n * each);
     from_floats(context, top.data(), pass.top[0]);
   }
 
   void evaluate(const std::vector<Detection>& found, const std::vector<Object>& objects,
                 float* row) const {
     for (const Object& object : objects) row[object.label] += 1;
-    float* next = row + rule_.classes;
-    for (int label = 0; label < rule_.classes; ++label) {
+    float* next = row + classes_;
+    for (int label = 0; label < classes_; ++label) {
       std::vector<Box> boxes;
       std::vector<float> scores;
       for (const Detection& d : found) {
@@ -123,8 +131,8 @@ class EvalDetectionLayer : public Layer {
     }
   }
 
-  YoloScale scale_;
-  YoloRule rule_;
+  YoloDetector detector_;
+  int64_t classes_ = 0;
 };
 
 }  // namespace

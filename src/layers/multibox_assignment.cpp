@@ -34,13 +34,30 @@ std::vector<Box> MultiBoxAssigner::decoded(const MultiBoxAssignment& a, int64_t 
   return boxes;
 }
 
-void MultiBoxAssigner::match(MultiBoxAssignment& a, int64_t image) const {
-  const std::vector<Object>& objects = a.objects.at(static_cast<int>(image));
+MatchRule MultiBoxAssigner::match_rule() const {
   MatchRule rule;
   if (p_.match_type() == MultiBoxLossParameter::PER_PREDICTION)
     rule.threshold = p_.overlap_threshold();
   rule.ignore_crossing = p_.ignore_cross_boundary_bbox();
   rule.ignore_difficult = p_.ignore_difficult_gt();
+  return rule;
+}
+
+MiningRule MultiBoxAssigner::mining_rule() const {
+  MiningRule rule;
+  rule.hard_examples = mining_ == MultiBoxLossParameter::HARD_EXAMPLE;
+  rule.ratio = p_.neg_pos_ratio();
+  rule.most_overlap = p_.neg_overlap();
+  rule.most = p_.sample_size();
+  rule.suppress = p_.has_nms_param() && p_.nms_param().nms_threshold() > 0;
+  rule.suppression.threshold = p_.nms_param().nms_threshold();
+  if (p_.nms_param().has_top_k()) rule.candidates = p_.nms_param().top_k();
+  return rule;
+}
+
+void MultiBoxAssigner::match(MultiBoxAssignment& a, int64_t image) const {
+  const std::vector<Object>& objects = a.objects.at(static_cast<int>(image));
+  MatchRule rule = match_rule();
   BoxMatches* found = a.found.data() + image * each_;
   if (p_.use_prior_for_matching()) {
     const BoxMatches all = match_boxes(objects, a.priors, rule);
@@ -110,14 +127,7 @@ MultiBoxAssignment MultiBoxAssigner::assign(Context& context,
 }
 
 void MultiBoxAssigner::mine(MultiBoxAssignment& a, const std::vector<float>& losses) const {
-  MiningRule rule;
-  rule.hard_examples = mining_ == MultiBoxLossParameter::HARD_EXAMPLE;
-  rule.ratio = p_.neg_pos_ratio();
-  rule.most_overlap = p_.neg_overlap();
-  rule.most = p_.sample_size();
-  rule.suppress = p_.has_nms_param() && p_.nms_param().nms_threshold() > 0;
-  rule.suppression.threshold = p_.nms_param().nms_threshold();
-  if (p_.nms_param().has_top_k()) rule.candidates = p_.nms_param().top_k();
+  const MiningRule rule = mining_rule();
   const int64_t count = static_cast<int64_t>(a.priors.size());
   const int64_t images = static_cast<int64_t>(a.found.size());
 #pragma omp parallel for schedule(dynamic) if (images * count > 4096)

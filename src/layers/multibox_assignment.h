@@ -35,6 +35,8 @@ class MultiBoxAssigner {
 
   // bottom: those of the layer. Without mining, so all background priors count.
   MultiBoxAssignment assign(Context& context, const std::vector<Tensor>& bottom) const;
+  MatchRule match_rule() const;
+  MiningRule mining_rule() const;
   // Leaves the hardest by `losses`, images x priors.
   void mine(MultiBoxAssignment& a, const std::vector<float>& losses) const;
 

@@ -18,11 +18,13 @@
 // Without propagate_down of a bottom its part of the loss is left out. Parameters: none. Gradient:
 // that of both sums, times the loss weight; none for priors and objects. What matches what counts
 // as constant.
+#include "kernels/pointwise.h"
 #include "kernels/sum.h"
 #include "kernels/weighted_sum.h"
 #include "layers/layer.h"
 #include "layers/loss_normalizer.h"
 #include "layers/multibox_assignment.h"
+#include "layers/multibox_device.h"
 #include "layers/multibox_terms.h"
 #include "proto/layer.pb.h"
 #include "proto/params/forks_detection.pb.h"
@@ -55,13 +57,40 @@ struct PriorSum {
   }
 };
 
-template <typename T, typename Term>
-struct TermGradient {
-  Term term;
+// 1 / the number of priors that have an object, at least 1; or `given`. The loss is scaled by it.
+template <typename T>
+struct LossShare {
+  const int32_t* matched;  // of each image
+  int64_t images;
+  double given;  // 0: none
+  T *share, *loss;
+  CREMA_HD void operator()(int64_t) const {
+    int64_t all = 0;
+    for (int64_t n = 0; n < images; ++n) all += matched[n] > 0 ? matched[n] : 0;
+    *share = static_cast<T>(given > 0 ? given : 1 / static_cast<double>(all > 1 ? all : 1));
+    *loss *= *share;
+  }
+};
+
+template <typename T>
+struct ClassGradient {
+  ClassTerm<T> term;
+  const T *weight, *share;
+  T* dx;
+  CREMA_HD void operator()(int64_t prior, int64_t k) const {
+    dx[prior * term.classes + k] = *weight * *share * term.gradient(prior, k);
+  }
+};
+
+template <typename T>
+struct CoordinateGradient {
+  CoordinateTerm<T> term;
   const T *weight, *share;
   T factor;
   T* dx;
-  CREMA_HD void operator()(int64_t i) const { term.gradient(i, factor * *weight * *share, dx); }
+  CREMA_HD void operator()(int64_t slot) const {
+    term.gradient(slot, factor * *weight * *share, dx);
+  }
 };
 
 void to_device(Context& context, const std::vector<int32_t>& values, const Tensor& to) {
@@ -75,10 +104,10 @@ class MultiBoxLossLayer : public Layer {
   Arity bottoms() const override { return {4, 4}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom < 2; }
-  bool works_on_host() const override { return true; }
+  bool works_on_host() const override { return !on_device_; }
   BackwardReads reads() const override { return {true, false}; }
 
-  void setup(Context&, const std::vector<Shape>&) override {
+  void setup(Context& context, const std::vector<Shape>&) override {
     classes_ = p().num_classes();
     require(p().has_num_classes() && classes_ >= 1,
             "multibox_loss_param needs num_classes, the number of classes with background");
@@ -102,6 +131,9 @@ class MultiBoxLossLayer : public Layer {
     require(p().sample_size() > 0, "sample_size must be positive, but is ", p().sample_size());
     const bool neg_ratio = mining_ != Param::MAX_NEGATIVE || p().neg_pos_ratio() > 0;
     require(neg_ratio, "neg_pos_ratio must be positive, but is ", p().neg_pos_ratio());
+    const bool suppresses = mining_ != Param::NONE && p().has_nms_param();
+    on_device_ = context.device() == Device::gpu && p().use_prior_for_matching() &&
+                 p().share_location() && !suppresses;
   }
 
   int64_t coordinate_classes() const { return p().share_location() ? 1 : classes_; }
@@ -122,16 +154,38 @@ class MultiBoxLossLayer : public Layer {
     require(scores.axes() > 0 && scores[0] == images && scores.count() == images * count * classes_,
             "bottom 1 must have ", classes_, " scores for each of ", count, " priors and each of ",
             images, " images, but is ", scores.brief());
+    // Matches, labels, the share of a prior in the loss, a note of a bad label, sums of scores.
     return {{Shape()},
-            {{{images * count * each}, DType::i32}, {{images * count}, DType::i32}, {{1}, {}}}};
+            {{{images * count * each}, DType::i32},
+             {{images * count}, DType::i32},
+             {{1}, {}},
+             {{LabelNote::kCount}, DType::i32, true},
+             {{images * count, 2}, {}}}};
   }
 
-  // Workspace: the loss of each prior.
+  // Workspace: the loss of each prior, what the device's matching needs.
+  static size_t loss_bytes(int64_t priors, DType dtype) {
+    return (static_cast<size_t>(priors) * size_of(dtype) + 255) / 256 * 256;
+  }
   Prepared prepare(Context&, const Preparation& preparation) override {
-    const int64_t priors = preparation.bottoms[0][0] * prior_count(preparation.bottoms[2]);
+    const std::vector<Shape>& bottoms = preparation.bottoms;
     Prepared prepared;
-    prepared.workspace = static_cast<size_t>(priors) * size_of(preparation.dtype);
+    prepared.workspace = loss_bytes(bottoms[0][0] * prior_count(bottoms[2]), preparation.dtype) +
+                         (on_device_ ? matching_of(bottoms[0], bottoms[2], bottoms[3]).bytes() : 0);
     return prepared;
+  }
+
+  DeviceMatching matching_of(const Shape& x, const Shape& priors, const Shape& objects) const {
+    const MatchRule rule = MultiBoxAssigner(p(), mining_).match_rule();
+    return {x[0],
+            prior_count(priors),
+            objects.count() / 8,
+            static_cast<int32_t>(classes_),
+            background_,
+            rule,
+            p().use_difficult_gt(),
+            p().map_object_to_agnostic(),
+            {}};
   }
 
   template <typename T>
@@ -150,6 +204,7 @@ class MultiBoxLossLayer : public Layer {
     term.scores = bottom[1].data<T>();
     term.labels = saved[1].data<int32_t>();
     term.matches = saved[0].data<int32_t>();
+    term.sums = saved[4].data<T>();
     return term;
   }
 
@@ -174,60 +229,109 @@ class MultiBoxLossLayer : public Layer {
     return message().propagate_down_size() <= bottom || message().propagate_down(bottom);
   }
 
-  double normalizer(int64_t images, int64_t priors, int64_t matched) const {
+  // The share of each prior in the loss; 0: one by the number of those that have an object.
+  double given_share(int64_t images, int64_t priors) const {
     const auto& loss = params<LossParameter>();
     const bool valid = loss.has_normalization() ? loss.normalization() == LossParameter::VALID
                                                 : !loss.has_normalize() || loss.normalize();
-    if (valid) return static_cast<double>(std::max<int64_t>(matched, 1));
-    return loss_normalizer(loss, LossParameter::VALID, images, images * priors).constant;
+    if (valid) return 0;
+    return 1 / loss_normalizer(loss, LossParameter::VALID, images, images * priors).constant;
   }
 
   void forward(Context& context, const Forward& pass) override {
+#ifdef CREMA_CUDA
+    if (on_device_) return forward_on_device(context, pass);
+#endif
     const int64_t priors = prior_count(pass.bottom[2].shape()), images = pass.bottom[0].shape()[0];
     const MultiBoxAssigner assigner(p(), mining_);
     MultiBoxAssignment a = assigner.assign(context, pass.bottom);
     to_device(context, a.matches, pass.saved[0]);
     to_device(context, a.labels, pass.saved[1]);
     on(pass.bottom[0], [&]<typename T>() {
-      T* losses = pass.workspace.data<T>();
-      PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
-                        coordinate_term<T>(pass.bottom, pass.saved), 1,
-                        T(mining_ == Param::HARD_EXAMPLE), losses};
       if (mining_ != Param::NONE) {
-        parallel_for(context, images * priors, body, 64);
-        const DType dtype = pass.bottom[0].dtype();
-        assigner.mine(a, to_floats(context, part_of(pass.workspace, 0, {images * priors}, dtype)));
+        const Tensor losses = mining_losses<T>(context, pass);
+        assigner.mine(a, to_floats(context, losses));
         to_device(context, a.matches, pass.saved[0]);
         to_device(context, a.labels, pass.saved[1]);
       }
       const int64_t matched =
           std::count_if(a.matches.begin(), a.matches.end(), [](int32_t m) { return m >= 0; });
-      const double share = 1 / normalizer(images, priors, matched);
+      const double given = given_share(images, priors);
+      const double share =
+          given > 0 ? given : 1 / static_cast<double>(std::max<int64_t>(matched, 1));
       from_doubles(context, &share, pass.saved[2]);
-      body.score_weight = T(has_part(1));
-      body.coordinate_weight = has_part(0) ? static_cast<T>(p().loc_weight()) : T(0);
-      parallel_for(context, images * priors, body, 64);
-      parallel_sum<T>(context, {1, 1, images * priors}, PriorSum<T>{losses},
-                      {pass.top[0].data<T>(), static_cast<T>(share)});
+      sum_losses<T>(context, pass, static_cast<T>(share));
     });
+  }
+
+  // What each prior costs before mining: (images * priors), in the workspace.
+  template <typename T>
+  Tensor mining_losses(Context& context, const Forward& pass) const {
+    const int64_t all = pass.saved[1].count();
+    T* const losses = pass.workspace.data<T>();
+    const PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
+                            coordinate_term<T>(pass.bottom, pass.saved), 1,
+                            T(mining_ == Param::HARD_EXAMPLE), losses};
+    parallel_for(context, all, body, 64);
+    return part_of(pass.workspace, 0, {all}, pass.bottom[0].dtype());
+  }
+
+  template <typename T>
+  void sum_losses(Context& context, const Forward& pass, T share) const {
+    const int64_t all = pass.saved[1].count();
+    T* const losses = pass.workspace.data<T>();
+    const PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
+                            coordinate_term<T>(pass.bottom, pass.saved), T(has_part(1)),
+                            has_part(0) ? static_cast<T>(p().loc_weight()) : T(0), losses};
+    parallel_for(context, all, body, 64);
+    parallel_sum<T>(context, {1, 1, all}, PriorSum<T>{losses}, {pass.top[0].data<T>(), share});
+  }
+
+#ifdef CREMA_CUDA
+  void forward_on_device(Context& context, const Forward& pass) const {
+    const Shape& x = pass.bottom[0].shape();
+    DeviceMatching matching = matching_of(x, pass.bottom[2].shape(), pass.bottom[3].shape());
+    matching.note = {pass.saved[3].data<int32_t>(), classes_, 1, pass.pass, pass.live_pass};
+    matching.matches = pass.saved[0].data<int32_t>();
+    matching.labels = pass.saved[1].data<int32_t>();
+    matching.place(pass.workspace.data<char>() +
+                   loss_bytes(pass.saved[1].count(), pass.bottom[0].dtype()));
+    match_on_device(context, matching, pass.bottom[2], pass.bottom[3]);
+    on(pass.bottom[0], [&]<typename T>() {
+      if (mining_ != Param::NONE) {
+        const Tensor losses = mining_losses<T>(context, pass);
+        mine_on_device(context, matching, MultiBoxAssigner(p(), mining_).mining_rule(), losses);
+      }
+      sum_losses<T>(context, pass, 1);
+      parallel_for(context, 1,
+                   LossShare<T>{matching.matched, matching.images,
+                                given_share(matching.images, matching.priors),
+                                pass.saved[2].data<T>(), pass.top[0].data<T>()});
+    });
+  }
+#endif
+
+  void check(Context& context, const Forward& pass) const override {
+    const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[3]);
+    require(!bad, "row ", bad ? bad->place : 0, " of the objects of forward pass ",
+            bad ? bad->pass : 0, " has label ", bad ? bad->label : 0,
+            ", but with num_classes: ", classes_, " labels are 0 to ", classes_ - 1,
+            " without the background, ", background_);
   }
 
   void backward(Context& context, const Backward& pass) override {
     on(pass.bottom[0], [&]<typename T>() {
       const T *weight = pass.top_diff[0].data<T>(), *share = pass.saved[2].data<T>();
       if (const Tensor& dx = pass.bottom_diff[0]) {
-        using Term = CoordinateTerm<T>;
         parallel_for(context, pass.saved[0].count(),
-                     TermGradient<T, Term>{coordinate_term<T>(pass.bottom, pass.saved), weight,
+                     CoordinateGradient<T>{coordinate_term<T>(pass.bottom, pass.saved), weight,
                                            share, static_cast<T>(p().loc_weight()), dx.data<T>()},
                      64);
       }
       if (const Tensor& dx = pass.bottom_diff[1]) {
-        using Term = ClassTerm<T>;
-        parallel_for(context, pass.saved[1].count(),
-                     TermGradient<T, Term>{class_term<T>(pass.bottom, pass.saved), weight, share, 1,
-                                           dx.data<T>()},
-                     64);
+        parallel_rows(
+            context, pass.saved[1].count(), classes_,
+            ClassGradient<T>{class_term<T>(pass.bottom, pass.saved), weight, share, dx.data<T>()});
       }
     });
   }
@@ -235,6 +339,7 @@ class MultiBoxLossLayer : public Layer {
   int64_t classes_ = 0;
   int32_t background_ = 0;
   Param::MiningType mining_ = Param::MAX_NEGATIVE;
+  bool on_device_ = false;  // matching and mining, too
 };
 
 }  // namespace

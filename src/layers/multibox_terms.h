@@ -22,7 +22,8 @@ struct ClassTerm {
   const T* scores = nullptr;           // (images * priors, classes)
   const int32_t* labels = nullptr;     // of each prior: a class or kUncounted
   const int32_t* matches =
-      nullptr;  // (images * priors, coordinate_classes): row of an object or -1
+      nullptr;        // (images * priors, coordinate_classes): row of an object or -1
+  T* sums = nullptr;  // (images * priors, 2), of softmax and focal: what loss leaves for gradient
 
   CREMA_HD T target(int64_t prior, int64_t k) const {
     // A prior may have objects of several classes when each has coordinates of its own.
@@ -35,14 +36,6 @@ struct ClassTerm {
   // Not below 0 for what rounding makes of p = 1.
   CREMA_HD static T rest(T p) { return p < 1 ? 1 - p : T(0); }
 
-  // Largest score and the sum of exp(score - largest).
-  CREMA_HD void sums(const T* x, T* largest, T* sum) const {
-    *largest = x[0];
-    for (int64_t k = 1; k < classes; ++k) *largest = x[k] > *largest ? x[k] : *largest;
-    *sum = 0;
-    for (int64_t k = 0; k < classes; ++k) *sum += exp_of(x[k] - *largest);
-  }
-
   CREMA_HD T loss(int64_t prior) const {
     if (labels[prior] == kUncounted) return T(0);
     const T* x = scores + prior * classes;
@@ -54,39 +47,32 @@ struct ClassTerm {
       }
       return loss;
     }
-    T largest, sum;
-    sums(x, &largest, &sum);
+    T largest = x[0], sum = 0;
+    for (int64_t k = 1; k < classes; ++k) largest = x[k] > largest ? x[k] : largest;
+    for (int64_t k = 0; k < classes; ++k) sum += exp_of(x[k] - largest);
+    sums[2 * prior] = largest;
+    sums[2 * prior + 1] = sum;
     const T own = x[labels[prior]] - largest;
     const T cost = log(sum) - own;
     const T least = cost < T(87.3365) ? cost : T(87.3365);
     return kind == ClassLoss::focal ? least * alpha * pow(rest(exp_of(own) / sum), gamma) : least;
   }
 
-  // dx = factor * the gradient; 0 where it does not count.
-  CREMA_HD void gradient(int64_t prior, T factor, T* dx) const {
+  // By score k; 0 where the prior does not count.
+  CREMA_HD T gradient(int64_t prior, int64_t k) const {
+    const int32_t label = labels[prior];
+    if (label == kUncounted) return T(0);
     const T* x = scores + prior * classes;
-    T* out = dx + prior * classes;
-    if (labels[prior] == kUncounted) {
-      for (int64_t k = 0; k < classes; ++k) out[k] = 0;
-      return;
-    }
-    if (kind == ClassLoss::logistic) {
-      for (int64_t k = 0; k < classes; ++k) out[k] = factor * (sigmoid_of(x[k]) - target(prior, k));
-      return;
-    }
-    T largest, sum;
-    sums(x, &largest, &sum);
-    T slope = factor;
+    if (kind == ClassLoss::logistic) return sigmoid_of(x[k]) - target(prior, k);
+    const T largest = sums[2 * prior], sum = sums[2 * prior + 1];
+    T slope = 1;
     if (kind == ClassLoss::focal) {
-      const T own = x[labels[prior]] - largest, p = exp_of(own) / sum;
+      const T own = x[label] - largest, p = exp_of(own) / sum;
       // At p = 1 the slope of the fading is taken times the logarithm, which is 0.
       const T fading = rest(p) > 0 ? gamma * p * pow(rest(p), gamma - 1) * (own - log(sum)) : T(0);
-      slope *= alpha * (pow(rest(p), gamma) - fading);
+      slope = alpha * (pow(rest(p), gamma) - fading);
     }
-    for (int64_t k = 0; k < classes; ++k) {
-      const T p = exp_of(x[k] - largest) / sum;
-      out[k] = slope * (p - (labels[prior] == k ? T(1) : T(0)));
-    }
+    return slope * (exp_of(x[k] - largest) / sum - (label == k ? T(1) : T(0)));
   }
 };
 

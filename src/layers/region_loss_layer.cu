@@ -33,11 +33,26 @@ struct RegionScales {
   bool rescore;
 };
 
+template <typename T>
+struct RegionBoxes {
+  const T *x, *sizes;
+  int64_t side, boxes, classes;
+  CREMA_HD CellBox<T> box(int64_t image, int64_t place) const {
+    const int64_t cells = side * side, box = place / cells, cell = place % cells;
+    const T* at = x + (image * boxes + box) * (5 + classes) * cells + cell;
+    return {(static_cast<T>(cell % side) + sigmoid_of(at[0])) / static_cast<T>(side),
+            (static_cast<T>(cell / side) + sigmoid_of(at[cells])) / static_cast<T>(side),
+            exp_of(at[2 * cells]) * sizes[2 * box], exp_of(at[3 * cells]) * sizes[2 * box + 1]};
+  }
+};
+
 // d of one box of one cell.
 template <typename T>
 struct RegionDeltas {
   Objects<T> objects;
-  const T *x, *belongs, *sizes;
+  const T *x, *sizes;
+  const T *most_of_part, *last_of_part;  // as Closest leaves them
+  int64_t parts, all;                    // all: boxes of the batch
   int64_t side, boxes, classes;
   RegionScales<T> scales;
   PassNumber passes;
@@ -51,20 +66,13 @@ struct RegionDeltas {
     const T width = sizes[2 * box], height = sizes[2 * box + 1], s = static_cast<T>(side);
     const T column = static_cast<T>(cell % side), line = static_cast<T>(cell / side);
     const T px = sigmoid_of(x[at]), py = sigmoid_of(x[at + cells]);
-    const T w = exp_of(x[at + 2 * cells]) * width, h = exp_of(x[at + 3 * cells]) * height;
-    T most = 0, overlap_of_last = 0;
-    int64_t last = -1;
-    for (int64_t t = 0; !objects.ends(image, t); ++t) {
-      const T* row = objects.row(image, t);
-      const T overlap =
-          overlap_of((column + px) / s - row[1], (line + py) / s - row[2], w, h, row[3], row[4]);
-      const bool own = belongs[image * objects.each + t] == static_cast<T>(place);
-      most = overlap > most ? overlap : most;
-      overlap_of_last = own ? overlap : overlap_of_last;
-      last = own ? t : last;
-    }
+    const ClosestObject<T> closest(most_of_part, last_of_part, index, all, parts);
+    const T most = closest.most;
+    const int64_t last = closest.last;
     const bool has = last >= 0;
     const T* truth = objects.row(image, has ? last : 0);
+    const RegionBoxes<T> cell_boxes{x, sizes, side, boxes, classes};
+    const T overlap_of_last = has ? cell_boxes.box(image, place).overlap_with(truth) : T(0);
     const T score = sigmoid_of(x[at + 4 * cells]), slope = score * (1 - score);
     const T wanted = scales.rescore ? overlap_of_last : T(1);
     const T absent = most > scales.thresh ? T(0) : scales.noobject * score * slope;
@@ -141,9 +149,12 @@ class RegionLossLayer : public Layer {
     for (int64_t box = 0; box < boxes(); ++box) sizes.push_back(static_cast<float>(box));
     sizes_ = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, preparation.dtype);
     from_floats(context, sizes.data(), sizes_);
-    Prepared prepared;  // workspace: where the objects belong
-    prepared.workspace =
-        static_cast<size_t>(preparation.bottoms[1].count() / 5) * size_of(preparation.dtype);
+    Prepared prepared;  // workspace: where the objects belong, and what Closest leaves
+    const int64_t parts = closest_parts(context.device() == Device::gpu);
+    const Shape& x = preparation.bottoms[0];
+    prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() / 5 +
+                                             2 * parts * x[0] * boxes() * x.count(2)) *
+                         size_of(preparation.dtype);
     return prepared;
   }
 
@@ -158,6 +169,14 @@ class RegionLossLayer : public Layer {
       parallel_for(context, images * objects.each,
                    Assign<T>{objects, side, boxes(), sizes, sizes + 2 * boxes(), boxes(), belongs},
                    64);
+      const int64_t places = boxes() * side * side, all = images * places,
+                    parts = closest_parts(context.device() == Device::gpu);
+      T *most = belongs + images * objects.each, *last = most + parts * all;
+      const RegionBoxes<T> cell_boxes{x.data<T>(), sizes, side, boxes(), classes};
+      parallel_for(context, parts * all,
+                   Closest<T, RegionBoxes<T>>{cell_boxes, objects, belongs, images, places, parts,
+                                              most, last},
+                   64);
       const LabelNote note{pass.saved[1].data<int32_t>(), classes, objects.each, pass.pass,
                            pass.live_pass};
       const RegionScales<T> scales{
@@ -165,10 +184,11 @@ class RegionLossLayer : public Layer {
           static_cast<T>(p().object_scale()), static_cast<T>(p().noobject_scale()),
           static_cast<T>(p().class_scale()),  p().rescore() != 0};
       const double early = static_cast<double>(12800 / images);
-      parallel_for(context, images * boxes() * side * side,
-                   RegionDeltas<T>{objects, x.data<T>(), belongs, sizes, side, boxes(), classes,
-                                   scales, PassNumber(pass), early, note, d.data<T>()},
-                   64);
+      parallel_for(
+          context, all,
+          RegionDeltas<T>{objects, x.data<T>(), sizes, most, last, parts, all, side, boxes(),
+                          classes, scales, PassNumber(pass), early, note, d.data<T>()},
+          64);
       parallel_sum<T>(context, {1, 1, x.count()}, Squares<T>{d.data<T>()},
                       {pass.top[0].data<T>(), T(1) / static_cast<T>(images)});
     });

@@ -29,6 +29,8 @@ struct Objects {
   CREMA_HD bool ends(int64_t image, int64_t t) const { return t == each || row(image, t)[1] == 0; }
 };
 
+constexpr int kBeyond = -2;  // belongs[object] after the last object of an image
+
 // belongs[object] = box of the scale * S * S + cell, or -1.
 template <typename T>
 struct Assign {
@@ -39,6 +41,12 @@ struct Assign {
   T* belongs;
   CREMA_HD void operator()(int64_t object) const {
     const T* row = objects.rows + object * 5;
+    bool beyond = false;
+    for (int64_t t = object % objects.each; t >= 0 && !beyond; --t) beyond = row[1 - 5 * t] == 0;
+    if (beyond) {
+      belongs[object] = kBeyond;
+      return;
+    }
     int64_t best = -1;
     T most = 0;
     for (int64_t n = 0; n < all; ++n) {
@@ -55,6 +63,61 @@ struct Assign {
         box >= 0 && inside ? static_cast<T>((box * side + line) * side + column) : T(-1);
   }
 };
+
+// A box of a cell: centre and size as shares of the image.
+template <typename T>
+struct CellBox {
+  T x, y, width, height;
+  CREMA_HD T overlap_with(const T* row) const {
+    return overlap_of(x - row[1], y - row[2], width, height, row[3], row[4]);
+  }
+};
+
+// What boxes need to know of the objects, a part of an image's objects for each index, so that few
+// boxes keep a GPU busy: the largest overlap, and the last object that belongs to the box, or -1.
+// Boxes has box(image, place), place = box of the scale * S * S + cell.
+template <typename T, typename Boxes>
+struct Closest {
+  Boxes boxes;
+  Objects<T> objects;
+  const T* belongs;
+  int64_t images, places, parts;  // places: boxes of an image
+  T *most, *last;                 // (parts, images, places)
+  CREMA_HD void operator()(int64_t index) const {
+    const int64_t place = index % places, image = index / places % images;
+    const int64_t part = index / places / images, each = (objects.each + parts - 1) / parts;
+    const int64_t first = part * each,
+                  end = first + each < objects.each ? first + each : objects.each;
+    const CellBox<T> box = boxes.box(image, place);
+    T largest = 0;
+    int64_t own = -1;
+    for (int64_t t = first; t < end && belongs[image * objects.each + t] != kBeyond; ++t) {
+      const T overlap = box.overlap_with(objects.row(image, t));
+      largest = overlap > largest ? overlap : largest;
+      own = belongs[image * objects.each + t] == static_cast<T>(place) ? t : own;
+    }
+    most[index] = largest;
+    last[index] = static_cast<T>(own);
+  }
+};
+
+// Puts the parts of one box together.
+template <typename T>
+struct ClosestObject {
+  T most = 0;
+  int64_t last = -1;
+  CREMA_HD ClosestObject(const T* mosts, const T* lasts, int64_t index, int64_t boxes,
+                         int64_t parts) {
+    for (int64_t part = 0; part < parts; ++part) {
+      const T of_part = mosts[part * boxes + index], own = lasts[part * boxes + index];
+      most = of_part > most ? of_part : most;
+      last = own >= 0 ? static_cast<int64_t>(own) : last;
+    }
+  }
+};
+
+// A GPU has many threads; on a CPU one part is quickest.
+inline int64_t closest_parts(bool gpu) { return gpu ? 16 : 1; }
 
 template <typename T>
 struct Squares {

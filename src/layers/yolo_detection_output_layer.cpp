@@ -29,10 +29,10 @@ class YoloDetectionOutputLayer : public YoloOutputLayer {
             p().num_box(), " boxes, but has ", p().biases_size(), " values");
     check_overlap("nms_threshold", p().nms_threshold());
     const std::vector<float> sizes(p().biases().begin(), p().biases().begin() + 2 * p().num_box());
-    scales_.assign(bottoms.size(), {sizes, 1});
-    rule_.classes = p().num_classes();
-    rule_.least = p().confidence_threshold();
-    rule_.same = p().nms_threshold();
+    detector_.scales.assign(bottoms.size(), {sizes, 1});
+    detector_.rule.classes = p().num_classes();
+    detector_.rule.least = p().confidence_threshold();
+    detector_.rule.same = p().nms_threshold();
   }
 };
 

@@ -1,5 +1,5 @@
-// Detections of YOLO: what the boxes of a map's cells say, on the host, and the base of the layers
-// that give them out.
+// Detections of YOLO: what the boxes of a map's cells say, and the base of the layers that give
+// them out.
 #pragma once
 
 #include <vector>
@@ -30,19 +30,27 @@ struct YoloRule {
   bool suppress = true;
 };
 
-// Error for a bottom that is no map of such a scale.
-void check_yolo_map(const YoloScale& scale, int64_t classes, const Shape& map);
+class YoloDetector {
+ public:
+  std::vector<YoloScale> scales;
+  YoloRule rule;
 
-// The detections of image `image` of all maps, the best first, each of the likeliest of its box's
-// classes, which count from 0. Boxes of different classes suppress each other. `values`: of each
-// map.
-std::vector<Detection> yolo_detections(const std::vector<YoloScale>& scales, const YoloRule& rule,
-                                       const std::vector<Shape>& maps,
-                                       const std::vector<std::vector<float>>& values,
-                                       int64_t image);
+  // Boxes of an image. Error for maps that are none of the scales.
+  int64_t boxes(const std::vector<Shape>& maps) const;
+  // Bytes of the workspace of detect().
+  size_t prepare(Context& context, const std::vector<Shape>& maps, DType dtype);
+  // The detections of each image, the best first, each of the likeliest of its box's classes, which
+  // count from 0. Boxes of different classes suppress each other. `maps`: one for each scale.
+  std::vector<std::vector<Detection>> detect(Context& context, const std::vector<Tensor>& maps,
+                                             const Tensor& workspace) const;
+
+ private:
+  BoxLists lists(int64_t images, int64_t boxes) const;
+  Tensor sizes_;  // of the boxes of all scales, on the device
+};
 
 // The bottoms are maps, one for each scale; the top is that of write_detections, classes counting
-// from 1. A layer sets scales_ and rule_.
+// from 1. A layer sets detector_.
 class YoloOutputLayer : public Layer {
  public:
   bool differentiable(int) const override { return false; }
@@ -50,12 +58,12 @@ class YoloOutputLayer : public Layer {
   bool dynamic() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }
   Inference infer(const std::vector<Shape>& bottoms) const override;
+  Prepared prepare(Context& context, const Preparation& preparation) override;
   void forward(Context& context, const Forward& pass) override;
   std::vector<Shape> dynamic_tops() const override { return {top_}; }
 
  protected:
-  std::vector<YoloScale> scales_;
-  YoloRule rule_;
+  YoloDetector detector_;
 
  private:
   Shape top_;  // of the last forward pass

@@ -40,11 +40,12 @@ class Yolov3DetectionOutputLayer : public YoloOutputLayer {
             p().anchors_scale_size(), " values");
     require(p().biases_size() % 2 == 0, "`biases` must have width and height of each box, but has ",
             p().biases_size(), " values");
-    for (int i = 0; i < maps; ++i) scales_.push_back(scale(i, boxes));
-    rule_.classes = p().num_classes();
-    rule_.function = YoloRule::Classes::logistic;
-    rule_.least = std::nextafter(p().confidence_threshold(), std::numeric_limits<float>::max());
-    rule_.same = p().nms_threshold();
+    for (int i = 0; i < maps; ++i) detector_.scales.push_back(scale(i, boxes));
+    detector_.rule.classes = p().num_classes();
+    detector_.rule.function = YoloRule::Classes::logistic;
+    detector_.rule.least =
+        std::nextafter(p().confidence_threshold(), std::numeric_limits<float>::max());
+    detector_.rule.same = p().nms_threshold();
   }
 
   YoloScale scale(int map, int boxes) const {

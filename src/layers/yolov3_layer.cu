@@ -25,11 +25,27 @@
 namespace crema {
 namespace {
 
+template <typename T>
+struct Yolov3Boxes {
+  const T *x, *sizes, *mask;
+  int64_t side, boxes, classes;
+  CREMA_HD CellBox<T> box(int64_t image, int64_t place) const {
+    const int64_t cells = side * side, box = place / cells, cell = place % cells;
+    const T* at = x + (image * boxes + box) * (5 + classes) * cells + cell;
+    const T* own = sizes + 2 * static_cast<int64_t>(mask[box]);
+    return {(static_cast<T>(cell % side) + sigmoid_of(at[0])) / static_cast<T>(side),
+            (static_cast<T>(cell / side) + sigmoid_of(at[cells])) / static_cast<T>(side),
+            exp_of(at[2 * cells]) * own[0], exp_of(at[3 * cells]) * own[1]};
+  }
+};
+
 // d of one box of one cell.
 template <typename T>
 struct Deltas {
   Objects<T> objects;
   const T *x, *belongs, *sizes, *mask;
+  const T *most_of_part, *last_of_part;  // as Closest leaves them
+  int64_t parts, all;                    // all: boxes of the batch
   int64_t side, boxes, classes;
   T thresh, coord_scale, object_scale, class_scale;
   LabelNote note;
@@ -40,17 +56,9 @@ struct Deltas {
     const int64_t at = (image * boxes + box) * (5 + classes) * cells + cell;
     const T* own = sizes + 2 * static_cast<int64_t>(mask[box]);
     const T px = sigmoid_of(x[at]), py = sigmoid_of(x[at + cells]);
-    const T w = exp_of(x[at + 2 * cells]) * own[0], h = exp_of(x[at + 3 * cells]) * own[1];
-    const T cx = (static_cast<T>(cell % side) + px) / static_cast<T>(side);
-    const T cy = (static_cast<T>(cell / side) + py) / static_cast<T>(side);
-    T most = 0;
-    int64_t last = -1;
-    for (int64_t t = 0; !objects.ends(image, t); ++t) {
-      const T* row = objects.row(image, t);
-      const T overlap = overlap_of(cx - row[1], cy - row[2], w, h, row[3], row[4]);
-      most = overlap > most ? overlap : most;
-      if (belongs[image * objects.each + t] == static_cast<T>(place)) last = t;
-    }
+    const ClosestObject<T> closest(most_of_part, last_of_part, index, all, parts);
+    const T most = closest.most;
+    const int64_t last = closest.last;
     const T score = sigmoid_of(x[at + 4 * cells]);
     d[at + 4 * cells] = last >= 0 ? object_scale * (score - 1) : most > thresh ? T(0) : score;
     const T* truth = objects.row(image, last < 0 ? 0 : last);
@@ -135,9 +143,11 @@ class Yolov3Layer : public Layer {
     sizes.insert(sizes.end(), p().mask().begin(), p().mask().end());
     sizes_ = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, preparation.dtype);
     from_floats(context, sizes.data(), sizes_);
-    Prepared prepared;  // workspace: where the objects belong
-    prepared.workspace =
-        static_cast<size_t>(preparation.bottoms[1].count() / 5) * size_of(preparation.dtype);
+    Prepared prepared;  // workspace: where the objects belong, and what Closest leaves
+    const int64_t parts = closest_parts(context.device() == Device::gpu);
+    prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() / 5 +
+                                             2 * parts * x[0] * boxes() * x.count(2)) *
+                         size_of(preparation.dtype);
     return prepared;
   }
 
@@ -152,15 +162,23 @@ class Yolov3Layer : public Layer {
       parallel_for(context, images * objects.each,
                    Assign<T>{objects, side, boxes(), sizes, mask, p().biases_size() / 2, belongs},
                    64);
+      const int64_t places = boxes() * side * side, all = images * places,
+                    parts = closest_parts(context.device() == Device::gpu);
+      T *most = belongs + images * objects.each, *last = most + parts * all;
+      const Yolov3Boxes<T> cell_boxes{x.data<T>(), sizes, mask, side, boxes(), p().num_class()};
+      parallel_for(context, parts * all,
+                   Closest<T, Yolov3Boxes<T>>{cell_boxes, objects, belongs, images, places, parts,
+                                              most, last},
+                   64);
       const LabelNote note{pass.saved[1].data<int32_t>(), p().num_class(), objects.each, pass.pass,
                            pass.live_pass};
       const T object_scale = p().use_logic_gradient() ? static_cast<T>(p().object_scale()) : T(1);
-      parallel_for(
-          context, images * boxes() * side * side,
-          Deltas<T>{objects, x.data<T>(), belongs, sizes, mask, side, boxes(), p().num_class(),
-                    static_cast<T>(p().thresh()), static_cast<T>(p().coord_scale()), object_scale,
-                    static_cast<T>(p().class_scale()), note, d.data<T>()},
-          64);
+      parallel_for(context, all,
+                   Deltas<T>{objects, x.data<T>(), belongs, sizes, mask, most, last, parts, all,
+                             side, boxes(), p().num_class(), static_cast<T>(p().thresh()),
+                             static_cast<T>(p().coord_scale()), object_scale,
+                             static_cast<T>(p().class_scale()), note, d.data<T>()},
+                   64);
       parallel_sum<T>(context, {1, 1, x.count()}, Squares<T>{d.data<T>()},
                       {pass.top[0].data<T>(), T(1) / static_cast<T>(images)});
     });

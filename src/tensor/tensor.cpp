@@ -95,11 +95,21 @@ To number(From value) {
   return static_cast<To>(static_cast<Compute<To>>(static_cast<Compute<From>>(value)));
 }
 
+template <typename T>
+bool holds_as_they_are(const Tensor& tensor) {
+  const DType dtype = std::is_same_v<T, float> ? DType::f32 : DType::f64;
+  return tensor.dtype() == dtype && same_layout(tensor.format(), Format::plain(), tensor.shape());
+}
+
 template <typename Out>
 std::vector<Out> read(Context& context, const Tensor& tensor) {
+  std::vector<Out> values(tensor.count());
+  if (holds_as_they_are<Out>(tensor)) {
+    copy_bytes(context, values.data(), Device::cpu, tensor.raw(), tensor.device(), tensor.bytes());
+    return values;
+  }
   std::vector<char> bytes(tensor.bytes());
   copy_bytes(context, bytes.data(), Device::cpu, tensor.raw(), tensor.device(), bytes.size());
-  std::vector<Out> values(tensor.count());
   with_elements(tensor.dtype(), bytes.data(), [&](const auto* from) {
     for_each_element(tensor.shape(), tensor.format(),
                      [&](int64_t plain, int64_t at) { values[plain] = number<Out>(from[at]); });
@@ -109,6 +119,10 @@ std::vector<Out> read(Context& context, const Tensor& tensor) {
 
 template <typename In>
 void write(Context& context, const In* values, const Tensor& tensor) {
+  if (holds_as_they_are<In>(tensor)) {
+    copy_bytes(context, tensor.raw(), tensor.device(), values, Device::cpu, tensor.bytes());
+    return;
+  }
   std::vector<char> bytes(tensor.bytes(), 0);
   with_elements(tensor.dtype(), bytes.data(), [&](auto* to) {
     using To = std::remove_reference_t<decltype(*to)>;

@@ -54,14 +54,6 @@ TEST(Boxes, EncodeUndoesDecode) {
   }
 }
 
-TEST(Boxes, BestScoresAreSortedAndStable) {
-  const std::vector<float> scores{0.1f, 9, 0.7f, 9, 0.7f, 9, 0.9f, 9, 0.05f, 9};
-  using Order = std::vector<int>;
-  EXPECT_EQ(best_scores(scores.data(), 5, 2, 0.05f, -1), (Order{3, 1, 2, 0}));
-  EXPECT_EQ(best_scores(scores.data(), 5, 2, 0.05f, 2), (Order{3, 1}));
-  EXPECT_EQ(best_scores(scores.data(), 5, 2, 1, 2), Order{});
-}
-
 TEST(Boxes, SuppressionKeepsTheBest) {
   // 1 overlaps 0 by 2/3, 2 overlaps 1 by 2/3 and 0 by 3/7, 3 stands alone.
   const std::vector<Box> boxes{{0, 0, 10, 1}, {2, 0, 12, 1}, {4, 0, 14, 1}, {50, 0, 60, 1}};
@@ -74,6 +66,8 @@ TEST(Boxes, SuppressionKeepsTheBest) {
   // After the first box the threshold is 0.56, and stays there once it is below 0.5.
   EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 0.7f, .eta = 0.8f}), (Kept{0, 2, 3}));
   EXPECT_EQ(suppress(boxes.data(), {2, 0, 1}, {.threshold = 0.5f}), (Kept{2, 0}));
+  // No overlap is larger than 1.
+  EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 2, .most = 3}), (Kept{0, 1, 2}));
 }
 
 }  // namespace

@@ -13,11 +13,15 @@
 // seen.
 // Parameters: none. Gradient: none.
 #include <algorithm>
+#include <functional>
 #include <limits>
 
+#include "device/parallel.h"
+#include "kernels/rank.h"
 #include "layers/detection_files.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "tensor/on.h"
 
 namespace crema {
 namespace {
@@ -32,6 +36,34 @@ BoxCoding coding_of(PriorBoxParameter::CodeType type) {
       return BoxCoding::corner;
   }
 }
+
+// The boxes of all images: (images, count, places).
+template <typename T>
+struct PredictedBoxes {
+  BoxCoding coding;
+  bool with_variances;
+  int64_t count, places;
+  const T *predictions, *priors;
+  Box* boxes;
+  CREMA_HD static Box box_at(const T* at) {
+    return {static_cast<float>(at[0]), static_cast<float>(at[1]), static_cast<float>(at[2]),
+            static_cast<float>(at[3])};
+  }
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t prior = i / places % count;
+    BoxVariances variances;
+    for (int k = 0; k < 4 && with_variances; ++k)
+      variances.v[k] = static_cast<float>(priors[(count + prior) * 4 + k]);
+    boxes[i] = decode(coding, box_at(priors + prior * 4), variances, box_at(predictions + i * 4));
+  }
+};
+
+template <typename T>
+struct InFloat {
+  const T* scores;
+  float* out;
+  CREMA_HD void operator()(int64_t i) const { out[i] = static_cast<float>(scores[i]); }
+};
 
 class DetectionOutputLayer : public Layer {
   const DetectionOutputParameter& p() const { return params<DetectionOutputParameter>(); }
@@ -53,7 +85,7 @@ class DetectionOutputLayer : public Layer {
     top_k_ = nms.has_top_k() ? nms.top_k() : -1;
     threshold_ = p().has_confidence_threshold() ? p().confidence_threshold()
                                                 : -std::numeric_limits<float>::max();
-    classes_ = static_cast<int>(p().num_classes());
+    classes_ = p().num_classes();
     places_ = p().share_location() ? 1 : classes_;
     open_files(context);
   }
@@ -67,7 +99,8 @@ class DetectionOutputLayer : public Layer {
           "name_size_file besides output_directory");
       return;
     }
-    files_ = std::make_unique<DetectionFiles>(save, folder(), classes_, p().background_label_id());
+    files_ = std::make_unique<DetectionFiles>(save, folder(), static_cast<int>(classes_),
+                                              p().background_label_id());
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
@@ -90,71 +123,83 @@ class DetectionOutputLayer : public Layer {
     return {{{1, 1, predictions[0] * std::max<int64_t>(most, 1), kDetectionNumbers}}, {}};
   }
 
-  // The best boxes of each class, class after class.
-  std::vector<Detection> found(const std::vector<std::vector<Box>>& boxes,
-                               const float* scores) const {
-    const auto count = static_cast<int64_t>(boxes.back().size());
-    std::vector<std::vector<int>> kept(classes_);
-#pragma omp parallel for schedule(dynamic) if (count * classes_ > 16384)
-    for (int label = 0; label < classes_; ++label) {
-      if (label == p().background_label_id()) continue;
-      kept[label] =
-          suppress(boxes[places_ == 1 ? 0 : label].data(),
-                   best_scores(scores + label, count, classes_, threshold_, top_k_), suppression_);
-    }
-    std::vector<Detection> all;
-    for (int label = 0; label < classes_; ++label) {
-      for (const int i : kept[label])
-        all.push_back({label, scores[i * classes_ + label], boxes[places_ == 1 ? 0 : label][i]});
-    }
-    const int most = p().keep_top_k();
-    if (most < 0 || static_cast<int>(all.size()) <= most) return all;
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Detection& a, const Detection& b) { return a.score > b.score; });
-    all.resize(most);
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Detection& a, const Detection& b) { return a.label < b.label; });
-    return all;
+  BoxLists lists_of(const Shape& predictions, const Shape& priors) const {
+    BoxLists lists{predictions[0], priors[2] / 4, classes_, places_, p().background_label_id()};
+    lists.least = threshold_;
+    lists.candidates = top_k_;
+    lists.suppression = suppression_;
+    return lists;
   }
 
-  // Of one image, for each place.
-  std::vector<std::vector<Box>> decoded(const float* predictions, const float* priors,
-                                        int64_t count) const {
-    const BoxCoding coding = coding_of(p().code_type());
-    const bool without = p().variance_encoded_in_target();
-    std::vector<std::vector<Box>> boxes(places_, std::vector<Box>(count));
-    const auto box_at = [](const float* at) { return Box{at[0], at[1], at[2], at[3]}; };
-#pragma omp parallel for if (count * places_ > 4096)
-    for (int64_t i = 0; i < count; ++i) {
-      const float* v = priors + (count + i) * 4;
-      const BoxVariances variances =
-          without ? BoxVariances{} : BoxVariances{{v[0], v[1], v[2], v[3]}};
-      for (int place = 0; place < places_; ++place) {
-        boxes[place][i] = decode(coding, box_at(priors + i * 4), variances,
-                                 box_at(predictions + (i * places_ + place) * 4));
-      }
+  // Workspace: boxes, the scores of a net that does not compute in float32, what best_boxes needs.
+  size_t box_bytes(const BoxLists& lists) const {
+    return padded(static_cast<size_t>(lists.groups * lists.count * places_) * sizeof(Box));
+  }
+  static size_t score_bytes(const BoxLists& lists, DType dtype) {
+    const auto scores = static_cast<size_t>(lists.groups * lists.count * lists.each);
+    return dtype == DType::f32 ? 0 : padded(scores * sizeof(float));
+  }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    const BoxLists lists = lists_of(preparation.bottoms[0], preparation.bottoms[2]);
+    Prepared prepared;
+    prepared.workspace = box_bytes(lists) + score_bytes(lists, preparation.dtype) +
+                         best_boxes_workspace(context, lists);
+    return prepared;
+  }
+
+  // The best of an image, class after class; found: the best of each class.
+  std::vector<Detection> chosen(const std::vector<Detection>* found) const {
+    std::vector<Detection> all;
+    for (int64_t label = 0; label < classes_; ++label)
+      all.insert(all.end(), found[label].begin(), found[label].end());
+    const int64_t most = p().keep_top_k();
+    if (most < 0 || static_cast<int64_t>(all.size()) <= most) return all;
+    std::vector<uint64_t> ranks;
+    for (size_t i = 0; i < all.size(); ++i)
+      ranks.push_back(rank_of(all[i].score, static_cast<int64_t>(i)));
+    std::nth_element(ranks.begin(), ranks.begin() + most, ranks.end(), std::greater<>());
+    const uint64_t first_out = ranks[most];
+    std::vector<Detection> best;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (rank_of(all[i].score, static_cast<int64_t>(i)) > first_out) best.push_back(all[i]);
     }
-    return boxes;
+    return best;
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const std::vector<float> predictions = to_floats(context, pass.bottom[0]),
-                             scores = to_floats(context, pass.bottom[1]),
-                             priors = to_floats(context, pass.bottom[2]);
-    const int64_t images = pass.bottom[0].shape()[0], count = pass.bottom[2].shape()[2] / 4;
-    std::vector<std::vector<Detection>> objects;
-    for (int64_t n = 0; n < images; ++n) {
-      objects.push_back(
-          found(decoded(predictions.data() + n * count * places_ * 4, priors.data(), count),
-                scores.data() + n * count * classes_));
-      if (files_) files_->add(objects.back());
+    BoxLists lists = lists_of(pass.bottom[0].shape(), pass.bottom[2].shape());
+    char* const workspace = pass.workspace.data<char>();
+    auto* const boxes = reinterpret_cast<Box*>(workspace);
+    auto* const scores = reinterpret_cast<float*>(workspace + box_bytes(lists));
+    lists.boxes = boxes;
+    on(pass.bottom[0], [&]<typename T>() {
+      parallel_for(context, lists.groups * lists.count * places_,
+                   PredictedBoxes<T>{coding_of(p().code_type()), !p().variance_encoded_in_target(),
+                                     lists.count, places_, pass.bottom[0].data<T>(),
+                                     pass.bottom[2].data<T>(), boxes});
+      lists.scores = scores;
+      if constexpr (std::is_same_v<T, float>) {
+        lists.scores = pass.bottom[1].data<float>();
+      } else {
+        parallel_for(context, pass.bottom[1].count(), InFloat<T>{pass.bottom[1].data<T>(), scores});
+      }
+    });
+    const size_t before = box_bytes(lists) + score_bytes(lists, pass.bottom[0].dtype());
+    const std::vector<std::vector<Detection>> found =
+        best_boxes(context, lists, workspace + before);
+    std::vector<std::vector<Detection>> objects(lists.groups);
+#pragma omp parallel for if (lists.groups > 1)
+    for (int64_t n = 0; n < lists.groups; ++n) objects[n] = chosen(found.data() + n * classes_);
+    for (const std::vector<Detection>& of_image : objects) {
+      if (files_) files_->add(of_image);
     }
     top_ = write_detections(context, objects, pass.top[0]);
   }
 
   std::vector<Shape> dynamic_tops() const override { return {top_}; }
 
-  int classes_ = 0, places_ = 1;  // places: of a prior, one for each class or one for all
+  int64_t classes_ = 0, places_ = 1;  // places: of a prior, one for each class or one for all
   int64_t top_k_ = -1;
   float threshold_ = 0;
   Suppression suppression_;

@@ -7,12 +7,10 @@
 // (R, 1, H, W); weights of the box coordinates (R, C, H, W); axes of 1 may be left out. Tops:
 // labels (R, 1, H, W) and weights (R, C, H, W). Of regions with equal losses the first stay.
 // Parameters: none. Gradient: none.
-#include <algorithm>
-#include <map>
-#include <numeric>
-
+#include "device/parallel.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "tensor/on.h"
 
 namespace crema {
 namespace {
@@ -24,12 +22,48 @@ Shape four_axes(const Shape& shape) {
   return four;
 }
 
+// A region stays when fewer than `most` of its image come before it. Regions are few: each is held
+// against all others.
+template <typename T>
+struct HardRegions {
+  int64_t count, inner, most;
+  T ignored;
+  const T *regions, *losses, *labels;
+  T* chosen;
+  uint8_t* stays;
+  CREMA_HD int image(int64_t i) const {
+    return static_cast<int>(regions[i / inner * 5 * inner + i % inner]);
+  }
+  CREMA_HD void operator()(int64_t i) const {
+    const T loss = losses[i];
+    const int own = image(i);
+    int64_t before = 0;
+    for (int64_t other = 0; other < count; ++other) {
+      const bool harder = losses[other] > loss || (losses[other] == loss && other < i);
+      before += harder && image(other) == own;
+    }
+    stays[i] = before < most;
+    chosen[i] = before < most ? labels[i] : ignored;
+  }
+};
+
+template <typename T>
+struct HardWeights {
+  int64_t channels, inner;
+  const uint8_t* stays;
+  const T* weights;
+  T* chosen;
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t region = i / inner / channels * inner + i % inner;
+    chosen[i] = stays[region] ? weights[i] : T(0);
+  }
+};
+
 class BoxAnnotatorOhemLayer : public Layer {
   const BoxAnnotatorOHEMParameter& p() const { return params<BoxAnnotatorOHEMParameter>(); }
   Arity bottoms() const override { return {4, 4}; }
   Arity tops() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
-  bool works_on_host() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
@@ -51,31 +85,28 @@ class BoxAnnotatorOhemLayer : public Layer {
     return {{places, weights}, {}};
   }
 
+  // Workspace: which regions stay, a byte each.
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    Prepared prepared;
+    prepared.workspace = static_cast<size_t>(preparation.tops[0].count());
+    return prepared;
+  }
+
   void forward(Context& context, const Forward& pass) override {
-    const std::vector<float> regions = to_floats(context, pass.bottom[0]),
-                             losses = to_floats(context, pass.bottom[1]),
-                             labels = to_floats(context, pass.bottom[2]),
-                             weights = to_floats(context, pass.bottom[3]);
-    const Shape& shape = pass.top[1].shape();
-    const int64_t channels = shape[1], inner = shape.count(2);
-    std::vector<int64_t> order(losses.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return losses[a] > losses[b]; });
-    std::map<int, int64_t> taken;  // of each image
-    std::vector<float> chosen(labels.size(), static_cast<float>(p().ignore_label())),
-        chosen_weights(weights.size(), 0);
-    for (const int64_t i : order) {
-      const int64_t n = i / inner, place = i % inner;
-      if (++taken[static_cast<int>(regions[n * 5 * inner + place])] > p().roi_per_img()) continue;
-      chosen[i] = labels[i];
-      for (int64_t c = 0; c < channels; ++c) {
-        const int64_t at = (n * channels + c) * inner + place;
-        chosen_weights[at] = weights[at];
-      }
-    }
-    from_floats(context, chosen.data(), pass.top[0]);
-    from_floats(context, chosen_weights.data(), pass.top[1]);
+    const Shape& weights = pass.top[1].shape();
+    const int64_t count = pass.top[0].count(), inner = weights.count(2);
+    auto* const stays = pass.workspace.data<uint8_t>();
+    on(pass.top[0], [&]<typename T>() {
+      parallel_for(
+          context, count,
+          HardRegions<T>{count, inner, p().roi_per_img(), static_cast<T>(p().ignore_label()),
+                         pass.bottom[0].data<T>(), pass.bottom[1].data<T>(),
+                         pass.bottom[2].data<T>(), pass.top[0].data<T>(), stays},
+          64);
+      parallel_for(context, weights.count(),
+                   HardWeights<T>{weights[1], inner, stays, pass.bottom[3].data<T>(),
+                                  pass.top[1].data<T>()});
+    });
   }
 };
 

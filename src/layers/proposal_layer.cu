@@ -15,9 +15,11 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/boxes.h"
+#include "device/parallel.h"
+#include "kernels/best_boxes.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "tensor/on.h"
 #include "tensor/part.h"
 
 namespace crema {
@@ -25,8 +27,36 @@ namespace {
 
 constexpr float kPixel = 1;  // a box from pixel 3 to pixel 3 is one pixel wide
 
-struct ImageSize {
-  float height, width, scale_y, scale_x;
+constexpr float kDropped = -std::numeric_limits<float>::infinity();  // score of a box too small
+
+// The boxes of all anchors, place after place, cut at the border, and their scores.
+template <typename T>
+struct AnchorBoxes {
+  int64_t anchors, places, width, images_sized, numbers;
+  float stride, least, dropped;
+  const T *anchor, *scores, *shifts, *sizes;
+  Box* boxes;
+  float* box_scores;
+  CREMA_HD float number(const T* at) const { return static_cast<float>(*at); }
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t k = i % anchors, place = i / anchors % places, image = i / anchors / places;
+    const T *size = sizes + (images_sized == 1 ? 0 : image * numbers), *a = anchor + 4 * k;
+    const T* s = shifts + (image * anchors + k) * 4 * places + place;
+    const float x = static_cast<float>(place % width) * stride,
+                y = static_cast<float>(place / width) * stride;
+    // To the edge of the last pixel: now x2 - x1 is the width.
+    const Box box{number(a) + x, number(a + 1) + y, number(a + 2) + x + kPixel,
+                  number(a + 3) + y + kPixel};
+    const Box shift{number(s), number(s + places), number(s + 2 * places), number(s + 3 * places)};
+    const Box cut = clipped(decode(BoxCoding::center_size, box, {}, shift),
+                            number(size + 1) - kPixel, number(size) - kPixel);
+    const float scale_y = number(size + 2), scale_x = numbers > 3 ? number(size + 3) : scale_y;
+    const bool large =
+        cut.x2 - cut.x1 + kPixel >= least * scale_x && cut.y2 - cut.y1 + kPixel >= least * scale_y;
+    boxes[i] = cut;
+    box_scores[i] =
+        large ? number(scores + (image * 2 * anchors + anchors + k) * places + place) : dropped;
+  }
 };
 
 class ProposalLayer : public Layer {
@@ -75,62 +105,54 @@ class ProposalLayer : public Layer {
     return {tops, {}};
   }
 
-  // The box of an anchor at its place, cut at the border; false when that leaves too little.
-  bool decode_region(Box anchor, const Box& shift, const ImageSize& image, Box* box) const {
-    anchor.x2 += kPixel;  // now x2 - x1 is the width
-    anchor.y2 += kPixel;
-    *box = clipped(decode(BoxCoding::center_size, anchor, {}, shift), image.width - kPixel,
-                   image.height - kPixel);
-    const auto least = static_cast<float>(p().min_size());
-    return box->x2 - box->x1 + kPixel >= least * image.scale_x &&
-           box->y2 - box->y1 + kPixel >= least * image.scale_y;
+  BoxLists lists_of(const Shape& scores) const {
+    BoxLists lists{scores[0], static_cast<int64_t>(anchors_.size()) * scores.count(2)};
+    lists.least = kDropped;
+    lists.candidates = p().pre_nms_topn();
+    lists.suppression = {p().nms_thresh(), 1, kPixel, p().post_nms_topn()};
+    return lists;
   }
 
-  // Regions of one image; their scores beside them.
-  void propose(const float* scores, const float* shifts, const Shape& map, const ImageSize& image,
-               std::vector<Box>* regions, std::vector<float>* region_scores) const {
-    const int64_t anchors = static_cast<int64_t>(anchors_.size()), places = map.count(2);
-    const auto stride = static_cast<float>(p().feat_stride());
-    constexpr float kDropped = -std::numeric_limits<float>::infinity();
-    std::vector<Box> boxes(places * anchors);
-    std::vector<float> all(boxes.size());
-#pragma omp parallel for if (places * anchors > 4096)
-    for (int64_t place = 0; place < places; ++place) {
-      const float x = static_cast<float>(place % map[3]) * stride,
-                  y = static_cast<float>(place / map[3]) * stride;
-      for (int64_t k = 0; k < anchors; ++k) {
-        const Box& a = anchors_[k];
-        const float* s = shifts + k * 4 * places + place;
-        const int64_t i = place * anchors + k;
-        const bool large =
-            decode_region({a.x1 + x, a.y1 + y, a.x2 + x, a.y2 + y},
-                          {s[0], s[places], s[2 * places], s[3 * places]}, image, &boxes[i]);
-        all[i] = large ? scores[(anchors + k) * places + place] : kDropped;
-      }
-    }
-    const std::vector<int> best =
-        best_scores(all.data(), static_cast<int64_t>(all.size()), 1, kDropped, p().pre_nms_topn());
-    for (const int i :
-         suppress(boxes.data(), best, {p().nms_thresh(), 1, kPixel, p().post_nms_topn()})) {
-      regions->push_back(boxes[i]);
-      region_scores->push_back(all[i]);
-    }
+  // Workspace: boxes, their scores, what best_boxes needs.
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    std::vector<float> corners;
+    for (const Box& a : anchors_) corners.insert(corners.end(), {a.x1, a.y1, a.x2, a.y2});
+    corners_ = Tensor(context, Shape{static_cast<int64_t>(corners.size())}, preparation.dtype);
+    from_floats(context, corners.data(), corners_);
+    const BoxLists lists = lists_of(preparation.bottoms[0]);
+    const auto boxes = static_cast<size_t>(lists.groups * lists.count);
+    Prepared prepared;
+    prepared.workspace = padded(boxes * sizeof(Box)) + padded(boxes * sizeof(float)) +
+                         best_boxes_workspace(context, lists);
+    return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const std::vector<float> scores = to_floats(context, pass.bottom[0]),
-                             shifts = to_floats(context, pass.bottom[1]),
-                             sizes = to_floats(context, pass.bottom[2]);
-    const Shape& map = pass.bottom[0].shape();
-    const int64_t numbers = pass.bottom[2].shape().count(1);
+    const Shape &map = pass.bottom[0].shape(), &sizes = pass.bottom[2].shape();
+    BoxLists lists = lists_of(map);
+    const int64_t all = lists.groups * lists.count;
+    char* const workspace = pass.workspace.data<char>();
+    auto* const boxes = reinterpret_cast<Box*>(workspace);
+    char* const behind = workspace + padded(all * sizeof(Box));
+    auto* const scores = reinterpret_cast<float*>(behind);
+    on(pass.bottom[0], [&]<typename T>() {
+      parallel_for(context, all,
+                   AnchorBoxes<T>{static_cast<int64_t>(anchors_.size()), map.count(2), map[3],
+                                  sizes[0], sizes.count(1), static_cast<float>(p().feat_stride()),
+                                  static_cast<float>(p().min_size()), kDropped, corners_.data<T>(),
+                                  pass.bottom[0].data<T>(), pass.bottom[1].data<T>(),
+                                  pass.bottom[2].data<T>(), boxes, scores});
+    });
+    lists.boxes = boxes;
+    lists.scores = scores;
+    const std::vector<std::vector<Detection>> regions =
+        best_boxes(context, lists, behind + padded(all * sizeof(float)));
     std::vector<float> rows, row_scores;
-    for (int64_t n = 0; n < map[0]; ++n) {
-      const float* size = sizes.data() + (pass.bottom[2].shape()[0] == 1 ? 0 : n) * numbers;
-      std::vector<Box> regions;
-      propose(scores.data() + n * map.count(1), shifts.data() + n * map.count(1) * 2, map,
-              {size[0], size[1], size[2], numbers > 3 ? size[3] : size[2]}, &regions, &row_scores);
-      for (const Box& b : regions)
-        rows.insert(rows.end(), {static_cast<float>(n), b.x1, b.y1, b.x2, b.y2});
+    for (size_t n = 0; n < regions.size(); ++n) {
+      for (const Detection& d : regions[n]) {
+        rows.insert(rows.end(), {static_cast<float>(n), d.box.x1, d.box.y1, d.box.x2, d.box.y2});
+        row_scores.push_back(d.score);
+      }
     }
     const auto count = static_cast<int64_t>(row_scores.size());
     tops_ = {{count, 5}};
@@ -142,6 +164,7 @@ class ProposalLayer : public Layer {
   std::vector<Shape> dynamic_tops() const override { return tops_; }
 
   std::vector<Box> anchors_;
+  Tensor corners_;           // of the anchors, on the device
   std::vector<Shape> tops_;  // of the last forward pass
 };
 

@@ -1,0 +1,12 @@
+// The GPU's part of kernels/best_boxes.h; in CUDA builds only.
+#pragma once
+
+#include "kernels/best_boxes.h"
+
+namespace crema {
+
+size_t best_boxes_gpu_workspace(const BoxLists& lists);
+std::vector<std::vector<Detection>> best_boxes_gpu(Context& context, const BoxLists& lists,
+                                                   void* workspace);
+
+}  // namespace crema
