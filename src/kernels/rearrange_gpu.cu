@@ -70,6 +70,42 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// A stretch of x whose elements become a stretch of y, in another order, again and again: through
+// shared memory, with a table of who comes from where.
+constexpr int kStretchBytes = 16 << 10;
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    move_stretches(Paths<kMostAxes> inside, int32_t first, Paths<3> stretches, const T* from,
+                   T* to) {
+  __shared__ WidePack<T> stretch[kStretchBytes / 16];
+  __shared__ Pack<uint16_t, kPackCount<T>> sources[kStretchBytes / 16];
+  const T* const elements = reinterpret_cast<const T*>(stretch);
+  for (uint32_t i = threadIdx.x; i < inside.count; i += kThreads) {
+    int32_t goal, source;
+    inside.at(i, goal, source);
+    reinterpret_cast<uint16_t*>(sources)[goal] = static_cast<uint16_t>(source + first);
+  }
+  const uint32_t packs = inside.count / kPackCount<T>;
+  for (uint32_t n = blockIdx.x; n < stretches.count; n += gridDim.x) {
+    int32_t goal, source;
+    stretches.at(n, goal, source);
+    const auto* const given = reinterpret_cast<const WidePack<T>*>(from + source);
+    auto* const made = reinterpret_cast<WidePack<T>*>(to + goal);
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < packs; i += kThreads) stretch[i] = given[i];
+    __syncthreads();
+    for (uint32_t i = threadIdx.x; i < packs; i += kThreads) {
+      const Pack<uint16_t, kPackCount<T>> of = sources[i];
+      WidePack<T> p;
+#pragma unroll
+      for (int k = 0; k < kPackCount<T>; ++k) p.v[k] = elements[of.v[k]];
+      made[i] = p;
+    }
+    __syncthreads();
+  }
+}
+
 // Packs that are sums of `outer` x `inner` others.
 struct SummedPacks {
   int32_t outer, inner, outer_step, inner_step;
@@ -152,6 +188,63 @@ bool as_transposition(const SortedMoves& moves, Transposition& t) {
   return found;
 }
 
+// The last axes of a move within stretches, and those from stretch to stretch.
+struct Stretches {
+  std::vector<MovedAxis> inside, outside;
+  int64_t count = 1;
+  int32_t first = 0;  // where the first element comes from
+
+  // As many of the last axes as fill a stretch of `most` elements, the longest of them in part
+  // where it goes straight on.
+  Stretches(const SortedMoves& moves, int64_t most) : outside(moves.kept) {
+    while (!outside.empty() && count * outside.back().extent <= most &&
+           outside.back().to == count) {
+      count *= outside.back().extent;
+      inside.insert(inside.begin(), outside.back());
+      outside.pop_back();
+    }
+    if (outside.empty() || outside.back().to != count || outside.back().from != count) return;
+    MovedAxis& axis = outside.back();
+    int64_t part = most / count;
+    while (axis.extent % part != 0) --part;
+    if (part == 1) return;
+    inside.insert(inside.begin(), {part, count, count});
+    count *= part;
+    axis = {axis.extent / part, count, count};
+  }
+
+  // Whether the stretch of y comes from one stretch of x, all in whole packs.
+  bool closed(const SortedMoves& moves, int64_t pack) {
+    std::vector<MovedAxis> axes = inside;
+    std::stable_sort(axes.begin(), axes.end(), [](const MovedAxis& a, const MovedAxis& b) {
+      return std::abs(a.from) < std::abs(b.from);
+    });
+    int64_t dense = 1;
+    for (const MovedAxis& axis : axes) {
+      if (std::abs(axis.from) != dense) return false;
+      if (axis.from < 0) first += static_cast<int32_t>((1 - axis.extent) * axis.from);
+      dense *= axis.extent;
+    }
+    bool packs =
+        count % pack == 0 && moves.to_start % pack == 0 && (moves.from_start - first) % pack == 0;
+    for (const MovedAxis& axis : outside)
+      packs = packs && axis.to % pack == 0 && axis.from % pack == 0;
+    return packs && outside.size() <= 3 && count >= 16 * pack;
+  }
+};
+
+template <typename T>
+bool move_in_stretches(Context& context, const SortedMoves& moves, const Tensor& x,
+                       const Tensor& y) {
+  Stretches s(moves, kStretchBytes / static_cast<int64_t>(sizeof(T)));
+  if (!aligned(16, x, y) || !s.closed(moves, kPackCount<T>)) return false;
+  const Paths<3> stretches(s.outside);
+  const unsigned blocks = std::min(stretches.count, 132u * 7);
+  launch(context.gpu(), move_stretches<T>, {blocks, kThreads}, Paths<kMostAxes>(s.inside), s.first,
+         stretches, x.data<T>() + moves.from_start - s.first, y.data<T>() + moves.to_start);
+  return true;
+}
+
 template <typename Piece>
 void move_all(Context& context, const SortedMoves& moves, const Tensor& x, const Tensor& y) {
   const Piece* from = x.data<Piece>() + moves.from_start;
@@ -159,6 +252,7 @@ void move_all(Context& context, const SortedMoves& moves, const Tensor& x, const
   if constexpr (sizeof(Piece) <= 8) {
     Transposition t;
     if (as_transposition(moves, t) && transpose_tiles(context.gpu(), t, from, to)) return;
+    if (moves.kept.size() > 1 && move_in_stretches<Piece>(context, moves, x, y)) return;
   }
   const int64_t each = kThreads * kEach<Piece>, count = pieces_of(moves.kept);
   const LaunchShape shape{static_cast<unsigned>((count + each - 1) / each), kThreads};
