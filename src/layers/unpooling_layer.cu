@@ -13,6 +13,7 @@
 #include "kernels/unpool.h"
 #include "kernels/weighted_sum.h"
 #include "layers/layer.h"
+#include "proto/layer.pb.h"
 #include "proto/params/forks_segmentation.pb.h"
 
 namespace crema {
