@@ -1,5 +1,6 @@
 #include "kernels/adaptive_pool.h"
 
+#include "kernels/divisor.h"
 #include "kernels/image_grid.h"
 #include "kernels/pointwise.h"
 
@@ -75,11 +76,130 @@ struct GradientBody {
   }
 };
 
+// The same on a GPU in channels-last order, for packs of channels and in 32 bits.
+struct PackWindows {
+  Divisor in, out;
+  PackWindows(int64_t inputs, int64_t outputs) : in(inputs), out(outputs) {}
+  CREMA_HD int begin(uint32_t o) const { return static_cast<int>(out.over(o * in.value)); }
+  CREMA_HD int end(uint32_t o) const {
+    return static_cast<int>(out.over((o + 1) * in.value + out.value - 1));
+  }
+  CREMA_HD int first(uint32_t i) const { return static_cast<int>(in.over(i * out.value)); }
+  CREMA_HD int last(uint32_t i) const {
+    return static_cast<int>(in.over((i + 1) * out.value + in.value - 1));
+  }
+};
+
+template <typename T>
+struct PoolPacks {
+  static constexpr int kPack = kPackCount<T>;
+  bool largest;
+  PackWindows rows, columns;
+  Divisor packs;
+  const WidePack<T>* x;
+  int32_t* place;
+  WidePack<T>* y;
+  CREMA_HD void operator()(int64_t i) const {
+    uint32_t pack = static_cast<uint32_t>(i), q = packs.split(pack), p = columns.out.split(q);
+    const uint32_t image = rows.out.split(p);
+    const int top = rows.begin(p), left = columns.begin(q), bottom = rows.end(p),
+              right = columns.end(q), width = static_cast<int>(columns.in.value);
+    const WidePack<T>* const from =
+        x + static_cast<int64_t>(image) * rows.in.value * width * packs.value + pack;
+    Compute<T> kept[kPack], sums[kPack] = {};
+    int places[kPack];
+    for (int k = 0; k < kPack; ++k) {
+      kept[k] = from[(top * width + left) * static_cast<int64_t>(packs.value)].v[k];
+      places[k] = top * width + left;
+    }
+    for (int h = top; h < bottom; ++h) {
+      for (int w = left; w < right; ++w) {
+        const int at = h * width + w;
+        const WidePack<T> values = from[at * static_cast<int64_t>(packs.value)];
+        for (int k = 0; k < kPack; ++k) {
+          const Compute<T> value = values.v[k];
+          sums[k] += value;
+          const bool larger = value > kept[k];
+          kept[k] = larger ? value : kept[k];
+          places[k] = larger ? at : places[k];
+        }
+      }
+    }
+    const auto cells = static_cast<Compute<T>>((bottom - top) * (right - left));
+    WidePack<T> out;
+    for (int k = 0; k < kPack; ++k) out.v[k] = largest ? kept[k] : sums[k] / cells;
+    y[i] = out;
+    for (int k = 0; k < kPack && largest; ++k) place[i * kPack + k] = places[k];
+  }
+};
+
+template <typename T>
+struct GradientPacks {
+  static constexpr int kPack = kPackCount<T>;
+  bool largest;
+  PackWindows rows, columns;
+  Divisor packs;
+  const int32_t* place;
+  const WidePack<T>* dy;
+  WidePack<T>* dx;
+  CREMA_HD void operator()(int64_t i) const {
+    uint32_t pack = static_cast<uint32_t>(i), w = packs.split(pack), h = columns.in.split(w);
+    const uint32_t image = rows.in.split(h);
+    const int here = static_cast<int>(h * columns.in.value + w);
+    Compute<T> sums[kPack] = {};
+    const int bottom = rows.last(h), right = columns.last(w);
+    for (int p = rows.first(h); p < bottom; ++p) {
+      const int high = rows.end(p) - rows.begin(p);
+      for (int q = columns.first(w); q < right; ++q) {
+        const int cells = high * (columns.end(q) - columns.begin(q));
+        const int64_t from =
+            ((static_cast<int64_t>(image) * rows.out.value + p) * columns.out.value + q) *
+                packs.value +
+            pack;
+        const WidePack<T> shares = dy[from];
+        for (int k = 0; k < kPack; ++k) {
+          const Compute<T> share = shares.v[k];
+          if (largest) {
+            sums[k] += place[from * kPack + k] == here ? share : Compute<T>(0);
+          } else {
+            sums[k] += share / static_cast<Compute<T>>(cells);
+          }
+        }
+      }
+    }
+    WidePack<T> out;
+    for (int k = 0; k < kPack; ++k) out.v[k] = sums[k];
+    dx[i] = out;
+  }
+};
+
+// x: the images or their gradient, y: what they are pooled to.
+template <typename T>
+bool in_packs(Context& context, const Tensor& x, const Tensor& y) {
+  const Shape &in = x.shape(), &out = y.shape();
+  const bool small = std::max(x.count(), y.count()) < Divisor::kMost &&
+                     (in[2] + 1) * (out[2] + 1) < Divisor::kMost &&
+                     (in[3] + 1) * (out[3] + 1) < Divisor::kMost;
+  return context.device() == Device::gpu && x.format().order == Order::channels_last && small &&
+         takes_packs<T>(in[1], x.raw(), y.raw());
+}
+
 }  // namespace
 
 void adaptive_pool(Context& context, bool largest, const Tensor& x, const Tensor& place,
                    const Tensor& y) {
   on_real(y, [&]<typename T>() {
+    if (in_packs<T>(context, x, y)) {
+      const Shape &in = x.shape(), &out = y.shape();
+      const PoolPacks<T> body{largest,
+                              PackWindows(in[2], out[2]),
+                              PackWindows(in[3], out[3]),
+                              Divisor(in[1] / kPackCount<T>),
+                              x.data<WidePack<T>>(),
+                              place.data<int32_t>(),
+                              y.data<WidePack<T>>()};
+      return parallel_for(context, y.count() / kPackCount<T>, body);
+    }
     with_order_of(x, [&]<bool kLast>() {
       const ImageGrid<kLast> in(x.shape()), out(y.shape());
       parallel_rows(context, out.rows(y.shape()), out.columns(y.shape()),
@@ -98,6 +218,17 @@ void adaptive_pool(Context& context, bool largest, const Tensor& x, const Tensor
 void adaptive_pool_gradient(Context& context, bool largest, const Tensor& place, const Tensor& dy,
                             const Tensor& dx) {
   on_real(dx, [&]<typename T>() {
+    if (in_packs<T>(context, dx, dy)) {
+      const Shape &in = dx.shape(), &out = dy.shape();
+      const GradientPacks<T> body{largest,
+                                  PackWindows(in[2], out[2]),
+                                  PackWindows(in[3], out[3]),
+                                  Divisor(in[1] / kPackCount<T>),
+                                  place.data<int32_t>(),
+                                  dy.data<WidePack<T>>(),
+                                  dx.data<WidePack<T>>()};
+      return parallel_for(context, dx.count() / kPackCount<T>, body);
+    }
     with_order_of(dx, [&]<bool kLast>() {
       const ImageGrid<kLast> in(dx.shape()), out(dy.shape());
       parallel_rows(context, in.rows(dx.shape()), in.columns(dx.shape()),

@@ -2,8 +2,8 @@
 // each entry in the order of the numbers.
 //   y[o, j, i] = x[o, index[j], i]
 // Shapes: x (outer, entries, inner), index (picks) with whole numbers from 0 to entries - 1, y
-// (outer, picks, inner). A number out of range is an Error on the CPU; on a GPU it gives NaN and no
-// gradient.
+// (outer, picks, inner); index is float64 where x is, else float32. A number out of range is an
+// Error on the CPU; on a GPU it gives NaN and no gradient.
 #pragma once
 
 #include "tensor/tensor.h"

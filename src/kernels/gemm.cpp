@@ -8,10 +8,7 @@ namespace crema {
 
 template <typename T>
 void gemm(Context& context, const Gemm& asked, const T* a, const T* b, T* c) {
-  Gemm g = asked;
-  if (g.row_a == 0) g.row_a = g.transpose_a ? g.m : g.k;
-  if (g.row_b == 0) g.row_b = g.transpose_b ? g.k : g.n;
-  if (g.row_c == 0) g.row_c = g.n;
+  const Gemm g = with_rows(asked);
   if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
   [[maybe_unused]] const bool plain =
       context.implementation == "plain" || g.k == 0;  // libraries do not take empty sums

@@ -128,6 +128,11 @@ struct PoolAxesBackward {
 
 void pool_axes_forward(Context& context, const PoolAxes& window, bool average, const Tensor& x,
                        const Tensor& y, const Tensor& index, const Tensor& mask) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu &&
+      pool_axes_forward_gpu(context, window, average, x, y, index, mask))
+    return;
+#endif
   const Geometry g(window, average, x, y);
   on_real(x, [&]<typename T>() {
     parallel_for(
@@ -139,6 +144,11 @@ void pool_axes_forward(Context& context, const PoolAxes& window, bool average, c
 
 void pool_axes_backward(Context& context, const PoolAxes& window, bool average, const Tensor& index,
                         const Tensor& dy, const Tensor& dx) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu &&
+      pool_axes_backward_gpu(context, window, average, index, dy, dx))
+    return;
+#endif
   const Geometry g(window, average, dx, dy);
   on_real(dy, [&]<typename T>() {
     parallel_for(context, dx.count(),

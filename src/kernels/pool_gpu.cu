@@ -82,6 +82,37 @@ __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* 
   dx[p.offset(w.in, p.at[0], p.at[1], p.at[2])] = out;
 }
 
+// Windows beside each other, which leave nothing out: an output writes all of its own.
+template <typename T, int kPack>
+__global__ void max_backward_apart(Window w, Tiles tiles, const Pack<uint8_t, kPack>* index,
+                                   const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
+  const Place o(w, tiles, 1);
+  if (!o.inside) return;
+  const int from = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
+  const Pack<T, kPack> given = dy[from];
+  const Pack<uint8_t, kPack> kept = index[from];
+  const Box box = w.cells_of(o.at);
+  const Corner corner = w.corner_of(o.at);
+  for (int d = box.first[0]; d < box.last[0]; ++d) {
+    for (int h = box.first[1]; h < box.last[1]; ++h) {
+      for (int v = box.first[2]; v < box.last[2]; ++v) {
+        const int cell = w.cell(d - corner.at[0], h - corner.at[1], v - corner.at[2]);
+        Pack<T, kPack> out;
+#pragma unroll
+        for (int k = 0; k < kPack; ++k) out.v[k] = kept.v[k] == cell ? given.v[k] : T(0);
+        dx[o.offset(w.in, d, h, v)] = out;
+      }
+    }
+  }
+}
+
+bool apart(const Window& w) {
+  bool all = true;
+  for (int a = 0; a < 3; ++a)
+    all = all && w.kernel[a] == w.stride[a] && w.pad[a] == 0 && w.out[a] * w.stride[a] >= w.in[a];
+  return all;
+}
+
 template <typename T, int kPack>
 __global__ void average_forward(Window w, Tiles tiles, PoolGeometry g, const Pack<T, kPack>* x,
                                 Pack<T, kPack>* y) {
@@ -164,6 +195,7 @@ bool with_window(const PoolWindow& window, const Tensor& x, const Tensor& y, con
 
 bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& y,
                       const Tensor& index) {
+  if (pool_whole_forward_gpu(context, window, x, y)) return true;
   const Gpu& gpu = context.gpu();
   return with_window(
       window, x, y, [&]<typename T, int kPack>(const PoolGeometry& g, const Window& w) {
@@ -188,6 +220,7 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
 
 bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& index,
                        const Tensor& dy, const Tensor& dx) {
+  if (pool_whole_backward_gpu(context, window, dy, dx)) return true;
   const Gpu& gpu = context.gpu();
   return with_window(
       window, dx, dy, [&]<typename T, int kPack>(const PoolGeometry& g, const Window& w) {
@@ -201,6 +234,12 @@ bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor&
                      index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
             });
         if (walked) return;
+        if (window.method == PoolMethod::max && apart(w)) {
+          const Launch l(w, w.out, 1);
+          launch(gpu, max_backward_apart<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                 index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+          return;
+        }
         const Launch l(w, w.in, 1);
         if (window.method == PoolMethod::max) {
           launch(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,

@@ -16,5 +16,10 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
                       const Tensor& index);
 bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& index,
                        const Tensor& dy, const Tensor& dx);
+// The same where the mean is that of whole images of many channels.
+bool pool_whole_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x,
+                            const Tensor& y);
+bool pool_whole_backward_gpu(Context& context, const PoolWindow& window, const Tensor& dy,
+                             const Tensor& dx);
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "kernels/pointwise.h"
+#include "kernels/rearrange_bodies.h"
 #include "kernels/reorder.h"
 
 namespace crema {
@@ -19,11 +20,10 @@ struct MoveBody {
   MovedAxis outer[kOuter > 0 ? kOuter : 1], column, sums[kMostSums];
   Compute<T> factor;
 
-  template <typename Index>
-  CREMA_HD void move(Index row, Index at) const {
+  CREMA_HD void operator()(int64_t row, int64_t at) const {
     int64_t to = at * column.to, from = at * column.from;
     for (int axis = kOuter - 1; axis >= 0; --axis) {
-      const Index extent = static_cast<Index>(outer[axis].extent), i = row % extent;
+      const int64_t extent = outer[axis].extent, i = row % extent;
       row /= extent;
       to += i * outer[axis].to;
       from += i * outer[axis].from;
@@ -39,27 +39,7 @@ struct MoveBody {
       y[to] = factor * Compute<T>(x[from]);
     }
   }
-  CREMA_HD void operator()(int64_t row, int64_t at) const { move(row, at); }
 };
-
-// On a GPU one index for both: 32 bits are enough nearly always, and their divisions far cheaper.
-template <typename Body, typename Index>
-struct MoveOne {
-  Body body;
-  CREMA_HD void operator()(int64_t i) const {
-    const Index columns = static_cast<Index>(body.column.extent), index = static_cast<Index>(i);
-    body.move(static_cast<Index>(index / columns), static_cast<Index>(index % columns));
-  }
-};
-
-template <typename Body>
-void move_all(Context& context, int64_t rows, const Body& body) {
-  const int64_t columns = body.column.extent;
-  if (context.device() == Device::cpu) return parallel_rows(context, rows, columns, body);
-  if (rows * columns < int64_t{1} << 31)
-    return parallel_for(context, rows * columns, MoveOne<Body, uint32_t>{body});
-  parallel_for(context, rows * columns, MoveOne<Body, int64_t>{body});
-}
 
 // Neighbours whose steps are those of one longer axis become that.
 void join(std::vector<MovedAxis>& axes) {
@@ -75,31 +55,9 @@ void join(std::vector<MovedAxis>& axes) {
   axes = joined;
 }
 
-struct Sorted {
-  std::vector<MovedAxis> kept, sums;  // the longest steps first
-};
-
-Sorted sorted(const Rearrangement& moves) {
-  Sorted s;
-  for (const MovedAxis& axis : moves.axes) {
-    if (axis.extent != 1) (axis.to == 0 ? s.sums : s.kept).push_back(axis);
-  }
-  std::stable_sort(s.kept.begin(), s.kept.end(), [](const MovedAxis& a, const MovedAxis& b) {
-    return std::abs(a.to) > std::abs(b.to);
-  });
-  std::stable_sort(s.sums.begin(), s.sums.end(), [](const MovedAxis& a, const MovedAxis& b) {
-    return std::abs(a.from) > std::abs(b.from);
-  });
-  join(s.kept);
-  join(s.sums);
-  return s;
-}
-
 // Large matrices that are transposed, one after another: reorder() does it in tiles.
-bool transpose(Context& context, const Rearrangement& moves, const Sorted& s, const Tensor& x,
-               const Tensor& y) {
-  if (!s.sums.empty() || moves.to_start != 0 || moves.from_start != 0 || moves.factor != 1)
-    return false;
+bool transpose(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+  if (!s.sums.empty() || s.to_start != 0 || s.from_start != 0 || s.factor != 1) return false;
   std::vector<MovedAxis> axes = s.kept;
   if (axes.size() == 2) axes.insert(axes.begin(), {1, x.count(), x.count()});
   if (axes.size() != 3) return false;
@@ -116,14 +74,13 @@ bool transpose(Context& context, const Rearrangement& moves, const Sorted& s, co
 }
 
 template <int kOuter>
-void run(Context& context, const Rearrangement& moves, const Sorted& s, const Tensor& x,
-         const Tensor& y) {
+void run(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
   on_real(y, [&]<typename T>() {
     const auto with_sums = [&]<bool kSums>() {
       MoveBody<T, kOuter, kSums> body{};
-      body.x = x.data<T>() + moves.from_start;
-      body.y = y.data<T>() + moves.to_start;
-      body.factor = moves.factor;
+      body.x = x.data<T>() + s.from_start;
+      body.y = y.data<T>() + s.to_start;
+      body.factor = s.factor;
       if (!s.kept.empty()) body.column = s.kept.back();
       int64_t rows = 1;
       for (int axis = 0; axis < kOuter; ++axis) {
@@ -131,7 +88,7 @@ void run(Context& context, const Rearrangement& moves, const Sorted& s, const Te
         rows *= s.kept[axis].extent;
       }
       for (size_t i = 0; i < s.sums.size(); ++i) body.sums[i] = s.sums[i];
-      move_all(context, rows, body);
+      parallel_rows(context, rows, body.column.extent, body);
     };
     if (s.sums.empty()) {
       with_sums.template operator()<false>();
@@ -142,6 +99,21 @@ void run(Context& context, const Rearrangement& moves, const Sorted& s, const Te
 }
 
 }  // namespace
+
+SortedMoves::SortedMoves(const Rearrangement& moves)
+    : to_start(moves.to_start), from_start(moves.from_start), factor(moves.factor) {
+  for (const MovedAxis& axis : moves.axes) {
+    if (axis.extent != 1) (axis.to == 0 ? sums : kept).push_back(axis);
+  }
+  std::stable_sort(kept.begin(), kept.end(), [](const MovedAxis& a, const MovedAxis& b) {
+    return std::abs(a.to) > std::abs(b.to);
+  });
+  std::stable_sort(sums.begin(), sums.end(), [](const MovedAxis& a, const MovedAxis& b) {
+    return std::abs(a.from) > std::abs(b.from);
+  });
+  join(kept);
+  join(sums);
+}
 
 int64_t Rearrangement::goals() const {
   int64_t goals = 1;
@@ -160,25 +132,28 @@ void rearrange(Context& context, const Rearrangement& moves, const Tensor& x, co
   for (const MovedAxis& axis : moves.axes) {
     if (axis.extent == 0) return;
   }
-  const Sorted s = sorted(moves);
-  if (transpose(context, moves, s, x, y)) return;
+  const SortedMoves s(moves);
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu && rearrange_gpu(context, s, x, y)) return;
+#endif
+  if (transpose(context, s, x, y)) return;
   require(s.kept.size() <= kMostAxes && s.sums.size() <= kMostSums, "values would move along ",
           s.kept.size() + s.sums.size(), " axes at once: at most ", kMostAxes, " and ", kMostSums,
           " that are summed over");
   switch (s.kept.size()) {
     case 0:
     case 1:
-      return run<0>(context, moves, s, x, y);
+      return run<0>(context, s, x, y);
     case 2:
-      return run<1>(context, moves, s, x, y);
+      return run<1>(context, s, x, y);
     case 3:
-      return run<2>(context, moves, s, x, y);
+      return run<2>(context, s, x, y);
     case 4:
-      return run<3>(context, moves, s, x, y);
+      return run<3>(context, s, x, y);
     case 5:
-      return run<4>(context, moves, s, x, y);
+      return run<4>(context, s, x, y);
     default:
-      return run<5>(context, moves, s, x, y);
+      return run<5>(context, s, x, y);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "device/launch.h"
 #include "kernels/pack.h"
 #include "kernels/reorder_bodies.h"
+#include "kernels/transpose_tiles.cuh"
 #include "tensor/on.h"
 
 namespace crema {
@@ -29,23 +30,6 @@ __global__ void convert_packs(int64_t packs, const Pack<From, 8>* from, Pack<To,
 #pragma unroll
     for (int k = 0; k < 8; ++k) out.v[k] = static_cast<Compute<From>>(in.v[k]);
     to[i] = out;
-  }
-}
-
-// Each image: `rows` x `columns` becomes `columns` x `rows`, by tiles of 32 x 32.
-template <typename From, typename To>
-__global__ void transpose_tiles(int64_t rows, int64_t columns, const From* from, To* to) {
-  __shared__ Compute<From> tile[32][33];
-  const int64_t image = blockIdx.z * rows * columns;
-  const int64_t row0 = blockIdx.y * 32ll, column0 = blockIdx.x * 32ll;
-  for (int k = threadIdx.y; k < 32; k += 8) {
-    const int64_t row = row0 + k, column = column0 + threadIdx.x;
-    if (row < rows && column < columns) tile[k][threadIdx.x] = from[image + row * columns + column];
-  }
-  __syncthreads();
-  for (int k = threadIdx.y; k < 32; k += 8) {
-    const int64_t column = column0 + k, row = row0 + threadIdx.x;
-    if (row < rows && column < columns) to[image + column * rows + row] = tile[threadIdx.x][k];
   }
 }
 
@@ -125,10 +109,11 @@ void transpose_gpu(Context& context, const Tensor& from, const Tensor& to) {
       launch(gpu, kernel, {blocks_for(count), 256}, channels, memory > 0 ? memory : channels,
              points, count, from.data<From>(), to.data<To>());
     } else {
-      const dim3 grid(static_cast<unsigned>((columns + 31) / 32),
-                      static_cast<unsigned>((rows + 31) / 32), static_cast<unsigned>(images));
-      launch(gpu, transpose_tiles<From, To>, {grid, dim3(32, 8)}, rows, columns, from.data<From>(),
-             to.data<To>());
+      Transposition t;
+      t.rows = t.to_column = rows, t.columns = t.from_row = columns;
+      t.outer = 1, t.extent[0] = images, t.from[0] = t.to[0] = rows * columns;
+      require(transpose_tiles(gpu, t, from.data<From>(), to.data<To>()), "a blob of shape ",
+              shape.brief(), " is too large to be reordered in one kernel");
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <type_traits>
 
+#include "kernels/divisor.h"
 #include "kernels/pointwise.h"
 
 namespace crema {
@@ -16,12 +17,15 @@ template <typename T>
 struct Goals {
   const MaskOf<T>* mask;
   int64_t channels, places, columns;  // channels: 1 in plain order
+  Divisor each;                       // of the channels
   CREMA_HD int64_t source(int64_t row, int64_t column) const { return row * columns + column; }
   // -1: none.
   CREMA_HD int64_t goal(int64_t row, int64_t column) const {
     const int64_t place = static_cast<int64_t>(mask[source(row, column)]);
     if (place < 0 || place >= places) return -1;
-    return (row * places + place) * channels + column % channels;
+    uint32_t channel = static_cast<uint32_t>(column);
+    each.split(channel);
+    return (row * places + place) * channels + channel;
   }
 };
 
@@ -56,6 +60,24 @@ struct UnpoolBody {
   }
 };
 
+// On a GPU four at a time.
+template <typename T>
+struct UnpoolFours {
+  const T* x;
+  const Pack<int32_t, 4>* latest;
+  Pack<T, 4>* y;
+  int64_t columns_x;
+  Divisor fours;  // of a row of y
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t row = fours.over(static_cast<uint32_t>(i));
+    const Pack<int32_t, 4> numbers = latest[i];
+    Pack<T, 4> out;
+    for (int k = 0; k < 4; ++k)
+      out.v[k] = numbers.v[k] > 0 ? x[row * columns_x + numbers.v[k] - 1] : T(0);
+    y[i] = out;
+  }
+};
+
 template <typename T>
 struct UnpoolGradient {
   Goals<T> goals;
@@ -79,7 +101,27 @@ struct Rows {
 template <typename T>
 Goals<T> goals_of(const Tensor& mask, const Tensor& y) {
   const Rows rows = Rows::of(mask);
-  return {mask.data<MaskOf<T>>(), rows.channels, y.shape().count(2), mask.count() / rows.count};
+  return {mask.data<MaskOf<T>>(), rows.channels, y.shape().count(2), mask.count() / rows.count,
+          Divisor(rows.channels)};
+}
+
+// One index for row and column: on a GPU that divides in 32 bits.
+template <typename Body>
+struct ByIndex {
+  Body body;
+  Divisor columns;
+  CREMA_HD void operator()(int64_t i) const {
+    uint32_t column = static_cast<uint32_t>(i);
+    const uint32_t row = columns.split(column);
+    body(row, column);
+  }
+};
+
+template <typename Body>
+void over_rows(Context& context, int64_t rows, int64_t columns, const Body& body) {
+  if (context.device() == Device::gpu && rows * columns < Divisor::kMost)
+    return parallel_for(context, rows * columns, ByIndex<Body>{body, Divisor(columns)});
+  parallel_rows(context, rows, columns, body);
 }
 
 }  // namespace
@@ -98,9 +140,16 @@ void unpool(Context& context, const Tensor& x, const Tensor& mask, const Tensor&
                 "): it must be as large as the bottom of the pooling that made the mask");
       }
     }
-    parallel_rows(context, rows.count, goals.columns, LatestBody<T>{goals, latest.data<int32_t>()});
+    over_rows(context, rows.count, goals.columns, LatestBody<T>{goals, latest.data<int32_t>()});
     const int64_t columns_y = y.count() / rows.count;
-    parallel_rows(
+    if (context.device() == Device::gpu && columns_y % 4 == 0 && y.count() < Divisor::kMost &&
+        takes_packs<char>(0, latest.raw(), y.raw())) {
+      return parallel_for(
+          context, y.count() / 4,
+          UnpoolFours<T>{x.data<T>(), latest.data<Pack<int32_t, 4>>(), y.data<Pack<T, 4>>(),
+                         goals.columns, Divisor(columns_y / 4)});
+    }
+    over_rows(
         context, rows.count, columns_y,
         UnpoolBody<T>{x.data<T>(), latest.data<int32_t>(), y.data<T>(), goals.columns, columns_y});
   });
@@ -109,8 +158,8 @@ void unpool(Context& context, const Tensor& x, const Tensor& mask, const Tensor&
 void unpool_gradient(Context& context, const Tensor& mask, const Tensor& dy, const Tensor& dx) {
   on_real(dx, [&]<typename T>() {
     const Goals<T> goals = goals_of<T>(mask, dy);
-    parallel_rows(context, Rows::of(dx).count, goals.columns,
-                  UnpoolGradient<T>{goals, dy.data<T>(), dx.data<T>()});
+    over_rows(context, Rows::of(dx).count, goals.columns,
+              UnpoolGradient<T>{goals, dy.data<T>(), dx.data<T>()});
   });
 }
 

@@ -18,6 +18,7 @@ class BatchReindexLayer : public Layer {
 
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {true, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {

@@ -12,48 +12,27 @@
 // mask, dQ = dS K / sqrt(d), dK = dS' Q / sqrt(d), and those of four products with matrices.
 #include <cmath>
 
+#include "kernels/attention.h"
 #include "kernels/bias.h"
-#include "kernels/gemm.h"
-#include "kernels/pointwise.h"
-#include "kernels/softmax.h"
+#include "kernels/gemm_groups.h"
 #include "kernels/weighted_sum.h"
 #include "layers/layer.h"
 #include "proto/params/attention.pb.h"
+#include "tensor/on.h"
 
 namespace crema {
 namespace {
 
-// Takes keys behind the query's place out of the softmax. Rows are those of (N, heads, T).
-template <typename T>
-struct HideLater {
-  T* scores;
-  int64_t queries, keys;
-  CREMA_HD void operator()(int64_t row, int64_t key) const {
-    if (key > row % queries) scores[row * keys + key] = T(-1e30);
-  }
-};
-
-template <typename T>
-struct DropWeights {
-  const T* from;
-  T* to;
-  PassRandom random;
-  uint32_t threshold;  // words below it drop
-  T factor;
-  CREMA_HD void operator()(int64_t i) const {
-    to[i] = random.get().word(static_cast<uint64_t>(i)) < threshold ? T(0) : from[i] * factor;
-  }
-};
-
 class MultiHeadAttentionLayer : public Layer {
   enum Role { kQuery, kKey, kValue, kOut };
-  // Of Inference::saved. kWeights are P, kDropped are D, which is P without dropout.
+  // Of Prepared::saved. kWeights are P, kDropped are D, which is P without dropout.
   enum Saved { kWeights = 3, kHeads, kDropped };
   static constexpr int kRoles = 4;
 
   const MultiHeadAttentionParameter& p() const { return params<MultiHeadAttentionParameter>(); }
   bool drops() const { return training() && p().dropout_ratio() > 0; }
   Arity bottoms() const override { return {1, 3}; }
+  HalfRule half_rule() const override { return HalfRule::prefers; }
   BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
@@ -109,26 +88,34 @@ class MultiHeadAttentionLayer : public Layer {
               "bottom ", role, " has shape ", x.brief(), ", expected ", q[0], " images, ",
               role == 0 ? x[1] : k[1], " places and ", inputs_[role], " channels");
     }
-    const Sizes s = sizes_of(q, k);
-    Inference inference{{q}, {}};
-    for (int role : {kQuery, kKey, kValue})
-      inference.saved.push_back({{rows(s, role), channels_}, {}});
-    inference.saved.push_back({{pairs(s)}, {}});
-    inference.saved.push_back({{rows(s, kOut), channels_}, {}});
-    if (drops()) inference.saved.push_back({{pairs(s)}, {}});
-    return inference;
+    return {{q}, {}};
   }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
-    // Gradients of O, Q, K, V and P.
+    precision_ = preparation.precision;
     const auto& bottoms = preparation.bottoms;
     const Sizes s = sizes_of(bottoms[0], bottoms[bottom_of(kKey, bottoms.size())]);
-    int64_t count = pairs(s);
-    for (int role = 0; role < kRoles; ++role) count += rows(s, role) * channels_;
     Prepared prepared;
-    if (preparation.backward)
-      prepared.workspace = static_cast<size_t>(count) * size_of(preparation.dtype);
+    prepared.half_parameters.assign(parameters().size(), preparation.storage != preparation.dtype);
+    const auto save = [&](const Shape& shape) {
+      prepared.saved.push_back({shape, preparation.storage});
+    };
+    for (int role : {kQuery, kKey, kValue}) save({rows(s, role), channels_});
+    save({pairs(s)});
+    save({rows(s, kOut), channels_});
+    if (drops()) save({pairs(s)});
+    // Where the heads' operands begin, then the gradients of O, Q, K, V and P.
+    prepared.workspace = pointers(s);
+    if (preparation.backward) {
+      int64_t count = pairs(s);
+      for (int role = 0; role < kRoles; ++role) count += rows(s, role) * channels_;
+      prepared.workspace += static_cast<size_t>(count) * size_of(preparation.storage);
+    }
     return prepared;
+  }
+
+  size_t pointers(const Sizes& s) const {
+    return (gemm_groups_scratch(s.images, heads_) + 255) / 256 * 256;
   }
 
   // The product of each head of each image: c = alpha op(a) op(b). Operands are either blobs of
@@ -144,21 +131,27 @@ class MultiHeadAttentionLayer : public Layer {
   }
   template <typename T>
   void each_head(Context& context, Gemm g, int64_t images, const Operand& a, const T* a_at,
-                 const Operand& b, const T* b_at, const Operand& c, T* c_at) const {
+                 const Operand& b, const T* b_at, const Operand& c, T* c_at,
+                 const Tensor& workspace) const {
     g.batch = images;
     g.row_a = a.row, g.row_b = b.row, g.row_c = c.row;
     g.stride_a = a.image, g.stride_b = b.image, g.stride_c = c.image;
-    for (int64_t head = 0; head < heads_; ++head)
-      gemm(context, g, a_at + head * a.head, b_at + head * b.head, c_at + head * c.head);
+    gemm_groups(context, g, {heads_, a.head, b.head, c.head}, a_at, b_at, c_at, workspace);
+  }
+
+  Gemm product() const {
+    Gemm g;
+    g.precision = precision_;
+    return g;
   }
 
   template <typename T>
   void project(Context& context, int64_t rows, int role, const T* x, const std::vector<Tensor>& w,
                T* y) const {
-    Gemm g;
+    Gemm g = product();
     g.transpose_b = true;
     g.m = rows, g.n = channels_, g.k = inputs_[role];
-    gemm(context, g, x, w[role].data<T>(), y);
+    gemm_groups(context, g, {}, x, w[role].data<T>(), y, {});
     if (bias_of(role) >= 0)
       add_bias(context, rows, channels_, 1, w[bias_of(role)].data<T>(), Relu{}, y);
   }
@@ -166,44 +159,39 @@ class MultiHeadAttentionLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor& keys = pass.bottom[bottom_of(kKey, pass.bottom.size())];
     const Sizes s = sizes_of(pass.bottom[0].shape(), keys.shape());
-    on(pass.top[0], [&]<typename T>() {
+    on_real(pass.top[0], [&]<typename T>() {
       const auto saved = [&](int which) { return pass.saved[which].data<T>(); };
       for (int role : {kQuery, kKey, kValue}) {
         project(context, rows(s, role), role,
                 pass.bottom[bottom_of(role, pass.bottom.size())].data<T>(), pass.parameters,
                 saved(role));
       }
-      Gemm scores;
+      Gemm scores = product();
       scores.transpose_b = true;
       scores.m = s.queries, scores.n = s.keys, scores.k = channels_ / heads_;
       scores.alpha = scale();
       each_head(context, scores, s.images, side_by_side(s.queries), saved(kQuery),
-                side_by_side(s.keys), saved(kKey), weights(s), saved(kWeights));
-      if (p().causal()) {
-        parallel_rows(context, s.images * heads_ * s.queries, s.keys,
-                      HideLater<T>{saved(kWeights), s.queries, s.keys});
-      }
-      const Tensor& weight = pass.saved[kWeights];
-      softmax_forward(context, softmax_view(s), weight, weight);
-      if (drops()) drop(context, pass, saved(kWeights), saved(kDropped), pairs(s));
-      Gemm means;
+                side_by_side(s.keys), saved(kKey), weights(s), saved(kWeights), pass.workspace);
+      attention_weights(context, attention_rows(context, pass, s), saved(kWeights),
+                        drops() ? saved(kDropped) : nullptr);
+      Gemm means = product();
       means.m = s.queries, means.n = channels_ / heads_, means.k = s.keys;
       each_head(context, means, s.images, weights(s), saved(drops() ? kDropped : kWeights),
-                side_by_side(s.keys), saved(kValue), side_by_side(s.queries), saved(kHeads));
+                side_by_side(s.keys), saved(kValue), side_by_side(s.queries), saved(kHeads),
+                pass.workspace);
       project(context, rows(s, kOut), kOut, saved(kHeads), pass.parameters, pass.top[0].data<T>());
     });
   }
 
   float scale() const { return 1 / std::sqrt(static_cast<float>(channels_ / heads_)); }
-  SoftmaxView softmax_view(const Sizes& s) const {
-    return {s.images * heads_ * s.queries, s.keys, 1};
-  }
-  template <typename T, typename Pass>
-  void drop(Context& context, const Pass& pass, const T* from, T* to, int64_t count) const {
-    const float ratio = p().dropout_ratio();
-    parallel_for(context, count,
-                 DropWeights<T>{from, to, context.random(id(), pass.pass, pass.live_pass),
-                                static_cast<uint32_t>(ratio * 4294967296.0), T(1 / (1 - ratio))});
+  template <typename Pass>
+  AttentionRows attention_rows(Context& context, const Pass& pass, const Sizes& s) const {
+    return {s.images * heads_ * s.queries,
+            s.queries,
+            s.keys,
+            p().causal(),
+            drops() ? p().dropout_ratio() : 0,
+            context.random(id(), pass.pass, pass.live_pass)};
   }
 
   // Gradients of a role's matrix and of what is added, and of what it multiplied (dx may be null).
@@ -211,31 +199,32 @@ class MultiHeadAttentionLayer : public Layer {
   void backward_project(Context& context, const Backward& pass, int64_t rows, int role, const T* x,
                         const T* dy, T* dx, bool add) const {
     if (const Tensor& dw = pass.parameter_diff[role]) {
-      Gemm g;
+      Gemm g = product();
       g.transpose_a = true;
       g.m = channels_, g.n = inputs_[role], g.k = rows;
       g.beta = pass.accumulate[role] ? 1.f : 0.f;
-      gemm(context, g, dy, x, dw.template data<T>());
+      gemm_groups(context, g, {}, dy, x, dw.template data<Compute<T>>(), {});
     }
     const int bias = bias_of(role);
     if (bias >= 0 && pass.parameter_diff[bias]) {
-      bias_gradient(context, rows, channels_, 1, dy, pass.parameter_diff[bias].template data<T>(),
+      bias_gradient(context, rows, channels_, 1, dy,
+                    pass.parameter_diff[bias].template data<Compute<T>>(),
                     pass.accumulate[bias] != 0);
     }
     if (!dx) return;
-    Gemm g;
+    Gemm g = product();
     g.m = rows, g.n = inputs_[role], g.k = channels_;
     g.beta = add ? 1.f : 0.f;
-    gemm(context, g, dy, pass.parameters[role].template data<T>(), dx);
+    gemm_groups(context, g, {}, dy, pass.parameters[role].template data<T>(), dx, {});
   }
 
   void backward(Context& context, const Backward& pass) override {
     const size_t bottoms = pass.bottom.size();
     const Sizes s = sizes_of(pass.bottom[0].shape(), pass.bottom[bottom_of(kKey, bottoms)].shape());
-    on(pass.top_diff[0], [&]<typename T>() {
+    on_real(pass.top_diff[0], [&]<typename T>() {
       const auto saved = [&](int which) { return pass.saved[which].data<T>(); };
       T* d[kRoles];  // of Q, K, V and O
-      T* next = pass.workspace.data<T>();
+      T* next = reinterpret_cast<T*>(pass.workspace.data<uint8_t>() + pointers(s));
       for (int role = 0; role < kRoles; ++role) {
         d[role] = next;
         next += rows(s, role) * channels_;
@@ -245,24 +234,22 @@ class MultiHeadAttentionLayer : public Layer {
       const int64_t each = channels_ / heads_;
       backward_project(context, pass, rows(s, kOut), kOut, saved(kHeads),
                        pass.top_diff[0].data<T>(), d[kOut], false);
-      Gemm g;
+      Gemm g = product();
       g.transpose_a = true;
       g.m = s.keys, g.n = each, g.k = s.queries;
       each_head(context, g, s.images, w, saved(drops() ? kDropped : kWeights), q, d[kOut], k,
-                d[kValue]);
-      g = Gemm();
+                d[kValue], pass.workspace);
+      g = product();
       g.transpose_b = true;
       g.m = s.queries, g.n = s.keys, g.k = each;
-      each_head(context, g, s.images, q, d[kOut], k, saved(kValue), w, d_weights);
-      if (drops()) drop(context, pass, d_weights, d_weights, pairs(s));
-      const Tensor slopes = part(pass.workspace, d_weights, pass.saved[kWeights]);
-      softmax_backward(context, softmax_view(s), pass.saved[kWeights], slopes, slopes);
-      g = Gemm();
+      each_head(context, g, s.images, q, d[kOut], k, saved(kValue), w, d_weights, pass.workspace);
+      attention_slopes(context, attention_rows(context, pass, s), saved(kWeights), d_weights);
+      g = product();
       g.m = s.queries, g.n = each, g.k = s.keys, g.alpha = scale();
-      each_head(context, g, s.images, w, d_weights, k, saved(kKey), q, d[kQuery]);
+      each_head(context, g, s.images, w, d_weights, k, saved(kKey), q, d[kQuery], pass.workspace);
       g.transpose_a = true;
       g.m = s.keys, g.k = s.queries;
-      each_head(context, g, s.images, w, d_weights, q, saved(kQuery), k, d[kKey]);
+      each_head(context, g, s.images, w, d_weights, q, saved(kQuery), k, d[kKey], pass.workspace);
       for (int role : {kQuery, kKey, kValue}) {
         const size_t bottom = bottom_of(role, bottoms);
         const Tensor& dx = pass.bottom_diff[bottom];
@@ -272,13 +259,7 @@ class MultiHeadAttentionLayer : public Layer {
     });
   }
 
-  // A tensor like `like` inside the workspace.
-  static Tensor part(const Tensor& workspace, const void* at, const Tensor& like) {
-    const auto offset = static_cast<size_t>(static_cast<const char*>(at) -
-                                            static_cast<const char*>(workspace.raw()));
-    return part_of(workspace, offset, like.shape(), like.dtype());
-  }
-
+  Precision precision_ = Precision::fp32;
   int64_t channels_ = 0, heads_ = 1;
   int64_t inputs_[kRoles] = {};  // channels that each matrix multiplies
 };

@@ -5,6 +5,7 @@
 // Shapes: x (N, C, spatial...), y as x. Parameters: none.
 // Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
 // backward computes it again.
+#include "kernels/divisor.h"
 #include "kernels/pointwise.h"
 #include "layers/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
@@ -28,6 +29,49 @@ struct SpatialDropoutBody {
   }
 };
 
+// On a GPU: the same pack of channels at some places beside each other, whose mask is found once;
+// in plain order packs of a channel.
+template <typename T, bool kLast>
+struct SpatialDropoutPacks {
+  static constexpr int kPack = kPackCount<T>, kPlaces = 4;
+  const WidePack<T>* x;
+  WidePack<T>* y;
+  PassRandom random;
+  uint32_t threshold;
+  Compute<T> factor;
+  // packs: of a place, or in plain order of a channel; runs: of kPlaces places, of an image.
+  Divisor packs, runs;
+  int64_t places;
+
+  CREMA_HD void operator()(int64_t i) const {
+    uint32_t pack = static_cast<uint32_t>(i), run = packs.split(pack);
+    const Random words = random.get();
+    Compute<T> factors[kPack];
+    int64_t at = i, step = 0;
+    int count = 1;
+    if constexpr (kLast) {
+      const int64_t image = runs.split(run), across = packs.value, first = int64_t{run} * kPlaces;
+      const int64_t channel = (image * across + pack) * kPack;
+      for (int k = 0; k < kPack; ++k)
+        factors[k] = words.word(channel + k) < threshold ? Compute<T>(0) : factor;
+      at = (image * places + first) * across + pack, step = across;
+      count = places - first < kPlaces ? static_cast<int>(places - first) : kPlaces;
+    } else {
+      const Compute<T> one = words.word(run) < threshold ? Compute<T>(0) : factor;
+      for (Compute<T>& each : factors) each = one;
+    }
+    WidePack<T> p[kPlaces];
+    for (int n = 0; n < kPlaces; ++n) {
+      if (n < count) p[n] = x[at + n * step];
+    }
+    for (int n = 0; n < kPlaces; ++n) {
+      if (n >= count) continue;
+      for (int k = 0; k < kPack; ++k) p[n].v[k] = Compute<T>(p[n].v[k]) * factors[k];
+      y[at + n * step] = p[n];
+    }
+  }
+};
+
 class SpatialDropoutLayer : public PointwiseLayer {
   float ratio() const { return params<SpatialDropoutParameter>().dropout_ratio(); }
   bool is_view() const override { return !training() || ratio() == 0; }
@@ -46,11 +90,23 @@ class SpatialDropoutLayer : public PointwiseLayer {
     const uint32_t threshold = static_cast<uint32_t>(ratio() * 4294967296.0);
     const int64_t places = x.shape().count(2);
     on_real(x, [&]<typename T>() {
+      const Compute<T> factor = 1 / (1 - ratio());
       const auto with = [&]<bool kLast>() {
         const int64_t columns = kLast ? x.shape()[1] : places;
+        if (context.device() == Device::gpu && x.count() < Divisor::kMost &&
+            takes_packs<T>(columns, x.raw(), y.raw())) {
+          using Body = SpatialDropoutPacks<T, kLast>;
+          const int64_t packs = columns / kPackCount<T>, each = Body::kPlaces,
+                        runs = (places + each - 1) / each,
+                        threads = kLast ? x.shape()[0] * runs * packs : x.count() / kPackCount<T>;
+          parallel_for(context, threads,
+                       Body{x.data<WidePack<T>>(), y.data<WidePack<T>>(), random, threshold, factor,
+                            Divisor(packs), Divisor(runs), places});
+          return;
+        }
         parallel_rows(context, x.count() / columns, columns,
                       SpatialDropoutBody<T, kLast>{x.data<T>(), y.data<T>(), random, threshold,
-                                                   Compute<T>(1 / (1 - ratio())), places, columns});
+                                                   factor, places, columns});
       };
       if (x.format().order == Order::channels_last) return with.template operator()<true>();
       with.template operator()<false>();

@@ -13,6 +13,7 @@
 #include "kernels/unpool.h"
 #include "kernels/weighted_sum.h"
 #include "layers/layer.h"
+#include "proto/layer.pb.h"
 #include "proto/params/forks_segmentation.pb.h"
 
 namespace crema {
@@ -27,11 +28,11 @@ struct SpreadBody {
   T* y;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t plane = row / g.in[1], h = row % g.in[1];
-    T sum = 0;
+    Compute<T> sum = 0;
     for (int64_t p = g.from(1, h); p < g.to(1, h); ++p) {
       for (int64_t q = g.from(2, column); q < g.to(2, column); ++q) {
-        const T value = x[(plane * g.out[1] + p) * g.out[2] + q];
-        sum += mean ? value / static_cast<T>(g.divisor(0, p, q)) : value;
+        const Compute<T> value = x[(plane * g.out[1] + p) * g.out[2] + q];
+        sum += mean ? value / static_cast<Compute<T>>(g.divisor(0, p, q)) : value;
       }
     }
     y[row * g.in[2] + column] = sum;
@@ -46,12 +47,13 @@ struct CollectBody {
   T* dx;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t plane = row / g.out[1], p = row % g.out[1];
-    T sum = 0;
+    Compute<T> sum = 0;
     for (int64_t h = g.first(1, p); h < g.last(1, p); ++h) {
       for (int64_t w = g.first(2, column); w < g.last(2, column); ++w)
-        sum += dy[(plane * g.in[1] + h) * g.in[2] + w];
+        sum += Compute<T>(dy[(plane * g.in[1] + h) * g.in[2] + w]);
     }
-    dx[row * g.out[2] + column] = mean ? sum / static_cast<T>(g.divisor(0, p, column)) : sum;
+    dx[row * g.out[2] + column] =
+        mean ? sum / static_cast<Compute<T>>(g.divisor(0, p, column)) : sum;
   }
 };
 
@@ -59,6 +61,11 @@ class UnpoolingLayer : public Layer {
   const UnpoolingParameter& p() const { return params<UnpoolingParameter>(); }
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  // Windows are spread and collected in plain order.
+  OrderRule order_rule() const override {
+    return keeps_one() && message().bottom_size() == 2 ? OrderRule::any : OrderRule::plain;
+  }
   BackwardReads reads() const override { return {masked_, false}; }
   bool keeps_one() const { return p().unpool() == UnpoolingParameter::MAX; }
   bool mean() const { return p().unpool() == UnpoolingParameter::AVE; }
@@ -115,7 +122,7 @@ class UnpoolingLayer : public Layer {
       return unpool(context, x, pass.bottom[1], part_of(pass.workspace, 0, {y.count()}, DType::i32),
                     y);
     }
-    on(y, [&]<typename T>() {
+    on_real(y, [&]<typename T>() {
       parallel_rows(context, y.shape().count(0, 3), y.shape()[3],
                     SpreadBody<T>{{window_, y, x}, mean(), x.data<T>(), y.data<T>()});
     });
@@ -124,7 +131,7 @@ class UnpoolingLayer : public Layer {
   void backward(Context& context, const Backward& pass) override {
     const Tensor &dx = pass.bottom_diff[0], &dy = pass.top_diff[0];
     if (masked_) return unpool_gradient(context, pass.bottom[1], dy, dx);
-    on(dx, [&]<typename T>() {
+    on_real(dx, [&]<typename T>() {
       parallel_rows(context, dx.shape().count(0, 3), dx.shape()[3],
                     CollectBody<T>{{window_, dy, dx}, mean(), dy.data<T>(), dx.data<T>()});
     });

@@ -1,0 +1,38 @@
+// Division by a number that is known before a kernel starts: a multiplication and a shift, where a
+// GPU would take a dozen instructions for 32 bits and a call for 64.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+
+namespace crema {
+
+// For numbers below kMost; the divisor is at least 1.
+struct Divisor {
+  static constexpr int64_t kMost = int64_t{1} << 31;
+
+  Divisor() = default;
+  explicit Divisor(int64_t by) : value(static_cast<uint32_t>(by < kMost ? by : kMost)) {
+    while (uint64_t{1} << shift < value) ++shift;
+    factor = static_cast<uint32_t>((((uint64_t{1} << shift) - value) << 32) / value + 1);
+  }
+
+  CREMA_HD uint32_t over(uint32_t number) const {
+#ifdef __CUDA_ARCH__
+    return (__umulhi(number, factor) + number) >> shift;
+#else
+    return number / value;
+#endif
+  }
+  // The quotient; `number` becomes the remainder.
+  CREMA_HD uint32_t split(uint32_t& number) const {
+    const uint32_t quotient = over(number);
+    number -= quotient * value;
+    return quotient;
+  }
+
+  uint32_t value = 1, factor = 1, shift = 0;
+};
+
+}  // namespace crema
