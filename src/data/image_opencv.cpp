@@ -1,4 +1,5 @@
 // The image module: everything that needs OpenCV, as a library of its own (data/image_module.h).
+#include <opencv2/core/utils/logger.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <opencv2/videoio.hpp>
@@ -117,6 +118,8 @@ void filter(ImageFilter filter, Image& image) {
 }
 
 cv::VideoCapture open_film(const std::string& path) {
+  // It would print what each of its readers cannot read.
+  cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
   cv::VideoCapture film;
   std::string reason;
   try {
