@@ -111,11 +111,30 @@ Shape image_shape(const LayerParameter& layer, int64_t batch) {
     size = *crop;
   } else if (const auto resized = stated_pair(layer, "new_height", "new_width")) {
     size = *resized;
+  } else if (const auto resized = stated_pair(layer, "resize_height", "resize_width")) {
+    size = *resized;
   } else if (const auto given = stated_pair(layer, "height", "width")) {
     size = *given;
   }
   const int64_t channels = stated(layer, "channels").value_or(says_gray(layer) ? 1 : 3);
   return {batch, channels, size.first, size.second};
+}
+
+// Frames lie behind the channels, those of segments (TSN) among them.
+Shape clip_shape(const LayerParameter& layer, const Shape& image) {
+  const VideoDataParameter& video = layer.video_data_param();
+  const int64_t length = stated(layer, "new_length").value_or(1);
+  if (!video.has_modality() && !video.has_num_segments() && !video.has_name_pattern())
+    return video.has_video_file() ? image : Shape{image[0], image[1], length, image[2], image[3]};
+  const int64_t channels = video.modality() == VideoDataParameter::FLOW ? 2 : 3;
+  return {image[0], video.num_segments() * length * channels, image[2], image[3]};
+}
+
+// The target maps of ImageGtData, and behind them one object an image.
+Shape target_shape(const ImageGtDataParameter& targets, int top, const Shape& image) {
+  if (top > targets.downsample_rate_size()) return {image[0], 7, 1, 1};
+  const int64_t step = std::max<int64_t>(1, targets.downsample_rate(top - 1));
+  return {image[0], 6, image[2] / step, image[3] / step};
 }
 
 bool is_label(const LayerParameter& layer, int top) {
@@ -144,6 +163,9 @@ Shape default_shape(const LayerParameter& layer, int top, int batch) {
           "\" of layer \"", layer.name(), "\" (", layer.type(),
           ") cannot be known, as the layer states no batch_size", way_out);
   const Shape image = image_shape(layer, *samples);
+  if (layer.type() == "ImageGtData" && top > 0)
+    return target_shape(layer.image_gt_data_param(), top, image);
+  if (layer.type() == "VideoData" && top == 0) return clip_shape(layer, image);
   if (is_label(layer, top)) return label_shape(layer, image);
   require(top == 0 && layer.type() != "Python", "-assume default: the shape of top \"",
           layer.top(top), "\" of layer \"", layer.name(), "\" (", layer.type(), ") cannot be known",

@@ -21,6 +21,7 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   const Shape& scores = graph.values[node.bottoms[0]].shape;
   if (type == "SigmoidCrossEntropyLoss") return j == 1 ? 2 : 0;
   if (type == "ContrastiveLoss") return j == 2 ? 2 : 0;
+  if (type == "DetectionLoss") return j == 1 ? message.detection_loss_param().cls_num() : 0;
   if (type == "Embed") return j == 0 ? message.embed_param().input_dim() : 0;
   if (type == "LSTM" || type == "RNN" || type == "Lstm") return j == 1 ? 2 : 0;
   if (type == "LSTMUnit") return j == 2 ? 2 : 0;

@@ -42,6 +42,8 @@ AnnotatedRecords::AnnotatedRecords(std::shared_ptr<const Source> source, Transfo
                                    const AnnotatedDataParameter& parameter)
     : source_(std::move(source)), transform_(std::move(transform)), parameter_(parameter) {
   check_samplers(parameter_.batch_sampler());
+  require(!fields.multi_scale() && !fields.fix_crop(),
+          "multi_scale and fix_crop do not move boxes along; batch_sampler crops annotated images");
   if (fields.has_emit_constraint())
     constraint_ = std::make_unique<EmitConstraint>(fields.emit_constraint());
   AnnotatedDatum first;
@@ -97,6 +99,7 @@ void AnnotatedRecords::load(const Turn& turn, Sample& sample) const {
   }
   augmentation.resize_objects(image.height, image.width, objects);
   augmentation.resize(image, draws);
+  augmentation.finish(image, draws);
   show_image(sample.record);
   sample.shape = transform_.output(sample.record.shape());
 

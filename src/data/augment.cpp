@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/error.h"
+#include "data/noise.h"
 
 namespace crema {
 namespace {
@@ -19,6 +21,29 @@ void adjust(Image& image, int channel, float factor, float shift) {
   const size_t step = channel < 0 ? 1 : static_cast<size_t>(image.channels);
   for (size_t i = channel < 0 ? 0 : channel; i < image.pixels.size(); i += step)
     image.pixels[i] = changed[image.pixels[i]];
+}
+
+// Channel c of a pixel becomes what channel order[c] was.
+void reorder_colors(Image& image, const int order[3]) {
+  for (size_t i = 0; i < image.pixels.size(); i += 3) {
+    uint8_t* const pixel = image.pixels.data() + i;
+    const uint8_t old[3] = {pixel[0], pixel[1], pixel[2]};
+    for (int c = 0; c < 3; ++c) pixel[c] = old[order[c]];
+  }
+}
+
+Interpolation interpolation_of(TransformationParameter::InterpolationAlgo algorithm) {
+  switch (algorithm) {
+    case TransformationParameter::INTER_NEAREST:
+      return Interpolation::nearest;
+    case TransformationParameter::INTER_LINEAR:
+      return Interpolation::linear;
+    case TransformationParameter::INTER_CUBIC:
+      return Interpolation::cubic;
+    case TransformationParameter::INTER_AREA:
+      return Interpolation::area;
+  }
+  return Interpolation::linear;
 }
 
 Interpolation interpolation_of(ResizeParameter::Interp_mode mode) {
@@ -104,10 +129,20 @@ void check(const ResizeParameter& parameter, const char* name) {
 
 }  // namespace
 
-Augmentation::Augmentation(const TransformationParameter& parameter) : parameter_(parameter) {
+Augmentation::Augmentation(const TransformationParameter& parameter, bool training)
+    : parameter_(parameter), training_(training) {
   const TransformationParameter& p = parameter_;
+  crop_height_ = std::max({p.crop_size(), p.crop_h(), p.crop_height()});
+  crop_width_ = std::max({p.crop_size(), p.crop_w(), p.crop_width()});
   any_ = p.has_distort_param() || p.has_expand_param() || p.has_random_aspect_ratio_param() ||
-         p.has_random_resize_param() || p.img_rand_resize_lower() > 0 || p.has_resize_param();
+         p.has_random_resize_param() || stretches() || p.has_resize_param() ||
+         p.has_noise_param() || p.bgr2rgb() || p.has_color_order() || (training && places_crop());
+  check_noise(p.noise_param());
+  require(!places_crop() || (crop_height_ > 0 && crop_width_ > 0),
+          "multi_scale and fix_crop say where to crop, but there is no crop_size");
+  for (const float ratio : p.scale_ratios())
+    require(0 < ratio && ratio <= 1, "scale_ratios has ", ratio,
+            "; a crop's side is a share of the image's smaller side, above 0 and at most 1");
   if (p.has_resize_param()) check(p.resize_param(), "resize_param");
   const RandomAspectRatioParameter& aspect = p.random_aspect_ratio_param();
   if (p.has_random_aspect_ratio_param()) {
@@ -128,18 +163,14 @@ Augmentation::Augmentation(const TransformationParameter& parameter) : parameter
           p.expand_param().max_expand_ratio(), "; an image grows by a factor of 1 or more");
 }
 
-bool Augmentation::handles(const std::string& field) {
-  return field == "distort_param" || field == "expand_param" || field == "resize_param" ||
-         field == "random_resize_param" || field == "random_aspect_ratio_param" ||
-         field == "img_rand_resize_lower" || field == "img_rand_resize_upper";
-}
-
 void Augmentation::apply(Image& image, Draws& draws) const {
   distort(image, draws);
   expand(image, draws);
   crop_at_random(image, draws);
   resize_at_random(image, draws);
   resize(image, draws);
+  finish(image, draws);
+  place_crop(image, draws);
 }
 
 void Augmentation::distort(Image& image, Draws& draws) const {
@@ -168,12 +199,17 @@ void Augmentation::distort(Image& image, Draws& draws) const {
     int order[3] = {0, 1, 2};
     std::swap(order[2], order[draws.pick(3)]);
     std::swap(order[1], order[draws.pick(2)]);
-    for (size_t i = 0; i < image.pixels.size(); i += 3) {
-      uint8_t* const pixel = image.pixels.data() + i;
-      const uint8_t old[3] = {pixel[0], pixel[1], pixel[2]};
-      for (int c = 0; c < 3; ++c) pixel[c] = old[order[c]];
-    }
+    reorder_colors(image, order);
   }
+}
+
+void Augmentation::finish(Image& image, Draws& draws) const {
+  if (parameter_.has_noise_param()) add_noise(parameter_.noise_param(), image, draws);
+  const bool red_first =
+      parameter_.bgr2rgb() ||
+      (parameter_.has_color_order() && parameter_.color_order() == TransformationParameter::RGB);
+  constexpr int kRedFirst[3] = {2, 1, 0};
+  if (red_first && image.channels == 3) reorder_colors(image, kRedFirst);
 }
 
 Region Augmentation::expand(Image& image, Draws& draws) const {
@@ -220,17 +256,96 @@ void Augmentation::crop_at_random(Image& image, Draws& draws) const {
 }
 
 void Augmentation::resize_at_random(Image& image, Draws& draws) const {
-  const bool fork = parameter_.img_rand_resize_lower() > 0;
-  if (!fork && !parameter_.has_random_resize_param()) return;
+  if (stretches()) return stretch(image, draws);
+  if (!parameter_.has_random_resize_param()) return;
   const RandomResizeParameter& p = parameter_.random_resize_param();
-  const int64_t least = fork ? parameter_.img_rand_resize_lower() : p.min_size(),
-                most = fork ? parameter_.img_rand_resize_upper() : p.max_size();
+  const int64_t least = p.min_size(), most = p.max_size();
   const int64_t side = least + draws.pick(most - least + 1);
   ResizeParameter resize = p.resize_param();
   resize.set_resize_mode(ResizeParameter::FIT_SMALL_SIZE);
   resize.set_height(static_cast<uint32_t>(side));
   resize.set_width(static_cast<uint32_t>(side));
   resize_by(resize, image, draws);
+}
+
+bool Augmentation::stretches() const {
+  const TransformationParameter& p = parameter_;
+  return p.img_rand_resize_lower() > 0 || p.has_rand_resize_ratio_lower() ||
+         p.has_rand_resize_ratio_upper() || p.has_vertical_stretch_lower() ||
+         p.has_vertical_stretch_upper() || p.has_horizontal_stretch_lower() ||
+         p.has_horizontal_stretch_upper();
+}
+
+// The smaller side gets a random length, the larger one keeps its proportion or gets a random one,
+// and both are stretched by themselves; never below the crop.
+void Augmentation::stretch(Image& image, Draws& draws) const {
+  const TransformationParameter& p = parameter_;
+  const int64_t smaller = std::min(image.height, image.width);
+  int64_t side = smaller;
+  if (p.img_rand_resize_lower() > 0) {
+    const int64_t least = p.img_rand_resize_lower();
+    side = least + draws.pick(p.img_rand_resize_upper() - least + 1);
+  }
+  const float factor = static_cast<float>(side) / static_cast<float>(smaller);
+  float height = factor * static_cast<float>(image.height),
+        width = factor * static_cast<float>(image.width);
+  if (p.rand_resize_ratio_lower() >= 1 && p.rand_resize_ratio_upper() > 1) {
+    const float ratio = draws.between(p.rand_resize_ratio_lower(), p.rand_resize_ratio_upper());
+    const bool wide = width > height || (width == height && draws.chance(0.5f));
+    (wide ? width : height) = ratio * (wide ? height : width);
+  }
+  height *= draws.between(p.vertical_stretch_lower(), p.vertical_stretch_upper());
+  width *= draws.between(p.horizontal_stretch_lower(), p.horizontal_stretch_upper());
+  const auto whole = [&](float length, int64_t crop, int64_t now) {
+    const int64_t wanted = std::max({std::llround(length), static_cast<long long>(crop), 1LL});
+    return p.allow_upscale() ? wanted : std::min(wanted, now);
+  };
+  const int64_t to_height = whole(height, crop_height_, image.height),
+                to_width = whole(width, crop_width_, image.width);
+  const bool down = to_height <= image.height && to_width <= image.width;
+  resize_image(to_height, to_width, image,
+               interpolation_of(down ? p.interpolation_algo_down() : p.interpolation_algo_up()));
+}
+
+// What the net's crop shall show: cut out at a corner, in the centre, between them or anywhere, in
+// one of several sizes, and brought to the crop's size.
+void Augmentation::place_crop(Image& image, Draws& draws) const {
+  if (!training_ || !places_crop()) return;
+  const TransformationParameter& p = parameter_;
+  int64_t height = crop_height_, width = crop_width_;
+  if (p.multi_scale()) {
+    std::vector<float> ratios(p.scale_ratios().begin(), p.scale_ratios().end());
+    if (ratios.empty()) ratios = {1, 0.875f, 0.75f, 0.66f};
+    const auto length = [&](size_t i, int64_t crop) {
+      const auto side =
+          static_cast<int64_t>(static_cast<float>(std::min(image.height, image.width)) * ratios[i]);
+      // Nearly the crop's size is that size: nothing is resized.
+      return std::abs(side - crop) < 3 ? crop : std::max<int64_t>(1, side);
+    };
+    std::vector<std::pair<int64_t, int64_t>> sizes;
+    for (size_t i = 0; i < ratios.size(); ++i) {
+      for (size_t j = 0; j < ratios.size(); ++j) {
+        if (std::abs(static_cast<int>(i) - static_cast<int>(j)) <= p.max_distort())
+          sizes.emplace_back(length(i, crop_height_), length(j, crop_width_));
+      }
+    }
+    std::tie(height, width) = sizes[draws.pick(static_cast<int64_t>(sizes.size()))];
+  }
+  require(height <= image.height && width <= image.width, "the image is ", image.height, "x",
+          image.width, ": too small for a crop of ", height, "x", width);
+  const int64_t spare_rows = image.height - height, spare_columns = image.width - width;
+  int64_t top = draws.pick(spare_rows + 1), left = draws.pick(spare_columns + 1);
+  if (p.fix_crop()) {
+    // In quarters of the way: corners and centre, then the middles of the sides, then those
+    // between.
+    constexpr int kPlaces[13][2] = {{0, 0}, {0, 4}, {4, 0}, {4, 4}, {2, 2}, {0, 2}, {4, 2},
+                                    {2, 0}, {2, 4}, {1, 1}, {1, 3}, {3, 1}, {3, 3}};
+    const int* place = kPlaces[draws.pick(p.more_fix_crop() ? 13 : 5)];
+    top = spare_rows / 4 * place[0];
+    left = spare_columns / 4 * place[1];
+  }
+  image = cut_image(image, top, left, height, width);
+  resize_image(crop_height_, crop_width_, image);
 }
 
 void Augmentation::resize(Image& image, Draws& draws) const {

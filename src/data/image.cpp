@@ -70,8 +70,17 @@ void resize_image(int64_t height, int64_t width, Image& image, Interpolation int
 
 void change_color(ColorChange change, Image& image) { images().change_color(change, image); }
 
-std::string encode_image(const Image& image, const std::string& kind) {
-  return images().encode(image, kind);
+void filter_image(ImageFilter filter, Image& image) { images().filter(filter, image); }
+
+std::string encode_image(const Image& image, const std::string& kind, int quality) {
+  return images().encode(image, kind, quality);
 }
+
+std::vector<Image> read_frames(const std::string& path, int64_t first, int64_t count,
+                               int64_t step) {
+  return images().read_frames(path, first, count, step);
+}
+
+int64_t count_frames(const std::string& path) { return images().count_frames(path); }
 
 }  // namespace crema

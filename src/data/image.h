@@ -39,11 +39,22 @@ enum class Interpolation { nearest, linear, area, cubic, lanczos };
 void resize_image(int64_t height, int64_t width, Image& image,
                   Interpolation interpolation = Interpolation::linear);
 
-// Of images of three channels: blue, green, red; or hue, of 180, saturation and value.
-enum class ColorChange { bgr_to_hsv, hsv_to_bgr };
+// Of images of three channels: blue, green, red; hue, of 180, saturation and value; or Lab.
+enum class ColorChange { bgr_to_hsv, hsv_to_bgr, bgr_to_lab };
 void change_color(ColorChange change, Image& image);
 
-// The content of an image file; `kind` is its name extension ("jpg", "png").
-std::string encode_image(const Image& image, const std::string& kind);
+// Of 7 x 7 pixels with a deviation of 1.5; the histogram of the brightness spread, over the image
+// or over its regions; the least of 3 x 3 pixels without the corners.
+enum class ImageFilter { blur, equalize, equalize_regions, erode };
+void filter_image(ImageFilter filter, Image& image);
+
+// The content of an image file; `kind` is its name extension ("jpg", "png"), quality that of JPEG.
+std::string encode_image(const Image& image, const std::string& kind, int quality = 95);
+
+// Some frames of a film, in colour: `count` of them from number `first` on, every `step`th. Error
+// when it cannot be read, or has fewer.
+std::vector<Image> read_frames(const std::string& path, int64_t first, int64_t count, int64_t step);
+// How many frames a film has.
+int64_t count_frames(const std::string& path);
 
 }  // namespace crema

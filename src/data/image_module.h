@@ -10,7 +10,11 @@ struct ImageModule {
   void (*decode)(std::string_view file, Color color, Image& image);
   void (*resize)(int64_t height, int64_t width, Image& image, Interpolation interpolation);
   void (*change_color)(ColorChange change, Image& image);
-  std::string (*encode)(const Image& image, const std::string& kind);
+  void (*filter)(ImageFilter filter, Image& image);
+  std::string (*encode)(const Image& image, const std::string& kind, int quality);
+  std::vector<Image> (*read_frames)(const std::string& path, int64_t first, int64_t count,
+                                    int64_t step);
+  int64_t (*count_frames)(const std::string& path);
 };
 
 // The module's one entry, looked up by this name.

@@ -1,6 +1,8 @@
 // The image module: everything that needs OpenCV, as a library of its own (data/image_module.h).
+#include <opencv2/core/utils/logger.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
+#include <opencv2/videoio.hpp>
 
 #include "base/error.h"
 #include "data/image_module.h"
@@ -74,21 +76,100 @@ void resize(int64_t height, int64_t width, Image& image, Interpolation interpola
 void change_color(ColorChange change, Image& image) {
   cv::Mat matrix = view(image);
   cv::cvtColor(matrix, matrix,
-               change == ColorChange::bgr_to_hsv ? cv::COLOR_BGR2HSV : cv::COLOR_HSV2BGR);
+               change == ColorChange::bgr_to_hsv   ? cv::COLOR_BGR2HSV
+               : change == ColorChange::bgr_to_lab ? cv::COLOR_BGR2Lab
+                                                   : cv::COLOR_HSV2BGR);
 }
 
-std::string encode(const Image& image, const std::string& kind) {
+// Changes the brightness and leaves the colours.
+template <typename Change>
+void change_brightness(Image& image, const Change& change) {
+  cv::Mat matrix = view(image), brightness;
+  if (image.channels != 3) {
+    change(matrix, brightness);
+    return take(brightness, image);
+  }
+  std::vector<cv::Mat> planes;
+  cv::cvtColor(matrix, matrix, cv::COLOR_BGR2YCrCb);
+  cv::split(matrix, planes);
+  change(planes[0], brightness);
+  planes[0] = brightness;
+  cv::merge(planes, matrix);
+  cv::cvtColor(matrix, matrix, cv::COLOR_YCrCb2BGR);
+  take(matrix, image);
+}
+
+void filter(ImageFilter filter, Image& image) {
+  cv::Mat matrix = view(image), filtered;
+  switch (filter) {
+    case ImageFilter::blur:
+      cv::GaussianBlur(matrix, filtered, cv::Size(7, 7), 1.5);
+      return take(filtered, image);
+    case ImageFilter::erode:
+      cv::erode(matrix, filtered, cv::getStructuringElement(cv::MORPH_ELLIPSE, cv::Size(3, 3)));
+      return take(filtered, image);
+    case ImageFilter::equalize:
+      return change_brightness(
+          image, [](const cv::Mat& from, cv::Mat& to) { cv::equalizeHist(from, to); });
+    case ImageFilter::equalize_regions:
+      return change_brightness(
+          image, [](const cv::Mat& from, cv::Mat& to) { cv::createCLAHE(4)->apply(from, to); });
+  }
+}
+
+cv::VideoCapture open_film(const std::string& path) {
+  // It would print what each of its readers cannot read.
+  cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
+  cv::VideoCapture film;
+  std::string reason;
+  try {
+    film.open(path);
+  } catch (const cv::Exception& problem) {
+    reason = cat(": ", problem.err);
+  }
+  require(film.isOpened(), path, ": not a film that can be read", reason);
+  return film;
+}
+
+int64_t count_frames(const std::string& path) {
+  return static_cast<int64_t>(open_film(path).get(cv::CAP_PROP_FRAME_COUNT));
+}
+
+std::vector<Image> read_frames(const std::string& path, int64_t first, int64_t count,
+                               int64_t step) {
+  cv::VideoCapture film = open_film(path);
+  std::vector<Image> frames(static_cast<size_t>(count));
+  const int64_t last = first + (count - 1) * step;
+  // Some films let one jump only near a frame: these are read from the start.
+  const bool jumped = first > 0 && film.set(cv::CAP_PROP_POS_FRAMES, static_cast<double>(first)) &&
+                      static_cast<int64_t>(film.get(cv::CAP_PROP_POS_FRAMES)) == first;
+  if (first > 0 && !jumped) film = open_film(path);
+  cv::Mat frame;
+  for (int64_t number = jumped ? first : 0; number <= last; ++number) {
+    const bool there = film.grab();
+    require(there, path, ": has ", number, " frames, but frame ", last, " is needed");
+    if (number < first || (number - first) % step != 0) continue;
+    require(film.retrieve(frame) && frame.depth() == CV_8U, path, ": frame ", number,
+            " cannot be decoded");
+    take(frame, frames[static_cast<size_t>((number - first) / step)]);
+  }
+  return frames;
+}
+
+std::string encode(const Image& image, const std::string& kind, int quality) {
   std::vector<uint8_t> file;
   std::string reason;
   try {
-    if (cv::imencode("." + kind, view(image), file)) return {file.begin(), file.end()};
+    const std::vector<int> settings = {cv::IMWRITE_JPEG_QUALITY, quality};
+    if (cv::imencode("." + kind, view(image), file, settings)) return {file.begin(), file.end()};
   } catch (const cv::Exception& problem) {
     reason = cat(": ", problem.err);
   }
   fail("cannot write an image of kind \"", kind, "\"", reason);
 }
 
-constexpr ImageModule kModule = {decode, resize, change_color, encode};
+constexpr ImageModule kModule = {decode, resize,      change_color, filter,
+                                 encode, read_frames, count_frames};
 
 }  // namespace
 

@@ -72,7 +72,7 @@ std::unique_ptr<ResidentData> ResidentData::load(Context& context, const Records
   if (context.device() != Device::gpu || records.decodes()) return nullptr;
   const Source& source = records.source();
   const Transform& transform = records.transform();
-  if (transform.augmentation().any()) return nullptr;
+  if (transform.augmentation().any() || transform.numbers().flow) return nullptr;
   Record record;
   source.read(0, record.datum);
   decode(record, transform.color());

@@ -36,7 +36,7 @@ void write_run(const In* in, int64_t step, int64_t count, Subtract subtract, flo
 
 struct Window {
   int64_t top, left, height, width;
-  bool mirror;
+  bool mirror, flow;
 };
 
 template <typename In>
@@ -52,7 +52,14 @@ void write(const Record& record, const In* in, const Window& window, const float
     for (int64_t y = 0; y < runs; ++y, out += count) {
       const int64_t at = (window.top + y) * record.width + window.left;
       const In* from = record.interleaved ? in + at * step + c : in + c * plane + at;
-      if (mean_image) {
+      if (window.mirror && window.flow && c % 2 == 0) {
+        const float* image = mean_image ? mean_image + c * plane + at : nullptr;
+        const float mean = mean_values.empty() ? 0 : mean_values[mean_values.size() == 1 ? 0 : c];
+        write_run(
+            from, step, count,
+            [image, mean](float x, int64_t i) { return 255 - x - (image ? image[i] : mean); },
+            scale, true, out);
+      } else if (mean_image) {
         const float* mean = mean_image + c * plane + at;
         write_run(
             from, step, count, [mean](float x, int64_t i) { return x - mean[i]; }, scale,
@@ -70,31 +77,17 @@ void write(const Record& record, const In* in, const Window& window, const float
   }
 }
 
-// Augmentation of forks is read from their files, but a net trained without it is another net: the
-// user should know.
-void warn_of_other_fields(const TransformationParameter& parameter, Log& log) {
-  static const std::vector<std::string> known = {
-      "crop_h",     "crop_w",         "crop_height",       "crop_width",
-      "display",    "random_seed",    "use_gpu_transform", "forward_packing",
-      "num_labels", "emit_constraint"};
-  std::vector<const google::protobuf::FieldDescriptor*> fields;
-  parameter.GetReflection()->ListFields(parameter, &fields);
-  for (const google::protobuf::FieldDescriptor* field : fields) {
-    if (field->number() < 6000 || Augmentation::handles(field->name()) ||
-        std::find(known.begin(), known.end(), field->name()) != known.end())
-      continue;
-    log.warning(cat("transform_param: ", field->name(),
-                    " is not carried out: the samples come without it"));
-  }
-}
-
 }  // namespace
 
 Transform::Transform(const TransformationParameter& parameter, bool training,
                      const std::string& folder, Log& log)
-    : numbers_{parameter.scale(), parameter.crop_size(), parameter.crop_size(), parameter.mirror(),
-               training},
-      augmentation_(parameter),
+    : numbers_{parameter.scale(),
+               parameter.crop_size(),
+               parameter.crop_size(),
+               parameter.mirror(),
+               training,
+               parameter.flow() || parameter.is_flow()},
+      augmentation_(parameter, training),
       mean_values_(parameter.mean_value().begin(), parameter.mean_value().end()) {
   require(!parameter.force_color() || !parameter.force_gray(),
           "transform_param sets both force_color and force_gray");
@@ -107,7 +100,6 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
     numbers_.crop_width = std::max(parameter.crop_w(), parameter.crop_width());
   require((numbers_.crop_height > 0) == (numbers_.crop_width > 0),
           "transform_param gives only one side of the crop; give crop_size, or both");
-  warn_of_other_fields(parameter, log);
   if (!parameter.mean_file().empty()) {
     require(mean_values_.empty(),
             "transform_param gives both mean_file and mean_value; one of them is enough");
@@ -144,7 +136,7 @@ Shape Transform::output(const Shape& record) const {
 
 void Transform::apply(const Record& record, const Random::Four& draws, float* out) const {
   const Cut cut = numbers_.cut(record.height, record.width, draws);
-  Window window{cut.top, cut.left, record.height, record.width, cut.mirror};
+  Window window{cut.top, cut.left, record.height, record.width, cut.mirror, numbers_.flow};
   if (numbers_.crop_height > 0) {
     window.height = numbers_.crop_height;
     window.width = numbers_.crop_width;

@@ -1,5 +1,6 @@
 // Transform: from a decoded record to the numbers that a net reads (transform_param).
 //   out[c,y,x] = (in[c, y + top, x + left] - mean) * scale, mirrored left to right or not.
+// Of optical flow (is_flow, flow) 255 - in stands for in where a mirror turns the x component.
 // The crop is random in phase TRAIN and central in TEST; `mirror` tosses a coin in both.
 #pragma once
 
@@ -24,6 +25,7 @@ struct TransformNumbers {
   float scale = 1;
   int64_t crop_height = 0, crop_width = 0;
   bool mirror = false, training = false;
+  bool flow = false;  // every second channel from the first on turns its sign with a mirror
 
   CREMA_HD static int64_t pick(uint32_t word, int64_t choices) {
     return static_cast<int64_t>((static_cast<uint64_t>(word) * static_cast<uint64_t>(choices)) >>

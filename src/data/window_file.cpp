@@ -1,57 +1,11 @@
 #include "data/window_file.h"
 
-#include <algorithm>
-#include <charconv>
-
-#include "base/error.h"
-#include "base/files.h"
+#include "data/word_reader.h"
 
 namespace crema {
 namespace {
 
-// Words and lines of a text, with the number of the line that the last one lay on.
-class Reader {
- public:
-  explicit Reader(std::string path) : path_(std::move(path)), text_(read_file(path_)) {}
-
-  // Skips blanks; true when nothing follows.
-  bool at_end() {
-    while (at_ < text_.size() && blank(text_[at_])) line_ += text_[at_++] == '\n';
-    return at_ == text_.size();
-  }
-  std::string_view word(const char* what) { return take(what, false); }
-  std::string_view rest_of_line(const char* what) { return trim(take(what, true)); }
-  template <typename T>
-  T number(const char* what) {
-    const std::string_view found = word(what);
-    T value{};
-    const auto [end, problem] = std::from_chars(found.data(), found.data() + found.size(), value);
-    if (problem != std::errc() || end != found.data() + found.size())
-      wrong(cat("found `", found, "` where ", what, " was expected"));
-    return value;
-  }
-  int64_t line() const { return line_; }
-  [[noreturn]] void wrong(const std::string& problem) const {
-    fail(path_, ":", line_, ": ", problem);
-  }
-
- private:
-  static bool blank(char letter) {
-    return std::string_view(" \t\r\n").find(letter) != std::string_view::npos;
-  }
-  std::string_view take(const char* what, bool whole_line) {
-    if (at_end()) wrong(cat("the file ends where ", what, " was expected"));
-    const size_t first = at_;
-    while (at_ < text_.size() && text_[at_] != '\n' && (whole_line || !blank(text_[at_]))) ++at_;
-    return std::string_view(text_).substr(first, at_ - first);
-  }
-
-  std::string path_, text_;
-  size_t at_ = 0;
-  int64_t line_ = 1;
-};
-
-ListedWindow read_window(Reader& reader, const ListedWindowImage& image, float& overlap) {
+ListedWindow read_window(WordReader& reader, const ListedWindowImage& image, float& overlap) {
   ListedWindow window;
   window.label = reader.number<int>("the class of a window");
   window.line = reader.line();
@@ -73,7 +27,7 @@ ListedWindow read_window(Reader& reader, const ListedWindowImage& image, float& 
 WindowFile read_window_file(const std::string& path, float object_overlap,
                             float background_overlap) {
   WindowFile file;
-  Reader reader(path);
+  WordReader reader(path);
   while (!reader.at_end()) {
     std::string_view mark = reader.word("an image");
     if (mark.empty() || mark.front() != '#')

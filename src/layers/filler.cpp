@@ -106,6 +106,20 @@ void fill_bilinear(const Filling& f) {
   f.each([&](int64_t i) { return static_cast<float>(tent(i % side) * tent(i / side % side)); });
 }
 
+// For matrices of classes by classes.
+void fill_diagonal(const Filling& f) {
+  const int axes = f.shape.axes(), given = f.filler.diagonal_size();
+  require(axes >= 2 && f.shape[axes - 1] == f.shape[axes - 2],
+          "filler \"diagonal\" fills square matrices, this blob is ", f.shape.brief());
+  const int64_t side = f.shape[axes - 1];
+  require(given == 1 || given == side, "filler \"diagonal\" has ", given,
+          " values of `diagonal`; give one, or ", side, " for this blob, ", f.shape.brief());
+  f.each([&](int64_t i) {
+    const int64_t row = i / side % side;
+    return row == i % side ? f.filler.diagonal(given == 1 ? 0 : static_cast<int>(row)) : 0;
+  });
+}
+
 struct FillerTag {};
 using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
 
@@ -118,6 +132,7 @@ using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
     FillerRegistry::add("xavier", fill_xavier),
     FillerRegistry::add("msra", fill_msra),
     FillerRegistry::add("bilinear", fill_bilinear),
+    FillerRegistry::add("diagonal", fill_diagonal),
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fillers: how a parameter gets its first values (Caffe's seven types).
+// Fillers: how a parameter gets its first values (Caffe's seven types and "diagonal").
 #pragma once
 
 #include "tensor/tensor.h"

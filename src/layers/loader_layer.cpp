@@ -86,9 +86,14 @@ bool LoaderLayer::reshapes(uint64_t pass) {
   return true;
 }
 
-void LoaderLayer::forward(Context& context, const Forward& pass) {
-  const Batch& batch = loader_->batch(static_cast<int64_t>(pass.pass));
+const Batch& LoaderLayer::batch(uint64_t pass) {
+  const Batch& batch = loader_->batch(static_cast<int64_t>(pass));
   say_restart(batch.number, batch.epoch);
+  return batch;
+}
+
+void LoaderLayer::forward(Context& context, const Forward& pass) {
+  const Batch& batch = this->batch(pass.pass);
   to_tensor(context, batch.data, pass.top[0]);
   if (pass.top.size() > 1 && labels_vary_) {
     std::vector<float> labels = batch.labels;

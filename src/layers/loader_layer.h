@@ -33,7 +33,9 @@ class LoaderLayer : public Layer {
   // Ends a layer's setup. options.workers 0 decides by itself.
   void start(Context& context, std::shared_ptr<const Samples> samples, LoaderOptions options);
   const LoaderOptions& options() const { return loader_->options(); }
-  // Logs when the data begin again; not after a jump.
+  // Waits for the batch of this pass, and logs when the data begin again.
+  const Batch& batch(uint64_t pass);
+  // Logs that; not after a jump.
   void say_restart(int64_t batch, int64_t epoch);
 
  private:

@@ -31,6 +31,7 @@ bool has_transform_fields(const V1LayerParameter& layer) {
     case V1LayerParameter::DATA:
       return any(layer.data_param());
     case V1LayerParameter::IMAGE_DATA:
+    case V1LayerParameter::VIDEO_DATA:
       return any(layer.image_data_param());
     case V1LayerParameter::WINDOW_DATA:
       return any(layer.window_data_param());
@@ -124,7 +125,8 @@ bool move_transform_fields(NetParameter* net) {
     found = true;
     TransformationParameter* to = layer.mutable_transform_param();
     if (layer.type() == V1LayerParameter::DATA) move_fields(layer.mutable_data_param(), to);
-    if (layer.type() == V1LayerParameter::IMAGE_DATA) {
+    if (layer.type() == V1LayerParameter::IMAGE_DATA ||
+        layer.type() == V1LayerParameter::VIDEO_DATA) {
       move_fields(layer.mutable_image_data_param(), to);
     }
     if (layer.type() == V1LayerParameter::WINDOW_DATA) {

@@ -173,12 +173,16 @@ TEST(Transform, SaysWhatIsWrong) {
   expect_part(record("mean_file: \"" + formats() + "/mean.binaryproto\""), "is 3x12x10");
 }
 
-TEST(Transform, WarnsOfWhatItDoesNotDo) {
-  Lines log;
-  Transform(parameter("noise_param { hist_eq: true } crop_h: 2 crop_w: 2 use_gpu_transform: true"),
-            true, "", log);
-  ASSERT_EQ(log.warnings.size(), 1u);
-  expect_part(log.warnings[0], "noise_param is not carried out");
+TEST(Transform, TurnsTheXComponentOfFlowRoundWithTheImage) {
+  const Record flow = ramp(2, 1, 2);
+  const std::vector<float> mirrored = {255 - 1, 255, 101, 100};
+  EXPECT_EQ(transformed("mirror: true is_flow: true", true, flow, {{1, 0, 0, 0}}), mirrored);
+  EXPECT_EQ(transformed("mirror: true flow: true", false, flow, {{1, 0, 0, 0}}), mirrored);
+  EXPECT_EQ(transformed("mirror: true is_flow: true", true, flow, {{0, 0, 0, 0}}),
+            (std::vector<float>{0, 1, 100, 101}));
+  EXPECT_EQ(transformed("mirror: true is_flow: true mean_value: 100 mean_value: 1", true, flow,
+                        {{1, 0, 0, 0}}),
+            (std::vector<float>{154, 155, 100, 99}));
 }
 
 TEST(Mean, IsWhatCaffeComputes) {

@@ -129,6 +129,16 @@ TEST(FillerTest, Bilinear) {
   expect_part(message_of(filler("bilinear"), Shape{3, 3}), "4 axes");
 }
 
+TEST(FillerTest, Diagonal) {
+  FillerParameter parameter = filler("diagonal");
+  parameter.add_diagonal(2);
+  EXPECT_EQ(filled(parameter, Shape{1, 1, 2, 2}), (std::vector<float>{2, 0, 0, 2}));
+  expect_part(message_of(parameter, Shape{2, 3}), "fills square matrices, this blob is 2x3");
+  parameter.add_diagonal(3);
+  EXPECT_EQ(filled(parameter, Shape{2, 2}), (std::vector<float>{2, 0, 0, 3}));
+  expect_part(message_of(parameter, Shape{3, 3}), "has 2 values of `diagonal`; give one, or 3");
+}
+
 TEST(FillerTest, ValuesDependOnTheStreamAndNotOnTheFormat) {
   const FillerParameter parameter = filler("gaussian");
   const Shape shape{2, 3, 4, 5};
@@ -142,7 +152,7 @@ TEST(FillerTest, ValuesDependOnTheStreamAndNotOnTheFormat) {
 
 TEST(FillerTest, UnknownTypeNamesTheNearest) {
   expect_part(message_of(filler("xaiver"), Shape{2}), "did you mean \"xavier\"?");
-  expect_part(message_of(filler("zzz"), Shape{2}), "bilinear, constant, gaussian");
+  expect_part(message_of(filler("zzz"), Shape{2}), "bilinear, constant, diagonal, gaussian");
 }
 
 }  // namespace

@@ -67,5 +67,20 @@ TEST(OwnGradients, Yolov3PullsTheBoxOfAnObject) {
   expect_values({-0.875, 0, 2 * size, 2 * size, -1, 1, -1}, outcome.bottom_diff[0]);
 }
 
+// The top's second number is a part of the first: its gradient does not count again. The box's
+// shift of 3 is outside of its limits, 1/2, and of the slope's, 1.
+TEST(OwnGradients, DetectionLossGivesThatOfItsFirstNumber) {
+  const Row row = row_of(
+      "type: \"DetectionLoss\" detection_loss_param { cls_num: 2 lambda: 2 field_h: 40 field_w: 40 "
+      "downsample_rate: 8 }",
+      {{{1, 6, 1, 1}}, {{1, 6, 1, 1}}});
+  LayerRun run(row, {});
+  Start start = run.make_start();
+  start.bottom = {{0, 0, 3, -0.25, 0, 0}, {1, 4, 4, 40, 40, 1}};
+  start.top_diff = {{3, 100}};
+  const Outcome outcome = run.backward(start);
+  expect_values({1.5, -1.5, 0.75, -0.375, 0, 0}, outcome.bottom_diff[0]);
+}
+
 }  // namespace
 }  // namespace crema
