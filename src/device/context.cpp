@@ -29,16 +29,16 @@ Context::Context(Device device, int ordinal)
 Context::~Context() = default;
 
 #ifdef CREMA_CUDA
-void Context::aside(int lane, const std::function<void()>& work) {
+void Context::aside(const std::function<void()>& work) {
   if (!gpu_ || !overlap) return work();
-  gpu_->fork(lane);
+  gpu_->fork();
   try {
     work();
   } catch (...) {
-    gpu_->back(lane);
+    gpu_->back();
     throw;
   }
-  gpu_->back(lane);
+  gpu_->back();
 }
 void Context::join() {
   if (gpu_) gpu_->join();
@@ -57,7 +57,7 @@ void Context::synchronize() const {
   if (gpu_) check_cuda(cudaStreamSynchronize(gpu_->stream), "waiting for the GPU");
 }
 #else
-void Context::aside(int, const std::function<void()>& work) { work(); }
+void Context::aside(const std::function<void()>& work) { work(); }
 void Context::join() {}
 void Context::tune(TuneMode) {}
 void Context::end_tuning() {}

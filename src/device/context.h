@@ -36,12 +36,11 @@ class Context {
   // Gives back the memory that plans were tried in.
   void end_tuning();
 
-  // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards and
-  // in other lanes, until join(): it must touch no memory that these write, and no workspace of
-  // theirs. Elsewhere it is just called.
-  static constexpr int kAsideLanes = 2;
+  // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards,
+  // until join(): it must touch no memory that the latter writes, and no workspace of it. Elsewhere
+  // it is just called.
   bool overlap = false;
-  void aside(int lane, const std::function<void()>& work);
+  void aside(const std::function<void()>& work);
   void join();
 
   // Waits until all queued work is done; an Error of the device surfaces here.

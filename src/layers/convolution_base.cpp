@@ -158,8 +158,7 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
         backward_both(context, pass, i, with_weights ? db : Tensor()))
       continue;
     if (pass.parameter_diff[0]) {
-      context.aside(pass.aside_lane,
-                    [&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); });
+      context.aside([&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); });
     }
     if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
   }

@@ -97,7 +97,7 @@ class InnerProductLayer : public Layer {
                                db.data<Compute<T>>(), db && pass.accumulate[1]);
       });
     if (dw) {
-      context.aside(pass.aside_lane, [&] {
+      context.aside([&] {
         dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
                                  pass.accumulate[0], db && pass.accumulate[1],
                                  pass.aside_workspace);

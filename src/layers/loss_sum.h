@@ -38,10 +38,10 @@ struct LossSums {
 template <typename T>
 struct DivideLoss {
   double constant;
-  T *counted, *loss;  // counted: null for the constant
+  T *both, *loss;  // the sum and what counts; null for the constant
   CREMA_HD void operator()(int64_t, const double* sums) const {
-    const double divisor = !counted ? constant : sums[1] < 1 ? 1 : sums[1];
-    if (counted) *counted = static_cast<T>(divisor);
+    const double divisor = !both ? constant : sums[1] < 1 ? 1 : sums[1];
+    if (both) both[1] = static_cast<T>(divisor);
     *loss = static_cast<T>(sums[0] / divisor);
   }
 };
@@ -54,7 +54,7 @@ void sum_loss(Context& context, int64_t rows, int64_t columns, const Terms& term
   const LossSums<Terms> both{terms};
   T* const into = loss.data<T>();
   if (normalizer.by_valid) {
-    parallel_totals<T, 2>(context, rows, columns, both, DivideLoss<T>{1, sums.data<T>() + 1, into});
+    parallel_totals<T, 2>(context, rows, columns, both, DivideLoss<T>{1, sums.data<T>(), into});
   } else {
     parallel_totals<T, 1>(context, rows, columns, both,
                           DivideLoss<T>{normalizer.constant, nullptr, into});
