@@ -1,7 +1,5 @@
 // Depthwise convolution of 16-bit images with stride 1: forward, and the gradient of the data,
 // which is the same with mirrored weights. See conv_depthwise_strips.cuh.
-#include <algorithm>
-
 #include "device/launch.h"
 #include "kernels/conv_depthwise.h"
 #include "kernels/conv_depthwise_strips.cuh"
@@ -136,43 +134,6 @@ class DepthwiseStrips final : public WeightedSum {
 };
 
 }  // namespace
-
-StripNumbers::StripNumbers(const Shape& shape, const Shape& x, int window, int zeros, int rows,
-                           int blocks_at_once) {
-  constexpr int kMostColumns = 28;  // with the places beside them 32
-  const auto over = [](int a, int b) { return (a + b - 1) / b; };
-  const auto number = [](int64_t value) { return static_cast<int>(value); };
-  images = number(shape[0]), channels = number(shape[1]);
-  height = number(shape[2]), width = number(shape[3]);
-  image_height = number(x[2]), image_width = number(x[3]);
-  const int bands = over(width, kMostColumns);
-  band = over(width, bands), strips = over(band, 8);
-  pitch = over(band + window - 1, 8) * 8;
-  stage_rows = strips > 2 ? rows : 2 * rows;
-  const int padded = height + zeros, cuts = over(channels, kStripChannels);
-  const int stages = over(images * padded, stage_rows);
-  steps = over(stages, std::clamp(blocks_at_once / (cuts * bands), 1, stages));
-  blocks = dim3(static_cast<unsigned>(cuts), static_cast<unsigned>(over(stages, steps)),
-                static_cast<unsigned>(bands));
-  by_padded = FastDivide(padded), by_columns = FastDivide(band + window - 1);
-  by_band = FastDivide(band), by_two_bands = FastDivide(2 * band);
-  by_strips = FastDivide(strips);
-}
-
-namespace {
-
-bool strips_of(const ConvCase& c, int64_t stride) {
-  const int64_t pad = c.w[2] / 2;
-  return is_half(c.dtype) && c.w[2] == c.w[3] && (c.w[2] == 3 || c.w[2] == 5) &&
-         c.stride == std::vector<int64_t>{stride, stride} &&
-         c.dilation == std::vector<int64_t>{1, 1} && c.pad == std::vector<int64_t>{pad, pad};
-}
-
-}  // namespace
-
-// With these pads y has one place for each `stride` of x.
-bool serves_strips(const ConvCase& c) { return strips_of(c, 1); }
-bool serves_spread_gradients(const ConvCase& c) { return strips_of(c, 2); }
 
 std::unique_ptr<WeightedSum> make_depthwise_strips(const ConvCase& c) {
   return std::make_unique<DepthwiseStrips>(c);
