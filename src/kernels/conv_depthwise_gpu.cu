@@ -1,15 +1,13 @@
 // Depthwise convolution on the GPU, 3x3 and 5x5 with stride 1 (any dilation) and 2, where
-// conv_depthwise_strips_gpu.cu does not serve. Limits: reading x (or dy) and writing y (or dx)
+// conv_depthwise_strips_gpu.cpp does not serve. Limits: reading x (or dy) and writing y (or dx)
 // once; a place costs 9 or 25 multiply-adds, half of what the card can do in that time at most.
 // conv_depthwise_weights_gpu.cu has the gradient of the weights.
 #include <algorithm>
-#include <optional>
 
 #include "device/launch.h"
 #include "kernels/bias.h"
 #include "kernels/conv_depthwise.cuh"
 #include "kernels/conv_depthwise.h"
-#include "kernels/conv_depthwise_strips.cuh"
 #include "tensor/on.h"
 
 namespace crema {
@@ -228,15 +226,12 @@ class DepthwiseGpu final : public WeightedSum {
       : c_(c),
         forward_(forward_numbers(c)),
         data_(data_numbers(c)),
-        weights_(depthwise_weights_numbers(c)) {
-    if (serves_spread_gradients(c)) both_ = spread_gradients_numbers(c);
-  }
+        weights_(depthwise_weights_numbers(c)) {}
 
   Format weights_format() const override { return Format::channels_last(); }
   size_t workspace() const override {
     if (!c_.backward_weights) return 0;
-    const int64_t taps = c_.w.count(2), both = both_ ? both_->parts() * (taps + 1) * c_.x[1] : 0;
-    return static_cast<size_t>(std::max(depthwise_parts(weights_, c_.w[2]), both)) * sizeof(float);
+    return static_cast<size_t>(depthwise_parts(weights_, c_.w[2])) * sizeof(float);
   }
   // Of a case without one: then the bias's gradient comes with that of the weights.
   bool takes_relu() const override { return !c_.relu; }
@@ -265,27 +260,6 @@ class DepthwiseGpu final : public WeightedSum {
                             static_cast<int>(c_.stride[0]),
                             {x.raw(), g.dy.raw(), dw.data<float>(), db ? db.data<float>() : nullptr,
                              workspace.data<float>(), accumulate_w, accumulate_b});
-  }
-
-  bool joins_gradients() const override { return both_.has_value(); }
-  void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
-                     const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
-                     bool accumulate_b, const Tensor& workspace) override {
-    if (!both_) {
-      return WeightedSum::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
-                                        workspace);
-    }
-    const DepthwiseSums sums{x.raw(),
-                             g.dy.raw(),
-                             dw.data<float>(),
-                             db ? db.data<float>() : nullptr,
-                             workspace.data<float>(),
-                             accumulate_w,
-                             accumulate_b};
-    start_spread_gradients(context.gpu(), *both_, c_.dtype, static_cast<int>(c_.w[2]),
-                           {x.raw(), g.dy.raw(), w.raw(), dx.raw(), sums.parts, bool(db)});
-    add_depthwise_parts(context.gpu(), static_cast<int>(c_.x[1]), static_cast<int>(c_.w.count(2)),
-                        both_->parts(), sums);
   }
 
  private:
@@ -329,7 +303,6 @@ class DepthwiseGpu final : public WeightedSum {
 
   ConvCase c_;
   DepthwiseNumbers forward_, data_, weights_;
-  std::optional<StripNumbers> both_;
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "kernels/conv_depthwise.cuh"
-#include "kernels/conv_depthwise.h"
 #include "kernels/conv_depthwise_strips.cuh"
 
 namespace crema {
@@ -11,13 +10,6 @@ namespace {
 
 int over(int a, int b) { return (a + b - 1) / b; }
 int number(int64_t value) { return static_cast<int>(value); }
-
-bool strips_of(const ConvCase& c, int64_t stride) {
-  const int64_t pad = c.w[2] / 2;
-  return is_half(c.dtype) && c.w[2] == c.w[3] && (c.w[2] == 3 || c.w[2] == 5) &&
-         c.stride == std::vector<int64_t>{stride, stride} &&
-         c.dilation == std::vector<int64_t>{1, 1} && c.pad == std::vector<int64_t>{pad, pad};
-}
 
 }  // namespace
 
@@ -81,12 +73,9 @@ StripNumbers::StripNumbers(const Shape& shape, const Shape& x, int window, int z
   blocks = dim3(static_cast<unsigned>(cuts), static_cast<unsigned>(over(stages, steps)),
                 static_cast<unsigned>(bands));
   by_padded = FastDivide(padded), by_columns = FastDivide(band + window - 1);
+  by_two_columns = FastDivide(2 * (band + window - 1));
   by_band = FastDivide(band), by_two_bands = FastDivide(2 * band);
   by_strips = FastDivide(strips);
 }
-
-// With these pads y has one place for each `stride` of x.
-bool serves_strips(const ConvCase& c) { return strips_of(c, 1); }
-bool serves_spread_gradients(const ConvCase& c) { return strips_of(c, 2); }
 
 }  // namespace crema
