@@ -1,15 +1,13 @@
 // Depthwise convolution on the GPU, 3x3 and 5x5 with stride 1 (any dilation) and 2, where
-// conv_depthwise_strips_gpu.cu does not serve. Limits: reading x (or dy) and writing y (or dx)
+// conv_depthwise_strips_gpu.cpp does not serve. Limits: reading x (or dy) and writing y (or dx)
 // once; a place costs 9 or 25 multiply-adds, half of what the card can do in that time at most.
 // conv_depthwise_weights_gpu.cu has the gradient of the weights.
 #include <algorithm>
-#include <optional>
 
 #include "device/launch.h"
 #include "kernels/bias.h"
 #include "kernels/conv_depthwise.cuh"
 #include "kernels/conv_depthwise.h"
-#include "kernels/conv_depthwise_strips.cuh"
 #include "tensor/on.h"
 
 namespace crema {
@@ -228,15 +226,12 @@ class DepthwiseGpu final : public WeightedSum {
       : c_(c),
         forward_(forward_numbers(c)),
         data_(data_numbers(c)),
-        weights_(depthwise_weights_numbers(c)) {
-    if (serves_spread_gradients(c)) both_ = spread_gradients_numbers(c);
-  }
+        weights_(depthwise_weights_numbers(c)) {}
 
   Format weights_format() const override { return Format::channels_last(); }
   size_t workspace() const override {
     if (!c_.backward_weights) return 0;
-    const int64_t taps = c_.w.count(2), both = both_ ? both_->parts() * (taps + 1) * c_.x[1] : 0;
-    return static_cast<size_t>(std::max(depthwise_parts(weights_, c_.w[2]), both)) * sizeof(float);
+    return static_cast<size_t>(depthwise_parts(weights_, c_.w[2])) * sizeof(float);
   }
   // Of a case without one: then the bias's gradient comes with that of the weights.
   bool takes_relu() const override { return !c_.relu; }
@@ -265,27 +260,6 @@ class DepthwiseGpu final : public WeightedSum {
                             static_cast<int>(c_.stride[0]),
                             {x.raw(), g.dy.raw(), dw.data<float>(), db ? db.data<float>() : nullptr,
                              workspace.data<float>(), accumulate_w, accumulate_b});
-  }
-
-  bool joins_gradients() const override { return both_.has_value(); }
-  void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
-                     const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
-                     bool accumulate_b, const Tensor& workspace) override {
-    if (!both_) {
-      return WeightedSum::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
-                                        workspace);
-    }
-    const DepthwiseSums sums{x.raw(),
-                             g.dy.raw(),
-                             dw.data<float>(),
-                             db ? db.data<float>() : nullptr,
-                             workspace.data<float>(),
-                             accumulate_w,
-                             accumulate_b};
-    start_spread_gradients(context.gpu(), *both_, c_.dtype, static_cast<int>(c_.w[2]),
-                           {x.raw(), g.dy.raw(), w.raw(), dx.raw(), sums.parts, bool(db)});
-    add_depthwise_parts(context.gpu(), static_cast<int>(c_.x[1]), static_cast<int>(c_.w.count(2)),
-                        both_->parts(), sums);
   }
 
  private:
@@ -329,59 +303,11 @@ class DepthwiseGpu final : public WeightedSum {
 
   ConvCase c_;
   DepthwiseNumbers forward_, data_, weights_;
-  std::optional<StripNumbers> both_;
 };
 
 }  // namespace
 
-DepthwiseNumbers depthwise_numbers(const Shape& in, const Shape& out, DType dtype,
-                                   const DepthwiseWindow& window) {
-  const auto over = [](int a, int b) { return (a + b - 1) / b; };
-  const auto number = [](int64_t value) { return static_cast<int>(value); };
-  DepthwiseNumbers n{};
-  n.channels = number(in[1]), n.dilation = number(window.dilation);
-  n.out_height = number(out[2]), n.out_width = number(out[3]);
-  n.tile_height = window.tile_height, n.tile_width = window.tile_width;
-  // Cut evenly, in chunks of 16 bytes and blocks of whole warps.
-  const int most = kDepthwiseLine / (kDepthwisePack * number(size_of(dtype)));
-  const int packs = n.channels / kDepthwisePack, least = over(packs, most);
-  n.lanes = over(over(packs, least), 2) * 2;
-  n.cuts = over(packs, n.lanes);
-  const int tiles_across = over(over(n.out_width, n.dilation), n.tile_width);
-  const int tiles_down = over(over(n.out_height, n.dilation), n.tile_height);
-  n.patch_width = std::min(tiles_across, 4);
-  n.patch_height = std::min(tiles_down, 4);
-  n.sheets = number(in[0]) * n.dilation * n.dilation;
-  n.patches_across = over(tiles_across, n.patch_width);
-  const int patches = n.patches_across * over(tiles_down, n.patch_height);
-  n.by_lanes = FastDivide(n.lanes);
-  n.by_patch_width = FastDivide(n.patch_width), n.by_patch_height = FastDivide(n.patch_height);
-  n.by_patches_across = FastDivide(n.patches_across), n.by_patches = FastDivide(patches);
-  n.by_phases = FastDivide(n.dilation * n.dilation), n.by_dilation = FastDivide(n.dilation);
-  n.by_chunks = FastDivide(n.lanes * kDepthwisePack * number(size_of(dtype)) / 16);
-  const auto region = [&](const Shape& image, int spread, const DepthwiseWindow& w) {
-    DepthwiseRegion r{};
-    r.height = number(image[2]), r.width = number(image[3]);
-    r.top = number(w.top), r.left = number(w.left), r.stride = number(w.stride);
-    r.rows = (n.patch_height * n.tile_height / spread - 1) * r.stride + number(w.kernel);
-    r.columns = (n.patch_width * n.tile_width / spread - 1) * r.stride + number(w.kernel);
-    r.by_rows = FastDivide(r.rows);
-    r.bytes = r.rows * r.columns * kDepthwiseLine;
-    return r;
-  };
-  n.in = region(in, window.spread, window);
-  n.out = region(out, 1, {1, 1, 1, 0, 0, 0, 0, 1});
-  // Of small images a patch has several, as many as two stages of them fit into shared memory.
-  constexpr int kStage = 88 << 10;
-  n.patch_sheets = std::clamp(kStage / (n.in.bytes + n.out.bytes), 1,
-                              kDepthwiseTiles / (n.patch_width * n.patch_height));
-  n.in.bytes *= n.patch_sheets, n.out.bytes *= n.patch_sheets;
-  n.work = patches * over(n.sheets, n.patch_sheets);
-  return n;
-}
-
-std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase& c,
-                                                std::string& reason) {
+std::unique_ptr<WeightedSum> make_depthwise_gpu(Context&, const ConvCase& c, std::string& reason) {
   const int64_t chunk = 16 / static_cast<int64_t>(size_of(c.dtype));
   if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
     reason = "for kernels of 3x3 and 5x5 only";

@@ -1,8 +1,8 @@
-// Depthwise convolution of 16-bit images on tensor cores, with stride 1 and tops as large as the
-// bottoms. A block has 32 channels of a band of columns and walks down a stream of rows: those of
-// all images one below the other, with a window's rows of zeros between. Rows are on their way into
-// shared memory, in stages, long before they are needed, and lie there until their window has gone
-// by, so each is read once.
+// Depthwise convolution of 16-bit images on tensor cores, with a place of y for each, or for each
+// second, of x. A block has 32 channels of a band of columns and walks down a stream of rows: those
+// of all images one below the other, with a window's rows of zeros between. Rows are on their way
+// into shared memory, in stages, long before they are needed, and lie there until their window has
+// gone by, so each is read once.
 //
 // Products: an 8 x 8 matrix has eight neighbouring places of a row (a strip) and eight channels. A
 // window's sums are its matrices times diagonal ones that hold the weights, and the gradient of the
@@ -30,7 +30,7 @@ struct StripNumbers {
   int stage_rows, steps;          // rows that arrive together, and how often those of a block do
   dim3 blocks;                    // channels, pieces of the stream, bands
   FastDivide by_padded;           // rows of an image in the stream
-  FastDivide by_columns;          // places of a row that are read
+  FastDivide by_columns, by_two_columns;  // places of a row that are read, and twice as many
   FastDivide by_band, by_two_bands, by_strips;
 
   // shape: of the stream's images; window: how many of their places a sum meets along an axis;
@@ -45,18 +45,36 @@ struct StripNumbers {
   }
 };
 
-// Both gradients from x and dy, or where dx is null that of the weights alone.
+// What a kernel is compiled for.
+struct StripKind {
+  DType dtype;
+  int kernel, stride;
+};
+
+// y, or with stride 1 and mirrored weights dx. bias: or null.
+struct StripSums {
+  const void *x, *w, *bias;
+  DepthwiseEnd end;
+  bool mirrored;
+  void* y;
+};
+StripNumbers strip_sums_numbers(const ConvCase& c);
+void start_strip_sums(const Gpu& gpu, const StripNumbers& n, const StripKind& kind,
+                      const StripSums& sums);
+
+// Both gradients from x and dy; dx or parts may be null: then the other one alone.
 struct StripGradients {
   const void *x, *dy, *w;
   void* dx;
   float* parts;  // parts() times (taps + 1) * channels; see add_depthwise_parts
   bool bias;     // sum dy too
 };
-void start_strip_gradients(const Gpu& gpu, const StripNumbers& n, DType dtype, int kernel,
+StripNumbers strip_gradients_numbers(const ConvCase& c);
+void start_strip_gradients(const Gpu& gpu, const StripNumbers& n, const StripKind& kind,
                            const StripGradients& gradients);
-// The same with stride 2, always of both.
+// The same with stride 2.
 StripNumbers spread_gradients_numbers(const ConvCase& c);
-void start_spread_gradients(const Gpu& gpu, const StripNumbers& n, DType dtype, int kernel,
+void start_spread_gradients(const Gpu& gpu, const StripNumbers& n, const StripKind& kind,
                             const StripGradients& gradients);
 
 #ifdef __CUDACC__
@@ -69,10 +87,11 @@ __device__ inline int strip_offset(int column, int chunk) {
 
 // Starts copying `lines` rows from the stream's row `first` on, with columns from `left` on; zeros
 // where there is no image. kSpread 2: of x with stride 2, two rows and columns for one of the
-// stream; even columns go to the first half of a row in shared memory, odd ones to the second.
+// stream; odd columns go `odd` places behind the even ones.
 template <int kSpread, typename T>
 __device__ void load_stream(const StripNumbers& n, const FastDivide& by_columns, const T* data,
-                            int first, int lines, int left, uint32_t to, int row_bytes) {
+                            int first, int lines, int left, uint32_t to, int row_bytes,
+                            int odd = 0) {
   const int chunk = static_cast<int>(threadIdx.x) % 4;
   const int channel = static_cast<int>(blockIdx.x) * kStripChannels + chunk * 8;
   const int places = lines * static_cast<int>(by_columns.divisor);
@@ -86,7 +105,7 @@ __device__ void load_stream(const StripNumbers& n, const FastDivide& by_columns,
     const bool inside = at >= 0 && image < n.images && row < n.height && y < height && x >= 0 &&
                         x < width && channel < n.channels;
     const int64_t from = (image * height + y) * width + x;
-    const int goal = kSpread == 1 ? column : column % 2 * n.strips * 8 + column / 2;
+    const int goal = kSpread == 1 ? column : column % 2 * odd + column / 2;
     copy_async<16>(to + line * row_bytes + strip_offset(goal, chunk),
                    inside ? data + from * n.channels + channel : data, inside);
   }
@@ -163,6 +182,41 @@ struct StripWindow {
     for (uint32_t& pair : to) pair &= mask;
   }
 
+  // above, below: rows of places; r: which row of the window they are.
+  __device__ void add_row(const uint32_t (&above)[kKernel][4], const uint32_t (&below)[kKernel][4],
+                          int r, float (&sums)[4][4]) const {
+#pragma unroll
+    for (int s = 0; s + 1 < kKernel; s += 2) {
+      uint32_t left[4], right[4];
+      diagonal(r * kKernel + s, left);
+      diagonal(r * kKernel + s + 1, right);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const uint32_t a[4] = {above[s][i], below[s][i], above[s + 1][i], below[s + 1][i]};
+        multiply_add<T>(sums[i], a, left[i], right[i]);
+      }
+    }
+    uint32_t last[4];
+    diagonal(r * kKernel + kKernel - 1, last);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t a[2] = {above[kKernel - 1][i], below[kKernel - 1][i]};
+      multiply_add<T>(sums[i], a, last[i]);
+    }
+  }
+
+  // The same for two rows whose windows begin two rows apart: `here` rows from upper on, those
+  // after them from lower on, both as if the first row were there.
+  __device__ void add_spread(const unsigned char* upper, const unsigned char* lower, int here,
+                             int row_bytes, float (&sums)[4][4]) const {
+    uint32_t rows[3][kKernel][4];
+#pragma unroll
+    for (int j = 0; j < kKernel + 2; ++j) {
+      load((j < here ? upper : lower) + j * row_bytes, rows[j % 3]);
+      if (j >= 2) add_row(rows[(j - 2) % 3], rows[j % 3], j - 2, sums);
+    }
+  }
+
   // sums[p][i]: the pair i of row 2 * p in the first two numbers, of row 2 * p + 1 in the others.
   // upper: the strip in the first row that the windows reach; lower: four rows below.
   __device__ void add(const unsigned char* upper, const unsigned char* lower, int row_bytes,
@@ -173,46 +227,25 @@ struct StripWindow {
     for (int j = 0; j < kStripRows + kKernel - 2; ++j) {
       const int next = j + 1;
       load((next < 4 ? upper : lower) + next % 4 * row_bytes, rows[next % 2]);
-      const auto& above = rows[j % 2];
-      const auto& below = rows[next % 2];
 #pragma unroll
       for (int p = 0; p < kStripRows / 2; ++p) {
         const int r = j - 2 * p;
-        if (r < 0 || r >= kKernel) continue;
-#pragma unroll
-        for (int s = 0; s + 1 < kKernel; s += 2) {
-          uint32_t left[4], right[4];
-          diagonal(r * kKernel + s, left);
-          diagonal(r * kKernel + s + 1, right);
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const uint32_t a[4] = {above[s][i], below[s][i], above[s + 1][i], below[s + 1][i]};
-            multiply_add<T>(sums[p][i], a, left[i], right[i]);
-          }
-        }
-        uint32_t last[4];
-        diagonal(r * kKernel + kKernel - 1, last);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const uint32_t a[2] = {above[kKernel - 1][i], below[kKernel - 1][i]};
-          multiply_add<T>(sums[p][i], a, last[i]);
-        }
+        if (r >= 0 && r < kKernel) add_row(rows[j % 2], rows[next % 2], r, sums[p]);
       }
     }
   }
 };
 
 // Writes a warp's sums: rows of the stream from `first` on, columns from `left` on.
-template <typename T>
+template <int kRows, typename T>
 __device__ void store_strip(const StripNumbers& n, int first, int left, int strip,
-                            const float (&sums)[kStripRows / 2][4][4], const DepthwiseEnd& end,
-                            T* to) {
+                            const float (&sums)[kRows / 2][4][4], const DepthwiseEnd& end, T* to) {
   const int lane = static_cast<int>(threadIdx.x) % 32, column = strip * 8 + lane / 4;
   const int x = left + column;
   const int channel = static_cast<int>(blockIdx.x) * kStripChannels + lane % 4 * 8;
   if (column >= n.band || x >= n.width || channel >= n.channels) return;
 #pragma unroll
-  for (int y = 0; y < kStripRows; ++y) {
+  for (int y = 0; y < kRows; ++y) {
     int row;
     const int image = n.by_padded.split(first + y, row);
     if (image >= n.images || row >= n.height) continue;

@@ -133,7 +133,8 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
       rows_at(quad, strip, upper, lower);
       float sums[kStripRows / 2][4][4] = {};
       window.add(memory + upper, memory + lower, row_bytes, sums);
-      store_strip(n, first + step * n.stage_rows + quad * kStripRows, left, strip, sums, {}, dx);
+      store_strip<kStripRows>(n, first + step * n.stage_rows + quad * kStripRows, left, strip, sums,
+                              {}, dx);
     }
     for (int quad = 0; quad < quads; ++quad) {
       for (int strip = 0; strip < n.strips; ++strip) {
@@ -168,10 +169,15 @@ void start(const Gpu& gpu, const StripNumbers& n, int kernel, const StripGradien
 
 }  // namespace
 
-void start_strip_gradients(const Gpu& gpu, const StripNumbers& n, DType dtype, int kernel,
+StripNumbers strip_gradients_numbers(const ConvCase& c) {
+  const int kernel = static_cast<int>(c.w[2]);
+  return {c.y, c.x, kernel, kernel / 2, kStripRows, kBlocks * kMultiprocessors};
+}
+
+void start_strip_gradients(const Gpu& gpu, const StripNumbers& n, const StripKind& kind,
                            const StripGradients& gradients) {
-  dtype == DType::f16 ? start<Half>(gpu, n, kernel, gradients)
-                      : start<BFloat16>(gpu, n, kernel, gradients);
+  kind.dtype == DType::f16 ? start<Half>(gpu, n, kind.kernel, gradients)
+                           : start<BFloat16>(gpu, n, kind.kernel, gradients);
 }
 
 }  // namespace crema

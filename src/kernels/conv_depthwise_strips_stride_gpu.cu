@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
   __shared__ __align__(16) unsigned char weights_memory[kTaps * kStripPlace];
   T* const weights = reinterpret_cast<T*>(weights_memory);
   extern __shared__ __align__(128) unsigned char memory[];
-  load_strip_weights<T, kTaps>(n, w, false, weights);
+  if (dx) load_strip_weights<T, kTaps>(n, w, false, weights);
   const StripWindow<T, M::kWindow> window(weights);
   const int row_bytes = n.pitch * kStripPlace, x_row_bytes = n.strips * 16 * kStripPlace;
   SpreadProducts<T, kKernel> products(n, x_row_bytes);
@@ -201,8 +201,9 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
     load_stream<1>(n, n.by_columns, dy, row - M::kBefore,
                    stage < n.steps ? n.stage_rows : M::kWindow - 1, left - M::kBefore,
                    shared_address(memory) + slot * n.stage_rows * row_bytes, row_bytes);
-    load_stream<2>(n, n.by_two_bands, x, row, stage < n.steps ? 2 * n.stage_rows : 0, 2 * left,
-                   shared_address(image) + slot * n.stage_rows * 2 * x_row_bytes, x_row_bytes);
+    load_stream<2>(n, n.by_two_bands, x, row, parts && stage < n.steps ? 2 * n.stage_rows : 0,
+                   2 * left, shared_address(image) + slot * n.stage_rows * 2 * x_row_bytes,
+                   x_row_bytes, n.strips * 8);
   };
   const auto compute = [&](int step, int slot) {
     const int pairs = n.stage_rows / kRows;
@@ -213,7 +214,7 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
       lower = (below < all_bytes ? below : 0) + strip * 8 * kStripPlace;
     };
     int upper, lower;
-    for (int task = warp; task < n.strips * pairs; task += kStripThreads / 32) {
+    for (int task = warp; dx && task < n.strips * pairs; task += kStripThreads / 32) {
       int strip;
       const int pair = n.by_strips.split(task, strip);
       rows_at(pair, strip, upper, lower);
@@ -226,7 +227,7 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
       one_parity.template operator()<0>();
       one_parity.template operator()<1>();
     }
-    for (int pair = 0; pair < pairs; ++pair) {
+    for (int pair = 0; parts && pair < pairs; ++pair) {
       for (int strip = 0; strip < n.strips; ++strip) {
         rows_at(pair, strip, upper, lower);
         products.add(shared_address(memory) + upper, shared_address(memory) + lower, row_bytes,
@@ -238,7 +239,7 @@ __global__ void __launch_bounds__(kStripThreads, kBlocks)
     }
   };
   over_stream<kStages>(n.steps, load, compute);
-  products.store(n, bias, parts);
+  if (parts) products.store(n, bias, parts);
 }
 
 template <typename T, int kKernel>
@@ -263,10 +264,10 @@ StripNumbers spread_gradients_numbers(const ConvCase& c) {
   return {c.y, c.x, static_cast<int>(c.w[2] + 1) / 2, 1, kRows, kBlocks * kMultiprocessors};
 }
 
-void start_spread_gradients(const Gpu& gpu, const StripNumbers& n, DType dtype, int kernel,
+void start_spread_gradients(const Gpu& gpu, const StripNumbers& n, const StripKind& kind,
                             const StripGradients& gradients) {
-  dtype == DType::f16 ? start<Half>(gpu, n, kernel, gradients)
-                      : start<BFloat16>(gpu, n, kernel, gradients);
+  kind.dtype == DType::f16 ? start<Half>(gpu, n, kind.kernel, gradients)
+                           : start<BFloat16>(gpu, n, kind.kernel, gradients);
 }
 
 }  // namespace crema
