@@ -32,18 +32,23 @@ struct LookUp {
   }
 };
 
-// The first place of each index adds up all of them, in their order.
-template <typename T>
+// The first place of each index adds up all of them, in their order. kWidth outputs at a time.
+template <typename T, int kWidth>
 struct AddRows {
   const T *x, *dy;
   const int32_t *next, *first;
   int64_t outputs;
   T* dw;
-  CREMA_HD void operator()(int64_t m, int64_t n) const {
+  CREMA_HD void operator()(int64_t m, int64_t piece) const {
+    using P = Pack<T, kWidth>;
     if (!first[m]) return;
-    T* out = dw + static_cast<int64_t>(x[m]) * outputs + n;
-    T sum = *out;
-    for (int64_t place = m; place >= 0; place = next[place]) sum += dy[place * outputs + n];
+    const int64_t n = piece * kWidth;
+    P* out = reinterpret_cast<P*>(dw + static_cast<int64_t>(x[m]) * outputs + n);
+    P sum = *out;
+    for (int64_t place = m; place >= 0; place = next[place]) {
+      const P more = *reinterpret_cast<const P*>(dy + place * outputs + n);
+      for (int k = 0; k < kWidth; ++k) sum.v[k] += more.v[k];
+    }
     *out = sum;
   }
 };
@@ -101,8 +106,14 @@ class EmbedLayer : public Layer {
         int32_t *next = pass.workspace.data<int32_t>(), *first = next + count;
         if (!pass.accumulate[0]) zero(context, dw);
         link_equal<T>(context, 1, {x.data<T>(), count, p().input_dim(), next, first});
-        parallel_rows(context, count, outputs,
-                      AddRows<T>{x.data<T>(), dy.data<T>(), next, first, outputs, dw.data<T>()});
+        const auto add = [&]<int kWidth>() {
+          parallel_rows(
+              context, count, outputs / kWidth,
+              AddRows<T, kWidth>{x.data<T>(), dy.data<T>(), next, first, outputs, dw.data<T>()});
+        };
+        const bool packs =
+            context.device() == Device::gpu && takes_packs<T>(outputs, dy.raw(), dw.raw());
+        packs ? add.template operator()<kPackCount<T>>() : add.template operator()<1>();
       }
       if (p().bias_term() && pass.parameter_diff[1]) {
         bias_gradient(context, count, outputs, 1, dy.data<T>(),
