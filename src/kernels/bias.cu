@@ -1,6 +1,8 @@
 #include "kernels/bias.h"
 
 #include "device/parallel.h"
+#include "kernels/divisor.h"
+#include "kernels/pack.h"
 #include "kernels/sum.h"
 
 namespace crema {
@@ -20,6 +22,24 @@ struct AddBias {
   CREMA_HD void operator()(int64_t i) const {
     const Compute<T> value = y[i];
     y[i] = relu_of(b ? value + b[i / inner % channels] : value, relu);
+  }
+};
+
+// The same on a GPU for channels that lie beside each other, 16 bytes at a time.
+template <typename T>
+struct AddBiasPacks {
+  Divisor packs;  // of the channels
+  const WidePack<T>* b;
+  Relu relu;
+  WidePack<T>* y;
+  CREMA_HD void operator()(int64_t i) const {
+    uint32_t pack = static_cast<uint32_t>(i);
+    packs.split(pack);
+    WidePack<T> p = y[i];
+    const WidePack<T> added = b[pack];
+    for (int k = 0; k < kPackCount<T>; ++k)
+      p.v[k] = relu_of(Compute<T>(p.v[k]) + Compute<T>(added.v[k]), relu);
+    y[i] = p;
   }
 };
 
@@ -71,6 +91,12 @@ void add_bias(Context& context, int64_t outer, int64_t channels, int64_t inner, 
   if (!b && !relu.on) return;
   if constexpr (std::is_same_v<T, Compute<T>>) {
     if (context.device() == Device::cpu) return add_bias_rows(outer, channels, inner, b, relu, y);
+  }
+  if (inner == 1 && b && takes_packs<T>(channels, b, y) && outer * channels < Divisor::kMost) {
+    const int64_t packs = channels / kPackCount<T>;
+    return parallel_for(context, outer * packs,
+                        AddBiasPacks<T>{Divisor(packs), reinterpret_cast<const WidePack<T>*>(b),
+                                        relu, reinterpret_cast<WidePack<T>*>(y)});
   }
   parallel_for(context, outer * channels * inner, AddBias<T>{channels, inner, b, relu, y});
 }

@@ -68,7 +68,7 @@ void check_device(Device device) {
   const std::vector<Shape> shapes = {
       {5},          {3, 4},          {2, 3, 7},          {2, 20, 9, 11},  {1, 1, 4, 5},
       {4, 3, 1, 1}, {2, 130, 5, 17}, {3, 3, 40, 41},     {2, 5, 3, 4, 6}, {50, 20, 5, 5},
-      {0, 3, 2, 2}, {32, 16, 3, 3},  {2, 3, 2, 3, 2, 2}, {7, 24}};
+      {0, 3, 2, 2}, {32, 16, 3, 3},  {2, 3, 2, 3, 2, 2}, {7, 24},         {2, 68, 12, 11}};
   for (const Shape& shape : shapes) {
     for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::u8})
       check(device, shape, dtype);
