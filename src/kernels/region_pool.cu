@@ -152,17 +152,28 @@ struct ReadersBody {
   }
 };
 
-// Runs the one that suits the device.
-template <typename Plane, typename Gradient>
-void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx) {
+// Run the one that suits the device.
+template <typename Cell, typename Body>
+void run_pool(Context& context, const Body& body, const Tensor& y, bool by_cell) {
+  if (context.device() == Device::cpu && body.out.channels_last && by_cell) {
+    parallel_for(context, y.count() / y.shape()[1], Cell{body}, 4);
+  } else {
+    parallel_for(context, y.count(), body, 256);
+  }
+}
+
+template <typename Block, typename Gradient>
+void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx, bool own_channels) {
   if (context.device() == Device::gpu) {
     const RegionTables& t = gradient.t;
     const int64_t lines = int64_t{t.readers.row_sets} * t.images * t.height +
                           int64_t{t.readers.column_sets} * t.width;
-    parallel_for(context, lines * t.readers.words, ReadersBody{t, t.readers.row_sets > 1});
+    parallel_for(context, lines * t.readers.words, ReadersBody{t, own_channels});
     parallel_for(context, dx.count(), gradient);
   } else {
-    parallel_for(context, dx.shape()[0] * dx.shape()[1], Plane{gradient}, 1);
+    const int32_t each = ChannelBlock::each(gradient.in, own_channels);
+    parallel_for(context, dx.shape()[0] * ChannelBlock::blocks(gradient.in, each),
+                 Block{gradient, each}, 1);
   }
 }
 
@@ -196,15 +207,15 @@ void region_pool_forward(Context& context, const RegionPool& pool, const Tensor&
   parallel_for(context, count * (t.height + t.width), PlacesBody{t}, 256);
   on_real(x, [&]<typename T>() {
     if (pool.has_index()) {
-      parallel_for(context, y.count(),
-                   MaxBody<T>{t, Lines(x), Lines(y), pool.kind == RegionKind::ring, x.data<T>(),
-                              y.data<T>(), index.data<int32_t>()},
-                   256);
+      run_pool<MaxCell<T>>(context,
+                           MaxBody<T>{t, Lines(x), Lines(y), pool.kind == RegionKind::ring,
+                                      x.data<T>(), y.data<T>(), index.data<int32_t>()},
+                           y, true);
     } else {
-      parallel_for(context, y.count(),
-                   WeightedBody<T>{t, Lines(x), Lines(y), pool.kind == RegionKind::mean,
-                                   x.data<T>(), y.data<T>()},
-                   256);
+      const bool own_channels = pool.kind == RegionKind::mean;
+      run_pool<WeightedCell<T>>(
+          context, WeightedBody<T>{t, Lines(x), Lines(y), own_channels, x.data<T>(), y.data<T>()},
+          y, !own_channels);
     }
   });
 }
@@ -214,16 +225,16 @@ void region_pool_backward(Context& context, const RegionPool& pool, const Tensor
   const RegionTables t = tables_in(pool, dx.shape(), dy.shape()[0], tables);
   on_real(dx, [&]<typename T>() {
     if (pool.has_index()) {
-      run_gradient<MaxPlane<T>>(context,
+      run_gradient<MaxBlock<T>>(context,
                                 MaxGradient<T>{t, Lines(dx), Lines(dy), index.data<int32_t>(),
                                                dy.data<T>(), dx.data<T>()},
-                                dx);
+                                dx, false);
     } else {
-      run_gradient<WeightedPlane<T>>(
+      const bool own_channels = pool.kind == RegionKind::mean;
+      run_gradient<WeightedBlock<T>>(
           context,
-          WeightedGradient<T>{t, Lines(dx), Lines(dy), pool.kind == RegionKind::mean, dy.data<T>(),
-                              dx.data<T>()},
-          dx);
+          WeightedGradient<T>{t, Lines(dx), Lines(dy), own_channels, dy.data<T>(), dx.data<T>()},
+          dx, own_channels);
     }
   });
 }
