@@ -246,11 +246,6 @@ struct WeightedCell {
 // order; the same sums as above, without asking each place about each region.
 struct ChannelBlock {
   int32_t image, first, count;
-  // Where a channel's values lie side by side, one; else so many as a vector has.
-  static int32_t each(const Lines& x, bool own_channels) {
-    return x.channels_last && !own_channels ? 32 : 1;
-  }
-  static int64_t blocks(const Lines& x, int32_t each) { return (x.channels + each - 1) / each; }
   CREMA_HD ChannelBlock(const Lines& x, int32_t each, int64_t block) {
     const int32_t of_image = (x.channels + each - 1) / each;
     image = static_cast<int32_t>(block / of_image);
