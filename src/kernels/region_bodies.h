@@ -60,6 +60,12 @@ struct MaxBody {
   const T* x;
   T* y;
   int32_t* index;
+  // Whether a place lies inside the hole of a ring.
+  CREMA_HD bool left_out(int32_t r, int32_t h, int32_t w) const {
+    if (!ring) return false;
+    const Span rows = t.holes[2 * r], columns = t.holes[2 * r + 1];
+    return h > rows.first && h < rows.last && w > columns.first && w < columns.last;
+  }
   CREMA_HD void operator()(int64_t i) const {
     const Spot at = out.spot(i);
     const int32_t r = at.outer, image = t.image[r];
@@ -70,13 +76,10 @@ struct MaxBody {
     if (!empty) {
       const T* map = x + in.start(image, at.channel);
       const int64_t step = in.step();
-      const Span out_rows = ring ? t.holes[2 * r] : Span{0, 0},
-                 out_columns = ring ? t.holes[2 * r + 1] : Span{0, 0};
       for (int32_t h = rows.first; h < rows.last; ++h) {
-        const bool row_out = h > out_rows.first && h < out_rows.last;
         const T* at_place = map + (h * t.width + columns.first) * step;
         for (int32_t w = columns.first; w < columns.last; ++w, at_place += step) {
-          if (row_out && w > out_columns.first && w < out_columns.last) continue;
+          if (left_out(r, h, w)) continue;
           const Compute<T> value = *at_place;
           if (value > best) {
             best = value;
@@ -180,57 +183,134 @@ struct WeightedGradient {
   }
 };
 
-// The CPU's gradients: a plane of x, one image's channel, at a time, to which its regions add in
-// their order; the same sums as above, without asking each place about each region.
+// A CPU's pooling of channels-last maps: a cell at a time, all channels of a place at once.
 template <typename T>
-struct MaxPlane {
-  MaxGradient<T> g;
-  CREMA_HD void operator()(int64_t plane) const {
-    const auto image = static_cast<int32_t>(plane / g.in.channels),
-               channel = static_cast<int32_t>(plane % g.in.channels);
-    T* map = g.dx + g.in.start(image, channel);
-    const int64_t step = g.in.step(), places = int64_t{g.t.height} * g.t.width;
-    for (int64_t i = 0; i < places; ++i) map[i * step] = 0;
-    for (int32_t r = 0; r < g.t.regions; ++r) {
-      if (g.t.image[r] != image) continue;
-      const int64_t grid = g.out.start(r, channel), cells = int64_t{g.t.rows} * g.t.columns;
-      for (int64_t i = 0; i < cells; ++i) {
-        const int64_t cell = grid + i * g.out.step();
-        if (g.index[cell] < 0) continue;
-        T& at = map[g.index[cell] * step];
-        at = at + g.dy[cell];
+struct MaxCell {
+  MaxBody<T> body;
+  CREMA_HD void operator()(int64_t cell) const {
+    const RegionTables& t = body.t;
+    const int64_t cells = int64_t{t.rows} * t.columns;
+    const auto r = static_cast<int32_t>(cell / cells), at = static_cast<int32_t>(cell % cells);
+    const Span rows = t.row(r, at / t.columns), columns = t.column(r, at % t.columns);
+    const int32_t image = t.image[r], channels = body.in.channels;
+    const bool empty = image < 0 || rows.empty() || columns.empty();
+    T* y = body.y + cell * channels;
+    int32_t* index = body.index + cell * channels;
+    for (int32_t c = 0; c < channels; ++c) {
+      y[c] = empty || body.ring ? 0.0f : -FLT_MAX;
+      index[c] = -1;
+    }
+    if (empty) return;
+    for (int32_t h = rows.first; h < rows.last; ++h) {
+      for (int32_t w = columns.first; w < columns.last; ++w) {
+        if (body.left_out(r, h, w)) continue;
+        const int32_t place = h * t.width + w;
+        const T* x = body.x + body.in.start(image, 0) + int64_t{place} * channels;
+#pragma omp simd
+        for (int32_t c = 0; c < channels; ++c) {
+          const bool larger = x[c] > y[c];
+          y[c] = larger ? x[c] : y[c];
+          index[c] = larger ? place : index[c];
+        }
       }
     }
   }
 };
 
 template <typename T>
-struct WeightedPlane {
-  WeightedGradient<T> g;
-  CREMA_HD void operator()(int64_t plane) const {
-    const auto image = static_cast<int32_t>(plane / g.in.channels),
-               channel = static_cast<int32_t>(plane % g.in.channels);
-    const int32_t cells = g.t.rows * g.t.columns;
-    T* map = g.dx + g.in.start(image, channel);
-    const int64_t step = g.in.step(), places = int64_t{g.t.height} * g.t.width;
-    for (int64_t i = 0; i < places; ++i) map[i * step] = 0;
-    for (int32_t r = 0; r < g.t.regions; ++r) {
-      if (g.t.image[r] != image) continue;
-      const int32_t first = g.own_channels ? channel % cells : 0,
-                    last = g.own_channels ? first + 1 : cells;
-      const int64_t grid = g.out.start(r, g.own_channels ? channel / cells : channel);
-      for (int32_t cell = first; cell < last; ++cell)
-        add(r, cell, g.dy[grid + cell * g.out.step()], map, step);
+struct WeightedCell {
+  WeightedBody<T> body;
+  CREMA_HD void operator()(int64_t cell) const {
+    const RegionTables& t = body.t;
+    const int64_t cells = int64_t{t.rows} * t.columns;
+    const auto r = static_cast<int32_t>(cell / cells), at = static_cast<int32_t>(cell % cells);
+    const int32_t i = at / t.columns, j = at % t.columns;
+    const int32_t image = t.image[r], channels = body.in.channels;
+    T* y = body.y + cell * channels;
+    for (int32_t c = 0; c < channels; ++c) y[c] = 0.0f;
+    if (image < 0) return;
+    const Span rows = t.row(r, i), columns = t.column(r, j);
+    for (int32_t h = rows.first; h < rows.last; ++h) {
+      for (int32_t w = columns.first; w < columns.last; ++w) {
+        const Compute<T> weight =
+            static_cast<Compute<T>>(t.row_weights(r, i)[h]) * t.column_weights(r, j)[w];
+        const T* x = body.x + body.in.start(image, 0) + (int64_t{h} * t.width + w) * channels;
+#pragma omp simd
+        for (int32_t c = 0; c < channels; ++c) y[c] = y[c] + weight * static_cast<Compute<T>>(x[c]);
+      }
     }
   }
-  CREMA_HD void add(int32_t r, int32_t cell, T dy, T* map, int64_t step) const {
+};
+
+// The CPU's gradients: some channels of an image at a time, to which its regions add in their
+// order; the same sums as above, without asking each place about each region.
+struct ChannelBlock {
+  int32_t image, first, count;
+  CREMA_HD ChannelBlock(const Lines& x, int32_t each, int64_t block) {
+    const int32_t of_image = (x.channels + each - 1) / each;
+    image = static_cast<int32_t>(block / of_image);
+    first = static_cast<int32_t>(block % of_image) * each;
+    count = first + each < x.channels ? each : x.channels - first;
+  }
+};
+
+template <typename T>
+struct MaxBlock {
+  MaxGradient<T> g;
+  int32_t each;
+  CREMA_HD void operator()(int64_t block) const {
+    const ChannelBlock b(g.in, each, block);
+    T* map = g.dx + g.in.start(b.image, b.first);
+    const int64_t step = g.in.step(), places = int64_t{g.t.height} * g.t.width;
+    for (int64_t i = 0; i < places; ++i) {
+      for (int32_t c = 0; c < b.count; ++c) map[i * step + c] = 0;
+    }
+    for (int32_t r = 0; r < g.t.regions; ++r) {
+      if (g.t.image[r] != b.image) continue;
+      const int64_t grid = g.out.start(r, b.first), cells = int64_t{g.t.rows} * g.t.columns;
+      for (int64_t i = 0; i < cells; ++i) {
+        const int64_t cell = grid + i * g.out.step();
+        for (int32_t c = 0; c < b.count; ++c) {
+          if (g.index[cell + c] < 0) continue;
+          T& at = map[g.index[cell + c] * step + c];
+          at = at + g.dy[cell + c];
+        }
+      }
+    }
+  }
+};
+
+template <typename T>
+struct WeightedBlock {
+  WeightedGradient<T> g;
+  int32_t each;
+  CREMA_HD void operator()(int64_t block) const {
+    const ChannelBlock b(g.in, each, block);
+    const int32_t cells = g.t.rows * g.t.columns;
+    T* map = g.dx + g.in.start(b.image, b.first);
+    const int64_t step = g.in.step(), places = int64_t{g.t.height} * g.t.width;
+    for (int64_t i = 0; i < places; ++i) {
+      for (int32_t c = 0; c < b.count; ++c) map[i * step + c] = 0;
+    }
+    for (int32_t r = 0; r < g.t.regions; ++r) {
+      if (g.t.image[r] != b.image) continue;
+      const int32_t first = g.own_channels ? b.first % cells : 0,
+                    last = g.own_channels ? first + 1 : cells;
+      const int64_t grid = g.out.start(r, g.own_channels ? b.first / cells : b.first);
+      for (int32_t cell = first; cell < last; ++cell)
+        add(r, cell, g.dy + grid + cell * g.out.step(), map, b.count);
+    }
+  }
+  CREMA_HD void add(int32_t r, int32_t cell, const T* dy, T* map, int32_t count) const {
     const int32_t i = cell / g.t.columns, j = cell % g.t.columns;
     const Span rows = g.t.row(r, i), columns = g.t.column(r, j);
     const float *row_weights = g.t.row_weights(r, i), *column_weights = g.t.column_weights(r, j);
     for (int32_t h = rows.first; h < rows.last; ++h) {
       for (int32_t w = columns.first; w < columns.last; ++w) {
-        T& at = map[(int64_t{h} * g.t.width + w) * step];
-        at = at + row_weights[h] * (column_weights[w] * dy);
+        T* at = map + (int64_t{h} * g.t.width + w) * g.in.step();
+#pragma omp simd
+        for (int32_t c = 0; c < count; ++c)
+          at[c] = at[c] + row_weights[h] * (column_weights[w] * dy[c]);
       }
     }
   }

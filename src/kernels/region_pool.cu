@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "device/parallel.h"
-#include "kernels/region_bodies.h"
+#include "kernels/region_packs.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -100,10 +100,8 @@ struct CellsBody {
     }
     float* weights = nullptr;
     const RegionSide line = side(region, across, 1);
-    if (pool.kind != RegionKind::max && pool.kind != RegionKind::ring) {
+    if (pool.kind != RegionKind::max && pool.kind != RegionKind::ring)
       weights = across ? t.column_weights(r, k - t.rows) : t.row_weights(r, k);
-      for (int32_t i = 0; i < line.extent; ++i) weights[i] = 0;
-    }
     t.cells[index] = line.cell(across ? k - t.rows : k, weights);
   }
 };
@@ -152,17 +150,45 @@ struct ReadersBody {
   }
 };
 
-// Runs the one that suits the device.
-template <typename Plane, typename Gradient>
-void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx) {
-  if (context.device() == Device::gpu) {
-    const RegionTables& t = gradient.t;
-    const int64_t lines = int64_t{t.readers.row_sets} * t.images * t.height +
-                          int64_t{t.readers.column_sets} * t.width;
-    parallel_for(context, lines * t.readers.words, ReadersBody{t, t.readers.row_sets > 1});
-    parallel_for(context, dx.count(), gradient);
+// All channels of a place lie side by side and are treated alike.
+bool by_places(const Lines& x, bool own_channels) { return x.channels_last && !own_channels; }
+
+// Run the one that suits the device: Cells on a CPU, Packs on a GPU, where channels allow it.
+template <template <typename> typename Cells, template <typename> typename Packs, typename T,
+          typename Body>
+void run_pool(Context& context, const Body& body, const Tensor& y, bool own_channels,
+              const int32_t* index) {
+  const bool together = by_places(body.out, own_channels);
+  const bool packs = takes_packs<T>(body.out.channels, body.x, body.y, index);
+  if (together && context.device() == Device::cpu) {
+    parallel_for(context, y.count() / y.shape()[1], Cells<T>{body}, 4);
+  } else if (together && packs) {
+    parallel_for(context, y.count() / kPackCount<T>, Packs<T>{body}, 256);
   } else {
-    parallel_for(context, dx.shape()[0] * dx.shape()[1], Plane{gradient}, 1);
+    parallel_for(context, y.count(), body, 256);
+  }
+}
+
+template <template <typename> typename Blocks, template <typename> typename Packs, typename T,
+          typename Gradient>
+void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx, bool own_channels,
+                  const int32_t* index) {
+  const bool together = by_places(gradient.in, own_channels);
+  if (context.device() == Device::cpu) {
+    const int32_t each = together ? 32 : 1;
+    const int64_t blocks = (gradient.in.channels + each - 1) / each;
+    parallel_for(context, dx.shape()[0] * blocks, Blocks<T>{gradient, each}, 1);
+    return;
+  }
+  const RegionTables& t = gradient.t;
+  const int64_t lines =
+      int64_t{t.readers.row_sets} * t.images * t.height + int64_t{t.readers.column_sets} * t.width;
+  parallel_for(context, int64_t{t.regions} * (t.height + t.width), PlacesBody{t});
+  parallel_for(context, lines * t.readers.words, ReadersBody{t, own_channels});
+  if (together && takes_packs<T>(gradient.in.channels, gradient.dx, gradient.dy, index)) {
+    parallel_for(context, dx.count() / kPackCount<T>, Packs<T>{gradient});
+  } else {
+    parallel_for(context, dx.count(), gradient);
   }
 }
 
@@ -189,22 +215,24 @@ void region_pool_forward(Context& context, const RegionPool& pool, const Tensor&
   const int64_t images = x.shape()[0], count = y.shape()[0];
   if (context.device() == Device::cpu) check_images(pool, regions, images);
   const RegionTables t = tables_in(pool, x.shape(), count, tables);
+  if (has_weights(pool.kind))
+    zero_bytes(context, t.weights, context.device(), TableSizes(pool, x.shape(), count).weights);
   on(regions, [&]<typename R>() {
     parallel_for(context, count * (pool.rows + pool.columns),
                  CellsBody<R>{pool, regions.data<R>(), static_cast<int32_t>(images), t}, 64);
   });
-  parallel_for(context, count * (t.height + t.width), PlacesBody{t}, 256);
   on_real(x, [&]<typename T>() {
     if (pool.has_index()) {
-      parallel_for(context, y.count(),
-                   MaxBody<T>{t, Lines(x), Lines(y), pool.kind == RegionKind::ring, x.data<T>(),
-                              y.data<T>(), index.data<int32_t>()},
-                   256);
+      const auto where = index.data<int32_t>();
+      run_pool<MaxCell, MaxPack, T>(context,
+                                    MaxBody<T>{t, Lines(x), Lines(y), pool.kind == RegionKind::ring,
+                                               x.data<T>(), y.data<T>(), where},
+                                    y, false, where);
     } else {
-      parallel_for(context, y.count(),
-                   WeightedBody<T>{t, Lines(x), Lines(y), pool.kind == RegionKind::mean,
-                                   x.data<T>(), y.data<T>()},
-                   256);
+      const bool own_channels = pool.kind == RegionKind::mean;
+      run_pool<WeightedCell, WeightedPack, T>(
+          context, WeightedBody<T>{t, Lines(x), Lines(y), own_channels, x.data<T>(), y.data<T>()},
+          y, own_channels, nullptr);
     }
   });
 }
@@ -214,16 +242,16 @@ void region_pool_backward(Context& context, const RegionPool& pool, const Tensor
   const RegionTables t = tables_in(pool, dx.shape(), dy.shape()[0], tables);
   on_real(dx, [&]<typename T>() {
     if (pool.has_index()) {
-      run_gradient<MaxPlane<T>>(context,
-                                MaxGradient<T>{t, Lines(dx), Lines(dy), index.data<int32_t>(),
-                                               dy.data<T>(), dx.data<T>()},
-                                dx);
+      const auto where = index.data<int32_t>();
+      run_gradient<MaxBlock, MaxGradientPack, T>(
+          context, MaxGradient<T>{t, Lines(dx), Lines(dy), where, dy.data<T>(), dx.data<T>()}, dx,
+          false, where);
     } else {
-      run_gradient<WeightedPlane<T>>(
+      const bool own_channels = pool.kind == RegionKind::mean;
+      run_gradient<WeightedBlock, WeightedGradientPack, T>(
           context,
-          WeightedGradient<T>{t, Lines(dx), Lines(dy), pool.kind == RegionKind::mean, dy.data<T>(),
-                              dx.data<T>()},
-          dx);
+          WeightedGradient<T>{t, Lines(dx), Lines(dy), own_channels, dy.data<T>(), dx.data<T>()},
+          dx, own_channels, nullptr);
     }
   });
 }

@@ -141,11 +141,12 @@ struct RegionTables {
   int32_t regions, rows, columns, images, height, width;
   int32_t* image = nullptr;  // of each region; -1: none
   Span* cells = nullptr;     // regions x (rows + columns): the places that a row or column reads
-  Span* places = nullptr;    // regions x (height + width): the rows or columns that read a place
+  Span* places = nullptr;    // regions x (height + width): the rows or columns that read a place,
+                             // in a GPU's backward
   Span* holes =
       nullptr;  // regions x 2, of rings: places strictly between first and last are left out
   float* weights = nullptr;  // regions x (rows x height + columns x width); of max and ring none
-  RegionReaders readers{};   // only in a GPU's backward
+  RegionReaders readers{};   // in a GPU's backward
 
   CREMA_HD Span row(int32_t r, int32_t i) const { return cells[r * (rows + columns) + i]; }
   CREMA_HD Span column(int32_t r, int32_t j) const {

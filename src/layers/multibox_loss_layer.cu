@@ -39,8 +39,11 @@ struct PriorLoss {
   CoordinateTerm<T> coordinates;
   T score_weight, coordinate_weight;
   T* y;
+  bool known = false;  // y has the class losses, with which mining went by
   CREMA_HD void operator()(int64_t prior) const {
-    T sum = score_weight * scores.loss(prior);
+    T sum = scores.labels[prior] == kUncounted ? T(0)
+            : known                            ? score_weight * y[prior]
+                                               : score_weight * scores.loss(prior);
     const int64_t each = coordinates.coordinate_classes;
     for (int64_t k = 0; k < each; ++k)
       sum += coordinate_weight * coordinates.loss(prior * each + k);
@@ -281,8 +284,11 @@ class MultiBoxLossLayer : public Layer {
     const int64_t all = pass.saved[1].count();
     T* const losses = pass.workspace.data<T>();
     const PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
-                            coordinate_term<T>(pass.bottom, pass.saved), T(has_part(1)),
-                            has_part(0) ? static_cast<T>(p().loc_weight()) : T(0), losses};
+                            coordinate_term<T>(pass.bottom, pass.saved),
+                            T(has_part(1)),
+                            has_part(0) ? static_cast<T>(p().loc_weight()) : T(0),
+                            losses,
+                            mining_ == Param::MAX_NEGATIVE};
     parallel_for(context, all, body, 64);
     parallel_sum<T>(context, {1, 1, all}, PriorSum<T>{losses}, {pass.top[0].data<T>(), share});
   }

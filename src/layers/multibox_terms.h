@@ -36,8 +36,8 @@ struct ClassTerm {
   // Not below 0 for what rounding makes of p = 1.
   CREMA_HD static T rest(T p) { return p < 1 ? 1 - p : T(0); }
 
+  // Of a prior that counts.
   CREMA_HD T loss(int64_t prior) const {
-    if (labels[prior] == kUncounted) return T(0);
     const T* x = scores + prior * classes;
     if (kind == ClassLoss::logistic) {
       T loss = 0;
