@@ -23,6 +23,7 @@ struct Clips {
         folder.write("a/" + frame_name(pattern, f, direction), encode_image(image, "png"));
       };
       write("%06d.jpg", ' ', frame);
+      write("%06d.png", ' ', frame);
       write("image_%04d.jpg", ' ', frame);
       for (const char direction : {'x', 'y'}) {
         const auto value = static_cast<uint8_t>(direction == 'x' ? f : 100 + f);
@@ -136,6 +137,32 @@ TEST(VideoData, MirrorsAndCropsAllFramesAlike) {
     EXPECT_EQ(x[3] - x[1], 1);
   }
   EXPECT_EQ(turned.size(), 2u);
+}
+
+// OpenCV reads numbered image files as a film, from the first one as frame 0.
+TEST(VideoData, TakesFramesOfFilms) {
+  NEEDS_IMAGES();
+  const Clips clips;
+  Context context(Device::cpu);
+  const std::string film = "a/%06d.png",
+                    read =
+                        cat("source: \"list.txt\" batch_size: 1 use_image: false root_folder: \"",
+                            clips.folder.path(), "/\" ");
+  const auto layer = clips.layer(
+      film + " 4 2\n", "video_data_param { " + read + "new_length: 2 sampling_rate: 3 }", context);
+  EXPECT_EQ(planes(batch_of(*layer, context, 0)), (std::vector<float>{50, 80, 51, 81, 52, 82}));
+  const auto middle = clips.layer(
+      film + " 2\n", "video_data_param { " + read + "new_length: 3 use_temporal_jitter: true }",
+      context, false);
+  EXPECT_EQ(planes(batch_of(*middle, context, 0)),
+            (std::vector<float>{40, 50, 60, 41, 51, 61, 42, 52, 62}));
+  const auto played = clips.layer(
+      "",
+      cat("data_param { batch_size: 2 } video_data_param { video_type: VIDEO video_file: \"",
+          clips.folder.path(), "/", film, "\" skip_frames: 2 }"),
+      context);
+  EXPECT_EQ(played->records(), 3);
+  EXPECT_EQ(planes(batch_of(*played, context, 1)), (std::vector<float>{70, 71, 72, 10, 11, 12}));
 }
 
 TEST(VideoData, SaysWhatIsWrong) {
