@@ -27,6 +27,7 @@ struct PlainRows {
   }
   // What sums over a row are divided by.
   CREMA_HD double length() const { return mean ? static_cast<double>(view.length()) : 1; }
+  // In backward.
   CREMA_HD double normal(int64_t row, int64_t at) const {
     return from_result ? x[at] : (x[at] - (mean ? mean[row] : 0)) * inverse[row];
   }
@@ -47,7 +48,8 @@ struct PlainForward {
                      : n.eps_beside_root ? 1 / (sqrt(variance) + n.eps)
                                          : 1 / sqrt(variance + n.eps);
     n.over(row, [&](int64_t at, int64_t j) {
-      y[at] = n.normal(row, at) * (n.scale ? n.scale[j] : 1) + (n.shift ? n.shift[j] : 0);
+      y[at] = (n.x[at] - mean) * n.inverse[row] * (n.scale ? n.scale[j] : 1) +
+              (n.shift ? n.shift[j] : 0);
     });
   }
 };
