@@ -6,8 +6,8 @@
 namespace crema {
 namespace {
 
-constexpr int kStages = 5;
-constexpr int kBlocks = 4;  // on a multiprocessor
+constexpr int kStages = 6;
+constexpr int kBlocks = 3;  // on a multiprocessor
 
 template <typename T, int kKernel>
 __global__ void __launch_bounds__(kStripThreads, kBlocks)

@@ -8,8 +8,8 @@
 namespace crema {
 namespace {
 
-constexpr int kStages = 4;
-constexpr int kBlocks = 3;  // on a multiprocessor
+constexpr int kStages = 5;
+constexpr int kBlocks = 2;  // on a multiprocessor
 
 // A warp's sums for two taps at a time: those of its channels on the diagonal of the upper and of
 // the lower half.

@@ -8,8 +8,8 @@
 namespace crema {
 namespace {
 
-constexpr int kStages = 4;
-constexpr int kBlocks = 3;  // on a multiprocessor
+constexpr int kStages = 5;
+constexpr int kBlocks = 2;  // on a multiprocessor
 constexpr int kRows = 2;    // of dy that a warp computes at a time
 
 // Along an axis: which of dy's places around its own a place of x meets, and through which tap.
