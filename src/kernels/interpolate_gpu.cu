@@ -1,7 +1,7 @@
 // Interpolation on the GPU. Forward a thread has a pack of channels of a goal; where channels do
 // not come in packs a block has a row of goals, whose source row it makes in shared memory.
-// Backward a block has some columns of a source row: first it sums the goals' rows, each with its
-// weight, then their columns.
+// Backward a block has some columns of some source rows: first it sums the goals' rows, each with
+// its weights, then their columns.
 #include <algorithm>
 
 #include "device/launch.h"
@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kSharedBytes = 48 << 10;
-constexpr int kLineFloats = 2048;  // that a block of the gradient sums, where it can choose
+// That a block of the gradient sums, where it can choose: of a row, and in all.
+constexpr int kLineFloats = 2048, kSharedFloats = 6144;
 
 using Line = InterpolationLine<float>;
 using Tap = InterpolationTap<float>;
@@ -110,10 +111,10 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A block's part of dx: a source row, `across` of its columns and `deep` of their channels.
+// A block's part of dx: `down` source rows, `across` of their columns and `deep` of their channels.
 struct Pieces {
-  int across, deep, room;  // room: floats in shared memory
-  uint32_t column_pieces, channel_pieces;
+  int down, across, deep, room;  // room: floats in shared memory for a row
+  uint32_t row_pieces, column_pieces, channel_pieces;
 };
 
 template <typename T>
@@ -125,58 +126,85 @@ __global__ void __launch_bounds__(kThreads)
   block /= pieces.channel_pieces;
   const int column0 = static_cast<int>(block % pieces.column_pieces) * pieces.across;
   block /= pieces.column_pieces;
-  const int row = static_cast<int>(block % lines.height),
-            image = static_cast<int>(block / lines.height);
+  const int row0 = static_cast<int>(block % pieces.row_pieces) * pieces.down;
+  const int image = static_cast<int>(block / pieces.row_pieces);
   const int deep = min(pieces.deep, lines.channels - channel0);
   const int across = min(pieces.across, lines.width - column0);
-  const int i = row - lines.rows.start;
-  // The columns that count, and the goals that they have a part in.
+  const int down = min(pieces.down, lines.height - row0);
+  // The rows and columns that count, without what is cut away.
+  const int top = max(row0 - lines.rows.start, 0);
+  const int bottom = min(row0 + down - lines.rows.start, lines.rows.in);
   const int left = max(column0 - lines.columns.start, 0);
   const int right = min(column0 + across - lines.columns.start, lines.columns.in);
-  const bool counts = i >= 0 && i < lines.rows.in && left < right;
+  const bool counts = top < bottom && left < right;
   int first = 0;
   if (counts) {
+    // The goals that they have a part in.
     first = Goals(lines.columns, left).begin;
-    const int goals = Goals(lines.columns, right - 1).end - first;
-    const Goals v(lines.rows, i);
+    const int goals = (Goals(lines.columns, right - 1).end - first) * deep;
+    const int begin = Goals(lines.rows, top).begin, end = Goals(lines.rows, bottom - 1).end;
     const int step = lines.columns.out * lines.channels;
-    dy += (static_cast<int64_t>(image) * lines.rows.out * lines.columns.out + first) *
+    dy += ((static_cast<int64_t>(image) * lines.rows.out + begin) * lines.columns.out + first) *
               lines.channels +
           channel0;
-    constexpr int kEach = 4;
-    for (int base = threadIdx.x; base < goals * deep; base += kThreads * kEach) {
-      float sums[kEach] = {};
+    constexpr int kEach = 4, kRows = 4;
+    for (int base = threadIdx.x; base < goals; base += kThreads * kEach) {
       const T* from[kEach];
 #pragma unroll
       for (int k = 0; k < kEach; ++k) {
-        const int at = min(base + k * kThreads, goals * deep - 1);
-        from[k] = dy + (deep == lines.channels ? at : at / deep * lines.channels + at % deep) +
-                  static_cast<int64_t>(v.begin) * step;
+        const int at = min(base + k * kThreads, goals - 1);
+        from[k] = dy + (deep == lines.channels ? at : at / deep * lines.channels + at % deep);
       }
-#pragma unroll 4
-      for (int p = v.begin; p < v.end; ++p) {
-        const float weight = Tap(lines.rows, p).weight(i);
+      // What source row `at_row` gets, and the one behind it.
+      float here[kEach] = {}, behind[kEach] = {};
+      int at_row = top - 1;
+      const auto go_on = [&] {
 #pragma unroll
         for (int k = 0; k < kEach; ++k) {
-          sums[k] += weight * static_cast<float>(*from[k]);
-          from[k] += step;
+          const int at = base + k * kThreads;
+          if (at_row >= top && at < goals) line[(at_row - top) * pieces.room + at] = here[k];
+          here[k] = behind[k];
+          behind[k] = 0;
+        }
+        ++at_row;
+      };
+      for (int p0 = begin; p0 < end; p0 += kRows) {
+        float values[kRows][kEach];
+#pragma unroll
+        for (int n = 0; n < kRows; ++n) {
+#pragma unroll
+          for (int k = 0; k < kEach; ++k)
+            values[n][k] = p0 + n < end ? static_cast<float>(from[k][n * step]) : 0.f;
+        }
+#pragma unroll
+        for (int k = 0; k < kEach; ++k) from[k] += kRows * step;
+#pragma unroll
+        for (int n = 0; n < kRows; ++n) {
+          const Tap tap(lines.rows, p0 + n);
+          if (p0 + n >= end || tap.first < top - 1 || tap.first >= bottom) continue;
+          while (at_row < tap.first) go_on();
+          const float part = tap.second == tap.first ? 0.f : tap.part;
+#pragma unroll
+          for (int k = 0; k < kEach; ++k) {
+            here[k] += (1 - part) * values[n][k];
+            behind[k] += part * values[n][k];
+          }
         }
       }
-#pragma unroll
-      for (int k = 0; k < kEach; ++k) {
-        const int at = base + k * kThreads;
-        if (at < goals * deep) line[at] = sums[k];
-      }
+      while (at_row < bottom) go_on();
     }
   }
   __syncthreads();
-  for (int at = threadIdx.x; at < across * deep; at += kThreads) {
-    const int column = column0 + at / deep, channel = at % deep, j = column - lines.columns.start;
+  for (int at = threadIdx.x; at < down * across * deep; at += kThreads) {
+    const int channel = at % deep, place = at / deep;
+    const int column = column0 + place % across, row = row0 + place / across;
+    const int i = row - lines.rows.start, j = column - lines.columns.start;
     float sum = 0;
-    if (counts && j >= 0 && j < lines.columns.in) {
+    if (i >= top && i < bottom && j >= left && j < right) {
+      const float* const goals = line + (i - top) * pieces.room + channel;
       const Goals u(lines.columns, j);
       for (int q = u.begin; q < u.end; ++q)
-        sum += Tap(lines.columns, q).weight(j) * line[(q - first) * deep + channel];
+        sum += Tap(lines.columns, q).weight(j) * goals[(q - first) * deep];
     }
     dx[((static_cast<int64_t>(image) * lines.height + row) * lines.width + column) *
            lines.channels +
@@ -241,12 +269,14 @@ bool interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, con
     while (pieces.across > 1 && reach(lines.columns, pieces.across) * pieces.deep > kLineFloats)
       pieces.across = (pieces.across + 1) / 2;
     pieces.room = static_cast<int>(reach(lines.columns, pieces.across) * pieces.deep);
-    const size_t shared = pieces.room * sizeof(float);
-    if (shared > kSharedBytes) return false;
+    pieces.down = std::min<int>(lines.height, std::max(1, kSharedFloats / pieces.room));
     const auto over = [](int a, int b) { return static_cast<uint32_t>((a + b - 1) / b); };
+    const size_t shared = pieces.down * pieces.room * sizeof(float);
+    if (shared > kSharedBytes) return false;
+    pieces.row_pieces = over(lines.height, pieces.down);
     pieces.column_pieces = over(lines.width, pieces.across);
     pieces.channel_pieces = over(lines.channels, pieces.deep);
-    const int64_t blocks = static_cast<int64_t>(lines.images) * lines.height *
+    const int64_t blocks = static_cast<int64_t>(lines.images) * pieces.row_pieces *
                            pieces.column_pieces * pieces.channel_pieces;
     launch(context.gpu(), gradient_pieces<T>, {static_cast<unsigned>(blocks), kThreads, shared},
            lines, pieces, dy.data<T>(), dx.data<T>());
