@@ -25,4 +25,18 @@ Shape write_detections(Context& context, const std::vector<std::vector<Detection
   return shape;
 }
 
+FoundBoxes find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
+                      const FindBoxes& find) {
+  if (context.device() == Device::cpu || bottoms[0].dtype() != DType::f64)
+    return find(context, bottoms, workspace.data<char>());
+  Context host(Device::cpu);
+  std::vector<Tensor> copies;
+  for (const Tensor& bottom : bottoms) {
+    copies.emplace_back(host, bottom.shape(), DType::f64);
+    copy(context, bottom, copies.back());
+  }
+  const Tensor room(host, workspace.shape(), DType::u8);
+  return find(host, copies, room.data<char>());
+}
+
 }  // namespace crema

@@ -167,30 +167,38 @@ class DetectionOutputLayer : public Layer {
     return best;
   }
 
-  void forward(Context& context, const Forward& pass) override {
-    BoxLists lists = lists_of(pass.bottom[0].shape(), pass.bottom[2].shape());
-    char* const workspace = pass.workspace.data<char>();
+  // Of each class of each image.
+  FoundBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+    BoxLists lists = lists_of(bottoms[0].shape(), bottoms[2].shape());
     auto* const boxes = reinterpret_cast<Box*>(workspace);
     auto* const scores = reinterpret_cast<float*>(workspace + box_bytes(lists));
     lists.boxes = boxes;
-    on(pass.bottom[0], [&]<typename T>() {
+    on(bottoms[0], [&]<typename T>() {
       parallel_for(context, lists.groups * lists.count * places_,
                    PredictedBoxes<T>{coding_of(p().code_type()), !p().variance_encoded_in_target(),
-                                     lists.count, places_, pass.bottom[0].data<T>(),
-                                     pass.bottom[2].data<T>(), boxes});
+                                     lists.count, places_, bottoms[0].data<T>(),
+                                     bottoms[2].data<T>(), boxes});
       lists.scores = scores;
       if constexpr (std::is_same_v<T, float>) {
-        lists.scores = pass.bottom[1].data<float>();
+        lists.scores = bottoms[1].data<float>();
       } else {
-        parallel_for(context, pass.bottom[1].count(), InFloat<T>{pass.bottom[1].data<T>(), scores});
+        parallel_for(context, bottoms[1].count(), InFloat<T>{bottoms[1].data<T>(), scores});
       }
     });
-    const size_t before = box_bytes(lists) + score_bytes(lists, pass.bottom[0].dtype());
-    const std::vector<std::vector<Detection>> found =
-        best_boxes(context, lists, workspace + before);
-    std::vector<std::vector<Detection>> objects(lists.groups);
-#pragma omp parallel for if (lists.groups > 1)
-    for (int64_t n = 0; n < lists.groups; ++n) objects[n] = chosen(found.data() + n * classes_);
+    return best_boxes(context, lists,
+                      workspace + box_bytes(lists) + score_bytes(lists, bottoms[0].dtype()));
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const FoundBoxes of_classes =
+        find_boxes(context, pass.bottom, pass.workspace,
+                   [&](Context& where, const std::vector<Tensor>& bottoms, char* workspace) {
+                     return found(where, bottoms, workspace);
+                   });
+    const int64_t images = pass.bottom[0].shape()[0];
+    FoundBoxes objects(images);
+#pragma omp parallel for if (images > 1)
+    for (int64_t n = 0; n < images; ++n) objects[n] = chosen(of_classes.data() + n * classes_);
     for (const std::vector<Detection>& of_image : objects) {
       if (files_) files_->add(of_image);
     }

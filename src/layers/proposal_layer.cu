@@ -16,7 +16,7 @@
 #include <limits>
 
 #include "device/parallel.h"
-#include "kernels/best_boxes.h"
+#include "layers/detection.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 #include "tensor/on.h"
@@ -127,26 +127,35 @@ class ProposalLayer : public Layer {
     return prepared;
   }
 
-  void forward(Context& context, const Forward& pass) override {
-    const Shape &map = pass.bottom[0].shape(), &sizes = pass.bottom[2].shape();
+  // Of each image; after the layer's bottoms the anchors.
+  FoundBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+    const Shape &map = bottoms[0].shape(), &sizes = bottoms[2].shape();
     BoxLists lists = lists_of(map);
     const int64_t all = lists.groups * lists.count;
-    char* const workspace = pass.workspace.data<char>();
     auto* const boxes = reinterpret_cast<Box*>(workspace);
     char* const behind = workspace + padded(all * sizeof(Box));
     auto* const scores = reinterpret_cast<float*>(behind);
-    on(pass.bottom[0], [&]<typename T>() {
+    on(bottoms[0], [&]<typename T>() {
       parallel_for(context, all,
                    AnchorBoxes<T>{static_cast<int64_t>(anchors_.size()), map.count(2), map[3],
                                   sizes[0], sizes.count(1), static_cast<float>(p().feat_stride()),
-                                  static_cast<float>(p().min_size()), kDropped, corners_.data<T>(),
-                                  pass.bottom[0].data<T>(), pass.bottom[1].data<T>(),
-                                  pass.bottom[2].data<T>(), boxes, scores});
+                                  static_cast<float>(p().min_size()), kDropped,
+                                  bottoms[3].data<T>(), bottoms[0].data<T>(), bottoms[1].data<T>(),
+                                  bottoms[2].data<T>(), boxes, scores});
     });
     lists.boxes = boxes;
     lists.scores = scores;
-    const std::vector<std::vector<Detection>> regions =
-        best_boxes(context, lists, behind + padded(all * sizeof(float)));
+    return best_boxes(context, lists, behind + padded(all * sizeof(float)));
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    std::vector<Tensor> bottoms = pass.bottom;
+    bottoms.push_back(corners_);
+    const FoundBoxes regions =
+        find_boxes(context, bottoms, pass.workspace,
+                   [&](Context& where, const std::vector<Tensor>& there, char* workspace) {
+                     return found(where, there, workspace);
+                   });
     std::vector<float> rows, row_scores;
     for (size_t n = 0; n < regions.size(); ++n) {
       for (const Detection& d : regions[n]) {

@@ -109,14 +109,24 @@ size_t YoloDetector::prepare(Context& context, const std::vector<Shape>& maps, D
          best_boxes_workspace(context, lists(images, each));
 }
 
-std::vector<std::vector<Detection>> YoloDetector::detect(Context& context,
-                                                         const std::vector<Tensor>& maps,
-                                                         const Tensor& workspace) const {
+FoundBoxes YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
+                                const Tensor& workspace) const {
+  std::vector<Tensor> bottoms = maps;
+  bottoms.push_back(sizes_);
+  return find_boxes(context, bottoms, workspace,
+                    [&](Context& where, const std::vector<Tensor>& there, char* room) {
+                      return found(where, there, room);
+                    });
+}
+
+FoundBoxes YoloDetector::found(Context& context, const std::vector<Tensor>& bottoms,
+                               char* workspace) const {
   std::vector<Shape> shapes;
-  for (const Tensor& map : maps) shapes.push_back(map.shape());
+  for (size_t i = 0; i < scales.size(); ++i) shapes.push_back(bottoms[i].shape());
+  const Tensor& sizes = bottoms.back();
   const int64_t images = shapes[0][0], each = boxes(shapes);
   const auto all = static_cast<size_t>(images * each);
-  char* at = workspace.data<char>();
+  char* at = workspace;
   const auto next = [&](size_t bytes) {
     char* const part = at;
     at += padded(bytes);
@@ -126,23 +136,23 @@ std::vector<std::vector<Detection>> YoloDetector::detect(Context& context,
   auto* const score_of = reinterpret_cast<float*>(next(all * sizeof(float)));
   auto* const label_of = reinterpret_cast<int32_t*>(next(all * sizeof(int32_t)));
   int64_t first = 0, size = 0;
-  for (size_t i = 0; i < maps.size(); ++i) {
+  for (size_t i = 0; i < scales.size(); ++i) {
     const int64_t boxes = scales[i].boxes(), of_map = boxes * shapes[i].count(2);
-    on(maps[i], [&]<typename T>() {
+    on(bottoms[i], [&]<typename T>() {
       parallel_for(context, images * of_map,
                    CellBoxes<T>{rule, boxes, shapes[i][2], shapes[i][3], first, each,
-                                scales[i].cell, kNoScore, maps[i].data<T>(),
-                                sizes_.data<T>() + size, box_of, score_of, label_of},
+                                scales[i].cell, kNoScore, bottoms[i].data<T>(),
+                                sizes.data<T>() + size, box_of, score_of, label_of},
                    256);
     });
     first += of_map;
     size += 2 * boxes;
   }
-  BoxLists found = lists(images, each);
-  found.scores = score_of;
-  found.boxes = box_of;
-  found.labels = label_of;
-  return best_boxes(context, found, at);
+  BoxLists of_images = lists(images, each);
+  of_images.scores = score_of;
+  of_images.boxes = box_of;
+  of_images.labels = label_of;
+  return best_boxes(context, of_images, at);
 }
 
 Inference YoloOutputLayer::infer(const std::vector<Shape>& bottoms) const {
@@ -156,8 +166,7 @@ Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparati
 }
 
 void YoloOutputLayer::forward(Context& context, const Forward& pass) {
-  std::vector<std::vector<Detection>> found =
-      detector_.detect(context, pass.bottom, pass.workspace);
+  FoundBoxes found = detector_.detect(context, pass.bottom, pass.workspace);
   for (std::vector<Detection>& of_image : found) {
     for (Detection& d : of_image) ++d.label;
   }
