@@ -11,17 +11,19 @@
 namespace crema {
 namespace {
 
-const ImageModule& load_module() {
+template <typename Module>
+const Module& load_module(const char* file, const char* entry) {
 #ifdef CREMA_OPENCV
   // Beside this library. By its whole path: a search would depend on who intercepts dlopen.
   Dl_info self{};
-  dladdr(reinterpret_cast<void*>(&load_module), &self);
-  const std::string path = folder_of(self.dli_fname) + "/libcrema_images.so";
+  dladdr(reinterpret_cast<void*>(&load_module<Module>), &self);
+  const std::string path = cat(folder_of(self.dli_fname), "/", file);
   void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) fail("the part of this program that handles image files is missing: ", dlerror());
-  using Entry = const ImageModule* (*)();
-  return *reinterpret_cast<Entry>(dlsym(library, "crema_image_module"))();
+  if (!library) fail("the part of this program that handles such files is missing: ", dlerror());
+  using Entry = const Module* (*)();
+  return *reinterpret_cast<Entry>(dlsym(library, entry))();
 #else
+  static_cast<void>(file), static_cast<void>(entry);
   fail(
       "this program was built without OpenCV and cannot handle image files; build with "
       "-DCREMA_OPENCV=ON");
@@ -29,7 +31,14 @@ const ImageModule& load_module() {
 }
 
 const ImageModule& images() {
-  static const ImageModule& loaded = load_module();
+  static const ImageModule& loaded =
+      load_module<ImageModule>("libcrema_images.so", "crema_image_module");
+  return loaded;
+}
+
+const FilmModule& films() {
+  static const FilmModule& loaded =
+      load_module<FilmModule>("libcrema_films.so", "crema_film_module");
   return loaded;
 }
 
@@ -78,9 +87,9 @@ std::string encode_image(const Image& image, const std::string& kind, int qualit
 
 std::vector<Image> read_frames(const std::string& path, int64_t first, int64_t count,
                                int64_t step) {
-  return images().read_frames(path, first, count, step);
+  return films().read_frames(path, first, count, step);
 }
 
-int64_t count_frames(const std::string& path) { return images().count_frames(path); }
+int64_t count_frames(const std::string& path) { return films().count_frames(path); }
 
 }  // namespace crema

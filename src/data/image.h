@@ -1,5 +1,5 @@
 // Pictures as bytes: reading and writing image files, colour, size. The image
-// library itself is known to data/image_opencv.cpp only.
+// library itself is known to data/*_opencv.cpp only.
 #pragma once
 
 #include <cstdint>

@@ -12,12 +12,17 @@ struct ImageModule {
   void (*change_color)(ColorChange change, Image& image);
   void (*filter)(ImageFilter filter, Image& image);
   std::string (*encode)(const Image& image, const std::string& kind, int quality);
+};
+
+// What libcrema_films.so offers, likewise with the first film: its formats bring a hundred more.
+struct FilmModule {
   std::vector<Image> (*read_frames)(const std::string& path, int64_t first, int64_t count,
                                     int64_t step);
   int64_t (*count_frames)(const std::string& path);
 };
 
-// The module's one entry, looked up by this name.
+// The modules' one entry each, looked up by these names.
 extern "C" const ImageModule* crema_image_module();
+extern "C" const FilmModule* crema_film_module();
 
 }  // namespace crema

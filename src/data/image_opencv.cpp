@@ -1,26 +1,13 @@
-// The image module: everything that needs OpenCV, as a library of its own (data/image_module.h).
-#include <opencv2/core/utils/logger.hpp>
+// The image module: what images need of OpenCV, as a library of its own (data/image_module.h).
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
-#include <opencv2/videoio.hpp>
 
 #include "base/error.h"
+#include "data/image_matrix.h"
 #include "data/image_module.h"
 
 namespace crema {
 namespace {
-
-void take(const cv::Mat& matrix, Image& image) {
-  image.channels = matrix.channels();
-  image.height = matrix.rows;
-  image.width = matrix.cols;
-  const size_t row = static_cast<size_t>(image.width * image.channels);
-  image.pixels.resize(row * image.height);
-  for (int64_t y = 0; y < image.height; ++y) {
-    const uint8_t* from = matrix.ptr<uint8_t>(static_cast<int>(y));
-    std::copy(from, from + row, image.pixels.begin() + static_cast<int64_t>(row) * y);
-  }
-}
 
 cv::Mat view(const Image& image) {
   return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width),
@@ -117,45 +104,6 @@ void filter(ImageFilter filter, Image& image) {
   }
 }
 
-cv::VideoCapture open_film(const std::string& path) {
-  // It would print what each of its readers cannot read.
-  cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
-  cv::VideoCapture film;
-  std::string reason;
-  try {
-    film.open(path);
-  } catch (const cv::Exception& problem) {
-    reason = cat(": ", problem.err);
-  }
-  require(film.isOpened(), path, ": not a film that can be read", reason);
-  return film;
-}
-
-int64_t count_frames(const std::string& path) {
-  return static_cast<int64_t>(open_film(path).get(cv::CAP_PROP_FRAME_COUNT));
-}
-
-std::vector<Image> read_frames(const std::string& path, int64_t first, int64_t count,
-                               int64_t step) {
-  cv::VideoCapture film = open_film(path);
-  std::vector<Image> frames(static_cast<size_t>(count));
-  const int64_t last = first + (count - 1) * step;
-  // Some films let one jump only near a frame: these are read from the start.
-  const bool jumped = first > 0 && film.set(cv::CAP_PROP_POS_FRAMES, static_cast<double>(first)) &&
-                      static_cast<int64_t>(film.get(cv::CAP_PROP_POS_FRAMES)) == first;
-  if (first > 0 && !jumped) film = open_film(path);
-  cv::Mat frame;
-  for (int64_t number = jumped ? first : 0; number <= last; ++number) {
-    const bool there = film.grab();
-    require(there, path, ": has ", number, " frames, but frame ", last, " is needed");
-    if (number < first || (number - first) % step != 0) continue;
-    require(film.retrieve(frame) && frame.depth() == CV_8U, path, ": frame ", number,
-            " cannot be decoded");
-    take(frame, frames[static_cast<size_t>((number - first) / step)]);
-  }
-  return frames;
-}
-
 std::string encode(const Image& image, const std::string& kind, int quality) {
   std::vector<uint8_t> file;
   std::string reason;
@@ -168,8 +116,7 @@ std::string encode(const Image& image, const std::string& kind, int quality) {
   fail("cannot write an image of kind \"", kind, "\"", reason);
 }
 
-constexpr ImageModule kModule = {decode, resize,      change_color, filter,
-                                 encode, read_frames, count_frames};
+constexpr ImageModule kModule = {decode, resize, change_color, filter, encode};
 
 }  // namespace
 
