@@ -32,15 +32,15 @@ struct LambNorms {
   }
 };
 
-// h is the average.
 template <typename T>
 struct Exchange {
   static constexpr bool kShrinks = false;
   UpdateInputs<T> in;
+  T* average;
   CREMA_HD void operator()(int64_t i) const {
     const T weight = in.w[i];
-    in.w[i] = in.h[i];
-    in.h[i] = weight;
+    in.w[i] = average[i];
+    average[i] = weight;
   }
 };
 
@@ -192,8 +192,7 @@ void Update::exchange(Context& context, const Tensor& data, const Tensor& averag
   on(data, [&]<typename T>() {
     UpdateInputs<T> in{};
     in.w = data.data<T>();
-    in.h = average.data<T>();
-    walk(context, {table_}, Exchange<T>{in}, UpdateFinish<T>{});
+    walk(context, {table_}, Exchange<T>{in, average.data<T>()}, UpdateFinish<T>{});
   });
 }
 

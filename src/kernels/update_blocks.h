@@ -79,62 +79,26 @@ __device__ void finish_element(const UpdateFinish<T>& finish, int64_t i, T weigh
   }
 }
 
-// The rule on elements that are in registers: it would wait for each one's memory in turn, because
-// what it writes could be what it reads next. `has`: for each element whether it exists.
-template <typename T, typename Rule>
-__device__ void run_elements(const Rule& rule, const bool (&has)[4], const int64_t (&at)[4],
-                             const UpdateFinish<T>& finish) {
-  T diff[4] = {}, w[4] = {}, h[4] = {}, k[4] = {};
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    if (!has[j]) continue;
-    w[j] = rule.in.w[at[j]];
-    if (rule.in.diff) diff[j] = rule.in.diff[at[j]];
-    if (rule.in.h) h[j] = rule.in.h[at[j]];
-    if (rule.in.k) k[j] = rule.in.k[at[j]];
-  }
-  Rule local = rule;
-  local.in.diff = diff;
-  local.in.w = w;
-  local.in.h = h;
-  local.in.k = k;
-  const T shrink = Rule::kShrinks ? rule.in.rate * rule.in.shrink : T(0);
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    if (shrink != 0) w[j] -= shrink * w[j];
-    local(j);
-  }
-#pragma unroll
-  for (int j = 0; j < 4; ++j) {
-    if (!has[j]) continue;
-    if (rule.in.h) rule.in.h[at[j]] = h[j];
-    if (rule.in.k) rule.in.k[at[j]] = k[j];
-    rule.in.w[at[j]] = w[j];
-    finish_element(finish, at[j], w[j]);
-  }
-}
-
 // Four elements a thread of each block, a warp's side by side.
 template <typename T, typename Rule>
 __global__ void run_blocks(Rule rule, const Block* blocks, int count, const SegmentFactor* factors,
                            UpdateFinish<T> finish, LiveUpdate live, bool last, unsigned* counter) {
   rule.in.follow(live);
   if (live.numbers && !live.numbers->finite) count = 0;
-  const int step = static_cast<int>(gridDim.x);
-  int b = static_cast<int>(blockIdx.x);
-  Block next = b < count ? blocks[b] : Block{};
-  for (; b < count; b += step) {
-    const Block block = next;
-    if (b + step < count) next = blocks[b + step];
-    bool has[4];
-    int64_t at[4];
+  for (int b = static_cast<int>(blockIdx.x); b < count; b += static_cast<int>(gridDim.x)) {
+    const Block block = blocks[b];
+    const Rule local = within(rule, block, factors);
+    const T shrink = Rule::kShrinks ? local.in.rate * local.in.shrink : T(0);
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const int32_t place = j * 256 + static_cast<int32_t>(threadIdx.x);
-      has[j] = place < block.count;
-      at[j] = block.begin + place;
+    for (int k = 0; k < 4; ++k) {
+      const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
+      if (at < block.count) {
+        const int64_t i = block.begin + at;
+        if (shrink != 0) local.in.w[i] -= shrink * local.in.w[i];
+        local(i);
+        finish_element(finish, i, local.in.w[i]);
+      }
     }
-    run_elements(within(rule, block, factors), has, at, finish);
   }
   if (last && live.numbers && last_of(counter, static_cast<int>(gridDim.x)) && threadIdx.x == 0)
     Advance{live}(0);
