@@ -39,9 +39,9 @@ struct Sizes {
 // In the workspace, `room` of each list.
 struct Stay {
   int64_t room;
-  int32_t* counts;
-  uint64_t* ranks;
-  float4* boxes;
+  int32_t* counts = nullptr;
+  uint64_t* ranks = nullptr;
+  float4* boxes = nullptr;
 };
 
 __device__ inline Box box_at(const float4* at) {
