@@ -1,6 +1,6 @@
 // DenseBlock: a block of DenseNet in one layer, as one fork has it.
 //   x_0 = the bottom, x_(t+1) = [x_t, d(conv3x3(relu(norm(x_t))))] along the channels; y is the
-//   last With use_BC conv3x3(relu(norm(conv1x1(relu(norm(x_t)))))), of 4 * growthRate channels
+//   last. With use_BC conv3x3(relu(norm(conv1x1(relu(norm(x_t)))))), of 4 * growthRate channels
 //   between. norm: batch normalization with a factor and a summand a channel, as BatchNorm and
 //   Scale; d: Dropout by dropout_amount where use_dropout is set, in training.
 // Shapes: x (N, C, H, W), y (N, C + numTransition * growthRate, H, W).

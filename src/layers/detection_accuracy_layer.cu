@@ -75,14 +75,7 @@ class DetectionAccuracyLayer : public Layer {
   bool differentiable(int) const override { return false; }
   BackwardReads reads() const override { return {false, false}; }
 
-  FieldBoxes fields() const {
-    return {static_cast<float>(p().field_h()),
-            static_cast<float>(p().field_w()),
-            static_cast<float>(p().downsample_rate()),
-            p().field_whr(),
-            p().field_xyr(),
-            params<BBoxRegParameter>()};
-  }
+  FieldBoxes fields() const { return field_boxes(p(), params<BBoxRegParameter>()); }
   void setup(Context&, const std::vector<Shape>&) override {
     fields();
     require(p().top_k() > 0 && p().top_k() <= p().cls_num(), "top_k is ", p().top_k(),

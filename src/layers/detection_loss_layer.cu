@@ -131,14 +131,7 @@ class DetectionLossLayer : public Layer {
   bool works_on_host() const override { return true; }
   BackwardReads reads() const override { return {true, false}; }
 
-  FieldBoxes fields() const {
-    return {static_cast<float>(p().field_h()),
-            static_cast<float>(p().field_w()),
-            static_cast<float>(p().downsample_rate()),
-            p().field_whr(),
-            p().field_xyr(),
-            params<BBoxRegParameter>()};
-  }
+  FieldBoxes fields() const { return field_boxes(p(), params<BBoxRegParameter>()); }
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().has_cls_num(),
             "detection_loss_param needs cls_num, the number of classes with "

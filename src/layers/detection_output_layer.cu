@@ -20,22 +20,12 @@
 #include "kernels/rank.h"
 #include "layers/detection_files.h"
 #include "layers/layer.h"
+#include "layers/multibox_assignment.h"
 #include "proto/layer.pb.h"
 #include "tensor/on.h"
 
 namespace crema {
 namespace {
-
-BoxCoding coding_of(PriorBoxParameter::CodeType type) {
-  switch (type) {
-    case PriorBoxParameter::CENTER_SIZE:
-      return BoxCoding::center_size;
-    case PriorBoxParameter::CORNER_SIZE:
-      return BoxCoding::corner_size;
-    default:
-      return BoxCoding::corner;
-  }
-}
 
 // The boxes of all images: (images, count, places).
 template <typename T>
@@ -175,7 +165,7 @@ class DetectionOutputLayer : public Layer {
     lists.boxes = boxes;
     on(bottoms[0], [&]<typename T>() {
       parallel_for(context, lists.groups * lists.count * places_,
-                   PredictedBoxes<T>{coding_of(p().code_type()), !p().variance_encoded_in_target(),
+                   PredictedBoxes<T>{box_coding(p().code_type()), !p().variance_encoded_in_target(),
                                      lists.count, places_, bottoms[0].data<T>(),
                                      bottoms[2].data<T>(), boxes});
       lists.scores = scores;

@@ -50,6 +50,17 @@ struct FieldBoxes {
   }
 };
 
+// What a layer's parameters say of the field that its places stand for.
+template <typename Parameters>
+FieldBoxes field_boxes(const Parameters& p, const BBoxRegParameter& regression) {
+  return {static_cast<float>(p.field_h()),
+          static_cast<float>(p.field_w()),
+          static_cast<float>(p.downsample_rate()),
+          p.field_whr(),
+          p.field_xyr(),
+          regression};
+}
+
 // Channels of a target map: class (0 is background), middle, width and height of the object, and
 // how much the field overlaps an object.
 constexpr int kTargetChannels = 6;
