@@ -1,7 +1,5 @@
 #include "kernels/iteration.h"
 
-#include <algorithm>
-
 #include "device/parallel.h"
 #include "tensor/on.h"
 
@@ -12,19 +10,26 @@ template <typename T>
 struct NoteLoss {
   const T* value;
   int64_t count;
-  double weight, share;
+  double share;
   bool add;
   const UpdateNumbers* numbers;
   float* losses;
   int64_t size;
-  T* seed;
-  CREMA_HD void operator()(int64_t i) const {
-    if (seed) seed[i] = static_cast<T>(weight * numbers->loss_scale);
-    if (i > 0) return;
+  CREMA_HD void operator()(int64_t) const {
     double sum = 0;
     for (int64_t k = 0; k < count; ++k) sum += value[k];
     float& goal = losses[numbers->updates % size];
     goal = static_cast<float>((add ? goal : 0) + share * sum);
+  }
+};
+
+template <typename T>
+struct SeedLoss {
+  double weight;
+  const UpdateNumbers* numbers;
+  T* seed;
+  CREMA_HD void operator()(int64_t i) const {
+    seed[i] = static_cast<T>(weight * numbers->loss_scale);
   }
 };
 
@@ -35,12 +40,18 @@ struct NextPass {
 
 }  // namespace
 
-void note_loss(Context& context, const Tensor& value, double weight, double share, bool add,
-               const UpdateNumbers* numbers, const Tensor& losses, const Tensor& seed) {
+void note_loss(Context& context, const Tensor& value, double share, bool add,
+               const UpdateNumbers* numbers, const Tensor& losses) {
   on(value, [&]<typename T>() {
-    parallel_for(context, std::max<int64_t>(1, seed ? seed.count() : 1),
-                 NoteLoss<T>{value.data<T>(), value.count(), weight, share, add, numbers,
-                             losses.data<float>(), losses.count(), seed.data<T>()});
+    parallel_for(context, 1,
+                 NoteLoss<T>{value.data<T>(), value.count(), share, add, numbers,
+                             losses.data<float>(), losses.count()});
+  });
+}
+
+void seed_loss(Context& context, double weight, const UpdateNumbers* numbers, const Tensor& seed) {
+  on(seed, [&]<typename T>() {
+    parallel_for(context, seed.count(), SeedLoss<T>{weight, numbers, seed.data<T>()});
   });
 }
 

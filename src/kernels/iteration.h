@@ -5,10 +5,12 @@
 
 namespace crema {
 
-// losses[updates % their number] = share * (sum of value), or += when `add`; and seed[i] = weight *
-// loss scale, unless seed is empty. value and seed: float or double.
-void note_loss(Context& context, const Tensor& value, double weight, double share, bool add,
-               const UpdateNumbers* numbers, const Tensor& losses, const Tensor& seed);
+// losses[updates % their number] = share * (sum of value), or += when `add`. value: float or
+// double.
+void note_loss(Context& context, const Tensor& value, double share, bool add,
+               const UpdateNumbers* numbers, const Tensor& losses);
+// seed[i] = weight * loss scale. Float or double.
+void seed_loss(Context& context, double weight, const UpdateNumbers* numbers, const Tensor& seed);
 // ++*pass.
 void next_pass(Context& context, uint64_t* pass);
 

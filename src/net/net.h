@@ -70,7 +70,9 @@ class Net {
   // The same in two parts: what works on the host (sources) with all that comes before it, and the
   // rest, which a CUDA graph can record once set_live_pass() has said where the pass number lies.
   void forward_sources(uint64_t pass);
-  void forward_rest();
+  // beside: work on the GPU that needs nothing of this pass, and nothing of it needs.
+  using Beside = std::function<void()>;
+  void forward_rest(const Beside& beside = {});
   // Whether forward_sources() has work to do.
   bool works_on_host();
   void set_live_pass(const uint64_t* pass);
@@ -93,8 +95,14 @@ class Net {
   };
   std::vector<Loss> losses();
   // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of
-  // overwriting them.
-  void backward(bool accumulate = false);
+  // overwriting them. early: done beside the rest once early_parameters() have their gradients.
+  void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {});
+  // The parameters from `first` on: most of all numbers, whose gradients are complete when the
+  // plan's node `node` has run while others are still to come. None where that gains nothing.
+  struct Early {
+    size_t node = 0, first = 0;
+  };
+  std::optional<Early> early_parameters();
 
   // The net's results: blobs that no layer reads, in Caffe's order, each with its loss weight.
   struct Output {

@@ -56,23 +56,44 @@ void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
   known_pass_ = pass;
 }
 
-void GpuIteration::queue_batch(int number) {
+void GpuIteration::queue_batch(int number, bool with_update) {
   Context& context = net_.context();
-  net_.forward_rest();
-  bool add = number > 0;
-  for (const Net::Loss& loss : net_.losses()) {
-    note_loss(context, loss.value, loss.weight, loss.weight / iter_size_, add, live_numbers(),
-              losses_, limits_.scales_loss ? loss.seed : Tensor());
-    add = true;
-  }
-  net_.backward(number > 0);
+  // An update that depends on nothing but a parameter's own gradient need not wait for the others.
+  std::optional<Net::Early> early;
+  if (with_update && !limits_.scales_loss && limits_.clip < 0 && !plateau_ && optimizer_.in_parts())
+    early = net_.early_parameters();
+  const Net::Beside seed = [&] {
+    for (const Net::Loss& loss : net_.losses())
+      seed_loss(context, loss.weight, live_numbers(), loss.seed);
+  };
+  net_.forward_rest(limits_.scales_loss ? seed : Net::Beside());
+  const Net::Beside note = [&] {
+    bool add = number > 0;
+    for (const Net::Loss& loss : net_.losses()) {
+      note_loss(context, loss.value, loss.weight / iter_size_, add, live_numbers(), losses_);
+      add = true;
+    }
+  };
+  const Net::Beside update = [&] {
+    optimizer_.queue_part(live_update(), Update::Part::later_elements, early->first);
+  };
+  net_.backward(number > 0, note, early ? update : Net::Beside());
   if (iter_size_ > 1) next_pass(context, live_pass());
+  if (with_update) update_weights(early);
 }
 
-void GpuIteration::update_weights() {
+LiveUpdate GpuIteration::live_update() const {
+  return {live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr};
+}
+
+void GpuIteration::update_weights(const std::optional<Net::Early>& done) {
   const Range range("update");
   if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_numbers());
-  optimizer_.queue_update({live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr});
+  if (done) {
+    optimizer_.queue_part(live_update(), Update::Part::rest, done->first);
+  } else {
+    optimizer_.queue_update(live_update());
+  }
 }
 
 void GpuIteration::update() {
@@ -107,10 +128,7 @@ void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
     small_.reset();
     warm_ = false;
   }
-  repeat(number == 0 ? first_ : further_, [&] {
-    queue_batch(number);
-    if (with_update) update_weights();
-  });
+  repeat(number == 0 ? first_ : further_, [&] { queue_batch(number, with_update); });
   ++known_pass_;
 }
 
@@ -119,7 +137,7 @@ void GpuIteration::forward_backward(int64_t iteration, uint64_t pass) {
   set_counters(iteration, pass);
   for (int number = 0; number < iter_size_; ++number) {
     net_.forward_sources(pass + number);
-    queue_batch(number);
+    queue_batch(number, false);
     ++known_pass_;
   }
 }
@@ -148,10 +166,7 @@ void GpuIteration::run_several(int64_t iteration, uint64_t pass) {
   set_counters(iteration, pass);
   net_.forward_sources(pass);  // nothing on the host, but the weights may have been changed
   repeat(several_, [&] {
-    for (int64_t i = 0; i < kSeveral; ++i) {
-      queue_batch(0);
-      update_weights();
-    }
+    for (int64_t i = 0; i < kSeveral; ++i) queue_batch(0, true);
   });
   known_iteration_ += kSeveral;
   known_pass_ += kSeveral;
