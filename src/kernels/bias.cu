@@ -76,10 +76,10 @@ struct Taken {
 template <typename T>
 struct ReluGradient {
   const T* y;
-  Compute<T> slope;
+  ReluSlopes slopes;
   T* dy;
   CREMA_HD void operator()(int64_t i) const {
-    dy[i] = y[i] > 0 ? Compute<T>(dy[i]) : slope * dy[i];
+    dy[i] = static_cast<Compute<T>>(y[i] > 0 ? slopes.right : slopes.left) * dy[i];
   }
 };
 
@@ -107,8 +107,8 @@ void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t in
 #ifdef __CUDACC__
   if constexpr (!std::is_same_v<T, double>) {
     if (context.device() == Device::gpu && inner == 1) {
-      return relu_bias_gradient_gpu<T>(context, outer, channels, nullptr, 0, const_cast<T*>(dy), db,
-                                       accumulate);
+      return relu_bias_gradient_gpu<T>(context, outer, channels, nullptr, {}, const_cast<T*>(dy),
+                                       db, accumulate);
     }
   }
 #endif
@@ -117,30 +117,30 @@ void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t in
 }
 
 template <typename T>
-void relu_gradient(Context& context, int64_t count, const T* y, float slope, T* dy) {
-  parallel_for(context, count, ReluGradient<T>{y, static_cast<Compute<T>>(slope), dy}, 16384);
+void relu_gradient(Context& context, int64_t count, const T* y, ReluSlopes slopes, T* dy) {
+  parallel_for(context, count, ReluGradient<T>{y, slopes, dy}, 16384);
 }
 
 template <typename T>
 void relu_and_bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner,
-                            const T* y, float slope, T* dy, Compute<T>* db, bool accumulate) {
+                            const T* y, ReluSlopes slopes, T* dy, Compute<T>* db, bool accumulate) {
 #ifdef __CUDACC__
   if constexpr (!std::is_same_v<T, double>) {
     if (context.device() == Device::gpu && inner == 1 && y && db)
-      return relu_bias_gradient_gpu(context, outer, channels, y, slope, dy, db, accumulate);
+      return relu_bias_gradient_gpu(context, outer, channels, y, slopes, dy, db, accumulate);
   }
 #endif
-  if (y) relu_gradient(context, outer * channels * inner, y, slope, dy);
+  if (y) relu_gradient(context, outer * channels * inner, y, slopes, dy);
   if (db) bias_gradient<T>(context, outer, channels, inner, dy, db, accumulate);
 }
 
-#define INSTANTIATE(T)                                                                          \
-  template void add_bias<T>(Context&, int64_t, int64_t, int64_t, const T*, Relu, T*);           \
-  template void bias_gradient<T>(Context&, int64_t, int64_t, int64_t, const T*, Compute<T>*,    \
-                                 bool);                                                         \
-  template void relu_gradient<T>(Context&, int64_t, const T*, float, T*);                       \
-  template void relu_and_bias_gradient<T>(Context&, int64_t, int64_t, int64_t, const T*, float, \
-                                          T*, Compute<T>*, bool)
+#define INSTANTIATE(T)                                                                       \
+  template void add_bias<T>(Context&, int64_t, int64_t, int64_t, const T*, Relu, T*);        \
+  template void bias_gradient<T>(Context&, int64_t, int64_t, int64_t, const T*, Compute<T>*, \
+                                 bool);                                                      \
+  template void relu_gradient<T>(Context&, int64_t, const T*, ReluSlopes, T*);               \
+  template void relu_and_bias_gradient<T>(Context&, int64_t, int64_t, int64_t, const T*,     \
+                                          ReluSlopes, T*, Compute<T>*, bool)
 INSTANTIATE(float);
 INSTANTIATE(double);
 INSTANTIATE(Half);

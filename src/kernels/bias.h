@@ -23,19 +23,25 @@ template <typename T>
 void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* dy,
                    Compute<T>* db, bool accumulate);
 
-// dy *= y > 0 ? 1 : slope, for a ReLU whose output is y; slope at least 0.
-template <typename T>
-void relu_gradient(Context& context, int64_t count, const T* y, float slope, T* dy);
+// Of a gradient behind a ReLU. right: 1, or the factor of a dropout behind that, whose zeros in y
+// then take it as what the ReLU cut off does (left 0).
+struct ReluSlopes {
+  float left = 0, right = 1;
+};
 
-// Both: dy *= y > 0 ? 1 : slope where y is not null, then db as above where it is not null. On a
+// dy *= y > 0 ? right : left, for a ReLU whose output is y.
+template <typename T>
+void relu_gradient(Context& context, int64_t count, const T* y, ReluSlopes slopes, T* dy);
+
+// Both: dy *= y > 0 ? right : left where y is not null, then db as above where it is not null. On a
 // GPU in one pass when inner is 1.
 template <typename T>
 void relu_and_bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner,
-                            const T* y, float slope, T* dy, Compute<T>* db, bool accumulate);
+                            const T* y, ReluSlopes slopes, T* dy, Compute<T>* db, bool accumulate);
 
 // GPU, float and 16 bits: the body of that pass.
 template <typename T>
 void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, const T* y,
-                            float slope, T* dy, float* db, bool accumulate);
+                            ReluSlopes slopes, T* dy, float* db, bool accumulate);
 
 }  // namespace crema

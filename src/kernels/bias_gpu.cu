@@ -6,7 +6,7 @@ namespace crema {
 namespace {
 
 template <typename T, int kPack, bool kRelu>
-__global__ void relu_and_sum(ColumnGrid grid, const T* y, float slope, T* dy, float* db,
+__global__ void relu_and_sum(ColumnGrid grid, const T* y, ReluSlopes slopes, T* dy, float* db,
                              bool accumulate, float* parts, unsigned* counters) {
   using P = Pack<T, kPack>;
   const auto visit = [&]<int kRows>(const RowSet& rows, int64_t column, float(&sums)[1][kPack]) {
@@ -22,7 +22,9 @@ __global__ void relu_and_sum(ColumnGrid grid, const T* y, float slope, T* dy, fl
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
         const float value = g[r].v[k];
-        const float out = !kRelu || static_cast<float>(sign[r].v[k]) > 0 ? value : slope * value;
+        const float out = !kRelu                                 ? value
+                          : static_cast<float>(sign[r].v[k]) > 0 ? slopes.right * value
+                                                                 : slopes.left * value;
         if constexpr (kRelu) g[r].v[k] = out;
         sums[0][k] += out;
       }
@@ -41,7 +43,7 @@ __global__ void relu_and_sum(ColumnGrid grid, const T* y, float slope, T* dy, fl
 
 template <typename T>
 void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, const T* y,
-                            float slope, T* dy, float* db, bool accumulate) {
+                            ReluSlopes slopes, T* dy, float* db, bool accumulate) {
   if (outer * channels == 0) return;
   const Gpu& gpu = context.gpu();
   with_column_pack<T>(
@@ -49,17 +51,17 @@ void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, c
       [&]<int kPack>() {
         const auto kernel = y ? relu_and_sum<T, kPack, true> : relu_and_sum<T, kPack, false>;
         const ColumnGrid grid = grid_of_sums(kernel, outer, channels, kPack, 1);
-        launch(gpu, kernel, {grid.blocks, 256}, grid, y, slope, dy, db, accumulate, gpu.parts,
+        launch(gpu, kernel, {grid.blocks, 256}, grid, y, slopes, dy, db, accumulate, gpu.parts,
                gpu.counters);
       },
       y, dy);
 }
 
-template void relu_bias_gradient_gpu<float>(Context&, int64_t, int64_t, const float*, float, float*,
-                                            float*, bool);
-template void relu_bias_gradient_gpu<Half>(Context&, int64_t, int64_t, const Half*, float, Half*,
-                                           float*, bool);
-template void relu_bias_gradient_gpu<BFloat16>(Context&, int64_t, int64_t, const BFloat16*, float,
-                                               BFloat16*, float*, bool);
+template void relu_bias_gradient_gpu<float>(Context&, int64_t, int64_t, const float*, ReluSlopes,
+                                            float*, float*, bool);
+template void relu_bias_gradient_gpu<Half>(Context&, int64_t, int64_t, const Half*, ReluSlopes,
+                                           Half*, float*, bool);
+template void relu_bias_gradient_gpu<BFloat16>(Context&, int64_t, int64_t, const BFloat16*,
+                                               ReluSlopes, BFloat16*, float*, bool);
 
 }  // namespace crema

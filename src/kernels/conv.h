@@ -23,9 +23,13 @@ struct ConvCase {
   // Forward ends with y = max(y, 0) + slope * min(y, 0); its gradient is the caller's work.
   bool relu = false;
   float relu_slope = 0;
-  bool relu_taken = false;     // the gradient that arrives is taken through the ReLU already
-  Order order = Order::plain;  // of x and y
-  int64_t x_channels = 0;      // of x in memory when it is padded (Format::channels)
+  bool relu_taken = false;  // the gradient that arrives is taken through the ReLU already
+  bool dropout = false;     // forward_dropping() will be called
+  // Places of a max pooling of 2 x 2 behind it, which the kernels of conv_pooled.h take along; none
+  // otherwise.
+  std::vector<int64_t> pooled;
+  Order order = Order::plain;            // of x and y
+  int64_t x_channels = 0;                // of x in memory when it is padded (Format::channels)
   std::optional<Format> weights_format;  // already decided elsewhere; none: free
   // Which calls will be made.
   bool forward = true, backward_data = false, backward_weights = false;

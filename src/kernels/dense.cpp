@@ -52,6 +52,25 @@ class GemmDense final : public WeightedSum {
 
 }  // namespace
 
+ConvCase conv_case_of(const DenseCase& c) {
+  ConvCase one;
+  one.x = {c.rows, c.inputs, 1};
+  one.w = {c.outputs, c.inputs, 1};
+  one.y = {c.rows, c.outputs, 1};
+  one.stride = one.dilation = {1};
+  one.pad = {0};
+  one.bias = c.bias;
+  one.relu = c.relu.on;
+  one.relu_slope = c.relu.slope;
+  one.dropout = c.dropout;
+  one.order = Order::channels_last;
+  one.backward_data = c.backward_data;
+  one.backward_weights = c.backward_weights;
+  one.dtype = c.dtype;
+  one.precision = c.precision;
+  return one;
+}
+
 std::unique_ptr<WeightedSum> make_dense_gemm(Context&, const DenseCase& c, std::string& reason) {
   if (!is_half(c.dtype)) return std::make_unique<GemmDense>(c);
   reason = cat("no ", name_of(c.dtype));

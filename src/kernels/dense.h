@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "kernels/bias.h"
+#include "kernels/conv.h"
 #include "kernels/implementation.h"
 #include "kernels/weighted_sum.h"
 #include "tensor/precision.h"
@@ -17,10 +18,14 @@ struct DenseCase {
   int64_t rows = 0, inputs = 0, outputs = 0;
   bool transposed = false, bias = false;
   Relu relu;
+  bool dropout = false;                                  // forward_dropping() will be called
   bool backward_data = false, backward_weights = false;  // calls that will be made
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
   Precision precision = Precision::fp32;
 };
+
+// The same, weights not transposed, as a convolution over images of one place.
+ConvCase conv_case_of(const DenseCase& c);
 
 // Chooses from fastest (of cuBLAS and gather_product.h, 16 bits on a GPU), cublas (GPU) and plain
 // (anything that gemm() takes).

@@ -57,9 +57,10 @@ class FastestSum final : public WeightedSum {
   // False: the library has all calls.
   bool choose(Context& context) {
     Tuning& tuning = context.gpu().tuning;
-    std::string key = cat("fastest ", forward_.key(), c_.bias ? " bias" : "",
-                          c_.relu ? " relu" : "", c_.relu_taken ? " taken" : "",
-                          c_.backward_data ? " data" : "", c_.backward_weights ? " weights" : "");
+    std::string key =
+        cat("fastest ", forward_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
+            c_.relu_taken ? " taken" : "", c_.dropout ? " dropout" : "",
+            c_.backward_data ? " data" : "", c_.backward_weights ? " weights" : "");
     for (size_t i = 1; i < ways_.size(); ++i) key += cat(" or ", ways_[i].name);
     const std::optional<std::string> known = tuning.find(key);
     if (known && is_answer(*known)) {
@@ -96,9 +97,13 @@ class FastestSum final : public WeightedSum {
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     if (!own(kForward)) return with(kForward).forward(context, x, w, b, y, workspace);
-    GatherTensors t;
-    t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.out = y.raw();
-    forward_.run(context, t);
+    run_forward(context, x, w, b, y, {});
+  }
+  void forward_dropping(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                        const Tensor& y, const DropoutMask& mask,
+                        const Tensor& workspace) override {
+    if (own(kForward)) return run_forward(context, x, w, b, y, mask);
+    WeightedSum::forward_dropping(context, x, w, b, y, mask, workspace);
   }
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
@@ -107,6 +112,7 @@ class FastestSum final : public WeightedSum {
     GatherTensors t;
     t.dy = g.dy.raw(), t.w = w.raw(), t.out = dx.raw();
     if (g.y) t.y = g.y->raw();
+    t.dropout.factor = g.factor;
     data_.run(context, t);
   }
 
@@ -121,6 +127,7 @@ class FastestSum final : public WeightedSum {
     t.x = x.raw(), t.dy = g.dy.raw(), t.out = dw.raw();
     if (g.y) t.y = g.y->raw();
     t.db = db.data<float>();
+    t.dropout.factor = g.factor;
     t.accumulate_w = accumulate_w, t.accumulate_b = accumulate_b;
     weights_.run(context, t);
   }
@@ -142,6 +149,14 @@ class FastestSum final : public WeightedSum {
     const char last = *ways_.back().name;
     if (!gathers_) return {'l', c_.stride[0] > 1 ? last : 'l', 'l', kApart};
     return std::string(3, operations(c_) < kSmall ? kOwn : last) + kApart;
+  }
+
+  void run_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                   const Tensor& y, const DropoutMask& mask) const {
+    GatherTensors t;
+    t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.out = y.raw();
+    t.dropout = mask;
+    forward_.run(context, t);
   }
 
   bool own(Call call) const { return answer_[call] == kOwn; }
@@ -229,8 +244,9 @@ class FastestSum final : public WeightedSum {
         best[call] = seconds;
         answer[call] = letter;
       };
+      const double dropping = c.dropout ? time([&] { dropout(context_, kHalf, y_, y_); }) : 0;
       const auto offer_all = [&](char letter, WeightedSum& sum) {
-        if (c.forward) offer(kForward, letter, forward_of(sum));
+        if (c.forward) offer(kForward, letter, forward_of(sum) + dropping);
         if (c.backward_data) offer(kData, letter, data_of(sum));
         if (c.backward_weights) offer(kWeights, letter, weights_of(sum));
         if (c.backward_data && c.backward_weights && sum.joins_gradients())
@@ -258,6 +274,7 @@ class FastestSum final : public WeightedSum {
     }
 
    private:
+    static constexpr DropoutMask kHalf{{}, 1u << 31, 2};
     double time(const std::function<void()>& work) {
       return context_.gpu().tuning.time_repeated(context_, work);
     }
@@ -278,30 +295,32 @@ class FastestSum final : public WeightedSum {
         sum.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), false, false, workspace_);
       });
     }
+    double tuned(GatherProduct& product, const GatherTensors& t) {
+      product.tune(context_, t);
+      return time([&] { product.run(context_, t); });
+    }
     double own_forward() {
       GatherTensors t;
       t.x = x_.raw(), t.w = w_.raw(), t.b = bias().raw(), t.out = y_.raw();
-      sum_.forward_.tune(context_, t);
-      return time([&] { sum_.forward_.run(context_, t); });
+      if (sum_.c_.dropout) t.dropout = kHalf;
+      return tuned(sum_.forward_, t);
     }
     double own_data_gradient() {
       GatherTensors t;
       t.dy = dy_.raw(), t.y = sign(), t.w = w_.raw(), t.out = x_.raw();
-      sum_.data_.tune(context_, t);
-      return time([&] { sum_.data_.run(context_, t); });
+      return tuned(sum_.data_, t);
     }
     double own_weights_gradient() {
       GatherTensors t;
       t.x = x_.raw(), t.dy = dy_.raw(), t.y = sign(), t.out = dw_.raw();
       if (sum_.c_.bias) t.db = db_.data<float>();
-      sum_.weights_.tune(context_, t);
-      return time([&] { sum_.weights_.run(context_, t); });
+      return tuned(sum_.weights_, t);
     }
     void separate() {
       const ConvCase& c = sum_.c_;
       on_real(dy_, [&]<typename T>() {
         relu_and_bias_gradient(context_, c.y.count() / c.y[1], c.y[1], 1,
-                               masks(c) ? y_.data<T>() : nullptr, 0.f, dy_.data<T>(),
+                               masks(c) ? y_.data<T>() : nullptr, {}, dy_.data<T>(),
                                c.bias ? db_.data<Compute<T>>() : nullptr, false);
       });
     }
@@ -334,13 +353,7 @@ std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::s
     return nullptr;
   }
   if (!depthwise(c) && !GatherProduct::serves(c, reason)) return nullptr;
-  int major = 0;
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),
-             "asking for the compute capability");
-  if (major < 8) {
-    reason = "compute capability below 8.0";
-    return nullptr;
-  }
+  if (!has_tensor_cores(context, reason)) return nullptr;
   if (operations(c) > kLargestOwn && c.x_channels == 0 && c.groups == 1) {
     reason = "a large product of many channels";
     return nullptr;
@@ -378,22 +391,7 @@ std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCas
     reason = "transposed weights";
     return nullptr;
   }
-  // A convolution over images of one place.
-  ConvCase one;
-  one.x = {c.rows, c.inputs, 1};
-  one.w = {c.outputs, c.inputs, 1};
-  one.y = {c.rows, c.outputs, 1};
-  one.stride = one.dilation = {1};
-  one.pad = {0};
-  one.bias = c.bias;
-  one.relu = c.relu.on;
-  one.relu_slope = c.relu.slope;
-  one.order = Order::channels_last;
-  one.backward_data = c.backward_data;
-  one.backward_weights = c.backward_weights;
-  one.dtype = c.dtype;
-  one.precision = c.precision;
-  return fastest(context, one, reason,
+  return fastest(context, conv_case_of(c), reason,
                  {{"library", [&] { return make_dense_cublas(context, c, reason); }}});
 }
 

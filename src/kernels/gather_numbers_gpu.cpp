@@ -121,6 +121,14 @@ std::vector<GatherTap> gather_taps(const ConvCase& c, GatherRole role) {
   return taps;
 }
 
+bool has_tensor_cores(const Context& context, std::string& reason) {
+  int major = 0;
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),
+             "asking for the compute capability");
+  if (major < 8) reason = "compute capability below 8.0";
+  return major >= 8;
+}
+
 bool GatherProduct::serves(const ConvCase& c, std::string& reason) {
   const int64_t most = int64_t{1} << 31;
   if (!is_half(c.dtype)) {

@@ -29,6 +29,8 @@ struct GatherNumbers {
   float* db;
   int rows, columns, depth;
   bool accumulate_w, accumulate_b, relu;
+  DropoutMask dropout;
+  DropoutDraws draws;
   // The image that is gathered from: x, or dy for the gradient of the data.
   int height, width, channels, pixel, image;  // pixel, image: elements from one to the next
   int start[2], step[2], tap[2];  // place p, tap t: coordinate start + p * step + t * tap
@@ -292,7 +294,7 @@ __device__ void store_pair(const GatherNumbers& n, int group, int row, int colum
   if constexpr (kRole == GatherRole::weights) {
     const int all = n.columns - (n.db ? 1 : 0);
     float* const dw = static_cast<float*>(n.out) + group * n.out_group + row * n.out_pixel;
-    const float values[2] = {first, second};
+    const float values[2] = {first * n.dropout.factor, second * n.dropout.factor};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       float* const to = column + i < all            ? dw + column + i
@@ -310,6 +312,14 @@ __device__ void store_pair(const GatherNumbers& n, int group, int row, int colum
     if (n.relu) {
       first = first > 0 ? first : 0;
       second = second > 0 ? second : 0;
+    }
+    first *= n.dropout.factor;
+    second *= n.dropout.factor;
+    if (kRole == GatherRole::forward && n.dropout.threshold > 0) {
+      const Random random = n.dropout.random.get();
+      const int64_t at = static_cast<int64_t>(row) * n.out_pixel + column;
+      if (!n.dropout.keeps(random, n.draws, 0, at, 0)) first = 0;
+      if (!n.dropout.keeps(random, n.draws, 0, at + 1, 0)) second = 0;
     }
     T pair[2] = {first, second};
     T* const to = static_cast<T*>(n.out) + group * n.out_group +

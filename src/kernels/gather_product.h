@@ -12,6 +12,7 @@
 
 #include "device/gpu.h"
 #include "kernels/conv.h"
+#include "kernels/dropout.h"
 
 namespace crema {
 
@@ -25,7 +26,14 @@ struct GatherTensors {
   void* out = nullptr;      // y, dx or dw
   float* db = nullptr;      // null: not wanted
   bool accumulate_w = false, accumulate_b = false;
+  // Of a case with pooling, like y of that: which of its four places each output kept (written by
+  // forward unless null), 255 where none gets a gradient.
+  uint8_t* kept = nullptr;
+  DropoutMask dropout;  // at forward's end; gradients are multiplied by its factor
 };
+
+// False with the reason on cards older than these kernels' instructions.
+bool has_tensor_cores(const Context& context, std::string& reason);
 
 class WindowProduct;
 

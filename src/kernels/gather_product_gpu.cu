@@ -231,7 +231,7 @@ GatherProduct::~GatherProduct() = default;
 
 void GatherProduct::add_choices() {
   const int64_t steps = over(depth_, kGatherDepth);
-  for (int shape = 0; shape < kShapes; ++shape) {
+  for (int shape = 0; shape < kShapes && c_.pooled.empty(); ++shape) {
     const int64_t m = kShapeRows[shape], k = kShapeColumns[shape];
     const int64_t tiles = over(rows_, m) * over(columns_, k) * c_.groups;
     choices_.push_back({shape, 1, 1});
@@ -277,6 +277,8 @@ void GatherProduct::launch(Context& context, const GatherTensors& t, const Choic
   n.db = t.db;
   n.accumulate_w = t.accumulate_w;
   n.accumulate_b = t.accumulate_b;
+  n.dropout = t.dropout;
+  n.draws = DropoutDraws::of(Shape{c_.y.count()});
   if (n.db) ++n.columns;
   with_shape(choice.shape, [&]<typename Shape>() {
     const auto of_type = [&]<typename T>() {
@@ -311,7 +313,7 @@ std::string GatherProduct::key() const {
              " kernel ", n.kernel_width, " start ", n.start[0], ",", n.start[1], " step ",
              n.step[0], ",", n.step[1], " stride ", n.by_stride[0].divisor, ",",
              n.by_stride[1].divisor, " tap ", n.tap[0], ",", n.tap[1], " vectors ", n.a_vector, ",",
-             n.b_vector);
+             n.b_vector, c_.pooled.empty() ? "" : " pooled");
 }
 
 void GatherProduct::tune(Context& context, const GatherTensors& scratch) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "kernels/dropout.h"
 #include "tensor/tensor.h"
 
 namespace crema {
@@ -14,6 +15,7 @@ namespace crema {
 struct OutputGradient {
   const Tensor& dy;
   const Tensor* y = nullptr;
+  float factor = 1;  // dy is multiplied by it; other than 1 only with y and takes_relu()
   OutputGradient(const Tensor& gradient) : dy(gradient) {}  // NOLINT(google-explicit-constructor)
   OutputGradient(const Tensor& gradient, const Tensor& output) : dy(gradient), y(&output) {}
 };
@@ -30,6 +32,12 @@ class WeightedSum {
   // b is empty without bias.
   virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                        const Tensor& y, const Tensor& workspace) = 0;
+  // With a dropout of y, a list of values without spatial axes.
+  virtual void forward_dropping(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                                const Tensor& y, const DropoutMask& mask, const Tensor& workspace) {
+    forward(context, x, w, b, y, workspace);
+    dropout(context, mask, y, y);
+  }
   virtual void backward_data(Context& context, const OutputGradient& g, const Tensor& w,
                              const Tensor& dx, const Tensor& workspace) = 0;
   // db may be empty. accumulate: add instead of overwrite.

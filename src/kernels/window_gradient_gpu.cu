@@ -3,6 +3,7 @@
 // add up what they found, always in the same order.
 #include "kernels/gather_product.cuh"
 #include "kernels/window_launch.cuh"
+#include "kernels/window_pool.cuh"
 #include "kernels/window_product.cuh"
 
 namespace crema {
@@ -10,7 +11,8 @@ namespace {
 
 // Adds to dw, or to db in the column behind its last, four sums of one output.
 __device__ void store_sums(const WindowNumbers& n, int row, int first_column, const float4& sums) {
-  const float values[4] = {sums.x, sums.y, sums.z, sums.w};
+  const float values[4] = {sums.x * n.factor, sums.y * n.factor, sums.z * n.factor,
+                           sums.w * n.factor};
   const int channels = n.image.channels;
   if (row >= n.other.channels) return;
 #pragma unroll
@@ -78,9 +80,10 @@ struct GradientFragments {
   uint32_t a[kM][4], b[kN / 2][4];
 };
 
-template <typename T, bool kSign, int kM, int kN>
+template <typename T, Behind kBehind, int kM, int kN>
 __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
 #if __CUDA_ARCH__ >= 800
+  constexpr bool kSign = kBehind == Behind::relu;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t base = shared_address(memory);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -116,7 +119,11 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
     const int number = n.by_strips.split(unit, strip), row = strip * n.strip;
     load_tile<T>(n.image, n.image.data, number, n.origin[0] + row * n.step[0], n.origin[1],
                  n.image_tile, stage);
-    load_tile<T>(n.other, n.other.data, number, row, 0, n.other_tile, stage + n.other_tile.at);
+    if constexpr (kBehind == Behind::pool) {
+      load_pooled<T>(n, n.other, number, row, 0, n.other_tile, stage + n.other_tile.at);
+    } else {
+      load_tile<T>(n.other, n.other.data, number, row, 0, n.other_tile, stage + n.other_tile.at);
+    }
     if constexpr (kSign)
       load_tile<T>(n.other, n.sign, number, row, 0, n.other_tile, stage + n.sign_at);
   };
@@ -172,15 +179,15 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
 #endif
 }
 
-template <typename T, bool kSign>
+template <typename T, Behind kBehind>
 void start(const Gpu& gpu, const WindowNumbers& n, int shape, const WindowGrid& grid) {
   switch (shape) {
     case 0:
-      return launch_window(gpu, window_gradient<T, kSign, 2, 4>, n, grid);
+      return launch_window(gpu, window_gradient<T, kBehind, 2, 4>, n, grid);
     case 1:
-      return launch_window(gpu, window_gradient<T, kSign, 4, 4>, n, grid);
+      return launch_window(gpu, window_gradient<T, kBehind, 4, 4>, n, grid);
     default:
-      return launch_window(gpu, window_gradient<T, kSign, 2, 8>, n, grid);
+      return launch_window(gpu, window_gradient<T, kBehind, 2, 8>, n, grid);
   }
 }
 
@@ -189,10 +196,12 @@ void start(const Gpu& gpu, const WindowNumbers& n, int shape, const WindowGrid& 
 void start_window_gradient(const Gpu& gpu, const WindowNumbers& n, DType dtype, int shape,
                            const WindowGrid& grid) {
   const auto of_type = [&]<typename T>() {
-    if (n.sign) {
-      start<T, true>(gpu, n, shape, grid);
+    if (n.pool.cells[0] > 0) {
+      start<T, Behind::pool>(gpu, n, shape, grid);
+    } else if (n.sign) {
+      start<T, Behind::relu>(gpu, n, shape, grid);
     } else {
-      start<T, false>(gpu, n, shape, grid);
+      start<T, Behind::nothing>(gpu, n, shape, grid);
     }
   };
   if (dtype == DType::f16) {

@@ -25,6 +25,7 @@ WindowTile tile_of(int rows, int columns, int channels) {
 }
 
 constexpr int kMostWarps[2] = {8, 12};  // of a block: for places; for weights
+constexpr int kMostParts = 16;          // WindowProduct::Choice::parts
 
 }  // namespace
 
@@ -41,24 +42,29 @@ WindowProduct::WindowProduct(Context& context, const ConvCase& c, GatherRole rol
   add_choices();
 }
 
+bool WindowProduct::cells() const { return !c_.pooled.empty() && role_ == GatherRole::forward; }
+
 void WindowProduct::add_choices() {
   const GatherNumbers g = gather_numbers(c_, role_);
-  const int64_t places = g.by_plane.divisor, rows = places / g.by_row.divisor;
+  const int64_t places = g.by_plane.divisor;
+  const int64_t rows = cells() ? 2 * c_.pooled[0] : places / g.by_row.divisor;
   const bool strided = role_ == GatherRole::data && g.strided;
   if (c_.groups != 1 || strided || places < 16) return;
   int64_t before = 0;
   for (int64_t strips : {8, 6, 4, 3, 2, 1}) {
-    const int64_t strip = (rows + strips - 1) / strips;
+    int64_t strip = (rows + strips - 1) / strips;
+    if (cells()) strip += strip % 2;
     if (strip == before) continue;
     before = strip;
-    for (int shape = 0; shape < kShapes; ++shape) {
-      for (int parts = 1; parts <= 8; ++parts) {
-        if (parts > 1 && role_ != GatherRole::weights) break;
+    for (int shape = cells() ? 1 : 0; shape < kShapes; ++shape) {
+      int warps = 0;
+      for (int parts = 1; parts <= (role_ == GatherRole::weights ? kMostParts : 1); ++parts) {
         const Choice choice{static_cast<int>(strip), shape, parts};
         const WindowNumbers n = numbers(choice);
-        if (n.warps_m * n.warps_n > kMostWarps[role_ == GatherRole::weights]) continue;
+        const int all = n.warps_m * n.warps_n;
+        if (all > kMostWarps[role_ == GatherRole::weights] || all == warps) continue;
+        warps = all;
         if (n.shared_bytes <= shared_bytes_) choices_.push_back(choice);
-        break;
       }
     }
   }
@@ -73,6 +79,12 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
   n.image = {nullptr, g.height, g.width, g.channels, vector_for(g.channels), g.image};
   n.places[1] = static_cast<int>(g.by_row.divisor);
   n.places[0] = static_cast<int>(g.by_plane.divisor) / n.places[1];
+  n.factor = 1;
+  for (size_t i = 0; i < c_.pooled.size(); ++i) {
+    n.pool.cells[i] = static_cast<int>(c_.pooled[i]);
+    n.pool.places[i] = static_cast<int>(c_.y[2 + static_cast<int>(i)]);
+    if (cells()) n.places[i] = 2 * n.pool.cells[i];
+  }
   n.kernel_width = g.kernel_width;
   n.taps = static_cast<int>(c_.w.count(2));
   const int kernel[2] = {n.taps / n.kernel_width, n.kernel_width};
@@ -132,16 +144,31 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
     n.stage = image_bytes * (data && with_sign_ ? 2 : 1);
   }
   n.stage = over(n.stage, 128) * 128;
+  int draws_bytes = 0;
+  if (n.pool.cells[0] > 0) {
+    n.pool.by_row = FastDivide(n.pool.cells[1]);
+    // dy's tile begins at place origin; cells begin at even places.
+    const WindowTile& tile = weights ? n.other_tile : n.image_tile;
+    const int first = weights ? 0 : n.origin[1], last = first + tile.columns - 1;
+    n.pool.slots = ((last >> 1) - (first >> 1) + 1) * tile.chunks;
+    n.pool.by_slots = FastDivide(n.pool.slots);
+    n.pool.quads = over(outputs, 4);
+    n.pool.by_quads = FastDivide(n.pool.quads);
+    n.pool.whole = outputs / 4;
+    n.pool.by_whole = FastDivide(std::max(1, n.pool.whole));
+    draws_bytes = cells() ? n.warps_m * n.warps_n * 8 * n.pool.quads : 0;
+  }
   n.tile_pitch = n.warps_n * warp.columns * 8 + 4;
   const auto bytes_of = [&](int stages) {
     const int tile = weights ? n.warps_m * warp.rows * 16 * n.tile_pitch * 4 : 0;
-    return std::max(n.stages_at + stages * n.stage, tile);
+    return std::max(n.stages_at + stages * n.stage + draws_bytes, tile);
   };
   // As many blocks as run at the same time, whole clusters of them; two stages only where a block
   // has several units.
   const int threads = n.warps_m * n.warps_n * 32;
   for (n.stages = 1; n.stages <= 2; ++n.stages) {
     n.shared_bytes = bytes_of(n.stages);
+    n.pool.draws_at = n.stages_at + n.stages * n.stage;
     const int64_t at_once = std::max<int64_t>(
         1, std::min<int64_t>(shared_bytes_ / (n.shared_bytes + 1024), 1024 / threads));
     n.blocks =
@@ -167,6 +194,9 @@ void WindowProduct::run(Context& context, const GatherTensors& t, const Choice& 
   n.accumulate_w = t.accumulate_w;
   n.accumulate_b = t.accumulate_b;
   n.relu = role_ == GatherRole::forward && c_.relu;
+  n.pool.kept = t.kept;
+  n.pool.dropout = t.dropout;
+  n.factor = t.dropout.factor;
   n.parts = gpu.parts;
   n.counters = gpu.counters;
   const WindowGrid grid{n.blocks, choice.parts, n.warps_m * n.warps_n * 32, n.cluster};

@@ -24,6 +24,25 @@ struct WindowImage {
   int step;    // elements from one image to the next
 };
 
+// Of a case with pooling (window_pool.cuh): forward's result, and dy's, are cells of 2 x 2 places.
+struct WindowPool {
+  uint8_t* kept;
+  int cells[2];  // rows and columns of them
+  FastDivide by_row;
+  int places[2];  // of the convolution, which the last cells may reach over
+  // Cells of a row of the tile that holds dy, each with its chunks.
+  int slots;
+  FastDivide by_slots;
+  // Bits of the dropout for a warp's eight cells, four of one draw in a byte.
+  DropoutMask dropout;
+  int draws_at, quads, whole;  // quads, and how many have four channels
+  FastDivide by_quads, by_whole;
+};
+
+// What is behind the convolution: nothing whose gradient a kernel takes, a ReLU whose sign it
+// reads, or a pooling, which has the ReLU in its places.
+enum class Behind { nothing, relu, pool };
+
 // All coordinates are pairs of row and column.
 struct WindowNumbers {
   WindowImage image;  // that the windows lie in: x, or dy for the gradient of the data
@@ -52,6 +71,8 @@ struct WindowNumbers {
   float* parts;
   unsigned* counters;
   int shared_bytes;
+  float factor;  // of the gradients
+  WindowPool pool;
 };
 
 #ifdef __CUDACC__

@@ -40,6 +40,7 @@ class WindowProduct {
 
  private:
   WindowNumbers numbers(const Choice& choice) const;
+  bool cells() const;  // forward writes cells of a pooling
   void add_choices();
 
   ConvCase c_;

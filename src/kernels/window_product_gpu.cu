@@ -1,6 +1,7 @@
 // Forward and the gradient of the data: rows are places, columns outputs (or x's channels), summed
 // over chunks of 8 channels of each tap.
 #include "kernels/window_launch.cuh"
+#include "kernels/window_pool.cuh"
 #include "kernels/window_product.cuh"
 
 namespace crema {
@@ -27,9 +28,10 @@ struct WindowFragments {
   uint32_t a[kM][4], b[kN / 2][4];
 };
 
-template <typename T, bool kData, bool kSign, int kM, int kN>
+template <typename T, bool kData, Behind kBehind, int kM, int kN>
 __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
 #if __CUDA_ARCH__ >= 800
+  constexpr bool kSign = kBehind == Behind::relu, kCells = !kData && kBehind == Behind::pool;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t base = shared_address(memory);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -58,13 +60,20 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
     int strip;
     const int number = n.by_strips.split(unit, strip);
     const int row = n.origin[0] + strip * n.strip * n.step[0];
-    load_tile<T>(n.image, n.image.data, number, row, n.origin[1], n.image_tile, stage);
+    if constexpr (kData && kBehind == Behind::pool) {
+      load_pooled<T>(n, n.image, number, row, n.origin[1], n.image_tile, stage);
+    } else {
+      load_tile<T>(n.image, n.image.data, number, row, n.origin[1], n.image_tile, stage);
+    }
     if constexpr (kSign)
       load_tile<T>(n.image, n.sign, number, row, n.origin[1], n.image_tile, stage + n.sign_at);
   };
   const auto mask = [&](uint32_t stage) {
     if constexpr (kSign) mask_tile(n.image_tile, stage, stage + n.sign_at);
   };
+  Random random;
+  if (kCells && n.pool.dropout.threshold > 0) random = n.pool.dropout.random.get();
+  unsigned char* const drawn = memory + n.pool.draws_at + warp * 8 * n.pool.quads;
   const auto compute = [&](int unit, uint32_t stage) {
     int strip;
     const int number = n.by_strips.split(unit, strip);
@@ -73,9 +82,14 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
     T* const out = static_cast<T*>(n.out) +
                    (static_cast<int64_t>(number) * n.places[0] * n.places[1] + first) * n.columns;
     for (int tile = warp_m * kM; tile * 16 < count; tile += n.warps_m * kM) {
+      if (kCells && n.pool.dropout.threshold > 0)
+        draw_cells(n.pool, random, number, first / 4 + tile * 4, drawn);
       uint32_t places[kM];
 #pragma unroll
-      for (int i = 0; i < kM; ++i) places[i] = stage + window_place(n, (tile + i) * 16 + lane % 16);
+      for (int i = 0; i < kM; ++i) {
+        places[i] = stage + (kCells ? place_in_cell(n, tile * 4 + lane % 8, i, lane / 8 % 2)
+                                    : window_place(n, (tile + i) * 16 + lane % 16));
+      }
       float sums[kM][kN][4] = {};
       const auto fetch = [&](WindowFragments<kM, kN>& to, int step) {
         const int at = image_at[step * 2 + (lane >> 4)];
@@ -107,6 +121,11 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
         if (step + 2 < steps) fetch(even, step + 2);
         if (step + 1 < steps) multiply(odd);
       }
+      if constexpr (kCells) {
+        store_cells<T>(n, sums, number, first / 4 + tile * 4, count / 4 - tile * 4, warp_n * kN * 8,
+                       drawn);
+        continue;
+      }
       const T* const bias = static_cast<const T*>(n.bias);
 #pragma unroll
       for (int j = 0; j < kN; ++j) {
@@ -124,7 +143,8 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
               first_sum = first_sum > 0 ? first_sum : 0;
               second = second > 0 ? second : 0;
             }
-            const T values[2] = {first_sum, second};
+            const T values[2] = {first_sum * (kData ? n.factor : 1.f),
+                                 second * (kData ? n.factor : 1.f)};
             if (inside && place < count)
               *reinterpret_cast<uint32_t*>(out + static_cast<int64_t>(place) * n.columns + column) =
                   values[0].bits | static_cast<uint32_t>(values[1].bits) << 16;
@@ -137,23 +157,30 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
 #endif
 }
 
-template <typename T, bool kData, bool kSign>
+template <typename T, bool kData, Behind kBehind>
 void start(const Gpu& gpu, const WindowNumbers& n, int shape, const WindowGrid& grid) {
   switch (shape) {
     case 0:
-      return launch_window(gpu, window_product<T, kData, kSign, 1, 4>, n, grid);
+      // Cells need two rows of tiles.
+      if constexpr (kData || kBehind != Behind::pool)
+        return launch_window(gpu, window_product<T, kData, kBehind, 1, 4>, n, grid);
+      return;
     case 1:
-      return launch_window(gpu, window_product<T, kData, kSign, 2, 4>, n, grid);
+      return launch_window(gpu, window_product<T, kData, kBehind, 2, 4>, n, grid);
     default:
-      return launch_window(gpu, window_product<T, kData, kSign, 2, 8>, n, grid);
+      return launch_window(gpu, window_product<T, kData, kBehind, 2, 8>, n, grid);
   }
 }
 
 template <typename T>
 void start(const Gpu& gpu, const WindowNumbers& n, bool data, int shape, const WindowGrid& grid) {
-  if (!data) return start<T, false, false>(gpu, n, shape, grid);
-  return n.sign ? start<T, true, true>(gpu, n, shape, grid)
-                : start<T, true, false>(gpu, n, shape, grid);
+  if (!data) {
+    return n.pool.cells[0] > 0 ? start<T, false, Behind::pool>(gpu, n, shape, grid)
+                               : start<T, false, Behind::nothing>(gpu, n, shape, grid);
+  }
+  if (n.pool.cells[0] > 0) return start<T, true, Behind::pool>(gpu, n, shape, grid);
+  return n.sign ? start<T, true, Behind::relu>(gpu, n, shape, grid)
+                : start<T, true, Behind::nothing>(gpu, n, shape, grid);
 }
 
 }  // namespace

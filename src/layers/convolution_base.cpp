@@ -80,7 +80,7 @@ Inference ConvolutionBase::infer(const std::vector<Shape>& bottoms) const {
   return inference;
 }
 
-Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) {
+ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   ConvCase c;
   c.x = with_one_outer(transposed() ? preparation.tops[0] : preparation.bottoms[0]);
   c.y = with_one_outer(transposed() ? preparation.bottoms[0] : preparation.tops[0]);
@@ -92,7 +92,7 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   c.bias = bias_ && !transposed();
   c.relu = relu_.has_value();
   c.relu_slope = relu_.value_or(0);
-  c.relu_taken = relu_taken_ = preparation.relu_taken;
+  c.relu_taken = preparation.relu_taken;
   c.order = preparation.bottom_orders[0];
   c.x_channels = preparation.bottom_channels[0];
   c.weights_format = preparation.parameter_formats[0];
@@ -105,6 +105,12 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   c.backward_weights = any(preparation.parameter_needs_diff);
   c.dtype = preparation.storage;
   c.precision = preparation.precision;
+  return c;
+}
+
+Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) {
+  const ConvCase c = case_of(preparation);
+  relu_taken_ = c.relu_taken;
   conv_ = make_conv(context, c);
   Prepared prepared;
   prepared.parameter_formats.resize(parameters().size());
@@ -172,7 +178,7 @@ void ConvolutionBase::backward_relu_and_bias(Context& context, const Backward& p
   on_real(dy, [&]<typename T>() {
     relu_and_bias_gradient(
         context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_, last ? 1 : points,
-        relu_ && !relu_taken_ ? pass.top[i].data<T>() : nullptr, relu_.value_or(0), dy.data<T>(),
+        relu_ && !relu_taken_ ? pass.top[i].data<T>() : nullptr, {relu_.value_or(0)}, dy.data<T>(),
         db.data<Compute<T>>(), db && accumulates(pass, 1, i));
   });
 }

@@ -27,6 +27,8 @@ class ConvolutionBase : public Layer {
   void backward(Context& context, const Backward& pass) override;
   int64_t multiply_adds(const std::vector<Shape>& bottoms,
                         const std::vector<Shape>& tops) const override;
+  // What its kernel is made for.
+  ConvCase case_of(const Preparation& preparation) const;
 
  protected:
   // From the bottom's extent to the top's along a spatial axis; Error when nothing is left.

@@ -5,8 +5,10 @@
 // Parameters: w (num_output, K), or (K, num_output) with transpose; b (num_output) unless bias_term
 // is false.
 // Gradient: dx = dy w, dw = dy' x, db sums dy over m.
-// InnerProduct+ReLU is the same with a ReLU (relu_param) at its end; the planner makes it.
+// InnerProduct+ReLU is the same with a ReLU (relu_param) at its end, InnerProduct+ReLU+Dropout with
+// a dropout (dropout_param) behind that; the planner makes them.
 #include "kernels/dense.h"
+#include "layers/dropout_params.h"
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/dense.pb.h"
@@ -32,10 +34,17 @@ class InnerProductLayer : public Layer {
     inputs_ = bottoms[0].count(axis_);
     transposed_ = p.transpose();
     bias_ = p.bias_term();
-    if (type() == "InnerProduct+ReLU") relu_ = {true, params<ReLUParameter>().negative_slope()};
+    if (type() != "InnerProduct") relu_ = {true, params<ReLUParameter>().negative_slope()};
+    if (type() == "InnerProduct+ReLU+Dropout")
+      dropout_ = DropoutParams(params<DropoutParameter>(), training());
     add_parameter(transposed_ ? Shape{inputs_, outputs_} : Shape{outputs_, inputs_},
                   p.weight_filler());
     if (bias_) add_parameter({outputs_}, p.bias_filler());
+  }
+
+  // The kernels drop from a list of values.
+  bool worth_joining(const Context&, const std::vector<Shape>&, Precision) const override {
+    return axis_ == 1 || !dropout_.changes();
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
@@ -56,6 +65,7 @@ class InnerProductLayer : public Layer {
     c.transposed = transposed_;
     c.bias = bias_;
     c.relu = relu_;
+    c.dropout = dropout_.drops;
     c.backward_data = preparation.bottom_needs_diff[0];
     c.backward_weights = preparation.parameter_needs_diff[0];
     c.dtype = preparation.storage;
@@ -78,22 +88,38 @@ class InnerProductLayer : public Layer {
     return prepared;
   }
 
+  // The same in backward as in the forward pass that it belongs to.
+  template <typename Pass>
+  DropoutMask mask(const Context& context, const Pass& pass) const {
+    return dropout_.mask(context.random(id(), pass.pass, pass.live_pass));
+  }
+
   void forward(Context& context, const Forward& pass) override {
-    dense_->forward(context, pass.bottom[0], pass.parameters[0],
-                    bias_ ? pass.parameters[1] : Tensor(), pass.top[0], pass.workspace);
+    const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &y = pass.top[0];
+    const Tensor b = bias_ ? pass.parameters[1] : Tensor();
+    if (!dropout_.changes()) return dense_->forward(context, x, w, b, y, pass.workspace);
+    dense_->forward_dropping(context, x, w, b, y, mask(context, pass), pass.workspace);
   }
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    const OutputGradient g =
+    OutputGradient g =
         relu_.on && dense_->takes_relu() ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
     const bool inside = dense_->takes_relu() && (dw || !db);  // ReLU and bias
+    // What was dropped is zero in y, as what a ReLU without slope cut off: the rest is the factor.
+    const bool simple = relu_.slope == 0;
+    if (inside) {
+      g.factor = dropout_.factor;
+    } else if (!simple && dropout_.changes()) {
+      dropout(context, mask(context, pass), dy, dy);
+    }
     if (!inside)
       on_real(dy, [&]<typename T>() {
         const int64_t rows = dy.count() / outputs_;
         const T* y = relu_.on ? pass.top[0].data<T>() : nullptr;
-        relu_and_bias_gradient(context, rows, outputs_, 1, y, relu_.slope, dy.data<T>(),
+        relu_and_bias_gradient(context, rows, outputs_, 1, y,
+                               {relu_.slope, simple ? dropout_.factor : 1}, dy.data<T>(),
                                db.data<Compute<T>>(), db && pass.accumulate[1]);
       });
     if (dw) {
@@ -115,12 +141,16 @@ class InnerProductLayer : public Layer {
   int64_t inputs_ = 0, outputs_ = 0;
   bool transposed_ = false, bias_ = true;
   Relu relu_;
+  DropoutParams dropout_;
   std::unique_ptr<WeightedSum> dense_;
 };
 
 std::unique_ptr<Layer> make() { return std::make_unique<InnerProductLayer>(); }
-[[maybe_unused]] const bool registered_with_relu =
-    LayerRegistry::add("InnerProduct+ReLU", {make, __FILE__});
+[[maybe_unused]] const bool joined_types = [] {
+  for (const char* type : {"InnerProduct+ReLU", "InnerProduct+ReLU+Dropout"})
+    LayerRegistry::add(type, {make, __FILE__});
+  return true;
+}();
 
 }  // namespace
 REGISTER_LAYER(InnerProduct, InnerProductLayer);

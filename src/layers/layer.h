@@ -179,6 +179,10 @@ class Layer {
   // Backward can take the gradient through the ReLU of bottom 0 (Preparation::takes_relu) without
   // reading that bottom.
   virtual bool can_take_relu() const { return false; }
+  // Of a joined layer, once it is set up: false where its members are faster one by one.
+  virtual bool worth_joining(const Context&, const std::vector<Shape>&, Precision) const {
+    return true;
+  }
   // The bottoms' elements are those of the top, the bottoms' gradients pieces of its gradient.
   virtual bool joins_bottoms() const { return is_view(); }
 
@@ -229,6 +233,8 @@ class Layer {
   uint64_t id() const {
     return id_;
   }  // a number that depends on the name only: stream of random numbers
+  // A joined layer draws the numbers that its last member would.
+  void draw_as(const Layer& other) { id_ = other.id_; }
 
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
 

@@ -40,7 +40,7 @@ void check(Device device) {
       add_bias<T>(context, outer, channels, inner, upload(b).template data<T>(), relu,
                   out.data<T>());
       const std::vector<double> got = to_doubles(context, out);
-      relu_gradient<T>(context, count, out.data<T>(), relu.slope, gradient.data<T>());
+      relu_gradient<T>(context, count, out.data<T>(), {relu.slope}, gradient.data<T>());
       const std::vector<double> masked = to_doubles(context, gradient);
       for (int64_t i = 0; i < count; ++i) {
         const double sum = y[i] + b[i / inner % channels];
@@ -60,7 +60,7 @@ void check(Device device) {
         ASSERT_NEAR(got[c], sum, tolerance * (1 + std::abs(sum)));
       }
       const Tensor sign = upload(y), masked = upload(dy), masked_sums = upload(db);
-      relu_and_bias_gradient<T>(context, outer, channels, inner, sign.data<T>(), 0.25f,
+      relu_and_bias_gradient<T>(context, outer, channels, inner, sign.data<T>(), {0.25f, 1.5f},
                                 masked.data<T>(), masked_sums.data<T>(), accumulate);
       const std::vector<double> after = to_doubles(context, masked),
                                 both = to_doubles(context, masked_sums);
@@ -68,7 +68,7 @@ void check(Device device) {
         double sum = accumulate ? db[c] : 0;
         for (int64_t i = 0; i < outer * inner; ++i) {
           const int64_t at = (i / inner * channels + c) * inner + i % inner;
-          const double want = y[at] > 0 ? dy[at] : 0.25 * dy[at];
+          const double want = (y[at] > 0 ? 1.5 : 0.25) * dy[at];
           ASSERT_NEAR(after[at], want, tolerance);
           sum += want;
         }

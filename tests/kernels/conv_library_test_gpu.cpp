@@ -120,7 +120,7 @@ Result run(Context& context, const ConvCase& c) {
   const bool along = conv->takes_relu();
   if (c.relu && !along) {
     on_real(dy, [&]<typename T>() {
-      relu_gradient(context, c.y.count(), sign.data<T>(), 0.f, dy.data<T>());
+      relu_gradient(context, c.y.count(), sign.data<T>(), {}, dy.data<T>());
     });
   }
   const OutputGradient g = along && c.relu ? OutputGradient(dy, sign) : OutputGradient(dy);

@@ -68,7 +68,7 @@ Result reference(const Row& row, bool relu) {
       db(context, {row.outputs}, c.dtype);
   const Tensor none(context, {static_cast<int64_t>(conv->workspace())}, DType::u8);
   conv->forward(context, x, w, b, out, none);
-  if (relu) relu_gradient(context, c.y.count(), y.data<double>(), 0.f, dy.data<double>());
+  if (relu) relu_gradient(context, c.y.count(), y.data<double>(), {}, dy.data<double>());
   conv->backward_data(context, dy, w, dx, none);
   conv->backward_weights(context, x, dy, dw, db, false, false, none);
   return {to_doubles(context, out), to_doubles(context, dx), to_doubles(context, dw),

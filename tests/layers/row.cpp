@@ -57,6 +57,8 @@ void read_option(const std::string& option, Row& row) {
     row.gradient = false;
   } else if (key == "bottom_slopes") {
     row.bottom_slopes = value != "no";
+  } else if (key == "rounding_decides") {
+    row.rounding_decides = true;
   } else if (key == "parameter_slopes") {
     row.parameter_slopes = value != "no";
   } else if (key == "differentiable") {

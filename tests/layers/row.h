@@ -15,6 +15,8 @@
 //   bottom_slopes=no         backward is run, but what bottoms get is a rule of the layer's own
 //   parameter_slopes=no      the same of parameters
 //   differentiable=0,2       bottoms whose gradient is checked; when absent, those the layer names
+//   rounding_decides         which of two sums is the larger one, and so where a gradient goes: only
+//                            the tops are compared where sums are rounded (tf32, 16 bits)
 //   gradient_tops=1          only the first k tops get a gradient (a mask has none)
 //   tolerance=1e-4           float32 against float64, relative to the blob's largest magnitude
 //   gradient_tolerance=1e-5  float64 gradient against central differences
@@ -42,6 +44,7 @@ struct Row {
   bool training = true;
   bool gradient = true;
   bool bottom_slopes = true, parameter_slopes = true;
+  bool rounding_decides = false;
   std::vector<int> differentiable;  // empty: the layer says
   int gradient_tops = -1;           // -1: all
   double tolerance = 2e-5, gradient_tolerance = 1e-6, step = 1e-5;

@@ -32,7 +32,8 @@ const char* kLayers = R"(
   layer { name: "cat" type: "Concat" bottom: "a2" bottom: "b" bottom: "p" top: "cat" }
   layer { name: "c3" type: "Convolution" bottom: "cat" top: "c3" convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
   layer { name: "r3" type: "ReLU" bottom: "c3" top: "c3" }
-  layer { name: "p3" type: "Pooling" bottom: "c3" top: "p3" pooling_param { kernel_size: 3 stride: 1 pad: 1 } }
+  layer { name: "p3" type: "Pooling" bottom: "c3" top: "p3" pooling_param { kernel_size: 2 stride: 2 } }
+  layer { name: "d3" type: "Dropout" bottom: "p3" top: "p3" dropout_param { dropout_ratio: 0.25 } }
   layer { name: "h" type: "InnerProduct" bottom: "p3" top: "h" inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
   layer { name: "rh" type: "ReLU" bottom: "h" top: "h" }
   layer { name: "drop" type: "Dropout" bottom: "h" top: "h" }

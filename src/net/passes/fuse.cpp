@@ -24,7 +24,11 @@ class Fuser {
         join_batch_norm(static_cast<int>(i));
       } else if (LayerRegistry::has(type + "+ReLU")) {
         join_relu(static_cast<int>(i));
+      } else if (LayerRegistry::has(type + "+Dropout")) {
+        join_dropout(static_cast<int>(i));
       }
+      if (!dead_[i] && LayerRegistry::has(plan_.nodes[i].message.type() + "+Pooling"))
+        join_pooling(static_cast<int>(i));
     }
     std::vector<PlanNode> alive;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
@@ -61,6 +65,26 @@ class Fuser {
     if (plan_.nodes[relu].message.relu_param().negative_slope() < 0)
       return;  // the sign of y no longer tells that of x
     join({node, relu}, plan_.nodes[node].message.type() + "+ReLU");
+  }
+
+  // Behind a ReLU, which tells its gradient what was dropped.
+  void join_dropout(int node) {
+    const int drop = sole_reader(node);
+    if (!is_type(drop, "Dropout") || !backward_agrees(node, drop)) return;
+    join({node, drop}, plan_.nodes[node].message.type() + "+Dropout");
+  }
+
+  // The longest join that is worth it.
+  void join_pooling(int node) {
+    const int pool = sole_reader(node);
+    if (!is_type(pool, "Pooling") || !backward_agrees(node, pool)) return;
+    if (plan_.nodes[node].message.relu_param().negative_slope() != 0) return;
+    const std::string type = plan_.nodes[node].message.type() + "+Pooling";
+    const int drop = sole_reader(pool);
+    if (is_type(drop, "Dropout") && backward_agrees(pool, drop) &&
+        join({node, pool, drop}, type + "+Dropout"))
+      return;
+    join({node, pool}, type);
   }
 
   void join_batch_norm(int node) {
@@ -112,8 +136,9 @@ class Fuser {
            p.operation() == EltwiseParameter::SUM && p.coeff_size() == 0;
   }
 
-  void join(const std::vector<int>& members, const std::string& type) {
-    if (!LayerRegistry::has(type)) return;
+  // False: not done, as there is no such layer or it is not worth it.
+  bool join(const std::vector<int>& members, const std::string& type) {
+    if (!LayerRegistry::has(type)) return false;
     PlanNode& first = plan_.nodes[members.front()];
     PlanNode joined = first;
     for (size_t m = 1; m < members.size(); ++m) {
@@ -145,10 +170,13 @@ class Fuser {
     std::vector<Shape> bottoms;
     for (int value : joined.bottoms) bottoms.push_back(plan_.values[value].shape);
     joined.layer->setup(context_, bottoms);
+    if (!joined.layer->worth_joining(context_, bottoms, plan_.precision_of(joined))) return false;
+    joined.layer->draw_as(*plan_.nodes[members.back()].layer);
     for (int member : members) dead_[member] = true;
     // At the place of the last member: there all its bottoms exist.
     plan_.nodes[members.back()] = std::move(joined);
     dead_[members.back()] = false;
+    return true;
   }
 
   Context& context_;

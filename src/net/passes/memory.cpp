@@ -153,6 +153,7 @@ class MemoryPlanner {
       if (!node.backward || std::count(parameters.begin(), parameters.end(), true) == 0) continue;
       for (int id : node.tops) extend(plan_.values[id].diff_storage, last_step());
       for (int id : node.bottoms) extend(plan_.values[id].storage, last_step());
+      for (int storage : node.saved_storage) extend(storage, last_step());
     }
   }
 

@@ -1,0 +1,232 @@
+// Every way to run a convolution with its pooling, against the convolution of one float64 kernel.
+// Which of four places a cell keeps is the kernel's choice as long as their sums are equal up to
+// rounding; its gradients must then go to just these.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/gather_product.h"
+#include "kernels/random_values.h"
+
+namespace crema {
+namespace {
+
+struct Row {
+  const char* name;
+  Shape x;
+  int64_t outputs, kernel, stride, pad;
+  std::vector<int64_t> pooled;
+  int64_t x_channels = 0;
+};
+
+const std::vector<Row> kRows = {
+    {"LeNet's second", {3, 20, 12, 12}, 50, 5, 1, 0, {4, 4}},
+    {"images padded to 8 channels", {2, 1, 28, 28}, 20, 5, 1, 0, {12, 12}, 8},
+    {"odd sides", {4, 64, 15, 15}, 64, 3, 1, 0, {7, 7}},
+    {"odd sides, cut", {2, 16, 13, 11}, 24, 3, 1, 1, {6, 5}},
+    {"padded", {3, 32, 20, 18}, 32, 3, 1, 1, {10, 9}},
+    {"strides", {2, 8, 23, 21}, 10, 3, 2, 1, {6, 6}},
+    {"many images", {300, 4, 10, 10}, 6, 3, 1, 0, {4, 4}},
+};
+
+ConvCase case_of(const Row& row, DType dtype) {
+  ConvCase c;
+  c.x = row.x;
+  c.w = {row.outputs, row.x[1], row.kernel, row.kernel};
+  c.y = {row.x[0], row.outputs};
+  for (int axis = 2; axis < 4; ++axis)
+    c.y.push_back((row.x[axis] + 2 * row.pad - row.kernel) / row.stride + 1);
+  c.stride = {row.stride, row.stride}, c.pad = {row.pad, row.pad}, c.dilation = {1, 1};
+  c.bias = true;
+  c.backward_data = c.backward_weights = true;
+  c.dtype = dtype;
+  return c;
+}
+
+// Tensors of a case on a context, with the same numbers everywhere.
+struct Tensors {
+  Tensor x, w, b, dy;
+  Tensors(Context& context, const ConvCase& c, const Shape& y, DType dtype, const Format& images)
+      : x(tensor_of_eighths(context, c.x, dtype, images, 1)),
+        w(tensor_of_eighths(context, c.w, dtype, images, 2)),
+        b(tensor_of_eighths(context, {c.w[0]}, dtype, {}, 3)),
+        dy(tensor_of_eighths(context, y, dtype,
+                             images.order == Order::plain ? Format() : Format::channels_last(),
+                             4)) {}
+};
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& expected,
+                 double tolerance, const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size());
+  double worst = 0, most = 1;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double difference = std::abs(got[i] - expected[i]);
+    worst = difference <= worst ? worst : difference;  // a NaN is kept
+    most = std::max(most, std::abs(expected[i]));
+  }
+  EXPECT_LE(worst, tolerance * most) << what;
+}
+
+class Check {
+ public:
+  Check(Context& context, const Row& row, DType dtype, bool relu, const DropoutMask& mask)
+      : gpu_(context),
+        c_(case_of(row, dtype)),
+        y_{c_.y[0], c_.y[1], row.pooled[0], row.pooled[1]},
+        mask_(mask),
+        images_{Order::channels_last, nullptr, row.x_channels},
+        what_(cat(row.name, " ", name_of(dtype), relu ? " relu" : "",
+                  mask.threshold > 0 ? " dropout " : " ")),
+        rounding_(dtype == DType::f16 ? 2e-3 : 1.6e-2),
+        here_(gpu_, c_, y_, dtype, images_),
+        kept_(gpu_, Shape{y_.count()}, DType::u8) {
+    const ConvCase exact = case_of(row, DType::f64);
+    cpu_.implementation = "plain";
+    conv_ = make_conv(cpu_, exact);
+    there_.emplace(cpu_, exact, y_, DType::f64, Format());
+    const Tensor y(cpu_, c_.y, DType::f64);
+    conv_->forward(cpu_, there_->x, there_->w, there_->b, y, Tensor());
+    sums_ = to_doubles(cpu_, y);
+    c_.order = Order::channels_last;
+    c_.x_channels = row.x_channels;
+    c_.relu = relu;
+    c_.pooled = row.pooled;
+  }
+
+  void run() {
+    for (const GatherRole role : {GatherRole::forward, GatherRole::data, GatherRole::weights}) {
+      if (role == GatherRole::data && c_.x_channels > 0) continue;  // images need no gradient
+      GatherProduct product(gpu_, c_, role, false);
+      ASSERT_GT(product.choice_count(), 0u) << what_;
+      for (size_t choice = 0; choice < product.choice_count(); ++choice) {
+        product.take(choice);
+        name_ = cat(what_, "role ", static_cast<int>(role), " ", product.choice_name());
+        if (role == GatherRole::forward) {
+          forward(product);
+        } else {
+          backward(product, role);
+        }
+        if (testing::Test::HasFailure()) return;
+      }
+    }
+  }
+
+ private:
+  void forward(const GatherProduct& product) {
+    const Tensor y(gpu_, y_, c_.dtype, Format::channels_last());
+    GatherTensors t;
+    t.x = here_.x.raw(), t.w = here_.w.raw(), t.b = here_.b.raw(), t.out = y.raw();
+    t.kept = kept_.data<uint8_t>();
+    t.dropout = mask_;
+    product.run(gpu_, t);
+    const std::vector<double> got = to_doubles(gpu_, y);
+    places_.resize(y_.count());
+    copy_bytes(gpu_, places_.data(), Device::cpu, kept_.raw(), Device::gpu, places_.size());
+    const DropoutDraws draws = DropoutDraws::of(y_);
+    double most = 1;
+    for (const double& sum : sums_) most = std::max(most, std::abs(sum));
+    const double near = rounding_ * most;
+    int64_t wrong = 0;
+    for_cells([&](int64_t at, int64_t image, int64_t channel, int64_t cell) {
+      double largest = -1e300;
+      for (int place = 0; place < 4; ++place) {
+        const int64_t from = sum_at(image, channel, cell, place);
+        if (from >= 0) largest = std::max(largest, sums_[from]);
+      }
+      const uint8_t place = places_[kept_at(image, channel, cell)];
+      const bool stays = mask_.keeps(mask_.random.get(), draws, image, channel, cell);
+      bool good;
+      if (!stays) {
+        good = place == 255 && got[at] == 0;
+      } else if (place == 255) {
+        good = c_.relu && largest <= near && got[at] == 0;
+      } else {
+        const int64_t from = sum_at(image, channel, cell, place);
+        good = place < 4 && from >= 0 && sums_[from] >= largest - near &&
+               std::abs(got[at] - largest * mask_.factor) <= near * mask_.factor;
+      }
+      wrong += !good;
+    });
+    EXPECT_EQ(wrong, 0) << name_ << " of " << y_.count();
+  }
+
+  // With the places that the last forward has kept.
+  void backward(const GatherProduct& product, GatherRole role) {
+    std::vector<double> unfolded(c_.y.count());
+    const std::vector<double> dy = to_doubles(cpu_, there_->dy);
+    for_cells([&](int64_t at, int64_t image, int64_t channel, int64_t cell) {
+      const uint8_t place = places_[kept_at(image, channel, cell)];
+      if (place < 4) unfolded[sum_at(image, channel, cell, place)] = dy[at] * mask_.factor;
+    });
+    const Tensor g(cpu_, c_.y, DType::f64);
+    from_doubles(cpu_, unfolded.data(), g);
+    GatherTensors t;
+    t.x = here_.x.raw(), t.w = here_.w.raw(), t.dy = here_.dy.raw();
+    t.kept = kept_.data<uint8_t>();
+    t.dropout.factor = mask_.factor;
+    if (role == GatherRole::data) {
+      const Tensor want(cpu_, c_.x, DType::f64), dx(gpu_, c_.x, c_.dtype, images_);
+      conv_->backward_data(cpu_, g, there_->w, want, Tensor());
+      t.out = dx.raw();
+      product.run(gpu_, t);
+      return expect_near(to_doubles(gpu_, dx), to_doubles(cpu_, want), rounding_, name_);
+    }
+    const Tensor want(cpu_, c_.w, DType::f64), want_b(cpu_, {c_.w[0]}, DType::f64);
+    conv_->backward_weights(cpu_, there_->x, g, want, want_b, false, false, Tensor());
+    const Tensor dw(gpu_, c_.w, DType::f32, images_), db(gpu_, {c_.w[0]}, DType::f32);
+    t.out = dw.raw();
+    t.db = db.data<float>();
+    product.run(gpu_, t);
+    expect_near(to_doubles(gpu_, dw), to_doubles(cpu_, want), 1e-5, name_ + " dw");
+    expect_near(to_doubles(gpu_, db), to_doubles(cpu_, want_b), 1e-5, name_ + " db");
+  }
+
+  template <typename Body>
+  void for_cells(const Body& body) const {
+    const int64_t cells = y_[2] * y_[3];
+    for (int64_t at = 0; at < y_.count(); ++at)
+      body(at, at / cells / y_[1], at / cells % y_[1], at % cells);
+  }
+  // In `kept`, which is channels-last.
+  int64_t kept_at(int64_t image, int64_t channel, int64_t cell) const {
+    return (image * y_[2] * y_[3] + cell) * y_[1] + channel;
+  }
+  // In the convolution's plain output; negative: outside.
+  int64_t sum_at(int64_t image, int64_t channel, int64_t cell, int place) const {
+    const int64_t row = cell / y_[3] * 2 + place / 2, column = cell % y_[3] * 2 + place % 2;
+    if (row >= c_.y[2] || column >= c_.y[3]) return -1;
+    return ((image * c_.y[1] + channel) * c_.y[2] + row) * c_.y[3] + column;
+  }
+
+  Context& gpu_;
+  Context cpu_{Device::cpu};
+  ConvCase c_;
+  Shape y_;
+  DropoutMask mask_;
+  Format images_;
+  std::string what_, name_;
+  double rounding_;
+  Tensors here_;
+  Tensor kept_;
+  std::unique_ptr<WeightedSum> conv_;
+  std::optional<Tensors> there_;
+  std::vector<double> sums_;
+  std::vector<uint8_t> places_;
+};
+
+TEST(PooledConv, KeepsTheLargestAndGivesThemTheGradient) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(Device::gpu);
+  const DropoutMask none, some{{{7, 9}, 0, nullptr}, uint32_t{1} << 30, 4.f / 3};
+  for (const Row& row : kRows) {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      Check(context, row, dtype, true, some).run();
+      if (HasFailure()) return;
+      Check(context, row, dtype, row.outputs % 4 == 0, none).run();
+      if (HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace crema
