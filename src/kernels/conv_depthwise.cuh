@@ -148,17 +148,23 @@ struct DepthwiseRows {
                            int row_, int column, int channel)
       : row(row_), height(image.height), dilation(n.dilation), place_step(n.dilation * n.channels) {
     row_step = static_cast<int64_t>(place_step) * image.width;
-    place =
-        data +
-        ((static_cast<int64_t>(number) * image.height + row) * image.width + column) * n.channels +
-        channel;
-    inside = 0;
-#pragma unroll
-    for (int i = 0; i < kPlaces; ++i) {
-      const int at = column + i * dilation;
-      inside |= at >= 0 && at < image.width ? 1u << i : 0u;
-    }
+    const int first = (number * image.height + row) * image.width + column;
+    place = data + (static_cast<int64_t>(first) * n.channels + channel);
+    const auto columns_to = [&](int end) {
+      return min(n.by_dilation.quotient(max(end, 0) + dilation - 1), kPlaces);
+    };
+    inside = (1u << columns_to(image.width - column)) - (1u << columns_to(-column));
   }
+  // The same places of another tensor.
+  template <typename Other>
+  __device__ DepthwiseRows(const DepthwiseRows<Other, kPlaces>& other, Other* data, T* own)
+      : place(own + (other.place - data)),
+        row_step(other.row_step),
+        row(other.row),
+        height(other.height),
+        dilation(other.dilation),
+        place_step(other.place_step),
+        inside(other.inside) {}
 
   __device__ uint32_t wanted() const { return row >= 0 && row < height ? inside : 0; }
   __device__ void next() { place += row_step, row += dilation; }

@@ -45,8 +45,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
                                          column - kBefore * n.dilation, channel);
     DepthwiseRows<const T, kOwn> image(n, in, x, strip.image, row * kStride - top,
                                        column * kStride - left, channel);
-    DepthwiseRows<T, kOwn> to(n, in, dx, strip.image, row * kStride - top, column * kStride - left,
-                              channel);
+    DepthwiseRows<T, kOwn> to(image, x, dx);
     float2 window[kRows][kIn];
 #pragma unroll
     for (int r = 0; r < kBefore; ++r) {
