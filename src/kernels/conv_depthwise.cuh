@@ -136,47 +136,53 @@ struct DepthwiseStrip {
   }
 };
 
-// The rows of a strip in an image, from a place on.
-template <typename T, int kPlaces>
-struct DepthwiseRows {
-  T* place;
-  int64_t row_step;
-  int row, height, dilation, place_step;
-  uint32_t inside;  // columns, a bit for each
+// Neighbouring places of a strip in an image.
+template <int kPlaces>
+struct DepthwisePlaces {
+  int row, height, dilation, step;
+  int64_t row_step, first;  // in elements
+  uint32_t inside;          // columns, a bit for each
 
-  __device__ DepthwiseRows(const DepthwiseWalk& n, const DepthwiseImage& image, T* data, int number,
-                           int row_, int column, int channel)
-      : row(row_), height(image.height), dilation(n.dilation), place_step(n.dilation * n.channels) {
-    row_step = static_cast<int64_t>(place_step) * image.width;
-    const int first = (number * image.height + row) * image.width + column;
-    place = data + (static_cast<int64_t>(first) * n.channels + channel);
+  __device__ DepthwisePlaces(const DepthwiseWalk& n, const DepthwiseImage& image, int number,
+                             int row_, int column, int channel)
+      : row(row_), height(image.height), dilation(n.dilation), step(n.dilation * n.channels) {
+    row_step = static_cast<int64_t>(step) * image.width;
+    first = static_cast<int64_t>((number * image.height + row) * image.width + column) * n.channels;
+    first += channel;
     const auto columns_to = [&](int end) {
       return min(n.by_dilation.quotient(max(end, 0) + dilation - 1), kPlaces);
     };
     inside = (1u << columns_to(image.width - column)) - (1u << columns_to(-column));
   }
-  // The same places of another tensor.
-  template <typename Other>
-  __device__ DepthwiseRows(const DepthwiseRows<Other, kPlaces>& other, Other* data, T* own)
-      : place(own + (other.place - data)),
-        row_step(other.row_step),
-        row(other.row),
-        height(other.height),
-        dilation(other.dilation),
-        place_step(other.place_step),
-        inside(other.inside) {}
+};
+
+// The rows of a tensor that begin there.
+template <typename T, int kPlaces>
+struct DepthwiseRows {
+  T* place;
+  int64_t row_step;
+  int row, height, dilation, step;
+  uint32_t inside;
+
+  __device__ DepthwiseRows(const DepthwisePlaces<kPlaces>& p, T* data)
+      : place(data + p.first),
+        row_step(p.row_step),
+        row(p.row),
+        height(p.height),
+        dilation(p.dilation),
+        step(p.step),
+        inside(p.inside) {}
 
   __device__ uint32_t wanted() const { return row >= 0 && row < height ? inside : 0; }
   __device__ void next() { place += row_step, row += dilation; }
   // Zeros where there is no image.
   __device__ auto load(int i, uint32_t from) const {
     ChannelPair<std::remove_const_t<T>> pair;
-    if (from >> i & 1) pair = *reinterpret_cast<const decltype(pair)*>(place + i * place_step);
+    if (from >> i & 1) pair = *reinterpret_cast<const decltype(pair)*>(place + i * step);
     return pair;
   }
   __device__ void store(int i, uint32_t to, float2 value) const {
-    if (to >> i & 1)
-      *reinterpret_cast<ChannelPair<T>*>(place + i * place_step) = ChannelPair<T>(value);
+    if (to >> i & 1) *reinterpret_cast<ChannelPair<T>*>(place + i * step) = ChannelPair<T>(value);
   }
 };
 

@@ -41,11 +41,14 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     const DepthwiseStrip strip(n, number, kWidth);
     const int row = strip.row * n.dilation + strip.down;
     const int column = strip.column * n.dilation + strip.across;
-    DepthwiseRows<const T, kIn> gradient(n, out, dy, strip.image, row - kBefore * n.dilation,
-                                         column - kBefore * n.dilation, channel);
-    DepthwiseRows<const T, kOwn> image(n, in, x, strip.image, row * kStride - top,
-                                       column * kStride - left, channel);
-    DepthwiseRows<T, kOwn> to(image, x, dx);
+    DepthwiseRows<const T, kIn> gradient(
+        DepthwisePlaces<kIn>(n, out, strip.image, row - kBefore * n.dilation,
+                             column - kBefore * n.dilation, channel),
+        dy);
+    const DepthwisePlaces<kOwn> own(n, in, strip.image, row * kStride - top,
+                                    column * kStride - left, channel);
+    DepthwiseRows<const T, kOwn> image(own, x);
+    DepthwiseRows<T, kOwn> to(own, dx);
     float2 window[kRows][kIn];
 #pragma unroll
     for (int r = 0; r < kBefore; ++r) {

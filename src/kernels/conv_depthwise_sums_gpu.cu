@@ -9,9 +9,7 @@ namespace crema {
 namespace {
 
 // Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
-CREMA_HD constexpr int width_of(int kernel, int stride) {
-  return stride == 1 && kernel == 3 ? 7 : 4;
-}
+CREMA_HD constexpr int width_of(int kernel, int stride) { return stride == 1 ? 7 : 4; }
 CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 4 : 3; }
 
 template <typename T, int kKernel, int kStride>
@@ -30,9 +28,11 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
   const DepthwiseStrip strip(n, strip_number, kWidth);
   const int row = strip.row * n.dilation + strip.down;
   const int column = strip.column * n.dilation + strip.across;
-  DepthwiseRows<const T, kIn> from(n, in, x, strip.image, row * kStride - top,
-                                   column * kStride - left, channel);
-  DepthwiseRows<T, kWidth> to(n, out, y, strip.image, row, column, channel);
+  DepthwiseRows<const T, kIn> from(DepthwisePlaces<kIn>(n, in, strip.image, row * kStride - top,
+                                                        column * kStride - left, channel),
+                                   x);
+  DepthwiseRows<T, kWidth> to(DepthwisePlaces<kWidth>(n, out, strip.image, row, column, channel),
+                              y);
   float2 first{0, 0};
   if (bias) first = reinterpret_cast<const ChannelPair<T>*>(bias + channel)->floats();
 
