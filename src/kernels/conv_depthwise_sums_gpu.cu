@@ -9,14 +9,14 @@ namespace crema {
 namespace {
 
 // Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
-CREMA_HD constexpr int width_of(int kernel, int stride) { return stride == 1 ? 7 : 4; }
+CREMA_HD constexpr int width_of(int stride) { return stride == 1 ? 7 : 4; }
 CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 4 : 3; }
 
 template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     depthwise_sums(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                    const T* x, const T* w, const T* bias, DepthwiseEnd end, bool mirrored, T* y) {
-  constexpr int kWidth = width_of(kKernel, kStride), kIn = (kWidth - 1) * kStride + kKernel;
+  constexpr int kWidth = width_of(kStride), kIn = (kWidth - 1) * kStride + kKernel;
   constexpr int kLater = (kKernel - 1) / kStride;  // rows of y that are begun before their turn
   int lane;
   const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
@@ -131,7 +131,7 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
   };
   return {
       static_cast<int>(out[0]), static_cast<int>(out[1]), dilation, steps(out[2]), steps(out[3]),
-      width_of(kernel, stride), resident(kernel),         true};
+      width_of(stride), resident(kernel),         true};
 }
 
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
