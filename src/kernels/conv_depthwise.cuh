@@ -173,17 +173,27 @@ struct DepthwiseRows {
         step(p.step),
         inside(p.inside) {}
 
-  __device__ uint32_t wanted() const { return row >= 0 && row < height ? inside : 0; }
+  // The row's places, zeros where there is no image or the row is not wanted.
+  __device__ void load(bool wanted, ChannelPair<std::remove_const_t<T>> (&pairs)[kPlaces]) {
+    using Pair = ChannelPair<std::remove_const_t<T>>;
+    const uint32_t mask = wanted && row >= 0 && row < height ? inside : 0;
+    const auto at = [&](int i) { return *reinterpret_cast<const Pair*>(place + i * step); };
+#pragma unroll
+    for (int i = 0; i < kPlaces; ++i) pairs[i] = mask >> i & 1 ? at(i) : Pair{};
+    next();
+  }
+  __device__ void store(const float2 (&values)[kPlaces]) {
+    const uint32_t mask = row >= 0 && row < height ? inside : 0;
+#pragma unroll
+    for (int i = 0; i < kPlaces; ++i) {
+      if (mask >> i & 1)
+        *reinterpret_cast<ChannelPair<T>*>(place + i * step) = ChannelPair<T>(values[i]);
+    }
+    next();
+  }
+
+ private:
   __device__ void next() { place += row_step, row += dilation; }
-  // Zeros where there is no image.
-  __device__ auto load(int i, uint32_t from) const {
-    ChannelPair<std::remove_const_t<T>> pair;
-    if (from >> i & 1) pair = *reinterpret_cast<const decltype(pair)*>(place + i * step);
-    return pair;
-  }
-  __device__ void store(int i, uint32_t to, float2 value) const {
-    if (to >> i & 1) *reinterpret_cast<ChannelPair<T>*>(place + i * step) = ChannelPair<T>(value);
-  }
 };
 
 // The weights of a thread's channels; backwards when mirrored. All threads of a block call it.

@@ -50,26 +50,17 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     DepthwiseRows<const T, kOwn> image(own, x);
     DepthwiseRows<T, kOwn> to(own, dx);
     float2 window[kRows][kIn];
+    ChannelPair<T> next_dy[kIn], next_x[kStride][kOwn];
 #pragma unroll
     for (int r = 0; r < kBefore; ++r) {
-      const uint32_t mask = gradient.wanted();
+      gradient.load(true, next_dy);
 #pragma unroll
-      for (int i = 0; i < kIn; ++i) window[r][i] = gradient.load(i, mask).floats();
-      gradient.next();
+      for (int i = 0; i < kIn; ++i) window[r][i] = next_dy[i].floats();
     }
-    ChannelPair<T> next_dy[kIn], next_x[kStride][kOwn];
     const auto load = [&](bool wanted) {
-      const uint32_t mask = wanted ? gradient.wanted() : 0;
+      gradient.load(wanted, next_dy);
 #pragma unroll
-      for (int i = 0; i < kIn; ++i) next_dy[i] = gradient.load(i, mask);
-      gradient.next();
-#pragma unroll
-      for (int a = 0; a < kStride; ++a) {
-        const uint32_t of_x = wanted && parts ? image.wanted() : 0;
-#pragma unroll
-        for (int i = 0; i < kOwn; ++i) next_x[a][i] = image.load(i, of_x);
-        image.next();
-      }
+      for (int a = 0; a < kStride; ++a) image.load(wanted && parts, next_x[a]);
     };
     load(true);
     for (int first = 0; first < strip.count; first += kRows) {
@@ -109,22 +100,20 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
             if (!dx) continue;
 #pragma unroll
             for (int a = 0; a < kStride; ++a) {
-              const uint32_t mask = to.wanted();
+              float2 results[kOwn] = {};
 #pragma unroll
               for (int i = 0; i < kOwn; ++i) {
-                float2 sum{0, 0};
 #pragma unroll
                 for (int r = a; r < kKernel; r += kStride) {
 #pragma unroll
                   for (int s = i % kStride; s < kKernel; s += kStride)
-                    add_product(sum,
+                    add_product(results[i],
                                 window[(turn + kBefore - r / kStride) % kRows]
                                       [i / kStride + kBefore - s / kStride],
                                 taps[r][s]);
                 }
-                to.store(i, mask, sum);
               }
-              to.next();
+              to.store(results);
             }
           }
         }

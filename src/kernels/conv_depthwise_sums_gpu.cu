@@ -44,20 +44,14 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     }
   };
   ChannelPair<T> before[kKernel - kStride][kIn], next[kStride][kIn];
-  const auto load = [&](ChannelPair<T>(&pairs)[kIn], bool wanted) {
-    const uint32_t mask = wanted ? from.wanted() : 0;
-#pragma unroll
-    for (int i = 0; i < kIn; ++i) pairs[i] = from.load(i, mask);
-    from.next();
-  };
   const auto floats = [](const ChannelPair<T>(&pairs)[kIn], float2(&places)[kIn]) {
 #pragma unroll
     for (int i = 0; i < kIn; ++i) places[i] = pairs[i].floats();
   };
 #pragma unroll
-  for (int e = 0; e < kKernel - kStride; ++e) load(before[e], true);
+  for (int e = 0; e < kKernel - kStride; ++e) from.load(true, before[e]);
 #pragma unroll
-  for (int e = 0; e < kStride; ++e) load(next[e], true);
+  for (int e = 0; e < kStride; ++e) from.load(true, next[e]);
 
   float2 later[kLater][kWidth];
 #pragma unroll
@@ -77,7 +71,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
 #pragma unroll
     for (int e = 0; e < kStride; ++e) floats(next[e], places[e]);
 #pragma unroll
-    for (int e = 0; e < kStride; ++e) load(next[e], step < strip.count);
+    for (int e = 0; e < kStride; ++e) from.load(step < strip.count, next[e]);
 #pragma unroll
     for (int p = 0; p <= kLater; ++p) {
 #pragma unroll
@@ -95,10 +89,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
         sum.y = sum.y < 0 ? end.slope * sum.y : sum.y;
       }
     }
-    const uint32_t mask = to.wanted();
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) to.store(i, mask, sums[0][i]);
-    to.next();
+    to.store(sums[0]);
 #pragma unroll
     for (int i = 0; i < kLater * kWidth; ++i)
       later[i / kWidth][i % kWidth] = sums[i / kWidth + 1][i % kWidth];
@@ -131,7 +122,7 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
   };
   return {
       static_cast<int>(out[0]), static_cast<int>(out[1]), dilation, steps(out[2]), steps(out[3]),
-      width_of(stride), resident(kernel),         true};
+      width_of(stride),         resident(kernel),         true};
 }
 
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
