@@ -21,11 +21,9 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
   int lane;
   const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
   const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
-  const int strip_number = static_cast<int>(blockIdx.y) * n.walkers + walker;
-  float2 taps[kKernel][kKernel];
-  load_taps<T, kKernel>(n, w, lane, mirrored, taps);
-  if (channel >= n.channels || strip_number >= n.strips) return;
-  const DepthwiseStrip strip(n, strip_number, kWidth);
+  const int number = static_cast<int>(blockIdx.y) * n.walkers + walker;
+  const bool busy = channel < n.channels && number < n.strips;
+  const DepthwiseStrip strip(n, busy ? number : 0, kWidth);
   const int row = strip.row * n.dilation + strip.down;
   const int column = strip.column * n.dilation + strip.across;
   DepthwiseRows<const T, kIn> from(DepthwisePlaces<kIn>(n, in, strip.image, row * kStride - top,
@@ -33,9 +31,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
                                    x);
   DepthwiseRows<T, kWidth> to(DepthwisePlaces<kWidth>(n, out, strip.image, row, column, channel),
                               y);
-  float2 first{0, 0};
-  if (bias) first = reinterpret_cast<const ChannelPair<T>*>(bias + channel)->floats();
-
+  float2 taps[kKernel][kKernel], first{0, 0};
   const auto add = [&](const float2(&places)[kIn], int r, float2(&sums)[kWidth]) {
 #pragma unroll
     for (int s = 0; s < kKernel; ++s) {
@@ -49,10 +45,13 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     for (int i = 0; i < kIn; ++i) places[i] = pairs[i].floats();
   };
 #pragma unroll
-  for (int e = 0; e < kKernel - kStride; ++e) from.load(true, before[e]);
+  for (int e = 0; e < kKernel - kStride; ++e) from.load(busy, before[e]);
 #pragma unroll
-  for (int e = 0; e < kStride; ++e) from.load(true, next[e]);
+  for (int e = 0; e < kStride; ++e) from.load(busy, next[e]);
 
+  load_taps<T, kKernel>(n, w, lane, mirrored, taps);  // while the first rows are on their way
+  if (!busy) return;
+  if (bias) first = reinterpret_cast<const ChannelPair<T>*>(bias + channel)->floats();
   float2 later[kLater][kWidth];
 #pragma unroll
   for (int i = 0; i < kLater * kWidth; ++i) later[i / kWidth][i % kWidth] = first;
