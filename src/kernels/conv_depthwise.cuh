@@ -1,68 +1,53 @@
-// How the kernels of conv_depthwise_gpu.cu and conv_depthwise_weights_gpu.cu divide a depthwise
-// convolution. A thread has four channels of a small tile of places. A block has a few neighbouring
-// channels (a memory line) and walks over patches of tiles, whose places it brings into shared
-// memory one patch ahead. Places of a dilated convolution that are `dilation` apart never meet the
-// others: each of the dilation * dilation sets is an image of its own, a sheet.
+// How the kernels of depthwise convolutions divide channels-last images. A thread has two
+// neighbouring channels and walks down a strip, a few columns of an image, with what it needs of
+// the rows above in registers; the next row is on its way while one is computed. So every number is
+// read once, but for the columns beside a strip and the rows above it, which are in the cache. A
+// block has a few strips of the same channels, at most a memory line of them.
+//
+// With a dilation, places that are so far apart never meet the others: each of the
+// dilation * dilation sets is an image of its own, a sheet.
 #pragma once
 
-#include <algorithm>
-
+#include "base/host_device.h"
 #include "device/gpu.h"
 #include "kernels/conv.h"
 #include "kernels/mma.cuh"
-#include "kernels/pack.h"
 
 namespace crema {
 
-constexpr int kDepthwisePack = 4;    // channels of a thread
-constexpr int kDepthwiseTiles = 16;  // of a block, at most
-constexpr int kDepthwiseLine = 128;  // bytes of a place in shared memory
-// Threads side by side along the channels, and of a block, at most.
-template <typename T>
-constexpr int kDepthwiseLanes = kDepthwiseLine / (kDepthwisePack * static_cast<int>(sizeof(T)));
-template <typename T>
-constexpr int kDepthwiseThreads = kDepthwiseLanes<T>* kDepthwiseTiles;
+constexpr int kDepthwiseThreads = 128;  // of a block, at most
+constexpr int kDepthwiseLanes = 32;     // of these side by side along the channels, at most
 
-// The places of an image that a patch needs.
-struct DepthwiseRegion {
-  int height, width;  // of the image
-  int top, left;      // from the patch's first place to the region's, backwards
-  int stride;
-  int rows, columns;  // of a sheet
-  FastDivide by_rows;
-  int bytes;  // of all sheets
+// Where a walk goes, in steps: the first and the one after the last along an axis.
+struct DepthwiseRange {
+  int first, end;
 };
 
-struct DepthwiseNumbers {
+struct DepthwiseWalk {
   int channels, dilation;
-  int out_height, out_width;  // of what tiles are cut from
-  int lanes, cuts;            // threads along the channels, and blocks
-  int tile_height, tile_width;
-  // The block's tiles: patch_width * patch_height of each of patch_sheets sheets.
-  int patch_width, patch_height, patch_sheets;
-  int patches_across, sheets, work;  // of all; work: patches of all groups of sheets
-  FastDivide by_lanes, by_patch_width, by_patch_height, by_patches_across, by_patches, by_phases,
-      by_dilation, by_chunks;
-  DepthwiseRegion in, out;
+  int lanes, walkers;  // threads of a block along the channels, and strips at a time
+  int rows;            // steps of a strip, at most
+  int strips;          // for each piece of the channels
+  DepthwiseRange down, across;
+  dim3 blocks;  // pieces of the channels, blocks for each
+  FastDivide by_lanes, by_tiles, by_pieces, by_phases, by_dilation;
 
-  dim3 threads() const { return dim3(static_cast<unsigned>(lanes * kDepthwiseTiles)); }
-  // At most `blocks` walk over the patches of a piece of the channels.
-  dim3 grid(int blocks) const {
-    return dim3(static_cast<unsigned>(cuts),
-                static_cast<unsigned>(std::min(work, std::max(1, blocks / cuts))));
-  }
+  // width: columns of a strip; resident: blocks that a multiprocessor holds; once: a strip for each
+  // walker, else as many blocks as the card holds.
+  DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
+                int width, int resident, bool once);
+  dim3 threads() const { return dim3(static_cast<unsigned>(lanes * walkers)); }
 };
 
-// Tiles of the images of `out`, through windows on those of `in`.
-struct DepthwiseWindow {
-  int64_t kernel, stride, dilation, top, left;
-  int tile_height, tile_width;
-  int spread = 1;  // places of a tile, along an axis, for each place of `in`
+struct DepthwiseImage {
+  int height, width;
 };
-DepthwiseNumbers depthwise_numbers(const Shape& in, const Shape& out, DType dtype,
-                                   const DepthwiseWindow& window);
-constexpr int kMultiprocessors = 132;  // of a large card
-constexpr int kDepthwiseBlocks = 2 * kMultiprocessors;
+
+// What a kernel is compiled for.
+struct DepthwiseKind {
+  DType dtype;
+  int kernel, stride;
+};
 
 // How a place of y ends.
 struct DepthwiseEnd {
@@ -70,124 +55,164 @@ struct DepthwiseEnd {
   float slope;
 };
 
-// dw and db from x and dy, by blocks that leave their sums in `parts` and a kernel that adds these.
+// y from x; or dx from dy, with stride 1 and mirrored weights. top, left: from a window's first
+// place to the image's.
 struct DepthwiseSums {
-  const void *x, *dy;
-  float *dw, *db, *parts;  // db: or null
+  const void *x, *w, *bias;  // bias: or null
+  DepthwiseImage in, out;
+  int top, left;
+  DepthwiseEnd end;
+  bool mirrored;
+  void* y;
+};
+DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx);
+void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+                          const DepthwiseSums& sums);
+
+// Both gradients from x and dy; dx or dw may be null: then the other one alone.
+struct DepthwiseGradients {
+  const void *x, *dy, *w;
+  DepthwiseImage in, out;  // of x and of dy
+  int top, left;           // pads
+  void* dx;
+  float *dw, *db, *parts;  // db: or null; parts: depthwise_parts() floats
   bool accumulate_w, accumulate_b;
 };
-// Floats of parts.
-int64_t depthwise_parts(const DepthwiseNumbers& n, int64_t kernel);
-DepthwiseNumbers depthwise_weights_numbers(const ConvCase& c);
-void start_depthwise_weights(const Gpu& gpu, const DepthwiseNumbers& n, DType dtype, int kernel,
-                             int stride, const DepthwiseSums& sums);
-// dw and db from `count` parts of (taps + 1) * channels floats, the last row of each for db.
-void add_depthwise_parts(const Gpu& gpu, int channels, int taps, int count,
-                         const DepthwiseSums& sums);
+DepthwiseWalk depthwise_gradients_walk(const ConvCase& c);
+int64_t depthwise_parts(const DepthwiseWalk& n, int taps);
+void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+                               const DepthwiseGradients& gradients);
+// False: with dx it would need more registers than there are.
+CREMA_HD constexpr bool joins_depthwise_gradients(int kernel, int stride) {
+  return kernel == 3 || stride == 2;
+}
 
 #ifdef __CUDACC__
 
-// The block's patch: which sheets, and its first place in a sheet.
-struct DepthwisePatch {
-  int first_sheet, row, column;
-
-  __device__ DepthwisePatch(const DepthwiseNumbers& n, int item) {
-    int patch, across;
-    first_sheet = n.by_patches.split(item, patch) * n.patch_sheets;
-    row = n.by_patches_across.split(patch, across) * n.patch_height * n.tile_height;
-    column = across * n.patch_width * n.tile_width;
-  }
-};
-
-// A sheet: its image, and where in that its place (0, 0) is.
-struct DepthwiseSheet {
-  int image, row, column;
-
-  __device__ DepthwiseSheet(const DepthwiseNumbers& n, int sheet) {
-    int phase;
-    image = n.by_phases.split(sheet, phase);
-    row = n.by_dilation.split(phase, column);
-  }
-};
-
-// Starts copying a patch's region, zeros where there is no image. A warp has a row at a time.
+// Two channels as they lie in memory.
 template <typename T>
-__device__ void load_region(const DepthwiseNumbers& n, const DepthwiseRegion& region, const T* data,
-                            const DepthwisePatch& patch, uint32_t to) {
-  constexpr int kChunk = 16 / static_cast<int>(sizeof(T));
-  const int first = static_cast<int>(blockIdx.x) * n.lanes * kDepthwisePack;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int chunks = static_cast<int>(n.by_chunks.divisor);
-  for (int line = warp; line < region.rows * n.patch_sheets;
-       line += static_cast<int>(blockDim.x) / 32) {
-    int row;
-    const int sheet = patch.first_sheet + region.by_rows.split(line, row);
-    const DepthwiseSheet in(n, sheet);
-    const int y = (in.row + patch.row * n.dilation) * region.stride - region.top + row * n.dilation;
-    const int left = (in.column + patch.column * n.dilation) * region.stride - region.left;
-    const bool here = sheet < n.sheets && y >= 0 && y < region.height;
-    const T* const from =
-        data +
-        ((static_cast<int64_t>(in.image) * region.height + y) * region.width + left) * n.channels;
-    const uint32_t goal = to + line * region.columns * kDepthwiseLine;
-    for (int at = lane; at < region.columns * chunks; at += 32) {
-      int chunk;
-      const int column = n.by_chunks.split(at, chunk), x = left + column * n.dilation;
-      const int channel = first + chunk * kChunk;
-      const bool inside = here && x >= 0 && x < region.width && channel < n.channels;
-      copy_async<16>(goal + column * kDepthwiseLine + chunk * 16,
-                     inside ? from + column * n.dilation * n.channels + channel : data, inside);
+struct ChannelPair {
+  uint32_t bits = 0;
+  __device__ float2 floats() const {
+    if constexpr (std::is_same_v<T, Half>) {
+      return __half22float2(*reinterpret_cast<const __half2*>(&bits));
+    } else {
+      return {__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u)};
     }
   }
+  ChannelPair() = default;
+  __device__ explicit ChannelPair(float2 v) {
+    if constexpr (std::is_same_v<T, Half>) {
+      *reinterpret_cast<__half2*>(&bits) = __float22half2_rn(v);
+    } else {
+      *reinterpret_cast<__nv_bfloat162*>(&bits) = __float22bfloat162_rn(v);
+    }
+  }
+};
+template <>
+struct alignas(8) ChannelPair<float> {
+  float2 both{0, 0};
+  __device__ float2 floats() const { return both; }
+  ChannelPair() = default;
+  __device__ explicit ChannelPair(float2 v) : both(v) {}
+};
+
+__device__ inline void add_product(float2& sum, float2 a, float2 b) {
+  sum.x += a.x * b.x, sum.y += a.y * b.y;
 }
 
-// This thread's tile: its channels and where it lies in the patch.
-struct DepthwiseTile {
-  int lane, sheet, row, column;
-  bool inside;  // the patch
+struct DepthwiseStrip {
+  int image, down, across;  // the sheet's first place is there
+  int row, column, count;   // the first step and how many there are
 
-  __device__ explicit DepthwiseTile(const DepthwiseNumbers& n) {
-    const int tile = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
-    int across, down;
-    const int rest = n.by_patch_width.split(tile, across);
-    sheet = n.by_patch_height.split(rest, down);
-    row = down * n.tile_height, column = across * n.tile_width;
-    inside = sheet < n.patch_sheets;
-  }
-  // From the start of a region in shared memory to what the tile's first place needs, in bytes.
-  template <typename T>
-  __device__ int place_in(const DepthwiseRegion& region) const {
-    const int first =
-        (sheet * region.rows + row * region.stride) * region.columns + column * region.stride;
-    return first * kDepthwiseLine + lane * kDepthwisePack * static_cast<int>(sizeof(T));
+  __device__ DepthwiseStrip(const DepthwiseWalk& n, int strip, int width) {
+    int tile, piece, phase;
+    int rest = n.by_tiles.split(strip, tile);
+    rest = n.by_pieces.split(rest, piece);
+    image = n.by_phases.split(rest, phase);
+    down = n.by_dilation.split(phase, across);
+    row = n.down.first + piece * n.rows, column = n.across.first + tile * width;
+    count = min(n.rows, n.down.end - row);
   }
 };
 
-template <typename T>
-__device__ void load_place(const unsigned char* shared, float (&to)[kDepthwisePack]) {
-  const auto pack = *reinterpret_cast<const Pack<T, kDepthwisePack>*>(shared);
-#pragma unroll
-  for (int k = 0; k < kDepthwisePack; ++k) to[k] = static_cast<float>(pack.v[k]);
-}
+// Neighbouring places of a strip in an image.
+template <int kPlaces>
+struct DepthwisePlaces {
+  int row, height, dilation, step;
+  int64_t row_step, first;  // in elements
+  uint32_t inside;          // columns, a bit for each
 
-// Calls load(patch, stage) for all patches of the block and compute(patch, stage) once each has
-// arrived; two stages of shared memory take turns.
-template <typename Load, typename Compute>
-__device__ void over_patches(const DepthwiseNumbers& n, const Load& load, const Compute& compute) {
-  const auto start = [&](int item, int stage) {
-    if (item < n.work) load(DepthwisePatch(n, item), stage);
-    end_copies();
-  };
-  int stage = 0;
-  start(static_cast<int>(blockIdx.y), 0);
-  for (int item = static_cast<int>(blockIdx.y); item < n.work;
-       item += static_cast<int>(gridDim.y)) {
-    start(item + static_cast<int>(gridDim.y), stage ^ 1);
-    wait_for_copies<1>();
-    __syncthreads();
-    compute(DepthwisePatch(n, item), stage);
-    __syncthreads();
-    stage ^= 1;
+  __device__ DepthwisePlaces(const DepthwiseWalk& n, const DepthwiseImage& image, int number,
+                             int row_, int column, int channel)
+      : row(row_), height(image.height), dilation(n.dilation), step(n.dilation * n.channels) {
+    row_step = static_cast<int64_t>(step) * image.width;
+    first = static_cast<int64_t>((number * image.height + row) * image.width + column) * n.channels;
+    first += channel;
+    const auto columns_to = [&](int end) {
+      return min(n.by_dilation.quotient(max(end, 0) + dilation - 1), kPlaces);
+    };
+    inside = (1u << columns_to(image.width - column)) - (1u << columns_to(-column));
+  }
+};
+
+// The rows of a tensor that begin there.
+template <typename T, int kPlaces>
+struct DepthwiseRows {
+  T* place;
+  int64_t row_step;
+  int row, height, dilation, step;
+  uint32_t inside;
+
+  __device__ DepthwiseRows(const DepthwisePlaces<kPlaces>& p, T* data)
+      : place(data + p.first),
+        row_step(p.row_step),
+        row(p.row),
+        height(p.height),
+        dilation(p.dilation),
+        step(p.step),
+        inside(p.inside) {}
+
+  // The row's places, zeros where there is no image or the row is not wanted.
+  __device__ void load(bool wanted, ChannelPair<std::remove_const_t<T>> (&pairs)[kPlaces]) {
+    using Pair = ChannelPair<std::remove_const_t<T>>;
+    const uint32_t mask = wanted && row >= 0 && row < height ? inside : 0;
+    const auto at = [&](int i) { return *reinterpret_cast<const Pair*>(place + i * step); };
+#pragma unroll
+    for (int i = 0; i < kPlaces; ++i) pairs[i] = mask >> i & 1 ? at(i) : Pair{};
+    next();
+  }
+  __device__ void store(const float2 (&values)[kPlaces]) {
+    const uint32_t mask = row >= 0 && row < height ? inside : 0;
+#pragma unroll
+    for (int i = 0; i < kPlaces; ++i) {
+      if (mask >> i & 1)
+        *reinterpret_cast<ChannelPair<T>*>(place + i * step) = ChannelPair<T>(values[i]);
+    }
+    next();
+  }
+
+ private:
+  __device__ void next() { place += row_step, row += dilation; }
+};
+
+// The weights of a thread's channels; backwards when mirrored. All threads of a block call it.
+template <typename T, int kKernel>
+__device__ void load_taps(const DepthwiseWalk& n, const T* w, int lane, bool mirrored,
+                          float2 (&taps)[kKernel][kKernel]) {
+  constexpr int kTaps = kKernel * kKernel;
+  __shared__ T shared[2 * kDepthwiseLanes * kTaps];
+  const int first = static_cast<int>(blockIdx.x) * n.lanes * 2;
+  const int count = min(2 * n.lanes, n.channels - first) * kTaps;
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x))
+    shared[i] = w[static_cast<int64_t>(first) * kTaps + i];
+  __syncthreads();
+  const T* const own = shared + 2 * lane * kTaps;
+#pragma unroll
+  for (int i = 0; i < kTaps; ++i) {
+    const int tap = mirrored ? kTaps - 1 - i : i;
+    taps[i / kKernel][i % kKernel] = {static_cast<float>(own[tap]),
+                                      static_cast<float>(own[kTaps + tap])};
   }
 }
 

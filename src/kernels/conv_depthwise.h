@@ -14,9 +14,6 @@ namespace crema {
 // strides and channels that it has no body for.
 std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase& c,
                                                 std::string& reason);
-// One with 16 bits, stride 1 or 2, no dilation and as many places in y as in x, or half as many.
-bool serves_strips(const ConvCase& c);
-std::unique_ptr<WeightedSum> make_depthwise_strips(const ConvCase& c);
 #endif
 
 }  // namespace crema

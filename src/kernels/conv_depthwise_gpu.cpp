@@ -1,0 +1,166 @@
+// The kernels of conv_depthwise.cuh as a convolution: 3x3 and 5x5 with stride 1 (any dilation) and
+// 2, any pad.
+#include <algorithm>
+
+#include "kernels/conv_depthwise.cuh"
+#include "kernels/conv_depthwise.h"
+
+namespace crema {
+namespace {
+
+int over(int a, int b) { return (a + b - 1) / b; }
+int number(int64_t value) { return static_cast<int>(value); }
+
+DepthwiseImage image_of(const Shape& shape) { return {number(shape[2]), number(shape[3])}; }
+
+class DepthwiseGpu final : public WeightedSum {
+ public:
+  explicit DepthwiseGpu(const ConvCase& c)
+      : c_(c),
+        kind_{c.dtype, number(c.w[2]), number(c.stride[0])},
+        forward_(depthwise_sums_walk(c, false)),
+        data_(depthwise_sums_walk(c, true)),
+        gradients_(depthwise_gradients_walk(c)) {}
+
+  Format weights_format() const override { return Format::channels_last(); }
+  size_t workspace() const override {
+    if (!c_.backward_weights) return 0;
+    return static_cast<size_t>(depthwise_parts(gradients_, number(c_.w.count(2)))) * sizeof(float);
+  }
+  // Of a case without one: then the bias's gradient comes with that of the weights.
+  bool takes_relu() const override { return !c_.relu; }
+  bool joins_gradients() const override {
+    return joins_depthwise_gradients(kind_.kernel, kind_.stride);
+  }
+
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor&) override {
+    start_depthwise_sums(context.gpu(), forward_, kind_,
+                         {x.raw(),
+                          w.raw(),
+                          b ? b.raw() : nullptr,
+                          image_of(c_.x),
+                          image_of(c_.y),
+                          number(c_.pad[0]),
+                          number(c_.pad[1]),
+                          {c_.relu, c_.relu_slope},
+                          false,
+                          y.raw()});
+  }
+
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
+                     const Tensor&) override {
+    if (kind_.stride > 1) {
+      DepthwiseGradients gradients = gradients_of(g.dy);
+      gradients.w = w.raw(), gradients.dx = dx.raw();
+      return start_depthwise_gradients(context.gpu(), gradients_, kind_, gradients);
+    }
+    const int reach = number(c_.dilation[0]) * (kind_.kernel - 1);
+    start_depthwise_sums(context.gpu(), data_, kind_,
+                         {g.dy.raw(),
+                          w.raw(),
+                          nullptr,
+                          image_of(c_.y),
+                          image_of(c_.x),
+                          reach - number(c_.pad[0]),
+                          reach - number(c_.pad[1]),
+                          {},
+                          true,
+                          dx.raw()});
+  }
+
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
+    start(context, x, g, Tensor(), Tensor(), dw, db, accumulate_w, accumulate_b, workspace);
+  }
+
+  void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
+                     const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
+                     bool accumulate_b, const Tensor& workspace) override {
+    if (joins_gradients())
+      return start(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
+    WeightedSum::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
+  }
+
+ private:
+  DepthwiseGradients gradients_of(const Tensor& dy) const {
+    DepthwiseGradients gradients{};
+    gradients.dy = dy.raw();
+    gradients.in = image_of(c_.x), gradients.out = image_of(c_.y);
+    gradients.top = number(c_.pad[0]), gradients.left = number(c_.pad[1]);
+    return gradients;
+  }
+
+  void start(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
+             const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
+             bool accumulate_b, const Tensor& workspace) const {
+    DepthwiseGradients gradients = gradients_of(g.dy);
+    gradients.x = x.raw();
+    if (dx) gradients.w = w.raw(), gradients.dx = dx.raw();
+    gradients.dw = dw.data<float>(), gradients.accumulate_w = accumulate_w;
+    if (db) gradients.db = db.data<float>(), gradients.accumulate_b = accumulate_b;
+    gradients.parts = workspace.data<float>();
+    start_depthwise_gradients(context.gpu(), gradients_, kind_, gradients);
+  }
+
+  ConvCase c_;
+  DepthwiseKind kind_;
+  DepthwiseWalk forward_, data_, gradients_;
+};
+
+}  // namespace
+
+DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down,
+                             DepthwiseRange across, int width, int resident, bool once)
+    : channels(channels), dilation(dilation), down(down), across(across) {
+  constexpr int kMultiprocessors = 132;  // of a large card
+  // Cut evenly, in sectors of the memory's lines where that leaves no lane idle.
+  const int pairs = channels / 2, least = over(pairs, kDepthwiseLanes);
+  lanes = std::min(over(over(pairs, least), 4) * 4, kDepthwiseLanes);
+  walkers = kDepthwiseThreads / lanes;
+  const int cuts = over(pairs, lanes), height = down.end - down.first;
+  const int tiles = over(across.end - across.first, width), sheets = images * dilation * dilation;
+  // The pieces of a column with the least time: rounds of blocks by steps, with some for a strip's
+  // start. Few blocks on a multiprocessor hide less of each other's waits.
+  double best = 0;
+  int pieces = 1;
+  for (int count = 1; count <= over(height, 4); ++count) {
+    const int blocks = cuts * over(sheets * tiles * count, walkers);
+    const int each = over(blocks, kMultiprocessors), at_once = std::min(each, resident);
+    const double time = each * (over(height, count) + 3.0) * (at_once + 1) / at_once;
+    if (count > 1 && time >= best) continue;
+    best = time, pieces = count;
+  }
+  rows = over(height, pieces);
+  if (const char* wish = std::getenv("CREMA_DW_ROWS")) rows = std::atoi(wish);
+  pieces = over(height, rows);
+  strips = sheets * pieces * tiles;
+  const int most = over(strips, walkers);
+  const int at_once = std::max(1, resident * kMultiprocessors / cuts);
+  blocks = dim3(static_cast<unsigned>(cuts),
+                static_cast<unsigned>(once ? most : std::min(most, at_once)));
+  by_lanes = FastDivide(lanes), by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
+  by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
+}
+
+std::unique_ptr<WeightedSum> make_depthwise_gpu(Context&, const ConvCase& c, std::string& reason) {
+  if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
+    reason = "for kernels of 3x3 and 5x5 only";
+  } else if (c.stride[0] != c.stride[1] || c.dilation[0] != c.dilation[1]) {
+    reason = "for the same stride and dilation along both axes only";
+  } else if (c.stride[0] > 2 || (c.stride[0] == 2 && c.dilation[0] > 1)) {
+    reason = "for stride 1, and stride 2 without dilation, only";
+  } else if (c.dtype == DType::f64) {
+    reason = "no float64";
+  } else if (c.x[1] % 2 != 0) {
+    reason = "an odd number of channels";
+  } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
+    reason = "too many elements";
+  } else {
+    return std::make_unique<DepthwiseGpu>(c);
+  }
+  return nullptr;
+}
+
+}  // namespace crema

@@ -1,0 +1,264 @@
+// Both gradients of a depthwise convolution from one pass over x and dy. See conv_depthwise.cuh. A
+// step along an axis is `stride` places of the padded x and one of dy: places stride * i + a meet
+// dy at i - m through the taps a + stride * m, for dx as for dw, so both read the rows of dy around
+// a step. Sums of dw stay in registers all along; blocks leave theirs in `parts`, the last of a few
+// blocks adds theirs, and the last of these those sums. The order of the additions depends on sizes
+// only.
+#include "device/launch.h"
+#include "kernels/conv_depthwise.cuh"
+#include "kernels/warp.cuh"
+
+namespace crema {
+namespace {
+
+// Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
+CREMA_HD constexpr int width_of(int kernel, int stride) {
+  return stride == 1 && kernel == 3 ? 7 : 4;
+}
+CREMA_HD constexpr int resident(int kernel, int stride) {
+  return kernel == 5 && stride == 2 ? 2 : 3;
+}
+
+constexpr int kGroup = 16;  // blocks whose parts one adds
+
+__device__ void add_pair(float2& sum, float2 value) { sum.x += value.x, sum.y += value.y; }
+
+// Where the sums of blocks go, [part][tap][channel] with the bias as the last tap.
+struct PartSums {
+  float *parts, *dw, *db;  // db: or null
+  unsigned* counters;
+  bool accumulate_w, accumulate_b;
+
+  // Calls body(tap, lane, channel) for the block's channels, each once.
+  template <typename Body>
+  __device__ void over_sums(const DepthwiseWalk& n, int taps, const Body& body) const {
+    for (int i = static_cast<int>(threadIdx.x); i < (taps + (db ? 1 : 0)) * n.lanes;
+         i += static_cast<int>(blockDim.x)) {
+      int lane;
+      const int tap = n.by_lanes.split(i, lane);
+      const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
+      if (channel < n.channels) body(tap, lane, channel);
+    }
+  }
+  __device__ float2* at(const DepthwiseWalk& n, int taps, int part, int tap, int channel) const {
+    return reinterpret_cast<float2*>(
+        parts + (static_cast<int64_t>(part) * (taps + 1) + tap) * n.channels + channel);
+  }
+  template <typename Value>
+  __device__ void leave(const DepthwiseWalk& n, int taps, int part, const Value& value) const {
+    over_sums(n, taps, [&](int tap, int lane, int channel) {
+      *at(n, taps, part, tap, channel) = value(tap, lane);
+    });
+  }
+  __device__ float2 total(const DepthwiseWalk& n, int taps, int first, int count, int tap,
+                          int lane) const {
+    const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
+    float2 sum{0, 0};
+#pragma unroll 8
+    for (int part = first; part < first + count; ++part)
+      add_pair(sum, __ldcg(at(n, taps, part, tap, channel)));
+    return sum;
+  }
+  template <typename Value>
+  __device__ void finish(const DepthwiseWalk& n, int taps, const Value& value) const {
+    over_sums(n, taps, [&](int tap, int lane, int channel) {
+      const float2 sum = value(tap, lane);
+      const bool weight = tap < taps, more = weight ? accumulate_w : accumulate_b;
+      float* const to = weight ? dw + static_cast<int64_t>(channel) * taps + tap : db + channel;
+      float* const next = to + (weight ? taps : 1);
+      *to = more ? *to + sum.x : sum.x;
+      *next = more ? *next + sum.y : sum.y;
+    });
+  }
+};
+
+template <typename T, int kKernel, int kStride>
+__global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
+    depthwise_gradients(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
+                        const T* x, const T* dy, const T* w, T* dx, PartSums parts) {
+  constexpr int kWidth = width_of(kKernel, kStride), kTaps = kKernel * kKernel;
+  constexpr int kBefore = (kKernel - 1) / kStride, kRows = kBefore + 1, kIn = kWidth + kBefore;
+  constexpr int kOwn = kWidth * kStride;  // columns of x
+  // A place of dy that each step has for its own, whatever the pad.
+  constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
+  constexpr bool kJoins = joins_depthwise_gradients(kKernel, kStride);
+  int lane;
+  const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
+  const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
+  float2 taps[kKernel][kKernel], sums[kKernel][kKernel] = {}, bias_sum{0, 0};
+  const int begin = static_cast<int>(blockIdx.y) * n.walkers;
+  for (int group = begin; group < n.strips; group += static_cast<int>(gridDim.y) * n.walkers) {
+    const bool busy = channel < n.channels && group + walker < n.strips;
+    const DepthwiseStrip strip(n, busy ? group + walker : 0, kWidth);
+    const int steps = busy ? strip.count : 0;
+    const int row = strip.row * n.dilation + strip.down;
+    const int column = strip.column * n.dilation + strip.across;
+    DepthwiseRows<const T, kIn> gradient(
+        DepthwisePlaces<kIn>(n, out, strip.image, row - kBefore * n.dilation,
+                             column - kBefore * n.dilation, channel),
+        dy);
+    const DepthwisePlaces<kOwn> own(n, in, strip.image, row * kStride - top,
+                                    column * kStride - left, channel);
+    DepthwiseRows<const T, kOwn> image(own, x);
+    DepthwiseRows<T, kOwn> to(own, dx);
+    float2 window[kRows][kIn];
+    ChannelPair<T> before[kBefore][kIn], next_dy[kIn], next_x[kStride][kOwn];
+#pragma unroll
+    for (int r = 0; r < kBefore; ++r) gradient.load(busy, before[r]);
+    const auto load = [&](bool wanted) {
+      gradient.load(wanted, next_dy);
+#pragma unroll
+      for (int a = 0; a < kStride; ++a) image.load(wanted && parts.dw, next_x[a]);
+    };
+    load(busy);
+    if constexpr (kJoins) {
+      if (dx && group == begin) load_taps<T, kKernel>(n, w, lane, false, taps);
+    }
+#pragma unroll
+    for (int i = 0; i < kBefore * kIn; ++i)
+      window[i / kIn][i % kIn] = before[i / kIn][i % kIn].floats();
+    for (int first = 0; first < steps; first += kRows) {
+#pragma unroll
+      for (int turn = 0; turn < kRows; ++turn) {
+        if (first + turn < steps) {
+          float2 values[kStride][kOwn];
+#pragma unroll
+          for (int i = 0; i < kIn; ++i) window[(turn + kBefore) % kRows][i] = next_dy[i].floats();
+#pragma unroll
+          for (int i = 0; i < kStride * kOwn; ++i)
+            values[i / kOwn][i % kOwn] = next_x[i / kOwn][i % kOwn].floats();
+          load(first + turn + 1 < steps);
+          if (parts.db) {
+#pragma unroll
+            for (int j = 0; j < kWidth; ++j) {
+              const float2 place =
+                  window[(turn + kBefore - kMiddle) % kRows][j + kBefore - kMiddle];
+              bias_sum.x += place.x, bias_sum.y += place.y;
+            }
+          }
+          if (parts.dw) {
+#pragma unroll
+            for (int r = 0; r < kKernel; ++r) {
+#pragma unroll
+              for (int s = 0; s < kKernel; ++s) {
+#pragma unroll
+                for (int j = 0; j < kWidth; ++j)
+                  add_product(
+                      sums[r][s],
+                      window[(turn + kBefore - r / kStride) % kRows][j + kBefore - s / kStride],
+                      values[r % kStride][j * kStride + s % kStride]);
+              }
+            }
+          }
+          if constexpr (kJoins) {
+            if (!dx) continue;
+#pragma unroll
+            for (int a = 0; a < kStride; ++a) {
+              float2 results[kOwn] = {};
+#pragma unroll
+              for (int i = 0; i < kOwn; ++i) {
+#pragma unroll
+                for (int r = a; r < kKernel; r += kStride) {
+#pragma unroll
+                  for (int s = i % kStride; s < kKernel; s += kStride)
+                    add_product(results[i],
+                                window[(turn + kBefore - r / kStride) % kRows]
+                                      [i / kStride + kBefore - s / kStride],
+                                taps[r][s]);
+                }
+              }
+              to.store(results);
+            }
+          }
+        }
+      }
+    }
+  }
+  if (!parts.dw) return;
+
+  __shared__ float2 shared[kTaps + 1][kDepthwiseThreads];
+#pragma unroll
+  for (int tap = 0; tap < kTaps; ++tap)
+    shared[tap][threadIdx.x] = sums[tap / kKernel][tap % kKernel];
+  shared[kTaps][threadIdx.x] = bias_sum;
+  __syncthreads();
+  const int block = static_cast<int>(blockIdx.y), count = static_cast<int>(gridDim.y);
+  const auto of_walkers = [&](int tap, int of_lane) {
+    float2 total{0, 0};
+    for (int other = 0; other < n.walkers; ++other)
+      add_pair(total, shared[tap][other * n.lanes + of_lane]);
+    return total;
+  };
+  if (count == 1) return parts.finish(n, kTaps, of_walkers);
+  parts.leave(n, kTaps, block, of_walkers);
+  const int group = block / kGroup, groups = (count + kGroup - 1) / kGroup;
+  const int of_group = min(kGroup, count - group * kGroup);
+  unsigned* const counters = parts.counters + blockIdx.x * (groups + 1);
+  if (!last_of(counters + group, of_group)) return;
+  const auto of_blocks = [&](int tap, int of_lane) {
+    return parts.total(n, kTaps, group * kGroup, of_group, tap, of_lane);
+  };
+  if (groups == 1) return parts.finish(n, kTaps, of_blocks);
+  parts.leave(n, kTaps, count + group, of_blocks);
+  if (!last_of(counters + groups, groups)) return;
+  parts.finish(n, kTaps, [&](int tap, int of_lane) {
+    return parts.total(n, kTaps, count, groups, tap, of_lane);
+  });
+}
+
+template <typename T, int kKernel, int kStride>
+void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) {
+  launch(gpu, depthwise_gradients<T, kKernel, kStride>, {n.blocks, n.threads()}, n, g.in, g.out,
+         g.top, g.left, static_cast<const T*>(g.x), static_cast<const T*>(g.dy),
+         static_cast<const T*>(g.w), static_cast<T*>(g.dx),
+         PartSums{g.parts, g.dw, g.db, gpu.counters, g.accumulate_w, g.accumulate_b});
+}
+
+template <typename T>
+void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+           const DepthwiseGradients& g) {
+  if (kind.kernel == 3)
+    return kind.stride == 1 ? start<T, 3, 1>(gpu, n, g) : start<T, 3, 2>(gpu, n, g);
+  return kind.stride == 1 ? start<T, 5, 1>(gpu, n, g) : start<T, 5, 2>(gpu, n, g);
+}
+
+}  // namespace
+
+DepthwiseWalk depthwise_gradients_walk(const ConvCase& c) {
+  const int kernel = static_cast<int>(c.w[2]), stride = static_cast<int>(c.stride[0]);
+  const int dilation = static_cast<int>(c.dilation[0]), middle = (kernel - 1) / 2 / stride;
+  // Steps that have places of x, and with a bias those that have one of dy for their own.
+  const auto steps = [&](int axis) {
+    const auto of_x = [&](int64_t place) {
+      return static_cast<int>((place + c.pad[static_cast<size_t>(axis)]) / (stride * dilation));
+    };
+    DepthwiseRange range{of_x(0), of_x(c.x[axis + 2] - 1) + 1};
+    if (c.bias) {
+      range.first = std::min(range.first, middle);
+      range.end =
+          std::max(range.end, static_cast<int>((c.y[axis + 2] - 1) / dilation) + middle + 1);
+    }
+    return range;
+  };
+  return {static_cast<int>(c.x[0]), static_cast<int>(c.x[1]), dilation, steps(0), steps(1),
+          width_of(kernel, stride), resident(kernel, stride), false};
+}
+
+int64_t depthwise_parts(const DepthwiseWalk& n, int taps) {
+  const int64_t blocks = n.blocks.y, groups = (blocks + kGroup - 1) / kGroup;
+  return blocks > 1 ? (blocks + groups) * (taps + 1) * n.channels : 0;
+}
+
+void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+                               const DepthwiseGradients& g) {
+  switch (kind.dtype) {
+    case DType::f16:
+      return start<Half>(gpu, n, kind, g);
+    case DType::bf16:
+      return start<BFloat16>(gpu, n, kind, g);
+    default:
+      return start<float>(gpu, n, kind, g);
+  }
+}
+
+}  // namespace crema

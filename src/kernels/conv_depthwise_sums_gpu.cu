@@ -1,0 +1,139 @@
+// Depthwise convolution on a GPU: y, and with stride 1 dx, which is the same with mirrored weights.
+// See conv_depthwise.cuh. A row that arrives is added to the sums of all rows of y that it belongs
+// to, so a thread keeps these instead of rows of x. Limits: reading x and writing y once; 9
+// multiply-adds a place are a third of what a card can do in that time, 25 all of it.
+#include "device/launch.h"
+#include "kernels/conv_depthwise.cuh"
+
+namespace crema {
+namespace {
+
+// Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
+CREMA_HD constexpr int width_of(int stride) { return stride == 1 ? 7 : 4; }
+CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 4 : 3; }
+
+template <typename T, int kKernel, int kStride>
+__global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
+    depthwise_sums(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
+                   const T* x, const T* w, const T* bias, DepthwiseEnd end, bool mirrored, T* y) {
+  constexpr int kWidth = width_of(kStride), kIn = (kWidth - 1) * kStride + kKernel;
+  constexpr int kLater = (kKernel - 1) / kStride;  // rows of y that are begun before their turn
+  int lane;
+  const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
+  const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
+  const int number = static_cast<int>(blockIdx.y) * n.walkers + walker;
+  const bool busy = channel < n.channels && number < n.strips;
+  const DepthwiseStrip strip(n, busy ? number : 0, kWidth);
+  const int row = strip.row * n.dilation + strip.down;
+  const int column = strip.column * n.dilation + strip.across;
+  DepthwiseRows<const T, kIn> from(DepthwisePlaces<kIn>(n, in, strip.image, row * kStride - top,
+                                                        column * kStride - left, channel),
+                                   x);
+  DepthwiseRows<T, kWidth> to(DepthwisePlaces<kWidth>(n, out, strip.image, row, column, channel),
+                              y);
+  float2 taps[kKernel][kKernel], first{0, 0};
+  const auto add = [&](const float2(&places)[kIn], int r, float2(&sums)[kWidth]) {
+#pragma unroll
+    for (int s = 0; s < kKernel; ++s) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) add_product(sums[i], places[i * kStride + s], taps[r][s]);
+    }
+  };
+  ChannelPair<T> before[kKernel - kStride][kIn], next[kStride][kIn];
+  const auto floats = [](const ChannelPair<T>(&pairs)[kIn], float2(&places)[kIn]) {
+#pragma unroll
+    for (int i = 0; i < kIn; ++i) places[i] = pairs[i].floats();
+  };
+#pragma unroll
+  for (int e = 0; e < kKernel - kStride; ++e) from.load(busy, before[e]);
+#pragma unroll
+  for (int e = 0; e < kStride; ++e) from.load(busy, next[e]);
+
+  load_taps<T, kKernel>(n, w, lane, mirrored, taps);  // while the first rows are on their way
+  if (!busy) return;
+  if (bias) first = reinterpret_cast<const ChannelPair<T>*>(bias + channel)->floats();
+  float2 later[kLater][kWidth];
+#pragma unroll
+  for (int i = 0; i < kLater * kWidth; ++i) later[i / kWidth][i % kWidth] = first;
+#pragma unroll
+  for (int e = 0; e < kKernel - kStride; ++e) {
+    float2 places[kIn];
+    floats(before[e], places);
+#pragma unroll
+    for (int p = 0; p < kLater; ++p) {
+      const int r = e - p * kStride;
+      if (r >= 0) add(places, r, later[p]);
+    }
+  }
+  for (int step = 1; step <= strip.count; ++step) {
+    float2 places[kStride][kIn], sums[kLater + 1][kWidth];
+#pragma unroll
+    for (int e = 0; e < kStride; ++e) floats(next[e], places[e]);
+#pragma unroll
+    for (int e = 0; e < kStride; ++e) from.load(step < strip.count, next[e]);
+#pragma unroll
+    for (int p = 0; p <= kLater; ++p) {
+#pragma unroll
+      for (int i = 0; i < kWidth; ++i) sums[p][i] = p < kLater ? later[p][i] : first;
+#pragma unroll
+      for (int e = 0; e < kStride; ++e) {
+        const int r = kKernel - kStride + e - p * kStride;
+        if (r >= 0) add(places[e], r, sums[p]);
+      }
+    }
+    if (end.relu) {
+#pragma unroll
+      for (float2& sum : sums[0]) {
+        sum.x = sum.x < 0 ? end.slope * sum.x : sum.x;
+        sum.y = sum.y < 0 ? end.slope * sum.y : sum.y;
+      }
+    }
+    to.store(sums[0]);
+#pragma unroll
+    for (int i = 0; i < kLater * kWidth; ++i)
+      later[i / kWidth][i % kWidth] = sums[i / kWidth + 1][i % kWidth];
+  }
+}
+
+template <typename T, int kKernel, int kStride>
+void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseSums& s) {
+  launch(gpu, depthwise_sums<T, kKernel, kStride>, {n.blocks, n.threads()}, n, s.in, s.out, s.top,
+         s.left, static_cast<const T*>(s.x), static_cast<const T*>(s.w),
+         static_cast<const T*>(s.bias), s.end, s.mirrored, static_cast<T*>(s.y));
+}
+
+template <typename T>
+void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+           const DepthwiseSums& s) {
+  if (kind.kernel == 3)
+    return kind.stride == 1 ? start<T, 3, 1>(gpu, n, s) : start<T, 3, 2>(gpu, n, s);
+  return kind.stride == 1 ? start<T, 5, 1>(gpu, n, s) : start<T, 5, 2>(gpu, n, s);
+}
+
+}  // namespace
+
+DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
+  const Shape& out = of_dx ? c.x : c.y;
+  const int kernel = static_cast<int>(c.w[2]), stride = of_dx ? 1 : static_cast<int>(c.stride[0]);
+  const int dilation = static_cast<int>(c.dilation[0]);
+  const auto steps = [&](int64_t places) {
+    return DepthwiseRange{0, static_cast<int>((places + dilation - 1) / dilation)};
+  };
+  return {
+      static_cast<int>(out[0]), static_cast<int>(out[1]), dilation, steps(out[2]), steps(out[3]),
+      width_of(stride),         resident(kernel),         true};
+}
+
+void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+                          const DepthwiseSums& sums) {
+  switch (kind.dtype) {
+    case DType::f16:
+      return start<Half>(gpu, n, kind, sums);
+    case DType::bf16:
+      return start<BFloat16>(gpu, n, kind, sums);
+    default:
+      return start<float>(gpu, n, kind, sums);
+  }
+}
+
+}  // namespace crema
