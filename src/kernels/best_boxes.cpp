@@ -40,6 +40,27 @@ std::vector<Detection> best_of(const BoxLists& lists, int64_t list, std::vector<
   return found;
 }
 
+// Leaves the best of a group's lists, of equal scores those of the earlier list.
+void limit_group(std::vector<Detection>* lists, int64_t each, int64_t most) {
+  std::vector<uint64_t> ranks;
+  for (int64_t k = 0; k < each; ++k) {
+    for (const Detection& d : lists[k])
+      ranks.push_back(rank_of(d.score, static_cast<int64_t>(ranks.size())));
+  }
+  if (most < 0 || static_cast<int64_t>(ranks.size()) <= most) return;
+  std::vector<uint64_t> sorted = ranks;
+  std::nth_element(sorted.begin(), sorted.begin() + most, sorted.end(), std::greater<>());
+  const uint64_t first_out = sorted[most];
+  size_t at = 0;
+  for (int64_t k = 0; k < each; ++k) {
+    const size_t count = lists[k].size();
+    size_t stay = 0;  // lists begin with their best
+    while (stay < count && ranks[at + stay] > first_out) ++stay;
+    lists[k].resize(stay);
+    at += count;
+  }
+}
+
 }  // namespace
 
 std::vector<std::vector<Detection>> best_boxes_on_host(const BoxLists& lists) {
@@ -60,6 +81,8 @@ std::vector<std::vector<Detection>> best_boxes_on_host(const BoxLists& lists) {
   std::vector<std::vector<Detection>> found(all);
 #pragma omp parallel for schedule(dynamic) if (large)
   for (int64_t list = 0; list < all; ++list) found[list] = best_of(lists, list, ranks[list]);
+  for (int64_t group = 0; group < lists.groups; ++group)
+    limit_group(found.data() + group * lists.each, lists.each, lists.most_of_group);
   return found;
 }
 

@@ -28,6 +28,7 @@ struct BoxLists {
   float least = 0;                  // scores must be above
   int64_t candidates = -1;          // only so many, the best, take part; -1: all
   Suppression suppression{};
+  int64_t most_of_group = -1;  // of what stays in the lists of a group only so many; -1: all
 };
 
 // Where several things share a workspace, each starts at a multiple of 256 bytes.

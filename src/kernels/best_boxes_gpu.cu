@@ -1,11 +1,13 @@
 // A block of threads has a list: it chooses the candidates, sorts them in shared memory and lets
-// them pass one after the other, 32 at a time, each warp holding one against all that stay.
+// them pass one after the other, 32 at a time, each warp holding one against all that stay. Few
+// long lists have a cluster of blocks each: all do the same, but of what stays each block keeps a
+// share, and holds the candidates against that.
 #include "kernels/best_boxes_gpu.h"
 
 #include <algorithm>
 
-#include "device/launch.h"
 #include "kernels/best_ranks.cuh"
+#include "kernels/cluster.cuh"
 #include "kernels/rank.h"
 #include "kernels/warp.cuh"
 
@@ -15,6 +17,7 @@ namespace {
 constexpr int kThreads = 1024, kTogether = kThreads / 32;
 constexpr int64_t kMostCandidates = 16384;  // that are sorted in shared memory
 constexpr int kTooMany = -1;                // the count of a list with more
+constexpr int kMostBlocks = 8;              // of a list
 
 struct Sizes {
   int64_t lists, candidates, room;  // room: of those of a list that stay
@@ -25,9 +28,16 @@ struct Sizes {
         room(l.suppression.most < 0 ? candidates : std::min(l.suppression.most, candidates)),
         counts(padded(lists * sizeof(int32_t))),
         ranks(padded(lists * room * sizeof(uint64_t))),
-        boxes(padded(lists * room * sizeof(Box))),
+        boxes(padded(lists * (room + kMostBlocks) * sizeof(Box))),
         found(padded(lists * room * sizeof(Detection))) {}
   size_t all() const { return counts + ranks + boxes + found; }
+  // So many that all run at once, each with some rounds of candidates.
+  int64_t blocks_of_list() const {
+    int64_t blocks = 1;
+    while (2 * blocks <= kMostBlocks && 2 * blocks * lists <= 132 && blocks * 1024 < candidates)
+      blocks *= 2;
+    return blocks;
+  }
   // Ranks that shared memory has room for.
   int sorted() const {
     int64_t count = kTogether;
@@ -36,12 +46,12 @@ struct Sizes {
   }
 };
 
-// In the workspace, `room` of each list.
+// In the workspace.
 struct Stay {
   int64_t room;
   int32_t* counts = nullptr;
-  uint64_t* ranks = nullptr;
-  float4* boxes = nullptr;
+  uint64_t* ranks = nullptr;  // (lists, room)
+  float4* boxes = nullptr;    // (lists, room + kMostBlocks): of each block its share
 };
 
 __device__ inline Box box_at(const float4* at) {
@@ -49,54 +59,72 @@ __device__ inline Box box_at(const float4* at) {
   return {box.x, box.y, box.z, box.w};
 }
 
-// Lets the sorted ranks pass; boxes: the list's, `stride` apart.
-__device__ void let_stay(const uint64_t* ranks, int count, const Box* boxes, int64_t stride,
-                         const Suppression& how, uint64_t* ranks_that_stay, float4* boxes_that_stay,
+// Sorted candidates and their boxes, those of a list.
+struct Candidates {
+  const uint64_t* ranks;
+  int count;
+  const Box* boxes;
+  int64_t stride;
+  __device__ bool has(int i) const { return i < count; }
+  __device__ uint64_t rank(int i) const { return i < count ? ranks[i] : 0; }
+  __device__ Box box(int i) const {
+    return i < count ? boxes[ranked_place(ranks[i]) * stride] : Box{};
+  }
+};
+
+// Lets candidates pass. The block keeps every cluster_blocks()-th box that stays, and the first
+// block the ranks and their number.
+__device__ void let_stay(const Candidates& candidates, const Suppression& how,
+                         uint64_t* ranks_that_stay, float4* boxes_that_stay,
                          int32_t* count_that_stay) {
-  __shared__ float most_covered[kTogether], threshold_now;
+  // The most that those that stay in a block cover of each candidate, of this round and the next,
+  // from all blocks; what one candidate covers of another.
+  __shared__ float covered_by[2][kMostBlocks][kTogether], shares[kTogether][kTogether];
+  __shared__ float threshold_now;
   __shared__ int stay_now;
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  const int blocks = cluster_blocks(), own = cluster_rank(), count = candidates.count;
   const int most = how.most < 0 || how.most > count ? count : static_cast<int>(how.most);
   float threshold = how.threshold;
-  int stay = 0;
+  int stay = 0, round = 0;
+  cluster_barrier();  // others must have begun before their memory is written
 #pragma unroll 1
-  for (int first = 0; first < count && stay < most; first += kTogether) {
-    // By those that stay from before.
+  for (int first = 0; first < count && stay < most; first += kTogether, round ^= 1) {
+    const int own_stay = (stay - own + blocks - 1) / blocks;
+    const Box box = candidates.box(first + warp);
     float covered = -1;
-    if (first + warp < count) {
-      const Box box = boxes[ranked_place(ranks[first + warp]) * stride];
-      bool gone = false;
+    bool gone = !candidates.has(first + warp);
 #pragma unroll 1
-      for (int k = 0; k < stay && !gone; k += 32) {
-        const float share =
-            k + lane < stay ? overlap(box, box_at(boxes_that_stay + k + lane), how.pixel) : -1;
-        covered = share > covered ? share : covered;
-        gone = __any_sync(0xffffffffu, covered > threshold);
-      }
-      covered = warp_all(covered, Larger());
+    for (int k = 0; k < own_stay && !gone; k += 32) {
+      const float share =
+          k + lane < own_stay ? overlap(box, box_at(boxes_that_stay + k + lane), how.pixel) : -1;
+      covered = share > covered ? share : covered;
+      gone = __any_sync(0xffffffffu, covered > threshold);
     }
-    if (lane == 0) most_covered[warp] = covered;
-    __syncthreads();
+    shares[warp][lane] = overlap(candidates.box(first + lane), box, how.pixel);
+    covered = warp_all(covered, Larger());
+    if (lane < blocks) *of_cluster(&covered_by[round][own][warp], lane) = covered;
+    cluster_barrier();
     if (warp == 0) {  // by each other: lane i has candidate i
-      const bool there = first + lane < count;
-      const uint64_t rank = there ? ranks[first + lane] : 0;
-      const Box own = there ? boxes[ranked_place(rank) * stride] : Box{};
-      float by_most = most_covered[lane];
-#pragma unroll 1
+      const uint64_t rank = candidates.rank(first + lane);
+      const Box of_lane = candidates.box(first + lane);
+      float by_most = covered_by[round][0][lane];
+      for (int block = 1; block < blocks; ++block)
+        by_most = Larger()(by_most, covered_by[round][block][lane]);
+      int place = -1;
+#pragma unroll 4
       for (int i = 0; i < kTogether; ++i) {
-        const float of_candidate = __shfl_sync(0xffffffffu, by_most, i);
-        const Box candidate{
-            __shfl_sync(0xffffffffu, own.x1, i), __shfl_sync(0xffffffffu, own.y1, i),
-            __shfl_sync(0xffffffffu, own.x2, i), __shfl_sync(0xffffffffu, own.y2, i)};
-        const bool stays = first + i < count && stay < most && !(of_candidate > threshold);
-        if (stays && lane == i) {
-          ranks_that_stay[stay] = rank;
-          boxes_that_stay[stay] = make_float4(own.x1, own.y1, own.x2, own.y2);
-        }
-        const float share = overlap(own, candidate, how.pixel);
+        const float share = shares[i][lane], of_candidate = __shfl_sync(0xffffffffu, by_most, i);
+        const bool stays = candidates.has(first + i) && stay < most && !(of_candidate > threshold);
+        place = stays && lane == i ? stay : place;
         by_most = stays && share > by_most ? share : by_most;
         threshold = stays && how.eta < 1 && threshold > 0.5f ? threshold * how.eta : threshold;
         stay += stays;
+      }
+      if (place >= 0 && own == 0) ranks_that_stay[place] = rank;
+      if (place >= 0 && place % blocks == own) {
+        boxes_that_stay[place / blocks] =
+            make_float4(of_lane.x1, of_lane.y1, of_lane.x2, of_lane.y2);
       }
       if (lane == 0) {
         stay_now = stay;
@@ -107,13 +135,13 @@ __device__ void let_stay(const uint64_t* ranks, int count, const Box* boxes, int
     stay = stay_now;
     threshold = threshold_now;
   }
-  if (threadIdx.x == 0) *count_that_stay = stay;
+  if (own == 0 && threadIdx.x == 0) *count_that_stay = stay;
 }
 
 __global__ void __launch_bounds__(kThreads) find_best(BoxLists l, int sorted, Stay out) {
   extern __shared__ uint64_t ranks[];
   __shared__ int gathered;
-  const int64_t list = blockIdx.x, group = list / l.each, own = list % l.each;
+  const int64_t list = blockIdx.x / cluster_blocks(), group = list / l.each, own = list % l.each;
   if (own == l.left_out) {
     if (threadIdx.x == 0) out.counts[list] = 0;
     return;
@@ -144,9 +172,36 @@ __global__ void __launch_bounds__(kThreads) find_best(BoxLists l, int sorted, St
     if (rank >= least) ranks[atomicAdd(&gathered, 1)] = rank;
   }
   sort_ranks(ranks, power);
-  let_stay(ranks, candidates, l.boxes + group * l.count * l.places + (l.places == 1 ? 0 : own),
-           l.places, l.suppression, out.ranks + list * out.room, out.boxes + list * out.room,
-           out.counts + list);
+  const int64_t room = out.room + kMostBlocks, share = room / cluster_blocks();
+  let_stay({ranks, candidates, l.boxes + group * l.count * l.places + (l.places == 1 ? 0 : own),
+            l.places},
+           l.suppression, out.ranks + list * out.room,
+           out.boxes + list * room + cluster_rank() * share, out.counts + list);
+}
+
+// Of what stays in the lists of a group the best; lists begin with their best.
+__global__ void __launch_bounds__(kThreads) limit_group(BoxLists l, Stay stay) {
+  int32_t* const counts = stay.counts + blockIdx.x * l.each;
+  const uint64_t* const ranks = stay.ranks + blockIdx.x * l.each * stay.room;
+  const int most = static_cast<int>(l.most_of_group), slots = static_cast<int>(l.each * stay.room);
+  int all = 0, too_many = 0;
+  for (int64_t k = threadIdx.x; k < l.each; k += kThreads) {
+    all += counts[k] > 0 ? counts[k] : 0;
+    too_many += counts[k] == kTooMany;
+  }
+  all = block_all(all, Plus());
+  too_many = block_all(too_many, Plus());
+  if (all <= most || too_many > 0) return;
+  const auto rank_at = [&](int i) {
+    const int64_t k = i / stay.room;
+    return i - k * stay.room < counts[k] ? rank_of(ranked_score(ranks[i]), i) : uint64_t{0};
+  };
+  const uint64_t least = most > 0 ? least_of_best(slots, most, rank_at) : ~uint64_t{0};
+  for (int64_t k = threadIdx.x; k < l.each; k += kThreads) {
+    int count = counts[k];
+    while (count > 0 && rank_at(static_cast<int>(k * stay.room) + count - 1) < least) --count;
+    counts[k] = count;
+  }
 }
 
 // Puts what stays of all lists one after the other.
@@ -160,9 +215,9 @@ __global__ void pack_found(BoxLists l, Stay stay, Detection* found) {
   before = block_all(before, Plus());
   for (int i = threadIdx.x; i < stay.counts[list]; i += blockDim.x) {
     const uint64_t rank = stay.ranks[list * stay.room + i];
-    const int64_t at = group * l.count + ranked_place(rank);
-    found[before + i] = {l.labels ? l.labels[at] : static_cast<int32_t>(list % l.each),
-                         ranked_score(rank), box_at(stay.boxes + list * stay.room + i)};
+    const int64_t at = group * l.count + ranked_place(rank), own = list % l.each;
+    found[before + i] = {l.labels ? l.labels[at] : static_cast<int32_t>(own), ranked_score(rank),
+                         l.boxes[at * l.places + (l.places == 1 ? 0 : own)]};
   }
 }
 
@@ -210,7 +265,13 @@ std::vector<std::vector<Detection>> best_boxes_gpu(Context& context, const BoxLi
                                   static_cast<int>(shared)),
              "asking for shared memory");
   const auto blocks = static_cast<unsigned>(sizes.lists);
-  launch(context.gpu(), find_best, {blocks, kThreads, shared}, lists, sorted, stay);
+  const auto cluster = static_cast<unsigned>(has_clusters(context) ? sizes.blocks_of_list() : 1);
+  launch(context.gpu(), find_best, {blocks * cluster, kThreads, shared, cluster}, lists, sorted,
+         stay);
+  if (lists.most_of_group >= 0) {
+    launch(context.gpu(), limit_group, {static_cast<unsigned>(lists.groups), kThreads}, lists,
+           stay);
+  }
   launch(context.gpu(), pack_found, {blocks, 256}, lists, stay, packed);
   const std::vector<int32_t> counts = to_host(context, stay.counts, sizes.lists);
   int64_t all = 0;

@@ -2,10 +2,7 @@
 // registers, and how it stores results.
 #pragma once
 
-#ifdef __CUDACC__
-#include <cooperative_groups.h>
-#endif
-
+#include "kernels/cluster.cuh"
 #include "kernels/gather_product.h"
 #include "kernels/mma.cuh"
 #ifdef __CUDACC__
@@ -266,24 +263,6 @@ __device__ void load_b(uint32_t (&to)[4], uint32_t from, int column, int depth) 
 
 __device__ inline void add_to(float4& sum, const float4& more) {
   sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
-}
-
-// Of all blocks of the cluster, or of the one block where there is none.
-__device__ inline void cluster_barrier() {
-#if __CUDA_ARCH__ >= 900
-  cooperative_groups::this_cluster().sync();
-#else
-  __syncthreads();
-#endif
-}
-// The same place of shared memory in the block of this rank.
-__device__ inline const float* of_cluster(float* mine, int rank) {
-#if __CUDA_ARCH__ >= 900
-  return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
-#else
-  (void)rank;
-  return mine;
-#endif
 }
 
 // A pair of results, columns `column` and the next.

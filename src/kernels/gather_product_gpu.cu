@@ -212,10 +212,7 @@ int64_t over(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 GatherProduct::GatherProduct(Context& context, const ConvCase& c, GatherRole role, bool with_sign)
     : c_(c), role_(role), with_sign_(with_sign) {
-  int major = 0;
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),
-             "asking for the compute capability");
-  clusters_ = major >= 9;
+  clusters_ = has_clusters(context);
   const GatherNumbers n = gather_numbers(c, role);
   const std::vector<GatherTap> taps = gather_taps(c, role);
   taps_ = Tensor(context, {static_cast<int64_t>(taps.size() * sizeof(GatherTap))}, DType::u8);

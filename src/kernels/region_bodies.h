@@ -158,7 +158,15 @@ struct WeightedGradient {
   const T* dy;
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
-    const Spot at = in.spot(i);
+    Spot at = in.spot(i);
+    if (own_channels && in.channels_last) {
+      // Neighbours take the channels of one cell, of which each has some: then they have the same
+      // regions to visit.
+      const int32_t cells = t.rows * t.columns, each = in.channels / cells;
+      const int32_t channel = at.channel % each * cells + at.channel / each;
+      i += channel - at.channel;
+      at.channel = channel;
+    }
     // The one cell that reads this channel, where each has its own.
     const int32_t own_row = own_channels ? at.channel / t.columns % t.rows : 0,
                   own_column = own_channels ? at.channel % t.columns : 0;

@@ -4,6 +4,9 @@
 #include "device/parallel.h"
 #include "kernels/region_packs.h"
 #include "tensor/on.h"
+#ifdef __CUDACC__
+#include "kernels/region_gradients.cuh"
+#endif
 
 namespace crema {
 namespace {
@@ -169,10 +172,8 @@ void run_pool(Context& context, const Body& body, const Tensor& y, bool own_chan
   }
 }
 
-template <template <typename> typename Blocks, template <typename> typename Packs, typename T,
-          typename Gradient>
-void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx, bool own_channels,
-                  const int32_t* index) {
+template <template <typename> typename Blocks, typename T, typename Gradient>
+void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx, bool own_channels) {
   const bool together = by_places(gradient.in, own_channels);
   if (context.device() == Device::cpu) {
     const int32_t each = together ? 32 : 1;
@@ -185,11 +186,10 @@ void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx, 
       int64_t{t.readers.row_sets} * t.images * t.height + int64_t{t.readers.column_sets} * t.width;
   parallel_for(context, int64_t{t.regions} * (t.height + t.width), PlacesBody{t});
   parallel_for(context, lines * t.readers.words, ReadersBody{t, own_channels});
-  if (together && takes_packs<T>(gradient.in.channels, gradient.dx, gradient.dy, index)) {
-    parallel_for(context, dx.count() / kPackCount<T>, Packs<T>{gradient});
-  } else {
-    parallel_for(context, dx.count(), gradient);
-  }
+#ifdef __CUDACC__
+  if (together && region_gradient_by_channels<T>(context, gradient)) return;
+#endif
+  parallel_for(context, dx.count(), gradient);
 }
 
 void check_images(const RegionPool& pool, const Tensor& regions, int64_t images) {
@@ -243,15 +243,15 @@ void region_pool_backward(Context& context, const RegionPool& pool, const Tensor
   on_real(dx, [&]<typename T>() {
     if (pool.has_index()) {
       const auto where = index.data<int32_t>();
-      run_gradient<MaxBlock, MaxGradientPack, T>(
+      run_gradient<MaxBlock, T>(
           context, MaxGradient<T>{t, Lines(dx), Lines(dy), where, dy.data<T>(), dx.data<T>()}, dx,
-          false, where);
+          false);
     } else {
       const bool own_channels = pool.kind == RegionKind::mean;
-      run_gradient<WeightedBlock, WeightedGradientPack, T>(
+      run_gradient<WeightedBlock, T>(
           context,
           WeightedGradient<T>{t, Lines(dx), Lines(dy), own_channels, dy.data<T>(), dx.data<T>()},
-          dx, own_channels, nullptr);
+          dx, own_channels);
     }
   });
 }

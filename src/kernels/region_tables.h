@@ -156,22 +156,36 @@ struct RegionTables {
   CREMA_HD Span columns_at(int32_t r, int32_t w) const {
     return places[r * (height + width) + height + w];
   }
-  // Calls visit(r) for the regions that read a place of an image, in their order.
+  // The words of a row, or a column, of a set.
+  CREMA_HD const uint32_t* row_readers(int32_t image, int32_t h, int32_t set) const {
+    return readers.rows + ((set * images + image) * height + h) * readers.words;
+  }
+  CREMA_HD const uint32_t* column_readers(int32_t w, int32_t set) const {
+    return readers.columns + (set * width + w) * readers.words;
+  }
+  // Calls visit(r) for the regions whose bits of a word are set, in their order.
+  template <typename Visit>
+  CREMA_HD static void for_bits(int32_t word, uint32_t bits, const Visit& visit) {
+    for (; bits != 0; bits &= bits - 1) {
+#ifdef __CUDA_ARCH__
+      visit(32 * word + __ffs(static_cast<int>(bits)) - 1);
+#else
+      visit(32 * word + __builtin_ctz(bits));
+#endif
+    }
+  }
+  // For the regions that read a place of an image, or a row of it.
   template <typename Visit>
   CREMA_HD void for_readers(int32_t image, int32_t h, int32_t w, int32_t row_set,
                             int32_t column_set, const Visit& visit) const {
-    const uint32_t* of_row =
-        readers.rows + ((row_set * images + image) * height + h) * readers.words;
-    const uint32_t* of_column = readers.columns + (column_set * width + w) * readers.words;
-    for (int32_t k = 0; k < readers.words; ++k) {
-      for (uint32_t bits = of_row[k] & of_column[k]; bits != 0; bits &= bits - 1) {
-#ifdef __CUDA_ARCH__
-        visit(32 * k + __ffs(static_cast<int>(bits)) - 1);
-#else
-        visit(32 * k + __builtin_ctz(bits));
-#endif
-      }
-    }
+    const uint32_t *of_row = row_readers(image, h, row_set),
+                   *of_column = column_readers(w, column_set);
+    for (int32_t k = 0; k < readers.words; ++k) for_bits(k, of_row[k] & of_column[k], visit);
+  }
+  template <typename Visit>
+  CREMA_HD void for_row_readers(int32_t image, int32_t h, const Visit& visit) const {
+    const uint32_t* of_row = row_readers(image, h, 0);
+    for (int32_t k = 0; k < readers.words; ++k) for_bits(k, of_row[k], visit);
   }
   CREMA_HD float* row_weights(int32_t r, int32_t i) const {
     return weights + static_cast<int64_t>(r) * (rows * height + columns * width) + i * height;

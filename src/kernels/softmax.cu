@@ -50,40 +50,18 @@ struct SoftmaxBackward {
 
 template <typename T, SoftmaxWay kWay>
 __global__ void __launch_bounds__(256) softmax_kernel(SoftmaxForward<T> body) {
-  using Threads = PlaceThreads<kWay>;
-  extern __shared__ __align__(16) unsigned char memory[];
-  T* const tile = reinterpret_cast<T*>(memory);
-  const int64_t classes = body.view.classes, places = body.view.places();
-  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
-  const int64_t place = first + Threads::place();
   if constexpr (kWay == SoftmaxWay::places) {
-    if (place < places) body(place);
-  } else if constexpr (kWay == SoftmaxWay::tiles) {
-    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
-    copy_tile(tile, body.x + first * classes, count);
-    __syncthreads();
-    T* const row = tile + threadIdx.x * classes;
-    const TileOrder order(classes);
-    if (place < places) {
-      const auto at = [&](int64_t k) { return row[order(k)]; };
+    const int64_t place = blockIdx.x * int64_t{kTilePlaces} + threadIdx.x;
+    if (place < body.view.places()) body(place);
+  } else {
+    rewrite_places<kWay>(body.view, body.x, body.y, [](int64_t, const PlaceRow<T, kWay>& row) {
+      const auto at = [&](int64_t k) { return row[k]; };
       SoftmaxSums<T> sums;
-      sums.add(classes, at);
-      over_classes<T>(classes, at, [&](int64_t k, T value) {
-        row[order(k)] = exp_of(value - sums.largest) / sums.sum;
+      sums.add(row.count(), at);
+      if constexpr (kWay != SoftmaxWay::tiles) combine_sums<kWay>(sums);
+      over_classes<T>(row.count(), at, [&](int64_t k, T value) {
+        row.put(k, exp_of(value - sums.largest) / sums.sum);
       });
-    }
-    __syncthreads();
-    copy_tile(body.y + first * classes, tile, count);
-  } else if (place < places) {
-    const int lane = Threads::lane();
-    const int64_t start = place * classes + lane;
-    const int64_t own = (classes - lane + Threads::kCount - 1) / Threads::kCount;
-    const auto at = [&](int64_t k) { return body.x[start + k * Threads::kCount]; };
-    SoftmaxSums<T> sums;
-    sums.add(own, at);
-    combine_sums<kWay>(sums);
-    over_classes<T>(own, at, [&](int64_t k, T value) {
-      body.y[start + k * Threads::kCount] = exp_of(value - sums.largest) / sums.sum;
     });
   }
 }

@@ -208,38 +208,17 @@ __global__ void __launch_bounds__(256, kBlocksEach)
 template <typename T, SoftmaxWay kWay>
 __global__ void __launch_bounds__(256) loss_gradient(LossGradient<T> body) {
   using C = Compute<T>;
-  using Threads = PlaceThreads<kWay>;
-  extern __shared__ __align__(16) unsigned char memory[];
-  T* const tile = reinterpret_cast<T*>(memory);
-  const int64_t classes = body.view.classes, places = body.view.places();
-  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
-  const int64_t place = first + Threads::place();
   if constexpr (kWay == SoftmaxWay::places) {
-    if (place < places) body(place);
-  } else if constexpr (kWay == SoftmaxWay::tiles) {
-    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
-    copy_tile(tile, body.x + first * classes, count);
-    __syncthreads();
-    if (place < places) {
-      const PlaceSlope<C> slope = body.slope(place);
-      T* const row = tile + threadIdx.x * classes;
-      const TileOrder order(classes);
-      over_classes<C>(
-          classes, [&](int64_t k) { return static_cast<C>(row[order(k)]); },
-          [&](int64_t k, C value) { row[order(k)] = slope.of(value, order(k)); });
-    }
-    __syncthreads();
-    copy_tile(body.dx + first * classes, tile, count);
-  } else if (place < places) {
-    const PlaceSlope<C> slope = body.slope(place);
-    const int lane = Threads::lane();
-    const int64_t start = place * classes + lane;
-    over_classes<C>((classes - lane + Threads::kCount - 1) / Threads::kCount,
-                    [&](int64_t k) { return static_cast<C>(body.x[start + k * Threads::kCount]); },
-                    [&](int64_t k, C value) {
-                      body.dx[start + k * Threads::kCount] =
-                          slope.of(value, lane + k * Threads::kCount);
-                    });
+    const int64_t place = blockIdx.x * int64_t{kTilePlaces} + threadIdx.x;
+    if (place < body.view.places()) body(place);
+  } else {
+    rewrite_places<kWay>(body.view, body.x, body.dx,
+                         [&](int64_t place, const PlaceRow<T, kWay>& row) {
+                           const PlaceSlope<C> slope = body.slope(place);
+                           over_classes<C>(
+                               row.count(), [&](int64_t k) { return static_cast<C>(row[k]); },
+                               [&](int64_t k, C value) { row.put(k, slope.of(value, row.of(k))); });
+                         });
   }
 }
 

@@ -101,6 +101,49 @@ struct PlaceThreads {
   }
 };
 
+// The classes of a place that a thread has, where the classes lie next to each other.
+template <typename T, SoftmaxWay kWay>
+struct PlaceRow {
+  using Threads = PlaceThreads<kWay>;
+  const T* from;
+  T* to;
+  int64_t classes;
+  TileOrder order;
+  __device__ PlaceRow(const T* x, T* y, int64_t count)
+      : from(x), to(y), classes(count), order(count) {}
+  __device__ int64_t count() const {
+    return (classes - Threads::lane() + Threads::kCount - 1) / Threads::kCount;
+  }
+  __device__ int64_t of(int64_t k) const {
+    return kWay == SoftmaxWay::tiles ? order(k) : Threads::lane() + k * Threads::kCount;
+  }
+  __device__ T operator[](int64_t k) const { return from[of(k)]; }
+  __device__ void put(int64_t k, T value) const { to[of(k)] = value; }
+};
+
+// Calls body(place, row) for the places of a block, where row is what the thread has of x and of y:
+// a tile, that all bring and take away together, is both.
+template <SoftmaxWay kWay, typename T, typename Body>
+__device__ void rewrite_places(const SoftmaxView& view, const T* x, T* y, const Body& body) {
+  using Threads = PlaceThreads<kWay>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  T* const tile = reinterpret_cast<T*>(memory);
+  const int64_t classes = view.classes, places = view.places();
+  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
+  const int64_t place = first + Threads::place();
+  if constexpr (kWay == SoftmaxWay::tiles) {
+    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
+    copy_tile(tile, x + first * classes, count);
+    __syncthreads();
+    T* const row = tile + threadIdx.x * classes;
+    if (place < places) body(place, PlaceRow<T, kWay>(row, row, classes));
+    __syncthreads();
+    copy_tile(y + first * classes, tile, count);
+  } else if (place < places) {
+    body(place, PlaceRow<T, kWay>(x + place * classes, y + place * classes, classes));
+  }
+}
+
 // Combines the sums of the threads of a place, in each of them.
 template <SoftmaxWay kWay, typename Sums>
 __device__ void combine_sums(Sums& sums) {

@@ -13,11 +13,9 @@
 // seen.
 // Parameters: none. Gradient: none.
 #include <algorithm>
-#include <functional>
 #include <limits>
 
 #include "device/parallel.h"
-#include "kernels/rank.h"
 #include "layers/detection_files.h"
 #include "layers/layer.h"
 #include "layers/multibox_assignment.h"
@@ -118,6 +116,7 @@ class DetectionOutputLayer : public Layer {
     lists.least = threshold_;
     lists.candidates = top_k_;
     lists.suppression = suppression_;
+    lists.most_of_group = p().keep_top_k() < 0 ? -1 : p().keep_top_k();
     return lists;
   }
 
@@ -136,25 +135,6 @@ class DetectionOutputLayer : public Layer {
     prepared.workspace = box_bytes(lists) + score_bytes(lists, preparation.dtype) +
                          best_boxes_workspace(context, lists);
     return prepared;
-  }
-
-  // The best of an image, class after class; found: the best of each class.
-  std::vector<Detection> chosen(const std::vector<Detection>* found) const {
-    std::vector<Detection> all;
-    for (int64_t label = 0; label < classes_; ++label)
-      all.insert(all.end(), found[label].begin(), found[label].end());
-    const int64_t most = p().keep_top_k();
-    if (most < 0 || static_cast<int64_t>(all.size()) <= most) return all;
-    std::vector<uint64_t> ranks;
-    for (size_t i = 0; i < all.size(); ++i)
-      ranks.push_back(rank_of(all[i].score, static_cast<int64_t>(i)));
-    std::nth_element(ranks.begin(), ranks.begin() + most, ranks.end(), std::greater<>());
-    const uint64_t first_out = ranks[most];
-    std::vector<Detection> best;
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (rank_of(all[i].score, static_cast<int64_t>(i)) > first_out) best.push_back(all[i]);
-    }
-    return best;
   }
 
   // Of each class of each image.
@@ -185,11 +165,11 @@ class DetectionOutputLayer : public Layer {
                    [&](Context& where, const std::vector<Tensor>& bottoms, char* workspace) {
                      return found(where, bottoms, workspace);
                    });
-    const int64_t images = pass.bottom[0].shape()[0];
-    FoundBoxes objects(images);
-#pragma omp parallel for if (images > 1)
-    for (int64_t n = 0; n < images; ++n) objects[n] = chosen(of_classes.data() + n * classes_);
-    for (const std::vector<Detection>& of_image : objects) {
+    FoundBoxes objects;  // of each image, class after class
+    for (auto of_class = of_classes.begin(); of_class != of_classes.end();) {
+      std::vector<Detection>& of_image = objects.emplace_back();
+      for (int64_t label = 0; label < classes_; ++label, ++of_class)
+        of_image.insert(of_image.end(), of_class->begin(), of_class->end());
       if (files_) files_->add(of_image);
     }
     top_ = write_detections(context, objects, pass.top[0]);

@@ -20,17 +20,18 @@ struct DeviceMatching {
   // Scribbled on.
   float *overlaps = nullptr, *most_overlap = nullptr;
   int32_t* among = nullptr;
-  uint64_t* best = nullptr;
+  uint64_t *best = nullptr, *first_best = nullptr;
 
-  // Bytes that the last five point to, and where.
+  // Bytes that the last six point to, and where.
   size_t bytes() const {
     const int64_t pairs = images * objects;
-    return pairs * sizeof(uint64_t) + (objects + images) * priors * sizeof(float) +
+    return (pairs + objects) * sizeof(uint64_t) + (objects + images) * priors * sizeof(float) +
            (pairs + images) * sizeof(int32_t);
   }
   void place(void* workspace) {
     best = static_cast<uint64_t*>(workspace);
-    overlaps = reinterpret_cast<float*>(best + images * objects);
+    first_best = best + images * objects;
+    overlaps = reinterpret_cast<float*>(first_best + objects);
     most_overlap = overlaps + objects * priors;
     among = reinterpret_cast<int32_t*>(most_overlap + images * priors);
     matched = among + images * objects;

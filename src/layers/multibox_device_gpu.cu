@@ -1,6 +1,5 @@
-// A block of threads has an image.
+// A block of threads has an image, or before that an object.
 #include "device/launch.h"
-#include "device/parallel.h"
 #include "kernels/best_ranks.cuh"
 #include "kernels/rank.h"
 #include "kernels/warp.cuh"
@@ -10,7 +9,7 @@
 namespace crema {
 namespace {
 
-constexpr int kImageThreads = 1024;
+constexpr int kImageThreads = 1024, kObjectThreads = 512;
 constexpr float kOverlapsNot = 1e-6f;  // so little counts as none
 
 struct Least {
@@ -26,18 +25,6 @@ __device__ __host__ inline Box corners_at(const T* at) {
           static_cast<float>(at[3])};
 }
 
-// Of each object with each prior: (objects, priors).
-template <typename T>
-struct PriorOverlaps {
-  int64_t priors;
-  const T *boxes, *objects;
-  float* overlaps;
-  CREMA_HD void operator()(int64_t i) const {
-    const T* object = objects + i / priors * 8;
-    overlaps[i] = overlap(corners_at(boxes + i % priors * 4), corners_at(object + 3));
-  }
-};
-
 template <typename T>
 struct DeviceMatcher {
   DeviceMatching m;
@@ -50,29 +37,56 @@ struct DeviceMatcher {
            label != m.background && (m.use_difficult || object[7] == 0);
   }
 
-  // The rows of the image's objects to `among`; returns how many.
+  // The rows of the image's objects to `among`, in their order; returns how many.
   __device__ int collect(int64_t image, int32_t* among) const {
-    int own = 0;
-    for (int64_t row = threadIdx.x; row < m.objects; row += kImageThreads) {
-      const T* object = rows + row * 8;
-      if (!is_of(image, row)) {
-        const auto label = static_cast<int32_t>(object[1]);
-        const bool known = label >= 0 && label < m.classes && label != m.background;
-        if (static_cast<int64_t>(object[0]) == image && !known) m.note.write(row, object[1]);
-        continue;
+    __shared__ int count;
+    if (threadIdx.x < 32) {
+      int found = 0;
+      for (int64_t first = 0; first < m.objects; first += 32) {
+        const int64_t row = first + threadIdx.x;
+        const bool own = row < m.objects && is_of(image, row);
+        if (row < m.objects && !own) note_unknown(image, row);
+        const unsigned of_warp = __ballot_sync(0xffffffffu, own);
+        if (own) {
+          const unsigned before = of_warp & ((1u << threadIdx.x) - 1);
+          among[found + __popc(before)] = static_cast<int32_t>(row);
+        }
+        found += __popc(of_warp);
       }
-      int before = 0;
-      for (int64_t other = 0; other < row; ++other) before += is_of(image, other);
-      among[before] = static_cast<int32_t>(row);
-      ++own;
+      if (threadIdx.x == 0) count = found;
     }
-    return block_all(own, Plus());
+    __syncthreads();
+    return count;
+  }
+
+  // A row of the image whose label is no class.
+  __device__ void note_unknown(int64_t image, int64_t row) const {
+    const T* object = rows + row * 8;
+    const auto label = static_cast<int32_t>(object[1]);
+    const bool known = label >= 0 && label < m.classes && label != m.background;
+    if (static_cast<int64_t>(object[0]) == image && !known) m.note.write(row, object[1]);
   }
 
   __device__ bool is_ignored(int64_t prior) const {
     const Box b = corners_at(boxes + prior * 4);
     return m.rule.ignore_crossing && (b.x1 < 0 || b.x1 > 1 || b.y1 < 0 || b.y1 > 1 || b.x2 < 0 ||
                                       b.x2 > 1 || b.y2 < 0 || b.y2 > 1);
+  }
+
+  // A block has an object: its overlap with each prior, and the rank of the prior that it overlaps
+  // most.
+  __device__ void compare(int64_t row) const {
+    float* const overlaps = m.overlaps + row * m.priors;
+    const Box object = corners_at(rows + row * 8 + 3);
+    uint64_t best = 0;
+    for (int64_t i = threadIdx.x; i < m.priors; i += blockDim.x) {
+      const float share = overlap(corners_at(boxes + i * 4), object);
+      overlaps[i] = share;
+      const uint64_t rank = share > kOverlapsNot && !is_ignored(i) ? rank_of(share, i) : 0;
+      best = rank > best ? rank : best;
+    }
+    best = block_all(best, Larger());
+    if (threadIdx.x == 0) m.first_best[row] = best;
   }
 
   // Rank of the free prior that overlaps an object most; 0: none. All threads get it.
@@ -90,10 +104,7 @@ struct DeviceMatcher {
   // Each object gets the prior that overlaps it most, the best pair of all first.
   __device__ void match_best(int count, const int32_t* among, uint64_t* best, int32_t* matches,
                              float* most_overlap) const {
-    for (int k = 0; k < count; ++k) {
-      const uint64_t rank = best_for(m.overlaps + among[k] * m.priors, matches);
-      if (threadIdx.x == 0) best[k] = rank;
-    }
+    for (int k = threadIdx.x; k < count; k += kImageThreads) best[k] = m.first_best[among[k]];
     __syncthreads();
     uint64_t pair = 1;
 #pragma unroll 1
@@ -173,6 +184,11 @@ struct DeviceMatcher {
 };
 
 template <typename T>
+__global__ void __launch_bounds__(kObjectThreads) compare_object(DeviceMatcher<T> matcher) {
+  matcher.compare(blockIdx.x);
+}
+
+template <typename T>
 __global__ void __launch_bounds__(kImageThreads) match_image(DeviceMatcher<T> matcher) {
   matcher.run(blockIdx.x);
 }
@@ -220,11 +236,13 @@ __global__ void __launch_bounds__(kImageThreads)
 void match_on_device(Context& context, const DeviceMatching& matching, const Tensor& boxes,
                      const Tensor& objects) {
   on(boxes, [&]<typename T>() {
-    parallel_for(
-        context, matching.objects * matching.priors,
-        PriorOverlaps<T>{matching.priors, boxes.data<T>(), objects.data<T>(), matching.overlaps});
+    const DeviceMatcher<T> matcher{matching, boxes.data<T>(), objects.data<T>()};
+    if (matching.objects > 0) {
+      launch(context.gpu(), compare_object<T>,
+             {static_cast<unsigned>(matching.objects), kObjectThreads}, matcher);
+    }
     launch(context.gpu(), match_image<T>, {static_cast<unsigned>(matching.images), kImageThreads},
-           DeviceMatcher<T>{matching, boxes.data<T>(), objects.data<T>()});
+           matcher);
   });
 }
 

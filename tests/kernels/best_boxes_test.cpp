@@ -48,6 +48,12 @@ TEST(BestBoxes, ByHand) {
   EXPECT_EQ(lefts(), (Lefts{{6, 2}, {0, 2, 4}}));
   lists.suppression.threshold = 2;
   EXPECT_EQ(lefts(), (Lefts{{6, 2, 2}, {0, 2, 4}}));
+  // Scores 0.9, 0.7, 0.7 and 9, 8, 7: equal ones of a list stay in the order of its boxes.
+  lists.most_of_group = 4;
+  EXPECT_EQ(lefts(), (Lefts{{6}, {0, 2, 4}}));
+  lists.most_of_group = 0;
+  EXPECT_EQ(lefts(), (Lefts{{}, {}}));
+  lists.most_of_group = -1;
   lists.left_out = 1;
   EXPECT_EQ(lefts(), (Lefts{{6, 2, 2}, {}}));
 }
@@ -55,6 +61,7 @@ TEST(BestBoxes, ByHand) {
 struct Case {
   int64_t groups, count, each, candidates, most;
   float threshold, eta;
+  int64_t most_of_group = -1;
 };
 
 // A GPU finds what the CPU finds: corners are sixteenths, so that both compute the same overlaps,
@@ -64,7 +71,9 @@ TEST(BestBoxes, OnAGpu) {
   Context context(Device::gpu);
   for (const Case& c : {Case{3, 900, 4, 100, -1, 0.3f, 1}, Case{2, 5000, 1, -1, 300, 0.7f, 1},
                         Case{1, 16384, 1, 16384, -1, 0.45f, 1}, Case{1, 20000, 1, -1, 50, 0.5f, 1},
-                        Case{2, 700, 3, 64, 20, 0.9f, 0.95f}, Case{1, 40, 2, -1, -1, 2, 1}}) {
+                        Case{2, 700, 3, 64, 20, 0.9f, 0.95f}, Case{1, 40, 2, -1, -1, 2, 1},
+                        Case{2, 900, 4, 100, -1, 0.3f, 1, 150}, Case{3, 300, 2, -1, 40, 0.5f, 1, 0},
+                        Case{2, 5000, 1, -1, -1, 0.8f, 0.9f, 700}}) {
     const Random random{5, 7};
     std::vector<float> scores(c.groups * c.count * c.each);
     for (size_t i = 0; i < scores.size(); ++i)
@@ -82,6 +91,7 @@ TEST(BestBoxes, OnAGpu) {
     lists.least = -0.5f;
     lists.candidates = c.candidates;
     lists.suppression = {c.threshold, c.eta, 0, c.most};
+    lists.most_of_group = c.most_of_group;
     lists.scores = scores.data();
     lists.boxes = boxes.data();
     const auto wanted = best_boxes_on_host(lists);

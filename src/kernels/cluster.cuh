@@ -1,0 +1,57 @@
+// Blocks that share their memory: clusters, of GPUs that have them; elsewhere a cluster is a block.
+// Only for device code.
+#pragma once
+
+#include "device/launch.h"
+#ifdef __CUDACC__
+#include <cooperative_groups.h>
+#endif
+
+namespace crema {
+
+// Whether blocks can be launched in clusters of several.
+inline bool has_clusters(const Context& context) {
+  int major = 0;
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),
+             "asking for the compute capability");
+  return major >= 9;
+}
+
+#ifdef __CUDACC__
+__device__ inline void cluster_barrier() {
+#if __CUDA_ARCH__ >= 900
+  cooperative_groups::this_cluster().sync();
+#else
+  __syncthreads();
+#endif
+}
+
+// Of this block in its cluster, and how many that has.
+__device__ inline int cluster_rank() {
+#if __CUDA_ARCH__ >= 900
+  return static_cast<int>(cooperative_groups::this_cluster().block_rank());
+#else
+  return 0;
+#endif
+}
+__device__ inline int cluster_blocks() {
+#if __CUDA_ARCH__ >= 900
+  return static_cast<int>(cooperative_groups::this_cluster().num_blocks());
+#else
+  return 1;
+#endif
+}
+
+// The same place of shared memory in the block of this rank.
+template <typename T>
+__device__ T* of_cluster(T* mine, int rank) {
+#if __CUDA_ARCH__ >= 900
+  return cooperative_groups::this_cluster().map_shared_rank(mine, rank);
+#else
+  (void)rank;
+  return mine;
+#endif
+}
+#endif
+
+}  // namespace crema
