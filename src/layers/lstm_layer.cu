@@ -11,9 +11,10 @@
 // Lstm: x is (T, N, inputs), or with batch_size N or another number of axes (T N, inputs...), which
 // gives y (T N, num_output). Without cont (T N values) every batch begins with new sequences.
 // Parameters: w_x, w_h, b. clipping_threshold bounds the gradients of the gates' sums.
+#include "layers/lstm_layer.h"
+
 #include "kernels/lstm_cell.h"
 #include "kernels/pointwise.h"
-#include "layers/recurrent_layer.h"
 #include "proto/params/recurrent.pb.h"
 
 namespace crema {
@@ -67,50 +68,6 @@ struct StepBackward {
   }
 };
 
-class LstmLayer : public RecurrentLayer {
- public:
-  LstmLayer() : RecurrentLayer(4, 2) {}
-
- private:
-  virtual float bound() const { return 0; }
-
-  void step(Context& context, const Forward& pass, int64_t t) override {
-    on(pass.top[0], [&]<typename T>() {
-      const bool more = !last(t);
-      const Tensor& cells = pass.saved[kCells];
-      const Step<T> body{hidden_,
-                         sums_at<T>(pass.saved[kSums], t),
-                         units_at<T>(cells, t),
-                         goes_on<T>(pass, t),
-                         more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
-                         units_at<T>(pass.top[0], t),
-                         units_at<T>(cells, t + 1),
-                         more ? units_at<T>(pass.saved[kHiddenBefore], t + 1) : nullptr,
-                         more ? nullptr : state_after<T>(pass, 0),
-                         more ? nullptr : state_after<T>(pass, 1)};
-      parallel_rows(context, x_.sequences, hidden_, body);
-    });
-  }
-
-  void step_backward(Context& context, const Backward& pass, int64_t t) override {
-    on(pass.saved[kSums], [&]<typename T>() {
-      const bool more = !last(t);
-      const StepBackward<T> body{
-          hidden_,
-          sums_at<T>(pass.saved[kSums], t),
-          units_at<T>(pass.saved[kCells], t),
-          goes_on<T>(pass, t),
-          more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
-          units_at<T>(pass.top_diff[0], t),
-          more ? part(pass.workspace, kHiddenDiff).template data<T>() : nullptr,
-          part(pass.workspace, kCellDiff).template data<T>(),
-          sums_at<T>(part(pass.workspace, kSumsDiff), t),
-          static_cast<T>(bound())};
-      parallel_rows(context, x_.sequences, hidden_, body);
-    });
-  }
-};
-
 class ForkedLstmLayer final : public LstmLayer {
   const LSTMParameter& p() const { return params<LSTMParameter>(); }
   float bound() const override { return p().clipping_threshold(); }
@@ -156,11 +113,48 @@ class ForkedLstmLayer final : public LstmLayer {
             " values, but its shape is ", bottoms.back().brief());
     Shape y = {steps, hidden_};
     if (steps_apart(x)) y = {x[0], x[1], hidden_};
-    return {{y}, saved(extents)};
+    return {{y}, saved(extents, hidden_)};
   }
 };
 
 }  // namespace
+
+void LstmLayer::step(Context& context, const Forward& pass, int64_t t) {
+  on(pass.top[0], [&]<typename T>() {
+    const bool more = !last(t);
+    const Tensor& cells = pass.saved[kCells];
+    const Step<T> body{hidden_,
+                       sums_at<T>(pass.saved[kSums], t),
+                       units_at<T>(cells, t),
+                       goes_on<T>(pass, t),
+                       more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
+                       units_at<T>(pass.top[0], t),
+                       units_at<T>(cells, t + 1),
+                       more ? units_at<T>(pass.saved[kHiddenBefore], t + 1) : nullptr,
+                       more ? nullptr : state_after<T>(pass, 0),
+                       more ? nullptr : state_after<T>(pass, 1)};
+    parallel_rows(context, x_.sequences, hidden_, body);
+  });
+}
+
+void LstmLayer::step_backward(Context& context, const Backward& pass, int64_t t) {
+  on(pass.saved[kSums], [&]<typename T>() {
+    const bool more = !last(t);
+    const StepBackward<T> body{
+        hidden_,
+        sums_at<T>(pass.saved[kSums], t),
+        units_at<T>(pass.saved[kCells], t),
+        goes_on<T>(pass, t),
+        more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
+        units_at<T>(pass.top_diff[0], t),
+        more ? part(pass.workspace, kHiddenDiff).template data<T>() : nullptr,
+        part(pass.workspace, kCellDiff).template data<T>(),
+        sums_at<T>(part(pass.workspace, kSumsDiff), t),
+        static_cast<T>(bound())};
+    parallel_rows(context, x_.sequences, hidden_, body);
+  });
+}
+
 REGISTER_LAYER(LSTM, LstmLayer);
 REGISTER_LAYER(Lstm, ForkedLstmLayer);
 }  // namespace crema

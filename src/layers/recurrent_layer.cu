@@ -71,20 +71,26 @@ void RecurrentLayer::setup(Context&, const std::vector<Shape>& bottoms) {
   add_parameter({rows, hidden_}, p.weight_filler());
 }
 
-Inference RecurrentLayer::infer(const std::vector<Shape>& bottoms) const {
-  const Shape &x = bottoms[0], &cont = bottoms[1];
-  const Shape steps = {x[0], x[1]}, state = {1, x[1], hidden_};
+void RecurrentLayer::check_inputs(const std::vector<Shape>& bottoms) const {
+  const Shape& x = bottoms[0];
   require(x.count(2) == parameters()[input_weights_].shape[1], "the bottom has shape ", x.brief(),
           ", that is ", x.count(2), " values a step, but the weights were made for ",
           parameters()[input_weights_].shape[1]);
+  if (!has_fixed()) return;
+  require(bottoms[2][0] == x[1] && bottoms[2].count(1) == fixed_inputs_,
+          "the third bottom is the input that stays the same at all steps, so its shape must be ",
+          Shape{x[1], fixed_inputs_}.brief(), ", but it is ", bottoms[2].brief());
+}
+
+Inference RecurrentLayer::infer(const std::vector<Shape>& bottoms) const {
+  check_inputs(bottoms);
+  const Shape &x = bottoms[0], &cont = bottoms[1];
+  const Shape steps = {x[0], x[1]}, unit = unit_shape(x);
   require(cont == steps, "the second bottom says for each step of each sequence whether it goes ",
           "on, so its shape must be ", steps.brief(), ", but it is ", cont.brief());
-  if (has_fixed()) {
-    require(bottoms[2][0] == x[1] && bottoms[2].count(1) == fixed_inputs_,
-            "the third bottom is the input that stays the same at all steps, so its shape must be ",
-            Shape{x[1], fixed_inputs_}.brief(), ", but it is ", bottoms[2].brief());
-  }
-  std::vector<Shape> tops = {{x[0], x[1], hidden_}};
+  Shape y = steps, state = {1, x[1]};
+  for (int64_t extent : unit.dims()) y.push_back(extent), state.push_back(extent);
+  std::vector<Shape> tops = {y};
   for (int i = 0; i < exposed(); ++i) {
     const Shape& given = bottoms[2 + has_fixed() + i];
     require(given.count() == state.count(), "with expose_hidden the ", states_ > 1 ? "two " : "",
@@ -92,11 +98,11 @@ Inference RecurrentLayer::infer(const std::vector<Shape>& bottoms) const {
             ", but one has shape ", given.brief());
     tops.push_back(state);
   }
-  return {tops, saved(extents(x))};
+  return {tops, saved(extents(x), unit.count())};
 }
 
-std::vector<TensorSpec> RecurrentLayer::saved(const Extents& x) const {
-  const int64_t units = x.sequences * hidden_;
+std::vector<TensorSpec> RecurrentLayer::saved(const Extents& x, int64_t hidden) const {
+  const int64_t units = x.sequences * hidden;
   std::vector<TensorSpec> specs = {{{x.steps, units * gates_}, {}, false},
                                    {{x.steps, units}, {}, false},
                                    {{states_ > 1 ? x.steps + 1 : 0, units}, {}, false}};
@@ -140,7 +146,6 @@ Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparatio
 Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparation,
                                  size_t products_workspace) {
   x_ = extents(preparation.bottoms[0]);
-  dtype_ = preparation.dtype;
   precision_ = preparation.precision;
   const std::vector<bool>& wanted = preparation.parameter_needs_diff;
   DenseCase c;
@@ -150,7 +155,7 @@ Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparatio
   c.bias = true;
   c.backward_data = preparation.bottom_needs_diff[0];
   c.backward_weights = wanted[input_weights_];
-  c.dtype = dtype_;
+  c.dtype = preparation.dtype;
   c.precision = product_precision(preparation);
   input_product_ = make_dense(context, c);
   c.bias = false;
@@ -158,7 +163,7 @@ Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparatio
   c.backward_data = false;
   c.backward_weights = wanted[hidden_weights_];
   hidden_product_ = make_dense(context, c);
-  products_workspace_ =
+  products_workspace =
       std::max({products_workspace, input_product_->workspace(), hidden_product_->workspace()});
   if (has_fixed()) {
     c.rows = x_.sequences;
@@ -166,14 +171,24 @@ Prepared RecurrentLayer::prepare(Context& context, const Preparation& preparatio
     c.backward_data = preparation.bottom_needs_diff[2];
     c.backward_weights = wanted[fixed_weights_];
     fixed_product_ = make_dense(context, c);
-    products_workspace_ = std::max(products_workspace_, fixed_product_->workspace());
+    products_workspace = std::max(products_workspace, fixed_product_->workspace());
   }
+  return lay_out(preparation, products_workspace);
+}
+
+Prepared RecurrentLayer::lay_out(const Preparation& preparation, size_t products_workspace) {
+  x_ = extents(preparation.bottoms[0]);
+  dtype_ = preparation.dtype;
+  products_workspace_ = products_workspace;
   Prepared prepared;
   prepared.workspace = start_of(preparation.backward ? kEnd : kSumsDiff);
   return prepared;
 }
 
-void RecurrentLayer::add_fixed(Context& context, const Forward& pass) {
+void RecurrentLayer::input_sums(Context& context, const Forward& pass) {
+  input_product_->forward(context, pass.bottom[0], pass.parameters[input_weights_],
+                          pass.parameters[bias_], pass.saved[kSums], pass.workspace);
+  if (!has_fixed()) return;
   const Tensor sums = part(pass.workspace, kFixedSums);
   fixed_product_->forward(context, pass.bottom[2], pass.parameters[fixed_weights_], Tensor(), sums,
                           pass.workspace);
@@ -183,39 +198,47 @@ void RecurrentLayer::add_fixed(Context& context, const Forward& pass) {
   });
 }
 
+void RecurrentLayer::hidden_sums(Context& context, const Forward& pass, int64_t t) {
+  on(pass.saved[kSums], [&]<typename T>() {
+    gemm(context,
+         {.transpose_b = true,
+          .m = x_.sequences,
+          .n = gates_ * hidden_,
+          .k = hidden_,
+          .beta = 1,
+          .precision = precision_},
+         units_at<T>(pass.saved[kHiddenBefore], t),
+         pass.parameters[hidden_weights_].template data<T>(), sums_at<T>(pass.saved[kSums], t));
+  });
+}
+
 void RecurrentLayer::forward(Context& context, const Forward& pass) {
-  const Tensor& w = pass.parameters[hidden_weights_];
-  input_product_->forward(context, pass.bottom[0], pass.parameters[input_weights_],
-                          pass.parameters[bias_], pass.saved[kSums], pass.workspace);
-  if (has_fixed()) add_fixed(context, pass);
+  input_sums(context, pass);
   on(pass.saved[kSums], [&]<typename T>() {
     const bool cells = states_ > 1;
     parallel_rows(context, x_.sequences, hidden_,
                   Begin<T>{hidden_, goes_on<T>(pass, 0), state_before<T>(pass, 0),
                            cells ? state_before<T>(pass, 1) : nullptr,
                            pass.saved[kHiddenBefore].data<T>(), pass.saved[kCells].data<T>()});
-    for (int64_t t = 0; t < x_.steps; ++t) {
-      gemm(context,
-           {.transpose_b = true,
-            .m = x_.sequences,
-            .n = gates_ * hidden_,
-            .k = hidden_,
-            .beta = 1,
-            .precision = precision_},
-           units_at<T>(pass.saved[kHiddenBefore], t), w.data<T>(),
-           sums_at<T>(pass.saved[kSums], t));
-      step(context, pass, t);
-    }
   });
+  for (int64_t t = 0; t < x_.steps; ++t) {
+    hidden_sums(context, pass, t);
+    step(context, pass, t);
+  }
   end(context, pass);
 }
 
-void RecurrentLayer::fixed_gradients(Context& context, const Backward& pass) {
+Tensor RecurrentLayer::fixed_sums_diff(Context& context, const Backward& pass) {
   const Tensor sums = part(pass.workspace, kFixedSums), all = part(pass.workspace, kSumsDiff);
   on(sums, [&]<typename T>() {
     parallel_sum<T>(context, {sums.count(), x_.steps, 1}, OverSteps{all.raw(), sums.count()},
                     {sums.data<T>()});
   });
+  return sums;
+}
+
+void RecurrentLayer::fixed_gradients(Context& context, const Backward& pass) {
+  const Tensor sums = fixed_sums_diff(context, pass);
   if (const Tensor& dw = pass.parameter_diff[fixed_weights_])
     fixed_product_->backward_weights(context, pass.bottom[2], sums, dw, Tensor(),
                                      pass.accumulate[fixed_weights_], false, pass.workspace);
@@ -224,18 +247,26 @@ void RecurrentLayer::fixed_gradients(Context& context, const Backward& pass) {
                                   pass.workspace);
 }
 
-void RecurrentLayer::backward(Context& context, const Backward& pass) {
+void RecurrentLayer::hidden_gradient(Context& context, const Backward& pass, int64_t t) {
   const Tensor diff = part(pass.workspace, kSumsDiff), back = part(pass.workspace, kHiddenDiff);
-  const Tensor& w = pass.parameters[hidden_weights_];
-  begin_backward(context, pass);
   on(diff, [&]<typename T>() {
-    for (int64_t t = x_.steps - 1; t >= 0; --t) {
-      step_backward(context, pass, t);
-      if (t == 0) break;
-      gemm(context,
-           {.m = x_.sequences, .n = hidden_, .k = gates_ * hidden_, .precision = precision_},
-           sums_at<T>(diff, t), w.data<T>(), back.data<T>());
-    }
+    gemm(context, {.m = x_.sequences, .n = hidden_, .k = gates_ * hidden_, .precision = precision_},
+         sums_at<T>(diff, t), pass.parameters[hidden_weights_].template data<T>(), back.data<T>());
+  });
+}
+
+void RecurrentLayer::backward(Context& context, const Backward& pass) {
+  begin_backward(context, pass);
+  for (int64_t t = x_.steps - 1; t >= 0; --t) {
+    step_backward(context, pass, t);
+    if (t > 0) hidden_gradient(context, pass, t);
+  }
+  outer_gradients(context, pass);
+}
+
+void RecurrentLayer::outer_gradients(Context& context, const Backward& pass) {
+  const Tensor diff = part(pass.workspace, kSumsDiff);
+  on(diff, [&]<typename T>() {
     if (const Tensor& db = pass.parameter_diff[bias_])
       bias_gradient(context, x_.steps * x_.sequences, gates_ * hidden_, 1, diff.data<T>(),
                     db.data<T>(), pass.accumulate[bias_]);

@@ -1,6 +1,6 @@
 // What layers that walk along sequences have in common: shapes, weights, the state that stays from
-// one forward pass to the next, and the products of matrices. A subclass gives what is pointwise in
-// a step.
+// one forward pass to the next, and the products of matrices, in whose place others may come. A
+// subclass gives what is pointwise in a step.
 #pragma once
 
 #include "base/host_device.h"
@@ -54,10 +54,25 @@ class RecurrentLayer : public Layer {
   virtual void end(Context&, const Forward&) {}
   virtual void begin_backward(Context&, const Backward&) {}
 
+  // What the gates' sums are made of, here products with matrices. Before all steps: saved[kSums]
+  // from the bottoms. At a step: adds what saved[kHiddenBefore] gives.
+  virtual void input_sums(Context& context, const Forward& pass);
+  virtual void hidden_sums(Context& context, const Forward& pass, int64_t t);
+  // From the gradient of the sums of step t to the parts kHiddenDiff and kCellDiff of the step
+  // before; the latter holds already what comes through the cell.
+  virtual void hidden_gradient(Context& context, const Backward& pass, int64_t t);
+  // Those of bottoms and parameters, when the part kSumsDiff has all steps.
+  virtual void outer_gradients(Context& context, const Backward& pass);
+
+  // The axes of a state behind that of the sequences, hidden_ values together.
+  virtual Shape unit_shape(const Shape&) const { return {hidden_}; }
+  // Error where x or x_static have other extents than the weights were made for.
+  virtual void check_inputs(const std::vector<Shape>& bottoms) const;
+
   // What infer() lets save. kCells only where there are two states: c before each step and after
   // the last. kState, and c behind it: h from one pass to the next, unless they are exposed.
   enum Saved { kSums, kHiddenBefore, kCells, kState = 3 };
-  std::vector<TensorSpec> saved(const Extents& x) const;
+  std::vector<TensorSpec> saved(const Extents& x, int64_t hidden) const;
 
   // Pieces of the workspace. Backward: gradients of the sums of all steps, of h and c of the step
   // before, and (where there is one gate) of all h as the outputs read them.
@@ -66,6 +81,10 @@ class RecurrentLayer : public Layer {
 
   // The same with room in the workspace for products of the subclass.
   Prepared prepare(Context& context, const Preparation& preparation, size_t products_workspace);
+  // Only the workspace: `products_workspace` bytes, and behind them the parts.
+  Prepared lay_out(const Preparation& preparation, size_t products_workspace);
+  // kFixedSums: the gradients of the sums, added up over the steps.
+  Tensor fixed_sums_diff(Context& context, const Backward& pass);
 
   bool exposes() const;  // states are bottoms and tops
   int exposed() const { return exposes() ? states_ : 0; }
@@ -99,7 +118,9 @@ class RecurrentLayer : public Layer {
   int64_t hidden_ = 0, fixed_inputs_ = 0;
   // Places of parameters.
   int input_weights_ = 0, bias_ = 1, fixed_weights_ = -1, hidden_weights_ = 2;
-  Extents x_ = {};  // of this plan
+  // Of this plan.
+  Extents x_ = {};
+  DType dtype_ = DType::f32;
 
   // Of products: their factors are float32.
   static Precision product_precision(const Preparation& preparation) {
@@ -107,10 +128,8 @@ class RecurrentLayer : public Layer {
   }
 
  private:
-  void add_fixed(Context& context, const Forward& pass);
   void fixed_gradients(Context& context, const Backward& pass);
 
-  DType dtype_ = DType::f32;
   Precision precision_ = Precision::fp32;
   int64_t count_of(Part part) const;
   size_t start_of(Part part) const;

@@ -292,9 +292,8 @@ Start LayerRun::make_start() const {
 }
 
 void LayerRun::run_forward(const Start& start) {
-  const bool overwritten = overwrites_bottom() || layer_->is_view();
   for (size_t i = 0; i < forward_.top.size(); ++i) {
-    if (layer_->keeps_tops() || (i == 0 && overwritten)) continue;
+    if (layer_->keeps_tops() || (i == 0 && (overwrites_bottom() || layer_->is_view()))) continue;
     poison(*context_, forward_.top[i]);
   }
   for (size_t i = 0; i < forward_.saved.size(); ++i) {
@@ -350,6 +349,7 @@ Outcome LayerRun::backward(const Start& start, int times) {
   }
   outcome.bottom_diff = read_all(*context_, backward_.bottom_diff);
   outcome.parameter_diff = read_all(*context_, backward_.parameter_diff);
+  outcome.parameter_after = read_all(*context_, forward_.parameters);
   return outcome;
 }
 

@@ -44,6 +44,7 @@ struct Start {
 // What came out, in plain order; empty where nothing was asked for.
 struct Outcome {
   std::vector<std::vector<double>> top, bottom_diff, parameter, parameter_diff;
+  std::vector<std::vector<double>> parameter_after;  // backward, which moves some measured ones
 };
 
 class LayerRun {

@@ -82,5 +82,31 @@ TEST(OwnGradients, DetectionLossGivesThatOfItsFirstNumber) {
   expect_values({1.5, -1.5, 0.75, -0.375, 0, 0}, outcome.bottom_diff[0]);
 }
 
+// Two objects with anchors of their own: p's gradient has neither lambda_conf nor the number of
+// objects, c is drawn to its overlap as positive and as negative for the other object.
+TEST(OwnGradients, SqueezeDetLossPullsTheAnchorsOfObjects) {
+  const Row row = row_of(
+      "type: \"SqueezeDetLoss\" transform_param { crop_size: 100 } squeezedet_param { classes: 2 "
+      "anchors_per_grid: 3 anchor_shapes: [40, 20, 20, 40, 10, 10] pos_conf: 2 neg_conf: 3 "
+      "lambda_bbox: 4 lambda_conf: 7 }",
+      {{{1, 3, 2}}, {{1, 1, 1, 3}}, {{1, 1, 1, 12}}, {{1, 10}}});
+  LayerRun run(row, {});
+  Start start = run.make_start();
+  start.bottom = {{0.5, 0.5, 0.8, 0.2, 0.3, 0.7},
+                  {0.5, 0.25, 0.75},
+                  {0.1, 0, 0, 0, 0, 0.2, 0, 0, 0, 0, 0, 0},
+                  {30, 40, 69, 59, 1, 40, 30, 59, 69, 0}};
+  start.top_diff = {{2}};
+  const Outcome outcome = run.backward(start);
+  expect_values({0, -4, -2.5, 0, 0, 0}, outcome.bottom_diff[0]);
+  // The first anchor's box is 34 to 74 and 40 to 60, the second's 40 to 60 and 38 to 78.
+  const double first = 35.0 * 19 / (800 + 741 - 35 * 19);
+  const double second = 19.0 * 31 / (800 + 741 - 19 * 31);
+  expect_values(
+      {2 * 2 * (0.5 - first) + 2 * 2 * 3 * 0.5, 2 * 2 * (0.25 - second) + 12 * 0.25, 2 * 12 * 0.75},
+      outcome.bottom_diff[1]);
+  expect_values({0.8, 0, 0, 0, 0, 1.6, 0, 0, 0, 0, 0, 0}, outcome.bottom_diff[2]);
+}
+
 }  // namespace
 }  // namespace crema

@@ -65,6 +65,7 @@ void expect_same(const Outcome& want, const Outcome& got, double tolerance) {
   expect_near(want.parameter, got.parameter, tolerance, "parameter after forward");
   expect_near(want.bottom_diff, got.bottom_diff, tolerance, "bottom_diff");
   expect_near(want.parameter_diff, got.parameter_diff, tolerance, "parameter_diff");
+  expect_near(want.parameter_after, got.parameter_after, tolerance, "parameter after backward");
 }
 
 void expect_finite(const std::vector<std::vector<double>>& blobs, const char* what) {
