@@ -5,6 +5,7 @@
 // Parameters: w (num_output, K), or (K, num_output) with transpose; b (num_output) unless bias_term
 // is false.
 // Gradient: dx = dy w, dw = dy' x, db sums dy over m.
+// SparseInnerProduct (forks for text) is the same: SparseData's vectors have all their zeros.
 // InnerProduct+ReLU is the same with a ReLU (relu_param) at its end; the planner makes it.
 #include "kernels/dense.h"
 #include "layers/layer.h"
@@ -124,4 +125,5 @@ std::unique_ptr<Layer> make() { return std::make_unique<InnerProductLayer>(); }
 
 }  // namespace
 REGISTER_LAYER(InnerProduct, InnerProductLayer);
+REGISTER_LAYER(SparseInnerProduct, InnerProductLayer);
 }  // namespace crema
