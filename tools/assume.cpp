@@ -167,9 +167,9 @@ Shape default_shape(const LayerParameter& layer, int top, int batch) {
     return target_shape(layer.image_gt_data_param(), top, image);
   if (layer.type() == "VideoData" && top == 0) return clip_shape(layer, image);
   if (is_label(layer, top)) return label_shape(layer, image);
-  require(top == 0 && layer.type() != "Python", "-assume default: the shape of top \"",
-          layer.top(top), "\" of layer \"", layer.name(), "\" (", layer.type(), ") cannot be known",
-          way_out);
+  require(top == 0 && layer.type() != "Python" && layer.type() != "SparseData",
+          "-assume default: the shape of top \"", layer.top(top), "\" of layer \"", layer.name(),
+          "\" (", layer.type(), ") cannot be known", way_out);
   return image;
 }
 

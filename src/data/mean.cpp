@@ -1,5 +1,7 @@
 #include "data/mean.h"
 
+#include <google/protobuf/unknown_field_set.h>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "data/record.h"
@@ -16,24 +18,47 @@ std::vector<float> Mean::channels() const {
   return means;
 }
 
+namespace {
+
+// C3D's first files number the fields of a blob otherwise: the length of clips is the third one,
+// all behind it one further.
+void read_clip_mean(BlobProto& blob) {
+  const auto& others = blob.GetReflection()->GetUnknownFields(blob);
+  constexpr int kWidth = 5;
+  if (blob.data_size() > 0 || blob.diff_size() == 0 || others.field_count() != 1 ||
+      others.field(0).number() != kWidth ||
+      others.field(0).type() != google::protobuf::UnknownField::TYPE_VARINT)
+    return;
+  for (const int64_t extent :
+       {static_cast<int64_t>(blob.num()), static_cast<int64_t>(blob.channels()),
+        static_cast<int64_t>(blob.height()), static_cast<int64_t>(blob.width()),
+        static_cast<int64_t>(others.field(0).varint())})
+    blob.mutable_shape()->add_dim(extent);
+  blob.mutable_data()->Swap(blob.mutable_diff());
+}
+
+}  // namespace
+
 Mean read_mean(const std::string& path) {
   BlobProto blob;
   require(blob.ParseFromString(read_file(path)), path, ": is not a mean file (a binary BlobProto)");
+  read_clip_mean(blob);
   std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
   if (dims.empty()) {
     for (const int extent : {blob.num(), blob.channels(), blob.height(), blob.width()})
       dims.push_back(extent);
   }
-  while (dims.size() > 3 && dims.front() == 1) dims.erase(dims.begin());
+  const size_t axes = dims.size() == 5 ? 4 : 3;  // of a clip, or of an image
+  while (dims.size() > axes && dims.front() == 1) dims.erase(dims.begin());
   while (dims.size() < 3) dims.insert(dims.begin(), 1);
   Mean mean;
   mean.shape = Shape(dims);
   mean.values.assign(blob.data().begin(), blob.data().end());
   if (mean.values.empty()) mean.values.assign(blob.double_data().begin(), blob.double_data().end());
-  require(dims.size() == 3 && !mean.values.empty() &&
+  require(dims.size() == axes && !mean.values.empty() &&
               mean.shape.count() == static_cast<int64_t>(mean.values.size()),
-          path, ": a mean file holds one image, but this one has the shape ", mean.shape.brief(),
-          " and ", mean.values.size(), " values");
+          path, ": a mean file holds one image or clip, but this one has the shape ",
+          mean.shape.brief(), " and ", mean.values.size(), " values");
   return mean;
 }
 

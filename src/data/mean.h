@@ -1,4 +1,5 @@
-// Mean images: computed from a database, kept as a BlobProto of 1 x C x H x W.
+// Mean images: computed from a database, kept as a BlobProto of 1 x C x H x W; mean clips (C3D) of
+// 1 x C x L x H x W.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace crema {
 
 struct Mean {
-  Shape shape;                // channels, height, width
+  Shape shape;                // channels, height, width; of clips channels, frames, height, width
   std::vector<float> values;  // in that order
   std::vector<float> channels() const;
 };

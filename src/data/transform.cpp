@@ -111,6 +111,22 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
   }
 }
 
+std::vector<Transform> Transform::of_frames() const {
+  if (mean_shape_.axes() != 4) return {*this};
+  const int64_t channels = mean_shape_[0], frames = mean_shape_[1], plane = mean_shape_.count(2);
+  std::vector<Transform> all(static_cast<size_t>(frames), *this);
+  for (int64_t frame = 0; frame < frames; ++frame) {
+    Transform& own = all[frame];
+    own.mean_shape_ = {channels, mean_shape_[2], mean_shape_[3]};
+    own.mean_image_.clear();
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto from = mean_image_.begin() + (c * frames + frame) * plane;
+      own.mean_image_.insert(own.mean_image_.end(), from, from + plane);
+    }
+  }
+  return all;
+}
+
 void Transform::augment(Record& record, Draws draws) const {
   if (!augmentation_.any()) return;
   to_image(record);

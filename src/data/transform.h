@@ -61,6 +61,9 @@ class Transform {
   // output(record.shape()).
   void apply(const Record& record, const Random::Four& draws, float* out) const;
 
+  // With the mean of a clip one for each of its frames, with that frame's mean; else this one.
+  std::vector<Transform> of_frames() const;
+
   const TransformNumbers& numbers() const { return numbers_; }
   // One for each input value, or none; one for each channel, or one, or none.
   const std::vector<float>& mean_image() const { return mean_image_; }

@@ -30,13 +30,16 @@ std::string frame_name(const std::string& pattern, int64_t number, char directio
   return name;
 }
 
-VideoClips::VideoClips(const std::string& list, ImageReading reading, Transform transform,
+VideoClips::VideoClips(const std::string& list, ImageReading reading, const Transform& transform,
                        ClipOptions options)
     : list_(list),
       clips_(read_labelled_list(list)),
       reading_(std::move(reading)),
-      transform_(std::move(transform)),
+      transforms_(transform.of_frames()),
       options_(std::move(options)) {
+  const auto frames = static_cast<size_t>(options_.length * options_.segments);
+  require(transforms_.size() == 1 || transforms_.size() == frames, "the mean is that of clips of ",
+          transforms_.size(), " frames, but these have ", frames);
   const size_t numbers = options_.films && options_.whole && options_.segments == 1 ? 1 : 2;
   require(clips_[0].labels.size() == numbers, list_, ":", clips_[0].line, ": a line is `path ",
           numbers == 1     ? ""
@@ -123,7 +126,7 @@ void VideoClips::load(const Turn& turn, Sample& sample) const {
   all.pixels.clear();
   for (Image& frame : frames) {
     Draws same = draws;
-    transform_.augmentation().apply(frame, same);
+    transform(0).augmentation().apply(frame, same);
     const Image& first = frames.front();
     require(frame.height == first.height && frame.width == first.width, "a frame is ", frame.height,
             "x", frame.width, ", but the first one ", first.height, "x", first.width);
@@ -133,7 +136,7 @@ void VideoClips::load(const Turn& turn, Sample& sample) const {
   all.height = frames[0].height;
   all.width = frames[0].width;
   show_image(sample.record);
-  const Shape out = transform_.output(sample.record.shape());
+  const Shape out = transform(0).output(sample.record.shape());
   const auto count = static_cast<int64_t>(frames.size());
   sample.shape = options_.stacked ? Shape{count * out[0], out[1], out[2]}
                                   : Shape{out[0], count, out[1], out[2]};
@@ -154,7 +157,7 @@ void VideoClips::write(const Turn& turn, Sample& sample, float* data) const {
   for (int64_t i = 0; i < count; ++i) {
     frame.bytes = sample.record.image.pixels.data() + i * frame.shape().count();
     float* const to = options_.stacked ? data + i * channels * place : values.data();
-    transform_.apply(frame, turn.draws(), to);
+    transform(i).apply(frame, turn.draws(), to);
     for (int64_t c = 0; c < channels && !options_.stacked; ++c)
       std::copy_n(values.data() + c * place, place, data + (c * count + i) * place);
   }

@@ -24,7 +24,7 @@ std::string frame_name(const std::string& pattern, int64_t number, char directio
 class VideoClips : public Samples {
  public:
   // Lines `path number label`; of whole films `path label`.
-  VideoClips(const std::string& list, ImageReading reading, Transform transform,
+  VideoClips(const std::string& list, ImageReading reading, const Transform& transform,
              ClipOptions options);
 
   int64_t size() const override { return static_cast<int64_t>(clips_.size()); }
@@ -40,8 +40,12 @@ class VideoClips : public Samples {
 
   std::string list_;
   std::vector<ListedImage> clips_;
+  const Transform& transform(int64_t frame) const {
+    return transforms_[transforms_.size() > 1 ? frame : 0];
+  }
+
   ImageReading reading_;
-  Transform transform_;
+  std::vector<Transform> transforms_;  // one for all frames, or one for each
   ClipOptions options_;
 };
 

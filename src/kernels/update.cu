@@ -255,6 +255,7 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
         return all(AdaDelta<T>{in});
       case UpdateRule::adam:
       case UpdateRule::adamw:
+        if (history.size() > 2) return all(AmsGrad<T>{in, history[2].data<T>()});
         return all(Adam<T>{in});
       case UpdateRule::lion:
         return all(Lion<T>{in});

@@ -130,6 +130,20 @@ struct Adam {
   }
 };
 
+template <typename T>
+struct AmsGrad {
+  static constexpr bool kShrinks = true;
+  UpdateInputs<T> in;
+  T* most;
+  CREMA_HD void operator()(int64_t i) const {
+    Moments<T>{in}(i);
+    const T most_yet = most[i], now = in.k[i];
+    const T divisor = now > most_yet ? now : most_yet;
+    most[i] = divisor;
+    in.w[i] -= in.rate * in.correction * over(in.h[i], std::sqrt(divisor) + in.delta);
+  }
+};
+
 // The last pass of LAMB; rate has the ratio of the norms in it.
 template <typename T>
 struct Lamb {

@@ -5,6 +5,7 @@
 // Parameters: w (num_output, K), or (K, num_output) with transpose; b (num_output) unless bias_term
 // is false.
 // Gradient: dx = dy w, dw = dy' x, db sums dy over m.
+// SparseInnerProduct (forks for text) is the same: SparseData's vectors have all their zeros.
 // InnerProduct+ReLU is the same with a ReLU (relu_param) at its end, InnerProduct+ReLU+Dropout with
 // a dropout (dropout_param) behind that; the planner makes them.
 #include "kernels/dense.h"
@@ -34,7 +35,8 @@ class InnerProductLayer : public Layer {
     inputs_ = bottoms[0].count(axis_);
     transposed_ = p.transpose();
     bias_ = p.bias_term();
-    if (type() != "InnerProduct") relu_ = {true, params<ReLUParameter>().negative_slope()};
+    if (type().find("+ReLU") != std::string::npos)
+      relu_ = {true, params<ReLUParameter>().negative_slope()};
     if (type() == "InnerProduct+ReLU+Dropout")
       dropout_ = DropoutParams(params<DropoutParameter>(), training());
     add_parameter(transposed_ ? Shape{inputs_, outputs_} : Shape{outputs_, inputs_},
@@ -154,4 +156,5 @@ std::unique_ptr<Layer> make() { return std::make_unique<InnerProductLayer>(); }
 
 }  // namespace
 REGISTER_LAYER(InnerProduct, InnerProductLayer);
+REGISTER_LAYER(SparseInnerProduct, InnerProductLayer);
 }  // namespace crema

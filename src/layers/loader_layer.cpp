@@ -42,10 +42,16 @@ LoaderOptions LoaderLayer::database_options(Context& context) const {
 
 std::shared_ptr<const Source> LoaderLayer::open_source(Context& context) const {
   const DataParameter& data = params<DataParameter>();
-  require(!data.source().empty(), "data_param needs a `source`: the folder of a database");
-  const std::string path = find_file(data.source(), folder());
-  std::shared_ptr<const Source> source = open_database(path, data.backend());
-  context.log().info(cat("Opened ", name_of(data.backend()), " ", path));
+  return open_source(context, "data_param", data.source(), data.backend());
+}
+
+std::shared_ptr<const Source> LoaderLayer::open_source(Context& context, const char* where,
+                                                       const std::string& database,
+                                                       Backend backend) const {
+  require(!database.empty(), where, " needs a `source`: the folder of a database");
+  const std::string path = find_file(database, folder());
+  std::shared_ptr<const Source> source = open_database(path, backend);
+  context.log().info(cat("Opened ", name_of(backend), " ", path));
   return source;
 }
 

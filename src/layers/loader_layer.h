@@ -30,6 +30,9 @@ class LoaderLayer : public Layer {
   LoaderOptions database_options(Context& context) const;
   // The database that data_param names, with Caffe's line about it.
   std::shared_ptr<const Source> open_source(Context& context) const;
+  // The same for another message; `where` is its name.
+  std::shared_ptr<const Source> open_source(Context& context, const char* where,
+                                            const std::string& database, Backend backend) const;
   // Ends a layer's setup. options.workers 0 decides by itself.
   void start(Context& context, std::shared_ptr<const Samples> samples, LoaderOptions options);
   const LoaderOptions& options() const { return loader_->options(); }

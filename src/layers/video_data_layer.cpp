@@ -20,7 +20,8 @@
 //
 // Parameters: video_data_param, or image_data_param of C3D: source, root_folder, new_height and
 // new_width, batch_size, shuffle, rand_skip and those above. transform_param; is_flow turns the x
-// component round where a clip is mirrored.
+// component round where a clip is mirrored; mean_file holds an image, or a clip (1, C, frames, H,
+// W) as C3D's do.
 //
 // Gradient: none.
 #include "base/error.h"

@@ -81,6 +81,9 @@ void check_schedules(const SolverParameter& s, UpdateRule rule) {
     require(value >= 0 && value < 1, field, " is ", value, ": type \"", s.type(),
             "\" needs at least 0 and less than 1");
   };
+  require(!s.amsgrad() || rule == UpdateRule::adam || rule == UpdateRule::adamw,
+          "amsgrad is true, but type \"", s.type(),
+          "\" is neither Adam nor AdamW: remove it, or choose one of these");
   if (rule == UpdateRule::rmsprop) decays("rms_decay", s.rms_decay());
   if (rule >= UpdateRule::adam) {
     decays("momentum", s.momentum());

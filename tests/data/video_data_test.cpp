@@ -7,6 +7,7 @@
 #include "data/video_clips.h"
 #include "fixtures.h"
 #include "layers/layer.h"
+#include "proto/blob.pb.h"
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
@@ -137,6 +138,46 @@ TEST(VideoData, MirrorsAndCropsAllFramesAlike) {
     EXPECT_EQ(x[3] - x[1], 1);
   }
   EXPECT_EQ(turned.size(), 2u);
+}
+
+// A mean of clips, (1, 3, 2, 2, 2): of channel c and frame l it is 2 c + l + 1. C3D's first files
+// number their fields otherwise.
+TEST(VideoData, SubtractsTheMeanOfAClip) {
+  NEEDS_IMAGES();
+  const Clips clips;
+  Context context(Device::cpu);
+  BlobProto mean;
+  std::string dims, values;
+  const auto varint = [&](int field, int value) {
+    dims += static_cast<char>(field << 3);
+    dims += static_cast<char>(value);
+  };
+  for (const int extent : {1, 3, 2, 2, 2}) {
+    mean.mutable_shape()->add_dim(extent);
+    varint(mean.shape().dim_size(), extent);
+  }
+  for (int i = 0; i < 24; ++i) {
+    mean.add_data(static_cast<float>(i / 4 + 1));
+    const float value = mean.data(i);
+    values.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  clips.folder.write("mean.binaryproto", mean.SerializeAsString());
+  clips.folder.write("c3d.binaryproto", dims + "\x32\x60" + values);
+  const auto layer = [&](const std::string& file, int length) {
+    return clips.layer(
+        "a 3 7\n",
+        cat("transform_param { mean_file: \"", file,
+            "\" } image_data_param { source: \"list.txt\" batch_size: 1 new_length: ", length,
+            " }"),
+        context);
+  };
+  for (const char* file : {"mean.binaryproto", "c3d.binaryproto"}) {
+    SCOPED_TRACE(file);
+    EXPECT_EQ(planes(batch_of(*layer(file, 2), context, 0)),
+              (std::vector<float>{29, 38, 28, 37, 27, 36}));
+  }
+  expect_part(error_of([&] { layer("mean.binaryproto", 3); }),
+              "the mean is that of clips of 2 frames, but these have 3");
 }
 
 // OpenCV reads numbered image files as a film, from the first one as frame 0.

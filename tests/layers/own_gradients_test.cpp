@@ -108,5 +108,17 @@ TEST(OwnGradients, SqueezeDetLossPullsTheAnchorsOfObjects) {
   expect_values({0.8, 0, 0, 0, 0, 1.6, 0, 0, 0, 0, 0, 0}, outcome.bottom_diff[2]);
 }
 
+// Apart: the link of 0.4 connects both pairs; together: that of 0.8 the only one. Half of their
+// slopes; the third link leads out of the volume.
+TEST(OwnGradients, MalisLossGivesHalfOfTheSlopes) {
+  const Row row = row_of("type: \"MalisLoss\"", {{{1, 1, 3}}, {{1, 1, 3}}, {{1, 1, 3}}});
+  LayerRun run(row, {});
+  Start start = run.make_start();
+  start.bottom = {{0.8, 0.4, 0.9}, {1, 0, 1}, {1, 1, 2}};
+  start.top_diff = {{2}};
+  const Outcome outcome = run.backward(start);
+  expect_values({-0.2, 0.4, 0}, outcome.bottom_diff[0]);
+}
+
 }  // namespace
 }  // namespace crema

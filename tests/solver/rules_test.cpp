@@ -80,6 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
         "type: \"AdaDelta\" base_lr: 1 momentum: 0.9 delta: 1e-4",
         "type: \"Adam\" base_lr: 0.02 momentum: 0.9",
         "type: \"ADAMW\" base_lr: 0.02 adamw_decay: 0.01",
+        "type: \"Adam\" base_lr: 0.02 momentum: 0.9 amsgrad: true",
         "type: \"AdamW\" base_lr: 0.02 weight_decay: 0.1",
         "type: \"LAMB\" base_lr: 0.02 weight_decay: 0.01",
         "type: \"Lion\" base_lr: 0.01 weight_decay: 0.01",

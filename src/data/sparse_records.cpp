@@ -1,0 +1,51 @@
+#include "data/sparse_records.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace crema {
+
+SparseRecords::SparseRecords(std::shared_ptr<const Source> source) : source_(std::move(source)) {
+  SparseDatum first;
+  try {
+    source_->read(0, first);
+    require(
+        first.size() > 0,
+        "the record is no SparseDatum with a `size`; a database of images is read by a layer of "
+        "type Data");
+  } catch (const Error& problem) {
+    fail(source_->describe(0), ": ", problem.what());
+  }
+  length_ = first.size();
+}
+
+void SparseRecords::load(const Turn& turn, Sample& sample) const {
+  SparseDatum record;
+  source_->read(turn.place.index, record);
+  require(record.size() == length_, "its size is ", record.size(),
+          ", but that of the first record ", length_);
+  const int given = record.has_nnz() ? record.nnz() : record.data_size();
+  require(given >= 0 && given <= record.data_size() && given <= record.indices_size(), "it says ",
+          given, " values, but has ", record.data_size(), " values at ", record.indices_size(),
+          " places");
+  auto& values = *sample.record.datum.mutable_float_data();
+  values.Clear();
+  values.Resize(static_cast<int>(length_), 0);
+  for (int i = 0; i < given; ++i) {
+    const int place = record.indices(i);
+    require(place >= 0 && place < length_, "value ", i, " has the place ", place,
+            ", but places are from 0 to ", length_ - 1);
+    values[place] += record.data(i);
+  }
+  sample.labels.assign(1, static_cast<float>(record.label()));
+  sample.shape = {length_};
+  sample.label_shape = Shape();
+}
+
+void SparseRecords::write(const Turn&, Sample& sample, float* data) const {
+  const auto& values = sample.record.datum.float_data();
+  std::copy(values.begin(), values.end(), data);
+}
+
+}  // namespace crema
