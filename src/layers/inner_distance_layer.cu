@@ -8,9 +8,9 @@
 // sums of dy times signs; db sums dy over m.
 #include "kernels/gemm.h"
 #include "kernels/pointwise.h"
+#include "kernels/squared_row.h"
 #include "kernels/sum.h"
 #include "layers/layer.h"
-#include "layers/unit_rows.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {

@@ -12,8 +12,8 @@
 // for the label, which keeps steps alike for all angles. None for labels.
 #include "kernels/gemm.h"
 #include "kernels/labels.h"
+#include "kernels/squared_row.h"
 #include "layers/annealing.h"
-#include "layers/unit_rows.h"
 #include "proto/layer.pb.h"
 #include "proto/params/forks_face.pb.h"
 #include "tensor/on.h"
