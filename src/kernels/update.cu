@@ -196,27 +196,8 @@ void Update::exchange(Context& context, const Tensor& data, const Tensor& averag
   });
 }
 
-void Update::run(Context& context, const UpdateStep& step, const UpdateArenas& arenas,
-                 const LiveUpdate* live) const {
-  run(context, step, arenas, live, {}, true);
-}
-
-bool Update::in_parts() const {
-  return !factors_.rules().any() && rule_ != UpdateRule::lamb && rule_ != UpdateRule::muon;
-}
-
-void Update::run_part(Context& context, const UpdateStep& step, const UpdateArenas& arenas,
-                      const LiveUpdate& live, Part part, int64_t element) const {
-  const int64_t block = table_.blocks_before(element);
-  if (part == Part::later_elements) {
-    run(context, step, arenas, &live, {.begin = block, .beside = true}, false);
-  } else {
-    run(context, step, arenas, &live, {.end = block}, true);
-  }
-}
-
 void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& arenas,
-                 const LiveUpdate* live, const UpdatePart& part, bool last) const {
+                 const LiveUpdate* live) const {
   on(arenas.data, [&]<typename T>() {
     const T no_limit = std::numeric_limits<T>::infinity();
     const std::vector<Tensor>& history = arenas.history;
@@ -240,7 +221,7 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
       factors = factors_.factors();
     }
     const auto all = [&](const auto& rule) {
-      walk(context, {table_, factors, live, last, part}, rule, finish);
+      walk(context, {table_, factors, live}, rule, finish);
     };
     switch (rule_) {
       case UpdateRule::sgd:

@@ -81,13 +81,6 @@ class Update {
   // and loss scale move on afterwards.
   void run(Context& context, const UpdateStep& step, const UpdateArenas& arenas,
            const LiveUpdate* live = nullptr) const;
-  // On a GPU, where nothing asks for the norms of gradients: first the elements of the arenas from
-  // `element` on, as soon as their gradients are there, later the rest. Only the latter moves
-  // counters on.
-  bool in_parts() const;
-  enum class Part { later_elements, rest };
-  void run_part(Context& context, const UpdateStep& step, const UpdateArenas& arenas,
-                const LiveUpdate& live, Part part, int64_t element) const;
   // On a GPU, before run() where limits ask for it: norm, factor and finite from the gradient.
   void measure(Context& context, const Tensor& diff, const LiveUpdate& live) const;
   // Weights and average change places; what no update changes stays.
@@ -99,8 +92,6 @@ class Update {
   static float correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration);
 
  private:
-  void run(Context& context, const UpdateStep& step, const UpdateArenas& arenas,
-           const LiveUpdate* live, const UpdatePart& part, bool last) const;
   void sum_blocks(Context& context, const Tensor& diff, const LiveUpdate* live) const;
 
   UpdateRule rule_;

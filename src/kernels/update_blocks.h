@@ -29,7 +29,6 @@ struct Walk {
   const SegmentFactor* factors = nullptr;
   const LiveUpdate* live = nullptr;
   bool last = true;
-  UpdatePart part = {};  // of the blocks
 };
 
 // Counters and loss scale after an update.
@@ -67,14 +66,6 @@ CREMA_HD Rule within(const Rule& rule, const Block& block, const SegmentFactor* 
 // more than another of our blocks.
 inline unsigned grid_for(int64_t blocks) {
   return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, 8 * 132));
-}
-
-// Where kernels with a whole multiprocessor for each of their blocks run at the same time, most
-// multiprocessors are left to them; an update has until the end of backward.
-inline unsigned grid_for(int64_t blocks, bool beside) {
-  if (!beside) return grid_for(blocks);
-  constexpr int64_t kSmall = 4096;
-  return static_cast<unsigned>(blocks <= kSmall ? std::clamp<int64_t>(blocks / 8, 1, 264) : 48);
 }
 
 template <typename T>
@@ -137,19 +128,18 @@ __global__ void sum_of_blocks(Value value, const Block* blocks, int count, Segme
 // Applies a rule to every element of the table.
 template <typename T, typename Rule>
 void walk(Context& context, const Walk& how, const Rule& rule, const UpdateFinish<T>& finish) {
-  const int64_t end_block = std::min(how.part.end, how.table.size());
-  const int64_t count = std::max<int64_t>(0, end_block - how.part.begin);
+  const int64_t count = how.table.size();
   if (count == 0) {
     if (how.last && how.live) parallel_for(context, 1, Advance{*how.live});
     return;
   }
-  const Block* const blocks = how.table.blocks() + how.part.begin;
+  const Block* const blocks = how.table.blocks();
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     static_assert(Block::kMost == 4 * 256);
-    return launch(context.gpu(), run_blocks<T, Rule>, {grid_for(count, how.part.beside), 256}, rule,
-                  blocks, static_cast<int>(count), how.factors, finish,
-                  how.live ? *how.live : LiveUpdate{}, how.last, context.gpu().counters);
+    return launch(context.gpu(), run_blocks<T, Rule>, {grid_for(count), 256}, rule, blocks,
+                  static_cast<int>(count), how.factors, finish, how.live ? *how.live : LiveUpdate{},
+                  how.last, context.gpu().counters);
   }
 #endif
 #pragma omp parallel for schedule(static) if (count > 8)

@@ -25,7 +25,6 @@ BlockTable::BlockTable(Context& context, const std::vector<Segment>& all,
   for (int32_t s = 0; s < count; ++s) {
     const Segment& segment = segments[s];
     SegmentSpan span{static_cast<int32_t>(blocks.size()), 0, s, s + 1, segment.lr_mult};
-    starts_.emplace_back(segment.offset, static_cast<int64_t>(blocks.size()));
     const int64_t elements = !chosen || chosen(segment) ? segment.count : 0;
     for (int64_t at = 0; at < elements; at += Block::kMost) {
       const auto length = static_cast<int32_t>(std::min(Block::kMost, elements - at));
@@ -42,13 +41,6 @@ BlockTable::BlockTable(Context& context, const std::vector<Segment>& all,
   segments_ = count;
   blocks_ = on_device(context, blocks);
   spans_ = on_device(context, spans);
-}
-
-int64_t BlockTable::blocks_before(int64_t element) const {
-  for (const auto& [first_element, first_block] : starts_) {
-    if (first_element >= element) return first_block;
-  }
-  return size_;
 }
 
 }  // namespace crema

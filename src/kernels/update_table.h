@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <utility>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -34,12 +33,6 @@ struct SegmentSpan {
   float lr_mult;
 };
 
-// Of an update in two parts: blocks of the table. beside: other kernels run at the same time.
-struct UpdatePart {
-  int64_t begin = 0, end = INT64_MAX;
-  bool beside = false;
-};
-
 // Segments with lr_mult 0 are left out; the others keep their order. Those that are not chosen keep
 // their number, but have no blocks.
 class BlockTable {
@@ -51,13 +44,10 @@ class BlockTable {
   int64_t size() const { return size_; }
   const SegmentSpan* spans() const { return static_cast<const SegmentSpan*>(spans_.raw()); }
   int64_t segments() const { return segments_; }
-  // How many blocks lie in front of this element of the arenas.
-  int64_t blocks_before(int64_t element) const;
 
  private:
   int64_t size_ = 0, segments_ = 0;
   Tensor blocks_, spans_;
-  std::vector<std::pair<int64_t, int64_t>> starts_;  // of segments: first element, first block
 };
 
 }  // namespace crema

@@ -15,19 +15,16 @@ namespace crema {
 
 namespace {
 
-// Context::overlap, as before again at the end however that comes.
+// Context::overlap, off again at the end however that comes.
 class OverlapDuring {
  public:
-  OverlapDuring(Context& context, bool on) : context_(context), before_(context.overlap) {
-    context_.overlap = on;
-  }
-  ~OverlapDuring() { context_.overlap = before_; }
+  OverlapDuring(Context& context, bool on) : context_(context) { context_.overlap = on; }
+  ~OverlapDuring() { context_.overlap = false; }
   OverlapDuring(const OverlapDuring&) = delete;
   OverlapDuring& operator=(const OverlapDuring&) = delete;
 
  private:
   Context& context_;
-  bool before_;
 };
 
 void zero_gradients(Context& context, const Backward& arguments) {
@@ -245,35 +242,9 @@ double Net::waited() const {
   return seconds;
 }
 
-// Fewer numbers are updated in less time than it takes to start another kernel.
-constexpr int64_t kWorthEarly = 1 << 19;
-
-std::optional<Net::Early> Net::early_parameters() {
-  Plan& plan = ready();
-  if (!options_.overlap || observer_ || context_.device() == Device::cpu) return std::nullopt;
-  // The node that gives the last part of a parameter's gradient, as backward comes from the end.
-  std::vector<size_t> last_node(graph_.parameters.size(), plan.nodes.size());
-  for (size_t i = plan.nodes.size(); i-- > 0;) {
-    for (int parameter : plan.nodes[i].parameters) last_node[parameter] = i;
-  }
-  Early early;
-  int64_t count = 0;
-  for (size_t p = last_node.size(); p-- > 1;) {
-    count += graph_.parameters[p].shape.count();
-    early.node = p + 1 == last_node.size() ? last_node[p] : std::min(early.node, last_node[p]);
-    early.first = p;
-    if (2 * count < parameter_elements_ || count < kWorthEarly) continue;
-    const size_t still = *std::min_element(last_node.begin(), last_node.begin() + p);
-    const bool done = early.node < plan.nodes.size() && plan.nodes[early.node].backward;
-    return done && still < early.node ? std::optional(early) : std::nullopt;
-  }
-  return std::nullopt;
-}
-
-void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
+void Net::backward(bool accumulate, const Beside& beside) {
   const Range range("backward");
   Plan& plan = ready();
-  const std::optional<Early> ready_then = early ? early_parameters() : std::nullopt;
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
   if (beside) context_.aside(beside);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
@@ -294,10 +265,6 @@ void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
       }
       for (const DiffSum& sum : node->diff_sums) add_up(context_, sum.parts, sum.parts[0]);
     });
-    if (ready_then && node == plan.nodes.rend() - 1 - static_cast<int64_t>(ready_then->node)) {
-      const OverlapDuring beside_the_rest(context_, true);
-      context_.aside(early);
-    }
   }
   context_.join();
 }

@@ -95,14 +95,8 @@ class Net {
   };
   std::vector<Loss> losses();
   // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of
-  // overwriting them. early: done beside the rest once early_parameters() have their gradients.
-  void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {});
-  // The parameters from `first` on: most of all numbers, whose gradients are complete when the
-  // plan's node `node` has run while others are still to come. None where that gains nothing.
-  struct Early {
-    size_t node = 0, first = 0;
-  };
-  std::optional<Early> early_parameters();
+  // overwriting them.
+  void backward(bool accumulate = false, const Beside& beside = {});
 
   // The net's results: blobs that no layer reads, in Caffe's order, each with its loss weight.
   struct Output {

@@ -56,44 +56,27 @@ void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
   known_pass_ = pass;
 }
 
-void GpuIteration::queue_batch(int number, bool with_update) {
+void GpuIteration::queue_batch(int number) {
   Context& context = net_.context();
-  // An update that depends on nothing but a parameter's own gradient need not wait for the others.
-  std::optional<Net::Early> early;
-  if (with_update && !limits_.scales_loss && limits_.clip < 0 && !plateau_ && optimizer_.in_parts())
-    early = net_.early_parameters();
   const Net::Beside seed = [&] {
     for (const Net::Loss& loss : net_.losses())
       seed_loss(context, loss.weight, live_numbers(), loss.seed);
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside());
-  const Net::Beside note = [&] {
+  net_.backward(number > 0, [&] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {
       note_loss(context, loss.value, loss.weight / iter_size_, add, live_numbers(), losses_);
       add = true;
     }
-  };
-  const Net::Beside update = [&] {
-    optimizer_.queue_part(live_update(), Update::Part::later_elements, early->first);
-  };
-  net_.backward(number > 0, note, early ? update : Net::Beside());
+  });
   if (iter_size_ > 1) next_pass(context, live_pass());
-  if (with_update) update_weights(early);
 }
 
-LiveUpdate GpuIteration::live_update() const {
-  return {live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr};
-}
-
-void GpuIteration::update_weights(const std::optional<Net::Early>& done) {
+void GpuIteration::update_weights() {
   const Range range("update");
   if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_numbers());
-  if (done) {
-    optimizer_.queue_part(live_update(), Update::Part::rest, done->first);
-  } else {
-    optimizer_.queue_update(live_update());
-  }
+  optimizer_.queue_update({live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr});
 }
 
 void GpuIteration::update() {
@@ -128,7 +111,10 @@ void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
     small_.reset();
     warm_ = false;
   }
-  repeat(number == 0 ? first_ : further_, [&] { queue_batch(number, with_update); });
+  repeat(number == 0 ? first_ : further_, [&] {
+    queue_batch(number);
+    if (with_update) update_weights();
+  });
   ++known_pass_;
 }
 
@@ -137,7 +123,7 @@ void GpuIteration::forward_backward(int64_t iteration, uint64_t pass) {
   set_counters(iteration, pass);
   for (int number = 0; number < iter_size_; ++number) {
     net_.forward_sources(pass + number);
-    queue_batch(number, false);
+    queue_batch(number);
     ++known_pass_;
   }
 }
@@ -166,7 +152,10 @@ void GpuIteration::run_several(int64_t iteration, uint64_t pass) {
   set_counters(iteration, pass);
   net_.forward_sources(pass);  // nothing on the host, but the weights may have been changed
   repeat(several_, [&] {
-    for (int64_t i = 0; i < kSeveral; ++i) queue_batch(0, true);
+    for (int64_t i = 0; i < kSeveral; ++i) {
+      queue_batch(0);
+      update_weights();
+    }
   });
   known_iteration_ += kSeveral;
   known_pass_ += kSeveral;

@@ -51,12 +51,11 @@ class GpuIteration {
   void run_several(int64_t iteration, uint64_t pass);
   void set_counters(int64_t iteration, uint64_t pass);
   void batch(int number, bool with_update, uint64_t pass);
-  void queue_batch(int number, bool with_update);
-  void update_weights(const std::optional<Net::Early>& done = std::nullopt);
+  void queue_batch(int number);
+  void update_weights();
   void repeat(Capture& capture, const std::function<void()>& work);
   UpdateNumbers* live_numbers() const;
   uint64_t* live_pass() const;
-  LiveUpdate live_update() const;
 
   Net& net_;
   Optimizer& optimizer_;

@@ -142,12 +142,6 @@ void Optimizer::queue_update(const LiveUpdate& live) {
   update_->run(net_.context(), common_step(), arenas_, &live);
 }
 
-void Optimizer::queue_part(const LiveUpdate& live, Update::Part part, size_t first) {
-  arenas_.half = net_.half_arena();
-  update_->run_part(net_.context(), common_step(), arenas_, live, part,
-                    net_.parameter_offset(static_cast<int>(first)));
-}
-
 UpdateLimits Optimizer::limits() const {
   UpdateLimits limits;
   limits.clip = solver_.clip_gradients();

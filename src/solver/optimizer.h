@@ -26,10 +26,6 @@ class Optimizer {
 
   // On a GPU: queues an update with the rates and factors of `live`, and moves those on.
   void queue_update(const LiveUpdate& live);
-  // The same in two parts: the parameters from `first` on, then those before it. Not for every
-  // rule.
-  bool in_parts() const { return update_->in_parts(); }
-  void queue_part(const LiveUpdate& live, Update::Part part, size_t first);
   // What clip_gradients asks for.
   UpdateLimits limits() const;
   // The numbers of an iteration whose learning rate is `rate`.
