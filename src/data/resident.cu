@@ -1,10 +1,12 @@
 #include "data/resident.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 #include "data/permutation.h"
 #include "device/parallel.h"
+#include "tensor/on.h"
 
 namespace crema {
 namespace {
@@ -21,13 +23,15 @@ struct BatchParts {
   uint64_t pass;
   const uint64_t* live_pass;
   int64_t out_height, out_width;
-  float *data, *label;
+  int pixel;  // channels-last: values from one pixel to the next, zeros behind the last channel
+  float* label;
 };
 
 #ifdef __CUDACC__
 
-// A block for each sample.
-__global__ void make_samples(BatchParts s) {
+// A block for each sample, a thread for each of its pixels.
+template <typename T>
+__global__ void make_samples(BatchParts s, T* data) {
   __shared__ int64_t index;
   __shared__ Cut cut;
   const int64_t sample = blockIdx.x;
@@ -45,21 +49,29 @@ __global__ void make_samples(BatchParts s) {
   __syncthreads();
   const int plane = static_cast<int>(s.height * s.width), columns = static_cast<int>(s.out_width);
   const int out_plane = static_cast<int>(s.out_height) * columns;
-  const int count = static_cast<int>(s.channels) * out_plane;
-  const uint8_t* const from = s.bytes + index * s.channels * plane;
-  float* const to = s.data + sample * count;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
-    const int channel = i / out_plane, in_plane = i - channel * out_plane;
-    const int y = in_plane / columns, x = in_plane - y * columns;
+  const int channels = static_cast<int>(s.channels), made = s.pixel > 0 ? s.pixel : channels;
+  const int pixel = s.pixel > 0 ? s.pixel : 1, step = s.pixel > 0 ? 1 : out_plane;
+  const uint8_t* const from = s.bytes + index * channels * plane;
+  T* const to = data + sample * made * out_plane;
+  for (int i = static_cast<int>(threadIdx.x); i < out_plane; i += static_cast<int>(blockDim.x)) {
+    const int y = i / columns, x = i - y * columns;
     const int column = static_cast<int>(cut.left) + (cut.mirror ? columns - 1 - x : x);
-    const int at = channel * plane + static_cast<int>((cut.top + y) * s.width) + column;
-    float value = from[at];
-    if (s.mean_count > s.channels) {
-      value -= s.mean[at];
-    } else if (s.mean_count > 0) {
-      value -= s.mean[s.mean_count == 1 ? 0 : channel];
+    const int in_plane = static_cast<int>((cut.top + y) * s.width) + column;
+#pragma unroll 4
+    for (int channel = 0; channel < made; ++channel) {
+      float value = 0;
+      if (channel < channels) {
+        const int at = channel * plane + in_plane;
+        value = from[at];
+        if (s.mean_count > channels) {
+          value -= s.mean[at];
+        } else if (s.mean_count > 0) {
+          value -= s.mean[s.mean_count == 1 ? 0 : channel];
+        }
+        value *= s.transform.scale;
+      }
+      to[i * pixel + channel * step] = static_cast<T>(value);
     }
-    to[i] = value * s.transform.scale;
   }
 }
 
@@ -121,6 +133,9 @@ void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_p
                          const Tensor& data, const Tensor& labels) const {
 #ifdef __CUDACC__
   const Shape& out = data.shape();
+  const Format& format = data.format();
+  const bool last = format.order == Order::channels_last;
+  const int64_t pixel = last ? std::max(format.channels, out[1]) : 0;
   const BatchParts s{bytes_.data<uint8_t>(),
                      labels_.data<float>(),
                      mean_.data<float>(),
@@ -140,9 +155,12 @@ void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_p
                      live_pass,
                      out[2],
                      out[3],
-                     data.data<float>(),
+                     static_cast<int>(pixel),
                      labels.data<float>()};
-  launch(context.gpu(), make_samples, {static_cast<unsigned>(options_.batch_size), 256}, s);
+  on_real(data, [&]<typename T>() {
+    launch(context.gpu(), make_samples<T>, {static_cast<unsigned>(options_.batch_size), 256}, s,
+           data.data<T>());
+  });
 #else
   (void)context, (void)pass, (void)live_pass, (void)data, (void)labels;
 #endif

@@ -17,8 +17,8 @@ class ResidentData {
   static std::unique_ptr<ResidentData> load(Context& context, const Records& records,
                                             const LoaderOptions& options, size_t most_bytes);
 
-  // Batch number `pass`, or *live_pass where that is not null. data: (batch, C, H, W) in float32,
-  // plain; labels: (batch), or empty.
+  // Batch number `pass`, or *live_pass where that is not null. data: (batch, C, H, W) in any real
+  // type and order, with or without padding of the channels; labels: (batch), or empty.
   void batch(Context& context, uint64_t pass, const uint64_t* live_pass, const Tensor& data,
              const Tensor& labels) const;
   // Of the GPU's memory.

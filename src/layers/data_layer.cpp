@@ -28,6 +28,7 @@ namespace {
 class DataLayer : public LoaderLayer {
  public:
   bool works_on_host() const override { return !resident_; }
+  bool makes_any_format() const override { return resident_ != nullptr; }
 
   void open(Context& context) override { source_ = open_source(context); }
 

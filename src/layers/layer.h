@@ -157,6 +157,8 @@ class Layer {
   virtual bool in_place() const { return false; }
   // Every top is bottom[0] with another shape: nothing is computed, memory is shared.
   virtual bool is_view() const { return false; }
+  // Forward writes top 0 in whatever order, real type and channel padding the plan wants.
+  virtual bool makes_any_format() const { return false; }
   // The tops must keep their content between passes (inputs set by the user, constant data).
   virtual bool keeps_tops() const { return false; }
   // Forward does work on the host that a CUDA graph would not repeat (reading a database).

@@ -64,12 +64,21 @@ TEST_P(Resident, BatchesAreTheLoaders) {
   ASSERT_TRUE(resident);
   EXPECT_FALSE(ResidentData::load(context, *records, options, 100));
   const Shape& sample = loader.sample_shape();
-  const Tensor data(context, Shape{7, sample[0], sample[1], sample[2]}), labels(context, Shape{7});
+  const Shape shape{7, sample[0], sample[1], sample[2]};
+  const Tensor data(context, shape), labels(context, Shape{7}),
+      padded(context, shape, DType::f32, {Order::channels_last, nullptr, 8}),
+      half(context, shape, DType::bf16, Format::channels_last());
   for (uint64_t pass = 0; pass < 9; ++pass) {
     const Batch& want = loader.batch(static_cast<int64_t>(pass));
     resident->batch(context, pass, nullptr, data, labels);
     EXPECT_EQ(to_floats(context, data), want.data) << "pass " << pass;
     EXPECT_EQ(to_floats(context, labels), want.labels) << "pass " << pass;
+    resident->batch(context, pass, nullptr, padded, Tensor());
+    EXPECT_EQ(to_floats(context, padded), want.data) << "pass " << pass;
+    resident->batch(context, pass, nullptr, half, Tensor());
+    std::vector<float> rounded = want.data;
+    for (float& value : rounded) value = static_cast<float>(BFloat16(value));
+    EXPECT_EQ(to_floats(context, half), rounded) << "pass " << pass;
     EXPECT_EQ(resident->epoch(pass), want.epoch) << "pass " << pass;
   }
 }

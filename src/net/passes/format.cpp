@@ -1,6 +1,7 @@
 // Pass "format": the order and the real type of every value. Layers that run faster channels-last
 // get it, layers that take any order follow their first bottom, the others get plain order; the
 // same with 16 bits when the net computes so. Reorder nodes stand where either changes.
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -16,12 +17,40 @@ class Formatter {
   void run() {
     for (PlanNode& node : plan_.nodes) visit(std::move(node));
     plan_.nodes = std::move(nodes_);
+    if (!plan_.options.keep_blobs) spare_copies();
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       for (int value : plan_.nodes[i].tops) plan_.values[value].producer = static_cast<int>(i);
     }
   }
 
  private:
+  // A source whose only reader is the copy in another format writes that format itself.
+  void spare_copies() {
+    const auto readers = readers_of(plan_);
+    std::vector<int> replaced(plan_.values.size(), -1);
+    for (const PlanNode& node : plan_.nodes) {
+      if (!node.layer->makes_any_format() || readers[node.tops[0]].size() != 1) continue;
+      PlanValue& made = plan_.values[node.tops[0]];
+      const PlanNode& reader = plan_.nodes[readers[node.tops[0]][0].first];
+      if (reader.message.type() != "Reorder" || made.output || made.loss_weight != 0) continue;
+      const PlanValue& copy = plan_.values[reader.tops[0]];
+      made.order = copy.order;
+      made.dtype = copy.dtype;
+      made.channels = copy.channels;
+      replaced[reader.tops[0]] = node.tops[0];
+    }
+    const auto spared = [&](const PlanNode& node) {
+      return !node.tops.empty() && replaced[node.tops[0]] >= 0;
+    };
+    plan_.nodes.erase(std::remove_if(plan_.nodes.begin(), plan_.nodes.end(), spared),
+                      plan_.nodes.end());
+    for (PlanNode& node : plan_.nodes) {
+      for (int& value : node.bottoms) {
+        if (replaced[value] >= 0) value = replaced[value];
+      }
+    }
+  }
+
   Order order_for(const PlanNode& node) const {
     switch (node.layer->order_rule()) {
       case OrderRule::plain:
