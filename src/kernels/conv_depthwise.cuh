@@ -1,8 +1,8 @@
 // How the kernels of depthwise convolutions divide channels-last images. A thread has two
 // neighbouring channels and walks down a strip, a few columns of an image, with what it needs of
-// the rows above in registers; the next row is on its way while one is computed. So every number is
-// read once, but for the columns beside a strip and the rows above it, which are in the cache. A
-// block has a few strips of the same channels, at most a memory line of them.
+// the rows above in registers; the next rows are on their way while one is computed. So every
+// number is read once, but for the columns beside a strip and the rows above it, which are in the
+// cache. A block has a few strips of the same channels, at most a memory line of them.
 //
 // With a dilation, places that are so far apart never meet the others: each of the
 // dilation * dilation sets is an image of its own, a sheet.
@@ -173,13 +173,14 @@ struct DepthwiseRows {
         step(p.step),
         inside(p.inside) {}
 
-  // The row's places, zeros where there is no image or the row is not wanted.
-  __device__ void load(bool wanted, ChannelPair<std::remove_const_t<T>> (&pairs)[kPlaces]) {
-    using Pair = ChannelPair<std::remove_const_t<T>>;
-    const uint32_t mask = wanted && row >= 0 && row < height ? inside : 0;
-    const auto at = [&](int i) { return *reinterpret_cast<const Pair*>(place + i * step); };
+  // Starts copying the row's places to `to`, kDepthwiseThreads pairs apart; zeros where there is no
+  // image.
+  __device__ void fetch(uint32_t to) {
+    constexpr int kBytes = 2 * static_cast<int>(sizeof(T));
+    const uint32_t mask = row >= 0 && row < height ? inside : 0;
 #pragma unroll
-    for (int i = 0; i < kPlaces; ++i) pairs[i] = mask >> i & 1 ? at(i) : Pair{};
+    for (int i = 0; i < kPlaces; ++i)
+      copy_async<kBytes>(to + i * kDepthwiseThreads * kBytes, place + i * step, mask >> i & 1);
     next();
   }
   __device__ void store(const float2 (&values)[kPlaces]) {
@@ -194,6 +195,32 @@ struct DepthwiseRows {
 
  private:
   __device__ void next() { place += row_step, row += dilation; }
+};
+
+// Rows on their way through shared memory, a few ahead of the one that is computed. Each thread has
+// a column of it for itself, so none waits for others.
+template <typename T, int kPairs, int kSlots>
+struct DepthwiseRing {
+  static constexpr int kPairBytes = 2 * static_cast<int>(sizeof(T));
+  static constexpr int kStep = kDepthwiseThreads * kPairBytes, kSlotBytes = kPairs * kStep;
+  static constexpr int kBytes = kSlots * kSlotBytes;
+  unsigned char* own;
+  uint32_t address;
+  int to = 0, from = 0;
+
+  __device__ explicit DepthwiseRing(unsigned char* memory)
+      : own(memory + threadIdx.x * kPairBytes), address(shared_address(own)) {}
+  // The slot that is filled next. kSlots - 1 are filled before the first is taken.
+  __device__ uint32_t slot() const { return address + to; }
+  __device__ void fill() {
+    end_copies();
+    to = to + kSlotBytes == kBytes ? 0 : to + kSlotBytes;
+  }
+  __device__ void wait() const { wait_for_copies<kSlots - 2>(); }
+  __device__ float2 operator[](int i) const {
+    return reinterpret_cast<const ChannelPair<T>*>(own + from + i * kStep)->floats();
+  }
+  __device__ void take() { from = from + kSlotBytes == kBytes ? 0 : from + kSlotBytes; }
 };
 
 // The weights of a thread's channels; backwards when mirrored. All threads of a block call it.

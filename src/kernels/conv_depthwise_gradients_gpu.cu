@@ -4,6 +4,8 @@
 // a step. Sums of dw stay in registers all along; blocks leave theirs in `parts`, the last of a few
 // blocks adds theirs, and the last of these those sums. The order of the additions depends on sizes
 // only.
+#include <algorithm>
+
 #include "device/launch.h"
 #include "kernels/conv_depthwise.cuh"
 #include "kernels/warp.cuh"
@@ -15,9 +17,17 @@ namespace {
 CREMA_HD constexpr int width_of(int kernel, int stride) {
   return stride == 1 && kernel == 3 ? 7 : 4;
 }
+template <typename T>
+constexpr int kSlots = sizeof(T) == 4 ? 2 : 4;
 CREMA_HD constexpr int resident(int kernel, int stride) {
   return kernel == 5 && stride == 2 ? 2 : 3;
 }
+
+// A step's row of dy and those of x.
+template <typename T, int kKernel, int kStride>
+using GradientsRing =
+    DepthwiseRing<T, width_of(kKernel, kStride) * (1 + kStride * kStride) + (kKernel - 1) / kStride,
+                  kSlots<T>>;
 
 constexpr int kGroup = 16;  // blocks whose parts one adds
 
@@ -54,8 +64,13 @@ struct PartSums {
                           int lane) const {
     const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
     float2 sum{0, 0};
-#pragma unroll 8
-    for (int part = first; part < first + count; ++part)
+    float2 values[kGroup];
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i)
+      values[i] = i < count ? __ldcg(at(n, taps, first + i, tap, channel)) : float2{0, 0};
+#pragma unroll
+    for (const float2& value : values) add_pair(sum, value);
+    for (int part = first + kGroup; part < first + count; ++part)
       add_pair(sum, __ldcg(at(n, taps, part, tap, channel)));
     return sum;
   }
@@ -86,6 +101,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
   const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
   float2 taps[kKernel][kKernel], sums[kKernel][kKernel] = {}, bias_sum{0, 0};
+  using Ring = GradientsRing<T, kKernel, kStride>;
+  extern __shared__ __align__(16) unsigned char memory[];
   const int begin = static_cast<int>(blockIdx.y) * n.walkers;
   for (int group = begin; group < n.strips; group += static_cast<int>(gridDim.y) * n.walkers) {
     const bool busy = channel < n.channels && group + walker < n.strips;
@@ -102,32 +119,44 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     DepthwiseRows<const T, kOwn> image(own, x);
     DepthwiseRows<T, kOwn> to(own, dx);
     float2 window[kRows][kIn];
-    ChannelPair<T> before[kBefore][kIn], next_dy[kIn], next_x[kStride][kOwn];
+    Ring ring(memory);
+    int number = 0;  // of dy's row that is fetched next
+    const auto fetch = [&] {
+      if (number < steps + kBefore && busy) {
+        gradient.fetch(ring.slot());
 #pragma unroll
-    for (int r = 0; r < kBefore; ++r) gradient.load(busy, before[r]);
-    const auto load = [&](bool wanted) {
-      gradient.load(wanted, next_dy);
-#pragma unroll
-      for (int a = 0; a < kStride; ++a) image.load(wanted && parts.dw, next_x[a]);
+        for (int a = 0; parts.dw && a < kStride; ++a) {
+          if (number >= kBefore) image.fetch(ring.slot() + (kIn + a * kOwn) * Ring::kStep);
+        }
+      }
+      ++number;
+      ring.fill();
     };
-    load(busy);
+    const auto take = [&](float2(&places)[kIn]) {
+      ring.wait();
+#pragma unroll
+      for (int i = 0; i < kIn; ++i) places[i] = ring[i];
+    };
+    for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
     if constexpr (kJoins) {
       if (dx && group == begin) load_taps<T, kKernel>(n, w, lane, false, taps);
     }
 #pragma unroll
-    for (int i = 0; i < kBefore * kIn; ++i)
-      window[i / kIn][i % kIn] = before[i / kIn][i % kIn].floats();
+    for (int r = 0; r < kBefore; ++r) {
+      take(window[r]);
+      ring.take();
+      fetch();
+    }
     for (int first = 0; first < steps; first += kRows) {
 #pragma unroll
       for (int turn = 0; turn < kRows; ++turn) {
         if (first + turn < steps) {
           float2 values[kStride][kOwn];
+          take(window[(turn + kBefore) % kRows]);
 #pragma unroll
-          for (int i = 0; i < kIn; ++i) window[(turn + kBefore) % kRows][i] = next_dy[i].floats();
-#pragma unroll
-          for (int i = 0; i < kStride * kOwn; ++i)
-            values[i / kOwn][i % kOwn] = next_x[i / kOwn][i % kOwn].floats();
-          load(first + turn + 1 < steps);
+          for (int i = 0; i < kStride * kOwn; ++i) values[i / kOwn][i % kOwn] = ring[kIn + i];
+          ring.take();
+          fetch();
           if (parts.db) {
 #pragma unroll
             for (int j = 0; j < kWidth; ++j) {
@@ -176,7 +205,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   }
   if (!parts.dw) return;
 
-  __shared__ float2 shared[kTaps + 1][kDepthwiseThreads];
+  __syncthreads();  // all rows have been taken
+  auto* const shared = reinterpret_cast<float2(*)[kDepthwiseThreads]>(memory);
 #pragma unroll
   for (int tap = 0; tap < kTaps; ++tap)
     shared[tap][threadIdx.x] = sums[tap / kKernel][tap % kKernel];
@@ -208,9 +238,14 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
 
 template <typename T, int kKernel, int kStride>
 void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) {
-  launch(gpu, depthwise_gradients<T, kKernel, kStride>, {n.blocks, n.threads()}, n, g.in, g.out,
-         g.top, g.left, static_cast<const T*>(g.x), static_cast<const T*>(g.dy),
-         static_cast<const T*>(g.w), static_cast<T*>(g.dx),
+  constexpr int kSums = (kKernel * kKernel + 1) * kDepthwiseThreads * sizeof(float2);
+  constexpr int kBytes = std::max(GradientsRing<T, kKernel, kStride>::kBytes, kSums);
+  const auto kernel = depthwise_gradients<T, kKernel, kStride>;
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
+             "reserving shared memory");
+  launch(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
+         static_cast<const T*>(g.x), static_cast<const T*>(g.dy), static_cast<const T*>(g.w),
+         static_cast<T*>(g.dx),
          PartSums{g.parts, g.dw, g.db, gpu.counters, g.accumulate_w, g.accumulate_b});
 }
 

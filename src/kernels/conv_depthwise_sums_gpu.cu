@@ -10,6 +10,8 @@ namespace {
 
 // Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
 CREMA_HD constexpr int width_of(int stride) { return stride == 1 ? 7 : 4; }
+template <typename T>
+constexpr int kSlots = sizeof(T) == 4 ? 3 : 6;
 CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 4 : 3; }
 
 template <typename T, int kKernel, int kStride>
@@ -39,38 +41,42 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
       for (int i = 0; i < kWidth; ++i) add_product(sums[i], places[i * kStride + s], taps[r][s]);
     }
   };
-  ChannelPair<T> before[kKernel - kStride][kIn], next[kStride][kIn];
-  const auto floats = [](const ChannelPair<T>(&pairs)[kIn], float2(&places)[kIn]) {
-#pragma unroll
-    for (int i = 0; i < kIn; ++i) places[i] = pairs[i].floats();
+  using Ring = DepthwiseRing<T, kIn, kSlots<T>>;
+  __shared__ __align__(16) unsigned char memory[Ring::kBytes];
+  Ring ring(memory);
+  int wanted = busy ? kKernel - kStride + kStride * strip.count : 0;
+  const auto fetch = [&] {
+    if (wanted-- > 0) from.fetch(ring.slot());
+    ring.fill();
   };
-#pragma unroll
-  for (int e = 0; e < kKernel - kStride; ++e) from.load(busy, before[e]);
-#pragma unroll
-  for (int e = 0; e < kStride; ++e) from.load(busy, next[e]);
-
+  for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
   load_taps<T, kKernel>(n, w, lane, mirrored, taps);  // while the first rows are on their way
   if (!busy) return;
   if (bias) first = reinterpret_cast<const ChannelPair<T>*>(bias + channel)->floats();
+  const auto take = [&](float2(&places)[kIn]) {
+    ring.wait();
+#pragma unroll
+    for (int i = 0; i < kIn; ++i) places[i] = ring[i];
+    ring.take();
+    fetch();
+  };
   float2 later[kLater][kWidth];
 #pragma unroll
   for (int i = 0; i < kLater * kWidth; ++i) later[i / kWidth][i % kWidth] = first;
 #pragma unroll
   for (int e = 0; e < kKernel - kStride; ++e) {
     float2 places[kIn];
-    floats(before[e], places);
+    take(places);
 #pragma unroll
     for (int p = 0; p < kLater; ++p) {
       const int r = e - p * kStride;
       if (r >= 0) add(places, r, later[p]);
     }
   }
-  for (int step = 1; step <= strip.count; ++step) {
+  for (int step = 0; step < strip.count; ++step) {
     float2 places[kStride][kIn], sums[kLater + 1][kWidth];
 #pragma unroll
-    for (int e = 0; e < kStride; ++e) floats(next[e], places[e]);
-#pragma unroll
-    for (int e = 0; e < kStride; ++e) from.load(step < strip.count, next[e]);
+    for (int e = 0; e < kStride; ++e) take(places[e]);
 #pragma unroll
     for (int p = 0; p <= kLater; ++p) {
 #pragma unroll

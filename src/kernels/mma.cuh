@@ -47,7 +47,7 @@ __device__ void copy_async(uint32_t to, const void* from, bool wanted) {
 __device__ inline void end_copies() { asm volatile("cp.async.commit_group;"); }
 template <int kLeft>
 __device__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft));
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
 // Calls body<2, 4 or 8>().
