@@ -8,6 +8,7 @@
 
 #include "kernels/best_ranks.cuh"
 #include "kernels/cluster.cuh"
+#include "kernels/divisor.h"
 #include "kernels/rank.h"
 #include "kernels/warp.cuh"
 
@@ -180,7 +181,7 @@ __global__ void __launch_bounds__(kThreads) find_best(BoxLists l, int sorted, St
 }
 
 // Of what stays in the lists of a group the best; lists begin with their best.
-__global__ void __launch_bounds__(kThreads) limit_group(BoxLists l, Stay stay) {
+__global__ void __launch_bounds__(kThreads) limit_group(BoxLists l, Stay stay, Divisor room) {
   int32_t* const counts = stay.counts + blockIdx.x * l.each;
   const uint64_t* const ranks = stay.ranks + blockIdx.x * l.each * stay.room;
   const int most = static_cast<int>(l.most_of_group), slots = static_cast<int>(l.each * stay.room);
@@ -193,8 +194,9 @@ __global__ void __launch_bounds__(kThreads) limit_group(BoxLists l, Stay stay) {
   too_many = block_all(too_many, Plus());
   if (all <= most || too_many > 0) return;
   const auto rank_at = [&](int i) {
-    const int64_t k = i / stay.room;
-    return i - k * stay.room < counts[k] ? rank_of(ranked_score(ranks[i]), i) : uint64_t{0};
+    auto slot = static_cast<uint32_t>(i);
+    const uint32_t k = room.split(slot);
+    return static_cast<int>(slot) < counts[k] ? rank_of(ranked_score(ranks[i]), i) : uint64_t{0};
   };
   const uint64_t least = most > 0 ? least_of_best(slots, most, rank_at) : ~uint64_t{0};
   for (int64_t k = threadIdx.x; k < l.each; k += kThreads) {
@@ -269,8 +271,8 @@ std::vector<std::vector<Detection>> best_boxes_gpu(Context& context, const BoxLi
   launch(context.gpu(), find_best, {blocks * cluster, kThreads, shared, cluster}, lists, sorted,
          stay);
   if (lists.most_of_group >= 0) {
-    launch(context.gpu(), limit_group, {static_cast<unsigned>(lists.groups), kThreads}, lists,
-           stay);
+    launch(context.gpu(), limit_group, {static_cast<unsigned>(lists.groups), kThreads}, lists, stay,
+           Divisor(stay.room));
   }
   launch(context.gpu(), pack_found, {blocks, 256}, lists, stay, packed);
   const std::vector<int32_t> counts = to_host(context, stay.counts, sizes.lists);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "device/parallel.h"
+#include "kernels/divisor.h"
 #include "kernels/pack.h"
 #include "tensor/on.h"
 
@@ -97,12 +98,29 @@ inline void pointwise_copy(Context& context, const Tensor& y, const Tensor& x) {
 }
 
 #ifdef __CUDACC__
+// `count` pairs from a row and a column on. Indexes of 32 bits: a division of 64 costs more than
+// most bodies.
 template <typename Body>
-__global__ void run_rows(int64_t rows, int64_t columns, Body body) {
-  const int64_t count = rows * columns, stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
-       i += stride) {
-    body(i / columns, i % columns);
+__global__ void run_rows(uint32_t count, Divisor columns, int64_t row, int64_t column, Body body) {
+  const uint32_t stride = gridDim.x * blockDim.x;
+  for (uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+    uint32_t rest = i;
+    const uint32_t whole = columns.split(rest);
+    body(row + whole, column + rest);
+  }
+}
+
+template <typename Body>
+void rows_on_gpu(const Gpu& gpu, int64_t rows, int64_t columns, const Body& body) {
+  constexpr int64_t kMost = Divisor::kMost - 1;
+  const int64_t wide = std::min(columns, kMost), high = std::min(rows, kMost / wide);
+  for (int64_t row = 0; row < rows; row += high) {
+    for (int64_t column = 0; column < columns; column += wide) {
+      const int64_t width = std::min(wide, columns - column);
+      const int64_t count = width * std::min(high, rows - row), blocks = (count + 255) / 256;
+      launch(gpu, run_rows<Body>, {static_cast<unsigned>(std::min<int64_t>(blocks, 65536)), 256},
+             static_cast<uint32_t>(count), Divisor(width), row, column, body);
+    }
   }
 }
 #endif
@@ -113,12 +131,7 @@ template <typename Body>
 void parallel_rows(Context& context, int64_t rows, int64_t columns, const Body& body) {
   if (rows <= 0 || columns <= 0) return;
 #ifdef __CUDACC__
-  if (context.device() == Device::gpu) {
-    const int64_t blocks = (rows * columns + 255) / 256;
-    launch(context.gpu(), run_rows<Body>,
-           {static_cast<unsigned>(std::min<int64_t>(blocks, 65536)), 256}, rows, columns, body);
-    return;
-  }
+  if (context.device() == Device::gpu) return rows_on_gpu(context.gpu(), rows, columns, body);
 #endif
   (void)context;
   Body local =

@@ -158,26 +158,13 @@ struct WeightedGradient {
   const T* dy;
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
-    Spot at = in.spot(i);
-    if (own_channels && in.channels_last) {
-      // Neighbours take the channels of one cell, of which each has some: then they have the same
-      // regions to visit.
-      const int32_t cells = t.rows * t.columns, each = in.channels / cells;
-      const int32_t channel = at.channel % each * cells + at.channel / each;
-      i += channel - at.channel;
-      at.channel = channel;
-    }
-    // The one cell that reads this channel, where each has its own.
-    const int32_t own_row = own_channels ? at.channel / t.columns % t.rows : 0,
-                  own_column = own_channels ? at.channel % t.columns : 0;
-    const int32_t channel = own_channels ? at.channel / (t.rows * t.columns) : at.channel;
+    if (own_channels) return of_one_cell(i);
+    const Spot at = in.spot(i);
     const int64_t step = out.step();
     Compute<T> sum = 0;
-    t.for_readers(at.outer, at.row, at.column, own_row, own_column, [&](int32_t r) {
-      const Span own_rows{own_row, own_row + 1}, own_columns{own_column, own_column + 1};
-      const Span rows = own_channels ? own_rows : t.rows_at(r, at.row),
-                 columns = own_channels ? own_columns : t.columns_at(r, at.column);
-      const int64_t grid = out.start(r, channel);
+    t.for_readers(at.outer, at.row, at.column, 0, 0, [&](int32_t r) {
+      const Span rows = t.rows_at(r, at.row), columns = t.columns_at(r, at.column);
+      const int64_t grid = out.start(r, at.channel);
       for (int32_t k = rows.first; k < rows.last; ++k) {
         Compute<T> line = 0;
         for (int32_t j = columns.first; j < columns.last; ++j) {
@@ -188,6 +175,28 @@ struct WeightedGradient {
       }
     });
     dx[i] = sum;
+  }
+
+  // Each channel is read by one cell of its own. In channels-last maps neighbours take the channels
+  // of one cell, of which each has some: then they have the same regions to visit.
+  CREMA_HD void of_one_cell(int64_t i) const {
+    const Spot at = in.spot(i);
+    const int32_t cells = t.rows * t.columns, each = in.channels / cells;
+    const int32_t channel =
+        in.channels_last ? at.channel % each * cells + at.channel / each : at.channel;
+    const int32_t cell = channel % cells, row = cell / t.columns, column = cell % t.columns;
+    const int64_t region = int64_t{cells} * each;
+    const float *of_row = t.row_weights(0, row) + at.row,
+                *of_column = t.column_weights(0, column) + at.column;
+    const T* slope = dy + out.start(0, channel / cells) + cell * out.step();
+    const int32_t weights = t.weights_each();
+    Compute<T> sum = 0;
+    t.for_readers(at.outer, at.row, at.column, row, column, [&](int32_t r) {
+      const int64_t to_weights = int64_t{r} * weights;
+      const Compute<T> line = of_column[to_weights] * static_cast<Compute<T>>(slope[r * region]);
+      sum += of_row[to_weights] * line;
+    });
+    dx[in.channels_last ? i - at.channel + channel : i] = sum;
   }
 };
 

@@ -7,7 +7,7 @@
 
 namespace crema {
 
-constexpr int kRegionWarps = 8;  // of a block
+constexpr int kRegionWarps = 8;  // of a block, which share the regions
 
 // One of `count` things that is numbered fastest in `rest`, which becomes the number of the others.
 __device__ inline int take_fastest(int64_t& rest, int count) {
@@ -17,60 +17,102 @@ __device__ inline int take_fastest(int64_t& rest, int count) {
   return at;
 }
 
-// A warp has some columns of a row of a map, of 32 channels: it walks through the cells that read
-// the row and adds what is meant for its places in shared memory, where a lane has a bank.
+// The regions of a word that a warp takes: each eighth.
+__device__ inline uint32_t bits_of_part(int part) { return 0x01010101u << part; }
+
+// A word of the regions that read a row or a column; a lane asks one region.
+inline __global__ void __launch_bounds__(256) mark_readers(RegionTables t, bool own_channels) {
+  const int64_t index = (blockIdx.x * int64_t{256} + threadIdx.x) / 32;
+  const int64_t row_lines = int64_t{t.readers.row_sets} * t.images * t.height,
+                lines = row_lines + int64_t{t.readers.column_sets} * t.width;
+  if (index >= lines * t.readers.words) return;
+  const int64_t line = index / t.readers.words;
+  const auto r = static_cast<int32_t>(32 * (index - line * t.readers.words) + threadIdx.x % 32);
+  const bool across = line >= row_lines;
+  const auto at = static_cast<int32_t>(across ? line - row_lines : line);
+  const int32_t extent = across ? t.width : t.height, place = at % extent,
+                image = across ? 0 : at / extent % t.images,
+                set = across ? at / extent : at / extent / t.images;
+  bool reads = r < t.regions && (across ? t.image[r] >= 0 : t.image[r] == image);
+  if (reads) {
+    const Span cells = across ? t.columns_at(r, place) : t.rows_at(r, place);
+    reads = own_channels ? cells.first <= set && set < cells.last : !cells.empty();
+  }
+  const uint32_t bits = __ballot_sync(0xffffffffu, reads);
+  uint32_t* const words =
+      across ? t.readers.columns + index - row_lines * t.readers.words : t.readers.rows + index;
+  if (threadIdx.x % 32 == 0) *words = bits;
+}
+
+// A block has some columns of a row of a map, of 32 channels. Its warps share the regions: each
+// walks through the cells that read the row and adds what is meant for these places in shared
+// memory, where a lane has a bank.
 template <typename T>
 struct MaxRow {
   using C = Compute<T>;
-  static constexpr int kWarps = 4, kColumns = 256 / static_cast<int>(sizeof(C)), kAtOnce = 8;
+  static constexpr int kColumns = 256 / static_cast<int>(sizeof(C)), kAtOnce = 8;
+  using Sums = C[kColumns][32];
+  static constexpr size_t kBytes = kRegionWarps * sizeof(Sums);
   static int64_t blocks(const Lines& in, int32_t images) {
     const int64_t groups = (in.channels + 31) / 32, tiles = (in.columns + kColumns - 1) / kColumns;
-    return (images * int64_t{in.rows} * tiles * groups + kWarps - 1) / kWarps;
+    return images * int64_t{in.rows} * tiles * groups;
   }
 };
 
 template <typename T>
-__global__ void __launch_bounds__(32 * MaxRow<T>::kWarps) max_region_gradient(MaxGradient<T> g) {
+__global__ void __launch_bounds__(32 * kRegionWarps) max_region_gradient(MaxGradient<T> g) {
   using Row = MaxRow<T>;
   using C = Compute<T>;
-  __shared__ C sums_of_warps[Row::kWarps][Row::kColumns][32];
+  extern __shared__ __align__(16) unsigned char memory[];
+  auto* const parts = reinterpret_cast<typename Row::Sums*>(memory);
   const RegionTables& t = g.t;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  int64_t rest = blockIdx.x * int64_t{Row::kWarps} + warp;
+  const int part = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  int64_t rest = blockIdx.x;
   const int group = take_fastest(rest, (g.in.channels + 31) / 32);
   const int tile = take_fastest(rest, (t.width + Row::kColumns - 1) / Row::kColumns);
   const int h = take_fastest(rest, t.height);
-  if (rest >= t.images) return;
   const auto image = static_cast<int32_t>(rest);
   const int channel = 32 * group + lane, first = tile * Row::kColumns;
   const int own = channel < g.in.channels ? channel : g.in.channels - 1;
   const int count = min(Row::kColumns, t.width - first), begin = h * t.width + first;
-  C(*const sums)[32] = sums_of_warps[warp];
+  typename Row::Sums& sums = parts[part];
   for (int w = 0; w < count; ++w) sums[w][lane] = 0;
   const int64_t step = g.out.step();
-  t.for_row_readers(image, h, [&](int32_t r) {
-    const Span rows = t.rows_at(r, h);
-    for (int32_t cell = rows.first * t.columns; cell < rows.last * t.columns;
-         cell += Row::kAtOnce) {
-      const int left = rows.last * t.columns - cell;
-      const int64_t at = g.out.start(r, own) + cell * step;
-      int where[Row::kAtOnce];
-      C slope[Row::kAtOnce];
+  const uint32_t* const readers = t.row_readers(image, h, 0);
+  for (int word = 0; word < t.readers.words; ++word) {
+    uint32_t bits = readers[word] & bits_of_part(part);
+    const bool reads = bits >> lane & 1;
+    const Span of_lane = reads ? t.rows_at(32 * word + lane, h) : Span{0, 0};
+    for (; bits != 0; bits &= bits - 1) {
+      const int from = __ffs(static_cast<int>(bits)) - 1;
+      const int row = __shfl_sync(0xffffffffu, of_lane.first, from),
+                end = __shfl_sync(0xffffffffu, of_lane.last, from) * t.columns;
+      const int64_t grid = g.out.start(32 * word + from, own);
+      for (int cell = row * t.columns; cell < end; cell += Row::kAtOnce) {
+        int where[Row::kAtOnce];
+        C slope[Row::kAtOnce];
 #pragma unroll
-      for (int k = 0; k < Row::kAtOnce; ++k) {
-        const int64_t one = at + (k < left ? k : left - 1) * step;
-        where[k] = k < left ? g.index[one] - begin : -1;
-        slope[k] = g.dy[one];
-      }
+        for (int k = 0; k < Row::kAtOnce; ++k) {
+          const int64_t at = grid + min(cell + k, end - 1) * step;
+          where[k] = cell + k < end ? g.index[at] - begin : -1;
+          slope[k] = g.dy[at];
+        }
 #pragma unroll
-      for (int k = 0; k < Row::kAtOnce; ++k) {
-        if (where[k] >= 0 && where[k] < count) sums[where[k]][lane] += slope[k];
+        for (int k = 0; k < Row::kAtOnce; ++k) {
+          if (where[k] >= 0 && where[k] < count) sums[where[k]][lane] += slope[k];
+        }
       }
     }
-  });
+  }
+  __syncthreads();
   if (channel >= g.in.channels) return;
   T* const dx = g.dx + g.in.start(image, channel) + begin * g.in.step();
-  for (int w = 0; w < count; ++w) dx[w * g.in.step()] = sums[w][lane];
+  for (int w = part; w < count; w += kRegionWarps) {
+    C sum = 0;
+#pragma unroll
+    for (int other = 0; other < kRegionWarps; ++other) sum += parts[other][w][lane];
+    dx[w * g.in.step()] = sum;
+  }
 }
 
 // A block has some places of a row side by side, of 32 packs of channels; its warps share the
@@ -115,24 +157,24 @@ __global__ void __launch_bounds__(32 * kRegionWarps)
     }
     const int64_t grid = g.out.start(r, channel);
     for (int32_t k = rows.first; k < rows.last; ++k) {
-      const float of_row = t.row_weights(r, k)[h];
+      const C of_row = t.row_weights(r, k)[h];
       for (int32_t j = cells.first; j < cells.last; ++j) {
         const float* const of_columns = t.column_weights(r, j);
         const WidePack<T> dy = pack_at(g.dy + grid + (k * t.columns + j) * step);
 #pragma unroll
         for (int p = 0; p < kPlaces; ++p) {
-          const float weight = of_row * of_columns[columns[p]];
+          const C weight = of_row * static_cast<C>(of_columns[columns[p]]);
 #pragma unroll
           for (int c = 0; c < kCount; ++c) sums[p][c] += weight * static_cast<C>(dy.v[c]);
         }
       }
     }
   };
-  for (int32_t word = part; word < t.readers.words; word += kRegionWarps) {
+  for (int32_t word = 0; word < t.readers.words; ++word) {
     uint32_t of_places = 0;
 #pragma unroll
     for (int p = 0; p < kPlaces; ++p) of_places |= t.column_readers(columns[p], 0)[word];
-    t.for_bits(word, t.row_readers(image, h, 0)[word] & of_places, visit);
+    t.for_bits(word, t.row_readers(image, h, 0)[word] & of_places & bits_of_part(part), visit);
   }
 #pragma unroll
   for (int p = 0; p < kPlaces; ++p) {
@@ -154,11 +196,23 @@ __global__ void __launch_bounds__(32 * kRegionWarps)
   *reinterpret_cast<WidePack<T>*>(to) = dx;
 }
 
+// Which regions read a row or a column of the map, from which places they read.
+inline void mark_region_readers(Context& context, const RegionTables& t, bool own_channels) {
+  const int64_t lines =
+      int64_t{t.readers.row_sets} * t.images * t.height + int64_t{t.readers.column_sets} * t.width;
+  const auto blocks = static_cast<unsigned>((lines * t.readers.words + 7) / 8);
+  if (blocks > 0) launch(context.gpu(), mark_readers, {blocks, 256}, t, own_channels);
+}
+
 // False, with nothing done, where channels do not allow it.
 template <typename T>
 bool region_gradient_by_channels(Context& context, const MaxGradient<T>& g) {
   const auto blocks = static_cast<unsigned>(MaxRow<T>::blocks(g.in, g.t.images));
-  launch(context.gpu(), max_region_gradient<T>, {blocks, 32 * MaxRow<T>::kWarps}, g);
+  check_cuda(
+      cudaFuncSetAttribute(max_region_gradient<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                           static_cast<int>(MaxRow<T>::kBytes)),
+      "asking for shared memory");
+  launch(context.gpu(), max_region_gradient<T>, {blocks, 32 * kRegionWarps, MaxRow<T>::kBytes}, g);
   return true;
 }
 

@@ -128,31 +128,6 @@ struct PlacesBody {
   }
 };
 
-// A word of the regions that read a row or a column.
-struct ReadersBody {
-  RegionTables t;
-  bool own_channels;
-  CREMA_HD void operator()(int64_t index) const {
-    const auto word = static_cast<int32_t>(index % t.readers.words);
-    const auto line = static_cast<int32_t>(index / t.readers.words);
-    const int32_t of_rows = t.readers.row_sets * t.images * t.height;
-    const bool across = line >= of_rows;
-    const int32_t place = across ? (line - of_rows) % t.width : line % t.height,
-                  image = line / t.height % t.images,
-                  set = across ? (line - of_rows) / t.width : line / t.height / t.images;
-    uint32_t bits = 0;
-    for (int32_t k = 0; k < 32; ++k) {
-      const int32_t r = 32 * word + k;
-      if (r >= t.regions || (across ? t.image[r] < 0 : t.image[r] != image)) continue;
-      const Span cells = across ? t.columns_at(r, place) : t.rows_at(r, place);
-      const bool reads = own_channels ? cells.first <= set && set < cells.last : !cells.empty();
-      bits |= reads ? uint32_t{1} << k : 0;
-    }
-    (across ? t.readers.columns + index - of_rows * static_cast<int64_t>(t.readers.words)
-            : t.readers.rows + index)[0] = bits;
-  }
-};
-
 // All channels of a place lie side by side and are treated alike.
 bool by_places(const Lines& x, bool own_channels) { return x.channels_last && !own_channels; }
 
@@ -181,15 +156,13 @@ void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx, 
     parallel_for(context, dx.shape()[0] * blocks, Blocks<T>{gradient, each}, 1);
     return;
   }
-  const RegionTables& t = gradient.t;
-  const int64_t lines =
-      int64_t{t.readers.row_sets} * t.images * t.height + int64_t{t.readers.column_sets} * t.width;
-  parallel_for(context, int64_t{t.regions} * (t.height + t.width), PlacesBody{t});
-  parallel_for(context, lines * t.readers.words, ReadersBody{t, own_channels});
 #ifdef __CUDACC__
+  const RegionTables& t = gradient.t;
+  parallel_for(context, int64_t{t.regions} * (t.height + t.width), PlacesBody{t});
+  mark_region_readers(context, t, own_channels);
   if (together && region_gradient_by_channels<T>(context, gradient)) return;
-#endif
   parallel_for(context, dx.count(), gradient);
+#endif
 }
 
 void check_images(const RegionPool& pool, const Tensor& regions, int64_t images) {

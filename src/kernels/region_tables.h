@@ -174,7 +174,7 @@ struct RegionTables {
 #endif
     }
   }
-  // For the regions that read a place of an image, or a row of it.
+  // For the regions that read a place of an image.
   template <typename Visit>
   CREMA_HD void for_readers(int32_t image, int32_t h, int32_t w, int32_t row_set,
                             int32_t column_set, const Visit& visit) const {
@@ -182,13 +182,9 @@ struct RegionTables {
                    *of_column = column_readers(w, column_set);
     for (int32_t k = 0; k < readers.words; ++k) for_bits(k, of_row[k] & of_column[k], visit);
   }
-  template <typename Visit>
-  CREMA_HD void for_row_readers(int32_t image, int32_t h, const Visit& visit) const {
-    const uint32_t* of_row = row_readers(image, h, 0);
-    for (int32_t k = 0; k < readers.words; ++k) for_bits(k, of_row[k], visit);
-  }
+  CREMA_HD int32_t weights_each() const { return rows * height + columns * width; }
   CREMA_HD float* row_weights(int32_t r, int32_t i) const {
-    return weights + static_cast<int64_t>(r) * (rows * height + columns * width) + i * height;
+    return weights + static_cast<int64_t>(r) * weights_each() + i * height;
   }
   CREMA_HD float* column_weights(int32_t r, int32_t j) const {
     return row_weights(r, rows) + static_cast<int64_t>(j) * width;

@@ -105,25 +105,6 @@ Goals<T> goals_of(const Tensor& mask, const Tensor& y) {
           Divisor(rows.channels)};
 }
 
-// One index for row and column: on a GPU that divides in 32 bits.
-template <typename Body>
-struct ByIndex {
-  Body body;
-  Divisor columns;
-  CREMA_HD void operator()(int64_t i) const {
-    uint32_t column = static_cast<uint32_t>(i);
-    const uint32_t row = columns.split(column);
-    body(row, column);
-  }
-};
-
-template <typename Body>
-void over_rows(Context& context, int64_t rows, int64_t columns, const Body& body) {
-  if (context.device() == Device::gpu && rows * columns < Divisor::kMost)
-    return parallel_for(context, rows * columns, ByIndex<Body>{body, Divisor(columns)});
-  parallel_rows(context, rows, columns, body);
-}
-
 }  // namespace
 
 void unpool(Context& context, const Tensor& x, const Tensor& mask, const Tensor& latest,
@@ -140,7 +121,7 @@ void unpool(Context& context, const Tensor& x, const Tensor& mask, const Tensor&
                 "): it must be as large as the bottom of the pooling that made the mask");
       }
     }
-    over_rows(context, rows.count, goals.columns, LatestBody<T>{goals, latest.data<int32_t>()});
+    parallel_rows(context, rows.count, goals.columns, LatestBody<T>{goals, latest.data<int32_t>()});
     const int64_t columns_y = y.count() / rows.count;
     if (context.device() == Device::gpu && columns_y % 4 == 0 && y.count() < Divisor::kMost &&
         takes_packs<char>(0, latest.raw(), y.raw())) {
@@ -149,7 +130,7 @@ void unpool(Context& context, const Tensor& x, const Tensor& mask, const Tensor&
           UnpoolFours<T>{x.data<T>(), latest.data<Pack<int32_t, 4>>(), y.data<Pack<T, 4>>(),
                          goals.columns, Divisor(columns_y / 4)});
     }
-    over_rows(
+    parallel_rows(
         context, rows.count, columns_y,
         UnpoolBody<T>{x.data<T>(), latest.data<int32_t>(), y.data<T>(), goals.columns, columns_y});
   });
@@ -158,8 +139,8 @@ void unpool(Context& context, const Tensor& x, const Tensor& mask, const Tensor&
 void unpool_gradient(Context& context, const Tensor& mask, const Tensor& dy, const Tensor& dx) {
   on_real(dx, [&]<typename T>() {
     const Goals<T> goals = goals_of<T>(mask, dy);
-    over_rows(context, Rows::of(dx).count, goals.columns,
-              UnpoolGradient<T>{goals, dy.data<T>(), dx.data<T>()});
+    parallel_rows(context, Rows::of(dx).count, goals.columns,
+                  UnpoolGradient<T>{goals, dy.data<T>(), dx.data<T>()});
   });
 }
 

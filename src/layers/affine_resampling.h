@@ -89,16 +89,17 @@ struct Maps {
 // Where the four values around a place lie in a plane, and how far it is from the first.
 template <typename T>
 struct Corners {
-  int64_t first, right, below, last;  // -1: outside
+  int first, right, below, last;  // -1: outside
   T down, across;
   CREMA_HD Corners(const Transformer& t, const SourcePlace<T>& p) {
     // Far outside every corner is 0; only numbers that an index can hold are converted.
     const T rows = static_cast<T>(t.height + 1), columns = static_cast<T>(t.width + 1);
     const bool near = p.row > -2 && p.column > -2 && p.row < rows && p.column < columns;
     const T top = near ? floor(p.row) : T(-2), left = near ? floor(p.column) : T(-2);
-    const auto row = static_cast<int64_t>(top), column = static_cast<int64_t>(left);
-    const auto at = [&](int64_t r, int64_t c) {
-      return r >= 0 && r < t.height && c >= 0 && c < t.width ? r * t.width + c : int64_t{-1};
+    const auto row = static_cast<int>(top), column = static_cast<int>(left);
+    const auto height = static_cast<int>(t.height), width = static_cast<int>(t.width);
+    const auto at = [&](int r, int c) {
+      return r >= 0 && r < height && c >= 0 && c < width ? r * width + c : -1;
     };
     first = at(row, column);
     right = at(row, column + 1);
@@ -194,9 +195,9 @@ struct MapGradient {
 // place than 1 comes within `reach` of it also when lines are rounded.
 template <typename T>
 struct SourceLine {
-  T start, down, across, reach;
+  T start, down, across, reach, by_across;
   CREMA_HD SourceLine(T from, T by_row, T by_column, T rows, T columns)
-      : start(from), down(by_row), across(by_column) {
+      : start(from), down(by_row), across(by_column), by_across(1 / by_column) {
     const T rounding = sizeof(T) == 4 ? T(1e-6) : T(2e-15);
     reach = T(1.01) + rounding * (fabs(start) + fabs(down) * rows + fabs(across) * columns);
   }
@@ -216,12 +217,14 @@ struct Range {
       if (to < static_cast<T>(last)) last = static_cast<int>(to);
     }
   }
-  // To those with |rest - step * number| < reach.
+  // To those where the line, less `rest`, is within its reach.
   template <typename T>
-  CREMA_HD void narrow(T rest, T step, T reach) {
-    const T low = rest - reach, high = rest + reach;
-    if (step != 0) {
-      narrow((step > 0 ? low : high) / step, (step > 0 ? high : low) / step);
+  CREMA_HD void narrow(T rest, const SourceLine<T>& line) {
+    const T low = rest - line.reach, high = rest + line.reach;
+    if (line.across != 0) {
+      const T one = low * line.by_across, other = high * line.by_across;
+      const T slack = T(0.01);  // for what the reciprocal is rounded
+      narrow((one < other ? one : other) - slack, (one < other ? other : one) + slack);
     } else if (low > 0 || high < 0) {
       last = first - 1;
     }
@@ -257,22 +260,28 @@ struct ImageGradient {
       const T half = (fabs(c.across) * r.reach + fabs(r.across) * c.reach) / fabs(determinant);
       hs.narrow(middle - half - T(0.5), middle + half + T(0.5));
     }
-    const T* from[kTogether];
+    const T* const from = dy + group.first * t.out_places();
+    const auto out_width = static_cast<int>(t.out_width);
+    int before[kTogether];  // places of y before a channel
     T sums[kTogether];
     for (int k = 0; k < kTogether; ++k) {
-      from[k] = dy + group.plane(k) * t.out_places();
+      before[k] = (k < group.count ? k : group.count - 1) * static_cast<int>(t.out_places());
       sums[k] = 0;
     }
     for (int h = hs.first; h <= hs.last; ++h) {
-      Range ws{0, static_cast<int>(t.out_width) - 1};
-      ws.narrow(to_row - r.down * static_cast<T>(h), r.across, r.reach);
-      ws.narrow(to_column - c.down * static_cast<T>(h), c.across, c.reach);
+      // How far the row's first source is from the place.
+      const T row_away = r.down * static_cast<T>(h) - to_row,
+              column_away = c.down * static_cast<T>(h) - to_column;
+      Range ws{0, out_width - 1};
+      ws.narrow(-row_away, r);
+      ws.narrow(-column_away, c);
       for (int w = ws.first; w <= ws.last; ++w) {
-        const SourcePlace<T> p = map.source(h, w);
-        const T down = 1 - fabs(p.row - own_row), across = 1 - fabs(p.column - own_column);
+        const T down = 1 - fabs(row_away + r.across * static_cast<T>(w)),
+                across = 1 - fabs(column_away + c.across * static_cast<T>(w));
         if (!(down > 0 && across > 0)) continue;
-        const int64_t reader = h * t.out_width + w;
-        for (int k = 0; k < kTogether; ++k) sums[k] += down * across * from[k][reader];
+        const T share = down * across;
+        const int reader = h * out_width + w;
+        for (int k = 0; k < kTogether; ++k) sums[k] += share * from[before[k] + reader];
       }
     }
     for (int k = 0; k < kTogether; ++k) {

@@ -19,26 +19,45 @@ struct ArgMaxBody {
   // Null: not wanted. Entry j goes to list * list_step + j * entry_step.
   T *places, *values;
   int64_t list_step, entry_step;
-  CREMA_HD void operator()(int64_t i) const {
-    const T* list = x + i / inner * extent * inner + i % inner;
-    const int64_t out = i / inner * list_step + i % inner;
-    int64_t last = -1;  // the place that was found before
-    T found = 0;        // its value
-    for (int64_t j = 0; j < top_k; ++j) {
-      int64_t best = -1;
-      T most = 0;
-      for (int64_t k = 0; k < extent; ++k) {
-        const T value = list[k * inner];
-        const bool free = last < 0 || value < found || (value == found && k < last);
-        const bool better = free && (best < 0 || value >= most);
-        best = better ? k : best;
-        most = better ? value : most;
-      }
-      if (places) places[out + j * entry_step] = static_cast<T>(best);
-      if (values) values[out + j * entry_step] = best < 0 ? T(NAN) : most;
-      last = best < 0 ? last : best;  // -1: only NaN are left
-      found = best < 0 ? found : most;
+
+  struct Found {
+    int64_t place = -1;
+    T value = 0;
+    CREMA_HD void take(bool better, int64_t k, T candidate) {
+      place = better ? k : place;
+      value = better ? candidate : value;
     }
+  };
+
+  CREMA_HD void operator()(int64_t outer, int64_t column) const {
+    const T* list = x + outer * extent * inner + column;
+    const int64_t out = outer * list_step + column;
+    Found found;
+    for (int64_t k = 0; k < extent; ++k) {
+      const T value = list[k * inner];
+      found.take(k == 0 || value >= found.value, k, value);
+    }
+    write(out, found);
+    for (int64_t j = 1; j < top_k; ++j) {
+      const Found next = behind(list, found);
+      write(out + j * entry_step, next);
+      found = next.place < 0 ? found : next;  // only NaN are left
+    }
+  }
+  // The largest of those that come after `last` in the order of values and places.
+  CREMA_HD Found behind(const T* list, const Found& last) const {
+    Found found;
+    for (int64_t k = 0; k < extent; ++k) {
+      const T value = list[k * inner];
+      const bool free =
+          last.place < 0 || value < last.value || (value == last.value && k < last.place);
+      found.take(free && (found.place < 0 || value >= found.value), k, value);
+    }
+    return found;
+  }
+  CREMA_HD void write(int64_t at, const Found& found) const {
+    if (places) places[at] = static_cast<T>(found.place);
+    if (values) values[at] = found.place < 0 ? T(NAN) : found.value;
   }
 };
 
@@ -72,19 +91,19 @@ class ArgMaxLayer : public Layer {
     on(pass.bottom[0], [&]<typename T>() {
       T* y = pass.top[0].data<T>();
       ArgMaxBody<T> body{pass.bottom[0].data<T>(), x.count(1), 1, top_k, y, nullptr, top_k, 1};
-      int64_t lists = x[0];
+      int64_t outer = x[0];
       if (p().has_axis()) {
         const int axis = x.canonical_axis(p().axis());
         body.extent = x[axis];
         body.inner = body.entry_step = x.count(axis + 1);
         body.list_step = top_k * body.inner;
-        lists = x.count(0, axis) * body.inner;
+        outer = x.count(0, axis);
         if (p().out_max_val()) std::swap(body.places, body.values);
       } else if (p().out_max_val()) {
         body.values = y + top_k;
         body.list_step = 2 * top_k;
       }
-      parallel_for(context, lists, body, 64);
+      parallel_rows(context, outer, body.inner, body);
     });
   }
 };

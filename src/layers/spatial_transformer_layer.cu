@@ -16,6 +16,8 @@
 namespace crema {
 namespace {
 
+constexpr int64_t kMostPlaces = int64_t{1} << 28;  // of a channel: some channels' fit 32 bits
+
 class SpatialTransformerLayer : public Layer {
   const SpatialTransformerParameter& p() const { return params<SpatialTransformerParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
@@ -47,6 +49,8 @@ class SpatialTransformerLayer : public Layer {
             x.brief());
     const int64_t height = p().has_output_h() ? p().output_h() : x[2],
                   width = p().has_output_w() ? p().output_w() : x[3];
+    require(x[2] * x[3] < kMostPlaces && height * width < kMostPlaces, "images of ", x.brief(),
+            " and tops of ", height, "x", width, " are too large: a channel may have 2^28 places");
     require(height > 0 && width > 0, "output_H and output_W are ", height, " and ", width,
             ", but must be positive");
     require(maps.axes() >= 1 && maps[0] == x[0] && maps.count(1) == transformer_.given,
