@@ -1,6 +1,7 @@
-// Convolution+Pooling, Convolution+ReLU+Pooling and these with +Dropout: what the planner makes of
-// neighbours where one kernel (kernels/conv_pooled.h) does their work. Elsewhere, as in tests, the
-// members run one after the other.
+// Convolution+Pooling, Convolution+ReLU+Pooling, Convolution+Pooling+Dropout and
+// Convolution+ReLU+Pooling+Dropout: what the planner makes of neighbours where one kernel
+// (kernels/conv_pooled.h) does their work. Elsewhere, as in tests, the members run one after the
+// other.
 //   y = dropout(max of each 2 x 2 of relu(convolution(x)))
 // Shapes: x (N, C, H, W), y (N, num_output, H'/2, W'/2), halves rounded as Pooling does.
 // Parameters: the convolution's.
