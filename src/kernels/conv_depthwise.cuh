@@ -121,6 +121,16 @@ __device__ inline void add_product(float2& sum, float2 a, float2 b) {
   sum.x += a.x * b.x, sum.y += a.y * b.y;
 }
 
+// copy_async where a bit is set. A predicate of the instruction, which a size that is chosen before
+// does not become.
+template <int kBytes>
+__device__ void copy_where(uint32_t to, const void* from, uint32_t bit) {
+  asm volatile(
+      "{\n.reg .pred wanted;\n.reg .b32 size;\nsetp.ne.b32 wanted, %3, 0;\n"
+      "selp.b32 size, %2, 0, wanted;\ncp.async.ca.shared.global [%0], [%1], %2, size;\n}" ::"r"(to),
+      "l"(from), "n"(kBytes), "r"(bit));
+}
+
 struct DepthwiseStrip {
   int image, down, across;  // the sheet's first place is there
   int row, column, count;   // the first step and how many there are
@@ -180,7 +190,7 @@ struct DepthwiseRows {
     const uint32_t mask = row >= 0 && row < height ? inside : 0;
 #pragma unroll
     for (int i = 0; i < kPlaces; ++i)
-      copy_async<kBytes>(to + i * kDepthwiseThreads * kBytes, place + i * step, mask >> i & 1);
+      copy_where<kBytes>(to + i * kDepthwiseThreads * kBytes, place + i * step, mask & 1u << i);
     next();
   }
   __device__ void store(const float2 (&values)[kPlaces]) {

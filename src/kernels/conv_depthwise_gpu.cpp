@@ -121,18 +121,17 @@ DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRa
   walkers = kDepthwiseThreads / lanes;
   const int cuts = over(pairs, lanes), height = down.end - down.first;
   const int tiles = over(across.end - across.first, width), sheets = images * dilation * dilation;
-  // The pieces of a column with the least time: rounds of strips, by steps with some for a strip's
+  // The pieces of a column with the least time: rounds of blocks, by steps with some for a strip's
   // start, by blocks that a multiprocessor has at once; one alone waits half of its time.
   int best = 0, pieces = 1;
   for (int count = 1; count <= over(height, 4); ++count) {
-    const int strips = cuts * over(sheets * tiles * count, walkers);
-    const int rounds = over(strips, resident * kMultiprocessors);
-    const int at_once = std::min(over(strips, kMultiprocessors), resident);
+    const int all_blocks = cuts * over(sheets * tiles * count, walkers);
+    const int rounds = over(all_blocks, resident * kMultiprocessors);
+    const int at_once = std::min(over(all_blocks, kMultiprocessors), resident);
     const int time = rounds * (over(height, count) + 3) * (at_once + 1);
     if (count == 1 || time < best) best = time, pieces = count;
   }
   rows = over(height, pieces);
-  if (const char* wish = std::getenv("CREMA_DW_ROWS")) rows = std::min(height, std::atoi(wish));
   pieces = over(height, rows);
   strips = sheets * pieces * tiles;
   const int most = over(strips, walkers);
