@@ -32,7 +32,7 @@ template <typename T>
 struct KnownLabel {
   RowOfLabel<T> row_of;
   T* known;
-  CREMA_HD void operator()(int64_t n) const { known[n] = row_of(n) < 0 ? T(-1) : row_of.labels[n]; }
+  CREMA_HD void operator()(int64_t n) const { known[n] = static_cast<T>(row_of(n)); }
 };
 
 // The first vector of each row of the batch brings all of that row's.
