@@ -4,10 +4,14 @@
 // num_output in place of the latter.
 // Parameters: w (num_output, K), or (K, num_output) with transpose; b (num_output) unless bias_term
 // is false.
-// Gradient: dx = dy w, dw = dy' x, db sums dy over m.
-// SparseInnerProduct (forks for text) is the same: SparseData's vectors have all their zeros.
-// InnerProduct+ReLU is the same with a ReLU (relu_param) at its end; the planner makes it.
+// With normalize (a fork) forward first scales each row of w to length 1, w / sqrt(|w|^2 + 1e-6),
+// in place. Gradient: dx = dy w, dw = dy' x, db sums dy over m. SparseInnerProduct (forks for text)
+// is the same: SparseData's vectors have all their zeros. InnerProduct+ReLU is the same with a ReLU
+// (relu_param) at its end; the planner makes it.
+#include <algorithm>
+
 #include "kernels/dense.h"
+#include "kernels/unit_rows.h"
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/dense.pb.h"
@@ -19,9 +23,9 @@ namespace {
 class InnerProductLayer : public Layer {
   // Where samples are images, the weights' columns lie in their order.
   OrderRule order_rule() const override {
-    return axis_ == 1 && !transposed_ ? OrderRule::any : OrderRule::plain;
+    return axis_ == 1 && !transposed_ && !normalized_ ? OrderRule::any : OrderRule::plain;
   }
-  HalfRule half_rule() const override { return HalfRule::prefers; }
+  HalfRule half_rule() const override { return normalized_ ? HalfRule::never : HalfRule::prefers; }
   BackwardReads reads() const override { return {true, relu_.on}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
@@ -33,6 +37,11 @@ class InnerProductLayer : public Layer {
     inputs_ = bottoms[0].count(axis_);
     transposed_ = p.transpose();
     bias_ = p.bias_term();
+    normalized_ = p.normalize();
+    require(
+        !normalized_ || !transposed_,
+        "inner_product_param has normalize and transpose, which do not go together: rows of the "
+        "weights must be outputs");
     if (type() == "InnerProduct+ReLU") relu_ = {true, params<ReLUParameter>().negative_slope()};
     add_parameter(transposed_ ? Shape{inputs_, outputs_} : Shape{outputs_, inputs_},
                   p.weight_filler());
@@ -76,10 +85,15 @@ class InnerProductLayer : public Layer {
     prepared.parameter_formats[0] = given;
     prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
     prepared.workspace = dense_->workspace();
+    if (normalized_) {
+      const size_t lengths = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
+      prepared.workspace = std::max(prepared.workspace, lengths);
+    }
     return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
+    if (normalized_) make_unit_rows(context, 1e-6, pass.parameters[0], pass.workspace);
     dense_->forward(context, pass.bottom[0], pass.parameters[0],
                     bias_ ? pass.parameters[1] : Tensor(), pass.top[0], pass.workspace);
   }
@@ -114,7 +128,7 @@ class InnerProductLayer : public Layer {
 
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
-  bool transposed_ = false, bias_ = true;
+  bool transposed_ = false, bias_ = true, normalized_ = false;
   Relu relu_;
   std::unique_ptr<WeightedSum> dense_;
 };
