@@ -20,9 +20,12 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
+constexpr int64_t kBoxesOfAList = 10, kNumbersOfABox = 16;
+
 struct Assumption {
   bool given = false, defaults = false;
   std::map<std::string, Shape> shapes;  // by top
+  std::set<std::string> box_lists;      // tops that DetectNetTransformation reads as such
 };
 
 Shape parse_shape(const std::string& text) {
@@ -154,7 +157,7 @@ Shape label_shape(const LayerParameter& layer, const Shape& image) {
   return {image[0]};
 }
 
-Shape default_shape(const LayerParameter& layer, int top, int batch) {
+Shape default_shape(const LayerParameter& layer, int top, int batch, bool boxes) {
   std::optional<int64_t> samples =
       batch > 0 ? std::optional<int64_t>(batch) : stated(layer, "batch_size");
   if (!samples && layer.type() == "ImageData") samples = layer.image_data_param().batch_size();
@@ -162,6 +165,7 @@ Shape default_shape(const LayerParameter& layer, int top, int batch) {
   require(samples.has_value(), "-assume default: the shape of top \"", layer.top(top),
           "\" of layer \"", layer.name(), "\" (", layer.type(),
           ") cannot be known, as the layer states no batch_size", way_out);
+  if (boxes) return {*samples, 1, 1 + kBoxesOfAList, kNumbersOfABox};
   const Shape image = image_shape(layer, *samples);
   if (layer.type() == "ImageGtData" && top > 0)
     return target_shape(layer.image_gt_data_param(), top, image);
@@ -181,8 +185,9 @@ void assume_input(Log& log, LayerParameter& layer, const Assumption& assumption,
     require(named != assumption.shapes.end() || assumption.defaults,
             "-assume says nothing of top \"", layer.top(top), "\" of layer \"", layer.name(),
             "\" (", layer.type(), "); add ", layer.top(top), "=SHAPE, or default");
+    const bool boxes = assumption.box_lists.count(layer.top(top)) > 0;
     Shape shape =
-        named != assumption.shapes.end() ? named->second : default_shape(layer, top, batch);
+        named != assumption.shapes.end() ? named->second : default_shape(layer, top, batch, boxes);
     if (named != assumption.shapes.end() && batch > 0 && shape.axes() > 0) shape[0] = batch;
     texts.push_back(cat(layer.top(top), " ", shape.brief()));
     BlobShape* stored = input.add_shape();
@@ -246,7 +251,11 @@ void override_batch(LayerParameter& layer, int batch) {
 
 void replace_sources(Log& log, NetParameter& net, const std::string& assume, int batch) {
   require(batch >= 0, "-batch ", batch, ": expected a positive number");
-  const Assumption assumption = parse_assumption(assume);
+  Assumption assumption = parse_assumption(assume);
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.type() == "DetectNetTransformation" && layer.bottom_size() > 1)
+      assumption.box_lists.insert(layer.bottom(1));
+  }
   std::set<std::string> unused;
   for (const auto& entry : assumption.shapes) unused.insert(entry.first);
   std::vector<std::string> tops;

@@ -17,7 +17,7 @@ namespace crema {
 //   default                     shapes from the layers' own fields: batch_size; crop_size, else
 //                               new_height and new_width, else a stated height and width, else
 //                               227 x 227; stated channels, else 1 where a field says gray,
-//                               else 3; one label a sample;
+//                               else 3; one label a sample, or 10 boxes for DetectNet;
 //   default,im_info=1x3         both: what is named counts.
 // batch 0 leaves the first dimensions. Error names a top whose shape cannot be known.
 void replace_sources(Log& log, NetParameter& net, const std::string& assume, int batch);

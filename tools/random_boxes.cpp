@@ -52,11 +52,38 @@ BoxRows rows_at(const Graph& graph, const Node& node, size_t j) {
   return {};
 }
 
+// DetectNet's: a row with the number of boxes before those of each image, all of one trained class.
+std::vector<float> random_lists(const Graph& graph, const Node& node, const Random& random) {
+  constexpr int64_t kNumbers = 16;
+  const auto& classes = node.message.detectnet_groundtruth_param().object_class();
+  const Shape &image = graph.values[node.bottoms[0]].shape,
+              &lists = graph.values[node.bottoms[1]].shape;
+  const int64_t rows = lists.count(1) / kNumbers;
+  std::vector<float> numbers(lists.count(), 0);
+  for (int64_t i = 0; i < lists.count() / kNumbers; ++i) {
+    float* row = numbers.data() + i * kNumbers;
+    if (i % rows == 0) {
+      row[0] = static_cast<float>(rows - 1);
+      row[1] = kNumbers;
+      continue;
+    }
+    for (int axis = 0; axis < 2; ++axis) {
+      const auto extent = static_cast<float>(image[3 - axis]);
+      row[axis] = 0.7f * random.uniform(i * kNumbers + axis) * extent;
+      row[2 + axis] = (0.1f + 0.2f * random.uniform(i * kNumbers + 2 + axis)) * extent;
+    }
+    row[5] = classes.empty() ? 1 : static_cast<float>(classes[0].src());
+  }
+  return numbers;
+}
+
 }  // namespace
 
 std::vector<float> random_boxes(const Graph& graph, int value, const Random& random) {
   BoxRows rows;
   for (const Node& node : graph.nodes) {
+    if (node.message.type() == "DetectNetTransformation" && node.bottoms[1] == value)
+      return random_lists(graph, node, random);
     for (size_t j = 0; j < node.bottoms.size() && rows.columns == 0; ++j) {
       if (node.bottoms[j] == value) rows = rows_at(graph, node, j);
     }

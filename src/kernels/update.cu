@@ -210,7 +210,8 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
                        s.l1,
                        s.momentum2,
                        s.delta,
-                       s.rms_decay};
+                       s.rms_decay,
+                       s.amsgrad};
     in.take(s.at);
     const UpdateFinish<T> finish{arenas.half.raw(), arenas.half.dtype() == DType::bf16,
                                  arenas.average.data<T>(), static_cast<T>(s.keep)};
@@ -236,7 +237,6 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
         return all(AdaDelta<T>{in});
       case UpdateRule::adam:
       case UpdateRule::adamw:
-        if (history.size() > 2) return all(AmsGrad<T>{in, history[2].data<T>()});
         return all(Adam<T>{in});
       case UpdateRule::lion:
         return all(Lion<T>{in});

@@ -17,8 +17,9 @@
 //             k = momentum2 * k + (1 - momentum2) * g^2
 //             w -= rate * correction * h / (sqrt(k) + delta)
 //             correction = sqrt(1 - momentum2^t) / (1 - momentum^t), t = iteration + 1
+//             with amsgrad k is never less than before; without `divides` w -= rate * correction *
+//             h
 //   AdamW     as Adam
-//   AMSGrad   Adam or AdamW with a third history m: m = max(m, k), which stands in k's place in w
 //   LAMB      h, k as Adam; u = correction * h / (sqrt(k) + delta) + shrink * w
 //             w -= rate * |w| / |u| * u      norms of the segment; a ratio with a zero is 1
 //   Lion      w -= rate * sign(momentum * h + (1 - momentum) * g)
@@ -57,15 +58,16 @@ struct UpdateStep {
   float limit = -1;   // largest element of a gradient; below 0: none
   bool l1 = false;
   float momentum2 = 0.999f, delta = 1e-8f, rms_decay = 0.99f;
+  bool amsgrad = false;
   float keep = 0;  // of the average
 };
 
 // The arenas (one axis, one dtype, float or double) that an update reads (diff) and changes.
 struct UpdateArenas {
   Tensor data, diff;
-  std::vector<Tensor> history;  // history_count() of them; with one more Adam is AMSGrad
-  Tensor half;                  // a copy of data in 16 bits, or empty
-  Tensor average;               // of the weights over the updates, or empty
+  std::vector<Tensor> history;
+  Tensor half;     // a copy of data in 16 bits, or empty
+  Tensor average;  // of the weights over the updates, or empty
 };
 
 // Made once for a net. Segments with lr_mult 0 are left alone.

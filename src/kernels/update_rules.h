@@ -17,6 +17,8 @@ struct UpdateInputs {
   T scale, limit;
   bool l1;
   T momentum2, delta, rms_decay;
+  bool amsgrad;
+  bool divides = true;
   T rate = 0, correction = 1, momentum = 0, penalty = 0, shrink = 0;
 
   CREMA_HD void take(const UpdateRates& at) {
@@ -25,6 +27,7 @@ struct UpdateInputs {
     momentum = at.momentum;
     penalty = at.penalty;
     shrink = at.shrink;
+    divides = at.divides;
   }
   // The numbers of this iteration where they lie on the device.
   CREMA_HD void follow(const LiveUpdate& live) {
@@ -116,7 +119,8 @@ struct Moments {
   CREMA_HD void operator()(int64_t i) const {
     const T g = in.gradient(i);
     in.h[i] = in.momentum * in.h[i] + (1 - in.momentum) * g;
-    in.k[i] = in.momentum2 * in.k[i] + (1 - in.momentum2) * g * g;
+    const T old = in.k[i], now = in.momentum2 * old + (1 - in.momentum2) * g * g;
+    in.k[i] = in.amsgrad && now < old ? old : now;
   }
 };
 
@@ -126,21 +130,8 @@ struct Adam {
   UpdateInputs<T> in;
   CREMA_HD void operator()(int64_t i) const {
     Moments<T>{in}(i);
-    in.w[i] -= in.rate * in.correction * over(in.h[i], std::sqrt(in.k[i]) + in.delta);
-  }
-};
-
-template <typename T>
-struct AmsGrad {
-  static constexpr bool kShrinks = true;
-  UpdateInputs<T> in;
-  T* most;
-  CREMA_HD void operator()(int64_t i) const {
-    Moments<T>{in}(i);
-    const T most_yet = most[i], now = in.k[i];
-    const T divisor = now > most_yet ? now : most_yet;
-    most[i] = divisor;
-    in.w[i] -= in.rate * in.correction * over(in.h[i], std::sqrt(divisor) + in.delta);
+    const T step = in.divides ? over(in.h[i], std::sqrt(in.k[i]) + in.delta) : in.h[i];
+    in.w[i] -= in.rate * in.correction * step;
   }
 };
 

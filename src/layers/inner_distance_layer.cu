@@ -10,6 +10,7 @@
 #include "kernels/pointwise.h"
 #include "kernels/squared_row.h"
 #include "kernels/sum.h"
+#include "kernels/unit_rows.h"
 #include "layers/layer.h"
 #include "proto/params/forks_face.pb.h"
 
@@ -134,8 +135,7 @@ class InnerDistanceLayer : public Layer {
     const Tensor b = !biased_ ? Tensor() : own_ ? pass.parameters[1] : pass.bottom[2];
     on(x, [&]<typename T>() {
       T *y = pass.top[0].data<T>(), *lengths = pass.workspace.data<T>();
-      if (own_ && p().normalize())
-        make_unit_rows(context, outputs_, inputs_, T(1e-6), w.data<T>(), lengths);
+      if (own_ && p().normalize()) make_unit_rows(context, 1e-6, w, pass.workspace);
       if (squared()) {
         parallel_sum<T>(context, {rows, 1, inputs_}, SquaredRow<T>{x.data<T>(), inputs_},
                         {lengths});

@@ -4,11 +4,16 @@
 // num_output in place of the latter.
 // Parameters: w (num_output, K), or (K, num_output) with transpose; b (num_output) unless bias_term
 // is false.
+// With normalize (a fork) forward first scales each row of w to length 1, w / sqrt(|w|^2 + 1e-6),
+// in place.
 // Gradient: dx = dy w, dw = dy' x, db sums dy over m.
 // SparseInnerProduct (forks for text) is the same: SparseData's vectors have all their zeros.
 // InnerProduct+ReLU is the same with a ReLU (relu_param) at its end, InnerProduct+ReLU+Dropout with
 // a dropout (dropout_param) behind that; the planner makes them.
+#include <algorithm>
+
 #include "kernels/dense.h"
+#include "kernels/unit_rows.h"
 #include "layers/dropout_params.h"
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
@@ -21,9 +26,9 @@ namespace {
 class InnerProductLayer : public Layer {
   // Where samples are images, the weights' columns lie in their order.
   OrderRule order_rule() const override {
-    return axis_ == 1 && !transposed_ ? OrderRule::any : OrderRule::plain;
+    return axis_ == 1 && !transposed_ && !normalized_ ? OrderRule::any : OrderRule::plain;
   }
-  HalfRule half_rule() const override { return HalfRule::prefers; }
+  HalfRule half_rule() const override { return normalized_ ? HalfRule::never : HalfRule::prefers; }
   BackwardReads reads() const override { return {true, relu_.on}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
@@ -35,6 +40,11 @@ class InnerProductLayer : public Layer {
     inputs_ = bottoms[0].count(axis_);
     transposed_ = p.transpose();
     bias_ = p.bias_term();
+    normalized_ = p.normalize();
+    require(
+        !normalized_ || !transposed_,
+        "inner_product_param has normalize and transpose, which do not go together: rows of the "
+        "weights must be outputs");
     if (type().find("+ReLU") != std::string::npos)
       relu_ = {true, params<ReLUParameter>().negative_slope()};
     if (type() == "InnerProduct+ReLU+Dropout")
@@ -87,6 +97,10 @@ class InnerProductLayer : public Layer {
     prepared.parameter_formats[0] = given;
     prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
     prepared.workspace = dense_->workspace();
+    if (normalized_) {
+      const size_t lengths = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
+      prepared.workspace = std::max(prepared.workspace, lengths);
+    }
     return prepared;
   }
 
@@ -97,6 +111,7 @@ class InnerProductLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
+    if (normalized_) make_unit_rows(context, 1e-6, pass.parameters[0], pass.workspace);
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &y = pass.top[0];
     const Tensor b = bias_ ? pass.parameters[1] : Tensor();
     if (!dropout_.changes()) return dense_->forward(context, x, w, b, y, pass.workspace);
@@ -141,7 +156,7 @@ class InnerProductLayer : public Layer {
 
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
-  bool transposed_ = false, bias_ = true;
+  bool transposed_ = false, bias_ = true, normalized_ = false;
   Relu relu_;
   DropoutParams dropout_;
   std::unique_ptr<WeightedSum> dense_;

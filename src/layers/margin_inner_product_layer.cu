@@ -12,7 +12,10 @@
 // for the label, which keeps steps alike for all angles. None for labels.
 #include "kernels/gemm.h"
 #include "kernels/labels.h"
+#include "kernels/pointwise.h"
 #include "kernels/squared_row.h"
+#include "kernels/sum.h"
+#include "kernels/unit_rows.h"
 #include "layers/annealing.h"
 #include "proto/layer.pb.h"
 #include "proto/params/forks_face.pb.h"
@@ -158,7 +161,7 @@ class MarginInnerProductLayer : public Layer {
                    Lambda<T>{PassNumber(pass), p().base(), p().gamma(), p().power(),
                              p().lambda_min(), static_cast<double>(p().iteration()), lambda,
                              pass.top.size() > 1 ? pass.top[1].data<T>() : nullptr});
-      make_unit_rows(context, outputs_, inputs_, T(0), w.data<T>(), pass.workspace.data<T>());
+      make_unit_rows(context, 0, w, pass.workspace);
       gemm<T>(
           context,
           Gemm{

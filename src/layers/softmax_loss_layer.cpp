@@ -12,7 +12,9 @@
 // spreads e over all classes; class_weighting with weight_by_label_freqs: true, or
 // softmax_param.class_weight, multiplies each loss by its label's weight. A third bottom, which
 // WeightedSoftmaxWithLoss needs, multiplies it by a weight of its place; VALID then divides by the
-// sum of these weights (times those of the classes), at least 1.
+// sum of these weights (times those of the classes), at least 1. With it softmax_param.hard_ratio r
+// lets only the places with the largest losses give a gradient, divided by their number or weights:
+// all at least as large as the largest but (1 - r) of the places. The loss is that of all places.
 // Shapes: x (N, C, ...), labels with one value for each place, such as (N), (N, 1) or (N, H, W);
 // the loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0
 // to C - 1; others are an error. SoftmaxWithLossOHEM (R-FCN) may have a third top: the loss of each
@@ -20,6 +22,7 @@
 // Parameters: none.
 // Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored places, none
 // from the second top.
+#include "kernels/keep_largest.h"
 #include "kernels/labels.h"
 #include "kernels/softmax_loss.h"
 #include "layers/layer.h"
@@ -42,7 +45,7 @@ class SoftmaxWithLossLayer : public Layer {
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {true, false}; }
 
-  void setup(Context&, const std::vector<Shape>& bottoms) override {
+  void setup(Context& context, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(softmax().axis());
     // In channels-last, scores come place by place; labels must do so too.
     bool labels_alike = true;
@@ -54,11 +57,24 @@ class SoftmaxWithLossLayer : public Layer {
         p().has_label_smoothing() ? p().label_smoothing() : softmax().label_smooth_factor();
     require(smoothing_ >= 0 && smoothing_ < 1,
             "label_smoothing must be at least 0 and below 1, but is ", smoothing_);
+    const float ratio = softmax().hard_ratio();
+    require(ratio >= 0 && ratio <= 1, "hard_ratio must be from 0 to 1, but is ", ratio);
+    hard_ = ratio < 1 && bottoms.size() == 3;
+    if (ratio < 1 && !hard_) {
+      context.log().warning(cat(name(), ": hard_ratio has no effect without a third bottom with a ",
+                                "weight for each label, as in the fork"));
+    }
     if (p().weight_by_label_freqs()) {
       weights_.assign(p().class_weighting().begin(), p().class_weighting().end());
     } else {
       weights_.assign(softmax().class_weight().begin(), softmax().class_weight().end());
     }
+  }
+
+  // How many places at least give a gradient.
+  int64_t hard_places(int64_t places) const {
+    const float easy = static_cast<float>(places) * (1 - softmax().hard_ratio());
+    return std::max<int64_t>(1, places - static_cast<int64_t>(easy));
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
@@ -81,11 +97,17 @@ class SoftmaxWithLossLayer : public Layer {
     return {tops, {{{3, places}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
+  // With hard_ratio backward reads what a second forward over the weights that are kept has left.
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    if (weights_.empty()) return {};
-    class_weights_ = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
-    from_floats(context, weights_.data(), class_weights_);
-    return {};
+    if (!weights_.empty()) {
+      class_weights_ = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
+      from_floats(context, weights_.data(), class_weights_);
+    }
+    Prepared prepared;
+    if (!hard_ || !preparation.backward) return prepared;
+    const int64_t places = preparation.bottoms[1].count();
+    prepared.saved = {{{3, places}, {}}, {{1}, {}}, {{places}, {}}, {{1}, DType::i32}, {{}, {}}};
+    return prepared;
   }
 
   SoftmaxLossCase make_case(const std::vector<Tensor>& bottom) const {
@@ -108,6 +130,20 @@ class SoftmaxWithLossLayer : public Layer {
   static SoftmaxLossSaved unpack(const std::vector<Tensor>& saved) {
     return {saved[0], saved[1], saved[2]};
   }
+  static bool has_hard(const std::vector<Tensor>& saved) { return saved.size() > 3; }
+  static SoftmaxLossSaved unpack_hard(const std::vector<Tensor>& saved) {
+    return {saved[3], saved[4], saved[2]};
+  }
+
+  void choose_hard(Context& context, SoftmaxLossCase c, const Forward& pass) const {
+    const int64_t places = pass.bottom[1].count();
+    const Tensor &kept = pass.saved[5], losses = part(pass.saved[0], {places}, 2 * places);
+    keep_largest(context, losses, hard_places(places), pass.bottom[2].reshaped({places}), kept,
+                 pass.saved[6]);
+    c.place_weights = kept;
+    softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.saved[7],
+                         unpack_hard(pass.saved), Tensor());
+  }
 
   void forward(Context& context, const Forward& pass) override {
     SoftmaxLossCase c = make_case(pass.bottom);
@@ -115,14 +151,19 @@ class SoftmaxWithLossLayer : public Layer {
     c.live_pass = pass.live_pass;
     softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.top[0],
                          unpack(pass.saved), pass.top.size() > 1 ? pass.top[1] : Tensor());
+    if (has_hard(pass.saved)) choose_hard(context, c, pass);
     if (pass.top.size() < 3) return;
     const int64_t places = pass.saved[0].shape()[1];  // the third row has their losses
     copy(context, part(pass.saved[0], {places}, 2 * places), pass.top[2]);
   }
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
-    softmax_loss_backward(context, make_case(pass.bottom), pass.bottom[0], pass.bottom[1],
-                          unpack(pass.saved), pass.top_diff[0], pass.bottom_diff[0]);
+    SoftmaxLossCase c = make_case(pass.bottom);
+    const bool hard = has_hard(pass.saved);
+    if (hard) c.place_weights = pass.saved[5];
+    softmax_loss_backward(context, c, pass.bottom[0], pass.bottom[1],
+                          hard ? unpack_hard(pass.saved) : unpack(pass.saved), pass.top_diff[0],
+                          pass.bottom_diff[0]);
   }
 
   void check(Context& context, const Forward& pass) const override {
@@ -132,6 +173,7 @@ class SoftmaxWithLossLayer : public Layer {
   int axis_ = 1;
   OrderRule order_rule_ = OrderRule::plain;
   float smoothing_ = 0;
+  bool hard_ = false;
   std::vector<float> weights_;  // of the classes, or none
   Tensor class_weights_;
 };

@@ -52,10 +52,6 @@ void check_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs, con
   }
 }
 
-int histories_of(const SolverParameter& solver) {
-  return history_count(update_rule(solver.type())) + (solver.amsgrad() ? 1 : 0);
-}
-
 void read_blob(Context& context, const BlobProto& blob, const Tensor& to) {
   if (blob.double_data_size() > 0) {
     from_doubles(context, blob.double_data().data(), to);
@@ -67,7 +63,7 @@ void read_blob(Context& context, const BlobProto& blob, const Tensor& to) {
 }  // namespace
 
 int kept_arenas(const SolverParameter& solver) {
-  return histories_of(solver) + (solver.ema_decay() > 0 ? 1 : 0);
+  return history_count(update_rule(solver.type())) + (solver.ema_decay() > 0 ? 1 : 0);
 }
 
 Optimizer::Optimizer(const SolverParameter& solver, Net& net)
@@ -80,7 +76,7 @@ Optimizer::Optimizer(const SolverParameter& solver, Net& net)
   };
   update_.emplace(net.context(), rule_, segments_of(net, net.parameters()), factor_rules(solver),
                   arenas_.data.dtype());
-  for (int i = 0; i < histories_of(solver); ++i) arenas_.history.push_back(arena());
+  for (int i = 0; i < history_count(rule_); ++i) arenas_.history.push_back(arena());
   if (solver.ema_decay() == 0) return;
   arenas_.average = arena();
   restart_average();
@@ -113,6 +109,7 @@ UpdateStep Optimizer::common_step() const {
   step.momentum2 = momentum2_of(solver_, rule_);
   step.delta = solver_.delta();
   step.rms_decay = solver_.rms_decay();
+  step.amsgrad = solver_.amsgrad();
   step.keep = solver_.ema_decay();
   return step;
 }
@@ -185,8 +182,7 @@ bool Optimizer::restore(const SolverState& state, const std::string& path) {
   const size_t parameters = net_.parameters().size(), histories = arenas_.history.size();
   require(state.history_size() == static_cast<int>(parameters * histories), path, ": holds ",
           state.history_size(), " history blobs, but net \"", net_.name(), "\" has ", parameters,
-          " parameters, and type \"", solver_.type(),
-          solver_.amsgrad() ? "\" with amsgrad keeps " : "\" keeps ", histories,
+          " parameters, and type \"", solver_.type(), "\" keeps ", histories,
           " for each: the snapshot is of another net or another solver type");
   check_blobs(state.history(), "history", net_.parameters(), path);
   check_blobs(state.average(), "average", net_.parameters(), path);

@@ -37,8 +37,8 @@ class Optimizer {
   // Weights and their average change places.
   void exchange_average();
 
-  // The state as Caffe stores it: a blob for each parameter, and for rules with more histories all
-  // of them once more for each; beside it the average and what larc_turbo remembers.
+  // The state as Caffe stores it: a blob for each parameter, and for rules with two histories all
+  // of them once more; beside it the average and what larc_turbo remembers.
   void store(SolverState* state) const;
   // Error when number or shapes do not agree with the net; then nothing has changed. False: the
   // state has no average though one is kept.

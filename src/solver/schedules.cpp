@@ -65,6 +65,17 @@ void check_factors(const SolverParameter& s, UpdateRule rule) {
           "\", which takes the size of its steps from norms already");
 }
 
+// RAdam (Liu et al., 2020), as in the fork: while too few gradients are known for a second moment,
+// steps are those of the first one; then they grow with what is known.
+void rectify(double momentum2, int64_t iteration, UpdateRates& at) {
+  const double t = static_cast<double>(iteration) + 1, power = std::pow(momentum2, t);
+  const double most = 2 / (1 - momentum2) - 1, known = most - 2 * t * power / (1 - power);
+  at.divides = known > 4;
+  if (!at.divides) return;
+  at.correction *= static_cast<float>(
+      std::sqrt((known - 4) * (known - 2) * most / ((most - 4) * (most - 2) * known)));
+}
+
 }  // namespace
 
 void check_schedules(const SolverParameter& s, UpdateRule rule) {
@@ -81,8 +92,9 @@ void check_schedules(const SolverParameter& s, UpdateRule rule) {
     require(value >= 0 && value < 1, field, " is ", value, ": type \"", s.type(),
             "\" needs at least 0 and less than 1");
   };
-  require(!s.amsgrad() || rule == UpdateRule::adam || rule == UpdateRule::adamw,
-          "amsgrad is true, but type \"", s.type(),
+  const bool is_adam = rule == UpdateRule::adam || rule == UpdateRule::adamw;
+  require(is_adam || !(s.amsgrad() || s.rectified()), s.amsgrad() ? "amsgrad" : "rectified",
+          " is true, but type \"", s.type(),
           "\" is neither Adam nor AdamW: remove it, or choose one of these");
   if (rule == UpdateRule::rmsprop) decays("rms_decay", s.rms_decay());
   if (rule >= UpdateRule::adam) {
@@ -105,6 +117,7 @@ UpdateRates update_rates(const SolverParameter& s, UpdateRule rule, int64_t iter
   at.rate = static_cast<float>(rate);
   at.momentum = momentum_at(s, rule, iteration, rate);
   at.correction = Update::correction(rule, at.momentum, momentum2_of(s, rule), iteration);
+  if (s.rectified()) rectify(momentum2_of(s, rule), iteration, at);
   if (s.regularization_type() == "NONE") return at;
   const bool both = rule == UpdateRule::adamw && s.has_adamw_decay();
   const bool decoupled =

@@ -108,6 +108,36 @@ TEST(OwnGradients, SqueezeDetLossPullsTheAnchorsOfObjects) {
   expect_values({0.8, 0, 0, 0, 0, 1.6, 0, 0, 0, 0, 0, 0}, outcome.bottom_diff[2]);
 }
 
+// The losses are 0.69, 2.13, 0.31 and 0.13: the two largest give gradients, the loss is of all.
+TEST(OwnGradients, HardRatioLeavesTheEasyPlacesOut) {
+  const Row row = row_of("type: \"SoftmaxWithLoss\" softmax_param { hard_ratio: 0.5 }",
+                         {{{4, 2}}, {{4}}, {{4}}});
+  LayerRun run(row, {});
+  Start start = run.make_start();
+  start.bottom = {{0, 0, 0, 2, 0, -1, 0, -2}, {0, 0, 0, 0}, {1, 1, 1, 1}};
+  start.top_diff = {{2}};
+  const Outcome outcome = run.backward(start);
+  expect_values({(0.693147181 + 2.126928011 + 0.313261688 + 0.126928011) / 4}, outcome.top[0]);
+  expect_values({-0.5, 0.5, -0.880797078, 0.880797078, 0, 0, 0, 0}, outcome.bottom_diff[0]);
+}
+
+TEST(OwnGradients, InnerProductTakesNoAccountOfMakingRowsUnits) {
+  const Row row = row_of(
+      "type: \"InnerProduct\" inner_product_param { num_output: 1 normalize: true bias_term: false "
+      "}",
+      {{{1, 2}}});
+  LayerRun run(row, {});
+  Start start = run.make_start();
+  start.bottom = {{1, 2}};
+  start.parameter = {{3000, 4000}};
+  start.top_diff = {{2}};
+  const Outcome outcome = run.backward(start);
+  expect_values({2.2}, outcome.top[0]);
+  expect_values({0.6, 0.8}, outcome.parameter[0]);
+  expect_values({2, 4}, outcome.parameter_diff[0]);
+  expect_values({1.2, 1.6}, outcome.bottom_diff[0]);
+}
+
 // Apart: the link of 0.4 connects both pairs; together: that of 0.8 the only one. Half of their
 // slopes; the third link leads out of the volume.
 TEST(OwnGradients, MalisLossGivesHalfOfTheSlopes) {

@@ -113,6 +113,13 @@ TEST_F(MemoryDataTest, PassesWalkThroughTheImages) {
   EXPECT_EQ(runner_.forward(3), (Values{0, 1, 10, 11}));
 }
 
+TEST(MemoryDataOfAnyShape, NeedsNoLabels) {
+  Runner runner("type: 'MemoryData' memory_data_param { dim: 1 dim: 3 }", {}, 1);
+  memory_data(runner.layer()).set({0, 1, 2, 10, 11, 12}, {});
+  EXPECT_EQ(runner.forward(1), (Values{10, 11, 12}));
+  EXPECT_THROW(memory_data(runner.layer()).set({0, 1}, {}), Error);
+}
+
 TEST_F(MemoryDataTest, CountsMustFit) {
   EXPECT_THROW(memory_data(runner_.layer()).set({0, 1, 2}, {5}), Error);
   EXPECT_THROW(memory_data(runner_.layer()).set({}, {}), Error);

@@ -207,6 +207,14 @@ TEST(LearningRate, MomentumAndDecayOverTime) {
        1,
        {0.04f, 0.881917104f, 0.5f, 0, 0.1f}},
       {"", "Muon", 0, {0.04f, 0.632455532f, 0.95f, 0, 0}},
+      {"momentum: 0.5 momentum2: 0.75 rectified: true",
+       "Adam",
+       1,
+       {0.04f, 0.881917104f, 0.5f, 0, 0, false}},
+      {"momentum: 0.5 momentum2: 0.75 rectified: true",
+       "Adam",
+       9,
+       {0.04f, 0.722884911f, 0.5f, 0, 0, true}},
   };
   for (const Row& row : rows) {
     const UpdateRates at =
@@ -216,6 +224,7 @@ TEST(LearningRate, MomentumAndDecayOverTime) {
     EXPECT_FLOAT_EQ(at.momentum, row.wanted.momentum) << row.text;
     EXPECT_FLOAT_EQ(at.penalty, row.wanted.penalty) << row.text;
     EXPECT_FLOAT_EQ(at.shrink, row.wanted.shrink) << row.text;
+    EXPECT_EQ(at.divides, row.wanted.divides) << row.text;
   }
 }
 

@@ -65,8 +65,8 @@ INSTANTIATE_TEST_SUITE_P(
         testing::Values(
             "type: \"SGD\" momentum: 0.9", "type: \"Nesterov\" momentum: 0.9", "type: \"AdaGrad\"",
             "type: \"RMSProp\"", "type: \"AdaDelta\" momentum: 0.9", "type: \"Adam\" momentum: 0.9",
-            "type: \"AdamW\"", "type: \"Adam\" momentum: 0.9 amsgrad: true", "type: \"LAMB\"",
-            "type: \"Lion\" base_lr: 0.003", "type: \"Muon\" base_lr: 0.01",
+            "type: \"AdamW\"", "type: \"Adam\" momentum: 0.9 amsgrad: true rectified: true",
+            "type: \"LAMB\"", "type: \"Lion\" base_lr: 0.003", "type: \"Muon\" base_lr: 0.01",
             "momentum: 0.9 regularization_type: \"decoupled\" ema_decay: 0.8 test_ema: true",
             "momentum: 0.9 larc: true larc_policy: \"clip\" larc_eta: 0.1 larc_turbo: true",
             "momentum: 0.9 local_lr_auto: true clip_gradients_blob: 0.5 clip_gradients_layer: 0.6",

@@ -81,6 +81,7 @@ INSTANTIATE_TEST_SUITE_P(
         "type: \"Adam\" base_lr: 0.02 momentum: 0.9",
         "type: \"ADAMW\" base_lr: 0.02 adamw_decay: 0.01",
         "type: \"Adam\" base_lr: 0.02 momentum: 0.9 amsgrad: true",
+        "type: \"Adam\" base_lr: 0.02 momentum: 0.9 rectified: true",
         "type: \"AdamW\" base_lr: 0.02 weight_decay: 0.1",
         "type: \"LAMB\" base_lr: 0.02 weight_decay: 0.01",
         "type: \"Lion\" base_lr: 0.01 weight_decay: 0.01",

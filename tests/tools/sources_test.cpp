@@ -117,7 +117,18 @@ INSTANTIATE_TEST_SUITE_P(
                 "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" "
                 "dummy_data_param { shape { dim: 4 dim: 3 } "
                 "shape { dim: 4 } } }\n",
-                "-assume default", "data 4x3, label 4"}),
+                "-assume default", "data 4x3, label 4"},
+        Assumed{"default_box_lists",
+                "layer { name: \"images\" type: \"Data\" top: \"images\" data_param { "
+                "batch_size: 4 } }\n"
+                "layer { name: \"boxes\" type: \"Data\" top: \"boxes\" data_param { "
+                "batch_size: 4 } }\n"
+                "layer { name: \"targets\" type: \"DetectNetTransformation\" bottom: \"images\" "
+                "bottom: \"boxes\" top: \"data\" top: \"maps\" detectnet_groundtruth_param { "
+                "image_size_x: 8 image_size_y: 4 } }\n"
+                "layer { name: \"classes\" type: \"DummyData\" top: \"label\" dummy_data_param { "
+                "shape { dim: 4 } } }\n",
+                "-assume default", "4x1x11x16"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TimeVerb, DrawsInputsAndLabelsFromTheSeed) {
