@@ -116,7 +116,13 @@ void zero_bytes(Context& context, void* at, Device device, size_t bytes) {
 #endif
   (void)context;
   (void)device;
-  std::memset(at, 0, bytes);
+  constexpr size_t kPiece = size_t{1} << 20;  // one core alone does not fill memory's bandwidth
+  const auto pieces = static_cast<int64_t>((bytes + kPiece - 1) / kPiece);
+#pragma omp parallel for schedule(static) if (pieces > 1)
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const size_t begin = piece * kPiece;
+    std::memset(static_cast<char*>(at) + begin, 0, std::min(kPiece, bytes - begin));
+  }
 }
 
 }  // namespace crema

@@ -1,5 +1,7 @@
 #include "kernels/adaptive_pool.h"
 
+#include <algorithm>
+
 #include "kernels/divisor.h"
 #include "kernels/image_grid.h"
 #include "kernels/pointwise.h"
@@ -17,6 +19,95 @@ struct Windows {
   CREMA_HD int64_t last(int64_t i) const { return ((i + 1) * out + in - 1) / in; }
 };
 
+// On the CPU: a channel of an image, or some of channels-last order, whose loops are the inner
+// ones.
+constexpr int64_t kTogether = 128;
+
+struct Slices {
+  Windows rows, columns;
+  int64_t channels, step, groups;  // step: of places in memory
+
+  Slices(const Tensor& x, const Tensor& y)
+      : rows{x.shape()[2], y.shape()[2]}, columns{x.shape()[3], y.shape()[3]} {
+    const bool last = x.format().order == Order::channels_last;
+    channels = step = last ? x.shape()[1] : 1;
+    groups = (channels + kTogether - 1) / kTogether;
+  }
+  int64_t count(const Tensor& x) const { return x.shape()[0] * x.shape()[1] / channels * groups; }
+  int64_t width(int64_t slice) const {
+    return std::min(kTogether, channels - slice % groups * kTogether);
+  }
+  int64_t begin(int64_t slice, int64_t places) const {
+    return slice / groups * places * step + slice % groups * kTogether;
+  }
+  int64_t begin_x(int64_t slice) const { return begin(slice, rows.in * columns.in); }
+  int64_t begin_y(int64_t slice) const { return begin(slice, rows.out * columns.out); }
+  int64_t cells(int64_t p, int64_t q) const {
+    return (rows.end(p) - rows.begin(p)) * (columns.end(q) - columns.begin(q));
+  }
+};
+
+template <typename T>
+void pool_slice(const Slices& s, int64_t slice, bool largest, const T* x, int32_t* place, T* y) {
+  const int64_t width = s.width(slice), begin = s.begin_x(slice);
+  T kept[kTogether];
+  int32_t at[kTogether];
+  for (int64_t o = 0; o < s.rows.out * s.columns.out; ++o) {
+    const int64_t p = o / s.columns.out, q = o % s.columns.out;
+    const int64_t first = s.rows.begin(p) * s.columns.in + s.columns.begin(q);
+    std::fill(at, at + width, static_cast<int32_t>(first));
+    for (int64_t c = 0; c < width; ++c) kept[c] = largest ? x[begin + first * s.step + c] : T(0);
+    for (int64_t h = s.rows.begin(p); h < s.rows.end(p); ++h) {
+      for (int64_t w = s.columns.begin(q); w < s.columns.end(q); ++w) {
+        const auto here = static_cast<int32_t>(h * s.columns.in + w);
+        const T* const from = x + begin + here * s.step;
+        if (largest) {
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) {
+            const bool larger = from[c] > kept[c];
+            kept[c] = larger ? from[c] : kept[c];
+            at[c] = larger ? here : at[c];
+          }
+        } else {
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) kept[c] += from[c];
+        }
+      }
+    }
+    const int64_t to = s.begin_y(slice) + o * s.step;
+    const auto divisor = static_cast<T>(largest ? 1 : s.cells(p, q));
+    for (int64_t c = 0; c < width; ++c) y[to + c] = kept[c] / divisor;
+    if (largest) std::copy(at, at + width, place + to);
+  }
+}
+
+template <typename T>
+void spread_slice(const Slices& s, int64_t slice, bool largest, const int32_t* place, const T* dy,
+                  T* dx) {
+  const int64_t width = s.width(slice), begin = s.begin_x(slice);
+  for (int64_t i = 0; i < s.rows.in * s.columns.in; ++i)
+    std::fill(dx + begin + i * s.step, dx + begin + i * s.step + width, T(0));
+  for (int64_t o = 0; o < s.rows.out * s.columns.out; ++o) {
+    const int64_t from = s.begin_y(slice) + o * s.step;
+    if (largest) {
+      for (int64_t c = 0; c < width; ++c) dx[begin + place[from + c] * s.step + c] += dy[from + c];
+      continue;
+    }
+    const int64_t p = o / s.columns.out, q = o % s.columns.out;
+    const auto divisor = static_cast<T>(s.cells(p, q));
+    T share[kTogether];
+    for (int64_t c = 0; c < width; ++c) share[c] = dy[from + c] / divisor;
+    for (int64_t h = s.rows.begin(p); h < s.rows.end(p); ++h) {
+      for (int64_t w = s.columns.begin(q); w < s.columns.end(q); ++w) {
+        T* const to = dx + begin + (h * s.columns.in + w) * s.step;
+#pragma omp simd
+        for (int64_t c = 0; c < width; ++c) to[c] += share[c];
+      }
+    }
+  }
+}
+
+#ifdef CREMA_CUDA
 template <typename T, bool kLast>
 struct PoolBody {
   using Real = Compute<T>;
@@ -175,21 +266,19 @@ struct GradientPacks {
 
 // x: the images or their gradient, y: what they are pooled to.
 template <typename T>
-bool in_packs(Context& context, const Tensor& x, const Tensor& y) {
+bool in_packs(const Tensor& x, const Tensor& y) {
   const Shape &in = x.shape(), &out = y.shape();
   const bool small = std::max(x.count(), y.count()) < Divisor::kMost &&
                      (in[2] + 1) * (out[2] + 1) < Divisor::kMost &&
                      (in[3] + 1) * (out[3] + 1) < Divisor::kMost;
-  return context.device() == Device::gpu && x.format().order == Order::channels_last && small &&
+  return x.format().order == Order::channels_last && small &&
          takes_packs<T>(in[1], x.raw(), y.raw());
 }
 
-}  // namespace
-
-void adaptive_pool(Context& context, bool largest, const Tensor& x, const Tensor& place,
-                   const Tensor& y) {
+void pool_on_gpu(Context& context, bool largest, const Tensor& x, const Tensor& place,
+                 const Tensor& y) {
   on_real(y, [&]<typename T>() {
-    if (in_packs<T>(context, x, y)) {
+    if (in_packs<T>(x, y)) {
       const Shape &in = x.shape(), &out = y.shape();
       const PoolPacks<T> body{largest,
                               PackWindows(in[2], out[2]),
@@ -215,10 +304,10 @@ void adaptive_pool(Context& context, bool largest, const Tensor& x, const Tensor
   });
 }
 
-void adaptive_pool_gradient(Context& context, bool largest, const Tensor& place, const Tensor& dy,
-                            const Tensor& dx) {
+void gradient_on_gpu(Context& context, bool largest, const Tensor& place, const Tensor& dy,
+                     const Tensor& dx) {
   on_real(dx, [&]<typename T>() {
-    if (in_packs<T>(context, dx, dy)) {
+    if (in_packs<T>(dx, dy)) {
       const Shape &in = dx.shape(), &out = dy.shape();
       const GradientPacks<T> body{largest,
                                   PackWindows(in[2], out[2]),
@@ -241,6 +330,38 @@ void adaptive_pool_gradient(Context& context, bool largest, const Tensor& place,
                                            dy.data<T>(),
                                            dx.data<T>()});
     });
+  });
+}
+
+#endif
+
+}  // namespace
+
+void adaptive_pool(Context& context, bool largest, const Tensor& x, const Tensor& place,
+                   const Tensor& y) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) return pool_on_gpu(context, largest, x, place, y);
+#endif
+  (void)context;
+  const Slices slices(x, y);
+  on(y, [&]<typename T>() {
+#pragma omp parallel for schedule(static)
+    for (int64_t slice = 0; slice < slices.count(x); ++slice)
+      pool_slice(slices, slice, largest, x.data<T>(), place.data<int32_t>(), y.data<T>());
+  });
+}
+
+void adaptive_pool_gradient(Context& context, bool largest, const Tensor& place, const Tensor& dy,
+                            const Tensor& dx) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) return gradient_on_gpu(context, largest, place, dy, dx);
+#endif
+  (void)context;
+  const Slices slices(dx, dy);
+  on(dx, [&]<typename T>() {
+#pragma omp parallel for schedule(static)
+    for (int64_t slice = 0; slice < slices.count(dx); ++slice)
+      spread_slice(slices, slice, largest, place.data<int32_t>(), dy.data<T>(), dx.data<T>());
   });
 }
 

@@ -1,5 +1,8 @@
 #include "kernels/interpolate.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "kernels/image_grid.h"
 #include "kernels/interpolate_taps.h"
 #include "kernels/pointwise.h"
@@ -29,6 +32,7 @@ struct InterpolateBody {
   }
 };
 
+#ifdef CREMA_CUDA
 template <typename T, bool kLast>
 struct GradientBody {
   using Real = Compute<T>;
@@ -54,6 +58,46 @@ struct GradientBody {
     dx[in.offset(place, place.h, place.w)] = sum;
   }
 };
+#endif
+
+// On the CPU a line of dx gathers the lines of dy with their weights, then its places the sums.
+template <typename T>
+void gradient_on_cpu(const InterpolationLine<T>& rows, const InterpolationLine<T>& columns,
+                     const Tensor& dy, const Tensor& dx) {
+  const Shape& x = dx.shape();
+  const bool last = dx.format().order == Order::channels_last;
+  const int64_t inner = last ? x[1] : 1, lines = last ? x[0] * x[2] : x.count(0, 3);
+  const int64_t width = columns.out * inner;
+#pragma omp parallel
+  {
+    std::vector<T> sums(width);
+    T* const sum = sums.data();
+#pragma omp for schedule(static)
+    for (int64_t line = 0; line < lines; ++line) {
+      T* const to = dx.data<T>() + line * x[3] * inner;
+      std::fill(to, to + x[3] * inner, T(0));
+      const int i = static_cast<int>(line % x[2]) - rows.start;
+      if (i < 0 || i >= rows.in) continue;
+      std::fill(sum, sum + width, T(0));
+      const InterpolationGoals<T> goals(rows, i);
+      for (int p = goals.begin; p < goals.end; ++p) {
+        const T weight = InterpolationTap<T>(rows, p).weight(i);
+        const T* const from = dy.data<T>() + (line / x[2] * rows.out + p) * width;
+#pragma omp simd
+        for (int64_t k = 0; k < width; ++k) sum[k] += weight * from[k];
+      }
+      for (int q = 0; q < columns.out; ++q) {
+        const InterpolationTap<T> tap(columns, q);
+        T *const first = to + (columns.start + tap.first) * inner, *const second =
+                                                                       to + (columns.start +
+                                                                             tap.second) *
+                                                                                inner;
+        for (int64_t c = 0; c < inner; ++c) first[c] += (1 - tap.part) * sum[q * inner + c];
+        for (int64_t c = 0; c < inner; ++c) second[c] += tap.part * sum[q * inner + c];
+      }
+    }
+  }
+}
 
 // small and large are x and y or their gradients; `to` is the one that is written.
 template <template <typename, bool> class Body>
@@ -82,9 +126,16 @@ void interpolate(Context& context, const InterpolationCut& cut, const Tensor& x,
 void interpolate_gradient(Context& context, const InterpolationCut& cut, const Tensor& dy,
                           const Tensor& dx) {
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu && interpolate_gradient_gpu(context, cut, dy, dx)) return;
+  if (context.device() == Device::gpu) {
+    if (interpolate_gradient_gpu(context, cut, dy, dx)) return;
+    return run<GradientBody>(context, cut, dx, dy, dy, dx);
+  }
 #endif
-  run<GradientBody>(context, cut, dx, dy, dy, dx);
+  (void)context;
+  on(dx, [&]<typename T>() {
+    const Shape &x = dx.shape(), &y = dy.shape();
+    gradient_on_cpu<T>({x[2], cut, y[2]}, {x[3], cut, y[3]}, dy, dx);
+  });
 }
 
 }  // namespace crema

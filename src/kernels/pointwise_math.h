@@ -72,6 +72,34 @@ CREMA_HD inline float tanh_of(float x) {
 #endif
 }
 
+CREMA_HD inline double log_of(double x) { return log(x); }
+CREMA_HD inline float log_of(float x) {
+#ifdef __CUDA_ARCH__
+  return logf(x);
+#else
+  // x = 2^n * (1 + f) with 1 + f from sqrt(1/2) to sqrt(2); coefficients of the polynomial for
+  // log(1 + f) from Cephes' logf. Denormal numbers are scaled first.
+  constexpr int32_t kRootOfHalf = 0x3f3504f3;
+  const bool small = x < 1.17549435e-38f;
+  const int32_t bits = std::bit_cast<int32_t>(small ? x * 8388608.0f : x) - kRootOfHalf;
+  const float n = static_cast<float>((bits >> 23) - (small ? 23 : 0));
+  const float f = std::bit_cast<float>((bits & 0x7fffff) + kRootOfHalf) - 1.0f, z = f * f;
+  float p = 7.0376836292e-2f;
+  p = p * f - 1.1514610310e-1f;
+  p = p * f + 1.1676998740e-1f;
+  p = p * f - 1.2420140846e-1f;
+  p = p * f + 1.4249322787e-1f;
+  p = p * f - 1.6668057665e-1f;
+  p = p * f + 2.0000714765e-1f;
+  p = p * f - 2.4999993993e-1f;
+  p = p * f + 3.3333331174e-1f;
+  const float rest = f * z * p - n * 2.12194440e-4f - 0.5f * z;
+  const float result = f + rest + n * 0.693359375f;
+  const float edge = x == 0 ? -INFINITY : x > 0 ? x : NAN;  // of 0, infinity, what has no logarithm
+  return x > 0 && x < INFINITY ? result : edge;
+#endif
+}
+
 // log(1 + e) for e in [0, 1]: 2 * artanh(e / (2 + e)) as a series.
 CREMA_HD inline double log1p_of(double e) { return log1p(e); }
 CREMA_HD inline float log1p_of(float e) {

@@ -1,5 +1,5 @@
-// One index an element of the result: an output goes through its window, an input through the
-// windows that hold it.
+// On a GPU one index an element of the result: an output goes through its window, an input through
+// the windows that hold it.
 #include "kernels/pool_axes.h"
 
 #include <cfloat>
@@ -9,6 +9,7 @@
 #include "tensor/on.h"
 
 namespace crema {
+#ifdef CREMA_CUDA
 namespace {
 
 struct Geometry {
@@ -125,35 +126,39 @@ struct PoolAxesBackward {
 };
 
 }  // namespace
+#endif
 
 void pool_axes_forward(Context& context, const PoolAxes& window, bool average, const Tensor& x,
                        const Tensor& y, const Tensor& index, const Tensor& mask) {
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu &&
-      pool_axes_forward_gpu(context, window, average, x, y, index, mask))
-    return;
+  if (context.device() == Device::gpu) {
+    if (pool_axes_forward_gpu(context, window, average, x, y, index, mask)) return;
+    const Geometry g(window, average, x, y);
+    return on_real(x, [&]<typename T>() {
+      parallel_for(
+          context, y.count(),
+          PoolAxesForward<T>{g, x.data<T>(), y.data<T>(), index.data<int32_t>(), mask.data<T>()});
+    });
+  }
 #endif
-  const Geometry g(window, average, x, y);
-  on_real(x, [&]<typename T>() {
-    parallel_for(
-        context, y.count(),
-        PoolAxesForward<T>{g, x.data<T>(), y.data<T>(), index.data<int32_t>(), mask.data<T>()},
-        256);
-  });
+  (void)context;
+  pool_axes_forward_cpu(window, average, x, y, index, mask);
 }
 
 void pool_axes_backward(Context& context, const PoolAxes& window, bool average, const Tensor& index,
                         const Tensor& dy, const Tensor& dx) {
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu &&
-      pool_axes_backward_gpu(context, window, average, index, dy, dx))
-    return;
+  if (context.device() == Device::gpu) {
+    if (pool_axes_backward_gpu(context, window, average, index, dy, dx)) return;
+    const Geometry g(window, average, dx, dy);
+    return on_real(dy, [&]<typename T>() {
+      parallel_for(context, dx.count(),
+                   PoolAxesBackward<T>{g, index.data<int32_t>(), dy.data<T>(), dx.data<T>()});
+    });
+  }
 #endif
-  const Geometry g(window, average, dx, dy);
-  on_real(dy, [&]<typename T>() {
-    parallel_for(context, dx.count(),
-                 PoolAxesBackward<T>{g, index.data<int32_t>(), dy.data<T>(), dx.data<T>()}, 256);
-  });
+  (void)context;
+  pool_axes_backward_cpu(window, average, index, dy, dx);
 }
 
 }  // namespace crema

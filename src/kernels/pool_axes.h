@@ -26,8 +26,13 @@ void pool_axes_forward(Context& context, const PoolAxes& window, bool average, c
 void pool_axes_backward(Context& context, const PoolAxes& window, bool average, const Tensor& index,
                         const Tensor& dy, const Tensor& dx);
 
-// GPU, channels-last, not float64: false, with nothing done, for what the body for every device has
-// to do.
+void pool_axes_forward_cpu(const PoolAxes& window, bool average, const Tensor& x, const Tensor& y,
+                           const Tensor& index, const Tensor& mask);
+void pool_axes_backward_cpu(const PoolAxes& window, bool average, const Tensor& index,
+                            const Tensor& dy, const Tensor& dx);
+
+// GPU, channels-last, not float64: false, with nothing done, for what the body for every order and
+// dtype has to do.
 bool pool_axes_forward_gpu(Context& context, const PoolAxes& window, bool average, const Tensor& x,
                            const Tensor& y, const Tensor& index, const Tensor& mask);
 bool pool_axes_backward_gpu(Context& context, const PoolAxes& window, bool average,

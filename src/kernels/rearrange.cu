@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kMostAxes = 6, kMostSums = 2;
 
-// The outer axes are all but the last, which is the columns.
+#ifdef CREMA_CUDA
+// For what rearrange_gpu() leaves. The outer axes are all but the last, which is the columns.
 template <typename T, int kOuter, bool kSums>
 struct MoveBody {
   const T* x;
@@ -40,6 +41,50 @@ struct MoveBody {
     }
   }
 };
+
+template <int kOuter>
+void run(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+  on_real(y, [&]<typename T>() {
+    const auto with_sums = [&]<bool kSums>() {
+      MoveBody<T, kOuter, kSums> body{};
+      body.x = x.data<T>() + s.from_start;
+      body.y = y.data<T>() + s.to_start;
+      body.factor = s.factor;
+      if (!s.kept.empty()) body.column = s.kept.back();
+      int64_t rows = 1;
+      for (int axis = 0; axis < kOuter; ++axis) {
+        body.outer[axis] = s.kept[axis];
+        rows *= s.kept[axis].extent;
+      }
+      for (size_t i = 0; i < s.sums.size(); ++i) body.sums[i] = s.sums[i];
+      parallel_rows(context, rows, body.column.extent, body);
+    };
+    if (s.sums.empty()) {
+      with_sums.template operator()<false>();
+    } else {
+      with_sums.template operator()<true>();
+    }
+  });
+}
+
+void run_bodies(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+  switch (s.kept.size()) {
+    case 0:
+    case 1:
+      return run<0>(context, s, x, y);
+    case 2:
+      return run<1>(context, s, x, y);
+    case 3:
+      return run<2>(context, s, x, y);
+    case 4:
+      return run<3>(context, s, x, y);
+    case 5:
+      return run<4>(context, s, x, y);
+    default:
+      return run<5>(context, s, x, y);
+  }
+}
+#endif
 
 // Neighbours whose steps are those of one longer axis become that.
 void join(std::vector<MovedAxis>& axes) {
@@ -71,31 +116,6 @@ bool transpose(Context& context, const SortedMoves& s, const Tensor& x, const Te
   const Shape shape{matrices.extent, columns.extent, rows.extent};
   reorder(context, x.reshaped(shape), y.reshaped(shape, Format::channels_last()));
   return true;
-}
-
-template <int kOuter>
-void run(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
-  on_real(y, [&]<typename T>() {
-    const auto with_sums = [&]<bool kSums>() {
-      MoveBody<T, kOuter, kSums> body{};
-      body.x = x.data<T>() + s.from_start;
-      body.y = y.data<T>() + s.to_start;
-      body.factor = s.factor;
-      if (!s.kept.empty()) body.column = s.kept.back();
-      int64_t rows = 1;
-      for (int axis = 0; axis < kOuter; ++axis) {
-        body.outer[axis] = s.kept[axis];
-        rows *= s.kept[axis].extent;
-      }
-      for (size_t i = 0; i < s.sums.size(); ++i) body.sums[i] = s.sums[i];
-      parallel_rows(context, rows, body.column.extent, body);
-    };
-    if (s.sums.empty()) {
-      with_sums.template operator()<false>();
-    } else {
-      with_sums.template operator()<true>();
-    }
-  });
 }
 
 }  // namespace
@@ -140,21 +160,10 @@ void rearrange(Context& context, const Rearrangement& moves, const Tensor& x, co
   require(s.kept.size() <= kMostAxes && s.sums.size() <= kMostSums, "values would move along ",
           s.kept.size() + s.sums.size(), " axes at once: at most ", kMostAxes, " and ", kMostSums,
           " that are summed over");
-  switch (s.kept.size()) {
-    case 0:
-    case 1:
-      return run<0>(context, s, x, y);
-    case 2:
-      return run<1>(context, s, x, y);
-    case 3:
-      return run<2>(context, s, x, y);
-    case 4:
-      return run<3>(context, s, x, y);
-    case 5:
-      return run<4>(context, s, x, y);
-    default:
-      return run<5>(context, s, x, y);
-  }
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) return run_bodies(context, s, x, y);
+#endif
+  rearrange_cpu(s, x, y);
 }
 
 std::vector<int64_t> steps_of(const Tensor& tensor) {

@@ -15,7 +15,9 @@ struct SortedMoves {
   explicit SortedMoves(const Rearrangement& moves);
 };
 
-// GPU: false, with nothing done, for what the body for every device has to do.
+void rearrange_cpu(SortedMoves moves, const Tensor& x, const Tensor& y);
+
+// GPU: false, with nothing done, for what the body for any dtype and axes has to do.
 bool rearrange_gpu(Context& context, const SortedMoves& moves, const Tensor& x, const Tensor& y);
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/row_norm_groups.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -102,8 +103,7 @@ void backward_data(const RowNorm& n, const T* x, const T* dy, T* dx) {
 int64_t pieces_of(const RowNormView& v) { return std::clamp<int64_t>(v.rows / v.groups, 1, 64); }
 
 template <typename T>
-void parameter_gradients(const RowNorm& n, const T* x, const T* dy, const RowNormGradients& g,
-                         T* parts) {
+void parameter_gradients(const RowNorm& n, const T* x, const T* dy, T* parts) {
   const RowNormView v = n.view;
   const int64_t pieces = pieces_of(v), count = v.parameters(), images = v.rows / v.groups;
 #pragma omp parallel for schedule(static)
@@ -135,6 +135,12 @@ void parameter_gradients(const RowNorm& n, const T* x, const T* dy, const RowNor
       }
     }
   }
+}
+
+// Adds up the parts of all pieces.
+template <typename T>
+void finish_parameters(const RowNorm& n, const RowNormGradients& g, const T* parts) {
+  const int64_t pieces = pieces_of(n.view), count = n.view.parameters();
   const auto add = [&](const Tensor& to, bool accumulate, int64_t offset) {
     for (int64_t j = 0; to && j < count; ++j) {
       double sum = accumulate ? static_cast<double>(to.data<T>()[j]) : 0.0;
@@ -186,7 +192,10 @@ void row_norm_forward(Context& context, const RowNorm& n, const Tensor& x, const
 #else
   (void)context;
 #endif
-  on(x, [&]<typename T>() { forward(n, x.data<T>(), y.data<T>()); });
+  on(x, [&]<typename T>() {
+    takes_groups_beside(n) ? forward_groups_beside(n, x.data<T>(), y.data<T>())
+                           : forward(n, x.data<T>(), y.data<T>());
+  });
 }
 
 void row_norm_backward(Context& context, const RowNorm& n, const Tensor& x, const Tensor& dy,
@@ -198,9 +207,16 @@ void row_norm_backward(Context& context, const RowNorm& n, const Tensor& x, cons
   (void)context;
 #endif
   on(x, [&]<typename T>() {
-    if (gradients.d_scale || gradients.d_shift)
-      parameter_gradients(n, x.data<T>(), dy.data<T>(), gradients, workspace.data<T>());
-    if (gradients.dx) backward_data(n, x.data<T>(), dy.data<T>(), gradients.dx.data<T>());
+    const T *from = x.data<T>(), *slopes = dy.data<T>();
+    T *const dx = gradients.dx.data<T>(), *const parts = workspace.data<T>();
+    const bool learns = gradients.d_scale || gradients.d_shift;
+    if (takes_groups_beside(n)) {
+      backward_groups_beside(n, from, slopes, dx, pieces_of(n.view), parts);
+    } else {
+      if (learns) parameter_gradients(n, from, slopes, parts);
+      if (dx) backward_data(n, from, slopes, dx);
+    }
+    if (learns) finish_parameters(n, gradients, parts);
   });
 }
 

@@ -74,11 +74,12 @@ class BoxOutputLayer : public Layer {
     const int64_t classes = shape[1] - 4, places = shape.count(2);
     const float right = static_cast<float>(shape[3]) * fields.step,
                 bottom = static_cast<float>(shape[2]) * fields.step;
+    const float least_score = p().fg_thr(), least_side = p().min_size();
     for (int64_t place = 0; place < places; ++place) {
       float score = map[places + place];
       for (int64_t k = 2; k < classes; ++k) score = std::max(score, map[k * places + place]);
       score -= map[place];
-      if (score < p().fg_thr()) continue;
+      if (score < least_score) continue;
       Box box =
           fields.box(map + classes * places + place, places, place / shape[3], place % shape[3]);
       // A box that begins outside is moved in; its far side is cut.
@@ -87,18 +88,9 @@ class BoxOutputLayer : public Layer {
       box.y1 = std::max(box.y1, 0.f);
       box.x2 = box.x1 + std::min(width, right - box.x1);
       box.y2 = box.y1 + std::min(height, bottom - box.y1);
-      if (box.x2 - box.x1 >= p().min_size() && box.y2 - box.y1 >= p().min_size())
+      if (box.x2 - box.x1 >= least_side && box.y2 - box.y1 >= least_side)
         found->push_back({box, score});
     }
-  }
-
-  bool covers(const Box& better, const Box& other) const {
-    const float common = area(intersection(better, other));
-    const float first = area(better), second = area(other);
-    const float whole = p().nms_type() == "IOU"    ? first + second - common
-                        : p().nms_type() == "IOMU" ? std::min(first, second)
-                                                   : first;
-    return common > p().iou_thr() * whole;
   }
 
   // Those that stay, the best first; of equal scores the last found first, as in the fork.
@@ -109,11 +101,20 @@ class BoxOutputLayer : public Layer {
       return found[a].score != found[b].score ? found[a].score > found[b].score : a > b;
     });
     if (p().max_nms_num() > 0 && order.size() > p().max_nms_num()) order.resize(p().max_nms_num());
+    const size_t most = p().max_post_nms_num() > 0 ? p().max_post_nms_num() : order.size();
+    const bool by_union = p().nms_type() == "IOU", by_smaller = p().nms_type() == "IOMU";
+    const float share = p().iou_thr();
     std::vector<Found> kept;
     for (const int i : order) {
-      if (p().max_post_nms_num() > 0 && kept.size() == p().max_post_nms_num()) break;
+      if (kept.size() == most) break;
+      const Box& box = found[i].box;
+      const float own = area(box);
       const bool covered = std::any_of(kept.begin(), kept.end(), [&](const Found& better) {
-        return covers(better.box, found[i].box);
+        const float common = area(intersection(better.box, box)), other = area(better.box);
+        const float whole = by_union     ? other + own - common
+                            : by_smaller ? std::min(other, own)
+                                         : other;
+        return common > share * whole;
       });
       if (!covered) kept.push_back(found[i]);
     }

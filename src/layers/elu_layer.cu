@@ -12,10 +12,12 @@ namespace {
 
 struct Elu {
   float slope, depth;  // lambda, lambda * alpha
+  float top;           // 1: the gradient reads y, 0: x; with a bool loops would not vectorise
   template <typename Message>
-  explicit Elu(const Message& p) : slope(p.lambda()), depth(p.lambda() * p.alpha()) {}
+  explicit Elu(const Message& p)
+      : slope(p.lambda()), depth(p.lambda() * p.alpha()), top(slope > 0 && depth >= 0 ? 1 : 0) {}
   // Then the sign of y is the sign of x, and y + depth = depth * exp(x).
-  CREMA_HD bool from_top() const { return slope > 0 && depth >= 0; }
+  CREMA_HD bool from_top() const { return top > 0; }
   template <typename T>
   CREMA_HD T value(T x) const {
     const T left = T(depth) * (exp_of(x < 0 ? x : T(0)) - T(1));
@@ -23,7 +25,7 @@ struct Elu {
   }
   template <typename T>
   CREMA_HD T gradient(T dy, T z) const {
-    const T left = from_top() ? z + T(depth) : T(depth) * exp_of(z < 0 ? z : T(0));
+    const T left = top > 0 ? z + T(depth) : T(depth) * exp_of(z < 0 ? z : T(0));
     return dy * (z > 0 ? T(slope) : left);
   }
 };

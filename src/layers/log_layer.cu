@@ -4,6 +4,7 @@
 // Gradient: dx = dy * scale / ((shift + scale * x) * log(base)).
 #include <cmath>
 
+#include "kernels/pointwise_math.h"
 #include "layers/pointwise_layer.h"
 #include "proto/params/pointwise.pb.h"
 
@@ -20,7 +21,7 @@ struct Logarithm {
   static constexpr bool from_top() { return false; }
   template <typename T>
   CREMA_HD T value(T x) const {
-    return T(factor) * std::log(T(scale) * x + T(shift));
+    return T(factor) * log_of(T(scale) * x + T(shift));
   }
   template <typename T>
   CREMA_HD T gradient(T dy, T x) const {

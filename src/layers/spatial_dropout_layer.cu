@@ -5,6 +5,9 @@
 // Shapes: x (N, C, spatial...), y as x. Parameters: none.
 // Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
 // backward computes it again.
+#include <type_traits>
+#include <vector>
+
 #include "kernels/divisor.h"
 #include "kernels/pointwise.h"
 #include "layers/pointwise_layer.h"
@@ -13,19 +16,36 @@
 namespace crema {
 namespace {
 
+// A channel of an image, counted through all images.
+template <typename C>
+struct ChannelFactor {
+  PassRandom random;
+  uint32_t threshold;  // words below it drop
+  C factor;
+  CREMA_HD C operator()(int64_t channel) const {
+    return random.get().word(channel) < threshold ? C(0) : factor;
+  }
+};
+
+// Factors that were found before.
+template <typename C>
+struct FoundFactor {
+  const C* factors;
+  CREMA_HD C operator()(int64_t channel) const { return factors[channel]; }
+};
+
 // kLast: a row is a place and its columns are the channels; else a row is a channel.
-template <typename T, bool kLast>
+template <typename T, bool kLast, typename Factor>
 struct SpatialDropoutBody {
   const T* x;
   T* y;
-  PassRandom random;
-  uint32_t threshold;  // words below it drop
-  Compute<T> factor;
+  Factor factor;
   int64_t places, columns;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t channel = kLast ? row / places * columns + column : row,
                   i = row * columns + column;
-    y[i] = random.get().word(channel) < threshold ? Compute<T>(0) : Compute<T>(x[i]) * factor;
+    const Compute<T> by = factor(channel), value = Compute<T>(x[i]) * by;
+    y[i] = by == 0 ? Compute<T>(0) : value;
   }
 };
 
@@ -104,9 +124,17 @@ class SpatialDropoutLayer : public PointwiseLayer {
                             Divisor(packs), Divisor(runs), places});
           return;
         }
-        parallel_rows(context, x.count() / columns, columns,
-                      SpatialDropoutBody<T, kLast>{x.data<T>(), y.data<T>(), random, threshold,
-                                                   factor, places, columns});
+        const ChannelFactor<Compute<T>> drawn{random, threshold, factor};
+        const auto over_rows = [&](const auto& found) {
+          using Body = SpatialDropoutBody<T, kLast, std::decay_t<decltype(found)>>;
+          parallel_rows(context, x.count() / columns, columns,
+                        Body{x.data<T>(), y.data<T>(), found, places, columns});
+        };
+        if (context.device() == Device::gpu) return over_rows(drawn);
+        std::vector<Compute<T>> factors(x.shape().count(0, 2));
+        for (size_t channel = 0; channel < factors.size(); ++channel)
+          factors[channel] = drawn(static_cast<int64_t>(channel));
+        over_rows(FoundFactor<Compute<T>>{factors.data()});
       };
       if (x.format().order == Order::channels_last) return with.template operator()<true>();
       with.template operator()<false>();
