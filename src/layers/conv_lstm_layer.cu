@@ -205,7 +205,14 @@ class ConvLstmLayer final : public LstmLayer {
                         learns(fixed_.weights));
     ConvCase step = images_of(hidden_kind_, x_.sequences);
     step.bias = biases_.there();
+    // cuDNN wants each step's images to begin at a multiple of 16 bytes.
+    const int64_t each = images(x_.sequences, outputs_).count();
+    const bool even = each * static_cast<int64_t>(size_of(preparation.dtype)) % 16 == 0;
+    const std::string wanted = context.implementation;
+    if (!even && context.device() == Device::gpu && wanted != "plain")
+      context.implementation = "im2col";
     hidden_kind_.all = make(step, true, preparation.backward, false);
+    context.implementation = wanted;
     hidden_gradient_.reset();
     if (learns(hidden_kind_.weights))
       hidden_gradient_ = make(images_of(hidden_kind_, all_steps()), false, false, true);
