@@ -136,7 +136,13 @@ class FastestSum final : public WeightedSum {
   void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
                      const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
                      bool accumulate_b, const Tensor& workspace) override {
-    with(kBoth).backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
+    if (joins_gradients()) {
+      with(kBoth).backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
+                                workspace);
+    } else {
+      WeightedSum::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
+                                 workspace);
+    }
   }
 
  private:
@@ -153,10 +159,8 @@ class FastestSum final : public WeightedSum {
 
   void run_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                    const Tensor& y, const DropoutMask& mask) const {
-    GatherTensors t;
-    t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.out = y.raw();
-    t.dropout = mask;
-    forward_.run(context, t);
+    forward_.run(context,
+                 {.x = x.raw(), .w = w.raw(), .b = b.raw(), .out = y.raw(), .dropout = mask});
   }
 
   bool own(Call call) const { return answer_[call] == kOwn; }
@@ -190,11 +194,11 @@ class FastestSum final : public WeightedSum {
   }
   // What those that have calls noted, then "gather forward", "blocks weights".
   void note_served(Context& context) const {
-    const auto note = [&](const std::string& what) { context.served.push_back(what); };
     const auto note_call = [&](bool made, Call call, const char* what) {
-      if (made && own(call)) note(cat("gather ", what));
+      if (made && own(call)) context.served.push_back(cat("gather ", what));
       for (size_t i = 1; made && i < ways_.size(); ++i) {
-        if (*ways_[i].name == answer_[call]) note(cat(ways_[i].name, " ", what));
+        if (*ways_[i].name == answer_[call])
+          context.served.push_back(cat(ways_[i].name, " ", what));
       }
     };
     for (const Way& way : ways_) {
@@ -306,9 +310,7 @@ class FastestSum final : public WeightedSum {
       return tuned(sum_.forward_, t);
     }
     double own_data_gradient() {
-      GatherTensors t;
-      t.dy = dy_.raw(), t.y = sign(), t.w = w_.raw(), t.out = x_.raw();
-      return tuned(sum_.data_, t);
+      return tuned(sum_.data_, {.w = w_.raw(), .dy = dy_.raw(), .y = sign(), .out = x_.raw()});
     }
     double own_weights_gradient() {
       GatherTensors t;
