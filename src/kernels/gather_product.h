@@ -29,7 +29,7 @@ struct GatherTensors {
   // Of a case with pooling, like y of that: which of its four places each output kept (written by
   // forward unless null), 255 where none gets a gradient.
   uint8_t* kept = nullptr;
-  DropoutMask dropout;  // at forward's end; gradients are multiplied by its factor
+  DropoutMask dropout = {};  // at forward's end; gradients are multiplied by its factor
 };
 
 // False with the reason on cards older than these kernels' instructions.
