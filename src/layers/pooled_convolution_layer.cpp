@@ -64,7 +64,7 @@ class PooledConvolutionLayer : public Layer {
         !both(p.has_kernel_size(), p.kernel_size(), p.kernel_h(), p.kernel_w(), 2) ||
         !both(!p.has_stride_h(), p.stride(), p.stride_h(), p.stride_w(), 2) ||
         !both(!p.has_pad_h(), p.pad(), p.pad_h(), p.pad_w(), 0) || p.dilation_size() > 0 ||
-        bottoms[0].axes() != 4)
+        p.stride_shape().dim_size() > 0 || p.pad_shape().dim_size() > 0 || bottoms[0].axes() != 4)
       return false;
     Preparation preparation;
     preparation.bottoms = bottoms;
