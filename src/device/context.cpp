@@ -12,6 +12,14 @@ struct Gpu {};
 #endif
 
 namespace crema {
+namespace {
+
+void run_both(const std::function<void()>& work, const std::function<void()>& meanwhile) {
+  work();
+  if (meanwhile) meanwhile();
+}
+
+}  // namespace
 
 Context::Context(Device device, int ordinal)
     : device_(device), ordinal_(ordinal), memory_(std::make_shared<MemoryAccount>()) {
@@ -29,8 +37,10 @@ Context::Context(Device device, int ordinal)
 Context::~Context() = default;
 
 #ifdef CREMA_CUDA
-void Context::aside(const std::function<void()>& work) {
-  if (!gpu_ || !overlap) return work();
+void Context::aside(const std::function<void()>& work, const std::function<void()>& meanwhile) {
+  if (!gpu_ || !overlap) return run_both(work, meanwhile);
+  gpu_->mark();
+  if (meanwhile) meanwhile();
   gpu_->fork();
   try {
     work();
@@ -57,7 +67,9 @@ void Context::synchronize() const {
   if (gpu_) check_cuda(cudaStreamSynchronize(gpu_->stream), "waiting for the GPU");
 }
 #else
-void Context::aside(const std::function<void()>& work) { work(); }
+void Context::aside(const std::function<void()>& work, const std::function<void()>& meanwhile) {
+  run_both(work, meanwhile);
+}
 void Context::join() {}
 void Context::tune(TuneMode) {}
 void Context::end_tuning() {}

@@ -38,9 +38,9 @@ class Context {
 
   // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards,
   // until join(): it must touch no memory that the latter writes, and no workspace of it. Elsewhere
-  // it is just called.
+  // it is just called. `meanwhile` is queued here, and first, so that the card begins with it.
   bool overlap = false;
-  void aside(const std::function<void()>& work);
+  void aside(const std::function<void()>& work, const std::function<void()>& meanwhile = {});
   void join();
 
   // Waits until all queued work is done; an Error of the device surfaces here.

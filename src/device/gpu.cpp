@@ -30,8 +30,12 @@ std::string gpu_problem() {
 
 Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   check_cuda(cudaSetDevice(ordinal), "selecting the GPU");
-  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
-  check_cuda(cudaStreamCreateWithFlags(&other_stream_, cudaStreamNonBlocking), "creating a stream");
+  int least = 0, greatest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest),
+             "creating a stream");
+  check_cuda(cudaStreamCreateWithPriority(&other_stream_, cudaStreamNonBlocking, least),
+             "creating a stream");
   check_cuda(cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming), "creating an event");
   check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "creating an event");
   check_cublas(cublasCreate(&cublas), "starting cuBLAS");
@@ -82,8 +86,9 @@ void Gpu::swap_streams() {
   check_cudnn(cudnnSetStream(cudnn, stream), "changing the stream");
 }
 
+void Gpu::mark() { check_cuda(cudaEventRecord(forked_, stream), "starting work aside"); }
+
 void Gpu::fork() {
-  check_cuda(cudaEventRecord(forked_, stream), "starting work aside");
   check_cuda(cudaStreamWaitEvent(other_stream_, forked_, 0), "starting work aside");
   swap_streams();
   open_ = true;

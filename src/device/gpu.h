@@ -34,8 +34,10 @@ struct Gpu {
   static constexpr size_t kOwnBytes =
       2 * (kParts * sizeof(float) + kCounters * sizeof(unsigned) + kBlasBytes);
 
-  // A second stream for Context::aside(). Between fork() and back() everything above is that
-  // stream's; join() makes the first one wait for it.
+  // A second stream for Context::aside(), which waits for what the first one had at mark(). Between
+  // fork() and back() everything above is that stream's; join() makes the first one wait for it.
+  // Of blocks that are ready to run on both, those of the first are begun with.
+  void mark();
   void fork();
   void back();
   void join();

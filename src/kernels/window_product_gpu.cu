@@ -46,7 +46,8 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
   int* const image_at = reinterpret_cast<int*>(memory + n.tables);
   int* const weights_at = image_at + steps * 2;
   fill_tables<kData>(n, image_at, weights_at, steps * 2);
-  load_tile<T>(n.other, n.other.data, 0, 0, 0, n.other_tile, base + n.other_tile.at);
+  const int first_column = kData ? 0 : static_cast<int>(blockIdx.y) * n.columns_each;
+  load_tile<T>(n.other, n.other.data, 0, first_column, 0, n.other_tile, base + n.other_tile.at);
 
   // What this lane adds to the offsets of a step's first or second chunk.
   const uint32_t weights =
@@ -56,6 +57,10 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
                    (lane >> 3 & 1) * 16);
   const int pair = kData ? 32 : 16 * n.other_tile.row;  // from one pair of column tiles to the next
 
+  Random random;
+  const bool drops = kCells && n.pool.dropout.threshold > 0;
+  if (drops) random = n.pool.dropout.random.get();
+  const auto drawn = [&](uint32_t stage) { return memory + (stage - base) + n.pool.draws_at; };
   const auto load = [&](int unit, uint32_t stage) {
     int strip;
     const int number = n.by_strips.split(unit, strip);
@@ -67,13 +72,14 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
     }
     if constexpr (kSign)
       load_tile<T>(n.image, n.sign, number, row, n.origin[1], n.image_tile, stage + n.sign_at);
+    if (drops) {  // while the copies are on their way
+      const int cells = n.strip / 2 * n.pool.cells[1];
+      draw_cells(n.pool, random, number, strip * cells, cells, drawn(stage));
+    }
   };
   const auto mask = [&](uint32_t stage) {
     if constexpr (kSign) mask_tile(n.image_tile, stage, stage + n.sign_at);
   };
-  Random random;
-  if (kCells && n.pool.dropout.threshold > 0) random = n.pool.dropout.random.get();
-  unsigned char* const drawn = memory + n.pool.draws_at + warp * 8 * n.pool.quads;
   const auto compute = [&](int unit, uint32_t stage) {
     int strip;
     const int number = n.by_strips.split(unit, strip);
@@ -82,8 +88,6 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
     T* const out = static_cast<T*>(n.out) +
                    (static_cast<int64_t>(number) * n.places[0] * n.places[1] + first) * n.columns;
     for (int tile = warp_m * kM; tile * 16 < count; tile += n.warps_m * kM) {
-      if (kCells && n.pool.dropout.threshold > 0)
-        draw_cells(n.pool, random, number, first / 4 + tile * 4, drawn);
       uint32_t places[kM];
 #pragma unroll
       for (int i = 0; i < kM; ++i) {
@@ -122,14 +126,14 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
         if (step + 1 < steps) multiply(odd);
       }
       if constexpr (kCells) {
-        store_cells<T>(n, sums, number, first / 4 + tile * 4, count / 4 - tile * 4, warp_n * kN * 8,
-                       drawn);
+        store_cells<T>(n, sums, number, first / 4 + tile * 4, count / 4 - tile * 4,
+                       first_column + warp_n * kN * 8, drawn(stage) + tile * 4 * n.pool.quads);
         continue;
       }
       const T* const bias = static_cast<const T*>(n.bias);
 #pragma unroll
       for (int j = 0; j < kN; ++j) {
-        const int column = (warp_n * kN + j) * 8 + lane % 4 * 2;
+        const int column = first_column + (warp_n * kN + j) * 8 + lane % 4 * 2;
         const bool inside = column < n.columns;
         const float b0 = !kData && bias && inside ? static_cast<float>(bias[column]) : 0.f;
         const float b1 = !kData && bias && inside ? static_cast<float>(bias[column + 1]) : 0.f;
