@@ -37,18 +37,19 @@ Context::Context(Device device, int ordinal)
 Context::~Context() = default;
 
 #ifdef CREMA_CUDA
-void Context::aside(const std::function<void()>& work, const std::function<void()>& meanwhile) {
-  if (!gpu_ || !overlap) return run_both(work, meanwhile);
+void Context::aside(int lane, const std::function<void()>& work,
+                    const std::function<void()>& meanwhile) {
+  if (!gpu_ || !overlap || lane == kHere) return run_both(work, meanwhile);
   gpu_->mark();
   if (meanwhile) meanwhile();
-  gpu_->fork();
+  gpu_->fork(lane);
   try {
     work();
   } catch (...) {
-    gpu_->back();
+    gpu_->back(lane);
     throw;
   }
-  gpu_->back();
+  gpu_->back(lane);
 }
 void Context::join() {
   if (gpu_) gpu_->join();
@@ -67,7 +68,8 @@ void Context::synchronize() const {
   if (gpu_) check_cuda(cudaStreamSynchronize(gpu_->stream), "waiting for the GPU");
 }
 #else
-void Context::aside(const std::function<void()>& work, const std::function<void()>& meanwhile) {
+void Context::aside(int, const std::function<void()>& work,
+                    const std::function<void()>& meanwhile) {
   run_both(work, meanwhile);
 }
 void Context::join() {}

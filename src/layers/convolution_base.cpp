@@ -169,8 +169,9 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
     if (!pass.parameter_diff[0]) {
       bottom();
     } else {
-      context.aside([&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); },
-                    bottom);
+      context.aside(
+          pass.aside_lane,
+          [&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); }, bottom);
     }
   }
 }

@@ -145,7 +145,7 @@ class InnerProductLayer : public Layer {
       dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
                                pass.accumulate[0], db && pass.accumulate[1], pass.aside_workspace);
     };
-    context.aside(weights, bottom);
+    context.aside(pass.aside_lane, weights, bottom);
   }
 
   int64_t multiply_adds(const std::vector<Shape>&, const std::vector<Shape>& tops) const override {

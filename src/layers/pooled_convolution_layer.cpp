@@ -177,7 +177,7 @@ class PooledConvolutionLayer : public Layer {
       joined_->backward_weights(context, pass.bottom[0], dy, kept, dropout_.factor, dw, db,
                                 pass.accumulate[0], db && pass.accumulate[1]);
     };
-    context.aside(weights, bottom);
+    context.aside(pass.aside_lane, weights, bottom);
   }
 
   int64_t multiply_adds(const std::vector<Shape>& bottoms,

@@ -177,7 +177,7 @@ void Net::forward_rest(const Beside& beside, bool then_backward) {
   const Range range("forward");
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
-  if (beside) context_.aside(beside);
+  if (beside) context_.aside(0, beside);
   for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) {
     if (i + 1 == plan.nodes.size()) context_.join();
     forward(plan.nodes[i]);
@@ -247,7 +247,7 @@ void Net::backward(bool accumulate, const Beside& beside) {
   const Range range("backward");
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
-  if (beside) context_.aside(beside);
+  if (beside) context_.aside(0, beside);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
     Backward& arguments = node->backward_arguments;
