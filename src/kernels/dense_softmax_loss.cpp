@@ -6,7 +6,7 @@ namespace crema {
 
 bool DenseSoftmaxLoss::worth_it(const Context& context) const {
   // Each row reads all weights; beyond this a matrix product is faster.
-  constexpr int64_t kMostProducts = int64_t{4} << 20, kMostOutputs = 64, kMostRows = 1024;
+  constexpr int64_t kMostProducts = int64_t{4} << 20, kMostRows = 1024;
   return context.device() == Device::gpu && context.implementation.empty() && inputs % 4 == 0 &&
          rows > 0 && rows <= kMostRows && outputs <= kMostOutputs &&
          rows * inputs * outputs <= kMostProducts;

@@ -15,6 +15,7 @@ namespace crema {
 struct DenseSoftmaxLoss {
   int64_t rows = 0, inputs = 0, outputs = 0;
   SoftmaxLossCase loss;  // without weights of classes and places
+  static constexpr int kMostOutputs = 60;
 
   // Whether it is of those that this is for: on a GPU, and small.
   bool worth_it(const Context& context) const;

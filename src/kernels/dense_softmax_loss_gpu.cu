@@ -8,11 +8,12 @@
 namespace crema {
 namespace {
 
-constexpr int kThreads = 128;  // of a block, which has a row
+constexpr int kThreads = 256;  // of a block, which has a row
 constexpr int kWarps = kThreads / 32;
-constexpr int kAtOnce = 10;      // outputs whose weights are on their way together
-constexpr int kMostScores = 70;  // 64, rounded up to multiples of kAtOnce
-constexpr int kPack = 4;         // elements that a thread reads at a time
+constexpr int kAtOnce = 10;       // outputs whose weights are on their way together
+constexpr int kMostOutputs = 60;  // a multiple of it, of which a lane has two
+constexpr int kPack = 4;          // elements that a thread reads at a time
+static_assert(DenseSoftmaxLoss::kMostOutputs == kMostOutputs);
 
 template <typename T>
 using Elements = Pack<T, kPack>;
@@ -38,9 +39,8 @@ struct Rows {
     for (int o = 0; o < kAtOnce; ++o) use(o, packs[o]);
   }
 
-  // The row's scores in shared memory; every thread may read them.
-  __device__ void find_scores(int row, float* scores) const {
-    __shared__ float of_warp[kWarps][kMostScores];
+  // Sums of each warp's products, in shared memory, for all outputs; every thread may read them.
+  __device__ void multiply(int row, float (*of_warp)[kMostOutputs]) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     for (int first = 0; first < outputs; first += kAtOnce) {
       float sums[kAtOnce] = {};
@@ -58,47 +58,54 @@ struct Rows {
       }
     }
     __syncthreads();
-    for (int o = static_cast<int>(threadIdx.x); o < outputs; o += kThreads) {
-      float score = b ? float(b[o]) : 0.f;
-#pragma unroll
-      for (int other = 0; other < kWarps; ++other) score += of_warp[other][o];
-      scores[o] = score;
-    }
-    __syncthreads();
   }
 };
 
-// Of a row's scores; by one warp.
-struct ScoreSums {
-  float largest, sum;  // of exp(score - largest)
-  __device__ ScoreSums(const float* scores, int outputs) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    largest = -INFINITY;
-    for (int o = lane; o < outputs; o += 32) largest = fmaxf(largest, scores[o]);
-    largest = warp_all(largest, Larger{});
-    sum = 0;
-    for (int o = lane; o < outputs; o += 32) sum += expf(scores[o] - largest);
-    sum = warp_all(sum, Plus{});
+// The scores of a row, in the first warp: a lane has those of two outputs, 32 apart. Made before
+// the products, so that what it reads is on its way meanwhile.
+struct RowScores {
+  int label;
+  float bias[2] = {}, score[2], largest, sum;  // sum: of exp(score - largest)
+
+  template <typename T>
+  __device__ RowScores(const Rows<T>& rows, int row) : label(rows.labels.at(row)) {
+    for_outputs(rows.outputs, [&](int i, int o) {
+      if (rows.b) bias[i] = rows.b[o];
+    });
+  }
+  template <typename Body>
+  __device__ static void for_outputs(int outputs, const Body& body) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int o = static_cast<int>(threadIdx.x) + 32 * i;
+      if (threadIdx.x < 32 && o < outputs) body(i, o);
+    }
+  }
+  __device__ void finish(int outputs, const float (*of_warp)[kMostOutputs]) {
+    score[0] = score[1] = -INFINITY;
+    for_outputs(outputs, [&](int i, int o) {
+      score[i] = bias[i];
+#pragma unroll
+      for (int warp = 0; warp < kWarps; ++warp) score[i] += of_warp[warp][o];
+    });
+    largest = warp_all(fmaxf(score[0], score[1]), Larger{});
+    sum = warp_all(expf(score[0] - largest) + expf(score[1] - largest), Plus{});
+  }
+  // Of one output, in every lane.
+  __device__ float of(int o) const {
+    return __shfl_sync(0xffffffffu, o < 32 ? score[0] : score[1], o % 32);
   }
 };
 
 template <typename T>
-__device__ float loss_of_row(const Rows<T>& rows, int row, const float* scores,
-                             const LabelNote& note) {
-  const ScoreSums of(scores, rows.outputs);
-  const int label = rows.labels.at(row);
-  if (label == SoftmaxLabels<float>::kBad) {
-    if (threadIdx.x == 0) note.write(row, rows.labels.labels[row]);
-    return NAN;
-  }
-  if (label < 0) return 0;
-  float own = of.largest - scores[label];
+__device__ float loss_of_row(const Rows<T>& rows, const RowScores& of) {
+  if (of.label < 0) return of.label == SoftmaxLabels<float>::kBad ? NAN : 0.f;
+  float own = of.largest - of.of(of.label);
   if (rows.smoothing > 0) {
     float below = 0;
-    for (int o = static_cast<int>(threadIdx.x) % 32; o < rows.outputs; o += 32)
-      below += of.largest - scores[o];
-    below = warp_all(below, Plus{});
-    own = (1 - rows.smoothing) * own + rows.smoothing * below / static_cast<float>(rows.outputs);
+    RowScores::for_outputs(rows.outputs, [&](int i, int) { below += of.largest - of.score[i]; });
+    own = (1 - rows.smoothing) * own +
+          rows.smoothing * warp_all(below, Plus{}) / static_cast<float>(rows.outputs);
   }
   return limited_loss(logf(of.sum) + own);
 }
@@ -108,12 +115,17 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     dense_softmax_loss(Rows<T> rows, LabelNote note, double normalizer, float* loss, double* parts,
                        unsigned* counter) {
-  __shared__ float scores[kMostScores];
+  __shared__ float of_warp[kWarps][kMostOutputs];
   const int row = static_cast<int>(blockIdx.x), count = static_cast<int>(gridDim.x);
-  rows.find_scores(row, scores);
+  RowScores scores(rows, row);
+  rows.multiply(row, of_warp);
   if (threadIdx.x < 32) {
-    const float of_row = loss_of_row(rows, row, scores, note);
-    if (threadIdx.x == 0) parts[row] = of_row;
+    scores.finish(rows.outputs, of_warp);
+    const float of_row = loss_of_row(rows, scores);
+    if (threadIdx.x == 0) {
+      parts[row] = of_row;
+      if (scores.label == SoftmaxLabels<float>::kBad) note.write(row, rows.labels.labels[row]);
+    }
   }
   if (!last_of(counter, count)) return;
   double sum = 0, valid = 0;
@@ -131,8 +143,10 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     dense_softmax_gradient(Rows<T> rows, float normalizer, const float* d_loss, float* ds, T* dx) {
-  __shared__ float scores[kMostScores];
+  __shared__ float of_warp[kWarps][kMostOutputs], slopes[kMostOutputs];
   const int row = static_cast<int>(blockIdx.x), outputs = rows.outputs;
+  RowScores scores(rows, row);
+  const float d = *d_loss;
   float divisor = normalizer;
   if (divisor == 0) {
     float valid = 0;
@@ -141,23 +155,20 @@ __global__ void __launch_bounds__(kThreads)
       valid += rows.labels.counted(other);
     divisor = fmaxf(block_all(valid, Plus{}), 1.f);
   }
-  rows.find_scores(row, scores);
+  rows.multiply(row, of_warp);
   if (threadIdx.x < 32) {
-    const ScoreSums of(scores, outputs);
-    const int label = rows.labels.at(row);
-    const float scale = label == SoftmaxLabels<float>::kBad ? NAN : *d_loss / divisor;
+    scores.finish(outputs, of_warp);
+    const float scale = scores.label == SoftmaxLabels<float>::kBad ? NAN : d / divisor;
     const float everywhere = rows.smoothing / static_cast<float>(outputs);
-    const float used = label == SoftmaxLabels<float>::kIgnored ? 0.f : 1.f;
+    const bool counts = scores.label != SoftmaxLabels<float>::kIgnored;
     // Behind the last output zeros, as many as are read at once.
-    const int end = (outputs + kAtOnce - 1) / kAtOnce * kAtOnce;
-    for (int o = static_cast<int>(threadIdx.x); o < end; o += 32) {
-      const float target = everywhere + (o == label ? 1 - rows.smoothing : 0.f);
-      const float score = o < outputs ? scores[o] : 0.f;
-      const float slope = scale * (expf(score - of.largest) / of.sum - target);
-      const bool counts = used > 0 && o < outputs;
-      scores[o] = counts ? slope : 0.f;
-      if (o < outputs) ds[row * outputs + o] = counts ? slope : 0.f;
-    }
+    RowScores::for_outputs(kMostOutputs, [&](int i, int o) {
+      const float target = everywhere + (o == scores.label ? 1 - rows.smoothing : 0.f);
+      const float slope = scale * (expf(scores.score[i] - scores.largest) / scores.sum - target);
+      const float value = counts && o < outputs ? slope : 0.f;
+      slopes[o] = value;
+      if (o < outputs) ds[row * outputs + o] = value;
+    });
   }
   if (!dx) return;
   __syncthreads();
@@ -165,7 +176,7 @@ __global__ void __launch_bounds__(kThreads)
     float sums[kPack] = {};
     for (int first = 0; first < outputs; first += kAtOnce) {
       rows.weights_at(at, first, [&](int o, const Elements<T>& weights) {
-        const float slope = scores[first + o];
+        const float slope = slopes[first + o];
 #pragma unroll
         for (int k = 0; k < kPack; ++k) sums[k] += slope * float(weights.v[k]);
       });

@@ -120,7 +120,7 @@ class DenseSoftmaxLossLayer : public Layer {
                          pass.top[0], pass.saved[kNote]);
       };
       // Backward needs nothing of it. What gradients of parameters read stays until these are done.
-      return learns_ ? context.aside(loss) : loss();
+      return learns_ ? context.aside(0, loss) : loss();
     }
     const Tensor& scores = pass.saved[forward_saved_];
     Forward part = pass;
@@ -129,6 +129,7 @@ class DenseSoftmaxLossLayer : public Layer {
     dense_->forward(context, part);
     part.bottom = {scores, pass.bottom[1]};
     part.top = pass.top;
+    part.saved.resize(forward_saved_);
     softmax_->forward(context, part);
   }
 
@@ -141,12 +142,13 @@ class DenseSoftmaxLossLayer : public Layer {
       const Tensor &dw = pass.parameter_diff[0],
                    db = pass.parameter_diff.size() > 1 ? pass.parameter_diff[1] : Tensor();
       if (!dw && !db) return;
-      return context.aside([&] {
+      return context.aside(pass.aside_lane, [&] {
         joined_->backward_parameters(context, pass.bottom[0], ds, dw, db, pass.accumulate[0],
                                      db && pass.accumulate[1]);
       });
     }
     Backward part = pass;
+    part.saved.resize(forward_saved_);
     part.bottom = {pass.saved[forward_saved_], pass.bottom[1]};
     part.bottom_diff = {ds, Tensor()};
     softmax_->backward(context, part);
