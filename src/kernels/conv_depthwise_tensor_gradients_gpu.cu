@@ -18,9 +18,9 @@ namespace {
 // Tiles of sixteen columns, and warps: what registers allow.
 CREMA_HD constexpr int tiles(int kernel, int stride) { return kernel == 3 && stride == 1 ? 2 : 1; }
 CREMA_HD constexpr int warps(int kernel) { return kernel == 3 ? 8 : 6; }
-CREMA_HD constexpr int slots(int kernel, int stride) {
-  return stride == 2 ? 4 : kernel == 3 ? 5 : 6;
-}
+constexpr int kSlots = 4;
+// Rows of dy in a step: with stride 1 there is little to do for one.
+CREMA_HD constexpr int turns(int stride) { return stride == 1 ? 2 : 1; }
 constexpr int kResident = 2;
 
 template <int kKernel, int kStride>
@@ -30,11 +30,14 @@ struct Layout {
   static constexpr int kColumns = kGroups * (8 + kBefore);  // of dy
   static constexpr int kOwn = kStride * kGroups;            // eights of columns of x, by planes
   static constexpr int kOwnBytes = kOwn * 8 * kPlaceBytes;
-  static constexpr int kSlotBytes = kColumns * kPlaceBytes + kStride * kOwnBytes;
-  static constexpr int kRingBytes = slots(kKernel, kStride) * kSlotBytes;
+  static constexpr int kTurns = turns(kStride);
+  static_assert(kBefore % kTurns == 0);
+  static constexpr int kRowBytes = kColumns * kPlaceBytes + kStride * kOwnBytes;  // with x's
+  static constexpr int kSlotBytes = kTurns * kRowBytes;
+  static constexpr int kRingBytes = kSlots * kSlotBytes;
   static constexpr int kOutBytes = kStride * kOwnBytes;
   static constexpr int kSumBytes = (kKernel * kKernel + 1) * 64 * static_cast<int>(sizeof(float));
-  static constexpr int kBytes = std::max(kRingBytes + 2 * kOutBytes, kSumBytes);
+  static constexpr int kBytes = std::max(kRingBytes + 2 * kTurns * kOutBytes, kSumBytes);
   // Loads of x four eights at a time.
   static constexpr int kLoads = (kOwn + 3) / 4;
   // How many taps meet columns of plane b.
@@ -50,7 +53,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
                                int left, const T* x, const T* dy, const T* w, T* dx,
                                PartSums parts) {
   using L = Layout<kKernel, kStride>;
-  constexpr int kSlots = slots(kKernel, kStride), kTaps = kKernel * kKernel;
+  constexpr int kTaps = kKernel * kKernel, kTurns = L::kTurns;
   constexpr int kBefore = L::kBefore, kMeets = L::kMeets, kTiles = L::kTiles;
   constexpr int kPairs = (kMeets + 1) / 2;
   // A place of dy that each step has for its own, whatever the pad.
@@ -92,11 +95,12 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     const DepthwiseTile of_warp(n, group + lane.strip);
     const int first_own = kBefore - kMiddle;
     const int end_own = first_own + of_warp.end - of_warp.row;
-    const int steps = n.rows + kBefore;
+    const int steps = (n.rows + kBefore + kTurns - 1) / kTurns;
     const uint32_t filled = shared_address(memory) + own.offset();
     const auto fetch = [&](int step, int slot) {
-      if (step < steps) {
-        const uint32_t at = filled + slot * L::kSlotBytes;
+#pragma unroll
+      for (int turn = 0; step < steps && turn < kTurns; ++turn) {
+        const uint32_t at = filled + slot * L::kSlotBytes + turn * L::kRowBytes;
         gradient.fetch(at);
 #pragma unroll
         for (int a = 0; parts.dw && a < kStride; ++a)
@@ -106,8 +110,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     };
     const auto store = [&](int step) {
 #pragma unroll
-      for (int a = 0; a < kStride; ++a)
-        to.store(memory + L::kRingBytes + step % 2 * L::kOutBytes + a * L::kOwnBytes +
+      for (int a = 0; a < kTurns * kStride; ++a)
+        to.store(memory + L::kRingBytes + (step & 1) * kTurns * L::kOutBytes + a * L::kOwnBytes +
                  own.offset());
     };
     __syncthreads();
@@ -119,86 +123,91 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
       wait_for_copies<kSlots - 2>();
       __syncthreads();  // this step's rows are there, all have read the last step's
       fetch(step + kSlots - 1, slot == 0 ? kSlots - 1 : slot - 1);
-      if (dx && step > kBefore) store(step - 1);
-      const uint32_t row = slot * L::kSlotBytes;
-      slot = slot + 1 == kSlots ? 0 : slot + 1;
-      if (parts.dw) {
+      if (dx && step > kBefore / kTurns) store(step - 1);
 #pragma unroll
-        for (int r = 0; r < kKernel; ++r) {
+      for (int turn = 0; turn < kTurns; ++turn) {
+        const uint32_t row = slot * L::kSlotBytes + turn * L::kRowBytes;
+        const int at = step * kTurns + turn;
+        if (parts.dw) {
 #pragma unroll
-          for (int i = 0; i < L::kLoads; ++i) {
-            if (r < kKernel - kStride) {
+          for (int r = 0; r < kKernel; ++r) {
 #pragma unroll
-              for (int k = 0; k < 4; ++k) window[r][i][k] = window[(r + kStride) % kKernel][i][k];
-            } else {
-              load_transposed(window[r][i], x_at + row + (r - kKernel + kStride) * L::kOwnBytes +
-                                                i * 32 * kPlaceBytes);
+            for (int i = 0; i < L::kLoads; ++i) {
+              if (r < kKernel - kStride) {
+#pragma unroll
+                for (int k = 0; k < 4; ++k) window[r][i][k] = window[(r + kStride) % kKernel][i][k];
+              } else {
+                load_transposed(window[r][i], x_at + row + (r - kKernel + kStride) * L::kOwnBytes +
+                                                  i * 32 * kPlaceBytes);
+              }
+            }
+          }
+#pragma unroll
+          for (int i = 0; i < kTiles; ++i) {
+#pragma unroll
+            for (int j = 0; j < kPairs; ++j) {
+              // The lone last q stands in both halves; only the first counts.
+              uint32_t channels[4];
+              const int q = 2 * j + 1 < kMeets ? matrix % 2 : 0;
+              load_transposed(channels, channels_at[i] + row + (kBefore - 2 * j - q) * kPlaceBytes);
+#pragma unroll
+              for (int r = 0; r < kKernel; ++r) {
+#pragma unroll
+                for (int b = 0; b < kStride; ++b) {
+                  const int eight = b * L::kGroups + 2 * i;
+                  if (2 * j < L::meets(b))
+                    multiply_add<T>(weights[r][b][j], channels, window[r][eight / 4][eight % 4],
+                                    window[r][eight / 4][eight % 4 + 1]);
+                }
+              }
+              if (parts.db && j == kMiddle / 2 && at >= first_own && at < end_own)
+                multiply_add<T>(biases, channels, kOnes<T>, kOnes<T>);
             }
           }
         }
+        if (!dx) continue;
+        uint32_t lasts[4];
+        if (kMeets % 2) load_matrices(lasts, last_at + row);
+        unsigned char* const results =
+            memory + L::kRingBytes + ((step & 1) * kTurns + turn) * L::kOutBytes;
 #pragma unroll
         for (int i = 0; i < kTiles; ++i) {
+          uint32_t pairs[kMeets / 2][4];
 #pragma unroll
-          for (int j = 0; j < kPairs; ++j) {
-            // The lone last q stands in both halves; only the first counts.
-            uint32_t channels[4];
-            const int q = 2 * j + 1 < kMeets ? matrix % 2 : 0;
-            load_transposed(channels, channels_at[i] + row + (kBefore - 2 * j - q) * kPlaceBytes);
+          for (int j = 0; j < kMeets / 2; ++j)
+            load_matrices(pairs[j], pairs_at[i] + row - 2 * j * kPlaceBytes);
 #pragma unroll
-            for (int r = 0; r < kKernel; ++r) {
+          for (int r = 0; r < kKernel; ++r) {
 #pragma unroll
-              for (int b = 0; b < kStride; ++b) {
-                const int eight = b * L::kGroups + 2 * i;
-                if (2 * j < L::meets(b))
-                  multiply_add<T>(weights[r][b][j], channels, window[r][eight / 4][eight % 4],
-                                  window[r][eight / 4][eight % 4 + 1]);
+            for (int b = 0; b < kStride; ++b) {
+              float sums[4];
+#pragma unroll
+              for (int k = 0; k < 4; ++k)
+                sums[k] = r < kKernel - kStride ? later[r % (kKernel - kStride)][b][i][k] : 0;
+#pragma unroll
+              for (int q = 0; q < L::meets(b); ++q) {
+                const uint32_t tap = taps[r][b + q * kStride];
+                if (q + 1 < L::meets(b) && q % 2 == 0) {
+                  multiply_add<T>(sums, pairs[q / 2], tap, taps[r][b + q * kStride + kStride]);
+                } else if (q % 2 == 0 && q + 1 < kMeets) {
+                  multiply_add<T>(sums, pairs[q / 2][0], pairs[q / 2][1], tap);
+                } else if (q % 2 == 0) {
+                  multiply_add<T>(sums, lasts[2 * i], lasts[2 * i + 1], tap);
+                }
               }
-            }
-            if (parts.db && j == kMiddle / 2 && step >= first_own && step < end_own)
-              multiply_add<T>(biases, channels, kOnes<T>, kOnes<T>);
-          }
-        }
-      }
-      if (!dx) continue;
-      uint32_t lasts[4];
-      if (kMeets % 2) load_matrices(lasts, last_at + row);
-      unsigned char* const results = memory + L::kRingBytes + step % 2 * L::kOutBytes;
+              if (r < kStride) {
+                if (step >= kBefore / kTurns)
+                  lane.template write<T>(results + r * L::kOwnBytes, (b * L::kGroups + 2 * i) * 8,
+                                         sums);
+              } else {
 #pragma unroll
-      for (int i = 0; i < kTiles; ++i) {
-        uint32_t pairs[kMeets / 2][4];
-#pragma unroll
-        for (int j = 0; j < kMeets / 2; ++j)
-          load_matrices(pairs[j], pairs_at[i] + row - 2 * j * kPlaceBytes);
-#pragma unroll
-        for (int r = 0; r < kKernel; ++r) {
-#pragma unroll
-          for (int b = 0; b < kStride; ++b) {
-            float sums[4];
-#pragma unroll
-            for (int k = 0; k < 4; ++k)
-              sums[k] = r < kKernel - kStride ? later[r % (kKernel - kStride)][b][i][k] : 0;
-#pragma unroll
-            for (int q = 0; q < L::meets(b); ++q) {
-              const uint32_t tap = taps[r][b + q * kStride];
-              if (q + 1 < L::meets(b) && q % 2 == 0) {
-                multiply_add<T>(sums, pairs[q / 2], tap, taps[r][b + q * kStride + kStride]);
-              } else if (q % 2 == 0 && q + 1 < kMeets) {
-                multiply_add<T>(sums, pairs[q / 2][0], pairs[q / 2][1], tap);
-              } else if (q % 2 == 0) {
-                multiply_add<T>(sums, lasts[2 * i], lasts[2 * i + 1], tap);
+                for (int k = 0; k < 4; ++k) later[r - kStride][b][i][k] = sums[k];
               }
-            }
-            if (r < kStride) {
-              if (step >= kBefore)
-                lane.template write<T>(results + r * L::kOwnBytes, (b * L::kGroups + 2 * i) * 8,
-                                       sums);
-            } else {
-#pragma unroll
-              for (int k = 0; k < 4; ++k) later[r - kStride][b][i][k] = sums[k];
             }
           }
         }
       }
+      slot = slot + 1 == kSlots ? 0 : slot + 1;
     }
     __syncthreads();
     if (dx) store(steps - 1);

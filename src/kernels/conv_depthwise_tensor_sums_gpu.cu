@@ -9,7 +9,9 @@ namespace crema {
 namespace {
 
 constexpr int kTiles = 2, kGroups = 2 * kTiles;  // of sixteen and of eight columns
-CREMA_HD constexpr int slots(int stride) { return stride == 1 ? 7 : 4; }
+constexpr int kSlots = 4;
+// Rows of y in a step: with stride 1 there is little to do for one.
+CREMA_HD constexpr int turns(int stride) { return stride == 1 ? 2 : 1; }
 CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 3 : 2; }
 constexpr int kWarps = 8;
 
@@ -18,10 +20,12 @@ struct Layout {
   static constexpr int kLater = (kKernel - 1) / kStride;  // rows of y begun before their turn
   static constexpr int kColumns = kGroups * (8 + kLater);
   static constexpr int kRowBytes = kStride * kColumns * kPlaceBytes;
-  static constexpr int kSlotBytes = kStride * kRowBytes;
-  static constexpr int kRingBytes = slots(kStride) * kSlotBytes;
+  static constexpr int kTurns = turns(kStride);
+  static_assert(kLater % kTurns == 0);
+  static constexpr int kSlotBytes = kTurns * kStride * kRowBytes;
+  static constexpr int kRingBytes = kSlots * kSlotBytes;
   static constexpr int kOutBytes = kGroups * 8 * kPlaceBytes;
-  static constexpr int kBytes = kRingBytes + 2 * kOutBytes;
+  static constexpr int kBytes = kRingBytes + 2 * kTurns * kOutBytes;
   // From a column to the one that the next tap of its places meets, and two taps on.
   static constexpr int kTapBytes = kStride == 1 ? kPlaceBytes : kColumns * kPlaceBytes;
   static constexpr int kPairBytes = 2 / kStride * kPlaceBytes;
@@ -33,7 +37,7 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
                           int left, const T* x, const T* w, const T* bias, DepthwiseEnd end,
                           bool mirrored, T* y) {
   using L = Layout<kKernel, kStride>;
-  constexpr int kSlots = slots(kStride), kTaps = kKernel * kKernel;
+  constexpr int kTaps = kKernel * kKernel, kTurns = L::kTurns;
   extern __shared__ __align__(16) unsigned char memory[];
   const DepthwiseOctet own(n, static_cast<int>(blockIdx.y) * n.strips);
   const DepthwiseTile tile(n, own.strip);
@@ -42,11 +46,11 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
       (tile.end - 1) * kStride + kKernel, x);
   DepthwiseOctetRows<T, kGroups * 8, 1> to(n, tile, own, {out, 0, 0, 1, 0, 0}, tile.row, tile.row,
                                            tile.end, y);
-  const int steps = n.rows + L::kLater;
+  const int steps = (n.rows + L::kLater + kTurns - 1) / kTurns;
   const uint32_t filled = shared_address(memory) + own.offset();
   const auto fetch = [&](int step, int slot) {
 #pragma unroll
-    for (int e = 0; step < steps && e < kStride; ++e)
+    for (int e = 0; step < steps && e < kTurns * kStride; ++e)
       from.fetch(filled + slot * L::kSlotBytes + e * L::kRowBytes);
     end_copies();
   };
@@ -77,63 +81,68 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
   for (int i = 0; i < L::kLater * kTiles * 4; ++i)
     later[i / (kTiles * 4)][i / 4 % kTiles][i % 4] = i % 2 ? first.y : first.x;
   int slot = 0;
-  unsigned char* results = memory + L::kRingBytes;
+  unsigned char* const results = memory + L::kRingBytes;
   const auto store = [&](int step) {
-    to.store(memory + L::kRingBytes + step % 2 * L::kOutBytes + own.offset());
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn)
+      to.store(results + ((step & 1) * kTurns + turn) * L::kOutBytes + own.offset());
   };
   for (int step = 0; step < steps; ++step) {
     wait_for_copies<kSlots - 2>();
     __syncthreads();  // this step's rows are there, all have read the last step's
     fetch(step + kSlots - 1, slot == 0 ? kSlots - 1 : slot - 1);
-    if (step > L::kLater) store(step - 1);
-    float sums[L::kLater + 1][kTiles][4];
+    if (step > L::kLater / kTurns) store(step - 1);
 #pragma unroll
-    for (int p = 0; p <= L::kLater; ++p) {
+    for (int turn = 0; turn < kTurns; ++turn) {
+      float sums[L::kLater + 1][kTiles][4];
 #pragma unroll
-      for (int i = 0; i < kTiles * 4; ++i)
-        sums[p][i / 4][i % 4] = p > 0   ? later[p > 0 ? p - 1 : 0][i / 4][i % 4]
-                                : i % 2 ? first.y
-                                        : first.x;
-    }
+      for (int p = 0; p <= L::kLater; ++p) {
 #pragma unroll
-    for (int e = 0; e < kStride; ++e) {
-      const uint32_t row = slot * L::kSlotBytes + e * L::kRowBytes;
-      uint32_t lasts[4];
-      load_matrices(lasts, last_at + row);
+        for (int i = 0; i < kTiles * 4; ++i)
+          sums[p][i / 4][i % 4] = p > 0   ? later[p > 0 ? p - 1 : 0][i / 4][i % 4]
+                                  : i % 2 ? first.y
+                                          : first.x;
+      }
 #pragma unroll
-      for (int i = 0; i < kTiles; ++i) {
-        uint32_t pairs[kKernel / 2][4];
+      for (int e = 0; e < kStride; ++e) {
+        const uint32_t row = slot * L::kSlotBytes + (turn * kStride + e) * L::kRowBytes;
+        uint32_t lasts[4];
+        load_matrices(lasts, last_at + row);
 #pragma unroll
-        for (int j = 0; j < kKernel / 2; ++j)
-          load_matrices(pairs[j], pairs_at[i] + row + j * L::kPairBytes);
-#pragma unroll
-        for (int p = L::kLater; p >= 0; --p) {
-          const int r = kStride * p + e;
-          if (r >= kKernel) continue;
+        for (int i = 0; i < kTiles; ++i) {
+          uint32_t pairs[kKernel / 2][4];
 #pragma unroll
           for (int j = 0; j < kKernel / 2; ++j)
-            multiply_add<T>(sums[p][i], pairs[j], taps[r][2 * j], taps[r][2 * j + 1]);
-          multiply_add<T>(sums[p][i], lasts[2 * i], lasts[2 * i + 1], taps[r][kKernel - 1]);
+            load_matrices(pairs[j], pairs_at[i] + row + j * L::kPairBytes);
+#pragma unroll
+          for (int p = L::kLater; p >= 0; --p) {
+            const int r = kStride * p + e;
+            if (r >= kKernel) continue;
+#pragma unroll
+            for (int j = 0; j < kKernel / 2; ++j)
+              multiply_add<T>(sums[p][i], pairs[j], taps[r][2 * j], taps[r][2 * j + 1]);
+            multiply_add<T>(sums[p][i], lasts[2 * i], lasts[2 * i + 1], taps[r][kKernel - 1]);
+          }
         }
       }
+      if (step >= L::kLater / kTurns) {
+        unsigned char* const row = results + ((step & 1) * kTurns + turn) * L::kOutBytes;
+#pragma unroll
+        for (int i = 0; i < kTiles; ++i) {
+          float(&finished)[4] = sums[L::kLater][i];
+          if (end.relu) {
+#pragma unroll
+            for (float& sum : finished) sum = sum < 0 ? end.slope * sum : sum;
+          }
+          lane.template write<T>(row, i * 16, finished);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < L::kLater * kTiles * 4; ++i)
+        later[i / (kTiles * 4)][i / 4 % kTiles][i % 4] =
+            sums[i / (kTiles * 4)][i / 4 % kTiles][i % 4];
     }
     slot = slot + 1 == kSlots ? 0 : slot + 1;
-    if (step >= L::kLater) {
-      unsigned char* const row = results + step % 2 * L::kOutBytes;
-#pragma unroll
-      for (int i = 0; i < kTiles; ++i) {
-        float(&finished)[4] = sums[L::kLater][i];
-        if (end.relu) {
-#pragma unroll
-          for (float& sum : finished) sum = sum < 0 ? end.slope * sum : sum;
-        }
-        lane.template write<T>(row, i * 16, finished);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < L::kLater * kTiles * 4; ++i)
-      later[i / (kTiles * 4)][i / 4 % kTiles][i % 4] =
-          sums[i / (kTiles * 4)][i / 4 % kTiles][i % 4];
   }
   __syncthreads();
   store(steps - 1);
