@@ -126,7 +126,7 @@ GatherProduct::Choice GatherProduct::untimed() const {
 std::string GatherProduct::text_of(const Choice& choice) const {
   if (choice.window < 0) return cat(choice.shape, "/", choice.pieces, "/", choice.cluster);
   const WindowProduct::Choice& window = windows_->choices()[choice.window];
-  return cat("window ", window.strip, "/", window.shape, "/", window.parts);
+  return cat("window ", window.strip, "/", window.shape, "/", window.parts, "/", window.slices);
 }
 
 void GatherProduct::launch(Context& context, const GatherTensors& t, const Choice& choice) const {

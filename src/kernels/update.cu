@@ -35,12 +35,11 @@ struct LambNorms {
 template <typename T>
 struct Exchange {
   static constexpr bool kShrinks = false;
-  UpdateInputs<T> in;
-  T* average;
+  UpdateInputs<T> in;  // h: the average
   CREMA_HD void operator()(int64_t i) const {
     const T weight = in.w[i];
-    in.w[i] = average[i];
-    average[i] = weight;
+    in.w[i] = in.h[i];
+    in.h[i] = weight;
   }
 };
 
@@ -192,7 +191,8 @@ void Update::exchange(Context& context, const Tensor& data, const Tensor& averag
   on(data, [&]<typename T>() {
     UpdateInputs<T> in{};
     in.w = data.data<T>();
-    walk(context, {table_}, Exchange<T>{in, average.data<T>()}, UpdateFinish<T>{});
+    in.h = average.data<T>();
+    walk(context, {table_}, Exchange<T>{in}, UpdateFinish<T>{});
   });
 }
 
@@ -213,8 +213,9 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
                        s.rms_decay,
                        s.amsgrad};
     in.take(s.at);
-    const UpdateFinish<T> finish{arenas.half.raw(), arenas.half.dtype() == DType::bf16,
-                                 arenas.average.data<T>(), static_cast<T>(s.keep)};
+    const UpdateFinish<T> finish{static_cast<uint16_t*>(arenas.half.raw()),
+                                 arenas.half.dtype() == DType::bf16, arenas.average.data<T>(),
+                                 static_cast<T>(s.keep)};
     const SegmentFactor* factors = nullptr;
     if (factors_.rules().any()) {
       sum_segments(context, table_, Norms<T>{in}, factors_, live);

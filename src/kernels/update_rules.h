@@ -52,7 +52,7 @@ CREMA_HD T over(T a, T b) {
   return a == 0 ? T(0) : a / b;
 }
 
-// kShrinks: decoupled decay goes before the rule.
+// kShrinks: decoupled decay goes before the rule. kOnlyWeights, where it is there: h and k stay.
 
 template <typename T>
 struct Sgd {
@@ -138,7 +138,7 @@ struct Adam {
 // The last pass of LAMB; rate has the ratio of the norms in it.
 template <typename T>
 struct Lamb {
-  static constexpr bool kShrinks = false;
+  static constexpr bool kShrinks = false, kOnlyWeights = true;
   UpdateInputs<T> in;
   CREMA_HD T step(int64_t i) const {
     return in.correction * over(in.h[i], std::sqrt(in.k[i]) + in.delta) + in.shrink * in.w[i];
@@ -172,7 +172,7 @@ struct MuonMomentum {
 
 template <typename T>
 struct Muon {
-  static constexpr bool kShrinks = true;
+  static constexpr bool kShrinks = true, kOnlyWeights = true;
   UpdateInputs<T> in;
   CREMA_HD void operator()(int64_t i) const { in.w[i] -= in.rate * in.k[i]; }
 };

@@ -68,8 +68,22 @@ void WindowProduct::add_choices() {
           continue;
         warps = n.warps_n;
         if (n.shared_bytes <= shared_bytes_) choices_.push_back(choice);
+        add_slices(choice);
       }
     }
+  }
+}
+
+// Worth it where a block has few warps with many steps each.
+void WindowProduct::add_slices(Choice choice) {
+  constexpr int kLeastEntries = 16;  // of a slice
+  if (role_ == GatherRole::weights) return;
+  for (choice.slices = 2; choice.slices <= 4; choice.slices *= 2) {
+    const WindowNumbers n = numbers(choice);
+    if (n.entries < kLeastEntries * choice.slices || n.shared_bytes > shared_bytes_ ||
+        n.warps_m * n.warps_n * choice.slices > kMostWarps[0])
+      return;
+    choices_.push_back(choice);
   }
 }
 
@@ -128,7 +142,8 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
     const int inputs = data ? g.columns : g.channels;
     n.warps_n = over(over(n.columns, 8), warp.columns * choice.parts);
     n.columns_each = n.warps_n * warp.columns * 8;
-    n.warps_m = std::max(1, std::min(most / n.warps_n, over(strip_tiles, warp.rows)));
+    n.slices = choice.slices;
+    n.warps_m = std::max(1, std::min(most / (n.warps_n * n.slices), over(strip_tiles, warp.rows)));
     n.other = {nullptr, outputs, n.taps, inputs, vector_for(inputs), 0};
     // An odd number of chunks is followed by one of zeros.
     const int odd = n.entries % 2, steps = (n.entries + 1) / 2;
@@ -165,15 +180,18 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
   }
   n.stage = over(n.stage, 128) * 128;
   n.tile_pitch = n.warps_n * warp.columns * 8 + 4;
+  const int slices_bytes =
+      weights ? 0 : (n.slices - 1) * n.warps_m * n.warps_n * warp.rows * warp.columns * 512;
   const auto bytes_of = [&](int stages) {
     const int tile = weights ? n.warps_m * warp.rows * 16 * n.tile_pitch * 4 : 0;
-    return std::max(n.stages_at + stages * n.stage, tile);
+    return std::max(n.stages_at + stages * n.stage + slices_bytes, tile);
   };
   // As many blocks as run at the same time, whole clusters of them; two stages only where a block
   // has several units.
-  const int threads = n.warps_m * n.warps_n * 32;
+  const int threads = n.warps_m * n.warps_n * std::max(1, n.slices) * 32;
   for (n.stages = 1; n.stages <= 2; ++n.stages) {
     n.shared_bytes = bytes_of(n.stages);
+    n.slices_at = n.stages_at + n.stages * n.stage;
     const int64_t at_once = std::max<int64_t>(
         1, std::min<int64_t>(shared_bytes_ / (n.shared_bytes + 1024), 1024 / threads));
     n.blocks =
@@ -204,7 +222,8 @@ void WindowProduct::run(Context& context, const GatherTensors& t, const Choice& 
   n.factor = t.dropout.factor;
   n.parts = gpu.parts;
   n.counters = gpu.counters;
-  const WindowGrid grid{n.blocks, choice.parts, n.warps_m * n.warps_n * 32, n.cluster};
+  const WindowGrid grid{n.blocks, choice.parts, n.warps_m * n.warps_n * choice.slices * 32,
+                        n.cluster};
   if (weights) {
     start_window_gradient(gpu, n, c_.dtype, choice.shape, grid);
   } else {

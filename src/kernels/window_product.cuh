@@ -67,7 +67,8 @@ struct WindowNumbers {
   int tables;   // where the tables of offsets lie
   int stage, stages, stages_at;
   int entries;  // chunks of 8 that are summed over, or that the result's columns are
-  int warps_m, warps_n;
+  int warps_m, warps_n, slices;
+  int slices_at;        // where slices behind the first leave their sums, after the stages
   int tile_pitch;       // floats from row to row where blocks leave their sums
   int blocks, cluster;  // blocks, and how many of them share their memory
   float* parts;

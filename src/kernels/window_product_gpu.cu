@@ -28,6 +28,36 @@ struct WindowFragments {
   uint32_t a[kM][4], b[kN / 2][4];
 };
 
+// Adds the sums of a group of warps, one for each slice, to those of the first, in their order.
+template <int kM, int kN>
+__device__ void add_slices(const WindowNumbers& n, unsigned char* memory, int group, int slice,
+                           float (&sums)[kM][kN][4]) {
+  constexpr int kQuads = kM * kN;  // of a lane
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float4* const mine =
+      reinterpret_cast<float4*>(memory + n.slices_at) + group * (n.slices - 1) * kQuads * 32 + lane;
+  const auto wait = [&] {
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "r"(n.slices * 32) : "memory");
+  };
+  if (slice > 0) {
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const float(&from)[4] = sums[i / kN][i % kN];
+      mine[((slice - 1) * kQuads + i) * 32] = make_float4(from[0], from[1], from[2], from[3]);
+    }
+  }
+  wait();
+  for (int other = 1; slice == 0 && other < n.slices; ++other) {
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const float4 more = mine[((other - 1) * kQuads + i) * 32];
+      float(&to)[4] = sums[i / kN][i % kN];
+      to[0] += more.x, to[1] += more.y, to[2] += more.z, to[3] += more.w;
+    }
+  }
+  wait();  // until then its place is not free for the next tile's
+}
+
 template <typename T, bool kData, Behind kBehind, int kM, int kN>
 __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
 #if __CUDA_ARCH__ >= 800
@@ -35,8 +65,10 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t base = shared_address(memory);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int warp_m = warp % n.warps_m, warp_n = warp / n.warps_m;
-  const int steps = (n.entries + 1) / 2;
+  const int warp_m = warp % n.warps_m, group = warp % (n.warps_m * n.warps_n);
+  const int warp_n = group / n.warps_m, slice = warp / (n.warps_m * n.warps_n);
+  const int steps = (n.entries + 1) / 2, steps_each = (steps + n.slices - 1) / n.slices;
+  const int first_step = slice * steps_each, end_step = min(steps, first_step + steps_each);
 
   if (!kData && n.entries % 2 == 1) {
     for (int row = static_cast<int>(threadIdx.x); row < n.other_tile.rows;
@@ -118,12 +150,16 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
         }
       };
       WindowFragments<kM, kN> even, odd;
-      fetch(even, 0);
-      for (int step = 0; step < steps; step += 2) {
-        if (step + 1 < steps) fetch(odd, step + 1);
+      fetch(even, first_step);
+      for (int step = first_step; step < end_step; step += 2) {
+        if (step + 1 < end_step) fetch(odd, step + 1);
         multiply(even);
-        if (step + 2 < steps) fetch(even, step + 2);
-        if (step + 1 < steps) multiply(odd);
+        if (step + 2 < end_step) fetch(even, step + 2);
+        if (step + 1 < end_step) multiply(odd);
+      }
+      if (n.slices > 1) {
+        add_slices(n, memory, group, slice, sums);
+        if (slice > 0) continue;
       }
       if constexpr (kCells) {
         store_cells<T>(n, sums, number, first / 4 + tile * 4, count / 4 - tile * 4,
