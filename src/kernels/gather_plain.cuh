@@ -16,7 +16,7 @@ template <typename T, typename Tile, bool kAcross, int kThreads, int kTurn, bool
 struct PlainTile {
   static constexpr int kRows = kThreads / Tile::chunks;
   static constexpr int kTimes = (Tile::rows + kRows - 1) / kRows;
-  static_assert(kThreads % Tile::chunks == 0);
+  static_assert(kThreads % Tile::chunks == 0 && (kTimes == 1 || Tile::rows % kRows == 0));
   const T* from;
   int64_t sign;  // elements from a number to that whose sign counts
   int row, place, pitch;
@@ -37,12 +37,13 @@ struct PlainTile {
     ones = false;
   }
 
+  // Else load() must not be called.
+  __device__ bool has_share() const { return row < Tile::rows; }
   // The next step's.
   template <int kVector>
   __device__ void load(uint32_t to, uint32_t sign_to) {
 #pragma unroll
     for (int i = 0; i < kTimes; ++i) {
-      if (kTimes * kRows > Tile::rows && row + i * kRows >= Tile::rows) continue;
       const bool inside_row = i * kRows < (kAcross ? left : wide);
 #pragma unroll
       for (int piece = 0; piece < 8 / kVector; ++piece) {
@@ -83,16 +84,20 @@ struct PlainOperands {
   }
   // The next `steps` steps.
   __device__ void load(const GatherNumbers& n, int, int, int, int steps, uint32_t to) {
-    with_vector(n.a_vector, [&]<int kVector>() {
-      for (int i = 0; i < steps; ++i) {
-        const uint32_t tile = to + i * Layout::stage;
-        a.template load<kVector>(tile, tile + Layout::sign_at);
-      }
-    });
-    with_vector(n.b_vector, [&]<int kVector>() {
-      for (int i = 0; i < steps; ++i)
-        b.template load<kVector>(to + i * Layout::stage + Layout::b_at, 0);
-    });
+    if (a.has_share()) {
+      with_vector(n.a_vector, [&]<int kVector>() {
+        for (int i = 0; i < steps; ++i) {
+          const uint32_t tile = to + i * Layout::stage;
+          a.template load<kVector>(tile, tile + Layout::sign_at);
+        }
+      });
+    }
+    if (b.has_share()) {
+      with_vector(n.b_vector, [&]<int kVector>() {
+        for (int i = 0; i < steps; ++i)
+          b.template load<kVector>(to + i * Layout::stage + Layout::b_at, 0);
+      });
+    }
   }
 };
 
