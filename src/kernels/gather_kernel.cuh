@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "device/launch.h"
-#include "kernels/gather_product.cuh"
+#include "kernels/gather_plain.cuh"
 
 namespace crema {
 
@@ -125,8 +125,15 @@ __device__ void finish_pieces(const GatherNumbers& n, const float (&sums)[kM][kN
   }
 }
 
+// Of plain matrices: left alone, the compiler halves the registers and puts some into memory.
+// Weights have many blocks of few steps.
+template <typename Shape, GatherRole kRole>
+constexpr int kBlocksAtOnce = !Shape::plain                                           ? 0
+                              : kRole == GatherRole::weights && Shape::threads <= 256 ? 3
+                                                                                      : 1;
+
 template <typename T, typename Shape, GatherRole kRole, bool kSign>
-__global__ void __launch_bounds__(Shape::threads, Shape::plain ? 1 : 0)
+__global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
     gather_product(GatherNumbers n) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see fastest_gpu.cpp
   using Layout = GatherLayout<Shape, kRole, kSign>;
@@ -152,19 +159,19 @@ __global__ void __launch_bounds__(Shape::threads, Shape::plain ? 1 : 0)
   std::conditional_t<Shape::plain, PlainOperands<T, Shape, kRole, kSign>,
                      GatheredOperands<T, Shape, kRole, kSign>>
       operands;
-  operands.start(n, first_row, first_column);
+  operands.start(n, first_row, first_column, begin * kGatherDepth);
   const int stage_steps = Shape::plain ? n.stage_steps : 1;
-  const auto place_of = [&](int stage) {
-    return base + stage % kGatherStages * stage_steps * Layout::stage;
-  };
-  const auto load_stage = [&](int stage) {
-    for (int i = 0; i < stage_steps; ++i) {
-      const int step = stage * stage_steps + i;
-      if (step < steps) {
-        operands.load(n, first_row, first_column, (begin + step) * kGatherDepth,
-                      place_of(stage) + i * Layout::stage);
-      }
+  const auto after = [&](int slot) { return slot + 1 < kGatherStages ? slot + 1 : 0; };
+  const auto place_of = [&](int slot) { return base + slot * stage_steps * Layout::stage; };
+  int loaded = 0, load_slot = 0;
+  const auto load_stage = [&] {
+    const int count = min(stage_steps, steps - loaded);
+    if (count > 0) {
+      operands.load(n, first_row, first_column, (begin + loaded) * kGatherDepth, count,
+                    place_of(load_slot));
     }
+    loaded += count;
+    load_slot = after(load_slot);
     end_copies();
   };
 
@@ -210,22 +217,28 @@ __global__ void __launch_bounds__(Shape::threads, Shape::plain ? 1 : 0)
                   static_cast<const T*>(n.bias) + group * n.bias_group + (inside ? column : 0),
                   inside);
   }
-#pragma unroll
-  for (int stage = 0; stage < kGatherStages - 1; ++stage) load_stage(stage);
+  // One loop, before whose first product some stages are on their way: the code that loads is long,
+  // and would have to come from memory twice.
+  int slot = 0;
   Random random;
-  if (kForward && n.dropout.threshold > 0) random = n.dropout.random.get();
-  const int stages = (steps + stage_steps - 1) / stage_steps;
-  for (int stage = 0; stage < stages; ++stage) {
-    wait_for_copies<kGatherStages - 2>();
-    __syncthreads();
-    load_stage(stage + kGatherStages - 1);
-    const uint32_t from = place_of(stage);
-    const int here = min(stage_steps, steps - stage * stage_steps);
+#pragma unroll 1
+  for (int done = -(kGatherStages - 1) * stage_steps; done < steps; done += stage_steps) {
+    if (done >= 0) {
+      wait_for_copies<kGatherStages - 2>();
+      __syncthreads();
+    }
+    load_stage();
+    if (kForward && done == -stage_steps && n.dropout.threshold > 0)
+      random = n.dropout.random.get();  // it waits for memory, as the first product will
+    if (done >= 0) {
+      const uint32_t from = place_of(slot);
+      const int here = min(stage_steps, steps - done);
 #pragma unroll 2
-    for (int i = 0; i < here; ++i) multiply(from + i * Layout::stage);
+      for (int i = 0; i < here; ++i) multiply(from + i * Layout::stage);
+      slot = after(slot);
+    }
   }
-  if (stages == 0) wait_for_copies<0>();  // the bias
-
+  if (steps == 0) wait_for_copies<0>();  // the bias
   const PairStore<T, kRole> store{n, group, kForward && n.bias ? bias : nullptr, first_column,
                                   random};
   if (shared_sums) {

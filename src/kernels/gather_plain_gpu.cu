@@ -19,7 +19,7 @@ void with_shape(int shape, const Body& body) {
     case 1:
       return body.template operator()<PlainShape<1, 4, 2>>();
     case 2:
-      return body.template operator()<PlainShape<2, 2, 4>>();
+      return body.template operator()<PlainShape<2, 2, 4, 2>>();
     case 3:
       return body.template operator()<PlainShape<3, 4, 2>>();
     default:

@@ -178,16 +178,15 @@ __device__ void store_one(uint32_t to, bool wanted) {
   }
 }
 
-// Rows of a matrix: element (row, column) at row * pitch + column. ones: a column, behind the last,
-// that is 1 in each row; negative: none. kTurn: the thread that begins.
-template <typename T, typename Tile, int kThreads, bool kSign, int kTurn = 0>
+// Rows of a matrix: element (row, column) at row * pitch + column.
+template <typename T, typename Tile, int kThreads, bool kSign>
 __device__ void load_matrix(int vector, const void* from, const void* sign, int first_row, int rows,
-                            int first_column, int columns, int pitch, uint32_t to, uint32_t sign_to,
-                            int ones = -1) {
+                            int first_column, int columns, int pitch, uint32_t to,
+                            uint32_t sign_to) {
   with_vector(vector, [&]<int kVector>() {
 #pragma unroll
-    for (int chunk = (static_cast<int>(threadIdx.x) + kThreads - kTurn) % kThreads;
-         chunk < Tile::rows * Tile::chunks; chunk += kThreads) {
+    for (int chunk = static_cast<int>(threadIdx.x); chunk < Tile::rows * Tile::chunks;
+         chunk += kThreads) {
       const int row = chunk / Tile::chunks;
 #pragma unroll
       for (int piece = 0; piece < 8 / kVector; ++piece) {
@@ -195,11 +194,7 @@ __device__ void load_matrix(int vector, const void* from, const void* sign, int 
         const bool inside = first_row + row < rows && first_column + column < columns;
         const int at = inside ? (first_row + row) * pitch + first_column + column : 0;
         const uint32_t place = (row * Tile::pitch + column) * 2;
-        if (first_column + column == ones) {
-          store_one<T, kVector>(to + place, first_row + row < rows);
-        } else {
-          copy_async<kVector * 2>(to + place, static_cast<const T*>(from) + at, inside);
-        }
+        copy_async<kVector * 2>(to + place, static_cast<const T*>(from) + at, inside);
         if constexpr (kSign)
           copy_async<kVector * 2>(sign_to + place, static_cast<const T*>(sign) + at, inside);
       }
@@ -272,7 +267,7 @@ struct GatheredColumns {
   }
 };
 
-// How a block loads both operands' tiles of a step. depth: the step's first along the summed axis.
+// How a block loads both operands' tiles of the step that begins at `depth` of the summed axis.
 template <typename T, typename Shape, GatherRole kRole, bool kSign>
 struct GatheredOperands {
   using Layout = GatherLayout<Shape, kRole, kSign>;
@@ -283,11 +278,11 @@ struct GatheredOperands {
                      GatheredRows<T, A, Shape::threads, kSign>>
       gathered;
 
-  __device__ void start(const GatherNumbers& n, int first_row, int first_column) {
+  __device__ void start(const GatherNumbers& n, int first_row, int first_column, int) {
     gathered.start(n, kWeights ? first_column : first_row);
   }
-  __device__ void load(const GatherNumbers& n, int first_row, int first_column, int depth,
-                       uint32_t to) const {
+  __device__ void load(const GatherNumbers& n, int first_row, int first_column, int depth, int,
+                       uint32_t to) {
     const uint32_t sign_to = to + Layout::sign_at, b_to = to + Layout::b_at;
     if constexpr (kWeights) {
       load_matrix<T, A, Shape::threads, kSign>(n.a_vector, n.a, n.sign, depth, n.depth, first_row,
@@ -301,36 +296,6 @@ struct GatheredOperands {
       } else {
         load_turned_weights<T, B, Shape::threads>(n, depth, first_column, b_to);
       }
-    }
-  }
-};
-
-// The same of plain matrices.
-template <typename T, typename Shape, GatherRole kRole, bool kSign>
-struct PlainOperands {
-  using Layout = GatherLayout<Shape, kRole, kSign>;
-  using A = typename Layout::A;
-  using B = typename Layout::B;
-
-  __device__ void start(const GatherNumbers&, int, int) {}
-  __device__ void load(const GatherNumbers& n, int first_row, int first_column, int depth,
-                       uint32_t to) const {
-    constexpr int kThreads = Shape::threads, kAfter = A::rows * A::chunks % kThreads;
-    const uint32_t sign_to = to + Layout::sign_at, b_to = to + Layout::b_at;
-    if constexpr (kRole == GatherRole::weights) {
-      const int columns = n.columns - (n.db ? 1 : 0);
-      load_matrix<T, A, kThreads, kSign>(n.a_vector, n.a, n.sign, depth, n.depth, first_row, n.rows,
-                                         n.a_pixel, to, sign_to);
-      load_matrix<T, B, kThreads, false, kAfter>(n.b_vector, n.b, nullptr, depth, n.depth,
-                                                 first_column, columns, n.pixel, b_to, 0,
-                                                 n.db ? columns : -1);
-    } else {
-      load_matrix<T, A, kThreads, kSign>(n.a_vector, n.a, n.sign, first_row, n.rows, depth, n.depth,
-                                         n.pixel, to, sign_to);
-      constexpr bool kForward = kRole == GatherRole::forward;
-      load_matrix<T, B, kThreads, false, kAfter>(
-          n.b_vector, n.b, nullptr, kForward ? first_column : depth, kForward ? n.columns : n.depth,
-          kForward ? depth : first_column, kForward ? n.depth : n.columns, n.w_output, b_to, 0);
     }
   }
 };
