@@ -174,15 +174,14 @@ DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, Depthwise
       dilation == 1 && width <= budget.groups / 2 ? std::min(budget.groups / width, images) : 1;
   groups = abreast > 1 ? width : budget.groups;
   const int tiles = over(width, groups), sets = over(sheets, abreast);
-  rows = over(height, best_pieces(height, budget.before + 2, budget.resident, [&](int count) {
+  rows = over(height, best_pieces(height, budget.before + 1, budget.resident, [&](int count) {
                 return cuts * over(sets * tiles * count, strips);
               }));
   const int pieces = over(height, rows);
   all_strips = sets * tiles * pieces;
   const int most = over(all_strips, strips);
   const int at_once = std::max(1, budget.resident * kMultiprocessors / cuts);
-  blocks = dim3(static_cast<unsigned>(cuts),
-                static_cast<unsigned>(budget.once ? most : std::min(most, at_once)));
+  blocks = dim3(static_cast<unsigned>(cuts), static_cast<unsigned>(std::min(most, at_once)));
   by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
   by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
 }

@@ -14,12 +14,10 @@
 
 namespace crema {
 
-// Columns of a strip, in eights; warps of a block and blocks of a multiprocessor, at most; rows
-// that a strip begins with before its first result; a block for each strip, or as many as the card
-// holds.
+// Columns of a strip, in eights; warps of a block and blocks of a multiprocessor, at most; rows that
+// a strip begins with before its first result.
 struct DepthwiseBudget {
   int groups, warps, resident, before;
-  bool once;
 };
 
 struct DepthwiseTiles {
@@ -87,20 +85,22 @@ struct DepthwiseView {
   int top, left, scale, before, margin;
 };
 
-// The rows of a tensor from `row` on, an octet of every 32nd place for each thread. Rows outside
-// [low, high) are none of its own. In a tile's steps times scale.
+// The rows of a tensor from `first` on, an octet of every 32nd place for each thread. Rows outside
+// [first_own, end_own) are zeros. In a tile's steps times scale.
 template <typename T, int kColumns, int kPlanes>
 struct DepthwiseOctetRows {
   static constexpr int kPlaces = kColumns * kPlanes, kPasses = (kPlaces + 31) / 32;
   T* data;
   int offsets[kPasses];
   uint32_t inside = 0;
-  int row, low, high, dilation, row_step, column;
+  int ahead, count;  // the row from the first of its own on, and how many these are
+  int dilation, row_step, column;
 
+  DepthwiseOctetRows() = default;
   __device__ DepthwiseOctetRows(const DepthwiseTiles& n, const DepthwiseTile& tile,
-                                const DepthwiseOctet& own, const DepthwiseView& view, int row_,
-                                int low_, int high_, T* data_)
-      : data(data_), row(row_), low(0), high(0), dilation(n.dilation), column(own.column) {
+                                const DepthwiseOctet& own, const DepthwiseView& view, int first,
+                                int first_own, int end_own, T* data_)
+      : data(data_), dilation(n.dilation), column(own.column) {
     row_step = dilation * view.image.width * n.channels;
     const int of_sheet = n.groups * 8 + view.margin;
 #pragma unroll
@@ -113,12 +113,14 @@ struct DepthwiseOctetRows {
       const int step = (tile.column + i - beside * of_sheet - view.before) * view.scale + plane;
       const int at = step * dilation + across - view.left;
       offsets[pass] =
-          ((image * view.image.height + of_row(row_)) * view.image.width + at) * n.channels +
+          ((image * view.image.height + of_row(first)) * view.image.width + at) * n.channels +
           own.channel;
       // Several sheets have the same rows: they are images then.
-      if (pass == 0)
-        row = of_row(row_), low = max(0, of_row(low_)),
-        high = min(view.image.height, of_row(high_));
+      if (pass == 0) {
+        const int low = max(0, of_row(first_own));
+        ahead = of_row(first) - low;
+        count = max(0, min(view.image.height, of_row(end_own)) - low);
+      }
       if (own.strip >= 0 && plane < kPlanes && beside < n.abreast && sheet < n.sheets && at >= 0 &&
           at < view.image.width)
         inside |= 1u << pass;
@@ -127,7 +129,7 @@ struct DepthwiseOctetRows {
 
   // Starts copying a row to the thread's place in shared memory; zeros where there is none.
   __device__ void fetch(uint32_t to) {
-    const uint32_t mask = row >= low && row < high ? inside : 0;
+    const uint32_t mask = own() ? inside : 0;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       if (pass * 32 + 32 <= kPlaces || column < kPlaces - pass * 32)
@@ -136,7 +138,7 @@ struct DepthwiseOctetRows {
     next();
   }
   __device__ void store(const unsigned char* from) {
-    const uint32_t mask = row >= low && row < high ? inside : 0;
+    const uint32_t mask = own() ? inside : 0;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       if (mask & 1u << pass)
@@ -147,10 +149,13 @@ struct DepthwiseOctetRows {
   }
 
  private:
+  __device__ bool own() const {
+    return static_cast<uint32_t>(ahead) < static_cast<uint32_t>(count);
+  }
   __device__ void next() {
 #pragma unroll
     for (int& offset : offsets) offset += row_step;
-    row += dilation;
+    ahead += dilation;
   }
 };
 

@@ -59,6 +59,41 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   // A place of dy that each step has for its own, whatever the pad.
   constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
   extern __shared__ __align__(16) unsigned char memory[];
+  const int begin = static_cast<int>(blockIdx.y) * n.strips;
+  const int stride = static_cast<int>(gridDim.y) * n.strips;
+  const int steps = (n.rows + kBefore + kTurns - 1) / kTurns;
+  const DepthwiseView of_x{in, top, left, kStride, 0, 0};
+  const int own_offset = DepthwiseOctet(n, begin).offset();
+  // Copies go on from strip to strip.
+  DepthwiseOctetRows<const T, L::kColumns, 1> gradient;
+  DepthwiseOctetRows<const T, L::kGroups * 8, kStride> image;
+  int next = steps, next_group = begin - stride;
+  const auto fetch = [&](int slot) {
+    if (next == steps) {
+      next = 0, next_group += stride;
+      const DepthwiseOctet own(n, next_group);
+      const DepthwiseTile tile(n, own.strip);
+      const int first = tile.row - kBefore;
+      gradient = DepthwiseOctetRows<const T, L::kColumns, 1>(
+          n, tile, own, {out, 0, 0, 1, kBefore, kBefore}, first, first, tile.end, dy);
+      image = DepthwiseOctetRows<const T, L::kGroups * 8, kStride>(
+          n, tile, own, of_x, first * kStride + kKernel - kStride, tile.row * kStride,
+          tile.end * kStride, x);
+    }
+    ++next;
+    const uint32_t to = shared_address(memory) + own_offset + slot * L::kSlotBytes;
+#pragma unroll
+    for (int turn = 0; next_group < n.all_strips && turn < kTurns; ++turn) {
+      gradient.fetch(to + turn * L::kRowBytes);
+#pragma unroll
+      for (int a = 0; parts.dw && a < kStride; ++a)
+        image.fetch(to + turn * L::kRowBytes + L::kColumns * kPlaceBytes + a * L::kOwnBytes);
+    }
+    end_copies();
+  };
+#pragma unroll 1
+  for (int step = 0; step < kSlots - 1; ++step) fetch(step);
+
   const DepthwiseLane lane(n);
   uint32_t taps[kKernel][kKernel] = {};
   if (dx) {
@@ -78,51 +113,28 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   const uint32_t x_at = lane.address(memory, L::kColumns + matrix * 8);
 
   float weights[kKernel][kStride][kPairs][4] = {}, biases[4] = {};
-  const int begin = static_cast<int>(blockIdx.y) * n.strips;
-  for (int group = begin; group < n.all_strips; group += static_cast<int>(gridDim.y) * n.strips) {
+  int slot = 0;
+  for (int group = begin; group < n.all_strips; group += stride) {
     const DepthwiseOctet own(n, group);
     const DepthwiseTile tile(n, own.strip);
-    const int from_x = tile.row * kStride, end_x = tile.end * kStride;
-    DepthwiseOctetRows<const T, L::kColumns, 1> gradient(
-        n, tile, own, {out, 0, 0, 1, kBefore, kBefore}, tile.row - kBefore, tile.row - kBefore,
-        tile.end, dy);
-    const DepthwiseView of_x{in, top, left, kStride, 0, 0};
-    DepthwiseOctetRows<const T, L::kGroups * 8, kStride> image(
-        n, tile, own, of_x, (tile.row - kBefore) * kStride + kKernel - kStride, from_x, end_x, x);
-    DepthwiseOctetRows<T, L::kGroups * 8, kStride> to(n, tile, own, of_x, from_x, from_x, end_x,
-                                                      dx);
-    // Rows of dy that the warp's own strip counts for the bias.
-    const DepthwiseTile of_warp(n, group + lane.strip);
-    const int first_own = kBefore - kMiddle;
-    const int end_own = first_own + of_warp.end - of_warp.row;
-    const int steps = (n.rows + kBefore + kTurns - 1) / kTurns;
-    const uint32_t filled = shared_address(memory) + own.offset();
-    const auto fetch = [&](int step, int slot) {
-#pragma unroll
-      for (int turn = 0; step < steps && turn < kTurns; ++turn) {
-        const uint32_t at = filled + slot * L::kSlotBytes + turn * L::kRowBytes;
-        gradient.fetch(at);
-#pragma unroll
-        for (int a = 0; parts.dw && a < kStride; ++a)
-          image.fetch(at + L::kColumns * kPlaceBytes + a * L::kOwnBytes);
-      }
-      end_copies();
-    };
+    DepthwiseOctetRows<T, L::kGroups * 8, kStride> to(n, tile, own, of_x, tile.row * kStride,
+                                                      tile.row * kStride, tile.end * kStride, dx);
     const auto store = [&](int step) {
 #pragma unroll
       for (int a = 0; a < kTurns * kStride; ++a)
         to.store(memory + L::kRingBytes + (step & 1) * kTurns * L::kOutBytes + a * L::kOwnBytes +
-                 own.offset());
+                 own_offset);
     };
-    __syncthreads();
-    for (int step = 0; step < kSlots - 1; ++step) fetch(step, step);
+    // Rows of dy that the warp's own strip counts for the bias.
+    const DepthwiseTile of_warp(n, group + lane.strip);
+    const int first_own = kBefore - kMiddle;
+    const int end_own = first_own + of_warp.end - of_warp.row;
     uint32_t window[kKernel][L::kLoads][4] = {};
     float later[kKernel - kStride][kStride][kTiles][4] = {};
-    int slot = 0;
     for (int step = 0; step < steps; ++step) {
       wait_for_copies<kSlots - 2>();
       __syncthreads();  // this step's rows are there, all have read the last step's
-      fetch(step + kSlots - 1, slot == 0 ? kSlots - 1 : slot - 1);
+      fetch(slot == 0 ? kSlots - 1 : slot - 1);
       if (dx && step > kBefore / kTurns) store(step - 1);
 #pragma unroll
       for (int turn = 0; turn < kTurns; ++turn) {
@@ -275,7 +287,7 @@ DepthwiseTiles depthwise_gradients_tiles(const ConvCase& c) {
           static_cast<int>(c.dilation[0]),
           depthwise_gradient_steps(c, 0),
           depthwise_gradient_steps(c, 1),
-          {2 * tiles(kernel, stride), warps(kernel), kResident, (kernel - 1) / stride, false}};
+          {2 * tiles(kernel, stride), warps(kernel), kResident, (kernel - 1) / stride}};
 }
 
 int64_t depthwise_parts(const DepthwiseTiles& n, int taps) {
