@@ -14,8 +14,8 @@
 
 namespace crema {
 
-// Columns of a strip, in eights; warps of a block and blocks of a multiprocessor, at most; rows that
-// a strip begins with before its first result.
+// Columns of a strip, in eights; warps of a block and blocks of a multiprocessor, at most; rows
+// that a strip begins with before its first result.
 struct DepthwiseBudget {
   int groups, warps, resident, before;
 };
@@ -24,11 +24,11 @@ struct DepthwiseTiles {
   int channels, dilation, sheets;
   int octets, strips;   // of a block, a warp for each pair of them
   int abreast, groups;  // sheets side by side in a strip, and eights of columns of each
-  int rows;             // steps of a strip
-  int all_strips;       // of each piece of the channels
+  int height, rows;     // steps of a strip and, of strips one after the other, of a block
+  int groups_of_strips, all_strips;  // for each piece of the channels
   DepthwiseRange down, across;
   dim3 blocks;  // pieces of the channels, blocks for each
-  FastDivide by_tiles, by_pieces, by_phases, by_dilation;
+  FastDivide by_tiles, by_height, by_phases, by_dilation;
 
   DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
                  const DepthwiseBudget& budget);
@@ -50,16 +50,33 @@ void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTiles& n, const De
 // different banks.
 constexpr int kPlaceBytes = 9 * 16;
 
+// The steps that a block walks, of one group of strips after the other.
+struct DepthwiseSpan {
+  int group, row, rows = 0, left;
+
+  __device__ explicit DepthwiseSpan(const DepthwiseTiles& n) {
+    const int first = static_cast<int>(blockIdx.y) * n.rows;
+    left = min(n.rows, n.groups_of_strips * n.height - first);
+    group = n.by_height.split(first, row);
+  }
+  // False: there is none.
+  __device__ bool next(const DepthwiseTiles& n) {
+    if (rows > 0) ++group, row = 0, left -= rows;
+    rows = min(left, n.height - row);
+    return rows > 0;
+  }
+};
+
 // What a thread copies: an octet of every 32nd column.
 struct DepthwiseOctet {
   int slot, column, channel, strip;  // slot: among the octets of a place in shared memory
 
-  __device__ DepthwiseOctet(const DepthwiseTiles& n, int first_strip) {
+  __device__ DepthwiseOctet(const DepthwiseTiles& n, int group) {
     const int thread = static_cast<int>(threadIdx.x), warps = static_cast<int>(blockDim.x) / 32;
     slot = thread % warps, column = thread / warps;
     const int octet = static_cast<int>(blockIdx.x) * n.octets + slot % n.octets;
     channel = octet * 8;
-    strip = first_strip + slot / n.octets;
+    strip = group * n.strips + slot / n.octets;
     if (channel >= n.channels || strip >= n.all_strips) strip = -1;
   }
   __device__ int offset() const { return column * kPlaceBytes + slot * 16; }
@@ -69,11 +86,11 @@ struct DepthwiseOctet {
 struct DepthwiseTile {
   int first_sheet, row, column, end;
 
-  __device__ DepthwiseTile(const DepthwiseTiles& n, int strip) {
-    int tile, piece;
-    first_sheet = n.by_pieces.split(n.by_tiles.split(max(strip, 0), tile), piece) * n.abreast;
-    row = n.down.first + piece * n.rows, column = n.across.first + tile * n.groups * 8;
-    end = min(row + n.rows, n.down.end);
+  __device__ DepthwiseTile(const DepthwiseTiles& n, int strip, const DepthwiseSpan& span) {
+    int tile;
+    first_sheet = n.by_tiles.split(max(strip, 0), tile) * n.abreast;
+    row = n.down.first + span.row, end = row + span.rows;
+    column = n.across.first + tile * n.groups * 8;
   }
 };
 

@@ -59,20 +59,21 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   // A place of dy that each step has for its own, whatever the pad.
   constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
   extern __shared__ __align__(16) unsigned char memory[];
-  const int begin = static_cast<int>(blockIdx.y) * n.strips;
-  const int stride = static_cast<int>(gridDim.y) * n.strips;
-  const int steps = (n.rows + kBefore + kTurns - 1) / kTurns;
   const DepthwiseView of_x{in, top, left, kStride, 0, 0};
-  const int own_offset = DepthwiseOctet(n, begin).offset();
   // Copies go on from strip to strip.
+  DepthwiseSpan ahead(n);
   DepthwiseOctetRows<const T, L::kColumns, 1> gradient;
   DepthwiseOctetRows<const T, L::kGroups * 8, kStride> image;
-  int next = steps, next_group = begin - stride;
+  const int own_offset = DepthwiseOctet(n, 0).offset();
+  int to_come = 0;
+  const auto steps_of = [&](const DepthwiseSpan& span) {
+    return (span.rows + kBefore + kTurns - 1) / kTurns;
+  };
   const auto fetch = [&](int slot) {
-    if (next == steps) {
-      next = 0, next_group += stride;
-      const DepthwiseOctet own(n, next_group);
-      const DepthwiseTile tile(n, own.strip);
+    if (to_come == 0 && ahead.next(n)) {
+      to_come = steps_of(ahead);
+      const DepthwiseOctet own(n, ahead.group);
+      const DepthwiseTile tile(n, own.strip, ahead);
       const int first = tile.row - kBefore;
       gradient = DepthwiseOctetRows<const T, L::kColumns, 1>(
           n, tile, own, {out, 0, 0, 1, kBefore, kBefore}, first, first, tile.end, dy);
@@ -80,14 +81,16 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
           n, tile, own, of_x, first * kStride + kKernel - kStride, tile.row * kStride,
           tile.end * kStride, x);
     }
-    ++next;
-    const uint32_t to = shared_address(memory) + own_offset + slot * L::kSlotBytes;
+    if (to_come > 0) {
+      --to_come;
+      const uint32_t to = shared_address(memory) + own_offset + slot * L::kSlotBytes;
 #pragma unroll
-    for (int turn = 0; next_group < n.all_strips && turn < kTurns; ++turn) {
-      gradient.fetch(to + turn * L::kRowBytes);
+      for (int turn = 0; turn < kTurns; ++turn) {
+        gradient.fetch(to + turn * L::kRowBytes);
 #pragma unroll
-      for (int a = 0; parts.dw && a < kStride; ++a)
-        image.fetch(to + turn * L::kRowBytes + L::kColumns * kPlaceBytes + a * L::kOwnBytes);
+        for (int a = 0; parts.dw && a < kStride; ++a)
+          image.fetch(to + turn * L::kRowBytes + L::kColumns * kPlaceBytes + a * L::kOwnBytes);
+      }
     }
     end_copies();
   };
@@ -114,9 +117,10 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
 
   float weights[kKernel][kStride][kPairs][4] = {}, biases[4] = {};
   int slot = 0;
-  for (int group = begin; group < n.all_strips; group += stride) {
-    const DepthwiseOctet own(n, group);
-    const DepthwiseTile tile(n, own.strip);
+  for (DepthwiseSpan span(n); span.next(n);) {
+    const int steps = steps_of(span);
+    const DepthwiseOctet own(n, span.group);
+    const DepthwiseTile tile(n, own.strip, span);
     DepthwiseOctetRows<T, L::kGroups * 8, kStride> to(n, tile, own, of_x, tile.row * kStride,
                                                       tile.row * kStride, tile.end * kStride, dx);
     const auto store = [&](int step) {
@@ -125,10 +129,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
         to.store(memory + L::kRingBytes + (step & 1) * kTurns * L::kOutBytes + a * L::kOwnBytes +
                  own_offset);
     };
-    // Rows of dy that the warp's own strip counts for the bias.
-    const DepthwiseTile of_warp(n, group + lane.strip);
-    const int first_own = kBefore - kMiddle;
-    const int end_own = first_own + of_warp.end - of_warp.row;
+    // Rows of dy that this strip counts for the bias.
+    const int first_own = kBefore - kMiddle, end_own = first_own + span.rows;
     uint32_t window[kKernel][L::kLoads][4] = {};
     float later[kKernel - kStride][kStride][kTiles][4] = {};
     for (int step = 0; step < steps; ++step) {

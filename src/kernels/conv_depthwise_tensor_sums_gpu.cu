@@ -39,27 +39,29 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
   using L = Layout<kKernel, kStride>;
   constexpr int kTaps = kKernel * kKernel, kTurns = L::kTurns;
   extern __shared__ __align__(16) unsigned char memory[];
-  const int begin = static_cast<int>(blockIdx.y) * n.strips;
-  const int stride = static_cast<int>(gridDim.y) * n.strips;
-  const int steps = (n.rows + L::kLater + kTurns - 1) / kTurns;
-  const int own_offset = DepthwiseOctet(n, begin).offset();
   // Copies go on from strip to strip.
+  DepthwiseSpan ahead(n);
   DepthwiseOctetRows<const T, L::kColumns, kStride> from;
-  int next = steps, next_group = begin - stride;
+  const int own_offset = DepthwiseOctet(n, 0).offset();
+  int to_come = 0;
+  const auto steps_of = [&](const DepthwiseSpan& span) {
+    return (span.rows + L::kLater + kTurns - 1) / kTurns;
+  };
   const auto fetch = [&](int slot) {
-    if (next == steps) {
-      next = 0, next_group += stride;
-      const DepthwiseOctet own(n, next_group);
-      const DepthwiseTile tile(n, own.strip);
-      const int top_row = tile.row * kStride;
+    if (to_come == 0 && ahead.next(n)) {
+      to_come = steps_of(ahead);
+      const DepthwiseOctet own(n, ahead.group);
+      const DepthwiseTile tile(n, own.strip, ahead);
       from = DepthwiseOctetRows<const T, L::kColumns, kStride>(
-          n, tile, own, {in, top, left, kStride, 0, L::kLater}, top_row, top_row,
-          (tile.end - 1) * kStride + kKernel, x);
+          n, tile, own, {in, top, left, kStride, 0, L::kLater}, tile.row * kStride,
+          tile.row * kStride, (tile.end - 1) * kStride + kKernel, x);
     }
-    ++next;
+    if (to_come > 0) {
+      --to_come;
 #pragma unroll
-    for (int e = 0; next_group < n.all_strips && e < kTurns * kStride; ++e)
-      from.fetch(shared_address(memory) + own_offset + slot * L::kSlotBytes + e * L::kRowBytes);
+      for (int e = 0; e < kTurns * kStride; ++e)
+        from.fetch(shared_address(memory) + own_offset + slot * L::kSlotBytes + e * L::kRowBytes);
+    }
     end_copies();
   };
 #pragma unroll 1
@@ -87,9 +89,10 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
 
   unsigned char* const results = memory + L::kRingBytes;
   int slot = 0;
-  for (int group = begin; group < n.all_strips; group += stride) {
-    const DepthwiseOctet own(n, group);
-    const DepthwiseTile tile(n, own.strip);
+  for (DepthwiseSpan span(n); span.next(n);) {
+    const int steps = steps_of(span);
+    const DepthwiseOctet own(n, span.group);
+    const DepthwiseTile tile(n, own.strip, span);
     DepthwiseOctetRows<T, kGroups * 8, 1> to(n, tile, own, {out, 0, 0, 1, 0, 0}, tile.row, tile.row,
                                              tile.end, y);
     const auto store = [&](int step) {
