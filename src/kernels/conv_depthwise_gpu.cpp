@@ -113,6 +113,21 @@ class DepthwiseGpu final : public WeightedSum {
   bool joins_;
 };
 
+bool serves(const ConvCase& c, std::string& reason) {
+  if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
+    reason = "for kernels of 3x3 and 5x5 only";
+  } else if (c.stride[0] != c.stride[1] || c.dilation[0] != c.dilation[1]) {
+    reason = "for the same stride and dilation along both axes only";
+  } else if (c.stride[0] > 2 || (c.stride[0] == 2 && c.dilation[0] > 1)) {
+    reason = "for stride 1, and stride 2 without dilation, only";
+  } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
+    reason = "too many elements";
+  } else {
+    return true;
+  }
+  return false;
+}
+
 constexpr int kMultiprocessors = 132;  // of a large card
 
 }  // namespace
@@ -183,32 +198,31 @@ DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, Depthwise
   }
   blocks = dim3(static_cast<unsigned>(cuts), static_cast<unsigned>(over(all_rows, rows)));
   by_tiles = FastDivide(tiles), by_height = FastDivide(height);
+  by_warps = FastDivide(octets * strips), by_octets = FastDivide(octets);
   by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
 }
 
 std::unique_ptr<WeightedSum> make_depthwise_gpu(Context&, const ConvCase& c, std::string& reason) {
-  if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
-    reason = "for kernels of 3x3 and 5x5 only";
-  } else if (c.stride[0] != c.stride[1] || c.dilation[0] != c.dilation[1]) {
-    reason = "for the same stride and dilation along both axes only";
-  } else if (c.stride[0] > 2 || (c.stride[0] == 2 && c.dilation[0] > 1)) {
-    reason = "for stride 1, and stride 2 without dilation, only";
-  } else if (c.dtype == DType::f64) {
-    reason = "no float64";
-  } else if (c.x[1] % 2 != 0) {
-    reason = "an odd number of channels";
-  } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
-    reason = "too many elements";
-  } else {
-    if (is_half(c.dtype) && c.x[1] % 8 == 0)
-      return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(c, depthwise_sums_tiles(c, false),
-                                                            depthwise_sums_tiles(c, true),
-                                                            depthwise_gradients_tiles(c), true);
-    return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
-        c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true), depthwise_gradients_walk(c),
-        joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
+  if (!serves(c, reason)) return nullptr;
+  if (c.dtype == DType::f64 || c.x[1] % 2 != 0) {
+    reason = "float64, or an odd number of channels";
+    return nullptr;
   }
-  return nullptr;
+  return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
+      c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true), depthwise_gradients_walk(c),
+      joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
+}
+
+std::unique_ptr<WeightedSum> make_depthwise_tensor_gpu(Context&, const ConvCase& c,
+                                                       std::string& reason) {
+  if (!serves(c, reason)) return nullptr;
+  if (!is_half(c.dtype) || c.x[1] % 8 != 0) {
+    reason = "for 16 bits and channels in eights only";
+    return nullptr;
+  }
+  return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(c, depthwise_sums_tiles(c, false),
+                                                        depthwise_sums_tiles(c, true),
+                                                        depthwise_gradients_tiles(c), true);
 }
 
 }  // namespace crema

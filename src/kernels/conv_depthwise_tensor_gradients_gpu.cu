@@ -64,7 +64,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   DepthwiseSpan ahead(n);
   DepthwiseOctetRows<const T, L::kColumns, 1> gradient;
   DepthwiseOctetRows<const T, L::kGroups * 8, kStride> image;
-  const int own_offset = DepthwiseOctet(n, 0).offset();
+  const DepthwiseOctet own(n);
+  const int own_offset = own.offset();
   int to_come = 0;
   const auto steps_of = [&](const DepthwiseSpan& span) {
     return (span.rows + kBefore + kTurns - 1) / kTurns;
@@ -72,8 +73,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   const auto fetch = [&](int slot) {
     if (to_come == 0 && ahead.next(n)) {
       to_come = steps_of(ahead);
-      const DepthwiseOctet own(n, ahead.group);
-      const DepthwiseTile tile(n, own.strip, ahead);
+      const DepthwiseTile tile(n, own, ahead);
       const int first = tile.row - kBefore;
       gradient = DepthwiseOctetRows<const T, L::kColumns, 1>(
           n, tile, own, {out, 0, 0, 1, kBefore, kBefore}, first, first, tile.end, dy);
@@ -99,10 +99,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
 
   const DepthwiseLane lane(n);
   uint32_t taps[kKernel][kKernel] = {};
-  if (dx) {
-#pragma unroll
-    for (int i = 0; i < kTaps; ++i) taps[i / kKernel][i % kKernel] = lane.tap(w, kTaps, i);
-  }
+  if (dx) lane.load_taps(w, taps);
   const int matrix = lane.lane / 8, of_sheet = n.groups * 8 + kBefore;
   // Places of dy as rows, of q 0 and 1; the last q alone; channels of dy as rows, likewise.
   uint32_t pairs_at[kTiles], channels_at[kTiles];
@@ -119,8 +116,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   int slot = 0;
   for (DepthwiseSpan span(n); span.next(n);) {
     const int steps = steps_of(span);
-    const DepthwiseOctet own(n, span.group);
-    const DepthwiseTile tile(n, own.strip, span);
+    const DepthwiseTile tile(n, own, span);
     DepthwiseOctetRows<T, L::kGroups * 8, kStride> to(n, tile, own, of_x, tile.row * kStride,
                                                       tile.row * kStride, tile.end * kStride, dx);
     const auto store = [&](int step) {
@@ -234,8 +230,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   const int channels = n.octets * 8;
   const auto leave = [&](int tap, float even, float odd) {
     if (lane.lane / 8 == lane.lane % 4)
-      shared[(lane.strip * (kTaps + 1) + tap) * channels + lane.warp % n.octets * 8 +
-             lane.lane / 4] = lane.lane / 4 % 2 ? odd : even;
+      shared[(lane.strip * (kTaps + 1) + tap) * channels + lane.octet * 8 + lane.lane / 4] =
+          lane.lane / 4 % 2 ? odd : even;
   };
 #pragma unroll
   for (int r = 0; r < kKernel; ++r) {

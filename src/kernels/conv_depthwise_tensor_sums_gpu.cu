@@ -42,7 +42,8 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
   // Copies go on from strip to strip.
   DepthwiseSpan ahead(n);
   DepthwiseOctetRows<const T, L::kColumns, kStride> from;
-  const int own_offset = DepthwiseOctet(n, 0).offset();
+  const DepthwiseOctet own(n);
+  const int own_offset = own.offset();
   int to_come = 0;
   const auto steps_of = [&](const DepthwiseSpan& span) {
     return (span.rows + L::kLater + kTurns - 1) / kTurns;
@@ -50,8 +51,7 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
   const auto fetch = [&](int slot) {
     if (to_come == 0 && ahead.next(n)) {
       to_come = steps_of(ahead);
-      const DepthwiseOctet own(n, ahead.group);
-      const DepthwiseTile tile(n, own.strip, ahead);
+      const DepthwiseTile tile(n, own, ahead);
       from = DepthwiseOctetRows<const T, L::kColumns, kStride>(
           n, tile, own, {in, top, left, kStride, 0, L::kLater}, tile.row * kStride,
           tile.row * kStride, (tile.end - 1) * kStride + kKernel, x);
@@ -69,9 +69,16 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
 
   const DepthwiseLane lane(n);
   uint32_t taps[kKernel][kKernel];
+  lane.load_taps(w, taps);
+  if (mirrored) {
 #pragma unroll
-  for (int i = 0; i < kTaps; ++i)
-    taps[i / kKernel][i % kKernel] = lane.tap(w, kTaps, mirrored ? kTaps - 1 - i : i);
+    for (int i = 0; i < kTaps / 2; ++i) {
+      const int j = kTaps - 1 - i;
+      const uint32_t tap = taps[i / kKernel][i % kKernel];
+      taps[i / kKernel][i % kKernel] = taps[j / kKernel][j % kKernel];
+      taps[j / kKernel][j % kKernel] = tap;
+    }
+  }
   float2 first{0, 0};
   if (bias && lane.channel < n.channels) {
     ChannelPair<T> pair;
@@ -91,8 +98,7 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
   int slot = 0;
   for (DepthwiseSpan span(n); span.next(n);) {
     const int steps = steps_of(span);
-    const DepthwiseOctet own(n, span.group);
-    const DepthwiseTile tile(n, own.strip, span);
+    const DepthwiseTile tile(n, own, span);
     DepthwiseOctetRows<T, kGroups * 8, 1> to(n, tile, own, {out, 0, 0, 1, 0, 0}, tile.row, tile.row,
                                              tile.end, y);
     const auto store = [&](int step) {
