@@ -113,22 +113,23 @@ class DepthwiseGpu final : public WeightedSum {
   bool joins_;
 };
 
-bool serves(const ConvCase& c, std::string& reason) {
-  if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
-    reason = "for kernels of 3x3 and 5x5 only";
-  } else if (c.stride[0] != c.stride[1] || c.dilation[0] != c.dilation[1]) {
-    reason = "for the same stride and dilation along both axes only";
-  } else if (c.stride[0] > 2 || (c.stride[0] == 2 && c.dilation[0] > 1)) {
-    reason = "for stride 1, and stride 2 without dilation, only";
-  } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
-    reason = "too many elements";
-  } else {
-    return true;
-  }
-  return false;
-}
-
 constexpr int kMultiprocessors = 132;  // of a large card
+
+// In how many pieces a column of `height` steps takes the least time: rounds of blocks, by steps
+// with `start` for a strip's start, by blocks that a multiprocessor has at once; one alone waits
+// half of its time. blocks_of(pieces): all blocks.
+template <typename Blocks>
+int best_pieces(int height, int start, int resident, const Blocks& blocks_of) {
+  int best = 0, pieces = 1;
+  for (int count = 1; count <= over(height, 4); ++count) {
+    const int blocks = blocks_of(count);
+    const int rounds = over(blocks, resident * kMultiprocessors);
+    const int at_once = std::min(over(blocks, kMultiprocessors), resident);
+    const int time = rounds * (over(height, count) + start) * (at_once + 1);
+    if (count == 1 || time < best) best = time, pieces = count;
+  }
+  return pieces;
+}
 
 }  // namespace
 
@@ -141,18 +142,10 @@ DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRa
   walkers = kDepthwiseThreads / lanes;
   const int cuts = over(pairs, lanes), height = down.end - down.first;
   const int tiles = over(across.end - across.first, width), sheets = images * dilation * dilation;
-  // The pieces of a column with the least time: rounds of blocks, by steps with some for a strip's
-  // start, by blocks that a multiprocessor has at once; one alone waits half of its time.
-  int best = 0, pieces = 1;
-  for (int count = 1; count <= over(height, 4); ++count) {
-    const int all_blocks = cuts * over(sheets * tiles * count, walkers);
-    const int rounds = over(all_blocks, resident * kMultiprocessors);
-    const int at_once = std::min(over(all_blocks, kMultiprocessors), resident);
-    const int time = rounds * (over(height, count) + 3) * (at_once + 1);
-    if (count == 1 || time < best) best = time, pieces = count;
-  }
-  rows = over(height, pieces);
-  pieces = over(height, rows);
+  const int wanted = best_pieces(
+      height, 3, resident, [&](int count) { return cuts * over(sheets * tiles * count, walkers); });
+  rows = over(height, wanted);
+  const int pieces = over(height, rows);
   strips = sheets * pieces * tiles;
   const int most = over(strips, walkers);
   const int at_once = std::max(1, resident * kMultiprocessors / cuts);
@@ -174,55 +167,49 @@ DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, Depthwise
     if (count % 2 == 0 && idle(count) < idle(octets)) octets = count;
   }
   strips = budget.warps / octets;
-  const int cuts = over(all, octets), width = over(across.end - across.first, 8);  // in eights
-  height = down.end - down.first;
+  const int cuts = over(all, octets), height = down.end - down.first;
+  const int width = over(across.end - across.first, 8);  // in eights
   sheets = images * dilation * dilation;
   abreast =
       dilation == 1 && width <= budget.groups / 2 ? std::min(budget.groups / width, images) : 1;
   groups = abreast > 1 ? width : budget.groups;
-  const int tiles = over(width, groups);
-  all_strips = over(sheets, abreast) * tiles;
-  groups_of_strips = over(all_strips, strips);
-  // The steps of a block with the least time: with those that each of its strips begins with, by
-  // blocks that a multiprocessor has at once; one alone waits half of its time.
-  const int all_rows = groups_of_strips * height;
-  const int most = std::max(1, budget.resident * kMultiprocessors / cuts);
-  int best = 0;
-  for (int count = 1; count <= std::min(most, over(all_rows, 4)); ++count) {
-    const int share = over(all_rows, count);
-    const bool whole = share % height == 0 || height % share == 0;
-    const int begun = whole ? over(share, height) : over(share - 1, height) + 1;
-    const int at_once = std::min(over(cuts * count, kMultiprocessors), budget.resident);
-    const int time = (share + begun * (budget.before + 1)) * (at_once + 1);
-    if (count == 1 || time < best) best = time, rows = share;
-  }
-  blocks = dim3(static_cast<unsigned>(cuts), static_cast<unsigned>(over(all_rows, rows)));
-  by_tiles = FastDivide(tiles), by_height = FastDivide(height);
-  by_warps = FastDivide(octets * strips), by_octets = FastDivide(octets);
+  const int tiles = over(width, groups), sets = over(sheets, abreast);
+  rows = over(height, best_pieces(height, budget.before + 2, budget.resident, [&](int count) {
+                return cuts * over(sets * tiles * count, strips);
+              }));
+  const int pieces = over(height, rows);
+  all_strips = sets * tiles * pieces;
+  const int most = over(all_strips, strips);
+  const int at_once = std::max(1, budget.resident * kMultiprocessors / cuts);
+  blocks = dim3(static_cast<unsigned>(cuts),
+                static_cast<unsigned>(budget.once ? most : std::min(most, at_once)));
+  by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
   by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
 }
 
 std::unique_ptr<WeightedSum> make_depthwise_gpu(Context&, const ConvCase& c, std::string& reason) {
-  if (!serves(c, reason)) return nullptr;
-  if (c.dtype == DType::f64 || c.x[1] % 2 != 0) {
-    reason = "float64, or an odd number of channels";
-    return nullptr;
+  if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
+    reason = "for kernels of 3x3 and 5x5 only";
+  } else if (c.stride[0] != c.stride[1] || c.dilation[0] != c.dilation[1]) {
+    reason = "for the same stride and dilation along both axes only";
+  } else if (c.stride[0] > 2 || (c.stride[0] == 2 && c.dilation[0] > 1)) {
+    reason = "for stride 1, and stride 2 without dilation, only";
+  } else if (c.dtype == DType::f64) {
+    reason = "no float64";
+  } else if (c.x[1] % 2 != 0) {
+    reason = "an odd number of channels";
+  } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
+    reason = "too many elements";
+  } else {
+    if (is_half(c.dtype) && c.x[1] % 8 == 0)
+      return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(c, depthwise_sums_tiles(c, false),
+                                                            depthwise_sums_tiles(c, true),
+                                                            depthwise_gradients_tiles(c), true);
+    return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
+        c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true), depthwise_gradients_walk(c),
+        joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
   }
-  return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
-      c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true), depthwise_gradients_walk(c),
-      joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
-}
-
-std::unique_ptr<WeightedSum> make_depthwise_tensor_gpu(Context&, const ConvCase& c,
-                                                       std::string& reason) {
-  if (!serves(c, reason)) return nullptr;
-  if (!is_half(c.dtype) || c.x[1] % 8 != 0) {
-    reason = "for 16 bits and channels in eights only";
-    return nullptr;
-  }
-  return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(c, depthwise_sums_tiles(c, false),
-                                                        depthwise_sums_tiles(c, true),
-                                                        depthwise_gradients_tiles(c), true);
+  return nullptr;
 }
 
 }  // namespace crema

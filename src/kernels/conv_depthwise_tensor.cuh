@@ -15,20 +15,22 @@
 namespace crema {
 
 // Columns of a strip, in eights; warps of a block and blocks of a multiprocessor, at most; rows
-// that a strip begins with before its first result.
+// that a strip begins with before its first result; a block for each strip, or as many as the card
+// holds.
 struct DepthwiseBudget {
   int groups, warps, resident, before;
+  bool once;
 };
 
 struct DepthwiseTiles {
   int channels, dilation, sheets;
   int octets, strips;   // of a block, a warp for each pair of them
   int abreast, groups;  // sheets side by side in a strip, and eights of columns of each
-  int height, rows;     // steps of a strip and, of strips one after the other, of a block
-  int groups_of_strips, all_strips;  // for each piece of the channels
+  int rows;             // steps of a strip
+  int all_strips;       // of each piece of the channels
   DepthwiseRange down, across;
   dim3 blocks;  // pieces of the channels, blocks for each
-  FastDivide by_tiles, by_height, by_phases, by_dilation, by_warps, by_octets;
+  FastDivide by_tiles, by_pieces, by_phases, by_dilation;
 
   DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
                  const DepthwiseBudget& budget);
@@ -50,54 +52,30 @@ void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTiles& n, const De
 // different banks.
 constexpr int kPlaceBytes = 9 * 16;
 
-// The steps that a block walks, of one group of strips after the other.
-struct DepthwiseSpan {
-  int group, row, rows = 0, left;
-
-  __device__ explicit DepthwiseSpan(const DepthwiseTiles& n) {
-    const int first = static_cast<int>(blockIdx.y) * n.rows;
-    left = min(n.rows, n.groups_of_strips * n.height - first);
-    group = n.by_height.split(first, row);
-  }
-  // False: there is none.
-  __device__ bool next(const DepthwiseTiles& n) {
-    if (rows > 0) ++group, row = 0, left -= rows;
-    rows = min(left, n.height - row);
-    return rows > 0;
-  }
-};
-
 // What a thread copies: an octet of every 32nd column.
 struct DepthwiseOctet {
-  int slot, column, channel;  // slot: among the octets of a place in shared memory
-  int beside;                 // of the block's strips
+  int slot, column, channel, strip;  // slot: among the octets of a place in shared memory
 
-  __device__ explicit DepthwiseOctet(const DepthwiseTiles& n) {
-    column = n.by_warps.split(static_cast<int>(threadIdx.x), slot);
-    int octet;
-    beside = n.by_octets.split(slot, octet);
-    channel = (static_cast<int>(blockIdx.x) * n.octets + octet) * 8;
+  __device__ DepthwiseOctet(const DepthwiseTiles& n, int first_strip) {
+    const int thread = static_cast<int>(threadIdx.x), warps = static_cast<int>(blockDim.x) / 32;
+    slot = thread % warps, column = thread / warps;
+    const int octet = static_cast<int>(blockIdx.x) * n.octets + slot % n.octets;
+    channel = octet * 8;
+    strip = first_strip + slot / n.octets;
+    if (channel >= n.channels || strip >= n.all_strips) strip = -1;
   }
   __device__ int offset() const { return column * kPlaceBytes + slot * 16; }
 };
 
-// Where a thread's strip is, in steps. Of several sheets side by side, which are images then, the
-// first.
+// Where a strip is, in steps.
 struct DepthwiseTile {
-  int first_sheet, image, down_phase, across_phase;
-  int row, column, end;
-  bool none;  // no such strip or channels
+  int first_sheet, row, column, end;
 
-  __device__ DepthwiseTile(const DepthwiseTiles& n, const DepthwiseOctet& own,
-                           const DepthwiseSpan& span) {
-    const int strip = span.group * n.strips + own.beside;
-    none = strip >= n.all_strips || own.channel >= n.channels;
-    int tile, phase = 0;
-    first_sheet = image = n.by_tiles.split(strip, tile) * n.abreast;
-    if (n.dilation > 1) image = n.by_phases.split(first_sheet, phase);
-    down_phase = n.by_dilation.split(phase, across_phase);
-    row = n.down.first + span.row, end = row + span.rows;
-    column = n.across.first + tile * n.groups * 8;
+  __device__ DepthwiseTile(const DepthwiseTiles& n, int strip) {
+    int tile, piece;
+    first_sheet = n.by_pieces.split(n.by_tiles.split(max(strip, 0), tile), piece) * n.abreast;
+    row = n.down.first + piece * n.rows, column = n.across.first + tile * n.groups * 8;
+    end = min(row + n.rows, n.down.end);
   }
 };
 
@@ -109,45 +87,47 @@ struct DepthwiseView {
   int top, left, scale, before, margin;
 };
 
-// The rows of a tensor from `first` on, an octet of every 32nd place for each thread. Rows outside
-// [first_own, end_own) are zeros. In a tile's steps times scale.
+// The rows of a tensor from `row` on, an octet of every 32nd place for each thread. Rows outside
+// [low, high) are none of its own. In a tile's steps times scale.
 template <typename T, int kColumns, int kPlanes>
 struct DepthwiseOctetRows {
   static constexpr int kPlaces = kColumns * kPlanes, kPasses = (kPlaces + 31) / 32;
   T* data;
   int offsets[kPasses];
   uint32_t inside = 0;
-  int ahead, count;  // the row from the first of its own on, and how many these are
-  int dilation, row_step, column;
+  int row, low, high, dilation, row_step, column;
 
-  DepthwiseOctetRows() = default;
   __device__ DepthwiseOctetRows(const DepthwiseTiles& n, const DepthwiseTile& tile,
-                                const DepthwiseOctet& own, const DepthwiseView& view, int first,
-                                int first_own, int end_own, T* data_)
-      : data(data_), dilation(n.dilation), column(own.column) {
+                                const DepthwiseOctet& own, const DepthwiseView& view, int row_,
+                                int low_, int high_, T* data_)
+      : data(data_), row(row_), low(0), high(0), dilation(n.dilation), column(own.column) {
     row_step = dilation * view.image.width * n.channels;
-    const auto of_row = [&](int step) { return step * dilation + tile.down_phase - view.top; };
-    const int low = max(0, of_row(first_own)), of_sheet = n.groups * 8 + view.margin;
-    ahead = of_row(first) - low;
-    count = max(0, min(view.image.height, of_row(end_own)) - low);
-    const int row = (tile.image * view.image.height + of_row(first)) * view.image.width;
-    const int to_next = view.image.height * view.image.width;
+    const int of_sheet = n.groups * 8 + view.margin;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       const int place = own.column + pass * 32, plane = place / kColumns, i = place % kColumns;
-      const int beside = (i >= of_sheet) + (i >= 2 * of_sheet) + (i >= 3 * of_sheet);
+      const int beside = i / of_sheet, sheet = tile.first_sheet + beside;
+      int phase, across;
+      const int image = n.by_phases.split(sheet, phase), down = n.by_dilation.split(phase, across);
+      const auto of_row = [&](int step) { return step * dilation + down - view.top; };
       const int step = (tile.column + i - beside * of_sheet - view.before) * view.scale + plane;
-      const int at = step * dilation + tile.across_phase - view.left;
-      offsets[pass] = (row + beside * to_next + at) * n.channels + own.channel;
-      if (!tile.none && plane < kPlanes && beside < n.abreast &&
-          tile.first_sheet + beside < n.sheets && at >= 0 && at < view.image.width)
+      const int at = step * dilation + across - view.left;
+      offsets[pass] =
+          ((image * view.image.height + of_row(row_)) * view.image.width + at) * n.channels +
+          own.channel;
+      // Several sheets have the same rows: they are images then.
+      if (pass == 0)
+        row = of_row(row_), low = max(0, of_row(low_)),
+        high = min(view.image.height, of_row(high_));
+      if (own.strip >= 0 && plane < kPlanes && beside < n.abreast && sheet < n.sheets && at >= 0 &&
+          at < view.image.width)
         inside |= 1u << pass;
     }
   }
 
   // Starts copying a row to the thread's place in shared memory; zeros where there is none.
   __device__ void fetch(uint32_t to) {
-    const uint32_t mask = own() ? inside : 0;
+    const uint32_t mask = row >= low && row < high ? inside : 0;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       if (pass * 32 + 32 <= kPlaces || column < kPlaces - pass * 32)
@@ -156,7 +136,7 @@ struct DepthwiseOctetRows {
     next();
   }
   __device__ void store(const unsigned char* from) {
-    const uint32_t mask = own() ? inside : 0;
+    const uint32_t mask = row >= low && row < high ? inside : 0;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
       if (mask & 1u << pass)
@@ -167,44 +147,35 @@ struct DepthwiseOctetRows {
   }
 
  private:
-  __device__ bool own() const {
-    return static_cast<uint32_t>(ahead) < static_cast<uint32_t>(count);
-  }
   __device__ void next() {
 #pragma unroll
     for (int& offset : offsets) offset += row_step;
-    ahead += dilation;
+    row += dilation;
   }
 };
 
 // A warp's octet of channels, and what a lane does in products.
 struct DepthwiseLane {
-  int warp, lane, octet, channel, strip;  // channel: the octet's first
+  int warp, lane, channel, strip;  // channel: the octet's first
   bool diagonal;  // has a number of the diagonal matrices, that of channel lane / 4
 
   __device__ explicit DepthwiseLane(const DepthwiseTiles& n)
       : warp(static_cast<int>(threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x) % 32) {
-    strip = n.by_octets.split(warp, octet);
-    channel = (static_cast<int>(blockIdx.x) * n.octets + octet) * 8;
+    channel = (static_cast<int>(blockIdx.x) * n.octets + warp % n.octets) * 8;
+    strip = warp / n.octets;
     diagonal = lane / 8 == lane % 4 && channel < n.channels;
   }
-  // The weights of all taps as second operands.
-  template <int kKernel, typename T>
-  __device__ void load_taps(const T* w, uint32_t (&taps)[kKernel][kKernel]) const {
-    constexpr int kTaps = kKernel * kKernel;
-    const auto* const own =
-        reinterpret_cast<const uint16_t*>(w) + (diagonal ? (channel + lane / 4) * kTaps : 0);
-#pragma unroll
-    for (int i = 0; i < kTaps; ++i) {
-      const uint32_t tap = own[i];
-      taps[i / kKernel][i % kKernel] = diagonal ? tap << (lane / 4 % 2 * 16) : 0;
-    }
+  // The weights of a tap as the second operand.
+  template <typename T>
+  __device__ uint32_t tap(const T* w, int taps, int tap) const {
+    if (!diagonal) return 0;
+    const T* const at = w + static_cast<int64_t>(channel + lane / 4) * taps + tap;
+    return uint32_t{*reinterpret_cast<const uint16_t*>(at)} << (lane / 4 % 2 * 16);
   }
   // Where an eight of columns begins in a row whose sheets are of_sheet places wide. Eights that
   // the strip's sheets do not need are zeros there.
   __device__ int column(const DepthwiseTiles& n, int group, int of_sheet) const {
-    const int of_group = n.groups >> 1;  // 1, 2 or 4 eights
-    return (group >> of_group) * of_sheet + (group & (n.groups - 1)) * 8;
+    return group / n.groups * of_sheet + group % n.groups * 8;
   }
   // Row lane % 8 of the matrix that begins at a column.
   __device__ uint32_t address(const unsigned char* memory, int column) const {

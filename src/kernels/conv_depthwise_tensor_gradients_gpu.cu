@@ -59,47 +59,12 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   // A place of dy that each step has for its own, whatever the pad.
   constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
   extern __shared__ __align__(16) unsigned char memory[];
-  const DepthwiseView of_x{in, top, left, kStride, 0, 0};
-  // Copies go on from strip to strip.
-  DepthwiseSpan ahead(n);
-  DepthwiseOctetRows<const T, L::kColumns, 1> gradient;
-  DepthwiseOctetRows<const T, L::kGroups * 8, kStride> image;
-  const DepthwiseOctet own(n);
-  const int own_offset = own.offset();
-  int to_come = 0;
-  const auto steps_of = [&](const DepthwiseSpan& span) {
-    return (span.rows + kBefore + kTurns - 1) / kTurns;
-  };
-  const auto fetch = [&](int slot) {
-    if (to_come == 0 && ahead.next(n)) {
-      to_come = steps_of(ahead);
-      const DepthwiseTile tile(n, own, ahead);
-      const int first = tile.row - kBefore;
-      gradient = DepthwiseOctetRows<const T, L::kColumns, 1>(
-          n, tile, own, {out, 0, 0, 1, kBefore, kBefore}, first, first, tile.end, dy);
-      image = DepthwiseOctetRows<const T, L::kGroups * 8, kStride>(
-          n, tile, own, of_x, first * kStride + kKernel - kStride, tile.row * kStride,
-          tile.end * kStride, x);
-    }
-    if (to_come > 0) {
-      --to_come;
-      const uint32_t to = shared_address(memory) + own_offset + slot * L::kSlotBytes;
-#pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn) {
-        gradient.fetch(to + turn * L::kRowBytes);
-#pragma unroll
-        for (int a = 0; parts.dw && a < kStride; ++a)
-          image.fetch(to + turn * L::kRowBytes + L::kColumns * kPlaceBytes + a * L::kOwnBytes);
-      }
-    }
-    end_copies();
-  };
-#pragma unroll 1
-  for (int step = 0; step < kSlots - 1; ++step) fetch(step);
-
   const DepthwiseLane lane(n);
   uint32_t taps[kKernel][kKernel] = {};
-  if (dx) lane.load_taps(w, taps);
+  if (dx) {
+#pragma unroll
+    for (int i = 0; i < kTaps; ++i) taps[i / kKernel][i % kKernel] = lane.tap(w, kTaps, i);
+  }
   const int matrix = lane.lane / 8, of_sheet = n.groups * 8 + kBefore;
   // Places of dy as rows, of q 0 and 1; the last q alone; channels of dy as rows, likewise.
   uint32_t pairs_at[kTiles], channels_at[kTiles];
@@ -113,26 +78,51 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   const uint32_t x_at = lane.address(memory, L::kColumns + matrix * 8);
 
   float weights[kKernel][kStride][kPairs][4] = {}, biases[4] = {};
-  int slot = 0;
-  for (DepthwiseSpan span(n); span.next(n);) {
-    const int steps = steps_of(span);
-    const DepthwiseTile tile(n, own, span);
-    DepthwiseOctetRows<T, L::kGroups * 8, kStride> to(n, tile, own, of_x, tile.row * kStride,
-                                                      tile.row * kStride, tile.end * kStride, dx);
+  const int begin = static_cast<int>(blockIdx.y) * n.strips;
+  for (int group = begin; group < n.all_strips; group += static_cast<int>(gridDim.y) * n.strips) {
+    const DepthwiseOctet own(n, group);
+    const DepthwiseTile tile(n, own.strip);
+    const int from_x = tile.row * kStride, end_x = tile.end * kStride;
+    DepthwiseOctetRows<const T, L::kColumns, 1> gradient(
+        n, tile, own, {out, 0, 0, 1, kBefore, kBefore}, tile.row - kBefore, tile.row - kBefore,
+        tile.end, dy);
+    const DepthwiseView of_x{in, top, left, kStride, 0, 0};
+    DepthwiseOctetRows<const T, L::kGroups * 8, kStride> image(
+        n, tile, own, of_x, (tile.row - kBefore) * kStride + kKernel - kStride, from_x, end_x, x);
+    DepthwiseOctetRows<T, L::kGroups * 8, kStride> to(n, tile, own, of_x, from_x, from_x, end_x,
+                                                      dx);
+    // Rows of dy that the warp's own strip counts for the bias.
+    const DepthwiseTile of_warp(n, group + lane.strip);
+    const int first_own = kBefore - kMiddle;
+    const int end_own = first_own + of_warp.end - of_warp.row;
+    const int steps = (n.rows + kBefore + kTurns - 1) / kTurns;
+    const uint32_t filled = shared_address(memory) + own.offset();
+    const auto fetch = [&](int step, int slot) {
+#pragma unroll
+      for (int turn = 0; step < steps && turn < kTurns; ++turn) {
+        const uint32_t at = filled + slot * L::kSlotBytes + turn * L::kRowBytes;
+        gradient.fetch(at);
+#pragma unroll
+        for (int a = 0; parts.dw && a < kStride; ++a)
+          image.fetch(at + L::kColumns * kPlaceBytes + a * L::kOwnBytes);
+      }
+      end_copies();
+    };
     const auto store = [&](int step) {
 #pragma unroll
       for (int a = 0; a < kTurns * kStride; ++a)
         to.store(memory + L::kRingBytes + (step & 1) * kTurns * L::kOutBytes + a * L::kOwnBytes +
-                 own_offset);
+                 own.offset());
     };
-    // Rows of dy that this strip counts for the bias.
-    const int first_own = kBefore - kMiddle, end_own = first_own + span.rows;
+    __syncthreads();
+    for (int step = 0; step < kSlots - 1; ++step) fetch(step, step);
     uint32_t window[kKernel][L::kLoads][4] = {};
     float later[kKernel - kStride][kStride][kTiles][4] = {};
+    int slot = 0;
     for (int step = 0; step < steps; ++step) {
       wait_for_copies<kSlots - 2>();
       __syncthreads();  // this step's rows are there, all have read the last step's
-      fetch(slot == 0 ? kSlots - 1 : slot - 1);
+      fetch(step + kSlots - 1, slot == 0 ? kSlots - 1 : slot - 1);
       if (dx && step > kBefore / kTurns) store(step - 1);
 #pragma unroll
       for (int turn = 0; turn < kTurns; ++turn) {
@@ -230,8 +220,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   const int channels = n.octets * 8;
   const auto leave = [&](int tap, float even, float odd) {
     if (lane.lane / 8 == lane.lane % 4)
-      shared[(lane.strip * (kTaps + 1) + tap) * channels + lane.octet * 8 + lane.lane / 4] =
-          lane.lane / 4 % 2 ? odd : even;
+      shared[(lane.strip * (kTaps + 1) + tap) * channels + lane.warp % n.octets * 8 +
+             lane.lane / 4] = lane.lane / 4 % 2 ? odd : even;
   };
 #pragma unroll
   for (int r = 0; r < kKernel; ++r) {
@@ -285,7 +275,7 @@ DepthwiseTiles depthwise_gradients_tiles(const ConvCase& c) {
           static_cast<int>(c.dilation[0]),
           depthwise_gradient_steps(c, 0),
           depthwise_gradient_steps(c, 1),
-          {2 * tiles(kernel, stride), warps(kernel), kResident, (kernel - 1) / stride}};
+          {2 * tiles(kernel, stride), warps(kernel), kResident, (kernel - 1) / stride, false}};
 }
 
 int64_t depthwise_parts(const DepthwiseTiles& n, int taps) {

@@ -39,46 +39,28 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
   using L = Layout<kKernel, kStride>;
   constexpr int kTaps = kKernel * kKernel, kTurns = L::kTurns;
   extern __shared__ __align__(16) unsigned char memory[];
-  // Copies go on from strip to strip.
-  DepthwiseSpan ahead(n);
-  DepthwiseOctetRows<const T, L::kColumns, kStride> from;
-  const DepthwiseOctet own(n);
-  const int own_offset = own.offset();
-  int to_come = 0;
-  const auto steps_of = [&](const DepthwiseSpan& span) {
-    return (span.rows + L::kLater + kTurns - 1) / kTurns;
-  };
-  const auto fetch = [&](int slot) {
-    if (to_come == 0 && ahead.next(n)) {
-      to_come = steps_of(ahead);
-      const DepthwiseTile tile(n, own, ahead);
-      from = DepthwiseOctetRows<const T, L::kColumns, kStride>(
-          n, tile, own, {in, top, left, kStride, 0, L::kLater}, tile.row * kStride,
-          tile.row * kStride, (tile.end - 1) * kStride + kKernel, x);
-    }
-    if (to_come > 0) {
-      --to_come;
+  const DepthwiseOctet own(n, static_cast<int>(blockIdx.y) * n.strips);
+  const DepthwiseTile tile(n, own.strip);
+  DepthwiseOctetRows<const T, L::kColumns, kStride> from(
+      n, tile, own, {in, top, left, kStride, 0, L::kLater}, tile.row * kStride, tile.row * kStride,
+      (tile.end - 1) * kStride + kKernel, x);
+  DepthwiseOctetRows<T, kGroups * 8, 1> to(n, tile, own, {out, 0, 0, 1, 0, 0}, tile.row, tile.row,
+                                           tile.end, y);
+  const int steps = (n.rows + L::kLater + kTurns - 1) / kTurns;
+  const uint32_t filled = shared_address(memory) + own.offset();
+  const auto fetch = [&](int step, int slot) {
 #pragma unroll
-      for (int e = 0; e < kTurns * kStride; ++e)
-        from.fetch(shared_address(memory) + own_offset + slot * L::kSlotBytes + e * L::kRowBytes);
-    }
+    for (int e = 0; step < steps && e < kTurns * kStride; ++e)
+      from.fetch(filled + slot * L::kSlotBytes + e * L::kRowBytes);
     end_copies();
   };
-#pragma unroll 1
-  for (int step = 0; step < kSlots - 1; ++step) fetch(step);
+  for (int step = 0; step < kSlots - 1; ++step) fetch(step, step);
 
   const DepthwiseLane lane(n);
   uint32_t taps[kKernel][kKernel];
-  lane.load_taps(w, taps);
-  if (mirrored) {
 #pragma unroll
-    for (int i = 0; i < kTaps / 2; ++i) {
-      const int j = kTaps - 1 - i;
-      const uint32_t tap = taps[i / kKernel][i % kKernel];
-      taps[i / kKernel][i % kKernel] = taps[j / kKernel][j % kKernel];
-      taps[j / kKernel][j % kKernel] = tap;
-    }
-  }
+  for (int i = 0; i < kTaps; ++i)
+    taps[i / kKernel][i % kKernel] = lane.tap(w, kTaps, mirrored ? kTaps - 1 - i : i);
   float2 first{0, 0};
   if (bias && lane.channel < n.channels) {
     ChannelPair<T> pair;
@@ -94,82 +76,76 @@ __global__ void __launch_bounds__(32 * kWarps, resident(kKernel))
   const uint32_t last_at = lane.address(memory, lane.column(n, matrix, of_sheet)) +
                            (kKernel - 1) / kStride * kPlaceBytes;
 
-  unsigned char* const results = memory + L::kRingBytes;
+  float later[L::kLater][kTiles][4];
+#pragma unroll
+  for (int i = 0; i < L::kLater * kTiles * 4; ++i)
+    later[i / (kTiles * 4)][i / 4 % kTiles][i % 4] = i % 2 ? first.y : first.x;
   int slot = 0;
-  for (DepthwiseSpan span(n); span.next(n);) {
-    const int steps = steps_of(span);
-    const DepthwiseTile tile(n, own, span);
-    DepthwiseOctetRows<T, kGroups * 8, 1> to(n, tile, own, {out, 0, 0, 1, 0, 0}, tile.row, tile.row,
-                                             tile.end, y);
-    const auto store = [&](int step) {
+  unsigned char* const results = memory + L::kRingBytes;
+  const auto store = [&](int step) {
 #pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn)
-        to.store(results + ((step & 1) * kTurns + turn) * L::kOutBytes + own_offset);
-    };
-    float later[L::kLater][kTiles][4];
+    for (int turn = 0; turn < kTurns; ++turn)
+      to.store(results + ((step & 1) * kTurns + turn) * L::kOutBytes + own.offset());
+  };
+  for (int step = 0; step < steps; ++step) {
+    wait_for_copies<kSlots - 2>();
+    __syncthreads();  // this step's rows are there, all have read the last step's
+    fetch(step + kSlots - 1, slot == 0 ? kSlots - 1 : slot - 1);
+    if (step > L::kLater / kTurns) store(step - 1);
 #pragma unroll
-    for (int i = 0; i < L::kLater * kTiles * 4; ++i)
-      later[i / (kTiles * 4)][i / 4 % kTiles][i % 4] = i % 2 ? first.y : first.x;
-    for (int step = 0; step < steps; ++step) {
-      wait_for_copies<kSlots - 2>();
-      __syncthreads();  // this step's rows are there, all have read the last step's
-      fetch(slot == 0 ? kSlots - 1 : slot - 1);
-      if (step > L::kLater / kTurns) store(step - 1);
+    for (int turn = 0; turn < kTurns; ++turn) {
+      float sums[L::kLater + 1][kTiles][4];
 #pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn) {
-        float sums[L::kLater + 1][kTiles][4];
+      for (int p = 0; p <= L::kLater; ++p) {
 #pragma unroll
-        for (int p = 0; p <= L::kLater; ++p) {
+        for (int i = 0; i < kTiles * 4; ++i)
+          sums[p][i / 4][i % 4] = p > 0   ? later[p > 0 ? p - 1 : 0][i / 4][i % 4]
+                                  : i % 2 ? first.y
+                                          : first.x;
+      }
 #pragma unroll
-          for (int i = 0; i < kTiles * 4; ++i)
-            sums[p][i / 4][i % 4] = p > 0   ? later[p > 0 ? p - 1 : 0][i / 4][i % 4]
-                                    : i % 2 ? first.y
-                                            : first.x;
-        }
+      for (int e = 0; e < kStride; ++e) {
+        const uint32_t row = slot * L::kSlotBytes + (turn * kStride + e) * L::kRowBytes;
+        uint32_t lasts[4];
+        load_matrices(lasts, last_at + row);
 #pragma unroll
-        for (int e = 0; e < kStride; ++e) {
-          const uint32_t row = slot * L::kSlotBytes + (turn * kStride + e) * L::kRowBytes;
-          uint32_t lasts[4];
-          load_matrices(lasts, last_at + row);
+        for (int i = 0; i < kTiles; ++i) {
+          uint32_t pairs[kKernel / 2][4];
 #pragma unroll
-          for (int i = 0; i < kTiles; ++i) {
-            uint32_t pairs[kKernel / 2][4];
+          for (int j = 0; j < kKernel / 2; ++j)
+            load_matrices(pairs[j], pairs_at[i] + row + j * L::kPairBytes);
+#pragma unroll
+          for (int p = L::kLater; p >= 0; --p) {
+            const int r = kStride * p + e;
+            if (r >= kKernel) continue;
 #pragma unroll
             for (int j = 0; j < kKernel / 2; ++j)
-              load_matrices(pairs[j], pairs_at[i] + row + j * L::kPairBytes);
-#pragma unroll
-            for (int p = L::kLater; p >= 0; --p) {
-              const int r = kStride * p + e;
-              if (r >= kKernel) continue;
-#pragma unroll
-              for (int j = 0; j < kKernel / 2; ++j)
-                multiply_add<T>(sums[p][i], pairs[j], taps[r][2 * j], taps[r][2 * j + 1]);
-              multiply_add<T>(sums[p][i], lasts[2 * i], lasts[2 * i + 1], taps[r][kKernel - 1]);
-            }
+              multiply_add<T>(sums[p][i], pairs[j], taps[r][2 * j], taps[r][2 * j + 1]);
+            multiply_add<T>(sums[p][i], lasts[2 * i], lasts[2 * i + 1], taps[r][kKernel - 1]);
           }
         }
-        if (step >= L::kLater / kTurns) {
-          unsigned char* const row = results + ((step & 1) * kTurns + turn) * L::kOutBytes;
-#pragma unroll
-          for (int i = 0; i < kTiles; ++i) {
-            float(&finished)[4] = sums[L::kLater][i];
-            if (end.relu) {
-#pragma unroll
-              for (float& sum : finished) sum = sum < 0 ? end.slope * sum : sum;
-            }
-            lane.template write<T>(row, i * 16, finished);
-          }
-        }
-#pragma unroll
-        for (int i = 0; i < L::kLater * kTiles * 4; ++i)
-          later[i / (kTiles * 4)][i / 4 % kTiles][i % 4] =
-              sums[i / (kTiles * 4)][i / 4 % kTiles][i % 4];
       }
-      slot = slot + 1 == kSlots ? 0 : slot + 1;
+      if (step >= L::kLater / kTurns) {
+        unsigned char* const row = results + ((step & 1) * kTurns + turn) * L::kOutBytes;
+#pragma unroll
+        for (int i = 0; i < kTiles; ++i) {
+          float(&finished)[4] = sums[L::kLater][i];
+          if (end.relu) {
+#pragma unroll
+            for (float& sum : finished) sum = sum < 0 ? end.slope * sum : sum;
+          }
+          lane.template write<T>(row, i * 16, finished);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < L::kLater * kTiles * 4; ++i)
+        later[i / (kTiles * 4)][i / 4 % kTiles][i % 4] =
+            sums[i / (kTiles * 4)][i / 4 % kTiles][i % 4];
     }
-    __syncthreads();
-    store(steps - 1);
+    slot = slot + 1 == kSlots ? 0 : slot + 1;
   }
+  __syncthreads();
+  store(steps - 1);
 }
 
 template <typename T, int kKernel, int kStride>
@@ -205,7 +181,7 @@ DepthwiseTiles depthwise_sums_tiles(const ConvCase& c, bool of_dx) {
           dilation,
           steps(out[2]),
           steps(out[3]),
-          {kGroups, kWarps, resident(kernel), (kernel - 1) / stride}};
+          {kGroups, kWarps, resident(kernel), (kernel - 1) / stride, true}};
 }
 
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,

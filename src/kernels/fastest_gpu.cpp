@@ -384,7 +384,6 @@ std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase&
                   {"groups", [&] { return make_conv_groups(context, c, refusal); }},
                   {"blocks", [&] { return make_conv_blocks(context, c, refusal); }},
                   {"rows", [&] { return make_conv_rows(context, c, refusal); }},
-                  {"tensor", [&] { return make_conv_tensor(context, c, refusal); }},
                   {"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }}});
 }
 
