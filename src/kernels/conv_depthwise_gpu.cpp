@@ -4,7 +4,6 @@
 
 #include "kernels/conv_depthwise.cuh"
 #include "kernels/conv_depthwise.h"
-#include "kernels/conv_depthwise_tensor.cuh"
 
 namespace crema {
 namespace {
@@ -14,18 +13,14 @@ int number(int64_t value) { return static_cast<int>(value); }
 
 DepthwiseImage image_of(const Shape& shape) { return {number(shape[2]), number(shape[3])}; }
 
-// Division: DepthwiseWalk or DepthwiseTiles.
-template <typename Division>
 class DepthwiseGpu final : public WeightedSum {
  public:
-  DepthwiseGpu(const ConvCase& c, const Division& forward, const Division& data,
-               const Division& gradients, bool joins)
+  explicit DepthwiseGpu(const ConvCase& c)
       : c_(c),
         kind_{c.dtype, number(c.w[2]), number(c.stride[0])},
-        forward_(forward),
-        data_(data),
-        gradients_(gradients),
-        joins_(joins) {}
+        forward_(depthwise_sums_walk(c, false)),
+        data_(depthwise_sums_walk(c, true)),
+        gradients_(depthwise_gradients_walk(c)) {}
 
   Format weights_format() const override { return Format::channels_last(); }
   size_t workspace() const override {
@@ -34,7 +29,9 @@ class DepthwiseGpu final : public WeightedSum {
   }
   // Of a case without one: then the bias's gradient comes with that of the weights.
   bool takes_relu() const override { return !c_.relu; }
-  bool joins_gradients() const override { return joins_; }
+  bool joins_gradients() const override {
+    return joins_depthwise_gradients(kind_.kernel, kind_.stride);
+  }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor&) override {
@@ -109,81 +106,39 @@ class DepthwiseGpu final : public WeightedSum {
 
   ConvCase c_;
   DepthwiseKind kind_;
-  Division forward_, data_, gradients_;
-  bool joins_;
+  DepthwiseWalk forward_, data_, gradients_;
 };
-
-constexpr int kMultiprocessors = 132;  // of a large card
-
-// In how many pieces a column of `height` steps takes the least time: rounds of blocks, by steps
-// with `start` for a strip's start, by blocks that a multiprocessor has at once; one alone waits
-// half of its time. blocks_of(pieces): all blocks.
-template <typename Blocks>
-int best_pieces(int height, int start, int resident, const Blocks& blocks_of) {
-  int best = 0, pieces = 1;
-  for (int count = 1; count <= over(height, 4); ++count) {
-    const int blocks = blocks_of(count);
-    const int rounds = over(blocks, resident * kMultiprocessors);
-    const int at_once = std::min(over(blocks, kMultiprocessors), resident);
-    const int time = rounds * (over(height, count) + start) * (at_once + 1);
-    if (count == 1 || time < best) best = time, pieces = count;
-  }
-  return pieces;
-}
 
 }  // namespace
 
 DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down,
                              DepthwiseRange across, int width, int resident, bool once)
     : channels(channels), dilation(dilation), down(down), across(across) {
+  constexpr int kMultiprocessors = 132;  // of a large card
   // Cut evenly, in sectors of the memory's lines where that leaves no lane idle.
   const int pairs = channels / 2, least = over(pairs, kDepthwiseLanes);
   lanes = std::min(over(over(pairs, least), 4) * 4, kDepthwiseLanes);
   walkers = kDepthwiseThreads / lanes;
   const int cuts = over(pairs, lanes), height = down.end - down.first;
   const int tiles = over(across.end - across.first, width), sheets = images * dilation * dilation;
-  const int wanted = best_pieces(
-      height, 3, resident, [&](int count) { return cuts * over(sheets * tiles * count, walkers); });
-  rows = over(height, wanted);
-  const int pieces = over(height, rows);
+  // The pieces of a column with the least time: rounds of blocks, by steps with some for a strip's
+  // start, by blocks that a multiprocessor has at once; one alone waits half of its time.
+  int best = 0, pieces = 1;
+  for (int count = 1; count <= over(height, 4); ++count) {
+    const int all_blocks = cuts * over(sheets * tiles * count, walkers);
+    const int rounds = over(all_blocks, resident * kMultiprocessors);
+    const int at_once = std::min(over(all_blocks, kMultiprocessors), resident);
+    const int time = rounds * (over(height, count) + 3) * (at_once + 1);
+    if (count == 1 || time < best) best = time, pieces = count;
+  }
+  rows = over(height, pieces);
+  pieces = over(height, rows);
   strips = sheets * pieces * tiles;
   const int most = over(strips, walkers);
   const int at_once = std::max(1, resident * kMultiprocessors / cuts);
   blocks = dim3(static_cast<unsigned>(cuts),
                 static_cast<unsigned>(once ? most : std::min(most, at_once)));
   by_lanes = FastDivide(lanes), by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
-  by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
-}
-
-DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down,
-                               DepthwiseRange across, const DepthwiseBudget& budget)
-    : channels(channels), dilation(dilation), down(down), across(across) {
-  // As many octets as leave the fewest idle; not an odd number of several, which would part sectors
-  // of the memory's lines.
-  const int all = channels / 8;
-  octets = std::min(all, budget.warps);
-  const auto idle = [&](int count) { return over(all, count) * count - all; };
-  for (int count = octets - 1; count >= budget.warps / 2 && all > budget.warps; --count) {
-    if (count % 2 == 0 && idle(count) < idle(octets)) octets = count;
-  }
-  strips = budget.warps / octets;
-  const int cuts = over(all, octets), height = down.end - down.first;
-  const int width = over(across.end - across.first, 8);  // in eights
-  sheets = images * dilation * dilation;
-  abreast =
-      dilation == 1 && width <= budget.groups / 2 ? std::min(budget.groups / width, images) : 1;
-  groups = abreast > 1 ? width : budget.groups;
-  const int tiles = over(width, groups), sets = over(sheets, abreast);
-  rows = over(height, best_pieces(height, budget.before + 2, budget.resident, [&](int count) {
-                return cuts * over(sets * tiles * count, strips);
-              }));
-  const int pieces = over(height, rows);
-  all_strips = sets * tiles * pieces;
-  const int most = over(all_strips, strips);
-  const int at_once = std::max(1, budget.resident * kMultiprocessors / cuts);
-  blocks = dim3(static_cast<unsigned>(cuts),
-                static_cast<unsigned>(budget.once ? most : std::min(most, at_once)));
-  by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
   by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
 }
 
@@ -201,13 +156,7 @@ std::unique_ptr<WeightedSum> make_depthwise_gpu(Context&, const ConvCase& c, std
   } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
     reason = "too many elements";
   } else {
-    if (is_half(c.dtype) && c.x[1] % 8 == 0)
-      return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(c, depthwise_sums_tiles(c, false),
-                                                            depthwise_sums_tiles(c, true),
-                                                            depthwise_gradients_tiles(c), true);
-    return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
-        c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true), depthwise_gradients_walk(c),
-        joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
+    return std::make_unique<DepthwiseGpu>(c);
   }
   return nullptr;
 }
