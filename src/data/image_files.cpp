@@ -12,6 +12,31 @@ void ImageReading::read(const std::string& path, Color as, Interpolation interpo
                         Image& image) const {
   decode(path, read_file(find(path)), as, image);
   resize(interpolation, image);
+  if (!channel_root.empty()) add_channel(path, interpolation, image);
+}
+
+void ImageReading::add_channel(const std::string& path, Interpolation interpolation,
+                               Image& image) const {
+  const std::string file = find_file(channel_root + path, folder);
+  Image grey;
+  try {
+    decode_image(read_file(file), Color::gray, grey);
+  } catch (const Error& problem) {
+    fail(file, ": ", problem.what());
+  }
+  resize(interpolation, grey);
+  require(grey.height == image.height && grey.width == image.width, file, ": has ", grey.height,
+          " x ", grey.width, " pixels, but the image that it is a channel of has ", image.height,
+          " x ", image.width, "; new_height and new_width make them equal");
+  std::vector<uint8_t> joined;
+  joined.reserve(image.pixels.size() + grey.pixels.size());
+  for (size_t i = 0; i < grey.pixels.size(); ++i) {
+    const auto pixel = image.pixels.begin() + static_cast<std::ptrdiff_t>(i * image.channels);
+    joined.insert(joined.end(), pixel, pixel + image.channels);
+    joined.push_back(grey.pixels[i]);
+  }
+  image.pixels = std::move(joined);
+  ++image.channels;
 }
 
 void ImageReading::decode(const std::string& path, const std::string& file, Color as,
@@ -36,8 +61,12 @@ void ImageReading::resize(Interpolation interpolation, Image& image) const {
 }
 
 ImageFiles::ImageFiles(const std::string& list, ImageReading reading, Transform transform)
+    : ImageFiles(list, read_labelled_list(list), std::move(reading), std::move(transform)) {}
+
+ImageFiles::ImageFiles(const std::string& list, std::vector<ListedImage> images,
+                       ImageReading reading, Transform transform)
     : list_(list),
-      images_(read_labelled_list(list)),
+      images_(std::move(images)),
       reading_(std::move(reading)),
       transform_(std::move(transform)) {}
 

@@ -1,6 +1,9 @@
 #include "data/image_list.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "base/error.h"
@@ -69,6 +72,34 @@ std::vector<ListedImage> read_pair_list(const std::string& list) {
                      image.label_path = trim(line.substr(blank));
                      return image.label_path.find_first_of(kBlanks) == std::string::npos;
                    });
+}
+
+std::vector<ListedImage> read_boxed_list(
+    const std::string& list, const std::function<std::string(const std::string& path)>& find) {
+  constexpr size_t kNumbers = 5;  // of an object
+  std::vector<ListedImage> images = read_pair_list(list);
+  size_t most = 0;
+  for (ListedImage& image : images) {
+    const std::string boxes = find(image.label_path);
+    std::string text = read_file(boxes);
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return std::isspace(c) != 0; }, ' ');
+    for (const std::string& word : split(text, ' ')) {
+      if (word.empty()) continue;
+      const std::optional<float> number = number_of(word);
+      require(number.has_value(), boxes, ": `", word,
+              "` is no number; a file of boxes has x1 y1 "
+              "x2 y2 class for each object");
+      // Whole pixels, as its program reads them.
+      image.labels.push_back(std::trunc(*number));
+    }
+    require(image.labels.size() % kNumbers == 0, boxes, ": has ", image.labels.size(),
+            " numbers, but each object needs ", kNumbers, ": x1 y1 x2 y2 class");
+    most = std::max(most, image.labels.size());
+  }
+  require(most > 0, list, ": not one of its ", images.size(), " images has an object");
+  for (ListedImage& image : images) image.labels.resize(most, -1);
+  return images;
 }
 
 std::vector<ListedImage> read_path_list(const std::string& list) {

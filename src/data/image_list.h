@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,12 @@ std::vector<ListedImage> read_labelled_list(const std::string& list);
 
 // Lines `path path`, of an image and its label image.
 std::vector<ListedImage> read_pair_list(const std::string& list);
+
+// Lines `image boxes`: a text file of numbers x1 y1 x2 y2 class, for each object, found by `find`.
+// Labels are these numbers, of as many objects as the image with most has, with -1 for those that
+// are not there. Error names the file.
+std::vector<ListedImage> read_boxed_list(
+    const std::string& list, const std::function<std::string(const std::string& path)>& find);
 
 // Lines `path`; what follows a blank is left alone.
 std::vector<ListedImage> read_path_list(const std::string& list);

@@ -1,4 +1,5 @@
-// Dropout: a random share of the values becomes zero, the rest is multiplied by a factor.
+// Dropout: a random share of the values becomes zero (or another number), the rest is multiplied by
+// a factor.
 #pragma once
 
 #include "device/context.h"
@@ -49,7 +50,13 @@ struct DropoutMask {
   }
 };
 
+// What is added to values that stay, and what those become that do not.
+struct DropoutValues {
+  float shift = 0, dropped = 0;
+};
+
 // y may be x. Both in the same order.
-void dropout(Context& context, const DropoutMask& mask, const Tensor& x, const Tensor& y);
+void dropout(Context& context, const DropoutMask& mask, const Tensor& x, const Tensor& y,
+             const DropoutValues& values = {});
 
 }  // namespace crema

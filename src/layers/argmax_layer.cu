@@ -6,6 +6,7 @@
 // axis: 1 it gives (N, top_k, H, W). Parameters: none. Gradient: none.
 #include <algorithm>
 
+#include "kernels/largest_of_lines.h"
 #include "kernels/pointwise.h"
 #include "layers/layer.h"
 #include "proto/params/shape.pb.h"
@@ -63,30 +64,18 @@ struct ArgMaxBody {
   }
 };
 
-// The first entry alone, on the CPU, of lists whose entries lie `inner` apart: many lists at once.
+// The first entry alone, on the CPU, of lists whose entries lie `inner` apart.
 template <typename T>
 void largest_of_lists(const ArgMaxBody<T>& body, int64_t outer_count) {
-  constexpr int64_t kTogether = 512;
-  const int64_t inner = body.inner, groups = (inner + kTogether - 1) / kTogether;
+  const int64_t inner = body.inner, groups = (inner + kListsTogether - 1) / kListsTogether;
 #pragma omp parallel for schedule(static)
   for (int64_t task = 0; task < outer_count * groups; ++task) {
-    const int64_t outer = task / groups, first = task % groups * kTogether;
-    const int64_t count = std::min(kTogether, inner - first);
-    const T* const x = body.x + outer * body.extent * inner + first;
-    T most[kTogether];
-    int32_t best[kTogether];
-    std::copy(x, x + count, most);
-    std::fill(best, best + count, 0);
-    for (int64_t k = 1; k < body.extent; ++k) {
-      const T* const line = x + k * inner;
-      const auto place = static_cast<int32_t>(k);
-#pragma omp simd
-      for (int64_t i = 0; i < count; ++i) {
-        const bool better = line[i] >= most[i];
-        best[i] = better ? place : best[i];
-        most[i] = better ? line[i] : most[i];
-      }
-    }
+    const int64_t outer = task / groups, first = task % groups * kListsTogether;
+    const int64_t count = std::min(kListsTogether, inner - first);
+    T most[kListsTogether];
+    int32_t best[kListsTogether];
+    largest_of_lines<true>(body.x + outer * body.extent * inner + first, body.extent, inner, count,
+                           most, best);
     const int64_t out = outer * body.list_step + first;
     if (body.places) std::copy(best, best + count, body.places + out);
     if (body.values) std::copy(most, most + count, body.values + out);

@@ -9,8 +9,21 @@ Tensor at(const std::vector<Tensor>& tensors, size_t index) {
   return index < tensors.size() ? tensors[index] : Tensor();
 }
 
-BatchNormSaved saved(const std::vector<Tensor>& tensors) {
-  return {tensors[0], tensors[1], at(tensors, 2)};
+// Part number `part` of `parts` along the first axis; nothing of nothing.
+Tensor cut(const Tensor& tensor, int64_t part, int64_t parts) {
+  if (!tensor || parts == 1) return tensor;
+  Shape shape = tensor.shape();
+  shape[0] /= parts;
+  const auto begin =
+      static_cast<const char*>(tensor.raw()) - static_cast<const char*>(tensor.memory()->data());
+  const size_t each = tensor.bytes() / static_cast<size_t>(parts);
+  return Tensor(tensor.memory(), static_cast<size_t>(begin) + static_cast<size_t>(part) * each,
+                shape, tensor.dtype(), tensor.format());
+}
+
+BatchNormSaved cut_saved(const std::vector<Tensor>& tensors, int64_t part, int64_t parts) {
+  return {cut(tensors[0], part, parts), cut(tensors[1], part, parts),
+          cut(at(tensors, 2), part, parts)};
 }
 
 }  // namespace
@@ -36,13 +49,21 @@ Inference BatchNormBase::infer(const std::vector<Shape>& bottoms) const {
     require(bottom == bottoms[0], "what is added must have the shape ", bottoms[0].brief(),
             ", but has ", bottom.brief());
   }
-  const Shape channels{channels_of(bottoms[0])};
+  require(images_together_ == 0 || bottoms[0][0] % images_together_ == 0, "stats_batch_size is ",
+          images_together_, ", but the batch has ", bottoms[0][0],
+          " images: they must go into it without a rest");
   // saved: mean and 1 / sqrt(variance + eps)
+  const Shape channels{parts(bottoms[0]) * channels_of(bottoms[0])};
   return {{bottoms[0]}, {{channels, {}}, {channels, {}}}};
 }
 
+int64_t BatchNormBase::parts(const Shape& x) const {
+  return images_together_ == 0 ? 1 : x[0] / images_together_;
+}
+
 Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation) {
-  const Shape& x = preparation.bottoms[0];
+  Shape x = preparation.bottoms[0];
+  if (x.axes() > 0) x[0] /= parts(x);
   const BatchNormCase c = make_case(x, {preparation.bottom_orders[0], nullptr});
   Prepared prepared;
   prepared.workspace = batch_norm_workspace(context, c.view);
@@ -50,7 +71,7 @@ Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation
   prepared.top_diff_parts = 2;
   if (c.added && preparation.backward) {
     const auto bytes = static_cast<int64_t>(size_of(preparation.storage));
-    prepared.saved = {{Shape{x.count() * bytes / 16}, DType::u8}};
+    prepared.saved = {{Shape{preparation.bottoms[0].count() * bytes / 16}, DType::u8}};
     prepared.reads = {true, false, true};
   }
   return prepared;
@@ -73,33 +94,44 @@ BatchNormParameters BatchNormBase::blobs(const std::vector<Tensor>& parameters) 
 }
 
 void BatchNormBase::forward(Context& context, const Forward& pass) {
-  const Tensor& x = pass.bottom[0];
-  batch_norm_forward(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x,
-                     at(pass.bottom, 1), pass.top[0], saved(pass.saved), pass.workspace);
+  run(context, pass, batch_norm_forward);
 }
 
 void BatchNormBase::recompute(Context& context, const Forward& pass) {
-  const Tensor& x = pass.bottom[0];
-  batch_norm_recompute(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x,
-                       at(pass.bottom, 1), pass.top[0], saved(pass.saved), pass.workspace);
+  run(context, pass, batch_norm_recompute);
+}
+
+void BatchNormBase::run(Context& context, const Forward& pass,
+                        decltype(batch_norm_forward)* kernel) const {
+  const int64_t count = parts(pass.bottom[0].shape());
+  for (int64_t i = 0; i < count; ++i) {
+    const Tensor x = cut(pass.bottom[0], i, count);
+    kernel(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x,
+           cut(at(pass.bottom, 1), i, count), cut(pass.top[0], i, count),
+           cut_saved(pass.saved, i, count), pass.workspace);
+  }
 }
 
 void BatchNormBase::backward(Context& context, const Backward& pass) {
-  BatchNormGradients gradients;
-  gradients.dx = pass.bottom_diff[0];
-  gradients.d_added = at(pass.bottom_diff, 1);
-  if (place_.scale >= 0) {
-    gradients.d_scale = pass.parameter_diff[place_.scale];
-    gradients.accumulate_scale = pass.accumulate[place_.scale];
+  const int64_t count = parts(pass.top_diff[0].shape());
+  for (int64_t i = 0; i < count; ++i) {
+    BatchNormGradients gradients;
+    gradients.dx = cut(pass.bottom_diff[0], i, count);
+    gradients.d_added = cut(at(pass.bottom_diff, 1), i, count);
+    if (place_.scale >= 0) {
+      gradients.d_scale = pass.parameter_diff[place_.scale];
+      gradients.accumulate_scale = i > 0 || pass.accumulate[place_.scale];
+    }
+    if (place_.shift >= 0) {
+      gradients.d_shift = pass.parameter_diff[place_.shift];
+      gradients.accumulate_shift = i > 0 || pass.accumulate[place_.shift];
+    }
+    const Tensor dy = cut(pass.top_diff[0], i, count);
+    batch_norm_backward(context, make_case(dy.shape(), dy.format()), blobs(pass.parameters),
+                        cut(pass.bottom[0], i, count), cut(pass.top[0], i, count), dy,
+                        cut(at(pass.more_top_diff, 0), i, count), cut_saved(pass.saved, i, count),
+                        gradients, pass.workspace);
   }
-  if (place_.shift >= 0) {
-    gradients.d_shift = pass.parameter_diff[place_.shift];
-    gradients.accumulate_shift = pass.accumulate[place_.shift];
-  }
-  const Tensor& dy = pass.top_diff[0];
-  batch_norm_backward(context, make_case(dy.shape(), dy.format()), blobs(pass.parameters),
-                      pass.bottom[0], pass.top[0], dy, at(pass.more_top_diff, 0), saved(pass.saved),
-                      gradients, pass.workspace);
 }
 
 }  // namespace crema

@@ -29,6 +29,8 @@ class BatchNormBase : public Layer {
 
   // Set by setup: statistics, eps and what is stored. The rest is filled in for each pass.
   BatchNormCase settings_;
+  // With batch statistics: so many images have statistics of their own; 0: all together.
+  int64_t images_together_ = 0;
   // Which parameter is what; -1: there is none.
   struct {
     int mean = -1, variance = -1, factor = -1, scale = -1, shift = -1;
@@ -36,7 +38,11 @@ class BatchNormBase : public Layer {
 
  private:
   bool plain() const { return place_.scale < 0 && place_.shift < 0 && !joins("ReLU"); }
+  // How many times statistics are taken of a batch.
+  int64_t parts(const Shape& x) const;
   BatchNormCase make_case(const Shape& x, const Format& format) const;
+  // Forward, or its top once more.
+  void run(Context& context, const Forward& pass, decltype(batch_norm_forward)* kernel) const;
   BatchNormParameters blobs(const std::vector<Tensor>& parameters) const;
 };
 

@@ -5,13 +5,13 @@
 //   stored mean     = mean + f * stored mean
 //   stored variance = m / (m - 1) * variance + f * stored variance
 //   number          = 1 + f * number
-// In testing, or with use_global_stats: true, the stored ones over `number` are used. Scale (with
-// bias_term: true) usually follows; scale_bias: true learns the same two blobs in this layer.
-// Shapes: x (N, C, ...), y the same.
-// Parameters: sums of means (C) and variances (C), number (1), which are measured and not learned;
-// with scale_bias also factor (C) and summand (C).
-// Gradient: dx = (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + eps); with stored statistics
-// dx = dy / sqrt(variance + eps).
+// With stats_batch_size (a fork) that many images after another have mean and variance of their
+// own, and the stored ones change once for each. In testing, or with use_global_stats: true, the
+// stored ones over `number` are used. Scale (with bias_term: true) usually follows; scale_bias:
+// true learns the same two blobs in this layer. Shapes: x (N, C, ...), y the same. Parameters: sums
+// of means (C) and variances (C), number (1), which are measured and not learned; with scale_bias
+// also factor (C) and summand (C). Gradient: dx = (dy - mean(dy) - y * mean(dy * y)) /
+// sqrt(variance + eps); with stored statistics dx = dy / sqrt(variance + eps).
 //
 // The planner's types join it with the layers that follow: "BatchNorm+Scale", "BatchNorm+ReLU",
 // "BatchNorm+Sum+ReLU", "BatchNorm+Scale+ReLU" and "BatchNorm+Scale+Sum+ReLU". With a sum there is
@@ -37,6 +37,7 @@ class BatchNormLayer : public BatchNormBase {
     settings_.batch_statistics = !stored;
     settings_.eps = p().eps();
     settings_.fraction = p().moving_average_fraction();
+    if (!stored) images_together_ = p().stats_batch_size();
     place_.mean = 0, place_.variance = 1, place_.factor = 2;
     const int64_t channels = channels_of(x);
     for (int i = 0; i < 3; ++i) {

@@ -7,6 +7,7 @@
 // Gradient: dx = (x - c) / N, for L1 its sign, times the loss weight; none for labels. The centres
 // have a rule of their own, which loss_weight does not change: dc[k] = sum of (c[k] - x[n]) (L1:
 // its sign) over the vectors of class k / (1 + their number).
+#include "kernels/equal_links.h"
 #include "kernels/labels.h"
 #include "kernels/pointwise.h"
 #include "kernels/sum.h"
@@ -56,23 +57,18 @@ struct VectorGradient {
 template <typename T>
 struct CentreGradient {
   ToCentre<T> of;
-  int64_t batch;
+  const int32_t *next, *first;  // of link_equal()
   const T* weight;
   T share;
   T* dc;
   CREMA_HD void operator()(int64_t n, int64_t k) const {
-    const int label = of.labels.at(n);
-    if (label < 0) return;
-    bool first = true;
-    for (int64_t before = 0; before < n; ++before) first &= of.labels.at(before) != label;
-    if (!first) return;
+    if (!first[n]) return;
     T sum = 0, count = 1;
-    for (int64_t m = n; m < batch; ++m) {
-      const bool same = of.labels.at(m) == label;
-      sum -= same ? of.slope(m, k) : T(0);
-      count += same ? T(1) : T(0);
+    for (int64_t m = n; m >= 0; m = next[m]) {
+      sum -= of.slope(m, k);
+      count += 1;
     }
-    const int64_t i = label * of.inputs + k;
+    const int64_t i = of.labels.at(n) * of.inputs + k;
     dc[i] += sum / count * share * *weight;
   }
 };
@@ -103,6 +99,13 @@ class CenterLossLayer : public Layer {
             x.count(0, axis_), " vectors (", x.brief(), "), but the labels are ",
             bottoms[1].brief());
     return {{Shape()}, {{{LabelNote::kCount}, DType::i32, true}}};
+  }
+
+  // Workspace: links between equal labels.
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    Prepared prepared;
+    prepared.workspace = static_cast<size_t>(2 * preparation.bottoms[1].count()) * sizeof(int32_t);
+    return prepared;
   }
 
   template <typename T>
@@ -139,9 +142,12 @@ class CenterLossLayer : public Layer {
         if (!pass.accumulate[0]) zero(context, dc);
         // What arrives is loss_weight times the scale that the solver takes out of all gradients.
         const float loss_weight = message().loss_weight_size() > 0 ? message().loss_weight(0) : 1;
-        parallel_rows(
-            context, batch, inputs_,
-            CentreGradient<T>{of, batch, weight, T(1) / static_cast<T>(loss_weight), dc.data<T>()});
+        auto* const next = pass.workspace.data<int32_t>();
+        link_equal(context, 1,
+                   EqualLinks<T>{of.labels.labels, batch, of.labels.classes, next, next + batch});
+        parallel_rows(context, batch, inputs_,
+                      CentreGradient<T>{of, next, next + batch, weight,
+                                        T(1) / static_cast<T>(loss_weight), dc.data<T>()});
       }
     });
   }

@@ -11,6 +11,7 @@
 // Lstm: x is (T, N, inputs), or with batch_size N or another number of axes (T N, inputs...), which
 // gives y (T N, num_output). Without cont (T N values) every batch begins with new sequences.
 // Parameters: w_x, w_h, b. clipping_threshold bounds the gradients of the gates' sums.
+// LstmAttention (MyCaffe), without attention, is the same; its x always has axes (T, N, inputs...).
 #include "layers/lstm_layer.h"
 
 #include "kernels/lstm_cell.h"
@@ -68,39 +69,57 @@ struct StepBackward {
   }
 };
 
-class ForkedLstmLayer final : public LstmLayer {
-  const LSTMParameter& p() const { return params<LSTMParameter>(); }
-  float bound() const override { return p().clipping_threshold(); }
+class ForkedLstmLayer : public LstmLayer {
+ protected:
+  struct Settings {
+    const char* message;
+    int64_t hidden;
+    float bound;
+    const FillerParameter *weights, *bias;
+    int64_t sequences = 0;  // in a first axis of steps and sequences alike; 0: it has steps only
+  };
+  // For bottoms of this shape.
+  virtual Settings settings(const Shape& x) const {
+    const LSTMParameter& p = params<LSTMParameter>();
+    const bool steps_apart = x.axes() == 3 && !p.has_batch_size();
+    require(p.batch_size() > 0, "lstm_param has batch_size: 0, but must be positive");
+    return {"lstm_param",       p.num_output(),   p.clipping_threshold(),
+            &p.weight_filler(), &p.bias_filler(), steps_apart ? 0 : p.batch_size()};
+  }
+
+ private:
+  float bound() const override { return bound_; }
   Arity bottoms() const override { return {1, 2}; }
   Arity tops() const override { return {1, 1}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  bool steps_apart(const Shape& x) const { return x.axes() == 3 && !p().has_batch_size(); }
 
   Extents extents(const Shape& x) const override {
-    if (steps_apart(x)) return {x[0], x[1], x[2]};
-    const int64_t sequences = p().batch_size();
+    const int64_t sequences = settings(x).sequences;
+    if (sequences == 0) return {x[0], x[1], x.count(2)};
     return {x[0] / sequences, sequences, x.count(1)};
   }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
-    require(p().num_output() > 0, "lstm_param has no num_output (or 0): how many hidden units ",
-            "shall there be?",
-            has_params<RecurrentParameter>() ? " With recurrent_param the type is \"LSTM\"" : "");
-    require(p().batch_size() > 0, "lstm_param has batch_size: 0, but must be positive");
     require(bottoms[0].axes() >= 2, "the bottom must have an axis of steps and one of inputs, but ",
             "its shape is ", bottoms[0].brief());
-    hidden_ = p().num_output();
+    const Settings settings = this->settings(bottoms[0]);
+    require(settings.hidden > 0, settings.message,
+            " has no num_output (or 0): how many hidden units shall there be?",
+            has_params<RecurrentParameter>() ? " With recurrent_param the type is \"LSTM\"" : "");
+    hidden_ = settings.hidden;
+    bound_ = settings.bound;
     hidden_weights_ = 1;
     bias_ = 2;
-    add_parameter({gates_ * hidden_, extents(bottoms[0]).inputs}, p().weight_filler());
-    add_parameter({gates_ * hidden_, hidden_}, p().weight_filler());
-    add_parameter({gates_ * hidden_}, p().bias_filler());
+    add_parameter({gates_ * hidden_, extents(bottoms[0]).inputs}, *settings.weights);
+    add_parameter({gates_ * hidden_, hidden_}, *settings.weights);
+    add_parameter({gates_ * hidden_}, *settings.bias);
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
+    const bool steps_apart = settings(x).sequences == 0;
     const Extents extents = this->extents(x);
-    require(steps_apart(x) || x[0] % extents.sequences == 0, "the first axis of the bottom (",
+    require(steps_apart || x[0] % extents.sequences == 0, "the first axis of the bottom (",
             x.brief(), ") holds the steps of all ", extents.sequences,
             " sequences of a batch, so batch_size must divide it");
     require(extents.inputs == parameters()[input_weights_].shape[1], "the bottom has shape ",
@@ -112,8 +131,37 @@ class ForkedLstmLayer final : public LstmLayer {
             "step of each sequence whether it goes on, so it must have ", steps,
             " values, but its shape is ", bottoms.back().brief());
     Shape y = {steps, hidden_};
-    if (steps_apart(x)) y = {x[0], x[1], hidden_};
+    if (steps_apart) y = {x[0], x[1], hidden_};
     return {{y}, saved(extents, hidden_)};
+  }
+
+  float bound_ = 0;
+};
+
+class LstmAttentionLayer final : public ForkedLstmLayer {
+  Settings settings(const Shape& x) const override {
+    const LSTMAttentionParameter& p = params<LSTMAttentionParameter>();
+    require(!p.enable_attention(), "enable_attention is true, but only false is taken: in its ",
+            "program the gradient through the attention is not that of its outputs");
+    require(p.num_output_ip() == 0, "num_output_ip is ", p.num_output_ip(),
+            ", but only 0 is taken: put an InnerProduct with axis: 2 behind");
+    require(!p.enable_clockwork_forgetgate_bias(), "enable_clockwork_forgetgate_bias is true, but ",
+            "only false is taken");
+    require(x.axes() > 2, "the bottom has shape ", x.brief(),
+            ", but needs axes of steps, sequences and inputs");
+    static const FillerParameter xavier = [] {
+      FillerParameter filler;
+      filler.set_type("xavier");
+      return filler;
+    }();
+    static const FillerParameter tenth = [] {
+      FillerParameter filler;
+      filler.set_value(0.1f);
+      return filler;
+    }();
+    return {"lstm_attention_param", p.num_output(), p.clipping_threshold(),
+            p.has_weight_filler() ? &p.weight_filler() : &xavier,
+            p.has_bias_filler() ? &p.bias_filler() : &tenth};
   }
 };
 
@@ -157,4 +205,5 @@ void LstmLayer::step_backward(Context& context, const Backward& pass, int64_t t)
 
 REGISTER_LAYER(LSTM, LstmLayer);
 REGISTER_LAYER(Lstm, ForkedLstmLayer);
+REGISTER_LAYER(LstmAttention, LstmAttentionLayer);
 }  // namespace crema

@@ -6,9 +6,11 @@
 // Shapes: scores (N, C, ...), labels with one value for each place; y (1, 1, 1, 3). Places whose
 // label is one of seg_accuracy_param.ignore_label do not count. Parameters: none. Gradient: none.
 #include <algorithm>
+#include <vector>
 
 #include "kernels/counts.h"
 #include "kernels/labels.h"
+#include "kernels/largest_of_lines.h"
 #include "kernels/sum.h"
 #include "layers/layer.h"
 #include "proto/params/forks_segmentation.pb.h"
@@ -37,17 +39,21 @@ struct Confusion {
   int64_t channels, classes, inner;
   IgnoredLabels ignored;
   LabelNote note;
+  CREMA_HD int64_t only_class(T score) const { return channels == 1 && score > T(0.5) ? 1 : 0; }
   CREMA_HD void operator()(int64_t place, const Counter& counter) const {
     const T* score = scores + place / inner * channels * inner + place % inner;
     T most = *score;
-    int64_t best = channels == 1 && most > T(0.5) ? 1 : 0;
+    int64_t best = only_class(most);
     for (int64_t k = 1; k < channels; ++k) {
       const T value = score[k * inner];
       best = value > most ? k : best;
       most = value > most ? value : most;
     }
+    count(place, best, counter);
+  }
+  CREMA_HD void count(int64_t place, int64_t best, const Counter& counter) const {
     const T label = labels[place];
-    if (ignored.has(static_cast<int>(label))) return;
+    if (ignored.count > 0 && ignored.has(static_cast<int>(label))) return;
     if (!(label >= 0 && label < static_cast<T>(classes))) {
       note.write(place, label);
       counter.add(3 * classes);
@@ -59,6 +65,32 @@ struct Confusion {
     if (is == best) counter.add(2 * classes + is);
   }
 };
+
+// The counts on the CPU: many places at once.
+template <typename T>
+void count_places(const Confusion<T>& of, int64_t images, int64_t bins, int32_t* counts) {
+  std::fill(counts, counts + bins, 0);
+  const int64_t groups = (of.inner + kListsTogether - 1) / kListsTogether;
+#pragma omp parallel
+  {
+    std::vector<int32_t> own(bins);
+    T most[kListsTogether];
+    int32_t best[kListsTogether];
+#pragma omp for schedule(static) nowait
+    for (int64_t task = 0; task < images * groups; ++task) {
+      const int64_t image = task / groups, first = task % groups * kListsTogether;
+      const int64_t count = std::min(kListsTogether, of.inner - first);
+      largest_of_lines<false>(of.scores + image * of.channels * of.inner + first, of.channels,
+                              of.inner, count, most, best);
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t answer = of.channels == 1 ? of.only_class(most[i]) : best[i];
+        of.count(image * of.inner + first + i, answer, Counter{own.data()});
+      }
+    }
+#pragma omp critical(crema_places)
+    for (int64_t bin = 0; bin < bins; ++bin) counts[bin] += own[bin];
+  }
+}
 
 // Sums over the classes: places, right places, classes that occur, shares of right places among
 // those that have the class and among those that have or get it.
@@ -133,15 +165,18 @@ class SegAccuracyLayer : public Layer {
       if (labels.device() == Device::cpu) {
         for (int64_t i = 0; i < places; ++i) {
           const T label = labels.data<T>()[i];
-          if (!ignored_.has(static_cast<int>(label)) && !(label >= 0 && label < T(classes)))
+          if (!(label >= 0 && label < T(classes)) && !ignored_.has(static_cast<int>(label)))
             fail_for_label(i, label, classes, inner);
         }
       }
       auto* counts = static_cast<int32_t*>(pass.workspace.raw());
-      parallel_counts(context, places, 3 * classes + 1,
-                      Confusion<T>{scores.data<T>(), labels.data<T>(), shape[1], classes, inner,
-                                   ignored_, note},
-                      counts);
+      const Confusion<T> confusion{
+          scores.data<T>(), labels.data<T>(), shape[1], classes, inner, ignored_, note};
+      if (context.device() == Device::cpu && inner > 1) {
+        count_places(confusion, shape[0], 3 * classes + 1, counts);
+      } else {
+        parallel_counts(context, places, 3 * classes + 1, confusion, counts);
+      }
       parallel_totals<double, 5>(context, 1, classes, ClassShares{counts, classes},
                                  Shares<T>{counts + 3 * classes, classes, pass.top[0].data<T>()});
     });

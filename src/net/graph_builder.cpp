@@ -61,6 +61,12 @@ class Builder {
       at_layer(options_.where, layer, filtered.layer(layer).name(), [&] { fail(message); });
     };
     graph_.net = insert_splits(filtered, &origin_, fail_at);
+    if (graph_.net.has_bn_stats_batch_size()) {
+      for (LayerParameter& layer : *graph_.net.mutable_layer()) {
+        if (layer.type() == "BatchNorm" && !layer.batch_norm_param().has_stats_batch_size())
+          layer.mutable_batch_norm_param()->set_stats_batch_size(graph_.net.bn_stats_batch_size());
+      }
+    }
     for (int i = 0; i < graph_.net.layer_size(); ++i) {
       at_layer(options_.where, origin_[i], graph_.net.layer(i).name(), [&] { add_layer(i); });
     }

@@ -123,5 +123,62 @@ TEST(Memory, KnnOfMoreClassesThanOutputs) {
   EXPECT_THROW(run.forward(start), Error);
 }
 
+// M is 2 vectors here, so the mean of label 1 moves by 1/2 from the third vector on.
+TEST(Memory, DecodeMovesTheMeansOfLabels) {
+  const Row row = row_of(
+      "type: \"Decode\" top: \"d\" top: \"c\" "
+      "decode_param { label_count: 3 cache_size: 1 centroid_output_iteration: 3 }",
+      {{{2, 2}}, {{2, 2}}});
+  Setting setting;
+  setting.backward = false;
+  LayerRun run(row, setting);
+  Start start = run.make_start();
+  start.bottom = {{6, 8, 2, 4}, {1, 0, 1, 2}};
+  start.parameter = {{7, 7, 10, 20, 9, 9}, {0, 0, 0}, {0, 1, 0}};
+  const Outcome outcome = run.forward(start);
+  // (10, 20) -> (8, 14) -> (5, 9); labels 0 and 2 were not seen.
+  expect_values({7, 7, 5, 9, 9, 9}, outcome.parameter[0]);
+  expect_values({0, 1, 0}, outcome.parameter[1]);
+  expect_values({0, 3, 0}, outcome.parameter[2]);
+  EXPECT_GT(outcome.top[0][0], 1e38);
+  EXPECT_NEAR(outcome.top[0][1], 2, 1e-9);
+  EXPECT_GT(outcome.top[0][2], 1e38);
+  EXPECT_NEAR(outcome.top[0][4], 34, 1e-9);
+  // All that were seen are complete, and the pass, of number 3, is late enough.
+  expect_values({7, 7, 5, 9, 9, 9}, outcome.top[1]);
+}
+
+TEST(Memory, DecodeShowsNoMeansThatAreNotComplete) {
+  const Row row = row_of(
+      "type: \"Decode\" top: \"d\" top: \"c\" "
+      "decode_param { label_count: 2 centroid_output_iteration: 0 }",
+      {{{1, 2}}, {{1}}});
+  Setting setting;
+  setting.backward = false;
+  LayerRun run(row, setting);
+  Start start = run.make_start();
+  start.bottom = {{6, 8}, {0}};
+  start.parameter = {{0, 0, 0, 0}, {0, 0}, {0, 0}};
+  const Outcome outcome = run.forward(start);
+  expect_values({6, 8, 0, 0}, outcome.parameter[0]);
+  expect_values({0, 0, 0, 0}, outcome.top[1]);
+}
+
+// Means (0, 0) and (8, 0); of the vectors of label 1 the second is nearer to label 0's.
+TEST(Memory, AccuracyEncodingComparesWithTheMeans) {
+  Row row = row_of("type: \"AccuracyEncoding\" decode_param { label_count: 3 cache_size: 100 }",
+                   {{{3, 2}}, {{3, 2}}});
+  row.training = false;
+  Setting setting;
+  setting.backward = false;
+  LayerRun run(row, setting);
+  Start start = run.make_start();
+  start.bottom = {{0, 0, 14, 0, 2, 0}, {0, 1, 1, 0, 1, 0}};
+  start.parameter = {{5, 5, 5, 5, 5, 5}, {0, 0, 0}, {0, 0, 0}};
+  const Outcome outcome = run.forward(start);
+  expect_values({0, 0, 8, 0, 5, 5}, outcome.parameter[0]);
+  EXPECT_NEAR(outcome.top[0][0], 2.0 / 3, 1e-7);
+}
+
 }  // namespace
 }  // namespace crema

@@ -8,35 +8,19 @@
 // pass: backward computes it again.
 #include <cmath>
 
-#include "layers/pointwise_layer.h"
+#include "kernels/dropout.h"
+#include "layers/layer.h"
 #include "proto/params/activation.pb.h"
 
 namespace crema {
 namespace {
 
-// y = kept * x + shift, or dropped. A word belongs to a logical place, so that drops are the same
-// in every order; channels: of an image in channels-last order, else 0.
-template <typename T>
-struct SeluDropoutBody {
-  const T* x;
-  T* y;
-  PassRandom random;
-  uint32_t threshold;  // words below it drop
-  Compute<T> kept, shift, dropped;
-  int64_t channels, places;
-  CREMA_HD void operator()(int64_t i) const {
-    int64_t at = i;
-    if (channels > 0) {
-      const int64_t image = i / (channels * places);
-      at = (image * channels + i % channels) * places + i / channels % places;
-    }
-    const bool drops = random.get().word(static_cast<uint64_t>(at)) < threshold;
-    y[i] = drops ? dropped : kept * Compute<T>(x[i]) + shift;
-  }
-};
-
-class SeluDropoutLayer : public PointwiseLayer {
+class SeluDropoutLayer : public Layer {
   const SeLuDropoutParameter& p() const { return params<SeLuDropoutParameter>(); }
+  bool in_place() const override { return true; }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
   bool is_view() const override { return !training(); }
   BackwardReads reads() const override { return {false, false}; }
 
@@ -45,31 +29,29 @@ class SeluDropoutLayer : public PointwiseLayer {
             p().dropout_ratio(), ", but a probability above 0 and below 1 is needed");
   }
 
-  // values: forward, else the gradient.
   void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random,
-           bool values) const {
-    if (!training()) return pointwise_copy(context, y, x);
+           bool gradient) const {
+    if (!training()) {
+      if (x.raw() != y.raw()) copy(context, x, y);
+      return;
+    }
     const double alpha = p().alpha(), share = p().dropout_ratio();
     const double a = 1 / std::sqrt((1 - share) * (1 + share * alpha * alpha));
-    const double b = values ? -a * share * alpha : 0;
-    const bool last = x.format().order == Order::channels_last && x.shape().axes() >= 3;
-    on_real(x, [&]<typename T>() {
-      using C = Compute<T>;
-      parallel_for(context, x.count(),
-                   SeluDropoutBody<T>{x.data<T>(), y.data<T>(), random,
-                                      static_cast<uint32_t>(share * 4294967296.0), C(a), C(b),
-                                      C(values ? a * alpha + b : 0), last ? x.shape()[1] : 0,
-                                      last ? x.shape().count(2) : 1});
-    });
+    const double b = -a * share * alpha;
+    const DropoutMask mask{random, static_cast<uint32_t>(share * 4294967296.0),
+                           static_cast<float>(a)};
+    DropoutValues values;
+    if (!gradient) values = {static_cast<float>(b), static_cast<float>(a * alpha + b)};
+    dropout(context, mask, x, y, values);
   }
 
   void forward(Context& context, const Forward& pass) override {
     run(context, pass.bottom[0], pass.top[0], context.random(id(), pass.pass, pass.live_pass),
-        true);
+        false);
   }
   void backward(Context& context, const Backward& pass) override {
     run(context, pass.top_diff[0], pass.bottom_diff[0],
-        context.random(id(), pass.pass, pass.live_pass), false);
+        context.random(id(), pass.pass, pass.live_pass), true);
   }
 };
 
