@@ -34,7 +34,7 @@ class TestScores {
  private:
   struct ClassDetections {
     int64_t objects = 0;
-    std::vector<Detection> detections;
+    std::vector<RankedDetection> detections;
   };
   // One output: either numbers or detections.
   struct Output {
