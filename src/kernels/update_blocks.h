@@ -11,6 +11,17 @@
 
 namespace crema {
 
+// Weights that follow the others at every so many updates, and take them along.
+template <typename T>
+struct SlowWeights {
+  T* slow = nullptr;
+  T length = 0;
+  uint64_t every = 1;
+  uint64_t updates = 0;  // before this one
+  CREMA_HD bool follow_now() const { return slow && (updates + 1) % every == 0; }
+  CREMA_HD T followed(int64_t i, T weight) const { return slow[i] += length * (weight - slow[i]); }
+};
+
 // Where a new weight goes besides its place.
 template <typename T>
 struct UpdateFinish {
@@ -18,6 +29,7 @@ struct UpdateFinish {
   bool brain = false;
   T* average = nullptr;
   T keep = 0;
+  SlowWeights<T> slow = {};
   CREMA_HD void averaged(int64_t i, T weight) const {
     average[i] = keep * average[i] + (1 - keep) * weight;
   }
@@ -84,6 +96,8 @@ template <typename T, typename Rule>
 __global__ void run_blocks(Rule rule, const Block* blocks, int count, const SegmentFactor* factors,
                            UpdateFinish<T> finish, LiveUpdate live, bool last, unsigned* counter) {
   rule.in.follow(live);
+  if (live.numbers) finish.slow.updates = live.numbers->updates;
+  const bool slow_follow = finish.slow.follow_now();
   if (live.numbers && !live.numbers->finite) count = 0;
   for (int b = static_cast<int>(blockIdx.x); b < count; b += static_cast<int>(gridDim.x)) {
     const Block block = blocks[b];
@@ -96,6 +110,7 @@ __global__ void run_blocks(Rule rule, const Block* blocks, int count, const Segm
         const int64_t i = block.begin + at;
         if (shrink != 0) local.in.w[i] -= shrink * local.in.w[i];
         local(i);
+        if (slow_follow) local.in.w[i] = finish.slow.followed(i, local.in.w[i]);
         finish_element(finish, i, local.in.w[i]);
       }
     }
@@ -154,6 +169,11 @@ void walk(Context& context, const Walk& how, const Rule& rule, const UpdateFinis
     }
 #pragma omp simd
     for (int64_t i = block.begin; i < end; ++i) local(i);
+    if (finish.slow.follow_now()) {
+#pragma omp simd
+      for (int64_t i = block.begin; i < end; ++i)
+        local.in.w[i] = finish.slow.followed(i, local.in.w[i]);
+    }
     if (!finish.average) continue;
 #pragma omp simd
     for (int64_t i = block.begin; i < end; ++i) finish.averaged(i, local.in.w[i]);
