@@ -212,10 +212,14 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
                        s.delta,
                        s.rms_decay,
                        s.amsgrad};
+    in.belief = s.belief;
     in.take(s.at);
+    const SlowWeights<T> slow{arenas.slow.data<T>(), static_cast<T>(s.slow_length),
+                              static_cast<uint64_t>(s.slow_every),
+                              static_cast<uint64_t>(s.iteration)};
     const UpdateFinish<T> finish{static_cast<uint16_t*>(arenas.half.raw()),
                                  arenas.half.dtype() == DType::bf16, arenas.average.data<T>(),
-                                 static_cast<T>(s.keep)};
+                                 static_cast<T>(s.keep), slow};
     const SegmentFactor* factors = nullptr;
     if (factors_.rules().any()) {
       sum_segments(context, table_, Norms<T>{in}, factors_, live);

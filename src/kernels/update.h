@@ -18,7 +18,7 @@
 //             w -= rate * correction * h / (sqrt(k) + delta)
 //             correction = sqrt(1 - momentum2^t) / (1 - momentum^t), t = iteration + 1
 //             with amsgrad k is never less than before; without `divides` w -= rate * correction *
-//             h
+//             h; with belief k = momentum2 * k + (1 - momentum2) * (g - h)^2 + delta
 //   AdamW     as Adam
 //   LAMB      h, k as Adam; u = correction * h / (sqrt(k) + delta) + shrink * w
 //             w -= rate * |w| / |u| * u      norms of the segment; a ratio with a zero is 1
@@ -28,7 +28,9 @@
 //   (kernels/orthogonal.h)
 //             w -= rate * k;  all other segments as AdamW
 // Before, and in all but LAMB, the weights shrink (decoupled decay): w -= rate * shrink * w.
-// After, where an average is kept: average = keep * average + (1 - keep) * w.
+// After, where slow weights are kept, at every slow_every-th update: slow += slow_length * (w -
+// slow), w = slow.
+// Then, where an average is kept: average = keep * average + (1 - keep) * w.
 // Where 0 / 0 would come out, nothing is added to the weight.
 #pragma once
 
@@ -58,8 +60,11 @@ struct UpdateStep {
   float limit = -1;   // largest element of a gradient; below 0: none
   bool l1 = false;
   float momentum2 = 0.999f, delta = 1e-8f, rms_decay = 0.99f;
-  bool amsgrad = false;
+  bool amsgrad = false, belief = false;
   float keep = 0;  // of the average
+  float slow_length = 0;
+  int64_t slow_every = 1;
+  int64_t iteration = 0;  // updates before this one, where none is live
 };
 
 // The arenas (one axis, one dtype, float or double) that an update reads (diff) and changes.
@@ -68,6 +73,7 @@ struct UpdateArenas {
   std::vector<Tensor> history;
   Tensor half;     // a copy of data in 16 bits, or empty
   Tensor average;  // of the weights over the updates, or empty
+  Tensor slow;     // weights that follow from time to time, or empty
 };
 
 // Made once for a net. Segments with lr_mult 0 are left alone.

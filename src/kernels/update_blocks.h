@@ -13,6 +13,17 @@
 
 namespace crema {
 
+// Weights that follow the others at every so many updates, and take them along.
+template <typename T>
+struct SlowWeights {
+  T* slow = nullptr;
+  T length = 0;
+  uint64_t every = 1;
+  uint64_t updates = 0;  // before this one
+  CREMA_HD bool follow_now() const { return slow && (updates + 1) % every == 0; }
+  CREMA_HD T followed(int64_t i, T weight) const { return slow[i] += length * (weight - slow[i]); }
+};
+
 // Where a new weight goes besides its place.
 template <typename T>
 struct UpdateFinish {
@@ -20,6 +31,7 @@ struct UpdateFinish {
   bool brain = false;
   T* average = nullptr;
   T keep = 0;
+  SlowWeights<T> slow = {};
   CREMA_HD void averaged(int64_t i, T weight) const {
     average[i] = keep * average[i] + (1 - keep) * weight;
   }
@@ -87,16 +99,17 @@ __device__ void run_four(const Rule& rule, T shrink, int64_t at, const UpdateFin
     if (to) *reinterpret_cast<Four*>(to + at) = values;
   };
   Four diff = load(rule.in.diff), w = load(rule.in.w), h = load(rule.in.h), k = load(rule.in.k),
-       average = load(finish.average);
+       average = load(finish.average), slow = load(finish.slow.slow);
   Rule local = rule;
   local.in.diff = diff.v, local.in.w = w.v, local.in.h = h.v, local.in.k = k.v;
   UpdateFinish<T> of_four = finish;
-  of_four.average = average.v;
+  of_four.average = average.v, of_four.slow.slow = slow.v;
   Pack<uint16_t, 4> half;
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     if (shrink != 0) w.v[j] -= shrink * w.v[j];
     local(j);
+    if (finish.slow.slow) w.v[j] = of_four.slow.followed(j, w.v[j]);
     of_four.averaged(j, w.v[j]);
     half.v[j] = finish.half_of(w.v[j]);
   }
@@ -106,6 +119,7 @@ __device__ void run_four(const Rule& rule, T shrink, int64_t at, const UpdateFin
   }
   store(rule.in.w, w);
   store(finish.average, average);
+  store(finish.slow.slow, slow);
   if (finish.half) *reinterpret_cast<Pack<uint16_t, 4>*>(finish.half + at) = half;
 }
 
@@ -119,6 +133,8 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? kUpdateBlocks : 3)
   int b = static_cast<int>(blockIdx.x);
   Block next = blocks[b];
   rule.in.follow(live);
+  if (live.numbers) finish.slow.updates = live.numbers->updates;
+  if (!finish.slow.follow_now()) finish.slow.slow = nullptr;
   if (live.numbers && !live.numbers->finite) count = 0;
   for (; b < count; b += step) {
     const Block block = next;
@@ -134,6 +150,7 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? kUpdateBlocks : 3)
       const int64_t i = block.begin + at;
       if (shrink != 0) local.in.w[i] -= shrink * local.in.w[i];
       local(i);
+      if (finish.slow.slow) local.in.w[i] = finish.slow.followed(i, local.in.w[i]);
       if (finish.average) finish.averaged(i, local.in.w[i]);
       if (finish.half) finish.half[i] = finish.half_of(local.in.w[i]);
     }
@@ -192,6 +209,11 @@ void walk(Context& context, const Walk& how, const Rule& rule, const UpdateFinis
     }
 #pragma omp simd
     for (int64_t i = block.begin; i < end; ++i) local(i);
+    if (finish.slow.follow_now()) {
+#pragma omp simd
+      for (int64_t i = block.begin; i < end; ++i)
+        local.in.w[i] = finish.slow.followed(i, local.in.w[i]);
+    }
     if (!finish.average) continue;
 #pragma omp simd
     for (int64_t i = block.begin; i < end; ++i) finish.averaged(i, local.in.w[i]);

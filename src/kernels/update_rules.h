@@ -19,6 +19,7 @@ struct UpdateInputs {
   T momentum2, delta, rms_decay;
   bool amsgrad;
   bool divides = true;
+  bool belief = false;
   T rate = 0, correction = 1, momentum = 0, penalty = 0, shrink = 0;
 
   CREMA_HD void take(const UpdateRates& at) {
@@ -119,7 +120,9 @@ struct Moments {
   CREMA_HD void operator()(int64_t i) const {
     const T g = in.gradient(i);
     in.h[i] = in.momentum * in.h[i] + (1 - in.momentum) * g;
-    const T old = in.k[i], now = in.momentum2 * old + (1 - in.momentum2) * g * g;
+    const T seen = in.belief ? g - in.h[i] : g;
+    const T old = in.k[i], now = in.momentum2 * old + (1 - in.momentum2) * seen * seen +
+                                 (in.belief ? in.delta : T(0));
     in.k[i] = in.amsgrad && now < old ? old : now;
   }
 };

@@ -14,12 +14,13 @@ struct Curve {
   std::vector<float> precision, recall;
 };
 
-Curve curve_of(std::vector<Detection> detections, int64_t objects) {
-  std::stable_sort(detections.begin(), detections.end(),
-                   [](const Detection& a, const Detection& b) { return a.score > b.score; });
+Curve curve_of(std::vector<RankedDetection> detections, int64_t objects) {
+  std::stable_sort(
+      detections.begin(), detections.end(),
+      [](const RankedDetection& a, const RankedDetection& b) { return a.score > b.score; });
   Curve curve;
   int64_t right = 0, all = 0;
-  for (const Detection& detection : detections) {
+  for (const RankedDetection& detection : detections) {
     right += detection.right;
     ++all;
     curve.precision.push_back(static_cast<float>(right) / static_cast<float>(all));
@@ -84,7 +85,7 @@ const Version& version_of(const std::string& name) {
 
 void check_precision_version(const std::string& version) { version_of(version); }
 
-float average_precision(std::vector<Detection> detections, int64_t objects,
+float average_precision(std::vector<RankedDetection> detections, int64_t objects,
                         const std::string& version) {
   const Version& how = version_of(version);
   if (detections.empty() || objects == 0) return 0;

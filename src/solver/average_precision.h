@@ -7,7 +7,7 @@
 
 namespace crema {
 
-struct Detection {
+struct RankedDetection {
   float score = 0;
   bool right = false;  // it found an object that no better one had found
 };
@@ -16,7 +16,7 @@ struct Detection {
 void check_precision_version(const std::string& version);
 
 // Between 0 and 1; 0 without detections or objects. Equal scores count in the order given.
-float average_precision(std::vector<Detection> detections, int64_t objects,
+float average_precision(std::vector<RankedDetection> detections, int64_t objects,
                         const std::string& version);
 
 }  // namespace crema

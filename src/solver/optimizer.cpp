@@ -63,7 +63,8 @@ void read_blob(Context& context, const BlobProto& blob, const Tensor& to) {
 }  // namespace
 
 int kept_arenas(const SolverParameter& solver) {
-  return history_count(update_rule(solver.type())) + (solver.ema_decay() > 0 ? 1 : 0);
+  return history_count(update_rule(solver.type())) + (solver.ema_decay() > 0 ? 1 : 0) +
+         (solver.lookahead() ? 1 : 0);
 }
 
 Optimizer::Optimizer(const SolverParameter& solver, Net& net)
@@ -74,16 +75,20 @@ Optimizer::Optimizer(const SolverParameter& solver, Net& net)
   const auto arena = [&] {
     return Tensor(net.context(), arenas_.data.shape(), arenas_.data.dtype());
   };
-  update_.emplace(net.context(), rule_, segments_of(net, net.parameters()), factor_rules(solver),
-                  arenas_.data.dtype());
+  std::vector<Segment> segments = segments_of(net, net.parameters());
+  if (solver.disabled_update()) segments.clear();
+  const DType dtype = arenas_.data.dtype();
+  update_.emplace(net.context(), rule_, segments, factor_rules(solver), dtype);
+  if (solver.grad_centralization()) centralizer_.emplace(net.context(), segments, dtype);
   for (int i = 0; i < history_count(rule_); ++i) arenas_.history.push_back(arena());
-  if (solver.ema_decay() == 0) return;
-  arenas_.average = arena();
-  restart_average();
+  if (solver.ema_decay() > 0) arenas_.average = arena();
+  if (solver.lookahead()) arenas_.slow = arena();
+  for (const char* field : {"ema_decay", "lookahead"}) restart(field);
 }
 
-void Optimizer::restart_average() {
-  if (averages()) copy(net_.context(), arenas_.data, arenas_.average);
+void Optimizer::restart(const std::string& field) {
+  const Tensor& kept = field == "ema_decay" ? arenas_.average : arenas_.slow;
+  if (kept) copy(net_.context(), arenas_.data, kept);
 }
 
 void Optimizer::exchange_average() {
@@ -110,7 +115,10 @@ UpdateStep Optimizer::common_step() const {
   step.delta = solver_.delta();
   step.rms_decay = solver_.rms_decay();
   step.amsgrad = solver_.amsgrad();
+  step.belief = solver_.adabelief();
   step.keep = solver_.ema_decay();
+  step.slow_length = solver_.lookahead_alpha();
+  step.slow_every = solver_.lookahead_steps();
   return step;
 }
 
@@ -122,6 +130,8 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
   const Range range("update");
   UpdateStep step = common_step();
   step.at = rates_at(iteration, rate);
+  step.iteration = iteration;
+  if (centralizer_) centralizer_->run(net_.context(), arenas_.diff);
   // The norm is that of the sum over iter_size batches, as Caffe takes it; only then the mean is
   // made.
   float scale = 1;
@@ -133,6 +143,7 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
 }
 
 void Optimizer::queue_update(const LiveUpdate& live) {
+  if (centralizer_) centralizer_->run(net_.context(), arenas_.diff);
   if (live.limits.clip >= 0 || live.limits.scales_loss)
     update_->measure(net_.context(), arenas_.diff, live);
   arenas_.half = net_.half_arena();
@@ -172,12 +183,22 @@ void Optimizer::store(const Tensor& arena,
 void Optimizer::store(SolverState* state) const {
   for (const Tensor& history : arenas_.history) store(history, state->mutable_history());
   if (averages()) store(arenas_.average, state->mutable_average());
+  if (arenas_.slow) store(arenas_.slow, state->mutable_slow());
   if (!update_->correlations()) return;
   for (float value : to_floats(net_.context(), update_->correlations()))
     state->add_larc_correlation(value);
 }
 
-bool Optimizer::restore(const SolverState& state, const std::string& path) {
+bool Optimizer::restore_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs,
+                              const Tensor& arena) const {
+  const size_t parameters = net_.parameters().size();
+  if (blobs.size() != static_cast<int>(parameters)) return false;
+  for (size_t i = 0; i < parameters; ++i)
+    read_blob(net_.context(), blobs[static_cast<int>(i)], part_of(arena, i));
+  return true;
+}
+
+std::vector<std::string> Optimizer::restore(const SolverState& state, const std::string& path) {
   Context& context = net_.context();
   const size_t parameters = net_.parameters().size(), histories = arenas_.history.size();
   require(state.history_size() == static_cast<int>(parameters * histories), path, ": holds ",
@@ -186,16 +207,17 @@ bool Optimizer::restore(const SolverState& state, const std::string& path) {
           " for each: the snapshot is of another net or another solver type");
   check_blobs(state.history(), "history", net_.parameters(), path);
   check_blobs(state.average(), "average", net_.parameters(), path);
+  check_blobs(state.slow(), "slow", net_.parameters(), path);
   for (int i = 0; i < state.history_size(); ++i)
     read_blob(context, state.history(i), part_of(arenas_.history[i / parameters], i % parameters));
   const Tensor correlations = update_->correlations();
   if (correlations && state.larc_correlation_size() == correlations.count())
     from_floats(context, state.larc_correlation().data(), correlations);
-  if (!averages()) return true;
-  const bool has_average = state.average_size() == static_cast<int>(parameters);
-  for (size_t i = 0; has_average && i < parameters; ++i)
-    read_blob(context, state.average(static_cast<int>(i)), part_of(arenas_.average, i));
-  return has_average;
+  std::vector<std::string> lacking;
+  if (averages() && !restore_blobs(state.average(), arenas_.average))
+    lacking.emplace_back("ema_decay");
+  if (arenas_.slow && !restore_blobs(state.slow(), arenas_.slow)) lacking.emplace_back("lookahead");
+  return lacking;
 }
 
 std::string fingerprint_of(const Graph& graph) {

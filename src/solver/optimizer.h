@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/centralize.h"
 #include "kernels/update.h"
 #include "net/net.h"
 #include "proto/solver.pb.h"
@@ -14,7 +15,7 @@ namespace crema {
 class Optimizer {
  public:
   // Error when the solver asks for something its rule cannot do. `net` must outlive this. An
-  // average of the weights (ema_decay) starts from those of now.
+  // average of the weights (ema_decay) and slow weights (lookahead) start from those of now.
   Optimizer(const SolverParameter& solver, Net& net);
 
   struct Clipped {
@@ -32,28 +33,32 @@ class Optimizer {
   UpdateRates rates_at(int64_t iteration, double rate) const;
 
   bool averages() const { return static_cast<bool>(arenas_.average); }
-  // The average starts anew from the weights of now.
-  void restart_average();
+  // What `field` keeps beside the weights starts anew from those of now: the average of ema_decay,
+  // the slow weights of lookahead.
+  void restart(const std::string& field);
   // Weights and their average change places.
   void exchange_average();
 
   // The state as Caffe stores it: a blob for each parameter, and for rules with two histories all
-  // of them once more; beside it the average and what larc_turbo remembers.
+  // of them once more; beside it the average, slow weights and what larc_turbo remembers.
   void store(SolverState* state) const;
-  // Error when number or shapes do not agree with the net; then nothing has changed. False: the
-  // state has no average though one is kept.
-  bool restore(const SolverState& state, const std::string& path);
+  // Error when number or shapes do not agree with the net; then nothing has changed. Gives the
+  // fields for which something is kept that the state has not: restart() them.
+  std::vector<std::string> restore(const SolverState& state, const std::string& path);
 
  private:
   UpdateStep common_step() const;
   std::optional<Clipped> clip(float* scale);
   Tensor part_of(const Tensor& arena, size_t parameter) const;
   void store(const Tensor& arena, google::protobuf::RepeatedPtrField<BlobProto>* blobs) const;
+  bool restore_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs,
+                     const Tensor& arena) const;
 
   const SolverParameter& solver_;
   Net& net_;
   UpdateRule rule_;
   std::optional<Update> update_;
+  std::optional<Centralizer> centralizer_;
   UpdateArenas arenas_;
 };
 

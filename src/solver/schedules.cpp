@@ -96,6 +96,12 @@ void check_schedules(const SolverParameter& s, UpdateRule rule) {
   require(is_adam || !(s.amsgrad() || s.rectified()), s.amsgrad() ? "amsgrad" : "rectified",
           " is true, but type \"", s.type(),
           "\" is neither Adam nor AdamW: remove it, or choose one of these");
+  require(is_adam || !s.adabelief(), "adabelief is true, but type \"", s.type(),
+          "\" is neither Adam nor AdamW: remove it, or choose one of these");
+  require(!s.lookahead() ||
+              (s.lookahead_steps() > 0 && s.lookahead_alpha() > 0 && s.lookahead_alpha() <= 1),
+          "lookahead_steps is ", s.lookahead_steps(), " and lookahead_alpha ", s.lookahead_alpha(),
+          ", but slow weights need at least one step, and a length above 0 and at most 1");
   if (rule == UpdateRule::rmsprop) decays("rms_decay", s.rms_decay());
   if (rule >= UpdateRule::adam) {
     decays("momentum", s.momentum());

@@ -257,7 +257,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   require(state.iter() >= 0, path, ": iter is ", state.iter(), ": the file is damaged");
   std::string weights;
   if (state.has_learned_net()) weights = find_snapshot_weights(state.learned_net(), path);
-  const bool has_average = optimizer_->restore(state, path);
+  const std::vector<std::string> lacking = optimizer_->restore(state, path);
   require(!state.has_net_fingerprint() || state.net_fingerprint() == fingerprint_of(net_->graph()),
           path, ": is a snapshot of another net: the names of the layers with parameters differ");
   if (!weights.empty()) load_weights(*net_, weights, {WeightsMode::strict, false});
@@ -267,9 +267,10 @@ void Solver::restore(const SolverState& state, const std::string& path) {
           "anew from those weights use "
           "-weights");
   net_->parameters_changed();
-  if (!has_average) {
-    optimizer_->restart_average();
-    context_.log().warning(path + ": holds no average of the weights (ema_decay): it starts anew");
+  for (const std::string& field : lacking) {
+    optimizer_->restart(field);
+    const char* what = field == "ema_decay" ? "average of the weights" : "slow weights";
+    context_.log().warning(cat(path, ": holds no ", what, " (", field, "): it starts anew"));
   }
   if (gpu_ && state.has_loss_scale())
     gpu_->restore_loss_scale(state.loss_scale(), state.loss_scale_age());

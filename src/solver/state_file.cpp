@@ -106,6 +106,7 @@ SolverState read_hdf5(const std::string& path) {
     state.set_current_step(static_cast<int32_t>(number("current_step")));
   read_blobs(file, "history", state.mutable_history());
   if (file.has("average")) read_blobs(file, "average", state.mutable_average());
+  if (file.has("slow")) read_blobs(file, "slow", state.mutable_slow());
   if (file.has("seed")) state.set_seed(number("seed"));
   if (file.has("train_passes")) state.set_train_passes(number("train_passes"));
   if (file.has("test_passes")) {
@@ -137,6 +138,7 @@ void write_hdf5(const SolverState& state, const std::string& path) {
   file.integer("current_step", state.current_step());
   write_blobs(file, "history", state.history());
   if (state.average_size() > 0) write_blobs(file, "average", state.average());
+  if (state.slow_size() > 0) write_blobs(file, "slow", state.slow());
   if (state.has_seed()) file.integers("seed", {state.seed()});
   if (state.has_train_passes()) file.integers("train_passes", {state.train_passes()});
   file.integers("test_passes", {state.test_passes().begin(), state.test_passes().end()});

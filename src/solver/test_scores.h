@@ -35,7 +35,7 @@ class TestScores {
  private:
   struct ClassDetections {
     int64_t objects = 0;
-    std::vector<Detection> detections;
+    std::vector<RankedDetection> detections;
   };
   struct Numbers {
     std::vector<double> sums;  // by place

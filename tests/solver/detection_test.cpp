@@ -9,7 +9,7 @@ namespace {
 
 TEST(AveragePrecision, IsWhatEachVersionSays) {
   // Of 3 objects: right, wrong, right, right: precision 1, 1/2, 2/3, 3/4; recall 1/3, 1/3, 2/3, 1.
-  const std::vector<Detection> detections = {
+  const std::vector<RankedDetection> detections = {
       {0.6f, true}, {0.9f, true}, {0.7f, true}, {0.8f, false}};
   EXPECT_NEAR(average_precision(detections, 3, "11point"), (4 + 7 * 0.75) / 11, 1e-6);
   EXPECT_NEAR(average_precision(detections, 3, "MaxIntegral"), 1. / 3 + 2. / 3 * 0.75, 1e-6);

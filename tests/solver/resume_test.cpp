@@ -66,6 +66,8 @@ INSTANTIATE_TEST_SUITE_P(
             "type: \"SGD\" momentum: 0.9", "type: \"Nesterov\" momentum: 0.9", "type: \"AdaGrad\"",
             "type: \"RMSProp\"", "type: \"AdaDelta\" momentum: 0.9", "type: \"Adam\" momentum: 0.9",
             "type: \"AdamW\"", "type: \"Adam\" momentum: 0.9 amsgrad: true rectified: true",
+            "type: \"AdamW\" adabelief: true lookahead: true lookahead_steps: 3",
+            "momentum: 0.9 grad_centralization: true lookahead: true ema_decay: 0.8",
             "type: \"LAMB\"", "type: \"Lion\" base_lr: 0.003", "type: \"Muon\" base_lr: 0.01",
             "momentum: 0.9 regularization_type: \"decoupled\" ema_decay: 0.8 test_ema: true",
             "momentum: 0.9 larc: true larc_policy: \"clip\" larc_eta: 0.1 larc_turbo: true",
@@ -90,6 +92,9 @@ TEST(Resume, AnAverageThatTheStateDoesNotHaveStartsAnew) {
   ASSERT_FALSE(log.warnings.empty());
   expect_part(log.warnings.back(), "holds no average of the weights");
   solver.step(1);
+  Solver follower(context, training("lookahead: true", "BINARYPROTO", folder), options);
+  expect_part(log.warnings.back(), "holds no slow weights");
+  follower.step(1);
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ INSTANTIATE_TEST_SUITE_P(
         "type: \"Adam\" base_lr: 0.02 momentum: 0.9 amsgrad: true",
         "type: \"Adam\" base_lr: 0.02 momentum: 0.9 rectified: true",
         "type: \"AdamW\" base_lr: 0.02 weight_decay: 0.1",
+        "type: \"AdamW\" base_lr: 0.02 adabelief: true lookahead: true lookahead_steps: 3",
+        "base_lr: 0.05 momentum: 0.5 grad_centralization: true lookahead: true ema_decay: 0.9",
         "type: \"LAMB\" base_lr: 0.02 weight_decay: 0.01",
         "type: \"Lion\" base_lr: 0.01 weight_decay: 0.01",
         "type: \"Muon\" base_lr: 0.05 weight_decay: 0.01",

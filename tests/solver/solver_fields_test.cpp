@@ -1,10 +1,9 @@
 // Solver fields of forks and of today that are no policy and no rule: frozen layers, the average of
 // the weights in tests and snapshots, parts of snapshots; and the errors of fields that disagree.
-#include "solver/freeze.h"
-
 #include <gtest/gtest.h>
 
 #include "fixtures.h"
+#include "solver/freeze.h"
 
 namespace crema::tests {
 namespace {
@@ -113,6 +112,21 @@ TEST(Fields, ClippingCanBeSilent) {
   }
 }
 
+TEST(Fields, NothingIsLearnedWithoutUpdates) {
+  for (const Device device : {Device::cpu, Device::gpu}) {
+    if (device == Device::gpu && gpu_count() == 0) continue;
+    for (const char* type : {"SGD", "LAMB", "Muon"}) {
+      Context context(device);
+      Solver solver(context, solver_file(cat("disabled_update: true type: \"", type,
+                                             "\" clip_gradients: 0.1 lookahead: true")));
+      const std::vector<float> before = parameters_of(solver);
+      solver.step(3);
+      EXPECT_EQ(parameters_of(solver), before) << type;
+      EXPECT_EQ(solver.iteration(), 3);
+    }
+  }
+}
+
 TEST(Fields, ThatDisagree) {
   const std::vector<std::pair<const char*, const char*>> rows = {
       {"type: \"Muom\"", "did you mean \"Muon\"?"},
@@ -126,6 +140,9 @@ TEST(Fields, ThatDisagree) {
       {"type: \"AdamW\" momentum: 1", "momentum is 1"},
       {"ema_decay: 1", "ema_decay is 1"},
       {"test_ema: true", "set ema_decay"},
+      {"adabelief: true", "adabelief is true, but type \"SGD\""},
+      {"lookahead: true lookahead_steps: 0", "lookahead_steps is 0"},
+      {"lookahead: true lookahead_alpha: 1.5", "lookahead_alpha 1.5"},
       {"snapshot_include_weights: false", "snapshot_include_state: false"},
   };
   for (const auto& [text, part] : rows) expect_part(solver_error(text), part);

@@ -155,6 +155,56 @@ TEST_P(AmsGrad, KeepsTheSecondMoment) {
 
 INSTANTIATE_TEST_SUITE_P(All, AmsGrad, testing::Values(Device::cpu, Device::gpu));
 
+class UpdateVariants : public testing::TestWithParam<std::tuple<DType, Device>> {};
+
+// AdaBelief (Zhuang et al., 2020) with Lookahead (Zhang et al., 2019): every third update.
+TEST_P(UpdateVariants, BeliefAndSlowWeights) {
+  const auto& [dtype, device] = GetParam();
+  if (device == Device::gpu && gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(device);
+  const int64_t count = 2500;
+  UpdateArenas arenas = arenas_of(context, UpdateRule::adam, count, dtype);
+  arenas.slow = Tensor(context, Shape{count}, dtype);
+  std::vector<double> w = normals(count, 1), slow = w, h(count), k(count);
+  from_doubles(context, w.data(), arenas.data);
+  from_doubles(context, w.data(), arenas.slow);
+  const Update update(context, UpdateRule::adam, {{0, 1500}, {1504, 900}});
+  UpdateStep step;
+  step.at = {0.1f, 1, 0.9f, 0.01f, 0};
+  step.delta = 1e-3f;
+  step.belief = true;
+  step.slow_length = 0.25f;
+  step.slow_every = 3;
+  for (step.iteration = 0; step.iteration < 7; ++step.iteration) {
+    step.at.correction =
+        Update::correction(UpdateRule::adam, step.at.momentum, step.momentum2, step.iteration);
+    const std::vector<double> diff = normals(count, 10 + step.iteration);
+    from_doubles(context, diff.data(), arenas.diff);
+    update.run(context, step, arenas);
+    const double m = step.at.momentum, m2 = step.momentum2, delta = step.delta;
+    for (int64_t i = 0; i < count; ++i) {
+      if (i >= 2404 || (i >= 1500 && i < 1504)) continue;
+      const double g = diff[i] + static_cast<double>(step.at.penalty) * w[i];
+      h[i] = m * h[i] + (1 - m) * g;
+      k[i] = m2 * k[i] + (1 - m2) * (g - h[i]) * (g - h[i]) + delta;
+      w[i] -=
+          static_cast<double>(step.at.rate) * step.at.correction * h[i] / (std::sqrt(k[i]) + delta);
+      if (step.iteration % 3 == 2) w[i] = slow[i] += 0.25 * (w[i] - slow[i]);
+    }
+  }
+  const std::vector<double> after = to_doubles(context, arenas.data),
+                            slow_after = to_doubles(context, arenas.slow);
+  const double tolerance = dtype == DType::f64 ? 1e-12 : 3e-5;
+  for (int64_t i = 0; i < count; ++i) {
+    ASSERT_NEAR(after[i], w[i], tolerance) << i;
+    ASSERT_NEAR(slow_after[i], slow[i], tolerance) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UpdateVariants,
+                         testing::Combine(testing::Values(DType::f32, DType::f64),
+                                          testing::Values(Device::cpu, Device::gpu)));
+
 TEST(Update, ZeroOverZeroLeavesTheWeight) {
   Context context(Device::cpu);
   for (const char* name : {"AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW", "LAMB", "Lion"}) {
