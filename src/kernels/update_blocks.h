@@ -82,7 +82,7 @@ CREMA_HD Rule within(const Rule& rule, const Block& block, const SegmentFactor* 
 
 // As many CUDA blocks as run at the same time: each ends with a count of all others, which costs
 // more than another of our blocks.
-constexpr int kUpdateBlocks = 6;  // of a multiprocessor
+constexpr int kUpdateBlocks = 5;  // of a multiprocessor
 inline unsigned grid_for(int64_t blocks) {
   return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kUpdateBlocks * 132));
 }
