@@ -4,6 +4,7 @@
 
 #include "kernels/conv_depthwise.cuh"
 #include "kernels/conv_depthwise.h"
+#include "kernels/gather_product.h"
 
 namespace crema {
 namespace {
@@ -142,7 +143,8 @@ DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRa
   by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
 }
 
-std::unique_ptr<WeightedSum> make_depthwise_gpu(Context&, const ConvCase& c, std::string& reason) {
+std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase& c,
+                                                std::string& reason) {
   if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
     reason = "for kernels of 3x3 and 5x5 only";
   } else if (c.stride[0] != c.stride[1] || c.dilation[0] != c.dilation[1]) {
@@ -155,7 +157,7 @@ std::unique_ptr<WeightedSum> make_depthwise_gpu(Context&, const ConvCase& c, std
     reason = "an odd number of channels";
   } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
     reason = "too many elements";
-  } else {
+  } else if (has_tensor_cores(context, reason)) {  // asynchronous copies came with them
     return std::make_unique<DepthwiseGpu>(c);
   }
   return nullptr;

@@ -91,6 +91,7 @@ template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     depthwise_gradients(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                         const T* x, const T* dy, const T* w, T* dx, PartSums parts) {
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see make_depthwise_gpu()
   constexpr int kWidth = width_of(kKernel, kStride), kTaps = kKernel * kKernel;
   constexpr int kBefore = (kKernel - 1) / kStride, kRows = kBefore + 1, kIn = kWidth + kBefore;
   constexpr int kOwn = kWidth * kStride;  // columns of x
@@ -234,6 +235,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   parts.finish(n, kTaps, [&](int tap, int of_lane) {
     return parts.total(n, kTaps, count, groups, tap, of_lane);
   });
+#endif
 }
 
 template <typename T, int kKernel, int kStride>

@@ -18,6 +18,7 @@ template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     depthwise_sums(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                    const T* x, const T* w, const T* bias, DepthwiseEnd end, bool mirrored, T* y) {
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see make_depthwise_gpu()
   constexpr int kWidth = width_of(kStride), kIn = (kWidth - 1) * kStride + kKernel;
   constexpr int kLater = (kKernel - 1) / kStride;  // rows of y that are begun before their turn
   int lane;
@@ -99,6 +100,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     for (int i = 0; i < kLater * kWidth; ++i)
       later[i / kWidth][i % kWidth] = sums[i / kWidth + 1][i % kWidth];
   }
+#endif
 }
 
 template <typename T, int kKernel, int kStride>

@@ -15,27 +15,29 @@
 namespace crema {
 namespace {
 
+// Real: double for float64, in which rounding would show.
+template <typename Real>
 struct AddNoise {
   bool normal;
-  float base, spread;
+  Real base, spread;
   struct Numbers {
-    float v[4];
+    Real v[4];
   };
   // Pairs of words give pairs of numbers of N(0, 1), by Box and Muller; or each one from 0 to 1.
   CREMA_HD Numbers draw(const PassRandom& random, int64_t index) const {
     const Random::Four words = random.get().four(index);
     Numbers numbers;
     for (int pair = 0; pair < 4; pair += 2) {
-      const float u = (static_cast<float>(words.v[pair] >> 8) + 1) * 0x1p-24f,
-                  v = static_cast<float>(words.v[pair + 1] >> 8) * 0x1p-24f;
-      const float length = std::sqrt(-2 * std::log(u)), angle = 6.2831853f * v;
+      const Real u = (static_cast<Real>(words.v[pair] >> 8) + 1) * Real(0x1p-24),
+                 v = static_cast<Real>(words.v[pair + 1] >> 8) * Real(0x1p-24);
+      const Real length = std::sqrt(-2 * std::log(u)), angle = Real(6.283185307179586) * v;
       numbers.v[pair] = normal ? length * std::cos(angle) : u;
       numbers.v[pair + 1] = normal ? length * std::sin(angle) : v;
     }
     return numbers;
   }
   template <typename T>
-  CREMA_HD T operator()(float number, T x) const {
+  CREMA_HD T operator()(Real number, T x) const {
     return x + static_cast<T>(base + spread * number);
   }
 };
@@ -70,8 +72,12 @@ class NoiseLayer : public PointwiseLayer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     if (is_view()) return pointwise_copy(context, y, x);
-    change_drawn(context, context.random(id(), pass.pass, pass.live_pass),
-                 AddNoise{normal_, base_, spread_}, x, y);
+    const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
+    if (x.dtype() == DType::f64) {
+      change_drawn(context, random, AddNoise<double>{normal_, base_, spread_}, x, y);
+    } else {
+      change_drawn(context, random, AddNoise<float>{normal_, base_, spread_}, x, y);
+    }
   }
   void backward(Context& context, const Backward& pass) override {
     pointwise_copy(context, pass.bottom_diff[0], pass.top_diff[0]);
