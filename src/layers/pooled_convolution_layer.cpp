@@ -143,6 +143,7 @@ class PooledConvolutionLayer : public Layer {
     }
     Forward part = pass;
     part.top = {between(pass.saved.back(), y)};
+    part.saved.pop_back();  // the rest is the pooling's
     convolution_->forward(context, part);
     part.bottom = part.top;
     part.top = {y};
@@ -156,6 +157,7 @@ class PooledConvolutionLayer : public Layer {
     if (dropout_.changes()) dropout(context, mask(context, pass), dy, dy);
     Backward part = pass;
     part.bottom_diff = {between(pass.saved.back(), dy)};
+    part.saved.pop_back();
     part.bottom = {Tensor()};
     pooling_->backward(context, part);
     part.top_diff = part.bottom_diff;
