@@ -37,6 +37,17 @@ void read_clip_mean(BlobProto& blob) {
   blob.mutable_data()->Swap(blob.mutable_diff());
 }
 
+// Whether so many values have these extents.
+bool fits(const std::vector<int64_t>& dims, size_t values) {
+  const auto all = static_cast<int64_t>(values);
+  int64_t count = 1;
+  for (const int64_t extent : dims) {
+    if (extent <= 0 || extent > all || count > all) return false;
+    count *= extent;  // both are below 2^31: a message has no more values
+  }
+  return count == all;
+}
+
 }  // namespace
 
 Mean read_mean(const std::string& path) {
@@ -55,10 +66,9 @@ Mean read_mean(const std::string& path) {
   mean.shape = Shape(dims);
   mean.values.assign(blob.data().begin(), blob.data().end());
   if (mean.values.empty()) mean.values.assign(blob.double_data().begin(), blob.double_data().end());
-  require(dims.size() == axes && !mean.values.empty() &&
-              mean.shape.count() == static_cast<int64_t>(mean.values.size()),
-          path, ": a mean file holds one image or clip, but this one has the shape ",
-          mean.shape.brief(), " and ", mean.values.size(), " values");
+  require(dims.size() == axes && fits(dims, mean.values.size()), path,
+          ": a mean file holds one image or clip, but this one has the shape ", mean.shape.brief(),
+          " and ", mean.values.size(), " values");
   return mean;
 }
 

@@ -12,6 +12,14 @@ struct Gpu {};
 #endif
 
 namespace crema {
+namespace {
+
+void run_both(const std::function<void()>& work, const std::function<void()>& meanwhile) {
+  work();
+  if (meanwhile) meanwhile();
+}
+
+}  // namespace
 
 Context::Context(Device device, int ordinal)
     : device_(device), ordinal_(ordinal), memory_(std::make_shared<MemoryAccount>()) {
@@ -29,16 +37,19 @@ Context::Context(Device device, int ordinal)
 Context::~Context() = default;
 
 #ifdef CREMA_CUDA
-void Context::aside(const std::function<void()>& work) {
-  if (!gpu_ || !overlap) return work();
-  gpu_->fork();
+void Context::aside(int lane, const std::function<void()>& work,
+                    const std::function<void()>& meanwhile) {
+  if (!gpu_ || !overlap || lane == kHere) return run_both(work, meanwhile);
+  gpu_->mark();
+  if (meanwhile) meanwhile();
+  gpu_->fork(lane);
   try {
     work();
   } catch (...) {
-    gpu_->back();
+    gpu_->back(lane);
     throw;
   }
-  gpu_->back();
+  gpu_->back(lane);
 }
 void Context::join() {
   if (gpu_) gpu_->join();
@@ -57,7 +68,10 @@ void Context::synchronize() const {
   if (gpu_) check_cuda(cudaStreamSynchronize(gpu_->stream), "waiting for the GPU");
 }
 #else
-void Context::aside(const std::function<void()>& work) { work(); }
+void Context::aside(int, const std::function<void()>& work,
+                    const std::function<void()>& meanwhile) {
+  run_both(work, meanwhile);
+}
 void Context::join() {}
 void Context::tune(TuneMode) {}
 void Context::end_tuning() {}

@@ -36,11 +36,14 @@ class Context {
   // Gives back the memory that plans were tried in.
   void end_tuning();
 
-  // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards,
-  // until join(): it must touch no memory that the latter writes, and no workspace of it. Elsewhere
-  // it is just called.
+  // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards and
+  // in other lanes, until join(): it must touch no memory that these write, and no workspace of
+  // theirs. Elsewhere, and in lane kHere, it is just called. `meanwhile` is queued here, and first,
+  // so that the card begins with it.
+  static constexpr int kAsideLanes = 2, kHere = -1;
   bool overlap = false;
-  void aside(const std::function<void()>& work);
+  void aside(int lane, const std::function<void()>& work,
+             const std::function<void()>& meanwhile = {});
   void join();
 
   // Waits until all queued work is done; an Error of the device surfaces here.

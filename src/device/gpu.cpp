@@ -28,26 +28,38 @@ std::string gpu_problem() {
              visible ? cat("; CUDA_VISIBLE_DEVICES is \"", visible, "\"") : "");
 }
 
+void Lane::open(int priority) {
+  check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
+             "creating a stream");
+  check_cuda(cudaMalloc(&parts, kParts * sizeof(float)), "allocating memory");
+  check_cuda(cudaMalloc(&counters, kCounters * sizeof(unsigned)), "allocating memory");
+  check_cuda(cudaMemset(counters, 0, kCounters * sizeof(unsigned)), "clearing memory");
+  check_cuda(cudaMalloc(&blas_workspace, kBlasBytes), "allocating memory");
+}
+
+void Lane::close() {
+  cudaFree(blas_workspace);
+  cudaFree(counters);
+  cudaFree(parts);
+  cudaStreamDestroy(stream);
+}
+
 Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   check_cuda(cudaSetDevice(ordinal), "selecting the GPU");
-  check_cuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
-  check_cuda(cudaStreamCreateWithFlags(&other_stream_, cudaStreamNonBlocking), "creating a stream");
+  int least = 0, greatest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+  open(greatest);
+  for (AsideLane& lane : aside_) {
+    lane.open(least);
+    check_cuda(cudaEventCreateWithFlags(&lane.done, cudaEventDisableTiming), "creating an event");
+  }
   check_cuda(cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming), "creating an event");
-  check_cuda(cudaEventCreateWithFlags(&done_, cudaEventDisableTiming), "creating an event");
+  account_.take(kOwnBytes);
   check_cublas(cublasCreate(&cublas), "starting cuBLAS");
   check_cublas(cublasSetStream(cublas, stream), "starting cuBLAS");
   check_cublas(cublasLtCreate(&cublas_lt), "starting cuBLAS");
   check_cudnn(cudnnCreate(&cudnn), "starting cuDNN");
   check_cudnn(cudnnSetStream(cudnn, stream), "starting cuDNN");
-  for (float** of_stream : {&parts, &other_parts_})
-    check_cuda(cudaMalloc(of_stream, kParts * sizeof(float)), "allocating memory");
-  for (unsigned** of_stream : {&counters, &other_counters_}) {
-    check_cuda(cudaMalloc(of_stream, kCounters * sizeof(unsigned)), "allocating memory");
-    check_cuda(cudaMemset(*of_stream, 0, kCounters * sizeof(unsigned)), "clearing memory");
-  }
-  for (void** of_stream : {&blas_workspace, &other_blas_workspace_})
-    check_cuda(cudaMalloc(of_stream, kBlasBytes), "allocating memory");
-  account_.take(kOwnBytes);
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
   cudaDeviceProp card;
   check_cuda(cudaGetDeviceProperties(&card, ordinal), "asking for the GPU's name");
@@ -56,46 +68,43 @@ Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
 
 Gpu::~Gpu() {
   tuning.release();
-  account_.give_back(kOwnBytes);
-  cudaFree(other_blas_workspace_);
-  cudaFree(blas_workspace);
-  cudaFree(other_counters_);
-  cudaFree(counters);
-  cudaFree(other_parts_);
-  cudaFree(parts);
   cudnnDestroy(cudnn);
   cublasLtDestroy(cublas_lt);
   cublasDestroy(cublas);
-  cudaEventDestroy(done_);
+  account_.give_back(kOwnBytes);
   cudaEventDestroy(forked_);
-  cudaStreamDestroy(other_stream_);
-  cudaStreamDestroy(stream);
+  for (AsideLane& lane : aside_) {
+    cudaEventDestroy(lane.done);
+    lane.close();
+  }
+  close();
 }
 
-void Gpu::swap_streams() {
-  std::swap(stream, other_stream_);
-  std::swap(parts, other_parts_);
-  std::swap(counters, other_counters_);
-  std::swap(blas_workspace, other_blas_workspace_);
+// Exchanges the first lane with another one, and back.
+void Gpu::change_lane(int lane) {
+  std::swap<Lane>(*this, aside_[lane]);
   check_cublas(cublasSetStream(cublas, stream), "changing the stream");
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "changing the stream");
   check_cudnn(cudnnSetStream(cudnn, stream), "changing the stream");
 }
 
-void Gpu::fork() {
-  check_cuda(cudaEventRecord(forked_, stream), "starting work aside");
-  check_cuda(cudaStreamWaitEvent(other_stream_, forked_, 0), "starting work aside");
-  swap_streams();
-  open_ = true;
+void Gpu::mark() { check_cuda(cudaEventRecord(forked_, stream), "starting work aside"); }
+
+void Gpu::fork(int lane) {
+  check_cuda(cudaStreamWaitEvent(aside_[lane].stream, forked_, 0), "starting work aside");
+  change_lane(lane);
+  aside_[lane].busy = true;
 }
 
-void Gpu::back() { swap_streams(); }
+void Gpu::back(int lane) { change_lane(lane); }
 
 void Gpu::join() {
-  if (!open_) return;
-  check_cuda(cudaEventRecord(done_, other_stream_), "waiting for work aside");
-  check_cuda(cudaStreamWaitEvent(stream, done_, 0), "waiting for work aside");
-  open_ = false;
+  for (AsideLane& lane : aside_) {
+    if (!lane.busy) continue;
+    check_cuda(cudaEventRecord(lane.done, lane.stream), "waiting for work aside");
+    check_cuda(cudaStreamWaitEvent(stream, lane.done, 0), "waiting for work aside");
+    lane.busy = false;
+  }
 }
 
 void check_cuda(cudaError_t status, const char* what) {

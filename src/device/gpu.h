@@ -13,42 +13,50 @@
 
 namespace crema {
 
-// A stream and the handles that work on it; owned by the Context.
-struct Gpu {
-  Gpu(int ordinal, MemoryAccount& account);
-  ~Gpu();
+// A stream and the memory that kernels on it share.
+struct Lane {
   cudaStream_t stream = nullptr;
-  cublasHandle_t cublas = nullptr;
-  cublasLtHandle_t cublas_lt = nullptr;
-  cudnnHandle_t cudnn = nullptr;
-  Tuning tuning;
-
   // For sums over many blocks: each leaves a part, and the last to finish adds the parts.
   static constexpr int64_t kParts = 1 << 20, kCounters = 1024;
   float* parts = nullptr;        // kParts
   unsigned* counters = nullptr;  // kCounters; zero before and after every kernel
   // Of cuBLAS: given, so that it never allocates.
-  static constexpr size_t kBlasBytes = size_t{32} << 20;
+  static constexpr size_t kBlasBytes = size_t{24} << 20;
   void* blas_workspace = nullptr;
-  // Of all these, on the account.
-  static constexpr size_t kOwnBytes =
-      2 * (kParts * sizeof(float) + kCounters * sizeof(unsigned) + kBlasBytes);
+  static constexpr size_t kBytes =
+      kParts * sizeof(float) + kCounters * sizeof(unsigned) + kBlasBytes;
 
-  // A second stream for Context::aside(). Between fork() and back() everything above is that
-  // stream's; join() makes the first one wait for it.
-  void fork();
-  void back();
+  void open(int priority);
+  void close();
+};
+
+// The lane that work is queued on, and the handles that work on it; owned by the Context.
+struct Gpu : Lane {
+  Gpu(int ordinal, MemoryAccount& account);
+  ~Gpu();
+  cublasHandle_t cublas = nullptr;
+  cublasLtHandle_t cublas_lt = nullptr;
+  cudnnHandle_t cudnn = nullptr;
+  Tuning tuning;
+
+  // More lanes for Context::aside(), which wait for what the first one had at mark(). Between
+  // fork() and back() everything above is that lane's; join() makes the first one wait for them
+  // all. Of blocks that are ready to run the card begins with those of the first lane.
+  static constexpr size_t kOwnBytes = (1 + Context::kAsideLanes) * kBytes;  // on the account
+  void mark();
+  void fork(int lane);
+  void back(int lane);
   void join();
 
  private:
-  void swap_streams();
-  cudaStream_t other_stream_ = nullptr;
-  float* other_parts_ = nullptr;
-  unsigned* other_counters_ = nullptr;
-  void* other_blas_workspace_ = nullptr;
-  cudaEvent_t forked_ = nullptr, done_ = nullptr;
+  void change_lane(int lane);
+  struct AsideLane : Lane {
+    cudaEvent_t done = nullptr;
+    bool busy = false;  // it has work that the first lane has not waited for
+  };
+  AsideLane aside_[Context::kAsideLanes];
+  cudaEvent_t forked_ = nullptr;
   MemoryAccount& account_;
-  bool open_ = false;  // the second stream has work that the first has not waited for
 };
 
 // Throws an Error that says what failed and what CUDA said (device/gpu_errors.h); DeviceLost where

@@ -26,6 +26,19 @@ __device__ inline void cluster_barrier() {
 #endif
 }
 
+// The same in two halves, between which a block need not wait: after the second all blocks of the
+// cluster run. Orders no memory.
+__device__ inline void arrive_at_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;");
+#endif
+}
+__device__ inline void wait_for_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+#endif
+}
+
 // Of this block in its cluster, and how many that has.
 __device__ inline int cluster_rank() {
 #if __CUDA_ARCH__ >= 900

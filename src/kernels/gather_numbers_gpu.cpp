@@ -121,6 +121,14 @@ std::vector<GatherTap> gather_taps(const ConvCase& c, GatherRole role) {
   return taps;
 }
 
+bool plain_matrices(const ConvCase& c) {
+  const Plane plane(c);
+  for (int i = 0; i < 2; ++i) {
+    if (plane.kernel[i] != 1 || plane.stride[i] != 1 || plane.pad[i] != 0) return false;
+  }
+  return c.pooled.empty();
+}
+
 bool has_tensor_cores(const Context& context, std::string& reason) {
   int major = 0;
   check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),

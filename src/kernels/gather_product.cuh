@@ -1,5 +1,5 @@
-// How the kernel of gather_product_gpu.cu loads its operands into shared memory and from there into
-// registers, and how it stores results.
+// How the kernel of gather_kernel.cuh loads its operands into shared memory and from there into
+// registers.
 #pragma once
 
 #include "kernels/cluster.cuh"
@@ -40,7 +40,10 @@ struct GatherNumbers {
   int a_group, b_group, out_group, bias_group;
   const GatherTap* taps;  // one for each a_vector (for dw: b_vector) elements along k
   int groups, pieces, steps_each;
-  int cluster;  // blocks, with a piece each, that share their memory
+  int cluster_bits;   // 2 to their power blocks, with a piece each, share their memory
+  int stage_steps;    // of plain matrices: steps that are waited for together
+  int slots_at;       // bytes from the start of shared memory to the sums of all pieces
+  int room, at_once;  // bytes of shared memory that a block may have; blocks that run side by side
   float* parts;
   unsigned* counters;
 };
@@ -48,14 +51,28 @@ struct GatherNumbers {
 // Everything but the pointers, pieces and steps.
 GatherNumbers gather_numbers(const ConvCase& c, GatherRole role);
 std::vector<GatherTap> gather_taps(const ConvCase& c, GatherRole role);
+// Each window is one place, in the order of y's: nothing is gathered, all operands are matrices.
+bool plain_matrices(const ConvCase& c);
 
 constexpr int kGatherDepth = 32, kGatherStages = 4;
 
-template <int kM, int kN, int kWarpsM, int kWarpsN>
+// kWarpsK: warps that share the results of one place and the summed axis between them.
+template <int kM, int kN, int kWarpsM, int kWarpsN, int kWarpsK = 1, bool kPlain = false>
 struct GatherShape {
-  static constexpr int m = kM, n = kN, warps_m = kWarpsM, warps_n = kWarpsN;
-  static constexpr int threads = kWarpsM * kWarpsN * 32;
+  static constexpr int m = kM, n = kN, warps_m = kWarpsM, warps_n = kWarpsN, warps_k = kWarpsK;
+  static constexpr bool plain = kPlain;  // for plain_matrices()
+  static constexpr int threads = kWarpsM * kWarpsN * kWarpsK * 32;
 };
+
+// What blocks compute, by GatherProduct's choice: for windows, and for plain matrices.
+struct GatherResults {
+  int rows, columns;
+};
+constexpr int kGatherShapes = 5;
+constexpr GatherResults kGatheredResults[kGatherShapes] = {
+    {32, 32}, {64, 32}, {64, 64}, {128, 32}, {128, 64}};
+constexpr GatherResults kPlainResults[kGatherShapes] = {
+    {32, 32}, {64, 32}, {32, 64}, {64, 64}, {128, 64}};
 
 // Bytes of one operand's tile: `wide` numbers that are not summed over by 32 that are, lying along
 // the summed axis or (transposed) across it. Rows are 16 bytes apart from a multiple of 128, so
@@ -78,6 +95,12 @@ struct GatherLayout {
   static constexpr int stage = b_at + B::bytes;
   static constexpr int bytes = stage * kGatherStages;
 };
+
+// On gpu.stream: n's kernel with this shape of blocks, of those for windows or of those for plain
+// matrices. n lacks what depends on the shape.
+void start_gathered(const Gpu& gpu, const GatherNumbers& n, GatherRole role, DType dtype,
+                    int shape);
+void start_plain(const Gpu& gpu, const GatherNumbers& n, GatherRole role, DType dtype, int shape);
 
 #ifdef __CUDACC__
 
@@ -144,6 +167,16 @@ struct GatheredRows {
     });
   }
 };
+
+// A 1 and zeros behind it, kVector numbers; zeros alone when not `wanted`.
+template <typename T, int kVector>
+__device__ void store_one(uint32_t to, bool wanted) {
+#pragma unroll
+  for (int k = 0; k < kVector; k += 2) {
+    const uint32_t pair = wanted && k == 0 ? T(1.f).bits : 0;
+    asm volatile("st.shared.u32 [%0], %1;" ::"r"(to + k * 2), "r"(pair));
+  }
+}
 
 // Rows of a matrix: element (row, column) at row * pitch + column.
 template <typename T, typename Tile, int kThreads, bool kSign>
@@ -223,11 +256,7 @@ struct GatheredColumns {
           const bool inside = gather_tap(n, place, taps[piece], at);
           at = inside ? at : 0;
           if (column == piece * kVector) {
-            const uint32_t one = first_place + row < n.depth ? T(1.f).bits : 0;
-#pragma unroll
-            for (int k = 0; k < kVector; k += 2)
-              asm volatile("st.shared.u32 [%0], %1;" ::"r"(goal + (piece * kVector + k) * 2),
-                           "r"(k == 0 ? one : 0));
+            store_one<T, kVector>(goal + piece * kVector * 2, first_place + row < n.depth);
           } else {
             copy_async<kVector * 2>(goal + piece * kVector * 2, static_cast<const T*>(n.b) + at,
                                     inside);
@@ -235,6 +264,39 @@ struct GatheredColumns {
         }
       }
     });
+  }
+};
+
+// How a block loads both operands' tiles of the step that begins at `depth` of the summed axis.
+template <typename T, typename Shape, GatherRole kRole, bool kSign>
+struct GatheredOperands {
+  using Layout = GatherLayout<Shape, kRole, kSign>;
+  using A = typename Layout::A;
+  using B = typename Layout::B;
+  static constexpr bool kWeights = kRole == GatherRole::weights;
+  std::conditional_t<kWeights, GatheredColumns<T, B, Shape::threads>,
+                     GatheredRows<T, A, Shape::threads, kSign>>
+      gathered;
+
+  __device__ void start(const GatherNumbers& n, int first_row, int first_column, int) {
+    gathered.start(n, kWeights ? first_column : first_row);
+  }
+  __device__ void load(const GatherNumbers& n, int first_row, int first_column, int depth, int,
+                       uint32_t to) {
+    const uint32_t sign_to = to + Layout::sign_at, b_to = to + Layout::b_at;
+    if constexpr (kWeights) {
+      load_matrix<T, A, Shape::threads, kSign>(n.a_vector, n.a, n.sign, depth, n.depth, first_row,
+                                               n.rows, n.a_pixel, to, sign_to);
+      gathered.load(n, depth, b_to);
+    } else {
+      gathered.load(n, depth, to, sign_to);
+      if constexpr (kRole == GatherRole::forward) {
+        load_matrix<T, B, Shape::threads, false>(n.b_vector, n.b, nullptr, first_column, n.columns,
+                                                 depth, n.depth, n.w_output, b_to, 0);
+      } else {
+        load_turned_weights<T, B, Shape::threads>(n, depth, first_column, b_to);
+      }
+    }
   }
 };
 
@@ -264,48 +326,7 @@ __device__ void load_b(uint32_t (&to)[4], uint32_t from, int column, int depth) 
 __device__ inline void add_to(float4& sum, const float4& more) {
   sum.x += more.x, sum.y += more.y, sum.z += more.z, sum.w += more.w;
 }
-
-// A pair of results, columns `column` and the next.
-template <typename T, GatherRole kRole>
-__device__ void store_pair(const GatherNumbers& n, int group, int row, int column, float first,
-                           float second) {
-  if (row >= n.rows || column >= n.columns) return;
-  if constexpr (kRole == GatherRole::weights) {
-    const int all = n.columns - (n.db ? 1 : 0);
-    float* const dw = static_cast<float*>(n.out) + group * n.out_group + row * n.out_pixel;
-    const float values[2] = {first * n.dropout.factor, second * n.dropout.factor};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      float* const to = column + i < all            ? dw + column + i
-                        : column + i == all && n.db ? n.db + group * n.bias_group + row
-                                                    : nullptr;
-      const bool add = column + i < all ? n.accumulate_w : n.accumulate_b;
-      if (to) *to = add ? *to + values[i] : values[i];
-    }
-  } else {
-    if (n.bias) {
-      const T* const bias = static_cast<const T*>(n.bias) + group * n.bias_group + column;
-      first += static_cast<float>(bias[0]);
-      second += static_cast<float>(bias[1]);
-    }
-    if (n.relu) {
-      first = first > 0 ? first : 0;
-      second = second > 0 ? second : 0;
-    }
-    first *= n.dropout.factor;
-    second *= n.dropout.factor;
-    if (kRole == GatherRole::forward && n.dropout.threshold > 0) {
-      const Random random = n.dropout.random.get();
-      const int64_t at = static_cast<int64_t>(row) * n.out_pixel + column;
-      if (!n.dropout.keeps(random, n.draws, 0, at, 0)) first = 0;
-      if (!n.dropout.keeps(random, n.draws, 0, at + 1, 0)) second = 0;
-    }
-    T pair[2] = {first, second};
-    T* const to = static_cast<T*>(n.out) + group * n.out_group +
-                  static_cast<int64_t>(row) * n.out_pixel + column;
-    *reinterpret_cast<uint32_t*>(to) = pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
-  }
-}
+__device__ inline void add_to(float2& sum, const float2& more) { sum.x += more.x, sum.y += more.y; }
 
 #endif
 

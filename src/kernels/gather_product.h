@@ -6,8 +6,10 @@
 //   data     dx[q,c] = sum over (k, o) of g[q,(k,o)] w[o,k,c]      q: a place of x
 //   weights  dw[o,k] = sum over p of g[p,o] x[p,k], db[o] = sum over p of g[p,o]
 // with k = (tap, channel), x[p,k] the element of x under that tap of the window at p, and g = dy,
-// through the ReLU where y is given. Sums are added in a fixed order. tune() also times the kernels
-// that read windows from shared memory (window_product.h).
+// through the ReLU where y is given. Sums are added in a fixed order. Where windows are single
+// pixels, as in fully connected layers, all operands are plain matrices, which have kernels of
+// their own (gather_plain_gpu.cu); else tune() also times the kernels that read windows from shared
+// memory (window_product.h).
 #pragma once
 
 #include "device/gpu.h"
@@ -65,12 +67,15 @@ class GatherProduct {
     int window = -1;
   };
   void add_choices();
+  Choice untimed() const;
+  int64_t blocks_of(const Choice& choice) const;
   std::string text_of(const Choice& choice) const;
   void launch(Context& context, const GatherTensors& tensors, const Choice& choice) const;
 
   ConvCase c_;
   GatherRole role_;
-  bool with_sign_, clusters_ = false;
+  bool with_sign_, plain_, clusters_ = false;
+  int processors_ = 0, room_ = 0;   // room: bytes of shared memory for a block
   int64_t rows_, columns_, depth_;  // of the product, for one group
   Tensor taps_;                     // GatherTap of gather_product.cuh
   std::unique_ptr<WindowProduct> windows_;

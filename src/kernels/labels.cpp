@@ -1,5 +1,7 @@
 #include "kernels/labels.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "tensor/on.h"
 
@@ -7,11 +9,14 @@ namespace crema {
 
 void fail_for_label(int64_t place, double label, int64_t classes, int64_t each,
                     const std::string& when) {
+  const bool integer = std::abs(label) < 1e9 && label == std::trunc(label);
   fail("label ", label, " of image ", place / each, " of the batch", when,
        each > 1 ? cat(", position ", place % each) : "", ", is no class: there are ", classes,
        " scores for each label, so labels are the integers from 0 to ", classes - 1,
-       ". Correct the data, or num_output of the layer that gives the scores; ignore_label: ",
-       label, " (in loss_param or accuracy_param) leaves such labels out");
+       ". Correct the data, or num_output of the layer that gives the scores",
+       integer ? cat("; ignore_label: ", label,
+                     " (in loss_param or accuracy_param) leaves such labels out")
+               : "");
 }
 
 void check_labels(const Tensor& labels, int64_t classes, int64_t each, std::optional<int> ignored) {

@@ -34,6 +34,11 @@ struct PlaceInLattice {
       sum += scaled;
     }
     elevated[0] = sum;
+    // A point that is nowhere, or too far away for the corners' numbers, makes nan of what it
+    // meets.
+    bool somewhere = true;
+    for (int i = 0; i <= d; ++i) somewhere = somewhere && fabs(elevated[i]) < 1e8;
+    for (int i = 0; i <= d; ++i) elevated[i] = somewhere ? elevated[i] : 0;
     // The nearest point whose coordinates are multiples of d + 1.
     int nearest[kMost + 1] = {}, rank[kMost + 1] = {}, excess = 0;
     for (int i = 0; i <= d; ++i) {
@@ -60,7 +65,7 @@ struct PlaceInLattice {
     }
     shares[0] += 1 + shares[d + 1];
     for (int k = 0; k <= d; ++k) {
-      lattice.weights[p * (d + 1) + k] = static_cast<float>(shares[k]);
+      lattice.weights[p * (d + 1) + k] = somewhere ? static_cast<float>(shares[k]) : NAN;
       LatticeCorner corner{};
       for (int i = 0; i < d; ++i) corner.at[i] = nearest[i] + (rank[i] <= d - k ? k : k - (d + 1));
       corners[p * (d + 1) + k] = corner;

@@ -5,7 +5,9 @@
 #include "device/parallel.h"
 #include "kernels/update_factors.h"
 #include "kernels/update_rules.h"
+#include "tensor/half.h"
 #ifdef __CUDACC__
+#include "kernels/pack.h"
 #include "kernels/warp.cuh"
 #endif
 
@@ -25,13 +27,17 @@ struct SlowWeights {
 // Where a new weight goes besides its place.
 template <typename T>
 struct UpdateFinish {
-  void* half = nullptr;
+  uint16_t* half = nullptr;  // of either type
   bool brain = false;
   T* average = nullptr;
   T keep = 0;
   SlowWeights<T> slow = {};
   CREMA_HD void averaged(int64_t i, T weight) const {
     average[i] = keep * average[i] + (1 - keep) * weight;
+  }
+  CREMA_HD uint16_t half_of(T weight) const {
+    const float value = static_cast<float>(weight);
+    return brain ? BFloat16(value).bits : Half(value).bits;
   }
 };
 
@@ -76,43 +82,77 @@ CREMA_HD Rule within(const Rule& rule, const Block& block, const SegmentFactor* 
 
 // As many CUDA blocks as run at the same time: each ends with a count of all others, which costs
 // more than another of our blocks.
+constexpr int kUpdateBlocks = 5;  // of a multiprocessor
 inline unsigned grid_for(int64_t blocks) {
-  return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, 8 * 132));
+  return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kUpdateBlocks * 132));
 }
 
-template <typename T>
-__device__ void finish_element(const UpdateFinish<T>& finish, int64_t i, T weight) {
-  if (finish.average) finish.averaged(i, weight);
-  if (!finish.half) return;
-  if (finish.brain) {
-    static_cast<BFloat16*>(finish.half)[i] = static_cast<float>(weight);
-  } else {
-    static_cast<Half*>(finish.half)[i] = static_cast<float>(weight);
-  }
-}
-
-// Four elements a thread of each block, a warp's side by side.
+// The rule on four elements side by side, in registers between one load and one store of each
+// arena.
 template <typename T, typename Rule>
-__global__ void run_blocks(Rule rule, const Block* blocks, int count, const SegmentFactor* factors,
-                           UpdateFinish<T> finish, LiveUpdate live, bool last, unsigned* counter) {
+__device__ void run_four(const Rule& rule, T shrink, int64_t at, const UpdateFinish<T>& finish) {
+  using Four = Pack<T, 4>;
+  const auto load = [&](const T* from) {
+    return from ? *reinterpret_cast<const Four*>(from + at) : Four{};
+  };
+  const auto store = [&](T* to, const Four& values) {
+    if (to) *reinterpret_cast<Four*>(to + at) = values;
+  };
+  Four diff = load(rule.in.diff), w = load(rule.in.w), h = load(rule.in.h), k = load(rule.in.k),
+       average = load(finish.average), slow = load(finish.slow.slow);
+  Rule local = rule;
+  local.in.diff = diff.v, local.in.w = w.v, local.in.h = h.v, local.in.k = k.v;
+  UpdateFinish<T> of_four = finish;
+  of_four.average = average.v, of_four.slow.slow = slow.v;
+  Pack<uint16_t, 4> half;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    if (shrink != 0) w.v[j] -= shrink * w.v[j];
+    local(j);
+    if (finish.slow.slow) w.v[j] = of_four.slow.followed(j, w.v[j]);
+    of_four.averaged(j, w.v[j]);
+    half.v[j] = finish.half_of(w.v[j]);
+  }
+  if constexpr (!requires { Rule::kOnlyWeights; }) {
+    store(rule.in.h, h);
+    store(rule.in.k, k);
+  }
+  store(rule.in.w, w);
+  store(finish.average, average);
+  store(finish.slow.slow, slow);
+  if (finish.half) *reinterpret_cast<Pack<uint16_t, 4>*>(finish.half + at) = half;
+}
+
+// Four elements a thread of each block. Its first block is on its way while the iteration's numbers
+// are found.
+template <typename T, typename Rule>
+__global__ void __launch_bounds__(256, sizeof(T) == 4 ? kUpdateBlocks : 3)
+    run_blocks(Rule rule, const Block* blocks, int count, const SegmentFactor* factors,
+               UpdateFinish<T> finish, LiveUpdate live, bool last, unsigned* counter) {
+  const int step = static_cast<int>(gridDim.x);
+  int b = static_cast<int>(blockIdx.x);
+  Block next = blocks[b];
   rule.in.follow(live);
   if (live.numbers) finish.slow.updates = live.numbers->updates;
-  const bool slow_follow = finish.slow.follow_now();
+  if (!finish.slow.follow_now()) finish.slow.slow = nullptr;
   if (live.numbers && !live.numbers->finite) count = 0;
-  for (int b = static_cast<int>(blockIdx.x); b < count; b += static_cast<int>(gridDim.x)) {
-    const Block block = blocks[b];
+  for (; b < count; b += step) {
+    const Block block = next;
+    next = blocks[b + step < count ? b + step : b];
     const Rule local = within(rule, block, factors);
     const T shrink = Rule::kShrinks ? local.in.rate * local.in.shrink : T(0);
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
-      if (at < block.count) {
-        const int64_t i = block.begin + at;
-        if (shrink != 0) local.in.w[i] -= shrink * local.in.w[i];
-        local(i);
-        if (slow_follow) local.in.w[i] = finish.slow.followed(i, local.in.w[i]);
-        finish_element(finish, i, local.in.w[i]);
-      }
+    const int32_t first = 4 * static_cast<int32_t>(threadIdx.x);
+    if (first + 4 <= block.count) {
+      run_four(local, shrink, block.begin + first, finish);
+      continue;
+    }
+    for (int32_t at = first; at < block.count; ++at) {
+      const int64_t i = block.begin + at;
+      if (shrink != 0) local.in.w[i] -= shrink * local.in.w[i];
+      local(i);
+      if (finish.slow.slow) local.in.w[i] = finish.slow.followed(i, local.in.w[i]);
+      if (finish.average) finish.averaged(i, local.in.w[i]);
+      if (finish.half) finish.half[i] = finish.half_of(local.in.w[i]);
     }
   }
   if (last && live.numbers && last_of(counter, static_cast<int>(gridDim.x)) && threadIdx.x == 0)

@@ -20,6 +20,7 @@ struct UpdateInputs {
   bool amsgrad;
   bool divides = true;
   bool belief = false;
+  uint64_t updates = 0;  // before this one
   T rate = 0, correction = 1, momentum = 0, penalty = 0, shrink = 0;
 
   CREMA_HD void take(const UpdateRates& at) {
@@ -33,7 +34,8 @@ struct UpdateInputs {
   // The numbers of this iteration where they lie on the device.
   CREMA_HD void follow(const LiveUpdate& live) {
     if (!live.numbers) return;
-    take(live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates]);
+    updates = live.numbers->updates;
+    take(live.numbers->rates[updates % UpdateNumbers::kRates]);
     scale *= live.numbers->factor;
   }
   // Without decay.
@@ -53,7 +55,7 @@ CREMA_HD T over(T a, T b) {
   return a == 0 ? T(0) : a / b;
 }
 
-// kShrinks: decoupled decay goes before the rule.
+// kShrinks: decoupled decay goes before the rule. kOnlyWeights, where it is there: h and k stay.
 
 template <typename T>
 struct Sgd {
@@ -141,7 +143,7 @@ struct Adam {
 // The last pass of LAMB; rate has the ratio of the norms in it.
 template <typename T>
 struct Lamb {
-  static constexpr bool kShrinks = false;
+  static constexpr bool kShrinks = false, kOnlyWeights = true;
   UpdateInputs<T> in;
   CREMA_HD T step(int64_t i) const {
     return in.correction * over(in.h[i], std::sqrt(in.k[i]) + in.delta) + in.shrink * in.w[i];
@@ -175,9 +177,21 @@ struct MuonMomentum {
 
 template <typename T>
 struct Muon {
-  static constexpr bool kShrinks = true;
+  static constexpr bool kShrinks = true, kOnlyWeights = true;
   UpdateInputs<T> in;
   CREMA_HD void operator()(int64_t i) const { in.w[i] -= in.rate * in.k[i]; }
+};
+
+// Behind any rule where slow weights are kept, which are h.
+template <typename T>
+struct FollowSlowly {
+  static constexpr bool kShrinks = false;
+  UpdateInputs<T> in;
+  T length;
+  uint64_t every;
+  CREMA_HD void operator()(int64_t i) const {
+    if ((in.updates + 1) % every == 0) in.w[i] = in.h[i] += length * (in.w[i] - in.h[i]);
+  }
 };
 
 }  // namespace crema

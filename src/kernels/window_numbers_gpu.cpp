@@ -25,7 +25,10 @@ WindowTile tile_of(int rows, int columns, int channels) {
 }
 
 constexpr int kMostWarps[2] = {8, 12};  // of a block: for places; for weights
-constexpr int kMostParts = 16;          // WindowProduct::Choice::parts
+// WindowProduct::Choice::parts
+constexpr int most_parts(GatherRole role) {
+  return role == GatherRole::weights ? 16 : role == GatherRole::forward ? 4 : 1;
+}
 
 }  // namespace
 
@@ -58,15 +61,29 @@ void WindowProduct::add_choices() {
     before = strip;
     for (int shape = cells() ? 1 : 0; shape < kShapes; ++shape) {
       int warps = 0;
-      for (int parts = 1; parts <= (role_ == GatherRole::weights ? kMostParts : 1); ++parts) {
+      for (int parts = 1; parts <= most_parts(role_); ++parts) {
         const Choice choice{static_cast<int>(strip), shape, parts};
         const WindowNumbers n = numbers(choice);
-        const int all = n.warps_m * n.warps_n;
-        if (all > kMostWarps[role_ == GatherRole::weights] || all == warps) continue;
-        warps = all;
+        if (n.warps_m * n.warps_n > kMostWarps[role_ == GatherRole::weights] || n.warps_n == warps)
+          continue;
+        warps = n.warps_n;
         if (n.shared_bytes <= shared_bytes_) choices_.push_back(choice);
+        add_slices(choice);
       }
     }
+  }
+}
+
+// Worth it where a block has few warps with many steps each.
+void WindowProduct::add_slices(Choice choice) {
+  constexpr int kLeastEntries = 16;  // of a slice
+  if (role_ == GatherRole::weights) return;
+  for (choice.slices = 2; choice.slices <= 4; choice.slices *= 2) {
+    const WindowNumbers n = numbers(choice);
+    if (n.entries < kLeastEntries * choice.slices || n.shared_bytes > shared_bytes_ ||
+        n.warps_m * n.warps_n * choice.slices > kMostWarps[0])
+      return;
+    choices_.push_back(choice);
   }
 }
 
@@ -123,8 +140,10 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
   } else {
     n.columns = data ? g.columns : outputs;
     const int inputs = data ? g.columns : g.channels;
-    n.warps_n = over(over(n.columns, 8), warp.columns);
-    n.warps_m = std::max(1, std::min(most / n.warps_n, over(strip_tiles, warp.rows)));
+    n.warps_n = over(over(n.columns, 8), warp.columns * choice.parts);
+    n.columns_each = n.warps_n * warp.columns * 8;
+    n.slices = choice.slices;
+    n.warps_m = std::max(1, std::min(most / (n.warps_n * n.slices), over(strip_tiles, warp.rows)));
     n.other = {nullptr, outputs, n.taps, inputs, vector_for(inputs), 0};
     // An odd number of chunks is followed by one of zeros.
     const int odd = n.entries % 2, steps = (n.entries + 1) / 2;
@@ -132,7 +151,7 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
       n.other_tile = tile_of((n.image_tile.chunks + odd) * 8, n.taps, inputs);
       n.other_tile.row = odd_slots(n.other_tile.row / 16);
     } else {
-      n.other_tile = tile_of(outputs, n.taps, inputs);
+      n.other_tile = tile_of(std::min(outputs, n.columns_each), n.taps, inputs);
       n.other_tile.pixel = n.other_tile.chunks * 16;
       n.other_tile.row = odd_slots(steps * 2);
     }
@@ -143,8 +162,6 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
     n.sign_at = image_bytes;
     n.stage = image_bytes * (data && with_sign_ ? 2 : 1);
   }
-  n.stage = over(n.stage, 128) * 128;
-  int draws_bytes = 0;
   if (n.pool.cells[0] > 0) {
     n.pool.by_row = FastDivide(n.pool.cells[1]);
     // dy's tile begins at place origin; cells begin at even places.
@@ -156,19 +173,25 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
     n.pool.by_quads = FastDivide(n.pool.quads);
     n.pool.whole = outputs / 4;
     n.pool.by_whole = FastDivide(std::max(1, n.pool.whole));
-    draws_bytes = cells() ? n.warps_m * n.warps_n * 8 * n.pool.quads : 0;
+    if (cells()) {
+      n.pool.draws_at = n.stage;
+      n.stage += n.strip / 2 * n.pool.cells[1] * n.pool.quads;
+    }
   }
+  n.stage = over(n.stage, 128) * 128;
   n.tile_pitch = n.warps_n * warp.columns * 8 + 4;
+  const int slices_bytes =
+      weights ? 0 : (n.slices - 1) * n.warps_m * n.warps_n * warp.rows * warp.columns * 512;
   const auto bytes_of = [&](int stages) {
     const int tile = weights ? n.warps_m * warp.rows * 16 * n.tile_pitch * 4 : 0;
-    return std::max(n.stages_at + stages * n.stage + draws_bytes, tile);
+    return std::max(n.stages_at + stages * n.stage + slices_bytes, tile);
   };
   // As many blocks as run at the same time, whole clusters of them; two stages only where a block
   // has several units.
-  const int threads = n.warps_m * n.warps_n * 32;
+  const int threads = n.warps_m * n.warps_n * std::max(1, n.slices) * 32;
   for (n.stages = 1; n.stages <= 2; ++n.stages) {
     n.shared_bytes = bytes_of(n.stages);
-    n.pool.draws_at = n.stages_at + n.stages * n.stage;
+    n.slices_at = n.stages_at + n.stages * n.stage;
     const int64_t at_once = std::max<int64_t>(
         1, std::min<int64_t>(shared_bytes_ / (n.shared_bytes + 1024), 1024 / threads));
     n.blocks =
@@ -199,7 +222,8 @@ void WindowProduct::run(Context& context, const GatherTensors& t, const Choice& 
   n.factor = t.dropout.factor;
   n.parts = gpu.parts;
   n.counters = gpu.counters;
-  const WindowGrid grid{n.blocks, choice.parts, n.warps_m * n.warps_n * 32, n.cluster};
+  const WindowGrid grid{n.blocks, choice.parts, n.warps_m * n.warps_n * choice.slices * 32,
+                        n.cluster};
   if (weights) {
     start_window_gradient(gpu, n, c_.dtype, choice.shape, grid);
   } else {

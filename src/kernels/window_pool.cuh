@@ -19,12 +19,12 @@ __device__ inline int place_in_cell(const WindowNumbers& n, int cell, int down, 
          (column * 2 + right) * n.step[1] * n.image_tile.pixel;
 }
 
-// The bits of this warp's eight cells: of quad q of cell c in byte c * quads + q.
+// The bits of a strip's cells, by all threads: of quad q of its cell c in byte c * quads + q.
 __device__ inline void draw_cells(const WindowPool& p, const Random& random, int number,
-                                  int first_cell, unsigned char* bits) {
+                                  int first_cell, int count, unsigned char* bits) {
   const int64_t cells = p.cells[0] * p.cells[1];
-  __syncwarp();
-  for (int at = static_cast<int>(threadIdx.x) % 32; at < 8 * p.quads; at += 32) {
+  for (int at = static_cast<int>(threadIdx.x); at < count * p.quads;
+       at += static_cast<int>(blockDim.x)) {
     int quad;
     const int cell = first_cell + p.by_quads.split(at, quad);
     const Random::Four four =
@@ -34,13 +34,12 @@ __device__ inline void draw_cells(const WindowPool& p, const Random& random, int
     for (int word = 0; word < 4; ++word) kept |= (four.v[word] >= p.dropout.threshold) << word;
     bits[at] = static_cast<unsigned char>(kept);
   }
-  __syncwarp();
 }
 
 // Of a tile pair's results, whose rows are first the upper, then the lower places of eight cells,
 // left ones before right ones: the largest of each cell, the first of equal ones, and its place.
-// bits: of draw_cells(). first_cell: of these in the image; count: how many there are from there
-// on.
+// first_cell: of these in the image; count: how many there are from there on; bits: theirs, of
+// draw_cells().
 template <typename T, int kN>
 __device__ void store_cells(const WindowNumbers& n, const float (&sums)[2][kN][4], int number,
                             int first_cell, int count, int first_column,

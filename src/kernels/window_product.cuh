@@ -33,9 +33,10 @@ struct WindowPool {
   // Cells of a row of the tile that holds dy, each with its chunks.
   int slots;
   FastDivide by_slots;
-  // Bits of the dropout for a warp's eight cells, four of one draw in a byte.
+  // Bits of the dropout for a strip's cells, four of one draw in a byte.
   DropoutMask dropout;
-  int draws_at, quads, whole;  // quads, and how many have four channels
+  int draws_at;      // in a stage
+  int quads, whole;  // and how many of them have four channels
   FastDivide by_quads, by_whole;
 };
 
@@ -58,6 +59,7 @@ struct WindowNumbers {
   int tap[2], first_tap[2];  // tap t lies at first_tap + t * tap in the window
   int taps, kernel_width;
   int columns;                      // of the result
+  int columns_each;                 // of a block's part of them, for forward
   int strip, strips, units;         // rows of places a block takes at once; in an image; in all
   FastDivide by_strips, by_places;  // by_places: in a row
   WindowTile image_tile, other_tile;
@@ -65,7 +67,8 @@ struct WindowNumbers {
   int tables;   // where the tables of offsets lie
   int stage, stages, stages_at;
   int entries;  // chunks of 8 that are summed over, or that the result's columns are
-  int warps_m, warps_n;
+  int warps_m, warps_n, slices;
+  int slices_at;        // where slices behind the first leave their sums, after the stages
   int tile_pitch;       // floats from row to row where blocks leave their sums
   int blocks, cluster;  // blocks, and how many of them share their memory
   float* parts;

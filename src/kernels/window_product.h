@@ -18,9 +18,10 @@ class WindowProduct {
 
   // How the work is divided.
   struct Choice {
-    int strip = 0;  // rows of places that a block takes at a time
-    int shape = 0;  // tiles of 16 x 8 results a warp computes: see shapes()
-    int parts = 1;  // blocks side by side along the weights' columns
+    int strip = 0;   // rows of places that a block takes at a time
+    int shape = 0;   // tiles of 16 x 8 results a warp computes: see shapes()
+    int parts = 1;   // blocks side by side along the result's columns
+    int slices = 1;  // of the summed axis, each with warps of its own; not for weights
   };
   // None where the case does not suit: groups, an image of few places, a gradient of the data with
   // strides, too large for shared memory.
@@ -42,6 +43,7 @@ class WindowProduct {
   WindowNumbers numbers(const Choice& choice) const;
   bool cells() const;  // forward writes cells of a pooling
   void add_choices();
+  void add_slices(Choice choice);
 
   ConvCase c_;
   GatherRole role_;

@@ -28,6 +28,36 @@ struct WindowFragments {
   uint32_t a[kM][4], b[kN / 2][4];
 };
 
+// Adds the sums of a group of warps, one for each slice, to those of the first, in their order.
+template <int kM, int kN>
+__device__ void add_slices(const WindowNumbers& n, unsigned char* memory, int group, int slice,
+                           float (&sums)[kM][kN][4]) {
+  constexpr int kQuads = kM * kN;  // of a lane
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float4* const mine =
+      reinterpret_cast<float4*>(memory + n.slices_at) + group * (n.slices - 1) * kQuads * 32 + lane;
+  const auto wait = [&] {
+    asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "r"(n.slices * 32) : "memory");
+  };
+  if (slice > 0) {
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const float(&from)[4] = sums[i / kN][i % kN];
+      mine[((slice - 1) * kQuads + i) * 32] = make_float4(from[0], from[1], from[2], from[3]);
+    }
+  }
+  wait();
+  for (int other = 1; slice == 0 && other < n.slices; ++other) {
+#pragma unroll
+    for (int i = 0; i < kQuads; ++i) {
+      const float4 more = mine[((other - 1) * kQuads + i) * 32];
+      float(&to)[4] = sums[i / kN][i % kN];
+      to[0] += more.x, to[1] += more.y, to[2] += more.z, to[3] += more.w;
+    }
+  }
+  wait();  // until then its place is not free for the next tile's
+}
+
 template <typename T, bool kData, Behind kBehind, int kM, int kN>
 __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
 #if __CUDA_ARCH__ >= 800
@@ -35,8 +65,10 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t base = shared_address(memory);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int warp_m = warp % n.warps_m, warp_n = warp / n.warps_m;
-  const int steps = (n.entries + 1) / 2;
+  const int warp_m = warp % n.warps_m, group = warp % (n.warps_m * n.warps_n);
+  const int warp_n = group / n.warps_m, slice = warp / (n.warps_m * n.warps_n);
+  const int steps = (n.entries + 1) / 2, steps_each = (steps + n.slices - 1) / n.slices;
+  const int first_step = slice * steps_each, end_step = min(steps, first_step + steps_each);
 
   if (!kData && n.entries % 2 == 1) {
     for (int row = static_cast<int>(threadIdx.x); row < n.other_tile.rows;
@@ -46,7 +78,8 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
   int* const image_at = reinterpret_cast<int*>(memory + n.tables);
   int* const weights_at = image_at + steps * 2;
   fill_tables<kData>(n, image_at, weights_at, steps * 2);
-  load_tile<T>(n.other, n.other.data, 0, 0, 0, n.other_tile, base + n.other_tile.at);
+  const int first_column = kData ? 0 : static_cast<int>(blockIdx.y) * n.columns_each;
+  load_tile<T>(n.other, n.other.data, 0, first_column, 0, n.other_tile, base + n.other_tile.at);
 
   // What this lane adds to the offsets of a step's first or second chunk.
   const uint32_t weights =
@@ -56,6 +89,10 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
                    (lane >> 3 & 1) * 16);
   const int pair = kData ? 32 : 16 * n.other_tile.row;  // from one pair of column tiles to the next
 
+  Random random;
+  const bool drops = kCells && n.pool.dropout.threshold > 0;
+  if (drops) random = n.pool.dropout.random.get();
+  const auto drawn = [&](uint32_t stage) { return memory + (stage - base) + n.pool.draws_at; };
   const auto load = [&](int unit, uint32_t stage) {
     int strip;
     const int number = n.by_strips.split(unit, strip);
@@ -67,13 +104,14 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
     }
     if constexpr (kSign)
       load_tile<T>(n.image, n.sign, number, row, n.origin[1], n.image_tile, stage + n.sign_at);
+    if (drops) {  // while the copies are on their way
+      const int cells = n.strip / 2 * n.pool.cells[1];
+      draw_cells(n.pool, random, number, strip * cells, cells, drawn(stage));
+    }
   };
   const auto mask = [&](uint32_t stage) {
     if constexpr (kSign) mask_tile(n.image_tile, stage, stage + n.sign_at);
   };
-  Random random;
-  if (kCells && n.pool.dropout.threshold > 0) random = n.pool.dropout.random.get();
-  unsigned char* const drawn = memory + n.pool.draws_at + warp * 8 * n.pool.quads;
   const auto compute = [&](int unit, uint32_t stage) {
     int strip;
     const int number = n.by_strips.split(unit, strip);
@@ -82,8 +120,6 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
     T* const out = static_cast<T*>(n.out) +
                    (static_cast<int64_t>(number) * n.places[0] * n.places[1] + first) * n.columns;
     for (int tile = warp_m * kM; tile * 16 < count; tile += n.warps_m * kM) {
-      if (kCells && n.pool.dropout.threshold > 0)
-        draw_cells(n.pool, random, number, first / 4 + tile * 4, drawn);
       uint32_t places[kM];
 #pragma unroll
       for (int i = 0; i < kM; ++i) {
@@ -114,22 +150,26 @@ __global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
         }
       };
       WindowFragments<kM, kN> even, odd;
-      fetch(even, 0);
-      for (int step = 0; step < steps; step += 2) {
-        if (step + 1 < steps) fetch(odd, step + 1);
+      fetch(even, first_step);
+      for (int step = first_step; step < end_step; step += 2) {
+        if (step + 1 < end_step) fetch(odd, step + 1);
         multiply(even);
-        if (step + 2 < steps) fetch(even, step + 2);
-        if (step + 1 < steps) multiply(odd);
+        if (step + 2 < end_step) fetch(even, step + 2);
+        if (step + 1 < end_step) multiply(odd);
+      }
+      if (n.slices > 1) {
+        add_slices(n, memory, group, slice, sums);
+        if (slice > 0) continue;
       }
       if constexpr (kCells) {
-        store_cells<T>(n, sums, number, first / 4 + tile * 4, count / 4 - tile * 4, warp_n * kN * 8,
-                       drawn);
+        store_cells<T>(n, sums, number, first / 4 + tile * 4, count / 4 - tile * 4,
+                       first_column + warp_n * kN * 8, drawn(stage) + tile * 4 * n.pool.quads);
         continue;
       }
       const T* const bias = static_cast<const T*>(n.bias);
 #pragma unroll
       for (int j = 0; j < kN; ++j) {
-        const int column = (warp_n * kN + j) * 8 + lane % 4 * 2;
+        const int column = first_column + (warp_n * kN + j) * 8 + lane % 4 * 2;
         const bool inside = column < n.columns;
         const float b0 = !kData && bias && inside ? static_cast<float>(bias[column]) : 0.f;
         const float b1 = !kData && bias && inside ? static_cast<float>(bias[column + 1]) : 0.f;

@@ -26,7 +26,7 @@ struct BroadcastAxes {
       b.first = num_axes == 0 ? 0 : x.canonical_axis(axis);
       b.count = num_axes == -1 ? x.axes() - b.first : num_axes;
     }
-    require(b.first + b.count <= x.axes(), "the values reach over ", b.count, " axes from axis ",
+    require(b.count <= x.axes() - b.first, "the values reach over ", b.count, " axes from axis ",
             b.first, " on, but the bottom ", x.brief(), " has only ", x.axes(), " axes");
     for (int i = 0; i < b.count; ++i) {
       if (bottoms.size() == 1) {

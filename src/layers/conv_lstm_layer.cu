@@ -62,11 +62,13 @@ class ConvLstmLayer final : public LstmLayer {
   void check_descriptions() const {
     const auto& all = message().lstm_conv_param();
     require(all.size() == 1 || all.size() == 2, "lstm_conv_param is given ", all.size(),
-            " times, but is needed once for all convolutions, or once with type: \"input\" and "
-            "once with type: \"hidden\"");
+            " times, but is needed once, or twice: type \"input\" and type \"hidden\"");
     for (const ConvolutionParameter& c : all) {
-      require(c.type() == "input" || c.type() == "hidden" || c.type() == "all", "type is \"",
-              c.type(), "\", but must be \"input\", \"hidden\" or \"all\"");
+      const bool fits =
+          c.type() == "all" ? all.size() == 1 : &c == &all[0] || c.type() != all[0].type();
+      require(fits && (c.type() == "all" || c.type() == "input" || c.type() == "hidden"),
+              "type is \"", c.type(),
+              "\", but must be \"all\" in one lstm_conv_param, \"input\" and \"hidden\" in two");
       require(c.num_output() > 0 && c.num_output() == all[0].num_output(), "num_output is ",
               c.num_output(),
               ", but must be the number of channels of the state, at least 1 and "

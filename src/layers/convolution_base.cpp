@@ -163,10 +163,16 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
     if (pass.parameter_diff[0] && pass.bottom_diff[i] && !accumulates(pass, 0, i) &&
         backward_both(context, pass, i, with_weights ? db : Tensor()))
       continue;
-    if (pass.parameter_diff[0]) {
-      context.aside([&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); });
+    const auto bottom = [&] {
+      if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
+    };
+    if (!pass.parameter_diff[0]) {
+      bottom();
+    } else {
+      context.aside(
+          pass.aside_lane,
+          [&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); }, bottom);
     }
-    if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
   }
 }
 

@@ -43,6 +43,8 @@ struct DenseStep {
   size_t saved = 0;  // mean and inverse, from here on
 };
 
+constexpr int kMostSteps = 1000;  // five or ten parameters each
+
 class DenseBlockLayer : public Layer {
   const DenseBlockParameter& p() const { return params<DenseBlockParameter>(); }
   int steps() const { return p().numtransition(); }
@@ -54,9 +56,9 @@ class DenseBlockLayer : public Layer {
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(bottoms[0].axes() == 4, "DenseBlock takes images (N, C, H, W), but the bottom is ",
             bottoms[0].brief());
-    require(steps() > 0 && p().growthrate() > 0,
-            "numTransition and growthRate must be at least 1, but are ", steps(), " and ",
-            p().growthrate());
+    require(steps() > 0 && steps() <= kMostSteps && p().growthrate() > 0,
+            "numTransition must be from 1 to ", kMostSteps,
+            " and growthRate at least 1, but they are ", steps(), " and ", p().growthrate());
     require(p().filter_h() == 3 && p().filter_w() == 3 && p().pad_h() == 1 && p().pad_w() == 1 &&
                 p().conv_verticalstride() == 1 && p().conv_horizentalstride() == 1,
             "DenseBlock has filters of 3 x 3 with padding 1 and step 1 only: its channels are put "

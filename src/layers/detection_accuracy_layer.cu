@@ -44,7 +44,7 @@ struct FieldAccuracyTerm {
     if (sum == objects) return object ? T(1) : T(0);
     if (sum != right && !object) return T(0);
     const T* at = x + image * (classes + 4) * targets.places + place;
-    if (sum != overlaps) return label < classes && is_right(at, label) ? T(1) : T(0);
+    if (sum != overlaps) return label >= 0 && label < classes && is_right(at, label) ? T(1) : T(0);
     const Box box =
         fields.box(at + classes * targets.places, targets.places, place / width, place % width);
     const auto target = [&](int channel) {

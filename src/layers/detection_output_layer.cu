@@ -96,11 +96,11 @@ class DetectionOutputLayer : public Layer {
     require(priors.axes() >= 3 && priors[1] == 2 && priors[2] % 4 == 0,
             "the third bottom, the priors, is ", priors.brief(),
             ", but must be 1 x 2 x 4 numbers for each prior, as PriorBox makes it");
-    const int64_t count = priors[2] / 4;
+    const int64_t count = priors[2] / 4, images = predictions.axes() > 0 ? predictions[0] : 1;
     const auto check = [&](const Shape& shape, int64_t each, const char* what) {
-      require(shape.axes() >= 1 && shape[0] == predictions[0] && shape.count(1) == count * each,
-              "the ", what, " are ", shape.brief(), ", but ", count, " priors need ", count * each,
-              " numbers (", each, " a prior) for each of ", predictions[0], " images");
+      require(shape.axes() >= 1 && shape[0] == images && shape.count(1) == count * each, "the ",
+              what, " are ", shape.brief(), ", but ", count, " priors need ", count * each,
+              " numbers (", each, " a prior) for each of ", images, " images");
     };
     check(predictions, places_ * 4, "predictions, the first bottom,");
     check(scores, classes_, "scores, the second bottom,");
@@ -108,7 +108,7 @@ class DetectionOutputLayer : public Layer {
     const int64_t objects = classes_ - (background >= 0 && background < classes_ ? 1 : 0);
     int64_t most = (top_k_ >= 0 ? std::min<int64_t>(top_k_, count) : count) * objects;
     if (p().keep_top_k() >= 0) most = std::min<int64_t>(most, p().keep_top_k());
-    return {{{1, 1, predictions[0] * std::max<int64_t>(most, 1), kDetectionNumbers}}, {}};
+    return {{{1, 1, images * std::max<int64_t>(most, 1), kDetectionNumbers}}, {}};
   }
 
   BoxLists lists_of(const Shape& predictions, const Shape& priors) const {

@@ -90,7 +90,8 @@ class DetectNetTransformationLayer : public Layer {
     if (t.has_mean_file()) {
       const std::string path = find_file(t.mean_file(), folder());
       mean_image_ = read_mean(path);
-      require(mean_image_.shape[0] == 3, path, ": the mean must have 3 channels, but is ",
+      require(mean_image_.shape.axes() == 3 && mean_image_.shape[0] == 3, path,
+              ": the mean must be that of images of 3 channels, but is ",
               mean_image_.shape.brief());
       return;
     }

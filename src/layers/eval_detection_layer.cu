@@ -31,7 +31,7 @@ class EvalDetectionLayer : public Layer {
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().num_class() > 0, "eval_detection_param needs num_class above 0");
-    require(p().num_object() > 0 && p().biases_size() >= 2 * static_cast<int>(p().num_object()),
+    require(p().num_object() > 0 && p().biases_size() >= 2 * int64_t{p().num_object()},
             "eval_detection_param needs `biases`, width and height of each of num_object: ",
             p().num_object(), " boxes, but has ", p().biases_size(),
             " values; YOLO version 1, which has none, is not known");

@@ -14,6 +14,7 @@
 
 #include "kernels/dense.h"
 #include "kernels/unit_rows.h"
+#include "layers/dense_weights.h"
 #include "layers/dropout_params.h"
 #include "layers/layer.h"
 #include "proto/params/activation.pb.h"
@@ -83,11 +84,7 @@ class InnerProductLayer : public Layer {
     c.dtype = preparation.storage;
     c.precision = preparation.precision;
     dense_ = make_dense(context, c);
-    Format weights;
-    if (preparation.bottom_orders[0] == Order::channels_last &&
-        preparation.bottoms[0].axes() >= 3 && preparation.bottoms[0].count(2) > 1) {
-      weights = {Order::channels_last, nullptr, 0, preparation.bottoms[0].count(2)};
-    }
+    const Format weights = dense_weights_format(preparation);
     const Shape& w = parameters()[0].shape;
     const Format given = preparation.parameter_formats[0].value_or(weights);
     if (!same_layout(given, weights, w))
@@ -139,15 +136,16 @@ class InnerProductLayer : public Layer {
                                {relu_.slope, simple ? dropout_.factor : 1}, dy.data<T>(),
                                db.data<Compute<T>>(), db && pass.accumulate[1]);
       });
-    if (dw) {
-      context.aside([&] {
-        dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
-                                 pass.accumulate[0], db && pass.accumulate[1],
-                                 pass.aside_workspace);
-      });
-    }
-    if (const Tensor& dx = pass.bottom_diff[0])
-      dense_->backward_data(context, g, pass.parameters[0], dx, pass.workspace);
+    const auto bottom = [&] {
+      if (const Tensor& dx = pass.bottom_diff[0])
+        dense_->backward_data(context, g, pass.parameters[0], dx, pass.workspace);
+    };
+    if (!dw) return bottom();
+    const auto weights = [&] {
+      dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
+                               pass.accumulate[0], db && pass.accumulate[1], pass.aside_workspace);
+    };
+    context.aside(pass.aside_lane, weights, bottom);
   }
 
   int64_t multiply_adds(const std::vector<Shape>&, const std::vector<Shape>& tops) const override {

@@ -60,7 +60,9 @@ class BilinearLayer : public Layer {
 
 class InterpLayer : public BilinearLayer {
   const InterpParameter& p() const { return params<InterpParameter>(); }
-  InterpolationCut cut() const override { return {-p().pad_beg(), -p().pad_end()}; }
+  InterpolationCut cut() const override {
+    return {-int64_t{p().pad_beg()}, -int64_t{p().pad_end()}};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(p().pad_beg() <= 0 && p().pad_end() <= 0, "pad_beg is ", p().pad_beg(), " and pad_end ",

@@ -42,6 +42,8 @@ struct CountBatch {
   CREMA_HD void operator()(int64_t) const { *count = *count < now ? now : *count; }
 };
 
+constexpr int kMostBatches = 10000;  // two blobs each
+
 class KnnLayer : public Layer {
   const KnnParameter& p() const { return params<KnnParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
@@ -49,9 +51,12 @@ class KnnLayer : public Layer {
   bool works_on_host() const override { return true; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
-    require(p().num_output() > 0 && p().max_stored_batches() > 0,
-            "num_output and max_stored_batches of knn_param must be positive, but are ",
-            p().num_output(), " and ", p().max_stored_batches());
+    require(p().num_output() > 0 && p().max_stored_batches() > 0 &&
+                p().max_stored_batches() <= kMostBatches,
+            "num_output of knn_param must be positive and max_stored_batches from 1 to ",
+            kMostBatches, ", but they are ", p().num_output(), " and ", p().max_stored_batches());
+    require(bottoms[0].axes() > 0,
+            "the first bottom must be vectors (N, K...), but it is a scalar");
     const FillerParameter& zeros = FillerParameter::default_instance();
     add_parameter({1, 1, 1, 1}, zeros, false);
     for (int i = 0; i < p().max_stored_batches(); ++i) {
@@ -84,8 +89,9 @@ class KnnLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     zero(context, pass.top[0]);
     if (training()) return remember(context, pass);
-    const auto batches = static_cast<int64_t>(to_doubles(context, pass.parameters[0])[0]);
-    if (batches > 0) compare(context, pass, std::min<int64_t>(batches, p().max_stored_batches()));
+    const double remembered = to_doubles(context, pass.parameters[0])[0];
+    const auto batches = std::min<double>(remembered, p().max_stored_batches());
+    if (batches >= 1) compare(context, pass, static_cast<int64_t>(batches));
   }
 
   void remember(Context& context, const Forward& pass) const {
@@ -102,12 +108,12 @@ class KnnLayer : public Layer {
     const Tensor& x = pass.bottom[0];
     const int64_t batch = x.shape()[0], inputs = x.shape().count(1);
     // Of each class the places of its vectors.
-    std::map<int, std::vector<int64_t>> classes;
+    std::map<double, std::vector<int64_t>> classes;
     const Tensor squares = part_of(pass.workspace, 0, {batches, batch, batch}, x.dtype());
     for (int64_t i = 0; i < batches; ++i) {
       const std::vector<double> labels = to_doubles(context, pass.parameters[2 + 2 * i]);
       for (int64_t j = 0; j < batch; ++j)
-        classes[static_cast<int>(labels[j])].push_back(i * batch * batch + j);
+        classes[label_of(labels[j])].push_back(i * batch * batch + j);
       on(x, [&]<typename T>() {
         parallel_sum<T>(
             context, {batch * batch, 1, inputs},
@@ -130,6 +136,12 @@ class KnnLayer : public Layer {
         y[n * p().num_output() + j] = range > 0 ? 1 - (means[j] - *least) / range : 1;
     }
     from_doubles(context, y.data(), pass.top[0]);
+  }
+
+  // Cut to an integer, as Caffe does.
+  static double label_of(double value) {
+    require(!std::isnan(value), "a label among those remembered is nan: labels are integers");
+    return std::trunc(value);
   }
 
   double mean_of_nearest(const double* squares, const std::vector<int64_t>& places) const {

@@ -133,8 +133,10 @@ struct Backward {
   std::vector<char> accumulate;  // for each parameter: add to the diff instead of overwriting it
   std::vector<Tensor> saved;
   Tensor workspace;
-  Tensor aside_workspace;  // for what is handed to Context::aside(): gradients of parameters
-  uint64_t pass = 0;       // of the forward pass this belongs to
+  // For what is handed to Context::aside(), gradients of parameters: the lane, and its workspace.
+  int aside_lane = 0;
+  Tensor aside_workspace;
+  uint64_t pass = 0;  // of the forward pass this belongs to
   const uint64_t* live_pass = nullptr;
 };
 

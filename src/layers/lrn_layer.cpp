@@ -22,8 +22,9 @@ class LrnLayer : public Layer {
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const LRNParameter& p = params<LRNParameter>();
-    require(p.local_size() % 2 == 1,
-            "local_size must be odd, so that the neighbourhood has a middle, but is ",
+    require(p.local_size() % 2 == 1 && p.local_size() <= 65535,
+            "local_size must be odd, so that the neighbourhood has a middle, and at most 65535, "
+            "but is ",
             p.local_size());
     const bool across = p.norm_region() == LRNParameter::ACROSS_CHANNELS;
     require(across ? bottoms[0].axes() >= 2 : bottoms[0].axes() == 4,

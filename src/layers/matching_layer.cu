@@ -76,6 +76,12 @@ struct IsUnknown {
   }
 };
 
+// The row that is written next. It comes from files too, which may say anything.
+template <typename T>
+CREMA_HD int64_t first_row(T next, int64_t rows) {
+  return next >= 0 && next < T(rows) ? static_cast<int64_t>(next) : 0;
+}
+
 template <typename T>
 struct FillQueue {
   IsUnknown<T> unknown;
@@ -90,7 +96,7 @@ struct FillQueue {
       behind += m > n && unknown(m);
     }
     if (behind >= rows) return;  // a later one takes its place
-    const int64_t row = (static_cast<int64_t>(*next) + before) % rows;
+    const int64_t row = (first_row(*next, rows) + before) % rows;
     w[row * inputs + i] = x[n * inputs + i];
   }
 };
@@ -101,7 +107,7 @@ struct MoveNext {
   int64_t batch, rows;
   T* next;
   CREMA_HD void operator()(int64_t) const {
-    int64_t at = static_cast<int64_t>(*next);
+    int64_t at = first_row(*next, rows);
     for (int64_t n = 0; n < batch; ++n) at += unknown(n);
     *next = static_cast<T>(at % rows);
   }
@@ -128,6 +134,7 @@ class MatchingLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
+    require(x.axes() > 0, "the first bottom must be vectors (N, K...), but it is a scalar");
     require(x.count(1) == parameters()[0].shape[1], "the bottom has shape ", x.brief(),
             ", that is vectors of ", x.count(1), " values, but the remembered ones have ",
             parameters()[0].shape[1]);

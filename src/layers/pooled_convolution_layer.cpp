@@ -168,14 +168,16 @@ class PooledConvolutionLayer : public Layer {
   void backward_joined(Context& context, const Backward& pass) const {
     const Tensor &dy = pass.top_diff[0], &kept = pass.saved[0], &dw = pass.parameter_diff[0];
     const Tensor db = pass.parameter_diff.size() > 1 ? pass.parameter_diff[1] : Tensor();
-    if (dw) {
-      context.aside([&] {
-        joined_->backward_weights(context, pass.bottom[0], dy, kept, dropout_.factor, dw, db,
-                                  pass.accumulate[0], db && pass.accumulate[1]);
-      });
-    }
-    if (const Tensor& dx = pass.bottom_diff[0])
-      joined_->backward_data(context, dy, kept, dropout_.factor, pass.parameters[0], dx);
+    const auto bottom = [&] {
+      if (const Tensor& dx = pass.bottom_diff[0])
+        joined_->backward_data(context, dy, kept, dropout_.factor, pass.parameters[0], dx);
+    };
+    if (!dw) return bottom();
+    const auto weights = [&] {
+      joined_->backward_weights(context, pass.bottom[0], dy, kept, dropout_.factor, dw, db,
+                                pass.accumulate[0], db && pass.accumulate[1]);
+    };
+    context.aside(pass.aside_lane, weights, bottom);
   }
 
   int64_t multiply_adds(const std::vector<Shape>& bottoms,

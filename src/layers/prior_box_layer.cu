@@ -9,6 +9,7 @@
 // img_size or img_h and img_w give it; the top is (1, 2, H * W * boxes * 4): x1, y1, x2, y2 of each
 // box, by clip: true cut at the image's border; then the variances that predictions are divided by,
 // 0.1 unless given. Parameters: none. Gradient: none.
+#include <algorithm>
 #include <cmath>
 
 #include "device/parallel.h"

@@ -123,7 +123,7 @@ class RegionLossLayer : public Layer {
   BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
-    require(p().biases_size() == 2 * static_cast<int>(p().num()),
+    require(p().biases_size() == 2 * int64_t{p().num()},
             "region_loss_param needs `biases`, width and height of each of num: ", p().num(),
             " boxes, but has ", p().biases_size(), " values");
     require(p().coords() == 4 && p().bias_match() && p().softmax() && p().softmax_tree().empty() &&

@@ -20,7 +20,7 @@ class ReshapeLayer : public Layer {
     const int first = p.axis() >= 0 ? p.axis() : x.axes() + p.axis() + 1;
     require(first >= 0 && first <= x.axes(), "axis ", p.axis(), " is out of range for a bottom of ",
             x.axes(), " axes (", x.brief(), ")");
-    require(p.num_axes() >= -1 && first + p.num_axes() <= x.axes(), "num_axes ", p.num_axes(),
+    require(p.num_axes() >= -1 && p.num_axes() <= x.axes() - first, "num_axes ", p.num_axes(),
             " from axis ", first, " on reaches beyond the bottom's ", x.axes(), " axes (",
             x.brief(), ")");
     const int end = p.num_axes() == -1 ? x.axes() : first + p.num_axes();

@@ -56,6 +56,15 @@ void read_fork_fields(const ConvolutionParameter& p, SpatialParams& s) {
   s.stride[0] = p.temporal_stride();
 }
 
+// The most is far beyond any image, and no product of two leaves 64 bits.
+void check(const char* name, const std::vector<int64_t>& values, int64_t least) {
+  constexpr int64_t kMost = 65535;
+  for (size_t axis = 0; axis < values.size(); ++axis) {
+    require(values[axis] >= least && values[axis] <= kMost, name, " is ", values[axis],
+            " on spatial axis ", axis, ", but must be from ", least, " to ", kMost);
+  }
+}
+
 }  // namespace
 
 SpatialParams spatial_params(const ConvolutionParameter& p, const Shape& bottom) {
@@ -77,12 +86,10 @@ SpatialParams spatial_params(const ConvolutionParameter& p, const Shape& bottom)
                    axes, 0);
   s.dilation = one_each({"dilation", "dilation", p.dilation()}, axes, 1);
   read_fork_fields(p, s);
-  for (int axis = 0; axis < axes; ++axis) {
-    require(s.kernel[axis] > 0, "kernel_size is 0 on spatial axis ", axis);
-    require(s.stride[axis] > 0, "stride is 0 on spatial axis ", axis);
-    require(s.dilation[axis] > 0, "dilation is 0 on spatial axis ", axis);
-    require(s.pad[axis] >= 0, "pad is negative on spatial axis ", axis);
-  }
+  check("kernel_size", s.kernel, 1);
+  check("stride", s.stride, 1);
+  check("dilation", s.dilation, 1);
+  check("pad", s.pad, 0);
   return s;
 }
 

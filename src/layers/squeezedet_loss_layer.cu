@@ -209,9 +209,9 @@ class SqueezeDetLossLayer : public Layer {
             "squeezedet_param needs classes and "
             "anchors_per_grid, at least 1 each, but they are ",
             p().classes(), " and ", p().anchors_per_grid());
-    require(p().anchor_shapes_size() == 2 * static_cast<int>(p().anchors_per_grid()),
+    require(p().anchor_shapes_size() == 2 * int64_t{p().anchors_per_grid()},
             "anchor_shapes is given ", p().anchor_shapes_size(), " times, but ",
-            p().anchors_per_grid(), " anchors need ", 2 * p().anchors_per_grid(),
+            p().anchors_per_grid(), " anchors need ", 2 * int64_t{p().anchors_per_grid()},
             ": width and height of each");
     for (uint32_t side : p().anchor_shapes())
       require(side > 0, "an anchor has a side of 0 pixels: anchor_shapes are width and height");

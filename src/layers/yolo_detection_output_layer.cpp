@@ -24,7 +24,7 @@ class YoloDetectionOutputLayer : public YoloOutputLayer {
     require(p().has_num_classes() && p().num_classes() > 0,
             "yolo_detection_output_param needs num_classes: how many, without the background?");
     require(p().coords() == 4, "coords is ", p().coords(), ", but a box has 4");
-    require(p().num_box() > 0 && p().biases_size() >= 2 * static_cast<int>(p().num_box()),
+    require(p().num_box() > 0 && p().biases_size() >= 2 * int64_t{p().num_box()},
             "yolo_detection_output_param needs `biases`, width and height of each of num_box: ",
             p().num_box(), " boxes, but has ", p().biases_size(), " values");
     check_overlap("nms_threshold", p().nms_threshold());

@@ -103,7 +103,7 @@ size_t YoloDetector::prepare(Context& context, const std::vector<Shape>& maps, D
     sizes.insert(sizes.end(), scale.sizes.begin(), scale.sizes.end());
   sizes_ = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, dtype);
   from_floats(context, sizes.data(), sizes_);
-  const int64_t images = maps[0][0], each = boxes(maps);
+  const int64_t each = boxes(maps), images = maps[0][0];
   const auto all = static_cast<size_t>(images * each);
   return padded(all * sizeof(Box)) + padded(all * sizeof(float)) + padded(all * sizeof(int32_t)) +
          best_boxes_workspace(context, lists(images, each));
@@ -156,7 +156,8 @@ FoundBoxes YoloDetector::found(Context& context, const std::vector<Tensor>& bott
 }
 
 Inference YoloOutputLayer::infer(const std::vector<Shape>& bottoms) const {
-  return {{{1, 1, bottoms[0][0] * detector_.boxes(bottoms), kDetectionNumbers}}, {}};
+  const int64_t each = detector_.boxes(bottoms);
+  return {{{1, 1, bottoms[0][0] * each, kDetectionNumbers}}, {}};
 }
 
 Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparation) {

@@ -30,9 +30,10 @@ class Yolov3DetectionOutputLayer : public YoloOutputLayer {
     require(p().has_num_classes() && p().num_classes() > 0,
             "yolov3_detection_output_param needs num_classes: how many, without the background?");
     check_overlap("nms_threshold", p().nms_threshold());
-    const int maps = static_cast<int>(bottoms.size()), boxes = static_cast<int>(p().num_box());
-    require(static_cast<int>(p().mask_group_num()) == maps, "mask_group_num is ",
-            p().mask_group_num(), ", but there are ", maps, " bottoms");
+    const int maps = static_cast<int>(bottoms.size());
+    const int64_t boxes = p().num_box();
+    require(int64_t{p().mask_group_num()} == maps, "mask_group_num is ", p().mask_group_num(),
+            ", but there are ", maps, " bottoms");
     require(p().mask_size() == maps * boxes, "`mask` must name num_box: ", boxes,
             " boxes for each of ", maps, " bottoms, but has ", p().mask_size(), " values");
     require(p().anchors_scale_size() >= maps,
@@ -48,14 +49,15 @@ class Yolov3DetectionOutputLayer : public YoloOutputLayer {
     detector_.rule.same = p().nms_threshold();
   }
 
-  YoloScale scale(int map, int boxes) const {
+  YoloScale scale(int map, int64_t boxes) const {
     YoloScale scale;
     scale.cell = static_cast<float>(p().anchors_scale(map));
     require(scale.cell > 0, "anchors_scale is 0, but a cell has pixels");
-    for (int n = 0; n < boxes; ++n) {
-      const auto box = static_cast<int>(p().mask(map * boxes + n));
-      require(box < p().biases_size() / 2, "mask names box ", box, ", but `biases` has ",
+    for (int64_t n = 0; n < boxes; ++n) {
+      const int64_t place = p().mask(static_cast<int>(map * boxes + n));
+      require(place < p().biases_size() / 2, "mask names box ", place, ", but `biases` has ",
               p().biases_size() / 2, " boxes, counted from 0");
+      const int box = static_cast<int>(place);
       scale.sizes.insert(scale.sizes.end(), {p().biases(2 * box), p().biases(2 * box + 1)});
     }
     return scale;

@@ -113,11 +113,11 @@ class Yolov3Layer : public Layer {
     require(p().biases_size() > 0 && p().biases_size() % 2 == 0,
             "yolov3_param needs `biases`, width and height of each box, but has ",
             p().biases_size(), " values");
-    require(p().mask_size() == static_cast<int>(p().num()), "yolov3_param has num: ", p().num(),
+    require(p().mask_size() == int64_t{p().num()}, "yolov3_param has num: ", p().num(),
             " boxes a cell, but `mask` names ", p().mask_size());
     for (const uint32_t box : p().mask()) {
-      require(static_cast<int>(box) < p().biases_size() / 2, "mask names box ", box,
-              ", but `biases` has ", p().biases_size() / 2, " boxes, counted from 0");
+      require(int64_t{box} < p().biases_size() / 2, "mask names box ", box, ", but `biases` has ",
+              p().biases_size() / 2, " boxes, counted from 0");
     }
     require(p().iou_thresh() >= 1, "iou_thresh is ", p().iou_thresh(),
             ", but several boxes for an object are not known");

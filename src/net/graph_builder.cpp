@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <new>
+#include <stdexcept>
 
 #include "layers/filler.h"
 #include "net/needs_backward.h"
@@ -22,10 +24,33 @@ void at_layer(const std::function<std::string(int)>& where, int layer, const std
     throw Error(prefix() + error.what());
   } catch (const std::bad_alloc&) {
     throw Error(prefix() + "out of memory");
+  } catch (const std::length_error&) {  // a vector of more than any memory
+    throw Error(prefix() + "out of memory");
   }
 }
 
 namespace {
+
+// Kernels count and divide by extents, so each must be there; and no sum of sizes in bytes may
+// leave 64 bits.
+void check_extents(const std::string& what, const Shape& shape) {
+  constexpr int64_t kMostValues = int64_t{1} << 48;
+  int64_t values = 1;
+  for (const int64_t extent : shape.dims()) {
+    require(extent > 0, what, " would have the shape ", shape.brief(),
+            ", but each extent must be at least 1: check the sizes that this layer is given, and "
+            "the shapes of its bottoms");
+    require(values <= kMostValues / extent, what, " would have the shape ", shape.brief(),
+            ", more than 2^48 values: check the sizes that this layer is given");
+    values *= extent;
+  }
+}
+
+void check_tops(const LayerParameter& message, const std::vector<Shape>& shapes) {
+  for (int j = 0; j < static_cast<int>(shapes.size()); ++j)
+    check_extents(j < message.top_size() ? cat("top \"", message.top(j), "\"") : "the top",
+                  shapes[j]);
+}
 
 class Builder {
  public:
@@ -99,6 +124,7 @@ class Builder {
     // Caffe's SoftmaxWithLoss makes its Softmax through the factory, which logs too.
     if (message.type() == "SoftmaxWithLoss") log.info(cat("Creating layer ", message.name()));
     const Inference inference = layer->infer(bottoms);
+    check_tops(message, inference.tops);
     log.info(cat("Setting up ", message.name()));
     add_tops(i, tops, inference.tops, &node);
     add_parameters(i, *layer, &node);
@@ -224,6 +250,7 @@ class Builder {
             layer.parameters().size(), " parameters here");
     for (size_t k = 0; k < layer.parameters().size(); ++k) {
       const ParameterSpec& wanted = layer.parameters()[k];
+      check_extents(cat("parameter ", k), wanted.shape);
       const bool stated = static_cast<int>(k) < message.param_size();
       const ParamSpec& spec =
           stated ? message.param(static_cast<int>(k)) : ParamSpec::default_instance();
@@ -317,6 +344,7 @@ void infer_shapes(Graph& graph) {
     for (int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
     at_layer(nullptr, 0, node.message.name(), [&] {
       const Inference inference = node.layer->infer(bottoms);
+      check_tops(node.message, inference.tops);
       for (size_t j = 0; j < node.tops.size(); ++j)
         graph.values[node.tops[j]].shape = inference.tops[j];
     });

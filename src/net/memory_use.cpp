@@ -71,7 +71,7 @@ std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph)
     note(node.forward_workspace, "workspace");
     note(node.backward_workspace, "workspace");
   }
-  note(plan.aside_storage, "workspace of what runs aside");
+  for (int storage : plan.aside_storages) note(storage, "workspace of what runs aside");
   return names;
 }
 

@@ -173,15 +173,16 @@ void Net::forward_sources(uint64_t pass) {
 
 bool Net::works_on_host() { return ready().host_nodes > 0; }
 
-void Net::forward_rest(const Beside& beside) {
+void Net::forward_rest(const Beside& beside, bool then_backward) {
   const Range range("forward");
   Plan& plan = ready();
-  if (beside) {
-    const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
-    context_.aside(beside);
+  const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
+  if (beside) context_.aside(0, beside);
+  for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) {
+    if (i + 1 == plan.nodes.size()) context_.join();
+    forward(plan.nodes[i]);
   }
-  for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) forward(plan.nodes[i]);
-  context_.join();
+  if (!then_backward) context_.join();
 }
 
 void Net::forward(PlanNode& node) {
@@ -246,7 +247,7 @@ void Net::backward(bool accumulate, const Beside& beside) {
   const Range range("backward");
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
-  if (beside) context_.aside(beside);
+  if (beside) context_.aside(0, beside);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
     Backward& arguments = node->backward_arguments;

@@ -70,9 +70,10 @@ class Net {
   // The same in two parts: what works on the host (sources) with all that comes before it, and the
   // rest, which a CUDA graph can record once set_live_pass() has said where the pass number lies.
   void forward_sources(uint64_t pass);
-  // beside: work on the GPU that needs nothing of this pass, and nothing of it needs.
+  // beside: work on the GPU that needs nothing of this pass, and of it only backward needs.
+  // then_backward: what the last layer does aside is waited for at the end of backward().
   using Beside = std::function<void()>;
-  void forward_rest(const Beside& beside = {});
+  void forward_rest(const Beside& beside = {}, bool then_backward = false);
   // Whether forward_sources() has work to do.
   bool works_on_host();
   void set_live_pass(const uint64_t* pass);

@@ -140,7 +140,9 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   b.parameters = f.parameters;
   b.saved = f.saved;
   b.workspace = workspace(node.backward_workspace);
-  b.aside_workspace = aside_storage >= 0 ? workspace(aside_storage) : b.workspace;
+  b.aside_lane = node.aside_lane;
+  const bool here = aside_storages.empty() || node.aside_lane == Context::kHere;
+  b.aside_workspace = here ? b.workspace : workspace(aside_storages[node.aside_lane]);
   b.accumulate.assign(node.parameters.size(), 0);
   const auto in_backward = [&](int id) {
     const PlanValue& v = values[id];

@@ -67,6 +67,7 @@ struct PlanNode : Node {
   std::vector<int> more_top_diff_storage;  // parts of the first top's gradient that backward adds
   std::vector<bool>
       accumulate;            // for each parameter: an earlier step of the same pass wrote its diff
+  int aside_lane = 0;        // where the gradients of its parameters are computed
   std::vector<Again> again;  // before its backward
   Forward forward;           // arguments, bound to memory
   Backward backward_arguments;
@@ -99,7 +100,8 @@ class Plan {
   size_t arena_bytes = 0, persistent_bytes = 0;
   size_t blob_bytes = 0;       // of the arena, if kernels needed no workspace
   size_t workspace_bytes = 0;  // the most that a step needs
-  int aside_storage = -1;      // workspace of what runs aside; -1 without overlap
+  std::vector<int>
+      aside_storages;  // workspace of each lane of what runs aside; without overlap none
 
   // The net's, unless the layer says another one.
   Precision precision_of(const Node& node) const;

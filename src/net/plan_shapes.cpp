@@ -97,7 +97,8 @@ bool Plan::make_room(Context& context, PlanNode& node) {
   }
   for (int storage : {node.forward_workspace, node.backward_workspace})
     hold(storage, node.prepared.workspace);
-  hold(aside_storage, node.prepared.workspace);
+  if (!aside_storages.empty() && node.aside_lane != Context::kHere)
+    hold(aside_storages[node.aside_lane], node.prepared.workspace);
   return moved;
 }
 

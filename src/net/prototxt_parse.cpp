@@ -5,6 +5,7 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -79,6 +80,37 @@ void check_required(const pb::Message& message, const SourceMap& positions) {
        incomplete.GetDescriptor()->name(), " needs ", join(fields, " and "));
 }
 
+bool is_nan(const pb::Message& message, const pb::FieldDescriptor* field, int index) {
+  const pb::Reflection* reflection = message.GetReflection();
+  if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_FLOAT)
+    return std::isnan(field->is_repeated() ? reflection->GetRepeatedFloat(message, field, index)
+                                           : reflection->GetFloat(message, field));
+  return field->cpp_type() == pb::FieldDescriptor::CPPTYPE_DOUBLE &&
+         std::isnan(field->is_repeated() ? reflection->GetRepeatedDouble(message, field, index)
+                                         : reflection->GetDouble(message, field));
+}
+
+// The format has a word for what is no number, but no field has a use for it, and no bound refuses
+// it.
+void check_numbers(const pb::Message& message, const std::string& path,
+                   const SourceMap& positions) {
+  const pb::Reflection* reflection = message.GetReflection();
+  std::vector<const pb::FieldDescriptor*> fields;
+  reflection->ListFields(message, &fields);
+  for (const pb::FieldDescriptor* field : fields) {
+    const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      const std::string at = cat(path, field->name(), field->is_repeated() ? cat("[", i, "]") : "");
+      if (is_nan(message, field, i))
+        fail(positions.where(at), ": ", field->name(), " is nan, but must be a number");
+      if (!field->message_type()) continue;
+      check_numbers(field->is_repeated() ? reflection->GetRepeatedMessage(message, field, i)
+                                         : reflection->GetMessage(message, field),
+                    at + ".", positions);
+    }
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::string& file,
@@ -99,6 +131,7 @@ std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::
   auto positions =
       std::make_shared<SourceMap>(file, content, message->GetDescriptor(), std::move(tree));
   check_required(*message, *positions);
+  check_numbers(*message, "", *positions);
   return positions;
 }
 

@@ -62,7 +62,7 @@ void GpuIteration::queue_batch(int number) {
     for (const Net::Loss& loss : net_.losses())
       seed_loss(context, loss.weight, live_numbers(), loss.seed);
   };
-  net_.forward_rest(limits_.scales_loss ? seed : Net::Beside());
+  net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
   net_.backward(number > 0, [&] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {

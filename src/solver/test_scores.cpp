@@ -33,6 +33,23 @@ TestScores::TestScores(const SolverParameter& solver, Net& net)
     outputs_.push_back({output.blob, output.loss_weight, {}, {}});
 }
 
+void TestScores::Numbers::add(const std::vector<float>& batch, bool first) {
+  if (first) sums.resize(batch.size(), 0);
+  varies = varies || batch.size() != sums.size();
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (!varies) sums[i] += batch[i];
+    total += batch[i];
+  }
+  count += static_cast<int64_t>(batch.size());
+}
+
+std::vector<double> TestScores::Numbers::means(int batches) const {
+  if (varies) return {total / static_cast<double>(count)};
+  std::vector<double> means = sums;
+  for (double& mean : means) mean /= batches;
+  return means;
+}
+
 bool TestScores::holds_detections(const Shape& shape) const {
   return detection_ && shape.axes() == 4 && shape.count(0, 2) == 1 && shape[3] == kColumns;
 }
@@ -45,8 +62,7 @@ void TestScores::add() {
     const std::vector<float> numbers = to_floats(net_.context(), values[i].value);
     Output& output = outputs_[i];
     if (!holds_detections(values[i].value.shape())) {
-      output.sums.resize(numbers.size(), 0);
-      for (size_t j = 0; j < numbers.size(); ++j) output.sums[j] += numbers[j];
+      output.numbers.add(numbers, batches_ == 1);
       continue;
     }
     found = true;
@@ -69,8 +85,8 @@ void TestScores::add() {
 std::vector<OutputValue> TestScores::outputs() const {
   std::vector<OutputValue> values;
   for (const Output& output : outputs_) {
-    for (double sum : output.sums)
-      values.push_back({output.blob, static_cast<float>(sum / batches_), output.loss_weight});
+    for (double mean : output.numbers.means(batches_))
+      values.push_back({output.blob, static_cast<float>(mean), output.loss_weight});
     if (output.classes.empty()) continue;
     float sum = 0;
     for (const auto& [label, of_class] : output.classes)

@@ -1,5 +1,6 @@
-// What a test phase says of a net: the means of its outputs over the batches or, of
-// DetectionEvaluate with eval_type: "detection", the mean average precision over all of them.
+// What a test phase says of a net: the means of its outputs over the batches, value by value, or
+// one mean of all values where their number depends on the batch; or, of DetectionEvaluate with
+// eval_type: "detection", the mean average precision over all of them.
 #pragma once
 
 #include <map>
@@ -36,11 +37,19 @@ class TestScores {
     int64_t objects = 0;
     std::vector<RankedDetection> detections;
   };
+  struct Numbers {
+    std::vector<double> sums;  // by place
+    double total = 0;          // of all places
+    int64_t count = 0;
+    bool varies = false;  // not each batch has as many
+    void add(const std::vector<float>& batch, bool first);
+    std::vector<double> means(int batches) const;
+  };
   // One output: either numbers or detections.
   struct Output {
     std::string blob;
     float loss_weight = 0;
-    std::vector<double> sums;
+    Numbers numbers;
     std::map<int, ClassDetections> classes;
   };
 

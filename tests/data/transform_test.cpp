@@ -10,6 +10,7 @@
 #include "data/mean.h"
 #include "fixtures.h"
 #include "layers/layer.h"
+#include "proto/blob.pb.h"
 #include "proto/layer.pb.h"
 #include "proto/net.pb.h"
 
@@ -204,6 +205,21 @@ TEST(Mean, IsWhatCaffeComputes) {
   expect_part(
       error_of([&] { compute_mean(*open_lmdb(formats() + "/lmdb_encoded_mixed"), silent_log()); }),
       "its shape 1x12x10");
+}
+
+TEST(Mean, OfAFileHasExtentsThatItsValuesFill) {
+  const Folder folder;
+  // In 64 bits the product of the last ones is 3, too.
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{1, -3, -1},
+                                           {3, 1, 0},
+                                           {3, int64_t{1} << 32, int64_t{1} << 32},
+                                           {3, 7, 7905747460161236407}}) {
+    BlobProto blob;
+    for (const int64_t extent : dims) blob.mutable_shape()->add_dim(extent);
+    for (int i = 0; i < 3; ++i) blob.add_data(1);
+    folder.write("mean", blob.SerializeAsString());
+    expect_part(error_of([&] { read_mean(folder.file("mean")); }), "and 3 values");
+  }
 }
 
 }  // namespace

@@ -1,30 +1,32 @@
 // Work aside runs at the same time as other work: it must share no memory with it.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "device/gpu.h"
 
 namespace crema {
 namespace {
 
-TEST(Aside, HasItsOwnStreamAndMemoryForSums) {
+TEST(Aside, LanesHaveTheirOwnStreamsAndMemoryForSums) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   context.overlap = true;
   const Gpu& gpu = context.gpu();
-  const cudaStream_t stream = gpu.stream;
-  const float* const parts = gpu.parts;
-  const unsigned* const counters = gpu.counters;
-  const void* const workspace = gpu.blas_workspace;
-  context.aside([&] {
-    EXPECT_NE(gpu.stream, stream);
-    EXPECT_NE(gpu.parts, parts);
-    EXPECT_NE(gpu.counters, counters);
-    EXPECT_NE(gpu.blas_workspace, workspace);
-  });
-  EXPECT_EQ(gpu.stream, stream);
-  EXPECT_EQ(gpu.parts, parts);
-  EXPECT_EQ(gpu.counters, counters);
-  EXPECT_EQ(gpu.blas_workspace, workspace);
+  const Lane first = gpu;
+  std::set<const void*> all = {first.stream, first.parts, first.counters, first.blas_workspace};
+  for (int lane = 0; lane < Context::kAsideLanes; ++lane) {
+    context.aside(lane, [&] {
+      for (const void* own :
+           {static_cast<const void*>(gpu.stream), static_cast<const void*>(gpu.parts),
+            static_cast<const void*>(gpu.counters), static_cast<const void*>(gpu.blas_workspace)})
+        EXPECT_TRUE(all.insert(own).second) << "lane " << lane;
+    });
+    EXPECT_EQ(gpu.stream, first.stream);
+    EXPECT_EQ(gpu.parts, first.parts);
+    EXPECT_EQ(gpu.counters, first.counters);
+    EXPECT_EQ(gpu.blas_workspace, first.blas_workspace);
+  }
   context.join();
 }
 

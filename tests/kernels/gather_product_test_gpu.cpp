@@ -28,7 +28,14 @@ const std::vector<Row> kRows = {
     {"one axis", {2, 6, 40}, 10, {5}, {2}, {2}, {1}},
     {"more images than blocks", {1500, 4, 6, 7}, 10, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
     {"an even number of taps", {3, 10, 9, 9}, 26, {2, 2}, {1, 1}, {1, 1}, {1, 1}},
+    {"1 x 1 in groups", {3, 24, 7, 6}, 36, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 2},
+    {"1 x 1 with strides", {3, 12, 7, 9}, 20, {1, 1}, {2, 3}, {0, 0}, {1, 1}},
     {"fully connected", {70, 330, 1}, 90, {1}, {1}, {0}, {1}},
+    {"one row", {1, 30, 1}, 10, {1}, {1}, {0}, {1}},
+    {"17 rows", {17, 800, 1}, 100, {1}, {1}, {0}, {1}},
+    {"100 rows", {100, 800, 1}, 500, {1}, {1}, {0}, {1}},
+    {"few outputs", {32, 2304, 1}, 10, {1}, {1}, {0}, {1}},
+    {"more rows than inputs", {515, 34, 1}, 66, {1}, {1}, {0}, {1}},
 };
 
 ConvCase case_of(const Row& row, DType dtype, bool relu) {
@@ -151,6 +158,96 @@ TEST(GatherProduct, AgreesWithThePlainConvolution) {
       for (const bool relu : {false, true}) check(context, row, dtype, relu);
     }
   }
+}
+
+// A fully connected layer with ReLU and dropout: what is dropped is what dropout() drops, backward
+// multiplies by its factor, and each choice gives the same bits again.
+void check_dropping(Context& context, int64_t rows, int64_t inputs, int64_t outputs, bool bias) {
+  const Row row{"dropping", {rows, inputs, 1}, outputs, {1}, {1}, {0}, {1}};
+  ConvCase c = case_of(row, DType::bf16, true);
+  c.order = Order::channels_last;
+  c.bias = bias;
+  const DropoutMask mask{{{7, 9}}, 1u << 30, 4.f / 3};
+  Context cpu(Device::cpu);
+  const auto value = [&](Context& of, const Shape& shape, DType dtype, uint64_t stream) {
+    return tensor_of_eighths(of, shape, dtype, Format::channels_last(), stream);
+  };
+  const Tensor x = value(context, c.x, c.dtype, 1), w = value(context, c.w, c.dtype, 2),
+               b = value(context, {outputs}, c.dtype, 3);
+  const std::vector<double> xs = to_doubles(context, x), ws = to_doubles(context, w),
+                            bs = to_doubles(context, b);
+  std::vector<double> sums(static_cast<size_t>(rows * outputs));
+  for (int64_t p = 0; p < rows; ++p) {
+    for (int64_t o = 0; o < outputs; ++o) {
+      double sum = bias ? bs[o] : 0;
+      for (int64_t k = 0; k < inputs; ++k) sum += xs[p * inputs + k] * ws[o * inputs + k];
+      sums[p * outputs + o] = std::max(sum, 0.0);
+    }
+  }
+  const Tensor dropped = tensor_of(cpu, sums, {rows, outputs}, DType::f64);
+  dropout(cpu, mask, dropped, dropped);
+  const std::vector<double> expected = to_doubles(cpu, dropped);
+  GatherTensors t;
+  t.x = x.raw(), t.w = w.raw(), t.b = bias ? b.raw() : nullptr, t.dropout = mask;
+  GatherProduct product(context, c, GatherRole::forward, false);
+  for (size_t choice = 0; choice < product.choice_count(); ++choice) {
+    product.take(choice);
+    const std::string what = cat(rows, "x", inputs, " to ", outputs, " ", product.choice_name());
+    const Tensor y(context, c.y, c.dtype, Format::channels_last()),
+        again(context, c.y, c.dtype, Format::channels_last());
+    t.out = y.raw();
+    product.run(context, t);
+    expect_near(y, context, expected, 8e-3, what);
+    t.out = again.raw();
+    product.run(context, t);
+    EXPECT_EQ(to_doubles(context, y), to_doubles(context, again)) << what;
+  }
+}
+
+// dx and dw of dy that goes through ReLU and dropout, against those of a dy that has gone.
+void check_factor(Context& context, int64_t rows, int64_t inputs, int64_t outputs) {
+  const Row row{"factor", {rows, inputs, 1}, outputs, {1}, {1}, {0}, {1}};
+  const Result expected = reference(row, true);
+  ConvCase c = case_of(row, DType::bf16, true);
+  c.order = Order::channels_last;
+  const Format last = Format::channels_last();
+  const Tensor x = tensor_of_eighths(context, c.x, c.dtype, last, 1),
+               w = tensor_of_eighths(context, c.w, c.dtype, last, 2),
+               dy = tensor_of_eighths(context, c.y, c.dtype, last, 4),
+               y = tensor_of_eighths(context, c.y, c.dtype, last, 5);
+  const auto doubled = [](std::vector<double> values) {
+    for (double& value : values) value *= 2;
+    return values;
+  };
+  GatherTensors t;
+  t.x = x.raw(), t.w = w.raw(), t.dy = dy.raw(), t.y = y.raw(), t.dropout.factor = 2;
+  GatherProduct data(context, c, GatherRole::data, true),
+      weights(context, c, GatherRole::weights, true);
+  for (size_t choice = 0; choice < data.choice_count(); ++choice) {
+    data.take(choice);
+    const Tensor dx(context, c.x, c.dtype, last);
+    t.out = dx.raw();
+    data.run(context, t);
+    expect_near(dx, context, doubled(expected.dx), 8e-3, "dx " + data.choice_name());
+  }
+  for (size_t choice = 0; choice < weights.choice_count(); ++choice) {
+    weights.take(choice);
+    const Tensor dw(context, c.w, DType::f32, last), db(context, {outputs}, DType::f32);
+    t.out = dw.raw(), t.db = db.data<float>();
+    weights.run(context, t);
+    expect_near(dw, context, doubled(expected.dw), 1e-5, "dw " + weights.choice_name());
+    expect_near(db, context, doubled(expected.db), 1e-5, "db " + weights.choice_name());
+  }
+}
+
+TEST(GatherProduct, ServesFullyConnectedLayersWithDropout) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(Device::gpu);
+  check_dropping(context, 32, 2304, 512, true);
+  check_dropping(context, 17, 800, 10, false);
+  check_dropping(context, 1, 30, 2, true);
+  check_factor(context, 32, 2304, 512);
+  check_factor(context, 17, 30, 100);
 }
 
 TEST(GatherProduct, RefusesWhatItCannotServe) {

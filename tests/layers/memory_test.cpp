@@ -63,6 +63,14 @@ TEST(Memory, UnlabeledMatchingFillsAQueue) {
   outcome = run.backward(start);
   expect_values({2, 3, 4}, outcome.parameter_after[0]);
   expect_values({0}, outcome.parameter_after[1]);
+  // A file may say anything of the row that is next.
+  start.bottom[1] = {-1, 5, 5, 5};
+  for (const double next : {-7., 3., 1e30, static_cast<double>(NAN)}) {
+    start.parameter[1] = {next};
+    outcome = run.backward(start);
+    expect_values({1, 20, 30}, outcome.parameter_after[0]);
+    expect_values({1}, outcome.parameter_after[1]);
+  }
 }
 
 // The pass of a LayerRun has number 3.

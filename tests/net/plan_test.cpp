@@ -359,6 +359,7 @@ TEST(Plan, ALayersPrecisionIsAtLeastItsNets) {
     const Result wide = run(with_precision(text, "fp32"), DType::f32, options, &dump, Device::gpu);
     expect_part(dump, cat("Convolution = c1; ", name_of(precision), "; "));
     expect_part(dump, "Convolution = c2; fp32; ");
+    expect_part(dump, "InnerProduct+SoftmaxWithLoss = ip + loss; ");
     expect_equal(plain, wide, 5e-2);
   }
 }

@@ -128,6 +128,10 @@ const Mistake kMistakes[] = {
     {"layers { layer { name: \"a\"\n type: \"maxouts\" } }", "f:2:2: Unknown layer name: maxouts"},
     {"@type: \"Adam\"\nsolver_type: SGD",
      "f:2:1: solver_type: SGD and type: \"Adam\" say different things"},
+    // Numbers.
+    {"layer { }\nlayer { relu_param { negative_slope: nan } }",
+     "f:2:22: negative_slope is nan, but must be a number"},
+    {"@momentum: 1\nbase_lr: -nan", "f:2:1: base_lr is nan"},
 };
 
 TEST(Prototxt, SaysWhereAMistakeIsAndWhatToDo) {

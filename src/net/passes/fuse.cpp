@@ -29,6 +29,8 @@ class Fuser {
       }
       if (!dead_[i] && LayerRegistry::has(plan_.nodes[i].message.type() + "+Pooling"))
         join_pooling(static_cast<int>(i));
+      if (!dead_[i] && LayerRegistry::has(plan_.nodes[i].message.type() + "+SoftmaxWithLoss"))
+        join_loss(static_cast<int>(i));
     }
     std::vector<PlanNode> alive;
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
@@ -85,6 +87,15 @@ class Fuser {
         join({node, pool, drop}, type + "+Dropout"))
       return;
     join({node, pool}, type);
+  }
+
+  // Of scores; labels are blobs like any other.
+  void join_loss(int node) {
+    const int loss = sole_reader(node);
+    if (!is_type(loss, "SoftmaxWithLoss") || !backward_agrees(node, loss)) return;
+    const PlanNode& last = plan_.nodes[loss];
+    if (last.bottoms.size() == 2 && last.bottoms[0] == plan_.nodes[node].tops[0])
+      join({node, loss}, plan_.nodes[node].message.type() + "+SoftmaxWithLoss");
   }
 
   void join_batch_norm(int node) {

@@ -2,6 +2,7 @@
 // where nobody needs the old content; everything else lives in one arena from the step that writes
 // it to the last step that reads it.
 #include <algorithm>
+#include <map>
 
 #include "net/plan.h"
 
@@ -157,6 +158,28 @@ class MemoryPlanner {
     }
   }
 
+  // Gradients of one layer beside those of the next; the sums of a shared parameter in one lane,
+  // with the losses. Where none of a blob follows, nothing else waits to run here.
+  void choose_lanes() {
+    std::map<int, int> users;
+    for (const PlanNode& node : plan_.nodes) {
+      for (int parameter : node.parameters) ++users[parameter];
+    }
+    int lane = 0;
+    for (auto node = plan_.nodes.rbegin(); node != plan_.nodes.rend(); ++node) {
+      const auto shared = [&](int parameter) { return users[parameter] > 1; };
+      if (node->parameters.empty() ||
+          std::any_of(node->parameters.begin(), node->parameters.end(), shared))
+        continue;
+      if (std::count(node->propagate.begin(), node->propagate.end(), true) == 0) {
+        node->aside_lane = Context::kHere;
+        continue;
+      }
+      lane = (lane + 1) % Context::kAsideLanes;
+      node->aside_lane = lane;
+    }
+  }
+
   int add_workspace(size_t bytes, int first, int last) {
     const int storage = add_storage(bytes, first, last);
     plan_.storages[storage].workspace = true;
@@ -165,8 +188,10 @@ class MemoryPlanner {
 
   // Each step has its own, so that it does not add to steps that need none.
   void place_workspaces() {
-    if (plan_.options.overlap)
-      plan_.aside_storage = add_workspace(plan_.workspace_bytes, 0, last_step());
+    if (plan_.options.overlap) {
+      for (int lane = 0; lane < Context::kAsideLanes; ++lane)
+        plan_.aside_storages.push_back(add_workspace(plan_.workspace_bytes, 0, last_step()));
+    }
     const int common = reuse() ? -1 : add_workspace(plan_.workspace_bytes, 0, last_step());
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       PlanNode& node = plan_.nodes[i];
@@ -195,7 +220,10 @@ class MemoryPlanner {
 
   void place_all() {
     place_workspaces();
-    if (plan_.options.overlap) keep_for_aside();
+    if (plan_.options.overlap) {
+      keep_for_aside();
+      choose_lanes();
+    }
     plan_.blob_bytes = bytes_of_blobs();
     std::vector<Lifetime> pieces;
     std::vector<size_t> ids;

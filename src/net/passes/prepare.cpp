@@ -3,6 +3,7 @@
 // a net that shares them takes what is there. Whose backward has anything to do is decided, too.
 #include <algorithm>
 
+#include "net/graph_builder.h"
 #include "net/plan.h"
 
 namespace crema {
@@ -83,7 +84,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       }
       p.parameter_formats.push_back(plan.parameter_formats[node.parameters[k]]);
     }
-    prepare_node(context, plan, node);
+    at_layer(nullptr, 0, node.message.name(), [&] { prepare_node(context, plan, node); });
     for (size_t k = 0; k < node.parameters.size(); ++k) {
       std::optional<Format>& format = plan.parameter_formats[node.parameters[k]];
       if (format) continue;

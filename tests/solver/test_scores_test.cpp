@@ -1,0 +1,52 @@
+// The means that a test phase reports.
+#include "solver/test_scores.h"
+
+#include <gtest/gtest.h>
+
+#include "net/prototxt.h"
+#include "proto/solver.pb.h"
+#include "support.h"
+
+namespace crema::tests {
+namespace {
+
+// Of 4 values those are left that `choice` names.
+constexpr const char* kChosen = R"(
+  layer { name: "data" type: "Input" top: "x" top: "choice" input_param { shape { dim: 4 dim: 1 } } }
+  layer { name: "some" type: "Filter" bottom: "x" bottom: "choice" top: "some" }
+)";
+
+std::vector<float> means(const std::vector<std::vector<double>>& choices) {
+  Context context(Device::cpu);
+  const NetFile file = parse_net_text(kChosen, "net.prototxt");
+  NetOptions options;
+  options.state.set_phase(TEST);
+  Net net(context, file.net, options);
+  TestScores scores(SolverParameter(), net);
+  for (size_t batch = 0; batch < choices.size(); ++batch) {
+    const double first = 10 * static_cast<double>(batch);
+    const std::vector<double> x = {first, first + 1, first + 2, first + 3};
+    from_doubles(context, x.data(), net.input("x"));
+    from_doubles(context, choices[batch].data(), net.input("choice"));
+    net.forward(batch);
+    scores.add();
+  }
+  std::vector<float> all;
+  for (const OutputValue& value : scores.outputs()) {
+    EXPECT_EQ(value.name, "some");
+    all.push_back(value.value);
+  }
+  return all;
+}
+
+TEST(TestScores, AreMeansByPlace) {
+  EXPECT_EQ(means({{1, 0, 1, 0}, {0, 1, 0, 1}}), (std::vector<float>{5.5, 7.5}));
+}
+
+TEST(TestScores, AreOneMeanWhereTheNumberOfValuesVaries) {
+  EXPECT_EQ(means({{1, 0, 1, 0}, {0, 1, 1, 1}, {0, 0, 0, 0}}),
+            (std::vector<float>{(0 + 2 + 11 + 12 + 13) / 5.f}));
+}
+
+}  // namespace
+}  // namespace crema::tests
