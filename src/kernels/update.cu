@@ -214,13 +214,12 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
                        s.amsgrad};
     in.belief = s.belief;
     in.take(s.at);
-    in.updates = static_cast<uint64_t>(s.iteration);
-    // Slow weights change the new ones, so these go nowhere else before.
-    const bool slow = static_cast<bool>(arenas.slow);
-    const UpdateFinish<T> whole{static_cast<uint16_t*>(arenas.half.raw()),
-                                arenas.half.dtype() == DType::bf16, arenas.average.data<T>(),
-                                static_cast<T>(s.keep)};
-    const UpdateFinish<T> finish = slow ? UpdateFinish<T>{} : whole;
+    const SlowWeights<T> slow{arenas.slow.data<T>(), static_cast<T>(s.slow_length),
+                              static_cast<uint64_t>(s.slow_every),
+                              static_cast<uint64_t>(s.iteration)};
+    const UpdateFinish<T> finish{static_cast<uint16_t*>(arenas.half.raw()),
+                                 arenas.half.dtype() == DType::bf16, arenas.average.data<T>(),
+                                 static_cast<T>(s.keep), slow};
     const SegmentFactor* factors = nullptr;
     if (factors_.rules().any()) {
       sum_segments(context, table_, Norms<T>{in}, factors_, live);
@@ -228,44 +227,35 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
       factors = factors_.factors();
     }
     const auto all = [&](const auto& rule) {
-      walk(context, {table_, factors, live, !slow}, rule, finish);
+      walk(context, {table_, factors, live}, rule, finish);
     };
-    const auto run_rule = [&] {
-      switch (rule_) {
-        case UpdateRule::sgd:
-          return all(Sgd<T>{in});
-        case UpdateRule::nesterov:
-          return all(Nesterov<T>{in});
-        case UpdateRule::adagrad:
-          return all(AdaGrad<T>{in});
-        case UpdateRule::rmsprop:
-          return all(RmsProp<T>{in});
-        case UpdateRule::adadelta:
-          return all(AdaDelta<T>{in});
-        case UpdateRule::adam:
-        case UpdateRule::adamw:
-          return all(Adam<T>{in});
-        case UpdateRule::lion:
-          return all(Lion<T>{in});
-        case UpdateRule::lamb:
-          walk(context, {table_, factors, live, false}, Moments<T>{in}, UpdateFinish<T>{});
-          sum_segments(context, table_, LambNorms<T>{in}, factors_, live);
-          factors_.decide_ratios(context, table_, s.at, live);
-          return walk(context, {table_, factors_.factors(), live, !slow}, Lamb<T>{in}, finish);
-        case UpdateRule::muon:
-          walk(context, {others_, factors, live, false}, Adam<T>{in}, finish);
-          walk(context, {matrices_, factors, live, false}, MuonMomentum<T>{in}, UpdateFinish<T>{});
-          orthogonalizer_->run(context, history[1]);
-          return walk(context, {matrices_, factors, live, !slow}, Muon<T>{in}, finish);
-      }
-    };
-    run_rule();
-    if (!slow) return;
-    in.diff = in.k = nullptr;
-    in.h = arenas.slow.data<T>();
-    const FollowSlowly<T> follow{in, static_cast<T>(s.slow_length),
-                                 static_cast<uint64_t>(s.slow_every)};
-    walk(context, {table_, nullptr, live}, follow, whole);
+    switch (rule_) {
+      case UpdateRule::sgd:
+        return all(Sgd<T>{in});
+      case UpdateRule::nesterov:
+        return all(Nesterov<T>{in});
+      case UpdateRule::adagrad:
+        return all(AdaGrad<T>{in});
+      case UpdateRule::rmsprop:
+        return all(RmsProp<T>{in});
+      case UpdateRule::adadelta:
+        return all(AdaDelta<T>{in});
+      case UpdateRule::adam:
+      case UpdateRule::adamw:
+        return all(Adam<T>{in});
+      case UpdateRule::lion:
+        return all(Lion<T>{in});
+      case UpdateRule::lamb:
+        walk(context, {table_, factors, live, false}, Moments<T>{in}, UpdateFinish<T>{});
+        sum_segments(context, table_, LambNorms<T>{in}, factors_, live);
+        factors_.decide_ratios(context, table_, s.at, live);
+        return walk(context, {table_, factors_.factors(), live}, Lamb<T>{in}, finish);
+      case UpdateRule::muon:
+        walk(context, {others_, factors, live, false}, Adam<T>{in}, finish);
+        walk(context, {matrices_, factors, live, false}, MuonMomentum<T>{in}, UpdateFinish<T>{});
+        orthogonalizer_->run(context, history[1]);
+        return walk(context, {matrices_, factors, live}, Muon<T>{in}, finish);
+    }
   });
 }
 

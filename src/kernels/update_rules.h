@@ -20,7 +20,6 @@ struct UpdateInputs {
   bool amsgrad;
   bool divides = true;
   bool belief = false;
-  uint64_t updates = 0;  // before this one
   T rate = 0, correction = 1, momentum = 0, penalty = 0, shrink = 0;
 
   CREMA_HD void take(const UpdateRates& at) {
@@ -34,8 +33,7 @@ struct UpdateInputs {
   // The numbers of this iteration where they lie on the device.
   CREMA_HD void follow(const LiveUpdate& live) {
     if (!live.numbers) return;
-    updates = live.numbers->updates;
-    take(live.numbers->rates[updates % UpdateNumbers::kRates]);
+    take(live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates]);
     scale *= live.numbers->factor;
   }
   // Without decay.
@@ -180,18 +178,6 @@ struct Muon {
   static constexpr bool kShrinks = true, kOnlyWeights = true;
   UpdateInputs<T> in;
   CREMA_HD void operator()(int64_t i) const { in.w[i] -= in.rate * in.k[i]; }
-};
-
-// Behind any rule where slow weights are kept, which are h.
-template <typename T>
-struct FollowSlowly {
-  static constexpr bool kShrinks = false;
-  UpdateInputs<T> in;
-  T length;
-  uint64_t every;
-  CREMA_HD void operator()(int64_t i) const {
-    if ((in.updates + 1) % every == 0) in.w[i] = in.h[i] += length * (in.w[i] - in.h[i]);
-  }
 };
 
 }  // namespace crema
