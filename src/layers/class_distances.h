@@ -19,12 +19,10 @@ struct ClassDistances {
 
   CREMA_HD T at(int64_t n, int64_t k) const { return x[n * labels.classes + k]; }
   CREMA_HD bool is_own(int64_t n, int64_t k) const { return labels.at(n) == k; }
-  // Read in any case: a load that depends on the label would keep loops over k from vectorising.
   CREMA_HD T own(int64_t n) const {
     const int label = labels.at(n);
     if (label < 0) note.write(n, labels.labels[n]);
-    const T distance = at(n, label < 0 ? 0 : label);
-    return label < 0 ? T(NAN) : distance;
+    return label < 0 ? T(NAN) : at(n, label);
   }
   // Of the others; 0 for the only class when there is one.
   CREMA_HD int64_t nearest_other(int64_t n) const {

@@ -19,57 +19,50 @@
 namespace crema {
 namespace {
 
-template <typename T, bool kExponential>
+template <typename T>
 struct Contrast {
   ClassDistances<T> distances;
-  const T* nearest;
-  bool only_nearest;  // else all others count
+  const T* nearest;  // or null: all others count
   T positive_margin, negative_margin, positive_weight, negative_weight;
   T outlier, bound;  // bound: own distances above stop the others
+  bool exponential;
 
   CREMA_HD T pull(int64_t n) const {
     const T d = distances.own(n) - positive_margin;
     return d < 0 ? T(0) : d > outlier ? outlier : d;
   }
   CREMA_HD bool pushes(int64_t n, int64_t k) const {
-    const bool is_nearest = nearest[n] == static_cast<T>(k), stopped = distances.own(n) > bound;
-    return distances.at(n, k) < negative_margin && !stopped && (!only_nearest || is_nearest);
-  }
-  CREMA_HD T push(T d) const {
-    if constexpr (kExponential) return exp(-d);
-    return negative_margin - d;
-  }
-  CREMA_HD T push_slope(T d) const {
-    if constexpr (kExponential) return exp(-d);
-    return T(1);
+    return distances.at(n, k) < negative_margin && !(distances.own(n) > bound) &&
+           (!nearest || nearest[n] == static_cast<T>(k));
   }
   CREMA_HD T loss(int64_t n, int64_t k) const {
-    const T own = distances.own(n), pushed = negative_weight * push(distances.at(n, k));
-    const T other = pushes(n, k) ? pushed : T(0);
-    return distances.is_own(n, k) ? positive_weight * pull(n) : own == own ? other : T(NAN);
+    if (distances.is_own(n, k)) return positive_weight * pull(n);
+    if (distances.own(n) != distances.own(n)) return T(NAN);
+    const T d = distances.at(n, k);
+    return pushes(n, k) ? negative_weight * (exponential ? exp(-d) : negative_margin - d) : T(0);
   }
   CREMA_HD T own_slope(int64_t n) const {
     const T d = distances.own(n);
     return d > bound || (d > positive_margin && d < outlier) ? positive_weight : T(0);
   }
   CREMA_HD T other_slope(int64_t n, int64_t k) const {
-    const T slope = -negative_weight * push_slope(distances.at(n, k));
-    return pushes(n, k) ? slope : T(0);
+    const T push = exponential ? exp(-distances.at(n, k)) : T(1);
+    return pushes(n, k) ? -negative_weight * push : T(0);
   }
 };
 
-template <typename T, bool kExponential>
+template <typename T>
 struct ContrastSum {
-  Contrast<T, kExponential> of;
+  Contrast<T> of;
   template <typename>
   CREMA_HD T operator()(int64_t, int64_t n, int64_t k) const {
     return of.loss(n, k);
   }
 };
 
-template <typename T, bool kExponential>
+template <typename T>
 struct SlopeSum {
-  Contrast<T, kExponential> of;
+  Contrast<T> of;
   template <typename>
   CREMA_HD T operator()(int64_t, int64_t n, int64_t k) const {
     return of.distances.is_own(n, k) ? T(0) : of.other_slope(n, k);
@@ -77,9 +70,9 @@ struct SlopeSum {
 };
 
 // Sum 0: pulls, sum 1: the mean of the others' gaps.
-template <typename T, bool kExponential>
+template <typename T>
 struct MeanGaps {
-  Contrast<T, kExponential> of;
+  Contrast<T> of;
   template <typename>
   CREMA_HD T operator()(int64_t sum, int64_t n, int64_t k) const {
     const bool own = of.distances.is_own(n, k);
@@ -89,9 +82,9 @@ struct MeanGaps {
   }
 };
 
-template <typename T, bool kExponential>
+template <typename T>
 struct ContrastGradient {
-  Contrast<T, kExponential> of;
+  Contrast<T> of;
   const T *slopes, *weight;  // slopes: the mean sum of the others'; null: not normalized
   T norm, share;
   T* dx;
@@ -134,46 +127,36 @@ class GeneralContrastiveLossLayer : public Layer {
     return {tops, {{{x[0]}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // run.operator()<T, kExponential>()
-  template <typename Run>
-  void on_contrast(const Tensor& x, const Run& run) const {
-    on(x, [&]<typename T>() {
-      p().exp_negative_weight() ? run.template operator()<T, true>()
-                                : run.template operator()<T, false>();
-    });
-  }
-
-  template <typename T, bool kExponential>
-  Contrast<T, kExponential> contrast(const std::vector<Tensor>& bottom,
-                                     const Tensor& nearest) const {
+  template <typename T>
+  Contrast<T> contrast(const std::vector<Tensor>& bottom, const Tensor& nearest) const {
     return {{bottom[0].data<T>(), {bottom[1].data<T>(), bottom[0].shape().count(1)}, {}},
-            nearest.data<T>(),
-            p().max_negative_only(),
+            p().max_negative_only() ? nearest.data<T>() : nullptr,
             static_cast<T>(p().positive_margin()),
             static_cast<T>(p().negative_margin()),
             static_cast<T>(p().positive_weight()),
             static_cast<T>(p().negative_weight()),
             static_cast<T>(p().positive_outlier_thresh()),
-            p().positive_first() ? static_cast<T>(p().positive_upper_bound()) : T(INFINITY)};
+            p().positive_first() ? static_cast<T>(p().positive_upper_bound()) : T(INFINITY),
+            p().exp_negative_weight()};
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Shape& shape = pass.bottom[0].shape();
     const int64_t batch = shape[0], classes = shape.count(1);
     check_labels(pass.bottom[1], classes, 1, std::nullopt);
-    on_contrast(pass.bottom[0], [&]<typename T, bool kExponential>() {
-      auto each = contrast<T, kExponential>(pass.bottom, pass.saved[0]);
+    on(pass.bottom[0], [&]<typename T>() {
+      Contrast<T> each = contrast<T>(pass.bottom, pass.saved[0]);
       each.distances.note = {pass.saved[2].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
       const T share = T(1) / static_cast<T>(batch);
-      if (each.only_nearest)
+      if (each.nearest)
         parallel_for(context, batch, NearestOthers<T>{each.distances, pass.saved[0].data<T>()});
-      parallel_sum<T>(context, {1, batch, classes}, ContrastSum<T, kExponential>{each},
+      parallel_sum<T>(context, {1, batch, classes}, ContrastSum<T>{each},
                       {pass.top[0].data<T>(), share});
       if (p().has_normalize_negative())
-        parallel_sum<T>(context, {1, batch, classes}, SlopeSum<T, kExponential>{each},
+        parallel_sum<T>(context, {1, batch, classes}, SlopeSum<T>{each},
                         {pass.saved[1].data<T>(), share});
       if (pass.top.size() > 1)
-        parallel_sum<T>(context, {2, batch, classes}, MeanGaps<T, kExponential>{each},
+        parallel_sum<T>(context, {2, batch, classes}, MeanGaps<T>{each},
                         {pass.top[1].data<T>(), share});
     });
   }
@@ -181,13 +164,13 @@ class GeneralContrastiveLossLayer : public Layer {
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
     const Shape& shape = pass.bottom[0].shape();
-    on_contrast(pass.bottom[0], [&]<typename T, bool kExponential>() {
+    on(pass.bottom[0], [&]<typename T>() {
       const T* slopes = p().has_normalize_negative() ? pass.saved[1].data<T>() : nullptr;
-      parallel_rows(context, shape[0], shape.count(1),
-                    ContrastGradient<T, kExponential>{
-                        contrast<T, kExponential>(pass.bottom, pass.saved[0]), slopes,
-                        pass.top_diff[0].data<T>(), static_cast<T>(p().normalize_negative()),
-                        T(1) / static_cast<T>(shape[0]), pass.bottom_diff[0].data<T>()});
+      parallel_rows(
+          context, shape[0], shape.count(1),
+          ContrastGradient<T>{contrast<T>(pass.bottom, pass.saved[0]), slopes,
+                              pass.top_diff[0].data<T>(), static_cast<T>(p().normalize_negative()),
+                              T(1) / static_cast<T>(shape[0]), pass.bottom_diff[0].data<T>()});
     });
   }
 

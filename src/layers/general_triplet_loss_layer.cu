@@ -19,13 +19,12 @@ namespace {
 template <typename T>
 struct Violation {
   ClassDistances<T> distances;
-  const T* nearest;
-  bool only_nearest;  // else all others count
-  T margin, bound;    // bound: own distances above stop the others
+  const T* nearest;  // or null: all others count
+  T margin, bound;   // bound: own distances above stop the others
   CREMA_HD T operator()(int64_t n, int64_t k) const {
     const T own = distances.own(n), violation = own + margin - distances.at(n, k);
-    const bool is_nearest = nearest[n] == static_cast<T>(k);
-    const bool counts = !distances.is_own(n, k) && !(own > bound) && (!only_nearest || is_nearest);
+    const bool counts =
+        !distances.is_own(n, k) && !(own > bound) && (!nearest || nearest[n] == static_cast<T>(k));
     return !counts || violation <= 0 ? T(0) : violation;
   }
 };
@@ -62,20 +61,18 @@ struct MeanDistances {
 template <typename T>
 struct DistanceGradient {
   Violation<T> violation;
-  const T *counts, *factors, *weight;
-  bool has_factors;
-  bool always;  // the own distance counts everywhere
+  const T *counts, *factors, *weight;  // factors: or null
+  bool always;                         // the own distance counts everywhere
   T positive, negative;
   T* dx;
   CREMA_HD void operator()(int64_t n, int64_t k) const {
     const T own = violation.distances.own(n);
-    const bool counted = counts[n] > 0, pulls = always || counted || own > violation.bound;
-    const T factor = factors[n];
+    const bool pulls = always || counts[n] > 0 || own > violation.bound;
     const T slope = violation.distances.is_own(n, k) ? (pulls ? positive : T(0))
                     : violation(n, k) > 0            ? -negative
                                                      : T(0);
     dx[n * violation.distances.labels.classes + k] =
-        slope * *weight * (has_factors ? factor : T(1));
+        slope * *weight * (factors ? factors[n] : T(1));
   }
 };
 
@@ -103,8 +100,7 @@ class GeneralTripletLossLayer : public Layer {
   template <typename T>
   Violation<T> violation(const std::vector<Tensor>& bottom, const Tensor& saved) const {
     return {{bottom[0].data<T>(), {bottom[1].data<T>(), bottom[0].shape().count(1)}, {}},
-            saved.data<T>() + bottom[0].shape()[0],
-            p().hardest_only(),
+            p().hardest_only() ? saved.data<T>() + bottom[0].shape()[0] : nullptr,
             static_cast<T>(p().margin()),
             p().positive_first() ? static_cast<T>(p().positive_upper_bound()) : T(INFINITY)};
   }
@@ -134,15 +130,15 @@ class GeneralTripletLossLayer : public Layer {
     const Shape& shape = pass.bottom[0].shape();
     on(pass.bottom[0], [&]<typename T>() {
       const T share = T(1) / static_cast<T>(shape[0]);
-      const DistanceGradient<T> gradient{violation<T>(pass.bottom, pass.saved[0]),
-                                         pass.saved[0].data<T>(),
-                                         pass.bottom[pass.bottom.size() > 2 ? 2 : 1].data<T>(),
-                                         pass.top_diff[0].data<T>(),
-                                         pass.bottom.size() > 2,
-                                         p().add_center_loss(),
-                                         static_cast<T>(p().positive_weight()) * share,
-                                         static_cast<T>(p().negative_weight()) * share,
-                                         pass.bottom_diff[0].data<T>()};
+      const DistanceGradient<T> gradient{
+          violation<T>(pass.bottom, pass.saved[0]),
+          pass.saved[0].data<T>(),
+          pass.bottom.size() > 2 ? pass.bottom[2].data<T>() : nullptr,
+          pass.top_diff[0].data<T>(),
+          p().add_center_loss(),
+          static_cast<T>(p().positive_weight()) * share,
+          static_cast<T>(p().negative_weight()) * share,
+          pass.bottom_diff[0].data<T>()};
       parallel_rows(context, shape[0], shape.count(1), gradient);
     });
   }
