@@ -18,6 +18,7 @@
 #include "kernels/equal_links.h"
 #include "layers/accuracy.h"
 #include "layers/layer.h"
+#include "layers/squared_between.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -85,18 +86,6 @@ struct LayOut {
     for (int64_t digit = 0; digit < i && rest > 0; ++digit) rest /= base;
     means[label * inputs + i] = step * static_cast<T>(rest % base);
     if (i == 0) complete[label] = 1;
-  }
-};
-
-// Sum n * L + l.
-template <typename T>
-struct ToMeans {
-  const T *x, *means;
-  int64_t labels, inputs;
-  template <typename>
-  CREMA_HD T operator()(int64_t k, int64_t, int64_t i) const {
-    const T difference = x[k / labels * inputs + i] - means[k % labels * inputs + i];
-    return difference * difference;
   }
 };
 
@@ -233,7 +222,7 @@ class MeansOfLabels : public Layer {
     const int64_t batch = x.shape()[0], inputs = x.shape().count(1);
     const T* counts = pregenerated() ? nullptr : pass.parameters[2].data<T>();
     parallel_sums<T>(context, {batch * labels(), 1, inputs},
-                     ToMeans<T>{x.data<T>(), pass.parameters[0].data<T>(), labels(), inputs},
+                     SquaredBetween<T>{x.data<T>(), pass.parameters[0].data<T>(), labels(), inputs},
                      KeepDistance<T>{distances, counts, labels()});
   }
 

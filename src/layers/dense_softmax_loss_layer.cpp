@@ -9,6 +9,7 @@
 
 #include "kernels/dense_softmax_loss.h"
 #include "layers/dense_weights.h"
+#include "layers/joined_member.h"
 #include "layers/layer.h"
 #include "layers/loss_normalizer.h"
 #include "proto/layer.pb.h"
@@ -27,18 +28,12 @@ class DenseSoftmaxLossLayer : public Layer {
   BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
-    dense_ = member("InnerProduct");
+    dense_ = joined_member(*this, "InnerProduct");
     dense_->setup(context, {bottoms[0]});
     for (const ParameterSpec& spec : dense_->parameters())
       add_parameter(spec.shape, *spec.filler, spec.learned);
-    softmax_ = member("SoftmaxWithLoss");
+    softmax_ = joined_member(*this, "SoftmaxWithLoss");
     softmax_->setup(context, behind(bottoms));
-  }
-
-  std::unique_ptr<Layer> member(const char* type) const {
-    LayerParameter message = this->message();
-    message.set_type(type);
-    return make_layer(message, training(), folder());
   }
 
   // What the loss reads: scores and labels.

@@ -17,23 +17,12 @@
 #include "kernels/sum.h"
 #include "kernels/weighted_sum.h"
 #include "layers/layer.h"
+#include "layers/squared_between.h"
 #include "proto/filler.pb.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {
 namespace {
-
-// Of each vector of the batch from each of a remembered batch, squared.
-template <typename T>
-struct BetweenBatches {
-  const T *x, *remembered;
-  int64_t batch, inputs;
-  template <typename>
-  CREMA_HD T operator()(int64_t k, int64_t, int64_t i) const {
-    const T d = x[k / batch * inputs + i] - remembered[k % batch * inputs + i];
-    return d * d;
-  }
-};
 
 template <typename T>
 struct CountBatch {
@@ -117,7 +106,7 @@ class KnnLayer : public Layer {
       on(x, [&]<typename T>() {
         parallel_sum<T>(
             context, {batch * batch, 1, inputs},
-            BetweenBatches<T>{x.data<T>(), pass.parameters[1 + 2 * i].data<T>(), batch, inputs},
+            SquaredBetween<T>{x.data<T>(), pass.parameters[1 + 2 * i].data<T>(), batch, inputs},
             {squares.data<T>() + i * batch * batch});
       });
     }

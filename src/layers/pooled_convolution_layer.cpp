@@ -10,6 +10,7 @@
 #include "kernels/conv_pooled.h"
 #include "layers/convolution_base.h"
 #include "layers/dropout_params.h"
+#include "layers/joined_member.h"
 #include "proto/layer.pb.h"
 #include "proto/params/pooling.pb.h"
 
@@ -26,22 +27,16 @@ class PooledConvolutionLayer : public Layer {
 
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
     relu_ = type().find("+ReLU") != std::string::npos;
-    convolution_ = member(relu_ ? "Convolution+ReLU" : "Convolution");
+    convolution_ = joined_member(*this, relu_ ? "Convolution+ReLU" : "Convolution");
     convolution_->setup(context, bottoms);
     for (const ParameterSpec& spec : convolution_->parameters())
       add_parameter(spec.shape, *spec.filler, spec.learned);
-    pooling_ = member("Pooling");
+    pooling_ = joined_member(*this, "Pooling");
     pooling_->setup(context, {between(bottoms)});
     require(!relu_ || convolution_->ends_in_relu(),
             "a ReLU in front of a pooling has no slope here");
     if (ends_with(type(), "+Dropout"))
       dropout_ = DropoutParams(params<DropoutParameter>(), training());
-  }
-
-  std::unique_ptr<Layer> member(const char* type) const {
-    LayerParameter message = this->message();
-    message.set_type(type);
-    return make_layer(message, training(), folder());
   }
 
   // The convolution's top.

@@ -67,7 +67,7 @@ struct Case {
 // A GPU finds what the CPU finds: corners are sixteenths, so that both compute the same overlaps,
 // and scores have equals.
 TEST(BestBoxes, OnAGpu) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU";
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   for (const Case& c : {Case{3, 900, 4, 100, -1, 0.3f, 1}, Case{2, 5000, 1, -1, 300, 0.7f, 1},
                         Case{1, 16384, 1, 16384, -1, 0.45f, 1}, Case{1, 20000, 1, -1, 50, 0.5f, 1},
