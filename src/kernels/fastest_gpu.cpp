@@ -57,10 +57,10 @@ class FastestSum final : public WeightedSum {
   // False: the library has all calls.
   bool choose(Context& context) {
     Tuning& tuning = context.gpu().tuning;
-    std::string key =
-        cat("fastest ", forward_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
-            c_.relu_taken ? " taken" : "", c_.dropout ? " dropout" : "",
-            c_.backward_data ? " data" : "", c_.backward_weights ? " weights" : "");
+    std::string key = cat("fastest ", forward_.key(), c_.bias ? " bias" : "",
+                          c_.relu ? " relu" : "", c_.relu_taken ? " taken" : "",
+                          c_.dropout ? " dropout" : "", c_.backward_data ? " data" : "",
+                          c_.backward_weights ? " weights" : "", context.repeatable ? "" : " adds");
     for (size_t i = 1; i < ways_.size(); ++i) key += cat(" or ", ways_[i].name);
     const std::optional<std::string> known = tuning.find(key);
     if (known && is_answer(*known)) {
@@ -94,6 +94,8 @@ class FastestSum final : public WeightedSum {
            (!c_.backward_weights || own(kWeights));
   }
 
+  bool adds_weights() const override { return own(kWeights) && weights_.adds(); }
+
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     if (!own(kForward)) return with(kForward).forward(context, x, w, b, y, workspace);
@@ -109,10 +111,8 @@ class FastestSum final : public WeightedSum {
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
     if (!own(kData)) return with(kData).backward_data(context, g, w, dx, workspace);
-    GatherTensors t;
-    t.dy = g.dy.raw(), t.w = w.raw(), t.out = dx.raw();
-    if (g.y) t.y = g.y->raw();
-    t.dropout.factor = g.factor;
+    GatherTensors t = gradient(g);
+    t.w = w.raw(), t.out = dx.raw();
     data_.run(context, t);
   }
 
@@ -123,11 +123,8 @@ class FastestSum final : public WeightedSum {
       return with(kWeights).backward_weights(context, x, g, dw, db, accumulate_w, accumulate_b,
                                              workspace);
     }
-    GatherTensors t;
-    t.x = x.raw(), t.dy = g.dy.raw(), t.out = dw.raw();
-    if (g.y) t.y = g.y->raw();
-    t.db = db.data<float>();
-    t.dropout.factor = g.factor;
+    GatherTensors t = gradient(g);
+    t.x = x.raw(), t.out = dw.raw(), t.db = db.data<float>();
     t.accumulate_w = accumulate_w, t.accumulate_b = accumulate_b;
     weights_.run(context, t);
   }
@@ -161,6 +158,10 @@ class FastestSum final : public WeightedSum {
                    const Tensor& y, const DropoutMask& mask) const {
     forward_.run(context,
                  {.x = x.raw(), .w = w.raw(), .b = b.raw(), .out = y.raw(), .dropout = mask});
+  }
+
+  static GatherTensors gradient(const OutputGradient& g) {
+    return {.dy = g.dy.raw(), .y = g.y ? g.y->raw() : nullptr, .dropout = {{}, 0, g.factor}};
   }
 
   bool own(Call call) const { return answer_[call] == kOwn; }
@@ -304,8 +305,7 @@ class FastestSum final : public WeightedSum {
       return time([&] { product.run(context_, t); });
     }
     double own_forward() {
-      GatherTensors t;
-      t.x = x_.raw(), t.w = w_.raw(), t.b = bias().raw(), t.out = y_.raw();
+      GatherTensors t{.x = x_.raw(), .w = w_.raw(), .b = bias().raw(), .out = y_.raw()};
       if (sum_.c_.dropout) t.dropout = kHalf;
       return tuned(sum_.forward_, t);
     }
@@ -313,9 +313,9 @@ class FastestSum final : public WeightedSum {
       return tuned(sum_.data_, {.w = w_.raw(), .dy = dy_.raw(), .y = sign(), .out = x_.raw()});
     }
     double own_weights_gradient() {
-      GatherTensors t;
-      t.x = x_.raw(), t.dy = dy_.raw(), t.y = sign(), t.out = dw_.raw();
+      GatherTensors t{.x = x_.raw(), .dy = dy_.raw(), .y = sign(), .out = dw_.raw()};
       if (sum_.c_.bias) t.db = db_.data<float>();
+      t.accumulate_w = t.accumulate_b = !context_.repeatable;
       return tuned(sum_.weights_, t);
     }
     void separate() {

@@ -108,6 +108,9 @@ struct Prepared {
   // The gradient of top 0 may come in up to so many parts (Backward::more_top_diff), for backward
   // to add as it reads them; the planner adds up what comes in more.
   int top_diff_parts = 1;
+  // Backward adds to its parameters' gradients: faster where these are cleared before a pass than
+  // where the first to write one overwrites it.
+  bool adds_gradients = false;
   std::vector<TensorSpec> saved;       // further ones, behind those of infer()
   std::optional<BackwardReads> reads;  // none: as Layer::reads() says
 };

@@ -116,6 +116,7 @@ Plan& Net::ready() {
   const std::shared_ptr<Buffer>& arena = options_.arena->buffer(context_);
   if (plan_->bound() != arena.get()) {
     plan_->bind(context_, arena, graph_.parameters);
+    diffs_are_clear_ = false;
     ++generation_;
     if (live_pass_) set_live_pass(live_pass_);
   }
@@ -243,8 +244,35 @@ double Net::waited() const {
   return seconds;
 }
 
-void Net::backward(bool accumulate, const Beside& beside) {
+const std::set<int>& Net::cleared_parameters() { return ready().cleared; }
+
+void Net::clear_diffs() {
+  if (diffs_are_clear_) return;
+  const std::set<int>& cleared = ready().cleared;
+  const auto end = [&](int i) {
+    const size_t next = static_cast<size_t>(i) + 1;
+    return next < parameter_offsets_.size() ? parameter_offsets_[next] : parameter_elements_;
+  };
+  for (auto it = cleared.begin(); it != cleared.end();) {
+    const int64_t first = parameter_offsets_[*it];
+    int last = *it;
+    while (++it != cleared.end() && *it == last + 1) last = *it;
+    const DType dtype = parameter_diff_.dtype();
+    zero(context_, Tensor(parameter_diff_.memory(), static_cast<size_t>(first) * size_of(dtype),
+                          Shape{end(last) - first}, dtype));
+  }
+  diffs_are_clear_ = true;
+}
+
+std::vector<int> Net::early_parameters() {
+  const Plan& plan = ready();
+  return plan.early_node < 0 ? std::vector<int>() : plan.nodes[plan.early_node].parameters;
+}
+
+void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
   const Range range("backward");
+  if (!accumulate) clear_diffs();
+  diffs_are_clear_ = false;
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
   if (beside) context_.aside(0, beside);
@@ -266,6 +294,7 @@ void Net::backward(bool accumulate, const Beside& beside) {
       }
       for (const DiffSum& sum : node->diff_sums) add_up(context_, sum.parts, sum.parts[0]);
     });
+    if (early && &*node == &plan.nodes[plan.early_node]) context_.aside(node->aside_lane, early);
   }
   context_.join();
 }
