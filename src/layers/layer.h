@@ -180,6 +180,9 @@ class Layer {
   virtual int64_t padded_channels(DType) const { return 0; }
   virtual HalfRule half_rule() const { return HalfRule::never; }
   virtual BackwardReads reads() const { return {}; }
+  // False: neither pass reads this bottom's values, only its shape counts. It comes in whatever
+  // order and real type it has.
+  virtual bool reads_values(int bottom) const { return bottom >= 0; }
   // Top 0 comes out of a ReLU without slope, whose gradient its readers may take instead
   // (Preparation::relu_taken).
   virtual bool ends_in_relu() const { return false; }
