@@ -34,7 +34,7 @@ std::unique_ptr<WeightedSum> make_conv(Context& context, const ConvCase& c) {
 #ifdef CREMA_CUDA
       {"fastest", make_conv_fastest},     {"rows", make_conv_rows},
       {"blocks", make_conv_blocks},       {"groups", make_conv_groups},
-      {"cudnn", make_conv_cudnn},
+      {"cudnn", make_conv_cudnn},         {"tensor", make_conv_tensor},
 #endif
 #ifdef CREMA_ONEDNN
       {"onednn", make_conv_onednn},

@@ -78,6 +78,9 @@ struct DepthwiseGradients {
   float *dw, *db, *parts;  // db: or null; parts: depthwise_parts() floats
   bool accumulate_w, accumulate_b;
 };
+// Steps along an axis that have places of x, and with a bias those that have one of dy for their
+// own: place i - (kernel - 1) / 2 / stride of step i.
+DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis);
 DepthwiseWalk depthwise_gradients_walk(const ConvCase& c);
 int64_t depthwise_parts(const DepthwiseWalk& n, int taps);
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,

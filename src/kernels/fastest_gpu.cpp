@@ -346,8 +346,7 @@ class FastestSum final : public WeightedSum {
 
 using Ways = std::vector<std::pair<const char*, std::function<std::unique_ptr<WeightedSum>()>>>;
 
-// The winner, or the library's kernel alone. ways: the library's first; those that make nothing are
-// left out.
+// The winner, or the library's kernel alone. ways: the library's first; some may make nothing.
 std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::string& reason,
                                      const Ways& ways) {
   if (context.device() != Device::gpu) {
@@ -384,6 +383,7 @@ std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase&
                   {"groups", [&] { return make_conv_groups(context, c, refusal); }},
                   {"blocks", [&] { return make_conv_blocks(context, c, refusal); }},
                   {"rows", [&] { return make_conv_rows(context, c, refusal); }},
+                  {"tensor", [&] { return make_conv_tensor(context, c, refusal); }},
                   {"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }}});
 }
 

@@ -151,31 +151,33 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& expe
   EXPECT_LE(worst, tolerance * most) << what;
 }
 
-void check(const std::vector<Row>& rows, const char* implementation) {
+void check(const std::vector<Row>& rows, const std::vector<const char*>& implementations) {
   for (const Row& row : rows) {
     for (const bool bias : {false, true}) {
       for (const bool relu : {false, true}) {
         Context cpu(Device::cpu);
         cpu.implementation = "plain";
         const Result expected = run(cpu, case_of(row, DType::f64, bias, relu));
-        for (const DType dtype : {DType::f16, DType::bf16}) {
-          Context context(Device::gpu);
-          context.implementation = implementation;
-          const Result got = run(context, case_of(row, dtype, bias, relu));
-          ASSERT_FALSE(context.served.empty());
-          EXPECT_EQ(context.served[0], implementation);
-          const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
-          const std::string what = cat(row.name, ", ", implementation, ", ", name_of(dtype),
-                                       bias ? ", bias" : "", relu ? ", relu" : "");
-          expect_near(got.y, expected.y, rounding, what + ": y");
-          expect_near(got.dx, expected.dx, rounding, what + ": dx");
-          expect_near(got.dw, expected.dw, rounding, what + ": dw");
-          expect_near(got.db, expected.db, rounding, what + ": db");
-          expect_near(got.dw_added, expected.dw_added, rounding, what + ": dw added");
-          expect_near(got.db_added, expected.db_added, rounding, what + ": db added");
-          expect_near(got.dx_joined, expected.dx_joined, rounding, what + ": dx joined");
-          expect_near(got.dw_joined, expected.dw_joined, rounding, what + ": dw joined");
-          expect_near(got.db_joined, expected.db_joined, rounding, what + ": db joined");
+        for (const char* implementation : implementations) {
+          for (const DType dtype : {DType::f16, DType::bf16}) {
+            Context context(Device::gpu);
+            context.implementation = implementation;
+            const Result got = run(context, case_of(row, dtype, bias, relu));
+            ASSERT_FALSE(context.served.empty());
+            EXPECT_EQ(context.served[0], implementation);
+            const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
+            const std::string what = cat(row.name, ", ", implementation, ", ", name_of(dtype),
+                                         bias ? ", bias" : "", relu ? ", relu" : "");
+            expect_near(got.y, expected.y, rounding, what + ": y");
+            expect_near(got.dx, expected.dx, rounding, what + ": dx");
+            expect_near(got.dw, expected.dw, rounding, what + ": dw");
+            expect_near(got.db, expected.db, rounding, what + ": db");
+            expect_near(got.dw_added, expected.dw_added, rounding, what + ": dw added");
+            expect_near(got.db_added, expected.db_added, rounding, what + ": db added");
+            expect_near(got.dx_joined, expected.dx_joined, rounding, what + ": dx joined");
+            expect_near(got.dw_joined, expected.dw_joined, rounding, what + ": dw joined");
+            expect_near(got.db_joined, expected.db_joined, rounding, what + ": db joined");
+          }
         }
       }
     }
@@ -184,25 +186,23 @@ void check(const std::vector<Row>& rows, const char* implementation) {
 
 TEST(ConvBlocks, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kBlocks, "blocks");
-  check(kBlocks, "fastest");
+  check(kBlocks, {"blocks", "fastest"});
 }
 
 TEST(ConvRows, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kRows, "rows");
+  check(kRows, {"rows"});
 }
 
 TEST(ConvGroups, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kGroups, "groups");
-  check(kGroups, "fastest");
+  check(kGroups, {"groups", "fastest"});
 }
 
 TEST(ConvDepthwise, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kDepthwise, "depthwise");
-  check({kDepthwise[0], kDepthwise[8]}, "fastest");
+  check(kDepthwise, {"depthwise", "tensor"});
+  check({kDepthwise[0], kDepthwise[8]}, {"fastest"});
 }
 
 // The images that the kernels make, not what is computed from them.
