@@ -90,8 +90,8 @@ class FastestSum final : public WeightedSum {
     return bytes;
   }
   bool takes_relu() const override {
-    return (c_.backward_data || c_.backward_weights) && (!c_.backward_data || own(kData)) &&
-           (!c_.backward_weights || own(kWeights));
+    return gathers_ && (c_.backward_data || c_.backward_weights) &&
+           (!c_.backward_data || along(kData)) && (!c_.backward_weights || along(kWeights));
   }
 
   bool adds_weights() const override { return own(kWeights) && weights_.adds(); }
@@ -165,8 +165,10 @@ class FastestSum final : public WeightedSum {
   }
 
   bool own(Call call) const { return answer_[call] == kOwn; }
-  WeightedSum& with(Call call) {
-    for (Way& way : ways_) {
+  // Takes ReLU and bias along.
+  bool along(Call call) const { return own(call) || with(call).takes_relu(); }
+  WeightedSum& with(Call call) const {
+    for (const Way& way : ways_) {
       if (*way.name == answer_[call]) return *way.sum;
     }
     return *ways_[0].sum;
@@ -242,39 +244,34 @@ class FastestSum final : public WeightedSum {
 
     std::string answer() {
       const ConvCase& c = sum_.c_;
-      std::string answer = kLibraryAlone;
-      double best[4] = {1e30, 1e30, 1e30, 1e30};
-      const auto offer = [&](Call call, char letter, double seconds) {
-        if (seconds >= best[call]) return;
-        best[call] = seconds;
-        answer[call] = letter;
+      std::string answer = kLibraryAlone, along = kLibraryAlone;
+      double best[4] = {1e30, 1e30, 1e30, 1e30}, best_along[4] = {1e30, 1e30, 1e30, 1e30};
+      const auto offer = [&](Call call, char letter, double seconds, bool takes_relu) {
+        if (seconds < best[call]) best[call] = seconds, answer[call] = letter;
+        if (takes_relu && seconds < best_along[call])
+          best_along[call] = seconds, along[call] = letter;
       };
       const double dropping = c.dropout ? time([&] { dropout(context_, kHalf, y_, y_); }) : 0;
       const auto offer_all = [&](char letter, WeightedSum& sum) {
-        if (c.forward) offer(kForward, letter, forward_of(sum) + dropping);
-        if (c.backward_data) offer(kData, letter, data_of(sum));
-        if (c.backward_weights) offer(kWeights, letter, weights_of(sum));
+        const bool takes = sum.takes_relu();
+        if (c.forward) offer(kForward, letter, forward_of(sum) + dropping, false);
+        if (c.backward_data) offer(kData, letter, data_of(sum), takes);
+        if (c.backward_weights) offer(kWeights, letter, weights_of(sum), takes);
         if (c.backward_data && c.backward_weights && sum.joins_gradients())
-          offer(kBoth, letter, both_of(sum));
+          offer(kBoth, letter, both_of(sum), false);
       };
       for (const Way& way : sum_.ways_) offer_all(*way.name, *way.sum);
       if (best[kBoth] >= best[kData] + best[kWeights]) answer[kBoth] = kApart;
       if (!sum_.gathers_) return answer;
-      if (c.forward) offer(kForward, kOwn, own_forward());
+      if (c.forward) offer(kForward, kOwn, own_forward(), false);
       if (!c.backward_data && !c.backward_weights) return answer;
-      // Our own gradients take ReLU and bias along, when there are no others.
-      double others = c.bias || masks(c) ? time([&] { separate(); }) : 0, all_own = 0;
-      if (c.backward_data) {
-        const double own = own_data_gradient();
-        offer(kData, kOwn, own);
-        others += best[kData], all_own += own;
-      }
-      if (c.backward_weights) {
-        const double own = own_weights_gradient();
-        offer(kWeights, kOwn, own);
-        others += best[kWeights], all_own += own;
-      }
-      if (all_own < others) answer[kData] = answer[kWeights] = kOwn;
+      if (c.backward_data) offer(kData, kOwn, own_data_gradient(), true);
+      if (c.backward_weights) offer(kWeights, kOwn, own_weights_gradient(), true);
+      // Gradients that take ReLU and bias along spare their own pass, when there are no others.
+      double apart = c.bias || masks(c) ? time([&] { separate(); }) : 0, together = 0;
+      if (c.backward_data) apart += best[kData], together += best_along[kData];
+      if (c.backward_weights) apart += best[kWeights], together += best_along[kWeights];
+      if (together < apart) answer[kData] = along[kData], answer[kWeights] = along[kWeights];
       return answer;
     }
 
@@ -290,9 +287,11 @@ class FastestSum final : public WeightedSum {
       return time([&] { sum.backward_data(context_, dy_, w_, x_, workspace_); });
     }
     double weights_of(WeightedSum& sum) {
-      return time([&] {
-        sum.backward_weights(context_, x_, dy_, dw_, Tensor(), false, false, workspace_);
-      });
+      const bool along = sum_.gathers_ && sum.takes_relu();
+      const OutputGradient g = along && sign() ? OutputGradient(dy_, y_) : OutputGradient(dy_);
+      const Tensor db = along && sum_.c_.bias ? db_ : Tensor();
+      return time(
+          [&] { sum.backward_weights(context_, x_, g, dw_, db, false, false, workspace_); });
     }
     double both_of(WeightedSum& sum) {
       const Tensor& dx = sum_.c_.y == sum_.c_.x ? y_ : x_;
@@ -384,6 +383,7 @@ std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase&
                   {"blocks", [&] { return make_conv_blocks(context, c, refusal); }},
                   {"rows", [&] { return make_conv_rows(context, c, refusal); }},
                   {"tensor", [&] { return make_conv_tensor(context, c, refusal); }},
+                  {"pixels", [&] { return make_conv_pixels(context, c, refusal); }},
                   {"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }}});
 }
 
