@@ -207,8 +207,8 @@ TEST(ConvRows, AgreesWithThePlainConvolution) {
 
 TEST(ConvPixels, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kPixels, "pixels");
-  check({kPixels[0], kPixels[4]}, "fastest");
+  check(kPixels, {"pixels"});
+  check({kPixels[0], kPixels[4]}, {"fastest"});
 }
 
 TEST(ConvGroups, AgreesWithThePlainConvolution) {
