@@ -248,19 +248,7 @@ const std::set<int>& Net::cleared_parameters() { return ready().cleared; }
 
 void Net::clear_diffs() {
   if (diffs_are_clear_) return;
-  const std::set<int>& cleared = ready().cleared;
-  const auto end = [&](int i) {
-    const size_t next = static_cast<size_t>(i) + 1;
-    return next < parameter_offsets_.size() ? parameter_offsets_[next] : parameter_elements_;
-  };
-  for (auto it = cleared.begin(); it != cleared.end();) {
-    const int64_t first = parameter_offsets_[*it];
-    int last = *it;
-    while (++it != cleared.end() && *it == last + 1) last = *it;
-    const DType dtype = parameter_diff_.dtype();
-    zero(context_, Tensor(parameter_diff_.memory(), static_cast<size_t>(first) * size_of(dtype),
-                          Shape{end(last) - first}, dtype));
-  }
+  for (int parameter : ready().cleared) zero(context_, graph_.parameters[parameter].diff);
   diffs_are_clear_ = true;
 }
 

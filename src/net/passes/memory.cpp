@@ -162,7 +162,7 @@ class MemoryPlanner {
   // with the losses. Where none of a blob follows, nothing else waits to run here.
   // And the node whose weights are updated while the nodes before it go backward.
   void choose_lanes() {
-    constexpr int64_t kWorthALaunch = int64_t{1} << 17;  // parameters
+    constexpr int64_t kWorthALaunch = int64_t{1} << 20;  // parameters
     int64_t most = kWorthALaunch - 1;
     std::map<int, int> users;
     for (const PlanNode& node : plan_.nodes) {
