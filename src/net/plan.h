@@ -49,6 +49,7 @@ struct Again {
 
 struct PlanNode : Node {
   bool takes_relu = false, relu_taken = false;  // see Preparation
+  float relu_factor = 1;
   // Its shapes change from pass to pass: a layer that it depends on is Layer::dynamic().
   bool follows = false;
   // In this pass it has nothing to compute: its tops are empty, or what they would be computed from
