@@ -1,5 +1,5 @@
 // A block of threads has a list: it chooses the candidates, sorts them in shared memory and lets
-// them pass one after the other, 32 at a time, each warp holding one against all that stay. Few
+// them pass one after the other, 64 at a time, each warp holding two against all that stay. Few
 // long lists have a cluster of blocks each: all do the same, but of what stays each block keeps a
 // share, and holds the candidates against that.
 #include "kernels/best_boxes_gpu.h"
@@ -15,7 +15,8 @@
 namespace crema {
 namespace {
 
-constexpr int kThreads = 1024, kTogether = kThreads / 32;
+constexpr int kThreads = 1024, kEach = 2;  // candidates of a warp
+constexpr int kTogether = kThreads / 32 * kEach;
 constexpr int64_t kMostCandidates = 16384;  // that are sorted in shared memory
 constexpr int kTooMany = -1;                // the count of a list with more
 constexpr int kMostBlocks = 8;              // of a list
@@ -88,45 +89,85 @@ __device__ void let_stay(const Candidates& candidates, const Suppression& how,
   const int most = how.most < 0 || how.most > count ? count : static_cast<int>(how.most);
   float threshold = how.threshold;
   int stay = 0, round = 0;
+  Box of_warp[kEach], of_lane[kEach];
+  const auto load = [&](int first) {
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+      of_warp[e] = candidates.box(first + e * 32 + warp);
+      of_lane[e] = candidates.box(first + e * 32 + lane);
+    }
+  };
+  load(0);
   cluster_barrier();  // others must have begun before their memory is written
 #pragma unroll 1
   for (int first = 0; first < count && stay < most; first += kTogether, round ^= 1) {
     const int own_stay = (stay - own + blocks - 1) / blocks;
-    const Box box = candidates.box(first + warp);
-    float covered = -1;
-    bool gone = !candidates.has(first + warp);
+    const float least = how.eta < 1 ? -1 : threshold;  // smaller overlaps never count
+    float covered[kEach];
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) covered[e] = -1;
+    bool left = candidates.has(first + warp);
 #pragma unroll 1
-    for (int k = 0; k < own_stay && !gone; k += 32) {
-      const float share = k + lane < own_stay
-                              ? overlap(box, box_at(boxes_that_stay + k + lane), how.pixel, how.by)
-                              : -1;
-      covered = share > covered ? share : covered;
-      gone = __any_sync(0xffffffffu, covered > threshold);
-    }
-    shares[warp][lane] = overlap(candidates.box(first + lane), box, how.pixel, how.by);
-    covered = warp_all(covered, Larger());
-    if (lane < blocks) *of_cluster(&covered_by[round][own][warp], lane) = covered;
-    cluster_barrier();
-    if (warp == 0) {  // by each other: lane i has candidate i
-      const uint64_t rank = candidates.rank(first + lane);
-      const Box of_lane = candidates.box(first + lane);
-      float by_most = covered_by[round][0][lane];
-      for (int block = 1; block < blocks; ++block)
-        by_most = Larger()(by_most, covered_by[round][block][lane]);
-      int place = -1;
-#pragma unroll 4
-      for (int i = 0; i < kTogether; ++i) {
-        const float share = shares[i][lane], of_candidate = __shfl_sync(0xffffffffu, by_most, i);
-        const bool stays = candidates.has(first + i) && stay < most && !(of_candidate > threshold);
-        place = stays && lane == i ? stay : place;
-        by_most = stays && share > by_most ? share : by_most;
-        threshold = stays && how.eta < 1 && threshold > 0.5f ? threshold * how.eta : threshold;
-        stay += stays;
+    for (int k = 0; k < own_stay && left; k += 32) {
+      const bool there = k + lane < own_stay;
+      const Box better = there ? box_at(boxes_that_stay + k + lane) : Box{};
+      left = false;
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        const float share = there ? overlap(of_warp[e], better, how.pixel, how.by, least) : -1;
+        covered[e] = share > covered[e] ? share : covered[e];
+        left |= !__any_sync(0xffffffffu, covered[e] > threshold);
       }
-      if (place >= 0 && own == 0) ranks_that_stay[place] = rank;
-      if (place >= 0 && place % blocks == own) {
-        boxes_that_stay[place / blocks] =
-            make_float4(of_lane.x1, of_lane.y1, of_lane.x2, of_lane.y2);
+    }
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) {
+#pragma unroll
+      for (int f = e; f < kEach; ++f)
+        shares[e * 32 + warp][f * 32 + lane] = overlap(of_lane[f], of_warp[e], how.pixel, how.by);
+      covered[e] = warp_all(covered[e], Larger());
+      if (lane < blocks) *of_cluster(&covered_by[round][own][e * 32 + warp], lane) = covered[e];
+    }
+    Box passing[kEach];
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) passing[e] = of_lane[e];
+    load(first + kTogether);
+    cluster_barrier();
+    if (warp == 0) {  // by each other: lane i has candidates i, 32 + i
+      float by_most[kEach];
+      int place[kEach];
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        by_most[e] = covered_by[round][0][e * 32 + lane];
+        for (int block = 1; block < blocks; ++block)
+          by_most[e] = Larger()(by_most[e], covered_by[round][block][e * 32 + lane]);
+        place[e] = -1;
+      }
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+#pragma unroll 4
+        for (int i = 0; i < 32; ++i) {
+          const int c = e * 32 + i;
+          const float of_candidate = __shfl_sync(0xffffffffu, by_most[e], i);
+          const bool stays =
+              candidates.has(first + c) && stay < most && !(of_candidate > threshold);
+          place[e] = stays && lane == i ? stay : place[e];
+#pragma unroll
+          for (int f = e; f < kEach; ++f) {
+            const float share = shares[c][f * 32 + lane];
+            by_most[f] = stays && share > by_most[f] ? share : by_most[f];
+          }
+          threshold = stays && how.eta < 1 && threshold > 0.5f ? threshold * how.eta : threshold;
+          stay += stays;
+        }
+      }
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        if (place[e] >= 0 && own == 0)
+          ranks_that_stay[place[e]] = candidates.rank(first + e * 32 + lane);
+        if (place[e] >= 0 && place[e] % blocks == own) {
+          boxes_that_stay[place[e] / blocks] =
+              make_float4(passing[e].x1, passing[e].y1, passing[e].x2, passing[e].y2);
+        }
       }
       if (lane == 0) {
         stay_now = stay;

@@ -19,11 +19,19 @@ struct BestPath {
 
   // Writes the labels of sequence n, as many as it returns, at most `until` (steps that count).
   CREMA_HD int32_t read(int64_t n, int64_t until, int32_t* labels) const {
-    int32_t count = 0;
-    for (int64_t t = 0; t < until; ++t) {
-      const int32_t label = best[n * of_sequence + t * of_step];
-      const bool repeats = joins && t > 0 && label == best[n * of_sequence + (t - 1) * of_step];
-      if (label != blank && !repeats) labels[count++] = label;
+    constexpr int kTogether = 8;  // loads that are on their way at once
+    int32_t count = 0, before = -1;
+    for (int64_t first = 0; first < until; first += kTogether) {
+      int32_t label[kTogether];
+      for (int i = 0; i < kTogether; ++i) {
+        const int64_t t = first + i < until ? first + i : first;
+        label[i] = best[n * of_sequence + t * of_step];
+      }
+      for (int i = 0; i < kTogether; ++i) {
+        const bool repeats = joins && label[i] == before;
+        if (first + i < until && label[i] != blank && !repeats) labels[count++] = label[i];
+        before = label[i];
+      }
     }
     return count;
   }

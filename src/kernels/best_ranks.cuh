@@ -7,7 +7,7 @@ namespace crema {
 
 // The least rank that is among the `most` largest of rank(i), i < count, or a number between it and
 // the next. At least `most` of the ranks, which is above 0, must not be 0, and no two others may be
-// equal. Every thread of the block must call it, at least 32 of them.
+// equal. Every thread of the block must call it, whole warps of them.
 template <typename Rank>
 __device__ uint64_t least_of_best(int count, int most, const Rank& rank) {
   __shared__ int histogram[256], chosen, left_in_chosen;
@@ -18,10 +18,15 @@ __device__ uint64_t least_of_best(int count, int most, const Rank& rank) {
   for (int shift = 56; shift >= 0 && !whole; shift -= 8) {
     for (int i = threadIdx.x; i < 256; i += blockDim.x) histogram[i] = 0;
     __syncthreads();
-    for (int i = threadIdx.x; i < count; i += blockDim.x) {
-      const uint64_t r = rank(i);
+    // High digits are alike in most ranks: a warp adds up its equal ones before.
+    for (int first = 0; first < count; first += blockDim.x) {
+      const int i = first + static_cast<int>(threadIdx.x);
+      const uint64_t r = i < count ? rank(i) : 0;
       const bool alike = shift == 56 || r >> (shift + 8) == least >> (shift + 8);
-      if (r != 0 && alike) atomicAdd(histogram + (r >> shift & 255), 1);
+      const int digit = r != 0 && alike ? static_cast<int>(r >> shift & 255) : 256;
+      const unsigned equal = __match_any_sync(0xffffffffu, digit);
+      if (digit < 256 && threadIdx.x % 32 == __ffs(equal) - 1)
+        atomicAdd(histogram + digit, __popc(equal));
     }
     __syncthreads();
     if (threadIdx.x < 32) {  // a lane has eight digits, the first the largest

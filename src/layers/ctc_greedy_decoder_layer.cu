@@ -37,27 +37,49 @@ template <typename T>
 struct CountEdits {
   BestPath path;
   WantedLabels<T> labels;
-  int32_t* scratch;  // for each sequence: steps + 2 * most + 1
+  int32_t* scratch;  // for each sequence: 2 * steps + most
   T* wrong;          // (2, sequences): edits by length, any
   CREMA_HD void operator()(int64_t n) const {
-    int32_t* read = scratch + n * (path.steps + 2 * labels.most + 1);
-    int32_t *wanted = read + path.steps, *edits = wanted + labels.most;
+    int32_t* read = scratch + n * (2 * path.steps + labels.most);
+    int32_t *left = read + path.steps, *wanted = left + path.steps;
     const int32_t count = path.read(n, path.steps, read), length = labels.read(n, wanted);
-    for (int32_t j = 0; j <= length; ++j) edits[j] = j;
-    for (int32_t i = 1; i <= count; ++i) {
-      int32_t diagonal = edits[0];
-      edits[0] = i;
-      for (int32_t j = 1; j <= length; ++j) {
-        const int32_t replace = diagonal + (read[i - 1] != wanted[j - 1]);
-        const int32_t other = (edits[j] < edits[j - 1] ? edits[j] : edits[j - 1]) + 1;
-        diagonal = edits[j];
-        edits[j] = replace < other ? replace : other;
-      }
-    }
+    const int32_t edits = distance(read, count, wanted, length, left);
     const int32_t longer = count > length ? count : length;
-    wrong[n] = longer > 0 ? static_cast<T>(edits[length]) / static_cast<T>(longer) : T(0);
+    wrong[n] = longer > 0 ? static_cast<T>(edits) / static_cast<T>(longer) : T(0);
     // Caffe's forks count a sequence without labels as not read right.
-    wrong[path.sequences + n] = T(longer == 0 || edits[length] > 0);
+    wrong[path.sequences + n] = T(longer == 0 || edits > 0);
+  }
+
+  // Of the table of distances between beginnings, columns of wanted ones go through registers, some
+  // at a time; left[i] is the column before them.
+  CREMA_HD static int32_t distance(const int32_t* read, int32_t count, const int32_t* wanted,
+                                   int32_t length, int32_t* left) {
+    constexpr int kColumns = 8;
+    for (int32_t i = 0; i < count; ++i) left[i] = i + 1;
+    int32_t result = count;  // in the column of none wanted
+    for (int32_t first = 0; first < length; first += kColumns) {
+      int32_t column[kColumns], above[kColumns];
+      for (int j = 0; j < kColumns; ++j) {
+        column[j] = first + j < length ? wanted[first + j] : -1;
+        above[j] = first + j + 1;
+      }
+      int32_t corner = first;  // above left of the row
+      for (int32_t i = 0; i < count; ++i) {
+        const int32_t label = read[i];
+        int32_t before = left[i], diagonal = corner;
+        corner = before;
+        for (int j = 0; j < kColumns; ++j) {
+          const int32_t replace = diagonal + (label != column[j]);
+          const int32_t other = (above[j] < before ? above[j] : before) + 1;
+          diagonal = above[j];
+          before = replace < other ? replace : other;
+          above[j] = before;
+        }
+        left[i] = before;
+      }
+      for (int j = 0; j < kColumns; ++j) result = first + j + 1 == length ? above[j] : result;
+    }
+    return result;
   }
 };
 
@@ -101,7 +123,7 @@ class CtcGreedyDecoderLayer : public Layer {
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape& x = preparation.bottoms[0];
     const bool labels = has_labels(preparation.bottoms);
-    const int64_t most = labels ? 2 * preparation.bottoms[1].count(1) + 1 : 0;
+    const int64_t most = labels ? preparation.bottoms[1].count(1) + x[0] : 0;
     Prepared prepared;
     prepared.workspace = (labels ? 2 * static_cast<size_t>(x[1]) * size_of(preparation.dtype) : 0) +
                          static_cast<size_t>(x[1] * (2 * x[0] + most)) * sizeof(int32_t);
