@@ -34,7 +34,8 @@ std::vector<Detection> best_of(const BoxLists& lists, int64_t list, std::vector<
   std::vector<Detection> found;
   for (const int i : suppress(boxes.data(), numbers, lists.suppression)) {
     const int64_t at = group * lists.count + order[i];
-    found.push_back({lists.labels ? lists.labels[at] : static_cast<int32_t>(own),
+    found.push_back({static_cast<int32_t>(group),
+                     lists.labels ? lists.labels[at] : static_cast<int32_t>(own),
                      lists.scores[at * lists.each + own], boxes[i]});
   }
   return found;
@@ -63,7 +64,7 @@ void limit_group(std::vector<Detection>* lists, int64_t each, int64_t most) {
 
 }  // namespace
 
-std::vector<std::vector<Detection>> best_boxes_on_host(const BoxLists& lists) {
+BestBoxes best_boxes_on_host(const BoxLists& lists) {
   const int64_t all = lists.groups * lists.each;
   std::vector<std::vector<uint64_t>> ranks(all);
   const bool large = all * lists.count > 16384;
@@ -83,7 +84,12 @@ std::vector<std::vector<Detection>> best_boxes_on_host(const BoxLists& lists) {
   for (int64_t list = 0; list < all; ++list) found[list] = best_of(lists, list, ranks[list]);
   for (int64_t group = 0; group < lists.groups; ++group)
     limit_group(found.data() + group * lists.each, lists.each, lists.most_of_group);
-  return found;
+  BestBoxes best;
+  for (const std::vector<Detection>& of_list : found) {
+    best.counts.push_back(static_cast<int32_t>(of_list.size()));
+    best.here.insert(best.here.end(), of_list.begin(), of_list.end());
+  }
+  return best;
 }
 
 size_t best_boxes_workspace(Context& context, const BoxLists& lists) {
@@ -94,13 +100,30 @@ size_t best_boxes_workspace(Context& context, const BoxLists& lists) {
   return 0;
 }
 
-std::vector<std::vector<Detection>> best_boxes(Context& context, const BoxLists& lists,
-                                               void* workspace) {
+BestBoxes best_boxes(Context& context, const BoxLists& lists, void* workspace) {
 #ifdef CREMA_CUDA
   if (context.device() == Device::gpu) return best_boxes_gpu(context, lists, workspace);
 #endif
   (void)context, (void)workspace;
   return best_boxes_on_host(lists);
+}
+
+std::vector<std::vector<Detection>> in_lists(Context& context, const BestBoxes& found,
+                                             int64_t together) {
+  std::vector<Detection> copied;
+  if (found.there) {
+    copied.resize(found.count());
+    copy_bytes(context, copied.data(), Device::cpu, found.there, Device::gpu,
+               copied.size() * sizeof(Detection));
+  }
+  const Detection* next = found.there ? copied.data() : found.here.data();
+  std::vector<std::vector<Detection>> lists(found.counts.size() / together);
+  for (size_t i = 0; i < found.counts.size(); ++i) {
+    std::vector<Detection>& list = lists[i / together];
+    list.insert(list.end(), next, next + found.counts[i]);
+    next += found.counts[i];
+  }
+  return lists;
 }
 
 }  // namespace crema

@@ -1,8 +1,9 @@
 // Of each of many lists of scored boxes the best ones that no better one overlaps: what detectors
-// end with. Choosing, sorting and non-maximum suppression run on the context's device; what stays
-// comes to the host.
+// end with. Choosing, sorting and non-maximum suppression run on the context's device, and what
+// stays stays there.
 #pragma once
 
+#include <numeric>
 #include <vector>
 
 #include "kernels/boxes.h"
@@ -12,7 +13,7 @@ namespace crema {
 
 // An object that a net found.
 struct Detection {
-  int32_t label = 0;
+  int32_t group = 0, label = 0;
   float score = 0;
   Box box;
 };
@@ -37,12 +38,23 @@ inline size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 // Bytes that best_boxes scribbles on.
 size_t best_boxes_workspace(Context& context, const BoxLists& lists);
 
-// What stays of each list, the best first, of equal scores the earlier. Waits for the device.
-// workspace: 256 bytes aligned.
-std::vector<std::vector<Detection>> best_boxes(Context& context, const BoxLists& lists,
-                                               void* workspace);
+// What stays of all lists, list after list, each the best first, of equal scores the earlier.
+struct BestBoxes {
+  std::vector<int32_t> counts;  // of the lists
+  std::vector<Detection> here;
+  const Detection* there = nullptr;  // on a GPU, in the workspace; null: they are `here`
+
+  int64_t count() const { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
+};
+
+// Waits for the device, which has to say how many stay. workspace: 256 bytes aligned.
+BestBoxes best_boxes(Context& context, const BoxLists& lists, void* workspace);
 
 // The same on the CPU, with pointers to its memory.
-std::vector<std::vector<Detection>> best_boxes_on_host(const BoxLists& lists);
+BestBoxes best_boxes_on_host(const BoxLists& lists);
+
+// On the host: so many lists together in each.
+std::vector<std::vector<Detection>> in_lists(Context& context, const BestBoxes& found,
+                                             int64_t together = 1);
 
 }  // namespace crema

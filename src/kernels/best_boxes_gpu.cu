@@ -97,12 +97,13 @@ __device__ void let_stay(const Candidates& candidates, const Suppression& how,
     bool gone = !candidates.has(first + warp);
 #pragma unroll 1
     for (int k = 0; k < own_stay && !gone; k += 32) {
-      const float share =
-          k + lane < own_stay ? overlap(box, box_at(boxes_that_stay + k + lane), how.pixel) : -1;
+      const float share = k + lane < own_stay
+                              ? overlap(box, box_at(boxes_that_stay + k + lane), how.pixel, how.by)
+                              : -1;
       covered = share > covered ? share : covered;
       gone = __any_sync(0xffffffffu, covered > threshold);
     }
-    shares[warp][lane] = overlap(candidates.box(first + lane), box, how.pixel);
+    shares[warp][lane] = overlap(candidates.box(first + lane), box, how.pixel, how.by);
     covered = warp_all(covered, Larger());
     if (lane < blocks) *of_cluster(&covered_by[round][own][warp], lane) = covered;
     cluster_barrier();
@@ -218,7 +219,8 @@ __global__ void pack_found(BoxLists l, Stay stay, Detection* found) {
   for (int i = threadIdx.x; i < stay.counts[list]; i += blockDim.x) {
     const uint64_t rank = stay.ranks[list * stay.room + i];
     const int64_t at = group * l.count + ranked_place(rank), own = list % l.each;
-    found[before + i] = {l.labels ? l.labels[at] : static_cast<int32_t>(own), ranked_score(rank),
+    found[before + i] = {static_cast<int32_t>(group),
+                         l.labels ? l.labels[at] : static_cast<int32_t>(own), ranked_score(rank),
                          l.boxes[at * l.places + (l.places == 1 ? 0 : own)]};
   }
 }
@@ -231,7 +233,7 @@ std::vector<T> to_host(Context& context, const T* from, int64_t count) {
 }
 
 // More candidates than are sorted in shared memory.
-std::vector<std::vector<Detection>> of_long_lists(Context& context, BoxLists lists) {
+BestBoxes of_long_lists(Context& context, BoxLists lists) {
   const int64_t count = lists.groups * lists.count;
   const std::vector<float> scores = to_host(context, lists.scores, count * lists.each);
   const std::vector<Box> boxes = to_host(context, lists.boxes, count * lists.places);
@@ -246,8 +248,7 @@ std::vector<std::vector<Detection>> of_long_lists(Context& context, BoxLists lis
 
 size_t best_boxes_gpu_workspace(const BoxLists& lists) { return Sizes(lists).all(); }
 
-std::vector<std::vector<Detection>> best_boxes_gpu(Context& context, const BoxLists& lists,
-                                                   void* workspace) {
+BestBoxes best_boxes_gpu(Context& context, const BoxLists& lists, void* workspace) {
   const Sizes sizes(lists);
   if (sizes.lists == 0) return {};
   char* at = static_cast<char*>(workspace);
@@ -276,19 +277,9 @@ std::vector<std::vector<Detection>> best_boxes_gpu(Context& context, const BoxLi
   }
   launch(context.gpu(), pack_found, {blocks, 256}, lists, stay, packed);
   const std::vector<int32_t> counts = to_host(context, stay.counts, sizes.lists);
-  int64_t all = 0;
-  for (const int32_t count : counts) {
-    if (count == kTooMany) return of_long_lists(context, lists);
-    all += count;
-  }
-  const std::vector<Detection> found = to_host(context, packed, all);
-  std::vector<std::vector<Detection>> of_lists;
-  auto first = found.begin();
-  for (const int32_t count : counts) {
-    of_lists.emplace_back(first, first + count);
-    first += count;
-  }
-  return of_lists;
+  if (std::find(counts.begin(), counts.end(), kTooMany) != counts.end())
+    return of_long_lists(context, lists);
+  return {counts, {}, packed};
 }
 
 }  // namespace crema

@@ -6,7 +6,6 @@
 namespace crema {
 
 size_t best_boxes_gpu_workspace(const BoxLists& lists);
-std::vector<std::vector<Detection>> best_boxes_gpu(Context& context, const BoxLists& lists,
-                                                   void* workspace);
+BestBoxes best_boxes_gpu(Context& context, const BoxLists& lists, void* workspace);
 
 }  // namespace crema

@@ -2,26 +2,12 @@
 // blanks dropped. For .cu files only.
 #pragma once
 
+#include <algorithm>
+
 #include "device/parallel.h"
 #include "tensor/on.h"
 
 namespace crema {
-
-// Scores of (rows, classes): the best class of each row, of equal ones the first.
-template <typename T>
-struct BestClass {
-  const T* scores;
-  int64_t classes;
-  int32_t* best;
-  CREMA_HD void operator()(int64_t row) const {
-    const T* score = scores + row * classes;
-    int64_t place = 0;
-    for (int64_t k = 1; k < classes; ++k) {
-      if (score[k] > score[place]) place = k;
-    }
-    best[row] = static_cast<int32_t>(place);
-  }
-};
 
 // The best classes of all sequences and what is read from them.
 struct BestPath {
@@ -64,10 +50,56 @@ struct WantedLabels {
   }
 };
 
+#ifdef __CUDACC__
+// A warp has a row.
+template <typename T>
+__global__ void __launch_bounds__(256)
+    find_best_classes(int64_t rows, int classes, const T* scores, int32_t* best) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * 8 + threadIdx.x / 32;
+  if (row >= rows) return;
+  const T* const score = scores + row * classes;
+  int place = lane < classes ? lane : 0;
+  T most = score[place];
+#pragma unroll 8
+  for (int k = lane + 32; k < classes; k += 32) {
+    const T value = score[k];
+    place = value > most ? k : place;
+    most = value > most ? value : most;
+  }
+  for (int step = 16; step > 0; step /= 2) {
+    const T other = __shfl_xor_sync(0xffffffffu, most, step);
+    const int other_place = __shfl_xor_sync(0xffffffffu, place, step);
+    const bool better = other > most || (other == most && other_place < place);
+    place = better ? other_place : place;
+    most = better ? other : most;
+  }
+  if (lane == 0) best[row] = place;
+}
+#endif
+
+// Scores of (rows, classes): the best class of each row, of equal ones the first.
 template <typename T>
 void best_classes(Context& context, const Tensor& scores, int64_t classes, int32_t* best) {
-  parallel_for(context, scores.count() / classes, BestClass<T>{scores.data<T>(), classes, best},
-               64);
+  const T* const all = scores.data<T>();
+  const int64_t rows = scores.count() / classes;
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu) {
+    return launch(context.gpu(), find_best_classes<T>, {static_cast<unsigned>((rows + 7) / 8), 256},
+                  rows, static_cast<int>(classes), all, best);
+  }
+#endif
+  (void)context;
+#pragma omp parallel for schedule(static) if (rows > 64)
+  for (int64_t row = 0; row < rows; ++row) {
+    // The largest in a loop that vectorizes, then its place, out of the cache.
+    const T* const score = all + row * classes;
+    T most = score[0];
+#pragma omp simd reduction(max : most)
+    for (int64_t k = 0; k < classes; ++k) most = score[k] > most ? score[k] : most;
+    const T* const found = std::find(score, score + classes, most);
+    best[row] = static_cast<int32_t>(found < score + classes ? found - score : 0);
+  }
 }
 
 }  // namespace crema

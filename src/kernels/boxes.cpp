@@ -17,7 +17,7 @@ class Kept {
   }
 
   // Whether one of them overlaps the box by more than `threshold`.
-  bool cover(const Box& box, float pixel, float threshold) const {
+  bool cover(const Box& box, float pixel, OverlapBy by, float threshold) const {
     constexpr size_t kTogether = 128;
     const float own = area(box, pixel);
     for (size_t first = 0; first < x1_.size(); first += kTogether) {
@@ -27,7 +27,8 @@ class Kept {
       for (size_t i = first; i < end; ++i) {
         const Box both = intersection(box, {x1_[i], y1_[i], x2_[i], y2_[i]});
         const float width = both.x2 - both.x1 + pixel, height = both.y2 - both.y1 + pixel;
-        const float covered = width * height, shared = covered / (own + area_[i] - covered);
+        const float covered = width * height,
+                    shared = covered / divisor_of_overlap(by, covered, own, area_[i]);
         covers |= (width <= 0 || height <= 0 ? 0.0f : shared) > threshold;
       }
       if (covers) return true;
@@ -50,7 +51,7 @@ std::vector<int> suppress(const Box* boxes, const std::vector<int>& order, const
   float threshold = how.threshold;
   for (int candidate : order) {
     if (stay.size() >= most) break;
-    if (kept.cover(boxes[candidate], how.pixel, threshold)) continue;
+    if (kept.cover(boxes[candidate], how.pixel, how.by, threshold)) continue;
     kept.add(boxes[candidate], how.pixel);
     stay.push_back(candidate);
     if (how.eta < 1 && threshold > 0.5f) threshold *= how.eta;

@@ -28,13 +28,24 @@ CREMA_HD inline Box intersection(const Box& a, const Box& b) {
           a.y2 < b.y2 ? a.y2 : b.y2};
 }
 
-// Intersection by union, 0 to 1.
-CREMA_HD inline float overlap(const Box& a, const Box& b, float pixel = 0) {
+// What the area that two boxes have in common is divided by: the area that they cover together,
+// that of the smaller one, or that of the second, which is the better one where boxes are ranked.
+enum class OverlapBy { both, smaller, second };
+
+CREMA_HD inline float divisor_of_overlap(OverlapBy by, float common, float first, float second) {
+  return by == OverlapBy::both                        ? first + second - common
+         : by == OverlapBy::smaller && first < second ? first
+                                                      : second;
+}
+
+// 0 to 1.
+CREMA_HD inline float overlap(const Box& a, const Box& b, float pixel = 0,
+                              OverlapBy by = OverlapBy::both) {
   const Box both = intersection(a, b);
   const float width = both.x2 - both.x1 + pixel, height = both.y2 - both.y1 + pixel;
   if (width <= 0 || height <= 0) return 0;
-  const float covered = width * height;
-  return covered / (area(a, pixel) + area(b, pixel) - covered);
+  const float common = width * height;
+  return common / divisor_of_overlap(by, common, area(a, pixel), area(b, pixel));
 }
 
 // Cut at the border of an image that goes from 0 to (right, bottom).
@@ -100,6 +111,7 @@ struct Suppression {
   float eta = 1;           // below 1: factor on a threshold above 0.5 after each box that stays
   float pixel = 0;
   int64_t most = -1;  // stop when so many stay; -1: all
+  OverlapBy by = OverlapBy::both;
 };
 
 // Non-maximum suppression. `order`: indexes into boxes, the best first; returns those that stay.

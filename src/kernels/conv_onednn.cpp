@@ -2,6 +2,7 @@
 // order of the case. The weights are kept in the format that the forward pass likes best; where a
 // gradient wants another one, they are reordered in the workspace (measured: that costs less than a
 // forward pass in a compromise).
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
@@ -18,6 +19,9 @@ using BackwardData = dnnl::convolution_backward_data;
 using BackwardWeights = dnnl::convolution_backward_weights;
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+// It rounds channels up to whole blocks and then divides by how many they are, in 32 bits.
+constexpr int64_t kMostChannels = (int64_t{1} << 31) - 64;
 
 // Its reference and matrix-product bodies are slower than ours.
 template <typename Plan>
@@ -36,6 +40,10 @@ class OnednnConv final : public WeightedSum {
  public:
   // False with the reason when oneDNN does not serve the case.
   bool prepare(const ConvCase& c, std::string& reason) {
+    if (std::max({c.x[1], c.y[1], c.w[0]}) > kMostChannels) {
+      reason = "it counts channels in 32 bits";
+      return false;
+    }
     const Format activations{c.order, nullptr};
     const Desc x = onednn::describe(c.x, c.dtype, activations),
                y = onednn::describe(c.y, c.dtype, activations);

@@ -73,7 +73,7 @@ bool CudnnGraph::build(const CudnnTarget& target, Precision precision, const std
   if (!find_plans(target, precision, reason)) return false;
   Context* const context = target.context();
   if (!context) return true;
-  if (!choose_plan(*context, key, reason)) return false;
+  if (!choose_plan(*context, key + (context->repeatable ? "" : " any order"), reason)) return false;
   std::string name;
   if (graph_.get_plan_name_at_index(plan_, name).is_good()) {
     const std::string words = key.substr(0, key.find(cat(" ", name_of(precision), " ")));
@@ -92,10 +92,11 @@ bool CudnnGraph::find_plans(const CudnnTarget& target, Precision precision, std:
           {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
     return false;
   }
-  std::vector<NumericalNote_t> unwanted = {NumericalNote_t::NONDETERMINISTIC,
-                                           NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+  std::vector<NumericalNote_t> unwanted = {NumericalNote_t::REDUCED_PRECISION_REDUCTION,
                                            NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_6x6,
                                            NumericalNote_t::WINOGRAD_TILE_13x13};
+  if (!target.context() || target.context()->repeatable)
+    unwanted.push_back(NumericalNote_t::NONDETERMINISTIC);
   if (precision == Precision::fp32) {
     unwanted.push_back(NumericalNote_t::TENSOR_CORE);
     unwanted.push_back(NumericalNote_t::DOWN_CONVERT_INPUTS);

@@ -118,6 +118,22 @@ __device__ void multiply_add(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_
   }
 }
 
+// Two numbers rounded to T, the first in the lower half. kRelu: numbers below zero become zero.
+template <typename T, bool kRelu>
+__device__ uint32_t rounded_pair(float first, float second) {
+  uint32_t pair;
+  if constexpr (std::is_same_v<T, Half> && kRelu) {
+    asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  } else if constexpr (std::is_same_v<T, Half>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  } else if constexpr (kRelu) {
+    asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  }
+  return pair;
+}
+
 // The two numbers of `pair` where those of `sign` are above zero, else zeros. Signed 16-bit
 // integers compare like the numbers they are the bits of, not-a-number apart.
 __device__ inline uint32_t where_positive(uint32_t pair, uint32_t sign) {

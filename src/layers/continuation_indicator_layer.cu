@@ -21,6 +21,7 @@ class ContinuationIndicatorLayer : public Layer {
   Arity bottoms() const override { return {0, 1}; }
   bool differentiable(int) const override { return false; }
   BackwardReads reads() const override { return {false, false}; }
+  bool reads_values(int) const override { return false; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const auto& p = params<ContinuationIndicatorParameter>();

@@ -14,6 +14,7 @@ class CropLayer : public RearrangeLayer {
   Arity bottoms() const override { return {2, 2}; }
   OrderRule order_rule() const override { return OrderRule::any; }
   bool differentiable(int bottom) const override { return bottom == 0; }
+  bool reads_values(int bottom) const override { return bottom == 0; }
 
   int64_t offset(int axis, int first) const {
     if (axis < first || p().offset_size() == 0) return 0;

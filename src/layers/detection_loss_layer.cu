@@ -14,12 +14,12 @@
 // (1, 1, 1, 2) is the loss and its second part by itself. Parameters: none.
 // Gradient: of the first number of the top only, though both are in the sum that is displayed; it
 // passes z's limits as if there were none. None for the targets.
-#include <numeric>
+#include <algorithm>
 
 #include "kernels/pointwise.h"
 #include "kernels/pointwise_math.h"
 #include "kernels/sum.h"
-#include "layers/field_boxes.h"
+#include "layers/field_sampling.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 #include "tensor/on.h"
@@ -55,9 +55,11 @@ struct FieldLossTerm {
     const T weight = class_weights[image * targets.places + place];
     if (weight == 0) return T(0);
     const T* scores = at(image, place);
+    const int label = targets.label(image, place);
+    if (label < 0 || label >= classes) return T(NAN);
     T largest, sum;
     sums(scores, &largest, &sum);
-    const T cost = log(sum) + largest - scores[targets.label(image, place) * targets.places];
+    const T cost = log(sum) + largest - scores[label * targets.places];
     return weight * (cost < T(87.3365) ? cost : T(87.3365));
   }
 
@@ -128,7 +130,6 @@ class DetectionLossLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom == 0; }
-  bool works_on_host() const override { return true; }
   BackwardReads reads() const override { return {true, false}; }
 
   FieldBoxes fields() const { return field_boxes(p(), params<BBoxRegParameter>()); }
@@ -147,7 +148,30 @@ class DetectionLossLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override {
     check_field_maps(p(), bottoms[0], bottoms[1]);
     const Shape places{bottoms[0][0], bottoms[0].count(2)};
-    return {{{1, 1, 1, 2}}, {{places, {}}, {places, {}}}};
+    return {{{1, 1, 1, 2}}, {{places, {}}, {places, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+  }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    const Shape& shape = preparation.bottoms[0];
+    Prepared prepared;
+    prepared.workspace =
+        field_sampling_workspace(shape[0], p().cls_num(), shape.count(2), preparation.dtype);
+    return prepared;
+  }
+
+  FieldSampling sampling() const {
+    const std::string& mode = p().sample_mode();
+    const auto multiple = static_cast<float>(p().bg_multiple());
+    FieldSampling sampling;
+    sampling.all = mode == "all";
+    sampling.drawn = mode == "random" || mode == "mixture";
+    sampling.hardest = mode == "bootstrap" || mode == "mixture";
+    sampling.multiple = mode == "mixture" ? multiple / 2 : multiple;
+    sampling.by_overlap = p().iou_weighted();
+    sampling.balanced = p().pos_neg_weighted();
+    sampling.background_share = 1 - 1.0 / (1 + p().bg_multiple());
+    sampling.box_factor = p().lambda() / 4.0;
+    return sampling;
   }
 
   template <typename T>
@@ -174,102 +198,30 @@ class DetectionLossLayer : public Layer {
             p().bb_smooth()};
   }
 
-  // Marks background of one image that counts. scores: (classes, places); empty unless asked for.
-  void choose(const FieldTargets<float>& t, int64_t image, const float* scores,
-              const Random& random, std::vector<char>* chosen) const {
+  // On the CPU; a GPU notes it.
+  template <typename T>
+  void check_targets(const FieldTargets<T>& t, int64_t images) const {
     const auto classes = static_cast<int64_t>(p().cls_num());
-    std::vector<int64_t> of_class(classes), background;
-    int64_t objects = 0;
-    for (int64_t i = 0; i < t.places; ++i) {
-      const int label = t.label(image, i);
-      if (t.is_background(image, i)) background.push_back(i);
-      if (!t.is_object(label)) continue;
-      require(label > 0 && label < classes, "a target has the class ", label,
-              ", but must have 0 to ", classes - 1);
-      ++of_class[label];
-      ++objects;
+    for (int64_t i = 0; i < images * t.places; ++i) {
+      const int label = t.label(i / t.places, i % t.places);
+      require(!t.is_object(label) || (label > 0 && label < classes), "a target has the class ",
+              label, ", but must have 0 to ", classes - 1);
     }
-    const auto mark = [&](int64_t place) { (*chosen)[image * t.places + place] = 1; };
-    const std::string& mode = p().sample_mode();
-    if (mode == "all") std::for_each(background.begin(), background.end(), mark);
-    const float each = static_cast<float>(p().bg_multiple()) * (mode == "mixture" ? 0.5f : 1.0f);
-    const auto wanted = [&](int64_t of, int64_t least) {
-      return std::max(least, static_cast<int64_t>(static_cast<float>(of) * each));
-    };
-    if (mode == "random" || mode == "mixture") {
-      const int64_t draws = wanted(objects, 4 * (classes - 1));
-      for (int64_t i = 0; i < draws; ++i) {
-        const int64_t place = random.word(i) % t.places;
-        if (t.is_background(image, place)) mark(place);
-      }
-    }
-    if (mode != "bootstrap" && mode != "mixture") return;
-    for (int64_t k = 1; k < classes; ++k) {
-      const float* of = scores + k * t.places;
-      const auto count = static_cast<int64_t>(background.size());
-      const auto end = background.begin() + std::min(count, wanted(of_class[k], 4));
-      std::partial_sort(background.begin(), end, background.end(), [&](int64_t a, int64_t b) {
-        return of[a] != of[b] ? of[a] > of[b] : a > b;
-      });
-      std::for_each(background.begin(), end, mark);
-    }
-  }
-
-  // Of each place in the sum for classes, and in that for boxes.
-  void weigh(const FieldTargets<float>& t, int64_t images, const std::vector<char>& chosen,
-             std::vector<double>* class_weights, std::vector<double>* box_weights) const {
-    const auto is_object = [&](size_t i) {
-      const auto at = static_cast<int64_t>(i);
-      return t.is_object(t.label(at / t.places, at % t.places));
-    };
-    class_weights->assign(images * t.places, 0);
-    box_weights->assign(images * t.places, 0);
-    double objects = 0, counted = 0, object_sum = 0, background_sum = 0;
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      const bool object = is_object(i);
-      if (!object && !chosen[i]) continue;
-      const auto at = static_cast<int64_t>(i);
-      const bool by_overlap = object && p().iou_weighted();
-      const double weight =
-          by_overlap ? t.at(at / t.places, kTargetChannels - 1, at % t.places) : 1;
-      (*class_weights)[i] = weight;
-      counted += 1;
-      objects += object ? 1 : 0;
-      (object ? object_sum : background_sum) += weight;
-    }
-    const double share = 1.0 / (1 + p().bg_multiple());
-    const bool balanced = p().pos_neg_weighted() && object_sum > 0;
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      double& weight = (*class_weights)[i];
-      if (weight == 0) continue;
-      const bool object = is_object(i);
-      if (balanced && object) weight *= share * counted / object_sum;
-      if (balanced && !object) weight *= (1 - share) * counted / background_sum;
-      weight /= counted;
-    }
-    for (size_t i = 0; i < chosen.size(); ++i)
-      if (is_object(i)) (*box_weights)[i] = p().lambda() / (4 * objects);
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Shape& shape = pass.bottom[0].shape();
-    const std::vector<float> labels = to_floats(context, pass.bottom[1]);
-    const FieldTargets<float> t = targets(labels.data(), shape);
-    std::vector<float> scores;
-    if (p().sample_mode() == "bootstrap" || p().sample_mode() == "mixture")
-      scores = to_floats(context, pass.bottom[0]);
-    std::vector<char> chosen(shape[0] * t.places);
-    for (int64_t n = 0; n < shape[0]; ++n) {
-      choose(t, n, scores.empty() ? nullptr : scores.data() + n * shape.count(1),
-             context.random(mix(id(), static_cast<uint64_t>(n)), pass.pass), &chosen);
-    }
-    std::vector<double> class_weights, box_weights;
-    weigh(t, shape[0], chosen, &class_weights, &box_weights);
-    from_doubles(context, class_weights.data(), pass.saved[0]);
-    from_doubles(context, box_weights.data(), pass.saved[1]);
+    const int64_t images = shape[0], classes = p().cls_num();
     on(pass.bottom[0], [&]<typename T>() {
-      parallel_sum<T>(context, {2, shape[0], t.places}, term<T>(pass.bottom, pass.saved),
-                      {pass.top[0].data<T>()});
+      const FieldLossTerm<T> sum = term<T>(pass.bottom, pass.saved);
+      if (context.device() == Device::cpu) check_targets(sum.targets, images);
+      const LabelNote note{pass.saved[2].data<int32_t>(), classes, sum.targets.places, pass.pass,
+                           pass.live_pass};
+      sample_fields<T>(context, sampling(), sum.targets, images, classes, sum.x, note,
+                       {{}, context.random(0).seed, id(), pass.pass, pass.live_pass, nullptr},
+                       pass.workspace.data<char>(), pass.saved[0].data<T>(),
+                       pass.saved[1].data<T>());
+      parallel_sum<T>(context, {2, images, sum.targets.places}, sum, {pass.top[0].data<T>()});
     });
   }
 
@@ -281,6 +233,10 @@ class DetectionLossLayer : public Layer {
           FieldLossGradient<T>{term<T>(pass.bottom, pass.saved), pass.top_diff[0].data<T>(),
                                pass.bottom_diff[0].data<T>()});
     });
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[2]);
   }
 };
 

@@ -138,7 +138,7 @@ class DetectionOutputLayer : public Layer {
   }
 
   // Of each class of each image.
-  FoundBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+  BestBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
     BoxLists lists = lists_of(bottoms[0].shape(), bottoms[2].shape());
     auto* const boxes = reinterpret_cast<Box*>(workspace);
     auto* const scores = reinterpret_cast<float*>(workspace + box_bytes(lists));
@@ -160,19 +160,16 @@ class DetectionOutputLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const FoundBoxes of_classes =
+    const BestBoxes best =
         find_boxes(context, pass.bottom, pass.workspace,
                    [&](Context& where, const std::vector<Tensor>& bottoms, char* workspace) {
                      return found(where, bottoms, workspace);
                    });
-    FoundBoxes objects;  // of each image, class after class
-    for (auto of_class = of_classes.begin(); of_class != of_classes.end();) {
-      std::vector<Detection>& of_image = objects.emplace_back();
-      for (int64_t label = 0; label < classes_; ++label, ++of_class)
-        of_image.insert(of_image.end(), of_class->begin(), of_class->end());
-      if (files_) files_->add(of_image);
+    if (files_) {
+      for (const std::vector<Detection>& of_image : in_lists(context, best, classes_))
+        files_->add(of_image);
     }
-    top_ = write_detections(context, objects, pass.top[0]);
+    top_ = write_detections(context, best, pass.bottom[0].shape()[0], 0, pass.top[0]);
   }
 
   std::vector<Shape> dynamic_tops() const override { return {top_}; }

@@ -98,7 +98,7 @@ class EvalDetectionLayer : public Layer {
     const std::vector<std::vector<Object>> objects =
         objects_of(to_floats(context, pass.bottom[1]), pass.bottom[1].shape(), images);
     const std::vector<std::vector<Detection>> found =
-        detector_.detect(context, {pass.bottom[0]}, pass.workspace);
+        in_lists(context, detector_.detect(context, {pass.bottom[0]}, pass.workspace));
     std::vector<float> top(pass.top[0].count(), 0);
     const int64_t each = pass.top[0].shape().count(1);
 #pragma omp parallel for if (images > 1)

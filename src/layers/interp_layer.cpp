@@ -19,6 +19,7 @@ namespace {
 class BilinearLayer : public Layer {
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
+  bool reads_values(int bottom) const override { return bottom == 0; }
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {false, false}; }

@@ -53,6 +53,7 @@ class PriorBoxLayer : public Layer {
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
   bool keeps_tops() const override { return true; }
+  bool reads_values(int) const override { return false; }
   BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {

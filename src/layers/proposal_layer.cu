@@ -128,7 +128,7 @@ class ProposalLayer : public Layer {
   }
 
   // Of each image; after the layer's bottoms the anchors.
-  FoundBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+  BestBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
     const Shape &map = bottoms[0].shape(), &sizes = bottoms[2].shape();
     BoxLists lists = lists_of(map);
     const int64_t all = lists.groups * lists.count;
@@ -151,23 +151,16 @@ class ProposalLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     std::vector<Tensor> bottoms = pass.bottom;
     bottoms.push_back(corners_);
-    const FoundBoxes regions =
+    const BestBoxes regions =
         find_boxes(context, bottoms, pass.workspace,
                    [&](Context& where, const std::vector<Tensor>& there, char* workspace) {
                      return found(where, there, workspace);
                    });
-    std::vector<float> rows, row_scores;
-    for (size_t n = 0; n < regions.size(); ++n) {
-      for (const Detection& d : regions[n]) {
-        rows.insert(rows.end(), {static_cast<float>(n), d.box.x1, d.box.y1, d.box.x2, d.box.y2});
-        row_scores.push_back(d.score);
-      }
-    }
-    const auto count = static_cast<int64_t>(row_scores.size());
-    tops_ = {{count, 5}};
-    if (pass.top.size() > 1) tops_.push_back({count});
-    from_floats(context, rows.data(), part(pass.top[0], tops_[0]));
-    if (pass.top.size() > 1) from_floats(context, row_scores.data(), part(pass.top[1], tops_[1]));
+    tops_ = {{regions.count(), 5}};
+    write_regions(context, regions, part(pass.top[0], tops_[0]));
+    if (pass.top.size() == 1) return;
+    tops_.push_back({regions.count()});
+    write_scores(context, regions, part(pass.top[1], tops_[1]));
   }
 
   std::vector<Shape> dynamic_tops() const override { return tops_; }

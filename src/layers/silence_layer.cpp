@@ -9,8 +9,8 @@ namespace {
 class SilenceLayer : public Layer {
   Arity bottoms() const override { return {1, -1}; }
   Arity tops() const override { return {0, 0}; }
-  OrderRule order_rule() const override { return OrderRule::any; }
   BackwardReads reads() const override { return {false, false}; }
+  bool reads_values(int) const override { return false; }
   Inference infer(const std::vector<Shape>&) const override { return {}; }
 
   void forward(Context&, const Forward&) override {}

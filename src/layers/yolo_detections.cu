@@ -109,8 +109,8 @@ size_t YoloDetector::prepare(Context& context, const std::vector<Shape>& maps, D
          best_boxes_workspace(context, lists(images, each));
 }
 
-FoundBoxes YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
-                                const Tensor& workspace) const {
+BestBoxes YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
+                               const Tensor& workspace) const {
   std::vector<Tensor> bottoms = maps;
   bottoms.push_back(sizes_);
   return find_boxes(context, bottoms, workspace,
@@ -119,8 +119,8 @@ FoundBoxes YoloDetector::detect(Context& context, const std::vector<Tensor>& map
                     });
 }
 
-FoundBoxes YoloDetector::found(Context& context, const std::vector<Tensor>& bottoms,
-                               char* workspace) const {
+BestBoxes YoloDetector::found(Context& context, const std::vector<Tensor>& bottoms,
+                              char* workspace) const {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < scales.size(); ++i) shapes.push_back(bottoms[i].shape());
   const Tensor& sizes = bottoms.back();
@@ -167,11 +167,8 @@ Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparati
 }
 
 void YoloOutputLayer::forward(Context& context, const Forward& pass) {
-  FoundBoxes found = detector_.detect(context, pass.bottom, pass.workspace);
-  for (std::vector<Detection>& of_image : found) {
-    for (Detection& d : of_image) ++d.label;
-  }
-  top_ = write_detections(context, found, pass.top[0]);
+  const BestBoxes found = detector_.detect(context, pass.bottom, pass.workspace);
+  top_ = write_detections(context, found, pass.bottom[0].shape()[0], 1, pass.top[0]);
 }
 
 }  // namespace crema

@@ -41,12 +41,12 @@ class YoloDetector {
   size_t prepare(Context& context, const std::vector<Shape>& maps, DType dtype);
   // The detections of each image, the best first, each of the likeliest of its box's classes, which
   // count from 0. Boxes of different classes suppress each other. `maps`: one for each scale.
-  FoundBoxes detect(Context& context, const std::vector<Tensor>& maps,
-                    const Tensor& workspace) const;
+  BestBoxes detect(Context& context, const std::vector<Tensor>& maps,
+                   const Tensor& workspace) const;
 
  private:
   // After the maps the sizes of the boxes.
-  FoundBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const;
+  BestBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const;
   BoxLists lists(int64_t images, int64_t boxes) const;
   Tensor sizes_;  // of the boxes of all scales, on the device
 };

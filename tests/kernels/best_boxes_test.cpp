@@ -34,9 +34,10 @@ TEST(BestBoxes, ByHand) {
   lists.scores = scores.data();
   lists.boxes = boxes.data();
   lists.least = 0.05f;
+  Context context(Device::cpu);
   const auto lefts = [&] {
     std::vector<std::vector<float>> all;
-    for (const auto& found : best_boxes_on_host(lists)) {
+    for (const auto& found : in_lists(context, best_boxes_on_host(lists))) {
       all.emplace_back();
       for (const Detection& d : found) all.back().push_back(d.box.x1);
     }
@@ -62,6 +63,7 @@ struct Case {
   int64_t groups, count, each, candidates, most;
   float threshold, eta;
   int64_t most_of_group = -1;
+  OverlapBy by = OverlapBy::both;
 };
 
 // A GPU finds what the CPU finds: corners are sixteenths, so that both compute the same overlaps,
@@ -73,7 +75,9 @@ TEST(BestBoxes, OnAGpu) {
                         Case{1, 16384, 1, 16384, -1, 0.45f, 1}, Case{1, 20000, 1, -1, 50, 0.5f, 1},
                         Case{2, 700, 3, 64, 20, 0.9f, 0.95f}, Case{1, 40, 2, -1, -1, 2, 1},
                         Case{2, 900, 4, 100, -1, 0.3f, 1, 150}, Case{3, 300, 2, -1, 40, 0.5f, 1, 0},
-                        Case{2, 5000, 1, -1, -1, 0.8f, 0.9f, 700}}) {
+                        Case{2, 5000, 1, -1, -1, 0.8f, 0.9f, 700},
+                        Case{2, 3000, 1, 2000, -1, 0.6f, 1, -1, OverlapBy::smaller},
+                        Case{2, 3000, 1, 2000, -1, 0.6f, 1, -1, OverlapBy::second}}) {
     const Random random{5, 7};
     std::vector<float> scores(c.groups * c.count * c.each);
     for (size_t i = 0; i < scores.size(); ++i)
@@ -90,11 +94,11 @@ TEST(BestBoxes, OnAGpu) {
     BoxLists lists{c.groups, c.count, c.each};
     lists.least = -0.5f;
     lists.candidates = c.candidates;
-    lists.suppression = {c.threshold, c.eta, 0, c.most};
+    lists.suppression = {c.threshold, c.eta, 0, c.most, c.by};
     lists.most_of_group = c.most_of_group;
     lists.scores = scores.data();
     lists.boxes = boxes.data();
-    const auto wanted = best_boxes_on_host(lists);
+    const auto wanted = in_lists(context, best_boxes_on_host(lists));
     const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
     Buffer scores_there(context, bytes(scores)), boxes_there(context, bytes(boxes)),
         workspace(context, best_boxes_workspace(context, lists));
@@ -103,12 +107,13 @@ TEST(BestBoxes, OnAGpu) {
     copy_bytes(context, boxes_there.data(), Device::gpu, boxes.data(), Device::cpu, bytes(boxes));
     lists.scores = static_cast<const float*>(scores_there.data());
     lists.boxes = static_cast<const Box*>(boxes_there.data());
-    const auto found = best_boxes(context, lists, workspace.data());
+    const auto found = in_lists(context, best_boxes(context, lists, workspace.data()));
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t list = 0; list < wanted.size(); ++list) {
       ASSERT_EQ(found[list].size(), wanted[list].size()) << "list " << list << " of " << c.count;
       for (size_t i = 0; i < wanted[list].size(); ++i) {
         EXPECT_EQ(found[list][i].score, wanted[list][i].score);
+        EXPECT_EQ(found[list][i].group, wanted[list][i].group);
         EXPECT_EQ(found[list][i].label, wanted[list][i].label);
         EXPECT_EQ(found[list][i].box.x1, wanted[list][i].box.x1);
         EXPECT_EQ(found[list][i].box.y2, wanted[list][i].box.y2);

@@ -1,6 +1,6 @@
-// The other ways to use cuDNN, on blocks of an image's pixels and group by group, and what chooses
-// between them, against the plain convolution in float64. Numbers are small multiples of 1/8, which
-// 16 bits hold exactly.
+// Kernels of our own for first layers, the other ways to use cuDNN, on blocks of an image's pixels
+// and group by group, and what chooses between them, against the plain convolution in float64.
+// Numbers are small multiples of 1/8, which 16 bits hold exactly.
 #include <gtest/gtest.h>
 
 #include "kernels/bias.h"
@@ -40,6 +40,15 @@ const std::vector<Row> kRows = {
     {"two blocks of outputs, an even pad", {3, 3, 17, 36}, 128, {7, 8}, {2, 2}, {2, 4}},
     {"no pad", {2, 4, 19, 70}, 64, {7, 7}, {2, 2}, {0, 0}},
     {"a narrow kernel", {2, 1, 12, 14}, 64, {7, 3}, {2, 2}, {6, 1}},
+};
+
+const std::vector<Row> kPixels = {
+    {"3x3", {2, 3, 9, 21}, 64, {3, 3}, {1, 1}, {1, 1}},
+    {"more tiles than warps", {24, 3, 64, 50}, 64, {3, 3}, {1, 1}, {1, 1}},
+    {"two blocks of outputs, no pad", {2, 4, 12, 19}, 128, {3, 3}, {1, 1}, {0, 0}},
+    {"one channel, a large pad", {2, 1, 5, 3}, 64, {3, 3}, {1, 1}, {2, 3}},
+    {"3x3 s2", {3, 3, 17, 36}, 64, {3, 3}, {2, 2}, {1, 1}},
+    {"3x3 s2, axes differ", {2, 2, 20, 71}, 128, {3, 3}, {2, 2}, {0, 2}},
 };
 
 const std::vector<Row> kGroups = {
@@ -88,7 +97,9 @@ ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
   c.dtype = dtype;
   if (!is_half(dtype)) return c;
   c.order = Order::channels_last;
-  if (row.groups == 1 && row.x[1] < 4) c.x_channels = 4;  // as the layer asks for them
+  // As the layer asks for them.
+  const bool wide = dtype == DType::bf16 && c.stride == std::vector<int64_t>{1, 1};
+  if (row.groups == 1 && row.x[1] < 4) c.x_channels = wide ? 8 : 4;
   return c;
 }
 
@@ -192,6 +203,12 @@ TEST(ConvBlocks, AgreesWithThePlainConvolution) {
 TEST(ConvRows, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   check(kRows, {"rows"});
+}
+
+TEST(ConvPixels, AgreesWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check(kPixels, {"pixels"});
+  check({kPixels[0], kPixels[4]}, {"fastest"});
 }
 
 TEST(ConvGroups, AgreesWithThePlainConvolution) {

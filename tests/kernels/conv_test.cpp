@@ -233,6 +233,15 @@ TEST(Conv, PlainGradientsAreTransposes) {
   }
 }
 
+// oneDNN divides by zero when it rounds so many up to whole blocks.
+TEST(Conv, MoreChannelsThan32BitsCount) {
+  Context context(Device::cpu);
+  const Row row = {"", {1, int64_t{1} << 31, 6, 6}, 3, {3, 3}, {1, 1}, {0, 0}, {1, 1}};
+  ConvCase c = case_of(row, Order::channels_last, DType::f32);
+  c.backward_data = true;
+  EXPECT_NE(make_conv(context, c), nullptr);
+}
+
 // Weights whose format another net decided.
 TEST(Conv, TakesWeightsInAnyFormat) {
   for (const Row& row : kRows) {

@@ -32,9 +32,9 @@ class DetectionFilesTest : public testing::Test {
   // Two images; the second has a box that goes beyond the border.
   void write(const SaveOutputParameter& p) {
     DetectionFiles files(p, folder_.path(), 3, 0);
-    files.add({{1, 0.75f, {0.1f, 0.2f, 0.5f, 0.6f}}, {2, 0.5f, {0, 0, 1, 1}}});
+    files.add({{0, 1, 0.75f, {0.1f, 0.2f, 0.5f, 0.6f}}, {0, 2, 0.5f, {0, 0, 1, 1}}});
     EXPECT_FALSE(folder_.has("found/here/det_dog.txt"));
-    files.add({{1, 0.25f, {-0.5f, 0.5f, 0.5f, 1.5f}}});
+    files.add({{1, 1, 0.25f, {-0.5f, 0.5f, 0.5f, 1.5f}}});
   }
 
   std::string read(const std::string& name) { return folder_.read("found/here/" + name); }
@@ -72,7 +72,7 @@ TEST_F(DetectionFilesTest, TheNextTestStartsAgain) {
   const SaveOutputParameter p = parameter("ILSVRC");
   DetectionFiles files(p, folder_.path(), 3, 0);
   for (int test = 0; test < 2; ++test) {
-    files.add({{1, 0.5f, {0, 0, 1, 1}}});
+    files.add({{0, 1, 0.5f, {0, 0, 1, 1}}});
     files.add({});
     EXPECT_EQ(read("det_.txt"), "img1 1 0.5 0 0 200 100\n");
   }

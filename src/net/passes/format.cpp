@@ -83,6 +83,7 @@ class Formatter {
     const Order order = order_for(node);
     const DType dtype = dtype_for(node), real = plan_.options.dtype;
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      if (!node.layer->reads_values(static_cast<int>(j))) continue;
       const bool label = !node.layer->differentiable(static_cast<int>(j));
       const int64_t channels = j == 0 ? padding_for(node, order, dtype) : 0;
       node.bottoms[j] =

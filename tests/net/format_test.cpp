@@ -1,0 +1,44 @@
+// Pass "format": a bottom of which only the shape counts is left in the order it has.
+#include <gtest/gtest.h>
+
+#include "net/net.h"
+#include "net/prototxt.h"
+#include "support.h"
+
+namespace crema::tests {
+namespace {
+
+// A convolution makes c channels-last; `layer` asks for plain order, or for that of x.
+std::string dump_of(const std::string& layer) {
+  const NetFile file = parse_net_text(
+      cat(R"(layer { name: "data" type: "Input" top: "x" input_param { shape { dim: 2 dim: 8 dim: 6 dim: 6 } } }
+             layer { name: "c" type: "Convolution" bottom: "x" top: "c"
+                     convolution_param { num_output: 8 kernel_size: 3 } }
+             layer { name: "d" type: "Convolution" bottom: "c" top: "d"
+                     convolution_param { num_output: 8 kernel_size: 1 } })",
+          layer),
+      "net.prototxt");
+  Context context(Device::cpu);
+  return Net(context, file.net, {}).dump_plan();
+}
+
+int reorders_of_c(const std::string& layer) {
+  const std::string dump = dump_of(layer);
+  int count = 0;
+  for (size_t at = 0; (at = dump.find("c_reorder", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+TEST(Format, ABottomOfWhichOnlyTheShapeCountsStaysAsItIs) {
+  EXPECT_GT(reorders_of_c(R"(layer { name: "f" type: "Flatten" bottom: "c" top: "f" })"), 0);
+  EXPECT_EQ(reorders_of_c(R"(layer { name: "p" type: "PriorBox" bottom: "c" bottom: "x" top: "p"
+                                     prior_box_param { min_size: 3 } })"),
+            0);
+  EXPECT_EQ(reorders_of_c(R"(layer { name: "p" type: "Crop" bottom: "x" bottom: "c" top: "p"
+                                     crop_param { offset: 1 } })"),
+            0);
+  EXPECT_EQ(reorders_of_c(R"(layer { name: "s" type: "Silence" bottom: "x" bottom: "c" })"), 0);
+}
+
+}  // namespace
+}  // namespace crema::tests
