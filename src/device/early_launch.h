@@ -14,6 +14,10 @@ namespace crema {
 template <typename... Wanted, typename... Given>
 void launch_early(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& shape,
                   Given&&... arguments) {
+  int device = 0, major = 0;
+  check_cuda(cudaGetDevice(&device), "asking for the device");
+  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+             "asking for the compute capability");
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -23,17 +27,18 @@ void launch_early(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& 
   how.dynamicSmemBytes = shape.shared_bytes;
   how.stream = gpu.stream;
   how.attrs = &early;
-  how.numAttrs = 1;
+  how.numAttrs = major >= 9 ? 1 : 0;
   check_cuda(cudaLaunchKernelEx(&how, kernel, std::forward<Given>(arguments)...),
              "launching a kernel");
 }
 
 #ifdef __CUDACC__
-// Then also lets the next kernel start, as soon as all blocks of this one have come here.
-__device__ inline void wait_for_earlier_kernels() {
+// full: the kernel takes all places of the card. Then the next one may start as soon as all blocks
+// have come here, else when they have ended: its first blocks would crowd the places that are left.
+__device__ inline void wait_for_earlier_kernels(bool full) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-  asm volatile("griddepcontrol.launch_dependents;");
+  if (full) asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 #endif

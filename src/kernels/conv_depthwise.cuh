@@ -30,12 +30,14 @@ struct DepthwiseWalk {
   int strips;          // for each piece of the channels
   DepthwiseRange down, across;
   dim3 blocks;  // pieces of the channels, blocks for each
+  bool full;    // they take most of the places of a large card
   FastDivide by_lanes, by_tiles, by_pieces, by_phases, by_dilation;
 
-  // width: columns of a strip; resident: blocks that a multiprocessor holds; once: a strip for each
-  // walker, else as many blocks as the card holds.
+  // width: columns of a strip; before: rows that it begins with before its first result; resident:
+  // blocks that a multiprocessor holds; once: a strip for each walker, else as many blocks as the
+  // card holds.
   DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
-                int width, int resident, bool once);
+                int width, int before, int resident, bool once);
   dim3 threads() const { return dim3(static_cast<unsigned>(lanes * walkers)); }
 };
 

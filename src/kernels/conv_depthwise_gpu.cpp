@@ -131,10 +131,14 @@ bool serves(Context& context, const ConvCase& c, std::string& reason) {
 
 constexpr int kMultiprocessors = 132;  // of a large card
 
+bool is_full(const dim3& blocks, int resident) {
+  return 5 * number(blocks.x * blocks.y) >= 4 * resident * kMultiprocessors;
+}
+
 }  // namespace
 
 DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down,
-                             DepthwiseRange across, int width, int resident, bool once)
+                             DepthwiseRange across, int width, int before, int resident, bool once)
     : channels(channels), dilation(dilation), down(down), across(across) {
   // Cut evenly, in sectors of the memory's lines where that leaves no lane idle.
   const int pairs = channels / 2, least = over(pairs, kDepthwiseLanes);
@@ -149,7 +153,7 @@ DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRa
     const int all_blocks = cuts * over(sheets * tiles * count, walkers);
     const int rounds = over(all_blocks, resident * kMultiprocessors);
     const int at_once = std::min(over(all_blocks, kMultiprocessors), resident);
-    const int time = rounds * (over(height, count) + 3) * (at_once + 1);
+    const int time = rounds * (over(height, count) + before + 1) * (at_once + 1);
     if (count == 1 || time < best) best = time, pieces = count;
   }
   rows = over(height, pieces);
@@ -159,6 +163,7 @@ DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRa
   const int at_once = std::max(1, resident * kMultiprocessors / cuts);
   blocks = dim3(static_cast<unsigned>(cuts),
                 static_cast<unsigned>(once ? most : std::min(most, at_once)));
+  full = is_full(blocks, resident);
   by_lanes = FastDivide(lanes), by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
   by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
 }
@@ -198,6 +203,7 @@ DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, Depthwise
   all_strips = sets * tiles * pieces;
   blocks = dim3(static_cast<unsigned>(cuts),
                 static_cast<unsigned>(std::min(most, over(all_strips, strips))));
+  full = is_full(blocks, budget.resident);
   by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
   by_warps = FastDivide(octets * strips), by_octets = FastDivide(octets);
   by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);

@@ -15,7 +15,7 @@ namespace {
 
 // Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
 CREMA_HD constexpr int width_of(int kernel, int stride) {
-  return stride == 1 && kernel == 3 ? 7 : 4;
+  return stride == 2 ? 4 : kernel == 3 ? 7 : 3;
 }
 template <typename T>
 constexpr int kSlots = sizeof(T) == 4 ? 2 : 4;
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   using Ring = GradientsRing<T, kKernel, kStride>;
   extern __shared__ __align__(16) unsigned char memory[];
   const int begin = static_cast<int>(blockIdx.y) * n.walkers;
-  wait_for_earlier_kernels();
+  wait_for_earlier_kernels(n.full);
   for (int group = begin; group < n.strips; group += static_cast<int>(gridDim.y) * n.walkers) {
     const bool busy = channel < n.channels && group + walker < n.strips;
     const DepthwiseStrip strip(n, busy ? group + walker : 0, kWidth);
@@ -207,10 +207,15 @@ DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis) {
 
 DepthwiseWalk depthwise_gradients_walk(const ConvCase& c) {
   const int kernel = static_cast<int>(c.w[2]), stride = static_cast<int>(c.stride[0]);
-  return {static_cast<int>(c.x[0]),        static_cast<int>(c.x[1]),
-          static_cast<int>(c.dilation[0]), depthwise_gradient_steps(c, 0),
-          depthwise_gradient_steps(c, 1),  width_of(kernel, stride),
-          resident(kernel, stride),        false};
+  return {static_cast<int>(c.x[0]),
+          static_cast<int>(c.x[1]),
+          static_cast<int>(c.dilation[0]),
+          depthwise_gradient_steps(c, 0),
+          depthwise_gradient_steps(c, 1),
+          width_of(kernel, stride),
+          (kernel - 1) / stride,
+          resident(kernel, stride),
+          false};
 }
 
 int64_t depthwise_parts(const DepthwiseWalk& n, int taps) {

@@ -10,7 +10,7 @@
 
 namespace crema {
 
-constexpr int kDepthwisePartGroup = 32;  // blocks whose parts one adds
+constexpr int kDepthwisePartGroup = 16;  // blocks whose parts one adds
 
 // Floats for the parts of `blocks` blocks that share their channels.
 inline int64_t depthwise_part_floats(int64_t blocks, int taps, int channels) {

@@ -11,7 +11,7 @@ namespace {
 // Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
 CREMA_HD constexpr int width_of(int stride) { return stride == 1 ? 7 : 4; }
 template <typename T>
-constexpr int kSlots = sizeof(T) == 4 ? 3 : 6;
+constexpr int kSlots = sizeof(T) == 4 ? 3 : 4;
 CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 4 : 3; }
 
 template <typename T, int kKernel, int kStride>
@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     if (wanted-- > 0) from.fetch(ring.slot());
     ring.fill();
   };
-  wait_for_earlier_kernels();
+  wait_for_earlier_kernels(n.full);
   for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
   load_taps<T, kKernel>(n, w, lane, mirrored, taps);  // while the first rows are on their way
   if (!busy) return;
@@ -128,9 +128,15 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
   const auto steps = [&](int64_t places) {
     return DepthwiseRange{0, static_cast<int>((places + dilation - 1) / dilation)};
   };
-  return {
-      static_cast<int>(out[0]), static_cast<int>(out[1]), dilation, steps(out[2]), steps(out[3]),
-      width_of(stride),         resident(kernel),         true};
+  return {static_cast<int>(out[0]),
+          static_cast<int>(out[1]),
+          dilation,
+          steps(out[2]),
+          steps(out[3]),
+          width_of(stride),
+          (kernel - 1) / stride,
+          resident(kernel),
+          true};
 }
 
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,

@@ -28,6 +28,7 @@ struct DepthwiseTiles {
   int all_strips;       // for each piece of the channels
   DepthwiseRange down, across;
   dim3 blocks;  // pieces of the channels, blocks for each
+  bool full;    // they take most of the places of a large card
   FastDivide by_tiles, by_pieces, by_phases, by_dilation, by_warps, by_octets;
 
   DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,

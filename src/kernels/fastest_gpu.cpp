@@ -18,8 +18,7 @@ namespace {
 
 // Not worth timing: with channels enough for its tensor-core kernels, libraries win large products.
 constexpr double kLargestOwn = 40e9;
-// Ours where nothing is timed.
-constexpr double kSmall = 1e9;
+constexpr double kSmall = 1e9;  // ours where nothing is timed
 
 double operations(const ConvCase& c) {
   return 2.0 * static_cast<double>(c.y.count()) * static_cast<double>(c.w.count(1));
@@ -147,11 +146,10 @@ class FastestSum final : public WeightedSum {
   static constexpr char kOwn = 'o', kApart = '-';
   static constexpr const char* kLibraryAlone = "lll-";
 
-  // Of depthwise kernels only the data's gradient with strides was faster wherever it was measured.
   std::string untimed() const {
-    const char last = *ways_.back().name;
-    if (!gathers_) return {'l', c_.stride[0] > 1 ? last : 'l', 'l', kApart};
-    return std::string(3, operations(c_) < kSmall ? kOwn : last) + kApart;
+    const Way &first = ways_[0], &last = ways_.back();
+    if (!gathers_) return {'l', 'l', 'l', first.sum->joins_gradients() ? *first.name : kApart};
+    return std::string(3, operations(c_) < kSmall ? kOwn : *last.name) + kApart;
   }
 
   void run_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
@@ -377,14 +375,16 @@ std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::s
 std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase& c,
                                                std::string& reason) {
   std::string refusal;
+  const Ways ours = {{"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }},
+                     {"tensor", [&] { return make_conv_tensor(context, c, refusal); }}};
+  // cuDNN compiles candidates for these, for seconds each, and had no faster one.
+  if (depthwise(c) && ours[0].second()) return fastest(context, c, reason, ours);
   return fastest(context, c, reason,
                  {{"library", [&] { return make_conv_cudnn(context, c, reason); }},
                   {"groups", [&] { return make_conv_groups(context, c, refusal); }},
                   {"blocks", [&] { return make_conv_blocks(context, c, refusal); }},
                   {"rows", [&] { return make_conv_rows(context, c, refusal); }},
-                  {"tensor", [&] { return make_conv_tensor(context, c, refusal); }},
-                  {"pixels", [&] { return make_conv_pixels(context, c, refusal); }},
-                  {"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }}});
+                  {"pixels", [&] { return make_conv_pixels(context, c, refusal); }}});
 }
 
 std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCase& c,
