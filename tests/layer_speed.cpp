@@ -1,7 +1,7 @@
-// layer_speed FOLDER [-gpu N] [-precision NAME]: how long forward and backward of each row of its
-// files take, and the share of what the device was measured to do: of its arithmetic for layers
-// that say how many multiply-adds they do, of its memory for all, each tensor moved once. The
-// format of rows is that of tests/layers/row.h.
+// layer_speed FOLDER [-gpu N] [-precision NAME] [-implementation NAME]: how long forward and
+// backward of each row of its files take, and the share of what the device was measured to do: of
+// its arithmetic for layers that say how many multiply-adds they do, of its memory for all, each
+// tensor moved once. The format of rows is that of tests/layers/row.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -51,7 +51,6 @@ std::string cells(double seconds, const Work& work, const Limits& limits) {
 
 void measure(const Row& row, Setting setting, const Limits& limits) {
   setting.dtype = DType::f32;
-  setting.implementation = "";
   setting.backward = row.gradient;
   {
     Setting probe = setting;
@@ -86,6 +85,7 @@ void measure(const Row& row, Setting setting, const Limits& limits) {
 
 int run(int argc, char** argv) {
   Setting setting;
+  setting.implementation = "";
   std::string folder;
   for (int i = 1; i < argc; ++i) {
     const bool more = i + 1 < argc;
@@ -94,11 +94,13 @@ int run(int argc, char** argv) {
       setting.device = Device::gpu;
     } else if (more && !std::strcmp(argv[i], "-precision")) {
       setting.precision = precision_named(argv[++i]);
+    } else if (more && !std::strcmp(argv[i], "-implementation")) {
+      setting.implementation = argv[++i];
     } else {
       folder = argv[i];
     }
   }
-  require(!folder.empty(), "layer_speed FOLDER [-gpu 0] [-precision NAME]");
+  require(!folder.empty(), "layer_speed FOLDER [-gpu 0] [-precision NAME] [-implementation NAME]");
   setting.context = std::make_shared<Context>(setting.device);
   const Limits limits = measure_limits(*setting.context, setting.precision);
   std::printf("Limits: %.0f GB/s, %.2f TFLOP/s in %s\n\n", limits.bytes / 1e9,

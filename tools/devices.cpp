@@ -91,6 +91,7 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
   context->set_log(log);
   context->implementation = FLAGS_implementation;
   context->tune(tune_mode_of_flag());
+  context->repeatable = FLAGS_deterministic;
   limit_memory(*context);
   context->resident = switches_of_flag().resident;
   return context;

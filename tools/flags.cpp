@@ -42,9 +42,8 @@ DEFINE_string(tune, "quick",
               "fastest is taken and remembered: off (one), quick (six) or full (all).");
 DEFINE_bool(
     deterministic, false,
-    "Let nothing that is measured decide how to compute (-tune off): the same seed gives the "
-    "same weights on every card of a kind, bit for bit. Without it that holds from the "
-    "second run on, when -tune remembers.");
+    "Let nothing that is measured decide how to compute (-tune off), and add up in a fixed order: "
+    "the same seed gives the same weights on every card of a kind, bit for bit.");
 DEFINE_string(
     gpu_memory, "",
     "How much of the GPU's memory to take at most: a share such as 0.8, or a size such as "

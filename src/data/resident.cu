@@ -29,7 +29,22 @@ struct BatchParts {
 
 #ifdef __CUDACC__
 
-// A block for each sample, a thread for each of its pixels.
+template <typename T, int kPixel>
+struct alignas(sizeof(T) * kPixel) Pixel {
+  T v[kPixel];
+};
+
+// The first `channels` of a pixel's are made; the others are zero.
+template <int kPixel, typename T, typename Make>
+__device__ void make_pixel(T* to, int channels, const Make& make) {
+  Pixel<T, kPixel> all;
+#pragma unroll
+  for (int channel = 0; channel < kPixel; ++channel)
+    all.v[channel] = static_cast<T>(channel < channels ? make(channel) : 0.f);
+  *reinterpret_cast<Pixel<T, kPixel>*>(to) = all;
+}
+
+// Some blocks for each sample, a thread for each of its pixels.
 template <typename T>
 __global__ void make_samples(BatchParts s, T* data) {
   __shared__ int64_t index;
@@ -44,7 +59,7 @@ __global__ void make_samples(BatchParts s, T* data) {
     index = s.shuffle ? Permutation(s.records, epoch)(place) : place;
     const Random draws{epoch.seed, mix(epoch.stream, 1)};
     cut = s.transform.cut(s.height, s.width, draws.four(static_cast<uint64_t>(index)));
-    if (s.label) s.label[sample] = s.labels[index];
+    if (s.label && blockIdx.y == 0) s.label[sample] = s.labels[index];
   }
   __syncthreads();
   const int plane = static_cast<int>(s.height * s.width), columns = static_cast<int>(s.out_width);
@@ -53,24 +68,29 @@ __global__ void make_samples(BatchParts s, T* data) {
   const int pixel = s.pixel > 0 ? s.pixel : 1, step = s.pixel > 0 ? 1 : out_plane;
   const uint8_t* const from = s.bytes + index * channels * plane;
   T* const to = data + sample * made * out_plane;
-  for (int i = static_cast<int>(threadIdx.x); i < out_plane; i += static_cast<int>(blockDim.x)) {
+  for (int i = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x); i < out_plane;
+       i += static_cast<int>(gridDim.y * blockDim.x)) {
     const int y = i / columns, x = i - y * columns;
     const int column = static_cast<int>(cut.left) + (cut.mirror ? columns - 1 - x : x);
     const int in_plane = static_cast<int>((cut.top + y) * s.width) + column;
-#pragma unroll 4
-    for (int channel = 0; channel < made; ++channel) {
-      float value = 0;
-      if (channel < channels) {
-        const int at = channel * plane + in_plane;
-        value = from[at];
-        if (s.mean_count > channels) {
-          value -= s.mean[at];
-        } else if (s.mean_count > 0) {
-          value -= s.mean[s.mean_count == 1 ? 0 : channel];
-        }
-        value *= s.transform.scale;
+    const auto make = [&](int channel) {
+      const int at = channel * plane + in_plane;
+      float value = from[at];
+      if (s.mean_count > channels) {
+        value -= s.mean[at];
+      } else if (s.mean_count > 0) {
+        value -= s.mean[s.mean_count == 1 ? 0 : channel];
       }
-      to[i * pixel + channel * step] = static_cast<T>(value);
+      return value * s.transform.scale;
+    };
+    if (pixel == 8) {
+      make_pixel<8>(to + i * 8, channels, make);
+    } else if (pixel == 4) {
+      make_pixel<4>(to + i * 4, channels, make);
+    } else {
+#pragma unroll 4
+      for (int channel = 0; channel < made; ++channel)
+        to[i * pixel + channel * step] = static_cast<T>(channel < channels ? make(channel) : 0.f);
     }
   }
 }
@@ -158,8 +178,11 @@ void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_p
                      static_cast<int>(pixel),
                      labels.data<float>()};
   on_real(data, [&]<typename T>() {
-    launch(context.gpu(), make_samples<T>, {static_cast<unsigned>(options_.batch_size), 256}, s,
-           data.data<T>());
+    constexpr int64_t kThreads = 256, kBlocks = 4 * 132;  // enough for a card
+    const int64_t most = (out[2] * out[3] + kThreads - 1) / kThreads;
+    const int64_t each = std::clamp<int64_t>(kBlocks / options_.batch_size, 1, most);
+    const dim3 blocks(static_cast<unsigned>(options_.batch_size), static_cast<unsigned>(each));
+    launch(context.gpu(), make_samples<T>, {blocks, kThreads}, s, data.data<T>());
   });
 #else
   (void)context, (void)pass, (void)live_pass, (void)data, (void)labels;

@@ -69,6 +69,8 @@ class Context {
   // What serves the kernels made last, "cudnn", "forward eng0_k24=11": kernels add to it, a plan
   // takes it (-dump_plan).
   std::vector<std::string> served;
+  // Kernels made from now on give the same bits on every run; else a GPU's may add up in any order.
+  bool repeatable = true;
   // Databases that fit may be kept in a GPU's memory.
   bool resident = true;
 

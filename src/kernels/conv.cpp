@@ -33,8 +33,9 @@ std::unique_ptr<WeightedSum> make_conv(Context& context, const ConvCase& c) {
   static const std::vector<Implementation<WeightedSum, ConvCase>> list = {
 #ifdef CREMA_CUDA
       {"fastest", make_conv_fastest},     {"rows", make_conv_rows},
-      {"blocks", make_conv_blocks},       {"groups", make_conv_groups},
-      {"cudnn", make_conv_cudnn},
+      {"pixels", make_conv_pixels},       {"blocks", make_conv_blocks},
+      {"groups", make_conv_groups},       {"cudnn", make_conv_cudnn},
+      {"tensor", make_conv_tensor},
 #endif
 #ifdef CREMA_ONEDNN
       {"onednn", make_conv_onednn},

@@ -39,10 +39,10 @@ struct ConvCase {
 
 constexpr int kMostSpatialAxes = 6;
 
-// Chooses from fastest (of gather_product.h and the next four and depthwise, 16 bits on a GPU),
-// rows (conv_rows.cuh), blocks (block_image.h), groups (each by cuDNN), cudnn, onednn, depthwise
-// (conv_depthwise.h), im2col, plain. The result's weights_format() is the one asked for, if one
-// was.
+// Chooses from fastest (of gather_product.h, the next six and depthwise, 16 bits on a GPU),
+// rows (conv_rows.cuh), pixels (conv_pixels.cuh), blocks (block_image.h), groups (each by cuDNN),
+// cudnn, tensor and, not on tensor cores, depthwise (conv_depthwise.h), onednn, im2col, plain. The
+// result's weights_format() is the one asked for, if one was.
 std::unique_ptr<WeightedSum> make_conv(Context& context, const ConvCase& c);
 
 }  // namespace crema

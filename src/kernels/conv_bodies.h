@@ -17,8 +17,12 @@ std::unique_ptr<WeightedSum> make_conv_groups(Context& context, const ConvCase& 
                                               std::string& reason);
 std::unique_ptr<WeightedSum> make_conv_rows(Context& context, const ConvCase& c,
                                             std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_pixels(Context& context, const ConvCase& c,
+                                              std::string& reason);
 std::unique_ptr<WeightedSum> make_conv_depthwise(Context& context, const ConvCase& c,
                                                  std::string& reason);
+std::unique_ptr<WeightedSum> make_conv_tensor(Context& context, const ConvCase& c,
+                                              std::string& reason);
 std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
                                              std::string& reason);
 std::unique_ptr<WeightedSum> make_conv_onednn(Context& context, const ConvCase& c,

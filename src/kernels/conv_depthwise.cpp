@@ -1,5 +1,6 @@
 // The implementation "depthwise": make_depthwise_gpu on a GPU, on the CPU loops over channels for
 // windows of any size, for what oneDNN does not serve: its kernels take half to all of their time.
+// And "tensor": make_depthwise_tensor_gpu.
 #include "kernels/conv_depthwise.h"
 
 #include <algorithm>
@@ -218,10 +219,7 @@ class DepthwiseCpu final : public WeightedSum {
   Meetings forward_[2], data_[2];  // down, across
 };
 
-}  // namespace
-
-std::unique_ptr<WeightedSum> make_conv_depthwise(Context& context, const ConvCase& c,
-                                                 std::string& reason) {
+bool serves(const ConvCase& c, std::string& reason) {
   if (c.groups == 1 || c.groups != c.x[1] || c.groups != c.y[1]) {
     reason = cat(c.groups, " groups for ", c.x[1], " channels and ", c.y[1], " outputs");
   } else if (c.order != Order::channels_last || c.x.axes() != 4) {
@@ -231,14 +229,32 @@ std::unique_ptr<WeightedSum> make_conv_depthwise(Context& context, const ConvCas
   } else if (c.w.count(2) > kMostTaps) {
     reason = cat(c.w.count(2), " taps, at most ", kMostTaps);
   } else {
-#ifdef CREMA_CUDA
-    if (context.device() == Device::gpu) return make_depthwise_gpu(context, c, reason);
-#else
-    (void)context;
-#endif
-    return std::make_unique<DepthwiseCpu>(c);
+    return true;
   }
+  return false;
+}
+
+}  // namespace
+
+std::unique_ptr<WeightedSum> make_conv_depthwise(Context& context, const ConvCase& c,
+                                                 std::string& reason) {
+  if (!serves(c, reason)) return nullptr;
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) return make_depthwise_gpu(context, c, reason);
+#else
+  (void)context;
+#endif
+  return std::make_unique<DepthwiseCpu>(c);
+}
+
+#ifdef CREMA_CUDA
+std::unique_ptr<WeightedSum> make_conv_tensor(Context& context, const ConvCase& c,
+                                              std::string& reason) {
+  if (!serves(c, reason)) return nullptr;
+  if (context.device() == Device::gpu) return make_depthwise_tensor_gpu(context, c, reason);
+  reason = "it needs a GPU";
   return nullptr;
 }
+#endif
 
 }  // namespace crema

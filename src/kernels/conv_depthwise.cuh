@@ -30,12 +30,14 @@ struct DepthwiseWalk {
   int strips;          // for each piece of the channels
   DepthwiseRange down, across;
   dim3 blocks;  // pieces of the channels, blocks for each
+  bool full;    // they take most of the places of a large card
   FastDivide by_lanes, by_tiles, by_pieces, by_phases, by_dilation;
 
-  // width: columns of a strip; resident: blocks that a multiprocessor holds; once: a strip for each
-  // walker, else as many blocks as the card holds.
+  // width: columns of a strip; before: rows that it begins with before its first result; resident:
+  // blocks that a multiprocessor holds; once: a strip for each walker, else as many blocks as the
+  // card holds.
   DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
-                int width, int resident, bool once);
+                int width, int before, int resident, bool once);
   dim3 threads() const { return dim3(static_cast<unsigned>(lanes * walkers)); }
 };
 
@@ -78,6 +80,9 @@ struct DepthwiseGradients {
   float *dw, *db, *parts;  // db: or null; parts: depthwise_parts() floats
   bool accumulate_w, accumulate_b;
 };
+// Steps along an axis that have places of x, and with a bias those that have one of dy for their
+// own: place i - (kernel - 1) / 2 / stride of step i.
+DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis);
 DepthwiseWalk depthwise_gradients_walk(const ConvCase& c);
 int64_t depthwise_parts(const DepthwiseWalk& n, int taps);
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,

@@ -14,6 +14,9 @@ namespace crema {
 // strides and channels that it has no body for.
 std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase& c,
                                                 std::string& reason);
+// Likewise, on tensor cores: 16 bits, channels in eights.
+std::unique_ptr<WeightedSum> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
+                                                       std::string& reason);
 #endif
 
 }  // namespace crema

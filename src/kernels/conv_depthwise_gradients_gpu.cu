@@ -6,16 +6,16 @@
 // only.
 #include <algorithm>
 
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/conv_depthwise.cuh"
-#include "kernels/warp.cuh"
+#include "kernels/conv_depthwise_parts.cuh"
 
 namespace crema {
 namespace {
 
 // Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
 CREMA_HD constexpr int width_of(int kernel, int stride) {
-  return stride == 1 && kernel == 3 ? 7 : 4;
+  return stride == 2 ? 4 : kernel == 3 ? 7 : 3;
 }
 template <typename T>
 constexpr int kSlots = sizeof(T) == 4 ? 2 : 4;
@@ -29,69 +29,13 @@ using GradientsRing =
     DepthwiseRing<T, width_of(kKernel, kStride) * (1 + kStride * kStride) + (kKernel - 1) / kStride,
                   kSlots<T>>;
 
-constexpr int kGroup = 16;  // blocks whose parts one adds
-
 __device__ void add_pair(float2& sum, float2 value) { sum.x += value.x, sum.y += value.y; }
-
-// Where the sums of blocks go, [part][tap][channel] with the bias as the last tap.
-struct PartSums {
-  float *parts, *dw, *db;  // db: or null
-  unsigned* counters;
-  bool accumulate_w, accumulate_b;
-
-  // Calls body(tap, lane, channel) for the block's channels, each once.
-  template <typename Body>
-  __device__ void over_sums(const DepthwiseWalk& n, int taps, const Body& body) const {
-    for (int i = static_cast<int>(threadIdx.x); i < (taps + (db ? 1 : 0)) * n.lanes;
-         i += static_cast<int>(blockDim.x)) {
-      int lane;
-      const int tap = n.by_lanes.split(i, lane);
-      const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
-      if (channel < n.channels) body(tap, lane, channel);
-    }
-  }
-  __device__ float2* at(const DepthwiseWalk& n, int taps, int part, int tap, int channel) const {
-    return reinterpret_cast<float2*>(
-        parts + (static_cast<int64_t>(part) * (taps + 1) + tap) * n.channels + channel);
-  }
-  template <typename Value>
-  __device__ void leave(const DepthwiseWalk& n, int taps, int part, const Value& value) const {
-    over_sums(n, taps, [&](int tap, int lane, int channel) {
-      *at(n, taps, part, tap, channel) = value(tap, lane);
-    });
-  }
-  __device__ float2 total(const DepthwiseWalk& n, int taps, int first, int count, int tap,
-                          int lane) const {
-    const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
-    float2 sum{0, 0};
-    float2 values[kGroup];
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i)
-      values[i] = i < count ? __ldcg(at(n, taps, first + i, tap, channel)) : float2{0, 0};
-#pragma unroll
-    for (const float2& value : values) add_pair(sum, value);
-    for (int part = first + kGroup; part < first + count; ++part)
-      add_pair(sum, __ldcg(at(n, taps, part, tap, channel)));
-    return sum;
-  }
-  template <typename Value>
-  __device__ void finish(const DepthwiseWalk& n, int taps, const Value& value) const {
-    over_sums(n, taps, [&](int tap, int lane, int channel) {
-      const float2 sum = value(tap, lane);
-      const bool weight = tap < taps, more = weight ? accumulate_w : accumulate_b;
-      float* const to = weight ? dw + static_cast<int64_t>(channel) * taps + tap : db + channel;
-      float* const next = to + (weight ? taps : 1);
-      *to = more ? *to + sum.x : sum.x;
-      *next = more ? *next + sum.y : sum.y;
-    });
-  }
-};
 
 template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     depthwise_gradients(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                         const T* x, const T* dy, const T* w, T* dx, PartSums parts) {
-#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see make_depthwise_gpu()
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see serves()
   constexpr int kWidth = width_of(kKernel, kStride), kTaps = kKernel * kKernel;
   constexpr int kBefore = (kKernel - 1) / kStride, kRows = kBefore + 1, kIn = kWidth + kBefore;
   constexpr int kOwn = kWidth * kStride;  // columns of x
@@ -105,6 +49,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   using Ring = GradientsRing<T, kKernel, kStride>;
   extern __shared__ __align__(16) unsigned char memory[];
   const int begin = static_cast<int>(blockIdx.y) * n.walkers;
+  wait_for_earlier_kernels(n.full);
   for (int group = begin; group < n.strips; group += static_cast<int>(gridDim.y) * n.walkers) {
     const bool busy = channel < n.channels && group + walker < n.strips;
     const DepthwiseStrip strip(n, busy ? group + walker : 0, kWidth);
@@ -213,27 +158,11 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     shared[tap][threadIdx.x] = sums[tap / kKernel][tap % kKernel];
   shared[kTaps][threadIdx.x] = bias_sum;
   __syncthreads();
-  const int block = static_cast<int>(blockIdx.y), count = static_cast<int>(gridDim.y);
-  const auto of_walkers = [&](int tap, int of_lane) {
+  parts.add([&](int tap, int of_lane) {
     float2 total{0, 0};
     for (int other = 0; other < n.walkers; ++other)
       add_pair(total, shared[tap][other * n.lanes + of_lane]);
     return total;
-  };
-  if (count == 1) return parts.finish(n, kTaps, of_walkers);
-  parts.leave(n, kTaps, block, of_walkers);
-  const int group = block / kGroup, groups = (count + kGroup - 1) / kGroup;
-  const int of_group = min(kGroup, count - group * kGroup);
-  unsigned* const counters = parts.counters + blockIdx.x * (groups + 1);
-  if (!last_of(counters + group, of_group)) return;
-  const auto of_blocks = [&](int tap, int of_lane) {
-    return parts.total(n, kTaps, group * kGroup, of_group, tap, of_lane);
-  };
-  if (groups == 1) return parts.finish(n, kTaps, of_blocks);
-  parts.leave(n, kTaps, count + group, of_blocks);
-  if (!last_of(counters + groups, groups)) return;
-  parts.finish(n, kTaps, [&](int tap, int of_lane) {
-    return parts.total(n, kTaps, count, groups, tap, of_lane);
   });
 #endif
 }
@@ -245,10 +174,11 @@ void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) 
   const auto kernel = depthwise_gradients<T, kKernel, kStride>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
              "reserving shared memory");
-  launch(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
-         static_cast<const T*>(g.x), static_cast<const T*>(g.dy), static_cast<const T*>(g.w),
-         static_cast<T*>(g.dx),
-         PartSums{g.parts, g.dw, g.db, gpu.counters, g.accumulate_w, g.accumulate_b});
+  launch_early(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
+               static_cast<const T*>(g.x), static_cast<const T*>(g.dy), static_cast<const T*>(g.w),
+               static_cast<T*>(g.dx),
+               PartSums{g.parts, g.dw, g.db, gpu.counters, g.accumulate_w, g.accumulate_b,
+                        kKernel * kKernel, n.channels, n.lanes, n.by_lanes});
 }
 
 template <typename T>
@@ -261,29 +191,35 @@ void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
 
 }  // namespace
 
+DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis) {
+  const int stride = static_cast<int>(c.stride[0]), dilation = static_cast<int>(c.dilation[0]);
+  const int middle = (static_cast<int>(c.w[2]) - 1) / 2 / stride;
+  const auto of_x = [&](int64_t place) {
+    return static_cast<int>((place + c.pad[axis]) / (stride * dilation));
+  };
+  DepthwiseRange range{of_x(0), of_x(c.x[axis + 2] - 1) + 1};
+  if (c.bias) {
+    range.first = std::min(range.first, middle);
+    range.end = std::max(range.end, static_cast<int>((c.y[axis + 2] - 1) / dilation) + middle + 1);
+  }
+  return range;
+}
+
 DepthwiseWalk depthwise_gradients_walk(const ConvCase& c) {
   const int kernel = static_cast<int>(c.w[2]), stride = static_cast<int>(c.stride[0]);
-  const int dilation = static_cast<int>(c.dilation[0]), middle = (kernel - 1) / 2 / stride;
-  // Steps that have places of x, and with a bias those that have one of dy for their own.
-  const auto steps = [&](int axis) {
-    const auto of_x = [&](int64_t place) {
-      return static_cast<int>((place + c.pad[static_cast<size_t>(axis)]) / (stride * dilation));
-    };
-    DepthwiseRange range{of_x(0), of_x(c.x[axis + 2] - 1) + 1};
-    if (c.bias) {
-      range.first = std::min(range.first, middle);
-      range.end =
-          std::max(range.end, static_cast<int>((c.y[axis + 2] - 1) / dilation) + middle + 1);
-    }
-    return range;
-  };
-  return {static_cast<int>(c.x[0]), static_cast<int>(c.x[1]), dilation, steps(0), steps(1),
-          width_of(kernel, stride), resident(kernel, stride), false};
+  return {static_cast<int>(c.x[0]),
+          static_cast<int>(c.x[1]),
+          static_cast<int>(c.dilation[0]),
+          depthwise_gradient_steps(c, 0),
+          depthwise_gradient_steps(c, 1),
+          width_of(kernel, stride),
+          (kernel - 1) / stride,
+          resident(kernel, stride),
+          false};
 }
 
 int64_t depthwise_parts(const DepthwiseWalk& n, int taps) {
-  const int64_t blocks = n.blocks.y, groups = (blocks + kGroup - 1) / kGroup;
-  return blocks > 1 ? (blocks + groups) * (taps + 1) * n.channels : 0;
+  return depthwise_part_floats(n.blocks.y, taps, n.channels);
 }
 
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,

@@ -2,7 +2,7 @@
 // See conv_depthwise.cuh. A row that arrives is added to the sums of all rows of y that it belongs
 // to, so a thread keeps these instead of rows of x. Limits: reading x and writing y once; 9
 // multiply-adds a place are a third of what a card can do in that time, 25 all of it.
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/conv_depthwise.cuh"
 
 namespace crema {
@@ -11,14 +11,14 @@ namespace {
 // Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
 CREMA_HD constexpr int width_of(int stride) { return stride == 1 ? 7 : 4; }
 template <typename T>
-constexpr int kSlots = sizeof(T) == 4 ? 3 : 6;
+constexpr int kSlots = sizeof(T) == 4 ? 3 : 4;
 CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 4 : 3; }
 
 template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     depthwise_sums(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                    const T* x, const T* w, const T* bias, DepthwiseEnd end, bool mirrored, T* y) {
-#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see make_depthwise_gpu()
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see serves()
   constexpr int kWidth = width_of(kStride), kIn = (kWidth - 1) * kStride + kKernel;
   constexpr int kLater = (kKernel - 1) / kStride;  // rows of y that are begun before their turn
   int lane;
@@ -50,6 +50,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     if (wanted-- > 0) from.fetch(ring.slot());
     ring.fill();
   };
+  wait_for_earlier_kernels(n.full);
   for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
   load_taps<T, kKernel>(n, w, lane, mirrored, taps);  // while the first rows are on their way
   if (!busy) return;
@@ -105,9 +106,9 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
 
 template <typename T, int kKernel, int kStride>
 void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseSums& s) {
-  launch(gpu, depthwise_sums<T, kKernel, kStride>, {n.blocks, n.threads()}, n, s.in, s.out, s.top,
-         s.left, static_cast<const T*>(s.x), static_cast<const T*>(s.w),
-         static_cast<const T*>(s.bias), s.end, s.mirrored, static_cast<T*>(s.y));
+  launch_early(gpu, depthwise_sums<T, kKernel, kStride>, {n.blocks, n.threads()}, n, s.in, s.out,
+               s.top, s.left, static_cast<const T*>(s.x), static_cast<const T*>(s.w),
+               static_cast<const T*>(s.bias), s.end, s.mirrored, static_cast<T*>(s.y));
 }
 
 template <typename T>
@@ -127,9 +128,15 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
   const auto steps = [&](int64_t places) {
     return DepthwiseRange{0, static_cast<int>((places + dilation - 1) / dilation)};
   };
-  return {
-      static_cast<int>(out[0]), static_cast<int>(out[1]), dilation, steps(out[2]), steps(out[3]),
-      width_of(stride),         resident(kernel),         true};
+  return {static_cast<int>(out[0]),
+          static_cast<int>(out[1]),
+          dilation,
+          steps(out[2]),
+          steps(out[3]),
+          width_of(stride),
+          (kernel - 1) / stride,
+          resident(kernel),
+          true};
 }
 
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,

@@ -12,6 +12,8 @@ class PooledConv {
  public:
   virtual ~PooledConv() = default;
   virtual Format weights_format() const = 0;
+  // See WeightedSum.
+  virtual bool adds_weights() const = 0;
   // y: (N, O, pooled...), channels-last, zero where dropped. kept: like y, a byte each, for the
   // gradients; may be empty.
   virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,

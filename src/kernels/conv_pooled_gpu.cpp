@@ -51,9 +51,11 @@ class PooledProducts final : public PooledConv {
     if (c_.backward_data) data_.tune(context, t);
     t.x = images.raw(), t.out = dw.raw();
     if (c_.bias) t.db = db.data<float>();
+    t.accumulate_w = t.accumulate_b = !context.repeatable;
     if (c_.backward_weights) weights_.tune(context, t);
   }
 
+  bool adds_weights() const override { return c_.backward_weights && weights_.adds(); }
   Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,

@@ -53,19 +53,6 @@ __device__ void load_rows(const RowsNumbers& n, const T* x, int image, int first
   }
 }
 
-// Four numbers of each of four neighbouring lanes, transposed: lane q gets the q-th of each.
-__device__ inline void transpose_quad(uint32_t (&v)[4]) {
-  const auto exchange = [](uint32_t& low, uint32_t& high, int step) {
-    const bool upper = (threadIdx.x & step) != 0;
-    const uint32_t got = __shfl_xor_sync(0xffffffffu, upper ? low : high, step);
-    (upper ? low : high) = got;
-  };
-  exchange(v[0], v[1], 1);
-  exchange(v[2], v[3], 1);
-  exchange(v[0], v[2], 2);
-  exchange(v[1], v[3], 2);
-}
-
 #endif
 
 }  // namespace crema

@@ -5,6 +5,7 @@
 #include "device/launch.h"
 #include "kernels/bias.h"
 #include "kernels/conv_bodies.h"
+#include "kernels/conv_parts.cuh"
 #include "kernels/conv_rows.cuh"
 #include "tensor/on.h"
 
@@ -24,6 +25,7 @@ CREMA_HD int weights_stage(const RowsNumbers& n) {
 int over(int a, int b) { return (a + b - 1) / b; }
 
 // A warp has a row of places of the band and half of the outputs, whose weights stay in registers.
+// They are the columns of the products in the order that gives a lane eight which are neighbours.
 template <typename T>
 __global__ void __launch_bounds__(kRowsThreads, 1)
     rows_forward(RowsNumbers n, const T* x, const T* w, const T* bias, bool relu, T* y) {
@@ -44,7 +46,7 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
         const int k = step % 2 * 16 + half * 8 + lane % 4 * 2, pixel = k / 4 - n.shift;
-        const int output = first_output + j * 8 + lane / 4;
+        const int output = first_output + lane / 8 * 8 + j * 2 + lane / 4 % 2;
         const int at = (output * kRowsKernel + step / 2) * n.kernel_width + pixel;
         b[step][j][half] = pixel >= 0 && pixel < n.kernel_width
                                ? *reinterpret_cast<const uint32_t*>(w + at * 4 + k % 4)
@@ -56,8 +58,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
   if (bias) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
-      added[j][0] = bias[first_output + j * 8 + lane % 4 * 2];
-      added[j][1] = bias[first_output + j * 8 + lane % 4 * 2 + 1];
+      added[j][0] = bias[first_output + lane % 4 * 8 + j * 2];
+      added[j][1] = bias[first_output + lane % 4 * 8 + j * 2 + 1];
     }
   }
 
@@ -103,11 +105,10 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
         uint32_t v[4];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          float first = sums[j][2 * half], second = sums[j][2 * half + 1];
-          if (relu) first = first > 0 ? first : 0, second = second > 0 ? second : 0;
-          v[j] = T(first).bits | static_cast<uint32_t>(T(second).bits) << 16;
+          const float first = sums[j][2 * half], second = sums[j][2 * half + 1];
+          v[j] =
+              relu ? rounded_pair<T, true>(first, second) : rounded_pair<T, false>(first, second);
         }
-        transpose_quad(v);
         const int column = tile * kRowsPlaces + half * 8 + lane / 4;
         if (column < n.out_width)
           *reinterpret_cast<uint4*>(out + static_cast<int64_t>(column) * n.outputs) =
@@ -219,29 +220,21 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
 #endif
 }
 
-// Adds the blocks' parts in a fixed order. A warp has 32 elements of (output, row, chunk, k), the
-// eight warps a share of the parts each.
-__global__ void __launch_bounds__(256)
-    add_parts(RowsNumbers n, const float* parts, int count, float* dw, bool accumulate) {
-  __shared__ float sums[8][32];
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int element = static_cast<int>(blockIdx.x) * 32 + lane;
-  const int64_t all = static_cast<int64_t>(n.outputs) * kRowsDepth;
-  float sum = 0;
-#pragma unroll 4
-  for (int part = warp; part < count; part += 8) sum += parts[part * all + element];
-  sums[warp][lane] = sum;
-  __syncthreads();
-  if (warp > 0) return;
-  for (int other = 1; other < 8; ++other) sum += sums[other][lane];
-  const int k = element % kRowsDepth, output = element / kRowsDepth;
-  const int row = k / (kRowsChunks * 8), pixel = k / 4 % (kRowsChunks * 2) - n.shift;
-  if (pixel < 0 || pixel >= n.kernel_width) return;
-  float* const to =
-      dw + ((static_cast<int64_t>(output) * kRowsKernel + row) * n.kernel_width + pixel) * 4 +
-      k % 4;
-  *to = accumulate ? *to + sum : sum;
-}
+struct StoreRows {
+  RowsNumbers n;
+  float* dw;
+  bool accumulate;
+
+  __device__ void operator()(int element, float sum) const {
+    const int k = element % kRowsDepth, output = element / kRowsDepth;
+    const int row = k / (kRowsChunks * 8), pixel = k / 4 % (kRowsChunks * 2) - n.shift;
+    if (pixel < 0 || pixel >= n.kernel_width) return;
+    float* const to =
+        dw + ((static_cast<int64_t>(output) * kRowsKernel + row) * n.kernel_width + pixel) * 4 +
+        k % 4;
+    *to = accumulate ? *to + sum : sum;
+  }
+};
 
 class RowsConv final : public WeightedSum {
  public:
@@ -288,9 +281,10 @@ class RowsConv final : public WeightedSum {
       reserve(rows_weights<T>);
       launch(context.gpu(), rows_weights<T>, {weights_blocks_, kRowsThreads, bytes()}, n_,
              x.data<T>(), g.dy.data<T>(), parts);
-      const auto blocks = static_cast<unsigned>(n_.outputs * kRowsDepth / 32);
-      launch(context.gpu(), add_parts, {blocks, 256}, n_, parts,
-             static_cast<int>(weights_blocks_.x), dw.data<float>(), accumulate_w);
+      const int elements = n_.outputs * kRowsDepth;
+      launch(context.gpu(), add_parts<StoreRows>, {static_cast<unsigned>(elements / 32), 256},
+             static_cast<int64_t>(elements), parts, static_cast<int>(weights_blocks_.x),
+             StoreRows{n_, dw.data<float>(), accumulate_w});
       if (db) {
         bias_gradient(context, c_.y.count() / c_.y[1], c_.y[1], 1, g.dy.data<T>(), db.data<float>(),
                       accumulate_b);

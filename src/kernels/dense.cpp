@@ -62,6 +62,7 @@ ConvCase conv_case_of(const DenseCase& c) {
   one.bias = c.bias;
   one.relu = c.relu.on;
   one.relu_slope = c.relu.slope;
+  one.relu_taken = c.relu_taken;
   one.dropout = c.dropout;
   one.order = Order::channels_last;
   one.backward_data = c.backward_data;

@@ -18,6 +18,7 @@ struct DenseCase {
   int64_t rows = 0, inputs = 0, outputs = 0;
   bool transposed = false, bias = false;
   Relu relu;
+  bool relu_taken = false;                               // as ConvCase has it
   bool dropout = false;                                  // forward_dropping() will be called
   bool backward_data = false, backward_weights = false;  // calls that will be made
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type

@@ -15,6 +15,8 @@ namespace crema {
 struct DenseSoftmaxLoss {
   int64_t rows = 0, inputs = 0, outputs = 0;
   SoftmaxLossCase loss;  // without weights of classes and places
+  // dx goes through the ReLU that made x, and is multiplied by this; 0: it does not.
+  float relu_factor = 0;
   static constexpr int kMostOutputs = 60;
 
   // Whether it is of those that this is for: on a GPU, and small.

@@ -142,7 +142,8 @@ __global__ void __launch_bounds__(kThreads)
 // normalizer: 0 for the number of labels that count.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    dense_softmax_gradient(Rows<T> rows, float normalizer, const float* d_loss, float* ds, T* dx) {
+    dense_softmax_gradient(Rows<T> rows, float normalizer, const float* d_loss, float relu_factor,
+                           float* ds, T* dx) {
   __shared__ float of_warp[kWarps][kMostOutputs], slopes[kMostOutputs];
   const int row = static_cast<int>(blockIdx.x), outputs = rows.outputs;
   RowScores scores(rows, row);
@@ -180,6 +181,11 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int k = 0; k < kPack; ++k) sums[k] += slope * float(weights.v[k]);
       });
+    }
+    if (relu_factor != 0) {
+      const auto x = *reinterpret_cast<const Elements<T>*>(rows.x + row * rows.inputs + at);
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) sums[k] = float(x.v[k]) > 0 ? sums[k] * relu_factor : 0.f;
     }
     Elements<T> to;
 #pragma unroll
@@ -314,8 +320,8 @@ void DenseSoftmaxLoss::backward(Context& context, const Tensor& x, const Tensor&
   on_stored(x, [&]<typename T>() {
     const float divisor = loss.divide_by_valid ? 0.f : static_cast<float>(loss.normalizer);
     launch(context.gpu(), dense_softmax_gradient<T>, {static_cast<unsigned>(rows), kThreads},
-           rows_of<T>(*this, x, w, b, labels), divisor, d_loss.data<float>(), ds.data<float>(),
-           dx.data<T>());
+           rows_of<T>(*this, x, w, b, labels), divisor, d_loss.data<float>(), relu_factor,
+           ds.data<float>(), dx.data<T>());
   });
 }
 

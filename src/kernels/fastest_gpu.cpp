@@ -18,8 +18,7 @@ namespace {
 
 // Not worth timing: with channels enough for its tensor-core kernels, libraries win large products.
 constexpr double kLargestOwn = 40e9;
-// Ours where nothing is timed.
-constexpr double kSmall = 1e9;
+constexpr double kSmall = 1e9;  // ours where nothing is timed
 
 double operations(const ConvCase& c) {
   return 2.0 * static_cast<double>(c.y.count()) * static_cast<double>(c.w.count(1));
@@ -57,10 +56,10 @@ class FastestSum final : public WeightedSum {
   // False: the library has all calls.
   bool choose(Context& context) {
     Tuning& tuning = context.gpu().tuning;
-    std::string key =
-        cat("fastest ", forward_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
-            c_.relu_taken ? " taken" : "", c_.dropout ? " dropout" : "",
-            c_.backward_data ? " data" : "", c_.backward_weights ? " weights" : "");
+    std::string key = cat("fastest ", forward_.key(), c_.bias ? " bias" : "",
+                          c_.relu ? " relu" : "", c_.relu_taken ? " taken" : "",
+                          c_.dropout ? " dropout" : "", c_.backward_data ? " data" : "",
+                          c_.backward_weights ? " weights" : "", context.repeatable ? "" : " adds");
     for (size_t i = 1; i < ways_.size(); ++i) key += cat(" or ", ways_[i].name);
     const std::optional<std::string> known = tuning.find(key);
     if (known && is_answer(*known)) {
@@ -90,9 +89,11 @@ class FastestSum final : public WeightedSum {
     return bytes;
   }
   bool takes_relu() const override {
-    return (c_.backward_data || c_.backward_weights) && (!c_.backward_data || own(kData)) &&
-           (!c_.backward_weights || own(kWeights));
+    return gathers_ && (c_.backward_data || c_.backward_weights) &&
+           (!c_.backward_data || along(kData)) && (!c_.backward_weights || along(kWeights));
   }
+
+  bool adds_weights() const override { return own(kWeights) && weights_.adds(); }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
@@ -109,10 +110,8 @@ class FastestSum final : public WeightedSum {
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
     if (!own(kData)) return with(kData).backward_data(context, g, w, dx, workspace);
-    GatherTensors t;
-    t.dy = g.dy.raw(), t.w = w.raw(), t.out = dx.raw();
-    if (g.y) t.y = g.y->raw();
-    t.dropout.factor = g.factor;
+    GatherTensors t = gradient(g);
+    t.w = w.raw(), t.out = dx.raw();
     data_.run(context, t);
   }
 
@@ -123,11 +122,8 @@ class FastestSum final : public WeightedSum {
       return with(kWeights).backward_weights(context, x, g, dw, db, accumulate_w, accumulate_b,
                                              workspace);
     }
-    GatherTensors t;
-    t.x = x.raw(), t.dy = g.dy.raw(), t.out = dw.raw();
-    if (g.y) t.y = g.y->raw();
-    t.db = db.data<float>();
-    t.dropout.factor = g.factor;
+    GatherTensors t = gradient(g);
+    t.x = x.raw(), t.out = dw.raw(), t.db = db.data<float>();
     t.accumulate_w = accumulate_w, t.accumulate_b = accumulate_b;
     weights_.run(context, t);
   }
@@ -150,11 +146,10 @@ class FastestSum final : public WeightedSum {
   static constexpr char kOwn = 'o', kApart = '-';
   static constexpr const char* kLibraryAlone = "lll-";
 
-  // Of depthwise kernels only the data's gradient with strides was faster wherever it was measured.
   std::string untimed() const {
-    const char last = *ways_.back().name;
-    if (!gathers_) return {'l', c_.stride[0] > 1 ? last : 'l', 'l', kApart};
-    return std::string(3, operations(c_) < kSmall ? kOwn : last) + kApart;
+    const Way &first = ways_[0], &last = ways_.back();
+    if (!gathers_) return {'l', 'l', 'l', first.sum->joins_gradients() ? *first.name : kApart};
+    return std::string(3, operations(c_) < kSmall ? kOwn : *last.name) + kApart;
   }
 
   void run_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
@@ -163,9 +158,15 @@ class FastestSum final : public WeightedSum {
                  {.x = x.raw(), .w = w.raw(), .b = b.raw(), .out = y.raw(), .dropout = mask});
   }
 
+  static GatherTensors gradient(const OutputGradient& g) {
+    return {.dy = g.dy.raw(), .y = g.y ? g.y->raw() : nullptr, .dropout = {{}, 0, g.factor}};
+  }
+
   bool own(Call call) const { return answer_[call] == kOwn; }
-  WeightedSum& with(Call call) {
-    for (Way& way : ways_) {
+  // Takes ReLU and bias along.
+  bool along(Call call) const { return own(call) || with(call).takes_relu(); }
+  WeightedSum& with(Call call) const {
+    for (const Way& way : ways_) {
       if (*way.name == answer_[call]) return *way.sum;
     }
     return *ways_[0].sum;
@@ -241,39 +242,34 @@ class FastestSum final : public WeightedSum {
 
     std::string answer() {
       const ConvCase& c = sum_.c_;
-      std::string answer = kLibraryAlone;
-      double best[4] = {1e30, 1e30, 1e30, 1e30};
-      const auto offer = [&](Call call, char letter, double seconds) {
-        if (seconds >= best[call]) return;
-        best[call] = seconds;
-        answer[call] = letter;
+      std::string answer = kLibraryAlone, along = kLibraryAlone;
+      double best[4] = {1e30, 1e30, 1e30, 1e30}, best_along[4] = {1e30, 1e30, 1e30, 1e30};
+      const auto offer = [&](Call call, char letter, double seconds, bool takes_relu) {
+        if (seconds < best[call]) best[call] = seconds, answer[call] = letter;
+        if (takes_relu && seconds < best_along[call])
+          best_along[call] = seconds, along[call] = letter;
       };
       const double dropping = c.dropout ? time([&] { dropout(context_, kHalf, y_, y_); }) : 0;
       const auto offer_all = [&](char letter, WeightedSum& sum) {
-        if (c.forward) offer(kForward, letter, forward_of(sum) + dropping);
-        if (c.backward_data) offer(kData, letter, data_of(sum));
-        if (c.backward_weights) offer(kWeights, letter, weights_of(sum));
+        const bool takes = sum.takes_relu();
+        if (c.forward) offer(kForward, letter, forward_of(sum) + dropping, false);
+        if (c.backward_data) offer(kData, letter, data_of(sum), takes);
+        if (c.backward_weights) offer(kWeights, letter, weights_of(sum), takes);
         if (c.backward_data && c.backward_weights && sum.joins_gradients())
-          offer(kBoth, letter, both_of(sum));
+          offer(kBoth, letter, both_of(sum), false);
       };
       for (const Way& way : sum_.ways_) offer_all(*way.name, *way.sum);
       if (best[kBoth] >= best[kData] + best[kWeights]) answer[kBoth] = kApart;
       if (!sum_.gathers_) return answer;
-      if (c.forward) offer(kForward, kOwn, own_forward());
+      if (c.forward) offer(kForward, kOwn, own_forward(), false);
       if (!c.backward_data && !c.backward_weights) return answer;
-      // Our own gradients take ReLU and bias along, when there are no others.
-      double others = c.bias || masks(c) ? time([&] { separate(); }) : 0, all_own = 0;
-      if (c.backward_data) {
-        const double own = own_data_gradient();
-        offer(kData, kOwn, own);
-        others += best[kData], all_own += own;
-      }
-      if (c.backward_weights) {
-        const double own = own_weights_gradient();
-        offer(kWeights, kOwn, own);
-        others += best[kWeights], all_own += own;
-      }
-      if (all_own < others) answer[kData] = answer[kWeights] = kOwn;
+      if (c.backward_data) offer(kData, kOwn, own_data_gradient(), true);
+      if (c.backward_weights) offer(kWeights, kOwn, own_weights_gradient(), true);
+      // Gradients that take ReLU and bias along spare their own pass, when there are no others.
+      double apart = c.bias || masks(c) ? time([&] { separate(); }) : 0, together = 0;
+      if (c.backward_data) apart += best[kData], together += best_along[kData];
+      if (c.backward_weights) apart += best[kWeights], together += best_along[kWeights];
+      if (together < apart) answer[kData] = along[kData], answer[kWeights] = along[kWeights];
       return answer;
     }
 
@@ -289,9 +285,11 @@ class FastestSum final : public WeightedSum {
       return time([&] { sum.backward_data(context_, dy_, w_, x_, workspace_); });
     }
     double weights_of(WeightedSum& sum) {
-      return time([&] {
-        sum.backward_weights(context_, x_, dy_, dw_, Tensor(), false, false, workspace_);
-      });
+      const bool along = sum_.gathers_ && sum.takes_relu();
+      const OutputGradient g = along && sign() ? OutputGradient(dy_, y_) : OutputGradient(dy_);
+      const Tensor db = along && sum_.c_.bias ? db_ : Tensor();
+      return time(
+          [&] { sum.backward_weights(context_, x_, g, dw_, db, false, false, workspace_); });
     }
     double both_of(WeightedSum& sum) {
       const Tensor& dx = sum_.c_.y == sum_.c_.x ? y_ : x_;
@@ -304,8 +302,7 @@ class FastestSum final : public WeightedSum {
       return time([&] { product.run(context_, t); });
     }
     double own_forward() {
-      GatherTensors t;
-      t.x = x_.raw(), t.w = w_.raw(), t.b = bias().raw(), t.out = y_.raw();
+      GatherTensors t{.x = x_.raw(), .w = w_.raw(), .b = bias().raw(), .out = y_.raw()};
       if (sum_.c_.dropout) t.dropout = kHalf;
       return tuned(sum_.forward_, t);
     }
@@ -313,9 +310,9 @@ class FastestSum final : public WeightedSum {
       return tuned(sum_.data_, {.w = w_.raw(), .dy = dy_.raw(), .y = sign(), .out = x_.raw()});
     }
     double own_weights_gradient() {
-      GatherTensors t;
-      t.x = x_.raw(), t.dy = dy_.raw(), t.y = sign(), t.out = dw_.raw();
+      GatherTensors t{.x = x_.raw(), .dy = dy_.raw(), .y = sign(), .out = dw_.raw()};
       if (sum_.c_.bias) t.db = db_.data<float>();
+      t.accumulate_w = t.accumulate_b = !context_.repeatable;
       return tuned(sum_.weights_, t);
     }
     void separate() {
@@ -346,8 +343,7 @@ class FastestSum final : public WeightedSum {
 
 using Ways = std::vector<std::pair<const char*, std::function<std::unique_ptr<WeightedSum>()>>>;
 
-// The winner, or the library's kernel alone. ways: the library's first; those that make nothing are
-// left out.
+// The winner, or the library's kernel alone. ways: the library's first; some may make nothing.
 std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::string& reason,
                                      const Ways& ways) {
   if (context.device() != Device::gpu) {
@@ -379,12 +375,16 @@ std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::s
 std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase& c,
                                                std::string& reason) {
   std::string refusal;
+  const Ways ours = {{"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }},
+                     {"tensor", [&] { return make_conv_tensor(context, c, refusal); }}};
+  // cuDNN compiles candidates for these, for seconds each, and had no faster one.
+  if (depthwise(c) && ours[0].second()) return fastest(context, c, reason, ours);
   return fastest(context, c, reason,
                  {{"library", [&] { return make_conv_cudnn(context, c, reason); }},
                   {"groups", [&] { return make_conv_groups(context, c, refusal); }},
                   {"blocks", [&] { return make_conv_blocks(context, c, refusal); }},
                   {"rows", [&] { return make_conv_rows(context, c, refusal); }},
-                  {"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }}});
+                  {"pixels", [&] { return make_conv_pixels(context, c, refusal); }}});
 }
 
 std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCase& c,

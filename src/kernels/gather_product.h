@@ -6,7 +6,8 @@
 //   data     dx[q,c] = sum over (k, o) of g[q,(k,o)] w[o,k,c]      q: a place of x
 //   weights  dw[o,k] = sum over p of g[p,o] x[p,k], db[o] = sum over p of g[p,o]
 // with k = (tap, channel), x[p,k] the element of x under that tap of the window at p, and g = dy,
-// through the ReLU where y is given. Sums are added in a fixed order. Where windows are single
+// through the ReLU where y is given. Sums are added in a fixed order, but for those of dw and db
+// where adds(). Where windows are single
 // pixels, as in fully connected layers, all operands are plain matrices, which have kernels of
 // their own (gather_plain_gpu.cu); else tune() also times the kernels that read windows from shared
 // memory (window_product.h).
@@ -52,6 +53,8 @@ class GatherProduct {
   // given.
   void tune(Context& context, const GatherTensors& scratch);
   void run(Context& context, const GatherTensors& tensors) const;
+  // See WeightedSum::adds_weights().
+  bool adds() const;
   // For tests: all ways to run it, and taking one.
   size_t choice_count() const { return choices_.size(); }
   void take(size_t choice) { choice_ = choices_[choice]; }

@@ -161,6 +161,8 @@ void GatherProduct::run(Context& context, const GatherTensors& tensors) const {
   launch(context, tensors, choice_);
 }
 
+bool GatherProduct::adds() const { return choice_.window >= 0 && windows_->adds(); }
+
 std::string GatherProduct::key() const {
   const GatherNumbers n = gather_numbers(c_, role_);
   return cat("gather ", static_cast<int>(role_), with_sign_ ? " sign " : " ", name_of(c_.dtype),
@@ -169,7 +171,8 @@ std::string GatherProduct::key() const {
              " kernel ", n.kernel_width, " start ", n.start[0], ",", n.start[1], " step ",
              n.step[0], ",", n.step[1], " stride ", n.by_stride[0].divisor, ",",
              n.by_stride[1].divisor, " tap ", n.tap[0], ",", n.tap[1], " vectors ", n.a_vector, ",",
-             n.b_vector, c_.pooled.empty() ? "" : " pooled", plain_ ? " plain" : "");
+             n.b_vector, c_.pooled.empty() ? "" : " pooled", plain_ ? " plain" : "",
+             windows_->adds() ? " adds" : "");
 }
 
 void GatherProduct::tune(Context& context, const GatherTensors& scratch) {

@@ -7,7 +7,7 @@ namespace crema {
 const std::vector<std::string>& implementation_names() {
   static const std::vector<std::string> names = {
 #ifdef CREMA_CUDA
-      "blocks",    "cublas", "cudnn", "fastest", "groups", "rows",
+      "blocks",    "cublas", "cudnn", "fastest", "groups", "pixels", "rows", "tensor",
 #endif
 #ifdef CREMA_ONEDNN
       "onednn",

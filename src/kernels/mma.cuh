@@ -44,6 +44,14 @@ __device__ void copy_async(uint32_t to, const void* from, bool wanted) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
                "r"(wanted ? kBytes : 0));
 }
+// Sixteen bytes past the first cache, or as many zeros where no bit is set. A predicate of the
+// instruction, which a size that is chosen before does not become.
+__device__ inline void copy_octet(uint32_t to, const void* from, uint32_t bit) {
+  asm volatile(
+      "{\n.reg .pred wanted;\n.reg .b32 size;\nsetp.ne.b32 wanted, %2, 0;\n"
+      "selp.b32 size, 16, 0, wanted;\ncp.async.cg.shared.global [%0], [%1], 16, size;\n}" ::"r"(to),
+      "l"(from), "r"(bit));
+}
 __device__ inline void end_copies() { asm volatile("cp.async.commit_group;"); }
 template <int kLeft>
 __device__ void wait_for_copies() {
@@ -90,6 +98,40 @@ __device__ void multiply_add(float (&sums)[4], const uint32_t (&a)[4], uint32_t 
         : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
   }
+}
+
+// sums (16 x 8) += a (16 x 8) b (8 x 8).
+template <typename T>
+__device__ void multiply_add(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_t b) {
+  if constexpr (std::is_same_v<T, Half>) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a0), "r"(a1), "r"(b));
+  } else {
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, "
+        "{%0,%1,%2,%3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(a0), "r"(a1), "r"(b));
+  }
+}
+
+// Two numbers rounded to T, the first in the lower half. kRelu: numbers below zero become zero.
+template <typename T, bool kRelu>
+__device__ uint32_t rounded_pair(float first, float second) {
+  uint32_t pair;
+  if constexpr (std::is_same_v<T, Half> && kRelu) {
+    asm("cvt.rn.relu.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  } else if constexpr (std::is_same_v<T, Half>) {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  } else if constexpr (kRelu) {
+    asm("cvt.rn.relu.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  } else {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  }
+  return pair;
 }
 
 // The two numbers of `pair` where those of `sign` are above zero, else zeros. Signed 16-bit

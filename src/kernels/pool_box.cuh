@@ -21,9 +21,12 @@ struct Corner {
 struct Window {
   int in[3], out[3], kernel[3], stride[3], pad[3];
   int packs, images;
+  bool count_padding;
 
   Window(const PoolGeometry& g, int pack)
-      : packs(static_cast<int>(g.channels / pack)), images(static_cast<int>(g.images)) {
+      : packs(static_cast<int>(g.channels / pack)),
+        images(static_cast<int>(g.images)),
+        count_padding(g.count_padding) {
     for (int a = 0; a < 3; ++a) {
       in[a] = static_cast<int>(g.in[a]);
       out[a] = static_cast<int>(g.out[a]);
@@ -40,6 +43,19 @@ struct Window {
     return corner;
   }
   __device__ int cell(int d, int h, int v) const { return (d * kernel[1] + h) * kernel[2] + v; }
+
+  // 1 / PoolGeometry::divisor.
+  __device__ float share(int d, int h, int v) const {
+    const int o[3] = {d, h, v};
+    int counted = 1;
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      const int begin = o[a] * stride[a] - pad[a], end = begin + kernel[a];
+      counted *= count_padding ? max(0, min(end, in[a] + pad[a]) - begin)
+                               : max(0, min(end, in[a]) - max(begin, 0));
+    }
+    return 1.f / static_cast<float>(max(counted, 1));
+  }
 
   // Inputs of an output's window.
   __device__ Box cells_of(const int (&o)[3]) const {

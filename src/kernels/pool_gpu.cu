@@ -114,8 +114,7 @@ bool apart(const Window& w) {
 }
 
 template <typename T, int kPack>
-__global__ void average_forward(Window w, Tiles tiles, PoolGeometry g, const Pack<T, kPack>* x,
-                                Pack<T, kPack>* y) {
+__global__ void average_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack<T, kPack>* y) {
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> sum[kPack] = {};
@@ -125,25 +124,25 @@ __global__ void average_forward(Window w, Tiles tiles, PoolGeometry g, const Pac
 #pragma unroll
         for (int k = 0; k < kPack; ++k) sum[k] += static_cast<Compute<T>>(p.v[k]);
       });
-  const auto divisor = static_cast<Compute<T>>(g.divisor(o.at[0], o.at[1], o.at[2]));
+  const Compute<T> share = w.share(o.at[0], o.at[1], o.at[2]);
   Pack<T, kPack> out;
 #pragma unroll
-  for (int k = 0; k < kPack; ++k) out.v[k] = sum[k] / divisor;
+  for (int k = 0; k < kPack; ++k) out.v[k] = sum[k] * share;
   y[o.offset(w.out, o.at[0], o.at[1], o.at[2])] = out;
 }
 
 template <typename T, int kPack>
-__global__ void average_backward(Window w, Tiles tiles, PoolGeometry g, const Pack<T, kPack>* dy,
+__global__ void average_backward(Window w, Tiles tiles, const Pack<T, kPack>* dy,
                                  Pack<T, kPack>* dx) {
   const Place p(w, tiles, 1);
   if (!p.inside) return;
   Compute<T> sum[kPack] = {};
   over_box<4>(
       p, w.out, w.windows_of(p.at), [&](int at) { return dy[at]; },
-      [&](const Pack<T, kPack>& share, int d, int h, int v) {
-        const auto divisor = static_cast<Compute<T>>(g.divisor(d, h, v));
+      [&](const Pack<T, kPack>& given, int d, int h, int v) {
+        const Compute<T> share = w.share(d, h, v);
 #pragma unroll
-        for (int k = 0; k < kPack; ++k) sum[k] += static_cast<Compute<T>>(share.v[k]) / divisor;
+        for (int k = 0; k < kPack; ++k) sum[k] += static_cast<Compute<T>>(given.v[k]) * share;
       });
   Pack<T, kPack> out;
 #pragma unroll
@@ -174,7 +173,7 @@ bool walks(const Window& w, const Body& body) {
   return false;
 }
 
-// Calls body<T, kPack>(geometry, the same in 32 bits) for the widest pack; false where the kernels
+// Calls body<T, kPack>(geometry) for the widest pack; false where the kernels
 // here do not serve. x: the larger tensor, y: the pooled one.
 template <typename Body>
 bool with_window(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
@@ -184,7 +183,7 @@ bool with_window(const PoolWindow& window, const Tensor& x, const Tensor& y, con
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
       with_column_pack<T>(
-          g.channels, [&]<int kPack>() { body.template operator()<T, kPack>(g, Window(g, kPack)); },
+          g.channels, [&]<int kPack>() { body.template operator()<T, kPack>(Window(g, kPack)); },
           x.data<T>(), y.data<T>());
     }
   });
@@ -197,58 +196,56 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
                       const Tensor& index) {
   if (pool_whole_forward_gpu(context, window, x, y)) return true;
   const Gpu& gpu = context.gpu();
-  return with_window(
-      window, x, y, [&]<typename T, int kPack>(const PoolGeometry& g, const Window& w) {
-        using P = Pack<T, kPack>;
-        const bool walked =
-            window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
-              const Launch l(w, w.out, kWalkRows);
-              launch(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-                     window.takes_relu, x.data<Words>(), y.data<Words>(), index.data<Cells<T>>());
-            });
-        if (walked) return;
-        const Launch l(w, w.out, 1);
-        if (window.method == PoolMethod::max) {
-          launch(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, window.takes_relu,
-                 x.data<P>(), y.data<P>(), index.data<Pack<uint8_t, kPack>>());
-        } else {
-          launch(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, g, x.data<P>(),
-                 y.data<P>());
-        }
-      });
+  return with_window(window, x, y, [&]<typename T, int kPack>(const Window& w) {
+    using P = Pack<T, kPack>;
+    const bool walked =
+        window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
+          const Launch l(w, w.out, kWalkRows);
+          launch(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                 window.takes_relu, x.data<Words>(), y.data<Words>(), index.data<Cells<T>>());
+        });
+    if (walked) return;
+    const Launch l(w, w.out, 1);
+    if (window.method == PoolMethod::max) {
+      launch(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, window.takes_relu,
+             x.data<P>(), y.data<P>(), index.data<Pack<uint8_t, kPack>>());
+    } else {
+      launch(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, x.data<P>(),
+             y.data<P>());
+    }
+  });
 }
 
 bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& index,
                        const Tensor& dy, const Tensor& dx) {
   if (pool_whole_backward_gpu(context, window, dy, dx)) return true;
   const Gpu& gpu = context.gpu();
-  return with_window(
-      window, dx, dy, [&]<typename T, int kPack>(const PoolGeometry& g, const Window& w) {
-        using P = Pack<T, kPack>;
-        const bool walked =
-            window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
-              int tiles[3] = {w.in[0]};
-              for (int a = 1; a < 3; ++a) tiles[a] = (w.in[a] + w.pad[a] + kStep - 1) / kStep;
-              const Launch l(w, tiles, kWalkRows);
-              launch(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-                     index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
-            });
-        if (walked) return;
-        if (window.method == PoolMethod::max && apart(w)) {
-          const Launch l(w, w.out, 1);
-          launch(gpu, max_backward_apart<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
-                 index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
-          return;
-        }
-        const Launch l(w, w.in, 1);
-        if (window.method == PoolMethod::max) {
-          launch(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
-                 index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
-        } else {
-          launch(gpu, average_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, g,
-                 dy.data<P>(), dx.data<P>());
-        }
-      });
+  return with_window(window, dx, dy, [&]<typename T, int kPack>(const Window& w) {
+    using P = Pack<T, kPack>;
+    const bool walked =
+        window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
+          int tiles[3] = {w.in[0]};
+          for (int a = 1; a < 3; ++a) tiles[a] = (w.in[a] + w.pad[a] + kStep - 1) / kStep;
+          const Launch l(w, tiles, kWalkRows);
+          launch(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                 index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
+        });
+    if (walked) return;
+    if (window.method == PoolMethod::max && apart(w)) {
+      const Launch l(w, w.out, 1);
+      launch(gpu, max_backward_apart<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+             index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+      return;
+    }
+    const Launch l(w, w.in, 1);
+    if (window.method == PoolMethod::max) {
+      launch(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+             index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+    } else {
+      launch(gpu, average_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, dy.data<P>(),
+             dx.data<P>());
+    }
+  });
 }
 
 }  // namespace crema

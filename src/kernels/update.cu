@@ -144,9 +144,8 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
     : rule_(rule),
       table_(context, segments),
       factors_(context, factors, table_, rule == UpdateRule::lamb) {
+  make_tables(context, segments);
   if (rule == UpdateRule::muon) {
-    matrices_ = BlockTable(context, segments, is_matrix);
-    others_ = BlockTable(context, segments, [](const Segment& s) { return !is_matrix(s); });
     std::vector<Orthogonalizer::Matrix> matrices;
     for (const Segment& segment : segments) {
       if (segment.lr_mult != 0 && is_matrix(segment))
@@ -196,8 +195,25 @@ void Update::exchange(Context& context, const Tensor& data, const Tensor& averag
   });
 }
 
+void Update::make_tables(Context& context, const std::vector<Segment>& segments) {
+  table_ = BlockTable(context, segments);
+  if (rule_ != UpdateRule::muon) return;
+  matrices_ = BlockTable(context, segments, is_matrix);
+  others_ = BlockTable(context, segments, [](const Segment& s) { return !is_matrix(s); });
+}
+
+bool Update::renew(Context& context, const std::vector<Segment>& segments,
+                   const std::function<bool(const Segment&)>& early) {
+  make_tables(context, segments);
+  if (rule_ == UpdateRule::lamb || rule_ == UpdateRule::muon || factors_.rules().any())
+    return false;
+  early_ = BlockTable(context, segments, early);
+  late_ = BlockTable(context, segments, [&](const Segment& s) { return !early(s); });
+  return early_.size() > 0;
+}
+
 void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& arenas,
-                 const LiveUpdate* live) const {
+                 const LiveUpdate* live, Part part) const {
   on(arenas.data, [&]<typename T>() {
     const T no_limit = std::numeric_limits<T>::infinity();
     const std::vector<Tensor>& history = arenas.history;
@@ -218,16 +234,20 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
                               static_cast<uint64_t>(s.slow_every),
                               static_cast<uint64_t>(s.iteration)};
     const UpdateFinish<T> finish{static_cast<uint16_t*>(arenas.half.raw()),
-                                 arenas.half.dtype() == DType::bf16, arenas.average.data<T>(),
-                                 static_cast<T>(s.keep), slow};
+                                 arenas.half.dtype() == DType::bf16,
+                                 arenas.average.data<T>(),
+                                 static_cast<T>(s.keep),
+                                 slow,
+                                 live ? arenas.diff.data<T>() : nullptr};
     const SegmentFactor* factors = nullptr;
     if (factors_.rules().any()) {
       sum_segments(context, table_, Norms<T>{in}, factors_, live);
       factors_.decide(context, table_, s.at, s.batches, live);
       factors = factors_.factors();
     }
+    const BlockTable& table = part == Part::all ? table_ : part == Part::early ? early_ : late_;
     const auto all = [&](const auto& rule) {
-      walk(context, {table_, factors, live}, rule, finish);
+      walk(context, {table, factors, live, part != Part::early}, rule, finish);
     };
     switch (rule_) {
       case UpdateRule::sgd:

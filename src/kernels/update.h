@@ -87,8 +87,14 @@ class Update {
   double squared_norm(Context& context, const Tensor& diff) const;
   // live (on a GPU): its rates instead of the step's, and its factor for the step's scale; counters
   // and loss scale move on afterwards.
+  enum class Part { all, early, late };
   void run(Context& context, const UpdateStep& step, const UpdateArenas& arenas,
-           const LiveUpdate* live = nullptr) const;
+           const LiveUpdate* live = nullptr, Part part = Part::all) const;
+  // The same segments again, of which others may be cleared now. run() can take the early ones
+  // first, and then the others, with which the counters move on: unless there are none, or a rule
+  // looks at all gradients before it changes a weight; then false.
+  bool renew(Context& context, const std::vector<Segment>& segments,
+             const std::function<bool(const Segment&)>& early);
   // On a GPU, before run() where limits ask for it: norm, factor and finite from the gradient.
   void measure(Context& context, const Tensor& diff, const LiveUpdate& live) const;
   // Weights and average change places; what no update changes stays.
@@ -100,10 +106,12 @@ class Update {
   static float correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration);
 
  private:
+  void make_tables(Context& context, const std::vector<Segment>& segments);
   void sum_blocks(Context& context, const Tensor& diff, const LiveUpdate* live) const;
 
   UpdateRule rule_;
   BlockTable table_;
+  BlockTable early_, late_;       // of the divided update
   BlockTable matrices_, others_;  // of Muon
   UpdateFactors factors_;
   std::optional<Orthogonalizer> orthogonalizer_;

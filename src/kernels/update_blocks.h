@@ -32,6 +32,7 @@ struct UpdateFinish {
   T* average = nullptr;
   T keep = 0;
   SlowWeights<T> slow = {};
+  T* cleared = nullptr;  // the gradient, of blocks that clear it
   CREMA_HD void averaged(int64_t i, T weight) const {
     average[i] = keep * average[i] + (1 - keep) * weight;
   }
@@ -123,6 +124,13 @@ __device__ void run_four(const Rule& rule, T shrink, int64_t at, const UpdateFin
   if (finish.half) *reinterpret_cast<Pack<uint16_t, 4>*>(finish.half + at) = half;
 }
 
+// This thread's part of a block's gradient.
+template <typename T>
+__device__ void clear_four(const Block& block, T* diff) {
+  const int32_t first = 4 * static_cast<int32_t>(threadIdx.x);
+  for (int32_t at = first; at < min(first + 4, block.count); ++at) diff[block.begin + at] = 0;
+}
+
 // Four elements a thread of each block. Its first block is on its way while the iteration's numbers
 // are found.
 template <typename T, typename Rule>
@@ -135,7 +143,11 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? kUpdateBlocks : 3)
   rule.in.follow(live);
   if (live.numbers) finish.slow.updates = live.numbers->updates;
   if (!finish.slow.follow_now()) finish.slow.slow = nullptr;
-  if (live.numbers && !live.numbers->finite) count = 0;
+  if (live.numbers && !live.numbers->finite) {
+    for (; b < count; b += step) {
+      if (finish.cleared && blocks[b].clears) clear_four(blocks[b], finish.cleared);
+    }
+  }
   for (; b < count; b += step) {
     const Block block = next;
     next = blocks[b + step < count ? b + step : b];
@@ -144,16 +156,17 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? kUpdateBlocks : 3)
     const int32_t first = 4 * static_cast<int32_t>(threadIdx.x);
     if (first + 4 <= block.count) {
       run_four(local, shrink, block.begin + first, finish);
-      continue;
+    } else {
+      for (int32_t at = first; at < block.count; ++at) {
+        const int64_t i = block.begin + at;
+        if (shrink != 0) local.in.w[i] -= shrink * local.in.w[i];
+        local(i);
+        if (finish.slow.slow) local.in.w[i] = finish.slow.followed(i, local.in.w[i]);
+        if (finish.average) finish.averaged(i, local.in.w[i]);
+        if (finish.half) finish.half[i] = finish.half_of(local.in.w[i]);
+      }
     }
-    for (int32_t at = first; at < block.count; ++at) {
-      const int64_t i = block.begin + at;
-      if (shrink != 0) local.in.w[i] -= shrink * local.in.w[i];
-      local(i);
-      if (finish.slow.slow) local.in.w[i] = finish.slow.followed(i, local.in.w[i]);
-      if (finish.average) finish.averaged(i, local.in.w[i]);
-      if (finish.half) finish.half[i] = finish.half_of(local.in.w[i]);
-    }
+    if (finish.cleared && block.clears) clear_four(block, finish.cleared);
   }
   if (last && live.numbers && last_of(counter, static_cast<int>(gridDim.x)) && threadIdx.x == 0)
     Advance{live}(0);

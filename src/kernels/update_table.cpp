@@ -28,7 +28,8 @@ BlockTable::BlockTable(Context& context, const std::vector<Segment>& all,
     const int64_t elements = !chosen || chosen(segment) ? segment.count : 0;
     for (int64_t at = 0; at < elements; at += Block::kMost) {
       const auto length = static_cast<int32_t>(std::min(Block::kMost, elements - at));
-      blocks.push_back({segment.offset + at, length, s, segment.lr_mult, segment.decay_mult});
+      blocks.push_back(
+          {segment.offset + at, length, s, segment.lr_mult, segment.decay_mult, segment.clears});
     }
     span.blocks = static_cast<int32_t>(blocks.size()) - span.first_block;
     while (span.layer_begin > 0 && segments[span.layer_begin - 1].layer == segment.layer)

@@ -16,6 +16,7 @@ struct Segment {
   int layer = 0;     // any number that is the layer's own
   Shape shape = {};  // of the blob; with its format: where Muon finds rows and columns
   Format format = {};
+  bool clears = false;  // an update on a GPU leaves zeros where it found the gradient
 };
 
 // At most kBlock elements of a segment: what one CPU thread takes at a time.
@@ -24,6 +25,7 @@ struct Block {
   int64_t begin;
   int32_t count, segment;
   float lr_mult, decay_mult;
+  int32_t clears;
 };
 
 // Where a segment's blocks are, and which segments are of the same layer.

@@ -1,6 +1,7 @@
 // The gradient of the weights: rows are outputs, columns chunks of 8 channels of each tap, summed
-// over places. Blocks take places of their own; clusters of blocks, then the last of all blocks,
-// add up what they found, always in the same order.
+// over places. Blocks take places of their own. Each adds what it found to the result; or, where
+// results are to be repeatable, clusters of blocks, then the last of all blocks, add up what they
+// found, always in the same order.
 #include "kernels/gather_product.cuh"
 #include "kernels/window_launch.cuh"
 #include "kernels/window_pool.cuh"
@@ -73,6 +74,50 @@ __device__ void finish_blocks(const WindowNumbers& n, float* tile, int rows, int
     }
   }
   cluster_barrier();  // until then others may read this block's shared memory
+}
+
+// Two neighbours, of which the first lies at an even place.
+__device__ inline void add_pair(float* to, float first, float second) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(first),
+               "f"(second)
+               : "memory");
+#else
+  atomicAdd(to, first);
+  atomicAdd(to + 1, second);
+#endif
+}
+
+// Adds a warp's fragments of sums, whose first tile of columns is first_tile, to dw and db.
+template <int kM, int kN>
+__device__ void add_sums(const WindowNumbers& n, const float (&sums)[kM][kN][4], int first_row,
+                         int first_tile, int lane) {
+  const int channels = n.image.channels, pitch = n.taps * channels;
+  const auto each_row = [&](int j, const auto& add) {
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = first_row + i * 16 + half * 8;
+        if (row >= n.other.channels) continue;
+        add(row, sums[i][j][half * 2] * n.factor, sums[i][j][half * 2 + 1] * n.factor);
+      }
+    }
+  };
+#pragma unroll
+  for (int j = 0; j < kN; ++j) {
+    int channel;
+    const int entry = first_tile + j, tap = n.image_tile.by_chunks.split(entry, channel);
+    channel = channel * 8 + lane % 4 * 2;
+    if (entry < n.entries && channel < channels) {
+      float* const to = static_cast<float*>(n.out) + tap * channels + channel;
+      each_row(j, [&](int row, float first, float second) {
+        add_pair(to + row * pitch, first, second);
+      });
+    } else if (entry == n.entries && n.db && lane % 4 == 0) {
+      each_row(j, [&](int row, float first, float) { atomicAdd(n.db + row, first); });
+    }
+  }
 }
 
 template <int kM, int kN>
@@ -163,6 +208,7 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
   };
   for_units(n, base, load, mask, compute);
 
+  if (n.adds) return add_sums(n, sums, warp_m * kM * 16 + lane / 4, first_tile, lane);
   float* const tile = reinterpret_cast<float*>(memory);  // all else there has been read
 #pragma unroll
   for (int i = 0; i < kM; ++i) {

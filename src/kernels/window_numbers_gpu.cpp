@@ -30,6 +30,11 @@ constexpr int most_parts(GatherRole role) {
   return role == GatherRole::weights ? 16 : role == GatherRole::forward ? 4 : 1;
 }
 
+void clear(const Gpu& gpu, void* sums, int64_t count) {
+  check_cuda(cudaMemsetAsync(sums, 0, static_cast<size_t>(count) * sizeof(float), gpu.stream),
+             "clearing a gradient");
+}
+
 }  // namespace
 
 WindowProduct::WindowProduct(Context& context, const ConvCase& c, GatherRole role, bool with_sign)
@@ -42,6 +47,7 @@ WindowProduct::WindowProduct(Context& context, const ConvCase& c, GatherRole rol
   processors_ = ask(cudaDevAttrMultiProcessorCount);
   shared_bytes_ = ask(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   cluster_ = ask(cudaDevAttrComputeCapabilityMajor) >= 9 ? 8 : 1;
+  adds_ = role == GatherRole::weights && !context.repeatable;
   add_choices();
 }
 
@@ -183,7 +189,7 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
   const int slices_bytes =
       weights ? 0 : (n.slices - 1) * n.warps_m * n.warps_n * warp.rows * warp.columns * 512;
   const auto bytes_of = [&](int stages) {
-    const int tile = weights ? n.warps_m * warp.rows * 16 * n.tile_pitch * 4 : 0;
+    const int tile = weights && !adds_ ? n.warps_m * warp.rows * 16 * n.tile_pitch * 4 : 0;
     return std::max(n.stages_at + stages * n.stage + slices_bytes, tile);
   };
   // As many blocks as run at the same time, whole clusters of them; two stages only where a block
@@ -196,7 +202,7 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
         1, std::min<int64_t>(shared_bytes_ / (n.shared_bytes + 1024), 1024 / threads));
     n.blocks =
         static_cast<int>(std::clamp<int64_t>(processors_ * at_once / choice.parts, 1, n.units));
-    n.cluster = weights ? static_cast<int>(cluster_) : 1;
+    n.cluster = weights && !adds_ ? static_cast<int>(cluster_) : 1;
     while (n.cluster > n.blocks) n.cluster /= 2;
     n.blocks -= n.blocks % n.cluster;
     if (n.units == n.blocks || n.stages == 2) break;
@@ -214,6 +220,9 @@ void WindowProduct::run(Context& context, const GatherTensors& t, const Choice& 
   n.bias = role_ == GatherRole::forward ? t.b : nullptr;
   n.out = t.out;
   n.db = t.db;
+  n.adds = adds_;
+  if (adds_ && !t.accumulate_w) clear(gpu, n.out, int64_t{n.other.channels} * n.columns);
+  if (adds_ && n.db && !t.accumulate_b) clear(gpu, n.db, n.other.channels);
   n.accumulate_w = t.accumulate_w;
   n.accumulate_b = t.accumulate_b;
   n.relu = role_ == GatherRole::forward && c_.relu;

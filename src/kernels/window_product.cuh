@@ -71,6 +71,7 @@ struct WindowNumbers {
   int slices_at;        // where slices behind the first leave their sums, after the stages
   int tile_pitch;       // floats from row to row where blocks leave their sums
   int blocks, cluster;  // blocks, and how many of them share their memory
+  bool adds;            // blocks add their sums to dw and db, in any order
   float* parts;
   unsigned* counters;
   int shared_bytes;

@@ -27,6 +27,8 @@ class WindowProduct {
   // strides, too large for shared memory.
   const std::vector<Choice>& choices() const { return choices_; }
   void run(Context& context, const GatherTensors& tensors, const Choice& choice) const;
+  // See WeightedSum::adds_weights().
+  bool adds() const { return adds_; }
 
   // Of one warp: tiles along 16 rows and along 8 columns.
   struct WarpShape {
@@ -47,7 +49,7 @@ class WindowProduct {
 
   ConvCase c_;
   GatherRole role_;
-  bool with_sign_;
+  bool with_sign_, adds_ = false;
   int processors_ = 0;
   int64_t shared_bytes_ = 0;  // that a block may have
   int64_t cluster_ = 1;

@@ -59,7 +59,7 @@ __device__ void add_slices(const WindowNumbers& n, unsigned char* memory, int gr
 }
 
 template <typename T, bool kData, Behind kBehind, int kM, int kN>
-__global__ void __launch_bounds__(256) window_product(WindowNumbers n) {
+__global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
 #if __CUDA_ARCH__ >= 800
   constexpr bool kSign = kBehind == Behind::relu, kCells = !kData && kBehind == Behind::pool;
   extern __shared__ __align__(128) unsigned char memory[];

@@ -117,6 +117,7 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   prepared.parameter_formats[0] = conv_->weights_format();
   prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
   prepared.workspace = conv_->workspace();
+  prepared.adds_gradients = conv_->adds_weights();
   if (relu_taken_) prepared.reads = {true, false};
   return prepared;
 }

@@ -7,6 +7,7 @@
 // Gradient: that of SoftmaxWithLoss through InnerProduct; none for labels.
 #include <algorithm>
 
+#include "kernels/bias.h"
 #include "kernels/dense_softmax_loss.h"
 #include "layers/dense_weights.h"
 #include "layers/joined_member.h"
@@ -15,6 +16,7 @@
 #include "proto/layer.pb.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/dense.pb.h"
+#include "tensor/on.h"
 
 namespace crema {
 namespace {
@@ -26,6 +28,8 @@ class DenseSoftmaxLossLayer : public Layer {
   OrderRule order_rule() const override { return dense_->order_rule(); }
   HalfRule half_rule() const override { return HalfRule::prefers; }
   BackwardReads reads() const override { return {true, false}; }
+  bool can_take_relu() const override { return true; }
+  bool can_take_relu_factor() const override { return true; }
 
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
     dense_ = joined_member(*this, "InnerProduct");
@@ -78,6 +82,7 @@ class DenseSoftmaxLossLayer : public Layer {
     const std::vector<Shape>& bottoms = preparation.bottoms;
     const Shape scores = behind(bottoms)[0];
     const std::vector<bool>& learned = preparation.parameter_needs_diff;
+    relu_factor_ = preparation.takes_relu ? preparation.relu_factor : 0.f;
     learns_ = preparation.backward && std::count(learned.begin(), learned.end(), true) > 0;
     const Format weights = dense_weights_format(preparation);
     const std::optional<Format>& given = preparation.parameter_formats[0];
@@ -86,6 +91,7 @@ class DenseSoftmaxLossLayer : public Layer {
         (!given || same_layout(*given, weights, parameters()[0].shape)) &&
         worth_joining(context, bottoms, preparation.precision)) {
       joined_ = case_of(bottoms);
+      joined_->relu_factor = relu_factor_;
       Prepared prepared;
       prepared.parameter_formats.resize(parameters().size());
       prepared.parameter_formats[0] = weights;
@@ -152,6 +158,11 @@ class DenseSoftmaxLossLayer : public Layer {
     part.top_diff = {ds};
     part.bottom_diff = {pass.bottom_diff[0]};
     dense_->backward(context, part);
+    const Tensor& dx = pass.bottom_diff[0];
+    if (!dx || relu_factor_ == 0) return;
+    on_real(dx, [&]<typename T>() {
+      relu_gradient(context, dx.count(), pass.bottom[0].data<T>(), {0, relu_factor_}, dx.data<T>());
+    });
   }
 
   void check(Context& context, const Forward& pass) const override {
@@ -168,6 +179,7 @@ class DenseSoftmaxLossLayer : public Layer {
   std::optional<DenseSoftmaxLoss> joined_;
   size_t forward_saved_ = 0;  // where what the members keep between them begins
   bool learns_ = false;
+  float relu_factor_ = 0;  // DenseSoftmaxLoss's
 };
 
 [[maybe_unused]] const bool joined_type = LayerRegistry::add(

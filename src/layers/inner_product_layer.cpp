@@ -31,6 +31,8 @@ class InnerProductLayer : public Layer {
   }
   HalfRule half_rule() const override { return normalized_ ? HalfRule::never : HalfRule::prefers; }
   BackwardReads reads() const override { return {true, relu_.on}; }
+  bool ends_in_relu() const override { return relu_.on && relu_.slope == 0; }
+  float relu_factor() const override { return dropout_.factor; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const InnerProductParameter& p = params<InnerProductParameter>();
@@ -78,6 +80,7 @@ class InnerProductLayer : public Layer {
     c.transposed = transposed_;
     c.bias = bias_;
     c.relu = relu_;
+    c.relu_taken = relu_taken_ = preparation.relu_taken;
     c.dropout = dropout_.drops;
     c.backward_data = preparation.bottom_needs_diff[0];
     c.backward_weights = preparation.parameter_needs_diff[0];
@@ -94,6 +97,7 @@ class InnerProductLayer : public Layer {
     prepared.parameter_formats[0] = given;
     prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
     prepared.workspace = dense_->workspace();
+    if (relu_taken_) prepared.reads = {true, false};
     if (normalized_) {
       const size_t lengths = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
       prepared.workspace = std::max(prepared.workspace, lengths);
@@ -118,30 +122,34 @@ class InnerProductLayer : public Layer {
   void backward(Context& context, const Backward& pass) override {
     const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
+    const bool masks = relu_.on && !relu_taken_;
     OutputGradient g =
-        relu_.on && dense_->takes_relu() ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
+        masks && dense_->takes_relu() ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
     const bool inside = dense_->takes_relu() && (dw || !db);  // ReLU and bias
     // What was dropped is zero in y, as what a ReLU without slope cut off: the rest is the factor.
     const bool simple = relu_.slope == 0;
-    if (inside) {
+    if (inside && masks) {
       g.factor = dropout_.factor;
-    } else if (!simple && dropout_.changes()) {
+    } else if (masks && !simple && dropout_.changes()) {
       dropout(context, mask(context, pass), dy, dy);
     }
-    if (!inside)
+    const auto relu_and_bias = [&] {
       on_real(dy, [&]<typename T>() {
         const int64_t rows = dy.count() / outputs_;
-        const T* y = relu_.on ? pass.top[0].data<T>() : nullptr;
+        const T* y = masks ? pass.top[0].data<T>() : nullptr;
         relu_and_bias_gradient(context, rows, outputs_, 1, y,
                                {relu_.slope, simple ? dropout_.factor : 1}, dy.data<T>(),
                                db.data<Compute<T>>(), db && pass.accumulate[1]);
       });
+    };
+    if (!inside && (masks || !dw)) relu_and_bias();
     const auto bottom = [&] {
       if (const Tensor& dx = pass.bottom_diff[0])
         dense_->backward_data(context, g, pass.parameters[0], dx, pass.workspace);
     };
     if (!dw) return bottom();
     const auto weights = [&] {
+      if (!inside && !masks) relu_and_bias();
       dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
                                pass.accumulate[0], db && pass.accumulate[1], pass.aside_workspace);
     };
@@ -156,6 +164,7 @@ class InnerProductLayer : public Layer {
   int64_t inputs_ = 0, outputs_ = 0;
   bool transposed_ = false, bias_ = true, normalized_ = false;
   Relu relu_;
+  bool relu_taken_ = false;  // Preparation::relu_taken
   DropoutParams dropout_;
   std::unique_ptr<WeightedSum> dense_;
 };

@@ -83,6 +83,8 @@ struct Preparation {
   // Backward gives the gradient of bottom 0 as it is before the ReLU that made it: zero where that
   // bottom is not positive. Only with can_take_relu().
   bool takes_relu = false;
+  // With it: what the gradient is multiplied by besides (Layer::relu_factor()).
+  float relu_factor = 1;
   // All gradients of top 0 are taken through the ReLU that ends this layer: backward leaves it out.
   // Only with ends_in_relu().
   bool relu_taken = false;
@@ -108,6 +110,9 @@ struct Prepared {
   // The gradient of top 0 may come in up to so many parts (Backward::more_top_diff), for backward
   // to add as it reads them; the planner adds up what comes in more.
   int top_diff_parts = 1;
+  // Backward adds to its parameters' gradients: faster where these are cleared before a pass than
+  // where the first to write one overwrites it.
+  bool adds_gradients = false;
   std::vector<TensorSpec> saved;       // further ones, behind those of infer()
   std::optional<BackwardReads> reads;  // none: as Layer::reads() says
 };
@@ -183,9 +188,13 @@ class Layer {
   // Top 0 comes out of a ReLU without slope, whose gradient its readers may take instead
   // (Preparation::relu_taken).
   virtual bool ends_in_relu() const { return false; }
+  // What that gradient is multiplied by besides: a dropout behind the ReLU leaves zeros as it does.
+  virtual float relu_factor() const { return 1; }
   // Backward can take the gradient through the ReLU of bottom 0 (Preparation::takes_relu) without
   // reading that bottom.
   virtual bool can_take_relu() const { return false; }
+  // And with a factor other than 1.
+  virtual bool can_take_relu_factor() const { return false; }
   // Of a joined layer, once it is set up: false where its members are faster one by one.
   virtual bool worth_joining(const Context&, const std::vector<Shape>&, Precision) const {
     return true;

@@ -97,6 +97,7 @@ class PooledConvolutionLayer : public Layer {
       prepared.parameter_formats.resize(parameters().size());
       prepared.parameter_formats[0] = joined_->weights_format();
       prepared.half_parameters.assign(parameters().size(), true);
+      prepared.adds_gradients = joined_->adds_weights();
       return prepared;
     }
     Prepared prepared = convolution_->prepare(context, inner(preparation));

@@ -116,6 +116,7 @@ Plan& Net::ready() {
   const std::shared_ptr<Buffer>& arena = options_.arena->buffer(context_);
   if (plan_->bound() != arena.get()) {
     plan_->bind(context_, arena, graph_.parameters);
+    diffs_are_clear_ = false;
     ++generation_;
     if (live_pass_) set_live_pass(live_pass_);
   }
@@ -243,8 +244,23 @@ double Net::waited() const {
   return seconds;
 }
 
-void Net::backward(bool accumulate, const Beside& beside) {
+const std::set<int>& Net::cleared_parameters() { return ready().cleared; }
+
+void Net::clear_diffs() {
+  if (diffs_are_clear_) return;
+  for (int parameter : ready().cleared) zero(context_, graph_.parameters[parameter].diff);
+  diffs_are_clear_ = true;
+}
+
+std::vector<int> Net::early_parameters() {
+  const Plan& plan = ready();
+  return plan.early_node < 0 ? std::vector<int>() : plan.nodes[plan.early_node].parameters;
+}
+
+void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
   const Range range("backward");
+  if (!accumulate) clear_diffs();
+  diffs_are_clear_ = false;
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
   if (beside) context_.aside(0, beside);
@@ -266,6 +282,7 @@ void Net::backward(bool accumulate, const Beside& beside) {
       }
       for (const DiffSum& sum : node->diff_sums) add_up(context_, sum.parts, sum.parts[0]);
     });
+    if (early && &*node == &plan.nodes[plan.early_node]) context_.aside(node->aside_lane, early);
   }
   context_.join();
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -97,7 +98,17 @@ class Net {
   std::vector<Loss> losses();
   // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of
   // overwriting them.
-  void backward(bool accumulate = false, const Beside& beside = {});
+  // early: queued aside once the gradients of early_parameters() are, whose values nobody reads any
+  // more in this pass.
+  void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {});
+  // Those of the node that has the most, where backward runs several things at a time; else none.
+  std::vector<int> early_parameters();
+  // Those whose diffs have to be zero when backward(false) begins, because layers add to them. It
+  // sees to that itself, but whoever reads them last can, and says so.
+  const std::set<int>& cleared_parameters();
+  void diffs_cleared() { diffs_are_clear_ = true; }
+  // Now, unless they are.
+  void clear_diffs();
 
   // The net's results: blobs that no layer reads, in Caffe's order, each with its loss weight.
   struct Output {
@@ -174,7 +185,7 @@ class Net {
   std::unique_ptr<Plan> plan_;
   void renew_halves();
   Tensor parameter_data_, parameter_diff_, parameter_half_;
-  bool halves_are_old_ = true;
+  bool halves_are_old_ = true, diffs_are_clear_ = false;
   const uint64_t* live_pass_ = nullptr;
   uint64_t generation_ = 0;
   std::vector<int64_t> parameter_offsets_;

@@ -8,7 +8,7 @@ namespace crema {
 namespace {
 
 // Nets with smaller blobs in all leave a GPU idle where one small kernel follows the other.
-constexpr size_t kOverlapBytes = size_t{256} << 20;
+constexpr size_t kOverlapBytes = size_t{512} << 20;
 
 }  // namespace
 

@@ -187,8 +187,14 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
   }
   for (PlanNode& node : nodes) bind(node, parameters);
   for (PlanNode& node : nodes) bind_again(node);
+  cleared.clear();
+  for (const PlanNode& node : nodes) {
+    for (size_t k = 0; k < node.parameters.size() && node.prepared.adds_gradients; ++k) {
+      if (node.backward_arguments.parameter_diff[k]) cleared.insert(node.parameters[k]);
+    }
+  }
   // Backward runs in reverse: the last holder of a parameter writes its diff, the others add.
-  std::set<int> written;
+  std::set<int> written = cleared;
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     node->accumulate.assign(node->parameters.size(), false);
     for (size_t k = 0; k < node->parameters.size(); ++k) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct Again {
 
 struct PlanNode : Node {
   bool takes_relu = false, relu_taken = false;  // see Preparation
+  float relu_factor = 1;
   // Its shapes change from pass to pass: a layer that it depends on is Layer::dynamic().
   bool follows = false;
   // In this pass it has nothing to compute: its tops are empty, or what they would be computed from
@@ -65,11 +67,11 @@ struct PlanNode : Node {
   std::vector<int> bottom_diff_storage;                 // where backward writes; -1: not wanted
   std::vector<DiffSum> diff_sums;                       // of bottoms: what to add up after backward
   std::vector<int> more_top_diff_storage;  // parts of the first top's gradient that backward adds
-  std::vector<bool>
-      accumulate;            // for each parameter: an earlier step of the same pass wrote its diff
-  int aside_lane = 0;        // where the gradients of its parameters are computed
-  std::vector<Again> again;  // before its backward
-  Forward forward;           // arguments, bound to memory
+  std::vector<bool> accumulate;  // for each parameter: its diff is cleared before a pass (cleared),
+                                 // or an earlier step of the same pass wrote it
+  int aside_lane = 0;            // where the gradients of its parameters are computed
+  std::vector<Again> again;      // before its backward
+  Forward forward;               // arguments, bound to memory
   Backward backward_arguments;
 };
 
@@ -93,9 +95,11 @@ class Plan {
   PlanOptions options;
   std::vector<PlanNode> nodes;  // in the order forward runs them; backward runs them in reverse
   size_t host_nodes = 0;        // see count_host_nodes()
+  int early_node = -1;          // see Net::early_parameters()
   std::vector<PlanValue> values;
   std::vector<int> outputs;  // values, as Graph::outputs
   std::vector<std::optional<Format>> parameter_formats;
+  std::set<int> cleared;  // parameters whose diffs are cleared before a pass, as layers add to them
   std::vector<Storage> storages;
   size_t arena_bytes = 0, persistent_bytes = 0;
   size_t blob_bytes = 0;       // of the arena, if kernels needed no workspace

@@ -56,27 +56,55 @@ void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
   known_pass_ = pass;
 }
 
-void GpuIteration::queue_batch(int number) {
+bool GpuIteration::divided() const {
+  return divides_ && iter_size_ == 1 && limits_.clip < 0 && !limits_.scales_loss && !plateau_;
+}
+
+// Sources, and what depends on the net's plan.
+void GpuIteration::begin(uint64_t pass) {
+  net_.forward_sources(pass);
+  if (net_.generation() != generation_) {
+    generation_ = net_.generation();
+    first_.clear();
+    further_.clear();
+    several_.clear();
+    small_.reset();
+    warm_ = false;
+    divides_ = optimizer_.prepare_queued();
+  }
+}
+
+// Where updates do it, it is not recorded; but somebody else may have run the net in between.
+void GpuIteration::clear_diffs() {
+  if (optimizer_.clears()) net_.clear_diffs();
+}
+
+void GpuIteration::queue_batch(int number, bool divided) {
   Context& context = net_.context();
   const Net::Beside seed = [&] {
     for (const Net::Loss& loss : net_.losses())
       seed_loss(context, loss.weight, live_numbers(), loss.seed);
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
-  net_.backward(number > 0, [&] {
+  const Net::Beside note = [&] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {
       note_loss(context, loss.value, loss.weight / iter_size_, add, live_numbers(), losses_);
       add = true;
     }
-  });
+  };
+  const Net::Beside early = [&] {
+    optimizer_.queue_update({live_numbers(), limits_}, Update::Part::early);
+  };
+  net_.backward(number > 0, note, divided ? early : Net::Beside());
   if (iter_size_ > 1) next_pass(context, live_pass());
 }
 
-void GpuIteration::update_weights() {
+void GpuIteration::update_weights(bool divided) {
   const Range range("update");
   if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_numbers());
-  optimizer_.queue_update({live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr});
+  optimizer_.queue_update({live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr},
+                          divided ? Update::Part::late : Update::Part::all);
 }
 
 void GpuIteration::update() {
@@ -102,18 +130,11 @@ void GpuIteration::repeat(Capture& capture, const std::function<void()>& work) {
 }
 
 void GpuIteration::batch(int number, bool with_update, uint64_t pass) {
-  net_.forward_sources(pass);
-  if (net_.generation() != generation_) {
-    generation_ = net_.generation();
-    first_.clear();
-    further_.clear();
-    several_.clear();
-    small_.reset();
-    warm_ = false;
-  }
+  begin(pass);
+  if (number == 0) clear_diffs();
   repeat(number == 0 ? first_ : further_, [&] {
-    queue_batch(number);
-    if (with_update) update_weights();
+    queue_batch(number, divided());
+    if (with_update) update_weights(divided());
   });
   ++known_pass_;
 }
@@ -122,7 +143,7 @@ void GpuIteration::forward_backward(int64_t iteration, uint64_t pass) {
   net_.set_live_pass(live_pass());
   set_counters(iteration, pass);
   for (int number = 0; number < iter_size_; ++number) {
-    net_.forward_sources(pass + number);
+    begin(pass + number);
     queue_batch(number);
     ++known_pass_;
   }
@@ -150,11 +171,12 @@ int64_t GpuIteration::at_once(int64_t iteration) {
 void GpuIteration::run_several(int64_t iteration, uint64_t pass) {
   net_.set_live_pass(live_pass());
   set_counters(iteration, pass);
-  net_.forward_sources(pass);  // nothing on the host, but the weights may have been changed
+  begin(pass);  // nothing on the host, but the weights may have been changed
+  clear_diffs();
   repeat(several_, [&] {
     for (int64_t i = 0; i < kSeveral; ++i) {
-      queue_batch(0);
-      update_weights();
+      queue_batch(0, divided());
+      update_weights(divided());
     }
   });
   known_iteration_ += kSeveral;

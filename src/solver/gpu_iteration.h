@@ -51,8 +51,12 @@ class GpuIteration {
   void run_several(int64_t iteration, uint64_t pass);
   void set_counters(int64_t iteration, uint64_t pass);
   void batch(int number, bool with_update, uint64_t pass);
-  void queue_batch(int number);
-  void update_weights();
+  void queue_batch(int number, bool divided = false);
+  void update_weights(bool divided = false);
+  // Whether an iteration updates some weights while its backward pass runs.
+  bool divided() const;
+  void begin(uint64_t pass);
+  void clear_diffs();
   void repeat(Capture& capture, const std::function<void()>& work);
   UpdateNumbers* live_numbers() const;
   uint64_t* live_pass() const;
@@ -67,6 +71,7 @@ class GpuIteration {
   Tensor plateau_;  // empty where the rate follows the iteration alone
   Capture first_, further_, update_, several_;
   std::optional<bool> small_;     // a net whose iterations are short
+  bool divides_ = false;          // Optimizer::prepare_queued()
   bool warm_ = false;             // an iteration has run: everything is loaded
   uint64_t generation_ = 0;       // of the net's plan that ran
   int64_t known_iteration_ = -1;  // that the device's counters are at

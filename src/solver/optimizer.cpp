@@ -1,6 +1,8 @@
 #include "solver/optimizer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 #include <sstream>
 
 #include "base/error.h"
@@ -142,12 +144,32 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
   return clipped;
 }
 
-void Optimizer::queue_update(const LiveUpdate& live) {
+bool Optimizer::prepare_queued() {
+  std::vector<Segment> segments = segments_of(net_, net_.parameters());
+  const auto with_offset_of = [&](const auto& parameters) {
+    std::set<int64_t> offsets;
+    for (int parameter : parameters) offsets.insert(net_.parameter_offset(parameter));
+    return [offsets](const Segment& s) { return offsets.count(s.offset) > 0; };
+  };
+  const std::set<int>& cleared = net_.cleared_parameters();
+  const auto clears = with_offset_of(cleared);
+  const auto count = std::count_if(segments.begin(), segments.end(), clears);
+  // A snapshot may want the gradients.
+  clears_ = !solver_.snapshot_diff() && !solver_.disabled_update() &&
+            count == static_cast<int64_t>(cleared.size());
+  for (Segment& segment : segments) segment.clears = clears_ && clears(segment);
+  if (solver_.disabled_update()) segments.clear();
+  return update_->renew(net_.context(), segments, with_offset_of(net_.early_parameters())) &&
+         !centralizer_;
+}
+
+void Optimizer::queue_update(const LiveUpdate& live, Update::Part part) {
   if (centralizer_) centralizer_->run(net_.context(), arenas_.diff);
   if (live.limits.clip >= 0 || live.limits.scales_loss)
     update_->measure(net_.context(), arenas_.diff, live);
   arenas_.half = net_.half_arena();
-  update_->run(net_.context(), common_step(), arenas_, &live);
+  update_->run(net_.context(), common_step(), arenas_, &live, part);
+  if (clears_ && part != Update::Part::early) net_.diffs_cleared();
 }
 
 UpdateLimits Optimizer::limits() const {

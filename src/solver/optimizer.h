@@ -25,8 +25,13 @@ class Optimizer {
   // were clipped.
   std::optional<Clipped> update(double rate, int64_t iteration);
 
-  // On a GPU: queues an update with the rates and factors of `live`, and moves those on.
-  void queue_update(const LiveUpdate& live);
+  // On a GPU: queues an update with the rates and factors of `live`, and moves those on; or one of
+  // its parts, early before late.
+  void queue_update(const LiveUpdate& live, Update::Part part = Update::Part::all);
+  // Before it, for each plan of the net. Whether there is an early part, Net::early_parameters().
+  bool prepare_queued();
+  // Whether a queued update leaves zeros in the gradients that the net wants cleared.
+  bool clears() const { return clears_; }
   // What clip_gradients asks for.
   UpdateLimits limits() const;
   // The numbers of an iteration whose learning rate is `rate`.
@@ -60,6 +65,7 @@ class Optimizer {
   std::optional<Update> update_;
   std::optional<Centralizer> centralizer_;
   UpdateArenas arenas_;
+  bool clears_ = false;
 };
 
 // Arenas as large as the parameters' that training keeps: histories, and an average.

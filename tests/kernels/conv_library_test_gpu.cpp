@@ -1,6 +1,6 @@
-// The other ways to use cuDNN, on blocks of an image's pixels and group by group, and what chooses
-// between them, against the plain convolution in float64. Numbers are small multiples of 1/8, which
-// 16 bits hold exactly.
+// Kernels of our own for first layers, the other ways to use cuDNN, on blocks of an image's pixels
+// and group by group, and what chooses between them, against the plain convolution in float64.
+// Numbers are small multiples of 1/8, which 16 bits hold exactly.
 #include <gtest/gtest.h>
 
 #include "kernels/bias.h"
@@ -40,6 +40,15 @@ const std::vector<Row> kRows = {
     {"two blocks of outputs, an even pad", {3, 3, 17, 36}, 128, {7, 8}, {2, 2}, {2, 4}},
     {"no pad", {2, 4, 19, 70}, 64, {7, 7}, {2, 2}, {0, 0}},
     {"a narrow kernel", {2, 1, 12, 14}, 64, {7, 3}, {2, 2}, {6, 1}},
+};
+
+const std::vector<Row> kPixels = {
+    {"3x3", {2, 3, 9, 21}, 64, {3, 3}, {1, 1}, {1, 1}},
+    {"more tiles than warps", {24, 3, 64, 50}, 64, {3, 3}, {1, 1}, {1, 1}},
+    {"two blocks of outputs, no pad", {2, 4, 12, 19}, 128, {3, 3}, {1, 1}, {0, 0}},
+    {"one channel, a large pad", {2, 1, 5, 3}, 64, {3, 3}, {1, 1}, {2, 3}},
+    {"3x3 s2", {3, 3, 17, 36}, 64, {3, 3}, {2, 2}, {1, 1}},
+    {"3x3 s2, axes differ", {2, 2, 20, 71}, 128, {3, 3}, {2, 2}, {0, 2}},
 };
 
 const std::vector<Row> kGroups = {
@@ -88,7 +97,9 @@ ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
   c.dtype = dtype;
   if (!is_half(dtype)) return c;
   c.order = Order::channels_last;
-  if (row.groups == 1 && row.x[1] < 4) c.x_channels = 4;  // as the layer asks for them
+  // As the layer asks for them.
+  const bool wide = dtype == DType::bf16 && c.stride == std::vector<int64_t>{1, 1};
+  if (row.groups == 1 && row.x[1] < 4) c.x_channels = wide ? 8 : 4;
   return c;
 }
 
@@ -151,31 +162,33 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& expe
   EXPECT_LE(worst, tolerance * most) << what;
 }
 
-void check(const std::vector<Row>& rows, const char* implementation) {
+void check(const std::vector<Row>& rows, const std::vector<const char*>& implementations) {
   for (const Row& row : rows) {
     for (const bool bias : {false, true}) {
       for (const bool relu : {false, true}) {
         Context cpu(Device::cpu);
         cpu.implementation = "plain";
         const Result expected = run(cpu, case_of(row, DType::f64, bias, relu));
-        for (const DType dtype : {DType::f16, DType::bf16}) {
-          Context context(Device::gpu);
-          context.implementation = implementation;
-          const Result got = run(context, case_of(row, dtype, bias, relu));
-          ASSERT_FALSE(context.served.empty());
-          EXPECT_EQ(context.served[0], implementation);
-          const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
-          const std::string what = cat(row.name, ", ", implementation, ", ", name_of(dtype),
-                                       bias ? ", bias" : "", relu ? ", relu" : "");
-          expect_near(got.y, expected.y, rounding, what + ": y");
-          expect_near(got.dx, expected.dx, rounding, what + ": dx");
-          expect_near(got.dw, expected.dw, rounding, what + ": dw");
-          expect_near(got.db, expected.db, rounding, what + ": db");
-          expect_near(got.dw_added, expected.dw_added, rounding, what + ": dw added");
-          expect_near(got.db_added, expected.db_added, rounding, what + ": db added");
-          expect_near(got.dx_joined, expected.dx_joined, rounding, what + ": dx joined");
-          expect_near(got.dw_joined, expected.dw_joined, rounding, what + ": dw joined");
-          expect_near(got.db_joined, expected.db_joined, rounding, what + ": db joined");
+        for (const char* implementation : implementations) {
+          for (const DType dtype : {DType::f16, DType::bf16}) {
+            Context context(Device::gpu);
+            context.implementation = implementation;
+            const Result got = run(context, case_of(row, dtype, bias, relu));
+            ASSERT_FALSE(context.served.empty());
+            EXPECT_EQ(context.served[0], implementation);
+            const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
+            const std::string what = cat(row.name, ", ", implementation, ", ", name_of(dtype),
+                                         bias ? ", bias" : "", relu ? ", relu" : "");
+            expect_near(got.y, expected.y, rounding, what + ": y");
+            expect_near(got.dx, expected.dx, rounding, what + ": dx");
+            expect_near(got.dw, expected.dw, rounding, what + ": dw");
+            expect_near(got.db, expected.db, rounding, what + ": db");
+            expect_near(got.dw_added, expected.dw_added, rounding, what + ": dw added");
+            expect_near(got.db_added, expected.db_added, rounding, what + ": db added");
+            expect_near(got.dx_joined, expected.dx_joined, rounding, what + ": dx joined");
+            expect_near(got.dw_joined, expected.dw_joined, rounding, what + ": dw joined");
+            expect_near(got.db_joined, expected.db_joined, rounding, what + ": db joined");
+          }
         }
       }
     }
@@ -184,25 +197,29 @@ void check(const std::vector<Row>& rows, const char* implementation) {
 
 TEST(ConvBlocks, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kBlocks, "blocks");
-  check(kBlocks, "fastest");
+  check(kBlocks, {"blocks", "fastest"});
 }
 
 TEST(ConvRows, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kRows, "rows");
+  check(kRows, {"rows"});
+}
+
+TEST(ConvPixels, AgreesWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check(kPixels, {"pixels"});
+  check({kPixels[0], kPixels[4]}, {"fastest"});
 }
 
 TEST(ConvGroups, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kGroups, "groups");
-  check(kGroups, "fastest");
+  check(kGroups, {"groups", "fastest"});
 }
 
 TEST(ConvDepthwise, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kDepthwise, "depthwise");
-  check({kDepthwise[0], kDepthwise[8]}, "fastest");
+  check(kDepthwise, {"depthwise", "tensor"});
+  check({kDepthwise[0], kDepthwise[8]}, {"fastest"});
 }
 
 // The images that the kernels make, not what is computed from them.

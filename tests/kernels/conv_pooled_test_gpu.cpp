@@ -94,7 +94,12 @@ class Check {
   }
 
   void run() {
-    for (const GatherRole role : {GatherRole::forward, GatherRole::data, GatherRole::weights}) {
+    const std::pair<GatherRole, bool> products[] = {{GatherRole::forward, true},
+                                                    {GatherRole::data, true},
+                                                    {GatherRole::weights, true},
+                                                    {GatherRole::weights, false}};
+    for (const auto& [role, repeatable] : products) {
+      gpu_.repeatable = repeatable;
       // Images need no gradient; one through strides is not served.
       if (role == GatherRole::data && (c_.x_channels > 0 || c_.stride[0] > 1)) continue;
       GatherProduct product(gpu_, c_, role, false);

@@ -112,8 +112,13 @@ void check(Context& context, const Row& row, DType dtype, bool relu) {
   const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
   std::string reason;
   ASSERT_TRUE(GatherProduct::serves(c, reason)) << reason;
-  for (const GatherRole role : {GatherRole::forward, GatherRole::data, GatherRole::weights}) {
+  const std::pair<GatherRole, bool> products[] = {{GatherRole::forward, true},
+                                                  {GatherRole::data, true},
+                                                  {GatherRole::weights, true},
+                                                  {GatherRole::weights, false}};
+  for (const auto& [role, repeatable] : products) {
     if (role == GatherRole::data && row.x_channels > 0) continue;  // images need no gradient
+    context.repeatable = repeatable;
     GatherProduct product(context, c, role, relu);
     for (size_t choice = 0; choice < product.choice_count(); ++choice) {
       product.take(choice);

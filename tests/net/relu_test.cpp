@@ -17,10 +17,10 @@ const char* kRelu = R"(layer { name: "r" type: "ReLU" bottom: "c" top: "c" })";
 const char* kPool =
     R"(layer { name: "p" type: "Pooling" bottom: "c" top: "p" loss_weight: 1 pooling_param { kernel_size: 2 stride: 2 } })";
 
-std::string dump_of(const std::string& text, bool fuse = true) {
+std::string dump_of(const std::string& text, bool fuse = true, Device device = Device::cpu) {
   NetParameter net;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kStart + text, &net));
-  Context context(Device::cpu);
+  Context context(device);
   NetOptions options;
   options.state.set_phase(TRAIN);
   options.fuse = fuse;
@@ -73,6 +73,32 @@ TEST(ReluOnward, OnlyWhereAllOfItsGradientIsTakenThrough) {
       kPool))));
   EXPECT_FALSE(taken(dump_of(
       cat(R"(layer { name: "r" type: "ReLU" bottom: "c" top: "c" loss_weight: 1 })", kPool))));
+}
+
+// The end of a classifier takes a dropout's factor, too, when nobody else sends a gradient back.
+TEST(ReluOnward, IntoTheEndOfAClassifier) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  const std::string end = R"(
+    layer { name: "in2" type: "Input" top: "l" input_param { shape { dim: 2 } } }
+    layer { name: "ip1" type: "InnerProduct" bottom: "c" top: "h" inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+    layer { name: "r1" type: "ReLU" bottom: "h" top: "h" }
+    DROPOUT
+    layer { name: "ip2" type: "InnerProduct" bottom: "h" top: "s" inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "s" bottom: "l" top: "loss" })";
+  const std::string other =
+      R"(layer { name: "o" type: "Power" bottom: "h" top: "o" loss_weight: 1 })";
+  for (const char* dropout : {"", R"(layer { name: "d" type: "Dropout" bottom: "h" top: "h" })"}) {
+    std::string text = end;
+    text.replace(text.find("DROPOUT"), 7, dropout);
+    const std::string alone = dump_of(text, true, Device::gpu);
+    EXPECT_TRUE(taken(alone)) << alone;
+    expect_part(alone, "takes its gradient through the ReLU before");
+    const std::string shared = dump_of(text + other, true, Device::gpu);
+    EXPECT_FALSE(taken(shared)) << shared;
+    // Through a ReLU twice does no harm, with a factor twice does.
+    EXPECT_EQ(shared.find("takes its gradient through") == std::string::npos, *dropout != 0)
+        << shared;
+  }
 }
 
 // A reader that sends no gradient back does no harm.

@@ -13,14 +13,39 @@
 namespace crema::tests {
 namespace {
 
+// With convolutions whose gradients kernels add up, and a layer that is updated before the others.
+constexpr const char* kImages = R"(
+  layer { name: "data" type: "DummyData" top: "x" top: "y"
+    dummy_data_param { shape { dim: 6 dim: 3 dim: 12 dim: 12 } shape { dim: 6 dim: 4 }
+                       data_filler { type: "gaussian" std: 1 } data_filler { type: "uniform" } } }
+  layer { name: "conv1" type: "Convolution" bottom: "x" top: "a" param { lr_mult: 0.02 } param { lr_mult: 0.02 }
+    convolution_param { num_output: 16 kernel_size: 3 weight_filler { type: "xavier" } } }
+  layer { name: "relu1" type: "ReLU" bottom: "a" top: "a" }
+  layer { name: "conv2" type: "Convolution" bottom: "a" top: "b" param { name: "w" lr_mult: 0.02 }
+    param { name: "b" lr_mult: 0.02 }
+    convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer { name: "conv3" type: "Convolution" bottom: "b" top: "c" param { name: "w" lr_mult: 0.02 }
+    param { name: "b" lr_mult: 0.02 }
+    convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+  layer { name: "pool" type: "Pooling" bottom: "c" top: "d" pooling_param { kernel_size: 2 stride: 2 } }
+  layer { name: "ip1" type: "InnerProduct" bottom: "d" top: "e" param { lr_mult: 0.02 } param { lr_mult: 0.02 }
+    inner_product_param { num_output: 2700 weight_filler { type: "xavier" } } }
+  layer { name: "relu2" type: "ReLU" bottom: "e" top: "e" }
+  layer { name: "ip2" type: "InnerProduct" bottom: "e" top: "z" param { lr_mult: 0.02 } param { lr_mult: 0.02 }
+    inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "EuclideanLoss" bottom: "z" bottom: "y" top: "loss" }
+)";
+
 struct Trained {
   std::vector<double> losses;
   std::vector<float> weights;
 };
 
 Trained train(const std::string& solver_text, bool capture, Precision precision,
-              const std::string& net = kNet, int64_t iterations = 12) {
+              int64_t iterations = 12, const std::string& net = kNet, bool repeatable = true) {
   Context context(Device::gpu);
+  context.repeatable = repeatable;
+  if (!repeatable) context.tune(TuneMode::quick);
   Losses losses;
   SolverOptions options;
   options.capture = capture;
@@ -31,13 +56,18 @@ Trained train(const std::string& solver_text, bool capture, Precision precision,
   return {losses.values, parameters_of(solver)};
 }
 
-class GpuIterations : public testing::TestWithParam<std::tuple<const char*, Precision>> {};
+double tolerance_of(Precision precision) {
+  return is_half(precision) ? 3e-2 : precision == Precision::tf32 ? 1e-2 : 2e-3;
+}
+
+class GpuIterations
+    : public testing::TestWithParam<std::tuple<const char*, Precision, const char*>> {};
 
 TEST_P(GpuIterations, RecordedOnesAreTheSame) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  const auto& [solver, precision] = GetParam();
-  const Trained one_by_one = train(solver, false, precision),
-                recorded = train(solver, true, precision);
+  const auto& [solver, precision, net] = GetParam();
+  const Trained one_by_one = train(solver, false, precision, 12, net),
+                recorded = train(solver, true, precision, 12, net);
   EXPECT_EQ(one_by_one.losses, recorded.losses);
   EXPECT_EQ(one_by_one.weights, recorded.weights);
 }
@@ -45,27 +75,41 @@ TEST_P(GpuIterations, RecordedOnesAreTheSame) {
 // The first iterations of the same training on a CPU: random numbers and rates are the same there.
 TEST_P(GpuIterations, FollowTheCpu) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  const auto& [text, precision] = GetParam();
+  const auto& [text, precision, net] = GetParam();
   Context context(Device::cpu);
   Losses losses;
   SolverOptions options;
   options.readers = {&losses};
-  Solver solver(context, solver_file(cat("display: 1 random_seed: 3 ", text)), options);
+  Solver solver(context, solver_file(cat("display: 1 random_seed: 3 ", text), net), options);
   solver.step(4);
-  const Trained gpu = train(text, true, precision, kNet, 4);
+  const Trained gpu = train(text, true, precision, 4, net);
   ASSERT_EQ(losses.values.size(), gpu.losses.size());
-  const double tolerance = is_half(precision) ? 3e-2 : 2e-3;
+  const double tolerance = tolerance_of(precision);
   for (size_t i = 0; i < gpu.losses.size(); ++i)
     EXPECT_NEAR(gpu.losses[i], losses.values[i], tolerance * losses.values[i]) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, GpuIterations,
-    testing::Combine(testing::Values("momentum: 0.9", "iter_size: 3 average_loss: 4",
-                                     "type: \"Adam\" momentum: 0.9 momentum2: 0.99",
-                                     "clip_gradients: 0.05 weight_decay: 0.01"),
-                     testing::Values(Precision::fp32, Precision::tf32, Precision::bf16,
-                                     Precision::fp16)));
+    testing::Combine(
+        testing::Values("momentum: 0.9", "snapshot_diff: true", "iter_size: 3 average_loss: 4",
+                        "type: \"Adam\" momentum: 0.9 momentum2: 0.99",
+                        "clip_gradients: 0.05 weight_decay: 0.01"),
+        testing::Values(Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16),
+        testing::Values(kNet, kImages)));
+
+// Gradients that kernels add to what is there begin at zero in each iteration, with weights that
+// two layers share and with several batches an iteration.
+TEST_P(GpuIterations, SumsInAnyOrderAreNearThoseInOne) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  const auto& [text, precision, net] = GetParam();
+  const Trained any = train(text, true, precision, 12, net, false),
+                ordered = train(text, true, precision, 12, net);
+  ASSERT_EQ(any.losses.size(), ordered.losses.size());
+  const double tolerance = tolerance_of(precision);
+  for (size_t i = 0; i < any.losses.size(); ++i)
+    EXPECT_NEAR(any.losses[i], ordered.losses[i], tolerance * ordered.losses[i]) << i;
+}
 
 // Between looks at the loss, iterations go several to a graph.
 TEST(GpuIteration, SeveralInOneGraphAreTheSame) {

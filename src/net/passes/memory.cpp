@@ -160,7 +160,10 @@ class MemoryPlanner {
 
   // Gradients of one layer beside those of the next; the sums of a shared parameter in one lane,
   // with the losses. Where none of a blob follows, nothing else waits to run here.
+  // And the node whose weights are updated while the nodes before it go backward.
   void choose_lanes() {
+    constexpr int64_t kWorthALaunch = int64_t{1} << 20;  // parameters
+    int64_t most = kWorthALaunch - 1;
     std::map<int, int> users;
     for (const PlanNode& node : plan_.nodes) {
       for (int parameter : node.parameters) ++users[parameter];
@@ -177,6 +180,11 @@ class MemoryPlanner {
       }
       lane = (lane + 1) % Context::kAsideLanes;
       node->aside_lane = lane;
+      int64_t count = 0;
+      for (const ParameterSpec& spec : node->layer->parameters()) count += spec.shape.count();
+      if (!node->backward || count <= most) continue;
+      most = count;
+      plan_.early_node = static_cast<int>(plan_.nodes.rend() - node) - 1;
     }
   }
 

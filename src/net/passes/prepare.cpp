@@ -57,6 +57,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     p.dtype = plan.options.dtype;
     p.precision = plan.precision_of(node);
     p.takes_relu = node.takes_relu;
+    p.relu_factor = node.relu_factor;
     p.relu_taken = node.relu_taken;
     p.storage = node.bottoms.empty() ? p.dtype : plan.values[node.bottoms[0]].dtype;
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
