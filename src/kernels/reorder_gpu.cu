@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/launch.h"
+#include "kernels/divisor.h"
 #include "kernels/pack.h"
 #include "kernels/reorder_bodies.h"
 #include "kernels/transpose_tiles.cuh"
@@ -56,6 +57,26 @@ __global__ void transpose_narrow(int64_t narrow, int64_t padded, int64_t wide, i
   }
 }
 
+// The same to 16 bits and 4 or 8 channels in memory, which one access writes.
+template <typename From, typename To, int kPadded>
+__global__ void transpose_pixels(int channels, Divisor points, int64_t count, const From* from,
+                                 Pack<To, kPadded>* to) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
+       i += stride) {
+    auto at = static_cast<uint32_t>(i);
+    const int64_t image = points.split(at);
+    const From* const first = from + image * channels * points.value + at;
+    Pack<To, kPadded> pixel;
+#pragma unroll
+    for (int k = 0; k < kPadded; ++k) {
+      pixel.v[k] = k < channels ? static_cast<Compute<From>>(first[int64_t{k} * points.value])
+                                : Compute<From>(0);
+    }
+    to[i] = pixel;
+  }
+}
+
 unsigned blocks_for(int64_t count) {
   return static_cast<unsigned>(std::clamp<int64_t>((count + 255) / 256, 1, 132 * 16));
 }
@@ -103,11 +124,22 @@ void transpose_gpu(Context& context, const Tensor& from, const Tensor& to) {
   on_pair(from, to, [&]<typename From, typename To>() {
     if (channels <= 8) {
       const int64_t count = images * points;
-      const int64_t memory = (to_last ? to : from).format().channels;
+      const int64_t memory = std::max(channels, (to_last ? to : from).format().channels);
+      if constexpr (sizeof(To) == 2) {
+        const auto pixels = [&]<int kPadded>() {
+          launch(gpu, transpose_pixels<From, To, kPadded>, {blocks_for(count), 256},
+                 static_cast<int>(channels), Divisor(points), count, from.data<From>(),
+                 to.data<Pack<To, kPadded>>());
+        };
+        const bool whole = to_last && count < Divisor::kMost &&
+                           reinterpret_cast<uintptr_t>(to.raw()) % (memory * sizeof(To)) == 0;
+        if (whole && memory == 4) return pixels.template operator()<4>();
+        if (whole && memory == 8) return pixels.template operator()<8>();
+      }
       const auto kernel =
           to_last ? transpose_narrow<From, To, true> : transpose_narrow<From, To, false>;
-      launch(gpu, kernel, {blocks_for(count), 256}, channels, memory > 0 ? memory : channels,
-             points, count, from.data<From>(), to.data<To>());
+      launch(gpu, kernel, {blocks_for(count), 256}, channels, memory, points, count,
+             from.data<From>(), to.data<To>());
     } else {
       Transposition t;
       t.rows = t.to_column = rows, t.columns = t.from_row = columns;

@@ -82,5 +82,34 @@ TEST(Reorder, AnyFormatOnTheGpu) {
   check_device(Device::gpu);
 }
 
+// Images as convolutions in 16 bits want them: of 4 or 8 channels in memory, zeros behind their
+// own.
+TEST(Reorder, ImagesIntoPaddedPixelsOnTheGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(Device::gpu);
+  for (const int64_t channels : {1, 3, 4, 7, 8}) {
+    for (const int64_t padded : {4, 8}) {
+      if (channels > padded) continue;
+      for (const DType dtype : {DType::f16, DType::bf16}) {
+        const Shape shape{3, channels, 5, 11};
+        std::vector<double> values(shape.count());
+        for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>(i % 251) + 1;
+        const Tensor from(context, shape),
+            to(context, shape, dtype, {Order::channels_last, nullptr, padded});
+        from_doubles(context, values.data(), from);
+        const std::vector<char> dirt(to.bytes(), 7);
+        copy_bytes(context, to.raw(), Device::gpu, dirt.data(), Device::cpu, to.bytes());
+        reorder(context, from, to);
+        EXPECT_EQ(to_doubles(context, to), values) << channels << " of " << padded;
+        const Tensor all = Tensor(to.memory(), 0, {to.elements()}, dtype);
+        const std::vector<double> content = to_doubles(context, all);
+        EXPECT_EQ(std::accumulate(content.begin(), content.end(), 0.0),
+                  std::accumulate(values.begin(), values.end(), 0.0))
+            << "the padding of " << channels << " in " << padded << " is not zero";
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace crema
