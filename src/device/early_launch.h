@@ -9,6 +9,27 @@
 
 namespace crema {
 
+// Whether what comes next on a stream comes after a kernel. While a graph is recorded other nodes
+// may be before it, or several, which are waited for as usual.
+inline bool follows_kernel(cudaStream_t stream) {
+  cudaStreamCaptureStatus status{};
+  check_cuda(cudaStreamIsCapturing(stream, &status), "asking whether a stream is recorded");
+  if (status == cudaStreamCaptureStatusNone) return true;
+#if CUDART_VERSION >= 13000
+  const cudaGraphNode_t* before = nullptr;
+  const cudaGraphEdgeData* edges = nullptr;
+  size_t count = 0;
+  check_cuda(cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &before, &edges, &count),
+             "asking what a recorded stream waits for");
+  if (count != 1) return false;
+  cudaGraphNodeType type{};
+  check_cuda(cudaGraphNodeGetType(before[0], &type), "asking what a recorded stream waits for");
+  return type == cudaGraphNodeTypeKernel;
+#else
+  return false;
+#endif
+}
+
 // The kernel calls wait_for_earlier_kernels() in every thread before it touches memory that other
 // kernels write or read. Shape: without a cluster.
 template <typename... Wanted, typename... Given>
@@ -27,7 +48,7 @@ void launch_early(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& 
   how.dynamicSmemBytes = shape.shared_bytes;
   how.stream = gpu.stream;
   how.attrs = &early;
-  how.numAttrs = major >= 9 ? 1 : 0;
+  how.numAttrs = major >= 9 && follows_kernel(gpu.stream) ? 1 : 0;
   check_cuda(cudaLaunchKernelEx(&how, kernel, std::forward<Given>(arguments)...),
              "launching a kernel");
 }

@@ -4,7 +4,8 @@
 // multiply-adds, and memory is the limit. A warp has eight channels and walks down a strip, some
 // eights of columns of one image or of small ones side by side. The block's threads copy the rows
 // of all its strips to shared memory, some steps ahead, and write finished rows from there: sixteen
-// bytes, an octet of channels, at a time.
+// bytes, an octet of channels, at a time. On an H200 they win over conv_depthwise.cuh for large
+// images with stride 2 (112x112) and for the gradients of 5x5 (28x28): see tests/bench.
 //
 // With a dilation, places that are so far apart never meet the others: each of the
 // dilation * dilation sets is an image of its own, a sheet.
