@@ -3,6 +3,8 @@
 // Numbers are small multiples of 1/8, which 16 bits hold exactly.
 #include <gtest/gtest.h>
 
+#include "device/capture.h"
+#include "device/gpu.h"
 #include "kernels/bias.h"
 #include "kernels/block_image.h"
 #include "kernels/conv_bodies.h"
@@ -220,6 +222,45 @@ TEST(ConvDepthwise, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   check(kDepthwise, {"depthwise", "tensor"});
   check({kDepthwise[0], kDepthwise[8]}, {"fastest"});
+}
+
+// Kernels that start while the one before ends read what that one writes, also where a graph is
+// recorded, whose first node is none of theirs.
+TEST(ConvDepthwise, ReadsWhatTheKernelBeforeWrites) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  for (const char* implementation : {"depthwise", "tensor"}) {
+    Context context(Device::gpu);
+    context.implementation = implementation;
+    const Shape images{64, 64, 28, 28};
+    const ConvCase c =
+        case_of({"", images, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64}, DType::f16, false, false);
+    const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+    const Format format = Format::channels_last();
+    const Tensor x = tensor_of_eighths(context, images, c.dtype, format, 1),
+                 w = tensor_of_eighths(context, c.w, c.dtype, conv->weights_format(), 2);
+    const Tensor y(context, images, c.dtype, format), z(context, images, c.dtype, format);
+    const auto run = [&] {
+      check_cuda(cudaMemsetAsync(y.raw(), 0, y.bytes(), context.gpu().stream), "clearing");
+      conv->forward(context, x, w, Tensor(), y, Tensor());
+      for (int i = 0; i < 2; ++i) {
+        conv->forward(context, y, w, Tensor(), z, Tensor());
+        conv->backward_data(context, z, w, y, Tensor());
+      }
+    };
+    const auto wait = [&] { context.synchronize(); };
+    conv->forward(context, x, w, Tensor(), y, Tensor()), wait();
+    for (int i = 0; i < 2; ++i) {
+      conv->forward(context, y, w, Tensor(), z, Tensor()), wait();
+      conv->backward_data(context, z, w, y, Tensor()), wait();
+    }
+    const std::vector<double> expected = to_doubles(context, y);
+    run();
+    EXPECT_EQ(to_doubles(context, y), expected) << implementation;
+    Capture capture;
+    capture.record(context, run);
+    capture.launch(context);
+    EXPECT_EQ(to_doubles(context, y), expected) << implementation << ", recorded";
+  }
 }
 
 // The images that the kernels make, not what is computed from them.
