@@ -51,6 +51,21 @@ struct DepthwiseKind {
   int kernel, stride;
 };
 
+// Calls body<T, kKernel, kStride>() for its kind; of types 16 bits only, or float32 too.
+template <bool kFloats, typename Body>
+void with_depthwise_kind(const DepthwiseKind& kind, const Body& body) {
+  const auto of_type = [&]<typename T>() {
+    if (kind.kernel == 3) {
+      kind.stride == 1 ? body.template operator()<T, 3, 1>() : body.template operator()<T, 3, 2>();
+    } else {
+      kind.stride == 1 ? body.template operator()<T, 5, 1>() : body.template operator()<T, 5, 2>();
+    }
+  };
+  if (kind.dtype == DType::f16) return of_type.template operator()<Half>();
+  if (kind.dtype == DType::bf16) return of_type.template operator()<BFloat16>();
+  if constexpr (kFloats) of_type.template operator()<float>();
+}
+
 // How a place of y ends.
 struct DepthwiseEnd {
   bool relu;

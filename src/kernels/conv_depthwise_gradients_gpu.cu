@@ -181,14 +181,6 @@ void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) 
                         kKernel * kKernel, n.channels, n.lanes, n.by_lanes});
 }
 
-template <typename T>
-void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
-           const DepthwiseGradients& g) {
-  if (kind.kernel == 3)
-    return kind.stride == 1 ? start<T, 3, 1>(gpu, n, g) : start<T, 3, 2>(gpu, n, g);
-  return kind.stride == 1 ? start<T, 5, 1>(gpu, n, g) : start<T, 5, 2>(gpu, n, g);
-}
-
 }  // namespace
 
 DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis) {
@@ -224,14 +216,8 @@ int64_t depthwise_parts(const DepthwiseWalk& n, int taps) {
 
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                                const DepthwiseGradients& g) {
-  switch (kind.dtype) {
-    case DType::f16:
-      return start<Half>(gpu, n, kind, g);
-    case DType::bf16:
-      return start<BFloat16>(gpu, n, kind, g);
-    default:
-      return start<float>(gpu, n, kind, g);
-  }
+  with_depthwise_kind<true>(
+      kind, [&]<typename T, int kKernel, int kStride>() { start<T, kKernel, kStride>(gpu, n, g); });
 }
 
 }  // namespace crema

@@ -111,14 +111,6 @@ void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseSums& s) {
                static_cast<const T*>(s.bias), s.end, s.mirrored, static_cast<T*>(s.y));
 }
 
-template <typename T>
-void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
-           const DepthwiseSums& s) {
-  if (kind.kernel == 3)
-    return kind.stride == 1 ? start<T, 3, 1>(gpu, n, s) : start<T, 3, 2>(gpu, n, s);
-  return kind.stride == 1 ? start<T, 5, 1>(gpu, n, s) : start<T, 5, 2>(gpu, n, s);
-}
-
 }  // namespace
 
 DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
@@ -141,14 +133,9 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
 
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums) {
-  switch (kind.dtype) {
-    case DType::f16:
-      return start<Half>(gpu, n, kind, sums);
-    case DType::bf16:
-      return start<BFloat16>(gpu, n, kind, sums);
-    default:
-      return start<float>(gpu, n, kind, sums);
-  }
+  with_depthwise_kind<true>(kind, [&]<typename T, int kKernel, int kStride>() {
+    start<T, kKernel, kStride>(gpu, n, sums);
+  });
 }
 
 }  // namespace crema

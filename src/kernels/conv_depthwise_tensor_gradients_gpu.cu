@@ -272,14 +272,6 @@ void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseGradients& g)
                         kKernel * kKernel, n.channels, n.octets * 4, FastDivide(n.octets * 4)});
 }
 
-template <typename T>
-void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
-           const DepthwiseGradients& g) {
-  if (kind.kernel == 3)
-    return kind.stride == 1 ? start<T, 3, 1>(gpu, n, g) : start<T, 3, 2>(gpu, n, g);
-  return kind.stride == 1 ? start<T, 5, 1>(gpu, n, g) : start<T, 5, 2>(gpu, n, g);
-}
-
 }  // namespace
 
 DepthwiseTiles depthwise_gradients_tiles(const ConvCase& c) {
@@ -298,7 +290,8 @@ int64_t depthwise_parts(const DepthwiseTiles& n, int taps) {
 
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
                                const DepthwiseGradients& g) {
-  kind.dtype == DType::f16 ? start<Half>(gpu, n, kind, g) : start<BFloat16>(gpu, n, kind, g);
+  with_depthwise_kind<false>(
+      kind, [&]<typename T, int kKernel, int kStride>() { start<T, kKernel, kStride>(gpu, n, g); });
 }
 
 }  // namespace crema

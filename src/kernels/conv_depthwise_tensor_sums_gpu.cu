@@ -188,14 +188,6 @@ void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseSums& s) {
                static_cast<const T*>(s.bias), s.end, s.mirrored, static_cast<T*>(s.y));
 }
 
-template <typename T>
-void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
-           const DepthwiseSums& s) {
-  if (kind.kernel == 3)
-    return kind.stride == 1 ? start<T, 3, 1>(gpu, n, s) : start<T, 3, 2>(gpu, n, s);
-  return kind.stride == 1 ? start<T, 5, 1>(gpu, n, s) : start<T, 5, 2>(gpu, n, s);
-}
-
 }  // namespace
 
 DepthwiseTiles depthwise_sums_tiles(const ConvCase& c, bool of_dx) {
@@ -215,7 +207,9 @@ DepthwiseTiles depthwise_sums_tiles(const ConvCase& c, bool of_dx) {
 
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums) {
-  kind.dtype == DType::f16 ? start<Half>(gpu, n, kind, sums) : start<BFloat16>(gpu, n, kind, sums);
+  with_depthwise_kind<false>(kind, [&]<typename T, int kKernel, int kStride>() {
+    start<T, kKernel, kStride>(gpu, n, sums);
+  });
 }
 
 }  // namespace crema
