@@ -99,11 +99,10 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   require(static_cast<int>(inference_.tops.size()) == message.top_size(), "infer gives ",
           inference_.tops.size(), " shapes for ", message.top_size(), " tops");
 
-  if (setting.in_place || layer_->is_view()) {
+  if (setting.in_place || layer_->is_view())
     require(inference_.tops.at(0).count() == bottoms.at(0).count(),
             "top 0 cannot share memory with bottom 0: it is ", inference_.tops[0].brief(),
             " and not ", bottoms[0].brief());
-  }
 
   preparation_.bottoms = bottoms;
   preparation_.tops = inference_.tops;
@@ -118,15 +117,16 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
     for (int bottom : differentiable_bottoms())
       preparation_.bottom_needs_diff[bottom] = setting.bottoms_wanted >> bottom & 1;
   }
-  for (const ParameterSpec& parameter : layer_->parameters()) {
+  for (const ParameterSpec& parameter : layer_->parameters())
     preparation_.parameter_needs_diff.push_back(setting.backward && setting.parameters_wanted &&
                                                 parameter.learned);
-  }
   preparation_.parameter_formats.resize(layer_->parameters().size());
   preparation_.backward = setting.backward;
   preparation_.dtype = setting.dtype;
   preparation_.storage = bottoms.empty() ? setting.dtype : bottom_dtype(0);
   preparation_.precision = setting.precision;
+  preparation_.takes_relu = row.through_relu != 0;
+  if (preparation_.takes_relu) preparation_.relu_factor = row.through_relu;
   prepared_ = layer_->prepare(*context_, preparation_);
 
   const BackwardReads reads = this->reads();

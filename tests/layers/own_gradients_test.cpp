@@ -138,6 +138,24 @@ TEST(OwnGradients, InnerProductTakesNoAccountOfMakingRowsUnits) {
   expect_values({1.2, 1.6}, outcome.bottom_diff[0]);
 }
 
+// Scores 0 and 1, of two examples whose loss is divided by 2.
+TEST(OwnGradients, TheEndOfAClassifierGoesThroughTheReluThatMadeItsBottom) {
+  Row row = row_of(
+      "type: \"InnerProduct+SoftmaxWithLoss\" inner_product_param { num_output: 2 bias_term: false "
+      "}",
+      {{{2, 2}}, {{2}}});
+  row.through_relu = 4;
+  LayerRun run(row, {});
+  Start start = run.make_start();
+  start.bottom = {{1, 0, 0, 0.5}, {0, 1}};
+  start.parameter = {{0, 0, 1, 2}};
+  start.top_diff = {{1}};
+  const Outcome outcome = run.backward(start);
+  const double p = 0.731058579;  // of the second class
+  expect_values({4 * p / 2, 0, 0, 4 * (p - 1) / 2 * 2}, outcome.bottom_diff[0]);
+  expect_values({-p / 2, (1 - p) / 4, p / 2, (p - 1) / 4}, outcome.parameter_diff[0]);
+}
+
 // Apart: the link of 0.4 connects both pairs; together: that of 0.8 the only one. Half of their
 // slopes; the third link leads out of the volume.
 TEST(OwnGradients, MalisLossGivesHalfOfTheSlopes) {

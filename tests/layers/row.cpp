@@ -64,6 +64,8 @@ void read_option(const std::string& option, Row& row) {
   } else if (key == "differentiable") {
     for (const std::string& index : split(value, ','))
       row.differentiable.push_back(std::atoi(index.c_str()));
+  } else if (key == "through_relu") {
+    row.through_relu = std::strtof(value.c_str(), nullptr);
   } else if (key == "gradient_tops") {
     row.gradient_tops = std::atoi(value.c_str());
   } else if (key == "expect") {

@@ -17,6 +17,8 @@
 //   differentiable=0,2       bottoms whose gradient is checked; when absent, those the layer names
 //   rounding_decides         which of two sums is the larger one, and so where a gradient goes: only
 //                            the tops are compared where sums are rounded (tf32, 16 bits)
+//   through_relu=2           the gradient of bottom 0 is taken through the ReLU that made it, and
+//                            multiplied by this, the factor of a dropout behind that
 //   gradient_tops=1          only the first k tops get a gradient (a mask has none)
 //   tolerance=1e-4           float32 against float64, relative to the blob's largest magnitude
 //   gradient_tolerance=1e-5  float64 gradient against central differences
@@ -47,6 +49,7 @@ struct Row {
   bool rounding_decides = false;
   std::vector<int> differentiable;  // empty: the layer says
   int gradient_tops = -1;           // -1: all
+  float through_relu = 0;           // 0: not
   double tolerance = 2e-5, gradient_tolerance = 1e-6, step = 1e-5;
   std::vector<double> expected;
   std::string error;
