@@ -14,13 +14,16 @@ cv::VideoCapture open_film(const std::string& path) {
   cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
   cv::VideoCapture film;
   std::string reason;
-  try {
-    film.open(path);
-  } catch (const cv::Exception& problem) {
-    reason = cat(": ", problem.err);
+  // By name the readers of files, because it would also look for cameras.
+  for (const int reader :
+       {cv::CAP_FFMPEG, cv::CAP_GSTREAMER, cv::CAP_OPENCV_MJPEG, cv::CAP_IMAGES}) {
+    try {
+      if (film.open(path, reader)) return film;
+    } catch (const cv::Exception& problem) {
+      reason = cat(": ", problem.err);
+    }
   }
-  require(film.isOpened(), path, ": not a film that can be read", reason);
-  return film;
+  fail(path, ": not a film that can be read", reason);
 }
 
 int64_t count_frames(const std::string& path) {

@@ -279,7 +279,7 @@ Start LayerRun::make_start() const {
   for (size_t i = 0; i < inference_.tops.size(); ++i) {
     std::vector<double> values;
     if (layer_->is_loss()) {
-      if (i == 0) values = {0.75};  // a loss weight
+      if (i == 0) values.assign(inference_.tops[0].count(), 0.75);  // a loss weight
     } else if (top_has_gradient(static_cast<int>(i))) {
       const Random random{11, i};
       values.resize(inference_.tops[i].count());
