@@ -120,13 +120,9 @@ class BoxOutputLayer : public Layer {
     return lists;
   }
 
-  // Workspace: boxes, their scores, what best_boxes needs.
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    const BoxLists lists = lists_of(preparation.bottoms);
-    const auto boxes = static_cast<size_t>(lists.groups * lists.count);
     Prepared prepared;
-    prepared.workspace = padded(boxes * sizeof(Box)) + padded(boxes * sizeof(float)) +
-                         best_boxes_workspace(context, lists);
+    prepared.workspace = BoxRoom::bytes(context, lists_of(preparation.bottoms));
     return prepared;
   }
 
@@ -135,10 +131,7 @@ class BoxOutputLayer : public Layer {
     std::vector<Shape> shapes;
     for (const Tensor& map : maps) shapes.push_back(map.shape());
     BoxLists lists = lists_of(shapes);
-    const auto all = static_cast<size_t>(lists.groups * lists.count);
-    auto* const boxes = reinterpret_cast<Box*>(workspace);
-    char* const behind = workspace + padded(all * sizeof(Box));
-    auto* const scores = reinterpret_cast<float*>(behind);
+    const BoxRoom room(lists, workspace);
     int64_t first = 0;
     for (size_t i = 0; i < maps.size(); ++i) {
       const Shape& shape = shapes[i];
@@ -147,13 +140,13 @@ class BoxOutputLayer : public Layer {
             context, lists.groups * shape.count(2),
             RegionsOfPlaces<T>{fields_[i], shape[1] - 4, shape[2], shape[3], first, lists.count,
                                p().fg_thr(), static_cast<float>(p().min_size()), kNoRegion,
-                               maps[i].data<T>(), boxes, scores});
+                               maps[i].data<T>(), room.boxes, room.scores});
       });
       first += shape.count(2);
     }
-    lists.boxes = boxes;
-    lists.scores = scores;
-    return best_boxes(context, lists, behind + padded(all * sizeof(float)));
+    lists.boxes = room.boxes;
+    lists.scores = room.scores;
+    return best_boxes(context, lists, room.rest);
   }
 
   void forward(Context& context, const Forward& pass) override {

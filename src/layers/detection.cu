@@ -105,4 +105,18 @@ BestBoxes find_boxes(Context& context, const std::vector<Tensor>& bottoms, const
   return find(host, copies, room.data<char>());
 }
 
+BoxRoom::BoxRoom(const BoxLists& lists, char* workspace) {
+  const auto all = static_cast<size_t>(lists.groups * lists.count);
+  boxes = reinterpret_cast<Box*>(workspace);
+  workspace += padded(all * sizeof(Box));
+  scores = reinterpret_cast<float*>(workspace);
+  rest = workspace + padded(all * sizeof(float));
+}
+
+size_t BoxRoom::bytes(Context& context, const BoxLists& lists) {
+  const auto all = static_cast<size_t>(lists.groups * lists.count);
+  return padded(all * sizeof(Box)) + padded(all * sizeof(float)) +
+         best_boxes_workspace(context, lists);
+}
+
 }  // namespace crema

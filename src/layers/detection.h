@@ -33,4 +33,14 @@ using FindBoxes = std::function<BestBoxes(Context&, const std::vector<Tensor>&, 
 BestBoxes find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
                      const FindBoxes& find);
 
+// How the workspace is divided where each list has boxes of its own: these, their scores, and what
+// best_boxes needs.
+struct BoxRoom {
+  Box* boxes;
+  float* scores;
+  char* rest;
+  BoxRoom(const BoxLists& lists, char* workspace);
+  static size_t bytes(Context& context, const BoxLists& lists);
+};
+
 }  // namespace crema

@@ -119,11 +119,8 @@ class ProposalLayer : public Layer {
     for (const Box& a : anchors_) corners.insert(corners.end(), {a.x1, a.y1, a.x2, a.y2});
     corners_ = Tensor(context, Shape{static_cast<int64_t>(corners.size())}, preparation.dtype);
     from_floats(context, corners.data(), corners_);
-    const BoxLists lists = lists_of(preparation.bottoms[0]);
-    const auto boxes = static_cast<size_t>(lists.groups * lists.count);
     Prepared prepared;
-    prepared.workspace = padded(boxes * sizeof(Box)) + padded(boxes * sizeof(float)) +
-                         best_boxes_workspace(context, lists);
+    prepared.workspace = BoxRoom::bytes(context, lists_of(preparation.bottoms[0]));
     return prepared;
   }
 
@@ -131,21 +128,18 @@ class ProposalLayer : public Layer {
   BestBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
     const Shape &map = bottoms[0].shape(), &sizes = bottoms[2].shape();
     BoxLists lists = lists_of(map);
-    const int64_t all = lists.groups * lists.count;
-    auto* const boxes = reinterpret_cast<Box*>(workspace);
-    char* const behind = workspace + padded(all * sizeof(Box));
-    auto* const scores = reinterpret_cast<float*>(behind);
+    const BoxRoom room(lists, workspace);
     on(bottoms[0], [&]<typename T>() {
-      parallel_for(context, all,
+      parallel_for(context, lists.groups * lists.count,
                    AnchorBoxes<T>{static_cast<int64_t>(anchors_.size()), map.count(2), map[3],
                                   sizes[0], sizes.count(1), static_cast<float>(p().feat_stride()),
                                   static_cast<float>(p().min_size()), kDropped,
                                   bottoms[3].data<T>(), bottoms[0].data<T>(), bottoms[1].data<T>(),
-                                  bottoms[2].data<T>(), boxes, scores});
+                                  bottoms[2].data<T>(), room.boxes, room.scores});
     });
-    lists.boxes = boxes;
-    lists.scores = scores;
-    return best_boxes(context, lists, behind + padded(all * sizeof(float)));
+    lists.boxes = room.boxes;
+    lists.scores = room.scores;
+    return best_boxes(context, lists, room.rest);
   }
 
   void forward(Context& context, const Forward& pass) override {
