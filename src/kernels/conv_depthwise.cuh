@@ -21,6 +21,10 @@ constexpr int kDepthwiseLanes = 32;     // of these side by side along the chann
 // Where a walk goes, in steps: the first and the one after the last along an axis.
 struct DepthwiseRange {
   int first, end;
+  // Of forward, and of the data's gradient with stride 1.
+  static DepthwiseRange of_sums(int64_t places, int dilation) {
+    return {0, static_cast<int>((places + dilation - 1) / dilation)};
+  }
 };
 
 struct DepthwiseWalk {

@@ -194,14 +194,11 @@ DepthwiseTiles depthwise_sums_tiles(const ConvCase& c, bool of_dx) {
   const Shape& out = of_dx ? c.x : c.y;
   const int kernel = static_cast<int>(c.w[2]), stride = of_dx ? 1 : static_cast<int>(c.stride[0]);
   const int dilation = static_cast<int>(c.dilation[0]);
-  const auto steps = [&](int64_t places) {
-    return DepthwiseRange{0, static_cast<int>((places + dilation - 1) / dilation)};
-  };
   return {static_cast<int>(out[0]),
           static_cast<int>(out[1]),
           dilation,
-          steps(out[2]),
-          steps(out[3]),
+          DepthwiseRange::of_sums(out[2], dilation),
+          DepthwiseRange::of_sums(out[3], dilation),
           {kGroups, warps(kernel), resident(kernel, stride), (kernel - 1) / stride}};
 }
 
