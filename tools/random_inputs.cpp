@@ -69,7 +69,7 @@ void fill_random_inputs(Net& net) {
       const Random random = net.context().random(hash_of(blob));
       const std::vector<float> boxes = random_boxes(net.graph(), top, random);
       if (!boxes.empty()) {
-        from_floats(net.context(), boxes.data(), net.input(blob));
+        net.set_input(blob, boxes.data());
         continue;
       }
       std::vector<float> values(static_cast<size_t>(net.graph().values[top].shape.count()));
@@ -77,7 +77,7 @@ void fill_random_inputs(Net& net) {
       for (size_t i = 0; i < values.size(); ++i) {
         values[i] = classes > 0 ? static_cast<float>(random.word(i) % classes) : random.normal(i);
       }
-      from_floats(net.context(), values.data(), net.input(blob));
+      net.set_input(blob, values.data());
     }
   }
 }

@@ -11,6 +11,7 @@ class InputLayer : public Layer {
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
   bool keeps_tops() const override { return true; }
+  bool makes_any_format() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }
 
   Inference infer(const std::vector<Shape>&) const override {

@@ -336,42 +336,9 @@ Tensor Net::blob(const std::string& name) {
        exists ? ": fusing layers removed it (ask for keep_blobs)" : did_you_mean(name, names));
 }
 
-int Net::find_source(const std::string& name) const {
-  for (size_t id = 0; id < graph_.values.size(); ++id) {
-    if (graph_.values[id].blob == name) return static_cast<int>(id);
-  }
-  fail("net \"", this->name(), "\" has no blob \"", name, "\"");
-}
-
-Tensor Net::input(const std::string& name) { return ready().value(find_source(name)); }
-Tensor Net::input_diff(const std::string& name) { return ready().diff(find_source(name)); }
-
 Tensor Net::diff(const std::string& name) {
   const int id = find_value(name);
   return id < 0 ? Tensor() : plan_->diff(id);
-}
-
-void Net::reshape(const std::string& blob, const Shape& shape) {
-  for (Node& node : graph_.nodes) {
-    for (size_t j = 0; j < node.tops.size(); ++j) {
-      if (graph_.values[node.tops[j]].blob != blob) continue;
-      require(node.message.type() == "Input", "only blobs of Input layers can be reshaped; \"",
-              blob, "\" is made by layer \"", node.message.name(), "\" of type ",
-              node.message.type());
-      InputParameter* input = node.message.mutable_input_param();
-      while (input->shape_size() < static_cast<int>(node.tops.size()))
-        *input->add_shape() = input->shape(0);
-      input->mutable_shape(static_cast<int>(j))->clear_dim();
-      for (int64_t extent : shape.dims())
-        input->mutable_shape(static_cast<int>(j))->add_dim(extent);
-      node.layer = make_layer(node.message, training(), options_.folder);
-      node.layer->setup(context_, {});
-      infer_shapes(graph_);
-      plan_.reset();
-      return;
-    }
-  }
-  fail("net \"", name(), "\" has no input blob \"", blob, "\"");
 }
 
 std::string Net::dump_plan() {

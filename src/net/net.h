@@ -126,8 +126,11 @@ class Net {
   Tensor blob(const std::string& name);
   Tensor diff(const std::string& name);  // empty when it has none
   bool has_blob(const std::string& name) const;
-  // The blob as its source layer makes it, before any layer that works in place on it: where inputs
-  // are written. A gradient is empty when none flows that far.
+  // Values of an Input's blob, in Caffe's order: until other ones are set. Converted here to what
+  // the net computes with, so that no pass has to.
+  void set_input(const std::string& name, const float* values);
+  // The blob as its source layer makes it, in the plan's order and type, before any layer that
+  // works in place on it. A gradient is empty when none flows that far.
   Tensor input(const std::string& name);
   Tensor input_diff(const std::string& name);
 

@@ -40,5 +40,38 @@ TEST(Format, ABottomOfWhichOnlyTheShapeCountsStaysAsItIs) {
   EXPECT_EQ(reorders_of_c(R"(layer { name: "s" type: "Silence" bottom: "x" bottom: "c" })"), 0);
 }
 
+// What a program gives a net is converted once, when it is given; not where its gradient is wanted.
+TEST(Format, AnInputLiesInTheFormatOfItsReader) {
+  for (const bool gradient : {false, true}) {
+    NetFile file = parse_net_text(
+        R"(layer { name: "data" type: "Input" top: "x"
+                   input_param { shape { dim: 2 dim: 3 dim: 6 dim: 5 } } }
+           layer { name: "c" type: "Convolution" bottom: "x" top: "c" loss_weight: 1
+                   convolution_param { num_output: 4 kernel_size: 3
+                                       weight_filler { type: "xavier" } } })",
+        "net.prototxt");
+    file.net.set_force_backward(gradient);
+    std::vector<float> values(2 * 3 * 6 * 5);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 13) - 6;
+    std::vector<double> tops[2];
+    for (const bool format : {false, true}) {
+      Context context(Device::cpu);
+      NetOptions options;
+      options.state.set_phase(TRAIN);
+      options.format = format;
+      Net net(context, file.net, options);
+      const std::string dump = net.dump_plan();
+      EXPECT_EQ(dump.find("x_reorder") == std::string::npos, !format || !gradient) << dump;
+      net.set_input("x", values.data());
+      EXPECT_EQ(to_floats(context, net.input("x")), values);
+      EXPECT_EQ(net.input("x").format().order == Order::channels_last, format && !gradient);
+      net.forward(0);
+      tops[format] = to_doubles(context, net.blob("c"));
+    }
+    ASSERT_EQ(tops[0].size(), tops[1].size());
+    for (size_t i = 0; i < tops[0].size(); ++i) EXPECT_NEAR(tops[0][i], tops[1][i], 1e-5) << i;
+  }
+}
+
 }  // namespace
 }  // namespace crema::tests

@@ -24,7 +24,7 @@ class Formatter {
   }
 
  private:
-  // A source whose only reader is the copy in another format writes that format itself.
+  // A source whose only reader is the copy in another format makes that format itself.
   void spare_copies() {
     const auto readers = readers_of(plan_);
     std::vector<int> replaced(plan_.values.size(), -1);
@@ -32,7 +32,9 @@ class Formatter {
       if (!node.layer->makes_any_format() || readers[node.tops[0]].size() != 1) continue;
       PlanValue& made = plan_.values[node.tops[0]];
       const PlanNode& reader = plan_.nodes[readers[node.tops[0]][0].first];
-      if (reader.message.type() != "Reorder" || made.output || made.loss_weight != 0) continue;
+      if (reader.message.type() != "Reorder" || reader.propagate[0] || made.output ||
+          made.loss_weight != 0)
+        continue;
       const PlanValue& copy = plan_.values[reader.tops[0]];
       made.order = copy.order;
       made.dtype = copy.dtype;
