@@ -175,16 +175,30 @@ size_t batch_norm_workspace(Context& context, const ChannelView& view) {
 
 void batch_norm_forward(Context& context, const BatchNormCase& c,
                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
-                        const Tensor& y, const BatchNormSaved& saved, const Tensor& workspace) {
+                        [[maybe_unused]] const Tensor& sums, const Tensor& y,
+                        const BatchNormSaved& saved, const Tensor& workspace) {
 #ifdef CREMA_CUDA
   if (batch_norm_serves_gpu(context, c, x.dtype()))
-    return batch_norm_forward_gpu(context, c, parameters, x, added, y, saved, workspace);
+    return batch_norm_forward_gpu(context, c, parameters, x, added, sums, y, saved, workspace);
 #endif
   on(x, [&]<typename T>() {
     find_statistics<T>(context, c, parameters, x, saved.mean, saved.inverse,
                        Workspace(c, x.dtype(), workspace));
   });
   apply(context, c, parameters, x, added, y, saved, workspace);
+}
+
+void batch_norm_affine([[maybe_unused]] Context& context, [[maybe_unused]] const BatchNormCase& c,
+                       [[maybe_unused]] const BatchNormParameters& parameters,
+                       [[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& sums,
+                       [[maybe_unused]] const Tensor& affine,
+                       [[maybe_unused]] const BatchNormSaved& saved,
+                       [[maybe_unused]] const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (batch_norm_serves_gpu(context, c, x.dtype()))
+    return batch_norm_affine_gpu(context, c, parameters, x, sums, affine, saved, workspace);
+#endif
+  fail("a batch normalization without its top is for GPUs");
 }
 
 void batch_norm_recompute(Context& context, const BatchNormCase& c,

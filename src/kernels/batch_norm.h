@@ -45,10 +45,19 @@ struct BatchNormSaved {
 // GPU, channels-last, with channels that fill whole packs of 16 bytes. dtype: of x.
 bool batch_norm_takes_packs(Context& context, const BatchNormCase& c, DType dtype);
 
-// With batch statistics the stored ones are updated. y may lie in the memory of x.
+// With batch statistics the stored ones are updated. y may lie in the memory of x. sums (2,
+// channels), float32: of x and of its squares, from whoever made x; empty: they are found here.
 void batch_norm_forward(Context& context, const BatchNormCase& c,
                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
-                        const Tensor& y, const BatchNormSaved& saved, const Tensor& workspace);
+                        const Tensor& sums, const Tensor& y, const BatchNormSaved& saved,
+                        const Tensor& workspace);
+
+// Forward without y: instead affine (2, channels), float16, scale and shift of
+//   y = relu(x * affine[0] + affine[1])
+// Only where batch_norm_takes_packs() and nothing is added.
+void batch_norm_affine(Context& context, const BatchNormCase& c,
+                       const BatchNormParameters& parameters, const Tensor& x, const Tensor& sums,
+                       const Tensor& affine, const BatchNormSaved& saved, const Tensor& workspace);
 
 // y once more, bit for bit, from the mean and inverse that forward saved; nothing else is written.
 void batch_norm_recompute(Context& context, const BatchNormCase& c,

@@ -48,8 +48,12 @@ struct StoredStatistics {
 bool batch_norm_serves_gpu(Context& context, const BatchNormCase& c, DType dtype);
 void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
-                            const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
-                            const Tensor& workspace);
+                            const Tensor& added, const Tensor& sums, const Tensor& y,
+                            const BatchNormSaved& saved, const Tensor& workspace);
+void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
+                           const BatchNormParameters& parameters, const Tensor& x,
+                           const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
+                           const Tensor& workspace);
 void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
                               const BatchNormParameters& parameters, const Tensor& x,
                               const Tensor& added, const Tensor& y, const BatchNormSaved& saved,

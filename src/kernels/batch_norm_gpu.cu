@@ -58,7 +58,19 @@ __global__ void take_stored(int64_t channels, Numbers n) {
   if (c < channels) n.stored.take(c, n.mean, n.inverse);
 }
 
-// signs: a byte a pack, or null.
+__global__ void write_affine(Numbers n, int64_t channels, Half* affine) {
+  const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (c >= channels) return;
+  constexpr float kMost = 65504;
+  float mean, inverse;
+  n.statistics(c, channels, true, mean, inverse);
+  const float factor = n.factor(c, inverse), shift = n.bias(c) - mean * factor;
+  affine[c] = fminf(fmaxf(factor, -kMost), kMost);
+  affine[channels + c] = fminf(fmaxf(shift, -kMost), kMost);
+}
+
+// signs: a byte a pack, or null. Where there are sums, the statistics are made of them here, by
+// each thread its own, so that no kernel stands between.
 template <typename T, int kPack, bool kAdded, bool kRelu>
 __global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t* signs,
                       float slope, Numbers n) {
@@ -66,12 +78,15 @@ __global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t
   const int64_t first =
       (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
   if (first >= grid.columns) return;
+  const bool notes = blockIdx.x == 0 && threadIdx.x < grid.lanes;
   float mean[kPack], factor[kPack], bias[kPack];
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
-    mean[k] = n.mean[first + k];
-    factor[k] = n.factor(first + k);
-    bias[k] = n.bias(first + k);
+    const int64_t c = first + k;
+    float inverse;
+    n.statistics(c, grid.columns, notes, mean[k], inverse);
+    factor[k] = n.factor(c, inverse);
+    bias[k] = n.bias(c);
   }
   over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
     P p[kRows];
@@ -220,6 +235,20 @@ void with_grid(const ChannelView& view, const Tensor& x, const Body& body,
   });
 }
 
+// The batch's statistics, or the stored ones, unless there are sums to make them of.
+template <typename T, int kPack>
+void find(const Gpu& gpu, const BatchNormCase& c, const Tensor& x, const Numbers& n) {
+  if (n.sums) return;
+  if (c.batch_statistics) {
+    const auto kernel = find_statistics<T, kPack>;
+    const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
+    launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), n, gpu.parts, gpu.counters);
+  } else {
+    const auto blocks = static_cast<unsigned>((c.view.channels + 255) / 256);
+    launch(gpu, take_stored, {blocks, 256}, c.view.channels, n);
+  }
+}
+
 // signs: may be empty.
 template <typename T, int kPack>
 void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c, const Tensor& x,
@@ -240,27 +269,35 @@ bool batch_norm_serves_gpu(Context& context, const BatchNormCase& c, DType dtype
 
 void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
-                            const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
-                            const Tensor& workspace) {
+                            const Tensor& added, const Tensor& sums, const Tensor& y,
+                            const BatchNormSaved& saved, const Tensor& workspace) {
   if (x.count() == 0) return;
   const Gpu& gpu = context.gpu();
-  const Numbers n = numbers_of(c, parameters, saved, workspace);
+  Numbers n = numbers_of(c, parameters, saved, workspace);
+  if (c.batch_statistics) n.sums = sums.data<float>();
   with_grid(
       c.view, x,
       [&]<typename T, int kPack>(ColumnGrid wide) {
         require_packs<T, kPack>(saved.signs);
-        if (c.batch_statistics) {
-          const auto kernel = find_statistics<T, kPack>;
-          const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
-          launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), n, gpu.parts, gpu.counters);
-        } else {
-          wide.from_end = true;
-          const auto blocks = static_cast<unsigned>((c.view.channels + 255) / 256);
-          launch(gpu, take_stored, {blocks, 256}, c.view.channels, n);
-        }
+        find<T, kPack>(gpu, c, x, n);
+        // What the statistics' pass, or who wrote x, began with lies farthest from the cache.
+        wide.from_end = n.sums || !c.batch_statistics;
         write_result<T, kPack>(gpu, wide, c, x, added, y, saved.signs, n);
       },
       added, y);
+}
+
+void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
+                           const BatchNormParameters& parameters, const Tensor& x,
+                           const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
+                           const Tensor& workspace) {
+  const Gpu& gpu = context.gpu();
+  Numbers n = numbers_of(c, parameters, saved, workspace);
+  if (c.batch_statistics) n.sums = sums.data<float>();
+  with_grid(c.view, x,
+            [&]<typename T, int kPack>(const ColumnGrid&) { find<T, kPack>(gpu, c, x, n); });
+  const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
+  launch(gpu, write_affine, {blocks, 128}, n, c.view.channels, affine.data<Half>());
 }
 
 void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,

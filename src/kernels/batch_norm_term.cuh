@@ -15,9 +15,30 @@ struct Numbers {
   float *slant, *offset;     // backward: dx = factor g + h slant + offset
   float *d_scale, *d_shift;  // null: not wanted
   bool accumulate_scale, accumulate_shift;
-  double each;  // elements of a channel
+  double each;        // elements of a channel
+  const float *sums;  // of x and, behind them, of its squares; null: mean and inverse are known
 
-  __device__ float factor(int64_t c) const { return scale ? inverse[c] * scale[c] : inverse[c]; }
+  // Kept ones, or where there are sums those made of them; notes: keeps them then.
+  __device__ void statistics(int64_t c, int64_t channels, bool notes, float &mean_c,
+                             float &inverse_c) const {
+    if (!sums) {
+      mean_c = mean[c];
+      inverse_c = inverse[c];
+      return;
+    }
+    const auto count = static_cast<float>(each);
+    mean_c = sums[c] / count;
+    const float variance = fmaxf(fmaf(-mean_c, mean_c, sums[channels + c] / count), 0.f);
+    inverse_c = 1 / sqrtf(variance + stored.eps);
+    if (!notes) return;
+    mean[c] = mean_c;
+    inverse[c] = inverse_c;
+    stored.add(c, mean_c, variance, each);
+  }
+  __device__ float factor(int64_t c, float inverse_c) const {
+    return scale ? inverse_c * scale[c] : inverse_c;
+  }
+  __device__ float factor(int64_t c) const { return factor(c, inverse[c]); }
   __device__ float bias(int64_t c) const { return shift ? shift[c] : 0; }
 };
 

@@ -25,6 +25,8 @@ struct ConvCase {
   float relu_slope = 0;
   bool relu_taken = false;  // the gradient that arrives is taken through the ReLU already
   bool dropout = false;     // forward_dropping() will be called
+  bool sums = false;        // forward_summing() will be called, if gives_sums()
+  bool affine = false;      // and may be given `affine`, if takes_affine()
   // Places of a max pooling of 2 x 2 behind it, which the kernels of conv_pooled.h take along; none
   // otherwise.
   std::vector<int64_t> pooled;

@@ -36,8 +36,10 @@ std::unique_ptr<WeightedSum> make_conv_plain(Context& context, const ConvCase& c
 // groups_apart: for the implementation "groups".
 struct CudnnSupport {
   bool served = false;
-  bool fused = false;  // bias and ReLU are in the forward plan
-  std::string reason;  // when it is not served
+  bool fused = false;   // bias and ReLU are in the forward plan
+  bool sums = false;    // there is a forward plan with the sums of channels
+  bool affine = false;  // and one that also makes x of what is before a batch normalization
+  std::string reason;   // when it is not served
 };
 CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card,
                                 bool groups_apart = false);

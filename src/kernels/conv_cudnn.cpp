@@ -20,7 +20,16 @@ namespace graph = cudnn_frontend::graph;
 using Integers = std::vector<int64_t>;
 
 // Names of the tensors within a graph.
-enum Tag : int64_t { kX = 1, kW = 2, kY = 3, kB = 4 };
+enum Tag : int64_t {
+  kX = 1,
+  kW = 2,
+  kY = 3,
+  kB = 4,
+  kSum = 5,
+  kSquares = 6,
+  kScale = 7,
+  kShift = 8
+};
 
 // The numbers of a case with at least two spatial axes, or of one of its groups.
 struct Numbers {
@@ -85,6 +94,7 @@ class CudnnConv final : public WeightedSum {
   bool prepare(const CudnnTarget& target, std::string& reason) {
     const Numbers& n = numbers_;
     if (c_.forward && !prepare_fused(target) && !prepare_forward(target, reason)) return false;
+    if (c_.forward && c_.sums) prepare_summing(target);
     if (c_.backward_data) {
       data_ = std::make_unique<CudnnGraph>(c_.dtype);
       const auto dy = n.input(*data_, n.y, kY), w = n.input(*data_, n.w, kW);
@@ -106,10 +116,13 @@ class CudnnConv final : public WeightedSum {
   }
 
   bool fused() const { return fused_; }
+  bool gives_sums() const override { return summing_ != nullptr; }
+  bool takes_affine() const override { return folding_ != nullptr; }
   Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
   size_t workspace() const override {
     const auto of = [](const std::unique_ptr<CudnnGraph>& g) { return g ? g->workspace() : 0; };
-    return std::max({of(forward_), of(data_), gradient_bytes_ + of(weights_)});
+    return std::max(
+        {of(forward_), of(summing_), of(folding_), of(data_), gradient_bytes_ + of(weights_)});
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
@@ -122,6 +135,19 @@ class CudnnConv final : public WeightedSum {
       add_bias(context, outer(), c_.y[1], inner(), b ? b.data<T>() : nullptr,
                {c_.relu, c_.relu_slope}, y.data<T>());
     });
+  }
+
+  void forward_summing(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
+                       const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
+    float* const sum = sums.data<float>();
+    std::vector<CudnnGraph::Bound> tensors = {
+        {kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}, {kSum, sum}, {kSquares, sum + c_.y[1]}};
+    if (affine) {
+      Half* const scale = affine.data<Half>();
+      tensors.push_back({kScale, scale});
+      tensors.push_back({kShift, scale + c_.x[1]});
+    }
+    run(context, affine ? *folding_ : *summing_, tensors, workspace.raw());
   }
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
@@ -214,13 +240,83 @@ class CudnnConv final : public WeightedSum {
     return fused_;
   }
 
+  // With the sums of each channel and of their squares, and also with a batch normalization's
+  // scale, shift and ReLU before. float16 only, says cuDNN.
+  void prepare_summing(const CudnnTarget& target) {
+    if (c_.dtype != DType::f16 || !numbers_.channels_last || numbers_.parts > 1 || c_.bias ||
+        c_.relu)
+      return;
+    Context* const context = target.context();
+    summing_ = make_summing(target, false);
+    if (summing_ && context && !pays(*context, "sums pay", *summing_, [&](const auto& memory) {
+          forward_->run(*context, memory.tensors, memory.workspace);
+          bias_gradient(*context, outer(), c_.y[1], inner(), memory.template at<Half>(kY),
+                        memory.template at<float>(kSum), false);
+        }))
+      summing_ = nullptr;
+    if (!summing_ || !c_.affine) return;
+    folding_ = make_summing(target, true);
+    if (folding_ && context && !pays(*context, "affine pays", *folding_, [&](const auto& memory) {
+          summing_->run(*context, memory.tensors, memory.workspace);
+          Half* const x = memory.template at<Half>(kX);
+          add_bias(*context, c_.x.count() / c_.x[1], c_.x[1], 1, memory.template at<Half>(kShift),
+                   {true, 0}, x);
+        }))
+      folding_ = nullptr;
+  }
+
+  std::unique_ptr<CudnnGraph> make_summing(const CudnnTarget& target, bool affine) const {
+    const Numbers& n = numbers_;
+    auto summing = std::make_unique<CudnnGraph>(c_.dtype);
+    graph::Graph& g = summing->graph();
+    auto x = n.input(*summing, n.x, kX);
+    const auto w = n.input(*summing, n.w, kW);
+    if (affine) {
+      Integers one(n.x.size(), 1);
+      one[1] = n.x[1];
+      const auto pointwise = [](cudnn_frontend::PointwiseMode_t mode) {
+        return graph::Pointwise_attributes().set_mode(mode);
+      };
+      x = g.pointwise(x, n.input(*summing, one, kScale),
+                      pointwise(cudnn_frontend::PointwiseMode_t::MUL));
+      x = g.pointwise(x, n.input(*summing, one, kShift),
+                      pointwise(cudnn_frontend::PointwiseMode_t::ADD));
+      x = g.pointwise(x, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
+    }
+    const auto y = g.conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>());
+    n.output(*summing, y, n.y, kY);
+    const auto sums = g.genstats(y, graph::Genstats_attributes());
+    summing->output_sums(sums[0], n.y[1], kSum);
+    summing->output_sums(sums[1], n.y[1], kSquares);
+    std::string reason;
+    if (!summing->build(target, c_.precision, key(affine ? "affine sums" : "sums"), reason))
+      return nullptr;
+    return summing;
+  }
+
+  // Whether `fused` takes less time than what runs without it.
+  template <typename Without>
+  bool pays(Context& context, const char* what, CudnnGraph& fused, const Without& without) const {
+    Tuning& tuning = context.gpu().tuning;
+    const std::string name = key(what);
+    if (const std::optional<std::string> known = tuning.find(name)) return *known == "yes";
+    const std::optional<CudnnGraph::Scratch> memory = fused.scratch(context);
+    if (tuning.candidates() <= 1 || !memory || workspace() > CudnnGraph::kWorkspaceLimit)
+      return true;
+    const double apart = tuning.time_repeated(context, [&] { without(*memory); });
+    const double together = tuning.time_repeated(
+        context, [&] { fused.run(context, memory->tensors, memory->workspace); });
+    tuning.remember(name, together < apart ? "yes" : "no");
+    return together < apart;
+  }
+
   // y as outer x channels x inner.
   int64_t outer() const { return numbers_.channels_last ? c_.y[0] * c_.y.count(2) : c_.y[0]; }
   int64_t inner() const { return numbers_.channels_last ? 1 : c_.y.count(2); }
 
   ConvCase c_;
   Numbers numbers_;
-  std::unique_ptr<CudnnGraph> forward_, data_, weights_;
+  std::unique_ptr<CudnnGraph> forward_, summing_, folding_, data_, weights_;
   bool fused_ = false;         // the forward plan adds the bias and has the ReLU
   size_t gradient_bytes_ = 0;  // of a weight gradient that is then added or widened
 };
@@ -232,6 +328,8 @@ CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card, bool
   CudnnConv conv(c, groups_apart);
   support.served = conv.prepare(CudnnTarget(card), support.reason);
   support.fused = conv.fused();
+  support.sums = conv.gives_sums();
+  support.affine = conv.takes_affine();
   return support;
 }
 

@@ -35,6 +35,9 @@ class CudnnTarget {
 class CudnnGraph {
  public:
   using Graph = cudnn_frontend::graph::Graph;
+  // Plans with a larger workspace are tried only when there is no other.
+  static constexpr size_t kWorkspaceLimit = size_t{256} << 20;
+
   using Attributes = std::shared_ptr<cudnn_frontend::graph::Tensor_attributes>;
 
   // Tensors of the graph are of `storage` unless one says otherwise; sums are float32.
@@ -45,11 +48,14 @@ class CudnnGraph {
                    int64_t uid);
   void output(const Attributes& tensor, const std::vector<int64_t>& dims,
               const std::vector<int64_t>& strides, int64_t uid);
+  // Sums, a float32 for each channel; some engines add in another order on each run, which from now
+  // on does not rule them out.
+  void output_sums(const Attributes& tensor, int64_t channels, int64_t uid);
 
   // Makes the plan; for a card that is only described, says whether there is one. `key` says what
   // the graph computes, first in words, then precision and sizes: plans are remembered by it. False
   // with the reason when cuDNN has no plan. Engines that add in another order on each run are left
-  // out, and with fp32 those that round.
+  // out (but see output_sums), and with fp32 those that round.
   bool build(const CudnnTarget& target, Precision precision, const std::string& key,
              std::string& reason);
   size_t workspace() const { return workspace_; }
@@ -59,6 +65,20 @@ class CudnnGraph {
     void* memory;
   };
   void run(Context& context, const std::vector<Bound>& tensors, void* workspace);
+  // Its tensors in the tuning's scratch memory, and a workspace behind them; none without that
+  // much.
+  struct Scratch {
+    std::vector<Bound> tensors;
+    void* workspace;
+    template <typename T>
+    T* at(int64_t uid) const {
+      for (const Bound& bound : tensors) {
+        if (bound.uid == uid) return static_cast<T*>(bound.memory);
+      }
+      return nullptr;
+    }
+  };
+  std::optional<Scratch> scratch(Context& context) const;
 
  private:
   struct Extent {
@@ -74,6 +94,7 @@ class CudnnGraph {
 
   Graph graph_;
   size_t element_;
+  bool any_order_ = false;
   std::vector<Extent> extents_;
   int64_t plan_ = 0;
   size_t workspace_ = 0;

@@ -9,9 +9,6 @@ namespace {
 using cudnn_frontend::DataType_t;
 using cudnn_frontend::NumericalNote_t;
 
-// Plans with a larger workspace are tried only when there is no other.
-constexpr int64_t kWorkspaceLimit = int64_t{256} << 20;
-
 DataType_t cudnn_type(DType type) {
   switch (type) {
     case DType::f16:
@@ -48,6 +45,12 @@ void CudnnGraph::output(const Attributes& tensor, const std::vector<int64_t>& di
                         const std::vector<int64_t>& strides, int64_t uid) {
   extents_.push_back({uid, elements_of(dims, strides) * element_});
   tensor->set_output(true).set_dim(dims).set_stride(strides).set_uid(uid);
+}
+
+void CudnnGraph::output_sums(const Attributes& tensor, int64_t channels, int64_t uid) {
+  any_order_ = true;
+  extents_.push_back({uid, static_cast<size_t>(channels) * sizeof(float)});
+  tensor->set_output(true).set_data_type(DataType_t::FLOAT).set_uid(uid);
 }
 
 CudnnTarget::CudnnTarget(const std::string& json) {
@@ -92,10 +95,10 @@ bool CudnnGraph::find_plans(const CudnnTarget& target, Precision precision, std:
           {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
     return false;
   }
-  std::vector<NumericalNote_t> unwanted = {NumericalNote_t::NONDETERMINISTIC,
-                                           NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+  std::vector<NumericalNote_t> unwanted = {NumericalNote_t::REDUCED_PRECISION_REDUCTION,
                                            NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_6x6,
                                            NumericalNote_t::WINOGRAD_TILE_13x13};
+  if (!any_order_) unwanted.push_back(NumericalNote_t::NONDETERMINISTIC);
   if (precision == Precision::fp32) {
     unwanted.push_back(NumericalNote_t::TENSOR_CORE);
     unwanted.push_back(NumericalNote_t::DOWN_CONVERT_INPUTS);
@@ -115,7 +118,7 @@ bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::stri
   }
   std::vector<int64_t> usable;
   for (int64_t i = 0; i < count && static_cast<int>(usable.size()) < tuning.candidates(); ++i) {
-    if (use(i) && static_cast<int64_t>(workspace_) <= kWorkspaceLimit) usable.push_back(i);
+    if (use(i) && workspace_ <= kWorkspaceLimit) usable.push_back(i);
   }
   if (usable.empty()) {
     for (int64_t i = 0; i < count; ++i) {
@@ -141,20 +144,27 @@ bool CudnnGraph::use(int64_t plan) {
   return true;
 }
 
-std::optional<int64_t> CudnnGraph::fastest(Context& context, const std::vector<int64_t>& plans) {
-  size_t total = static_cast<size_t>(kWorkspaceLimit);
+std::optional<CudnnGraph::Scratch> CudnnGraph::scratch(Context& context) const {
+  size_t total = kWorkspaceLimit;
   for (const Extent& extent : extents_) total += (extent.bytes + 255) / 256 * 256;
   char* at = static_cast<char*>(context.gpu().tuning.scratch(context, total));
   if (!at) return std::nullopt;
-  std::vector<Bound> tensors;
+  Scratch scratch;
   for (const Extent& extent : extents_) {
-    tensors.push_back({extent.uid, at});
+    scratch.tensors.push_back({extent.uid, at});
     at += (extent.bytes + 255) / 256 * 256;
   }
+  scratch.workspace = at;
+  return scratch;
+}
+
+std::optional<int64_t> CudnnGraph::fastest(Context& context, const std::vector<int64_t>& plans) {
+  std::optional<Scratch> memory = scratch(context);
+  if (!memory) return std::nullopt;
   int64_t best = plans[0];
   double best_time = 1e30;
   for (int64_t plan : plans) {
-    const double seconds = time(context, plan, tensors, at);
+    const double seconds = time(context, plan, memory->tensors, memory->workspace);
     if (seconds < 0.98 * best_time) {  // the heuristics' order decides between equals
       best = plan;
       best_time = seconds;

@@ -7,11 +7,9 @@
 #include <utility>
 
 #include "device/memory.h"
-#include "kernels/bias.h"
 #include "kernels/conv_bodies.h"
 #include "kernels/dense.h"
-#include "kernels/gather_product.h"
-#include "tensor/on.h"
+#include "kernels/fastest_trial.h"
 
 namespace crema {
 namespace {
@@ -29,9 +27,6 @@ bool depthwise(const ConvCase& c) {
   return is_half(c.dtype) && c.order == Order::channels_last && c.x.axes() == 4 && c.groups > 1 &&
          c.groups == c.x[1] && c.groups == c.y[1];
 }
-
-// Backward takes the gradient through the ReLU.
-bool masks(const ConvCase& c) { return c.relu && !c.relu_taken; }
 
 // One of those to choose from, with what it noted in context.served. The first letters of the names
 // differ.
@@ -56,18 +51,20 @@ class FastestSum final : public WeightedSum {
   // False: the library has all calls.
   bool choose(Context& context) {
     Tuning& tuning = context.gpu().tuning;
-    std::string key = cat("fastest ", forward_.key(), c_.bias ? " bias" : "",
-                          c_.relu ? " relu" : "", c_.relu_taken ? " taken" : "",
-                          c_.dropout ? " dropout" : "", c_.backward_data ? " data" : "",
-                          c_.backward_weights ? " weights" : "", context.repeatable ? "" : " adds");
+    std::string key =
+        cat("fastest ", forward_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
+            c_.relu_taken ? " taken" : "", c_.dropout ? " dropout" : "", c_.sums ? " sums" : "",
+            c_.backward_data ? " data" : "", c_.backward_weights ? " weights" : "",
+            context.repeatable ? "" : " adds");
     for (size_t i = 1; i < ways_.size(); ++i) key += cat(" or ", ways_[i].name);
     const std::optional<std::string> known = tuning.find(key);
     if (known && is_answer(*known)) {
       answer_ = *known;
-    } else if (tuning.candidates() <= 1 || free_memory(context) < Trial::bytes(*this)) {
+    } else if (tuning.candidates() <= 1 ||
+               free_memory(context) < Trial::bytes(c_, most_workspace())) {
       answer_ = untimed();
     } else {
-      answer_ = Trial(context, *this).answer();
+      answer_ = measured(context);
       tuning.remember(key, answer_);
     }
     // Tuned before: what the products remember, or what they take without timing.
@@ -91,6 +88,15 @@ class FastestSum final : public WeightedSum {
   bool takes_relu() const override {
     return gathers_ && (c_.backward_data || c_.backward_weights) &&
            (!c_.backward_data || along(kData)) && (!c_.backward_weights || along(kWeights));
+  }
+
+  bool gives_sums() const override {
+    return c_.forward && answer_[kForward] == *ways_[0].name && ways_[0].sum->gives_sums();
+  }
+  bool takes_affine() const override { return gives_sums() && ways_[0].sum->takes_affine(); }
+  void forward_summing(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
+                       const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
+    with(kForward).forward_summing(context, x, affine, w, y, sums, workspace);
   }
 
   bool adds_weights() const override { return own(kWeights) && weights_.adds(); }
@@ -212,124 +218,46 @@ class FastestSum final : public WeightedSum {
     note_call(joins_gradients(), kBoth, "both gradients");
   }
 
-  // Tensors of the case, to time calls on.
-  class Trial {
-   public:
-    Trial(Context& context, FastestSum& sum)
-        : context_(context),
-          sum_(sum),
-          x_(context, sum.c_.x, sum.c_.dtype, {Order::channels_last, nullptr, sum.c_.x_channels}),
-          w_(context, sum.c_.w, sum.c_.dtype, sum.format_),
-          b_(context, Shape{sum.c_.w[0]}, sum.c_.dtype),
-          y_(context, sum.c_.y, sum.c_.dtype, Format::channels_last()),
-          dy_(context, sum.c_.y, sum.c_.dtype, Format::channels_last()),
-          dw_(context, sum.c_.w, DType::f32, sum.format_),
-          db_(context, Shape{sum.c_.w[0]}, DType::f32),
-          workspace_(context, Shape{static_cast<int64_t>(sum.most_workspace())}, DType::u8) {
-      // Small numbers that are not zero: see Tuning::scratch.
-      for (const Tensor* tensor : {&x_, &w_, &b_, &y_, &dy_}) {
-        check_cuda(cudaMemsetAsync(tensor->raw(), 0x23, tensor->bytes(), context.gpu().stream),
-                   "filling memory");
+  // Times all ways on tensors of the case.
+  std::string measured(Context& context) {
+    Trial trial(context, c_, format_, most_workspace());
+    std::string answer = kLibraryAlone, along = kLibraryAlone;
+    double best[4] = {1e30, 1e30, 1e30, 1e30}, best_along[4] = {1e30, 1e30, 1e30, 1e30};
+    const auto offer = [&](Call call, char letter, double time, bool takes_relu) {
+      if (time < best[call]) best[call] = time, answer[call] = letter;
+      if (takes_relu && time < best_along[call]) best_along[call] = time, along[call] = letter;
+    };
+    const double dropping = c_.dropout ? trial.dropping() : 0;
+    const double summing = c_.sums ? trial.summing() : 0;
+    for (const Way& way : ways_) {
+      WeightedSum& sum = *way.sum;
+      const bool takes = sum.takes_relu(), masked = gathers_ && takes;
+      if (c_.forward) {
+        const double more = dropping + (sum.gives_sums() ? 0 : summing);
+        offer(kForward, *way.name, trial.forward(sum) + more, false);
       }
+      if (c_.backward_data) offer(kData, *way.name, trial.data(sum), takes);
+      if (c_.backward_weights) offer(kWeights, *way.name, trial.weights(sum, masked), takes);
+      if (c_.backward_data && c_.backward_weights && sum.joins_gradients())
+        offer(kBoth, *way.name, trial.both(sum), false);
     }
-
-    static size_t bytes(const FastestSum& sum) {
-      const ConvCase& c = sum.c_;
-      const auto count = static_cast<size_t>(c.x.count() / c.x[1] * std::max(c.x[1], c.x_channels) +
-                                             2 * c.y.count() + 4 * c.w.count());
-      return 2 * count + sum.most_workspace() + (size_t{16} << 20);
-    }
-
-    std::string answer() {
-      const ConvCase& c = sum_.c_;
-      std::string answer = kLibraryAlone, along = kLibraryAlone;
-      double best[4] = {1e30, 1e30, 1e30, 1e30}, best_along[4] = {1e30, 1e30, 1e30, 1e30};
-      const auto offer = [&](Call call, char letter, double seconds, bool takes_relu) {
-        if (seconds < best[call]) best[call] = seconds, answer[call] = letter;
-        if (takes_relu && seconds < best_along[call])
-          best_along[call] = seconds, along[call] = letter;
-      };
-      const double dropping = c.dropout ? time([&] { dropout(context_, kHalf, y_, y_); }) : 0;
-      const auto offer_all = [&](char letter, WeightedSum& sum) {
-        const bool takes = sum.takes_relu();
-        if (c.forward) offer(kForward, letter, forward_of(sum) + dropping, false);
-        if (c.backward_data) offer(kData, letter, data_of(sum), takes);
-        if (c.backward_weights) offer(kWeights, letter, weights_of(sum), takes);
-        if (c.backward_data && c.backward_weights && sum.joins_gradients())
-          offer(kBoth, letter, both_of(sum), false);
-      };
-      for (const Way& way : sum_.ways_) offer_all(*way.name, *way.sum);
-      if (best[kBoth] >= best[kData] + best[kWeights]) answer[kBoth] = kApart;
-      if (!sum_.gathers_) return answer;
-      if (c.forward) offer(kForward, kOwn, own_forward(), false);
-      if (!c.backward_data && !c.backward_weights) return answer;
-      if (c.backward_data) offer(kData, kOwn, own_data_gradient(), true);
-      if (c.backward_weights) offer(kWeights, kOwn, own_weights_gradient(), true);
-      // Gradients that take ReLU and bias along spare their own pass, when there are no others.
-      double apart = c.bias || masks(c) ? time([&] { separate(); }) : 0, together = 0;
-      if (c.backward_data) apart += best[kData], together += best_along[kData];
-      if (c.backward_weights) apart += best[kWeights], together += best_along[kWeights];
-      if (together < apart) answer[kData] = along[kData], answer[kWeights] = along[kWeights];
-      return answer;
-    }
-
-   private:
-    static constexpr DropoutMask kHalf{{}, 1u << 31, 2};
-    double time(const std::function<void()>& work) {
-      return context_.gpu().tuning.time_repeated(context_, work);
-    }
-    double forward_of(WeightedSum& sum) {
-      return time([&] { sum.forward(context_, x_, w_, bias(), y_, workspace_); });
-    }
-    double data_of(WeightedSum& sum) {
-      return time([&] { sum.backward_data(context_, dy_, w_, x_, workspace_); });
-    }
-    double weights_of(WeightedSum& sum) {
-      const bool along = sum_.gathers_ && sum.takes_relu();
-      const OutputGradient g = along && sign() ? OutputGradient(dy_, y_) : OutputGradient(dy_);
-      const Tensor db = along && sum_.c_.bias ? db_ : Tensor();
-      return time(
-          [&] { sum.backward_weights(context_, x_, g, dw_, db, false, false, workspace_); });
-    }
-    double both_of(WeightedSum& sum) {
-      const Tensor& dx = sum_.c_.y == sum_.c_.x ? y_ : x_;
-      return time([&] {
-        sum.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), false, false, workspace_);
-      });
-    }
-    double tuned(GatherProduct& product, const GatherTensors& t) {
-      product.tune(context_, t);
-      return time([&] { product.run(context_, t); });
-    }
-    double own_forward() {
-      GatherTensors t{.x = x_.raw(), .w = w_.raw(), .b = bias().raw(), .out = y_.raw()};
-      if (sum_.c_.dropout) t.dropout = kHalf;
-      return tuned(sum_.forward_, t);
-    }
-    double own_data_gradient() {
-      return tuned(sum_.data_, {.w = w_.raw(), .dy = dy_.raw(), .y = sign(), .out = x_.raw()});
-    }
-    double own_weights_gradient() {
-      GatherTensors t{.x = x_.raw(), .dy = dy_.raw(), .y = sign(), .out = dw_.raw()};
-      if (sum_.c_.bias) t.db = db_.data<float>();
-      t.accumulate_w = t.accumulate_b = !context_.repeatable;
-      return tuned(sum_.weights_, t);
-    }
-    void separate() {
-      const ConvCase& c = sum_.c_;
-      on_real(dy_, [&]<typename T>() {
-        relu_and_bias_gradient(context_, c.y.count() / c.y[1], c.y[1], 1,
-                               masks(c) ? y_.data<T>() : nullptr, {}, dy_.data<T>(),
-                               c.bias ? db_.data<Compute<T>>() : nullptr, false);
-      });
-    }
-    Tensor bias() const { return sum_.c_.bias ? b_ : Tensor(); }
-    const void* sign() const { return masks(sum_.c_) ? y_.raw() : nullptr; }
-
-    Context& context_;
-    FastestSum& sum_;
-    Tensor x_, w_, b_, y_, dy_, dw_, db_, workspace_;
-  };
+    if (best[kBoth] >= best[kData] + best[kWeights]) answer[kBoth] = kApart;
+    if (!gathers_) return answer;
+    const auto tuned = [&](GatherProduct& product, const GatherTensors& tensors) {
+      product.tune(context, tensors);
+      return trial.time([&] { product.run(context, tensors); });
+    };
+    if (c_.forward) offer(kForward, kOwn, tuned(forward_, trial.gather_forward()) + summing, false);
+    if (!c_.backward_data && !c_.backward_weights) return answer;
+    if (c_.backward_data) offer(kData, kOwn, tuned(data_, trial.gather_data()), true);
+    if (c_.backward_weights) offer(kWeights, kOwn, tuned(weights_, trial.gather_weights()), true);
+    // Gradients that take ReLU and bias along spare their own pass, when there are no others.
+    double apart = c_.bias || masks(c_) ? trial.separate() : 0, together = 0;
+    if (c_.backward_data) apart += best[kData], together += best_along[kData];
+    if (c_.backward_weights) apart += best[kWeights], together += best_along[kWeights];
+    if (together < apart) answer[kData] = along[kData], answer[kWeights] = along[kWeights];
+    return answer;
+  }
 
   std::vector<Way> ways_;
   ConvCase c_;

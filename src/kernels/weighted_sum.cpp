@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "kernels/reorder.h"
 
 namespace crema {
@@ -63,6 +64,11 @@ class Reordered final : public WeightedSum {
 };
 
 }  // namespace
+
+void WeightedSum::forward_summing(Context&, const Tensor&, const Tensor&, const Tensor&,
+                                  const Tensor&, const Tensor&, const Tensor&) {
+  fail("the sums of channels do not come with this kernel");
+}
 
 std::unique_ptr<WeightedSum> with_weights_in(const Format& format,
                                              std::unique_ptr<WeightedSum> inner, const Shape& w,

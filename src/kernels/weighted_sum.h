@@ -27,6 +27,10 @@ class WeightedSum {
   virtual ~WeightedSum() = default;
   virtual Format weights_format() const { return Format::plain(); }
   virtual size_t workspace() const { return 0; }
+  // forward_summing() can be called, and was measured to cost less than a pass over y.
+  virtual bool gives_sums() const { return false; }
+  // forward_summing() can take `affine`, and was measured to cost less than writing that x.
+  virtual bool takes_affine() const { return false; }
   // The backward calls take y of the case's ReLU along, and backward_weights sums db.
   virtual bool takes_relu() const { return false; }
   // backward_weights adds to dw and db, in any order: faster with `accumulate`, into cleared ones.
@@ -40,6 +44,11 @@ class WeightedSum {
     forward(context, x, w, b, y, workspace);
     dropout(context, mask, y, y);
   }
+  // And adds up each channel of y, and their squares: sums (2, channels), float32. The order of
+  // what is added differs from call to call. affine (2, channels of x), float16: what is summed is
+  // relu(x * affine[0] + affine[1]); empty: x itself.
+  virtual void forward_summing(Context&, const Tensor& x, const Tensor& affine, const Tensor& w,
+                               const Tensor& y, const Tensor& sums, const Tensor& workspace);
   virtual void backward_data(Context& context, const OutputGradient& g, const Tensor& w,
                              const Tensor& dx, const Tensor& workspace) = 0;
   // db may be empty. accumulate: add instead of overwrite.

@@ -44,6 +44,11 @@ BackwardReads BatchNormBase::reads() const {
   return {true, joins("+Sum"), true};
 }
 
+bool BatchNormBase::gives_affine() const {
+  return joins("+ReLU") && !joins("+Sum") && params<ReLUParameter>().negative_slope() == 0 &&
+         images_together_ == 0;
+}
+
 Inference BatchNormBase::infer(const std::vector<Shape>& bottoms) const {
   for (const Shape& bottom : bottoms) {
     require(bottom == bottoms[0], "what is added must have the shape ", bottoms[0].brief(),
@@ -93,23 +98,36 @@ BatchNormParameters BatchNormBase::blobs(const std::vector<Tensor>& parameters) 
           of(place_.shift)};
 }
 
-void BatchNormBase::forward(Context& context, const Forward& pass) {
-  run(context, pass, batch_norm_forward);
-}
-
-void BatchNormBase::recompute(Context& context, const Forward& pass) {
-  run(context, pass, batch_norm_recompute);
-}
-
-void BatchNormBase::run(Context& context, const Forward& pass,
-                        decltype(batch_norm_forward)* kernel) const {
+template <typename Kernel>
+void BatchNormBase::run(const Forward& pass, const Kernel& kernel) const {
   const int64_t count = parts(pass.bottom[0].shape());
   for (int64_t i = 0; i < count; ++i) {
     const Tensor x = cut(pass.bottom[0], i, count);
-    kernel(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x,
+    kernel(make_case(x.shape(), x.format()), blobs(pass.parameters), x,
            cut(at(pass.bottom, 1), i, count), cut(pass.top[0], i, count),
-           cut_saved(pass.saved, i, count), pass.workspace);
+           cut_saved(pass.saved, i, count));
   }
+}
+
+void BatchNormBase::forward(Context& context, const Forward& pass) {
+  if (pass.top_affine) {
+    const Tensor& x = pass.bottom[0];
+    return batch_norm_affine(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x,
+                             pass.bottom_sums, pass.top_affine, cut_saved(pass.saved, 0, 1),
+                             pass.workspace);
+  }
+  run(pass, [&](const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
+                const Tensor& added, const Tensor& y, const BatchNormSaved& saved) {
+    batch_norm_forward(context, c, parameters, x, added, pass.bottom_sums, y, saved,
+                       pass.workspace);
+  });
+}
+
+void BatchNormBase::recompute(Context& context, const Forward& pass) {
+  run(pass, [&](const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
+                const Tensor& added, const Tensor& y, const BatchNormSaved& saved) {
+    batch_norm_recompute(context, c, parameters, x, added, y, saved, pass.workspace);
+  });
 }
 
 void BatchNormBase::backward(Context& context, const Backward& pass) {

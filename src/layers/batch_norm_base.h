@@ -17,6 +17,8 @@ class BatchNormBase : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) override;
   void forward(Context& context, const Forward& pass) override;
+  bool takes_sums() const override { return settings_.batch_statistics && images_together_ == 0; }
+  bool gives_affine() const override;
   bool recomputes() const override { return true; }
   void recompute(Context& context, const Forward& pass) override;
   void backward(Context& context, const Backward& pass) override;
@@ -41,8 +43,10 @@ class BatchNormBase : public Layer {
   // How many times statistics are taken of a batch.
   int64_t parts(const Shape& x) const;
   BatchNormCase make_case(const Shape& x, const Format& format) const;
-  // Forward, or its top once more.
-  void run(Context& context, const Forward& pass, decltype(batch_norm_forward)* kernel) const;
+  // Forward, or its top once more: calls kernel(case, parameters, x, added, y, saved) for each
+  // part.
+  template <typename Kernel>
+  void run(const Forward& pass, const Kernel& kernel) const;
   BatchNormParameters blobs(const std::vector<Tensor>& parameters) const;
 };
 

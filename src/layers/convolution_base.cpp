@@ -93,6 +93,8 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.relu = relu_.has_value();
   c.relu_slope = relu_.value_or(0);
   c.relu_taken = preparation.relu_taken;
+  c.sums = preparation.wants_sums && !transposed() && preparation.tops.size() == 1;
+  c.affine = c.sums && preparation.offers_affine;
   c.order = preparation.bottom_orders[0];
   c.x_channels = preparation.bottom_channels[0];
   c.weights_format = preparation.parameter_formats[0];
@@ -118,6 +120,8 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
   prepared.workspace = conv_->workspace();
   prepared.adds_gradients = conv_->adds_weights();
+  prepared.gives_sums = c.sums && conv_->gives_sums();
+  prepared.takes_affine = c.affine && conv_->takes_affine();
   if (relu_taken_) prepared.reads = {true, false};
   return prepared;
 }

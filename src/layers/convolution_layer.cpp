@@ -31,6 +31,11 @@ class ConvolutionLayer : public ConvolutionBase {
   bool transposed() const override { return false; }
 
   void forward(Context& context, const Forward& pass) override {
+    if (pass.top_sums) {
+      return conv_->forward_summing(context, view(pass.bottom[0]), pass.bottom_affine,
+                                    pass.parameters[0], view(pass.top[0]), pass.top_sums,
+                                    pass.workspace);
+    }
     for (size_t i = 0; i < pass.bottom.size(); ++i) {
       conv_->forward(context, view(pass.bottom[i]), pass.parameters[0],
                      bias_ ? pass.parameters[1] : Tensor(), view(pass.top[i]), pass.workspace);

@@ -210,9 +210,9 @@ class DenseBlockLayer : public Layer {
       for (int k = 0; k < each(); ++k) {
         const DenseStep& step = steps_[t * each() + k];
         const Tensor normal = space(pass.workspace, 2, step.x, dtype);
-        batch_norm_forward(context, step.norm,
-                           norm_parameters(context, step, pass.parameters, pass.workspace), from,
-                           Tensor(), normal, statistics(step, pass.saved), inside(pass.workspace));
+        batch_norm_forward(
+            context, step.norm, norm_parameters(context, step, pass.parameters, pass.workspace),
+            from, Tensor(), Tensor(), normal, statistics(step, pass.saved), inside(pass.workspace));
         from =
             k + 1 < each() ? pass.saved[step.saved + 4] : space(pass.workspace, 3, step.y, dtype);
         step.conv->forward(context, normal, pass.parameters[step.filter], Tensor(), from,

@@ -88,6 +88,12 @@ struct Preparation {
   // All gradients of top 0 are taken through the ReLU that ends this layer: backward leaves it out.
   // Only with ends_in_relu().
   bool relu_taken = false;
+  // Whoever reads top 0 asks for the sums of its channels (Forward::top_sums). Only where results
+  // need not repeat bit for bit.
+  bool wants_sums = false;
+  // Bottom 0 is relu(x * scale + shift) with one scale and shift a channel, of which forward may be
+  // given x instead (Forward::bottom_affine). With wants_sums only.
+  bool offers_affine = false;
   // Formats of parameters that another net already owns; none: the layer is free to choose.
   std::vector<std::optional<Format>> parameter_formats;
 };
@@ -110,6 +116,11 @@ struct Prepared {
   // The gradient of top 0 may come in up to so many parts (Backward::more_top_diff), for backward
   // to add as it reads them; the planner adds up what comes in more.
   int top_diff_parts = 1;
+  // As wanted, forward writes Forward::top_sums.
+  bool gives_sums = false;
+  // As offered, forward can take Forward::bottom_affine, and is faster than who would write bottom
+  // 0.
+  bool takes_affine = false;
   // Backward adds to its parameters' gradients: faster where these are cleared before a pass than
   // where the first to write one overwrites it.
   bool adds_gradients = false;
@@ -120,6 +131,12 @@ struct Prepared {
 struct Forward {
   std::vector<Tensor> bottom, top, parameters, saved;
   Tensor workspace;  // u8
+  // (2, channels), float32: sums over each channel of top 0 or bottom 0 and over their squares, the
+  // first to be written where Prepared::gives_sums, the second empty where nobody did.
+  Tensor top_sums, bottom_sums;
+  // (2, channels), float16: scale and shift. The first is to be written instead of top 0, which is
+  // empty; with the second bottom 0 is the x of relu(x * scale + shift).
+  Tensor top_affine, bottom_affine;
   // Number of this forward pass of this net: data position and random numbers depend on it. In a
   // pass that a CUDA graph repeats, kernels read it from the GPU's memory instead.
   uint64_t pass = 0;
@@ -164,7 +181,7 @@ class Layer {
   virtual bool in_place() const { return false; }
   // Every top is bottom[0] with another shape: nothing is computed, memory is shared.
   virtual bool is_view() const { return false; }
-  // Forward writes top 0 in whatever order, real type and channel padding the plan wants.
+  // Top 0 comes in whatever order, real type and channel padding the plan wants.
   virtual bool makes_any_format() const { return false; }
   // The tops must keep their content between passes (inputs set by the user, constant data).
   virtual bool keeps_tops() const { return false; }
@@ -190,6 +207,10 @@ class Layer {
   virtual bool ends_in_relu() const { return false; }
   // What that gradient is multiplied by besides: a dropout behind the ReLU leaves zeros as it does.
   virtual float relu_factor() const { return 1; }
+  // Forward is faster when it is given the sums of bottom 0's channels.
+  virtual bool takes_sums() const { return false; }
+  // Top 0 is relu(x * scale + shift) of bottom 0, and forward can give the two instead.
+  virtual bool gives_affine() const { return false; }
   // Backward can take the gradient through the ReLU of bottom 0 (Preparation::takes_relu) without
   // reading that bottom.
   virtual bool can_take_relu() const { return false; }

@@ -67,6 +67,8 @@ std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph)
       note(node.bottom_diff_storage[j],
            "part of the gradient of " + plan.values[node.bottoms[j]].blob);
     }
+    for (int storage : {node.sums_storage, node.affine_storage})
+      note(storage, "statistics for what follows " + layers_of(node, graph));
     for (int storage : node.saved_storage) note(storage, "saved by " + layers_of(node, graph));
     note(node.forward_workspace, "workspace");
     note(node.backward_workspace, "workspace");

@@ -18,8 +18,11 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
   }
   if (options.fuse && !options.keep_blobs) fuse_layers(context, *this);
   choose_formats(*this);
-  if (options.fuse && !options.keep_blobs) hand_relus_on(*this);
   mark_followers();
+  if (options.fuse && !options.keep_blobs) {
+    hand_relus_on(*this);
+    ask_for_sums(context, *this);
+  }
   prepare_nodes(context, *this, graph.parameters);
   if (options.recompute != Recompute::off) choose_recomputed(*this);
   plan_memory(*this);
@@ -87,6 +90,10 @@ Tensor Plan::value(int id) const { return tensor(values[id].storage, values[id])
 Tensor Plan::diff(int id) const { return tensor(values[id].diff_storage, values[id]); }
 Tensor Plan::seed(int id) const { return tensor(values[id].seed_storage, values[id]); }
 
+Shape Plan::pairs_of_channels(const PlanNode& node) const {
+  return {2, values[node.tops[0]].shape[1]};
+}
+
 void Plan::fill_seeds(Context& context) {
   for (const PlanValue& value : values) {
     const bool alone = value.diff_storage >= 0 && value.seed_storage < 0 &&
@@ -135,6 +142,22 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   for (size_t k = 0; k < node.saved.size(); ++k) {
     f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape,
                              node.saved[k].dtype.value_or(options.dtype), {}));
+  }
+  const auto sums_of = [&](const PlanNode& maker) {
+    if (maker.sums_storage < 0) return Tensor();
+    return tensor(maker.sums_storage, pairs_of_channels(maker), DType::f32, {});
+  };
+  const auto affine_of = [&](const PlanNode& maker) {
+    if (maker.affine_storage < 0) return Tensor();
+    return tensor(maker.affine_storage, pairs_of_channels(maker), DType::f16, {});
+  };
+  f.top_sums = sums_of(node);
+  if (node.sums_maker >= 0) f.bottom_sums = sums_of(nodes[node.sums_maker]);
+  f.top_affine = affine_of(node);
+  if (!node.bottoms.empty() && values[node.bottoms[0]].folded) {
+    const PlanNode& maker = nodes[values[node.bottoms[0]].producer];
+    f.bottom[0] = value(maker.bottoms[0]);
+    f.bottom_affine = affine_of(maker);
   }
   f.workspace = workspace(node.forward_workspace);
   b.parameters = f.parameters;

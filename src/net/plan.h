@@ -28,6 +28,7 @@ struct PlanValue : Value {
   Format format() const { return {order, nullptr, channels}; }
   size_t bytes() const { return static_cast<size_t>(format().elements(shape)) * size_of(dtype); }
   bool again = false;      // not kept for backward but written once more
+  bool folded = false;     // not written forward: who reads it takes what it is made from
   int storage = -1;        // of its content
   int diff_storage = -1;   // of its gradient: the first of the parts, where all are summed
   int again_storage = -1;  // of what is written again, in backward
@@ -50,6 +51,7 @@ struct Again {
 struct PlanNode : Node {
   bool takes_relu = false, relu_taken = false;  // see Preparation
   float relu_factor = 1;
+  int sums_reader = -1, sums_maker = -1;  // nodes: who wants the sums of top 0, or makes bottom 0's
   // Its shapes change from pass to pass: a layer that it depends on is Layer::dynamic().
   bool follows = false;
   // In this pass it has nothing to compute: its tops are empty, or what they would be computed from
@@ -63,6 +65,8 @@ struct PlanNode : Node {
   BackwardReads reads;
   std::vector<TensorSpec> saved;
   std::vector<int> saved_storage;
+  int sums_storage = -1;    // of top 0's channels, when prepared gives them
+  int affine_storage = -1;  // in the place of top 0, when that is folded
   int forward_workspace = -1, backward_workspace = -1;  // storages
   std::vector<int> bottom_diff_storage;                 // where backward writes; -1: not wanted
   std::vector<DiffSum> diff_sums;                       // of bottoms: what to add up after backward
@@ -129,6 +133,8 @@ class Plan {
   Tensor value(int id) const;
   Tensor diff(int id) const;
   Tensor seed(int id) const;
+  // Two numbers for each channel of a node's first top.
+  Shape pairs_of_channels(const PlanNode& node) const;
 
   // For people: the passes, each step with what it reads, writes and runs on, the memory by kind.
   std::string dump(const Graph& graph) const;
@@ -156,12 +162,16 @@ void choose_formats(Plan& plan);
 // Lets readers take gradients through the ReLUs that made what they read, where they can. Part of
 // fuse.
 void hand_relus_on(Plan& plan);
+// Finds who could have the sums of the channels that it reads from who makes them, where results
+// need not repeat. Part of fuse.
+void ask_for_sums(Context& context, Plan& plan);
 // Lets every node make its kernels and choose the formats of its parameters, and decides whose
 // backward runs.
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters);
 // One of them, with the shapes in its preparation.
 void prepare_node(Context& context, Plan& plan, PlanNode& node);
-// Chooses the values that backward has written again.
+// Chooses the values that backward has written again, and of these those that forward does not
+// write.
 void choose_recomputed(Plan& plan);
 // Gives every tensor its place: aliases, lifetimes, offsets.
 void plan_memory(Plan& plan);

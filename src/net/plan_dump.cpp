@@ -98,6 +98,9 @@ class Dump {
     if (node.dynamic) out_ << "    how much it writes depends on the data\n";
     if (node.takes_relu) out_ << "    takes its gradient through the ReLU before\n";
     if (node.relu_taken) out_ << "    its gradient comes through the ReLU\n";
+    if (node.affine_storage >= 0)
+      out_ << "    hands on scale and shift of its channels; backward has the top written\n";
+    if (node.prepared.gives_sums) out_ << "    hands on the sums of its channels\n";
     if (!node.more_top_diff_storage.empty())
       out_ << "    takes " << node.more_top_diff_storage.size() + 1 << " parts of a gradient\n";
     for (int id : node.tops) out_ << "    writes " << value(id) << "\n";
@@ -124,6 +127,7 @@ class Dump {
     for (const PlanNode& node : plan_.nodes) {
       for (int storage : node.bottom_diff_storage) note(storage, "gradients");
       for (int storage : node.saved_storage) note(storage, "saved");
+      for (int storage : {node.sums_storage, node.affine_storage}) note(storage, "statistics");
     }
   }
 

@@ -54,8 +54,20 @@ struct Case {
   float slope;
 };
 
-// signs, parts: use them where the kernel takes them.
-void check_against_chain(Device device, bool signs, bool parts) {
+// (2, channels): of plain x and of its squares.
+std::vector<double> sums_of(const Shape& shape, const std::vector<double>& x) {
+  const int64_t channels = shape[1], inner = shape.count(2);
+  std::vector<double> sums(2 * channels);
+  for (size_t i = 0; i < x.size(); ++i) {
+    const int64_t c = static_cast<int64_t>(i) / inner % channels;
+    sums[c] += x[i];
+    sums[channels + c] += x[i] * x[i];
+  }
+  return sums;
+}
+
+// signs, parts: use them where the kernel takes them. given: the sums of x.
+void check_against_chain(Device device, bool signs, bool parts, bool given = false) {
   Context context(device);
   const Case cases[] = {{{8, 64, 14, 13}, true, true, 0},    {{8, 3, 40, 41}, false, true, 0},
                         {{16, 10, 9, 9}, true, true, 0.25f}, {{4, 130, 5, 5}, false, false, 0},
@@ -96,7 +108,8 @@ void check_against_chain(Device device, bool signs, bool parts) {
         saved.signs = Tensor(context, {count / 4}, DType::u8);
       const Tensor workspace(
           context, Shape{static_cast<int64_t>(batch_norm_workspace(context, k.view))}, DType::u8);
-      batch_norm_forward(context, k, p, tx, c.added ? put(z) : Tensor(), y, saved, workspace);
+      const Tensor sums = given ? tensor_of(context, sums_of(c.shape, x), {2, channels}) : Tensor();
+      batch_norm_forward(context, k, p, tx, c.added ? put(z) : Tensor(), sums, y, saved, workspace);
       expect_close(context, want.y, y, 3e-6, "y");
 
       std::vector<double> stored_mean = want.mean, stored_variance = want.variance;
@@ -132,6 +145,42 @@ TEST(BatchNorm, JoinedEqualsTheChainOnTheGpu) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   for (const bool signs : {false, true}) {
     for (const bool parts : {false, true}) check_against_chain(Device::gpu, signs, parts);
+    check_against_chain(Device::gpu, signs, false, true);
+  }
+}
+
+// Scale and shift of each channel instead of y, with the sums of x and without.
+TEST(BatchNorm, AffineGivesTheSameTopOnTheGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(Device::gpu);
+  const Shape shape{8, 64, 9, 7}, per_channel{64};
+  // Values that float16 holds.
+  std::vector<double> x = random_values(shape.count(), 1, 3, 2);
+  for (double& value : x) value = std::round(value * 64) / 64;
+  const std::vector<double> scale = random_values(64, 4, 1, 0.3), shift = random_values(64, 5);
+  const std::vector<double> none(shape.count());
+  const Chain want = chain(shape, x, {}, scale, shift, none, true, 0, 1e-5f);
+  const Tensor tx = tensor_of(context, x, shape, DType::f16, Order::channels_last);
+  for (const bool given : {false, true}) {
+    BatchNormCase k;
+    k.view = ChannelView::of(shape, {Order::channels_last, nullptr});
+    k.relu = true;
+    const BatchNormParameters p{Tensor(context, per_channel), Tensor(context, per_channel),
+                                Tensor(context, {1}), tensor_of(context, scale, per_channel),
+                                tensor_of(context, shift, per_channel)};
+    const BatchNormSaved saved{Tensor(context, per_channel), Tensor(context, per_channel), {}};
+    const Tensor affine(context, {2, 64}, DType::f16),
+        sums = given ? tensor_of(context, sums_of(shape, x), {2, 64}) : Tensor(),
+        workspace(context, {static_cast<int64_t>(batch_norm_workspace(context, k.view))},
+                  DType::u8);
+    batch_norm_affine(context, k, p, tx, sums, affine, saved, workspace);
+    expect_close(context, want.mean, saved.mean, 1e-6, "mean");
+    const std::vector<double> numbers = to_doubles(context, affine);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const int64_t channel = static_cast<int64_t>(i) / shape.count(2) % 64;
+      const double y = std::max(x[i] * numbers[channel] + numbers[64 + channel], 0.);
+      ASSERT_NEAR(y, want.y[i], 8e-3) << i;
+    }
   }
 }
 
@@ -150,7 +199,7 @@ TEST(BatchNorm, StatisticsSurviveALargeMean) {
     const BatchNormSaved saved{Tensor(context, {24}), Tensor(context, {24}), {}};
     const Tensor workspace(
         context, Shape{static_cast<int64_t>(batch_norm_workspace(context, k.view))}, DType::u8);
-    batch_norm_forward(context, k, p, tx, {}, y, saved, workspace);
+    batch_norm_forward(context, k, p, tx, {}, {}, y, saved, workspace);
     const std::vector<double> none(shape.count()), ones(24, 1), zeros(24);
     const Chain want = chain(shape, x, {}, ones, zeros, none, false, 0, 1e-5f);
     std::vector<double> deviation = want.variance;

@@ -263,6 +263,62 @@ TEST(ConvDepthwise, ReadsWhatTheKernelBeforeWrites) {
   }
 }
 
+// The sums that come along are those of y, and y is the same; from x, and from what is before a
+// scale, a shift and a ReLU.
+TEST(ConvSums, AreThoseOfTheChannels) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  const std::vector<Row> rows = {{"1x1", {4, 64, 14, 14}, 128, {1, 1}, {1, 1}, {0, 0}},
+                                 {"3x3", {3, 64, 9, 12}, 64, {3, 3}, {1, 1}, {1, 1}},
+                                 {"3x3 s2", {2, 128, 14, 14}, 64, {3, 3}, {2, 2}, {1, 1}},
+                                 {"1x1 s2", {2, 64, 15, 15}, 256, {1, 1}, {2, 2}, {0, 0}}};
+  for (const Row& row : rows) {
+    for (const char* implementation : {"cudnn", "fastest"}) {
+      SCOPED_TRACE(cat(row.name, ", ", implementation));
+      Context context(Device::gpu);
+      context.implementation = implementation;
+      context.repeatable = false;
+      context.tune(TuneMode::off);
+      ConvCase c = case_of(row, DType::f16, false, false);
+      c.sums = c.affine = true;
+      const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+      if (implementation == std::string("fastest") && !conv->gives_sums()) continue;
+      ASSERT_TRUE(conv->gives_sums());
+      ASSERT_TRUE(conv->takes_affine());
+      const Format format = Format::channels_last();
+      const Tensor x = tensor_of_eighths(context, c.x, c.dtype, format, 1),
+                   w = tensor_of_eighths(context, c.w, c.dtype, conv->weights_format(), 2);
+      const Tensor y(context, c.y, c.dtype, format), with(context, c.y, c.dtype, format),
+          sums(context, {2, c.y[1]}, DType::f32),
+          workspace(context, {static_cast<int64_t>(conv->workspace())}, DType::u8);
+      const Tensor affine = tensor_of_eighths(context, {2, c.x[1]}, DType::f16, {}, 3);
+      std::vector<double> before = to_doubles(context, x);
+      const std::vector<double> numbers = to_doubles(context, affine);
+      for (size_t i = 0; i < before.size(); ++i) {
+        const int64_t channel = static_cast<int64_t>(i) / c.x.count(2) % c.x[1];
+        before[i] = std::max(before[i] * numbers[channel] + numbers[c.x[1] + channel], 0.);
+      }
+      const Tensor made(context, c.x, c.dtype, format);
+      from_doubles(context, before.data(), made);
+      for (const bool given : {false, true}) {
+        conv->forward(context, given ? made : x, w, Tensor(), y, workspace);
+        const std::vector<double> values = to_doubles(context, y);
+        std::vector<double> expected(2 * c.y[1]);
+        for (size_t i = 0; i < values.size(); ++i) {
+          const int64_t channel = static_cast<int64_t>(i) / c.y.count(2) % c.y[1];
+          expected[channel] += values[i];
+          expected[c.y[1] + channel] += values[i] * values[i];
+        }
+        // Twice: nothing of the first call stays.
+        for (int i = 0; i < 2; ++i) {
+          conv->forward_summing(context, x, given ? affine : Tensor(), w, with, sums, workspace);
+          expect_near(to_doubles(context, with), values, 1e-3, given ? "y, affine" : "y");
+          expect_near(to_doubles(context, sums), expected, 1e-3, given ? "sums, affine" : "sums");
+        }
+      }
+    }
+  }
+}
+
 // The images that the kernels make, not what is computed from them.
 TEST(ConvBlocks, ExtentsOfTheBlockImage) {
   const BlockCase small(case_of(kBlocks[0], DType::f16, true, true));

@@ -173,6 +173,24 @@ TEST_P(CudnnSupportedInHalf, BlocksOfTheFirstConvolutions) {
   EXPECT_EQ(served, 3);
 }
 
+// What batch normalization behind a convolution asks for; where a case has a first layer, bias or
+// ReLU nobody does.
+TEST_P(CudnnSupportedInHalf, SumsOfChannels) {
+  int asked = 0;
+  for (const ConvRow& row : kRows) {
+    if (row.first || row.end != nothing) continue;
+    SCOPED_TRACE(row.name);
+    ConvCase c = case_of(row, GetParam());
+    c.forward = c.sums = c.affine = true;
+    const CudnnSupport support = conv_cudnn_support(c, card_);
+    EXPECT_TRUE(support.served) << support.reason;
+    EXPECT_EQ(support.sums, GetParam() == Precision::fp16);
+    EXPECT_EQ(support.affine, GetParam() == Precision::fp16);
+    ++asked;
+  }
+  EXPECT_EQ(asked, 22);
+}
+
 // What "groups" asks for.
 TEST_P(CudnnSupportedInHalf, GroupsOneByOne) {
   int served = 0;

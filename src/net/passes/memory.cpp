@@ -52,12 +52,20 @@ class MemoryPlanner {
       if (top.again) {
         top.again_storage = add_storage(top.bytes(), reads.first_backward, reads.last_backward);
       }
-      if (shares_bottom(node, i, top)) {
+      if (top.folded) {
+        const auto count = static_cast<size_t>(plan_.pairs_of_channels(node).count());
+        node.affine_storage = add_storage(count * size_of(DType::f16), plan_.forward_step(i), last);
+      } else if (shares_bottom(node, i, top)) {
         top.storage = plan_.values[node.bottoms[0]].storage;
         extend(top.storage, last);
       } else {
         top.storage = add_storage(top.bytes(), plan_.forward_step(i), last, keeps);
       }
+    }
+    if (node.prepared.gives_sums) {
+      const auto bytes = static_cast<size_t>(plan_.pairs_of_channels(node).count()) * sizeof(float);
+      node.sums_storage =
+          add_storage(bytes, plan_.forward_step(i), plan_.forward_step(node.sums_reader));
     }
     const int until = node.backward ? plan_.backward_step(i) : plan_.forward_step(i);
     node.saved_storage.clear();

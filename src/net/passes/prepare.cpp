@@ -29,6 +29,13 @@ void decide_backward(Plan& plan) {
   }
 }
 
+// A value that need not be written for its only reader.
+bool offers_affine(const Plan& plan, const Readers& readers, int id) {
+  const PlanValue& value = plan.values[id];
+  return value.producer >= 0 && plan.nodes[value.producer].layer->gives_affine() &&
+         readers[id].size() == 1 && !value.output && !value.keep && value.loss_weight == 0;
+}
+
 }  // namespace
 
 void prepare_node(Context& context, Plan& plan, PlanNode& node) {
@@ -50,6 +57,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters[i].data) plan.parameter_formats[i] = parameters[i].data.format();
   }
+  const Readers readers = readers_of(plan);
   for (PlanNode& node : plan.nodes) {
     Preparation& p = node.preparation;
     p = {};
@@ -59,6 +67,9 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     p.takes_relu = node.takes_relu;
     p.relu_factor = node.relu_factor;
     p.relu_taken = node.relu_taken;
+    p.wants_sums = node.sums_reader >= 0;
+    p.offers_affine = p.wants_sums && plan.options.recompute != Recompute::off &&
+                      !node.bottoms.empty() && offers_affine(plan, readers, node.bottoms[0]);
     p.storage = node.bottoms.empty() ? p.dtype : plan.values[node.bottoms[0]].dtype;
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       const PlanValue& value = plan.values[node.bottoms[j]];

@@ -1,5 +1,7 @@
 // Pass "recompute": which values are not kept for backward but written again just before its first
 // step that reads them, from what is kept anyway (batch normalization's output from its input).
+// Where the step that reads one forward can work from the same (Prepared::takes_affine), it is not
+// written forward at all.
 #include <algorithm>
 #include <limits>
 
@@ -40,8 +42,10 @@ class Chooser {
       const auto moved = static_cast<double>(candidate.moved);
       if (spent + moved > most || depends_on_others(candidate)) continue;
       spent += moved;
-      const PlanValue& value = plan_.values[candidate.value];
-      plan_.values[candidate.value].again = true;
+      PlanValue& value = plan_.values[candidate.value];
+      value.again = true;
+      const auto& readers = readers_[candidate.value];
+      value.folded = !readers.empty() && plan_.nodes[readers[0].first].prepared.takes_affine;
       plan_.nodes[plan_.step_count() - 1 - candidate.first].again.push_back({value.producer, {}});
     }
   }
