@@ -50,6 +50,10 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
                             const Tensor& added, const Tensor& sums, const Tensor& y,
                             const BatchNormSaved& saved, const Tensor& workspace);
+// Mean and inverse into `saved`: of x, or the stored ones.
+void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
+                               const BatchNormParameters& parameters, const Tensor& x,
+                               const BatchNormSaved& saved, const Tensor& workspace);
 void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
                            const BatchNormParameters& parameters, const Tensor& x,
                            const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,

@@ -148,18 +148,7 @@ __global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom, kTwo
     }
   };
   const auto finish = [&](int64_t c, const double* totals) {
-    const float inverse = n.inverse[c], factor = n.factor(c);
-    const double shrink = kFrom == From::y ? 1 : static_cast<double>(inverse) * inverse;
-    n.slant[c] = through_statistics ? static_cast<float>(-factor * shrink * totals[1] / n.each) : 0;
-    n.offset[c] = through_statistics ? static_cast<float>(-factor * totals[0] / n.each) : 0;
-    if (n.d_scale) {
-      const float value = static_cast<float>(inverse * totals[1]);
-      n.d_scale[c] = n.accumulate_scale ? n.d_scale[c] + value : value;
-    }
-    if (n.d_shift) {
-      const float value = static_cast<float>(totals[0]);
-      n.d_shift[c] = n.accumulate_shift ? n.d_shift[c] + value : value;
-    }
+    n.finish_gradients(c, totals[0], totals[1], kFrom == From::y, through_statistics);
   };
   sum_columns<kPack, 2>(grid, parts, counters, visit, finish);
 }
@@ -195,20 +184,6 @@ __global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kFrom> ter
       *reinterpret_cast<P*>(dx + (rows.first + r * rows.step) * grid.columns + column) = out;
     }
   });
-}
-
-Numbers numbers_of(const BatchNormCase& c, const BatchNormParameters& p,
-                   const BatchNormSaved& saved, const Tensor& workspace) {
-  Numbers n{};
-  n.scale = p.scale.data<float>();
-  n.shift = p.shift.data<float>();
-  n.stored = {c, p};
-  n.mean = saved.mean.data<float>();
-  n.inverse = saved.inverse.data<float>();
-  n.slant = workspace.data<float>();
-  n.offset = n.slant + c.view.channels;
-  n.each = static_cast<double>(c.view.each());
-  return n;
 }
 
 // What batch_norm_takes_packs() allows.
@@ -273,7 +248,7 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormSaved& saved, const Tensor& workspace) {
   if (x.count() == 0) return;
   const Gpu& gpu = context.gpu();
-  Numbers n = numbers_of(c, parameters, saved, workspace);
+  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
   with_grid(
       c.view, x,
@@ -287,17 +262,24 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
       added, y);
 }
 
+void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
+                               const BatchNormParameters& parameters, const Tensor& x,
+                               const BatchNormSaved& saved, const Tensor& workspace) {
+  const Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  with_grid(c.view, x, [&]<typename T, int kPack>(const ColumnGrid&) {
+    find<T, kPack>(context.gpu(), c, x, n);
+  });
+}
+
 void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
                            const BatchNormParameters& parameters, const Tensor& x,
                            const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
                            const Tensor& workspace) {
-  const Gpu& gpu = context.gpu();
-  Numbers n = numbers_of(c, parameters, saved, workspace);
+  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
-  with_grid(c.view, x,
-            [&]<typename T, int kPack>(const ColumnGrid&) { find<T, kPack>(gpu, c, x, n); });
+  if (!n.sums) batch_norm_statistics_gpu(context, c, parameters, x, saved, workspace);
   const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
-  launch(gpu, write_affine, {blocks, 128}, n, c.view.channels, affine.data<Half>());
+  launch(context.gpu(), write_affine, {blocks, 128}, n, c.view.channels, affine.data<Half>());
 }
 
 void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
@@ -305,7 +287,7 @@ void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
                               const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
                               const Tensor& workspace) {
   if (x.count() == 0) return;
-  const Numbers n = numbers_of(c, parameters, saved, workspace);
+  const Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
   with_grid(
       c.view, x,
       [&]<typename T, int kPack>(const ColumnGrid& wide) {
@@ -321,7 +303,7 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
                              const Tensor& workspace) {
   if (dy.count() == 0) return;
   const Gpu& gpu = context.gpu();
-  Numbers n = numbers_of(c, parameters, saved, workspace);
+  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
   n.d_scale = gradients.d_scale.data<float>();
   n.d_shift = gradients.d_shift.data<float>();
   n.accumulate_scale = gradients.accumulate_scale;

@@ -1,5 +1,5 @@
 // What the GPU kernels of batch normalization know of a channel, and how their backward passes read
-// the gradient. Only for batch_norm_gpu.cu.
+// the gradient. Only for .cu files of a CUDA build.
 #pragma once
 
 #include "kernels/batch_norm_bodies.h"
@@ -40,7 +40,39 @@ struct Numbers {
   }
   __device__ float factor(int64_t c) const { return factor(c, inverse[c]); }
   __device__ float bias(int64_t c) const { return shift ? shift[c] : 0; }
+
+  // From the sums of the gradient g and of g h. h_is_y: h is not x - mean.
+  __device__ void finish_gradients(int64_t c, double sum_g, double sum_gh, bool h_is_y,
+                                   bool through_statistics) const {
+    const float inverse_c = inverse[c], factor_c = factor(c, inverse_c);
+    const double shrink = h_is_y ? 1 : static_cast<double>(inverse_c) * inverse_c;
+    slant[c] = through_statistics ? static_cast<float>(-factor_c * shrink * sum_gh / each) : 0;
+    offset[c] = through_statistics ? static_cast<float>(-factor_c * sum_g / each) : 0;
+    if (d_scale) {
+      const float value = static_cast<float>(inverse_c * sum_gh);
+      d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
+    }
+    if (d_shift) {
+      const float value = static_cast<float>(sum_g);
+      d_shift[c] = accumulate_shift ? d_shift[c] + value : value;
+    }
+  }
 };
+
+// slants: room for two numbers a channel.
+inline Numbers numbers_of(const BatchNormCase &c, const BatchNormParameters &p,
+                          const BatchNormSaved &saved, float *slants) {
+  Numbers n{};
+  n.scale = p.scale.data<float>();
+  n.shift = p.shift.data<float>();
+  n.stored = {c, p};
+  n.mean = saved.mean.data<float>();
+  n.inverse = saved.inverse.data<float>();
+  n.slant = slants;
+  n.offset = n.slant + c.view.channels;
+  n.each = static_cast<double>(c.view.each());
+  return n;
+}
 
 // How the gradient that arrives at x is found: through the ReLU by the sign of y, by the bits that
 // forward kept of it, or by that of the value computed from x again; h is x - mean, or y where x is

@@ -39,7 +39,8 @@ struct CudnnSupport {
   bool fused = false;   // bias and ReLU are in the forward plan
   bool sums = false;    // there is a forward plan with the sums of channels
   bool affine = false;  // and one that also makes x of what is before a batch normalization
-  std::string reason;   // when it is not served
+  bool affine_gradient = false;  // and one of the weights' gradient from that
+  std::string reason;            // when it is not served
 };
 CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card,
                                 bool groups_apart = false);

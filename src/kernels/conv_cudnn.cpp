@@ -3,13 +3,11 @@
 // implementation "groups", one convolution after the other on a part of the channels, which has
 // kernels that those for groups lack.
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 #include "kernels/add.h"
 #include "kernels/bias.h"
 #include "kernels/conv_bodies.h"
-#include "kernels/cudnn_graph.h"
+#include "kernels/conv_cudnn_norm.h"
 #include "kernels/reorder.h"
 #include "tensor/on.h"
 
@@ -17,84 +15,16 @@ namespace crema {
 namespace {
 
 namespace graph = cudnn_frontend::graph;
-using Integers = std::vector<int64_t>;
-
-// Names of the tensors within a graph.
-enum Tag : int64_t {
-  kX = 1,
-  kW = 2,
-  kY = 3,
-  kB = 4,
-  kSum = 5,
-  kSquares = 6,
-  kScale = 7,
-  kShift = 8
-};
-
-// The numbers of a case with at least two spatial axes, or of one of its groups.
-struct Numbers {
-  Integers x, w, y, stride, pad, dilation;
-  int64_t parts = 1;  // groups that are convolutions of their own
-  bool channels_last;
-
-  Numbers(const ConvCase& c, bool apart)
-      : x(c.x.dims()),
-        w(c.w.dims()),
-        y(c.y.dims()),
-        stride(c.stride),
-        pad(c.pad),
-        dilation(c.dilation),
-        parts(apart ? c.groups : 1),
-        channels_last(c.order == Order::channels_last) {
-    if (c.x_channels > 0) x[1] = w[1] = c.x_channels;
-    for (int64_t* channels : {&x[1], &w[0], &y[1]}) *channels /= parts;
-    if (c.x.axes() > 3) return;
-    for (Integers* dims : {&x, &w, &y}) dims->insert(dims->begin() + 2, 1);
-    stride.insert(stride.begin(), 1);
-    pad.insert(pad.begin(), 0);
-    dilation.insert(dilation.begin(), 1);
-  }
-
-  // Images keep the channels of all groups together.
-  Integers strides(const Integers& dims, Tag tag) const {
-    const int64_t channels = dims[1] * (tag == kX || tag == kY ? parts : 1);
-    Integers strides(dims.size(), 1);
-    int64_t step = channels_last ? channels : 1;
-    for (int axis = static_cast<int>(dims.size()) - 1; axis >= 0; --axis) {
-      if (channels_last && axis == 1) continue;
-      strides[axis] = step;
-      step *= axis == 1 ? channels : dims[axis];
-    }
-    return strides;
-  }
-  // From a group's part of a channels-last tensor to the next one's, in elements.
-  int64_t step(int64_t tag) const {
-    if (tag == kX) return x[1];
-    if (tag != kW) return y[1];
-    return std::accumulate(w.begin(), w.end(), int64_t{1}, std::multiplies<>());
-  }
-
-  CudnnGraph::Attributes input(CudnnGraph& g, const Integers& dims, Tag tag) const {
-    return g.input(dims, strides(dims, tag), tag);
-  }
-  void output(CudnnGraph& g, const CudnnGraph::Attributes& tensor, const Integers& dims,
-              Tag tag) const {
-    g.output(tensor, dims, strides(dims, tag), tag);
-  }
-  template <typename Attributes>
-  Attributes attributes() const {
-    return Attributes().set_padding(pad).set_stride(stride).set_dilation(dilation);
-  }
-};
+using Integers = ConvNumbers::Integers;
+using enum ConvNumbers::Tag;
 
 class CudnnConv final : public WeightedSum {
  public:
   CudnnConv(const ConvCase& c, bool groups_apart) : c_(c), numbers_(c, groups_apart) {}
 
   bool prepare(const CudnnTarget& target, std::string& reason) {
-    const Numbers& n = numbers_;
+    const ConvNumbers& n = numbers_;
     if (c_.forward && !prepare_fused(target) && !prepare_forward(target, reason)) return false;
-    if (c_.forward && c_.sums) prepare_summing(target);
     if (c_.backward_data) {
       data_ = std::make_unique<CudnnGraph>(c_.dtype);
       const auto dy = n.input(*data_, n.y, kY), w = n.input(*data_, n.w, kW);
@@ -112,17 +42,20 @@ class CudnnConv final : public WeightedSum {
       if (!weights_->build(target, c_.precision, key("weights"), reason)) return false;
       gradient_bytes_ = weights_bytes();
     }
+    if (c_.forward && c_.sums && !fused_)
+      norm_.prepare(target, c_, numbers_, *forward_, weights_.get());
     return true;
   }
 
   bool fused() const { return fused_; }
-  bool gives_sums() const override { return summing_ != nullptr; }
-  bool takes_affine() const override { return folding_ != nullptr; }
+  bool gives_sums() const override { return norm_.sums != nullptr; }
+  bool takes_affine() const override { return norm_.affine != nullptr; }
+  bool gradient_takes_affine() const override { return norm_.affine_weights != nullptr; }
   Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
   size_t workspace() const override {
     const auto of = [](const std::unique_ptr<CudnnGraph>& g) { return g ? g->workspace() : 0; };
-    return std::max(
-        {of(forward_), of(summing_), of(folding_), of(data_), gradient_bytes_ + of(weights_)});
+    return std::max({of(forward_), of(norm_.sums), of(norm_.affine), of(data_),
+                     gradient_bytes_ + std::max(of(weights_), of(norm_.affine_weights))});
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
@@ -147,7 +80,7 @@ class CudnnConv final : public WeightedSum {
       tensors.push_back({kScale, scale});
       tensors.push_back({kShift, scale + c_.x[1]});
     }
-    run(context, affine ? *folding_ : *summing_, tensors, workspace.raw());
+    run(context, affine ? *norm_.affine : *norm_.sums, tensors, workspace.raw());
   }
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
@@ -158,16 +91,8 @@ class CudnnConv final : public WeightedSum {
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                         const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
-    // cuDNN overwrites, and writes 16 bits where it reads them.
-    const bool apart = accumulate_w || dw.dtype() != c_.dtype;
-    const Tensor goal = apart ? scratch(workspace) : dw;
-    run(context, *weights_, {{kX, x.raw()}, {kW, goal.raw()}, {kY, g.dy.raw()}},
-        workspace.data<char>() + gradient_bytes_);
-    if (accumulate_w) {
-      add_to(context, goal, dw);
-    } else if (apart) {
-      reorder(context, goal, dw);
-    }
+    write_weights(context, *weights_, {{kX, x.raw()}, {kY, g.dy.raw()}}, dw, accumulate_w,
+                  workspace);
     if (!db) return;
     on_real(g.dy, [&]<typename T>() {
       bias_gradient(context, outer(), c_.y[1], inner(), g.dy.data<T>(), db.data<Compute<T>>(),
@@ -175,7 +100,29 @@ class CudnnConv final : public WeightedSum {
     });
   }
 
+  void backward_weights_affine(Context& context, const Tensor& x, const Tensor& affine,
+                               const Tensor& dy, const Tensor& dw, bool accumulate,
+                               const Tensor& workspace) override {
+    Half* const scale = affine.data<Half>();
+    write_weights(context, *norm_.affine_weights,
+                  {{kX, x.raw()}, {kY, dy.raw()}, {kScale, scale}, {kShift, scale + c_.x[1]}}, dw,
+                  accumulate, workspace);
+  }
+
  private:
+  // cuDNN overwrites, and writes 16 bits where it reads them.
+  void write_weights(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
+                     const Tensor& dw, bool accumulate, const Tensor& workspace) const {
+    const bool apart = accumulate || dw.dtype() != c_.dtype;
+    const Tensor goal = apart ? scratch(workspace) : dw;
+    tensors.push_back({kW, goal.raw()});
+    run(context, graph, tensors, workspace.data<char>() + gradient_bytes_);
+    if (accumulate) {
+      add_to(context, goal, dw);
+    } else if (apart) {
+      reorder(context, goal, dw);
+    }
+  }
   // Weights, or their gradient, at the start of the workspace: as the plans see them.
   Tensor scratch(const Tensor& workspace) const {
     return part_of(workspace, 0, c_.w, c_.dtype, weights_format());
@@ -183,18 +130,7 @@ class CudnnConv final : public WeightedSum {
   size_t weights_bytes() const {
     return aligned(static_cast<size_t>(weights_format().elements(c_.w)) * size_of(c_.dtype));
   }
-  std::string key(const char* what) const {
-    const auto list = [](const Integers& values) {
-      std::string text;
-      for (int64_t value : values) text += cat(value, ",");
-      return text;
-    };
-    const Numbers& n = numbers_;
-    return cat("conv ", what, " ", name_of(c_.precision), " ", name_of(c_.dtype),
-               n.channels_last ? " last" : " plain", " x", list(n.x), " w", list(n.w), " y",
-               list(n.y), " s", list(n.stride), " p", list(n.pad), " d", list(n.dilation),
-               n.parts > 1 ? cat(" one of ", n.parts) : "");
-  }
+  std::string key(const char* what) const { return numbers_.key(c_, what); }
 
   void run(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
            void* workspace) const {
@@ -208,7 +144,7 @@ class CudnnConv final : public WeightedSum {
   }
 
   bool prepare_forward(const CudnnTarget& target, std::string& reason) {
-    const Numbers& n = numbers_;
+    const ConvNumbers& n = numbers_;
     forward_ = std::make_unique<CudnnGraph>(c_.dtype);
     const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
     n.output(*forward_,
@@ -221,7 +157,7 @@ class CudnnConv final : public WeightedSum {
   bool prepare_fused(const CudnnTarget& target) {
     if (c_.precision == Precision::fp32 || !c_.bias || (c_.relu && c_.relu_slope != 0))
       return false;
-    const Numbers& n = numbers_;
+    const ConvNumbers& n = numbers_;
     forward_ = std::make_unique<CudnnGraph>(c_.dtype);
     graph::Graph& g = forward_->graph();
     const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
@@ -240,83 +176,14 @@ class CudnnConv final : public WeightedSum {
     return fused_;
   }
 
-  // With the sums of each channel and of their squares, and also with a batch normalization's
-  // scale, shift and ReLU before. float16 only, says cuDNN.
-  void prepare_summing(const CudnnTarget& target) {
-    if (c_.dtype != DType::f16 || !numbers_.channels_last || numbers_.parts > 1 || c_.bias ||
-        c_.relu)
-      return;
-    Context* const context = target.context();
-    summing_ = make_summing(target, false);
-    if (summing_ && context && !pays(*context, "sums pay", *summing_, [&](const auto& memory) {
-          forward_->run(*context, memory.tensors, memory.workspace);
-          bias_gradient(*context, outer(), c_.y[1], inner(), memory.template at<Half>(kY),
-                        memory.template at<float>(kSum), false);
-        }))
-      summing_ = nullptr;
-    if (!summing_ || !c_.affine) return;
-    folding_ = make_summing(target, true);
-    if (folding_ && context && !pays(*context, "affine pays", *folding_, [&](const auto& memory) {
-          summing_->run(*context, memory.tensors, memory.workspace);
-          Half* const x = memory.template at<Half>(kX);
-          add_bias(*context, c_.x.count() / c_.x[1], c_.x[1], 1, memory.template at<Half>(kShift),
-                   {true, 0}, x);
-        }))
-      folding_ = nullptr;
-  }
-
-  std::unique_ptr<CudnnGraph> make_summing(const CudnnTarget& target, bool affine) const {
-    const Numbers& n = numbers_;
-    auto summing = std::make_unique<CudnnGraph>(c_.dtype);
-    graph::Graph& g = summing->graph();
-    auto x = n.input(*summing, n.x, kX);
-    const auto w = n.input(*summing, n.w, kW);
-    if (affine) {
-      Integers one(n.x.size(), 1);
-      one[1] = n.x[1];
-      const auto pointwise = [](cudnn_frontend::PointwiseMode_t mode) {
-        return graph::Pointwise_attributes().set_mode(mode);
-      };
-      x = g.pointwise(x, n.input(*summing, one, kScale),
-                      pointwise(cudnn_frontend::PointwiseMode_t::MUL));
-      x = g.pointwise(x, n.input(*summing, one, kShift),
-                      pointwise(cudnn_frontend::PointwiseMode_t::ADD));
-      x = g.pointwise(x, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
-    }
-    const auto y = g.conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>());
-    n.output(*summing, y, n.y, kY);
-    const auto sums = g.genstats(y, graph::Genstats_attributes());
-    summing->output_sums(sums[0], n.y[1], kSum);
-    summing->output_sums(sums[1], n.y[1], kSquares);
-    std::string reason;
-    if (!summing->build(target, c_.precision, key(affine ? "affine sums" : "sums"), reason))
-      return nullptr;
-    return summing;
-  }
-
-  // Whether `fused` takes less time than what runs without it.
-  template <typename Without>
-  bool pays(Context& context, const char* what, CudnnGraph& fused, const Without& without) const {
-    Tuning& tuning = context.gpu().tuning;
-    const std::string name = key(what);
-    if (const std::optional<std::string> known = tuning.find(name)) return *known == "yes";
-    const std::optional<CudnnGraph::Scratch> memory = fused.scratch(context);
-    if (tuning.candidates() <= 1 || !memory || workspace() > CudnnGraph::kWorkspaceLimit)
-      return true;
-    const double apart = tuning.time_repeated(context, [&] { without(*memory); });
-    const double together = tuning.time_repeated(
-        context, [&] { fused.run(context, memory->tensors, memory->workspace); });
-    tuning.remember(name, together < apart ? "yes" : "no");
-    return together < apart;
-  }
-
   // y as outer x channels x inner.
   int64_t outer() const { return numbers_.channels_last ? c_.y[0] * c_.y.count(2) : c_.y[0]; }
   int64_t inner() const { return numbers_.channels_last ? 1 : c_.y.count(2); }
 
   ConvCase c_;
-  Numbers numbers_;
-  std::unique_ptr<CudnnGraph> forward_, summing_, folding_, data_, weights_;
+  ConvNumbers numbers_;
+  std::unique_ptr<CudnnGraph> forward_, data_, weights_;
+  ConvNormPlans norm_;
   bool fused_ = false;         // the forward plan adds the bias and has the ReLU
   size_t gradient_bytes_ = 0;  // of a weight gradient that is then added or widened
 };
@@ -330,6 +197,7 @@ CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card, bool
   support.fused = conv.fused();
   support.sums = conv.gives_sums();
   support.affine = conv.takes_affine();
+  support.affine_gradient = conv.gradient_takes_affine();
   return support;
 }
 

@@ -94,6 +94,15 @@ class FastestSum final : public WeightedSum {
     return c_.forward && answer_[kForward] == *ways_[0].name && ways_[0].sum->gives_sums();
   }
   bool takes_affine() const override { return gives_sums() && ways_[0].sum->takes_affine(); }
+  bool gradient_takes_affine() const override {
+    return takes_affine() && !joins_gradients() && answer_[kWeights] == *ways_[0].name &&
+           ways_[0].sum->gradient_takes_affine();
+  }
+  void backward_weights_affine(Context& context, const Tensor& x, const Tensor& affine,
+                               const Tensor& dy, const Tensor& dw, bool accumulate,
+                               const Tensor& workspace) override {
+    with(kWeights).backward_weights_affine(context, x, affine, dy, dw, accumulate, workspace);
+  }
   void forward_summing(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
                        const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
     with(kForward).forward_summing(context, x, affine, w, y, sums, workspace);

@@ -70,6 +70,11 @@ void WeightedSum::forward_summing(Context&, const Tensor&, const Tensor&, const 
   fail("the sums of channels do not come with this kernel");
 }
 
+void WeightedSum::backward_weights_affine(Context&, const Tensor&, const Tensor&, const Tensor&,
+                                          const Tensor&, bool, const Tensor&) {
+  fail("this kernel takes x as it is");
+}
+
 std::unique_ptr<WeightedSum> with_weights_in(const Format& format,
                                              std::unique_ptr<WeightedSum> inner, const Shape& w,
                                              DType dtype, const Format& wanted) {

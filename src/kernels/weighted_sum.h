@@ -31,6 +31,7 @@ class WeightedSum {
   virtual bool gives_sums() const { return false; }
   // forward_summing() can take `affine`, and was measured to cost less than writing that x.
   virtual bool takes_affine() const { return false; }
+  virtual bool gradient_takes_affine() const { return false; }  // likewise
   // The backward calls take y of the case's ReLU along, and backward_weights sums db.
   virtual bool takes_relu() const { return false; }
   // backward_weights adds to dw and db, in any order: faster with `accumulate`, into cleared ones.
@@ -38,6 +39,10 @@ class WeightedSum {
   // b is empty without bias.
   virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                        const Tensor& y, const Tensor& workspace) = 0;
+  // backward_weights() without bias from such an x, where gradient_takes_affine().
+  virtual void backward_weights_affine(Context&, const Tensor& x, const Tensor& affine,
+                                       const Tensor& dy, const Tensor& dw, bool accumulate,
+                                       const Tensor& workspace);
   // With a dropout of y, a list of values without spatial axes.
   virtual void forward_dropping(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                                 const Tensor& y, const DropoutMask& mask, const Tensor& workspace) {

@@ -46,7 +46,7 @@ BackwardReads BatchNormBase::reads() const {
 
 bool BatchNormBase::gives_affine() const {
   return joins("+ReLU") && !joins("+Sum") && params<ReLUParameter>().negative_slope() == 0 &&
-         images_together_ == 0;
+         !takes_parts();
 }
 
 Inference BatchNormBase::infer(const std::vector<Shape>& bottoms) const {
@@ -69,7 +69,7 @@ int64_t BatchNormBase::parts(const Shape& x) const {
 Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation) {
   Shape x = preparation.bottoms[0];
   if (x.axes() > 0) x[0] /= parts(x);
-  const BatchNormCase c = make_case(x, {preparation.bottom_orders[0], nullptr});
+  const BatchNormCase c = case_of(x, {preparation.bottom_orders[0], nullptr});
   Prepared prepared;
   prepared.workspace = batch_norm_workspace(context, c.view);
   if (!c.relu || !batch_norm_takes_packs(context, c, preparation.storage)) return prepared;
@@ -82,7 +82,7 @@ Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation
   return prepared;
 }
 
-BatchNormCase BatchNormBase::make_case(const Shape& x, const Format& format) const {
+BatchNormCase BatchNormBase::case_of(const Shape& x, const Format& format) const {
   BatchNormCase c = settings_;
   c.view = ChannelView::of(x, format);
   c.added = joins("+Sum");
@@ -103,7 +103,7 @@ void BatchNormBase::run(const Forward& pass, const Kernel& kernel) const {
   const int64_t count = parts(pass.bottom[0].shape());
   for (int64_t i = 0; i < count; ++i) {
     const Tensor x = cut(pass.bottom[0], i, count);
-    kernel(make_case(x.shape(), x.format()), blobs(pass.parameters), x,
+    kernel(case_of(x.shape(), x.format()), blobs(pass.parameters), x,
            cut(at(pass.bottom, 1), i, count), cut(pass.top[0], i, count),
            cut_saved(pass.saved, i, count));
   }
@@ -112,13 +112,13 @@ void BatchNormBase::run(const Forward& pass, const Kernel& kernel) const {
 void BatchNormBase::forward(Context& context, const Forward& pass) {
   if (pass.top_affine) {
     const Tensor& x = pass.bottom[0];
-    return batch_norm_affine(context, make_case(x.shape(), x.format()), blobs(pass.parameters), x,
-                             pass.bottom_sums, pass.top_affine, cut_saved(pass.saved, 0, 1),
+    return batch_norm_affine(context, case_of(x.shape(), x.format()), blobs(pass.parameters), x,
+                             at(pass.bottom_sums, 0), pass.top_affine, cut_saved(pass.saved, 0, 1),
                              pass.workspace);
   }
   run(pass, [&](const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
                 const Tensor& added, const Tensor& y, const BatchNormSaved& saved) {
-    batch_norm_forward(context, c, parameters, x, added, pass.bottom_sums, y, saved,
+    batch_norm_forward(context, c, parameters, x, added, at(pass.bottom_sums, 0), y, saved,
                        pass.workspace);
   });
 }
@@ -130,22 +130,27 @@ void BatchNormBase::recompute(Context& context, const Forward& pass) {
   });
 }
 
+void BatchNormBase::parameter_gradients(const Backward& pass, bool further,
+                                        BatchNormGradients& gradients) const {
+  if (place_.scale >= 0) {
+    gradients.d_scale = pass.parameter_diff[place_.scale];
+    gradients.accumulate_scale = further || pass.accumulate[place_.scale];
+  }
+  if (place_.shift >= 0) {
+    gradients.d_shift = pass.parameter_diff[place_.shift];
+    gradients.accumulate_shift = further || pass.accumulate[place_.shift];
+  }
+}
+
 void BatchNormBase::backward(Context& context, const Backward& pass) {
   const int64_t count = parts(pass.top_diff[0].shape());
   for (int64_t i = 0; i < count; ++i) {
     BatchNormGradients gradients;
     gradients.dx = cut(pass.bottom_diff[0], i, count);
     gradients.d_added = cut(at(pass.bottom_diff, 1), i, count);
-    if (place_.scale >= 0) {
-      gradients.d_scale = pass.parameter_diff[place_.scale];
-      gradients.accumulate_scale = i > 0 || pass.accumulate[place_.scale];
-    }
-    if (place_.shift >= 0) {
-      gradients.d_shift = pass.parameter_diff[place_.shift];
-      gradients.accumulate_shift = i > 0 || pass.accumulate[place_.shift];
-    }
+    parameter_gradients(pass, i > 0, gradients);
     const Tensor dy = cut(pass.top_diff[0], i, count);
-    batch_norm_backward(context, make_case(dy.shape(), dy.format()), blobs(pass.parameters),
+    batch_norm_backward(context, case_of(dy.shape(), dy.format()), blobs(pass.parameters),
                         cut(pass.bottom[0], i, count), cut(pass.top[0], i, count), dy,
                         cut(at(pass.more_top_diff, 0), i, count), cut_saved(pass.saved, i, count),
                         gradients, pass.workspace);

@@ -17,11 +17,20 @@ class BatchNormBase : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) override;
   void forward(Context& context, const Forward& pass) override;
-  bool takes_sums() const override { return settings_.batch_statistics && images_together_ == 0; }
+  bool takes_sums(int bottom) const override {
+    return bottom == 0 && settings_.batch_statistics && !takes_parts();
+  }
+  // Some images have statistics of their own.
+  bool takes_parts() const { return images_together_ > 0; }
   bool gives_affine() const override;
   bool recomputes() const override { return true; }
   void recompute(Context& context, const Forward& pass) override;
   void backward(Context& context, const Backward& pass) override;
+  // What its kernels are made for, and its parameters for them.
+  BatchNormCase case_of(const Shape& x, const Format& format) const;
+  BatchNormParameters blobs(const std::vector<Tensor>& parameters) const;
+  // Of scale and shift, as far as they learn. further: they have a part already.
+  void parameter_gradients(const Backward& pass, bool further, BatchNormGradients& gradients) const;
 
  protected:
   bool joins(const char* what) const { return type().find(what) != std::string::npos; }
@@ -42,12 +51,10 @@ class BatchNormBase : public Layer {
   bool plain() const { return place_.scale < 0 && place_.shift < 0 && !joins("ReLU"); }
   // How many times statistics are taken of a batch.
   int64_t parts(const Shape& x) const;
-  BatchNormCase make_case(const Shape& x, const Format& format) const;
   // Forward, or its top once more: calls kernel(case, parameters, x, added, y, saved) for each
   // part.
   template <typename Kernel>
   void run(const Forward& pass, const Kernel& kernel) const;
-  BatchNormParameters blobs(const std::vector<Tensor>& parameters) const;
 };
 
 }  // namespace crema

@@ -122,6 +122,7 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   prepared.adds_gradients = conv_->adds_weights();
   prepared.gives_sums = c.sums && conv_->gives_sums();
   prepared.takes_affine = c.affine && conv_->takes_affine();
+  prepared.gradient_takes_affine = prepared.takes_affine && conv_->gradient_takes_affine();
   if (relu_taken_) prepared.reads = {true, false};
   return prepared;
 }

@@ -57,6 +57,11 @@ class ConvolutionLayer : public ConvolutionBase {
 
   void backward_weights(Context& context, const Backward& pass, size_t i,
                         const Tensor& db) override {
+    if (pass.bottom_affine) {
+      return conv_->backward_weights_affine(context, view(pass.bottom[i]), pass.bottom_affine,
+                                            view(pass.top_diff[i]), pass.parameter_diff[0],
+                                            accumulates(pass, 0, i), pass.aside_workspace);
+    }
     conv_->backward_weights(context, view(pass.bottom[i]),
                             with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
                                         : OutputGradient(view(pass.top_diff[i])),

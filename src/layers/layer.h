@@ -121,6 +121,8 @@ struct Prepared {
   // As offered, forward can take Forward::bottom_affine, and is faster than who would write bottom
   // 0.
   bool takes_affine = false;
+  // Then backward takes Backward::bottom_affine, too, and nobody has to write bottom 0.
+  bool gradient_takes_affine = false;
   // Backward adds to its parameters' gradients: faster where these are cleared before a pass than
   // where the first to write one overwrites it.
   bool adds_gradients = false;
@@ -131,9 +133,10 @@ struct Prepared {
 struct Forward {
   std::vector<Tensor> bottom, top, parameters, saved;
   Tensor workspace;  // u8
-  // (2, channels), float32: sums over each channel of top 0 or bottom 0 and over their squares, the
-  // first to be written where Prepared::gives_sums, the second empty where nobody did.
-  Tensor top_sums, bottom_sums;
+  // (2, channels), float32: sums over each channel and over their squares. Of top 0: to be written
+  // where Prepared::gives_sums. Of each bottom: empty where nobody did.
+  Tensor top_sums;
+  std::vector<Tensor> bottom_sums;
   // (2, channels), float16: scale and shift. The first is to be written instead of top 0, which is
   // empty; with the second bottom 0 is the x of relu(x * scale + shift).
   Tensor top_affine, bottom_affine;
@@ -150,6 +153,7 @@ struct Backward {
   // not be overwritten.
   std::vector<Tensor> more_top_diff;
   std::vector<Tensor> bottom_diff;  // to be overwritten; empty: not wanted
+  Tensor bottom_affine;             // as Forward's
   std::vector<Tensor> parameters;
   std::vector<Tensor> parameter_diff;  // empty: not wanted
   std::vector<char> accumulate;  // for each parameter: add to the diff instead of overwriting it
@@ -207,8 +211,8 @@ class Layer {
   virtual bool ends_in_relu() const { return false; }
   // What that gradient is multiplied by besides: a dropout behind the ReLU leaves zeros as it does.
   virtual float relu_factor() const { return 1; }
-  // Forward is faster when it is given the sums of bottom 0's channels.
-  virtual bool takes_sums() const { return false; }
+  // Forward is faster when it is given the sums of this bottom's channels.
+  virtual bool takes_sums(int) const { return false; }
   // Top 0 is relu(x * scale + shift) of bottom 0, and forward can give the two instead.
   virtual bool gives_affine() const { return false; }
   // Backward can take the gradient through the ReLU of bottom 0 (Preparation::takes_relu) without

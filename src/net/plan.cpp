@@ -152,7 +152,8 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
     return tensor(maker.affine_storage, pairs_of_channels(maker), DType::f16, {});
   };
   f.top_sums = sums_of(node);
-  if (node.sums_maker >= 0) f.bottom_sums = sums_of(nodes[node.sums_maker]);
+  for (int maker : node.sums_makers)
+    f.bottom_sums.push_back(maker < 0 ? Tensor() : sums_of(nodes[maker]));
   f.top_affine = affine_of(node);
   if (!node.bottoms.empty() && values[node.bottoms[0]].folded) {
     const PlanNode& maker = nodes[values[node.bottoms[0]].producer];
@@ -179,6 +180,10 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   for (size_t j = 0; j < node.tops.size(); ++j) {
     b.top.push_back(node.reads.top ? in_backward(node.tops[j]) : Tensor());
     b.top_diff.push_back(diff(node.tops[j]));
+  }
+  if (f.bottom_affine && !values[node.bottoms[0]].again) {
+    b.bottom[0] = f.bottom[0];
+    b.bottom_affine = f.bottom_affine;
   }
   for (int storage : node.more_top_diff_storage)
     b.more_top_diff.push_back(tensor(storage, values[node.tops[0]]));

@@ -28,7 +28,8 @@ struct PlanValue : Value {
   Format format() const { return {order, nullptr, channels}; }
   size_t bytes() const { return static_cast<size_t>(format().elements(shape)) * size_of(dtype); }
   bool again = false;      // not kept for backward but written once more
-  bool folded = false;     // not written forward: who reads it takes what it is made from
+  bool folded = false;     // not written forward, and without `again` not backward either: who
+                           // reads it takes what it is made from
   int storage = -1;        // of its content
   int diff_storage = -1;   // of its gradient: the first of the parts, where all are summed
   int again_storage = -1;  // of what is written again, in backward
@@ -51,7 +52,8 @@ struct Again {
 struct PlanNode : Node {
   bool takes_relu = false, relu_taken = false;  // see Preparation
   float relu_factor = 1;
-  int sums_reader = -1, sums_maker = -1;  // nodes: who wants the sums of top 0, or makes bottom 0's
+  int sums_reader = -1;          // the node that wants the sums of top 0
+  std::vector<int> sums_makers;  // for each bottom the node that may give its sums; or -1
   // Its shapes change from pass to pass: a layer that it depends on is Layer::dynamic().
   bool follows = false;
   // In this pass it has nothing to compute: its tops are empty, or what they would be computed from

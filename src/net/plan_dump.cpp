@@ -98,8 +98,11 @@ class Dump {
     if (node.dynamic) out_ << "    how much it writes depends on the data\n";
     if (node.takes_relu) out_ << "    takes its gradient through the ReLU before\n";
     if (node.relu_taken) out_ << "    its gradient comes through the ReLU\n";
-    if (node.affine_storage >= 0)
-      out_ << "    hands on scale and shift of its channels; backward has the top written\n";
+    if (node.affine_storage >= 0) {
+      out_ << "    hands on scale and shift of its channels; "
+           << (plan_.values[node.tops[0]].again ? "backward has the top written\n"
+                                                : "the top is never written\n");
+    }
     if (node.prepared.gives_sums) out_ << "    hands on the sums of its channels\n";
     if (!node.more_top_diff_storage.empty())
       out_ << "    takes " << node.more_top_diff_storage.size() + 1 << " parts of a gradient\n";

@@ -264,7 +264,7 @@ TEST(ConvDepthwise, ReadsWhatTheKernelBeforeWrites) {
 }
 
 // The sums that come along are those of y, and y is the same; from x, and from what is before a
-// scale, a shift and a ReLU.
+// scale, a shift and a ReLU. So is the gradient of the weights.
 TEST(ConvSums, AreThoseOfTheChannels) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   const std::vector<Row> rows = {{"1x1", {4, 64, 14, 14}, 128, {1, 1}, {1, 1}, {0, 0}},
@@ -281,7 +281,7 @@ TEST(ConvSums, AreThoseOfTheChannels) {
       ConvCase c = case_of(row, DType::f16, false, false);
       c.sums = c.affine = true;
       const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
-      if (implementation == std::string("fastest") && !conv->gives_sums()) continue;
+      if (implementation == std::string("fastest") && !conv->gradient_takes_affine()) continue;
       ASSERT_TRUE(conv->gives_sums());
       ASSERT_TRUE(conv->takes_affine());
       const Format format = Format::channels_last();
@@ -314,6 +314,15 @@ TEST(ConvSums, AreThoseOfTheChannels) {
           expect_near(to_doubles(context, with), values, 1e-3, given ? "y, affine" : "y");
           expect_near(to_doubles(context, sums), expected, 1e-3, given ? "sums, affine" : "sums");
         }
+      }
+      ASSERT_TRUE(conv->gradient_takes_affine());
+      const Tensor dy = tensor_of_eighths(context, c.y, c.dtype, format, 4);
+      const Format weights = conv->weights_format();
+      const Tensor plain(context, c.w, DType::f32, weights), dw(context, c.w, DType::f32, weights);
+      for (const bool accumulate : {false, true}) {
+        conv->backward_weights(context, made, dy, plain, Tensor(), accumulate, false, workspace);
+        conv->backward_weights_affine(context, x, affine, dy, dw, accumulate, workspace);
+        expect_near(to_doubles(context, dw), to_doubles(context, plain), 2e-3, "dw");
       }
     }
   }

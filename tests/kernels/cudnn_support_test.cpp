@@ -181,11 +181,12 @@ TEST_P(CudnnSupportedInHalf, SumsOfChannels) {
     if (row.first || row.end != nothing) continue;
     SCOPED_TRACE(row.name);
     ConvCase c = case_of(row, GetParam());
-    c.forward = c.sums = c.affine = true;
+    c.forward = c.sums = c.affine = c.backward_weights = true;
     const CudnnSupport support = conv_cudnn_support(c, card_);
     EXPECT_TRUE(support.served) << support.reason;
     EXPECT_EQ(support.sums, GetParam() == Precision::fp16);
     EXPECT_EQ(support.affine, GetParam() == Precision::fp16);
+    EXPECT_EQ(support.affine_gradient, GetParam() == Precision::fp16);
     ++asked;
   }
   EXPECT_EQ(asked, 22);

@@ -49,6 +49,11 @@ const NetCase kCases[] = {
       layer { name: "sum" type: "Eltwise" bottom: "c0" bottom: "c2" top: "sum" }
       layer { name: "r2" type: "ReLU" bottom: "sum" top: "sum" }
       layer { name: "pool" type: "Pooling" bottom: "sum" top: "y" pooling_param { pool: AVE global_pooling: true } })"},
+    {"projection", R"(
+      layer { name: "c0" type: "Convolution" bottom: "x" top: "c0" convolution_param { num_output: 16 kernel_size: 1 bias_term: false weight_filler { type: "xavier" } } } layer { name: "b0" type: "BatchNorm" bottom: "c0" top: "c0" } layer { name: "s0" type: "Scale" bottom: "c0" top: "c0" scale_param { bias_term: true } }
+      layer { name: "c1" type: "Convolution" bottom: "x" top: "c1" convolution_param { num_output: 16 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+      layer { name: "b1" type: "BatchNorm" bottom: "c1" top: "c1" } layer { name: "s1" type: "Scale" bottom: "c1" top: "c1" scale_param { bias_term: true } }
+      layer { name: "sum" type: "Eltwise" bottom: "c0" bottom: "c1" top: "y" } layer { name: "r" type: "ReLU" bottom: "y" top: "y" })"},
     {"inception", R"(
       layer { name: "a" type: "Convolution" bottom: "x" top: "a" convolution_param { num_output: 3 kernel_size: 1 weight_filler { type: "xavier" } } }
       layer { name: "ra" type: "ReLU" bottom: "a" top: "a" }
@@ -149,8 +154,8 @@ Result run(const NetCase& c, DType dtype, const NetOptions& base, std::string* d
   from_doubles(context, values.data(), x);
   from_doubles(context, std::vector<double>{0, 3, 4}.data(), label);
   Result result;
-  for (int pass = 0; pass < 2;
-       ++pass) {  // twice: the second finds what the first left in the arena
+  // Twice: the second finds what the first left in the arena.
+  for (int pass = 0; pass < 2; ++pass) {
     n.forward(0);
     result.loss = n.loss();
     n.backward();
@@ -202,9 +207,9 @@ TEST_P(PlanTest, ReuseSavesMemory) {
   ASSERT_TRUE(
       google::protobuf::TextFormat::ParseFromString(cat(kInput, GetParam().text, kEnd), &net));
   Context context(Device::cpu);
-  NetOptions options, keep;
+  NetOptions options;
   options.state.set_phase(TRAIN);
-  keep = options;
+  NetOptions keep = options;
   keep.keep_blobs = true;
   EXPECT_LT(Net(context, net, options).memory().arena(), Net(context, net, keep).memory().arena());
 }
@@ -230,11 +235,9 @@ TEST(Plan, DumpSaysWhatEachPassDecided) {
        {"fuse on: 2 layers share a step", "format on: ", "memory on: ",
         "recompute cheap: 0 values, 0 bytes, written again in backward", "overlap off",
         "Convolution+ReLU = c1 + r1; fp32; ", "reads 0:x", "float32 channels-last, arena+",
-        "steps ", "gradient arena+", "LRN = n1; fp32; own",
-        "saves 5, kept+",  // what the loss notes stays until it is read
-        "memory: activations ", "gradients ", "saved ", "workspace up to ", "\nparameters: "}) {
+        "steps ", "gradient arena+", "LRN = n1; fp32; own", "saves 5, kept+",
+        "memory: activations ", "gradients ", "saved ", "workspace up to ", "\nparameters: "})
     expect_part(dump, part);
-  }
   NetOptions off;
   off.fuse = off.format = off.reuse_memory = false;
   run(kCases[0], DType::f32, off, &dump);

@@ -21,7 +21,15 @@ const char* kLayers = R"(
   layer { name: "sum" type: "Eltwise" bottom: "c1" bottom: "c2" top: "sum" }
   layer { name: "r2" type: "ReLU" bottom: "sum" top: "sum" }
   layer { name: "p" type: "Pooling" bottom: "sum" top: "p" pooling_param { kernel_size: 3 stride: 2 } }
-  layer { name: "a" type: "Convolution" bottom: "p" top: "a" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
+  layer { name: "q1" type: "Convolution" bottom: "p" top: "q1" convolution_param { num_output: 16 kernel_size: 1 bias_term: false weight_filler { type: "xavier" } } }
+  layer { name: "bq1" type: "BatchNorm" bottom: "q1" top: "q1" batch_norm_param { moving_average_fraction: 0.9 } }
+  layer { name: "sq1" type: "Scale" bottom: "q1" top: "q1" scale_param { bias_term: true } }
+  layer { name: "q2" type: "Convolution" bottom: "p" top: "q2" convolution_param { num_output: 16 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+  layer { name: "bq2" type: "BatchNorm" bottom: "q2" top: "q2" batch_norm_param { moving_average_fraction: 0.9 } }
+  layer { name: "sq2" type: "Scale" bottom: "q2" top: "q2" scale_param { bias_term: true } }
+  layer { name: "q" type: "Eltwise" bottom: "q1" bottom: "q2" top: "q" }
+  layer { name: "rq" type: "ReLU" bottom: "q" top: "q" }
+  layer { name: "a" type: "Convolution" bottom: "q" top: "a" convolution_param { num_output: 8 kernel_size: 1 weight_filler { type: "xavier" } } }
   layer { name: "ba" type: "BatchNorm" bottom: "a" top: "a" }
   layer { name: "sa" type: "Scale" bottom: "a" top: "a" scale_param { bias_term: true } }
   layer { name: "ra" type: "ReLU" bottom: "a" top: "a" }
@@ -29,7 +37,7 @@ const char* kLayers = R"(
   layer { name: "ra2" type: "ReLU" bottom: "a2" top: "a2" }
   layer { name: "b" type: "Convolution" bottom: "p" top: "b" convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
   layer { name: "rb" type: "ReLU" bottom: "b" top: "b" relu_param { negative_slope: 0.1 } }
-  layer { name: "cat" type: "Concat" bottom: "a2" bottom: "b" bottom: "p" top: "cat" }
+  layer { name: "cat" type: "Concat" bottom: "a2" bottom: "b" bottom: "p" bottom: "q" top: "cat" }
   layer { name: "c3" type: "Convolution" bottom: "cat" top: "c3" convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
   layer { name: "r3" type: "ReLU" bottom: "c3" top: "c3" }
   layer { name: "p3" type: "Pooling" bottom: "c3" top: "p3" pooling_param { kernel_size: 2 stride: 2 } }

@@ -2,6 +2,8 @@
 // '+' between ("Sum" for an Eltwise sum); its message holds the parameters of all members, its
 // parameter blobs are theirs in order. A join happens only when that type is registered and nobody
 // else reads the blobs in between.
+#include <algorithm>
+
 #include "net/plan.h"
 #include "proto/layer.pb.h"
 
@@ -117,6 +119,7 @@ class Fuser {
     const int relu = sole_reader(last);
     if (is_max_relu(after_sum) && backward_agrees(sum, after_sum) &&
         LayerRegistry::has(type + "+Sum+ReLU")) {
+      if (members.size() == 2 && join_pair(members, sum, after_sum)) return;
       members.insert(members.end(), {sum, after_sum});
       type += "+Sum+ReLU";
     } else if (is_max_relu(relu) && backward_agrees(last, relu) &&
@@ -125,6 +128,30 @@ class Fuser {
       type += "+ReLU";
     }
     if (members.size() > 1) join(members, type);
+  }
+
+  // With the other bottom of the sum, when that comes out of a like BatchNorm and Scale.
+  bool join_pair(const std::vector<int>& one, int sum, int relu) {
+    const std::vector<int>& added = plan_.nodes[sum].bottoms;
+    const int other = added[added[0] == plan_.nodes[one[1]].tops[0] ? 1 : 0];
+    const int scale = plan_.values[other].producer;
+    if (scale < 0 || dead_[scale] || !is_type(scale, "Scale") || sole_reader(scale) != sum)
+      return false;
+    const int norm = plan_.values[plan_.nodes[scale].bottoms[0]].producer;
+    if (norm < 0 || dead_[norm] || !is_type(norm, "BatchNorm") || sole_reader(norm) != scale ||
+        !scales_channels(scale) || !backward_agrees(scale, sum) || !backward_agrees(norm, scale))
+      return false;
+    const auto same = [&](const auto& a, const auto& b) {
+      return a.SerializeAsString() == b.SerializeAsString();
+    };
+    const LayerParameter &norm_one = plan_.nodes[one[0]].message,
+                         &scale_one = plan_.nodes[one[1]].message;
+    const LayerParameter &norm_two = plan_.nodes[norm].message,
+                         &scale_two = plan_.nodes[scale].message;
+    return same(norm_one.batch_norm_param(), norm_two.batch_norm_param()) &&
+           same(scale_one.scale_param(), scale_two.scale_param()) &&
+           join({one[0], one[1], norm, scale, sum, relu},
+                "BatchNorm+Scale+BatchNorm+Scale+Sum+ReLU");
   }
 
   bool scales_channels(int node) const {
@@ -147,6 +174,12 @@ class Fuser {
            p.operation() == EltwiseParameter::SUM && p.coeff_size() == 0;
   }
 
+  // One of the first `count` members makes this value.
+  bool made_by(const std::vector<int>& members, size_t count, int value) const {
+    return std::any_of(members.begin(), members.begin() + static_cast<int64_t>(count),
+                       [&](int member) { return plan_.nodes[member].tops[0] == value; });
+  }
+
   // False: not done, as there is no such layer or it is not worth it.
   bool join(const std::vector<int>& members, const std::string& type) {
     if (!LayerRegistry::has(type)) return false;
@@ -154,7 +187,6 @@ class Fuser {
     PlanNode joined = first;
     for (size_t m = 1; m < members.size(); ++m) {
       const PlanNode& next = plan_.nodes[members[m]];
-      const int inner = plan_.nodes[members[m - 1]].tops[0];
       LayerParameter more = next.message;
       more.clear_name();
       more.clear_type();
@@ -166,7 +198,7 @@ class Fuser {
       more.clear_propagate_down();
       joined.message.MergeFrom(more);
       for (size_t j = 0; j < next.bottoms.size(); ++j) {
-        if (next.bottoms[j] == inner) continue;
+        if (made_by(members, m, next.bottoms[j])) continue;
         joined.bottoms.push_back(next.bottoms[j]);
         joined.propagate.push_back(next.propagate[j]);
       }

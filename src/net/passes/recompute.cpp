@@ -1,7 +1,7 @@
 // Pass "recompute": which values are not kept for backward but written again just before its first
 // step that reads them, from what is kept anyway (batch normalization's output from its input).
 // Where the step that reads one forward can work from the same (Prepared::takes_affine), it is not
-// written forward at all.
+// written forward, and where that step's backward can, not at all.
 #include <algorithm>
 #include <limits>
 
@@ -39,13 +39,16 @@ class Chooser {
                      });
     double spent = 0;
     for (const Candidate& candidate : candidates) {
+      const auto& readers = readers_[candidate.value];
+      const Prepared* const reader =
+          readers.empty() ? nullptr : &plan_.nodes[readers[0].first].prepared;
       const auto moved = static_cast<double>(candidate.moved);
       if (spent + moved > most || depends_on_others(candidate)) continue;
       spent += moved;
       PlanValue& value = plan_.values[candidate.value];
-      value.again = true;
-      const auto& readers = readers_[candidate.value];
-      value.folded = !readers.empty() && plan_.nodes[readers[0].first].prepared.takes_affine;
+      value.folded = reader && reader->takes_affine;
+      value.again = !reader || !reader->gradient_takes_affine;
+      if (!value.again) continue;
       plan_.nodes[plan_.step_count() - 1 - candidate.first].again.push_back({value.producer, {}});
     }
   }
