@@ -159,7 +159,7 @@ void apply(Context& context, const BatchNormCase& c, const BatchNormParameters& 
 
 }  // namespace
 
-bool batch_norm_takes_packs([[maybe_unused]] Context& context,
+bool batch_norm_takes_packs([[maybe_unused]] const Context& context,
                             [[maybe_unused]] const BatchNormCase& c, [[maybe_unused]] DType dtype) {
 #ifdef CREMA_CUDA
   return batch_norm_serves_gpu(context, c, dtype) &&

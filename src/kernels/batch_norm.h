@@ -43,7 +43,7 @@ struct BatchNormSaved {
 
 // True where backward takes dy in two parts and, with added and relu, forward gives signs: on a
 // GPU, channels-last, with channels that fill whole packs of 16 bytes. dtype: of x.
-bool batch_norm_takes_packs(Context& context, const BatchNormCase& c, DType dtype);
+bool batch_norm_takes_packs(const Context& context, const BatchNormCase& c, DType dtype);
 
 // With batch statistics the stored ones are updated. y may lie in the memory of x. sums (2,
 // channels), float32: of x and of its squares, from whoever made x; empty: they are found here.

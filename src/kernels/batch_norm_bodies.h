@@ -45,15 +45,17 @@ struct StoredStatistics {
   }
 };
 
-bool batch_norm_serves_gpu(Context& context, const BatchNormCase& c, DType dtype);
+bool batch_norm_serves_gpu(const Context& context, const BatchNormCase& c, DType dtype);
 void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
                             const Tensor& added, const Tensor& sums, const Tensor& y,
                             const BatchNormSaved& saved, const Tensor& workspace);
-// Mean and inverse into `saved`: of x, or the stored ones.
+// Mean and inverse into `saved`: those of x, found from its sums unless these are empty, or the
+// stored ones.
 void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
                                const BatchNormParameters& parameters, const Tensor& x,
-                               const BatchNormSaved& saved, const Tensor& workspace);
+                               const Tensor& sums, const BatchNormSaved& saved,
+                               const Tensor& workspace);
 void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
                            const BatchNormParameters& parameters, const Tensor& x,
                            const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
@@ -62,6 +64,14 @@ void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
                               const BatchNormParameters& parameters, const Tensor& x,
                               const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
                               const Tensor& workspace);
+// The first half of backward, with a ReLU and nothing added, where dy is 0 but at some places: only
+// these are in x and dy, row by row. Gradients of scale and shift, and into the workspace slant and
+// offset of dx = factor * g + (x - mean) * slant + offset, g being dy + more_dy through the ReLU.
+// With more_dy g is written to dy.
+void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
+                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& dy,
+                         const Tensor& more_dy, const BatchNormSaved& saved,
+                         const BatchNormGradients& gradients, const Tensor& workspace);
 void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
                              const BatchNormParameters& parameters, const Tensor& x,
                              const Tensor& y, const Tensor& dy, const Tensor& more_dy,

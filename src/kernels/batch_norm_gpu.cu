@@ -1,11 +1,10 @@
-// Batch normalization of channels-last tensors on the GPU: two kernels forward (statistics, result)
-// and two backward (sums, result). A thread keeps a pack of channels with their numbers and walks
-// over rows.
+// Batch normalization of channels-last tensors on the GPU, forward: two kernels (statistics,
+// result). A thread keeps a pack of channels with their numbers and walks over rows.
 #include <algorithm>
 
 #include "device/launch.h"
 #include "kernels/batch_norm_bodies.h"
-#include "kernels/batch_norm_term.cuh"
+#include "kernels/batch_norm_numbers.cuh"
 #include "kernels/column_sums.cuh"
 #include "tensor/on.h"
 
@@ -19,8 +18,7 @@ __global__ void find_statistics(ColumnGrid grid, const T* x, Numbers n, float* p
                                 unsigned* counters) {
   using P = Pack<T, kPack>;
   float pivot[kPack];  // a value near the mean: squares of differences from it lose no digits
-  const int64_t column =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
+  const int64_t column = first_column<kPack>(grid);
   if (column < grid.columns) {
     const P p = *reinterpret_cast<const P*>(x + column);
 #pragma unroll
@@ -58,6 +56,13 @@ __global__ void take_stored(int64_t channels, Numbers n) {
   if (c < channels) n.stored.take(c, n.mean, n.inverse);
 }
 
+// Out of the sums.
+__global__ void take_sums(Numbers n, int64_t channels) {
+  const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  float mean, inverse;
+  if (c < channels) n.statistics(c, channels, true, mean, inverse);
+}
+
 __global__ void write_affine(Numbers n, int64_t channels, Half* affine) {
   const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   if (c >= channels) return;
@@ -75,8 +80,7 @@ template <typename T, int kPack, bool kAdded, bool kRelu>
 __global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t* signs,
                       float slope, Numbers n) {
   using P = Pack<T, kPack>;
-  const int64_t first =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
+  const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
   const bool notes = blockIdx.x == 0 && threadIdx.x < grid.lanes;
   float mean[kPack], factor[kPack], bias[kPack];
@@ -117,99 +121,6 @@ __global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t
   });
 }
 
-// masked: where the gradient that arrives at x is kept, which may be dy's memory; or null.
-template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo>
-__global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom, kTwo> term, T* masked,
-                              Numbers n, bool through_statistics, float* parts,
-                              unsigned* counters) {
-  using P = Pack<T, kPack>;
-  const int64_t column =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
-  if (column < grid.columns) term.start(n, column);
-  const auto visit = [&]<int kRows>(const RowSet& rows, int64_t at, float(&sums)[2][kPack]) {
-    typename Term<T, kPack, kMask, kFrom, kTwo>::Loaded loaded[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      loaded[r] = term.load((rows.first + r * rows.step) * grid.columns + at);
-    }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      float g[kPack], h[kPack];
-      term.read(loaded[r], g, h);
-      P out;
-#pragma unroll
-      for (int k = 0; k < kPack; ++k) {
-        sums[0][k] += g[k];
-        sums[1][k] += g[k] * h[k];
-        out.v[k] = g[k];
-      }
-      if (masked)
-        *reinterpret_cast<P*>(masked + (rows.first + r * rows.step) * grid.columns + at) = out;
-    }
-  };
-  const auto finish = [&](int64_t c, const double* totals) {
-    n.finish_gradients(c, totals[0], totals[1], kFrom == From::y, through_statistics);
-  };
-  sum_columns<kPack, 2>(grid, parts, counters, visit, finish);
-}
-
-template <typename T, int kPack, Mask kMask, From kFrom>
-__global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kFrom> term, T* dx,
-                               Numbers n) {
-  using P = Pack<T, kPack>;
-  const int64_t first =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
-  if (first >= grid.columns) return;
-  term.start(n, first);
-  float slant[kPack], offset[kPack];
-#pragma unroll
-  for (int k = 0; k < kPack; ++k) {
-    slant[k] = n.slant ? n.slant[first + k] : 0;
-    offset[k] = n.offset ? n.offset[first + k] : 0;
-  }
-  over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
-    typename Term<T, kPack, kMask, kFrom>::Loaded loaded[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      loaded[r] = term.load((rows.first + r * rows.step) * grid.columns + column);
-    }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      float g[kPack], h[kPack];
-      term.read(loaded[r], g, h);
-      P out;
-#pragma unroll
-      for (int k = 0; k < kPack; ++k)
-        out.v[k] = term.factor[k] * g[k] + (h[k] * slant[k] + offset[k]);
-      *reinterpret_cast<P*>(dx + (rows.first + r * rows.step) * grid.columns + column) = out;
-    }
-  });
-}
-
-// What batch_norm_takes_packs() allows.
-template <typename T, int kPack>
-void require_packs(const Tensor& given) {
-  require(!given || kPack == kPackCount<T>,
-          "batch normalization in packs of 16 bytes needs tensors "
-          "that begin at multiples of 16 bytes");
-}
-
-// Calls body<T, kPack>(grid without sums) for the tensor's type and the widest pack.
-template <typename Body, typename... Tensors>
-void with_grid(const ChannelView& view, const Tensor& x, const Body& body,
-               const Tensors&... others) {
-  on_real(x, [&]<typename T>() {
-    if constexpr (!std::is_same_v<T, double>) {
-      with_column_pack<T>(
-          view.channels,
-          [&]<int kPack>() {
-            body.template operator()<T, kPack>(ColumnGrid(view.each(), view.channels, kPack));
-          },
-          x.raw(), others.raw()...);
-    }
-  });
-}
-
 // The batch's statistics, or the stored ones, unless there are sums to make them of.
 template <typename T, int kPack>
 void find(const Gpu& gpu, const BatchNormCase& c, const Tensor& x, const Numbers& n) {
@@ -237,7 +148,7 @@ void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c
 
 }  // namespace
 
-bool batch_norm_serves_gpu(Context& context, const BatchNormCase& c, DType dtype) {
+bool batch_norm_serves_gpu(const Context& context, const BatchNormCase& c, DType dtype) {
   return context.device() == Device::gpu && context.implementation != "plain" &&
          c.view.groups == 1 && (c.view.inner == 1 || c.view.channels == 1) && dtype != DType::f64;
 }
@@ -264,8 +175,14 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
 
 void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
                                const BatchNormParameters& parameters, const Tensor& x,
-                               const BatchNormSaved& saved, const Tensor& workspace) {
-  const Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+                               const Tensor& sums, const BatchNormSaved& saved,
+                               const Tensor& workspace) {
+  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  if (c.batch_statistics && sums) {
+    n.sums = sums.data<float>();
+    const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
+    return launch(context.gpu(), take_sums, {blocks, 128}, n, c.view.channels);
+  }
   with_grid(c.view, x, [&]<typename T, int kPack>(const ColumnGrid&) {
     find<T, kPack>(context.gpu(), c, x, n);
   });
@@ -277,7 +194,7 @@ void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
                            const Tensor& workspace) {
   Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
-  if (!n.sums) batch_norm_statistics_gpu(context, c, parameters, x, saved, workspace);
+  if (!n.sums) batch_norm_statistics_gpu(context, c, parameters, x, Tensor(), saved, workspace);
   const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
   launch(context.gpu(), write_affine, {blocks, 128}, n, c.view.channels, affine.data<Half>());
 }
@@ -294,84 +211,6 @@ void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
         write_result<T, kPack>(context.gpu(), wide, c, x, added, y, {}, n);
       },
       added, y);
-}
-
-void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
-                             const BatchNormParameters& parameters, const Tensor& x,
-                             const Tensor& y, const Tensor& dy, const Tensor& more_dy,
-                             const BatchNormSaved& saved, const BatchNormGradients& gradients,
-                             const Tensor& workspace) {
-  if (dy.count() == 0) return;
-  const Gpu& gpu = context.gpu();
-  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
-  n.d_scale = gradients.d_scale.data<float>();
-  n.d_shift = gradients.d_shift.data<float>();
-  n.accumulate_scale = gradients.accumulate_scale;
-  n.accumulate_shift = gradients.accumulate_shift;
-  const bool from_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
-  const bool through_statistics = c.batch_statistics && gradients.dx;
-  // The gradient that arrives at x, masked and of both parts, when the first pass keeps it: for the
-  // added bottom, or so that the second pass reads one part only.
-  const Tensor kept = gradients.d_added ? gradients.d_added : more_dy ? dy : Tensor();
-  const bool sums = through_statistics || gradients.d_scale || gradients.d_shift || kept;
-
-  const auto run = [&]<typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>(
-      ColumnGrid wide) {
-    const auto term_of = [&]<Mask kThis, bool kBoth>(const Tensor& gradient) {
-      Term<T, kPack, kThis, kFrom, kBoth> term{};
-      term.x = x.data<T>();
-      term.y = y.data<T>();
-      term.dy = gradient.data<T>();
-      term.more_dy = more_dy.data<T>();
-      term.signs = saved.signs.data<uint8_t>();
-      term.slope = c.slope;
-      return term;
-    };
-    wide.from_end = !sums;
-    if (sums) {
-      const auto kernel = sum_gradients<T, kPack, kMask, kFrom, kTwo>;
-      const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
-      launch(gpu, kernel, {grid.blocks, 256}, grid, term_of.template operator()<kMask, kTwo>(dy),
-             kept.data<T>(), n, through_statistics, gpu.parts, gpu.counters);
-    }
-    if (!gradients.dx) return;
-    Numbers last = n;
-    if (!through_statistics) last.slant = last.offset = nullptr;
-    if (kept) {
-      launch(gpu, apply_gradient<T, kPack, Mask::none, kFrom>, {wide.blocks, 256}, wide,
-             term_of.template operator()<Mask::none, false>(kept), gradients.dx.data<T>(), last);
-    } else if constexpr (!kTwo) {
-      const auto term = term_of.template operator()<kMask, false>(dy);
-      launch(gpu, apply_gradient<T, kPack, kMask, kFrom>, {wide.blocks, 256}, wide, term,
-             gradients.dx.data<T>(), last);
-    }
-  };
-  with_grid(
-      c.view, dy,
-      [&]<typename T, int kPack>(const ColumnGrid& wide) {
-        require_packs<T, kPack>(saved.signs);
-        if constexpr (kPack == kPackCount<T>) {
-          if (saved.signs && more_dy)
-            return run.template operator()<T, kPack, Mask::from_signs, From::x, true>(wide);
-          if (saved.signs)
-            return run.template operator()<T, kPack, Mask::from_signs, From::x>(wide);
-          if (more_dy && c.relu && !c.added)
-            return run.template operator()<T, kPack, Mask::from_x, From::x, true>(wide);
-        }
-        require(!more_dy, "batch normalization was given two parts of a gradient it takes whole");
-        if (from_y && !through_statistics) {
-          run.template operator()<T, kPack, Mask::none, From::nothing>(wide);
-        } else if (from_y) {
-          run.template operator()<T, kPack, Mask::none, From::y>(wide);
-        } else if (!c.relu) {
-          run.template operator()<T, kPack, Mask::none, From::x>(wide);
-        } else if (c.added) {
-          run.template operator()<T, kPack, Mask::from_y, From::x>(wide);
-        } else {
-          run.template operator()<T, kPack, Mask::from_x, From::x>(wide);
-        }
-      },
-      x, y, more_dy, gradients.dx, gradients.d_added);
 }
 
 }  // namespace crema

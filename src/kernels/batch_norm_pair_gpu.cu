@@ -4,8 +4,8 @@
 // kernel.
 #include "device/launch.h"
 #include "kernels/batch_norm_bodies.h"
+#include "kernels/batch_norm_numbers.cuh"
 #include "kernels/batch_norm_pair.h"
-#include "kernels/batch_norm_term.cuh"
 #include "kernels/column_sums.cuh"
 #include "tensor/on.h"
 
@@ -20,8 +20,7 @@ __global__ void __launch_bounds__(256, 2)
     apply_pair(ColumnGrid grid, const T* x, const T* z, T* y, uint8_t* signs, float slope,
                Numbers a, Numbers b) {
   using P = Pack<T, kPack>;
-  const int64_t first =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
+  const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
   const bool notes = blockIdx.x == 0 && threadIdx.x < grid.lanes;
   float factor[2][kPack], offset[kPack];  // y = relu(x factor[0] + z factor[1] + offset)
@@ -83,8 +82,7 @@ __global__ void __launch_bounds__(256, 2)
              bool through_statistics, float* parts, unsigned* counters) {
   using P = Pack<T, kPack>;
   float mean[2][kPack];
-  const int64_t column =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
+  const int64_t column = first_column<kPack>(grid);
   if (column < grid.columns) {
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
@@ -131,8 +129,7 @@ template <typename T, int kPack>
 __global__ void __launch_bounds__(256, 2)
     apply_pair_gradient(ColumnGrid grid, PairTerm<T> term, T* dx, T* dz, Numbers a, Numbers b) {
   using P = Pack<T, kPack>;
-  const int64_t first =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
+  const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
   float factor[2][kPack], slant[2][kPack], offset[2][kPack];  // dx = g factor + x slant + offset
 #pragma unroll
@@ -199,7 +196,8 @@ class BatchNormPairGpu final : public BatchNormPair {
                const Tensor& workspace) override {
     for (const BatchNormSide* side : {&a, &b}) {
       if (!c_.batch_statistics || !side->sums)
-        batch_norm_statistics_gpu(context, c_, side->parameters, side->x, side->saved, workspace);
+        batch_norm_statistics_gpu(context, c_, side->parameters, side->x, Tensor(), side->saved,
+                                  workspace);
     }
     Numbers n = numbers(a, 0, workspace), m = numbers(b, 1, workspace);
     if (c_.batch_statistics) n.sums = a.sums.data<float>(), m.sums = b.sums.data<float>();
@@ -216,8 +214,8 @@ class BatchNormPairGpu final : public BatchNormPair {
                 const BatchNormGradients& of_b, const Tensor& workspace) override {
     const Gpu& gpu = context.gpu();
     Numbers n = numbers(a, 0, workspace), m = numbers(b, 1, workspace);
-    learn(of_a, n);
-    learn(of_b, m);
+    n.learn(of_a);
+    m.learn(of_b);
     on_packs(dy, [&]<typename T>() {
       const PairTerm<T> term{dy.data<T>(),
                              more_dy.data<T>(),
@@ -241,10 +239,6 @@ class BatchNormPairGpu final : public BatchNormPair {
   Numbers numbers(const BatchNormSide& side, int number, const Tensor& workspace) const {
     return numbers_of(c_, side.parameters, side.saved,
                       workspace.data<float>() + 2 * number * c_.view.channels);
-  }
-  static void learn(const BatchNormGradients& gradients, Numbers& n) {
-    n.d_scale = gradients.d_scale.data<float>(), n.accumulate_scale = gradients.accumulate_scale;
-    n.d_shift = gradients.d_shift.data<float>(), n.accumulate_shift = gradients.accumulate_shift;
   }
 
   void write(Context& context, const Tensor& x, const Tensor& z, const Tensor& y,

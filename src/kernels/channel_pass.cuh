@@ -106,8 +106,7 @@ __global__ void pass_rows(ColumnGrid grid, Pass<T, kPack, F> pass, float* parts,
                           unsigned* counters) {
   const int64_t group = blockIdx.z, values_at = group * grid.columns;
   const int64_t start = group * grid.rows * grid.columns;
-  const int64_t first =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
+  const int64_t first = first_column<kPack>(grid);
   float value[kPack][F::kValues];
   if (first < grid.columns) {
 #pragma unroll

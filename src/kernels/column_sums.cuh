@@ -83,13 +83,19 @@ ColumnGrid grid_of_sums(const Kernel& kernel, int64_t rows, int64_t columns, int
   return {rows, columns, pack, sums, std::clamp(blocks, 1, 4)};
 }
 
+// The first column of this thread's pack, which may lie behind the last.
+template <int kPack>
+__device__ int64_t first_column(const ColumnGrid& grid) {
+  const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
+  return (static_cast<int64_t>(blockIdx.y) * grid.lanes + lane) * kPack;
+}
+
 // Calls visit<count>(rows, first column) for this thread's rows, kRowsAtOnce or 1 at a time. Blocks
 // that sum walk side by side through all rows, others have theirs together.
 template <int kPack, typename Visit>
 __device__ void over_rows(const ColumnGrid& grid, const Visit& visit) {
-  const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
   const int down = static_cast<int>(threadIdx.x) / grid.lanes;
-  const int64_t column = (static_cast<int64_t>(blockIdx.y) * grid.lanes + lane) * kPack;
+  const int64_t column = first_column<kPack>(grid);
   if (down >= grid.threads_down || column >= grid.columns) return;
   const int64_t step = grid.threads_down;
   const int64_t each = grid.sums ? 1 : ColumnGrid::kChunksEach, first = blockIdx.x * each;

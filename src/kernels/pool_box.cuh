@@ -1,4 +1,4 @@
-// Places, windows and the loads around them, for pooling's GPU kernels (pool_gpu.cu). Positions are
+// Places, windows and the loads around them, for pooling's GPU kernels. Positions are
 // (depth, height, width); offsets count packs of channels and fit in 32 bits.
 #pragma once
 

@@ -160,16 +160,8 @@ bool serves(const PoolGeometry& g, const PoolWindow& window, const Tensor& x, co
 // Calls body<window, step>() where walking kernels serve, which take whole packs; else returns
 // false.
 template <typename T, int kPack, typename Body>
-bool walks(const Window& w, const Body& body) {
-  const auto is = [&](int window, int step) {
-    return w.kernel[0] == 1 && w.stride[0] == 1 && w.kernel[1] == window && w.kernel[2] == window &&
-           w.stride[1] == step && w.stride[2] == step;
-  };
-  if constexpr (kPack == kPackCount<T>) {
-    if (is(3, 2)) return body.template operator()<3, 2>(), true;
-    if (is(3, 1)) return body.template operator()<3, 1>(), true;
-    if (is(2, 2)) return body.template operator()<2, 2>(), true;
-  }
+bool walks(const PoolWindow& window, const Body& body) {
+  if constexpr (kPack == kPackCount<T>) return with_walk(window, body);
   return false;
 }
 
@@ -198,12 +190,11 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
   const Gpu& gpu = context.gpu();
   return with_window(window, x, y, [&]<typename T, int kPack>(const Window& w) {
     using P = Pack<T, kPack>;
-    const bool walked =
-        window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
-          const Launch l(w, w.out, kWalkRows);
-          launch(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-                 window.takes_relu, x.data<Words>(), y.data<Words>(), index.data<Cells<T>>());
-        });
+    const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
+      const Launch l(w, w.out, kWalkRows);
+      launch(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+             window.takes_relu, x.data<Words>(), y.data<Words>(), index.data<Cells<T>>());
+    });
     if (walked) return;
     const Launch l(w, w.out, 1);
     if (window.method == PoolMethod::max) {
@@ -222,14 +213,11 @@ bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor&
   const Gpu& gpu = context.gpu();
   return with_window(window, dx, dy, [&]<typename T, int kPack>(const Window& w) {
     using P = Pack<T, kPack>;
-    const bool walked =
-        window.method == PoolMethod::max && walks<T, kPack>(w, [&]<int kWindow, int kStep>() {
-          int tiles[3] = {w.in[0]};
-          for (int a = 1; a < 3; ++a) tiles[a] = (w.in[a] + w.pad[a] + kStep - 1) / kStep;
-          const Launch l(w, tiles, kWalkRows);
-          launch(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-                 index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
-        });
+    const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
+      const Launch l = launch_of_gradients(w);
+      launch(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+             index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
+    });
     if (walked) return;
     if (window.method == PoolMethod::max && apart(w)) {
       const Launch l(w, w.out, 1);

@@ -1,7 +1,7 @@
 // Max pooling with square windows at least as wide as their distance, so that none is empty: the
 // usual ones (3 by 2, 3 by 1, 2 by 2). A thread has 16 bytes of channels of one column and walks
-// down, so that what windows of several rows share is loaded and compared once. Only for
-// pool_gpu.cu.
+// down, so that what windows of several rows share is loaded and compared once. Only for .cu
+// files of a CUDA build.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -68,14 +68,13 @@ __device__ inline uint32_t select(uint32_t mask, uint32_t yes, uint32_t no) {
 }
 __device__ inline int inside(int at, int extent) { return min(max(at, 0), extent - 1); }
 
-// takes_relu: only outputs above 0 get a cell. A place outside of the image is replaced by the
-// nearest one, which lies in the same window, and so is its cell.
-template <typename T, int kWindow, int kStep>
-__global__ void walk_forward(Window w, Tiles tiles, bool takes_relu, const Words* x, Words* y,
-                             Cells<T>* index) {
+// Calls write(offset, largest, cells) for the windows of this thread: what load(offset) gives is
+// compared, cells has the lanes of the largest ones' cells. A place outside of the image is
+// replaced by the nearest one, which lies in the same window, and so is its cell.
+template <typename T, int kWindow, int kStep, typename Load, typename Write>
+__device__ void walk_windows(const Window& w, const Place& o, const Load& load,
+                             const Write& write) {
   using L = Lanes<T>;
-  const Place o(w, tiles, kWalkRows);
-  if (!o.inside) return;
   const int left = o.at[2] * kStep - w.pad[2], top = o.at[1] * kStep - w.pad[1];
   int at[kWindow];
   uint32_t cells[kWindow];
@@ -85,7 +84,6 @@ __global__ void walk_forward(Window w, Tiles tiles, bool takes_relu, const Words
     at[v] = o.offset(w.in, o.at[0], 0, column);
     cells[v] = static_cast<uint32_t>(column - left) * L::kOnes;
   }
-  const uint32_t least = takes_relu ? 0u : L::kLowest;
   const int row_packs = w.in[2] * w.packs;
   uint32_t most[kWindow][4], from[kWindow][4];  // of rows; the last kWindow of them
 #pragma unroll
@@ -93,7 +91,7 @@ __global__ void walk_forward(Window w, Tiles tiles, bool takes_relu, const Words
     const int row = inside(top + r, w.in[1]) * row_packs;
     Words loaded[kWindow];
 #pragma unroll
-    for (int v = 0; v < kWindow; ++v) loaded[v] = x[at[v] + row];
+    for (int v = 0; v < kWindow; ++v) loaded[v] = load(at[v] + row);
     constexpr int kLast = kWindow - 1;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -127,14 +125,29 @@ __global__ void walk_forward(Window w, Tiles tiles, bool takes_relu, const Words
         cell = select(L::equal(most[slot][i], largest), from[slot][i] + in_rows[v], cell);
       }
       out.v[i] = largest;
-      kept[i] = cell | ~L::above(largest, least);
+      kept[i] = cell;
     }
-    if (o.at[1] + down < w.out[1]) {
-      const int to = o.offset(w.out, o.at[0], o.at[1] + down, o.at[2]);
-      y[to] = out;
-      if (index) index[to] = L::bytes(kept);
-    }
+    if (o.at[1] + down < w.out[1])
+      write(o.offset(w.out, o.at[0], o.at[1] + down, o.at[2]), out, kept);
   }
+}
+
+// takes_relu: only outputs above 0 get a cell.
+template <typename T, int kWindow, int kStep>
+__global__ void walk_forward(Window w, Tiles tiles, bool takes_relu, const Words* x, Words* y,
+                             Cells<T>* index) {
+  using L = Lanes<T>;
+  const Place o(w, tiles, kWalkRows);
+  if (!o.inside) return;
+  const uint32_t least = takes_relu ? 0u : L::kLowest;
+  walk_windows<T, kWindow, kStep>(
+      w, o, [&](int at) { return x[at]; },
+      [&](int to, const Words& largest, uint32_t(&cells)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) cells[i] |= ~L::above(largest.v[i], least);
+        y[to] = largest;
+        if (index) index[to] = L::bytes(cells);
+      });
 }
 
 // Of two: sum += g where the lanes of a and b are equal numbers below 1024, with one comparison for
@@ -146,19 +159,28 @@ __device__ inline void add_where_equal(uint32_t a, uint32_t b, const float* g, f
       : "r"(a), "r"(b), "f"(g[0]), "f"(g[1]));
 }
 
-// A tile is kStep x kStep places of dx, so cut that a window begins with each tile.
-template <typename T, int kWindow, int kStep>
-__global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
-                              WidePack<T>* dx) {
+// A tile is kStep x kStep places of dx, so cut that a window begins with each tile. Calls write(
+// offset, load(offset), sums) for the places of this thread's tiles, with the sums of the gradients
+// that they get; what is loaded is on its way while they are found.
+template <typename T, int kWindow, int kStep, typename Load, typename Write>
+__device__ void walk_gradients(const Window& w, const Place& tile, const Cells<T>* index,
+                               const WidePack<T>* dy, const Load& load, const Write& write) {
   constexpr int kPack = kPackCount<T>;
   constexpr int kBefore = (kWindow - 1) / kStep;  // windows that reach in from before a tile
-  const Place tile(w, tiles, kWalkRows);
-  if (!tile.inside) return;
   const int left = tile.at[2] * kStep - w.pad[2], top = tile.at[1] * kStep - w.pad[1];
   float sums[kWindow][kStep][kPack] = {};  // of the rows that the window of this step holds
 #pragma unroll
   for (int step = -kBefore; step < kWalkRows; ++step) {
     const int o = tile.at[1] + step;
+    decltype(load(0)) loaded[kStep][kStep];
+#pragma unroll
+    for (int r = 0; r < kStep && step >= 0; ++r) {
+#pragma unroll
+      for (int s = 0; s < kStep; ++s) {
+        loaded[r][s] = load(tile.offset(w.in, tile.at[0], inside(top + step * kStep + r, w.in[1]),
+                                        inside(left + s, w.in[2])));
+      }
+    }
     float g[kBefore + 1][kPack];
     uint32_t cells[kBefore + 1][kPack / 2];  // that the windows kept, two each
 #pragma unroll
@@ -166,10 +188,10 @@ __global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, cons
       const int column = tile.at[2] - c;
       const int at = tile.offset(w.out, tile.at[0], inside(o, w.out[1]), inside(column, w.out[2]));
       const bool exists = o >= 0 && o < w.out[1] && column >= 0 && column < w.out[2];
-      const WidePack<T> loaded = dy[at];
+      const WidePack<T> given = dy[at];
       const Cells<T> words = index[at];
 #pragma unroll
-      for (int k = 0; k < kPack; ++k) g[c][k] = loaded.v[k];
+      for (int k = 0; k < kPack; ++k) g[c][k] = given.v[k];
 #pragma unroll
       for (int k = 0; k < kPack / 2; ++k) {
         const uint32_t word = exists ? words.v[k / 2] : ~0u;
@@ -190,16 +212,13 @@ __global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, cons
       }
     }
 #pragma unroll
-    for (int r = 0; r < kStep; ++r) {
+    for (int r = 0; r < kStep && step >= 0; ++r) {
       const int row = top + step * kStep + r;
 #pragma unroll
       for (int s = 0; s < kStep; ++s) {
         const int column = left + s;
-        WidePack<T> out;
-#pragma unroll
-        for (int k = 0; k < kPack; ++k) out.v[k] = sums[r][s][k];
-        if (step >= 0 && row >= 0 && row < w.in[1] && column >= 0 && column < w.in[2])
-          dx[tile.offset(w.in, tile.at[0], row, column)] = out;
+        if (row >= 0 && row < w.in[1] && column >= 0 && column < w.in[2])
+          write(tile.offset(w.in, tile.at[0], row, column), loaded[r][s], sums[r][s]);
       }
     }
 #pragma unroll
@@ -212,6 +231,43 @@ __global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, cons
       }
     }
   }
+}
+
+// The tiles of walk_gradients().
+inline Launch launch_of_gradients(const Window& w) {
+  int tiles[3] = {w.in[0]};
+  for (int a = 1; a < 3; ++a) tiles[a] = (w.in[a] + w.pad[a] + w.stride[a] - 1) / w.stride[a];
+  return {w, tiles, kWalkRows};
+}
+
+template <typename T, int kWindow, int kStep>
+__global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
+                              WidePack<T>* dx) {
+  struct Nothing {};
+  const Place tile(w, tiles, kWalkRows);
+  if (!tile.inside) return;
+  walk_gradients<T, kWindow, kStep>(
+      w, tile, index, dy, [](int) { return Nothing(); },
+      [&](int at, Nothing, const float(&sums)[kPackCount<T>]) {
+        WidePack<T> out;
+#pragma unroll
+        for (int k = 0; k < kPackCount<T>; ++k) out.v[k] = sums[k];
+        dx[at] = out;
+      });
+}
+
+// Calls body<window, step>() where these kernels serve; else returns false.
+template <typename Body>
+bool with_walk(const PoolWindow& w, const Body& body) {
+  const auto is = [&](int window, int step) {
+    return w.method == PoolMethod::max && w.kernel[0] == 1 && w.stride[0] == 1 && w.pad[0] == 0 &&
+           w.kernel[1] == window && w.kernel[2] == window && w.stride[1] == step &&
+           w.stride[2] == step;
+  };
+  if (is(3, 2)) return body.template operator()<3, 2>(), true;
+  if (is(3, 1)) return body.template operator()<3, 1>(), true;
+  if (is(2, 2)) return body.template operator()<2, 2>(), true;
+  return false;
 }
 
 }  // namespace crema::pooling

@@ -230,8 +230,7 @@ __global__ void __launch_bounds__(kBlock)
     sum_places(ColumnGrid grid, Rows n, const T* x, const T* dy, Sums sums, float* parts,
                unsigned* counters) {
   using P = Pack<T, kPack>;
-  const int64_t own =
-      (static_cast<int64_t>(blockIdx.y) * grid.lanes + threadIdx.x % grid.lanes) * kPack;
+  const int64_t own = first_column<kPack>(grid);
   const int64_t group = own / n.view.run;
   const auto visit = [&]<int kRows>(const RowSet& rows, int64_t column, float(&into)[2][kPack]) {
     P p[kRows], d[kRows];

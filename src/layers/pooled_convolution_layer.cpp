@@ -11,8 +11,8 @@
 #include "layers/convolution_base.h"
 #include "layers/dropout_params.h"
 #include "layers/joined_member.h"
+#include "layers/pooling_window.h"
 #include "proto/layer.pb.h"
-#include "proto/params/pooling.pb.h"
 
 namespace crema {
 namespace {
@@ -50,17 +50,11 @@ class PooledConvolutionLayer : public Layer {
 
   bool worth_joining(const Context& context, const std::vector<Shape>& bottoms,
                      Precision precision) const override {
-    const PoolingParameter& p = params<PoolingParameter>();
-    const auto both = [](const auto& has, uint32_t all, uint32_t height, uint32_t width,
-                         uint32_t wanted) {
-      return has ? all == wanted : height == wanted && width == wanted;
-    };
-    if (p.pool() != PoolingParameter::MAX || message().top_size() != 1 ||
-        !both(p.has_kernel_size(), p.kernel_size(), p.kernel_h(), p.kernel_w(), 2) ||
-        !both(!p.has_stride_h(), p.stride(), p.stride_h(), p.stride_w(), 2) ||
-        !both(!p.has_pad_h(), p.pad(), p.pad_h(), p.pad_w(), 0) || p.dilation_size() > 0 ||
-        p.stride_shape().dim_size() > 0 || p.pad_shape().dim_size() > 0 || bottoms[0].axes() != 4)
-      return false;
+    if (bottoms[0].axes() != 4 || message().top_size() != 1) return false;
+    const std::optional<PoolWindow> w = pool_window(*pooling_, between(bottoms));
+    if (!w || w->method != PoolMethod::max) return false;
+    for (int axis = 1; axis < 3; ++axis)
+      if (w->kernel[axis] != 2 || w->stride[axis] != 2 || w->pad[axis] != 0) return false;
     Preparation preparation;
     preparation.bottoms = bottoms;
     preparation.tops = infer(bottoms).tops;

@@ -19,6 +19,7 @@
 #include "kernels/pool.h"
 #include "kernels/pool_axes.h"
 #include "layers/layer.h"
+#include "layers/pooling_window.h"
 #include "proto/layer.pb.h"
 #include "proto/params/pooling.pb.h"
 
@@ -54,6 +55,13 @@ struct WindowField {
 };
 
 class PoolingLayer : public Layer {
+ public:
+  std::optional<PoolWindow> served_window(const Shape& bottom) const {
+    if (many_axes_) return std::nullopt;
+    return window(bottom);
+  }
+
+ private:
   const PoolingParameter& p() const { return params<PoolingParameter>(); }
   Arity tops() const override { return {1, p().pool() == PoolingParameter::MAX ? 2 : 1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
@@ -260,6 +268,11 @@ class PoolingLayer : public Layer {
 };
 
 }  // namespace
+
+std::optional<PoolWindow> pool_window(const Layer& pooling, const Shape& bottom) {
+  return static_cast<const PoolingLayer&>(pooling).served_window(bottom);
+}
+
 REGISTER_LAYER(Pooling, PoolingLayer);
 REGISTER_LAYER(Pooling3D, PoolingLayer);
 REGISTER_LAYER(NdPooling, PoolingLayer);

@@ -42,7 +42,12 @@ const char* kLayers = R"(
   layer { name: "r3" type: "ReLU" bottom: "c3" top: "c3" }
   layer { name: "p3" type: "Pooling" bottom: "c3" top: "p3" pooling_param { kernel_size: 2 stride: 2 } }
   layer { name: "d3" type: "Dropout" bottom: "p3" top: "p3" dropout_param { dropout_ratio: 0.25 } }
-  layer { name: "h" type: "InnerProduct" bottom: "p3" top: "h" inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
+  layer { name: "c4" type: "Convolution" bottom: "p3" top: "c4" convolution_param { num_output: 16 kernel_size: 3 pad: 1 bias_term: false weight_filler { type: "xavier" } } }
+  layer { name: "b4" type: "BatchNorm" bottom: "c4" top: "c4" batch_norm_param { moving_average_fraction: 0.9 } }
+  layer { name: "s4" type: "Scale" bottom: "c4" top: "c4" scale_param { bias_term: true } }
+  layer { name: "r4" type: "ReLU" bottom: "c4" top: "c4" }
+  layer { name: "p4" type: "Pooling" bottom: "c4" top: "p4" pooling_param { kernel_size: 2 stride: 2 } }
+  layer { name: "h" type: "InnerProduct" bottom: "p4" top: "h" inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
   layer { name: "rh" type: "ReLU" bottom: "h" top: "h" }
   layer { name: "drop" type: "Dropout" bottom: "h" top: "h" }
   layer { name: "z" type: "InnerProduct" bottom: "h" top: "z" inner_product_param { num_output: 4 weight_filler { type: "xavier" } } }

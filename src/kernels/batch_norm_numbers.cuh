@@ -1,9 +1,10 @@
-// What the GPU kernels of batch normalization know of a channel, and how their backward passes read
-// the gradient. Only for .cu files of a CUDA build.
+// What the GPU kernels of batch normalization know of a channel, and how their grids are made. Only
+// for .cu files of a CUDA build.
 #pragma once
 
 #include "kernels/batch_norm_bodies.h"
-#include "kernels/pack.h"
+#include "kernels/column_sums.cuh"
+#include "tensor/on.h"
 
 namespace crema::batch_norm {
 
@@ -41,6 +42,11 @@ struct Numbers {
   __device__ float factor(int64_t c) const { return factor(c, inverse[c]); }
   __device__ float bias(int64_t c) const { return shift ? shift[c] : 0; }
 
+  void learn(const BatchNormGradients &gradients) {
+    d_scale = gradients.d_scale.data<float>(), accumulate_scale = gradients.accumulate_scale;
+    d_shift = gradients.d_shift.data<float>(), accumulate_shift = gradients.accumulate_shift;
+  }
+
   // From the sums of the gradient g and of g h. h_is_y: h is not x - mean.
   __device__ void finish_gradients(int64_t c, double sum_g, double sum_gh, bool h_is_y,
                                    bool through_statistics) const {
@@ -74,61 +80,28 @@ inline Numbers numbers_of(const BatchNormCase &c, const BatchNormParameters &p,
   return n;
 }
 
-// How the gradient that arrives at x is found: through the ReLU by the sign of y, by the bits that
-// forward kept of it, or by that of the value computed from x again; h is x - mean, or y where x is
-// not kept.
-enum class Mask { none, from_y, from_signs, from_x };
-enum class From { x, y, nothing };  // h; nothing: 0, with stored statistics nobody asks
+// What batch_norm_takes_packs() allows.
+template <typename T, int kPack>
+void require_packs(const Tensor &given) {
+  require(!given || kPack == kPackCount<T>,
+          "batch normalization in packs of 16 bytes needs tensors "
+          "that begin at multiples of 16 bytes");
+}
 
-template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>
-struct Term {
-  const T *x, *y, *dy, *more_dy;  // kTwo: dy + more_dy is the gradient
-  const uint8_t *signs;
-  float slope;
-  float mean[kPack], factor[kPack], bias[kPack];
-
-  __device__ void start(const Numbers &n, int64_t c) {
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) {
-      mean[k] = n.mean[c + k];
-      factor[k] = n.factor(c + k);
-      bias[k] = n.bias(c + k);
+// Calls body<T, kPack>(grid without sums) for the tensor's type and the widest pack.
+template <typename Body, typename... Tensors>
+void with_grid(const ChannelView &view, const Tensor &x, const Body &body,
+               const Tensors &...others) {
+  on_real(x, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      with_column_pack<T>(
+          view.channels,
+          [&]<int kPack>() {
+            body.template operator()<T, kPack>(ColumnGrid(view.each(), view.channels, kPack));
+          },
+          x.raw(), others.raw()...);
     }
-  }
-  struct Loaded {
-    Pack<T, kPack> dy, more_dy, x, y;
-    unsigned signs;
-  };
-  __device__ Loaded load(int64_t at) const {
-    using P = Pack<T, kPack>;
-    Loaded p;
-    p.dy = *reinterpret_cast<const P *>(dy + at);
-    if constexpr (kTwo) p.more_dy = *reinterpret_cast<const P *>(more_dy + at);
-    if constexpr (kMask == Mask::from_signs) p.signs = signs[at / kPack];
-    if constexpr (kFrom == From::x) p.x = *reinterpret_cast<const P *>(x + at);
-    if constexpr (kFrom == From::y || kMask == Mask::from_y)
-      p.y = *reinterpret_cast<const P *>(y + at);
-    return p;
-  }
-  __device__ void read(const Loaded &p, float (&g)[kPack], float (&h)[kPack]) const {
-#pragma unroll
-    for (int k = 0; k < kPack; ++k) {
-      g[k] = p.dy.v[k];
-      if constexpr (kTwo) g[k] += static_cast<float>(p.more_dy.v[k]);
-      h[k] = 0;
-      if constexpr (kFrom == From::y) h[k] = p.y.v[k];
-      if constexpr (kFrom == From::x) h[k] = static_cast<float>(p.x.v[k]) - mean[k];
-      if constexpr (kMask == Mask::from_y) {
-        if (!(static_cast<float>(p.y.v[k]) > 0)) g[k] *= slope;
-      }
-      if constexpr (kMask == Mask::from_signs) {
-        if (!(p.signs >> k & 1u)) g[k] *= slope;
-      }
-      if constexpr (kMask == Mask::from_x) {
-        if (!(h[k] * factor[k] + bias[k] > 0)) g[k] *= slope;
-      }
-    }
-  }
-};
+  });
+}
 
 }  // namespace crema::batch_norm
