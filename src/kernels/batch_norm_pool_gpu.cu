@@ -14,19 +14,19 @@ using namespace batch_norm;
 using namespace pooling;
 
 template <typename T, int kWindow, int kStep>
-__global__ void apply_max(Window w, Tiles tiles, const Words* x, WidePack<T>* y, WidePack<T>* kept,
-                          Cells<T>* index, Numbers n) {
+__global__ void __launch_bounds__(256, 3)
+    apply_max(Window w, Tiles tiles, const Words* __restrict__ x, WidePack<T>* __restrict__ y,
+              WidePack<T>* __restrict__ kept, Cells<T>* __restrict__ index, Numbers n) {
   constexpr int kLanes = kPackCount<T> / 4, kBits = 32 / kLanes;  // of a word
   const Place o(w, tiles, kWalkRows);
   if (!o.inside) return;
-  float mean[kPackCount<T>], factor[kPackCount<T>], bias[kPackCount<T>];
+  float factor[kPackCount<T>], offset[kPackCount<T>];  // norm(x) = x factor + offset
   Words turned = {};  // the sign bits of channels whose values fall where x rises
 #pragma unroll
   for (int k = 0; k < kPackCount<T>; ++k) {
     const int64_t c = static_cast<int64_t>(o.pack) * kPackCount<T> + k;
-    mean[k] = n.mean[c];
     factor[k] = n.factor(c);
-    bias[k] = n.bias(c);
+    offset[k] = n.bias(c) - n.mean[c] * factor[k];
     if (factor[k] < 0) turned.v[k / kLanes] |= 1u << (k % kLanes * kBits + kBits - 1);
   }
   const auto turn = [&](Words words) {
@@ -42,7 +42,7 @@ __global__ void apply_max(Window w, Tiles tiles, const Words* x, WidePack<T>* y,
         WidePack<T> out;
 #pragma unroll
         for (int k = 0; k < kPackCount<T>; ++k) {
-          const float value = (static_cast<float>(best.v[k]) - mean[k]) * factor[k] + bias[k];
+          const float value = static_cast<float>(best.v[k]) * factor[k] + offset[k];
           out.v[k] = value <= 0 ? 0 : value;  // what is no number stays so
           if (!(value > 0))
             cells[k / kLanes] |= (kLanes == 1 ? ~0u : 0xffffu) << (k % kLanes * kBits);
@@ -137,7 +137,7 @@ class BatchNormPoolGpu final : public BatchNormPool {
 
 std::unique_ptr<BatchNormPool> make_batch_norm_pool_gpu(const BatchNormCase& c,
                                                         const PoolWindow& window) {
-  if (!with_walk(window, []<int kWindow, int kStep>() {})) return nullptr;
+  if (!with_walk(window, [&]<int, int>() {})) return nullptr;
   return std::make_unique<BatchNormPoolGpu>(c, window);
 }
 

@@ -12,9 +12,8 @@
 namespace crema {
 namespace {
 
-// Rows of places that a block computes at a time: four need fewer of the image's rows twice, and of
-// dy two fill the shared memory.
-constexpr int kForwardBand = 4, kWeightsBand = 2;
+// Of dy two rows of places fill the shared memory.
+constexpr int kWeightsBand = 2;
 constexpr int kDyPitch = kRowsOutputs * 2 + 16;  // bytes; matrix loads meet no bank twice
 
 CREMA_HD int forward_stage(const RowsNumbers& n) { return rows_under(kForwardBand) * n.pitch * 16; }
@@ -26,9 +25,11 @@ int over(int a, int b) { return (a + b - 1) / b; }
 
 // A warp has a row of places of the band and half of the outputs, whose weights stay in registers.
 // They are the columns of the products in the order that gives a lane eight which are neighbours.
-template <typename T>
+// kSums: also adds up the channels of y, as far as they are not rounded yet, and their squares.
+template <typename T, bool kSums>
 __global__ void __launch_bounds__(kRowsThreads, 1)
-    rows_forward(RowsNumbers n, const T* x, const T* w, const T* bias, bool relu, T* y) {
+    rows_forward(RowsNumbers n, const T* x, const T* w, const T* bias, bool relu, T* y,
+                 RowsSums channels) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: make_conv_rows refuses them
   extern __shared__ __align__(128) unsigned char memory[];
   constexpr int kSteps = kRowsDepth / 16;
@@ -62,6 +63,8 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
       added[j][1] = bias[first_output + lane % 4 * 8 + j * 2 + 1];
     }
   }
+
+  [[maybe_unused]] float totals[2][4][2] = {};  // of this lane's eight channels
 
   const int bands = (n.out_height + kForwardBand - 1) / kForwardBand, work = n.images * bands;
   const auto load = [&](int item, int slot) {
@@ -110,13 +113,28 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
               relu ? rounded_pair<T, true>(first, second) : rounded_pair<T, false>(first, second);
         }
         const int column = tile * kRowsPlaces + half * 8 + lane / 4;
-        if (column < n.out_width)
-          *reinterpret_cast<uint4*>(out + static_cast<int64_t>(column) * n.outputs) =
-              make_uint4(v[0], v[1], v[2], v[3]);
+        if (column >= n.out_width) continue;
+        *reinterpret_cast<uint4*>(out + static_cast<int64_t>(column) * n.outputs) =
+            make_uint4(v[0], v[1], v[2], v[3]);
+        if constexpr (kSums) {
+#pragma unroll
+          for (int j = 0; j < 4; ++j) {
+#pragma unroll
+            for (int k = 0; k < 2; ++k) {
+              const float value = sums[j][2 * half + k];
+              totals[0][j][k] += value;
+              totals[1][j][k] += value * value;
+            }
+          }
+        }
       }
     }
     __syncthreads();
     slot ^= 1;
+  }
+  if constexpr (kSums) {
+    wait_for_copies<0>();
+    channels.add(n, reinterpret_cast<float(*)[2][32]>(memory), totals);
   }
 #endif
 }
@@ -259,13 +277,16 @@ class RowsConv final : public WeightedSum {
     return aligned(size_t{weights_blocks_.x} * n_.outputs * kRowsDepth * sizeof(float));
   }
 
+  bool gives_sums() const override { return c_.sums && !c_.bias && !c_.relu; }
+
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor&) override {
-    on_half([&]<typename T>() {
-      reserve(rows_forward<T>);
-      launch(context.gpu(), rows_forward<T>, {forward_blocks_, kRowsThreads, bytes()}, n_,
-             x.data<T>(), w.data<T>(), b ? b.data<T>() : nullptr, c_.relu, y.data<T>());
-    });
+    run_forward<false>(context, x, w, b, y, {});
+  }
+  void forward_summing(Context& context, const Tensor& x, const Tensor&, const Tensor& w,
+                       const Tensor& y, const Tensor& sums, const Tensor&) override {
+    const Gpu& gpu = context.gpu();
+    run_forward<true>(context, x, w, Tensor(), y, {sums.data<float>(), gpu.parts, gpu.counters});
   }
 
   void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
@@ -293,6 +314,17 @@ class RowsConv final : public WeightedSum {
   }
 
  private:
+  template <bool kSums>
+  void run_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                   const Tensor& y, const RowsSums& sums) const {
+    on_half([&]<typename T>() {
+      const auto kernel = rows_forward<T, kSums>;
+      reserve(kernel);
+      launch(context.gpu(), kernel, {forward_blocks_, kRowsThreads, bytes()}, n_, x.data<T>(),
+             w.data<T>(), b ? b.data<T>() : nullptr, c_.relu, y.data<T>(), sums);
+    });
+  }
+
   size_t bytes() const { return static_cast<size_t>(shared_bytes(n_)); }
   template <typename Body>
   void on_half(const Body& body) const {

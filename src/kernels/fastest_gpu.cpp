@@ -91,12 +91,12 @@ class FastestSum final : public WeightedSum {
   }
 
   bool gives_sums() const override {
-    return c_.forward && answer_[kForward] == *ways_[0].name && ways_[0].sum->gives_sums();
+    return c_.forward && !own(kForward) && with(kForward).gives_sums();
   }
-  bool takes_affine() const override { return gives_sums() && ways_[0].sum->takes_affine(); }
+  bool takes_affine() const override { return gives_sums() && with(kForward).takes_affine(); }
   bool gradient_takes_affine() const override {
-    return takes_affine() && !joins_gradients() && answer_[kWeights] == *ways_[0].name &&
-           ways_[0].sum->gradient_takes_affine();
+    return takes_affine() && !joins_gradients() && !own(kWeights) &&
+           with(kWeights).gradient_takes_affine();
   }
   void backward_weights_affine(Context& context, const Tensor& x, const Tensor& affine,
                                const Tensor& dy, const Tensor& dw, bool accumulate,

@@ -263,6 +263,45 @@ TEST(ConvDepthwise, ReadsWhatTheKernelBeforeWrites) {
   }
 }
 
+// Of the channels, then of their squares.
+std::vector<double> channel_sums_of(const std::vector<double>& values, const Shape& shape) {
+  std::vector<double> sums(2 * shape[1]);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const int64_t channel = static_cast<int64_t>(i) / shape.count(2) % shape[1];
+    sums[channel] += values[i];
+    sums[shape[1] + channel] += values[i] * values[i];
+  }
+  return sums;
+}
+
+TEST(ConvRows, GivesTheSumsOfItsChannels) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  for (const Row& row : kRows) {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      SCOPED_TRACE(cat(row.name, ", ", name_of(dtype)));
+      Context context(Device::gpu);
+      context.implementation = "rows";
+      ConvCase c = case_of(row, dtype, false, false);
+      c.sums = true;
+      const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+      ASSERT_TRUE(conv->gives_sums());
+      const Format format = Format::channels_last();
+      const Tensor x = tensor_of_eighths(context, c.x, dtype, {c.order, nullptr, c.x_channels}, 1);
+      const Tensor w = tensor_of_eighths(context, c.w, dtype, conv->weights_format(), 2);
+      const Tensor y(context, c.y, dtype, format), with(context, c.y, dtype, format),
+          sums(context, {2, c.y[1]}, DType::f32);
+      conv->forward(context, x, w, Tensor(), y, Tensor());
+      const std::vector<double> values = to_doubles(context, y);
+      // Twice: nothing of the first call stays.
+      for (int i = 0; i < 2; ++i) {
+        conv->forward_summing(context, x, Tensor(), w, with, sums, Tensor());
+        EXPECT_EQ(to_doubles(context, with), values);
+        expect_near(to_doubles(context, sums), channel_sums_of(values, c.y), 1e-3, "sums");
+      }
+    }
+  }
+}
+
 // The sums that come along are those of y, and y is the same; from x, and from what is before a
 // scale, a shift and a ReLU. So is the gradient of the weights.
 TEST(ConvSums, AreThoseOfTheChannels) {
@@ -302,12 +341,7 @@ TEST(ConvSums, AreThoseOfTheChannels) {
       for (const bool given : {false, true}) {
         conv->forward(context, given ? made : x, w, Tensor(), y, workspace);
         const std::vector<double> values = to_doubles(context, y);
-        std::vector<double> expected(2 * c.y[1]);
-        for (size_t i = 0; i < values.size(); ++i) {
-          const int64_t channel = static_cast<int64_t>(i) / c.y.count(2) % c.y[1];
-          expected[channel] += values[i];
-          expected[c.y[1] + channel] += values[i] * values[i];
-        }
+        const std::vector<double> expected = channel_sums_of(values, c.y);
         // Twice: nothing of the first call stays.
         for (int i = 0; i < 2; ++i) {
           conv->forward_summing(context, x, given ? affine : Tensor(), w, with, sums, workspace);
