@@ -278,13 +278,18 @@ void pool_forward(Context& context, const PoolWindow& window, const PassRandom& 
     const Index* none = nullptr;
     if (window.method == PoolMethod::average) {
       run<Mean>(g, x.data<T>(), none, y.data<T>(), static_cast<Index*>(nullptr));
-    } else if (index && window.takes_relu) {
+    } else if (index && window.only_positive()) {
       run<LargestAndPositiveIndex>(g, x.data<T>(), none, y.data<T>(), index.data<Index>());
     } else if (index) {
       run<LargestAndIndex>(g, x.data<T>(), none, y.data<T>(), index.data<Index>());
     } else {
       run<LargestOnly>(g, x.data<T>(), none, y.data<T>(), static_cast<Index*>(nullptr));
     }
+    if (!window.relu) return;
+    const int64_t count = y.count();
+    T* const out = y.data<T>();
+#pragma omp parallel for simd schedule(static) if (count > kSmall)
+    for (int64_t i = 0; i < count; ++i) out[i] = out[i] <= 0 ? T(0) : out[i];
   });
 }
 

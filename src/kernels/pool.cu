@@ -114,7 +114,7 @@ struct PoolForward {
   T* y;
   Index* index;
   T* mask;
-  bool takes_relu;
+  bool only_positive, relu;
 
   CREMA_HD void operator()(int64_t i) const {
     using C = Compute<T>;
@@ -148,13 +148,13 @@ struct PoolForward {
   }
 
   CREMA_HD void finish(int64_t i, const Place& o, const Kept<Compute<T>>& kept) const {
-    y[i] = kept.value;
+    y[i] = relu && kept.value <= 0 ? Compute<T>(0) : kept.value;
     if (index) {
       const int64_t cell =
           (g.inside(0, o.at[0], kept.d) * g.kernel[1] + g.inside(1, o.at[1], kept.h)) *
               g.kernel[2] +
           g.inside(2, o.at[2], kept.w);
-      const bool gives = kept.any && (!takes_relu || kept.value > 0);
+      const bool gives = kept.any && (!only_positive || kept.value > 0);
       index[i] = gives ? static_cast<Index>(cell) : static_cast<Index>(-1);
     }
     if (mask)
@@ -230,7 +230,8 @@ void pool_forward_plain(Context& context, const PoolWindow& window, const PassRa
     const auto run = [&]<typename Index>() {
       parallel_for(context, y.count(),
                    PoolForward<T, Index>{g, window.method, random, x.data<T>(), y.data<T>(),
-                                         index.data<Index>(), mask.data<T>(), window.takes_relu},
+                                         index.data<Index>(), mask.data<T>(),
+                                         window.only_positive(), window.relu},
                    256);
     };
     window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()

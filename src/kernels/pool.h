@@ -24,6 +24,11 @@ struct PoolWindow {
   // x comes from a ReLU, whose gradient backward takes as well: an output that is not positive
   // gives none. Only max.
   bool takes_relu = false;
+  // y goes through a ReLU, whose gradient backward takes as well. Only max.
+  bool relu = false;
+
+  // Outputs that are not positive give no gradient.
+  bool only_positive() const { return takes_relu || relu; }
 
   int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
   // Of the tensor that tells which cell of its window each output kept: one byte where that is

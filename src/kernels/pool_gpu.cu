@@ -16,8 +16,9 @@ namespace {
 using namespace pooling;
 
 template <typename T, int kPack>
-__global__ void max_forward(Window w, Tiles tiles, bool takes_relu, const Pack<T, kPack>* x,
-                            Pack<T, kPack>* y, Pack<uint8_t, kPack>* index) {
+__global__ void max_forward(Window w, Tiles tiles, bool only_positive, bool relu,
+                            const Pack<T, kPack>* x, Pack<T, kPack>* y,
+                            Pack<uint8_t, kPack>* index) {
   const Place o(w, tiles, 1);
   if (!o.inside) return;
   Compute<T> best[kPack];
@@ -44,8 +45,8 @@ __global__ void max_forward(Window w, Tiles tiles, bool takes_relu, const Pack<T
   Pack<uint8_t, kPack> cells;
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
-    out.v[k] = best[k];
-    cells.v[k] = static_cast<uint8_t>(!takes_relu || best[k] > 0 ? kept[k] : 255);
+    out.v[k] = relu && best[k] <= 0 ? 0 : best[k];
+    cells.v[k] = static_cast<uint8_t>(!only_positive || best[k] > 0 ? kept[k] : 255);
   }
   const int at = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
   y[at] = out;
@@ -193,13 +194,14 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
     const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
       const Launch l(w, w.out, kWalkRows);
       launch(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-             window.takes_relu, x.data<Words>(), y.data<Words>(), index.data<Cells<T>>());
+             window.only_positive(), window.relu, x.data<Words>(), y.data<Words>(),
+             index.data<Cells<T>>());
     });
     if (walked) return;
     const Launch l(w, w.out, 1);
     if (window.method == PoolMethod::max) {
-      launch(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, window.takes_relu,
-             x.data<P>(), y.data<P>(), index.data<Pack<uint8_t, kPack>>());
+      launch(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, window.only_positive(),
+             window.relu, x.data<P>(), y.data<P>(), index.data<Pack<uint8_t, kPack>>());
     } else {
       launch(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, x.data<P>(),
              y.data<P>());

@@ -132,20 +132,24 @@ __device__ void walk_windows(const Window& w, const Place& o, const Load& load,
   }
 }
 
-// takes_relu: only outputs above 0 get a cell.
+// only_positive: only outputs above 0 get a cell. relu: those below 0 become 0.
 template <typename T, int kWindow, int kStep>
-__global__ void walk_forward(Window w, Tiles tiles, bool takes_relu, const Words* x, Words* y,
-                             Cells<T>* index) {
+__global__ void walk_forward(Window w, Tiles tiles, bool only_positive, bool relu, const Words* x,
+                             Words* y, Cells<T>* index) {
   using L = Lanes<T>;
   const Place o(w, tiles, kWalkRows);
   if (!o.inside) return;
-  const uint32_t least = takes_relu ? 0u : L::kLowest;
+  const uint32_t least = only_positive ? 0u : L::kLowest;
   walk_windows<T, kWindow, kStep>(
       w, o, [&](int at) { return x[at]; },
       [&](int to, const Words& largest, uint32_t(&cells)[4]) {
 #pragma unroll
         for (int i = 0; i < 4; ++i) cells[i] |= ~L::above(largest.v[i], least);
-        y[to] = largest;
+        Words out = largest;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (relu) out.v[i] &= ~L::above(0, largest.v[i]);
+        y[to] = out;
         if (index) index[to] = L::bytes(cells);
       });
 }

@@ -9,6 +9,7 @@
 // With padding, a last window that would start in the far padding is dropped. A second top of MAX
 // has the place of each value in its channel, h * W + w; -1 where the window is empty (there y is
 // -FLT_MAX).
+// The planner joins MAX and a ReLU behind it to "Pooling+ReLU".
 // Parameters: none.
 // Gradient: MAX and STOCHASTIC give dy to the value that was kept, AVE a share to each cell.
 // Pooling3D, NdPooling and PoolingND are names of forks for video and volumes: time is the first of
@@ -21,6 +22,7 @@
 #include "layers/layer.h"
 #include "layers/pooling_window.h"
 #include "proto/layer.pb.h"
+#include "proto/params/activation.pb.h"
 #include "proto/params/pooling.pb.h"
 
 namespace crema {
@@ -90,12 +92,21 @@ class PoolingLayer : public Layer {
     }
     read_window(spatial);
     read_dilation(spatial);
+    relu_ = ends_with(type(), "+ReLU");
     many_axes_ = spatial > 3 || std::any_of(axes_.dilation.begin(), axes_.dilation.end(),
                                             [](int64_t distance) { return distance > 1; });
     require(
         !many_axes_ || p().pool() != PoolingParameter::STOCHASTIC,
         "STOCHASTIC pooling takes one to three spatial axes and no dilation, but the bottom is ",
         bottoms[0].brief());
+  }
+
+  bool worth_joining(const Context& context, const std::vector<Shape>&, Precision) const override {
+    return context.device() == Device::gpu && can_end_in_relu();
+  }
+  bool can_end_in_relu() const {
+    return method_ == PoolMethod::max && !many_axes_ && message().top_size() <= 1 &&
+           params<ReLUParameter>().negative_slope() == 0;
   }
 
   void read_dilation(int spatial) {
@@ -186,6 +197,7 @@ class PoolingLayer : public Layer {
     w.method = method_;
     w.count_padding = all.count_padding;
     w.takes_relu = takes_relu_;
+    w.relu = relu_;
     const size_t lacking = 3 - all.kernel.size();
     for (size_t axis = 0; axis < all.kernel.size(); ++axis) {
       w.kernel[lacking + axis] = all.kernel[axis];
@@ -225,6 +237,8 @@ class PoolingLayer : public Layer {
   }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
+    require(!relu_ || can_end_in_relu(),
+            "only a MAX pooling of one to three spatial axes can end in a ReLU, of slope 0");
     takes_relu_ = preparation.takes_relu;
     return {};
   }
@@ -264,8 +278,13 @@ class PoolingLayer : public Layer {
   PoolMethod method_ = PoolMethod::max;
   PoolAxes axes_;           // of a global pooling without the kernel
   bool many_axes_ = false;  // more than three, or with dilation: kernels/pool_axes.h
-  bool takes_relu_ = false;
+  bool takes_relu_ = false, relu_ = false;
 };
+
+// A name that is no identifier.
+[[maybe_unused]] const bool joined_type = LayerRegistry::add(
+    "Pooling+ReLU",
+    {[]() -> std::unique_ptr<Layer> { return std::make_unique<PoolingLayer>(); }, __FILE__});
 
 }  // namespace
 

@@ -21,6 +21,7 @@ const char* kLayers = R"(
   layer { name: "sum" type: "Eltwise" bottom: "c1" bottom: "c2" top: "sum" }
   layer { name: "r2" type: "ReLU" bottom: "sum" top: "sum" }
   layer { name: "p" type: "Pooling" bottom: "sum" top: "p" pooling_param { kernel_size: 3 stride: 2 } }
+  layer { name: "rp" type: "ReLU" bottom: "p" top: "p" }
   layer { name: "q1" type: "Convolution" bottom: "p" top: "q1" convolution_param { num_output: 16 kernel_size: 1 bias_term: false weight_filler { type: "xavier" } } }
   layer { name: "bq1" type: "BatchNorm" bottom: "q1" top: "q1" batch_norm_param { moving_average_fraction: 0.9 } }
   layer { name: "sq1" type: "Scale" bottom: "q1" top: "q1" scale_param { bias_term: true } }
