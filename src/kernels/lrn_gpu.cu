@@ -12,6 +12,9 @@ namespace crema {
 namespace {
 
 constexpr int kThreads = 256;
+// Of the kernel without shared memory: its blocks find room beside those of weights' gradients,
+// which are queued before and leave few registers.
+constexpr int kFewThreads = 128;
 
 struct Rows {
   int64_t rows;
@@ -158,7 +161,7 @@ template <typename T, int kPack, int kHalf, bool kBackward>
 __global__ void in_registers(Rows r, const T* x, const T* dy, T* out) {
   using P = Pack<T, kPack>;
   const int packs = r.channels / kPack;
-  const int64_t i = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x;
+  const int64_t i = blockIdx.x * static_cast<int64_t>(kFewThreads) + threadIdx.x;
   if (i >= r.rows * packs) return;
   const int64_t row = i / packs;
   const int channel = static_cast<int>(i - row * packs) * kPack;
@@ -209,12 +212,12 @@ bool run_in_registers(Context& context, const Rows& r, const T* x, const T* dy, 
     return false;
   } else {
     const int64_t threads = r.rows * (r.channels / kPack);
-    const auto blocks = static_cast<unsigned>((threads + kThreads - 1) / kThreads);
+    const auto blocks = static_cast<unsigned>((threads + kFewThreads - 1) / kFewThreads);
     const Gpu& gpu = context.gpu();
     if (r.half == 1) {
-      launch(gpu, in_registers<T, kPack, 1, kBackward>, {blocks, kThreads}, r, x, dy, out);
+      launch(gpu, in_registers<T, kPack, 1, kBackward>, {blocks, kFewThreads}, r, x, dy, out);
     } else if (r.half == 2) {
-      launch(gpu, in_registers<T, kPack, 2, kBackward>, {blocks, kThreads}, r, x, dy, out);
+      launch(gpu, in_registers<T, kPack, 2, kBackward>, {blocks, kFewThreads}, r, x, dy, out);
     } else {
       return false;
     }

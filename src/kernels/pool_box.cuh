@@ -100,11 +100,15 @@ struct Launch {
     // the others.
     const int lanes = w.packs <= 16 ? w.packs : 8;
     const int columns = extent[2], rows = pieces(extent[1], rows_each);
+    // Where all fit at once, small blocks: they find room beside those of weights' gradients, which
+    // are queued before and leave few registers.
+    const int64_t all = int64_t{w.packs} * columns * rows * w.images * extent[0];
+    const int most = all < 132 * 1024 ? 128 : 256;
     std::copy_n(extent, 3, tiles.extent);
     tiles.groups = pieces(w.packs, lanes);
     tiles.across = pieces(columns, lanes <= 8 ? 8 : 4);
     const int wide = pieces(columns, tiles.across);
-    tiles.down = pieces(rows, std::min(std::max(256 / (lanes * wide), 1), 64));
+    tiles.down = pieces(rows, std::min(std::max(most / (lanes * wide), 1), 64));
     threads = dim3(lanes, wide, pieces(rows, tiles.down));
     blocks = static_cast<unsigned>(tiles.groups) * tiles.across * tiles.down * w.images * extent[0];
   }
