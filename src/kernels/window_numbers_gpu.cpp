@@ -93,6 +93,13 @@ void WindowProduct::add_slices(Choice choice) {
   }
 }
 
+// A small gradient of weights runs beside kernels that others wait for: it leaves them half of each
+// multiprocessor. A large one takes what there is.
+bool WindowProduct::leaves_room() const {
+  return c_.backward_data &&
+         2 * static_cast<double>(c_.y.count()) * static_cast<double>(c_.w.count(1)) < 2e9;
+}
+
 WindowNumbers WindowProduct::numbers(const Choice& choice) const {
   const GatherNumbers g = gather_numbers(c_, role_);
   const bool data = role_ == GatherRole::data, weights = role_ == GatherRole::weights;
@@ -198,8 +205,8 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
   for (n.stages = 1; n.stages <= 2; ++n.stages) {
     n.shared_bytes = bytes_of(n.stages);
     n.slices_at = n.stages_at + n.stages * n.stage;
-    const int64_t at_once = std::max<int64_t>(
-        1, std::min<int64_t>(shared_bytes_ / (n.shared_bytes + 1024), 1024 / threads));
+    const int64_t fit = std::min<int64_t>(shared_bytes_ / (n.shared_bytes + 1024), 1024 / threads);
+    const int64_t at_once = weights && leaves_room() ? 1 : std::max<int64_t>(1, fit);
     n.blocks =
         static_cast<int>(std::clamp<int64_t>(processors_ * at_once / choice.parts, 1, n.units));
     n.cluster = weights && !adds_ ? static_cast<int>(cluster_) : 1;

@@ -44,6 +44,7 @@ class WindowProduct {
  private:
   WindowNumbers numbers(const Choice& choice) const;
   bool cells() const;  // forward writes cells of a pooling
+  bool leaves_room() const;
   void add_choices();
   void add_slices(Choice choice);
 
