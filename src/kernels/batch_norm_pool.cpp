@@ -9,7 +9,8 @@ std::unique_ptr<BatchNormPool> make_batch_norm_pool([[maybe_unused]] const Conte
                                                     [[maybe_unused]] const PoolWindow& window,
                                                     [[maybe_unused]] DType dtype) {
 #ifdef CREMA_CUDA
-  if (batch_norm_takes_packs(context, c, dtype) && c.view.count() < (int64_t{1} << 31))
+  const int64_t count = c.view.count();
+  if (batch_norm_takes_packs(context, c, dtype) && count > 0 && count < (int64_t{1} << 31))
     return make_batch_norm_pool_gpu(c, window);
 #endif
   return nullptr;

@@ -11,7 +11,7 @@
 
 namespace crema {
 
-// Of a pass over a whole batch.
+// What forward leaves for backward.
 struct BatchNormPoolSaved {
   BatchNormSaved norm;  // without signs
   Tensor index;         // as pool_forward() writes it, none where y is not positive
@@ -22,8 +22,8 @@ class BatchNormPool {
  public:
   virtual ~BatchNormPool() = default;
   virtual size_t workspace() const = 0;
-  // sums: as batch_norm_forward() takes them. The factors of a channel are not 0; where one is, all
-  // its values are alike and the largest x is kept.
+  // sums: as batch_norm_forward() takes them. Where a channel's factor is 0 all it makes is alike;
+  // then the largest x is kept, not the first.
   virtual void forward(Context& context, const BatchNormParameters& parameters, const Tensor& x,
                        const Tensor& sums, const Tensor& y, const BatchNormPoolSaved& saved,
                        const Tensor& workspace) = 0;

@@ -5,7 +5,7 @@
 // Shapes: x (N, C, H, W), y (N, C, H', W') as Pooling's. Parameters: the first member's. Gradient:
 // dy goes to the place that was the largest, if that was positive, and from there through
 // BatchNorm.
-#include <algorithm>
+#include <optional>
 
 #include "kernels/batch_norm_pool.h"
 #include "layers/batch_norm_base.h"
