@@ -96,7 +96,8 @@ struct DepthwiseGradients {
   DepthwiseImage in, out;  // of x and of dy
   int top, left;           // pads
   void* dx;
-  float *dw, *db, *parts;  // db: or null; parts: depthwise_parts() floats
+  float *dw, *db, *parts;  // db: or null; parts: depthwise_parts() floats, not where it adds
+  bool adds;               // to dw and db, in any order
   bool accumulate_w, accumulate_b;
 };
 // Steps along an axis that have places of x, and with a bias those that have one of dy for their

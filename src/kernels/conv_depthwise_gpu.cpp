@@ -19,23 +19,25 @@ DepthwiseImage image_of(const Shape& shape) { return {number(shape[2]), number(s
 template <typename Division>
 class DepthwiseGpu final : public WeightedSum {
  public:
-  DepthwiseGpu(const ConvCase& c, const Division& forward, const Division& data,
-               const Division& gradients, bool joins)
+  DepthwiseGpu(const Context& context, const ConvCase& c, const Division& forward,
+               const Division& data, const Division& gradients, bool joins)
       : c_(c),
         kind_{c.dtype, number(c.w[2]), number(c.stride[0])},
         forward_(forward),
         data_(data),
         gradients_(gradients),
-        joins_(joins) {}
+        joins_(joins),
+        adds_(c.backward_weights && !context.repeatable) {}
 
   Format weights_format() const override { return Format::channels_last(); }
   size_t workspace() const override {
-    if (!c_.backward_weights) return 0;
+    if (!c_.backward_weights || adds_) return 0;
     return static_cast<size_t>(depthwise_parts(gradients_, number(c_.w.count(2)))) * sizeof(float);
   }
   // Of a case without one: then the bias's gradient comes with that of the weights.
   bool takes_relu() const override { return !c_.relu; }
   bool joins_gradients() const override { return joins_; }
+  bool adds_weights() const override { return adds_; }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor&) override {
@@ -104,14 +106,20 @@ class DepthwiseGpu final : public WeightedSum {
     if (dx) gradients.w = w.raw(), gradients.dx = dx.raw();
     gradients.dw = dw.data<float>(), gradients.accumulate_w = accumulate_w;
     if (db) gradients.db = db.data<float>(), gradients.accumulate_b = accumulate_b;
-    gradients.parts = workspace.data<float>();
+    if (adds_) {
+      gradients.adds = true;
+      if (!accumulate_w) zero(context, dw);
+      if (db && !accumulate_b) zero(context, db);
+    } else {
+      gradients.parts = workspace.data<float>();
+    }
     start_depthwise_gradients(context.gpu(), gradients_, kind_, gradients);
   }
 
   ConvCase c_;
   DepthwiseKind kind_;
   Division forward_, data_, gradients_;
-  bool joins_;
+  bool joins_, adds_;
 };
 
 bool serves(Context& context, const ConvCase& c, std::string& reason) {
@@ -217,8 +225,8 @@ std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase
     return nullptr;
   }
   return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
-      c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true), depthwise_gradients_walk(c),
-      joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
+      context, c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true),
+      depthwise_gradients_walk(c), joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
 }
 
 std::unique_ptr<WeightedSum> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
@@ -228,7 +236,7 @@ std::unique_ptr<WeightedSum> make_depthwise_tensor_gpu(Context& context, const C
     reason = "for 16 bits and channels in eights only";
     return nullptr;
   }
-  return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(c, depthwise_sums_tiles(c, false),
+  return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(context, c, depthwise_sums_tiles(c, false),
                                                         depthwise_sums_tiles(c, true),
                                                         depthwise_gradients_tiles(c), true);
 }

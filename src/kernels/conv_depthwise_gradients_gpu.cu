@@ -1,9 +1,8 @@
 // Both gradients of a depthwise convolution from one pass over x and dy. See conv_depthwise.cuh. A
 // step along an axis is `stride` places of the padded x and one of dy: places stride * i + a meet
 // dy at i - m through the taps a + stride * m, for dx as for dw, so both read the rows of dy around
-// a step. Sums of dw stay in registers all along; blocks leave theirs in `parts`, the last of a few
-// blocks adds theirs, and the last of these those sums. The order of the additions depends on sizes
-// only.
+// a step. Sums of dw stay in registers all along, until blocks add up theirs
+// (conv_depthwise_parts.cuh).
 #include <algorithm>
 
 #include "device/early_launch.h"
@@ -28,8 +27,6 @@ template <typename T, int kKernel, int kStride>
 using GradientsRing =
     DepthwiseRing<T, width_of(kKernel, kStride) * (1 + kStride * kStride) + (kKernel - 1) / kStride,
                   kSlots<T>>;
-
-__device__ void add_pair(float2& sum, float2 value) { sum.x += value.x, sum.y += value.y; }
 
 template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
@@ -152,18 +149,18 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   if (!parts.dw) return;
 
   __syncthreads();  // all rows have been taken
-  auto* const shared = reinterpret_cast<float2(*)[kDepthwiseThreads]>(memory);
+  auto* const shared = reinterpret_cast<float*>(memory);
+  float* const set = shared + walker * parts.size();
+  const auto sum_of = [&](int i) {
+    const float2& both = sums[i % kTaps / kKernel][i % kTaps % kKernel];
+    return i < kTaps ? both.x : both.y;
+  };
 #pragma unroll
-  for (int tap = 0; tap < kTaps; ++tap)
-    shared[tap][threadIdx.x] = sums[tap / kKernel][tap % kKernel];
-  shared[kTaps][threadIdx.x] = bias_sum;
+  for (int i = 0; i < 2 * kTaps; i += 2)
+    reinterpret_cast<float2*>(set)[lane * kTaps + i / 2] = {sum_of(i), sum_of(i + 1)};
+  reinterpret_cast<float2*>(set)[n.lanes * kTaps + lane] = bias_sum;
   __syncthreads();
-  parts.add([&](int tap, int of_lane) {
-    float2 total{0, 0};
-    for (int other = 0; other < n.walkers; ++other)
-      add_pair(total, shared[tap][other * n.lanes + of_lane]);
-    return total;
-  });
+  parts.add(shared, n.walkers);
 #endif
 }
 
@@ -177,8 +174,7 @@ void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) 
   launch_early(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
                static_cast<const T*>(g.x), static_cast<const T*>(g.dy), static_cast<const T*>(g.w),
                static_cast<T*>(g.dx),
-               PartSums{g.parts, g.dw, g.db, gpu.counters, g.accumulate_w, g.accumulate_b,
-                        kKernel * kKernel, n.channels, n.lanes, n.by_lanes});
+               part_sums(gpu, g, kKernel * kKernel, n.channels, 2 * n.lanes));
 }
 
 }  // namespace

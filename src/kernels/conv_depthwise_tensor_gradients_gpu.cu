@@ -227,14 +227,12 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   }
   if (!parts.dw) return;
 
-  // [strip of the block][tap][channel of the block]
   __syncthreads();
   float* const shared = reinterpret_cast<float*>(memory);
-  const int channels = n.octets * 8;
-  const auto leave = [&](int tap, float even, float odd) {
-    if (lane.lane / 8 == lane.lane % 4)
-      shared[(lane.strip * (kTaps + 1) + tap) * channels + lane.octet * 8 + lane.lane / 4] =
-          lane.lane / 4 % 2 ? odd : even;
+  float* const set = shared + lane.strip * parts.size();
+  const int of_block = lane.octet * 8 + lane.lane / 4;  // the channel
+  const auto leave = [&](int at, float even, float odd) {
+    if (lane.lane / 8 == lane.lane % 4) set[at] = lane.lane / 4 % 2 ? odd : even;
   };
 #pragma unroll
   for (int r = 0; r < kKernel; ++r) {
@@ -242,20 +240,13 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     for (int s = 0; s < kKernel; ++s) {
       const float(&sums)[4] = weights[r][s % kStride][s / kStride / 2];
       const int half = s / kStride % 2 * 2;
-      leave(r * kKernel + s, sums[half], sums[half + 1]);
+      leave(of_block * kTaps + r * kKernel + s, sums[half], sums[half + 1]);
     }
   }
   constexpr int kHalf = kMiddle % 2 * 2;
-  leave(kTaps, biases[kHalf], biases[kHalf + 1]);
+  leave(n.octets * 8 * kTaps + of_block, biases[kHalf], biases[kHalf + 1]);
   __syncthreads();
-  parts.add([&](int tap, int pair) {
-    float2 sum{0, 0};
-    for (int strip = 0; strip < n.strips; ++strip) {
-      const float* const at = shared + (strip * (kTaps + 1) + tap) * channels + 2 * pair;
-      sum.x += at[0], sum.y += at[1];
-    }
-    return sum;
-  });
+  parts.add(shared, n.strips);
 #endif
 }
 
@@ -268,8 +259,7 @@ void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseGradients& g)
   launch_early(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
                static_cast<const T*>(g.x), static_cast<const T*>(g.dy), static_cast<const T*>(g.w),
                static_cast<T*>(g.dx),
-               PartSums{g.parts, g.dw, g.db, gpu.counters, g.accumulate_w, g.accumulate_b,
-                        kKernel * kKernel, n.channels, n.octets * 4, FastDivide(n.octets * 4)});
+               part_sums(gpu, g, kKernel * kKernel, n.channels, n.octets * 8));
 }
 
 }  // namespace

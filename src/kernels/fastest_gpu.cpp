@@ -108,7 +108,10 @@ class FastestSum final : public WeightedSum {
     with(kForward).forward_summing(context, x, affine, w, y, sums, workspace);
   }
 
-  bool adds_weights() const override { return own(kWeights) && weights_.adds(); }
+  bool adds_weights() const override {
+    if (joins_gradients()) return with(kBoth).adds_weights();
+    return own(kWeights) ? weights_.adds() : with(kWeights).adds_weights();
+  }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {

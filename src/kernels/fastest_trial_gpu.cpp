@@ -58,14 +58,15 @@ double Trial::data(WeightedSum& sum) const {
 double Trial::weights(WeightedSum& sum, bool masked) const {
   const OutputGradient g = masked && masks(c_) ? OutputGradient(dy_, y_) : OutputGradient(dy_);
   const Tensor db = masked && c_.bias ? db_ : Tensor();
-  return time([&] { sum.backward_weights(context_, x_, g, dw_, db, false, false, workspace_); });
+  const bool adds = sum.adds_weights();
+  return time([&] { sum.backward_weights(context_, x_, g, dw_, db, adds, adds, workspace_); });
 }
 
 double Trial::both(WeightedSum& sum) const {
   const Tensor& dx = c_.y == c_.x ? y_ : x_;
-  return time([&] {
-    sum.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), false, false, workspace_);
-  });
+  const bool adds = sum.adds_weights();
+  return time(
+      [&] { sum.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), adds, adds, workspace_); });
 }
 
 double Trial::dropping() const {

@@ -34,7 +34,8 @@ class WeightedSum {
   virtual bool gradient_takes_affine() const { return false; }  // likewise
   // The backward calls take y of the case's ReLU along, and backward_weights sums db.
   virtual bool takes_relu() const { return false; }
-  // backward_weights adds to dw and db, in any order: faster with `accumulate`, into cleared ones.
+  // backward_weights and backward_both add to dw and db, in any order: faster with `accumulate`,
+  // into cleared ones.
   virtual bool adds_weights() const { return false; }
   // b is empty without bias.
   virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,

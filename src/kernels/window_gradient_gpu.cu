@@ -2,6 +2,7 @@
 // over places. Blocks take places of their own. Each adds what it found to the result; or, where
 // results are to be repeatable, clusters of blocks, then the last of all blocks, add up what they
 // found, always in the same order.
+#include "kernels/atomic_add.cuh"
 #include "kernels/gather_product.cuh"
 #include "kernels/window_launch.cuh"
 #include "kernels/window_pool.cuh"
@@ -76,18 +77,6 @@ __device__ void finish_blocks(const WindowNumbers& n, float* tile, int rows, int
   cluster_barrier();  // until then others may read this block's shared memory
 }
 
-// Two neighbours, of which the first lies at an even place.
-__device__ inline void add_pair(float* to, float first, float second) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(first),
-               "f"(second)
-               : "memory");
-#else
-  atomicAdd(to, first);
-  atomicAdd(to + 1, second);
-#endif
-}
-
 // Adds a warp's fragments of sums, whose first tile of columns is first_tile, to dw and db.
 template <int kM, int kN>
 __device__ void add_sums(const WindowNumbers& n, const float (&sums)[kM][kN][4], int first_row,
@@ -112,7 +101,7 @@ __device__ void add_sums(const WindowNumbers& n, const float (&sums)[kM][kN][4],
     if (entry < n.entries && channel < channels) {
       float* const to = static_cast<float*>(n.out) + tap * channels + channel;
       each_row(j, [&](int row, float first, float second) {
-        add_pair(to + row * pitch, first, second);
+        atomic_add_pair(to + row * pitch, {first, second});
       });
     } else if (entry == n.entries && n.db && lane % 4 == 0) {
       each_row(j, [&](int row, float first, float) { atomicAdd(n.db + row, first); });

@@ -8,6 +8,15 @@
 #include "tensor/on.h"
 
 namespace crema {
+namespace {
+
+// Whether a top before top i has a gradient.
+bool follows_gradient(const Backward& pass, size_t i) {
+  return std::any_of(pass.top_diff.begin(), pass.top_diff.begin() + i,
+                     [](const Tensor& diff) { return bool(diff); });
+}
+
+}  // namespace
 
 OrderRule ConvolutionBase::order_rule() const {
   const size_t axes = spatial_.kernel.size();
@@ -147,9 +156,7 @@ Shape ConvolutionBase::with_one_outer(const Shape& shape) const {
 }
 
 bool ConvolutionBase::accumulates(const Backward& pass, size_t parameter, size_t i) {
-  if (pass.accumulate[parameter]) return true;
-  return std::any_of(pass.top_diff.begin(), pass.top_diff.begin() + i,
-                     [](const Tensor& diff) { return bool(diff); });
+  return pass.accumulate[parameter] || follows_gradient(pass, i);
 }
 
 void ConvolutionBase::backward(Context& context, const Backward& pass) {
@@ -166,7 +173,9 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
         !transposed() && pass.parameter_diff[0] && (takes_relu || context.device() == Device::cpu);
     if (!takes_relu) backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
     // What adds to a gradient that is made aside has to be made there too.
-    if (pass.parameter_diff[0] && pass.bottom_diff[i] && !accumulates(pass, 0, i) &&
+    const bool begun =
+        follows_gradient(pass, i) || pass.begun[0] || (with_weights && db && pass.begun[1]);
+    if (pass.parameter_diff[0] && pass.bottom_diff[i] && !begun &&
         backward_both(context, pass, i, with_weights ? db : Tensor()))
       continue;
     const auto bottom = [&] {

@@ -44,8 +44,8 @@ class ConvolutionBase : public Layer {
 
   // The tensor with all axes before the channels as one.
   Tensor view(const Tensor& tensor) const;
-  // True when the gradient of top i must be added to a parameter's: to that of an earlier top or of
-  // an earlier pass.
+  // True when the gradient of top i must be added to a parameter's: to that of an earlier top, step
+  // or pass, or to zeros.
   static bool accumulates(const Backward& pass, size_t parameter, size_t i);
 
   SpatialParams spatial_;

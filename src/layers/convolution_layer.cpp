@@ -51,7 +51,7 @@ class ConvolutionLayer : public ConvolutionBase {
                          with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
                                      : OutputGradient(view(pass.top_diff[i])),
                          pass.parameters[0], view(pass.bottom_diff[i]), pass.parameter_diff[0], db,
-                         false, db && accumulates(pass, 1, i), pass.workspace);
+                         accumulates(pass, 0, i), db && accumulates(pass, 1, i), pass.workspace);
     return true;
   }
 

@@ -157,6 +157,9 @@ struct Backward {
   std::vector<Tensor> parameters;
   std::vector<Tensor> parameter_diff;  // empty: not wanted
   std::vector<char> accumulate;  // for each parameter: add to the diff instead of overwriting it
+  // For each parameter: an earlier step of this pass has a part in the diff, which may still be on
+  // its way aside. What adds to it goes there, too.
+  std::vector<char> begun;
   std::vector<Tensor> saved;
   Tensor workspace;
   // For what is handed to Context::aside(), gradients of parameters: the lane, and its workspace.

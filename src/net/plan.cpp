@@ -168,6 +168,7 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   const bool here = aside_storages.empty() || node.aside_lane == Context::kHere;
   b.aside_workspace = here ? b.workspace : workspace(aside_storages[node.aside_lane]);
   b.accumulate.assign(node.parameters.size(), 0);
+  b.begun.assign(node.parameters.size(), 0);
   const auto in_backward = [&](int id) {
     const PlanValue& v = values[id];
     return tensor(v.again_storage >= 0 ? v.again_storage : v.storage, v);
@@ -222,13 +223,15 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     }
   }
   // Backward runs in reverse: the last holder of a parameter writes its diff, the others add.
-  std::set<int> written = cleared;
+  std::set<int> begun;
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     node->accumulate.assign(node->parameters.size(), false);
     for (size_t k = 0; k < node->parameters.size(); ++k) {
-      if (node->backward_arguments.parameter_diff[k]) {
-        node->accumulate[k] = !written.insert(node->parameters[k]).second;
-      }
+      const int parameter = node->parameters[k];
+      if (!node->backward_arguments.parameter_diff[k]) continue;
+      const bool earlier = !begun.insert(parameter).second;
+      node->backward_arguments.begun[k] = earlier;
+      node->accumulate[k] = earlier || cleared.count(parameter) > 0;
     }
   }
 }

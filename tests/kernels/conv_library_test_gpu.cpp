@@ -5,23 +5,11 @@
 
 #include "device/capture.h"
 #include "device/gpu.h"
-#include "kernels/bias.h"
 #include "kernels/block_image.h"
-#include "kernels/conv_bodies.h"
-#include "kernels/random_values.h"
-#include "tensor/on.h"
+#include "kernels/conv_case.h"
 
 namespace crema {
 namespace {
-
-struct Row {
-  const char* name;
-  Shape x;
-  int64_t outputs;
-  std::vector<int64_t> kernel, stride, pad;
-  std::vector<int64_t> dilation = {1, 1};
-  int64_t groups = 1;
-};
 
 const std::vector<Row> kBlocks = {
     {"7x7 s2", {3, 3, 17, 15}, 64, {7, 7}, {2, 2}, {3, 3}},
@@ -59,144 +47,6 @@ const std::vector<Row> kGroups = {
     {"dilation", {2, 64, 11, 10}, 32, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 4},
 };
 
-const std::vector<Row> kDepthwise = {
-    {"3x3", {3, 40, 9, 11}, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 40},
-    {"3x3 on a place", {2, 8, 1, 1}, 8, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8},
-    {"3x3 on a row", {5, 32, 1, 37}, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32},
-    {"3x3, two bands", {2, 64, 30, 56}, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64},
-    {"3x3, bands of odd width", {2, 32, 13, 77}, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32},
-    {"3x3, 28 wide", {3, 96, 28, 28}, 96, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 96},
-    {"3x3, small images", {9, 48, 7, 7}, 48, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 48},
-    {"3x3, many steps", {1, 512, 1100, 1}, 512, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 512},
-    {"5x5", {3, 24, 9, 11}, 24, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 24},
-    {"5x5, 28 wide", {3, 72, 29, 28}, 72, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 72},
-    {"5x5, small images", {9, 32, 7, 7}, 32, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 32},
-    {"5x5, many steps", {1, 512, 1100, 1}, 512, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 512},
-    {"5x5, two bands", {2, 32, 14, 40}, 32, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 32},
-    {"3x3 s2", {3, 40, 13, 12}, 40, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 40},
-    {"5x5 s2", {3, 40, 13, 12}, 40, {5, 5}, {2, 2}, {2, 2}, {1, 1}, 40},
-    {"3x3 s2, bands of odd width", {2, 32, 9, 77}, 32, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 32},
-    {"3x3 s2, many steps", {1, 512, 1100, 1}, 512, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 512},
-    {"5x5 s2, 28 wide", {2, 40, 56, 56}, 40, {5, 5}, {2, 2}, {2, 2}, {1, 1}, 40},
-    {"3x3 without pad", {2, 16, 9, 8}, 16, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 16},
-    {"3x3, dilation", {2, 16, 9, 8}, 16, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 16},
-};
-
-ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
-  ConvCase c;
-  c.x = row.x;
-  c.w = {row.outputs, row.x[1] / row.groups, row.kernel[0], row.kernel[1]};
-  c.y = {row.x[0], row.outputs};
-  for (int i = 0; i < 2; ++i) {
-    const int64_t window = row.dilation[i] * (row.kernel[i] - 1) + 1;
-    c.y.push_back((row.x[i + 2] + 2 * row.pad[i] - window) / row.stride[i] + 1);
-  }
-  c.stride = row.stride, c.pad = row.pad, c.dilation = row.dilation;
-  c.groups = row.groups;
-  c.bias = bias, c.relu = relu;
-  c.backward_data = row.groups > 1;
-  c.backward_weights = true;
-  c.dtype = dtype;
-  if (!is_half(dtype)) return c;
-  c.order = Order::channels_last;
-  // As the layer asks for them.
-  const bool wide = dtype == DType::bf16 && c.stride == std::vector<int64_t>{1, 1};
-  if (row.groups == 1 && row.x[1] < 4) c.x_channels = wide ? 8 : 4;
-  return c;
-}
-
-struct Result {
-  std::vector<double> y, dx, dw, db, dw_added, db_added, dx_joined, dw_joined, db_joined;
-};
-
-// As the layer calls it.
-Result run(Context& context, const ConvCase& c) {
-  const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
-  const bool half = is_half(c.dtype);
-  const Format images{c.order, nullptr, c.x_channels}, tops{c.order, nullptr},
-      weights = conv->weights_format();
-  const DType real = half ? DType::f32 : c.dtype;
-  const Tensor x = tensor_of_eighths(context, c.x, c.dtype, images, 1),
-               w = tensor_of_eighths(context, c.w, c.dtype, weights, 2),
-               b = tensor_of_eighths(context, {c.w[0]}, c.dtype, {}, 3),
-               dy = tensor_of_eighths(context, c.y, c.dtype, tops, 4),
-               sign = tensor_of_eighths(context, c.y, c.dtype, tops, 5);
-  const Tensor y(context, c.y, c.dtype, tops), dx(context, c.x, c.dtype, images),
-      dw = tensor_of_eighths(context, c.w, real, weights, 6),
-      db = tensor_of_eighths(context, {c.w[0]}, real, {}, 7),
-      workspace = tensor_of_eighths(context, {static_cast<int64_t>(conv->workspace() / 4 + 1)},
-                                    DType::f32, {}, 8);
-  const Tensor bytes = part_of(workspace, 0, {static_cast<int64_t>(workspace.bytes())}, DType::u8);
-  Result r;
-  conv->forward(context, x, w, c.bias ? b : Tensor(), y, bytes);
-  r.y = to_doubles(context, y);
-  const bool along = conv->takes_relu();
-  if (c.relu && !along) {
-    on_real(dy, [&]<typename T>() {
-      relu_gradient(context, c.y.count(), sign.data<T>(), {}, dy.data<T>());
-    });
-  }
-  const OutputGradient g = along && c.relu ? OutputGradient(dy, sign) : OutputGradient(dy);
-  const Tensor bias_gradient = c.bias ? db : Tensor();
-  if (c.backward_data) conv->backward_data(context, g, w, dx, bytes);
-  r.dx = to_doubles(context, dx);
-  conv->backward_weights(context, x, g, dw, bias_gradient, false, false, bytes);
-  r.dw = to_doubles(context, dw), r.db = to_doubles(context, db);
-  conv->backward_weights(context, x, g, dw, bias_gradient, true, true, bytes);
-  r.dw_added = to_doubles(context, dw), r.db_added = to_doubles(context, db);
-  if (c.backward_data) {
-    conv->backward_both(context, x, g, w, dx, dw, bias_gradient, false, false, bytes);
-    r.dx_joined = to_doubles(context, dx);
-    r.dw_joined = to_doubles(context, dw), r.db_joined = to_doubles(context, db);
-  }
-  return r;
-}
-
-void expect_near(const std::vector<double>& got, const std::vector<double>& expected,
-                 double tolerance, const std::string& what) {
-  ASSERT_EQ(got.size(), expected.size()) << what;
-  double worst = 0, most = 1;
-  for (size_t i = 0; i < got.size(); ++i) {
-    const double difference = std::abs(got[i] - expected[i]);
-    worst = difference <= worst ? worst : difference;  // a NaN is kept
-    most = std::max(most, std::abs(expected[i]));
-  }
-  EXPECT_LE(worst, tolerance * most) << what;
-}
-
-void check(const std::vector<Row>& rows, const std::vector<const char*>& implementations) {
-  for (const Row& row : rows) {
-    for (const bool bias : {false, true}) {
-      for (const bool relu : {false, true}) {
-        Context cpu(Device::cpu);
-        cpu.implementation = "plain";
-        const Result expected = run(cpu, case_of(row, DType::f64, bias, relu));
-        for (const char* implementation : implementations) {
-          for (const DType dtype : {DType::f16, DType::bf16}) {
-            Context context(Device::gpu);
-            context.implementation = implementation;
-            const Result got = run(context, case_of(row, dtype, bias, relu));
-            ASSERT_FALSE(context.served.empty());
-            EXPECT_EQ(context.served[0], implementation);
-            const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
-            const std::string what = cat(row.name, ", ", implementation, ", ", name_of(dtype),
-                                         bias ? ", bias" : "", relu ? ", relu" : "");
-            expect_near(got.y, expected.y, rounding, what + ": y");
-            expect_near(got.dx, expected.dx, rounding, what + ": dx");
-            expect_near(got.dw, expected.dw, rounding, what + ": dw");
-            expect_near(got.db, expected.db, rounding, what + ": db");
-            expect_near(got.dw_added, expected.dw_added, rounding, what + ": dw added");
-            expect_near(got.db_added, expected.db_added, rounding, what + ": db added");
-            expect_near(got.dx_joined, expected.dx_joined, rounding, what + ": dx joined");
-            expect_near(got.dw_joined, expected.dw_joined, rounding, what + ": dw joined");
-            expect_near(got.db_joined, expected.db_joined, rounding, what + ": db joined");
-          }
-        }
-      }
-    }
-  }
-}
-
 TEST(ConvBlocks, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   check(kBlocks, {"blocks", "fastest"});
@@ -216,51 +66,6 @@ TEST(ConvPixels, AgreesWithThePlainConvolution) {
 TEST(ConvGroups, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   check(kGroups, {"groups", "fastest"});
-}
-
-TEST(ConvDepthwise, AgreesWithThePlainConvolution) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kDepthwise, {"depthwise", "tensor"});
-  check({kDepthwise[0], kDepthwise[8]}, {"fastest"});
-}
-
-// Kernels that start while the one before ends read what that one writes, also where a graph is
-// recorded, whose first node is none of theirs.
-TEST(ConvDepthwise, ReadsWhatTheKernelBeforeWrites) {
-  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  for (const char* implementation : {"depthwise", "tensor"}) {
-    Context context(Device::gpu);
-    context.implementation = implementation;
-    const Shape images{64, 64, 28, 28};
-    const ConvCase c =
-        case_of({"", images, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64}, DType::f16, false, false);
-    const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
-    const Format format = Format::channels_last();
-    const Tensor x = tensor_of_eighths(context, images, c.dtype, format, 1),
-                 w = tensor_of_eighths(context, c.w, c.dtype, conv->weights_format(), 2);
-    const Tensor y(context, images, c.dtype, format), z(context, images, c.dtype, format);
-    const auto run = [&] {
-      check_cuda(cudaMemsetAsync(y.raw(), 0, y.bytes(), context.gpu().stream), "clearing");
-      conv->forward(context, x, w, Tensor(), y, Tensor());
-      for (int i = 0; i < 2; ++i) {
-        conv->forward(context, y, w, Tensor(), z, Tensor());
-        conv->backward_data(context, z, w, y, Tensor());
-      }
-    };
-    const auto wait = [&] { context.synchronize(); };
-    conv->forward(context, x, w, Tensor(), y, Tensor()), wait();
-    for (int i = 0; i < 2; ++i) {
-      conv->forward(context, y, w, Tensor(), z, Tensor()), wait();
-      conv->backward_data(context, z, w, y, Tensor()), wait();
-    }
-    const std::vector<double> expected = to_doubles(context, y);
-    run();
-    EXPECT_EQ(to_doubles(context, y), expected) << implementation;
-    Capture capture;
-    capture.record(context, run);
-    capture.launch(context);
-    EXPECT_EQ(to_doubles(context, y), expected) << implementation << ", recorded";
-  }
 }
 
 // Of the channels, then of their squares.

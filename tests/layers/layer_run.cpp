@@ -83,8 +83,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   log_.verbosity = 1;
   context_->set_log(log_);
   context_->implementation = setting.implementation;
+  context_->repeatable = setting.repeatable;
   context_->served.clear();
-
   LayerParameter message = parse_layer(row);
   layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
   if (message.top_size() == 0) {
@@ -342,9 +342,9 @@ Outcome LayerRun::backward(const Start& start, int times) {
     for (const Tensor& diff : backward_.bottom_diff) poison(*context_, diff);
     write_top_diffs(start);
     backward_.accumulate.assign(forward_.parameters.size(), time > 0);
-    if (time == 0) {
-      for (const Tensor& diff : backward_.parameter_diff) poison(*context_, diff);
-    }
+    backward_.begun.assign(forward_.parameters.size(), false);
+    for (const Tensor& diff : backward_.parameter_diff)
+      if (time == 0) poison(*context_, diff);
     layer_->backward(*context_, backward_);
   }
   outcome.bottom_diff = read_all(*context_, backward_.bottom_diff);

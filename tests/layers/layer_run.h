@@ -27,7 +27,8 @@ struct Setting {
   bool parameters_wanted = true;
   // The gradient of top 0 in as many parts as Prepared::top_diff_parts allows.
   bool parts = false;
-  bool padded = false;  // bottom 0 has in memory the channels that padded_channels() asks for
+  bool padded = false;     // bottom 0 has in memory the channels that padded_channels() asks for
+  bool repeatable = true;  // Context::repeatable
   // Where it runs, of that device; none: a context of its own. Opening a GPU takes longer than a
   // layer.
   std::shared_ptr<Context> context = nullptr;
@@ -67,6 +68,7 @@ class LayerRun {
   bool top_has_gradient(int top) const;
   // How many parts of the gradient of top 0 the layer takes.
   int top_diff_parts() const { return prepared_.top_diff_parts; }
+  bool adds_gradients() const { return prepared_.adds_gradients; }
   // Bottoms as the row says; parameters by their fillers, or near them where a filler is constant;
   // random top gradients.
   Start make_start() const;

@@ -126,14 +126,14 @@ void check_gradient(LayerRun& layer_run, const Row& row, Start start, const Outc
 }
 
 // A second backward adds to the parameter gradients.
-void check_accumulation(const Row& row, const Start& start, const Outcome& reference) {
+void check_accumulation(LayerRun& layer_run, const Start& start, const Outcome& reference,
+                        double tolerance) {
   SCOPED_TRACE("two backward passes, the second one accumulates");
   Outcome doubled = reference;
   for (std::vector<double>& diff : doubled.parameter_diff) {
     for (double& value : diff) value *= 2;
   }
-  LayerRun twice(row, {});
-  expect_same(doubled, twice.backward(start, 2), 1e-12);
+  expect_same(doubled, layer_run.backward(start, 2), tolerance);
 }
 
 // Each gradient comes out the same when it is the only one that is wanted.
@@ -242,7 +242,13 @@ void RowTest::check_precisions(const Row& given, const Layer& layer, const Start
       LayerRun variant(row, setting);
       SCOPED_TRACE(variant.served());
       expect_same(wanted, run(variant, row, begin), std::max(tolerance, row.tolerance));
-      if (!row.gradient || variant.top_diff_parts() == 1) return;
+      if (!row.gradient) return;
+      Setting in_any_order = setting;
+      in_any_order.repeatable = false;
+      LayerRun adding(row, in_any_order);
+      if (adding.adds_gradients())
+        check_accumulation(adding, begin, wanted, std::max(tolerance, row.tolerance));
+      if (variant.top_diff_parts() == 1) return;
       Setting with_parts = setting;
       with_parts.parts = true;
       SCOPED_TRACE("top gradient in parts");
@@ -288,7 +294,10 @@ TEST_P(RowTest, Works) {
     bool parameters = false;
     for (const ParameterSpec& spec : layer_run.layer().parameters())
       parameters = parameters || spec.learned;
-    if (parameters) check_accumulation(row, start, reference);
+    if (parameters) {
+      LayerRun twice(row, {});
+      check_accumulation(twice, start, reference, 1e-12);
+    }
     for (int bottom : layer_run.differentiable_bottoms())
       check_requests(row, start, reference, 1u << bottom, false);
     if (parameters) check_requests(row, start, reference, 0, true);

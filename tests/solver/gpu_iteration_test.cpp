@@ -27,7 +27,15 @@ constexpr const char* kImages = R"(
   layer { name: "conv3" type: "Convolution" bottom: "b" top: "c" param { name: "w" lr_mult: 0.02 }
     param { name: "b" lr_mult: 0.02 }
     convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
-  layer { name: "pool" type: "Pooling" bottom: "c" top: "d" pooling_param { kernel_size: 2 stride: 2 } }
+  layer { name: "dw1" type: "ConvolutionDepthwise" bottom: "c" top: "c1" param { lr_mult: 0.02 } param { lr_mult: 0.02 }
+    convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "uniform" min: 0 max: 0.2 } } }
+  layer { name: "dw2" type: "ConvolutionDepthwise" bottom: "c1" top: "c2" param { name: "dw" lr_mult: 0.02 }
+    param { name: "db" lr_mult: 0.02 }
+    convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "uniform" min: 0 max: 0.2 } } }
+  layer { name: "dw3" type: "ConvolutionDepthwise" bottom: "c2" top: "c3" param { name: "dw" lr_mult: 0.02 }
+    param { name: "db" lr_mult: 0.02 }
+    convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: "uniform" min: 0 max: 0.2 } } }
+  layer { name: "pool" type: "Pooling" bottom: "c3" top: "d" pooling_param { kernel_size: 2 stride: 2 } }
   layer { name: "ip1" type: "InnerProduct" bottom: "d" top: "e" param { lr_mult: 0.02 } param { lr_mult: 0.02 }
     inner_product_param { num_output: 2700 weight_filler { type: "xavier" } } }
   layer { name: "relu2" type: "ReLU" bottom: "e" top: "e" }
