@@ -191,8 +191,16 @@ struct DepthwisePlaces {
   }
 };
 
+// Pairs of channels that are copied as one, by as many threads, each every so many places: what 16
+// bytes hold, where an image's channels are a multiple of them.
+template <typename T>
+constexpr int kDepthwiseGang = sizeof(T) == 2 ? 4 : 1;
+CREMA_HD constexpr int depthwise_slots(int places, int gang) {
+  return (places + gang - 1) / gang * gang;
+}
+
 // The rows of a tensor that begin there.
-template <typename T, int kPlaces>
+template <typename T, int kPlaces, int kGang = 1>
 struct DepthwiseRows {
   T* place;
   int64_t row_step;
@@ -206,16 +214,21 @@ struct DepthwiseRows {
         height(p.height),
         dilation(p.dilation),
         step(p.step),
-        inside(p.inside) {}
+        inside(p.inside) {
+    const int rank = static_cast<int>(threadIdx.x) % kGang;
+    place += rank * (step - 2), inside >>= rank;
+  }
 
-  // Starts copying the row's places to `to`, kDepthwiseThreads pairs apart; zeros where there is no
-  // image.
+  // Starts copying the row's places to `to`, a place of the ring's slot for each; zeros where there
+  // is no image.
   __device__ void fetch(uint32_t to) {
-    constexpr int kBytes = 2 * static_cast<int>(sizeof(T));
+    constexpr int kPairBytes = 2 * static_cast<int>(sizeof(T));
     const uint32_t mask = row >= 0 && row < height ? inside : 0;
 #pragma unroll
-    for (int i = 0; i < kPlaces; ++i)
-      copy_where<kBytes>(to + i * kDepthwiseThreads * kBytes, place + i * step, mask & 1u << i);
+    for (int i = 0; i < kPlaces; i += kGang) {
+      copy_where<kGang * kPairBytes>(to + i * kDepthwiseThreads * kPairBytes, place + i * step,
+                                     mask & 1u << i);
+    }
     next();
   }
   __device__ void store(const float2 (&values)[kPlaces]) {
@@ -233,8 +246,9 @@ struct DepthwiseRows {
 };
 
 // Rows on their way through shared memory, a few ahead of the one that is computed. Each thread has
-// a column of it for itself, so none waits for others.
-template <typename T, int kPairs, int kSlots>
+// a column of it, which it or its gang fills, so none waits for other warps. With gangs all threads
+// of a warp make and take as many rows.
+template <typename T, int kPairs, int kSlots, int kGang = 1>
 struct DepthwiseRing {
   static constexpr int kPairBytes = 2 * static_cast<int>(sizeof(T));
   static constexpr int kStep = kDepthwiseThreads * kPairBytes, kSlotBytes = kPairs * kStep;
@@ -244,14 +258,20 @@ struct DepthwiseRing {
   int to = 0, from = 0;
 
   __device__ explicit DepthwiseRing(unsigned char* memory)
-      : own(memory + threadIdx.x * kPairBytes), address(shared_address(own)) {}
+      : own(memory + threadIdx.x * kPairBytes), address(shared_address(own)) {
+    address += static_cast<int>(threadIdx.x) % kGang * (kStep - kPairBytes);
+    if constexpr (kGang > 1) __syncwarp();  // the last ring's rows have been taken
+  }
   // The slot that is filled next. kSlots - 1 are filled before the first is taken.
   __device__ uint32_t slot() const { return address + to; }
   __device__ void fill() {
     end_copies();
     to = to + kSlotBytes == kBytes ? 0 : to + kSlotBytes;
   }
-  __device__ void wait() const { wait_for_copies<kSlots - 2>(); }
+  __device__ void wait() const {
+    wait_for_copies<kSlots - 2>();
+    if constexpr (kGang > 1) __syncwarp();
+  }
   __device__ float2 operator[](int i) const {
     return reinterpret_cast<const ChannelPair<T>*>(own + from + i * kStep)->floats();
   }

@@ -22,13 +22,19 @@ CREMA_HD constexpr int resident(int kernel, int stride) {
   return kernel == 5 && stride == 2 ? 2 : 3;
 }
 
-// A step's row of dy and those of x.
-template <typename T, int kKernel, int kStride>
-using GradientsRing =
-    DepthwiseRing<T, width_of(kKernel, kStride) * (1 + kStride * kStride) + (kKernel - 1) / kStride,
-                  kSlots<T>>;
+// A step's row of dy and, behind it, those of x.
+CREMA_HD constexpr int slots_of_dy(int kernel, int stride, int gang) {
+  return depthwise_slots(width_of(kernel, stride) + (kernel - 1) / stride, gang);
+}
+CREMA_HD constexpr int slots_of_x(int kernel, int stride, int gang) {
+  return depthwise_slots(width_of(kernel, stride) * stride, gang);
+}
+template <typename T, int kKernel, int kStride, int kGang>
+using GradientsRing = DepthwiseRing<
+    T, slots_of_dy(kKernel, kStride, kGang) + kStride * slots_of_x(kKernel, kStride, kGang),
+    kSlots<T>, kGang>;
 
-template <typename T, int kKernel, int kStride>
+template <typename T, int kKernel, int kStride, int kGang>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     depthwise_gradients(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                         const T* x, const T* dy, const T* w, T* dx, PartSums parts) {
@@ -36,6 +42,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   constexpr int kWidth = width_of(kKernel, kStride), kTaps = kKernel * kKernel;
   constexpr int kBefore = (kKernel - 1) / kStride, kRows = kBefore + 1, kIn = kWidth + kBefore;
   constexpr int kOwn = kWidth * kStride;  // columns of x
+  constexpr int kX = slots_of_dy(kKernel, kStride, kGang);
+  constexpr int kXRow = slots_of_x(kKernel, kStride, kGang);
   // A place of dy that each step has for its own, whatever the pad.
   constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
   constexpr bool kJoins = joins_depthwise_gradients(kKernel, kStride);
@@ -43,33 +51,31 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
   const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
   float2 taps[kKernel][kKernel], sums[kKernel][kKernel] = {}, bias_sum{0, 0};
-  using Ring = GradientsRing<T, kKernel, kStride>;
+  using Ring = GradientsRing<T, kKernel, kStride, kGang>;
   extern __shared__ __align__(16) unsigned char memory[];
   const int begin = static_cast<int>(blockIdx.y) * n.walkers;
-  wait_for_earlier_kernels(n.full);
   for (int group = begin; group < n.strips; group += static_cast<int>(gridDim.y) * n.walkers) {
     const bool busy = channel < n.channels && group + walker < n.strips;
     const DepthwiseStrip strip(n, busy ? group + walker : 0, kWidth);
-    const int steps = busy ? strip.count : 0;
     const int row = strip.row * n.dilation + strip.down;
     const int column = strip.column * n.dilation + strip.across;
-    DepthwiseRows<const T, kIn> gradient(
-        DepthwisePlaces<kIn>(n, out, strip.image, row - kBefore * n.dilation,
-                             column - kBefore * n.dilation, channel),
-        dy);
-    const DepthwisePlaces<kOwn> own(n, in, strip.image, row * kStride - top,
-                                    column * kStride - left, channel);
-    DepthwiseRows<const T, kOwn> image(own, x);
+    DepthwisePlaces<kIn> of_dy(n, out, strip.image, row - kBefore * n.dilation,
+                               column - kBefore * n.dilation, channel);
+    DepthwisePlaces<kOwn> own(n, in, strip.image, row * kStride - top, column * kStride - left,
+                              channel);
+    if (!busy) of_dy.inside = own.inside = 0;
+    DepthwiseRows<const T, kIn, kGang> gradient(of_dy, dy);
+    DepthwiseRows<const T, kOwn, kGang> image(own, x);
     DepthwiseRows<T, kOwn> to(own, dx);
     float2 window[kRows][kIn];
     Ring ring(memory);
     int number = 0;  // of dy's row that is fetched next
     const auto fetch = [&] {
-      if (number < steps + kBefore && busy) {
+      if (number < n.rows + kBefore) {
         gradient.fetch(ring.slot());
 #pragma unroll
         for (int a = 0; parts.dw && a < kStride; ++a) {
-          if (number >= kBefore) image.fetch(ring.slot() + (kIn + a * kOwn) * Ring::kStep);
+          if (number >= kBefore) image.fetch(ring.slot() + (kX + a * kXRow) * Ring::kStep);
         }
       }
       ++number;
@@ -80,6 +86,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
 #pragma unroll
       for (int i = 0; i < kIn; ++i) places[i] = ring[i];
     };
+    if (group == begin) wait_for_earlier_kernels(n.full);
     for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
     if constexpr (kJoins) {
       if (dx && group == begin) load_taps<T, kKernel>(n, w, lane, false, taps);
@@ -90,14 +97,16 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
       ring.take();
       fetch();
     }
-    for (int first = 0; first < steps; first += kRows) {
+    // All strips as many steps: the last rows of the last are behind the image.
+    for (int first = 0; first < n.rows; first += kRows) {
 #pragma unroll
       for (int turn = 0; turn < kRows; ++turn) {
-        if (first + turn < steps) {
+        if (first + turn < n.rows) {
           float2 values[kStride][kOwn];
           take(window[(turn + kBefore) % kRows]);
 #pragma unroll
-          for (int i = 0; i < kStride * kOwn; ++i) values[i / kOwn][i % kOwn] = ring[kIn + i];
+          for (int i = 0; i < kStride * kOwn; ++i)
+            values[i / kOwn][i % kOwn] = ring[kX + i / kOwn * kXRow + i % kOwn];
           ring.take();
           fetch();
           if (parts.db) {
@@ -164,11 +173,11 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
 #endif
 }
 
-template <typename T, int kKernel, int kStride>
+template <typename T, int kKernel, int kStride, int kGang>
 void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) {
   constexpr int kSums = (kKernel * kKernel + 1) * kDepthwiseThreads * sizeof(float2);
-  constexpr int kBytes = std::max(GradientsRing<T, kKernel, kStride>::kBytes, kSums);
-  const auto kernel = depthwise_gradients<T, kKernel, kStride>;
+  constexpr int kBytes = std::max(GradientsRing<T, kKernel, kStride, kGang>::kBytes, kSums);
+  const auto kernel = depthwise_gradients<T, kKernel, kStride, kGang>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
              "reserving shared memory");
   launch_early(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
@@ -212,8 +221,14 @@ int64_t depthwise_parts(const DepthwiseWalk& n, int taps) {
 
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                                const DepthwiseGradients& g) {
-  with_depthwise_kind<true>(
-      kind, [&]<typename T, int kKernel, int kStride>() { start<T, kKernel, kStride>(gpu, n, g); });
+  with_depthwise_kind<true>(kind, [&]<typename T, int kKernel, int kStride>() {
+    constexpr int kGang = kDepthwiseGang<T>;
+    if (n.channels % (2 * kGang) == 0) {
+      start<T, kKernel, kStride, kGang>(gpu, n, g);
+    } else if constexpr (kGang > 1) {
+      start<T, kKernel, kStride, 1>(gpu, n, g);
+    }
+  });
 }
 
 }  // namespace crema
