@@ -278,16 +278,29 @@ struct DepthwiseRing {
   __device__ void take() { from = from + kSlotBytes == kBytes ? 0 : from + kSlotBytes; }
 };
 
-// The weights of a thread's channels; backwards when mirrored. All threads of a block call it.
+// The weights of a thread's channels; backwards when mirrored. All threads of a block call it. What
+// a thread brings for all of them is asked for at once.
 template <typename T, int kKernel>
 __device__ void load_taps(const DepthwiseWalk& n, const T* w, int lane, bool mirrored,
                           float2 (&taps)[kKernel][kKernel]) {
-  constexpr int kTaps = kKernel * kKernel;
-  __shared__ T shared[2 * kDepthwiseLanes * kTaps];
+  constexpr int kTaps = kKernel * kKernel, kWalkers = kDepthwiseThreads / kDepthwiseLanes;
+  constexpr int kRounds = (kTaps + kWalkers - 1) / kWalkers;
+  __shared__ __align__(8) T shared[2 * kDepthwiseLanes * kTaps];
   const int first = static_cast<int>(blockIdx.x) * n.lanes * 2;
-  const int count = min(2 * n.lanes, n.channels - first) * kTaps;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x))
-    shared[i] = w[static_cast<int64_t>(first) * kTaps + i];
+  const int count = min(2 * n.lanes, n.channels - first) / 2 * kTaps;
+  const auto* const from =
+      reinterpret_cast<const ChannelPair<T>*>(w + static_cast<int64_t>(first) * kTaps);
+  auto* const pairs = reinterpret_cast<ChannelPair<T>*>(shared);
+  ChannelPair<T> values[kRounds];
+  const auto each_round = [&](const auto& body) {
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+      const int i = static_cast<int>(threadIdx.x + round * blockDim.x);
+      if (i < count) body(values[round], i);
+    }
+  };
+  each_round([&](ChannelPair<T>& value, int i) { value = from[i]; });
+  each_round([&](const ChannelPair<T>& value, int i) { pairs[i] = value; });
   __syncthreads();
   const T* const own = shared + 2 * lane * kTaps;
 #pragma unroll
