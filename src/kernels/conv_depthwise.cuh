@@ -70,6 +70,17 @@ void with_depthwise_kind(const DepthwiseKind& kind, const Body& body) {
   if constexpr (kFloats) of_type.template operator()<float>();
 }
 
+// Calls body<kGang>(): so many neighbouring threads copy together, eight channels of 16 bits where
+// there are only such eights, each thread those of every kGang-th place; 1: each its own pairs.
+template <typename T, typename Body>
+void with_depthwise_gang(int channels, const Body& body) {
+  if (sizeof(T) == 2 && channels % 8 == 0) {
+    body.template operator()<sizeof(T) == 2 ? 4 : 1>();
+  } else {
+    body.template operator()<1>();
+  }
+}
+
 // How a place of y ends.
 struct DepthwiseEnd {
   bool relu;
@@ -158,7 +169,7 @@ __device__ void copy_where(uint32_t to, const void* from, uint32_t bit) {
 
 struct DepthwiseStrip {
   int image, down, across;  // the sheet's first place is there
-  int row, column, count;   // the first step and how many there are
+  int row, column;          // the first step
 
   __device__ DepthwiseStrip(const DepthwiseWalk& n, int strip, int width) {
     int tile, piece, phase;
@@ -167,7 +178,6 @@ struct DepthwiseStrip {
     image = n.by_phases.split(rest, phase);
     down = n.by_dilation.split(phase, across);
     row = n.down.first + piece * n.rows, column = n.across.first + tile * width;
-    count = min(n.rows, n.down.end - row);
   }
 };
 
@@ -191,10 +201,7 @@ struct DepthwisePlaces {
   }
 };
 
-// Pairs of channels that are copied as one, by as many threads, each every so many places: what 16
-// bytes hold, where an image's channels are a multiple of them.
-template <typename T>
-constexpr int kDepthwiseGang = sizeof(T) == 2 ? 4 : 1;
+// What of a ring's slot so many places take.
 CREMA_HD constexpr int depthwise_slots(int places, int gang) {
   return (places + gang - 1) / gang * gang;
 }

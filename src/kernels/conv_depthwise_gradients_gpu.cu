@@ -222,12 +222,8 @@ int64_t depthwise_parts(const DepthwiseWalk& n, int taps) {
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                                const DepthwiseGradients& g) {
   with_depthwise_kind<true>(kind, [&]<typename T, int kKernel, int kStride>() {
-    constexpr int kGang = kDepthwiseGang<T>;
-    if (n.channels % (2 * kGang) == 0) {
-      start<T, kKernel, kStride, kGang>(gpu, n, g);
-    } else if constexpr (kGang > 1) {
-      start<T, kKernel, kStride, 1>(gpu, n, g);
-    }
+    with_depthwise_gang<T>(n.channels,
+                           [&]<int kGang>() { start<T, kKernel, kStride, kGang>(gpu, n, g); });
   });
 }
 

@@ -14,7 +14,7 @@ template <typename T>
 constexpr int kSlots = sizeof(T) == 4 ? 3 : 4;
 CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 4 : 3; }
 
-template <typename T, int kKernel, int kStride>
+template <typename T, int kKernel, int kStride, int kGang>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     depthwise_sums(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                    const T* x, const T* w, const T* bias, DepthwiseEnd end, bool mirrored, T* y) {
@@ -29,9 +29,10 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
   const DepthwiseStrip strip(n, busy ? number : 0, kWidth);
   const int row = strip.row * n.dilation + strip.down;
   const int column = strip.column * n.dilation + strip.across;
-  DepthwiseRows<const T, kIn> from(DepthwisePlaces<kIn>(n, in, strip.image, row * kStride - top,
-                                                        column * kStride - left, channel),
-                                   x);
+  DepthwiseRows<const T, kIn, kGang> from(
+      DepthwisePlaces<kIn>(n, in, strip.image, row * kStride - top, column * kStride - left,
+                           channel),
+      x);
   DepthwiseRows<T, kWidth> to(DepthwisePlaces<kWidth>(n, out, strip.image, row, column, channel),
                               y);
   float2 taps[kKernel][kKernel], first{0, 0};
@@ -42,10 +43,11 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
       for (int i = 0; i < kWidth; ++i) add_product(sums[i], places[i * kStride + s], taps[r][s]);
     }
   };
-  using Ring = DepthwiseRing<T, kIn, kSlots<T>>;
+  using Ring = DepthwiseRing<T, depthwise_slots(kIn, kGang), kSlots<T>, kGang>;
   __shared__ __align__(16) unsigned char memory[Ring::kBytes];
   Ring ring(memory);
-  int wanted = busy ? kKernel - kStride + kStride * strip.count : 0;
+  // All strips as many steps: the last rows of the last are behind the image.
+  int wanted = busy ? kKernel - kStride + kStride * n.rows : 0;
   const auto fetch = [&] {
     if (wanted-- > 0) from.fetch(ring.slot());
     ring.fill();
@@ -75,7 +77,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
       if (r >= 0) add(places, r, later[p]);
     }
   }
-  for (int step = 0; step < strip.count; ++step) {
+  for (int step = 0; step < n.rows; ++step) {
     float2 places[kStride][kIn], sums[kLater + 1][kWidth];
 #pragma unroll
     for (int e = 0; e < kStride; ++e) take(places[e]);
@@ -104,10 +106,10 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
 #endif
 }
 
-template <typename T, int kKernel, int kStride>
+template <typename T, int kKernel, int kStride, int kGang>
 void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseSums& s) {
-  launch_early(gpu, depthwise_sums<T, kKernel, kStride>, {n.blocks, n.threads()}, n, s.in, s.out,
-               s.top, s.left, static_cast<const T*>(s.x), static_cast<const T*>(s.w),
+  launch_early(gpu, depthwise_sums<T, kKernel, kStride, kGang>, {n.blocks, n.threads()}, n, s.in,
+               s.out, s.top, s.left, static_cast<const T*>(s.x), static_cast<const T*>(s.w),
                static_cast<const T*>(s.bias), s.end, s.mirrored, static_cast<T*>(s.y));
 }
 
@@ -131,7 +133,8 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums) {
   with_depthwise_kind<true>(kind, [&]<typename T, int kKernel, int kStride>() {
-    start<T, kKernel, kStride>(gpu, n, sums);
+    with_depthwise_gang<T>(n.channels,
+                           [&]<int kGang>() { start<T, kKernel, kStride, kGang>(gpu, n, sums); });
   });
 }
 
