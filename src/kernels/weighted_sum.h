@@ -51,7 +51,7 @@ class WeightedSum {
     dropout(context, mask, y, y);
   }
   // And adds up each channel of y, and their squares: sums (2, channels), float32. The order of
-  // what is added may differ from call to call. affine (2, channels of x), float16: what is summed is
+  // additions may differ from call to call. affine (2, channels of x), float16: what is summed is
   // relu(x * affine[0] + affine[1]); empty: x itself.
   virtual void forward_summing(Context&, const Tensor& x, const Tensor& affine, const Tensor& w,
                                const Tensor& y, const Tensor& sums, const Tensor& workspace);
