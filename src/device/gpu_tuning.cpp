@@ -1,3 +1,7 @@
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -26,6 +30,23 @@ std::string as_file_name(std::string text) {
   return text;
 }
 
+// While it lives, no other process writes the file. Where a file system has no locks nobody waits.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path)
+      : descriptor_(open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0644)) {
+    if (descriptor_ >= 0) flock(descriptor_, LOCK_EX);
+  }
+  ~FileLock() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int descriptor_;
+};
+
 }  // namespace
 
 Tuning::Tuning() = default;
@@ -39,8 +60,14 @@ void Tuning::open(const std::string& card) {
   const std::string folder = cache_folder();
   if (folder.empty()) return;
   path_ = folder + "/tune-" + as_file_name(card) + ".tsv";
+  read_on();
+}
+
+void Tuning::read_on() {
   std::ifstream file(path_);
-  for (std::string line; std::getline(file, line);) {
+  file.seekg(read_);
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    read_ = file.tellg();
     const size_t tab = line.find('\t');
     if (tab != std::string::npos) answers_[line.substr(0, tab)] = line.substr(tab + 1);
   }
@@ -50,19 +77,28 @@ int Tuning::candidates() const {
   return mode == TuneMode::off ? 1 : mode == TuneMode::quick ? 6 : 1000;
 }
 
-std::optional<std::string> Tuning::find(const std::string& key) const {
+std::optional<std::string> Tuning::find(const std::string& key) {
   const auto found = answers_.find(key);
   if (mode == TuneMode::off || found == answers_.end()) return std::nullopt;
-  return found->second;
+  return given_[key] = found->second;
 }
 
-void Tuning::remember(const std::string& key, const std::string& answer) {
+std::optional<std::string> Tuning::remember(const std::string& key, const std::string& answer) {
+  if (!path_.empty()) {
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+    const FileLock lock(path_);
+    read_on();
+    // What find() gave was of no use.
+    const auto known = answers_.find(key), given = given_.find(key);
+    if (known != answers_.end() && (given == given_.end() || given->second != known->second))
+      return known->second;
+    const bool cut_off = std::filesystem::file_size(path_, ignored) > static_cast<size_t>(read_);
+    std::ofstream(path_, std::ios::app) << (cut_off ? "\n" : "") + key + "\t" + answer + "\n"
+                                        << std::flush;
+  }
   answers_[key] = answer;
-  if (path_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
-  // One short write at the end of the file: processes that tune at the same time do not mix lines.
-  std::ofstream(path_, std::ios::app) << key + "\t" + answer + "\n" << std::flush;
+  return std::nullopt;
 }
 
 void* Tuning::scratch(Context& context, size_t bytes) {

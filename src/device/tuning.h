@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <functional>
+#include <ios>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,9 +33,11 @@ class Tuning {
   // How many ways to try: 1, 6 or all that are known.
   int candidates() const;
 
-  std::optional<std::string> find(const std::string& key) const;
-  // Also appended to the file; when that cannot be written, this run goes on without.
-  void remember(const std::string& key, const std::string& answer);
+  std::optional<std::string> find(const std::string& key);
+  // Also appended to the file; when that cannot be written, this run goes on without. Returns what
+  // another process has answered since the file was read, and then keeps that: runs that begin
+  // together with an empty file compute the same bits.
+  std::optional<std::string> remember(const std::string& key, const std::string& answer);
 
   // Memory to try things in, filled with small numbers; it stays until release(). Null where that
   // much is not free.
@@ -46,8 +49,11 @@ class Tuning {
   double time_repeated(Context& context, const std::function<void()>& work);
 
  private:
+  void read_on();
+
   std::string path_;
-  std::unordered_map<std::string, std::string> answers_;
+  std::streamoff read_ = 0;                                       // bytes of the file
+  std::unordered_map<std::string, std::string> answers_, given_;  // given_: by find()
   std::unique_ptr<Buffer> scratch_;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };

@@ -110,12 +110,15 @@ bool CudnnGraph::find_plans(const CudnnTarget& target, Precision precision, std:
 bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::string& reason) {
   const int64_t count = graph_.get_execution_plan_count();
   Tuning& tuning = context.gpu().tuning;
-  if (const std::optional<std::string> known = tuning.find(key)) {
-    for (int64_t i = 0; i < count; ++i) {
+  const auto take = [&](const std::optional<std::string>& answer) {
+    for (int64_t i = 0; answer && i < count; ++i) {
       std::string name;
-      if (graph_.get_plan_name_at_index(i, name).is_good() && name == *known && use(i)) return true;
+      if (graph_.get_plan_name_at_index(i, name).is_good() && name == *answer && use(i))
+        return true;
     }
-  }
+    return false;
+  };
+  if (take(tuning.find(key))) return true;
   std::vector<int64_t> usable;
   for (int64_t i = 0; i < count && static_cast<int>(usable.size()) < tuning.candidates(); ++i) {
     if (use(i) && workspace_ <= kWorkspaceLimit) usable.push_back(i);
@@ -131,7 +134,7 @@ bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::stri
   use(best.value_or(usable[0]));
   std::string name;
   if (best && tuning.candidates() > 1 && graph_.get_plan_name_at_index(plan_, name).is_good())
-    tuning.remember(key, name);
+    take(tuning.remember(key, name));
   return true;
 }
 

@@ -87,8 +87,14 @@ class Product {
         cat("product ", name_of(c_.precision), " ", name_of(c_.in), " ", name_of(c_.out), " ",
             c_.transpose_a, c_.transpose_b, " ", c_.m, "x", c_.n, "x", c_.k, c_.bias ? " bias" : "",
             c_.relu ? " relu" : "");
-    const std::optional<std::string> known = tuning.find(key);
-    if (known && from_hex(*known, &algorithm_, sizeof algorithm_) && checks(context)) return true;
+    const auto take = [&](const std::optional<std::string>& answer) {
+      const cublasLtMatmulAlgo_t before = algorithm_;
+      if (answer && from_hex(*answer, &algorithm_, sizeof algorithm_) && checks(context))
+        return true;
+      algorithm_ = before;
+      return false;
+    };
+    if (take(tuning.find(key))) return true;
 
     cublasLtMatmulPreference_t preference;
     check_cublas(cublasLtMatmulPreferenceCreate(&preference), "choosing a product's algorithm");
@@ -108,7 +114,7 @@ class Product {
     algorithm_ = found[0].algo;
     const bool known_best = count == 1 || fastest(context, {found.begin(), found.begin() + count});
     if (known_best && tuning.candidates() > 1)
-      tuning.remember(key, as_hex(&algorithm_, sizeof algorithm_));
+      take(tuning.remember(key, as_hex(&algorithm_, sizeof algorithm_)));
     return true;
   }
 

@@ -177,14 +177,14 @@ std::string GatherProduct::key() const {
 
 void GatherProduct::tune(Context& context, const GatherTensors& scratch) {
   Tuning& tuning = context.gpu().tuning;
-  if (const std::optional<std::string> known = tuning.find(key())) {
-    for (const Choice& choice : choices_) {
-      if (text_of(choice) == *known) {
-        choice_ = choice;
-        return;
-      }
-    }
-  }
+  const auto take = [&](const std::optional<std::string>& answer) {
+    const auto found = std::find_if(choices_.begin(), choices_.end(),
+                                    [&](const Choice& c) { return text_of(c) == answer; });
+    if (found == choices_.end()) return false;
+    choice_ = *found;
+    return true;
+  };
+  if (take(tuning.find(key()))) return;
   choice_ = untimed();
   if (tuning.candidates() <= 1 || !scratch.out) return;
   double best = 1e30;
@@ -195,7 +195,7 @@ void GatherProduct::tune(Context& context, const GatherTensors& scratch) {
       choice_ = choice;
     }
   }
-  tuning.remember(key(), text_of(choice_));
+  take(tuning.remember(key(), text_of(choice_)));
 }
 
 }  // namespace crema

@@ -1,0 +1,86 @@
+// The file of what tuning found, between processes. Needs no GPU: nothing is timed.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "device/tuning.h"
+#include "support.h"
+
+namespace crema {
+namespace {
+
+// The user's cache folder, while it lives.
+class CacheFolder : public tests::Folder {
+ public:
+  CacheFolder() {
+    if (const char* const before = std::getenv("XDG_CACHE_HOME")) before_ = before;
+    setenv("XDG_CACHE_HOME", path().c_str(), 1);
+  }
+  ~CacheFolder() {
+    if (before_) {
+      setenv("XDG_CACHE_HOME", before_->c_str(), 1);
+    } else {
+      unsetenv("XDG_CACHE_HOME");
+    }
+  }
+
+ private:
+  std::optional<std::string> before_;
+};
+
+TEST(Tuning, AnswersAreThereTheNextTime) {
+  const CacheFolder folder;
+  Tuning first;
+  first.open("H 200/9.19");
+  EXPECT_FALSE(first.find("product 1x2"));
+  EXPECT_FALSE(first.remember("product 1x2", "a b"));
+  EXPECT_EQ(first.find("product 1x2"), "a b");
+  Tuning second;
+  second.open("H 200/9.19");
+  EXPECT_EQ(second.find("product 1x2"), "a b");
+  second.mode = TuneMode::off;
+  EXPECT_FALSE(second.find("product 1x2"));
+  Tuning other_card;
+  other_card.open("H 200/9.20");
+  EXPECT_FALSE(other_card.find("product 1x2"));
+  EXPECT_EQ(folder.read("crema/tune-H_200_9.19.tsv"), "product 1x2\ta b\n");
+}
+
+TEST(Tuning, TheFirstOfTwoAtTheSameTimeAnswersForBoth) {
+  const CacheFolder folder;
+  Tuning first, second;
+  first.open("card");
+  second.open("card");
+  EXPECT_FALSE(first.remember("x", "of the first"));
+  EXPECT_FALSE(second.remember("y", "of the second"));
+  EXPECT_EQ(second.remember("x", "of the second"), "of the first");
+  EXPECT_EQ(second.find("x"), "of the first");
+  EXPECT_EQ(first.remember("y", "of the first"), "of the second");
+  EXPECT_EQ(folder.read("crema/tune-card.tsv"), "x\tof the first\ny\tof the second\n");
+}
+
+TEST(Tuning, AnAnswerOfNoUseIsReplaced) {
+  const CacheFolder folder;
+  folder.write("crema/tune-card.tsv", "x\ta plan that is gone\nno answer\ny\tcut o");
+  Tuning tuning;
+  tuning.open("card");
+  EXPECT_EQ(tuning.find("x"), "a plan that is gone");
+  EXPECT_FALSE(tuning.find("y"));
+  EXPECT_FALSE(tuning.remember("x", "a plan"));
+  EXPECT_EQ(tuning.find("x"), "a plan");
+  Tuning next;
+  next.open("card");
+  EXPECT_EQ(next.find("x"), "a plan");
+}
+
+TEST(Tuning, GoesOnWithoutAFile) {
+  const CacheFolder folder;
+  folder.write("crema", "no folder");
+  Tuning tuning;
+  tuning.open("card");
+  EXPECT_FALSE(tuning.remember("x", "a"));
+  EXPECT_EQ(tuning.find("x"), "a");
+}
+
+}  // namespace
+}  // namespace crema
