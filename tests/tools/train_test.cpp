@@ -63,10 +63,9 @@ TEST(Train, WritesMetricsBesideTheSnapshots) {
 // Images to decode, and hardly anything to compute.
 constexpr const char* slow_data =
     "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" data_param { source: "
-    "\"lmdb_encoded\" backend: LMDB batch_size: 64 threads: 1 } }\n"
-    "layer { name: \"mean\" type: \"Pooling\" bottom: \"data\" top: \"mean\" pooling_param { pool: "
-    "AVE global_pooling: true } }\n"
-    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"mean\" top: \"ip\" inner_product_param "
+    "\"lmdb_encoded\" backend: LMDB batch_size: 64 threads: 1 } transform_param { crop_size: 1 } "
+    "}\n"
+    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" inner_product_param "
     "{ num_output: 15 } }\n"
     "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
     "\"loss\" }\n";
