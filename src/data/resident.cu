@@ -7,6 +7,9 @@
 #include "data/permutation.h"
 #include "device/parallel.h"
 #include "tensor/on.h"
+#ifdef __CUDACC__
+#include "device/early_launch.h"
+#endif
 
 namespace crema {
 namespace {
@@ -50,6 +53,7 @@ __global__ void make_samples(BatchParts s, T* data) {
   __shared__ int64_t index;
   __shared__ Cut cut;
   const int64_t sample = blockIdx.x;
+  wait_for_earlier_kernels();
   if (threadIdx.x == 0) {
     const auto pass = static_cast<int64_t>(s.live_pass ? *s.live_pass : s.pass);
     const int64_t turn = s.skip + (pass * s.batch_size + sample) * s.ranks + s.rank;
@@ -93,6 +97,7 @@ __global__ void make_samples(BatchParts s, T* data) {
         to[i * pixel + channel * step] = static_cast<T>(channel < channels ? make(channel) : 0.f);
     }
   }
+  let_next_kernel_start();
 }
 
 #endif
@@ -182,7 +187,7 @@ void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_p
     const int64_t most = (out[2] * out[3] + kThreads - 1) / kThreads;
     const int64_t each = std::clamp<int64_t>(kBlocks / options_.batch_size, 1, most);
     const dim3 blocks(static_cast<unsigned>(options_.batch_size), static_cast<unsigned>(each));
-    launch(context.gpu(), make_samples<T>, {blocks, kThreads}, s, data.data<T>());
+    launch_early(context.gpu(), make_samples<T>, {blocks, kThreads}, s, data.data<T>());
   });
 #else
   (void)context, (void)pass, (void)live_pass, (void)data, (void)labels;

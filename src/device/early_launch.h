@@ -31,7 +31,7 @@ inline bool follows_kernel(cudaStream_t stream) {
 }
 
 // The kernel calls wait_for_earlier_kernels() in every thread before it touches memory that other
-// kernels write or read. Shape: without a cluster.
+// kernels write or read, and may call let_next_kernel_start() after it.
 template <typename... Wanted, typename... Given>
 void launch_early(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& shape,
                   Given&&... arguments) {
@@ -39,27 +39,41 @@ void launch_early(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& 
   check_cuda(cudaGetDevice(&device), "asking for the device");
   check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
              "asking for the compute capability");
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute wanted[2] = {};
+  unsigned count = 0;
+  if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 1) {
+    wanted[count].id = cudaLaunchAttributeClusterDimension;
+    wanted[count++].val.clusterDim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
+  }
+  if (major >= 9 && follows_kernel(gpu.stream)) {
+    wanted[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    wanted[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
   cudaLaunchConfig_t how{};
   how.gridDim = shape.blocks;
   how.blockDim = shape.threads;
   how.dynamicSmemBytes = shape.shared_bytes;
   how.stream = gpu.stream;
-  how.attrs = &early;
-  how.numAttrs = major >= 9 && follows_kernel(gpu.stream) ? 1 : 0;
+  how.attrs = wanted;
+  how.numAttrs = count;
   check_cuda(cudaLaunchKernelEx(&how, kernel, std::forward<Given>(arguments)...),
              "launching a kernel");
 }
 
 #ifdef __CUDACC__
-// full: the kernel takes all places of the card. Then the next one may start as soon as all blocks
-// have come here, else when they have ended: its first blocks would crowd the places that are left.
-__device__ inline void wait_for_earlier_kernels(bool full) {
+__device__ inline void wait_for_earlier_kernels() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-  if (full) asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+// When all blocks have called it or ended, the next kernel's come. They take any place that is
+// free and wait there. So a kernel calls it at once only where it takes all places of the card,
+// else before its last stores: if some multiprocessors were free, they would get more of the next
+// kernel's blocks than others.
+__device__ inline void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 #endif

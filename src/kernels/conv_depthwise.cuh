@@ -73,8 +73,8 @@ void with_depthwise_kind(const DepthwiseKind& kind, const Body& body) {
 // Calls body<kGang>(): so many neighbouring threads copy together, eight channels of 16 bits where
 // there are only such eights, each thread those of every kGang-th place; 1: each its own pairs.
 template <typename T, typename Body>
-void with_depthwise_gang(int channels, const Body& body) {
-  if (sizeof(T) == 2 && channels % 8 == 0) {
+void with_depthwise_gang(int channels, bool pays, const Body& body) {
+  if (sizeof(T) == 2 && channels % 8 == 0 && pays) {
     body.template operator()<sizeof(T) == 2 ? 4 : 1>();
   } else {
     body.template operator()<1>();

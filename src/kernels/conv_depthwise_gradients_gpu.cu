@@ -86,7 +86,10 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
 #pragma unroll
       for (int i = 0; i < kIn; ++i) places[i] = ring[i];
     };
-    if (group == begin) wait_for_earlier_kernels(n.full);
+    if (group == begin) {
+      wait_for_earlier_kernels();
+      if (n.full) let_next_kernel_start();
+    }
     for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
     if constexpr (kJoins) {
       if (dx && group == begin) load_taps<T, kKernel>(n, w, lane, false, taps);
@@ -222,7 +225,7 @@ int64_t depthwise_parts(const DepthwiseWalk& n, int taps) {
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                                const DepthwiseGradients& g) {
   with_depthwise_kind<true>(kind, [&]<typename T, int kKernel, int kStride>() {
-    with_depthwise_gang<T>(n.channels,
+    with_depthwise_gang<T>(n.channels, true,
                            [&]<int kGang>() { start<T, kKernel, kStride, kGang>(gpu, n, g); });
   });
 }

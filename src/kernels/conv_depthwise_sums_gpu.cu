@@ -52,7 +52,8 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
     if (wanted-- > 0) from.fetch(ring.slot());
     ring.fill();
   };
-  wait_for_earlier_kernels(n.full);
+  wait_for_earlier_kernels();
+  if (n.full) let_next_kernel_start();
   for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
   load_taps<T, kKernel>(n, w, lane, mirrored, taps);  // while the first rows are on their way
   if (!busy) return;
@@ -133,7 +134,8 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums) {
   with_depthwise_kind<true>(kind, [&]<typename T, int kKernel, int kStride>() {
-    with_depthwise_gang<T>(n.channels,
+    // A strip of few rows ends before wider copies are worth their later start.
+    with_depthwise_gang<T>(n.channels, n.rows > 8,
                            [&]<int kGang>() { start<T, kKernel, kStride, kGang>(gpu, n, sums); });
   });
 }

@@ -68,7 +68,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
     }
     end_copies();
   };
-  wait_for_earlier_kernels(n.full);
+  wait_for_earlier_kernels();
+  if (n.full) let_next_kernel_start();
 #pragma unroll 1
   for (int step = 0; step < kSlots - 1; ++step) fetch(step);
 

@@ -1,4 +1,4 @@
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/dense_softmax_loss.h"
 #include "kernels/pack.h"
 #include "kernels/softmax_labels.h"
@@ -117,6 +117,7 @@ __global__ void __launch_bounds__(kThreads)
                        unsigned* counter) {
   __shared__ float of_warp[kWarps][kMostOutputs];
   const int row = static_cast<int>(blockIdx.x), count = static_cast<int>(gridDim.x);
+  wait_for_earlier_kernels();
   RowScores scores(rows, row);
   rows.multiply(row, of_warp);
   if (threadIdx.x < 32) {
@@ -146,6 +147,7 @@ __global__ void __launch_bounds__(kThreads)
                            float* ds, T* dx) {
   __shared__ float of_warp[kWarps][kMostOutputs], slopes[kMostOutputs];
   const int row = static_cast<int>(blockIdx.x), outputs = rows.outputs;
+  wait_for_earlier_kernels();
   RowScores scores(rows, row);
   const float d = *d_loss;
   float divisor = normalizer;
@@ -173,6 +175,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   if (!dx) return;
   __syncthreads();
+  let_next_kernel_start();
   for (int at = static_cast<int>(threadIdx.x) * kPack; at < rows.inputs; at += kThreads * kPack) {
     float sums[kPack] = {};
     for (int first = 0; first < outputs; first += kAtOnce) {
@@ -217,6 +220,7 @@ __global__ void __launch_bounds__(kSumThreads) dense_softmax_parameters(Paramete
   const int first = static_cast<int>(blockIdx.y) * kAtOnce;
   const bool inside = at < g.inputs;
   float sums[kAtOnce][kPack] = {}, bias[2] = {};
+  wait_for_earlier_kernels();
   for (int tile = 0; tile < g.rows; tile += kTile) {
     Elements<T> from[2];
 #pragma unroll
@@ -308,9 +312,10 @@ void DenseSoftmaxLoss::forward(Context& context, const Tensor& x, const Tensor& 
   const Gpu& gpu = context.gpu();
   on_stored(x, [&]<typename T>() {
     const LabelNote where{note.data<int32_t>(), outputs, 1, loss.pass, loss.live_pass};
-    launch(gpu, dense_softmax_loss<T>, {static_cast<unsigned>(rows), kThreads},
-           rows_of<T>(*this, x, w, b, labels), where, loss.divide_by_valid ? 0.0 : loss.normalizer,
-           total.data<float>(), reinterpret_cast<double*>(gpu.parts), gpu.counters);
+    launch_early(gpu, dense_softmax_loss<T>, {static_cast<unsigned>(rows), kThreads},
+                 rows_of<T>(*this, x, w, b, labels), where,
+                 loss.divide_by_valid ? 0.0 : loss.normalizer, total.data<float>(),
+                 reinterpret_cast<double*>(gpu.parts), gpu.counters);
   });
 }
 
@@ -319,9 +324,9 @@ void DenseSoftmaxLoss::backward(Context& context, const Tensor& x, const Tensor&
                                 const Tensor& dx) const {
   on_stored(x, [&]<typename T>() {
     const float divisor = loss.divide_by_valid ? 0.f : static_cast<float>(loss.normalizer);
-    launch(context.gpu(), dense_softmax_gradient<T>, {static_cast<unsigned>(rows), kThreads},
-           rows_of<T>(*this, x, w, b, labels), divisor, d_loss.data<float>(), relu_factor,
-           ds.data<float>(), dx.data<T>());
+    launch_early(context.gpu(), dense_softmax_gradient<T>, {static_cast<unsigned>(rows), kThreads},
+                 rows_of<T>(*this, x, w, b, labels), divisor, d_loss.data<float>(), relu_factor,
+                 ds.data<float>(), dx.data<T>());
   });
 }
 
@@ -331,10 +336,11 @@ void DenseSoftmaxLoss::backward_parameters(Context& context, const Tensor& x, co
   on_stored(x, [&]<typename T>() {
     const dim3 blocks(static_cast<unsigned>((inputs + kColumns - 1) / kColumns),
                       static_cast<unsigned>((outputs + kAtOnce - 1) / kAtOnce));
-    launch(context.gpu(), dense_softmax_parameters<T>, {blocks, kSumThreads},
-           ParameterGradient<T>{x.data<T>(), ds.data<float>(), dw.data<float>(), db.data<float>(),
-                                static_cast<int>(rows), static_cast<int>(inputs),
-                                static_cast<int>(outputs), accumulate_w, accumulate_b});
+    launch_early(
+        context.gpu(), dense_softmax_parameters<T>, {blocks, kSumThreads},
+        ParameterGradient<T>{x.data<T>(), ds.data<float>(), dw.data<float>(), db.data<float>(),
+                             static_cast<int>(rows), static_cast<int>(inputs),
+                             static_cast<int>(outputs), accumulate_w, accumulate_b});
   });
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/gather_plain.cuh"
 
 namespace crema {
@@ -159,6 +159,7 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
   std::conditional_t<Shape::plain, PlainOperands<T, Shape, kRole, kSign>,
                      GatheredOperands<T, Shape, kRole, kSign>>
       operands;
+  wait_for_earlier_kernels();
   operands.start(n, first_row, first_column, begin * kGatherDepth);
   const int stage_steps = Shape::plain ? n.stage_steps : 1;
   const auto after = [&](int slot) { return slot + 1 < kGatherStages ? slot + 1 : 0; };
@@ -239,6 +240,7 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
     }
   }
   if (steps == 0) wait_for_copies<0>();  // the bias
+  let_next_kernel_start();
   const PairStore<T, kRole> store{n, group, kForward && n.bias ? bias : nullptr, first_column,
                                   random};
   if (shared_sums) {
@@ -298,7 +300,7 @@ void launch_gather_product(const Gpu& gpu, const GatherNumbers& n, int shared_by
   check_cuda(allowed, "reserving shared memory");
   const dim3 blocks((n.rows + Shape::m - 1) / Shape::m, (n.columns + Shape::n - 1) / Shape::n,
                     n.groups * n.pieces);
-  launch(
+  launch_early(
       gpu, kernel,
       {blocks, Shape::threads, static_cast<size_t>(shared_bytes), dim3(1, 1, 1u << n.cluster_bits)},
       n);

@@ -3,7 +3,7 @@
 // For others a block takes some places and keeps their channels in shared memory.
 #include <algorithm>
 
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/column_sums.cuh"
 #include "kernels/lrn_geometry.h"
 #include "tensor/on.h"
@@ -163,6 +163,7 @@ __global__ void in_registers(Rows r, const T* x, const T* dy, T* out) {
   const int packs = r.channels / kPack;
   const int64_t i = blockIdx.x * static_cast<int64_t>(kFewThreads) + threadIdx.x;
   if (i >= r.rows * packs) return;
+  wait_for_earlier_kernels();
   const int64_t row = i / packs;
   const int channel = static_cast<int>(i - row * packs) * kPack;
   const T* const line = x + row * r.channels;
@@ -202,6 +203,7 @@ __global__ void in_registers(Rows r, const T* x, const T* dy, T* out) {
 #pragma unroll
     for (int k = 0; k < kPack; ++k) result.v[k] = near.v[kPack + k] * power[k];
   }
+  let_next_kernel_start();
   *reinterpret_cast<P*>(out + row * r.channels + channel) = result;
 }
 
@@ -215,9 +217,9 @@ bool run_in_registers(Context& context, const Rows& r, const T* x, const T* dy, 
     const auto blocks = static_cast<unsigned>((threads + kFewThreads - 1) / kFewThreads);
     const Gpu& gpu = context.gpu();
     if (r.half == 1) {
-      launch(gpu, in_registers<T, kPack, 1, kBackward>, {blocks, kFewThreads}, r, x, dy, out);
+      launch_early(gpu, in_registers<T, kPack, 1, kBackward>, {blocks, kFewThreads}, r, x, dy, out);
     } else if (r.half == 2) {
-      launch(gpu, in_registers<T, kPack, 2, kBackward>, {blocks, kFewThreads}, r, x, dy, out);
+      launch_early(gpu, in_registers<T, kPack, 2, kBackward>, {blocks, kFewThreads}, r, x, dy, out);
     } else {
       return false;
     }

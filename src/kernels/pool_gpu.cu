@@ -4,7 +4,7 @@
 // kernels (pool_walk.cuh).
 #include <cfloat>
 
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/column_sums.cuh"
 #include "kernels/pool_plain.h"
 #include "kernels/pool_walk.cuh"
@@ -21,6 +21,7 @@ __global__ void max_forward(Window w, Tiles tiles, bool only_positive, bool relu
                             Pack<uint8_t, kPack>* index) {
   const Place o(w, tiles, 1);
   if (!o.inside) return;
+  wait_for_earlier_kernels();
   Compute<T> best[kPack];
   int kept[kPack];
 #pragma unroll
@@ -48,6 +49,7 @@ __global__ void max_forward(Window w, Tiles tiles, bool only_positive, bool relu
     out.v[k] = relu && best[k] <= 0 ? 0 : best[k];
     cells.v[k] = static_cast<uint8_t>(!only_positive || best[k] > 0 ? kept[k] : 255);
   }
+  let_next_kernel_start();
   const int at = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
   y[at] = out;
   if (index) index[at] = cells;
@@ -58,6 +60,7 @@ __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* 
                              const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
   const Place p(w, tiles, 1);
   if (!p.inside) return;
+  wait_for_earlier_kernels();
   Compute<T> sum[kPack] = {};
   struct Kept {
     Pack<T, kPack> dy;
@@ -80,6 +83,7 @@ __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* 
   Pack<T, kPack> out;
 #pragma unroll
   for (int k = 0; k < kPack; ++k) out.v[k] = sum[k];
+  let_next_kernel_start();
   dx[p.offset(w.in, p.at[0], p.at[1], p.at[2])] = out;
 }
 
@@ -89,9 +93,11 @@ __global__ void max_backward_apart(Window w, Tiles tiles, const Pack<uint8_t, kP
                                    const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
   const Place o(w, tiles, 1);
   if (!o.inside) return;
+  wait_for_earlier_kernels();
   const int from = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
   const Pack<T, kPack> given = dy[from];
   const Pack<uint8_t, kPack> kept = index[from];
+  let_next_kernel_start();
   const Box box = w.cells_of(o.at);
   const Corner corner = w.corner_of(o.at);
   for (int d = box.first[0]; d < box.last[0]; ++d) {
@@ -118,6 +124,7 @@ template <typename T, int kPack>
 __global__ void average_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack<T, kPack>* y) {
   const Place o(w, tiles, 1);
   if (!o.inside) return;
+  wait_for_earlier_kernels();
   Compute<T> sum[kPack] = {};
   over_box<4>(
       o, w.in, w.cells_of(o.at), [&](int at) { return x[at]; },
@@ -129,6 +136,7 @@ __global__ void average_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, 
   Pack<T, kPack> out;
 #pragma unroll
   for (int k = 0; k < kPack; ++k) out.v[k] = sum[k] * share;
+  let_next_kernel_start();
   y[o.offset(w.out, o.at[0], o.at[1], o.at[2])] = out;
 }
 
@@ -137,6 +145,7 @@ __global__ void average_backward(Window w, Tiles tiles, const Pack<T, kPack>* dy
                                  Pack<T, kPack>* dx) {
   const Place p(w, tiles, 1);
   if (!p.inside) return;
+  wait_for_earlier_kernels();
   Compute<T> sum[kPack] = {};
   over_box<4>(
       p, w.out, w.windows_of(p.at), [&](int at) { return dy[at]; },
@@ -148,6 +157,7 @@ __global__ void average_backward(Window w, Tiles tiles, const Pack<T, kPack>* dy
   Pack<T, kPack> out;
 #pragma unroll
   for (int k = 0; k < kPack; ++k) out.v[k] = sum[k];
+  let_next_kernel_start();
   dx[p.offset(w.in, p.at[0], p.at[1], p.at[2])] = out;
 }
 
@@ -193,18 +203,19 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
     using P = Pack<T, kPack>;
     const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
       const Launch l(w, w.out, kWalkRows);
-      launch(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-             window.only_positive(), window.relu, x.data<Words>(), y.data<Words>(),
-             index.data<Cells<T>>());
+      launch_early(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                   window.only_positive(), window.relu, x.data<Words>(), y.data<Words>(),
+                   index.data<Cells<T>>());
     });
     if (walked) return;
     const Launch l(w, w.out, 1);
     if (window.method == PoolMethod::max) {
-      launch(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, window.only_positive(),
-             window.relu, x.data<P>(), y.data<P>(), index.data<Pack<uint8_t, kPack>>());
+      launch_early(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                   window.only_positive(), window.relu, x.data<P>(), y.data<P>(),
+                   index.data<Pack<uint8_t, kPack>>());
     } else {
-      launch(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, x.data<P>(),
-             y.data<P>());
+      launch_early(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, x.data<P>(),
+                   y.data<P>());
     }
   });
 }
@@ -217,23 +228,23 @@ bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor&
     using P = Pack<T, kPack>;
     const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
       const Launch l = launch_of_gradients(w);
-      launch(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-             index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
+      launch_early(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                   index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
     });
     if (walked) return;
     if (window.method == PoolMethod::max && apart(w)) {
       const Launch l(w, w.out, 1);
-      launch(gpu, max_backward_apart<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
-             index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+      launch_early(gpu, max_backward_apart<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                   index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
       return;
     }
     const Launch l(w, w.in, 1);
     if (window.method == PoolMethod::max) {
-      launch(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
-             index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+      launch_early(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                   index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
     } else {
-      launch(gpu, average_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, dy.data<P>(),
-             dx.data<P>());
+      launch_early(gpu, average_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, dy.data<P>(),
+                   dx.data<P>());
     }
   });
 }

@@ -7,7 +7,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/pack.h"
 #include "kernels/pool_box.cuh"
 
@@ -139,6 +139,7 @@ __global__ void walk_forward(Window w, Tiles tiles, bool only_positive, bool rel
   using L = Lanes<T>;
   const Place o(w, tiles, kWalkRows);
   if (!o.inside) return;
+  wait_for_earlier_kernels();
   const uint32_t least = only_positive ? 0u : L::kLowest;
   walk_windows<T, kWindow, kStep>(
       w, o, [&](int at) { return x[at]; },
@@ -152,6 +153,7 @@ __global__ void walk_forward(Window w, Tiles tiles, bool only_positive, bool rel
         y[to] = out;
         if (index) index[to] = L::bytes(cells);
       });
+  let_next_kernel_start();
 }
 
 // Of two: sum += g where the lanes of a and b are equal numbers below 1024, with one comparison for
@@ -250,6 +252,7 @@ __global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, cons
   struct Nothing {};
   const Place tile(w, tiles, kWalkRows);
   if (!tile.inside) return;
+  wait_for_earlier_kernels();
   walk_gradients<T, kWindow, kStep>(
       w, tile, index, dy, [](int) { return Nothing(); },
       [&](int at, Nothing, const float(&sums)[kPackCount<T>]) {
@@ -258,6 +261,7 @@ __global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, cons
         for (int k = 0; k < kPackCount<T>; ++k) out.v[k] = sums[k];
         dx[at] = out;
       });
+  let_next_kernel_start();
 }
 
 // Calls body<window, step>() where these kernels serve; else returns false.

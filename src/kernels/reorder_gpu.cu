@@ -2,7 +2,7 @@
 // channels-last, both at the speed of the memory.
 #include <algorithm>
 
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/divisor.h"
 #include "kernels/pack.h"
 #include "kernels/reorder_bodies.h"
@@ -61,6 +61,7 @@ __global__ void transpose_narrow(int64_t narrow, int64_t padded, int64_t wide, i
 template <typename From, typename To, int kPadded>
 __global__ void transpose_pixels(int channels, Divisor points, int64_t count, const From* from,
                                  Pack<To, kPadded>* to) {
+  wait_for_earlier_kernels();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < count;
        i += stride) {
@@ -75,6 +76,7 @@ __global__ void transpose_pixels(int channels, Divisor points, int64_t count, co
     }
     to[i] = pixel;
   }
+  let_next_kernel_start();
 }
 
 unsigned blocks_for(int64_t count) {
@@ -127,9 +129,9 @@ void transpose_gpu(Context& context, const Tensor& from, const Tensor& to) {
       const int64_t memory = std::max(channels, (to_last ? to : from).format().channels);
       if constexpr (sizeof(To) == 2) {
         const auto pixels = [&]<int kPadded>() {
-          launch(gpu, transpose_pixels<From, To, kPadded>, {blocks_for(count), 256},
-                 static_cast<int>(channels), Divisor(points), count, from.data<From>(),
-                 to.data<Pack<To, kPadded>>());
+          launch_early(gpu, transpose_pixels<From, To, kPadded>, {blocks_for(count), 256},
+                       static_cast<int>(channels), Divisor(points), count, from.data<From>(),
+                       to.data<Pack<To, kPadded>>());
         };
         const bool whole = to_last && count < Divisor::kMost &&
                            reinterpret_cast<uintptr_t>(to.raw()) % (memory * sizeof(To)) == 0;

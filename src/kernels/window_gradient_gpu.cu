@@ -148,6 +148,7 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
   const uint32_t one = T(1.f).bits;
   const uint32_t ones = lane < 4 ? one | one << 16 : 0;  // column 0 of a tile
 
+  wait_for_earlier_kernels();
   const auto load = [&](int unit, uint32_t stage) {
     int strip;
     const int number = n.by_strips.split(unit, strip), row = strip * n.strip;
@@ -197,6 +198,7 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
   };
   for_units(n, base, load, mask, compute);
 
+  let_next_kernel_start();
   if (n.adds) return add_sums(n, sums, warp_m * kM * 16 + lane / 4, first_tile, lane);
   float* const tile = reinterpret_cast<float*>(memory);  // all else there has been read
 #pragma unroll

@@ -2,7 +2,7 @@
 // window_gradient_gpu.cu.
 #pragma once
 
-#include "device/launch.h"
+#include "device/early_launch.h"
 #include "kernels/window_product.cuh"
 
 namespace crema {
@@ -24,8 +24,8 @@ void launch_window(const Gpu& gpu, Kernel kernel, const WindowNumbers& n, const 
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n.shared_bytes),
       "reserving shared memory");
   const dim3 blocks(grid.blocks, grid.parts), cluster(grid.cluster);
-  launch(gpu, kernel, {blocks, dim3(grid.threads), static_cast<size_t>(n.shared_bytes), cluster},
-         n);
+  launch_early(gpu, kernel,
+               {blocks, dim3(grid.threads), static_cast<size_t>(n.shared_bytes), cluster}, n);
 }
 
 }  // namespace crema

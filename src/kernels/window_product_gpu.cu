@@ -79,6 +79,7 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
   int* const weights_at = image_at + steps * 2;
   fill_tables<kData>(n, image_at, weights_at, steps * 2);
   const int first_column = kData ? 0 : static_cast<int>(blockIdx.y) * n.columns_each;
+  wait_for_earlier_kernels();
   load_tile<T>(n.other, n.other.data, 0, first_column, 0, n.other_tile, base + n.other_tile.at);
 
   // What this lane adds to the offsets of a step's first or second chunk.
@@ -161,6 +162,7 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
         add_slices(n, memory, group, slice, sums);
         if (slice > 0) continue;
       }
+      if (unit + static_cast<int>(gridDim.x) >= n.units) let_next_kernel_start();
       if constexpr (kCells) {
         store_cells<T>(n, sums, number, first / 4 + tile * 4, count / 4 - tile * 4,
                        first_column + warp_n * kN * 8, drawn(stage) + tile * 4 * n.pool.quads);
