@@ -38,7 +38,7 @@ struct Layout {
   static constexpr int kOutBytes = kStride * kOwnBytes;
   static constexpr int kSumBytes = (kKernel * kKernel + 1) * 64 * static_cast<int>(sizeof(float));
   static constexpr int kBytes = std::max(kRingBytes + 2 * kTurns * kOutBytes, kSumBytes);
-  // Loads of x four eights at a time.
+  // Loads of x four eights at a time; of two, both twice.
   static constexpr int kLoads = (kOwn + 3) / 4;
   // How many taps meet columns of plane b.
   CREMA_HD static constexpr int meets(int b) { return (kKernel - b + kStride - 1) / kStride; }
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     channels_at[i] = lane.address(memory, lane.column(n, 2 * i + matrix / 2, of_sheet));
   }
   const uint32_t last_at = lane.address(memory, lane.column(n, matrix % L::kGroups, of_sheet));
-  const uint32_t x_at = lane.address(memory, L::kColumns + matrix * 8);
+  const uint32_t x_at = lane.address(memory, L::kColumns + matrix % L::kOwn * 8);
 
   float weights[kKernel][kStride][kPairs][4] = {}, biases[4] = {};
   int slot = 0;
