@@ -181,7 +181,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   CommandLine line;
   line.arguments = reader.words;
-  const std::string program = std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1);
+  // Caffe's makefile gave its programs this ending, and scripts have it.
+  std::string program = std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1);
+  if (ends_with(program, ".bin")) program.resize(program.size() - 4);
   if (VerbRegistry::has(program)) {
     line.verb = program;
   } else if (!line.arguments.empty()) {

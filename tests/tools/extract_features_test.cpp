@@ -1,0 +1,112 @@
+// extract_features: what it writes is what the net computes, and a Data layer reads it.
+#include <gtest/gtest.h>
+
+#include "tools/program.h"
+
+namespace crema::tests {
+namespace {
+
+// Six images of 2 x 3 in an LMDB, and a net that was trained on them for two iterations.
+void make_trained_net(const Folder& folder) {
+  std::string images("\0\0\x08\x03\0\0\0\x06\0\0\0\x02\0\0\0\x03", 16),
+      labels("\0\0\x08\x01\0\0\0\x06", 8);
+  for (int i = 0; i < 36; ++i) images += static_cast<char>(i * i % 251);
+  for (int i = 0; i < 6; ++i) labels += static_cast<char>(i % 2);
+  folder.write("images", images);
+  folder.write("labels", labels);
+  ASSERT_EQ(run(folder, "convert_mnist_data images labels digits_lmdb").code, 0);
+  const std::string text =
+      "layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" transform_param { scale: "
+      "0.01 } data_param { source: \"digits_lmdb\" batch_size: 3 backend: LMDB } }\n"
+      "layer { name: \"conv\" type: \"Convolution\" bottom: \"data\" top: \"conv\" "
+      "convolution_param { num_output: 4 kernel_size: 2 weight_filler { type: \"xavier\" } } }\n"
+      "layer { name: \"relu\" type: \"ReLU\" bottom: \"conv\" top: \"conv\" }\n"
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"conv\" top: \"ip\" "
+      "inner_product_param { num_output: 2 weight_filler { type: \"xavier\" } } }\n";
+  folder.write("net.prototxt", text);
+  folder.write("train.prototxt",
+               text +
+                   "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: "
+                   "\"label\" top: \"loss\" }\n");
+  folder.write("solver.prototxt",
+               "net: \"train.prototxt\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 2 random_seed: "
+               "3 snapshot_prefix: \"trained\"\n");
+  ASSERT_EQ(run(folder, "train -solver solver.prototxt").code, 0);
+}
+
+// What `crema test` prints of a blob: "Batch 0, ip = 0.5" without the blob's name.
+std::vector<std::string> values_of(const Outcome& outcome, const std::string& blob) {
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  std::vector<std::string> values;
+  const std::string part = ", " + blob + " = ";
+  for (const std::string& line : outcome.messages()) {
+    const size_t at = line.find(part);
+    if (at != std::string::npos) values.push_back(line.substr(at + part.size()));
+  }
+  return values;
+}
+
+TEST(ExtractFeatures, WritesWhatADataLayerReads) {
+  const Folder folder;
+  make_trained_net(folder);
+  // `test` prints what no layer reads: the convolution's top without the layer behind it.
+  const std::string ip = folder.read("net.prototxt");
+  folder.write("conv.prototxt", ip.substr(0, ip.find("layer { name: \"ip\"")));
+  const char* const weights = "trained_iter_2.caffemodel";
+  const auto computed = [&](const std::string& net, const std::string& blob) {
+    return values_of(
+        run(folder, "test -iterations 2 -weights " + std::string(weights) + " -model " + net),
+        blob);
+  };
+
+  for (const std::string backend : {"lmdb", "leveldb"}) {
+    const std::string name = "conv_" + backend + ",ip_" + backend;
+    // The ending that Caffe's makefile gives its programs.
+    const Outcome outcome =
+        run(folder, std::string("extract_features.bin ") + weights + " net.prototxt conv,ip " +
+                        name + " 2 " + backend + " CPU DEVICE_ID=0");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    expect_part(outcome.err, "Extracted features of 6 query images for feature blob ip");
+    EXPECT_EQ(outcome.messages().back(), "Successfully extracted the features!");
+    for (const std::string blob : {"conv", "ip"}) {
+      folder.write("read.prototxt", "layer { name: \"again\" type: \"Data\" top: \"" + blob +
+                                        "\" data_param { source: \"" + blob + "_" + backend +
+                                        "\" batch_size: 3 backend: " +
+                                        (backend == "lmdb" ? "LMDB" : "LEVELDB") + " } }\n");
+      const std::vector<std::string> expected =
+          computed(blob == "conv" ? "conv.prototxt" : "net.prototxt", blob);
+      EXPECT_EQ(expected.size(), blob == "conv" ? 2u * 3 * 4 * 2 : 2u * 3 * 2);
+      EXPECT_EQ(computed("read.prototxt", blob), expected) << blob << " from " << backend;
+    }
+  }
+}
+
+TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
+  const Folder folder;
+  make_trained_net(folder);
+  struct Row {
+    const char* arguments;
+    const char* message;
+  };
+  for (const Row& row :
+       {Row{"net.prototxt cnv db 2 lmdb", "has no blob \"cnv\" (did you mean \"conv\"?)"},
+        Row{"net.prototxt conv,ip db 2 lmdb", "there are 2 blobs and 1 databases"},
+        Row{"net.prototxt conv,ip db,db 2 lmdb", "db: is named twice"},
+        Row{"net.prototxt conv db 0 lmdb", "number of batches \"0\""},
+        Row{"net.prototxt conv db two lmdb", "number of batches \"two\""},
+        Row{"net.prototxt conv db 2 hdf5", "hdf5"},
+        Row{"net.prototxt conv db 2 lmdb TPU", "\"TPU\": expected CPU or GPU"},
+        Row{"net.prototxt conv db 2 lmdb GPU 1", "\"1\": expected DEVICE_ID=N"},
+        Row{"train.prototxt loss db 2 lmdb", "\"loss\" is a single number"},
+        Row{"net.prototxt conv db 2", "too few arguments (5)"}}) {
+    const Outcome outcome =
+        run(folder, std::string("extract_features trained_iter_2.caffemodel ") + row.arguments);
+    EXPECT_EQ(outcome.code, 1) << row.arguments;
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], row.message);
+    EXPECT_FALSE(folder.has("db") || folder.has("db.tmp")) << row.arguments;
+  }
+}
+
+}  // namespace
+}  // namespace crema::tests

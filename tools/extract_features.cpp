@@ -1,0 +1,138 @@
+// `crema extract_features WEIGHTS NET BLOB,... DB,... BATCHES lmdb|leveldb [CPU|GPU
+// [DEVICE_ID=N]]`: what a trained net makes of its data, as databases of Datums that a Data layer
+// reads.
+#include <algorithm>
+#include <charconv>
+
+#include "data/database_writer.h"
+#include "proto/data.pb.h"
+#include "tools/devices.h"
+#include "tools/flags.h"
+#include "tools/net_input.h"
+#include "tools/verb.h"
+#include "tools/weights_flag.h"
+
+namespace crema {
+namespace {
+
+struct Feature {
+  std::string blob;
+  std::unique_ptr<DatabaseWriter> database;
+};
+
+int number_in(const std::string& text, const std::string& what, int least) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, problem] = std::from_chars(text.data(), end, number);
+  require(problem == std::errc() && rest == end && number >= least, what, " \"", text,
+          "\": expected a whole number from ", least, " on");
+  return number;
+}
+
+// Caffe's last words, CPU or GPU and DEVICE_ID=N, as -gpu.
+void take_device(const std::vector<std::string>& words) {
+  if (words.empty()) return;
+  require(words[0] == "CPU" || words[0] == "GPU", "\"", words[0], "\": expected CPU or GPU");
+  require(FLAGS_gpu.empty(), words[0], " and -gpu ", FLAGS_gpu, ": give one of them");
+  int id = 0;
+  if (words.size() > 1) {
+    const std::string name = "DEVICE_ID=";
+    require(starts_with(words[1], name), "\"", words[1], "\": expected ", name, "N");
+    id = number_in(words[1].substr(name.size()), "DEVICE_ID", 0);
+  }
+  if (words[0] == "GPU") FLAGS_gpu = std::to_string(id);
+}
+
+std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::string& databases,
+                                 Backend backend, Log& log) {
+  const std::vector<std::string> names = split(blobs, ','), paths = split(databases, ',');
+  require(!names.empty() && names.size() == paths.size(), blobs, " and ", databases,
+          ": expected a database for each blob, but there are ", names.size(), " blobs and ",
+          paths.size(), " databases");
+  for (const std::string& name : names) {
+    const Shape shape = net.blob(name).shape();
+    require(shape.axes() > 0, "blob \"", name, "\" is a single number, not one for each sample");
+  }
+  std::vector<Feature> features;
+  for (size_t i = 0; i < names.size(); ++i) {
+    require(std::count(paths.begin(), paths.end(), paths[i]) == 1, paths[i],
+            ": is named twice; each blob needs a database of its own");
+    log.info("Opening dataset " + paths[i]);
+    features.push_back({names[i], create_database(paths[i], backend)});
+  }
+  return features;
+}
+
+// The samples of a batch, in Caffe's order: the axes behind the first one as channels, height and
+// width.
+void put_samples(Net& net, const Feature& feature, Log& log) {
+  const Tensor blob = net.blob(feature.blob);
+  const Shape shape = blob.shape();
+  const std::vector<float> values = to_floats(net.context(), blob);
+  const auto extent = [&](int axis) { return axis < shape.axes() ? shape[axis] : 1; };
+  Datum datum;
+  datum.set_channels(static_cast<int>(extent(1)));
+  datum.set_height(static_cast<int>(extent(2)));
+  datum.set_width(shape.axes() > 3 ? static_cast<int>(shape.count(3)) : 1);
+  const int64_t count = shape.count(1);
+  for (int64_t n = 0; n < shape[0]; ++n) {
+    const auto first = values.begin() + n * count;
+    datum.mutable_float_data()->Assign(first, first + count);
+    feature.database->put(numbered_key(feature.database->count(), 10), datum);
+    if (feature.database->count() % 1000 == 0) {
+      log.info(cat("Extracted features of ", feature.database->count(),
+                   " query images for feature blob ", feature.blob));
+    }
+  }
+}
+
+int run(const VerbCall& call) {
+  const std::vector<std::string>& words = call.arguments;
+  FLAGS_weights = words[0];
+  FLAGS_model = words[1];
+  const int batches = number_in(words[4], "number of batches", 1);
+  const Backend backend = backend_named(words[5]);
+  take_device({words.begin() + 6, words.end()});
+
+  const std::unique_ptr<Context> context = make_context(call.log);
+  call.log.info(context->device() == Device::gpu ? cat("Using GPU ", context->ordinal())
+                                                 : "Using CPU");
+  NetInput input = read_model(call.log, phase_of_flag(TEST));
+  input.options.keep_blobs = true;
+  input.options.precision = precision_for(*context);
+  Net net(*context, input.net, input.options);
+  load_weights_of_flag(net);
+  const std::vector<Feature> features = features_of(net, words[2], words[3], backend, call.log);
+  const int64_t records = records_of(net), samples = batches * batch_of(net);
+  if (records > 0 && samples > records) {
+    call.log.warning(cat(batches, " batches are ", samples, " samples, but the net's source has ",
+                      records, ": it starts again behind them"));
+  }
+
+  call.log.info("Extracting Features");
+  for (int i = 0; i < batches; ++i) {
+    net.forward(i);
+    net.check();
+    for (const Feature& feature : features) put_samples(net, feature, call.log);
+  }
+  for (const Feature& feature : features) {
+    feature.database->finish();
+    call.log.info(cat("Extracted features of ", feature.database->count(),
+                      " query images for feature blob ", feature.blob));
+  }
+  call.log.info("Successfully extracted the features!");
+  return 0;
+}
+
+REGISTER_VERB(extract_features,
+              {.summary = "writes blobs of a trained net as databases",
+               .usage = "[flags] WEIGHTS NET.prototxt BLOB[,BLOB...] DB[,DB...] BATCHES "
+                        "lmdb|leveldb [CPU|GPU [DEVICE_ID=N]]",
+               .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch",
+                         "implementation", "precision", "gpu_memory", "tune", "deterministic"},
+               .least_arguments = 6,
+               .most_arguments = 8,
+               .run = run});
+
+}  // namespace
+}  // namespace crema
