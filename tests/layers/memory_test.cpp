@@ -3,24 +3,10 @@
 
 #include <cmath>
 
-#include "layers/layer_run.h"
+#include "layers/hand_row.h"
 
 namespace crema {
 namespace {
-
-Row row_of(const std::string& text, const std::vector<RowBottom>& bottoms) {
-  Row row;
-  row.file = "memory";
-  row.name = "row";
-  row.text = text;
-  row.bottoms = bottoms;
-  return row;
-}
-
-void expect_values(const std::vector<double>& want, const std::vector<double>& got) {
-  ASSERT_EQ(want.size(), got.size());
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(want[i], got[i], 1e-9) << "value " << i;
-}
 
 TEST(Memory, LabeledMatchingMovesRowsVectorAfterVector) {
   const Row row =

@@ -1,24 +1,13 @@
 // Layers whose gradients are no slopes of what they compute: values worked out by hand.
 #include <gtest/gtest.h>
 
-#include "layers/layer_run.h"
+#include "layers/hand_row.h"
 
 namespace crema {
 namespace {
 
-Row row_of(const std::string& text, const std::vector<RowBottom>& bottoms) {
-  Row row;
-  row.file = "own_gradients";
-  row.name = "row";
-  row.text = text;
-  row.bottoms = bottoms;
-  return row;
-}
-
-void expect_values(const std::vector<double>& want, const std::vector<double>& got) {
-  ASSERT_EQ(want.size(), got.size());
-  for (size_t i = 0; i < want.size(); ++i) EXPECT_NEAR(want[i], got[i], 1e-5) << "value " << i;
-}
+// Where the values stand here with six or seven digits.
+constexpr double kFewDigits = 1e-5;
 
 TEST(OwnGradients, CentresMoveToTheMeanOfTheirVectorsAndThemselves) {
   const Row row =
@@ -45,11 +34,11 @@ TEST(OwnGradients, TheStepOfALabelledAngleHasTheSameLengthEverywhere) {
   start.parameter = {{2, 0, 0, 5}};
   start.top_diff = {{1, 0.5}};
   const Outcome outcome = run.backward(start);
-  expect_values({1, 0, 0, 1}, outcome.parameter[0]);
-  expect_values({-1.4, 4}, outcome.top[0]);
-  expect_values({3, 4, 1.5, 2}, outcome.parameter_diff[0]);
+  expect_values({1, 0, 0, 1}, outcome.parameter[0], kFewDigits);
+  expect_values({-1.4, 4}, outcome.top[0], kFewDigits);
+  expect_values({3, 4, 1.5, 2}, outcome.parameter_diff[0], kFewDigits);
   // (2.4 w - 0.344 x) / sqrt(2.4^2 + 0.344^2) of the label, half of the other row.
-  expect_values({0.5642323, -0.5675331 + 0.5}, outcome.bottom_diff[0]);
+  expect_values({0.5642323, -0.5675331 + 0.5}, outcome.bottom_diff[0], kFewDigits);
 }
 
 TEST(OwnGradients, Yolov3PullsTheBoxOfAnObject) {
@@ -64,7 +53,7 @@ TEST(OwnGradients, Yolov3PullsTheBoxOfAnObject) {
   start.top_diff = {{2}};
   const Outcome outcome = run.backward(start);
   const double size = 1.75 * 0.693147181;
-  expect_values({-0.875, 0, 2 * size, 2 * size, -1, 1, -1}, outcome.bottom_diff[0]);
+  expect_values({-0.875, 0, 2 * size, 2 * size, -1, 1, -1}, outcome.bottom_diff[0], kFewDigits);
 }
 
 // The top's second number is a part of the first: its gradient does not count again. The box's
@@ -98,14 +87,14 @@ TEST(OwnGradients, SqueezeDetLossPullsTheAnchorsOfObjects) {
                   {30, 40, 69, 59, 1, 40, 30, 59, 69, 0}};
   start.top_diff = {{2}};
   const Outcome outcome = run.backward(start);
-  expect_values({0, -4, -2.5, 0, 0, 0}, outcome.bottom_diff[0]);
+  expect_values({0, -4, -2.5, 0, 0, 0}, outcome.bottom_diff[0], kFewDigits);
   // The first anchor's box is 34 to 74 and 40 to 60, the second's 40 to 60 and 38 to 78.
   const double first = 35.0 * 19 / (800 + 741 - 35 * 19);
   const double second = 19.0 * 31 / (800 + 741 - 19 * 31);
   expect_values(
       {2 * 2 * (0.5 - first) + 2 * 2 * 3 * 0.5, 2 * 2 * (0.25 - second) + 12 * 0.25, 2 * 12 * 0.75},
-      outcome.bottom_diff[1]);
-  expect_values({0.8, 0, 0, 0, 0, 1.6, 0, 0, 0, 0, 0, 0}, outcome.bottom_diff[2]);
+      outcome.bottom_diff[1], kFewDigits);
+  expect_values({0.8, 0, 0, 0, 0, 1.6, 0, 0, 0, 0, 0, 0}, outcome.bottom_diff[2], kFewDigits);
 }
 
 // The losses are 0.69, 2.13, 0.31 and 0.13: the two largest give gradients, the loss is of all.
@@ -152,8 +141,8 @@ TEST(OwnGradients, TheEndOfAClassifierGoesThroughTheReluThatMadeItsBottom) {
   start.top_diff = {{1}};
   const Outcome outcome = run.backward(start);
   const double p = 0.731058579;  // of the second class
-  expect_values({4 * p / 2, 0, 0, 4 * (p - 1) / 2 * 2}, outcome.bottom_diff[0]);
-  expect_values({-p / 2, (1 - p) / 4, p / 2, (p - 1) / 4}, outcome.parameter_diff[0]);
+  expect_values({4 * p / 2, 0, 0, 4 * (p - 1) / 2 * 2}, outcome.bottom_diff[0], kFewDigits);
+  expect_values({-p / 2, (1 - p) / 4, p / 2, (p - 1) / 4}, outcome.parameter_diff[0], kFewDigits);
 }
 
 // Apart: the link of 0.4 connects both pairs; together: that of 0.8 the only one. Half of their
