@@ -106,7 +106,7 @@ int run(const VerbCall& call) {
   const int64_t records = records_of(net), samples = batches * batch_of(net);
   if (records > 0 && samples > records) {
     call.log.warning(cat(batches, " batches are ", samples, " samples, but the net's source has ",
-                      records, ": it starts again behind them"));
+                         records, ": it starts again behind them"));
   }
 
   call.log.info("Extracting Features");

@@ -12,6 +12,11 @@ namespace crema {
 void convert_mnist(const std::string& images, const std::string& labels,
                    const std::string& database, Backend backend, Log& log);
 
+// Of the same files as many pairs, drawn with equal chances, for siamese nets: two channels, one
+// image each, and label 1 where both show the same class, else 0.
+void convert_mnist_pairs(const std::string& images, const std::string& labels,
+                         const std::string& database, Backend backend, Log& log);
+
 // CIFAR-10's binary files in a folder, into OUT/cifar10_train_lmdb and OUT/cifar10_test_lmdb (or
 // _leveldb). Keys count from "00000".
 void convert_cifar(const std::string& in_folder, const std::string& out_folder, Backend backend,

@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/files.h"
+#include "base/random.h"
 #include "data/convert.h"
 #include "data/database_writer.h"
 
@@ -39,31 +40,66 @@ Idx read_idx(const std::string& path, uint32_t magic, size_t axes, const char* k
   return idx;
 }
 
+// Images and labels that belong together.
+struct Digits {
+  Idx pixels, classes;
+  uint32_t count() const { return pixels.extents[0]; }
+  size_t image() const { return size_t{pixels.extents[1]} * pixels.extents[2]; }
+  const char* image_at(uint32_t i) const { return pixels.values + i * image(); }
+  int label_at(uint32_t i) const { return static_cast<unsigned char>(classes.values[i]); }
+};
+
+Digits read_digits(const std::string& images, const std::string& labels) {
+  Digits digits{read_idx(images, 2051, 3, "images"), read_idx(labels, 2049, 1, "labels")};
+  require(digits.count() == digits.classes.extents[0], images, " holds ", digits.count(),
+          " images, but ", labels, " ", digits.classes.extents[0], " labels");
+  require(digits.image() > 0, images, ": its images have no pixels");
+  return digits;
+}
+
+// As many records as images: fill(i, datum) gives each its data and label.
+template <typename Fill>
+void write_records(const Digits& digits, int channels, DatabaseWriter& writer, Log& log,
+                   const Fill& fill) {
+  const auto rows = static_cast<int>(digits.pixels.extents[1]),
+             columns = static_cast<int>(digits.pixels.extents[2]);
+  log.info(cat("A total of ", digits.count(), " items."));
+  log.info(cat("Rows: ", rows, " Cols: ", columns));
+  Datum datum;
+  datum.set_channels(channels);
+  datum.set_height(rows);
+  datum.set_width(columns);
+  for (uint32_t i = 0; i < digits.count(); ++i) {
+    fill(i, datum);
+    writer.put(numbered_key(i, 8), datum);
+  }
+  writer.finish();
+  log.info(cat("Processed ", digits.count(), " files."));
+}
+
 }  // namespace
 
 void convert_mnist(const std::string& images, const std::string& labels,
                    const std::string& database, Backend backend, Log& log) {
-  const Idx pixels = read_idx(images, 2051, 3, "images"),
-            classes = read_idx(labels, 2049, 1, "labels");
-  const uint32_t count = pixels.extents[0], rows = pixels.extents[1], columns = pixels.extents[2];
-  require(count == classes.extents[0], images, " holds ", count, " images, but ", labels, " ",
-          classes.extents[0], " labels");
-  require(rows > 0 && columns > 0, images, ": its images have no pixels");
-  const std::unique_ptr<DatabaseWriter> writer = create_database(database, backend);
-  log.info(cat("A total of ", count, " items."));
-  log.info(cat("Rows: ", rows, " Cols: ", columns));
-  Datum datum;
-  datum.set_channels(1);
-  datum.set_height(static_cast<int>(rows));
-  datum.set_width(static_cast<int>(columns));
-  const size_t image = size_t{rows} * columns;
-  for (uint32_t i = 0; i < count; ++i) {
-    datum.set_data(pixels.values + i * image, image);
-    datum.set_label(static_cast<unsigned char>(classes.values[i]));
-    writer->put(numbered_key(i, 8), datum);
-  }
-  writer->finish();
-  log.info(cat("Processed ", count, " files."));
+  const Digits digits = read_digits(images, labels);
+  write_records(digits, 1, *create_database(database, backend), log, [&](uint32_t i, Datum& datum) {
+    datum.set_data(digits.image_at(i), digits.image());
+    datum.set_label(digits.label_at(i));
+  });
+}
+
+void convert_mnist_pairs(const std::string& images, const std::string& labels,
+                         const std::string& database, Backend backend, Log& log) {
+  const Digits digits = read_digits(images, labels);
+  // The same files give the same pairs every time.
+  const Random random{1, 0};
+  write_records(digits, 2, *create_database(database, backend), log, [&](uint32_t i, Datum& datum) {
+    const Random::Four words = random.four(i);
+    const uint32_t a = words.v[0] % digits.count(), b = words.v[1] % digits.count();
+    datum.set_data(digits.image_at(a), digits.image());
+    datum.mutable_data()->append(digits.image_at(b), digits.image());
+    datum.set_label(digits.label_at(a) == digits.label_at(b));
+  });
 }
 
 }  // namespace crema

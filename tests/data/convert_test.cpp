@@ -171,6 +171,47 @@ TEST(Convert, MnistRoundTrip) {
   EXPECT_FALSE(file_exists(folder.file("db")));
 }
 
+TEST(Convert, MnistPairsSayWhetherTheirClassesAreEqual) {
+  const Folder folder;
+  // Image i has two pixels of value i; its class is i % 3.
+  constexpr int kImages = 60;
+  std::string pixels, labels;
+  for (int i = 0; i < kImages; ++i) {
+    pixels.append(2, static_cast<char>(i));
+    labels.push_back(static_cast<char>(i % 3));
+  }
+  folder.write("images", idx(2051, {kImages, 1, 2}, pixels));
+  folder.write("labels", idx(2049, {kImages}, labels));
+  const auto convert = [&](const std::string& name) {
+    convert_mnist_pairs(folder.file("images"), folder.file("labels"), folder.file(name), lmdb,
+                        silent_log());
+    const std::unique_ptr<Source> source = open_database(folder.file(name), lmdb);
+    std::vector<Datum> records(static_cast<size_t>(source->size()));
+    for (int64_t i = 0; i < source->size(); ++i) source->read(i, records[i]);
+    return records;
+  };
+  const std::vector<Datum> records = convert("pairs"), again = convert("again");
+  ASSERT_EQ(records.size(), size_t{kImages});
+  int equal = 0, itself = 0;
+  for (int i = 0; i < kImages; ++i) {
+    const Datum& datum = records[i];
+    EXPECT_EQ(datum.channels(), 2);
+    EXPECT_EQ(datum.height(), 1);
+    EXPECT_EQ(datum.width(), 2);
+    const std::string& data = datum.data();
+    ASSERT_EQ(data.size(), 4u);
+    EXPECT_EQ(data[0], data[1]);
+    EXPECT_EQ(data[2], data[3]);
+    EXPECT_EQ(datum.label(), data[0] % 3 == data[2] % 3 ? 1 : 0);
+    equal += datum.label();
+    itself += data[0] == data[2];
+    EXPECT_EQ(data, again[i].data());
+  }
+  EXPECT_GT(equal, kImages / 6);
+  EXPECT_LT(equal, kImages / 2);
+  EXPECT_LT(itself, kImages / 6);
+}
+
 TEST(Convert, CifarRoundTrip) {
   const Folder folder;
   std::filesystem::create_directory(folder.file("in"));

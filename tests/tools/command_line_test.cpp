@@ -123,8 +123,8 @@ TEST(CommandLine, WithoutAVerbListsTheVerbs) {
   for (const char* verb :
        {"train", "test", "time", "summary", "device_query", "convert_mnist_data",
         "convert_cifar_data", "convert_imageset", "convert_annoset", "compute_image_mean",
-        "extract_features", "upgrade_net_proto_text", "upgrade_net_proto_binary",
-        "upgrade_solver_proto_text", "layers", "report"}) {
+        "convert_mnist_siamese_data", "extract_features", "upgrade_net_proto_text",
+        "upgrade_net_proto_binary", "upgrade_solver_proto_text", "layers", "report"}) {
     expect_part(outcome.out, std::string("\n  ") + verb + " ");
     EXPECT_EQ(run(folder, std::string(verb) + " -help").code, 0);
   }
