@@ -67,7 +67,7 @@ void limit_group(std::vector<Detection>* lists, int64_t each, int64_t most) {
 BestBoxes best_boxes_on_host(const BoxLists& lists) {
   const int64_t all = lists.groups * lists.each;
   std::vector<std::vector<uint64_t>> ranks(all);
-  const bool large = all * lists.count > 16384;
+  [[maybe_unused]] const bool large = all * lists.count > 16384;
   // All lists of a group at once: their scores lie side by side.
 #pragma omp parallel for schedule(dynamic) if (large)
   for (int64_t group = 0; group < lists.groups; ++group) {

@@ -56,7 +56,7 @@ class Blobs : public testing::TestWithParam<Device> {
       from_doubles(*context, values.data(), tensor);
       return tensor;
     };
-    arenas = {arena(w), arena(g), {arena(h)}, {}, {}};
+    arenas = {arena(w), arena(g), {arena(h)}, {}, {}, {}};
     if (history_count(rule) > 1) arenas.history.push_back(arena(k));
   }
   void expect_weights(const Numbers& wanted, double tolerance = 1e-7) {
