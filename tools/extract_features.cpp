@@ -1,8 +1,9 @@
 // `crema extract_features WEIGHTS NET BLOB,... DB,... BATCHES lmdb|leveldb [CPU|GPU
 // [DEVICE_ID=N]]`: what a trained net makes of its data, as databases of Datums that a Data layer
 // reads.
-#include <algorithm>
 #include <charconv>
+#include <filesystem>
+#include <set>
 
 #include "data/database_writer.h"
 #include "proto/data.pb.h"
@@ -53,10 +54,14 @@ std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::
     const Shape shape = net.blob(name).shape();
     require(shape.axes() > 0, "blob \"", name, "\" is a single number, not one for each sample");
   }
+  // DB and DB/ are one folder.
+  std::set<std::filesystem::path> folders;
+  for (const std::string& path : paths) {
+    require(folders.insert(std::filesystem::path(path + "/").lexically_normal()).second, path,
+            ": is named twice; each blob needs a database of its own");
+  }
   std::vector<Feature> features;
   for (size_t i = 0; i < names.size(); ++i) {
-    require(std::count(paths.begin(), paths.end(), paths[i]) == 1, paths[i],
-            ": is named twice; each blob needs a database of its own");
     log.info("Opening dataset " + paths[i]);
     features.push_back({names[i], create_database(paths[i], backend)});
   }

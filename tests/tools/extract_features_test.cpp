@@ -99,6 +99,7 @@ TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
        {Row{"net.prototxt cnv db 2 lmdb", "has no blob \"cnv\" (did you mean \"conv\"?)"},
         Row{"net.prototxt conv,ip db 2 lmdb", "there are 2 blobs and 1 databases"},
         Row{"net.prototxt conv,ip db,db 2 lmdb", "db: is named twice"},
+        Row{"net.prototxt conv,ip db,./db// 2 lmdb", "./db//: is named twice"},
         Row{"net.prototxt conv db 0 lmdb", "number of batches \"0\""},
         Row{"net.prototxt conv db two lmdb", "number of batches \"two\""},
         Row{"net.prototxt conv db 2 hdf5", "hdf5"},
