@@ -1,6 +1,7 @@
 // Text helpers: concatenation, splitting, and "did you mean".
 #pragma once
 
+#include <limits>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -8,11 +9,24 @@
 
 namespace crema {
 
-// The parts one after another, each as operator<< shows it.
+// What is not a number has no sign: those who read logs know nan, and -nan stops them.
+inline float shown(float number) {
+  return number != number ? std::numeric_limits<float>::quiet_NaN() : number;
+}
+inline double shown(double number) {
+  return number != number ? std::numeric_limits<double>::quiet_NaN() : number;
+}
+template <typename Part>
+const Part& shown(const Part& part) {
+  return part;
+}
+
+// The parts one after another, each as operator<< shows it; numbers that are none or infinite as
+// nan, inf and -inf.
 template <typename... Parts>
 std::string cat(const Parts&... parts) {
   std::ostringstream out;
-  (out << ... << parts);
+  (out << ... << shown(parts));
   return out.str();
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/error.h"
 
 namespace crema {
@@ -11,6 +13,13 @@ using Words = std::vector<std::string>;
 
 TEST(StringsTest, CatShowsPartsAsStreamsDo) {
   EXPECT_EQ(cat("blob ", 3, " is ", 2.5, '!', std::string("x")), "blob 3 is 2.5!x");
+}
+
+TEST(StringsTest, CatGivesWhatIsNotANumberNoSign) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               inf = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(cat(-nan, " ", static_cast<float>(-nan), " ", nan), "nan nan nan");
+  EXPECT_EQ(cat(-inf, " ", static_cast<float>(inf)), "-inf inf");
 }
 
 TEST(StringsTest, SplitKeepsEmptyParts) {
