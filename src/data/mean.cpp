@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "data/record.h"
 #include "proto/blob.pb.h"
+#include "tensor/claims.h"
 
 namespace crema {
 
@@ -37,17 +38,6 @@ void read_clip_mean(BlobProto& blob) {
   blob.mutable_data()->Swap(blob.mutable_diff());
 }
 
-// Whether so many values have these extents.
-bool fits(const std::vector<int64_t>& dims, size_t values) {
-  const auto all = static_cast<int64_t>(values);
-  int64_t count = 1;
-  for (const int64_t extent : dims) {
-    if (extent <= 0 || extent > all || count > all) return false;
-    count *= extent;  // both are below 2^31: a message has no more values
-  }
-  return count == all;
-}
-
 }  // namespace
 
 Mean read_mean(const std::string& path) {
@@ -60,15 +50,19 @@ Mean read_mean(const std::string& path) {
       dims.push_back(extent);
   }
   const size_t axes = dims.size() == 5 ? 4 : 3;  // of a clip, or of an image
-  while (dims.size() > axes && dims.front() == 1) dims.erase(dims.begin());
+  std::ptrdiff_t ones = 0;
+  while (dims.size() - ones > axes && dims[ones] == 1) ++ones;
+  dims.erase(dims.begin(), dims.begin() + ones);
   while (dims.size() < 3) dims.insert(dims.begin(), 1);
   Mean mean;
   mean.shape = Shape(dims);
   mean.values.assign(blob.data().begin(), blob.data().end());
   if (mean.values.empty()) mean.values.assign(blob.double_data().begin(), blob.double_data().end());
-  require(dims.size() == axes && fits(dims, mean.values.size()), path,
-          ": a mean file holds one image or clip, but this one has the shape ", mean.shape.brief(),
-          " and ", mean.values.size(), " values");
+  const auto values = static_cast<int64_t>(mean.values.size());
+  const bool one = dims.size() == axes && at_most(mean.shape, values) && values > 0 &&
+                   mean.shape.count() == values;
+  require(one, path, ": a mean file holds one image or clip, but this one has the shape ",
+          mean.shape.brief(), " and ", values, " values");
   return mean;
 }
 

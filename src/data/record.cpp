@@ -1,6 +1,7 @@
 #include "data/record.h"
 
 #include "base/error.h"
+#include "tensor/claims.h"
 
 namespace crema {
 
@@ -43,7 +44,8 @@ void decode(Record& record, Color color) {
   record.width = datum.width();
   const auto plausible = [](int64_t extent) { return extent > 0 && extent <= (1 << 20); };
   const Shape shape = record.shape();
-  if (!plausible(record.channels) || !plausible(record.height) || !plausible(record.width))
+  if (!plausible(record.channels) || !plausible(record.height) || !plausible(record.width) ||
+      !at_most(shape, kMostValues))
     fail("the Datum has the shape ", shape.brief(), ": it is damaged, or holds no sample");
   const bool bytes = !datum.data().empty();
   const int64_t held =

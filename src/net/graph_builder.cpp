@@ -8,6 +8,7 @@
 #include "layers/filler.h"
 #include "net/needs_backward.h"
 #include "net/splits.h"
+#include "tensor/claims.h"
 
 namespace crema {
 
@@ -34,16 +35,17 @@ namespace {
 // Kernels count and divide by extents, so each must be there; and no sum of sizes in bytes may
 // leave 64 bits.
 void check_extents(const std::string& what, const Shape& shape) {
-  constexpr int64_t kMostValues = int64_t{1} << 48;
-  int64_t values = 1;
   for (const int64_t extent : shape.dims()) {
-    require(extent > 0, what, " would have the shape ", shape.brief(),
-            ", but each extent must be at least 1: check the sizes that this layer is given, and "
-            "the shapes of its bottoms");
-    require(values <= kMostValues / extent, what, " would have the shape ", shape.brief(),
-            ", more than 2^48 values: check the sizes that this layer is given");
-    values *= extent;
+    if (extent <= 0)
+      fail(what, " would have the shape ", shape.brief(),
+           ", but each extent must be at least 1: check the sizes that this layer is given, and "
+           "the shapes of its bottoms");
   }
+  if (!at_most(shape, kMostValues))
+    fail(what, " would have the shape ", shape.brief(),
+         ", more than 2^48 values: check the sizes that this layer is given");
+  if (shape.axes() > kMostBlobAxes)
+    fail(what, " would have ", shape.axes(), " axes, but a blob can have at most ", kMostBlobAxes);
 }
 
 void check_tops(const LayerParameter& message, const std::vector<Shape>& shapes) {

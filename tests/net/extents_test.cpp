@@ -37,6 +37,13 @@ TEST(Extents, OfABlobFitInMemoryThatExists) {
               "more than 2^48 values");
 }
 
+TEST(Extents, AreAtMost32AsInCaffe) {
+  std::string dims;
+  for (int axis = 0; axis < 33; ++axis) dims += "dim: 1 ";
+  expect_part(message_of(dims, ""),
+              "net.prototxt:1:1: layer \"data\": top \"x\" would have 33 axes");
+}
+
 TEST(Extents, OfAParameterToo) {
   const std::string message =
       message_of("dim: 2 dim: 300000",
