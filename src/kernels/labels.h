@@ -9,10 +9,18 @@
 
 namespace crema {
 
+// Whether a label is one of so many classes: an integer from 0 to classes - 1. NaN is none.
+template <typename T>
+CREMA_HD bool is_class(T label, int64_t classes) {
+  return label >= 0 && label < static_cast<T>(classes) &&
+         label == static_cast<T>(static_cast<int>(label));
+}
+
 // What kernels write about the first bad label.
 struct LabelNote {
-  // int32: position + 1 of the label, the label, the number of classes, the number of places of an
-  // image, the pass. Zero at first; it stays until check_label_note() takes it back.
+  // int32: position + 1 of the label, the bits of the label as a float, the number of classes, the
+  // number of places of an image, the pass. Zero at first; it stays until check_label_note() takes
+  // it back.
   static constexpr int64_t kCount = 5;
   int32_t* numbers = nullptr;
   int64_t classes = 0, each = 1;  // each: places of an image
@@ -24,7 +32,7 @@ struct LabelNote {
   CREMA_HD void write([[maybe_unused]] int64_t place, [[maybe_unused]] T label) const {
 #ifdef __CUDA_ARCH__
     if (atomicCAS(numbers, 0, static_cast<int>(place) + 1) != 0) return;
-    numbers[1] = static_cast<int>(label);
+    numbers[1] = __float_as_int(static_cast<float>(label));
     numbers[2] = static_cast<int>(classes);
     numbers[3] = static_cast<int>(each);
     numbers[4] = static_cast<int>(live_pass ? *live_pass : pass);
@@ -42,13 +50,11 @@ struct ClassLabels {
   bool ignoring = false;
   int ignored = 0;
 
-  // The class of a place, cut to an integer as Caffe does; or one of the constants above.
+  // The class of a place, or one of the constants above.
   CREMA_HD int at(int64_t place) const {
-    const T value = labels[place];
-    if (!(value > T(-2e9) && value < T(2e9))) return kBad;
-    const int label = static_cast<int>(value);
-    if (ignoring && label == ignored) return kIgnored;
-    return label >= 0 && label < classes ? label : kBad;
+    const T label = labels[place];
+    if (ignoring && label == static_cast<T>(ignored)) return kIgnored;
+    return is_class(label, classes) ? static_cast<int>(label) : kBad;
   }
 };
 
@@ -58,7 +64,9 @@ void check_labels(const Tensor& labels, int64_t classes, int64_t each, std::opti
 
 // What a note names.
 struct NotedLabel {
-  int64_t place, label, classes, each, pass;
+  int64_t place;
+  double label;
+  int64_t classes, each, pass;
 };
 // Nothing when the note is empty; it is zero again afterwards. Waits for the GPU: meant for where
 // the host reads the result anyway.

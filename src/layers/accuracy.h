@@ -19,10 +19,8 @@ struct ScoredExamples {
   bool least_wins = false;  // the smallest scores are the best
   int64_t label_step = 1;   // from the label of an example to the next one's
   CREMA_HD T label(int64_t i) const { return labels[i * label_step]; }
-  CREMA_HD bool counts(int64_t i) const {
-    return !ignoring || static_cast<int>(label(i)) != ignored;
-  }
-  CREMA_HD bool is_class(int64_t i) const { return label(i) >= 0 && label(i) < classes; }
+  CREMA_HD bool counts(int64_t i) const { return !ignoring || label(i) != static_cast<T>(ignored); }
+  CREMA_HD bool has_class(int64_t i) const { return is_class(label(i), classes); }
 };
 
 // Sum i: the scores of example i that are at least as good as its label's, that one included.
@@ -31,7 +29,7 @@ struct ReachingScores {
   ScoredExamples<T> of;
   template <typename>
   CREMA_HD T operator()(int64_t i, int64_t row, int64_t column) const {
-    if (!of.is_class(i)) return T(0);
+    if (!of.has_class(i)) return T(0);
     const T* score = of.scores + i / of.inner * of.classes * of.inner + i % of.inner;
     const T own = score[static_cast<int64_t>(of.label(i)) * of.inner],
             other = score[(row + column) * of.inner];
@@ -39,7 +37,8 @@ struct ReachingScores {
   }
 };
 
-// Of each example, or each of class k: whether it is right (NaN for a label out of range), and 1.
+// Of each example, or each of class k: whether it is right (NaN for a label that is no class),
+// and 1.
 template <typename T>
 struct ExampleHit {
   ScoredExamples<T> of;
@@ -47,9 +46,9 @@ struct ExampleHit {
   LabelNote note;
   CREMA_HD T hit(int64_t i) const {
     if (!of.counts(i)) return T(0);
-    if (!of.is_class(i)) note.write(i * of.label_step, of.label(i));
+    if (!of.has_class(i)) note.write(i * of.label_step, of.label(i));
     const T right = reaching[i] <= static_cast<T>(of.top_k) ? T(1) : T(0);
-    return of.is_class(i) ? right : T(NAN);
+    return of.has_class(i) ? right : T(NAN);
   }
   template <typename>
   CREMA_HD T operator()(int64_t sum, int64_t, int64_t i) const {

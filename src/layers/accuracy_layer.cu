@@ -2,7 +2,8 @@
 // min_is_better (a fork) the lowest. Scores that equal the label's rank before it.
 //   y = (number of hits) / (number of labels other than ignore_label), 0 when there are none
 // Shapes: scores (N, C, H, W) with classes along `axis`, labels (N, H, W) or any shape with as many
-// values; y is a scalar, a second top (C) holds the share for each class.
+// values, integers from 0 to C - 1 or ignore_label; y is a scalar, a second top (C) holds the share
+// for each class.
 // Parameters: none. Gradient: none.
 // EltwiseAccuracy (a fork's, from before Accuracy took images of labels) is the same.
 #include "layers/accuracy.h"

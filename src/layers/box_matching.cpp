@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "kernels/labels.h"
 
 namespace crema {
 namespace {
@@ -117,11 +118,12 @@ std::map<int, std::vector<Object>> read_objects(const std::vector<float>& rows,
   std::map<int, std::vector<Object>> images;
   for (size_t i = 0; i + 8 <= rows.size(); i += 8) {
     const float* row = rows.data() + i;
-    const int image = static_cast<int>(row[0]), label = static_cast<int>(row[1]);
+    const int image = static_cast<int>(row[0]);
     if (image == -1) continue;
-    require(label >= 0 && label < rule.classes && label != rule.background, "an object of image ",
-            image, " has label ", row[1], ", but with num_classes: ", rule.classes,
-            " labels are 0 to ", rule.classes - 1, " without the background, ", rule.background);
+    const int label = is_class(row[1], rule.classes) ? static_cast<int>(row[1]) : -1;
+    require(label >= 0 && label != rule.background, "an object of image ", image, " has label ",
+            row[1], ", but with num_classes: ", rule.classes, " labels are 0 to ", rule.classes - 1,
+            " without the background, ", rule.background);
     if (!rule.use_difficult && row[7] != 0) continue;
     images[image].push_back(
         {{row[3], row[4], row[5], row[6]}, label, row[7] != 0, static_cast<int>(i / 8)});

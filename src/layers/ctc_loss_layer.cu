@@ -66,8 +66,8 @@ struct Gather {
     for (int64_t j = 0; j < given && !ended; ++j) {
       const T label = source.label_at(n, j);
       ended = source.ends_at(label);
-      if (ended || static_cast<int64_t>(label) == c.blank) continue;
-      if (!(label >= 0 && label < static_cast<T>(c.classes))) {
+      if (ended || label == static_cast<T>(c.blank)) continue;
+      if (!is_class(label, c.classes)) {
         note.write(n * c.labels + j, label);
         wrong = true;
       } else {
@@ -198,7 +198,7 @@ class CtcLossLayer : public Layer {
       if (target.lengths.data<int32_t>()[case_.sequences + n] >= 0) continue;
       for (int64_t j = 0; j < case_.labels; ++j) {
         const T label = from.label_at(n, j);
-        if (label >= static_cast<T>(case_.classes) || (label < 0 && !from.indicators))
+        if (!is_class(label, case_.classes) && (label >= 0 || !from.indicators))
           fail("label ", label, " of sequence ", n, " of the batch is no class: there are ",
                case_.classes, " scores at each step, so labels are the integers from 0 to ",
                case_.classes - 1, ". Correct the data, or num_output of the layer that gives the ",

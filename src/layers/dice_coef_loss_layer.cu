@@ -25,9 +25,9 @@ struct Masks {
   CREMA_HD T target(int64_t n, int64_t channel, int64_t column) const {
     if (!by_label) return t[(n * channels + channel) * inner + column];
     const T label = t[n * inner + column];
-    return !(label >= 0 && label < static_cast<T>(channels)) ? T(NAN)
-           : static_cast<int64_t>(label) == channel          ? T(1)
-                                                             : T(0);
+    return !is_class(label, channels)               ? T(NAN)
+           : static_cast<int64_t>(label) == channel ? T(1)
+                                                    : T(0);
   }
   // Sum 2n is half of what stands above the bar for image n, sum 2n + 1 what stands below.
   template <typename>

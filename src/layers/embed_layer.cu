@@ -23,7 +23,7 @@ struct LookUp {
   T* y;
   CREMA_HD void operator()(int64_t m, int64_t n) const {
     T* out = y + m * outputs + n;
-    if (!(x[m] >= 0 && x[m] < static_cast<T>(note.classes))) {
+    if (!is_class(x[m], note.classes)) {
       note.write(m, x[m]);
       *out = T(NAN);
       return;
@@ -87,7 +87,7 @@ class EmbedLayer : public Layer {
       if (x.device() == Device::cpu) {
         for (int64_t m = 0; m < x.count(); ++m) {
           const T index = x.data<T>()[m];
-          if (!(index >= 0 && index < static_cast<T>(rows))) fail_for_index(m, index, "");
+          if (!is_class(index, rows)) fail_for_index(m, index, "");
         }
       }
       const LabelNote note{pass.saved[0].data<int32_t>(), rows, 1, pass.pass, pass.live_pass};

@@ -16,11 +16,10 @@ template <typename T>
 struct Margins {
   const T *x, *labels;
   int64_t classes;
-  CREMA_HD bool is_class(T label) const { return label >= 0 && label < classes; }
-  // 1 for the class of the label, -1 for others; NaN for a label out of range.
+  // 1 for the class of the label, -1 for others; NaN for a label that is none.
   CREMA_HD T target(int64_t image, int64_t k) const {
     const T label = labels[image];
-    if (!is_class(label)) return T(NAN);
+    if (!is_class(label, classes)) return T(NAN);
     return static_cast<int64_t>(label) == k ? T(1) : T(-1);
   }
   CREMA_HD T margin(int64_t image, int64_t k) const {
@@ -37,7 +36,7 @@ struct HingeTerm {
   template <typename>
   CREMA_HD T operator()(int64_t, int64_t image, int64_t k) const {
     const T m = margins.margin(image, k), label = margins.labels[image];
-    if (!margins.is_class(label)) note.write(image, label);
+    if (!is_class(label, margins.classes)) note.write(image, label);
     return squared ? m * m : m;
   }
 };

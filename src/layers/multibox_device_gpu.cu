@@ -30,11 +30,13 @@ struct DeviceMatcher {
   DeviceMatching m;
   const T *boxes, *rows;
 
+  __device__ bool is_known(T label) const {
+    return is_class(label, m.classes) && label != static_cast<T>(m.background);
+  }
   __device__ bool is_of(int64_t image, int64_t row) const {
     const T* object = rows + row * 8;
-    const auto label = static_cast<int32_t>(object[1]);
-    return static_cast<int64_t>(object[0]) == image && label >= 0 && label < m.classes &&
-           label != m.background && (m.use_difficult || object[7] == 0);
+    return static_cast<int64_t>(object[0]) == image && is_known(object[1]) &&
+           (m.use_difficult || object[7] == 0);
   }
 
   // The rows of the image's objects to `among`, in their order; returns how many.
@@ -62,9 +64,8 @@ struct DeviceMatcher {
   // A row of the image whose label is no class.
   __device__ void note_unknown(int64_t image, int64_t row) const {
     const T* object = rows + row * 8;
-    const auto label = static_cast<int32_t>(object[1]);
-    const bool known = label >= 0 && label < m.classes && label != m.background;
-    if (static_cast<int64_t>(object[0]) == image && !known) m.note.write(row, object[1]);
+    if (static_cast<int64_t>(object[0]) == image && !is_known(object[1]))
+      m.note.write(row, object[1]);
   }
 
   __device__ bool is_ignored(int64_t prior) const {

@@ -90,7 +90,7 @@ struct RegionDeltas {
     write_classes(at + 5 * cells, cells, has, truth[0], image * objects.each + last);
   }
   CREMA_HD void write_classes(int64_t at, int64_t cells, bool has, T label, int64_t object) const {
-    const bool known = !has || (label >= 0 && label < static_cast<T>(classes));
+    const bool known = !has || is_class(label, classes);
     if (!known) note.write(object, label);
     T largest = x[at], sum = 0;
     for (int64_t c = 1; c < classes; ++c)

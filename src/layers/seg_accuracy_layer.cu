@@ -53,8 +53,8 @@ struct Confusion {
   }
   CREMA_HD void count(int64_t place, int64_t best, const Counter& counter) const {
     const T label = labels[place];
-    if (ignored.count > 0 && ignored.has(static_cast<int>(label))) return;
-    if (!(label >= 0 && label < static_cast<T>(classes))) {
+    if (ignored.count > 0 && ignored.has(label)) return;
+    if (!is_class(label, classes)) {
       note.write(place, label);
       counter.add(3 * classes);
       return;
@@ -165,7 +165,7 @@ class SegAccuracyLayer : public Layer {
       if (labels.device() == Device::cpu) {
         for (int64_t i = 0; i < places; ++i) {
           const T label = labels.data<T>()[i];
-          if (!(label >= 0 && label < T(classes)) && !ignored_.has(static_cast<int>(label)))
+          if (!is_class(label, classes) && !ignored_.has(label))
             fail_for_label(i, label, classes, inner);
         }
       }

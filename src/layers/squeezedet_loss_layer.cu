@@ -133,7 +133,7 @@ struct AnchorTerms {
   // The place of the class of an object in the anchor's probabilities; -1: it is none.
   CREMA_HD int64_t class_of(int64_t row) const {
     const T label = labels[row * kRow + 4];
-    return label >= 0 && label < T(classes) ? static_cast<int64_t>(label) : -1;
+    return is_class(label, classes) ? static_cast<int64_t>(label) : -1;
   }
   CREMA_HD T others(int64_t image) const {
     const int64_t rest = grid.anchors() - counts[image];

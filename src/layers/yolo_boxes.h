@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/host_device.h"
+#include "kernels/labels.h"
 #include "tensor/shape.h"
 
 namespace crema {
@@ -141,7 +142,7 @@ void check_objects(const Objects<T>& objects, int64_t images, int64_t classes) {
   for (int64_t image = 0; image < images; ++image) {
     for (int64_t t = 0; !objects.ends(image, t); ++t) {
       const T label = objects.row(image, t)[0];
-      require(label >= 0 && label < static_cast<T>(classes), "object ", t, " of image ", image,
+      require(is_class(label, classes), "object ", t, " of image ", image,
               " of the batch has the class ", label, ", but num_class is ", classes);
     }
   }

@@ -77,7 +77,7 @@ struct Deltas {
     for (int64_t t = 0; t <= last; ++t) {
       if (belongs[image * objects.each + t] != static_cast<T>(place)) continue;
       const T label = objects.row(image, t)[0];
-      const bool known = label >= 0 && label < static_cast<T>(classes);
+      const bool known = is_class(label, classes);
       if (!known) note.write(image * objects.each + t, label);
       const int64_t i = at + (5 + (known ? static_cast<int64_t>(label) : 0)) * cells;
       d[i] = known ? class_scale * (sigmoid_of(x[i]) - 1) : T(NAN);

@@ -115,6 +115,7 @@ TEST(SoftmaxLoss, NamesABadLabel) {
   EXPECT_NE(complaint({0, 1, -1}, 3, 1).find("ignore_label: -1"), std::string::npos);
   EXPECT_NE(complaint({0, 1, 1, 9}, 2, 2).find("label 9 of image 1 of the batch, position 1"),
             std::string::npos);
+  EXPECT_NE(complaint({0, 2.25, 1}, 3, 1).find("label 2.25 of image 1"), std::string::npos);
   EXPECT_NE(complaint({NAN, 1, 1}, 3, 1).find("label nan of image 0"), std::string::npos);
 }
 
