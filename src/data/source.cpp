@@ -6,7 +6,11 @@
 namespace crema {
 
 std::string Source::describe(int64_t index) const {
-  return cat(path_, ", record ", index, " (key \"", key(index), "\")");
+  try {
+    return cat(path_, ", record ", index, " (key \"", key(index), "\")");
+  } catch (const Error&) {
+    return cat(path_, ", record ", index);  // of a damaged database
+  }
 }
 
 void Source::parse(const void* bytes, size_t count, google::protobuf::Message& record) {

@@ -26,7 +26,8 @@ class Source {
   virtual Place place(int64_t position) const { return {position / size(), position % size()}; }
 
   const std::string& path() const { return path_; }
-  // `PATH, record 17 (key "00000017_cat.jpg")`, for messages.
+  // `PATH, record 17 (key "00000017_cat.jpg")`, for messages; without the key where it cannot be
+  // read.
   std::string describe(int64_t index) const;
 
  protected:
