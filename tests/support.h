@@ -50,7 +50,7 @@ class Folder {
     return found;
   }
   // Copies a file or folder of tests/goldens to `to` unless that is there; returns where it lies.
-  // For what writes where it reads, as LevelDB does.
+  // For tests that write beside it.
   std::string copy_golden(const std::string& from, const std::string& to) const {
     if (!has(to)) {
       std::filesystem::copy(std::filesystem::path(CREMA_TEST_DATA) / "goldens" / from, file(to),

@@ -7,10 +7,11 @@
 
 #ifdef CREMA_LEVELDB
 #include <leveldb/db.h>
-#include <unistd.h>
 
 #include <mutex>
 #include <vector>
+
+#include "data/leveldb_env.h"
 #endif
 
 namespace crema {
@@ -26,20 +27,23 @@ class LeveldbSource : public Source {
     require(file_exists(path + "/CURRENT"), path,
             ": is not a LevelDB: there is no file CURRENT in it");
     leveldb::Options options;
+    options.env = &env_;
+    options.paranoid_checks = true;
     options.max_open_files = 100;
+    // Of a log that was never made a table: as few tables as may be.
+    options.write_buffer_size = 64 << 20;
     leveldb::DB* opened = nullptr;
     const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
     database_.reset(opened);
-    if (!status.ok()) fail(path, ": cannot open the LevelDB: ", status.ToString(), hint(status));
+    if (status.IsCorruption()) fail(path, ": ", reason(status));
+    if (!status.ok()) fail(path, ": cannot open the LevelDB: ", status.ToString());
 
     leveldb::ReadOptions once;
     once.verify_checksums = true;
     walk_.reset(database_->NewIterator(once));
     walk_->SeekToFirst();
-    if (!walk_->Valid()) {
-      check(walk_->status());
-      fail(path, ": the LevelDB holds no record");
-    }
+    check_walk();
+    require(walk_->Valid(), path, ": the LevelDB holds no record");
   }
 
   int64_t size() const override {
@@ -73,38 +77,30 @@ class LeveldbSource : public Source {
   }
 
  private:
-  std::string hint(const leveldb::Status& status) const {
-    if (status.ToString().find("lock") != std::string::npos && access(path().c_str(), W_OK) == 0) {
-      return ". A LevelDB can be open only once: another program, or another layer of this run, "
-             "has it; "
-             "convert it to an LMDB to share it";
-    }
-    if (access(path().c_str(), W_OK) != 0) {
-      return ". LevelDB writes into the folder of a database to open it, and this one is "
-             "read-only: "
-             "copy the folder to where you may write, or convert it to an LMDB";
-    }
-    return "";
+  static std::string reason(const leveldb::Status& status) {
+    return cat("the database is damaged: ", status.ToString(),
+               "; nothing in its folder was changed; copy or convert it again");
   }
 
   static void check(const leveldb::Status& status) {
-    if (!status.ok()) fail("the LevelDB cannot be read: ", status.ToString());
+    if (!status.ok()) fail(reason(status));
+  }
+
+  // After each step: LevelDB goes on behind a part that it cannot read.
+  void check_walk() const {
+    const leveldb::Status status = walk_->status();
+    if (!status.ok()) fail(path(), ", after record ", keys_.size(), ": ", reason(status));
   }
 
   void advance() const {
-    if (walk_->Valid()) {
-      keys_.push_back(walk_->key().ToString());
-      walk_->Next();
-    }
-    if (!walk_->Valid()) {
-      const leveldb::Status status = walk_->status();
-      if (!status.ok())
-        fail(path(), ", after record ", keys_.size(),
-             ": the LevelDB cannot be read: ", status.ToString());
-      walk_.reset();
-    }
+    check_walk();
+    keys_.push_back(walk_->key().ToString());
+    walk_->Next();
+    check_walk();
+    if (!walk_->Valid()) walk_.reset();
   }
 
+  LeveldbReadingEnv env_;  // outlives the database
   std::unique_ptr<leveldb::DB> database_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<leveldb::Iterator> walk_;  // null: all keys are known

@@ -87,20 +87,17 @@ TEST(Databases, LmdbHoldsTheReferenceRecords) {
 
 #ifdef CREMA_LEVELDB
 TEST(Databases, LeveldbHoldsTheReferenceRecords) {
-  const Folder folder;
   for (const std::string name : {"raw", "gray", "encoded", "fresh"}) {
     SCOPED_TRACE(name);
     const std::unique_ptr<Source> source =
-        open_database(folder.copy_golden("formats/leveldb_" + name, name), DataParameter::LEVELDB);
+        open_database(formats() + "/leveldb_" + name, DataParameter::LEVELDB);
     const std::string content = name == "fresh" ? "raw" : name;
     expect_content(*source, stored_records(formats() + "/content_leveldb_" + content + ".h5"));
   }
 }
 
 TEST(Databases, LeveldbLearnsItsSizeOnTheWay) {
-  const Folder folder;
-  const std::unique_ptr<Source> source =
-      open_leveldb(folder.copy_golden("formats/leveldb_raw", "leveldb_raw"));
+  const std::unique_ptr<Source> source = open_leveldb(formats() + "/leveldb_raw");
   EXPECT_EQ(source->place(3).index, 3);
   EXPECT_EQ(source->place(19).epoch, 0);
   EXPECT_EQ(source->place(20).epoch, 1);
@@ -110,11 +107,48 @@ TEST(Databases, LeveldbLearnsItsSizeOnTheWay) {
   EXPECT_EQ(source->size(), 20);
 }
 
-TEST(Databases, LeveldbIsOpenOnce) {
+TEST(Databases, LeveldbCanBeOpenTwiceAndReadOnlyAndStaysAsItIs) {
   const Folder folder;
-  const std::string path = folder.copy_golden("formats/leveldb_raw", "leveldb_raw");
-  const std::unique_ptr<Source> first = open_leveldb(path);
-  expect_part(error_of([&] { open_leveldb(path); }), "another");
+  for (const std::string name : {"raw", "fresh"}) {
+    SCOPED_TRACE(name);
+    const std::string path = folder.copy_golden("formats/leveldb_" + name, name);
+    const std::map<std::string, std::string> before = contents(path);
+    ASSERT_EQ(chmod(path.c_str(), 0555), 0);
+    {
+      const std::unique_ptr<Source> first = open_leveldb(path);
+      { EXPECT_EQ(open_leveldb(path)->size(), 20); }
+      Datum datum;
+      first->read(19, datum);
+      EXPECT_EQ(datum.label(), 3);
+    }
+    chmod(path.c_str(), 0755);
+    EXPECT_EQ(contents(path), before);
+  }
+}
+
+TEST(Databases, LeveldbIsWrittenAsTables) {
+  const Folder folder;
+  const std::string path = folder.file("l");
+  const std::unique_ptr<DatabaseWriter> writer = create_database(path, DataParameter::LEVELDB);
+  for (int i = 0; i < 2500; ++i) {
+    Datum datum;
+    datum.set_label(i);
+    writer->put(numbered_key(i, 5), datum);
+  }
+  writer->finish();
+  int tables = 0;
+  for (const auto& [name, bytes] : contents(path)) {
+    if (name.ends_with(".log")) {
+      EXPECT_LT(bytes.size(), 100u) << name;
+    }
+    tables += name.ends_with(".ldb");
+  }
+  EXPECT_GE(tables, 1);
+  const std::unique_ptr<Source> source = open_leveldb(path);
+  EXPECT_EQ(source->size(), 2500);
+  Datum datum;
+  source->read(2499, datum);
+  EXPECT_EQ(datum.label(), 2499);
 }
 #endif
 

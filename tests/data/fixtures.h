@@ -1,6 +1,8 @@
 // What the tests of data share: the reference files.
 #pragma once
 
+#include <map>
+
 #include "support.h"
 
 // At the start of a test that reads or writes image files.
@@ -11,6 +13,14 @@
 #endif
 
 namespace crema::tests {
+
+// The files of a folder, by name.
+inline std::map<std::string, std::string> contents(const std::string& folder) {
+  std::map<std::string, std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    found[entry.path().filename()] = read_file(entry.path());
+  return found;
+}
 
 inline std::string formats() { return std::string(CREMA_TEST_DATA) + "/goldens/formats"; }
 

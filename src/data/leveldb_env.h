@@ -1,0 +1,56 @@
+// A LevelDB's folder, seen so that the database can be read without a trace. Opened as usual,
+// LevelDB takes a lock, turns its log into tables, writes a new manifest and deletes what it then
+// holds for superfluous: it cannot read a read-only folder, one process at a time can have it open,
+// and what was wrong with it is gone afterwards. Only files that know LevelDB's headers include
+// this.
+#pragma once
+
+#include <leveldb/env.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+// What LevelDB writes while it opens a database stays in memory (a table made of the log, at most),
+// and what it removes is only hidden. After opening nothing can be written: LevelDB's compaction
+// gives up and reading goes on. A log or manifest that is cut short inside of a record is an
+// error, which LevelDB takes for the end. Locks are free: any number of readers can have the
+// database open.
+class LeveldbReadingEnv : public leveldb::EnvWrapper {
+ public:
+  LeveldbReadingEnv();
+  ~LeveldbReadingEnv() override;
+
+  leveldb::Status NewSequentialFile(const std::string& file,
+                                    leveldb::SequentialFile** opened) override;
+  leveldb::Status NewRandomAccessFile(const std::string& file,
+                                      leveldb::RandomAccessFile** opened) override;
+  leveldb::Status NewWritableFile(const std::string& file, leveldb::WritableFile** opened) override;
+  leveldb::Status NewAppendableFile(const std::string& file,
+                                    leveldb::WritableFile** opened) override;
+  bool FileExists(const std::string& file) override;
+  leveldb::Status GetChildren(const std::string& folder, std::vector<std::string>* names) override;
+  leveldb::Status GetFileSize(const std::string& file, uint64_t* size) override;
+  leveldb::Status RemoveFile(const std::string& file) override;
+  leveldb::Status RenameFile(const std::string& from, const std::string& to) override;
+  leveldb::Status CreateDir(const std::string& folder) override;
+  leveldb::Status LockFile(const std::string& file, leveldb::FileLock** lock) override;
+  leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
+  leveldb::Status NewLogger(const std::string& file, leveldb::Logger** logger) override;
+  // LevelDB asks for compactions only, and for the first when it is open.
+  void Schedule(void (*function)(void*), void* argument) override;
+
+ private:
+  bool hidden(const std::string& file);
+  std::unique_ptr<leveldb::Env> memory_;
+  std::atomic<bool> open_{false};
+  std::mutex mutex_;
+  std::set<std::string> removed_;
+};
+
+}  // namespace crema
