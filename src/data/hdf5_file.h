@@ -1,6 +1,10 @@
 // Reading HDF5 files: trees of named groups and datasets, in which data, weights and solver states
 // are kept. Names are paths: "data/conv1/0". The HDF5 library keeps state of its own: one thread at
 // a time.
+//
+// Files of strangers are held to what they are for: everything lies in the file itself, and a
+// dataset has no more values than its stored bytes can be. An Error says what is not so, with the
+// file's path and the dataset.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +30,8 @@ class Hdf5File {
   struct Child {
     std::string name;
     bool group = false;
+    // The same for two names of one object.
+    uint64_t identity = 0;
   };
 
   bool has(const std::string& name) const;
@@ -38,20 +44,37 @@ class Hdf5File {
   std::vector<float> floats(const std::string& name) const;
   std::vector<double> doubles(const std::string& name) const;
   std::vector<uint64_t> integers(const std::string& name) const;
-  // Of a dataset that is a text of fixed length; Error as above.
+  // Of a dataset of one number.
+  float real(const std::string& name) const;
+  uint64_t integer(const std::string& name) const;
+  // Of a dataset that is one text of fixed length.
   std::string text(const std::string& name) const;
 
-  // Attributes of the file as a whole; `otherwise` when it has none of this name.
+  // Attributes of the file as a whole, of one number or one text of fixed length; `otherwise` when
+  // it has none of this name.
   double attribute(const std::string& name, double otherwise) const;
   std::string attribute(const std::string& name, const std::string& otherwise) const;
 
  private:
+  enum class Holds { numbers, text };
+  struct Values;
+  int64_t object(const std::string& name) const;
   int64_t open(const std::string& name) const;
-  int64_t open_numbers(const std::string& name) const;
+  Shape checked(const Values& values, const std::string& what, Holds holds) const;
+  uint64_t stored_bytes(const Values& values, const std::string& what) const;
+  Shape chunk_of(const Values& values) const;
   template <typename T>
   std::vector<T> read(const std::string& name, int64_t type) const;
+  template <typename T>
+  T one(const std::string& name, const std::vector<T>& values) const;
+  [[noreturn]] void leads_out(const std::string& name) const;
+
   std::string path_;
+  uint64_t size_ = 0;  // of the file, in bytes
   int64_t file_ = -1;
+  int64_t links_ = -1;              // how links are followed: not into other files
+  mutable bool led_out_ = false;    // one was met
+  mutable uint64_t filled_in_ = 0;  // bytes given out that are not stored
 };
 
 }  // namespace crema

@@ -33,31 +33,51 @@ int index_of(const std::string& name) {
   return digits ? std::stoi(name) : -1;
 }
 
-// A group is a layer when it holds datasets, or nothing at all; groups inside it belong to layers
-// with a '/' in their names.
-void visit(const Hdf5File& file, const std::string& place,
-           const std::function<void(const StoredLayer&)>& found) {
-  const std::string group = "data" + (place.empty() ? "" : "/" + place);
-  StoredLayer layer;
-  layer.name = place;
-  std::vector<std::string> inside;
-  const std::vector<Hdf5File::Child> children = file.children(group);
-  for (const Hdf5File::Child& child : children) {
-    if (child.group) {
-      inside.push_back(child.name);
-      continue;
+// Groups inside each other: no net's layers have so many '/' in their names.
+constexpr int kMostGroups = 32;
+
+class Visit {
+ public:
+  Visit(const Hdf5File& file, const std::string& path,
+        const std::function<void(const StoredLayer&)>& found)
+      : file_(file), path_(path), found_(found) {}
+
+  // A group is a layer when it holds datasets, or nothing at all; groups inside it belong to layers
+  // with a '/' in their names.
+  void group(const std::string& place, int depth) {
+    const std::string group = "data" + (place.empty() ? "" : "/" + place);
+    StoredLayer layer;
+    layer.name = place;
+    std::vector<std::string> inside;
+    for (const Hdf5File::Child& child : file_.children(group)) {
+      const std::string name = group + "/" + child.name;
+      // Links make it possible: a group in itself would have no end.
+      require(child.identity == 0 || seen_.insert(child.identity).second, path_, ": \"", name,
+              "\" has a second name in this file; each layer and parameter of weights is stored "
+              "once");
+      if (child.group) {
+        inside.push_back(child.name);
+        continue;
+      }
+      const int k = index_of(child.name);
+      if (k < 0) continue;
+      if (k >= static_cast<int>(layer.blobs.size())) layer.blobs.resize(k + 1);
+      layer.blobs[k].shape = file_.shape(name).dims();
+      layer.blobs[k].data = file_.floats(name);
     }
-    const int k = index_of(child.name);
-    if (k < 0) continue;
-    if (k >= static_cast<int>(layer.blobs.size())) layer.blobs.resize(k + 1);
-    const std::string name = group + "/" + child.name;
-    layer.blobs[k].shape = file.shape(name).dims();
-    layer.blobs[k].data = file.floats(name);
+    if (!place.empty() && (!layer.blobs.empty() || inside.empty())) found_(layer);
+    require(inside.empty() || depth < kMostGroups, path_, ": \"", group, "\" is the last of ",
+            kMostGroups, " groups inside each other, and holds more: these are no weights");
+    for (const std::string& name : inside)
+      this->group(place.empty() ? name : place + "/" + name, depth + 1);
   }
-  if (!place.empty() && (!layer.blobs.empty() || inside.empty())) found(layer);
-  for (const std::string& name : inside)
-    visit(file, place.empty() ? name : place + "/" + name, found);
-}
+
+ private:
+  const Hdf5File& file_;
+  const std::string& path_;
+  const std::function<void(const StoredLayer&)>& found_;
+  std::set<uint64_t> seen_;
+};
 
 }  // namespace
 
@@ -77,7 +97,7 @@ void read_hdf5_weights(const std::string& path,
   const Hdf5File file(path);
   require(file.has("data"), path,
           ": is an HDF5 file, but not one of weights: it has no group \"data\"");
-  visit(file, "", found);
+  Visit(file, path, found).group("", 1);
 }
 
 void check_hdf5_names(const Net& net) {

@@ -94,11 +94,7 @@ SolverState read_hdf5(const std::string& path) {
   require(file.has("iter") && file.has("history"), path,
           ": is an HDF5 file, but not a solver state: it has no \"iter\" and "
           "\"history\"");
-  const auto number = [&](const char* name) {
-    const std::vector<uint64_t> values = file.integers(name);
-    require(values.size() == 1, path, ": \"", name, "\" should be one number");
-    return values[0];
-  };
+  const auto number = [&](const char* name) { return file.integer(name); };
   SolverState state;
   state.set_iter(static_cast<int32_t>(number("iter")));
   if (file.has("learned_net")) state.set_learned_net(file.text("learned_net"));
@@ -115,15 +111,15 @@ SolverState read_hdf5(const std::string& path) {
   if (file.has("loss_window")) {
     for (float loss : file.floats("loss_window")) state.add_loss_window(loss);
   }
-  if (file.has("loss_scale")) state.set_loss_scale(file.floats("loss_scale").at(0));
+  if (file.has("loss_scale")) state.set_loss_scale(file.real("loss_scale"));
   if (file.has("loss_scale_age"))
     state.set_loss_scale_age(static_cast<int32_t>(number("loss_scale_age")));
   if (file.has("larc_correlation")) {
     for (float value : file.floats("larc_correlation")) state.add_larc_correlation(value);
   }
-  if (file.has("smallest_loss")) state.set_smallest_loss(file.floats("smallest_loss").at(0));
+  if (file.has("smallest_loss")) state.set_smallest_loss(file.real("smallest_loss"));
   if (file.has("last_event")) state.set_last_event(static_cast<int64_t>(number("last_event")));
-  if (file.has("best_score")) state.set_best_score(file.floats("best_score").at(0));
+  if (file.has("best_score")) state.set_best_score(file.real("best_score"));
   if (file.has("tests_without_better"))
     state.set_tests_without_better(static_cast<int32_t>(number("tests_without_better")));
   if (file.has("net_fingerprint")) state.set_net_fingerprint(file.text("net_fingerprint"));
