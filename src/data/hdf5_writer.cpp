@@ -9,6 +9,18 @@
 
 namespace crema {
 
+namespace {
+
+// How an object of such a class is made: without a note of the time, so that equal content is equal
+// bytes.
+Hdf5Handle made_without_time(hid_t of_class) {
+  const hid_t made = H5Pcreate(of_class);
+  H5Pset_obj_track_times(made, false);
+  return {made, H5Pclose};
+}
+
+}  // namespace
+
 // The bytes of a file in memory. The library hands them over when it closes the file.
 struct Hdf5Writer::Image {
   void* bytes = nullptr;
@@ -44,7 +56,8 @@ Hdf5Writer::Hdf5Writer(std::string path)
   H5Pset_fapl_core(access, kGrowth, false);
   H5Pset_file_image_callbacks(access, &callbacks);
   // Under a name that no file has: one that lies there would be read first.
-  file_ = H5Fcreate(cat(path_, " in memory").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access);
+  file_ = H5Fcreate(cat(path_, " in memory").c_str(), H5F_ACC_TRUNC,
+                    made_without_time(H5P_FILE_CREATE), access);
   require(file_ >= 0, path_, ": the HDF5 library cannot make a file in memory");
 }
 
@@ -59,7 +72,9 @@ void Hdf5Writer::group(const std::string& name) {
   if (there >= 0) return;
   const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links, 1);
-  const Hdf5Handle made(H5Gcreate2(file_, name.c_str(), links, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+  const Hdf5Handle made(
+      H5Gcreate2(file_, name.c_str(), links, made_without_time(H5P_GROUP_CREATE), H5P_DEFAULT),
+      H5Gclose);
   require(made >= 0, path_, ": \"", name,
           "\" cannot be made: its place is taken, or memory is short");
 }
@@ -74,8 +89,9 @@ void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type
       H5Sclose);
   const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links, 1);
-  const Hdf5Handle data(
-      H5Dcreate2(file_, name.c_str(), type, space, links, H5P_DEFAULT, H5P_DEFAULT), H5Dclose);
+  const Hdf5Handle data(H5Dcreate2(file_, name.c_str(), type, space, links,
+                                   made_without_time(H5P_DATASET_CREATE), H5P_DEFAULT),
+                        H5Dclose);
   require(data >= 0, path_, ": \"", name,
           "\" cannot be made: its place is taken, or memory is short");
   if (shape.count() == 0) return;
