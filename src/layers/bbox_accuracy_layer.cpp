@@ -3,8 +3,8 @@
 //   y1 = mean overlap of the region itself
 // over the regions that have an object, but those that overlap it by more than 0.975, which were
 // made from it; -1 when there are none.
-// Shapes: predictions (R, 4*K, ...), those of class 1, or with cls_aware of the object's class;
-// regions (R, 5, ...) of image and first and last pixels; objects (R, 6, ...) of class (0: none),
+// Shapes: predictions (R, 4*K, ...), those of the object's class, or with cls_aware: false of class
+// 1; regions (R, 5, ...) of image and first and last pixels; objects (R, 6, ...) of class (0: none),
 // box and overlap. Tops: y0 and y1, (1, 1, 1, 1). Parameters: none. Gradient: none.
 #include "layers/box_regression.h"
 #include "layers/layer.h"

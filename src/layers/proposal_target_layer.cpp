@@ -2,20 +2,23 @@
 //   Regions and objects themselves count as objects from an overlap of fg_thr on, unless the object
 //   is to be ignored, as background from bg_thr_lw to below bg_thr_hg. Up to fg_fraction *
 //   batch_size of the first are drawn, and background up to batch_size; where that is too little,
-//   other regions in their order, and then boxes anywhere that are no object's.
-//   target = (encode(region, object) - bbox_mean) / bbox_std, at the numbers of class 1, or with
-//   cls_aware of the object's class; inside and outside weights are 1 there, 0 elsewhere
+//   other regions in their order, and then boxes anywhere that are no object's. With batch_size -1
+//   all objects and all background are taken, and one box anywhere where there are none.
+//   target = (encode(region, object) - bbox_mean) / bbox_std, at the numbers of the object's class,
+//   or with cls_aware: false of class 1; inside and outside weights are 1 there, 0 elsewhere
 // Shapes: regions (R, 5, ...) of image and first and last pixels, objects (G, 7, ...) of image,
-// box, class and whether to ignore it. Tops, B = batch_size rows of each, objects first: regions
-// (B, 5, 1, 1), classes (B, 1, 1, 1), targets and weights (B, 8 or 4 * cls_num, 1, 1) each, matched
-// objects (B, 6, 1, 1) of class, box and overlap, zero for background; a seventh top (B, 1, 1, 1)
-// has weights that give objects fg_fraction of the sum, by their overlap with iou_weighted.
-// Parameters: none. Gradient: none.
+// box, class and whether to ignore it. Tops, B = batch_size rows of each (1 to R + G with -1),
+// objects first: regions (B, 5, 1, 1), classes (B, 1, 1, 1), targets and weights
+// (B, 4 * cls_num, 1, 1), or (B, 8, 1, 1) with cls_aware: false, matched objects (B, 6, 1, 1) of
+// class, box and overlap, zero for background; a seventh top (B, 1, 1, 1) has weights that give
+// objects fg_fraction of the sum, by their overlap with iou_weighted. Parameters: none. Gradient:
+// none.
 #include <numeric>
 
 #include "layers/box_regression.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -40,14 +43,18 @@ class ProposalTargetLayer : public Layer {
   int64_t numbers() const { return class_aware() ? 4 * p().cls_num() : 8; }
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {6, 7}; }
+  bool takes_all() const { return p().batch_size() == -1; }
   bool differentiable(int) const override { return false; }
+  bool dynamic() const override { return takes_all(); }
   bool works_on_host() const override { return true; }
   BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
-    require(p().batch_size() > 0 && p().cls_num() > 1 && p().num_img_per_batch() > 0,
-            "proposal_target_param needs batch_size and num_img_per_batch above 0 and cls_num, "
-            "with the background, above 1");
+    require(takes_all() || p().batch_size() > 0, "batch_size is ", p().batch_size(),
+            ", but must be above 0, or -1 for all regions");
+    require(p().cls_num() > 1 && p().num_img_per_batch() > 0,
+            "proposal_target_param needs num_img_per_batch above 0 and cls_num, with the "
+            "background, above 1");
     require(p().fg_thr() >= p().bg_thr_hg(), "fg_thr is ", p().fg_thr(),
             ", but must not be below bg_thr_hg, ", p().bg_thr_hg());
     require(p().img_width() > kSide && p().img_height() > kSide,
@@ -60,10 +67,11 @@ class ProposalTargetLayer : public Layer {
             bottoms[0].brief(), ", but must be Rx5: image, left, top, right, bottom");
     require(bottoms[1].axes() >= 2 && bottoms[1].count(1) == 7, "the objects are ",
             bottoms[1].brief(), ", but must be Gx7: image, box, class, whether to ignore it");
+    const int64_t most = takes_all() ? bottoms[0][0] + bottoms[1][0] : p().batch_size();
     std::vector<Shape> tops;
     for (const int64_t each :
          {int64_t{5}, int64_t{1}, numbers(), numbers(), numbers(), int64_t{6}, int64_t{1}})
-      tops.push_back({p().batch_size(), each, 1, 1});
+      tops.push_back({most, each, 1, 1});
     tops.resize(message().top_size());
     return {tops, {}};
   }
@@ -126,9 +134,14 @@ class ProposalTargetLayer : public Layer {
         others.push_back(region);
       }
     }
-    const size_t batch = p().batch_size();
-    draw(&found, std::lround(p().fg_fraction() * static_cast<float>(batch)),
-         context.random(mix(id(), 0), pass));
+    const size_t batch = takes_all() ? std::max<size_t>(1, found.size() + background.size())
+                                     : static_cast<size_t>(p().batch_size());
+    if (takes_all()) {
+      others.clear();
+    } else {
+      draw(&found, std::lround(p().fg_fraction() * static_cast<float>(batch)),
+           context.random(mix(id(), 0), pass));
+    }
     draw(&background, batch - found.size(), context.random(mix(id(), 1), pass));
     Drawn result{found, found.size()};
     result.regions.insert(result.regions.end(), background.begin(), background.end());
@@ -162,10 +175,15 @@ class ProposalTargetLayer : public Layer {
   }
 
   void write(Context& context, const Drawn& drawn, const std::vector<Object>& objects,
-             const std::vector<Tensor>& tops) const {
+             const std::vector<Tensor>& tops) {
     const BoxRegression regression(params<BBoxRegParameter>());
     std::vector<std::vector<float>> values;
-    for (const Tensor& top : tops) values.emplace_back(top.count(), 0.f);
+    tops_.clear();
+    for (const Tensor& top : tops) {
+      tops_.push_back(top.shape());
+      tops_.back()[0] = static_cast<int64_t>(drawn.regions.size());
+      values.emplace_back(tops_.back().count(), 0.f);
+    }
     const auto put = [&](int top, size_t at, float first, const Box& box) {
       const float five[] = {first, box.x1, box.y1, box.x2, box.y2};
       std::copy(five, five + 5, values[top].begin() + static_cast<int64_t>(at));
@@ -190,8 +208,11 @@ class ProposalTargetLayer : public Layer {
       values[5][i * 6 + 5] = region.overlap;
     }
     if (tops.size() > 6) values[6] = sample_weights(drawn);
-    for (size_t j = 0; j < tops.size(); ++j) from_floats(context, values[j].data(), tops[j]);
+    for (size_t j = 0; j < tops.size(); ++j)
+      from_floats(context, values[j].data(), part(tops[j], tops_[j]));
   }
+
+  std::vector<Shape> dynamic_tops() const override { return tops_; }
 
   std::vector<float> sample_weights(const Drawn& drawn) const {
     std::vector<float> weights(drawn.regions.size(), 1.f);
@@ -210,6 +231,7 @@ class ProposalTargetLayer : public Layer {
   }
 
   static constexpr uint32_t kSide = 32;  // least side of boxes that are drawn anywhere
+  std::vector<Shape> tops_;              // of the last forward pass
 };
 
 }  // namespace
