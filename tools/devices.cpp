@@ -73,6 +73,8 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
     const bool several = FLAGS_gpu.find(',') != std::string::npos;
     const std::string only = "several GPUs are not there yet; name one, such as -gpu 0";
     require(!several, "-gpu ", FLAGS_gpu, ": ", only);
+    require(gpu_count() > 0, "-gpu ", FLAGS_gpu, ": ", gpu_problem(),
+            "; leave -gpu away: then the CPU computes");
     const std::vector<int> gpus = gpus_of(FLAGS_gpu);
     require(gpus.size() == 1, "-gpu ", FLAGS_gpu, ": this machine has ", gpus.size(), " GPUs, and ",
             only);

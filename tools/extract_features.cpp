@@ -1,5 +1,5 @@
 // `crema extract_features WEIGHTS NET BLOB,... DB,... BATCHES lmdb|leveldb [CPU|GPU
-// [DEVICE_ID=N]]`: what a trained net makes of its data, as databases of Datums that a Data layer
+// [N|DEVICE_ID=N]]`: what a trained net makes of its data, as databases of Datums that a Data layer
 // reads.
 #include <charconv>
 #include <filesystem>
@@ -30,7 +30,7 @@ int number_in(const std::string& text, const std::string& what, int least) {
   return number;
 }
 
-// Caffe's last words, CPU or GPU and DEVICE_ID=N, as -gpu.
+// Caffe's last words as -gpu: CPU or GPU, and the number of the GPU, N or DEVICE_ID=N.
 void take_device(const std::vector<std::string>& words) {
   if (words.empty()) return;
   require(words[0] == "CPU" || words[0] == "GPU", "\"", words[0], "\": expected CPU or GPU");
@@ -38,10 +38,12 @@ void take_device(const std::vector<std::string>& words) {
   int id = 0;
   if (words.size() > 1) {
     const std::string name = "DEVICE_ID=";
-    require(starts_with(words[1], name), "\"", words[1], "\": expected ", name, "N");
-    id = number_in(words[1].substr(name.size()), "DEVICE_ID", 0);
+    id = number_in(starts_with(words[1], name) ? words[1].substr(name.size()) : words[1],
+                   "the GPU behind " + words[0], 0);
   }
-  if (words[0] == "GPU") FLAGS_gpu = std::to_string(id);
+  if (words[0] == "CPU") return;
+  require(gpu_count() > 0, "GPU: ", gpu_problem(), "; CPU in its place lets the CPU compute");
+  FLAGS_gpu = std::to_string(id);
 }
 
 std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::string& databases,
@@ -132,7 +134,7 @@ int run(const VerbCall& call) {
 REGISTER_VERB(extract_features,
               {.summary = "writes blobs of a trained net as databases",
                .usage = "[flags] WEIGHTS NET.prototxt BLOB[,BLOB...] DB[,DB...] BATCHES "
-                        "lmdb|leveldb [CPU|GPU [DEVICE_ID=N]]",
+                        "lmdb|leveldb [CPU|GPU [N|DEVICE_ID=N]]",
                .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch",
                          "implementation", "precision", "gpu_memory", "tune", "deterministic"},
                .least_arguments = 6,

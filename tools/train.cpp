@@ -58,6 +58,18 @@ void say_device(ProgramLog& log, const Context& context) {
   }
 }
 
+// The number in device_id; of several, as forks that train on them take, the first.
+int gpu_of_solver(Log& log, const SolverFile& file) {
+  const auto& numbers = file.solver.device_id();
+  if (numbers.size() > 1 && FLAGS_gpu.empty()) {
+    log.warning(cat(file.where("device_id"), ": device_id names ", numbers.size(),
+                    " GPUs, but several are not there yet: only the first one, ", numbers[0],
+                    ", is asked for; iter_size: ", numbers.size() * file.solver.iter_size(),
+                    " gives the batches that all of them would"));
+  }
+  return numbers.empty() ? 0 : numbers[0];
+}
+
 // As a shell reads it back.
 std::string quoted(const std::string& text) {
   const bool plain = text.find_first_not_of(
@@ -118,7 +130,7 @@ int run(const VerbCall& call) {
   const bool wants_gpu =
       file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
   const std::unique_ptr<Context> context =
-      make_context(log, wants_gpu ? file.solver.device_id() : -1);
+      make_context(log, wants_gpu ? gpu_of_solver(log, file) : -1);
   say_device(log, *context);
 
   options.net.precision = precision_for(*context, file.solver.precision());

@@ -79,9 +79,7 @@ Untuned::Untuned(Context& context) : context_(context) {}
 void Context::synchronize() const {}
 int gpu_count() { return 0; }
 std::string gpu_problem() {
-  return "this build has no GPU support (it was made without a CUDA toolkit); leave -gpu away: "
-         "then "
-         "the CPU computes";
+  return "this build has no GPU support (it was made without a CUDA toolkit)";
 }
 #endif
 

@@ -74,11 +74,11 @@ std::string explain(cudaError_t status, const CudaVersions& versions) {
   const std::string name = cat(" (", cudaGetErrorName(status), ")");
   if (status == cudaErrorInsufficientDriver && versions.driver == 0)
     return cat("no NVIDIA driver is installed", name, "; install one that knows CUDA ",
-               version(versions.runtime), ", or leave -gpu away: then the CPU computes");
+               version(versions.runtime));
   if (status == cudaErrorInsufficientDriver)
     return cat("the NVIDIA driver is too old: it knows CUDA ", version(versions.driver),
                ", this program needs ", version(versions.runtime), name,
-               "; install a newer driver, or leave -gpu away: then the CPU computes");
+               "; install a newer driver");
   if (const Explanation* known = find(status))
     return cat(known->meaning, name, "; ", known->way_out);
   return cat("CUDA says \"", cudaGetErrorString(status), "\"", name);

@@ -40,8 +40,10 @@ Uses find_uses(const NetParameter& net,
       if (at == producer.end()) {
         fail_at(
             i, cat("bottom ", j, " is \"", layer.bottom(j), "\", but no layer above has such a top",
-                   producer.empty() ? "; no layer above makes data: is there one for this phase?"
-                                    : did_you_mean(layer.bottom(j), names_of(producer))));
+                   producer.empty()
+                       ? "; no layer above makes data: is there one for this phase, or does it "
+                         "take a -stage?"
+                       : did_you_mean(layer.bottom(j), names_of(producer))));
       }
       uses.sources[i].push_back(at->second);
       ++uses.readers[at->second];

@@ -1,6 +1,7 @@
 // extract_features: what it writes is what the net computes, and a Data layer reads it.
 #include <gtest/gtest.h>
 
+#include "device/device.h"
 #include "tools/program.h"
 
 namespace crema::tests {
@@ -104,7 +105,7 @@ TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
         Row{"net.prototxt conv db two lmdb", "number of batches \"two\""},
         Row{"net.prototxt conv db 2 hdf5", "hdf5"},
         Row{"net.prototxt conv db 2 lmdb TPU", "\"TPU\": expected CPU or GPU"},
-        Row{"net.prototxt conv db 2 lmdb GPU 1", "\"1\": expected DEVICE_ID=N"},
+        Row{"net.prototxt conv db 2 lmdb GPU one", "the GPU behind GPU \"one\": expected a whole"},
         Row{"train.prototxt loss db 2 lmdb", "\"loss\" is a single number"},
         Row{"net.prototxt conv db 2", "too few arguments (5)"}}) {
     const Outcome outcome =
@@ -113,6 +114,15 @@ TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
     ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
     expect_part(outcome.errors()[0], row.message);
     EXPECT_FALSE(folder.has("db") || folder.has("db.tmp")) << row.arguments;
+  }
+  if (gpu_count() > 0) return;
+  for (const std::string number : {"", " 0", " DEVICE_ID=0"}) {
+    const Outcome outcome =
+        run(folder,
+            "extract_features trained_iter_2.caffemodel net.prototxt conv db 2 lmdb GPU" + number);
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], "GPU: ");
+    expect_part(outcome.errors()[0], "; CPU in its place lets the CPU compute");
   }
 }
 
