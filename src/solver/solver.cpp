@@ -177,6 +177,10 @@ void Solver::make_train_net() {
 void Solver::make_test_nets() {
   const std::vector<NetSource> sources = test_sources(file_);
   for (size_t i = 0; i < sources.size(); ++i) {
+    if (sources[i].test_iter == 0) {
+      context_.log().info(cat("Test net (#", i, ") is left out: its test_iter is 0"));
+      continue;
+    }
     context_.log().info(
         cat("Creating test net (#", i, ") specified by ", describe_test(file_.solver, sources[i])));
     const NetFile net = open_net(file_, sources[i]);
@@ -184,6 +188,7 @@ void Solver::make_test_nets() {
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
     test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
+    test_numbers_.push_back(static_cast<int>(i));
     test_iterations_.push_back(sources[i].test_iter);
     test_passes_.push_back(0);
     if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());

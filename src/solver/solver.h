@@ -123,6 +123,7 @@ class Solver {
   std::shared_ptr<ArenaPool> arena_;
   std::unique_ptr<Net> net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
+  std::vector<int> test_numbers_;  // in the solver's file: those without batches are left out
   std::vector<int> test_iterations_;
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;

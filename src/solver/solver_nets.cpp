@@ -48,13 +48,15 @@ std::vector<NetSource> test_sources(const SolverFile& file) {
   require(states == 0 || states == tests, file.where("test_state"), ": test_state is given ",
           states, " times, for ", tests, tests == 1 ? " test net" : " test nets",
           ": give it once for each, or not at all");
+  bool tested = false;
   for (int i = 0; i < tests; ++i) {
     sources[i].test_iter = solver.test_iter(i);
     if (states > 0) sources[i].state = solver.test_state(i);
-    require(solver.test_iter(i) > 0, file.where(cat("test_iter[", i, "]")), ": test_iter is ",
-            solver.test_iter(i), ": a test needs at least one batch");
+    require(solver.test_iter(i) >= 0, file.where(cat("test_iter[", i, "]")), ": test_iter is ",
+            solver.test_iter(i), ": it counts batches, or is 0 for a net that is never tested");
+    tested |= solver.test_iter(i) > 0;
   }
-  require(tests == 0 || solver.test_interval() > 0, file.where("test_iter"),
+  require(!tested || solver.test_interval() > 0, file.where("test_iter"),
           ": there are test nets, but test_interval is ", solver.test_interval(),
           ": say after how many iterations to test, for example test_interval: 500");
   return sources;

@@ -13,7 +13,7 @@ struct NetSource {
       field;  // "net", "train_net", "test_net", "net_param", "train_net_param" or "test_net_param"
   int index = 0;   // in a repeated field
   NetState state;  // what the solver adds to phase, level and stages
-  int test_iter = 0;
+  int test_iter = 0;  // 0: the net is never tested
 };
 
 // Error unless exactly one field names the training net.

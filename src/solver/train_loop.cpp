@@ -227,7 +227,7 @@ void Solver::test_all() {
 
 void Solver::test(size_t number) {
   Net& net = *test_nets_[number];
-  const int batches = test_iterations_[number], id = static_cast<int>(number);
+  const int batches = test_iterations_[number], id = test_numbers_[number];
   send(event::TestBegin{iteration_, id, batches});
   double loss = 0;
   TestScores scores(file_.solver, net);

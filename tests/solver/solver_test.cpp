@@ -107,6 +107,19 @@ TEST(Solver, SeveralTestNetsShareTheTrainedWeights) {
   }
 }
 
+TEST(Solver, ATestNetWithoutBatchesIsNeverTested) {
+  Session run(
+      "test_iter: 0 test_iter: 1 test_interval: 5 max_iter: 2 random_seed: 1 "
+      "snapshot_after_train: false");
+  ASSERT_EQ(run.solver->test_nets().size(), 1u);
+  run.solver->solve();
+  EXPECT_NE(std::find(run.log.all.begin(), run.log.all.end(), "Iteration 0, Testing net (#1)"),
+            run.log.all.end());
+  Session none("test_iter: 0 max_iter: 2 random_seed: 1 snapshot_after_train: false");
+  none.solver->solve();
+  EXPECT_EQ(none.solver->iteration(), 2);
+}
+
 TEST(Solver, StopsWhenAsked) {
   int asked = 0;
   SolverOptions options;
@@ -183,6 +196,9 @@ TEST(Solver, SolversThatCannotRun) {
   expect_part(error(rate + "net: \"a\" snapshot: 1 snapshot_prefix: \"/nowhere/at/all\""),
               "the folder /nowhere/at does not exist");
   expect_part(construction_error(solver_file("test_iter: 1")), "test_interval is 0");
+  expect_part(construction_error(solver_file("test_iter: 0 test_iter: 1")), "test_interval is 0");
+  expect_part(construction_error(solver_file("test_iter: -1 test_interval: 5")),
+              "test_iter is -1: it counts batches");
   expect_part(construction_error(solver_file(
                   "test_iter: 1 test_interval: 1 test_state { level: 1 } test_state { level: 2 }")),
               "test_state is given 2 times, for 1 test net");
