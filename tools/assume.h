@@ -4,22 +4,56 @@
 // -assume names its tops.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "proto/net.pb.h"
+#include "tensor/shape.h"
 
 namespace crema {
 
-// Rewrites the sources of an upgraded net: layers without bottoms. `assume` is the text of the flag
-// ("" leaves the layers):
-//   data=64x3x224x224,label=64  these shapes, by top;
-//   default                     shapes from the layers' own fields: batch_size; crop_size, else
-//                               new_height and new_width, else a stated height and width, else
-//                               227 x 227; stated channels, else 1 where a field says gray,
-//                               else 3; one label a sample, or 10 boxes for DetectNet;
-//   default,im_info=1x3         both: what is named counts.
-// batch 0 leaves the first dimensions. Error names a top whose shape cannot be known.
-void replace_sources(Log& log, NetParameter& net, const std::string& assume, int batch);
+class SourceReplacer {
+ public:
+  // `assume` is the text of the flag ("" leaves the layers):
+  //   data=64x3x224x224,label=64  these shapes, by top;
+  //   default                     the shapes that input_param states, else from the layers' own
+  //                               fields: batch_size; crop_size, else new_height and new_width,
+  //                               else a stated height and width, else 227 x 227; stated channels,
+  //                               else 1 where a field says gray, else 3; one label a sample where
+  //                               a loss reads labels, 10 boxes for DetectNet;
+  //   default,im_info=1x3         both: what is named counts.
+  // batch 0 leaves the first dimensions.
+  SourceReplacer(Log& log, const std::string& assume, int batch);
+
+  // Rewrites the sources (layers without bottoms) of an upgraded net without the layers of other
+  // phases. Layers no longer ask for files that tell of the images which are not there. `where` is
+  // file:line:column of a layer.
+  void replace(NetParameter& net, const std::function<std::string(int layer)>& where);
+
+  // Once all nets are rewritten. Error for all tops together whose shapes nobody tells, and for a
+  // top that no net has.
+  void finish() const;
+
+ private:
+  struct Missing {
+    std::string where, layer, type, top;
+    std::string likely;  // a shape, or "SHAPE"
+    bool has_batch = false;
+  };
+  void put_input(const NetParameter& net, LayerParameter& layer, const std::string& where);
+  void note_missing(const Missing& missing);
+  [[noreturn]] void fail_for_missing() const;
+
+  Log& log_;
+  const std::string assume_;
+  const int batch_;
+  bool defaults_ = false;
+  std::map<std::string, Shape> shapes_;  // by top
+  std::vector<std::string> tops_;        // of all sources
+  std::vector<Missing> missing_;
+};
 
 }  // namespace crema

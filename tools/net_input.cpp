@@ -23,9 +23,11 @@ NetInput read_model(ProgramLog& log, Phase phase) {
   std::vector<int> kept;
   input.net = filter_net(file->net, input.options.state, log, &kept,
                          [&](int layer) { return file->where(layer); });
-  replace_sources(log, input.net, FLAGS_assume, FLAGS_batch);
   input.options.folder = folder_of(FLAGS_model);
   input.options.where = [file, kept](int layer) { return file->where(kept[layer]); };
+  SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
+  replacer.replace(input.net, input.options.where);
+  replacer.finish();
   set_passes(&input.options);
   return input;
 }

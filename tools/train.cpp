@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "base/files.h"
+#include "net/filter.h"
 #include "solver/solver.h"
 #include "solver/solver_nets.h"
 #include "tools/assume.h"
@@ -31,22 +32,43 @@ void replace_net(SolverParameter* solver) {
   solver->set_net(FLAGS_model);
 }
 
+// Without the layers of other phases and stages, whose sources nobody will ask for.
+void keep_layers_of(NetFile* net, const NetState& state, Log& log) {
+  std::vector<int> kept;
+  net->net =
+      filter_net(net->net, state, log, &kept, [net](int layer) { return net->where(layer); });
+  std::vector<std::string> origins;
+  for (const int layer : kept) origins.push_back(net->upgrade.origins[layer]);
+  net->upgrade.origins = origins;
+}
+
 // The solver's nets with other sources, written inside the solver.
 void rewrite_sources(ProgramLog& log, SolverFile* file) {
-  const auto rewritten = [&](const NetSource& source) {
+  SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
+  const auto rewritten = [&](const NetSource& source, Phase phase) {
     NetFile net = open_net(*file, source);
     write_notes(log, net.upgrade.notes);
-    replace_sources(log, net.net, FLAGS_assume, FLAGS_batch);
-    return net.net;
+    net.upgrade.notes.clear();
+    NetState state = source.state;
+    if (phase == TRAIN) add_level_and_stages(&state);
+    keep_layers_of(&net, net_state(phase, net.net, state), log);
+    replacer.replace(net.net, [&net](int layer) { return net.where(layer); });
+    return net;
   };
-  const NetParameter train = rewritten(train_source(*file));
-  std::vector<NetParameter> tests;
-  for (const NetSource& source : test_sources(*file)) tests.push_back(rewritten(source));
+  const NetFile train = rewritten(train_source(*file), TRAIN);
+  std::vector<NetFile> tests;
+  for (const NetSource& source : test_sources(*file))
+    tests.push_back(source.test_iter > 0 ? rewritten(source, TEST) : NetFile());
+  replacer.finish();
   SolverParameter& solver = file->solver;
   replace_net(&solver);
   solver.clear_net();
-  *solver.mutable_train_net_param() = train;
-  for (const NetParameter& test : tests) *solver.add_test_net_param() = test;
+  file->rewritten.emplace("train_net_param", train);
+  *solver.mutable_train_net_param() = train.net;
+  for (size_t i = 0; i < tests.size(); ++i) {
+    file->rewritten.emplace(cat("test_net_param[", i, "]"), tests[i]);
+    *solver.add_test_net_param() = tests[i].net;
+  }
 }
 
 void say_device(ProgramLog& log, const Context& context) {

@@ -65,6 +65,8 @@ SolverFile read_solver_file(const std::string& path) {
 }
 
 NetFile inner_net(const SolverFile& file, const std::string& field) {
+  if (const auto found = file.rewritten.find(field); found != file.rewritten.end())
+    return found->second;
   NetFile net;
   net.path = file.path;
   net.positions = file.positions;

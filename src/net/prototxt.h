@@ -2,6 +2,7 @@
 // from. Every mistake in a file is one Error, "net.prototxt:12:5: layer "conv1": ...".
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,9 @@ struct SolverFile {
   std::string path;
   std::shared_ptr<const SourceMap> positions;
   std::vector<Note> notes;
+  // Nets that count in place of those written inside, by field: "train_net_param",
+  // "test_net_param[1]".
+  std::map<std::string, NetFile> rewritten;
 
   // "solver.prototxt:3:1" of a field, "base_lr" or "test_iter[1]".
   std::string where(const std::string& field) const { return positions->where(field); }
@@ -49,7 +53,8 @@ NetFile parse_net_text(const std::string& text, const std::string& name);
 SolverFile read_solver_file(const std::string& path);
 SolverFile parse_solver_text(const std::string& text, const std::string& name);
 
-// A net written inside a solver. `field` is "net_param", "train_net_param" or "test_net_param[1]".
+// A net written inside a solver, or rewritten. `field` is "net_param", "train_net_param" or
+// "test_net_param[1]".
 NetFile inner_net(const SolverFile& file, const std::string& field);
 
 }  // namespace crema

@@ -88,13 +88,72 @@ INSTANTIATE_TEST_SUITE_P(
                 "{ module: \"m\" layer: "
                 "\"L\" } }\n",
                 "-assume default",
-                "!the shape of top \"data\" of layer \"data\" (Python) cannot be known"},
+                "!net.prototxt:1:1: -assume default cannot know the shapes of the tops \"data\", "
+                "\"label\" of layer \"data\" (Python, which states no batch_size); name them, for "
+                "example -assume default,data=SHAPE,label=1 (with numbers such as"},
+        Assumed{
+            "unknown_tops_of_several_layers",
+            "layer { name: \"a\" type: \"Python\" top: \"pose\" top: \"im_info\" python_param { "
+            "module: \"m\" layer: \"L\" } }\n"
+            "layer { name: \"b\" type: \"HDF5Data\" top: \"data\" top: \"target\" top: "
+            "\"label\" hdf5_data_param { batch_size: 4 } }\n"
+            "layer { name: \"error\" type: \"EuclideanLoss\" bottom: \"pose\" bottom: \"target\" "
+            "}\n",
+            "-assume default,pose=4x2",
+            "!net.prototxt:1:1: -assume default cannot know the shapes of the tops \"im_info\" of "
+            "layer \"a\" (Python, which states no batch_size), \"target\" of layer \"b\" "
+            "(HDF5Data, net.prototxt:2:1); name them, for example -assume "
+            "default,pose=4x2,im_info=1x3,target=SHAPE (with numbers"},
+        Assumed{
+            "images_called_labels",
+            "layer { name: \"in\" type: \"Data\" top: \"labeled_data\" top: \"label\" "
+            "transform_param { crop_size: 57 } data_param { source: \"nowhere\" batch_size: 4 } "
+            "}\n"
+            "layer { name: \"half\" type: \"Power\" bottom: \"labeled_data\" top: \"data\" "
+            "power_param { scale: 0.5 } }\n",
+            "-assume default", "labeled_data 4x3x57x57, label 4"},
+        Assumed{
+            "label_images_in_a_database",
+            DATA
+            "data_param { source: \"nowhere\" batch_size: 4 } }\n"
+            "layer { name: \"maps\" type: \"Data\" top: \"maps\" transform_param { crop_size: 9 "
+            "} data_param { source: \"nowhere\" batch_size: 4 } }\n"
+            "layer { name: \"pixels\" type: \"DummyData\" top: \"pixels\" dummy_data_param { shape "
+            "{ dim: 4 dim: 2 dim: 9 dim: 9 } } }\n"
+            "layer { name: \"map_loss\" type: \"SoftmaxWithLoss\" bottom: \"pixels\" bottom: "
+            "\"maps\" }\n",
+            "-assume default", "maps 4x1x9x9"},
+        Assumed{"labels_by_use",
+                "layer { name: \"data\" type: \"HDF5Data\" top: \"data\" top: \"sort\" top: "
+                "\"label\" hdf5_data_param { source: \"nowhere\" batch_size: 4 } }\n"
+                "layer { name: \"two\" type: \"InnerProduct\" bottom: \"data\" top: \"two\" "
+                "inner_product_param { num_output: 2 } }\n"
+                "layer { name: \"right\" type: \"Accuracy\" bottom: \"two\" bottom: \"sort\" top: "
+                "\"right\" }\n",
+                "-assume default", "data 4x3x227x227, sort 4, label 4"},
+        Assumed{"stated_by_input_param",
+                DATA "input_param { shape { dim: 2 dim: 3 dim: 8 dim: 7 } } data_param { "
+                     "source: \"nowhere\" batch_size: 2 } }\n",
+                "-assume default", "data 2x3x8x7, label 2"},
+        Assumed{"files_about_images",
+                DATA
+                "data_param { source: \"nowhere\" batch_size: 4 } }\n"
+                "layer { name: \"boxes\" type: \"DummyData\" top: \"found\" top: \"truth\" "
+                "dummy_data_param { shape { dim: 1 dim: 1 dim: 3 dim: 7 } shape { dim: 1 dim: 1 "
+                "dim: 2 dim: 8 } } }\n"
+                "layer { name: \"judge\" type: \"DetectionEvaluate\" bottom: \"found\" bottom: "
+                "\"truth\" top: \"judged\" detection_evaluate_param { num_classes: 3 "
+                "name_size_file: \"nowhere.txt\" } }\n",
+                "-assume default", "judged"},
         Assumed{"unknown_top_named",
                 "layer { name: \"data\" type: \"Python\" top: \"data\" top: \"label\" python_param "
                 "{ module: \"m\" layer: \"L\" } }\n",
                 "-assume default,data=2x3,label=2", "data 2x3, label 2"},
-        Assumed{"forgotten_top", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
-                "-assume data=4x3x5x5", "!-assume says nothing of top \"label\""},
+        Assumed{
+            "forgotten_top", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
+            "-assume data=4x3x5x5",
+            "!net.prototxt:1:1: -assume says nothing of top \"label\" of layer \"data\" (Data); "
+            "name it, or add default, for example -assume data=4x3x5x5,label=4"},
         Assumed{"misspelt_top", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
                 "-assume data=4x3x5x5,lable=4,label=4",
                 "!no data layer has a top \"lable\" (did you mean \"label\"?)"},

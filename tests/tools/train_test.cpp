@@ -134,6 +134,45 @@ TEST(Train, WithoutAGpuAFileThatWantsOneTrainsOnTheCpuWithAWarning) {
   EXPECT_EQ(refused.code, 1);
   ASSERT_EQ(refused.errors().size(), 1u);
   expect_part(refused.errors()[0], "-gpu 0: ");
+  expect_part(refused.errors()[0], "; leave -gpu away: then the CPU computes");
+  EXPECT_EQ(outcome.err.find("leave -gpu away"), std::string::npos) << outcome.err;
+}
+
+TEST(Train, OfSeveralGpusTheFirstIsAskedFor) {
+  const Folder folder;
+  prepare(folder, "");
+  folder.write("solver.prototxt", std::regex_replace(solver("max_iter: 1\ndevice_id: [0, 7]\n"),
+                                                     std::regex("mode: CPU"), "mode: GPU"));
+  const Outcome outcome = run(folder, "crema train -solver solver.prototxt");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err,
+              "] solver.prototxt:8:1: device_id names 2 GPUs, but several are not there yet: only "
+              "the first one, 0, is asked for; iter_size: 2 gives the batches that all of them");
+}
+
+TEST(Train, AssumeAsksForSourcesOfThePhasesInUse) {
+  const Folder folder;
+  prepare(folder, "max_iter: 2\n");
+  folder.write("net.prototxt",
+               std::string(net) +
+                   "layer { name: \"own\" type: \"Python\" top: \"own\" include { phase: TEST } "
+                   "python_param { module: \"m\" layer: \"L\" } }\n");
+  const Outcome outcome = run(folder, "crema train -solver solver.prototxt -assume default");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  const Outcome tested =
+      run_shell(folder,
+                "echo 'test_iter: 1 test_interval: 1' >> solver.prototxt; "
+                "\"$TOOLS\"/crema train -solver solver.prototxt -assume default");
+  ASSERT_EQ(tested.errors().size(), 1u) << tested.err;
+  expect_part(tested.errors()[0],
+              "net.prototxt:6:1: -assume default cannot know the shape of top \"own\" of layer "
+              "\"own\" (Python, which states no batch_size); name it, for example -assume "
+              "default,own=SHAPE");
+  // Positions stay those of the net's file.
+  const Outcome wrong =
+      run(folder, "crema train -solver solver.prototxt -assume own=1,data=8x20,label=9");
+  ASSERT_EQ(wrong.errors().size(), 1u) << wrong.err;
+  expect_part(wrong.errors()[0], "net.prototxt:5:1: layer \"loss\"");
 }
 
 // Starts a long training in the background, waits for its first lines, then runs `script` on $job.
