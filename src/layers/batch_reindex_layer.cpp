@@ -1,10 +1,11 @@
 // BatchReindex: images of a batch picked by number, in any order and as often as they are named.
 //   y[j] = x[index[j]]
-// Gather does it along any axis (`axis`, 0 when nothing is said); with one bottom it is that
-// bottom: there it joins the batches of the processes of a fork, and one process has them all.
-// Shapes: x any, index (M) with whole numbers; y as x but M long along the axis. Parameters: none.
-// Gradient: dx[i] = sum of the dy[j] with index[j] = i; none for the index.
+// Gather does it along any axis (`axis`, 0 when nothing is said); with one bottom, or as many tops
+// as bottoms, tops are the bottoms: there it joins the batches of the processes of a fork, and one
+// process has them all. Shapes: x any, index (M) with whole numbers; y as x but M long along the
+// axis. Parameters: none. Gradient: dx[i] = sum of the dy[j] with index[j] = i; none for the index.
 #include "kernels/gather.h"
+#include "kernels/pointwise.h"
 #include "kernels/weighted_sum.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -59,24 +60,41 @@ class BatchReindexLayer : public Layer {
 };
 
 class GatherLayer : public BatchReindexLayer {
-  bool picks() const { return message().bottom_size() == 2; }
-  Arity bottoms() const override { return {1, 2}; }
-  bool is_view() const override { return !picks(); }
+  bool picks() const { return message().bottom_size() == 2 && message().top_size() == 1; }
+  Arity bottoms() const override { return {1, -1}; }
+  Arity tops() const override { return {1, -1}; }
+  bool is_view() const override { return message().bottom_size() == 1; }
+  bool differentiable(int bottom) const override { return bottom == 0 || !picks(); }
+  HalfRule half_rule() const override { return copies() ? HalfRule::never : HalfRule::follows; }
+  bool copies() const { return !picks() && !is_view(); }
   int axis(const Shape& x) const override {
     return x.canonical_axis(params<GatherParameter>().axis());
   }
   Inference infer(const std::vector<Shape>& bottoms) const override {
-    if (!picks()) return {{bottoms[0]}, {}};
+    require(picks() || message().top_size() == message().bottom_size(), "there are ",
+            message().bottom_size(), " bottoms, but ", message().top_size(),
+            " tops: give one for each, or a bottom and a list of numbers for one top");
+    if (!picks()) return {bottoms, {}};
     return BatchReindexLayer::infer(bottoms);
   }
   Prepared prepare(Context& context, const Preparation& preparation) override {
     return picks() ? BatchReindexLayer::prepare(context, preparation) : Prepared{};
   }
   void forward(Context& context, const Forward& pass) override {
-    if (picks()) BatchReindexLayer::forward(context, pass);
+    if (picks()) return BatchReindexLayer::forward(context, pass);
+    for (size_t i = 0; copies() && i < pass.top.size(); ++i)
+      pointwise_copy(context, pass.top[i], pass.bottom[i]);
   }
   void backward(Context& context, const Backward& pass) override {
-    if (picks()) BatchReindexLayer::backward(context, pass);
+    if (picks()) return BatchReindexLayer::backward(context, pass);
+    for (size_t i = 0; copies() && i < pass.bottom_diff.size(); ++i) {
+      if (!pass.bottom_diff[i]) continue;
+      if (pass.top_diff[i]) {
+        pointwise_copy(context, pass.bottom_diff[i], pass.top_diff[i]);
+      } else {
+        zero(context, pass.bottom_diff[i]);
+      }
+    }
   }
 };
 

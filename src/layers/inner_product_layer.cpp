@@ -4,6 +4,7 @@
 // num_output in place of the latter.
 // Parameters: w (num_output, K), or (K, num_output) with transpose; b (num_output) unless bias_term
 // is false.
+// A second bottom gives w instead (NormFace), and with it num_output; a third gives b.
 // With normalize (a fork) forward first scales each row of w to length 1, w / sqrt(|w|^2 + 1e-6),
 // in place.
 // Gradient: dx = dy w, dw = dy' x, db sums dy over m.
@@ -17,6 +18,7 @@
 #include "layers/dense_weights.h"
 #include "layers/dropout_params.h"
 #include "layers/layer.h"
+#include "layers/product_of_bottoms.h"
 #include "proto/params/activation.pb.h"
 #include "proto/params/dense.pb.h"
 #include "tensor/on.h"
@@ -25,17 +27,23 @@ namespace crema {
 namespace {
 
 class InnerProductLayer : public Layer {
+  Arity bottoms() const override { return {1, type() == "InnerProduct" ? 3 : 1}; }
   // Where samples are images, the weights' columns lie in their order.
   OrderRule order_rule() const override {
-    return axis_ == 1 && !transposed_ && !normalized_ ? OrderRule::any : OrderRule::plain;
+    return axis_ == 1 && !transposed_ && !normalized_ && !given_ ? OrderRule::any
+                                                                 : OrderRule::plain;
   }
-  HalfRule half_rule() const override { return normalized_ ? HalfRule::never : HalfRule::prefers; }
+  HalfRule half_rule() const override {
+    return normalized_ || given_ ? HalfRule::never : HalfRule::prefers;
+  }
   BackwardReads reads() const override { return {true, relu_.on}; }
   bool ends_in_relu() const override { return relu_.on && relu_.slope == 0; }
   float relu_factor() const override { return dropout_.factor; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const InnerProductParameter& p = params<InnerProductParameter>();
+    given_ = bottoms.size() > 1;
+    if (given_) return set_up_given(bottoms);
     require(p.num_output() > 0,
             "inner_product_param has no num_output (or 0): how many values shall each sample get?");
     axis_ = bottoms[0].canonical_axis(p.axis());
@@ -57,6 +65,24 @@ class InnerProductLayer : public Layer {
     if (bias_) add_parameter({outputs_}, p.bias_filler());
   }
 
+  void set_up_given(const std::vector<Shape>& bottoms) {
+    const InnerProductParameter& p = params<InnerProductParameter>();
+    axis_ = bottoms[0].canonical_axis(p.axis());
+    inputs_ = bottoms[0].count(axis_);
+    transposed_ = p.transpose();
+    bias_ = p.bias_term();
+    require(bias_ || bottoms.size() < 3,
+            "the third bottom is the bias, but inner_product_param has bias_term: false");
+    if (bias_ && bottoms.size() == 2) add_parameter({outputs_of(bottoms[1])}, p.bias_filler());
+  }
+
+  // Of weights that are a bottom.
+  int64_t outputs_of(const Shape& w) const {
+    require(w.count() % inputs_ == 0, "the second bottom, the weights, is ", w.brief(),
+            ", but must have rows of ", inputs_, " values, as many as a sample");
+    return w.count() / inputs_;
+  }
+
   // The kernels drop from a list of values.
   bool worth_joining(const Context&, const std::vector<Shape>&, Precision) const override {
     return axis_ == 1 || !dropout_.changes();
@@ -68,11 +94,21 @@ class InnerProductLayer : public Layer {
             x.count(axis_), " values a sample, but the weights were made for ", inputs_);
     Shape y;
     for (int axis = 0; axis < axis_; ++axis) y.push_back(x[axis]);
-    y.push_back(outputs_);
+    y.push_back(given_ ? outputs_of(bottoms[1]) : outputs_);
+    if (given_ && bias_) {
+      const int64_t values = bottoms.size() > 2 ? bottoms[2].count() : parameters()[0].shape[0];
+      require(values == y[axis_], "the bias has ", values, " values, but there are ", y[axis_],
+              " rows of weights");
+    }
     return {{y}, {}};
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
+    if (given_) {
+      product_ = {preparation.bottoms[0].count(0, axis_), inputs_,
+                  outputs_of(preparation.bottoms[1]), transposed_, preparation.precision};
+      return {};
+    }
     DenseCase c;
     c.rows = preparation.bottoms[0].count(0, axis_);
     c.inputs = inputs_;
@@ -112,6 +148,12 @@ class InnerProductLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
+    if (given_) {
+      const Tensor b = !bias_                  ? Tensor()
+                       : !parameters().empty() ? pass.parameters[0]
+                                               : pass.bottom[2];
+      return product_.forward(context, pass.bottom[0], pass.bottom[1], b, pass.top[0]);
+    }
     if (normalized_) make_unit_rows(context, 1e-6, pass.parameters[0], pass.workspace);
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &y = pass.top[0];
     const Tensor b = bias_ ? pass.parameters[1] : Tensor();
@@ -119,7 +161,16 @@ class InnerProductLayer : public Layer {
     dense_->forward_dropping(context, x, w, b, y, mask(context, pass), pass.workspace);
   }
 
+  void backward_given(Context& context, const Backward& pass) const {
+    Tensor db;
+    if (bias_) db = !parameters().empty() ? pass.parameter_diff[0] : pass.bottom_diff[2];
+    product_.backward(context, pass.bottom[0], pass.bottom[1], pass.top_diff[0],
+                      pass.bottom_diff[0], pass.bottom_diff[1], db,
+                      bias_ && !parameters().empty() && pass.accumulate[0]);
+  }
+
   void backward(Context& context, const Backward& pass) override {
+    if (given_) return backward_given(context, pass);
     const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
     const bool masks = relu_.on && !relu_taken_;
@@ -163,10 +214,12 @@ class InnerProductLayer : public Layer {
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
   bool transposed_ = false, bias_ = true, normalized_ = false;
+  bool given_ = false;  // the weights are a bottom
   Relu relu_;
   bool relu_taken_ = false;  // Preparation::relu_taken
   DropoutParams dropout_;
   std::unique_ptr<WeightedSum> dense_;
+  ProductOfBottoms product_;
 };
 
 std::unique_ptr<Layer> make() { return std::make_unique<InnerProductLayer>(); }

@@ -7,9 +7,9 @@
 // first value of the parameter, and with margin_base grows in training: margin_base + (1 + gamma *
 // i)^power - 1. i: `iteration` plus the forward passes before this one. In testing y = x unless
 // transform_test, rescale_test or margin_on_test. Shapes: x (N, K), labels (N), integers from 0 to
-// K - 1; y as x. A second top of LabelSpecificMargin (5) starts with the margin. Parameters: of
-// LabelSpecificMargin a blob of 5, not learned, that starts with the margin. Gradient: dx = dy
-// times dy/dx; none for labels.
+// K - 1; y as x. A second top has b (1); that of LabelSpecificMargin (5) the margin, then zeros.
+// Parameters: of LabelSpecificMargin a blob of 5, not learned, that starts with the margin.
+// Gradient: dx = dy times dy/dx; none for labels.
 #include "kernels/labels.h"
 #include "kernels/pointwise.h"
 #include "layers/annealing.h"
@@ -27,14 +27,15 @@ struct Anneal {
   PassNumber passes;
   bool grows;
   double base, gamma, power, start, least, most;
-  T *kept, *saved, *top;  // kept: the parameter, or null; top: or null
+  T *kept, *saved, *top;  // kept: the parameter, or null
+  int tops;               // values of `top`
   CREMA_HD void operator()(int64_t) const {
     double value = kept ? static_cast<double>(*kept) : base;
     if (grows) value = base + pow(1 + gamma * (start + passes.get()), power) - 1;
     value = value < least ? least : value > most ? most : value;
     *saved = static_cast<T>(value);
     if (kept) *kept = *saved;
-    for (int i = 0; top && i < 5; ++i) top[i] = i == 0 ? *saved : T(0);
+    for (int i = 0; i < tops; ++i) top[i] = i == 0 ? *saved : T(0);
   }
 };
 
@@ -120,7 +121,7 @@ class LabelSpecificLayer : public Layer {
   }
 
   Arity bottoms() const override { return {2, 2}; }
-  Arity tops() const override { return {1, turns() ? 2 : 1}; }
+  Arity tops() const override { return {1, turns() || adds() ? 2 : 1}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   bool in_place() const override { return !turns(); }
   BackwardReads reads() const override { return {turns(), false, true}; }
@@ -140,7 +141,7 @@ class LabelSpecificLayer : public Layer {
             "vectors of ",
             x.brief(), ", but the labels are ", bottoms[1].brief());
     std::vector<Shape> tops = {x};
-    if (message().top_size() > 1) tops.push_back({5});
+    if (message().top_size() > 1) tops.push_back({turns() ? 5 : 1});
     // saved: the amount, the note, the labels
     return {tops, {{{1}, {}}, {{LabelNote::kCount}, DType::i32, true}, {{x[0]}, {}}}};
   }
@@ -150,6 +151,7 @@ class LabelSpecificLayer : public Layer {
     constexpr double kFar = 1e30;
     T *saved = pass.saved[0].data<T>(),
       *top = pass.top.size() > 1 ? pass.top[1].data<T>() : nullptr;
+    const int tops = pass.top.size() > 1 ? static_cast<int>(pass.top[1].count()) : 0;
     if (!turns()) {
       const LabelSpecificAddParameter& p = add();
       const bool grows = p.has_bias_base();
@@ -163,7 +165,8 @@ class LabelSpecificLayer : public Layer {
               grows ? p.bias_max() : kFar,
               nullptr,
               saved,
-              top};
+              top,
+              tops};
     }
     const LabelSpecificMarginParameter& p = margin();
     return {PassNumber(pass),
@@ -176,7 +179,8 @@ class LabelSpecificLayer : public Layer {
             p.has_margin_max() ? p.margin_max() : kFar,
             pass.parameters[0].data<T>(),
             saved,
-            top};
+            top,
+            tops};
   }
   template <typename T>
   Changed<T> changed(const Tensor& amount) const {

@@ -9,7 +9,8 @@
 // Gradient: back along the steps of this batch; none for cont and the states.
 //
 // Lstm: x is (T, N, inputs), or with batch_size N or another number of axes (T N, inputs...), which
-// gives y (T N, num_output). Without cont (T N values) every batch begins with new sequences.
+// gives y (T N, num_output). Without cont (T N values) every batch begins with new sequences. A
+// third bottom has no effect, as in its fork.
 // Parameters: w_x, w_h, b. clipping_threshold bounds the gradients of the gates' sums.
 // LstmAttention (MyCaffe), without attention, is the same; its x always has axes (T, N, inputs...).
 #include "layers/lstm_layer.h"
@@ -89,8 +90,9 @@ class ForkedLstmLayer : public LstmLayer {
 
  private:
   float bound() const override { return bound_; }
-  Arity bottoms() const override { return {1, 2}; }
+  Arity bottoms() const override { return {1, type() == "Lstm" ? 3 : 2}; }
   Arity tops() const override { return {1, 1}; }
+  bool reads_values(int bottom) const override { return bottom == 0 || bottom == 1; }
   bool differentiable(int bottom) const override { return bottom == 0; }
 
   Extents extents(const Shape& x) const override {
@@ -99,7 +101,11 @@ class ForkedLstmLayer : public LstmLayer {
     return {x[0] / sequences, sequences, x.count(1)};
   }
 
-  void setup(Context&, const std::vector<Shape>& bottoms) override {
+  void setup(Context& context, const std::vector<Shape>& bottoms) override {
+    if (bottoms.size() > 2) {
+      context.log().warning(cat(name(), ": the third bottom, \"", message().bottom(2),
+                                "\", has no effect; Concat joins it to the first one"));
+    }
     require(bottoms[0].axes() >= 2, "the bottom must have an axis of steps and one of inputs, but ",
             "its shape is ", bottoms[0].brief());
     const Settings settings = this->settings(bottoms[0]);
@@ -129,7 +135,7 @@ class ForkedLstmLayer : public LstmLayer {
     const int64_t steps = extents.steps * extents.sequences;
     require(bottoms.size() == 1 || bottoms[1].count() == steps, "the second bottom says for each ",
             "step of each sequence whether it goes on, so it must have ", steps,
-            " values, but its shape is ", bottoms.back().brief());
+            " values, but its shape is ", bottoms.size() > 1 ? bottoms[1].brief() : "");
     Shape y = {steps, hidden_};
     if (steps_apart) y = {x[0], x[1], hidden_};
     return {{y}, saved(extents, hidden_)};

@@ -17,9 +17,8 @@
 // all at least as large as the largest but (1 - r) of the places. The loss is that of all places.
 // Shapes: x (N, C, ...), labels with one value for each place, such as (N), (N, 1) or (N, H, W);
 // the loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0
-// to C - 1; others are an error. SoftmaxWithLossOHEM (R-FCN) may have a third top: the loss of each
-// place before the division, like the labels, 0 where that is ignore_label.
-// Parameters: none.
+// to C - 1; others are an error. A third top (R-FCN, also as SoftmaxWithLossOHEM) has the loss of
+// each place before the division, like the labels, 0 where that is ignore_label. Parameters: none.
 // Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored places, none
 // from the second top.
 #include "kernels/keep_largest.h"
@@ -38,7 +37,7 @@ class SoftmaxWithLossLayer : public Layer {
   const LossParameter& p() const { return params<LossParameter>(); }
   const SoftmaxParameter& softmax() const { return params<SoftmaxParameter>(); }
   Arity bottoms() const override { return {type() == "WeightedSoftmaxWithLoss" ? 3 : 2, 3}; }
-  Arity tops() const override { return {1, type() == "SoftmaxWithLossOHEM" ? 3 : 2}; }
+  Arity tops() const override { return {1, type() == "WeightedSoftmaxWithLoss" ? 2 : 3}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   OrderRule order_rule() const override { return order_rule_; }

@@ -19,6 +19,10 @@ bool move_transform_fields(NetParameter* net);
 // V1 -> today's layers.
 void upgrade_v1_layers(NetParameter* net);
 
+// Convolutions with a fuse_type become a convolution and the layers behind it. `origins` has each
+// of these at the block of the convolution.
+void unfold_convolutions(NetParameter* net, std::vector<std::string>* origins, const Locate& where);
+
 // Today's name of a V1 type: SOFTMAX_LOSS -> "SoftmaxWithLoss".
 std::string layer_type(V1LayerParameter::LayerType type);
 // Today's name of a V0 type: "innerproduct" -> "InnerProduct"; "" when there is none.

@@ -12,6 +12,7 @@
 #include "net/prototxt.h"
 #include "net/upgrade_layers.h"
 #include "net/upgrade_strip.h"
+#include "support.h"
 
 namespace crema {
 namespace {
@@ -197,6 +198,41 @@ TEST(Upgrade, MakesASquaredHingeLossOfAForkAHingeLoss) {
 }
 
 // Each V1 parameter block must have a place in today's layers.
+TEST(Upgrade, UnfoldsAConvolutionWithTheLayersBehindIt) {
+  const char* const convolution = "name: \"c\" type: \"Convolution\" ";
+  const NetFile file = parse_net_text(
+      cat("layer { ", convolution,
+          "bottom: \"x\" bottom: \"z\" top: \"y\" include { phase: TEST } "
+          "convolution_param { num_output: 2 fuse_type: FUSED_CONV_ELTWISE_RELU relu_param { "
+          "negative_slope: 0.5 } } }\nlayer { ",
+          convolution,
+          "bottom: \"y\" top: \"w\" convolution_param { num_output: 2 fuse_type: FUSED_CONV_RELU } "
+          "}"),
+      "f");
+  const NetFile expected = parse_net_text(
+      cat("layer { ", convolution,
+          "bottom: \"x\" top: \"c/convolution\" include { phase: TEST } "
+          "convolution_param { num_output: 2 } }\n"
+          "layer { name: \"c/sum\" type: \"Eltwise\" bottom: \"c/convolution\" bottom: \"z\" top: "
+          "\"y\" include { phase: TEST } }\n"
+          "layer { name: \"c/relu\" type: \"ReLU\" bottom: \"y\" top: \"y\" include { phase: TEST "
+          "} "
+          "relu_param { negative_slope: 0.5 } }\n"
+          "layer { ",
+          convolution,
+          "bottom: \"y\" top: \"w\" convolution_param { num_output: 2 } }\n"
+          "layer { name: \"c/relu\" type: \"ReLU\" bottom: \"w\" top: \"w\" relu_param { } }"),
+      "f");
+  EXPECT_TRUE(same(file.net, expected.net)) << file.net.DebugString();
+  EXPECT_EQ(file.where(2), "f:1:1");
+  EXPECT_EQ(file.where(4), "f:2:1");
+  const std::string refused =
+      "layer { type: \"Convolution\" bottom: \"x\" top: \"y\"\n convolution_param { fuse_type: "
+      "FUSED_CONV_PRELU } }";
+  tests::expect_part(tests::error_of([&] { parse_net_text(refused, "f"); }),
+                     "f:2:22: fuse_type FUSED_CONV_PRELU is not taken");
+}
+
 TEST(Upgrade, HasAPlaceForEveryV1Parameter) {
   const auto* v1 = V1LayerParameter::descriptor();
   for (int i = 0; i < v1->field_count(); ++i) {

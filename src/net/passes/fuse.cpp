@@ -63,7 +63,13 @@ class Fuser {
     return plan_.nodes[a].backward == plan_.nodes[b].backward;
   }
 
+  // An InnerProduct whose weights are a bottom; those of joined types are parameters.
+  bool is_given_weights(int node) const {
+    return is_type(node, "InnerProduct") && plan_.nodes[node].bottoms.size() > 1;
+  }
+
   void join_relu(int node) {
+    if (is_given_weights(node)) return;
     const int relu = sole_reader(node);
     if (!is_type(relu, "ReLU") || !backward_agrees(node, relu)) return;
     if (plan_.nodes[relu].message.relu_param().negative_slope() < 0)
@@ -93,6 +99,7 @@ class Fuser {
 
   // Of scores; labels are blobs like any other.
   void join_loss(int node) {
+    if (is_given_weights(node)) return;
     const int loss = sole_reader(node);
     if (!is_type(loss, "SoftmaxWithLoss") || !backward_agrees(node, loss)) return;
     const PlanNode& last = plan_.nodes[loss];
