@@ -59,6 +59,35 @@ TEST(Memory, UnlabeledMatchingFillsAQueue) {
   }
 }
 
+TEST(Memory, CenterLossMovesItsCentresWhereNoSolverDoes) {
+  const Row row = row_of(
+      "type: \"CenterLoss\" center_loss_param { cluster_num: 2 alpha: 0.5 loss_weight: 0.125 }",
+      {{{3, 2}}, {{3}}});
+  LayerRun run(row, {});
+  Start start = run.make_start();
+  start.bottom = {{1, 2, 3, 4, 5, 6}, {0, 0, 1}};
+  start.parameter = {{0, 0, 1, 1}};
+  const Outcome outcome = run.backward(start);
+  expect_values({71 * 0.125 / 6}, outcome.top[0]);
+  expect_values({0.25 / 3, 0.125, 1.125, 1.15625}, outcome.parameter_after[0]);
+}
+
+TEST(Memory, GlobalLseMarginFollowsTheBatches) {
+  const Row row =
+      row_of("type: \"GlobalLSEMargin\" top: \"y\" top: \"statistics\"", {{{2, 2}}, {{2}}});
+  LayerRun run(row, {});
+  Start start = run.make_start();
+  start.bottom = {{0.5, 0.2, 0.1, 0.3}, {0, 1}};
+  start.parameter = {{10}, {0}};
+  Outcome outcome = run.backward(start);
+  expect_values({2.5, 2, 1, 0.5}, outcome.top[0]);
+  expect_values({10, 0.4, 0.15, 0.15, 0.25}, outcome.top[1]);
+  expect_values({0.25}, outcome.parameter_after[1]);
+  start.parameter = {{10}, {0.5}};
+  outcome = run.backward(start);
+  expect_values({0.475}, outcome.parameter_after[1]);
+}
+
 // The pass of a LayerRun has number 3.
 TEST(Memory, KnnRemembersBatchesInTurns) {
   const Row row =

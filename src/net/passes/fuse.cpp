@@ -165,7 +165,8 @@ class Fuser {
     const PlanNode& n = plan_.nodes[node];
     const ScaleParameter& p = n.message.scale_param();
     const int axes = plan_.values[n.bottoms[0]].shape.axes();
-    return n.bottoms.size() == 1 && p.num_axes() == 1 && axes >= 2 &&
+    const bool bounded = p.has_min_value() || p.has_max_value();
+    return n.bottoms.size() == 1 && p.num_axes() == 1 && axes >= 2 && !bounded &&
            (p.axis() == 1 || p.axis() == 1 - axes);
   }
 
