@@ -5,7 +5,6 @@
 // process has them all. Shapes: x any, index (M) with whole numbers; y as x but M long along the
 // axis. Parameters: none. Gradient: dx[i] = sum of the dy[j] with index[j] = i; none for the index.
 #include "kernels/gather.h"
-#include "kernels/pointwise.h"
 #include "kernels/weighted_sum.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -83,14 +82,14 @@ class GatherLayer : public BatchReindexLayer {
   void forward(Context& context, const Forward& pass) override {
     if (picks()) return BatchReindexLayer::forward(context, pass);
     for (size_t i = 0; copies() && i < pass.top.size(); ++i)
-      pointwise_copy(context, pass.top[i], pass.bottom[i]);
+      copy(context, pass.bottom[i], pass.top[i]);
   }
   void backward(Context& context, const Backward& pass) override {
     if (picks()) return BatchReindexLayer::backward(context, pass);
     for (size_t i = 0; copies() && i < pass.bottom_diff.size(); ++i) {
       if (!pass.bottom_diff[i]) continue;
       if (pass.top_diff[i]) {
-        pointwise_copy(context, pass.bottom_diff[i], pass.top_diff[i]);
+        copy(context, pass.top_diff[i], pass.bottom_diff[i]);
       } else {
         zero(context, pass.bottom_diff[i]);
       }
