@@ -98,7 +98,7 @@ class Reader {
   void read_file_of_flags(const std::string& path, int depth) {
     int number = 0;
     bool meant = true;
-    for (const std::string& line : split(read_file(path), '\n')) {
+    for (const std::string& line : split(read_text(path), '\n')) {
       const std::string where = cat(path, ":", ++number, ": ");
       const std::string text(trim(line));
       if (text.empty() || text[0] == '#') continue;

@@ -52,7 +52,7 @@ int upgrade_net_binary(const VerbCall& call) {
 int upgrade_solver_text(const VerbCall& call) {
   const std::string &in = call.arguments[0], &out = call.arguments[1];
   SolverParameter solver;
-  parse_text(read_file(in), in, &solver);
+  parse_text(read_text(in), in, &solver);
   const Upgrade upgrade = upgrade_solver(&solver, in);
   say_what_changed(call.log, upgrade.changed, upgrade.notes, in);
   write_text(solver, out);

@@ -27,24 +27,79 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-std::string read_file(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail(path, ": cannot open: ", std::strerror(errno));
-  std::string content;
-  char buffer[1 << 16];
-  while (true) {
-    const ssize_t got = read(descriptor, buffer, sizeof(buffer));
-    if (got == 0) break;
-    if (got < 0) {
-      if (errno == EINTR) continue;
-      const int reason = errno;
-      close(descriptor);
-      fail(path, ": cannot read: ", std::strerror(reason));
-    }
-    content.append(buffer, static_cast<size_t>(got));
+namespace {
+
+// Closes itself.
+struct Descriptor {
+  int number;
+  explicit Descriptor(int opened) : number(opened) {}
+  ~Descriptor() {
+    if (number >= 0) close(number);
   }
-  close(descriptor);
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+};
+
+const char* kind_of(mode_t mode) {
+  return S_ISDIR(mode)    ? "a folder"
+         : S_ISFIFO(mode) ? "a FIFO"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "a device";
+}
+
+// Whether the path is that of a descriptor of ours, as <(...) and /dev/stdin are: whoever gave it
+// has opened the other end.
+bool names_descriptor(const std::string& path) {
+  return path == "/dev/stdin" || starts_with(path, "/dev/fd/") ||
+         starts_with(path, "/proc/self/fd/");
+}
+
+[[noreturn]] void fail_for_kind(const std::string& path, mode_t mode) {
+  fail(path, ": is ", kind_of(mode), ", not a regular file",
+       S_ISFIFO(mode) ? "; what a command prints is read as <(command) or /dev/stdin" : "");
+}
+
+[[noreturn]] void fail_for_size(const std::string& path, size_t most) {
+  fail(path, ": is larger than ", size_text(most), ", the most that is read of such a file");
+}
+
+}  // namespace
+
+std::string read_file(const std::string& path, size_t most) {
+  // Without waiting: a FIFO that nobody writes to would hold the program for ever.
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number < 0) fail(path, ": cannot open: ", std::strerror(errno));
+  struct stat info;
+  if (fstat(file.number, &info) != 0) fail(path, ": cannot read: ", std::strerror(errno));
+  const bool pipe = S_ISFIFO(info.st_mode) && names_descriptor(path);
+  if (!S_ISREG(info.st_mode) && !pipe) fail_for_kind(path, info.st_mode);
+  if (pipe) fcntl(file.number, F_SETFL, fcntl(file.number, F_GETFL) & ~O_NONBLOCK);
+  // Files of /proc have a size of 0, and any file may grow: the end is where reading says so.
+  std::string content;
+  const size_t expected = pipe ? 0 : static_cast<size_t>(info.st_size);
+  if (expected > most) fail_for_size(path, most);
+  content.reserve(expected);
+  char buffer[1 << 16];
+  while (const ssize_t got = read(file.number, buffer, sizeof(buffer))) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(path, ": cannot read: ", std::strerror(errno));
+    content.append(buffer, static_cast<size_t>(got));
+    if (content.size() > most) fail_for_size(path, most);
+  }
   return content;
+}
+
+std::string read_text(const std::string& path, size_t most) {
+  std::string text = read_file(path, most);
+  if (starts_with(text, "\xEF\xBB\xBF")) text.erase(0, 3);
+  if (starts_with(text, "\xFF\xFE") || starts_with(text, "\xFE\xFF"))
+    fail(path, ": is text in UTF-16; save it as UTF-8");
+  return text;
+}
+
+void require_regular(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) fail_for_kind(path, info.st_mode);
 }
 
 std::string find_file(const std::string& path, const std::string& folder) {

@@ -10,8 +10,19 @@ bool folder_exists(const std::string& path);
 // The folder part: "a/b.txt" -> "a", "b.txt" -> ".".
 std::string folder_of(const std::string& path);
 
-// The whole content; Error with the system's reason when it cannot be read.
-std::string read_file(const std::string& path);
+// The largest file that is read whole, and the largest text. A damaged or hostile path must not
+// take all memory.
+constexpr size_t kMostBytes = size_t{1} << 31, kMostText = size_t{1} << 30;
+
+// The whole content of a regular file; Error with the reason when it cannot be read, is something
+// else or has more bytes. A pipe is read where the shell handed it over, `<(command)` or
+// /dev/stdin; a FIFO or a device by name is refused, as it may never end or never begin.
+std::string read_file(const std::string& path, size_t most = kMostBytes);
+// The same of a text in UTF-8, without the byte-order mark that some editors put in front of it.
+// Error for UTF-16.
+std::string read_text(const std::string& path, size_t most = kMostText);
+// For libraries that open a file themselves: Error where there is one that is not regular.
+void require_regular(const std::string& path);
 
 // A relative path is taken from the working directory, as Caffe does; when nothing is there, from
 // `folder`, the folder of the file that names it. When neither exists the path comes back unchanged

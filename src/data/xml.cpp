@@ -10,7 +10,7 @@ namespace {
 
 class Parser {
  public:
-  explicit Parser(const std::string& path) : path_(path), text_(read_file(path)) {}
+  explicit Parser(const std::string& path) : path_(path), text_(read_text(path)) {}
 
   XmlElement document() {
     skip_to_tag(nullptr);

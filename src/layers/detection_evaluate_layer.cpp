@@ -60,7 +60,7 @@ class DetectionEvaluateLayer : public Layer {
             p().overlap_threshold());
     if (!p().has_name_size_file()) return;
     const std::string path = find_file(p().name_size_file(), folder());
-    std::istringstream file(read_file(path));
+    std::istringstream file(read_text(path));
     std::string name;
     float height = 0, width = 0;
     while (file >> name >> height >> width) sizes_.push_back({height, width});

@@ -41,7 +41,7 @@ std::string json(const std::string& text) {
 }  // namespace
 
 std::vector<ImageSize> read_name_size_file(const std::string& path) {
-  std::istringstream in(read_file(path));
+  std::istringstream in(read_text(path));
   std::vector<ImageSize> images;
   ImageSize image;
   while (in >> image.name >> image.height >> image.width) images.push_back(image);
@@ -55,7 +55,7 @@ std::map<int, std::string> read_label_map(const std::string& path) {
   Complaint complaint;
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&complaint);
-  require(parser.ParseFromString(read_file(path), &map), path, ":", complaint.text,
+  require(parser.ParseFromString(read_text(path), &map), path, ":", complaint.text,
           "; a label map is a list of item { name: \"cat\" label: 1 display_name: \"cat\" }");
   std::map<int, std::string> names;
   for (const LabelMapItem& item : map.item()) {

@@ -68,7 +68,7 @@ class MultiStageMeanfieldLayer : public Layer {
                                    int64_t classes) const {
     if (!text.empty()) return numbers_of(text, kernel + "_filter_weights_str", classes);
     const std::string file = find_file(kernel + ".par", folder());
-    if (file_exists(file)) return numbers_of(read_file(file), file, classes);
+    if (file_exists(file)) return numbers_of(read_text(file), file, classes);
     return {weight};
   }
 

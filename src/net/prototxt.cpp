@@ -17,8 +17,9 @@ void upgrade(NetFile* file) {
   file->upgrade.notes.insert(file->upgrade.notes.begin(), notes.begin(), notes.end());
 }
 
-std::string read_text(const std::string& path) {
-  const std::string text = read_file(path);
+std::string read_prototxt(const std::string& path) {
+  constexpr size_t kMost = size_t{64} << 20;  // its message takes many times the memory
+  const std::string text = read_text(path, kMost);
   require(!trim(text).empty(), path, ": is empty");
   return text;
 }
@@ -44,7 +45,7 @@ NetFile parse_net_text(const std::string& text, const std::string& name) {
   return file;
 }
 
-NetFile read_net_file(const std::string& path) { return parse_net_text(read_text(path), path); }
+NetFile read_net_file(const std::string& path) { return parse_net_text(read_prototxt(path), path); }
 
 SolverFile parse_solver_text(const std::string& text, const std::string& name) {
   SolverFile file;
@@ -61,7 +62,7 @@ SolverFile parse_solver_text(const std::string& text, const std::string& name) {
 }
 
 SolverFile read_solver_file(const std::string& path) {
-  return parse_solver_text(read_text(path), path);
+  return parse_solver_text(read_prototxt(path), path);
 }
 
 NetFile inner_net(const SolverFile& file, const std::string& field) {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "net/upgrade_layers.h"
 #include "net/upgrade_strip.h"
 #include "net/wire_reader_cursor.h"
@@ -24,6 +25,7 @@ using Tag = WireCursor::Tag;
 class MappedFile {
  public:
   explicit MappedFile(const std::string& path) {
+    require_regular(path);
     const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0) fail(path, ": cannot open: ", std::strerror(errno));
     struct stat info;

@@ -37,6 +37,47 @@ TEST_F(FilesTest, ReadNamesFileAndReason) {
   EXPECT_THROW(read_file(folder_.path()), Error);
 }
 
+TEST_F(FilesTest, ReadsRegularFilesOnly) {
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  expect_part(error_of([&] { read_file(path("fifo")); }), "fifo: is a FIFO, not a regular file");
+  expect_part(error_of([&] { read_file("/dev/urandom"); }), "is a device, not a regular file");
+  expect_part(error_of([&] { read_file(folder_.path()); }), "is a folder, not a regular file");
+  expect_part(error_of([&] { require_regular(path("fifo")); }), "is a FIFO");
+  require_regular(path("none"));  // whoever opens it says so
+  // Its size is 0 for the system.
+  EXPECT_NE(read_file("/proc/self/status"), "");
+}
+
+TEST_F(FilesTest, NamesTheLimitOfSize) {
+  folder_.write("large", std::string(3000, 'x'));
+  EXPECT_EQ(read_file(path("large"), 3000).size(), 3000u);
+  expect_part(error_of([&] { read_file(path("large"), 2048); }), "large: is larger than 2.0 KiB");
+  // One that has no size before it is read.
+  expect_part(error_of([&] { read_file("/proc/self/status", 10); }), "larger than 10 bytes");
+  // A hole of 4 GiB takes no memory before it is refused.
+  std::filesystem::resize_file(path("large"), uint64_t{1} << 32);
+  expect_part(error_of([&] { read_file(path("large")); }), "larger than 2.0 GiB");
+}
+
+// As the shell hands over <(command).
+TEST_F(FilesTest, ReadsPipesByTheirDescriptor) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "net", 3), 3);
+  close(ends[1]);
+  EXPECT_EQ(read_file(cat("/dev/fd/", ends[0])), "net");
+  close(ends[0]);
+}
+
+TEST_F(FilesTest, TextsBeginBehindTheirByteOrderMark) {
+  folder_.write("utf8", "\xEF\xBB\xBFnet");
+  folder_.write("utf16", std::string("\xFF\xFEn\0", 4));
+  folder_.write("plain", "net\xEF\xBB\xBF");
+  EXPECT_EQ(read_text(path("utf8")), "net");
+  EXPECT_EQ(read_text(path("plain")), "net\xEF\xBB\xBF");
+  expect_part(error_of([&] { read_text(path("utf16")); }), "utf16: is text in UTF-16");
+}
+
 TEST_F(FilesTest, WithoutCommitNothingChanges) {
   write_file_atomically(path("f"), "old");
   {
