@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/exact_label.h"
+#include "data/pixel_limits.h"
 
 namespace crema {
 namespace {
@@ -14,6 +16,11 @@ std::vector<Object> objects_of(const AnnotatedDatum& record) {
   for (const AnnotationGroup& group : record.annotation_group()) {
     for (const Annotation& annotation : group.annotation()) {
       const NormalizedBBox& box = annotation.bbox();
+      require(is_pixel(box.xmin()) && is_pixel(box.ymin()) && is_pixel(box.xmax()) &&
+                  is_pixel(box.ymax()),
+              "the box of an object of class ", group.group_label(), " reaches from (", box.xmin(),
+              ", ", box.ymin(), ") to (", box.xmax(), ", ", box.ymax(),
+              "); corners are shares of the image, mostly from 0 to 1");
       objects.push_back({{box.xmin(), box.ymin(), box.xmax(), box.ymax()},
                          group.group_label(),
                          annotation.instance_id(),
@@ -113,14 +120,14 @@ void AnnotatedRecords::load(const Turn& turn, Sample& sample) const {
                     share(cut.top + sample.shape[1], image.height)};
   objects = crop_objects(objects, crop, constraint_.get());
   sample.labels.clear();
-  if (!boxes_) sample.labels.push_back(static_cast<float>(sample.record.label));
+  if (!boxes_) sample.labels.push_back(exact_label(sample.record.label));
   for (const Object& object : objects) {
     if (!boxes_) break;
     const Region& box = object.box;
     const float left = cut.mirror ? 1 - box.xmax : box.xmin,
                 right = cut.mirror ? 1 - box.xmin : box.xmax;
     sample.labels.insert(sample.labels.end(),
-                         {static_cast<float>(turn.in_batch), static_cast<float>(object.label),
+                         {static_cast<float>(turn.in_batch), exact_label(object.label),
                           static_cast<float>(object.instance), left, box.ymin, right, box.ymax,
                           static_cast<float>(object.difficult)});
   }

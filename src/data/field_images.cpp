@@ -12,7 +12,11 @@ constexpr float kUnseen = 0.4f;     // share of a field in regions that nobody h
 constexpr float kLeastBest = 0.2f;  // overlap from which an object that no field fits is put down
 constexpr int64_t kJitter = 10;     // pixels
 
-int64_t rounded(float x) { return std::lround(x); }
+int64_t rounded(float x) {
+  // A box of next to no pixels is enlarged without end.
+  if (!(std::abs(x) < 1e9f)) fail("an object is enlarged to ", x, " pixels: is its box too small?");
+  return std::lround(x);
+}
 
 void move(Region& box, float scale_x, float scale_y, float right, float down) {
   box = {box.xmin * scale_x + right, box.ymin * scale_y + down, box.xmax * scale_x + right,
@@ -22,7 +26,7 @@ void move(Region& box, float scale_x, float scale_y, float right, float down) {
 Region read_corners(WordReader& reader) {
   Region box;
   for (float* side : {&box.xmin, &box.ymin, &box.xmax, &box.ymax})
-    *side = reader.number<float>("a corner of a box");
+    *side = reader.corner<float>("a corner of a box");
   return box;
 }
 
@@ -44,7 +48,7 @@ std::vector<FieldImage> read_field_list(const std::string& path) {
     image.width = reader.number<int64_t>("the width of an image");
     for (auto left = reader.number<int64_t>("a count of objects"); left > 0; --left) {
       FieldObject object;
-      object.label = reader.number<int>("the class of an object");
+      object.label = reader.label("the class of an object");
       if (object.label <= 0)
         reader.wrong(cat("an object has the class ", object.label, "; 0 is background"));
       object.ignored = reader.number<int>("whether to ignore an object") != 0;

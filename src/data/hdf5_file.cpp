@@ -71,6 +71,7 @@ struct Hdf5File::Values {
 bool is_hdf5(const std::string& path) {
   constexpr char kSignature[8] = {'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
   char start[8] = {};
+  require_regular(path);
   std::ifstream file(path, std::ios::binary);
   return file.read(start, sizeof(start)) && std::memcmp(start, kSignature, sizeof(start)) == 0;
 }
@@ -224,6 +225,12 @@ Shape Hdf5File::chunk_of(const Values& values) const {
 Shape Hdf5File::shape(const std::string& name) const {
   const Hdf5Quiet quiet;
   return checked(Values::of_dataset(open(name)), cat("dataset \"", name, "\""), Holds::numbers);
+}
+
+bool Hdf5File::wide_integers(const std::string& name) const {
+  const Hdf5Quiet quiet;
+  const Values values = Values::of_dataset(open(name));
+  return H5Tget_class(values.type) == H5T_INTEGER && H5Tget_precision(values.type) > 24;
 }
 
 template <typename T>

@@ -41,6 +41,8 @@ class Hdf5File {
   // Of a dataset of numbers of any type, which are converted. Error when there is no such dataset,
   // or when it holds no numbers.
   Shape shape(const std::string& name) const;
+  // Whether they are stored as integers, of more bits than a float32 holds.
+  bool wide_integers(const std::string& name) const;
   std::vector<float> floats(const std::string& name) const;
   std::vector<double> doubles(const std::string& name) const;
   std::vector<uint64_t> integers(const std::string& name) const;

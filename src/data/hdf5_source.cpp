@@ -1,6 +1,8 @@
 #include "data/hdf5_source.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -14,11 +16,30 @@ namespace {
 // only one does.
 constexpr int64_t kept_values = int64_t{1} << 28;
 
+// Integers, such as labels, must not become others on their way into float32 blobs.
+void check_exact(const Hdf5File& file, const std::string& path, const std::string& name,
+                 const std::vector<float>& values) {
+  constexpr float kExact = 1 << 24;  // from here on some are rounded
+  const auto may_be_rounded = [](float value) { return std::abs(value) >= kExact; };
+  if (!file.wide_integers(name) || std::none_of(values.begin(), values.end(), may_be_rounded))
+    return;
+  const std::vector<double> integers = file.doubles(name);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (static_cast<double>(values[i]) != integers[i]) {
+      char digits[32];
+      std::snprintf(digits, sizeof(digits), "%.0f", integers[i]);
+      fail(path, ": dataset \"", name, "\" holds the integer ", digits,
+           ", but blobs are float32, which holds every integer up to ", 1 << 24,
+           " but not this one; store the dataset as floats where rounding is meant");
+    }
+  }
+}
+
 }  // namespace
 
 Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names)
     : names_(std::move(names)) {
-  for (const std::string& line : split(read_file(list), '\n')) {
+  for (const std::string& line : split(read_text(list), '\n')) {
     const std::string_view entry = trim(line);
     if (!entry.empty()) paths_.push_back(find_file(std::string(entry), folder_of(list)));
   }
@@ -88,6 +109,7 @@ const float* Hdf5Source::at(const Row& row, int dataset) {
     Datasets datasets;
     for (size_t i = 0; i < names_.size(); ++i) {
       datasets.push_back(file.floats(names_[i]));
+      check_exact(file, paths_[row.file], names_[i], datasets[i]);
       require(
           static_cast<int64_t>(datasets[i].size()) == file_rows_[row.file] * row_shapes_[i].count(),
           paths_[row.file], ": dataset \"", names_[i], "\" has changed while it was used");

@@ -17,7 +17,7 @@ void ImageReading::read(const std::string& path, Color as, Interpolation interpo
 
 void ImageReading::add_channel(const std::string& path, Interpolation interpolation,
                                Image& image) const {
-  const std::string file = find_file(channel_root + path, folder);
+  const std::string file = find_file(channel_root + as_listed(path, channel_root, folder), folder);
   Image grey;
   try {
     decode_image(read_file(file), Color::gray, grey);

@@ -20,7 +20,9 @@ struct ImageReading {
   std::string channel_root = {};
 
   // Where a path of a list lies.
-  std::string find(const std::string& path) const { return find_file(root + path, folder); }
+  std::string find(const std::string& path) const {
+    return find_file(root + as_listed(path, root, folder), folder);
+  }
   // Error names the file, of which decode() gets the content.
   void decode(const std::string& path, const std::string& file, Color color, Image& image) const;
   void resize(Interpolation interpolation, Image& image) const;

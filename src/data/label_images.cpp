@@ -67,7 +67,8 @@ void LabelImages::read(const ListedImage& listed, Image& image, Image& labels) c
   }
   const float label =
       options_.second == Column::number ? listed.labels[0] : static_cast<float>(options_.ignore);
-  require(label >= 0 && label <= 255, "the label ", label, " is not from 0 to 255");
+  require(label >= 0 && label <= 255 && label == std::trunc(label), "the label ", label,
+          " is no integer from 0 to 255");
   labels = {1, image.height, image.width, {}};
   labels.pixels.assign(static_cast<size_t>(image.height * image.width),
                        static_cast<uint8_t>(label));

@@ -1,11 +1,12 @@
 #include "data/records.h"
 
 #include "base/error.h"
+#include "data/exact_label.h"
 
 namespace crema {
 
-Records::Records(std::shared_ptr<const Source> source, Transform transform)
-    : source_(std::move(source)), transform_(std::move(transform)) {
+Records::Records(std::shared_ptr<const Source> source, Transform transform, bool labelled)
+    : source_(std::move(source)), transform_(std::move(transform)), labelled_(labelled) {
   Datum first;
   try {
     source_->read(0, first);
@@ -20,6 +21,10 @@ std::string Records::how_to_equalize() const {
          "-resize_height and -resize_width, or set batch_size: 1";
 }
 
+float Records::label_of(const Record& record) const {
+  return labelled_ ? exact_label(record.label) : static_cast<float>(record.label);
+}
+
 void Records::load(const Turn& turn, Sample& sample) const {
   source_->read(turn.place.index, sample.record.datum);
   decode(sample.record, transform_.color());
@@ -29,7 +34,7 @@ void Records::load(const Turn& turn, Sample& sample) const {
 
 void Records::write(const Turn& turn, Sample& sample, float* data) const {
   transform_.apply(sample.record, turn.draws(), data);
-  sample.labels.assign(1, static_cast<float>(sample.record.label));
+  sample.labels.assign(1, label_of(sample.record));
 }
 
 }  // namespace crema

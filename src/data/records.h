@@ -11,8 +11,9 @@ namespace crema {
 
 class Records : public Samples {
  public:
-  // Reads the first record.
-  Records(std::shared_ptr<const Source> source, Transform transform);
+  // Reads the first record. labelled: somebody reads the labels, which must be ones that a blob can
+  // hold then.
+  Records(std::shared_ptr<const Source> source, Transform transform, bool labelled = true);
 
   int64_t size() const override { return source_->size(); }
   Place place(int64_t position) const override { return source_->place(position); }
@@ -26,10 +27,13 @@ class Records : public Samples {
 
   const Source& source() const { return *source_; }
   const Transform& transform() const { return transform_; }
+  // As a blob has it. Error gives only the reason.
+  float label_of(const Record& record) const;
 
  private:
   std::shared_ptr<const Source> source_;
   Transform transform_;
+  bool labelled_;
   bool encoded_ = false;  // the first record holds an image file, not plain values
 };
 

@@ -126,12 +126,12 @@ std::unique_ptr<ResidentData> ResidentData::load(Context& context, const Records
     try {
       source.read(i, record.datum);
       decode(record, transform.color());
+      labels[static_cast<size_t>(i)] = records.label_of(record);
     } catch (const Error&) {
       return nullptr;  // the loader names the record when its turn comes
     }
     if (!record.bytes || record.interleaved || record.shape() != data->record_) return nullptr;
     std::memcpy(all.data() + static_cast<size_t>(i) * each, record.bytes, each);
-    labels[static_cast<size_t>(i)] = static_cast<float>(record.label);
   }
   data->options_ = options;
   data->transform_ = transform.numbers();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/exact_label.h"
 
 namespace crema {
 
@@ -38,7 +39,7 @@ void SparseRecords::load(const Turn& turn, Sample& sample) const {
             ", but places are from 0 to ", length_ - 1);
     values[place] += record.data(i);
   }
-  sample.labels.assign(1, static_cast<float>(record.label()));
+  sample.labels.assign(1, exact_label(record.label()));
   sample.shape = {length_};
   sample.label_shape = Shape();
 }

@@ -1,6 +1,7 @@
 #include "data/video_clips.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -46,6 +47,11 @@ VideoClips::VideoClips(const std::string& list, ImageReading reading, const Tran
           : options_.whole ? "frames "
                            : "first-frame ",
           "label`, but has ", clips_[0].labels.size(), " numbers");
+  for (const ListedImage& clip : clips_) {
+    const float frame = clip.labels[0];
+    if (numbers == 2 && !(frame >= 0 && frame == std::trunc(frame) && frame <= 1 << 24))
+      fail(list_, ":", clip.line, ": the number of a frame, or of frames, cannot be ", frame);
+  }
   frame_name(options_.pattern, 1, 'x');
 }
 

@@ -7,11 +7,11 @@ namespace {
 
 ListedWindow read_window(WordReader& reader, const ListedWindowImage& image, float& overlap) {
   ListedWindow window;
-  window.label = reader.number<int>("the class of a window");
+  window.label = reader.label("the class of a window");
   window.line = reader.line();
   overlap = reader.number<float>("the overlap of a window");
   for (int64_t* side : {&window.x1, &window.y1, &window.x2, &window.y2})
-    *side = reader.number<int64_t>("a corner of a window");
+    *side = reader.corner<int64_t>("a corner of a window");
   if (window.x1 > window.x2 || window.y1 > window.y2 || window.x2 < 0 || window.y2 < 0 ||
       window.x1 >= image.width || window.y1 >= image.height) {
     reader.wrong(cat("the window from (", window.x1, ", ", window.y1, ") to (", window.x2, ", ",

@@ -2,18 +2,22 @@
 #pragma once
 
 #include <charconv>
+#include <cmath>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/exact_label.h"
+#include "data/pixel_limits.h"
 
 namespace crema {
 
 // Errors name PATH:LINE, the line that the last word lay on.
 class WordReader {
  public:
-  explicit WordReader(std::string path) : path_(std::move(path)), text_(read_file(path_)) {}
+  explicit WordReader(std::string path) : path_(std::move(path)), text_(read_text(path_)) {}
 
   // Skips blanks; true when nothing follows.
   bool at_end() {
@@ -27,9 +31,28 @@ class WordReader {
     const std::string_view found = word(what);
     T value{};
     const auto [end, problem] = std::from_chars(found.data(), found.data() + found.size(), value);
-    if (problem != std::errc() || end != found.data() + found.size())
-      wrong(cat("found `", found, "` where ", what, " was expected"));
+    bool good = problem == std::errc() && end == found.data() + found.size();
+    if constexpr (std::is_floating_point_v<T>) good = good && std::isfinite(value);
+    if (!good) wrong(cat("found `", found, "` where ", what, " was expected"));
     return value;
+  }
+  // Of a box, in pixels.
+  template <typename T>
+  T corner(const char* what) {
+    const T at = number<T>(what);
+    if (!is_pixel(static_cast<double>(at)))
+      wrong(cat(what, " is ", at, ", farther out than any image reaches"));
+    return at;
+  }
+  // A class, as a blob can hold it.
+  int label(const char* what) {
+    const int label = number<int>(what);
+    try {
+      exact_label(label);
+    } catch (const Error& problem) {
+      wrong(problem.what());
+    }
+    return label;
   }
   int64_t line() const { return line_; }
   [[noreturn]] void wrong(const std::string& problem) const {

@@ -35,8 +35,8 @@ class DataLayer : public LoaderLayer {
   void setup(Context& context, const std::vector<Shape>&) override {
     const DataParameter& data = params<DataParameter>();
     const TransformationParameter& fields = params<TransformationParameter>();
-    const auto records =
-        std::make_shared<Records>(source_, Transform(fields, training(), folder(), context.log()));
+    const auto records = std::make_shared<Records>(
+        source_, Transform(fields, training(), folder(), context.log()), message().top_size() > 1);
     if (!records->decodes() && (fields.force_color() || fields.force_gray())) {
       context.log().warning("force_color and force_gray only for encoded datum");
     }

@@ -65,7 +65,16 @@ TEST(BboxData, SaysWhatAFileOfBoxesNeeds) {
   const Streets streets;
   streets.folder.write("words.txt", "1 2 3 4 car");
   streets.folder.write("short.txt", "1 2 3 4");
-  expect_part(streets.problem("a.png words.txt"), "`car` is no number");
+  streets.folder.write("fraction.txt", "1 2 3 4 5\n1 2 3 4 1.5");
+  streets.folder.write("large.txt", "1 2 3 4 16777217");
+  streets.folder.write("far.txt", "1 2 inf 4 1");
+  streets.folder.write("farther.txt", "1 2\n3 1e30 1");
+  expect_part(streets.problem("a.png words.txt"),
+              "words.txt:1: found `car` where the class of a box was expected");
+  expect_part(streets.problem("a.png fraction.txt"), "fraction.txt:2: found `1.5` where the class");
+  expect_part(streets.problem("a.png large.txt"), "large.txt:1: the label 16777217 cannot be kept");
+  expect_part(streets.problem("a.png far.txt"), "far.txt:1: found `inf` where a corner of a box");
+  expect_part(streets.problem("a.png farther.txt"), "farther.txt:2: a corner of a box is 1e+30");
   expect_part(streets.problem("a.png short.txt"), "has 4 numbers");
   expect_part(streets.problem("a.png none.txt"), "not one of its 1 images has an object");
 }

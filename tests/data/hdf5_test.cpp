@@ -169,6 +169,20 @@ TEST(Hdf5Data, SaysWhatIsWrong) {
   expect_part(source("a.h5\nd.h5\n", {"data"}), "is 3x1, but in");
 }
 
+TEST(Hdf5Data, SaysWhichIntegerABlobCannotHold) {
+  const Folder folder;
+  folder.write("list", "\xEF\xBB\xBF\nrows.h5\n");
+  const auto first_label = [&](int label) {
+    write_rows(folder.file("rows.h5"), label, 1);
+    Hdf5Source source(folder.file("list"), {"label"});
+    return *source.at(source.locate(0, false, Random{1, 0}), 0);
+  };
+  EXPECT_EQ(first_label(16777216), 16777216);
+  EXPECT_EQ(first_label(16777218), 16777218);
+  expect_part(error_of([&] { first_label(16777217); }),
+              "rows.h5: dataset \"label\" holds the integer 16777217, but blobs are float32");
+}
+
 // A layer that writes to `path`.
 std::unique_ptr<Layer> output_layer(const std::string& path, Context& context) {
   LayerParameter message;

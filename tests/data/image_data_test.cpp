@@ -67,7 +67,7 @@ TEST(ImageList, SplitsLabelsFromPathsWithBlanks) {
   EXPECT_EQ(images[0].path, "my cat 2.png");
   EXPECT_EQ(images[0].labels, (std::vector<float>{3, -1.5f, 100}));
   EXPECT_EQ(images[1].line, 3);
-  EXPECT_EQ(images[1].path, "b.png");
+  EXPECT_EQ(images[1].path, "  b.png");  // as_listed() says whether the blanks are meant
   EXPECT_EQ(images[1].labels, (std::vector<float>{0, 0, 7}));
 }
 
@@ -84,6 +84,66 @@ TEST(ImageList, NamesTheLineThatIsWrong) {
   folder.write("pairs", "a.png b.png\na.png\n");
   expect_part(error_of([&] { read_pair_list(folder.file("pairs")); }),
               "pairs:2: a line is `path path`");
+}
+
+TEST(ImageList, TakesLabelsThatABlobHolds) {
+  const Folder folder;
+  struct Row {
+    const char* label;
+    float value;
+    const char* error;
+  };
+  const Row rows[] = {
+      {"16777216", 16777216, nullptr},
+      {"-16777216", -16777216, nullptr},
+      {"33554432", 33554432, nullptr},
+      {"0.1", 0.1f, nullptr},
+      {"16777217.0", 16777216, nullptr},  // a real number: rounded, as all are
+      {"16777217", 0, "list:2: the label 16777217 cannot be kept"},
+      {"-16777217", 0, "list:2: the label -16777217 cannot be kept"},
+      {"3000000000", 0, "list:2: the label 3000000000 is beyond the integers of 32 bits"},
+      {"99999999999999999999", 0, "beyond the integers of 32 bits"},
+      {"1e39", 0, "list:2: the label 1e39 is beyond the numbers of a float32"},
+      {"1e999", 0, "list:2: the label 1e999 is beyond"},
+      {"inf", 0, "list:2: a line is `path label`"},
+      {"nan", 0, "list:2: a line is `path label`"},
+      {"-inf", 0, "list:2: a line is `path label`"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.label);
+    folder.write("list", cat("a.png 1\nb.png ", row.label, "\n"));
+    if (row.error) {
+      expect_part(error_of([&] { read_labelled_list(folder.file("list")); }), row.error);
+    } else {
+      EXPECT_EQ(read_labelled_list(folder.file("list"))[1].labels[0], row.value);
+    }
+  }
+}
+
+TEST(ImageList, SkipsAByteOrderMark) {
+  const Folder folder;
+  folder.write("list",
+               "\xEF\xBB\xBF"
+               "a.png 1\n");
+  folder.write("pairs",
+               "\xEF\xBB\xBF"
+               "a.png b.png\n");
+  EXPECT_EQ(read_labelled_list(folder.file("list"))[0].path, "a.png");
+  EXPECT_EQ(read_class_list(folder.file("list"))[0].path, "a.png");
+  EXPECT_EQ(read_path_list(folder.file("list"))[0].path, "a.png");
+  EXPECT_EQ(read_pair_list(folder.file("pairs"))[0].path, "a.png");
+}
+
+// As Caffe, which takes everything before the last blank of a line as the path.
+TEST(ImageList, FindsPathsWithBlanksInFront) {
+  const Folder folder;
+  folder.write(" spaced.png", "");
+  folder.write("bare.png", "");
+  const std::string root = folder.path() + "/";
+  EXPECT_EQ(as_listed(" spaced.png", root, ""), " spaced.png");
+  EXPECT_EQ(as_listed("  bare.png", root, ""), "bare.png");
+  EXPECT_EQ(as_listed(" spaced.png", "", folder.path()), " spaced.png");
+  EXPECT_EQ(as_listed(" none.png", root, ""), "none.png");
 }
 
 TEST(ImageData, ShufflesEachEpochAndResumesWhereItWas) {
@@ -155,6 +215,13 @@ TEST(ImageData, NamesTheLineOfAnImageThatIsNone) {
   };
   expect_part(first_batch("a.png 0\nnone.png 1\n"), "list.txt:2: none.png: cannot open");
   expect_part(first_batch("a.png 0\nlist.txt 1\n"), "list.txt: its 19 bytes are not an image");
+  std::string jpeg = encode_image({1, 3, 4, std::vector<uint8_t>(12)}, "jpg");
+  jpeg.resize(jpeg.size() - 9);
+  pictures.folder.write("cut.jpg", jpeg);
+  expect_part(first_batch("a.png 0\ncut.jpg 1\n"), "cut.jpg: the JPEG file is cut short");
+  pictures.folder.write("huge.pgm", "P5\n30000 30000\n255\n");
+  expect_part(first_batch("a.png 0\nhuge.pgm 1\n"),
+              "huge.pgm: the image has 30000 x 30000 pixels; at most 268435456");
   expect_part(first_batch("a.png 0\n\nb.png 1\n"),
               "list.txt:3: its shape 1x3x5 is not 1x3x4, that");
   expect_part(first_batch("a.png 0\nb.png 1\n"), "give new_height and new_width");

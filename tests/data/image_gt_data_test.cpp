@@ -122,6 +122,12 @@ TEST(ImageGtData, SaysWhatIsWrong) {
   };
   expect_part(problem("a.png\n", ""), "where an image, `# index`, was expected");
   expect_part(problem(image("1\n0 0 1 1 2 2"), ""), "list.txt:7: an object has the class 0");
+  expect_part(problem(image("1\n1 0 inf 1 2 2"), ""), "found `inf` where a corner of a box");
+  expect_part(problem(image("1\n1 0 nan 1 2 2"), ""), "found `nan` where a corner of a box");
+  expect_part(problem(image("1\n1 0 1 1 9223372036854775808 2"), ""),
+              "list.txt:7: a corner of a box is 9.22337e+18, farther out");
+  expect_part(problem(image("1\n16777217 0 1 1 2 2"), ""),
+              "list.txt:7: the label 16777217 cannot be kept");
   expect_part(problem(image("0"), "crop_width: 64"), "too small for a crop of");
   expect_part(problem(image("0"), "downsample_rate: 4"), "4 are needed");
   expect_part(problem(image("0"), "field_h: 4"), "1 downsample_rate, 2 field_h");

@@ -196,7 +196,7 @@ TEST(LabelImages, SayWhatIsWrong) {
   expect_part(problem(good, "batch_size: 0", "", seg), "batch_size");
   expect_part(problem(good, "", "mean_file: \"m\"", seg), "takes no mean_file");
   expect_part(problem(good, "", "scale_factors: 0", seg), "scale_factors has 0");
-  expect_part(problem("a.png 300\n", "label_type: IMAGE", "", seg), "label 300 is not from 0");
+  expect_part(problem("a.png 300\n", "label_type: IMAGE", "", seg), "label 300 is no integer from 0");
 }
 
 }  // namespace

@@ -79,6 +79,8 @@ TEST(SparseData, SaysWhatIsWrong) {
   expect_part(message({"size: 2", "size: 3"}), "its size is 3, but that of the first record 2");
   expect_part(message({"size: 2", "size: 2 indices: 2 data: 1"}),
               "value 0 has the place 2, but places are from 0 to 1");
+  expect_part(message({"size: 2", "size: 2 label: 16777217"}),
+              "record 1 (key \"00000001\"): the label 16777217 cannot be kept");
   expect_part(message({"size: 2", "size: 2 nnz: 2 indices: 1 data: 1"}),
               "it says 2 values, but has 1 values at 1 places");
 }

@@ -222,7 +222,10 @@ TEST(VideoData, SaysWhatIsWrong) {
   expect_part(problem("a 9 1\n", source + "new_length: 2"), "000010.jpg");
   expect_part(problem("a 9 1\n", "source: \"list.txt\""), "batch_size");
   expect_part(problem("a 9 1\n", "video_type: WEBCAM"), "a camera is not known");
-  expect_part(problem("a 1 1\n", source + "use_image: false"), "not a film that can be read");
+  expect_part(problem("a 1 1\n", source + "use_image: false"),
+              "a: is a folder, not a regular file");
+  clips.folder.write("words", "no film");
+  expect_part(problem("words 1 1\n", source + "use_image: false"), "not a film that can be read");
 }
 
 }  // namespace

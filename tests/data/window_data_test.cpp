@@ -229,6 +229,19 @@ TEST(WindowData, SaysWhatIsWrong) {
               "1 channels, but there are 2 mean_value");
   expect_part(problem(kA + "1\n1 1 5 5 12 7\n", one, "crop_size: 3"),
               "windows.txt:7: the window from (5, 5) to (12, 7) does not lie inside the image");
+  for (const char* corner : {"9223372036854775807", "-9223372036854775808", "16777217"}) {
+    expect_part(problem(kA + "1\n1 1 " + corner + " 0 3 3\n", one, "crop_size: 3"),
+                cat("windows.txt:7: a corner of a window is ", corner, ", farther out"));
+  }
+  for (const char* corner : {"9223372036854775808", "inf", "nan", "1.5"}) {
+    expect_part(problem(kA + "1\n1 1 " + corner + " 0 3 3\n", one, "crop_size: 3"),
+                cat("windows.txt:7: found `", corner, "` where a corner of a window"));
+  }
+  expect_part(problem(kA + "1\n1 inf 0 0 3 3\n", one, "crop_size: 3"), "found `inf` where");
+  expect_part(problem(kA + "1\n16777217 1 0 0 3 3\n", one, "crop_size: 3"),
+              "windows.txt:7: the label 16777217 cannot be kept");
+  expect_part(problem(kA + "1\n3000000000 1 0 0 3 3\n", one, "crop_size: 3"),
+              "found `3000000000` where the class of a window was expected");
   expect_part(problem("# 0\nnone.png\n1 9 10\n1\n1 1 0 0 1 1\n", one, "crop_size: 3"),
               "none.png: cannot open");
 }
