@@ -1,6 +1,6 @@
 // `crema convert_annoset ROOT/ LIST DB`: images with boxes, of a list with lines `image
-// annotation`, into a database for AnnotatedData layers. The exit code is 1 when images had to be
-// left out.
+// annotation`, into a database for AnnotatedData layers. The exit code is 0 when some images had to
+// be left out, as with convert_imageset.
 #include "base/error.h"
 #include "tools/convert_flags.h"
 #include "tools/flags.h"
@@ -15,17 +15,17 @@ int run(const VerbCall& call) {
   require(FLAGS_label_type == "xml", "-label_type ", FLAGS_label_type,
           ": annotations are read from Pascal VOC's xml files only");
   require(!FLAGS_label_map_file.empty(), "-label_map_file is missing: the numbers of the classes");
-  const ImagesetResult result =
-      convert_annoset(call.arguments[0], call.arguments[1], FLAGS_label_map_file, call.arguments[2],
-                      imageset_options(), call.log);
-  return result.skipped > 0 ? 1 : 0;
+  convert_annoset(call.arguments[0], call.arguments[1], FLAGS_label_map_file, FLAGS_check_label,
+                  call.arguments[2], imageset_options(), call.log);
+  return 0;
 }
 
 REGISTER_VERB(convert_annoset,
               {.summary = "makes a database from images with boxes",
                .usage = "[flags] -label_map_file MAP ROOT_FOLDER/ LIST DB",
                .flags = {"label_map_file", "anno_type", "label_type", "backend", "gray", "shuffle",
-                         "resize_width", "resize_height", "check_size", "encoded", "encode_type"},
+                         "check_label", "resize_width", "resize_height", "min_dim", "max_dim",
+                         "check_size", "encoded", "encode_type", "max_pixels", "strict"},
                .least_arguments = 3,
                .most_arguments = 3,
                .run = run});

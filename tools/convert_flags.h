@@ -13,6 +13,10 @@ inline ImagesetOptions imageset_options() {
   options.shuffle = FLAGS_shuffle;
   options.resize_height = FLAGS_resize_height;
   options.resize_width = FLAGS_resize_width;
+  options.min_dim = FLAGS_min_dim;
+  options.max_dim = FLAGS_max_dim;
+  options.max_pixels = FLAGS_max_pixels;
+  options.strict = FLAGS_strict;
   options.check_size = FLAGS_check_size;
   options.encoded = FLAGS_encoded;
   options.encode_type = FLAGS_encode_type;

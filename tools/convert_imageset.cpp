@@ -1,5 +1,6 @@
 // `crema convert_imageset ROOT/ LIST DB`: image files of a list of `path label` lines into a
-// database. The exit code is 1 when images had to be left out.
+// database. As with Caffe, the exit code is 0 when some images had to be left out; -strict makes
+// it 1.
 #include "tools/convert_flags.h"
 #include "tools/flags.h"
 #include "tools/verb.h"
@@ -8,18 +9,19 @@ namespace crema {
 namespace {
 
 int run(const VerbCall& call) {
-  const ImagesetResult result = convert_imageset(call.arguments[0], call.arguments[1],
-                                                 call.arguments[2], imageset_options(), call.log);
-  return result.skipped > 0 ? 1 : 0;
+  convert_imageset(call.arguments[0], call.arguments[1], call.arguments[2], imageset_options(),
+                   call.log);
+  return 0;
 }
 
-REGISTER_VERB(convert_imageset, {.summary = "makes a database from image files",
-                                 .usage = "[flags] ROOT_FOLDER/ LIST DB",
-                                 .flags = {"backend", "gray", "shuffle", "resize_width",
-                                           "resize_height", "check_size", "encoded", "encode_type"},
-                                 .least_arguments = 3,
-                                 .most_arguments = 3,
-                                 .run = run});
+REGISTER_VERB(convert_imageset,
+              {.summary = "makes a database from image files",
+               .usage = "[flags] ROOT_FOLDER/ LIST DB",
+               .flags = {"backend", "gray", "shuffle", "resize_width", "resize_height",
+                         "check_size", "encoded", "encode_type", "max_pixels", "strict"},
+               .least_arguments = 3,
+               .most_arguments = 3,
+               .run = run});
 
 }  // namespace
 }  // namespace crema

@@ -122,6 +122,7 @@ int run(const VerbCall& call) {
     net.check();
     for (const Feature& feature : features) put_samples(net, feature, call.log);
   }
+  for (const Feature& feature : features) feature.database->complete();
   for (const Feature& feature : features) {
     feature.database->finish();
     call.log.info(cat("Extracted features of ", feature.database->count(),

@@ -61,9 +61,21 @@ DEFINE_bool(gray, false, "Read images as one grey channel.");
 DEFINE_bool(shuffle, false, "Shuffle the images and their labels.");
 DEFINE_int32(resize_width, 0, "Width that images are resized to; 0 leaves them.");
 DEFINE_int32(resize_height, 0, "Height that images are resized to; 0 leaves them.");
+DEFINE_int32(min_dim, 0,
+             "Images whose smaller side has fewer pixels are enlarged to this, with their "
+             "proportions kept; goes before -resize_width and -resize_height.");
+DEFINE_int32(max_dim, 0,
+             "Images whose larger side has more pixels, after -min_dim, are reduced to this, with "
+             "their proportions kept.");
+DEFINE_int64(max_pixels, 268435456,
+             "An image with more pixels is not decoded, and none with more is stored.");
+DEFINE_bool(strict, false,
+            "An image that cannot be read is an error: the exit code is 1 and no database is made. "
+            "Else such images are left out and counted.");
 DEFINE_string(label_map_file, "", "The numbers of the classes: a prototxt file with a LabelMap.");
 DEFINE_string(anno_type, "detection", "What annotations are: detection (boxes).");
 DEFINE_string(label_type, "xml", "The kind of annotation files: xml (Pascal VOC's).");
+DEFINE_bool(check_label, false, "Check that the label map has no name and no number twice.");
 DEFINE_bool(check_size, false, "Check that all records are of one size.");
 DEFINE_bool(encoded, false, "Store the encoded image files instead of their pixels.");
 DEFINE_string(encode_type, "",

@@ -3,6 +3,7 @@
 #include <gflags/gflags.h>
 #include <glog/logging.h>
 
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -44,6 +45,8 @@ int main(int argc, char** argv) {
   // glog's older form without year.
   set_default("alsologtostderr", "true");
   set_default("log_year_in_prefix", "false");
+  // A limit on the size of files, or a quota, is an error of the write, as a full disk is.
+  std::signal(SIGXFSZ, SIG_IGN);
   std::string message;
   try {
     return run(argc, argv);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "data/image.h"
 #include "data/source.h"
 
 namespace crema {
@@ -27,7 +28,12 @@ struct ImagesetOptions {
   bool gray = false;
   bool shuffle = false;
   int64_t resize_height = 0, resize_width = 0;  // 0: as it is
-  bool check_size = false;                      // Error at the first image of another size
+  // In their place, and with the proportions kept: the smaller side gets min_dim pixels at least,
+  // and above that the larger one max_dim at most. 0: no limit.
+  int64_t min_dim = 0, max_dim = 0;
+  int64_t max_pixels = kMostPixels;  // of an image as it is read, and as it is stored
+  bool strict = false;               // Error when an image cannot be read, and no database
+  bool check_size = false;           // Error at the first image of another size
   bool encoded = false;
   std::string encode_type = "";  // "" with encoded: each file's own
 };
@@ -38,17 +44,18 @@ struct ImagesetResult {
 
 // Image files of a list with lines `path label`, where the path follows `root`. Keys are
 // "00000000_path", numbered by line. An image that cannot be read is logged as an error and left
-// out.
+// out; how many these were is the last line.
 ImagesetResult convert_imageset(const std::string& root, const std::string& list,
                                 const std::string& database, const ImagesetOptions& options,
                                 Log& log);
 
 // Images with boxes, as AnnotatedDatum messages for an AnnotatedData layer: a list with lines
 // `image annotation`, whose paths follow `root`; annotations are Pascal VOC's XML files.
-// `label_map`: a file with a LabelMap message, of the numbers of the classes. What cannot be read
-// is logged as an error and left out.
+// `label_map`: a file with a LabelMap message, of the numbers of the classes; check_label: none of
+// its names and numbers may be there twice. What cannot be read is left out as above.
 ImagesetResult convert_annoset(const std::string& root, const std::string& list,
-                               const std::string& label_map, const std::string& database,
-                               const ImagesetOptions& options, Log& log);
+                               const std::string& label_map, bool check_label,
+                               const std::string& database, const ImagesetOptions& options,
+                               Log& log);
 
 }  // namespace crema

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "data/convert.h"
 #include "data/convert_image.h"
+#include "data/pixel_limits.h"
 #include "data/xml.h"
 
 namespace crema {
@@ -14,25 +15,34 @@ namespace {
 
 using Labels = std::map<std::string, int>;  // by name
 
-Labels read_label_map(const std::string& path) {
+// check: no name and no number is there twice. Else only a name with two numbers is wrong.
+Labels read_label_map(const std::string& path, bool check) {
   LabelMap map;
   require(
-      google::protobuf::TextFormat::ParseFromString(read_file(path), &map) && map.item_size() > 0,
+      google::protobuf::TextFormat::ParseFromString(read_text(path), &map) && map.item_size() > 0,
       path, ": is not a label map: item { name: \"cat\" label: 1 display_name: \"cat\" } ...");
   Labels labels;
+  std::map<int, std::string> names;
   for (const LabelMapItem& item : map.item()) {
-    require(labels.emplace(item.name(), item.label()).second, path, ": names \"", item.name(),
-            "\" twice");
+    const auto [label, is_new] = labels.emplace(item.name(), item.label());
+    require(is_new || (!check && label->second == item.label()), path, ": names \"", item.name(),
+            "\" twice, for ", label->second, " and ", item.label());
+    const auto [name, is_unused] = names.emplace(item.label(), item.name());
+    require(is_unused || !check, path, ": gives ", item.label(), " to \"", name->second,
+            "\" and to \"", item.name(), "\"");
   }
   return labels;
 }
 
-float number_of(const XmlElement& element, const std::string& name) {
+float number_of(const std::string& path, const XmlElement& element, const std::string& name) {
   const std::string text = element.text_of(name);
   float value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size())
-    fail("<", element.name, "> needs a number as <", name, ">, not `", text, "`");
+    fail(path, ": <", element.name, "> needs a number as <", name, ">, not `", text, "`");
+  if (!is_pixel(value))
+    fail(path, ": <", name, "> of a <", element.name, "> is ", text,
+         ", farther out than any image reaches");
   return value;
 }
 
@@ -41,7 +51,7 @@ void annotate(const std::string& path, const Labels& labels, AnnotatedDatum& rec
   const XmlElement file = read_xml(path);
   const XmlElement* const size = file.child("size");
   require(size != nullptr, path, ": has no <size>; is it a Pascal VOC annotation?");
-  const float width = number_of(*size, "width"), height = number_of(*size, "height");
+  const float width = number_of(path, *size, "width"), height = number_of(path, *size, "height");
   require(width > 0 && height > 0, path, ": the <size> is ", width, "x", height,
           "; width and height must be above 0");
   record.set_type(AnnotatedDatum::BBOX);
@@ -58,10 +68,10 @@ void annotate(const std::string& path, const Labels& labels, AnnotatedDatum& rec
     const XmlElement* const bounds = object.child("bndbox");
     require(bounds != nullptr, path, ": an <object> has no <bndbox>");
     NormalizedBBox box;
-    box.set_xmin(number_of(*bounds, "xmin") / width);
-    box.set_ymin(number_of(*bounds, "ymin") / height);
-    box.set_xmax(number_of(*bounds, "xmax") / width);
-    box.set_ymax(number_of(*bounds, "ymax") / height);
+    box.set_xmin(number_of(path, *bounds, "xmin") / width);
+    box.set_ymin(number_of(path, *bounds, "ymin") / height);
+    box.set_xmax(number_of(path, *bounds, "xmax") / width);
+    box.set_ymax(number_of(path, *bounds, "ymax") / height);
     box.set_difficult(object.text_of("difficult", "0") == "1");
     if (box.xmin() < 0 || box.ymin() < 0 || box.xmax() > 1 || box.ymax() > 1 ||
         box.xmin() >= box.xmax() || box.ymin() >= box.ymax()) {
@@ -81,17 +91,20 @@ void annotate(const std::string& path, const Labels& labels, AnnotatedDatum& rec
 }  // namespace
 
 ImagesetResult convert_annoset(const std::string& root, const std::string& list,
-                               const std::string& label_map, const std::string& database,
-                               const ImagesetOptions& options, Log& log) {
-  const Labels labels = read_label_map(label_map);
+                               const std::string& label_map, bool check_label,
+                               const std::string& database, const ImagesetOptions& options,
+                               Log& log) {
+  const Labels labels = read_label_map(label_map, check_label);
   const std::vector<ListedImage> lines = read_pair_list(list);
   AnnotatedDatum record;
-  return convert_list(list, root, lines, database, options, log, record, [&](const auto& line) {
-    record.Clear();
-    Image image = convert_image(root + line.path, -1, options, *record.mutable_datum());
-    annotate(root + line.label_path, labels, record, log);
-    return image;
-  });
+  return convert_list(list, root, lines, database, options, log, record,
+                      [&](const ListedImage& line, const std::string& path) {
+                        record.Clear();
+                        ConvertedImage image =
+                            convert_image(path, -1, options, *record.mutable_datum());
+                        annotate(root + line.label_path, labels, record, log);
+                        return image;
+                      });
 }
 
 }  // namespace crema

@@ -51,6 +51,8 @@ void convert_cifar(const std::string& in_folder, const std::string& out_folder, 
   const std::unique_ptr<DatabaseWriter> test = create_database(test_path, backend);
   log.info("Writing Testing data");
   append(in_folder + "/test_batch.bin", 0, *test);
+  train->complete();
+  test->complete();
   train->finish();
   test->finish();
 }

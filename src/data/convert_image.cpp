@@ -1,8 +1,12 @@
 #include "data/convert_image.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "data/database_writer.h"
+#include "data/image_header.h"
 #include "data/permutation.h"
 
 namespace crema {
@@ -35,19 +39,60 @@ void set_planes(const Image& image, Datum& datum) {
   datum.set_encoded(false);
 }
 
+void check_pixels(double width, double height, const char* what, const ImagesetOptions& options) {
+  if (width * height > static_cast<double>(options.max_pixels)) {
+    fail(what, static_cast<int64_t>(width), " x ", static_cast<int64_t>(height),
+         " pixels; at most ", options.max_pixels, " are stored (-max_pixels)");
+  }
+}
+
+// As SSD's converter does, to the rounding.
+void limit_sides(const ImagesetOptions& options, Image& image) {
+  const auto least = static_cast<float>(std::min(image.height, image.width)),
+             most = static_cast<float>(std::max(image.height, image.width));
+  const auto min_dim = static_cast<float>(options.min_dim),
+             max_dim = static_cast<float>(options.max_dim);
+  float factor = 1;
+  if (min_dim > 0 && least < min_dim) factor = min_dim / least;
+  if (max_dim > 0 && std::trunc(factor * most) > max_dim) factor = max_dim / most;
+  if (factor == 1) return;
+  check_pixels(std::trunc(static_cast<double>(image.width) * factor),
+               std::trunc(static_cast<double>(image.height) * factor),
+               "with -min_dim and -max_dim the image has ", options);
+  scale_image(factor, image);
+}
+
+void check_options(const ImagesetOptions& options, Log& log) {
+  require(options.max_pixels > 0 && options.max_pixels <= kMostPixelsEver, "-max_pixels ",
+          options.max_pixels, ": must be from 1 to ", kMostPixelsEver);
+  check_pixels(static_cast<double>(options.resize_width),
+               static_cast<double>(options.resize_height),
+               "-resize_width and -resize_height ask for images of ", options);
+  if ((options.resize_height > 0) != (options.resize_width > 0))
+    log.warning("Only one of -resize_height and -resize_width is given: images are not resized.");
+  if (!options.encode_type.empty() && !options.encoded)
+    log.info("encode_type specified, assuming encoded=true.");
+  if (options.shuffle) log.info("Shuffling data");
+}
+
 }  // namespace
 
-Image convert_image(const std::string& path, int label, const ImagesetOptions& options,
-                    Datum& datum) {
+ConvertedImage convert_image(const std::string& path, int label, const ImagesetOptions& options,
+                             Datum& datum) {
   const std::string file = read_file(path);
-  Image image;
+  ConvertedImage converted;
+  Image& image = converted.image;
+  const bool limit = options.min_dim > 0 || options.max_dim > 0,
+             resize = !limit && options.resize_height > 0 && options.resize_width > 0;
   try {
-    decode_image(file, options.gray ? Color::gray : Color::color, image);
+    decode_image(file, options.gray ? Color::gray : Color::color, image, options.max_pixels);
+    if (limit) limit_sides(options, image);
   } catch (const Error& problem) {
     fail(path, ": ", problem.what());
   }
-  const bool resize = options.resize_height > 0 && options.resize_width > 0;
   if (resize) resize_image(options.resize_height, options.resize_width, image);
+  if (const std::optional<ImageHeader> header = read_image_header(file))
+    converted.bits = header->bits;
   datum.Clear();
   datum.set_label(label);
   const std::string own = extension_of(path);
@@ -57,56 +102,67 @@ Image convert_image(const std::string& path, int label, const ImagesetOptions& o
     set_planes(image, datum);
   } else {
     // A file of the right kind is kept byte for byte, as Caffe does, also with -gray.
-    datum.set_data(same_kind(own, kind) && !resize ? file : encode_image(image, kind));
+    const bool keep = same_kind(own, kind) && !resize && !limit;
+    datum.set_data(keep ? file : encode_image(image, kind));
     datum.set_encoded(true);
   }
-  return image;
+  return converted;
 }
 
-ImagesetResult convert_list(const std::string& list, const std::string& root,
-                            const std::vector<ListedImage>& lines, const std::string& database,
-                            const ImagesetOptions& options, Log& log,
-                            const google::protobuf::Message& record,
-                            const std::function<Image(const ListedImage&)>& make) {
-  if ((options.resize_height > 0) != (options.resize_width > 0)) {
-    log.warning("Only one of -resize_height and -resize_width is given: images are not resized.");
-  }
+ImagesetResult convert_list(
+    const std::string& list, const std::string& root, const std::vector<ListedImage>& lines,
+    const std::string& database, const ImagesetOptions& options, Log& log,
+    const google::protobuf::Message& record,
+    const std::function<ConvertedImage(const ListedImage&, const std::string& path)>& make) {
   const auto count = static_cast<int64_t>(lines.size());
-  if (!options.encode_type.empty() && !options.encoded)
-    log.info("encode_type specified, assuming encoded=true.");
-  if (options.shuffle) log.info("Shuffling data");
+  check_options(options, log);
   log.info(cat("A total of ", count, " images."));
   // The same list gives the same order every time.
   const Permutation order(count, Random{1, 0});
   const std::unique_ptr<DatabaseWriter> writer = create_database(database, options.backend);
   ImagesetResult result;
   Image first;
+  bool cut = false;  // to 8 bits, and said so
   for (int64_t i = 0; i < count; ++i) {
     const ListedImage& line = lines[options.shuffle ? order(i) : i];
-    Image image;
+    const std::string name = as_listed(line.path, root, ""), path = root + name;
+    ConvertedImage converted;
     try {
-      image = make(line);
+      converted = make(line, path);
     } catch (const Error& problem) {
-      const std::string path = root + line.path, reason = problem.what();
-      log.error(cat("Could not open or find file ",
-                    !root.empty() && starts_with(reason, root) ? reason : cat(path, ": ", reason)));
+      const std::string reason = problem.what();
+      const bool named = starts_with(reason, path) || (!root.empty() && starts_with(reason, root));
+      log.error(cat("Could not open or find file ", named ? reason : cat(path, ": ", reason)));
       ++result.skipped;
       continue;
     }
+    const Image& image = converted.image;
     if (first.pixels.empty()) first = image;
-    require(!options.check_size || image.pixels.size() == first.pixels.size(), root, line.path,
-            ": is ", image.channels, "x", image.height, "x", image.width,
-            ", but the first image is ", first.channels, "x", first.height, "x", first.width,
-            "; -resize_height and -resize_width make them equal");
-    writer->put(cat(numbered_key(i, 8), "_", line.path), record);
+    if (options.check_size && image.pixels.size() != first.pixels.size()) {
+      fail(path, ": is ", image.channels, "x", image.height, "x", image.width,
+           ", but the first image is ", first.channels, "x", first.height, "x", first.width,
+           "; -resize_height and -resize_width make them equal");
+    }
+    if (converted.bits > 8 && !cut) {
+      log.warning(cat(path, ": has ", converted.bits,
+                      " bits a channel, of which 8 are kept; so it is with all such images"));
+      cut = true;
+    }
+    writer->put(cat(numbered_key(i, 8), "_", name), record);
     if (++result.written % 1000 == 0) log.info(cat("Processed ", result.written, " files."));
   }
   require(result.written > 0, list, ": not one of its ", count,
           " images can be read; the paths follow ", root.empty() ? "the working directory" : root);
+  if (options.strict && result.skipped > 0) {
+    fail(list, ": ", result.skipped, " of ", count,
+         " images could not be read; with -strict no database is made of the others");
+  }
   writer->finish();
   if (result.written % 1000 != 0) log.info(cat("Processed ", result.written, " files."));
-  if (result.skipped > 0)
-    log.error(cat(result.skipped, " of ", count, " images could not be read and are left out."));
+  if (result.skipped > 0) {
+    log.warning(cat(result.skipped, " of ", count,
+                    " images could not be read and are left out; -strict makes that an error."));
+  }
   return result;
 }
 

@@ -64,10 +64,16 @@ void DatabaseWriter::put(const std::string& key, const google::protobuf::Message
   if (++count_ % 1000 == 0) flush();
 }
 
-void DatabaseWriter::finish() {
+void DatabaseWriter::complete() {
+  if (complete_) return;
   flush();
   close();
   sync_folder(temporary_);
+  complete_ = true;
+}
+
+void DatabaseWriter::finish() {
+  complete();
   require(!file_exists(path_), path_, ": has appeared meanwhile; the new database is left out");
   if (rename(temporary_.c_str(), path_.c_str()) != 0)
     fail(path_, ": cannot be created: ", std::strerror(errno));

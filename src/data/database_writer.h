@@ -17,7 +17,9 @@ class DatabaseWriter {
 
   // Records reach the disk a thousand at a time. A key that is there already is replaced.
   void put(const std::string& key, const google::protobuf::Message& record);
-  // After the last record: the database gets its name.
+  // After the last record: all of it reaches the disk; and then the database gets its name. Who
+  // writes several calls complete() for all before the first finish(), which else includes it.
+  void complete();
   void finish();
   int64_t count() const { return count_; }
 
@@ -33,7 +35,7 @@ class DatabaseWriter {
  private:
   std::string path_, temporary_;
   int64_t count_ = 0;
-  bool finished_ = false;
+  bool complete_ = false, finished_ = false;
 };
 
 // "00000042": keys are sorted as text, so numbers have leading zeros.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/image_header.h"
 #include "data/image_module.h"
 
 namespace crema {
@@ -69,13 +70,28 @@ Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height
   return larger;
 }
 
-void decode_image(std::string_view file, Color color, Image& image) {
-  images().decode(file, color, image);
+void decode_image(std::string_view file, Color color, Image& image, int64_t most_pixels) {
+  const ImageModule& module = images();
+  if (const std::optional<ImageHeader> header = read_image_header(file)) {
+    if (header->width > most_pixels / header->height) {
+      fail("the image has ", header->width, " x ", header->height, " pixels; at most ", most_pixels,
+           " are decoded (-max_pixels of the converters)");
+    }
+    require(!header->cut, "the JPEG file is cut short: its end is missing; copy or download it ",
+            "again");
+  }
+  module.decode(file, color, image);
 }
 
 void resize_image(int64_t height, int64_t width, Image& image, Interpolation interpolation) {
+  if (height < 1 || width < 1 || width > kMostPixelsEver / height) {
+    fail("the image cannot be resized to ", width, " x ", height, " pixels; there must be 1 to ",
+         kMostPixelsEver);
+  }
   images().resize(height, width, image, interpolation);
 }
+
+void scale_image(double factor, Image& image) { images().scale(factor, image); }
 
 void change_color(ColorChange change, Image& image) { images().change_color(change, image); }
 
@@ -87,9 +103,13 @@ std::string encode_image(const Image& image, const std::string& kind, int qualit
 
 std::vector<Image> read_frames(const std::string& path, int64_t first, int64_t count,
                                int64_t step) {
+  require_regular(path);
   return films().read_frames(path, first, count, step);
 }
 
-int64_t count_frames(const std::string& path) { return films().count_frames(path); }
+int64_t count_frames(const std::string& path) {
+  require_regular(path);
+  return films().count_frames(path);
+}
 
 }  // namespace crema

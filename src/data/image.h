@@ -22,9 +22,16 @@ enum class Color {
   gray,       // 1
 };
 
-// `file` is the content of an image file of any known kind. Error when it is none, or this build
-// cannot decode.
-void decode_image(std::string_view file, Color color, Image& image);
+// Larger images are refused before they are decoded: a file of some kilobytes may claim to hold a
+// picture that takes all memory.
+constexpr int64_t kMostPixels = int64_t{1} << 28;
+// OpenCV's own limit, beyond which nothing is decoded or resized.
+constexpr int64_t kMostPixelsEver = int64_t{1} << 30;
+
+// `file` is the content of an image file of any known kind. Error when it is none, has too many
+// pixels or a part of them is missing, or this build cannot decode.
+void decode_image(std::string_view file, Color color, Image& image,
+                  int64_t most_pixels = kMostPixels);
 
 // The part that begins at row `top` and column `left`; it must lie inside the image.
 Image cut_image(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width);
@@ -36,8 +43,12 @@ Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height
 
 enum class Interpolation { nearest, linear, area, cubic, lanczos };
 
+// Error for a size that is no picture's.
 void resize_image(int64_t height, int64_t width, Image& image,
                   Interpolation interpolation = Interpolation::linear);
+
+// Height and width times `factor`, rounded to whole pixels but not to none, bilinearly.
+void scale_image(double factor, Image& image);
 
 // Of images of three channels: blue, green, red; hue, of 180, saturation and value; or Lab.
 enum class ColorChange { bgr_to_hsv, hsv_to_bgr, bgr_to_lab };

@@ -9,6 +9,7 @@ namespace crema {
 struct ImageModule {
   void (*decode)(std::string_view file, Color color, Image& image);
   void (*resize)(int64_t height, int64_t width, Image& image, Interpolation interpolation);
+  void (*scale)(double factor, Image& image);
   void (*change_color)(ColorChange change, Image& image);
   void (*filter)(ImageFilter filter, Image& image);
   std::string (*encode)(const Image& image, const std::string& kind, int quality);

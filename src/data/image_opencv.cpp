@@ -52,12 +52,36 @@ int flag_of(Interpolation interpolation) {
   return cv::INTER_LINEAR;
 }
 
+// Memory may be short for it.
+void resize_to(cv::Size size, double factor, int flag, Image& image) {
+  cv::Mat resized;
+  std::string reason;
+  try {
+    cv::resize(view(image), resized, size, factor, factor, flag);
+  } catch (const cv::Exception& problem) {
+    reason = problem.err;
+  }
+  if (!reason.empty()) {
+    fail("the image of ", image.width, " x ", image.height, " pixels cannot be resized: ", reason);
+  }
+  take(resized, image);
+}
+
 void resize(int64_t height, int64_t width, Image& image, Interpolation interpolation) {
   if (height == image.height && width == image.width) return;
-  cv::Mat resized;
-  cv::resize(view(image), resized, cv::Size(static_cast<int>(width), static_cast<int>(height)), 0,
-             0, flag_of(interpolation));
-  take(resized, image);
+  resize_to(cv::Size(static_cast<int>(width), static_cast<int>(height)), 0, flag_of(interpolation),
+            image);
+}
+
+// The library's own factors decide which pixels are read, so sizes that come out the same way are
+// not enough for the same picture.
+void scale(double factor, Image& image) {
+  const auto side = [&](int64_t pixels) {
+    return std::max<int64_t>(1, cvRound(static_cast<double>(pixels) * factor));
+  };
+  const int64_t height = side(image.height), width = side(image.width);
+  if (std::min(height, width) == 1) return resize(height, width, image, Interpolation::linear);
+  resize_to(cv::Size(), factor, cv::INTER_LINEAR, image);
 }
 
 void change_color(ColorChange change, Image& image) {
@@ -116,7 +140,7 @@ std::string encode(const Image& image, const std::string& kind, int quality) {
   fail("cannot write an image of kind \"", kind, "\"", reason);
 }
 
-constexpr ImageModule kModule = {decode, resize, change_color, filter, encode};
+constexpr ImageModule kModule = {decode, resize, scale, change_color, filter, encode};
 
 }  // namespace
 

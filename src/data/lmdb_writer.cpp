@@ -1,6 +1,8 @@
 // Writes an LMDB. Its map grows as it fills, so that no size has to be guessed.
 #include <lmdb.h>
 
+#include <cerrno>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -13,24 +15,31 @@ namespace {
 class LmdbWriter : public DatabaseWriter {
  public:
   explicit LmdbWriter(const std::string& path) : DatabaseWriter(path) {
-    check(mdb_env_create(&environment_));
-    check(mdb_env_set_mapsize(environment_, map_size_));
-    // Nobody sees the database before it is whole: it is synced once, at the end.
-    check(mdb_env_open(environment_, temporary_path().c_str(), MDB_NOSYNC, 0644));
-  }
-  ~LmdbWriter() override {
-    if (environment_) mdb_env_close(environment_);
+    MDB_env* made = nullptr;
+    check(mdb_env_create(&made));
+    environment_.reset(made);
+    check(mdb_env_set_mapsize(made, map_size_));
+    // Nobody sees the database before it is whole: it is synced once, at the end, and needs no
+    // locks. Their file would be mapped, and on a full disk a mapped file is a SIGBUS.
+    check(mdb_env_open(made, temporary_path().c_str(), MDB_NOSYNC | MDB_NOLOCK, 0644));
   }
 
  private:
+  struct Close {
+    void operator()(MDB_env* environment) const { mdb_env_close(environment); }
+  };
+
   void check(int status) const {
-    if (status != MDB_SUCCESS) fail(path(), ": cannot write the LMDB: ", mdb_strerror(status));
+    // LMDB's word for a write that came out short.
+    constexpr const char* kShort = "not all bytes were written: is the disk or a quota full?";
+    if (status != MDB_SUCCESS)
+      fail(path(), ": cannot write the LMDB: ", status == EIO ? kShort : mdb_strerror(status));
   }
 
   void add(const std::string& key, const std::string& value) override {
-    require(static_cast<int>(key.size()) <= mdb_env_get_maxkeysize(environment_), path(),
+    require(static_cast<int>(key.size()) <= mdb_env_get_maxkeysize(environment_.get()), path(),
             ": the key \"", key, "\" has ", key.size(), " bytes; an LMDB takes at most ",
-            mdb_env_get_maxkeysize(environment_));
+            mdb_env_get_maxkeysize(environment_.get()));
     pending_.emplace_back(key, value);
     pending_bytes_ += key.size() + value.size();
     if (pending_bytes_ > (64u << 20)) flush();
@@ -39,7 +48,7 @@ class LmdbWriter : public DatabaseWriter {
   // One transaction; a full map fails it as a whole.
   int commit() {
     MDB_txn* transaction = nullptr;
-    int status = mdb_txn_begin(environment_, nullptr, 0, &transaction);
+    int status = mdb_txn_begin(environment_.get(), nullptr, 0, &transaction);
     if (status != MDB_SUCCESS) return status;
     MDB_dbi database = 0;
     status = mdb_dbi_open(transaction, nullptr, 0, &database);
@@ -58,7 +67,7 @@ class LmdbWriter : public DatabaseWriter {
     int status;
     while ((status = commit()) == MDB_MAP_FULL) {
       map_size_ *= 2;
-      check(mdb_env_set_mapsize(environment_, map_size_));
+      check(mdb_env_set_mapsize(environment_.get(), map_size_));
     }
     check(status);
     pending_.clear();
@@ -66,11 +75,11 @@ class LmdbWriter : public DatabaseWriter {
   }
 
   void close() override {
-    check(mdb_env_sync(environment_, 1));
-    mdb_env_close(std::exchange(environment_, nullptr));
+    check(mdb_env_sync(environment_.get(), 1));
+    environment_.reset();
   }
 
-  MDB_env* environment_ = nullptr;
+  std::unique_ptr<MDB_env, Close> environment_;
   size_t map_size_ = size_t{1} << 24;
   std::vector<std::pair<std::string, std::string>> pending_;
   size_t pending_bytes_ = 0;

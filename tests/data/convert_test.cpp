@@ -13,18 +13,6 @@ namespace {
 
 constexpr Backend lmdb = DataParameter::LMDB;
 
-std::vector<std::pair<std::string, std::string>> records(const std::string& path,
-                                                         Backend backend = lmdb) {
-  const std::unique_ptr<Source> source = open_database(path, backend);
-  std::vector<std::pair<std::string, std::string>> all;
-  Datum datum;
-  for (int64_t i = 0; i < source->size(); ++i) {
-    source->read(i, datum);
-    all.emplace_back(source->key(i), datum.SerializeAsString());
-  }
-  return all;
-}
-
 std::string idx(uint32_t magic, const std::vector<uint32_t>& extents, const std::string& values) {
   std::string content;
   const auto put = [&](uint32_t number) {
@@ -34,96 +22,6 @@ std::string idx(uint32_t magic, const std::vector<uint32_t>& extents, const std:
   put(magic);
   for (const uint32_t extent : extents) put(extent);
   return content + values;
-}
-
-TEST(Convert, ImagesetMakesTheReferenceDatabases) {
-  NEEDS_IMAGES();
-  const Folder folder;
-  struct Case {
-    const char* name;
-    const char* list;
-    ImagesetOptions options;
-  };
-  const std::vector<Case> cases = {
-      {"raw", "list.txt", {}},
-      {"gray", "list.txt", {.gray = true}},
-      {"resized", "list.txt", {.resize_height = 9, .resize_width = 14}},
-      {"encoded", "list_color.txt", {.encoded = true}},
-      {"encoded_gray", "list_color.txt", {.gray = true, .encoded = true}},
-      {"encoded_jpg", "list_color.txt", {.encoded = true, .encode_type = "jpg"}},
-      {"encoded_mixed", "list.txt", {.encoded = true}},
-  };
-  for (const Case& one : cases) {
-    SCOPED_TRACE(one.name);
-    const ImagesetResult result =
-        convert_imageset(formats() + "/images/", formats() + "/" + one.list, folder.file(one.name),
-                         one.options, silent_log());
-    EXPECT_EQ(result.skipped, 0);
-    EXPECT_EQ(records(folder.file(one.name)), records(formats() + "/lmdb_" + one.name));
-  }
-#ifdef CREMA_LEVELDB
-  convert_imageset(formats() + "/images/", formats() + "/list.txt", folder.file("leveldb"),
-                   {.backend = DataParameter::LEVELDB}, silent_log());
-  EXPECT_EQ(records(folder.file("leveldb"), DataParameter::LEVELDB),
-            records(formats() + "/lmdb_raw"));
-#endif
-}
-
-TEST(Convert, ImagesetCountsWhatItCannotRead) {
-  NEEDS_IMAGES();
-  const Folder folder;
-  Lines log;
-  std::ofstream(folder.file("list.txt"))
-      << "img00.png 7\r\nnothing.png 1\n\n../list.txt 2\nimg 09.png\t3\n";
-  const ImagesetResult result =
-      convert_imageset(formats() + "/images/", folder.file("list.txt"), folder.file("db"), {}, log);
-  EXPECT_EQ(result.written, 2);
-  EXPECT_EQ(result.skipped, 2);
-  ASSERT_EQ(log.errors.size(), 3u);
-  expect_part(log.errors[0],
-              "Could not open or find file " + formats() + "/images/nothing.png: cannot open");
-  expect_part(log.errors[1], "/images/../list.txt: its");
-  EXPECT_EQ(log.errors[2], "2 of 4 images could not be read and are left out.");
-  EXPECT_EQ(log.infos, (std::vector<std::string>{"A total of 4 images.", "Processed 2 files."}));
-  const auto made = records(folder.file("db"));
-  ASSERT_EQ(made.size(), 2u);
-  EXPECT_EQ(made[0].first, "00000000_img00.png");
-  EXPECT_EQ(made[1].first, "00000003_img 09.png");
-}
-
-TEST(Convert, ImagesetShufflesTheSameWayEveryTime) {
-  NEEDS_IMAGES();
-  const Folder folder;
-  for (const char* name : {"one", "two"}) {
-    convert_imageset(formats() + "/images/", formats() + "/list.txt", folder.file(name),
-                     {.shuffle = true}, silent_log());
-  }
-  const auto one = records(folder.file("one"));
-  EXPECT_EQ(one, records(folder.file("two")));
-  EXPECT_EQ(one.size(), 20u);
-  EXPECT_NE(one, records(formats() + "/lmdb_raw"));
-}
-
-TEST(Convert, ImagesetSaysWhatIsWrong) {
-  NEEDS_IMAGES();
-  const Folder folder;
-  const auto convert = [&](const std::string& list, const ImagesetOptions& options) {
-    folder.write("list.txt", list);
-    return error_of([&] {
-      convert_imageset(formats() + "/images/", folder.file("list.txt"), folder.file("db"), options,
-                       silent_log());
-    });
-  };
-  expect_part(convert("img00.png\n", {}), "list.txt:1: a line is `path label`");
-  expect_part(convert("img00.png 1\nimg01.png cat\n", {}), "list.txt:2: a line is `path label`");
-  expect_part(convert("", {}), "names no image");
-  expect_part(convert("none.png 1\n", {}), "not one of its 1 images can be read");
-  expect_part(convert("img00.png 1\nvar/v0.png 1\n", {.check_size = true}),
-              "but the first image is 3x12x10");
-  EXPECT_FALSE(file_exists(folder.file("db")));
-  EXPECT_FALSE(file_exists(folder.file("db.tmp")));
-  std::filesystem::create_directory(folder.file("db"));
-  expect_part(convert("img00.png 1\n", {}), "db: exists already");
 }
 
 TEST(Convert, MnistRoundTrip) {
@@ -284,87 +182,6 @@ TEST(Backends, AreFoundByName) {
   EXPECT_EQ(backend_named("LMDB"), lmdb);
   EXPECT_EQ(backend_named("leveldb"), DataParameter::LEVELDB);
   expect_part(error_of([&] { backend_named("lmbd"); }), "did you mean \"lmdb\"?");
-}
-
-constexpr const char* kVoc = R"(<?xml version="1.0"?>
-<!-- made by hand -->
-<annotation verified="yes"><filename>a</filename>
-  <size><width>10</width><height>12</height><depth>3</depth></size>
-  <object><name>cat</name><part><name>head</name><bndbox><xmin>9</xmin></bndbox></part>
-    <difficult>1</difficult>
-    <bndbox><xmin>1</xmin><ymin>3</ymin><xmax>5</xmax><ymax>6</ymax></bndbox></object>
-  <object><name>dog</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>10</xmax><ymax>12</ymax>
-    </bndbox></object>
-  <object><name>cat</name><bndbox><xmin>2.5</xmin><ymin>0</ymin><xmax>5</xmax><ymax>12</ymax>
-    </bndbox></object><segmented/>
-</annotation>
-)";
-constexpr const char* kLabelMap =
-    "item { name: \"none\" label: 0 } item { name: \"cat\" label: 8 } item { name: \"dog\" label: "
-    "3 }";
-
-TEST(Convert, AnnosetStoresBoxesByClass) {
-  NEEDS_IMAGES();
-  const Folder folder;
-  folder.write("a.xml", kVoc);
-  folder.write("map", kLabelMap);
-  std::filesystem::copy(formats() + "/images/img00.png", folder.file("a.png"));
-  folder.write("list", "a.png a.xml\n");
-  const ImagesetResult result =
-      convert_annoset(folder.path() + "/", folder.file("list"), folder.file("map"),
-                      folder.file("db"), {.encoded = true}, silent_log());
-  EXPECT_EQ(result.written, 1);
-  const auto source = open_lmdb(folder.file("db"));
-  EXPECT_EQ(source->key(0), "00000000_a.png");
-  AnnotatedDatum record;
-  source->read(0, record);
-  EXPECT_EQ(record.type(), AnnotatedDatum::BBOX);
-  EXPECT_EQ(record.datum().data(), folder.read("a.png"));
-  ASSERT_EQ(record.annotation_group_size(), 2);
-  EXPECT_EQ(record.annotation_group(0).group_label(), 8);
-  EXPECT_EQ(record.annotation_group(1).group_label(), 3);
-  ASSERT_EQ(record.annotation_group(0).annotation_size(), 2);
-  const NormalizedBBox& first = record.annotation_group(0).annotation(0).bbox();
-  EXPECT_EQ(first.xmin(), 0.1f);
-  EXPECT_EQ(first.ymin(), 0.25f);
-  EXPECT_EQ(first.xmax(), 0.5f);
-  EXPECT_EQ(first.ymax(), 0.5f);
-  EXPECT_TRUE(first.difficult());
-  EXPECT_EQ(record.annotation_group(0).annotation(1).instance_id(), 1);
-  EXPECT_EQ(record.annotation_group(0).annotation(1).bbox().xmin(), 0.25f);
-}
-
-TEST(Convert, AnnosetSaysWhatIsWrong) {
-  NEEDS_IMAGES();
-  const Folder folder;
-  std::filesystem::copy(formats() + "/images/img00.png", folder.file("a.png"));
-  folder.write("good.xml", kVoc);
-  folder.write("list", "a.png a.xml\na.png good.xml\n");
-  const auto first_error = [&](const std::string& from, const std::string& to) {
-    std::string text = kVoc;
-    text.replace(text.find(from), from.size(), to);
-    folder.write("a.xml", text);
-    folder.write("map", kLabelMap);
-    std::filesystem::remove_all(folder.file("db"));
-    Lines log;
-    EXPECT_EQ(convert_annoset(folder.path() + "/", folder.file("list"), folder.file("map"),
-                              folder.file("db"), {}, log)
-                  .skipped,
-              1);
-    return log.errors.at(0);
-  };
-  expect_part(first_error("cat", "cap"),
-              "a.xml: the label map has no \"cap\" (did you mean \"cat\"?)");
-  expect_part(first_error("</object>", "</objet>"), "a.xml:7: `</object>` was expected");
-  expect_part(first_error("</annotation>", ""), "the file ends where a <tag> was expected");
-  expect_part(first_error("<size>", "<sizes>"), "`</sizes>` was expected");
-  expect_part(first_error("<width>10", "<width>"), "<size> needs a number as <width>, not ``");
-  folder.write("map", "item: 3");
-  expect_part(error_of([&] {
-                convert_annoset("", folder.file("list"), folder.file("map"), folder.file("db2"), {},
-                                silent_log());
-              }),
-              "map: is not a label map");
 }
 
 }  // namespace

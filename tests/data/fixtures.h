@@ -1,6 +1,9 @@
 // What the tests of data share: the reference files.
 #pragma once
 
+#include <sys/resource.h>
+
+#include <csignal>
 #include <map>
 
 #include "support.h"
@@ -21,6 +24,26 @@ inline std::map<std::string, std::string> contents(const std::string& folder) {
     found[entry.path().filename()] = read_file(entry.path());
   return found;
 }
+
+// While it lives, no file of this process grows beyond so many bytes: a full disk without one.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
+};
 
 inline std::string formats() { return std::string(CREMA_TEST_DATA) + "/goldens/formats"; }
 

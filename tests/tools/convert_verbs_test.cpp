@@ -1,0 +1,125 @@
+// The converters of images as scripts call them: exit codes, last lines, full disks, and what is
+// given in place of a file.
+#include <gtest/gtest.h>
+
+#include "data/image.h"
+#include "tools/program.h"
+
+#ifdef CREMA_OPENCV
+#define NEEDS_IMAGES() static_cast<void>(0)
+#else
+#define NEEDS_IMAGES() GTEST_SKIP() << "built without OpenCV"
+#endif
+
+namespace crema::tests {
+namespace {
+
+// a.png; broken.jpg, which is none; and lists of both, one and none of them.
+struct Pictures : Folder {
+  Pictures() {
+    Image image{3, 60, 60, {}};
+    for (int i = 0; i < 60 * 60 * 3; ++i) image.pixels.push_back(static_cast<uint8_t>(i * i % 251));
+    write("a.png", encode_image(image, "png"));
+    write("broken.jpg", "no picture");
+    write("both", "a.png 1\nbroken.jpg 2\n");
+    write("one", "a.png 1\n");
+    write("none", "broken.jpg 2\nmissing.png 3\n");
+    write("boxes.xml",
+          "<annotation><size><width>60</width><height>60</height></size><object><name>cat</name>"
+          "<bndbox><xmin>6</xmin><ymin>6</ymin><xmax>30</xmax><ymax>30</ymax></bndbox></object>"
+          "</annotation>");
+    write("boxed", "a.png boxes.xml\nbroken.jpg boxes.xml\n");
+    write("map", "item { name: \"cat\" label: 1 }");
+  }
+};
+
+TEST(ConvertVerbs, LeaveOutWhatCannotBeReadAndSaySo) {
+  NEEDS_IMAGES();
+  const Pictures folder;
+  const std::string count =
+      "1 of 2 images could not be read and are left out; -strict makes that an error.";
+  const Outcome some = run(folder, "convert_imageset '' both db");
+  EXPECT_EQ(some.code, 0) << some.err;
+  EXPECT_EQ(some.messages().back(), count);
+  EXPECT_TRUE(folder.has("db/data.mdb"));
+  const Outcome strict = run(folder, "convert_imageset -strict '' both strict_db");
+  EXPECT_EQ(strict.code, 1);
+  expect_part(strict.errors().back(), "both: 1 of 2 images could not be read; with -strict");
+  EXPECT_FALSE(folder.has("strict_db"));
+  const Outcome none = run(folder, "convert_imageset '' none none_db");
+  EXPECT_EQ(none.code, 1);
+  expect_part(none.errors().back(), "none: not one of its 2 images can be read");
+  EXPECT_FALSE(folder.has("none_db"));
+  // As SSD's create_annoset.py calls it.
+  const std::string annoset =
+      "convert_annoset --anno_type=detection --label_type=xml --label_map_file=map "
+      "--check_label=True --min_dim=0 --max_dim=0 --resize_height=0 --resize_width=0 "
+      "--backend=lmdb --shuffle=False --check_size=False --encode_type=png --encoded=True "
+      "--gray=False ./ boxed ";
+  const Outcome boxes = run(folder, annoset + "boxes_db");
+  EXPECT_EQ(boxes.code, 0) << boxes.err;
+  EXPECT_EQ(boxes.messages().back(), count);
+  EXPECT_EQ(run(folder, annoset + "strict_db -strict").code, 1);
+}
+
+// Whether the signal of such a limit is deadly is the program's choice, so the limit is the
+// shell's.
+TEST(ConvertVerbs, AFullDiskIsOneError) {
+  NEEDS_IMAGES();
+  const Pictures folder;
+  std::string list;
+  for (int i = 0; i < 20; ++i) list += cat("a.png ", i, "\n");
+  folder.write("many", list);
+  for (const std::string backend : {"lmdb", "leveldb"}) {
+#ifndef CREMA_LEVELDB
+    if (backend != "lmdb") continue;
+#endif
+    // 64 KiB; what lies in the folder of the log may grow no larger either.
+    const Outcome full = run_shell(
+        folder,
+        cat("ulimit -f 128; \"$TOOLS\"/convert_imageset -backend ", backend, " '' many db"));
+    EXPECT_EQ(full.code, 1) << full.err;
+    ASSERT_EQ(full.errors().size(), 1u) << full.err;
+    expect_part(full.errors()[0], "db: cannot write the L");
+    EXPECT_FALSE(folder.has("db"));
+    EXPECT_FALSE(folder.has("db.tmp"));
+  }
+}
+
+TEST(ConvertVerbs, ListsAndNetsMayComeFromACommand) {
+  NEEDS_IMAGES();
+  const Pictures folder;
+  const auto bash = [&](const std::string& script) {
+    return run_shell(folder, "bash -c '" + script + "'");
+  };
+  EXPECT_EQ(bash("\"$TOOLS\"/convert_imageset \"\" <(cat one) first").code, 0);
+  EXPECT_EQ(bash("cat one | \"$TOOLS\"/convert_imageset \"\" /dev/stdin second").code, 0);
+  EXPECT_EQ(bash("\"$TOOLS\"/convert_imageset \"\" /dev/stdin third < one").code, 0);
+  EXPECT_TRUE(folder.has("first/data.mdb") && folder.has("second/data.mdb") &&
+              folder.has("third/data.mdb"));
+  folder.write("net.prototxt",
+               "layer { name: \"x\" type: \"DummyData\" top: \"x\" dummy_data_param { shape { dim: "
+               "2 } } } layer { name: \"l\" type: \"Reduction\" bottom: \"x\" top: \"l\" "
+               "loss_weight: 1 }");
+  folder.write("solver.prototxt",
+               "net: \"net.prototxt\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 1 "
+               "snapshot_after_train: false snapshot_prefix: \"net\"");
+  const Outcome train = bash("\"$TOOLS\"/train -solver <(cat solver.prototxt)");
+  EXPECT_EQ(train.code, 0) << train.err;
+  // One that has a name may never be written to.
+  ASSERT_EQ(bash("mkfifo fifo").code, 0);
+  for (const char* command :
+       {"train -solver fifo", "summary -model fifo", "convert_imageset \"\" fifo db",
+        "extract_features fifo net.prototxt x db 1 lmdb"}) {
+    const Outcome outcome = bash(cat("timeout 20 \"$TOOLS\"/", command));
+    EXPECT_EQ(outcome.code, 1) << command;
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], "fifo: is a FIFO, not a regular file");
+  }
+  const Outcome device = run(folder, "summary -model /dev/urandom");
+  EXPECT_EQ(device.code, 1);
+  expect_part(device.errors().back(), "/dev/urandom: is a device, not a regular file");
+}
+
+}  // namespace
+}  // namespace crema::tests
