@@ -22,6 +22,7 @@ int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   if (type == "SigmoidCrossEntropyLoss") return j == 1 ? 2 : 0;
   if (type == "ContrastiveLoss") return j == 2 ? 2 : 0;
   if (type == "DetectionLoss") return j == 1 ? message.detection_loss_param().cls_num() : 0;
+  if (type == "OrdinalRegressionLoss") return j == 1 ? scores[1] / 2 + 1 : 0;
   if (type == "MalisLoss") return j == 0 ? 0 : j == 2 ? 8 : 2;  // links and steps are 0 or 1
   if (type == "Embed") return j == 0 ? message.embed_param().input_dim() : 0;
   if (type == "LSTM" || type == "RNN" || type == "Lstm") return j == 1 ? 2 : 0;

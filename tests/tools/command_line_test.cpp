@@ -109,7 +109,9 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"crema time -model binary.prototxt", "binary.prototxt: is a binary file"},
         Refused{"crema time -model typeless.prototxt",
                 "typeless.prototxt:1:1: layer \"a\": the type is"},
-        Refused{"crema time -model sourceless.prototxt", "no layer above makes data"},
+        Refused{
+            "crema time -model sourceless.prototxt",
+            "no layer above makes data: is there one for this phase, or does it take a -stage?"},
         Refused{"crema time -model filler.prototxt",
                 "filler.prototxt:2:1: layer \"a\": unknown filler type \"xaver\" (did you mean"},
         Refused{"crema test -model plain.prototxt -weights some.solverstate", "is a solver state"},
