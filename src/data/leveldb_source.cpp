@@ -22,7 +22,7 @@ namespace {
 class LeveldbSource : public Source {
  public:
   explicit LeveldbSource(const std::string& path) : Source(path) {
-    // Asking first: LevelDB would leave files of its own in a folder that is none of its databases.
+    // Asking first, as LevelDB's own words for these do not say what to do.
     require(folder_exists(path), path, ": is not a LevelDB: a LevelDB is a folder");
     require(file_exists(path + "/CURRENT"), path,
             ": is not a LevelDB: there is no file CURRENT in it");
