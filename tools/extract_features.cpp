@@ -6,10 +6,12 @@
 #include <set>
 
 #include "data/database_writer.h"
+#include "net/unfed_inputs.h"
 #include "proto/data.pb.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/net_input.h"
+#include "tools/random_inputs.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
 
@@ -107,8 +109,11 @@ int run(const VerbCall& call) {
   NetInput input = read_model(call.log, phase_of_flag(TEST));
   input.options.keep_blobs = true;
   input.options.precision = precision_for(*context);
+  if (FLAGS_assume.empty())
+    refuse_unfed_inputs(input.net, input.options.state, input.options.where);
   Net net(*context, input.net, input.options);
   load_weights_of_flag(net);
+  fill_random_inputs(net);
   const std::vector<Feature> features = features_of(net, words[2], words[3], backend, call.log);
   const int64_t records = records_of(net), samples = batches * batch_of(net);
   if (records > 0 && samples > records) {
@@ -136,7 +141,7 @@ REGISTER_VERB(extract_features,
               {.summary = "writes blobs of a trained net as databases",
                .usage = "[flags] WEIGHTS NET.prototxt BLOB[,BLOB...] DB[,DB...] BATCHES "
                         "lmdb|leveldb [CPU|GPU [N|DEVICE_ID=N]]",
-               .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch",
+               .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
                          "implementation", "precision", "gpu_memory", "tune", "deterministic"},
                .least_arguments = 6,
                .most_arguments = 8,

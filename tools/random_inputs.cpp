@@ -61,6 +61,18 @@ int64_t classes_of(const Graph& graph, int value) {
   return classes;
 }
 
+std::vector<std::string> random_inputs_of(const Net& net) {
+  std::vector<std::string> inputs;
+  for (const Node& node : net.graph().nodes) {
+    if (node.message.type() != "Input") continue;
+    for (const int top : node.tops) {
+      const Value& value = net.graph().values[top];
+      inputs.push_back(cat(value.blob, " ", value.shape.brief()));
+    }
+  }
+  return inputs;
+}
+
 void fill_random_inputs(Net& net) {
   for (const Node& node : net.graph().nodes) {
     if (node.message.type() != "Input") continue;

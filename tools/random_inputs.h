@@ -1,6 +1,9 @@
 // Fills the inputs of a net that no source fills.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "net/net.h"
 
 namespace crema {
@@ -9,6 +12,9 @@ namespace crema {
 // whole numbers, uniform over the classes (0 or 1 for SigmoidCrossEntropyLoss), and one that is
 // read as boxes boxes. A function of the context's seed and the blob's name alone.
 void fill_random_inputs(Net& net);
+
+// What it fills, with shapes: "data 10x3x224x224".
+std::vector<std::string> random_inputs_of(const Net& net);
 
 // The number of classes when `value` of the graph is read as labels; 0 when it is not.
 int64_t classes_of(const Graph& graph, int value);

@@ -1,7 +1,12 @@
 // `crema test -model NET.prototxt -weights FILE`: the results of a net over some batches, and their
 // means.
+#include <algorithm>
+#include <cmath>
 #include <iostream>
 
+#include "proto/solver.pb.h"
+#include "solver/not_finite.h"
+#include "solver/test_scores.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/net_input.h"
@@ -13,35 +18,53 @@ namespace crema {
 
 namespace {
 
+// Says where a batch's results stopped being numbers.
+class NumberCheck {
+ public:
+  explicit NumberCheck(Net& net) : net_(net) {}
+
+  void look(int batch, double loss, const std::vector<OutputValue>& values) {
+    const auto finite = [](const OutputValue& output) { return std::isfinite(output.value); };
+    if (!message_.empty() ||
+        (std::isfinite(loss) && std::all_of(values.begin(), values.end(), finite)))
+      return;
+    const auto found = first_not_finite(net_, batch);
+    message_ = cat("the results of batch ", batch, " are not finite. ",
+                   found ? cat("It begins in ", found->text())
+                         : "With the same data again all blobs are finite");
+  }
+  void report() const {
+    if (!message_.empty()) fail(message_);
+  }
+
+ private:
+  Net& net_;
+  std::string message_;
+};
+
 void test(ProgramLog& log, Net& net) {
   log.info(cat("Running for ", FLAGS_iterations, " iterations."));
-  struct Score {
-    std::string blob;
-    float loss_weight, sum;
-  };
-  std::vector<Score> scores;
-  float loss = 0;  // float sums, as Caffe adds them: the printed digits agree
+  TestScores scores(SolverParameter(), net);
+  NumberCheck check(net);
+  float loss = 0;  // a float sum, as Caffe adds it: the printed digits agree
   for (int i = 0; i < FLAGS_iterations; ++i) {
     net.forward(i);
-    loss += static_cast<float>(net.loss());
-    size_t index = 0;
-    for (const Net::Output& output : net.outputs()) {
-      for (const float value : to_floats(net.context(), output.value)) {
-        if (i == 0) scores.push_back({output.blob, output.loss_weight, 0});
-        scores[index++].sum += value;
-        log.info(cat("Batch ", i, ", ", output.blob, " = ", value));
-      }
-    }
+    const double of_batch = net.loss();
+    loss += static_cast<float>(of_batch);
+    scores.add();
+    const std::vector<OutputValue> values = values_of(net);
+    for (const OutputValue& output : values)
+      log.info(cat("Batch ", i, ", ", output.name, " = ", output.value));
+    check.look(i, of_batch, values);
   }
-  const auto batches = static_cast<float>(FLAGS_iterations);
-  log.info(cat("Loss: ", loss / batches));
-  for (const Score& score : scores) {
-    const float mean = score.sum / batches;
-    std::string line = cat(score.blob, " = ", mean);
-    if (score.loss_weight != 0)
-      line += cat(" (* ", score.loss_weight, " = ", score.loss_weight * mean, " loss)");
+  log.info(cat("Loss: ", loss / static_cast<float>(FLAGS_iterations)));
+  for (const OutputValue& mean : scores.outputs()) {
+    std::string line = cat(mean.name, " = ", mean.value);
+    if (mean.loss_weight != 0)
+      line += cat(" (* ", mean.loss_weight, " = ", mean.loss_weight * mean.value, " loss)");
     log.info(line);
   }
+  check.report();
 }
 
 int run(const VerbCall& call) {
@@ -59,6 +82,12 @@ int run(const VerbCall& call) {
   Net net(*context, input.net, input.options);
   load_weights_of_flag(net);
   fill_random_inputs(net);
+  const std::vector<std::string> inputs = random_inputs_of(net);
+  if (!inputs.empty()) {
+    call.log.warning(cat("Random numbers as ", join(inputs, ", "),
+                         ": the net reads no data there, so what follows shows that it runs, not "
+                         "how good it is"));
+  }
   if (FLAGS_dump_plan) std::cout << net.dump_plan();
   test(call.log, net);
   return 0;
@@ -68,8 +97,8 @@ REGISTER_VERB(
     test, {.summary = "runs a net with trained weights over some batches and prints its results",
            .usage = "-model NET.prototxt -weights FILE [flags]",
            .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level",
-                     "stage", "batch", "implementation", "precision", "gpu_memory", "tune",
-                     "deterministic", "off", "dump_plan"},
+                     "stage", "batch", "assume", "implementation", "precision", "gpu_memory",
+                     "tune", "deterministic", "off", "dump_plan"},
            .run = run});
 
 }  // namespace

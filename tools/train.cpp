@@ -161,6 +161,7 @@ int run(const VerbCall& call) {
   MetricsReader metrics(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
   StatusReader status(log);
   options.readers = {&metrics};
+  options.fills_inputs = !FLAGS_assume.empty();
   if (log.has_terminal()) options.readers.push_back(&status);
 
   Solver solver(*context, file, options);

@@ -34,10 +34,9 @@ struct Lines {
                  ") by scale factor ", e.scale));
   }
   void operator()(const event::NonFiniteLoss& e) const {
-    log.error(cat("Non-finite loss at iteration ", e.iteration, ": ", e.loss,
-                  ". A smaller base_lr, clip_gradients or a "
-                  "look at the data (scale, mean_value, labels) is what usually helps; debug_info: "
-                  "true shows the layer"));
+    if (e.stops) return;
+    log.warning(cat("The loss of iteration ", e.iteration, " is ", e.loss,
+                    ". Training goes on, as on_divergence: IGNORE asks"));
   }
   void operator()(const event::TestBegin& e) const {
     log.info(cat("Iteration ", e.iteration, ", Testing net (#", e.net, ")"));

@@ -68,6 +68,7 @@ struct GradientsClipped {
 struct NonFiniteLoss {
   int64_t iteration = 0;
   double loss = 0;
+  bool stops = false;  // an error that says more ends the run; else it goes on
 };
 
 struct TestBegin {

@@ -1,5 +1,7 @@
 #include "solver/gpu_iteration.h"
 
+#include <algorithm>
+
 #include "device/range.h"
 #include "kernels/iteration.h"
 
@@ -192,13 +194,18 @@ void GpuIteration::run_one(int64_t iteration, uint64_t pass) {
   warm_ = true;
 }
 
-double GpuIteration::loss(int64_t iteration) {
+std::vector<float> GpuIteration::losses(int64_t first, int64_t last) {
   net_.check();
-  float value = 0;
-  const int64_t at = iteration % losses_.count();
-  copy_bytes(net_.context(), &value, Device::cpu, losses_.data<float>() + at, Device::gpu,
-             sizeof value);
-  return value;
+  std::vector<float> values(static_cast<size_t>(last - first + 1));
+  const int64_t size = losses_.count();
+  for (int64_t at = first; at <= last;) {
+    const int64_t count = std::min(last + 1 - at, size - at % size);
+    copy_bytes(net_.context(), values.data() + (at - first), Device::cpu,
+               losses_.data<float>() + at % size, Device::gpu,
+               static_cast<size_t>(count) * sizeof(float));
+    at += count;
+  }
+  return values;
 }
 
 UpdateNumbers GpuIteration::numbers() {

@@ -31,9 +31,9 @@ class GpuIteration {
   void forward_backward(int64_t iteration, uint64_t pass);
   void update();
 
-  // Mean over the batches of one of the last iterations. Waits for the device; Error when a label
-  // was out of range.
-  double loss(int64_t iteration);
+  // Of the iterations from first to last, which must be among the last ones: the mean over the
+  // batches of each. Waits for the device; Error when a label was out of range.
+  std::vector<float> losses(int64_t first, int64_t last);
   // Of the last update.
   UpdateNumbers numbers();
   // Goes on with a loss scale that a snapshot stored.

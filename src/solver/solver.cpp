@@ -9,6 +9,7 @@
 #include "device/memory_account.h"
 #include "net/arena.h"
 #include "net/filter.h"
+#include "net/unfed_inputs.h"
 #include "solver/debug_info.h"
 #include "solver/freeze.h"
 #include "solver/gpu_iteration.h"
@@ -149,6 +150,7 @@ NetOptions Solver::net_options(Phase phase, const NetFile& net, const NetState& 
   options.folder = folder_of(net.path);
   const auto kept = std::make_shared<NetFile>(net);
   options.where = [kept](int layer) { return kept->where(layer); };
+  if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
   return options;
 }
 
@@ -279,7 +281,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   }
   if (gpu_ && state.has_loss_scale())
     gpu_->restore_loss_scale(state.loss_scale(), state.loss_scale_age());
-  iteration_ = last_state_iteration_ = state.iter();
+  iteration_ = unread_ = last_state_iteration_ = state.iter();
   last_state_ = path;
   if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
   // A state of Caffe knows no position in the data: as there, the data start again.
@@ -297,6 +299,7 @@ void Solver::snapshot() {
   const SnapshotFiles files = snapshot_files(file_.solver, iteration_);
   snapshot_failed_ = true;
   read_losses(iteration_ - 1);
+  check_weights();
   write_weights(files);
   if (!file_.solver.snapshot_include_state()) {
     snapshot_failed_ = false;
@@ -373,6 +376,8 @@ void Solver::snapshot_or_log() {
   try {
     snapshot();
   } catch (const DeviceLost&) {
+    throw;
+  } catch (const Diverged&) {
     throw;
   } catch (const std::exception& error) {
     send(event::SnapshotFailed{iteration_, error.what()});

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "net/net.h"
 #include "net/prototxt.h"
 #include "net/weights.h"
@@ -24,6 +25,7 @@ class ArenaPool;
 class DebugInfo;
 class GpuIteration;
 class Optimizer;
+struct NotFinite;
 
 // What a running training is asked to do, at the next chance.
 enum class Action { none, stop, snapshot };
@@ -46,8 +48,17 @@ struct SolverOptions {
   NetOptions net;
   // The command that goes on from a state file, in messages; none: only its -snapshot flag.
   std::function<std::string(const std::string& state)> resume_command;
+  // The caller fills the nets' Input layers (Net::set_input); else they are an error.
+  bool fills_inputs = false;
   // On a GPU: record an iteration as a CUDA graph and repeat it.
   bool capture = true;
+};
+
+// Loss or weights have become nan or infinite: what() names the iteration, the layer and the blob
+// where that began, and says how to go on.
+class Diverged : public Error {
+ public:
+  using Error::Error;
 };
 
 class Solver {
@@ -59,13 +70,14 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
 
   // The whole training up to max_iter, with tests and snapshots on the way and at the end.
-  // A DeviceLost on the way says which snapshot to go on from.
+  // A DeviceLost or Diverged on the way says which snapshot to go on from.
   void solve();
   // That many updates, with the tests, displays and snapshots that fall due.
   void step(int64_t iterations);
   // All test nets, test_iter batches each.
   void test_all();
-  // Error when the files could not be written; the snapshots before stay.
+  // Error when the files could not be written, Diverged when loss or weights are not finite; the
+  // snapshots before stay.
   void snapshot();
   void restore(const std::string& path);
 
@@ -105,6 +117,11 @@ class Solver {
   void gpu_iteration(bool shown);
   void watch(int64_t iteration, double loss);
   void read_losses(int64_t last);
+  void check_weights();
+  std::optional<NotFinite> find_divergence(int64_t iteration);
+  [[noreturn]] void diverge(int64_t iteration, const std::string& what,
+                            const std::optional<NotFinite>& where);
+  std::string way_back() const;
   double next_rate(bool display);
   void say_step();
   void store_rates(SolverState* state);
@@ -143,6 +160,9 @@ class Solver {
   bool stopped_ = false;
   bool snapshot_failed_ = false;  // the last one that was tried
   bool non_finite_said_ = false;
+  int64_t unread_ = 0;           // the first iteration whose loss has not been looked at
+  int64_t first_iteration_ = 0;  // of the train() that runs, and the number of its first pass
+  uint64_t first_pass_ = 0;
   int64_t displayed_ = 0;  // iteration of the last display
   Clock::time_point displayed_at_;
   double displayed_waited_ = 0;  // seconds of waiting for data up to then

@@ -27,15 +27,7 @@ void Solver::run(const std::function<void()>& work) {
   try {
     work();
   } catch (const DeviceLost& lost) {
-    const std::string resume =
-        options_.resume_command ? options_.resume_command(last_state_) : "-snapshot " + last_state_;
-    throw DeviceLost(
-        cat("in iteration ", iteration_, ": ", lost.what(), ". ",
-            last_state_.empty()
-                ? "No snapshot was written before (`snapshot: 1000` in the solver writes one every "
-                  "1000 iterations)"
-                : cat("The last snapshot is of iteration ", last_state_iteration_,
-                      ". Go on from there with: ", resume)));
+    throw DeviceLost(cat("in iteration ", iteration_, ": ", lost.what(), ". ", way_back()));
   }
 }
 
@@ -65,7 +57,7 @@ void Solver::train_to_end() {
   if (falls_due(iteration_, solver.display())) {
     read_losses(iteration_ - 1);
     net_->forward(train_passes_);
-    losses_.add(iteration_, net_->loss());
+    watch(iteration_, net_->loss());
     send(event::FinalLoss{iteration_, losses_.mean(iteration_)});
   }
   if (falls_due(iteration_, solver.test_interval())) test_all();
@@ -76,6 +68,8 @@ void Solver::train(int64_t iterations) {
   const SolverParameter& solver = file_.solver;
   const int64_t end = iteration_ + iterations;
   stopped_ = false;
+  first_iteration_ = iteration_;
+  first_pass_ = train_passes_;
   displayed_ = iteration_;
   displayed_at_ = Clock::now();
   displayed_waited_ = net_->waited();
@@ -88,7 +82,9 @@ void Solver::train(int64_t iterations) {
     at_once > 1 && undisturbed(at_once, end) ? train_several(at_once) : train_iteration();
     obey();
   }
-  if (gpu_) net_->check();  // also of iterations whose loss nobody read
+  // Also of iterations whose loss nobody read.
+  read_losses(iteration_ - 1);
+  if (gpu_) net_->check();
 }
 
 // Whether nothing interrupts the next iterations: neither a look at the loss nor a test nor a
@@ -167,20 +163,6 @@ void Solver::gpu_iteration(bool shown) {
   const UpdateNumbers numbers = gpu_->numbers();
   if (numbers.norm > limit)
     send(event::GradientsClipped{iteration_, numbers.norm, limit, limit / numbers.norm});
-}
-
-// From the GPU, where they stay until a mean up to iteration `last` needs them.
-void Solver::read_losses(int64_t last) {
-  if (!gpu_) return;
-  const int64_t first = std::max<int64_t>(last - file_.solver.average_loss() + 1, 0);
-  for (int64_t i = std::max(first, losses_.next()); i <= last; ++i) watch(i, gpu_->loss(i));
-}
-
-void Solver::watch(int64_t iteration, double loss) {
-  losses_.add(iteration, loss);
-  if (std::isfinite(loss) || non_finite_said_) return;
-  non_finite_said_ = true;
-  send(event::NonFiniteLoss{iteration, loss});
 }
 
 void Solver::display() {

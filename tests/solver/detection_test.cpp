@@ -34,9 +34,12 @@ constexpr const char* kDetectionNet = R"(
 struct Session {
   explicit Session(const std::string& more, const std::string& net = kDetectionNet) {
     context.set_log(log);
+    SolverOptions options;
+    options.fills_inputs = true;
     solver.emplace(
         context,
-        solver_file("test_iter: 2 test_interval: 100 eval_type: \"detection\" " + more, net));
+        solver_file("test_iter: 2 test_interval: 100 eval_type: \"detection\" " + more, net),
+        options);
     log.all.clear();
   }
   // Three objects, two of class 1 and one of class 2. Of class 1 one is found, but only after a

@@ -1,0 +1,76 @@
+// What the training loop does about losses and weights that are not finite.
+#include <cmath>
+
+#include "solver/debug_info.h"
+#include "solver/gpu_iteration.h"
+#include "solver/not_finite.h"
+#include "solver/solver.h"
+
+namespace crema {
+
+// From the GPU, where they stay until somebody needs them: all up to iteration `last`.
+void Solver::read_losses(int64_t last) {
+  if (!gpu_ || last < unread_) return;
+  for (const float loss : gpu_->losses(unread_, last)) watch(unread_++, loss);
+}
+
+void Solver::watch(int64_t iteration, double loss) {
+  losses_.add(iteration, loss);
+  if (std::isfinite(loss)) return;
+  const bool stops = file_.solver.on_divergence() == SolverParameter::STOP;
+  if (stops || !non_finite_said_) send(event::NonFiniteLoss{iteration, loss, stops});
+  non_finite_said_ = true;
+  if (stops) diverge(iteration, cat("the loss is ", loss), find_divergence(iteration));
+}
+
+// Before a snapshot: after an update they may be worthless while every loss so far was finite. Its
+// gradients are there until the next backward pass.
+void Solver::check_weights() {
+  if (file_.solver.on_divergence() == SolverParameter::IGNORE) return;
+  const auto weights = parameter_not_finite(*net_);
+  if (!weights) return;
+  const auto gradient = gradient_not_finite(*net_);
+  diverge(iteration_ - 1, "the update left weights that are not finite",
+          gradient ? gradient : weights);
+}
+
+// An iteration's own passes again: blobs share memory, so what was in them is gone.
+std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
+  if (debug_) debug_->enable(false);  // a net has one observer
+  const int iter_size = file_.solver.iter_size();
+  const auto first =
+      first_pass_ + static_cast<uint64_t>((iteration - first_iteration_) * iter_size);
+  std::optional<NotFinite> found;
+  for (int micro = 0; micro < iter_size && !found; ++micro)
+    found = first_not_finite(*net_, first + static_cast<uint64_t>(micro));
+  return found;
+}
+
+void Solver::diverge(int64_t iteration, const std::string& what,
+                     const std::optional<NotFinite>& where) {
+  std::string place = "With the same data again all blobs are finite";
+  // On a GPU the weights have moved on since.
+  const std::string when =
+      gpu_ ? cat(" (looked for with the weights after iteration ", iteration_, ")") : "";
+  if (where) place = cat("It begins in ", where->text(), when);
+  const std::string advice =
+      where && where->in_source
+          ? "Look at the records and at transform_param (scale, mean_value, mean_file)"
+          : cat("A smaller base_lr (it is ", file_.solver.base_lr(),
+                "), clip_gradients or a look at the data (scale, mean_value, labels) is what "
+                "usually helps");
+  throw Diverged(cat("in iteration ", iteration, ": ", what, ". ", place, ". ", advice,
+                     "; on_divergence: IGNORE goes on regardless. ", way_back()));
+}
+
+std::string Solver::way_back() const {
+  if (last_state_.empty()) {
+    return "No snapshot was written before (`snapshot: 1000` in the solver writes one every 1000 "
+           "iterations)";
+  }
+  return cat(
+      "The last snapshot is of iteration ", last_state_iteration_, ". Go on from there with: ",
+      options_.resume_command ? options_.resume_command(last_state_) : "-snapshot " + last_state_);
+}
+
+}  // namespace crema

@@ -1,0 +1,176 @@
+// Losses and weights that are not finite: where the run ends, what it says, and that no snapshot of
+// them is written.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <regex>
+
+#include "fixtures.h"
+#include "solver/not_finite.h"
+
+namespace crema::tests {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+SolverFile with_rate(const std::string& rate, const Folder& folder, const std::string& more,
+                     const std::string& net = kNet) {
+  return parse_solver_text(
+      cat("net_param {", net, "}\nlr_policy: \"fixed\" random_seed: 1 max_iter: 8 base_lr: ", rate,
+          " snapshot_prefix: \"", folder.file("net"), "\" ", more),
+      "solver.prototxt");
+}
+
+std::string divergence_of(Solver& solver) {
+  try {
+    solver.solve();
+  } catch (const Diverged& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "the run went to its end";
+  return "";
+}
+
+std::vector<Device> devices() {
+  return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu}
+                         : std::vector<Device>{Device::cpu};
+}
+
+TEST(Divergence, StopsAndSaysWhereAndHowToGoOn) {
+  for (const Device device : devices()) {
+    const Folder folder;
+    Context context(device);
+    Lines log;
+    context.set_log(log);
+    SolverOptions options;
+    options.resume_command = [](const std::string& state) { return "crema train on " + state; };
+    // Weights of 1e29 after the first update, whose products overflow in the second one's loss.
+    Solver solver(context, with_rate("1e30", folder, "snapshot: 1 display: 1"), options);
+    const std::string message = divergence_of(solver);
+    EXPECT_TRUE(starts_with(message, "in iteration 1: the loss is ")) << message;
+    if (device == Device::cpu)
+      expect_part(message,
+                  ". It begins in layer \"loss\": its top \"loss\" holds 1 infinite of 1 ");
+    expect_part(message, "A smaller base_lr (it is 1e+30), clip_gradients");
+    expect_part(message, "The last snapshot is of iteration 1. Go on from there with: crema train");
+    expect_part(message, folder.file("net_iter_1.solverstate"));
+    EXPECT_FALSE(folder.has("net_iter_2.caffemodel"));
+    for (const std::string& line : log.all) EXPECT_EQ(line.find("-nan"), std::string::npos) << line;
+  }
+}
+
+TEST(Divergence, AGoodSnapshotIsNotOverwrittenByABadOne) {
+  for (const Device device : devices()) {
+    const Folder folder;
+    folder.write("net_iter_1.caffemodel", "good");
+    folder.write("net_iter_1.solverstate", "good");
+    Context context(device);
+    // The first update makes infinite weights; its own loss was finite.
+    const std::string net =
+        std::regex_replace(kNet, std::regex("top: \"loss\""), "top: \"loss\" loss_weight: 1000");
+    Solver solver(context, with_rate("3e38", folder, "snapshot: 1", net));
+    const std::string message = divergence_of(solver);
+    expect_part(message, "in iteration 0: the update left weights that are not finite. It begins");
+    expect_part(message, "No snapshot was written before");
+    EXPECT_EQ(folder.read("net_iter_1.caffemodel"), "good");
+    EXPECT_EQ(folder.read("net_iter_1.solverstate"), "good");
+    EXPECT_EQ(folder.names().size(), 2u);
+  }
+}
+
+TEST(Divergence, IgnoredItWarnsOnceAndGoesOnAsCaffeDoes) {
+  for (const Device device : devices()) {
+    const Folder folder;
+    Context context(device);
+    Lines log;
+    context.set_log(log);
+    Solver solver(context,
+                  with_rate("1e30", folder, "snapshot: 4 display: 1 on_divergence: IGNORE"));
+    log.warnings.clear();
+    solver.solve();
+    EXPECT_EQ(solver.iteration(), 8);
+    ASSERT_EQ(log.warnings.size(), 1u);
+    expect_part(log.warnings[0], "The loss of iteration 1 is ");
+    EXPECT_TRUE(log.errors.empty());
+    EXPECT_TRUE(folder.has("net_iter_8.solverstate"));
+    expect_part(join(log.all, "\n"), "loss = nan\n");
+    for (const std::string& line : log.all) EXPECT_EQ(line.find("-nan"), std::string::npos) << line;
+  }
+}
+
+struct Place {
+  const char* name;
+  const char* broken;  // a layer's parameter that is nan before the run; "": the data are
+  const char* says;
+  const char* more;
+};
+
+class DivergencePlace : public testing::TestWithParam<Place> {};
+
+TEST_P(DivergencePlace, IsTheFirstInTheOrderOfTheForwardPass) {
+  const Place& row = GetParam();
+  const Folder folder;
+  Context context(Device::cpu);
+  SolverOptions options;
+  options.fills_inputs = true;
+  std::string net = kNet;
+  if (!*row.broken) {
+    net =
+        cat("layer { name: \"data\" type: \"Input\" top: \"x\" top: \"y\" input_param { shape { "
+            "dim: 6 dim: 5 } shape { dim: 6 dim: 3 } } }",
+            net.substr(net.find("layer { name: \"ip1\"")));
+  }
+  Solver solver(context, with_rate("0.1", folder, row.more, net), options);
+  if (!*row.broken) solver.net().set_input("x", std::vector<float>(30, kNan).data());
+  for (const Parameter& parameter : solver.net().parameters()) {
+    if (parameter.layer != row.broken) continue;
+    std::vector<float> values = to_floats(context, parameter.data);
+    values[1] = kNan;
+    from_floats(context, values.data(), parameter.data);
+  }
+  const std::string message = divergence_of(solver);
+  expect_part(message, "in iteration 0: the loss is nan. It begins in ");
+  expect_part(message, row.says);
+  EXPECT_TRUE(folder.names().empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, DivergencePlace,
+    testing::Values(
+        Place{"weights", "ip1", "layer \"ip1\": its parameter 0 holds 1 nan of 35 numbers", ""},
+        Place{"later_weights", "ip2", "layer \"ip2\": its parameter 0 holds 1 nan of 21 numbers",
+              ""},
+        Place{"data", "",
+              "layer \"data\": its top \"x\" holds 30 nan of 30 numbers. Look at the records", ""},
+        Place{"second_batch", "ip2", "layer \"ip2\": its parameter 0", "iter_size: 2"},
+        Place{"with_debug_info", "ip2", "layer \"ip2\": its parameter 0", "debug_info: true"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// Blobs share memory and layers run as one: the place is found all the same.
+TEST(Divergence, IsFoundInAPlannedNet) {
+  Context context(Device::cpu);
+  const NetFile file = parse_net_text(R"(
+    layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
+    layer { name: "conv" type: "Convolution" bottom: "x" top: "y" convolution_param {
+      num_output: 4 kernel_size: 3 weight_filler { type: "constant" value: -1 } } }
+    layer { name: "relu" type: "ReLU" bottom: "y" top: "y" }
+    layer { name: "log" type: "Log" bottom: "y" top: "z" }
+    layer { name: "sum" type: "Reduction" bottom: "z" top: "sum" })",
+                                      "net.prototxt");
+  NetOptions options;
+  options.state.set_phase(TEST);
+  Net net(context, file.net, options);
+  std::vector<float> x(2 * 3 * 64, 1);
+  net.set_input("x", x.data());
+  net.forward(0);
+  const auto found = first_not_finite(net, 0);
+  ASSERT_TRUE(found);
+  expect_part(found->text(), "layer \"log\": its top \"z\"");
+  expect_part(found->text(), " holds 288 infinite of 288 numbers");
+  x[5] = kNan;
+  net.set_input("x", x.data());
+  expect_part(first_not_finite(net, 0)->text(), "layer \"in\": its top \"x\" holds 1 nan of 384");
+}
+
+}  // namespace
+}  // namespace crema::tests
