@@ -82,3 +82,6 @@ DEFINE_string(encode_type, "",
               "The code for -encoded, such as png or jpg; empty keeps each file's own.");
 
 DEFINE_string(output, "report.html", "The file to write.");
+DEFINE_string(run_id, "",
+              "The run of the metrics file to report, or the first letters of its name. Empty: the "
+              "one that -weights belong to, else the last.");

@@ -51,3 +51,4 @@ DECLARE_string(encode_type);
 
 // Reports.
 DECLARE_string(output);
+DECLARE_string(run_id);

@@ -39,30 +39,35 @@ std::string number(double value) {
   return text;
 }
 
-using Fields = google::protobuf::Map<std::string, google::protobuf::Value>;
+using google::protobuf::Value;
+using Fields = google::protobuf::Map<std::string, Value>;
 
 double number_at(const Fields& fields, const std::string& name) {
   const auto at = fields.find(name);
   return at == fields.end() ? 0 : at->second.number_value();
 }
 
-std::string text_at(const Fields& fields, const std::string& name) {
-  const auto at = fields.find(name);
-  return at == fields.end() ? "" : at->second.string_value();
-}
-
 Metric metric_of(const google::protobuf::Struct& object) {
   const Fields& fields = object.fields();
   Metric metric;
   metric.iteration = static_cast<int64_t>(number_at(fields, "iteration"));
-  metric.kind = text_at(fields, "kind");
   metric.net = static_cast<int>(number_at(fields, "net"));
-  metric.file = text_at(fields, "file");
   metric.time = number_at(fields, "time");
+  for (const auto& [name, value] : fields) {
+    if (value.kind_case() != Value::kStringValue) continue;
+    if (name == "kind") {
+      metric.kind = value.string_value();
+    } else if (name == "run") {
+      metric.run = value.string_value();
+    } else {
+      metric.texts.emplace_back(name, value.string_value());
+    }
+  }
+  std::sort(metric.texts.begin(), metric.texts.end());
   const auto values = fields.find("values");
   if (values == fields.end()) return metric;
   for (const auto& [name, value] : values->second.struct_value().fields()) {
-    const bool real = value.kind_case() == google::protobuf::Value::kNumberValue;
+    const bool real = value.kind_case() == Value::kNumberValue;
     metric.values.emplace_back(
         name, real ? value.number_value() : std::numeric_limits<double>::quiet_NaN());
   }
@@ -70,12 +75,79 @@ Metric metric_of(const google::protobuf::Struct& object) {
   return metric;
 }
 
+// The run of a line, which a start moves to the end. Lines without a name: a start at 0 begins a
+// run, any other goes on with the last.
+Run& run_of(const Metric& metric, std::vector<Run>& runs, int& unnamed) {
+  const bool starts = metric.kind == "start";
+  if (metric.run.empty() && ((starts && metric.iteration == 0) || unnamed == 0)) ++unnamed;
+  const std::string id = metric.run.empty() ? cat("unnamed-", unnamed) : metric.run;
+  const auto at =
+      std::find_if(runs.begin(), runs.end(), [&](const Run& run) { return run.id == id; });
+  if (at == runs.end()) {
+    runs.push_back({id, {}});
+    return runs.back();
+  }
+  if (!starts) return *at;
+  std::rotate(at, at + 1, runs.end());
+  return runs.back();
+}
+
+void add(Run& run, Metric metric) {
+  if (metric.kind == "start") {
+    std::erase_if(run.metrics, [&](const Metric& old) {
+      // A snapshot counts the updates done, and a test at that iteration belongs to the run that
+      // goes on.
+      return old.iteration > metric.iteration ||
+             (old.iteration == metric.iteration && old.kind != "snapshot");
+    });
+  }
+  run.metrics.push_back(std::move(metric));
+}
+
 }  // namespace
+
+std::string Metric::text(const std::string& name) const {
+  for (const auto& [key, value] : texts) {
+    if (key == name) return value;
+  }
+  return "";
+}
+
+int64_t Run::iterations() const {
+  int64_t most = 0;
+  for (const Metric& metric : metrics) most = std::max(most, metric.iteration);
+  return most;
+}
+
+double Run::last_loss() const {
+  for (auto metric = metrics.rbegin(); metric != metrics.rend(); ++metric) {
+    if (metric->kind != "train") continue;
+    for (const auto& [name, value] : metric->values) {
+      if (name == "loss") return value;
+    }
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string Run::identity(const std::string& name) const {
+  for (const Metric& metric : metrics) {
+    if (metric.kind == "start") return metric.text(name);
+  }
+  return "";
+}
+
+const Metric* Run::with_weights(const std::string& hash) const {
+  for (const Metric& metric : metrics) {
+    if (metric.text("weights") == hash || metric.text("average") == hash) return &metric;
+  }
+  return nullptr;
+}
 
 std::string to_json(const Metric& metric) {
   std::string text = cat("{\"iteration\":", metric.iteration, ",\"kind\":", quoted(metric.kind));
+  if (!metric.run.empty()) text += ",\"run\":" + quoted(metric.run);
   if (metric.kind == "test") text += cat(",\"net\":", metric.net);
-  if (!metric.file.empty()) text += ",\"file\":" + quoted(metric.file);
+  for (const auto& [name, value] : metric.texts) text += cat(",", quoted(name), ":", quoted(value));
   text += ",\"time\":" + number(metric.time);
   if (metric.values.empty()) return text + "}";
   std::vector<std::string> values;
@@ -84,11 +156,12 @@ std::string to_json(const Metric& metric) {
   return text + ",\"values\":{" + join(values, ",") + "}}";
 }
 
-std::vector<Metric> read_metrics(const std::string& path) {
+std::vector<Run> read_runs(const std::string& path) {
   const std::string content = read_file(path);
   const bool complete = ends_with(content, "\n");
   const std::vector<std::string> lines = split(content, '\n');
-  std::vector<Metric> metrics;
+  std::vector<Run> runs;
+  int unnamed = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (trim(lines[i]).empty()) continue;
     google::protobuf::Struct object;
@@ -97,17 +170,10 @@ std::vector<Metric> read_metrics(const std::string& path) {
       fail(path, ":", i + 1, ": expected one JSON object, as `crema train` writes them");
     }
     Metric metric = metric_of(object);
-    if (metric.kind == "start") {
-      std::erase_if(metrics, [&](const Metric& old) {
-        // A snapshot counts the updates done, and a test at that iteration belongs to the run that
-        // goes on.
-        return old.iteration > metric.iteration ||
-               (old.iteration == metric.iteration && old.kind != "snapshot");
-      });
-    }
-    metrics.push_back(std::move(metric));
+    Run& run = run_of(metric, runs, unnamed);
+    add(run, std::move(metric));
   }
-  return metrics;
+  return runs;
 }
 
 }  // namespace crema

@@ -1,8 +1,13 @@
 #include "tools/metrics_reader.h"
 
+#include <ctime>
+#include <filesystem>
 #include <map>
+#include <random>
 
-#include "base/strings.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "solver/run_identity.h"
 
 namespace crema {
 
@@ -22,11 +27,66 @@ void add_outputs(Metric& metric, const std::vector<OutputValue>& outputs) {
   }
 }
 
+// What a kill left of a last line.
+void drop_cut_line(const std::string& path) {
+  const std::string content = read_file(path);
+  if (content.empty() || content.back() == '\n') return;
+  std::filesystem::resize_file(path, content.rfind('\n') + 1);
+}
+
+// The name of the run in this file that took the snapshot from which a run goes on: "" where none
+// did.
+std::string run_to_go_on(const std::string& path, const event::Start& start) {
+  if (start.run.resumed_from.empty()) return "";
+  std::string id;
+  for (const Run& run : read_runs(path)) {
+    const Metric* snapshot = run.with_weights(start.run.weights);
+    if (snapshot && snapshot->iteration == start.iteration) id = run.id;
+  }
+  return id;
+}
+
+std::string random_name() {
+  std::random_device random;
+  return hex_of(random()).substr(8);
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm fields{};
+  gmtime_r(&now, &fields);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &fields);
+  return text;
+}
+
 }  // namespace
+
+void MetricsReader::begin(const event::Start& start) {
+  start_ = std::chrono::steady_clock::now();
+  try {
+    if (file_exists(path_)) {
+      drop_cut_line(path_);
+      run_ = run_to_go_on(path_, start);
+    }
+  } catch (const std::exception& error) {  // somebody's own file: it only lacks the run's beginning
+    log_.warning(cat(error.what(), ". This training is a run of its own there."));
+  }
+  if (run_.empty()) run_ = random_name();
+  Metric metric{.iteration = start.iteration, .kind = "start"};
+  const RunIdentity& run = start.run;
+  metric.texts = {{"net_name", start.net},          {"net_file", run.net_file},
+                  {"solver_file", run.solver_file}, {"started", utc_now()},
+                  {"net_text", run.net_text},       {"recipe", run.recipe},
+                  {"parameters", run.parameters},   {"weights", run.weights}};
+  if (!run.resumed_from.empty()) metric.texts.emplace_back("resumed_from", run.resumed_from);
+  write(std::move(metric));
+}
 
 void MetricsReader::write(Metric metric) {
   if (broken_) return;
   if (!file_.is_open()) file_.open(path_, std::ios::app);
+  metric.run = run_;
   metric.time = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   file_ << to_json(metric) << "\n" << std::flush;
   broken_ = !file_;
@@ -36,8 +96,7 @@ void MetricsReader::write(Metric metric) {
 
 void MetricsReader::read(const Event& event) {
   if (const auto* start = std::get_if<event::Start>(&event)) {
-    start_ = std::chrono::steady_clock::now();
-    write({.iteration = start->iteration, .kind = "start"});
+    begin(*start);
   } else if (const auto* display = std::get_if<event::Display>(&event)) {
     waiting_ = Metric{.iteration = display->iteration, .kind = "train"};
     waiting_->values.emplace_back("loss", display->loss);
@@ -54,7 +113,15 @@ void MetricsReader::read(const Event& event) {
     write(metric);
   } else if (const auto* snapshot = std::get_if<event::SnapshotDone>(&event)) {
     const std::string& file = snapshot->state.empty() ? snapshot->weights : snapshot->state;
-    write({.iteration = snapshot->iteration, .kind = "snapshot", .file = file});
+    Metric metric{.iteration = snapshot->iteration, .kind = "snapshot"};
+    metric.texts = {{"file", file}, {"weights", snapshot->hash}};
+    if (!snapshot->hash_of_average.empty())
+      metric.texts.emplace_back("average", snapshot->hash_of_average);
+    write(std::move(metric));
+  } else if (const auto* bad = std::get_if<event::NonFiniteLoss>(&event); bad && bad->stops) {
+    Metric metric{.iteration = bad->iteration, .kind = "train"};
+    metric.values.emplace_back("loss", bad->loss);
+    write(std::move(metric));
   } else if (const auto* last = std::get_if<event::FinalLoss>(&event)) {
     Metric metric{.iteration = last->iteration, .kind = "train"};
     metric.values.emplace_back("loss", last->loss);

@@ -20,10 +20,12 @@ class MetricsReader : public EventReader {
   void read(const Event& event) override;
 
  private:
+  void begin(const event::Start& start);
   void write(Metric metric);
 
   Log& log_;
   std::string path_;
+  std::string run_;  // its name
   std::ofstream file_;
   bool broken_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -1,9 +1,14 @@
-// `crema report METRICS.jsonl [-model NET.prototxt -weights FILE]`: a page about a training.
+// `crema report METRICS.jsonl [-run_id ID] [-model NET.prototxt -weights FILE]`: a page about a
+// training.
+#include <optional>
+
 #include "base/files.h"
+#include "net/prototxt.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/net_input.h"
 #include "tools/report_net.h"
+#include "tools/report_run.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
 
@@ -11,24 +16,43 @@ namespace crema {
 
 namespace {
 
+// 0: all that there are.
+int batches_of_flag() {
+  return gflags::GetCommandLineFlagInfoOrDie("iterations").is_default ? 0 : FLAGS_iterations;
+}
+
 int run(const VerbCall& call) {
   require(FLAGS_model.empty() == FLAGS_weights.empty(),
           "filters and misclassified samples need both -model NET.prototxt and -weights FILE");
-  Report report;
-  report.metrics = read_metrics(call.arguments[0]);
-  report.title = call.arguments[0];
-  require(!report.metrics.empty(), call.arguments[0],
+  const std::string& path = call.arguments[0];
+  const std::vector<Run> runs = read_runs(path);
+  require(!runs.empty(), path,
           ": is empty; `crema train` writes metrics.jsonl beside its snapshots");
+  Report report;
+  report.title = path;
+  const std::unique_ptr<Context> context = make_context(call.log);
+  std::unique_ptr<Net> net;
+  std::optional<Trained> trained;
   if (!FLAGS_model.empty()) {
-    const std::unique_ptr<Context> context = make_context(call.log);
     NetInput input = read_model(call.log, TEST);
     input.options.keep_blobs = true;
     context->set_log(silent_log());
-    Net net(*context, input.net, input.options);
-    load_weights_of_flag(net);
-    report.title = net.name().empty() ? FLAGS_model : net.name();
-    add_filters(net, &report);
-    add_mistakes(net, FLAGS_iterations, &report);
+    net = std::make_unique<Net>(*context, input.net, input.options);
+    load_weights_of_flag(*net);
+    trained = trained_of(*net, read_net_file(FLAGS_model).net);
+    report.title = net->name().empty() ? FLAGS_model : net->name();
+  }
+  if (runs.size() > 1) print_runs(runs);
+  const ChosenRun chosen = choose_run(runs, FLAGS_run_id, trained ? &*trained : nullptr, path);
+  report.metrics = chosen.run.metrics;
+  report.run = cat("Run ", chosen.run.id, chosen.why.empty() ? "" : " (" + chosen.why + ")");
+  if (const std::string what = describe(chosen.run); !what.empty()) report.run += ": " + what;
+  report.notes = chosen.notes;
+  call.log.info(report.run);
+  for (const std::string& note : report.notes) call.log.warning(note);
+  if (net) {
+    add_filters(*net, &report);
+    add_mistakes(*net, batches_of_flag(), &report);
   }
   write_file_atomically(FLAGS_output, report_page(report));
   call.log.info("Wrote " + FLAGS_output);
@@ -38,8 +62,8 @@ int run(const VerbCall& call) {
 REGISTER_VERB(report,
               {.summary = "writes a page with the curves, filters and mistakes of a training",
                .usage = "METRICS.jsonl [-model NET.prototxt -weights FILE] [flags]",
-               .flags = {"output", "model", "weights", "weights_mode", "iterations", "gpu", "level",
-                         "stage"},
+               .flags = {"output", "run_id", "model", "weights", "weights_mode", "iterations",
+                         "gpu", "level", "stage"},
                .least_arguments = 1,
                .most_arguments = 1,
                .run = run});

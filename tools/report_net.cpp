@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t most_filters = 64;
 constexpr size_t most_mistakes = 40;
+constexpr int64_t usual_batches = 50;
 
 // The images of a net: the first top of a layer without bottoms that has channels, height and
 // width; -1: none.
@@ -98,17 +99,26 @@ void add_mistakes(Net& net, int batches, Report* report) {
   const int images = find_images(graph);
   const Judged judged = find_scores(graph);
   if (images < 0 || judged.scores < 0) return;
+  const auto source = [&](int value) -> const Node& {
+    return graph.nodes[graph.values[value].producer];
+  };
+  if (source(images).message.type() == "Input" || source(judged.labels).message.type() == "Input")
+    return;
   const auto floats = [&](const Tensor& tensor) { return to_floats(net.context(), tensor); };
   const Shape& image = graph.values[images].shape;
   const int64_t samples = image[0], classes = graph.values[judged.scores].shape[1];
   const bool probabilities =
       graph.nodes[graph.values[judged.scores].producer].message.type() == "Softmax";
-  for (int batch = 0; batch < batches; ++batch) {
-    net.forward(batch);
+  const int64_t records = source(images).layer->records();
+  int64_t left = records > 0 ? records : usual_batches * samples;
+  if (batches > 0) left = std::min(left, batches * samples);
+  // Behind its last record a source begins again: of the last batch only the first ones count.
+  for (int64_t batch = 0; left > 0; ++batch, left -= samples) {
+    net.forward(static_cast<uint64_t>(batch));
     const std::vector<float> pixels = floats(net.input(graph.values[images].blob));
     const std::vector<float> labels = floats(net.input(graph.values[judged.labels].blob));
     const std::vector<float> scores = floats(net.blob(graph.values[judged.scores].blob));
-    for (int64_t i = 0; i < samples; ++i) {
+    for (int64_t i = 0; i < std::min(samples, left); ++i) {
       const float* row = scores.data() + i * classes;
       const int64_t best = std::max_element(row, row + classes) - row;
       ++report->tested;

@@ -22,6 +22,7 @@ body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.5 sy
 main { max-width: 960px; margin: 0 auto; padding: 40px 20px 64px; }
 h1 { font-size: 30px; line-height: 1.2; margin: 0 0 4px; } h2 { font-size: 18px; margin: 0 0 4px; }
 .note { color: var(--soft); font-size: 14px; margin: 0 0 12px; }
+.warning { border-left: 4px solid var(--s1); padding-left: 12px; margin: 8px 0; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px; margin: 24px 0; }
 .tile, section { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 16px 20px; }
 .tile b { display: block; font-size: 24px; font-weight: 600; font-variant-numeric: tabular-nums; }
@@ -139,6 +140,15 @@ std::string tiles(const Report& report) {
   return "<div class=\"tiles\">" + text + "</div>\n";
 }
 
+std::string heading(const Report& report) {
+  std::string text =
+      cat("<h1>", html_text(report.title), "</h1>\n<p class=\"note\">Training report by Crema. ",
+          html_text(report.run), "</p>\n");
+  for (const std::string& note : report.notes)
+    text += cat("<p class=\"warning\">", html_text(note), "</p>\n");
+  return text;
+}
+
 std::string filters_section(const Report& report) {
   if (report.filters.empty()) return "";
   std::string pictures = "<div class=\"pictures\">";
@@ -182,10 +192,8 @@ std::string report_page(const Report& report) {
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta "
       "name=\"viewport\" "
       "content=\"width=device-width, initial-scale=1\">\n<title>",
-      html_text(report.title), "</title>\n<style>", style,
-      "</style>\n</head>\n<body>\n<main>\n<h1>", html_text(report.title),
-      "</h1>\n<p class=\"note\">Training report by Crema</p>\n", tiles(report),
-      chart_section("Loss", curves.end, curves.losses, true),
+      html_text(report.title), "</title>\n<style>", style, "</style>\n</head>\n<body>\n<main>\n",
+      heading(report), tiles(report), chart_section("Loss", curves.end, curves.losses, true),
       chart_section("Test results", curves.end, curves.tests),
       chart_section("Learning rate", curves.end, curves.rates), filters_section(report),
       mistakes_section(report), "</main>\n</body>\n</html>\n");

@@ -16,6 +16,8 @@ struct Mistake {
 
 struct Report {
   std::string title;
+  std::string run;                 // which it is, in words
+  std::vector<std::string> notes;  // what does not fit together
   std::vector<Metric> metrics;
   std::string filters_title;
   std::vector<std::string> filters;  // addresses for <img>

@@ -19,6 +19,15 @@ struct OutputValue {
   float loss_weight = 0;  // not 0: the number is a loss with this weight
 };
 
+// What a run trains; the hashes are those of solver/run_identity.h and fingerprint_of().
+struct RunIdentity {
+  std::string net_file, solver_file;
+  std::string net_text, recipe;  // hashes of the net, of net and solver
+  std::string parameters;        // a hash of their names and shapes
+  std::string weights;           // of their values when the run begins or goes on
+  std::string resumed_from;      // a state file; "": from the start
+};
+
 namespace event {
 
 // The run begins (or goes on, when iteration is not 0).
@@ -27,6 +36,7 @@ struct Start {
   int64_t iteration = 0, max_iter = 0;
   int iter_size = 1;
   uint64_t seed = 0;
+  RunIdentity run = {};
 };
 
 // An update is done; `iteration` counts the updates. Sent every time: readers that draw limit their
@@ -114,6 +124,7 @@ struct Snapshot {
 struct SnapshotDone {
   int64_t iteration = 0;
   std::string weights, state;
+  std::string hash = {}, hash_of_average = {};  // of the weights; of their average, where one is
 };
 
 // A snapshot could not be written; training goes on, the snapshots before it are untouched.

@@ -14,6 +14,7 @@
 #include "solver/freeze.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
+#include "solver/run_identity.h"
 #include "solver/schedules.h"
 #include "solver/solver_nets.h"
 #include "solver/state_file.h"
@@ -164,6 +165,13 @@ void Solver::make_train_net() {
   options.frozen = frozen_layers(file_.solver);
   net_ = std::make_unique<Net>(context_, net.net, options);
   check_frozen_layers(file_.solver, *net_);
+  identity_ = {net.path,
+               file_.path,
+               hash_of_text(net.net),
+               hash_of_recipe(net.net, file_.solver),
+               fingerprint_of(net_->graph()),
+               "",
+               ""};
   if (!has_loss(*net_)) {
     context_.log().warning(cat(net.path,
                                ": no layer of the training net is a loss, or has a "
@@ -282,7 +290,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   if (gpu_ && state.has_loss_scale())
     gpu_->restore_loss_scale(state.loss_scale(), state.loss_scale_age());
   iteration_ = unread_ = last_state_iteration_ = state.iter();
-  last_state_ = path;
+  last_state_ = identity_.resumed_from = path;
   if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
   // A state of Caffe knows no position in the data: as there, the data start again.
   train_passes_ = state.train_passes();
@@ -300,10 +308,11 @@ void Solver::snapshot() {
   snapshot_failed_ = true;
   read_losses(iteration_ - 1);
   check_weights();
-  write_weights(files);
+  const std::string average = write_weights(files);
+  const uint64_t checksum = weights_checksum(*net_);
   if (!file_.solver.snapshot_include_state()) {
     snapshot_failed_ = false;
-    return send(event::SnapshotDone{iteration_, files.weights, ""});
+    return send(event::SnapshotDone{iteration_, files.weights, "", hex_of(checksum), average});
   }
   // Only now: a state never names weights that are not there.
   send(event::Snapshot{iteration_, event::Snapshot::Part::state, hdf5, files.state});
@@ -322,23 +331,26 @@ void Solver::snapshot() {
   for (uint64_t passes : test_passes_) state.add_test_passes(passes);
   for (float loss : losses_.store(iteration_)) state.add_loss_window(loss);
   state.set_net_fingerprint(fingerprint_of(net_->graph()));
-  state.set_weights_checksum(weights_checksum(*net_));
+  state.set_weights_checksum(checksum);
   write_solver_state(state, files.state, hdf5);
   snapshot_failed_ = false;
   last_state_ = files.state;
   last_state_iteration_ = iteration_;
-  send(event::SnapshotDone{iteration_, files.weights, files.state});
+  send(event::SnapshotDone{iteration_, files.weights, files.state, hex_of(checksum), average});
 }
 
-void Solver::write_weights(const SnapshotFiles& files) {
+std::string Solver::write_weights(const SnapshotFiles& files) {
   const bool hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
   const auto save = hdf5 ? save_hdf5 : save_caffemodel;
+  std::string hash_of_average;
   if (optimizer_->averages()) {
     const AveragedWeights averaged(*optimizer_);
     save(*net_, files.average, false);
+    hash_of_average = hash_of_weights(*net_);
   }
   send(event::Snapshot{iteration_, event::Snapshot::Part::weights, hdf5, files.weights});
   save(*net_, files.weights, file_.solver.snapshot_diff());
+  return hash_of_average;
 }
 
 void Solver::store_rates(SolverState* state) {
@@ -370,18 +382,6 @@ void Solver::restore_rates(const SolverState& state) {
   if (!gpu_) return;
   gpu_->set_plateau(plateau);
   gpu_->set_losses(iteration_, {state.loss_window().begin(), state.loss_window().end()});
-}
-
-void Solver::snapshot_or_log() {
-  try {
-    snapshot();
-  } catch (const DeviceLost&) {
-    throw;
-  } catch (const Diverged&) {
-    throw;
-  } catch (const std::exception& error) {
-    send(event::SnapshotFailed{iteration_, error.what()});
-  }
 }
 
 void Solver::send(const Event& event) {

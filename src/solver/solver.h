@@ -126,7 +126,8 @@ class Solver {
   void say_step();
   void store_rates(SolverState* state);
   void restore_rates(const SolverState& state);
-  void write_weights(const SnapshotFiles& files);
+  // Gives the hash of the average, "" where there is none.
+  std::string write_weights(const SnapshotFiles& files);
   void display();
   void obey();
   void test(size_t net);
@@ -137,6 +138,7 @@ class Solver {
   SolverOptions options_;
   LogReader log_reader_;
   uint64_t seed_ = 0;
+  RunIdentity identity_;
   std::shared_ptr<ArenaPool> arena_;
   std::unique_ptr<Net> net_;
   std::vector<std::unique_ptr<Net>> test_nets_;

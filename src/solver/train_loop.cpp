@@ -1,11 +1,9 @@
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
 #include "solver/debug_info.h"
 #include "solver/gpu_iteration.h"
 #include "solver/learning_rate.h"
 #include "solver/optimizer.h"
+#include "solver/run_identity.h"
 #include "solver/solver.h"
 #include "solver/test_scores.h"
 
@@ -45,8 +43,9 @@ void Solver::train_to_end() {
           ": max_iter is missing: say how many iterations to train, for example "
           "max_iter: 10000");
   if (solver.snapshot_after_train()) check_snapshot_folder(solver);
+  identity_.weights = hash_of_weights(*net_);
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
-                    solver.iter_size(), seed_});
+                    solver.iter_size(), seed_, identity_});
   train(solver.max_iter() - iteration_);
   // Whether at its time or asked for by a signal: the last state of a training must not be lost
   // silently.
@@ -192,6 +191,18 @@ void Solver::say_step() {
   said_step_ = step;
   const std::string& policy = file_.solver.lr_policy();
   if (policy != "step") send(event::LearningRateStep{policy, iteration_, step});
+}
+
+void Solver::snapshot_or_log() {
+  try {
+    snapshot();
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Diverged&) {
+    throw;
+  } catch (const std::exception& error) {
+    send(event::SnapshotFailed{iteration_, error.what()});
+  }
 }
 
 void Solver::obey() {

@@ -55,7 +55,7 @@ TEST(Train, WritesMetricsBesideTheSnapshots) {
   }
   EXPECT_EQ(kinds, "start test train train snapshot test train train snapshot train test end ")
       << folder.read("run/metrics.jsonl");
-  expect_part(folder.read("run/metrics.jsonl"), "{\"iteration\":5,\"kind\":\"train\",\"time\":");
+  expect_part(folder.read("run/metrics.jsonl"), "{\"iteration\":5,\"kind\":\"train\",\"run\":\"");
   expect_part(folder.read("run/metrics.jsonl"), "\"lr\":0.01");
   expect_part(folder.read("run/metrics.jsonl"), "\"accuracy\":");
 }

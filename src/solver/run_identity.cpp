@@ -1,0 +1,29 @@
+#include "solver/run_identity.h"
+
+#include <cstdio>
+
+#include "solver/checksum.h"
+#include "solver/optimizer.h"
+
+namespace crema {
+
+std::string hex_of(uint64_t number) {
+  char text[20];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::string hash_of_text(const NetParameter& net) {
+  const std::string bytes = net.SerializeAsString();
+  return hex_of(Checksum().add(bytes.data(), bytes.size()).value());
+}
+
+std::string hash_of_recipe(const NetParameter& net, const SolverParameter& solver) {
+  const std::string of_net = net.SerializeAsString(), of_solver = solver.SerializeAsString();
+  return hex_of(
+      Checksum().add(of_net.data(), of_net.size()).add(of_solver.data(), of_solver.size()).value());
+}
+
+std::string hash_of_weights(Net& net) { return hex_of(weights_checksum(net)); }
+
+}  // namespace crema

@@ -1,0 +1,99 @@
+#include "tools/report_run.h"
+
+#include "base/error.h"
+#include "solver/optimizer.h"
+#include "solver/run_identity.h"
+#include "tools/table.h"
+
+namespace crema {
+
+namespace {
+
+bool has_weights(const Run& run, const Trained& trained) {
+  return run.identity("parameters") == trained.parameters && run.with_weights(trained.weights);
+}
+
+const Run& run_named(const std::vector<Run>& runs, const std::string& id, const std::string& path) {
+  std::vector<std::string> names;
+  const Run* found = nullptr;
+  for (const Run& run : runs) {
+    names.push_back(run.id);
+    if (!starts_with(run.id, id)) continue;
+    require(!found || run.id == id, "-run_id ", id, ": several runs of ", path,
+            " begin so: ", found ? found->id : "", ", ", run.id);
+    found = &run;
+  }
+  require(found, "-run_id ", id, ": ", path, " has no such run; it has ", join(names, ", "));
+  return *found;
+}
+
+// What of the two does not belong to the run.
+std::vector<std::string> mismatches(const std::vector<Run>& runs, const Run& run,
+                                    const Trained& trained) {
+  if (run.identity("parameters").empty()) {
+    return {
+        "This run was written down without a word on net and weights, so nothing tells whether "
+        "-model and -weights belong to it."};
+  }
+  const std::string net = cat("the net of run ", run.id, " (", run.identity("net_file"), ")");
+  std::string owner;
+  for (const Run& other : runs) {
+    if (has_weights(other, trained)) owner = other.id;
+  }
+  if (run.identity("parameters") != trained.parameters) {
+    return {cat("-model is not ", net, ": its parameters differ. ",
+                owner.empty() ? "Whether -weights belong to the run cannot be told."
+                              : cat("-weights are of run ", owner, "."))};
+  }
+  std::vector<std::string> notes;
+  if (run.identity("net_text") != trained.net_text)
+    notes.push_back(cat("-model has the parameters of ", net, ", but another text."));
+  if (run.with_weights(trained.weights)) return notes;
+  notes.push_back(
+      cat("-weights are of no snapshot of run ", run.id,
+          owner.empty() ? ", nor of any other in the file." : cat(", but of run ", owner, "."),
+          " Filters and misclassified samples are theirs, the curves are not."));
+  return notes;
+}
+
+}  // namespace
+
+Trained trained_of(Net& net, const NetParameter& file) {
+  return {hash_of_text(file), fingerprint_of(net.graph()), hash_of_weights(net)};
+}
+
+ChosenRun choose_run(const std::vector<Run>& runs, const std::string& id, const Trained* trained,
+                     const std::string& path) {
+  const Run* run = &runs.back();
+  std::string why = runs.size() == 1 ? "" : "the last of the file; -run_id takes another";
+  if (!id.empty()) {
+    run = &run_named(runs, id, path);
+    why = "as -run_id says";
+  } else if (trained && runs.size() > 1) {
+    for (const Run& other : runs) {
+      if (!has_weights(other, *trained)) continue;
+      run = &other;
+      why = "the one that -weights belong to";
+    }
+  }
+  return {*run, why, trained ? mismatches(runs, *run, *trained) : std::vector<std::string>()};
+}
+
+std::string describe(const Run& run) {
+  if (run.identity("net_file").empty()) return "";
+  const std::string name = run.identity("net_name");
+  return cat("net ", name, name.empty() ? "" : " ", "(", run.identity("net_file"), "), solver ",
+             run.identity("solver_file"), ", started ", run.identity("started"));
+}
+
+void print_runs(const std::vector<Run>& runs) {
+  std::vector<std::vector<std::string>> rows = {
+      {"run", "net", "net file", "started", "iterations", "last loss"}};
+  for (const Run& run : runs) {
+    rows.push_back({run.id, run.identity("net_name"), run.identity("net_file"),
+                    run.identity("started"), cat(run.iterations()), cat(run.last_loss())});
+  }
+  print_table(rows, 4);
+}
+
+}  // namespace crema
