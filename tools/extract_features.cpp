@@ -109,9 +109,9 @@ int run(const VerbCall& call) {
   NetInput input = read_model(call.log, phase_of_flag(TEST));
   input.options.keep_blobs = true;
   input.options.precision = precision_for(*context);
+  Net net(*context, input.net, input.options);
   if (FLAGS_assume.empty())
     refuse_unfed_inputs(input.net, input.options.state, input.options.where);
-  Net net(*context, input.net, input.options);
   load_weights_of_flag(net);
   fill_random_inputs(net);
   const std::vector<Feature> features = features_of(net, words[2], words[3], backend, call.log);

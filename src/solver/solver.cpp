@@ -151,7 +151,6 @@ NetOptions Solver::net_options(Phase phase, const NetFile& net, const NetState& 
   options.folder = folder_of(net.path);
   const auto kept = std::make_shared<NetFile>(net);
   options.where = [kept](int layer) { return kept->where(layer); };
-  if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
   return options;
 }
 
@@ -164,6 +163,7 @@ void Solver::make_train_net() {
   options.histories = kept_arenas(file_.solver);
   options.frozen = frozen_layers(file_.solver);
   net_ = std::make_unique<Net>(context_, net.net, options);
+  if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
   check_frozen_layers(file_.solver, *net_);
   identity_ = {net.path,
                file_.path,
@@ -198,6 +198,7 @@ void Solver::make_test_nets() {
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
     test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
+    if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
     test_numbers_.push_back(static_cast<int>(i));
     test_iterations_.push_back(sources[i].test_iter);
     test_passes_.push_back(0);
