@@ -244,6 +244,11 @@ std::unique_ptr<WeightedSum> make_conv_depthwise(Context& context, const ConvCas
 #else
   (void)context;
 #endif
+  constexpr int64_t kMostPlaces = 1 << 16;  // of an axis: there is a table with a row for each
+  if (std::max({c.x[2], c.x[3], c.y[2], c.y[3]}) > kMostPlaces) {
+    reason = cat("an axis of more than ", kMostPlaces, " places");
+    return nullptr;
+  }
   return std::make_unique<DepthwiseCpu>(c);
 }
 

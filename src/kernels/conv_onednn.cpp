@@ -20,9 +20,6 @@ using BackwardWeights = dnnl::convolution_backward_weights;
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-// It rounds channels up to whole blocks and then divides by how many they are, in 32 bits.
-constexpr int64_t kMostChannels = (int64_t{1} << 31) - 64;
-
 // Its reference and matrix-product bodies are slower than ours.
 template <typename Plan>
 bool is_good(const Plan& plan, std::string& reason) {
@@ -40,8 +37,10 @@ class OnednnConv final : public WeightedSum {
  public:
   // False with the reason when oneDNN does not serve the case.
   bool prepare(const ConvCase& c, std::string& reason) {
-    if (std::max({c.x[1], c.y[1], c.w[0]}) > kMostChannels) {
-      reason = "it counts channels in 32 bits";
+    for (const std::string& problem :
+         {onednn::too_large(c.x), onednn::too_large(c.y), onednn::too_large_weights(c.w)}) {
+      if (problem.empty()) continue;
+      reason = problem;
       return false;
     }
     const Format activations{c.order, nullptr};

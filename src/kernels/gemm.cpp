@@ -21,7 +21,7 @@ void gemm(Context& context, const Gemm& asked, const T* a, const T* b, T* c) {
   if (suits_few_rows(g)) return gemm_few_rows(g, a, b, c);
 #ifdef CREMA_ONEDNN
   if constexpr (std::is_same_v<T, float>) {
-    if (!plain) return gemm_onednn(g, a, b, c);
+    if (!plain && gemm_onednn(g, a, b, c)) return;
   }
 #endif
   gemm_plain(g, a, b, c);

@@ -12,8 +12,8 @@ void gemm_plain(const Gemm& g, const T* a, const T* b, T* c);
 bool suits_few_rows(const Gemm& g);
 template <typename T>
 void gemm_few_rows(const Gemm& g, const T* a, const T* b, T* c);
-// CPU, float.
-void gemm_onednn(const Gemm& g, const float* a, const float* b, float* c);
+// CPU, float. False, and nothing done, for sizes that it does not take.
+bool gemm_onednn(const Gemm& g, const float* a, const float* b, float* c);
 // GPU: one element of c for each index.
 template <typename T>
 void gemm_elements(Context& context, const Gemm& g, const T* a, const T* b, T* c);

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "base/error.h"
+#include "tensor/claims.h"
 
 namespace crema::onednn {
 namespace {
@@ -186,6 +187,30 @@ Dims grouped_dims(const Shape& shape, int64_t groups) {
 }
 
 }  // namespace
+
+std::string too_large(const Shape& activations) {
+  // Measured: the gradient of the weights takes 20 to 80 us to generate for each column.
+  constexpr int64_t kMostPlaces = int64_t{1} << 18;
+  const Shape& shape = activations;
+  for (int axis = 2; axis < shape.axes(); ++axis) {
+    if (shape[axis] > kMostPlaces)
+      return cat("an axis of ", shape[axis], " places, at most ", kMostPlaces);
+  }
+  Shape image = shape, places = shape;
+  image[0] = sizeof(float);
+  if (shape.axes() > 1) places[1] = 1;
+  if (!at_most(image, INT32_MAX)) return "images of 2 GiB or more";
+  return at_most(places, INT32_MAX) ? "" : "2^31 places or more";
+}
+
+std::string too_large_weights(const Shape& weights) {
+  constexpr int64_t kBlock = 16;  // of channels: what is left of one is filled with zeros
+  Shape whole = weights;
+  for (int axis = 0; axis < std::min(2, whole.axes()); ++axis)
+    whole[axis] = (whole[axis] + kBlock - 1) / kBlock * kBlock;
+  whole.push_back(sizeof(float));
+  return at_most(whole, INT32_MAX) ? "" : "weights of 2 GiB or more";
+}
 
 Desc describe(const Shape& shape, DType dtype, const Format& format) {
   return make_desc(layout_of(shape, format), type_of(dtype));

@@ -4,6 +4,7 @@
 
 #include <dnnl.hpp>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -20,6 +21,13 @@ struct Engine {
 };
 
 using Desc = dnnl::memory::desc;
+
+// It counts in 32 bits inside an image and inside weights, and some of the code that it generates
+// is as long as an image is wide: for larger tensors it divides by zero, leaves its memory, or does
+// not come back. Why it must not be asked about activations (N, C, ...), or weights, of this shape;
+// "" when it may.
+std::string too_large(const Shape& activations);
+std::string too_large_weights(const Shape& weights);
 
 // How oneDNN sees a tensor. Empty (is_zero()) for a blocked format that oneDNN 3 has no name for.
 Desc describe(const Shape& shape, DType dtype, const Format& format);

@@ -183,6 +183,8 @@ void make_lattice(Context& context, const Lattice& lattice, const float* feature
   const int dimensions = lattice.dimensions;
   require(dimensions > 0 && dimensions <= Lattice::kMostDimensions, "a lattice of ", dimensions,
           " dimensions: there may be ", Lattice::kMostDimensions);
+  require(lattice.entry_count() <= INT32_MAX / 2, "a lattice of ", lattice.points,
+          " points: its corners are counted in 32 bits");
   const int64_t entries = lattice.entry_count(), slots = CornerTable::slot_count(entries);
   const LatticeScratch scratch(workspace, entries);
   const CornerTable table{scratch.corners, scratch.slots, static_cast<uint32_t>(slots - 1)};

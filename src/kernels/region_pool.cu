@@ -1,5 +1,8 @@
 #include "kernels/region_pool.h"
 
+#include <algorithm>
+#include <cstdint>
+
 #include "base/error.h"
 #include "device/parallel.h"
 #include "kernels/region_packs.h"
@@ -31,9 +34,12 @@ struct TableSizes {
         cells(padded(regions * (pool.rows + pool.columns) * sizeof(Span))),
         places(padded(regions * (x[2] + x[3]) * sizeof(Span))),
         holes(padded(pool.kind == RegionKind::ring ? regions * 2 * sizeof(Span) : 0)),
-        weights(padded(has_weights(pool.kind)
-                           ? regions * (pool.rows * x[2] + pool.columns * x[3]) * sizeof(float)
-                           : 0)) {
+        weights(padded(has_weights(pool.kind) ? (Shape{regions, pool.rows, x[2]}.count() +
+                                                 Shape{regions, pool.columns, x[3]}.count()) *
+                                                    sizeof(float)
+                                              : 0)) {
+    if (std::max({regions, pool.rows, pool.columns, x[0], x[2], x[3]}) > INT32_MAX / 32)
+      fail(regions, " regions of a blob of ", x.brief(), ": they are counted in 32 bits");
     const RegionReaders readers = readers_of(pool, regions);
     row_readers = padded(readers.row_sets * x[0] * x[2] * readers.words * sizeof(uint32_t));
     column_readers = padded(readers.column_sets * x[3] * readers.words * sizeof(uint32_t));

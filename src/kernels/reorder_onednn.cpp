@@ -6,6 +6,7 @@ namespace crema {
 
 bool reorder_onednn(const Tensor& from, const Tensor& to) {
   if (from.dtype() != DType::f32 || from.shape().axes() > DNNL_MAX_NDIMS) return false;
+  if (!onednn::too_large_weights(from.shape()).empty()) return false;
   try {
     onednn::Engine on;
     const onednn::Desc source = onednn::describe(from.shape(), from.dtype(), from.format());

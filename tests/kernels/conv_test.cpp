@@ -262,5 +262,29 @@ TEST(Conv, TakesWeightsInAnyFormat) {
   }
 }
 
+// A library that counts in 32 bits would divide by zero, or leave its memory, or generate code for
+// minutes; ours take them. Nothing here takes memory.
+TEST(Conv, SizesForNoLibraryGoToOurOwnBodies) {
+  const std::vector<Row> rows = {
+      {"wide", {1, 3, 16, int64_t{1} << 28}, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"wider", {1, 1, 1, int64_t{1} << 30}, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"slow to generate", {1, 3, 3, int64_t{1} << 24}, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"large images", {1, 64, 1 << 12, 1 << 12}, 2, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+      {"large outputs", {1, 2, 1 << 12, 1 << 12}, 64, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+      {"many images", {int64_t{1} << 32, 1, 1, 1}, 2, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+      {"large weights", {1, 1 << 15, 4, 4}, 1 << 14, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+      {"weights of blocks", {1, 1, 4, 4}, 1 << 27, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+      {"depthwise", {1, 16, 3, int64_t{1} << 24}, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 16}};
+  for (const Row& row : rows) {
+    for (const Order order : {Order::plain, Order::channels_last}) {
+      SCOPED_TRACE(row.name);
+      Context context(Device::cpu);
+      make_conv(context, case_of(row, order, DType::f32));
+      ASSERT_EQ(context.served.size(), 1U);
+      EXPECT_EQ(context.served[0], "im2col");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace crema
