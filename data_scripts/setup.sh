@@ -7,7 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev
-          liblmdb-dev libleveldb-dev libhdf5-dev libdnnl-dev libopencv-dev
+          liblmdb-dev libleveldb-dev libhdf5-dev libre2-dev libdnnl-dev libopencv-dev
           python3 python3-numpy python3-pil fontconfig)
 [ "${1:-}" = --tests ] && packages+=(libgtest-dev)
 

@@ -86,11 +86,18 @@ double edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  // Edits take time and memory by the product of both lengths; and nobody reads so long a name.
+  constexpr size_t kMostLetters = 200;
+  if (word.size() > kMostLetters) return "";
   const std::string* best = nullptr;
   double nearest = std::max<double>(1.0, static_cast<double>(word.size()) / 3) + 0.01;
+  const std::string lower = lower_case(std::string(word));
   for (const std::string& candidate : candidates) {
+    const size_t longer = std::max(word.size(), candidate.size()),
+                 shorter = std::min(word.size(), candidate.size());
+    if (static_cast<double>(longer - shorter) >= nearest) continue;
     // Letters in the wrong case alone are never too far.
-    const bool same = lower_case(std::string(word)) == lower_case(candidate);
+    const bool same = lower == lower_case(candidate);
     const double distance = same ? 0.5 : edit_distance(word, candidate);
     if (distance < nearest) {
       nearest = distance;

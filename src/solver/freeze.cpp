@@ -1,49 +1,74 @@
 #include "solver/freeze.h"
 
+#include <re2/re2.h>
+
 #include <algorithm>
-#include <regex>
+#include <memory>
 #include <vector>
 
 #include "base/error.h"
 #include "net/net.h"
-#include "proto/solver.pb.h"
+#include "net/prototxt.h"
 
 namespace crema {
 namespace {
 
-std::regex pattern_of(const std::string& text) {
-  try {
-    return std::regex(text);
-  } catch (const std::regex_error& error) {
-    fail("freeze \"", text, "\" is no regular expression (", error.what(),
-         "); \"conv1.*\" for example means every layer whose name begins with conv1");
+using Pattern = std::shared_ptr<const RE2>;
+
+// std::regex would recurse with the length of the pattern and of the name, RE2 does not.
+Pattern pattern_of(const std::string& text) {
+  RE2::Options options(RE2::Latin1);  // names are bytes: they may be no UTF-8
+  options.set_log_errors(false);
+  return std::make_shared<const RE2>(text, options);
+}
+
+std::string beginning(const std::string& text) {
+  constexpr size_t kMost = 60;
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+std::vector<Pattern> patterns_of(const SolverFile& file) {
+  std::vector<Pattern> patterns;
+  for (int i = 0; i < file.solver.freeze_size(); ++i) {
+    const std::string& text = file.solver.freeze(i);
+    patterns.push_back(pattern_of(text));
+    if (!patterns.back()->ok())
+      fail(file.where(cat("freeze[", i, "]")), ": freeze \"", beginning(text),
+           "\" is no regular expression (", beginning(patterns.back()->error()),
+           "); \"conv1.*\" for example means every layer whose name begins with conv1");
   }
+  return patterns;
+}
+
+bool matches(const Pattern& pattern, const std::string& layer) {
+  return RE2::FullMatch(layer, *pattern);
 }
 
 }  // namespace
 
-std::function<bool(const std::string& layer)> frozen_layers(const SolverParameter& solver) {
-  if (solver.freeze_size() == 0) return nullptr;
-  std::vector<std::regex> patterns;
-  for (const std::string& text : solver.freeze()) patterns.push_back(pattern_of(text));
-  return [patterns](const std::string& layer) {
+std::function<bool(const std::string& layer)> frozen_layers(const SolverFile& file) {
+  if (file.solver.freeze_size() == 0) return nullptr;
+  return [patterns = patterns_of(file)](const std::string& layer) {
     return std::any_of(patterns.begin(), patterns.end(),
-                       [&](const std::regex& pattern) { return std::regex_match(layer, pattern); });
+                       [&](const Pattern& pattern) { return matches(pattern, layer); });
   };
 }
 
-void check_frozen_layers(const SolverParameter& solver, const Net& net) {
+void check_frozen_layers(const SolverFile& file, const Net& net) {
   std::vector<std::string> layers;
   for (const Parameter& parameter : net.graph().parameters) {
     if (layers.empty() || layers.back() != parameter.layer) layers.push_back(parameter.layer);
   }
-  for (const std::string& text : solver.freeze()) {
-    const std::regex pattern = pattern_of(text);
-    const bool matches = std::any_of(layers.begin(), layers.end(), [&](const std::string& layer) {
-      return std::regex_match(layer, pattern);
+  const std::vector<Pattern> patterns = patterns_of(file);
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    const bool stops = std::any_of(layers.begin(), layers.end(), [&](const std::string& layer) {
+      return matches(patterns[i], layer);
     });
-    require(matches, "freeze \"", text, "\" is the name of no layer with parameters",
-            did_you_mean(text, layers), "; a pattern must match the whole name, as \"conv1.*\"");
+    if (stops) continue;
+    const std::string& text = file.solver.freeze(static_cast<int>(i));
+    fail(file.where(cat("freeze[", i, "]")), ": freeze \"", beginning(text),
+         "\" is the name of no layer with parameters", did_you_mean(text, layers),
+         "; a pattern must match the whole name, as \"conv1.*\"");
   }
 }
 

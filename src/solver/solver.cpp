@@ -161,10 +161,10 @@ void Solver::make_train_net() {
   write_notes(context_.log(), net.upgrade.notes);
   NetOptions options = net_options(TRAIN, net, source.state);
   options.histories = kept_arenas(file_.solver);
-  options.frozen = frozen_layers(file_.solver);
+  options.frozen = frozen_layers(file_);
   net_ = std::make_unique<Net>(context_, net.net, options);
   if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
-  check_frozen_layers(file_.solver, *net_);
+  check_frozen_layers(file_, *net_);
   identity_ = {net.path,
                file_.path,
                hash_of_text(net.net),

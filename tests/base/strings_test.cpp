@@ -76,6 +76,13 @@ TEST(StringsTest, DidYouMeanNamesTheNearest) {
   EXPECT_EQ(did_you_mean("x", {}), "");
 }
 
+// A table of all edits would take 8 TB for two of these.
+TEST(StringsTest, DidYouMeanLeavesLongNamesAlone) {
+  const std::string million(1000000, 'x');
+  EXPECT_EQ(did_you_mean(million, {million + "y", "x"}), "");
+  EXPECT_EQ(did_you_mean("ReLu", {million, "ReLU"}), " (did you mean \"ReLU\"?)");
+}
+
 TEST(ErrorTest, RequireThrowsTheWholeMessage) {
   EXPECT_NO_THROW(require(true, "never built"));
   try {

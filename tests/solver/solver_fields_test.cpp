@@ -35,7 +35,50 @@ TEST(Freeze, PatternsThatCannotBeMeant) {
   expect_part(solver_error("freeze: \"ip3\""), "freeze \"ip3\" is the name of no layer");
   expect_part(solver_error("freeze: \"ip3\""), "did you mean \"ip");
   expect_part(solver_error("freeze: \"tanh\""), "no layer with parameters");
-  expect_part(solver_error("freeze: \"ip(\""), "no regular expression");
+  for (const char* text : {"ip(", "(?=ip1)ip1", "(ip)\\\\1"})
+    expect_part(solver_error(cat("freeze: \"", text, "\"")), "no regular expression");
+  // Where in the file.
+  expect_part(solver_error("\n  freeze: \"ip1\" freeze: \"ip(\""),
+              "solver.prototxt:19:17: freeze \"ip(\"");
+  expect_part(solver_error("\n  freeze: \"ip3\""), "solver.prototxt:19:3: freeze \"ip3\"");
+}
+
+// What recurses with the length of a pattern, or of a name, has no stack for these.
+TEST(Freeze, LongPatternsAndNamesTakeNoStack) {
+  const size_t deep = 50000;
+  const std::string nested = std::string(deep, '(') + "ip1" + std::string(deep, ')');
+  Context context(Device::cpu);
+  {
+    Solver solver(context, solver_file(cat("freeze: \"", nested, "\" random_seed: 1")));
+    EXPECT_EQ(solver.net().parameters()[0].lr_mult, 0);
+    EXPECT_NE(solver.net().parameters()[2].lr_mult, 0);
+  }
+  const std::string message = solver_error(cat("freeze: \"", nested, "(\""));
+  expect_part(message, "no regular expression");
+  EXPECT_LT(message.size(), 1000U);
+  std::string net = kNet;
+  const std::string name(1000000, 'n');
+  net.replace(net.find("ip1"), 3, name);
+  Solver solver(context, solver_file("freeze: \"(n|m)*\" random_seed: 1", net));
+  EXPECT_EQ(solver.net().parameters()[0].lr_mult, 0);
+}
+
+// The whole name, by the rules that most languages share.
+TEST(Freeze, PatternsMatchWholeNames) {
+  struct Row {
+    const char* pattern;
+    bool ip1, ip2;
+  };
+  for (const Row& row :
+       {Row{"ip1", true, false}, Row{"ip.", true, true}, Row{"ip[^2]", true, false},
+        Row{"[[:alpha:]]+\\\\d", true, true}, Row{"(?:x|ip)2$", false, true},
+        Row{"^ip1|ip2x", true, false}, Row{"\\\\w{3}", true, true}}) {
+    SCOPED_TRACE(row.pattern);
+    Context context(Device::cpu);
+    Solver solver(context, solver_file(cat("freeze: \"", row.pattern, "\" random_seed: 1")));
+    EXPECT_EQ(solver.net().parameters()[0].lr_mult == 0, row.ip1);
+    EXPECT_EQ(solver.net().parameters()[2].lr_mult == 0, row.ip2);
+  }
 }
 
 // Keeps what tests find.
