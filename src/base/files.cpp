@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/temporary.h"
 
 namespace crema {
 
@@ -108,10 +109,14 @@ std::string find_file(const std::string& path, const std::string& folder) {
   return file_exists(beside) ? beside : path;
 }
 
-AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_(cat(path_, ".tmp.", getpid())) {
-  descriptor_ = open(temporary_.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
-  if (descriptor_ < 0) fail(path_, ": cannot write: ", std::strerror(errno));
+AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
+  struct stat info;
+  // What takes the place of /dev/null is a file from then on.
+  require(stat(path_.c_str(), &info) != 0 || S_ISREG(info.st_mode), path_,
+          ": cannot write: this is no regular file");
+  TemporaryEntry entry = make_temporary(path_, TemporaryEntry::Kind::file);
+  temporary_ = std::move(entry.path);
+  descriptor_ = entry.descriptor;
 }
 
 AtomicFile::~AtomicFile() {
@@ -139,9 +144,10 @@ void AtomicFile::write(const void* bytes, size_t count) {
 
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail(path_, ": cannot write: ", std::strerror(errno));
-  close();
+  // Held until it has its name: nobody takes it for left over.
   if (rename(temporary_.c_str(), path_.c_str()) != 0)
     fail(path_, ": cannot write: ", std::strerror(errno));
+  close();
   committed_ = true;
   // The rename itself must reach the disk, or a power cut may still lose the new name.
   const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,7 +1,6 @@
 #include "data/database_writer.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/temporary.h"
 
 namespace crema {
 namespace {
@@ -28,33 +28,27 @@ void sync_folder(const std::string& path) {
   close(descriptor);
 }
 
-// Only what a run that was killed may have left: nothing else is ever deleted.
-void remove_leftover(const std::string& folder) {
-  if (!file_exists(folder)) return;
-  require(file_exists(folder + "/data.mdb") || file_exists(folder + "/LOCK") ||
-              std::filesystem::is_empty(folder),
-          folder, ": is in the way: the database is built there first; move it elsewhere");
-  std::filesystem::remove_all(folder);
+// Where a new database can be; what killed runs have left of it is gone then.
+std::string free_path(const std::string& path) {
+  require(!path.empty(), "the path of a database is empty");
+  require(!file_exists(path), path, ": exists already; remove it, or choose another name");
+  const std::string name = path.substr(path.rfind('/') + 1);
+  remove_leftovers(folder_of(path), TemporaryEntry::Kind::folder, name);
+  return path;
 }
 
 }  // namespace
 
-DatabaseWriter::DatabaseWriter(std::string path)
-    : path_(without_slash(std::move(path))), temporary_(path_ + ".tmp") {
-  require(!path_.empty(), "the path of a database is empty");
-  require(!file_exists(path_), path_, ": exists already; remove it, or choose another name");
-  try {
-    remove_leftover(temporary_);
-  } catch (const std::filesystem::filesystem_error& problem) {
-    fail(temporary_, ": cannot be removed: ", problem.code().message());
-  }
-  if (mkdir(temporary_.c_str(), 0755) != 0)
-    fail(path_, ": cannot be created: ", std::strerror(errno));
+DatabaseWriter::DatabaseWriter(const std::string& path) : path_(free_path(without_slash(path))) {
+  TemporaryEntry entry = make_temporary(path_, TemporaryEntry::Kind::folder);
+  temporary_ = std::move(entry.path);
+  lock_ = entry.descriptor;
 }
 
 DatabaseWriter::~DatabaseWriter() {
   std::error_code ignored;
   if (!finished_) std::filesystem::remove_all(temporary_, ignored);
+  ::close(lock_);
 }
 
 void DatabaseWriter::put(const std::string& key, const google::protobuf::Message& record) {

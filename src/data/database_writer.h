@@ -24,7 +24,7 @@ class DatabaseWriter {
   int64_t count() const { return count_; }
 
  protected:
-  explicit DatabaseWriter(std::string path);
+  explicit DatabaseWriter(const std::string& path);
   virtual void add(const std::string& key, const std::string& value) = 0;
   virtual void flush() = 0;
   virtual void close() = 0;
@@ -34,6 +34,7 @@ class DatabaseWriter {
 
  private:
   std::string path_, temporary_;
+  int lock_ = -1;  // of the temporary folder
   int64_t count_ = 0;
   bool complete_ = false, finished_ = false;
 };

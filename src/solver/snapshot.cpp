@@ -1,13 +1,10 @@
 #include "solver/snapshot.h"
 
-#include <fcntl.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/temporary.h"
 
 namespace crema {
 
@@ -30,17 +27,16 @@ void check_snapshot_folder(const SolverParameter& solver) {
           "and the start of their file names, for example snapshot_prefix: \"snapshots/lenet\"");
   const std::string probe = cat(solver.snapshot_prefix(), "_iter_0.tempfile"),
                     folder = folder_of(probe);
-  const int descriptor = open(probe.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-  if (descriptor < 0) {
-    const std::string reason = std::strerror(errno);
-    fail("cannot write to snapshot_prefix \"", solver.snapshot_prefix(), "\": ", probe, ": ",
-         reason,
+  try {
+    const TemporaryEntry entry = make_temporary(probe, TemporaryEntry::Kind::file);
+    unlink(entry.path.c_str());
+    close(entry.descriptor);
+  } catch (const Error& error) {
+    fail("cannot write to snapshot_prefix \"", solver.snapshot_prefix(), "\": ", error.what(),
          folder_exists(folder)
              ? ""
              : cat("; the folder ", folder, " does not exist: make it, or change snapshot_prefix"));
   }
-  close(descriptor);
-  unlink(probe.c_str());
 }
 
 std::string find_solver_state(const std::string& path) {

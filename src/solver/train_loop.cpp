@@ -1,4 +1,6 @@
 #include "base/error.h"
+#include "base/files.h"
+#include "base/temporary.h"
 #include "solver/debug_info.h"
 #include "solver/gpu_iteration.h"
 #include "solver/learning_rate.h"
@@ -16,6 +18,14 @@ constexpr int kWatchEvery = 100;
 
 bool falls_due(int64_t iteration, int interval) {
   return interval > 0 && iteration % interval == 0;
+}
+
+// What killed runs have left in the folder of the snapshots.
+void remove_temporary_snapshots(const SolverParameter& solver, Log& log) {
+  if (!solver.has_snapshot_prefix()) return;
+  const std::string folder = folder_of(solver.snapshot_prefix());
+  for (const std::string& path : remove_leftovers(folder, TemporaryEntry::Kind::file))
+    log.info(cat("Removed ", path, ", which a run that was killed has left."));
 }
 
 }  // namespace
@@ -43,6 +53,7 @@ void Solver::train_to_end() {
           ": max_iter is missing: say how many iterations to train, for example "
           "max_iter: 10000");
   if (solver.snapshot_after_train()) check_snapshot_folder(solver);
+  remove_temporary_snapshots(solver, context_.log());
   identity_.weights = hash_of_weights(*net_);
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
                     solver.iter_size(), seed_, identity_});

@@ -126,6 +126,8 @@ TEST_F(FilesTest, GoalThatIsAFolder) {
   std::filesystem::create_directory(path("goal"));
   expect_part(error_of([&] { write_file_atomically(path("goal"), "x"); }), "goal: cannot write");
   EXPECT_EQ(entries(), 1u);
+  // A file in its place would be the end of it.
+  expect_part(error_of([] { write_file_atomically("/dev/null", "x"); }), "no regular file");
 }
 
 TEST_F(FilesTest, KindsAndFolders) {
