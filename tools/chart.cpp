@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/strings.h"
+#include "base/visible.h"
 
 namespace crema {
 
@@ -96,7 +97,7 @@ std::string curve(const Series& series, const Axis& x, const Axis& y, size_t ind
 
 std::string html_text(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : visible(text)) {
     switch (c) {
       case '&':
         out += "&amp;";

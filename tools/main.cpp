@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "base/visible.h"
 #include "tools/command_line.h"
 #include "tools/verb.h"
 
@@ -56,6 +57,6 @@ int main(int argc, char** argv) {
     message = error.what();
   }
   if (!google::IsGoogleLoggingInitialized()) google::InitGoogleLogging(argv[0]);
-  LOG(ERROR) << message;
+  LOG(ERROR) << crema::visible(message);
   return 1;
 }

@@ -10,14 +10,16 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/visible.h"
 
 namespace crema {
 
 namespace {
 
+// Names as the log shows them, which is UTF-8, as JSON has to be.
 std::string quoted(const std::string& text) {
   std::string out = "\"";
-  for (const char c : text) {
+  for (const char c : visible(text)) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;

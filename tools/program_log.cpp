@@ -4,6 +4,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/visible.h"
+
 namespace crema {
 
 namespace {
@@ -20,7 +22,7 @@ google::LogSeverity glog_severity(Severity severity) {
   return google::GLOG_ERROR;
 }
 
-void put(int terminal, const std::string& text) {
+void show(int terminal, const std::string& text) {
   // A terminal that went away must not end the training.
   [[maybe_unused]] const ssize_t written = ::write(terminal, text.data(), text.size());
 }
@@ -36,11 +38,20 @@ ProgramLog::~ProgramLog() { show_status(""); }
 
 void ProgramLog::write(Severity severity, const std::source_location& where,
                        std::string_view line) {
+  put(severity, where, visible(line));
+}
+
+void ProgramLog::write_text(const std::source_location& where, std::string_view lines) {
+  put(Severity::info, where, lines);
+}
+
+void ProgramLog::put(Severity severity, const std::source_location& where,
+                     std::string_view message) {
   std::lock_guard lock(mutex_);
   erase();
   google::LogMessage(where.file_name(), static_cast<int>(where.line()), glog_severity(severity))
           .stream()
-      << line;
+      << message;
   draw();
 }
 
@@ -53,7 +64,7 @@ void ProgramLog::show_status(const std::string& text) {
 }
 
 void ProgramLog::erase() {
-  if (!status_.empty()) put(terminal_, "\r\033[K");
+  if (!status_.empty()) show(terminal_, "\r\033[K");
 }
 
 void ProgramLog::draw() {
@@ -61,7 +72,7 @@ void ProgramLog::draw() {
   winsize size{};
   const size_t width =
       ioctl(terminal_, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
-  put(terminal_, "\r" + status_.substr(0, width));
+  show(terminal_, "\r" + status_.substr(0, width));
 }
 
 }  // namespace crema

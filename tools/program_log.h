@@ -4,17 +4,18 @@
 #include <mutex>
 #include <string>
 
-#include "base/log.h"
+#include "base/log_text.h"
 
 namespace crema {
 
-class ProgramLog : public Log {
+class ProgramLog : public TextLog {
  public:
   ProgramLog();
   ~ProgramLog() override;
 
   // One glog line whose prefix shows the file and line of the library that wrote it.
   void write(Severity severity, const std::source_location& where, std::string_view line) override;
+  void write_text(const std::source_location& where, std::string_view lines) override;
 
   // Whether there is a terminal to show a status on. Pipes and files never get one.
   bool has_terminal() const { return terminal_ >= 0; }
@@ -22,6 +23,7 @@ class ProgramLog : public Log {
   void show_status(const std::string& text);
 
  private:
+  void put(Severity severity, const std::source_location& where, std::string_view message);
   void erase();
   void draw();
 

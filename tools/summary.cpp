@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/visible.h"
 #include "net/filter.h"
 #include "net/graph_builder.h"
 #include "net/plan.h"
@@ -64,7 +65,8 @@ std::string cell(size_t bytes) { return bytes > 0 ? size_text(bytes) : ""; }
 void print_peak(const MemoryPeak& peak) {
   constexpr size_t kRows = 12;
   std::cout << "\nMost of that, " << size_text(peak.bytes) << ", is in use in the "
-            << (peak.backward ? "backward" : "forward") << " pass of " << peak.layers << ":\n\n";
+            << (peak.backward ? "backward" : "forward") << " pass of " << visible(peak.layers)
+            << ":\n\n";
   std::vector<std::vector<std::string>> rows;
   size_t rest = 0;
   for (const MemoryPeak::Piece& piece : peak.pieces) {
@@ -100,7 +102,7 @@ int print_memory(const VerbCall& call, NetInput& input) {
   rows.push_back({"sum", "", cell(sum.blobs), cell(sum.kept), cell(sum.again), cell(sum.gradients),
                   cell(sum.parameters), cell(sum.workspace)});
   const MemoryKinds kinds = net.memory();
-  std::cout << (net.name().empty() ? FLAGS_model : net.name()) << ", phase "
+  std::cout << visible(net.name().empty() ? FLAGS_model : net.name()) << ", phase "
             << Phase_Name(input.options.state.phase()) << ", on the " << name_of(context->device())
             << " in " << name_of(input.options.precision) << "\n\n";
   print_table(rows, 2);
@@ -137,7 +139,7 @@ int run(const VerbCall& call) {
 
   Totals totals;
   const auto rows = rows_of(graph, &totals);
-  std::cout << (graph.net.name().empty() ? FLAGS_model : graph.net.name()) << ", phase "
+  std::cout << visible(graph.net.name().empty() ? FLAGS_model : graph.net.name()) << ", phase "
             << Phase_Name(phase) << "\n\n";
   print_table(rows, 3);
   const size_t parameter_bytes = 4 * static_cast<size_t>(totals.parameters);

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <iostream>
 
+#include "base/visible.h"
+
 namespace crema {
 
-void print_table(const std::vector<std::vector<std::string>>& rows, size_t right) {
+void print_table(std::vector<std::vector<std::string>> rows, size_t right) {
+  for (auto& row : rows) std::transform(row.begin(), row.end(), row.begin(), visible);
   std::vector<size_t> widths(rows[0].size());
   for (const auto& row : rows) {
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());

@@ -7,6 +7,7 @@
 namespace crema {
 
 // Rows of cells, each column as wide as its widest cell; the columns from `right` on are numbers.
-void print_table(const std::vector<std::vector<std::string>>& rows, size_t right);
+// Names in them are written as visible() shows them.
+void print_table(std::vector<std::vector<std::string>> rows, size_t right);
 
 }  // namespace crema

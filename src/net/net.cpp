@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log_text.h"
 #include "device/range.h"
 #include "kernels/add.h"
 #include "kernels/reorder.h"
@@ -60,7 +61,7 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
   if (options_.where)
     graph_options.where = [this, kept](int layer) { return options_.where((*kept)[layer]); };
   *filtered.mutable_state() = options_.state;
-  context_.log().info(cat("Initializing net from parameters: \n", filtered.DebugString()));
+  log_text(context_.log(), cat("Initializing net from parameters: \n", filtered.DebugString()));
   graph_ = build_graph(context_, filtered, graph_options);
   share_parameters();
   make_plan();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/visible.h"
 #include "net/plan.h"
 
 namespace crema {
@@ -57,7 +58,7 @@ class Dump {
 
   std::string value(int id) const {
     const PlanValue& v = plan_.values[id];
-    std::string text = cat(id, ":", v.blob, " ", v.shape.brief(), " ", name_of(v.dtype),
+    std::string text = cat(id, ":", visible(v.blob), " ", v.shape.brief(), " ", name_of(v.dtype),
                            v.order == Order::channels_last ? " channels-last" : "");
     if (v.channels > 0) text += cat(" in ", v.channels, " channels");
     text += ", " + place(v.storage);
@@ -79,22 +80,22 @@ class Dump {
     if (members.empty()) members.push_back(node.message.name());
     out_ << "step " << plan_.forward_step(i);
     if (node.backward) out_ << " and " << plan_.backward_step(i);
-    out_ << ": " << node.message.type() << " = " << join(members, " + ") << "; "
+    out_ << ": " << node.message.type() << " = " << visible(join(members, " + ")) << "; "
          << name_of(plan_.precision_of(node)) << "; " << runs_on(node) << "\n";
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       const int id = node.bottoms[j];
-      out_ << "    reads " << id << ":" << plan_.values[id].blob;
+      out_ << "    reads " << id << ":" << visible(plan_.values[id].blob);
       if (node.backward && node.bottom_diff_storage[j] >= 0 &&
           node.bottom_diff_storage[j] != plan_.values[id].diff_storage)
         out_ << ", leaves a part of its gradient in " << place(node.bottom_diff_storage[j]);
       out_ << "\n";
     }
     for (const Again& again : node.again)
-      out_ << "    backward begins with " << plan_.values[plan_.nodes[again.node].tops[0]].blob
-           << " written again\n";
+      out_ << "    backward begins with "
+           << visible(plan_.values[plan_.nodes[again.node].tops[0]].blob) << " written again\n";
     for (const DiffSum& sum : node.diff_sums)
-      out_ << "    sums " << sum.storages.size() << " gradients of " << plan_.values[sum.value].blob
-           << "\n";
+      out_ << "    sums " << sum.storages.size() << " gradients of "
+           << visible(plan_.values[sum.value].blob) << "\n";
     if (node.dynamic) out_ << "    how much it writes depends on the data\n";
     if (node.takes_relu) out_ << "    takes its gradient through the ReLU before\n";
     if (node.relu_taken) out_ << "    its gradient comes through the ReLU\n";

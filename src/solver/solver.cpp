@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log_text.h"
 #include "device/memory_account.h"
 #include "net/arena.h"
 #include "net/filter.h"
@@ -65,8 +66,8 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
       arena_(std::make_shared<ArenaPool>()),
       losses_(file.solver.average_loss()) {
   complete_parameter();
-  context_.log().info(cat("Initializing solver from parameters: \n",
-                          without_last_newline(file_.solver.DebugString())));
+  log_text(context_.log(), cat("Initializing solver from parameters: \n",
+                               without_last_newline(file_.solver.DebugString())));
   check_parameter();
   std::optional<SolverState> state;
   std::string state_path;
