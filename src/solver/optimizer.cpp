@@ -9,6 +9,7 @@
 #include "device/range.h"
 #include "solver/checksum.h"
 #include "solver/schedules.h"
+#include "tensor/claims.h"
 
 namespace crema {
 namespace {
@@ -18,10 +19,6 @@ Shape stored_shape(const BlobProto& blob) {
   if (blob.has_shape())
     return Shape(std::vector<int64_t>(blob.shape().dim().begin(), blob.shape().dim().end()));
   return Shape{blob.num(), blob.channels(), blob.height(), blob.width()};
-}
-
-int64_t value_count(const BlobProto& blob) {
-  return std::max(blob.data_size(), blob.double_data_size());
 }
 
 // One for each parameter that learns; a layer's have its number.
@@ -44,13 +41,19 @@ void check_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs, con
     const BlobProto& blob = blobs[i];
     const Parameter& parameter = parameters[i % parameters.size()];
     const Shape stored = stored_shape(blob);
-    require(stored.count() == parameter.shape.count() &&
-                (!blob.has_shape() || stored == parameter.shape),
-            path, ": ", what, " blob ", i, " is ", stored.brief(), ", but parameter ",
-            parameter.index, " of layer \"", parameter.layer, "\" is ", parameter.shape.brief(),
-            ": the snapshot is of another net");
-    require(value_count(blob) == stored.count(), path, ": ", what, " blob ", i, " of shape ",
-            stored.brief(), " holds ", value_count(blob), " values: the file is damaged");
+    const int64_t count = parameter.shape.count();
+    const bool fits = blob.has_shape() ? stored == parameter.shape
+                                       : at_most(stored, count) && stored.count() == count;
+    require(fits, path, ": ", what, " blob ", i, " is ",
+            stored.axes() > kMostBlobAxes ? cat("of ", stored.axes(), " axes") : stored.brief(),
+            ", but parameter ", parameter.index, " of layer \"", parameter.layer, "\" is ",
+            parameter.shape.brief(), ": the snapshot is of another net");
+    require(blob.data_size() == 0 || blob.double_data_size() == 0, path, ": ", what, " blob ", i,
+            " holds ", blob.data_size(), " floats and ", blob.double_data_size(),
+            " doubles, but only one kind can be meant: the file is damaged");
+    const int64_t values = blob.data_size() + blob.double_data_size();
+    require(values == count, path, ": ", what, " blob ", i, " of shape ", stored.brief(), " holds ",
+            values, " values: the file is damaged");
   }
 }
 
@@ -227,9 +230,17 @@ std::vector<std::string> Optimizer::restore(const SolverState& state, const std:
           state.history_size(), " history blobs, but net \"", net_.name(), "\" has ", parameters,
           " parameters, and type \"", solver_.type(), "\" keeps ", histories,
           " for each: the snapshot is of another net or another solver type");
+  const auto one_each = [&](const google::protobuf::RepeatedPtrField<BlobProto>& blobs,
+                            const char* what) {
+    const auto count = static_cast<size_t>(blobs.size());
+    require(count == 0 || count == parameters, path, ": holds ", count, " ", what,
+            " blobs, but net \"", net_.name(), "\" has ", parameters,
+            " parameters: the snapshot is of another net");
+    check_blobs(blobs, what, net_.parameters(), path);
+  };
   check_blobs(state.history(), "history", net_.parameters(), path);
-  check_blobs(state.average(), "average", net_.parameters(), path);
-  check_blobs(state.slow(), "slow", net_.parameters(), path);
+  one_each(state.average(), "average");
+  one_each(state.slow(), "slow");
   for (int i = 0; i < state.history_size(); ++i)
     read_blob(context, state.history(i), part_of(arenas_.history[i / parameters], i % parameters));
   const Tensor correlations = update_->correlations();

@@ -1,0 +1,22 @@
+// The HDF5 side of a solver state: a dataset or a group for each field of SolverState, under its
+// name.
+#pragma once
+
+#include <string>
+
+#include "proto/solver.pb.h"
+
+namespace crema {
+
+void write_hdf5_state(const SolverState& state, const std::string& path);
+// Error when it is no solver state, or its checksum is missing or another.
+SolverState read_hdf5_state(const std::string& path);
+
+// What is said of a file, behind its path.
+inline constexpr const char* kWrongChecksum =
+    ": this solver state is damaged: its content does not agree with its checksum; go on from an "
+    "older snapshot";
+inline constexpr const char* kNoChecksum =
+    ": this solver state is damaged: its checksum is missing; go on from an older snapshot";
+
+}  // namespace crema
