@@ -14,6 +14,7 @@
 #include "net/upgrade_layers.h"
 #include "net/upgrade_strip.h"
 #include "net/wire_reader_cursor.h"
+#include "tensor/claims.h"
 
 namespace crema {
 
@@ -105,18 +106,13 @@ std::vector<float> raw_values(const WireCursor& raw, uint64_t type) {
 
 // The product, which must be the number of values.
 void check_count(const StoredBlob& blob, const WireCursor& end) {
-  uint64_t count = 1;
-  std::string shape;
-  for (const int64_t dim : blob.shape) {
-    shape += cat(shape.empty() ? "" : "x", dim);
-    if (dim < 0 || __builtin_mul_overflow(count, static_cast<uint64_t>(dim), &count)) {
-      end.corrupt("a blob has an impossible shape");
-    }
-  }
-  if (count != blob.data.size()) {
-    end.corrupt(cat("a blob of shape ", shape.empty() ? "()" : shape, " should hold ", count,
+  if (blob.shape.size() > kMostBlobAxes)
+    end.corrupt(cat("a blob has ", blob.shape.size(), " axes, but may have ", kMostBlobAxes));
+  const Shape shape(blob.shape);
+  if (!at_most(shape, kMostValues)) end.corrupt("a blob has an impossible shape");
+  if (shape.count() != static_cast<int64_t>(blob.data.size()))
+    end.corrupt(cat("a blob of shape ", shape.brief(), " should hold ", shape.count(),
                     " values, it holds ", blob.data.size()));
-  }
 }
 
 StoredBlob read_blob(WireCursor in) {
@@ -153,6 +149,9 @@ StoredBlob read_blob(WireCursor in) {
       in.skip(tag);  // gradients, and what forks add
     }
   }
+  if (!blob.data.empty() && !doubles.empty())
+    in.corrupt(cat("a blob holds ", blob.data.size(), " floats and ", doubles.size(),
+                   " doubles, but only one kind can be meant"));
   if (blob.data.empty()) blob.data = std::move(doubles);
   if (blob.data.empty() && raw) blob.data = raw_values(*raw, raw_type);
   if (has_shape) {

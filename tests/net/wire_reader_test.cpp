@@ -185,6 +185,16 @@ TEST(WireReader, SaysWhatIsWrong) {
   expect(net_with(shape({3, 2}) + part(5, raw({1.0f}))),
          "w: layer \"a\": blob 0: byte 23: a blob of shape 3x2 should hold 6 values, it holds 1");
   expect(net_with(shape({1ull << 40, 1ull << 40}) + part(5, "")), "an impossible shape");
+  expect(net_with(shape({1ull << 63, 2}) + part(5, raw({1.0f}))), "an impossible shape");
+  expect(net_with(shape({1ull << 32, 1ull << 32}) + part(5, "")), "an impossible shape");
+  expect(net_with(number(1, 65536) + number(2, 65536) + number(3, 65536) + number(4, 65536)),
+         "an impossible shape");
+  expect(net_with(shape({1ull << 40}) + part(5, raw({1.0f}))),
+         "a blob of shape 1099511627776 should hold 1099511627776 values, it holds 1");
+  expect(net_with(part(7, part(1, std::string(33, '\1'))) + part(5, raw({1.0f}))),
+         "a blob has 33 axes, but may have 32");
+  expect(net_with(shape({2}) + part(5, raw({1.0f, 2.0f})) + part(8, raw({1.0, 2.0}))),
+         "a blob holds 2 floats and 2 doubles, but only one kind can be meant");
   expect(net_with(shape({static_cast<uint64_t>(-1)})), "an impossible shape");
   expect(net_with(part(5, "abc")), "a list of numbers is cut off");
   expect(net_with(number(10, 7) + part(12, "abcd")), "raw values of an unknown kind");
