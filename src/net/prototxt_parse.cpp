@@ -12,6 +12,8 @@
 
 #include "base/error.h"
 #include "net/prototxt_diagnosis.h"
+#include "proto/options.pb.h"
+#include "proto/solver.pb.h"
 
 namespace crema {
 
@@ -80,29 +82,37 @@ void check_required(const pb::Message& message, const SourceMap& positions) {
        incomplete.GetDescriptor()->name(), " needs ", join(fields, " and "));
 }
 
-bool is_nan(const pb::Message& message, const pb::FieldDescriptor* field, int index) {
+// The number that a field holds, of any type that can hold what is none; else 0.
+double real_number(const pb::Message& message, const pb::FieldDescriptor* field, int index) {
   const pb::Reflection* reflection = message.GetReflection();
   if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_FLOAT)
-    return std::isnan(field->is_repeated() ? reflection->GetRepeatedFloat(message, field, index)
-                                           : reflection->GetFloat(message, field));
-  return field->cpp_type() == pb::FieldDescriptor::CPPTYPE_DOUBLE &&
-         std::isnan(field->is_repeated() ? reflection->GetRepeatedDouble(message, field, index)
-                                         : reflection->GetDouble(message, field));
+    return field->is_repeated() ? reflection->GetRepeatedFloat(message, field, index)
+                                : reflection->GetFloat(message, field);
+  if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_DOUBLE)
+    return field->is_repeated() ? reflection->GetRepeatedDouble(message, field, index)
+                                : reflection->GetDouble(message, field);
+  return 0;
 }
 
-// The format has a word for what is no number, but no field has a use for it, and no bound refuses
-// it.
+// The format has words for what is no number and for infinity. No field has a use for the first, and
+// no bound refuses it; a layer may have one for the second (a limit that never holds), but nothing
+// that a solver multiplies weights with. What a float cannot hold is infinite, too: 1e39.
 void check_numbers(const pb::Message& message, const std::string& path,
                    const SourceMap& positions) {
   const pb::Reflection* reflection = message.GetReflection();
+  const bool finite = message.GetDescriptor() == SolverParameter::descriptor();
   std::vector<const pb::FieldDescriptor*> fields;
   reflection->ListFields(message, &fields);
   for (const pb::FieldDescriptor* field : fields) {
     const int count = field->is_repeated() ? reflection->FieldSize(message, field) : 1;
     for (int i = 0; i < count; ++i) {
       const std::string at = cat(path, field->name(), field->is_repeated() ? cat("[", i, "]") : "");
-      if (is_nan(message, field, i))
+      const double number = real_number(message, field, i);
+      if (std::isnan(number))
         fail(positions.where(at), ": ", field->name(), " is nan, but must be a number");
+      if (std::isinf(number) && finite && !field->options().HasExtension(no_effect))
+        fail(positions.where(at), ": ", field->name(), " is ", number,
+             ", but must be a finite number, at most 3.4e38");
       if (!field->message_type()) continue;
       check_numbers(field->is_repeated() ? reflection->GetRepeatedMessage(message, field, i)
                                          : reflection->GetMessage(message, field),

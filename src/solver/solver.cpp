@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -105,7 +106,7 @@ void Solver::complete_parameter() {
 
 void Solver::check_parameter() {
   const SolverParameter& solver = file_.solver;
-  const auto at_least = [&](const char* field, int value, int least) {
+  const auto at_least = [&](const char* field, auto value, int least) {
     require(value >= least, file_.where(field), ": ", field, " is ", value,
             ", it must be at least ", least);
   };
@@ -114,6 +115,9 @@ void Solver::check_parameter() {
   at_least("display", solver.display(), 0);
   at_least("snapshot", solver.snapshot(), 0);
   at_least("test_interval", solver.test_interval(), 0);
+  at_least("delta", solver.delta(), 0);
+  require(std::abs(solver.momentum()) <= 1, file_.where("momentum"), ": momentum is ",
+          solver.momentum(), ", it must be at least -1 and at most 1");
   // What fails with this field counts as its mistake.
   const auto check = [&](const char* field, const auto& work) {
     try {

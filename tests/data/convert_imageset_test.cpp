@@ -131,7 +131,7 @@ TEST(Imageset, SaysWhatIsWrong) {
   expect_part(convert("img00.png 1\n", {.max_pixels = 100}), "not one of its 1 images");
   expect_part(convert("img00.png 1\n", {.max_pixels = 0}), "-max_pixels 0: must be from 1 to");
   EXPECT_FALSE(file_exists(folder.file("db")));
-  EXPECT_FALSE(file_exists(folder.file("db.tmp")));
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"list.txt"});
   std::filesystem::create_directory(folder.file("db"));
   expect_part(convert("img00.png 1\n", {}), "db: exists already");
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "proto/options.pb.h"
 
 namespace crema {
 namespace {
@@ -132,6 +133,8 @@ const Mistake kMistakes[] = {
     {"layer { }\nlayer { relu_param { negative_slope: nan } }",
      "f:2:22: negative_slope is nan, but must be a number"},
     {"@momentum: 1\nbase_lr: -nan", "f:2:1: base_lr is nan"},
+    {"@momentum: 1\n base_lr: -inf", "f:2:2: base_lr is -inf, but must be a finite number"},
+    {"@stagelr: 1 stagelr: 1e39", "f:1:12: stagelr is inf, but must be a finite number"},
 };
 
 TEST(Prototxt, SaysWhereAMistakeIsAndWhatToDo) {
@@ -232,6 +235,30 @@ TEST(Prototxt, KnowsWhereSolverFieldsWereWritten) {
   EXPECT_EQ(solver.where("base_lr"), "s:1:1");
   EXPECT_EQ(solver.where("stepvalue[1]"), "s:2:16");
   EXPECT_EQ(solver.where("gamma"), "s");
+}
+
+TEST(Prototxt, EveryNumberOfASolverIsFinite) {
+  const auto* solver = SolverParameter::descriptor();
+  int fields = 0;
+  for (int i = 0; i < solver->field_count(); ++i) {
+    const auto* field = solver->field(i);
+    if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_FLOAT) continue;
+    for (const char* number : {"inf", "-inf", "1e39", "nan"}) {
+      const std::string text = "net: \"n\"\n" + field->name() + ": " + number;
+      const bool told = std::string(number) != "nan" && field->options().HasExtension(no_effect);
+      if (told) {
+        EXPECT_NO_THROW(parse_solver_text(text, "f")) << text;  // only a warning
+      } else {
+        EXPECT_NE(message_of("@" + text).find("f:2:1: " + field->name() + " is "),
+                  std::string::npos)
+            << text;
+      }
+    }
+    ++fields;
+  }
+  EXPECT_GT(fields, 30);
+  // A layer may have a limit that never holds.
+  EXPECT_NO_THROW(parse_net_text("layer { clip_param { min: -inf max: inf } }", "f"));
 }
 
 TEST(Prototxt, NamesAFileThatIsNotThere) {

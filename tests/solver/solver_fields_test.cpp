@@ -181,6 +181,8 @@ TEST(Fields, ThatDisagree) {
       {"momentum_policy: \"polly\"", "did you mean \"poly\"?"},
       {"momentum_policy: \"poly\"", "max_iter"},
       {"type: \"AdamW\" momentum: 1", "momentum is 1"},
+      {"momentum: 90", ": momentum is 90, it must be at least -1 and at most 1"},
+      {"delta: -1e-8", ": delta is -1e-08, it must be at least 0"},
       {"ema_decay: 1", "ema_decay is 1"},
       {"test_ema: true", "set ema_decay"},
       {"adabelief: true", "adabelief is true, but type \"SGD\""},
