@@ -1,6 +1,7 @@
 #include "data/sparse_records.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "data/exact_label.h"
@@ -30,23 +31,29 @@ void SparseRecords::load(const Turn& turn, Sample& sample) const {
   require(given >= 0 && given <= record.data_size() && given <= record.indices_size(), "it says ",
           given, " values, but has ", record.data_size(), " values at ", record.indices_size(),
           " places");
-  auto& values = *sample.record.datum.mutable_float_data();
-  values.Clear();
-  values.Resize(static_cast<int>(length_), 0);
   for (int i = 0; i < given; ++i) {
     const int place = record.indices(i);
     require(place >= 0 && place < length_, "value ", i, " has the place ", place,
             ", but places are from 0 to ", length_ - 1);
-    values[place] += record.data(i);
   }
+  // As they are: a record may be short and its vector longer than any memory.
+  Datum& kept = sample.record.datum;
+  kept.mutable_float_data()->Assign(record.data().begin(), record.data().begin() + given);
+  kept.mutable_data()->assign(reinterpret_cast<const char*>(record.indices().data()),
+                              sizeof(int32_t) * static_cast<size_t>(given));
   sample.labels.assign(1, exact_label(record.label()));
   sample.shape = {length_};
   sample.label_shape = Shape();
 }
 
 void SparseRecords::write(const Turn&, Sample& sample, float* data) const {
-  const auto& values = sample.record.datum.float_data();
-  std::copy(values.begin(), values.end(), data);
+  std::fill(data, data + length_, 0.f);
+  const Datum& kept = sample.record.datum;
+  for (int i = 0; i < kept.float_data_size(); ++i) {
+    int32_t place;
+    std::memcpy(&place, kept.data().data() + sizeof place * static_cast<size_t>(i), sizeof place);
+    data[place] += kept.float_data(i);
+  }
 }
 
 }  // namespace crema

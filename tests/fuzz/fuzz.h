@@ -1,0 +1,39 @@
+// Readers are given damaged files, one after another, in a process of their own: each must be read,
+// or be refused with an Error, in bounded time and memory.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "fuzz/damage.h"
+
+namespace crema::tests {
+
+// What a reader is given: contents by file name.
+using Files = std::map<std::string, std::string>;
+
+struct Target {
+  const char* name;
+  // Whole inputs, of which at least one must be accepted as it is. Called once.
+  std::function<std::vector<Files>()> corpus;
+  // Changes one of them; `other` is a second one.
+  std::function<void(Dice& dice, Files& files, const Files& other)> damage;
+  // Reads it; the files lie in `folder`, which is the working directory too.
+  std::function<void(const std::string& folder, const Files& files)> read;
+};
+
+// As many inputs as the time allows: this target's part of CREMA_FUZZ_SECONDS (30), which all
+// targets that run share. Inputs are a function of CREMA_FUZZ_SEED (1) and their number
+// (CREMA_FUZZ_FIRST: of the first). Those that are not read as they should be fail the test and
+// stay in CREMA_FUZZ_FAILURES (fuzz_failures); CREMA_FUZZ_REPLAY names one of them, which is then
+// read in this process, under a debugger for example.
+void fuzz(const Target& target);
+
+// A file in tests/goldens.
+std::string golden(const std::string& name);
+// All files of a folder in the repository whose names end so, in order.
+std::vector<std::string> contents(const std::string& folder, const std::string& extension);
+
+}  // namespace crema::tests
