@@ -8,8 +8,6 @@ quick=OFF
 [ -e /dev/nvidia0 ] || { export CUDAARCHS=${CUDAARCHS:-90}; quick=ON; }
 cmake -S . -B build -G Ninja -DCREMA_CUDA_QUICK=$quick
 cmake --build build
-# Two programs at a time, each with two compute threads: waiting must not burn the other's core.
-export OMP_WAIT_POLICY=passive
 status=0
 ctest --test-dir build --output-on-failure -j "$(nproc)" "$@" || status=$?
 # CTest hides what passing programs print: say what they left out, and why.

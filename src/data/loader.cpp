@@ -5,11 +5,12 @@
 
 #include "base/error.h"
 #include "data/permutation.h"
+#include "device/processors.h"
 
 namespace crema {
 
 int loader_workers(bool decodes, bool cpu_computes) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = usable_processors();
   const int most = cpu_computes ? std::max(1, cores / 2) : std::max(1, cores - 1);
   return std::min(most, decodes ? 16 : cores >= 8 ? 2 : 1);
 }

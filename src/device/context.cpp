@@ -2,7 +2,14 @@
 
 #include "base/error.h"
 #include "device/memory_account.h"
+#include "device/processors.h"
 #include "device/untuned.h"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include <algorithm>
+#include <cstdlib>
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #else
@@ -19,10 +26,20 @@ void run_both(const std::function<void()>& work, const std::function<void()>& me
   if (meanwhile) meanwhile();
 }
 
+// OpenMP minds the affinity mask, but not control groups: threads beyond their grant would be
+// stopped for most of each period, and the others wait for them.
+void limit_threads() {
+#ifdef _OPENMP
+  if (std::getenv("OMP_NUM_THREADS")) return;
+  omp_set_num_threads(std::min(omp_get_max_threads(), usable_processors()));
+#endif
+}
+
 }  // namespace
 
 Context::Context(Device device, int ordinal)
     : device_(device), ordinal_(ordinal), memory_(std::make_shared<MemoryAccount>()) {
+  limit_threads();
   if (device == Device::cpu) return;
   const int count = gpu_count();
   if (count == 0) fail("GPU ", ordinal, " cannot be used: ", gpu_problem());

@@ -1,0 +1,75 @@
+// What must be settled before the libraries start: how long OpenMP's threads spin. libgomp reads
+// this once, from the environment, when it is loaded; so a program of ours that finds nothing said
+// starts itself again with it said. Linked into programs, not into the library.
+#include <sys/auxv.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#ifdef _OPENMP
+
+namespace {
+
+bool has(char** environment, const char* name) {
+  const size_t length = std::strlen(name);
+  for (; *environment; ++environment) {
+    if (std::strncmp(*environment, name, length) == 0 && (*environment)[length] == '=') return true;
+  }
+  return false;
+}
+
+int64_t nanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
+}
+
+// Rounds of a spinning thread in `time` ns: a pause takes 40 to 140 cycles, depending on the CPU.
+int64_t rounds_in(int64_t time) {
+  constexpr int64_t kRounds = 200;
+  int64_t least = time;
+  for (int trial = 0; trial < 3; ++trial) {
+    const int64_t before = nanoseconds();
+    for (int64_t i = 0; i < kRounds; ++i) __builtin_ia32_pause();
+    least = std::min(least, nanoseconds() - before);
+  }
+  return time * kRounds / std::max<int64_t>(least, 1);
+}
+
+// libgomp's threads spin 300,000 rounds, 5 to 20 ms, until they sleep. Where another process has
+// one of the cores, a thread may wait for one that has to share its own core: each loop of a net,
+// and a step has hundreds, then costs a time slice. Most loops follow each other within this many
+// ns.
+constexpr int64_t kSpin = 100000;
+
+// Before the constructors of any library: what they do is not done twice.
+void start_again(int, char** arguments, char** environment) {
+  if (has(environment, "GOMP_SPINCOUNT") || has(environment, "OMP_WAIT_POLICY")) return;
+  const auto path = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  // Without a base the loader itself was started, with the program as its argument.
+  if (!path || getauxval(AT_BASE) == 0) return;
+  int count = 0;
+  while (environment[count]) ++count;
+  constexpr int kMost = 4096;
+  if (count > kMost) return;
+  char* larger[kMost + 2];
+  std::memcpy(larger, environment, count * sizeof(char*));
+  char spins[64];
+  std::snprintf(spins, sizeof spins, "GOMP_SPINCOUNT=%lld",
+                static_cast<long long>(rounds_in(kSpin)));
+  larger[count] = spins;
+  larger[count + 1] = nullptr;
+  execve(path, arguments, larger);
+  // Where that fails the program goes on, with longer spins.
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*const early)(int, char**,
+                                                                  char**) = start_again;
+
+}  // namespace
+
+#endif
