@@ -26,6 +26,15 @@ for file in bin/{train,caffe,convert_imageset} share/crema/{README.md,LICENSE,mo
   [ -e "$folder/$file" ] || die "$file is missing"
 done
 
+# Where programs and libraries look for others: beside themselves and in absolute folders, never in the working directory.
+for object in "$build"/tools/crema "$build"/lib/*.so "$folder"/bin/crema "$folder"/lib/libcrema*; do
+  path=$(readelf -d "$object" | sed -n 's/.*(R\(UN\)\?PATH).*\[\(.*\)\]/\2/p')
+  [ -n "$path" ] || continue
+  while IFS= read -r entry; do
+    [[ $entry == /* || $entry == '$ORIGIN'* ]] || die "$object looks for libraries in '$entry': its path is $path"
+  done <<<"${path//:/$'\n'}"
+done
+
 # What a machine must bring, each where this one has it.
 machine='^(ld-linux.*|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil)\.so'
 cuda='^lib(cudart|cublas|cublasLt|cudnn|nvrtc|nccl)\.so'

@@ -2,18 +2,28 @@
 # runs on another machine and can be moved. Left out: glibc and the GPU's driver, which belong to a machine, and the CUDA
 # toolkit's libraries unless CUDA is ON.
 #
-# PROGRAM, LIBRARY, MODULE (may be empty): the files of the build tree, which know where they were linked. TO: the folder.
+# PROGRAM, LIBRARY, MODULE (may be empty): the files of the build tree, which know where they were linked. GPU_LIBRARIES: those
+# of the toolkit that are loaded with the first GPU. TO: the folder.
 set(machine "^(ld-linux.*|ld64|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil|libanl|libnss_.*)\\.so"
             "^(libcuda|libnvidia-.*)\\.so" "^libcrema")
 set(cuda "^lib(cudart|cublas|cublasLt|cudnn.*|nvrtc.*|nvJitLink|nccl)\\.so")
 set(excluded ${machine})
 if(NOT CUDA)
   list(APPEND excluded ${cuda})
+  set(GPU_LIBRARIES)
 endif()
+# Under the names that programs know them by.
+set(loaded)
+foreach(path ${GPU_LIBRARIES})
+  get_filename_component(folder ${path} DIRECTORY)
+  get_filename_component(name ${path} NAME)
+  file(GLOB versions ${folder}/${name}.[0-9] ${folder}/${name}.[0-9][0-9])
+  list(APPEND loaded ${versions})
+endforeach()
 
 file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${PROGRAM}
-  LIBRARIES ${LIBRARY}
+  LIBRARIES ${LIBRARY} ${loaded}
   MODULES ${MODULE}
   PRE_EXCLUDE_REGEXES ${excluded}
   RESOLVED_DEPENDENCIES_VAR found
@@ -26,6 +36,9 @@ foreach(name ${several_FILENAMES})
   list(GET several_${name} 0 first)
   list(APPEND found ${first})
 endforeach()
+
+list(APPEND found ${loaded})
+list(REMOVE_DUPLICATES found)
 
 # Loaded by name while the program runs.
 foreach(path ${found})

@@ -22,7 +22,7 @@ void set_default(const char* flag, const char* value) {
 int run(int argc, char** argv) {
   const crema::CommandLine line = crema::parse_command_line(argc, argv);
   if (line.version) {
-    std::cout << "crema " << CREMA_VERSION << "\n";
+    std::cout << "crema version " CREMA_VERSION "\nbuilt with " CREMA_BUILT_WITH "\n";
     return 0;
   }
   if (line.verb.empty()) {

@@ -5,6 +5,7 @@
 
 #include "device/device.h"
 #include "device/gpu_errors.h"
+#include "device/gpu_libraries.h"
 
 namespace crema {
 
@@ -45,6 +46,7 @@ void Lane::close() {
 }
 
 Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
+  load_gpu_libraries();
   check_cuda(cudaSetDevice(ordinal), "selecting the GPU");
   int least = 0, greatest = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
@@ -63,7 +65,7 @@ Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
   cudaDeviceProp card;
   check_cuda(cudaGetDeviceProperties(&card, ordinal), "asking for the GPU's name");
-  tuning.open(cat(card.name, "-", card.multiProcessorCount, "-cudnn", cudnnGetVersion()));
+  tuning.open(cat(card.name, "-", card.multiProcessorCount, "-cudnn", cudnn_version()));
 }
 
 Gpu::~Gpu() {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "device/gpu_libraries.h"
 #include "device/tuning.h"
 #include "kernels/cudnn_graph.h"
 
@@ -54,9 +55,10 @@ void CudnnGraph::output_sums(const Attributes& tensor, int64_t channels, int64_t
 }
 
 CudnnTarget::CudnnTarget(const std::string& json) {
+  const int cudnn = cudnn_version();
   const auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();
   auto status = properties->deserialize({json.begin(), json.end()});
-  require(status.is_good(), "cuDNN ", cudnnGetVersion(),
+  require(status.is_good(), "cuDNN ", cudnn,
           " does not take the description of a card: ", status.get_message());
   properties_ = properties;
   const std::string field = "\"deviceVer\": ";

@@ -3,9 +3,9 @@
 // a new version of cuDNN would otherwise take a fused pattern away unseen.
 #ifdef CREMA_CUDA
 
-#include <cudnn.h>
 #include <gtest/gtest.h>
 
+#include "device/gpu_libraries.h"
 #include "kernels/block_image.h"
 #include "kernels/conv_bodies.h"
 #include "support.h"
@@ -119,8 +119,8 @@ class CudnnSupported : public testing::TestWithParam<Precision> {
  protected:
   void SetUp() override {
     card_ = read_file(std::string(CREMA_TEST_DATA) + "/kernels/h200.json");
-    if (cudnnGetVersion() < 90800)
-      GTEST_SKIP() << "cuDNN " << cudnnGetVersion() << " takes no descriptions of cards; 9.8 does";
+    if (cudnn_version() < 90800)
+      GTEST_SKIP() << "cuDNN " << cudnn_version() << " takes no descriptions of cards; 9.8 does";
     ConvCase any = case_of(kRows[0], Precision::tf32);
     any.backward_weights = true;
     try {
