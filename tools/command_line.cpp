@@ -189,6 +189,11 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (!line.arguments.empty()) {
     line.verb = line.arguments[0];
     line.arguments.erase(line.arguments.begin());
+    if (line.verb == "help") {
+      line.help = true;
+      line.verb = line.arguments.empty() ? "" : line.arguments[0];
+      if (line.verb.empty()) return line;
+    }
     check_verb(line.verb, reader.flags);
   }
   for (const FlagUse& use : reader.flags) {
@@ -222,7 +227,7 @@ std::string list_of_verbs() {
             VerbRegistry::find(name)->summary + "\n";
   }
   return text +
-         "\n`crema VERB -help` prints a verb's own flags; -flagfile FILE reads flags from a "
+         "\n`crema help VERB` prints a verb's own flags; -flagfile FILE reads flags from a "
          "file.\n";
 }
 

@@ -18,7 +18,7 @@ struct CommandLine {
 // name), a flag of another verb, a value of the wrong type, too many arguments.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
-// What `crema` alone and `crema VERB -help` print.
+// What `crema` alone or `crema help`, and `crema VERB -help` or `crema help VERB` print.
 std::string list_of_verbs();
 std::string help_of(const std::string& verb);
 

@@ -141,12 +141,54 @@ TEST(CommandLine, HelpShowsTheVerbsOwnFlagsWithDefaults) {
   EXPECT_EQ(outcome.out.find("-solver"), std::string::npos);
   EXPECT_EQ(outcome.out, run(folder, "test --help").out);
   EXPECT_EQ(outcome.out, run(folder, "caffe -help test").out);
+  EXPECT_EQ(outcome.out, run(folder, "crema help test").out);
+  EXPECT_EQ(run(folder, "crema help").out, run(folder, "crema").out);
+  EXPECT_EQ(run(folder, "crema help").code, 0);
 }
 
 TEST(CommandLine, Version) {
   const Folder folder;
-  EXPECT_EQ(run(folder, "crema -version").out.rfind("crema ", 0), 0u);
+  const std::string text = run(folder, "crema -version").out;
+  EXPECT_TRUE(std::regex_match(
+      text, std::regex("crema version \\d+\\.\\d+\\.\\d+\nbuilt with -march=.*CUDA.*\n")))
+      << text;
 }
+
+// What bash offers for the last word of a line.
+struct Completion {
+  const char* line;
+  const char* offers;
+};
+
+class CompletionTest : public testing::TestWithParam<Completion> {};
+
+TEST_P(CompletionTest, OfBash) {
+  const Folder folder;
+  folder.write("a_solver.prototxt", "");
+  folder.write("a_net.caffemodel.h5", "");
+  folder.write("deeper/b.prototxt", "");
+  folder.write("script",
+               "source '" CREMA_TEST_DATA
+               "/../tools/completion/crema.bash'\n"
+               "PATH=$TOOLS:$PATH\n"
+               "read -ra COMP_WORDS <<< \"$1\"\n"
+               "[[ $1 != *' ' ]] || COMP_WORDS+=('')\n"
+               "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_crema\necho \"${COMPREPLY[@]}\"\n");
+  const Outcome outcome = run_shell(folder, cat("bash script '", GetParam().line, "'"));
+  EXPECT_EQ(outcome.out, cat(GetParam().offers, "\n")) << outcome.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    CommandLine, CompletionTest,
+    testing::Values(
+        Completion{"crema tra", "train"}, Completion{"caffe convert_i", "convert_imageset"},
+        Completion{"crema help tim", "time"}, Completion{"crema train -solv", "-solver"},
+        Completion{"crema train --solv", "--solver"}, Completion{"train -solv", "-solver"},
+        Completion{"crema train -solver a_s", "a_solver.prototxt"},
+        Completion{"crema train -weights a_", "a_net.caffemodel.h5"},
+        Completion{"crema train -solver d", "deeper"},
+        Completion{"crema train -precision b", "bf16"}, Completion{"crema -gpu 0 trai", "train"},
+        Completion{"crema time -solv", ""}));
 
 TEST(CommandLine, FlagsInEveryFormReachTheVerb) {
   const Folder folder;

@@ -1,0 +1,60 @@
+# Completion for bash: verbs, flags, values and files. The program itself says what it takes, so that this never differs from it.
+_crema_files() {  # WORD PATTERN: files of this form, and folders on the way to them
+  local path
+  compopt -o filenames 2>/dev/null
+  while IFS= read -r path; do
+    # shellcheck disable=SC2053  # a pattern
+    [[ ! -d $path && $path != $2 ]] || COMPREPLY+=("$path")
+  done < <(compgen -f -- "$1")
+}
+
+_crema() {
+  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} program=${COMP_WORDS[0]##*/} verb='' i
+  # COMP_WORDBREAKS parts --flag=value.
+  if [[ $word == '=' ]]; then word=''; elif [[ $before == '=' ]]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
+  program=${program%.bin}
+  if [[ $program == crema || $program == caffe ]]; then
+    for ((i = 1; i < COMP_CWORD; ++i)); do
+      if [[ ${COMP_WORDS[i]} != [-=]* && ${COMP_WORDS[i - 1]} != [-=]* ]]; then verb=${COMP_WORDS[i]}; break; fi
+    done
+  else
+    verb=$program
+  fi
+  local crema=${COMP_WORDS[0]} words='' files=''
+  COMPREPLY=()
+  if [[ $before == -* ]]; then
+    case ${before##*-} in
+      solver | model) files='*.prototxt' ;;
+      weights) files='*.@(caffemodel|caffemodel.h5)' ;;
+      snapshot) files='*.@(solverstate|solverstate.h5)' ;;
+      label_map_file | flagfile | output | log_dir) files='*' ;;
+      precision) words='fp32 tf32 bf16 fp16' ;;
+      phase) words='TRAIN TEST' ;;
+      tune) words='off quick full' ;;
+      weights_mode) words='strict match' ;;
+      sigint_effect | sighup_effect | sigterm_effect) words='snapshot stop snapshot_stop none' ;;
+      backend) words='lmdb leveldb' ;;
+      off) words='fuse format recompute memory overlap resident capture' ;;
+    esac
+  fi
+  if [[ -n $words ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+  elif [[ -n $files ]]; then
+    _crema_files "$word" "$files"
+  elif [[ -z $verb ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "help $("$crema" help 2>/dev/null | sed -n 's/^  \([a-z_]*\)  *.*/\1/p')" -- "$word")
+  elif [[ $word == -* ]]; then
+    local dashes=-
+    [[ $word != --* ]] || dashes=--
+    mapfile -t COMPREPLY < <(compgen -W "$("$crema" -help "$verb" 2>/dev/null | sed -n "s/^  -\([a-z_]*\) (.*/$dashes\1/p")" -- "$word")
+  elif [[ $verb == help ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$("$crema" help 2>/dev/null | sed -n 's/^  \([a-z_]*\)  *.*/\1/p')" -- "$word")
+  else
+    _crema_files "$word" '*'
+  fi
+}
+
+# `test` and `time` are words of the shell.
+complete -F _crema crema caffe train summary layers report device_query extract_features compute_image_mean \
+  convert_mnist_data convert_mnist_siamese_data convert_cifar_data convert_imageset convert_annoset \
+  upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text
