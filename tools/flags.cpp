@@ -53,8 +53,14 @@ DEFINE_bool(dump_plan, false,
             "memory.");
 DEFINE_bool(memory, false, "Print which layers and what else take the memory.");
 DEFINE_bool(train_step, false, "Time whole training steps: forward, backward and update.");
-DEFINE_string(sigint_effect, "stop", "What SIGINT (Ctrl-C) does: snapshot, stop or none.");
-DEFINE_string(sighup_effect, "snapshot", "What SIGHUP does: snapshot, stop or none.");
+DEFINE_string(sigint_effect, "stop",
+              "What SIGINT (Ctrl-C) does: snapshot, stop, snapshot_stop (a snapshot in any case, "
+              "then the end) or none.");
+DEFINE_string(sighup_effect, "snapshot",
+              "What SIGHUP does: snapshot, stop, snapshot_stop or none.");
+DEFINE_string(sigterm_effect, "snapshot_stop",
+              "What SIGTERM, which cluster schedulers send, does: snapshot, stop, snapshot_stop or "
+              "none.");
 
 DEFINE_string(backend, "lmdb", "The kind of database: lmdb or leveldb.");
 DEFINE_bool(gray, false, "Read images as one grey channel.");

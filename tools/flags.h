@@ -30,6 +30,7 @@ DECLARE_bool(memory);
 DECLARE_bool(train_step);
 DECLARE_string(sigint_effect);
 DECLARE_string(sighup_effect);
+DECLARE_string(sigterm_effect);
 
 // Converting data.
 DECLARE_string(backend);

@@ -1,7 +1,9 @@
 // The program: finds the verb, sets up the log, and turns whatever is thrown into one E line and
 // exit code 1.
+#include <fcntl.h>
 #include <gflags/gflags.h>
 #include <glog/logging.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <exception>
@@ -17,6 +19,17 @@ namespace {
 
 void set_default(const char* flag, const char* value) {
   gflags::SetCommandLineOptionWithMode(flag, value, gflags::SET_FLAGS_DEFAULT);
+}
+
+// The number of a standard stream that came closed would go to the next file that is opened, and
+// log lines into that file.
+void open_standard_streams() {
+  while (true) {
+    const int opened = open("/dev/null", O_RDWR);
+    if (opened <= 2 && opened >= 0) continue;
+    if (opened >= 0) close(opened);
+    return;
+  }
 }
 
 int run(int argc, char** argv) {
@@ -42,6 +55,9 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  open_standard_streams();
+  // Whoever read the log may leave (`train 2>&1 | head`): what is being computed goes on.
+  std::signal(SIGPIPE, SIG_IGN);
   // As `caffe` does: lines go to stderr and to files in the temporary folder. The prefix keeps
   // glog's older form without year.
   set_default("alsologtostderr", "true");

@@ -8,26 +8,21 @@ namespace crema {
 
 namespace {
 
-// The only things that a signal handler may touch.
-volatile std::sig_atomic_t interrupted = 0, hung_up = 0;
-
-void handle(int signal) {
-  if (signal == SIGHUP) {
-    hung_up = 1;
-  } else if (interrupted) {
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);
-  } else {
-    interrupted = 1;
-  }
+sigset_t taken_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGHUP, SIGTERM}) sigaddset(&set, signal);
+  return set;
 }
 
-void set_handler(int signal, void (*handler)(int)) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigfillset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  sigaction(signal, &action, nullptr);
+// The program ends by the signal, as if nobody had taken it.
+void die_by(int signal) {
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  std::signal(signal, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  std::raise(signal);
 }
 
 }  // namespace
@@ -35,32 +30,48 @@ void set_handler(int signal, void (*handler)(int)) {
 Action action_named(const std::string& flag, const std::string& effect) {
   if (effect == "stop") return Action::stop;
   if (effect == "snapshot") return Action::snapshot;
-  require(effect == "none", "-", flag, " ", effect, ": expected stop, snapshot or none");
+  if (effect == "snapshot_stop") return Action::snapshot_stop;
+  require(effect == "none", "-", flag, " ", effect,
+          ": expected stop, snapshot, snapshot_stop or none");
   return Action::none;
 }
 
-Signals::Signals(Action on_interrupt, Action on_hangup)
-    : on_interrupt_(on_interrupt), on_hangup_(on_hangup) {
-  interrupted = 0;
-  hung_up = 0;
-  set_handler(SIGINT, handle);
-  set_handler(SIGHUP, handle);
+// No signal is ever delivered to a thread that computes. The code that oneDNN 2.6 (Debian 12's)
+// generates uses the stack pointer as one more register: it then points into a buffer, of the heap
+// even, and the frame of a handler would be written there, however little the handler does. So the
+// signals are blocked, which threads inherit from the one that starts them, and one thread takes
+// them by waiting.
+Signals::Signals(const Effects& effects) : effects_(effects) {
+  const sigset_t set = taken_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  waiting_ = std::thread([this] { wait(); });
 }
 
 Signals::~Signals() {
-  set_handler(SIGINT, SIG_DFL);
-  set_handler(SIGHUP, SIG_DFL);
+  over_ = true;
+  pthread_kill(waiting_.native_handle(), SIGTERM);
+  waiting_.join();
+  const sigset_t set = taken_signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+void Signals::wait() {
+  const sigset_t set = taken_signals();
+  for (int signal = 0; sigwait(&set, &signal) == 0 && !over_;) {
+    if (signal == SIGHUP) {
+      hung_up_ = true;
+    } else if (signal == SIGTERM) {
+      terminated_ = true;
+    } else if (interrupted_.exchange(true)) {
+      die_by(signal);
+    }
+  }
 }
 
 Action Signals::action() {
-  if (hung_up) {
-    hung_up = 0;
-    return on_hangup_;
-  }
-  if (interrupted) {
-    interrupted = 0;
-    return on_interrupt_;
-  }
+  if (terminated_.exchange(false)) return effects_.terminate;
+  if (hung_up_.exchange(false)) return effects_.hangup;
+  if (interrupted_.exchange(false)) return effects_.interrupt;
   return Action::none;
 }
 

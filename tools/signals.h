@@ -1,29 +1,40 @@
-// What SIGINT and SIGHUP do to a training: -sigint_effect and -sighup_effect.
+// What SIGINT, SIGHUP and SIGTERM do to a training: -sigint_effect, -sighup_effect and
+// -sigterm_effect.
 #pragma once
 
+#include <atomic>
 #include <string>
+#include <thread>
 
 #include "solver/solver.h"
 
 namespace crema {
 
-// "stop", "snapshot" or "none"; Error names the flag otherwise.
+// "stop", "snapshot", "snapshot_stop" or "none"; Error names the flag otherwise.
 Action action_named(const std::string& flag, const std::string& effect);
 
-// While it lives, both signals only leave a note that action() finds at the next iteration. A
-// second SIGINT before that ends the program at once, as without it. One object at a time.
+// While it lives, these signals only leave a note that action() finds at the next iteration. A
+// second SIGINT before that ends the program at once, as without it. One object at a time, made
+// before the program starts other threads.
 class Signals {
  public:
-  Signals(Action on_interrupt, Action on_hangup);
+  struct Effects {
+    Action interrupt, hangup, terminate;
+  };
+  explicit Signals(const Effects& effects);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // What a signal since the last call asks for.
+  // What a signal since the last call asks for; of several kinds one after the other.
   Action action();
 
  private:
-  Action on_interrupt_, on_hangup_;
+  void wait();
+
+  Effects effects_;
+  std::atomic<bool> interrupted_ = false, hung_up_ = false, terminated_ = false, over_ = false;
+  std::thread waiting_;
 };
 
 }  // namespace crema

@@ -134,8 +134,9 @@ int run(const VerbCall& call) {
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
   require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
           "-snapshot goes on with a training, -weights starts a new one: give one of them");
-  Signals signals(action_named("sigint_effect", FLAGS_sigint_effect),
-                  action_named("sighup_effect", FLAGS_sighup_effect));
+  Signals signals({.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
+                   .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
+                   .terminate = action_named("sigterm_effect", FLAGS_sigterm_effect)});
   SolverOptions options = options_of_flags();
   options.action = [&signals] { return signals.action(); };
 
@@ -179,10 +180,13 @@ int run(const VerbCall& call) {
 
 REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
                       .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
-                      .flags = {"solver", "model", "gpu", "snapshot", "weights", "weights_mode",
-                                "level", "stage", "sigint_effect", "sighup_effect", "assume",
-                                "batch", "implementation", "precision", "gpu_memory", "tune",
-                                "deterministic", "off", "dump_plan"},
+                      .flags = {"solver",        "model",          "gpu",
+                                "snapshot",      "weights",        "weights_mode",
+                                "level",         "stage",          "sigint_effect",
+                                "sighup_effect", "sigterm_effect", "assume",
+                                "batch",         "implementation", "precision",
+                                "gpu_memory",    "tune",           "deterministic",
+                                "off",           "dump_plan"},
                       .run = run});
 
 }  // namespace

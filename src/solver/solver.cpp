@@ -318,6 +318,7 @@ void Solver::snapshot() {
   const uint64_t checksum = weights_checksum(*net_);
   if (!file_.solver.snapshot_include_state()) {
     snapshot_failed_ = false;
+    snapshot_iteration_ = iteration_;
     return send(event::SnapshotDone{iteration_, files.weights, "", hex_of(checksum), average});
   }
   // Only now: a state never names weights that are not there.
@@ -341,7 +342,7 @@ void Solver::snapshot() {
   write_solver_state(state, files.state, hdf5);
   snapshot_failed_ = false;
   last_state_ = files.state;
-  last_state_iteration_ = iteration_;
+  last_state_iteration_ = snapshot_iteration_ = iteration_;
   send(event::SnapshotDone{iteration_, files.weights, files.state, hex_of(checksum), average});
 }
 

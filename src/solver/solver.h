@@ -27,8 +27,9 @@ class GpuIteration;
 class Optimizer;
 struct NotFinite;
 
-// What a running training is asked to do, at the next chance.
-enum class Action { none, stop, snapshot };
+// What a running training is asked to do, at the next chance. `stop` ends it as its last iteration
+// would (snapshot_after_train says whether with a snapshot); snapshot_stop writes one in any case.
+enum class Action { none, stop, snapshot, snapshot_stop };
 
 struct SolverOptions {
   // Weights to start from; each may be a list with commas. Not empty: instead of the solver's own
@@ -130,6 +131,7 @@ class Solver {
   std::string write_weights(const SnapshotFiles& files);
   void display();
   void obey();
+  void carry_out(Action request, bool snapshot_is_due);
   void test(size_t net);
   void snapshot_or_log();
 
@@ -160,7 +162,8 @@ class Solver {
   std::string last_state_;  // the newest snapshot on disk, and its iteration; "": none
   int64_t last_state_iteration_ = 0;
   bool stopped_ = false;
-  bool snapshot_failed_ = false;  // the last one that was tried
+  bool snapshot_failed_ = false;     // the last one that was tried
+  int64_t snapshot_iteration_ = -1;  // of the last one that this solver wrote
   bool non_finite_said_ = false;
   int64_t unread_ = 0;           // the first iteration whose loss has not been looked at
   int64_t first_iteration_ = 0;  // of the train() that runs, and the number of its first pass

@@ -60,8 +60,9 @@ void Solver::train_to_end() {
   train(solver.max_iter() - iteration_);
   // Whether at its time or asked for by a signal: the last state of a training must not be lost
   // silently.
-  const bool last_is_missing =
-      solver.snapshot_after_train() && !falls_due(iteration_, solver.snapshot());
+  const bool last_is_missing = solver.snapshot_after_train() &&
+                               !falls_due(iteration_, solver.snapshot()) &&
+                               snapshot_iteration_ != iteration_;
   if (last_is_missing || snapshot_failed_) snapshot();
   if (stopped_) return send(event::End{iteration_, true});
   if (falls_due(iteration_, solver.display())) {
@@ -218,9 +219,13 @@ void Solver::snapshot_or_log() {
 
 void Solver::obey() {
   const Action request = options_.action ? options_.action() : Action::none;
-  if (falls_due(iteration_, file_.solver.snapshot()) || request == Action::snapshot)
+  carry_out(request, falls_due(iteration_, file_.solver.snapshot()));
+}
+
+void Solver::carry_out(Action request, bool snapshot_is_due) {
+  if (snapshot_is_due || request == Action::snapshot || request == Action::snapshot_stop)
     snapshot_or_log();
-  if (request == Action::stop) stopped_ = true;
+  if (request == Action::stop || request == Action::snapshot_stop) stopped_ = true;
 }
 
 void Solver::test_all() {
@@ -239,8 +244,7 @@ void Solver::test(size_t number) {
     while (options_.action) {
       const Action request = options_.action();
       if (request == Action::none) break;
-      if (request == Action::snapshot) snapshot_or_log();
-      if (request == Action::stop) stopped_ = true;
+      carry_out(request, false);
     }
     if (stopped_) return send(event::TestInterrupted{iteration_, id});
     net.forward(test_passes_[number]++);

@@ -175,37 +175,6 @@ TEST(Train, AssumeAsksForSourcesOfThePhasesInUse) {
   expect_part(wrong.errors()[0], "net.prototxt:5:1: layer \"loss\"");
 }
 
-// Starts a long training in the background, waits for its first lines, then runs `script` on $job.
-Outcome signalled(const Folder& folder, const std::string& script) {
-  return run_shell(
-      folder,
-      "\"$TOOLS\"/crema train -solver solver.prototxt & job=$!; for i in $(seq 100); do "
-      "grep -q 'Iteration 100 ' .stderr && break; sleep 0.1; done; " +
-          script + "; wait $job");
-}
-
-TEST(Train, InterruptStopsWithASnapshot) {
-  const Folder folder;
-  prepare(folder, "max_iter: 100000000\ndisplay: 100\n");
-  const Outcome outcome = signalled(folder, "kill -INT $job");
-  EXPECT_EQ(outcome.code, 0);
-  expect_part(outcome.err, "] Optimization stopped early.");
-  expect_part(outcome.err, "] Snapshotting to binary proto file run/noise_iter_");
-}
-
-TEST(Train, HangUpTakesASnapshotAndGoesOn) {
-  const Folder folder;
-  prepare(folder, "max_iter: 100000000\ndisplay: 100\nsnapshot_after_train: false\n");
-  const Outcome outcome =
-      signalled(folder,
-                "kill -HUP $job; for i in $(seq 100); do ls run/*.solverstate >/dev/null 2>&1 && "
-                "break; sleep 0.1; done; sleep 0.2; kill -INT $job");
-  EXPECT_EQ(outcome.code, 0);
-  const size_t snapshot = outcome.err.find("] Snapshotting solver state");
-  ASSERT_NE(snapshot, std::string::npos) << outcome.err.substr(outcome.err.size() - 2000);
-  EXPECT_NE(outcome.err.find("] Iteration ", snapshot), std::string::npos);
-}
-
 // Runs a command on a terminal of its own and returns all that it wrote there.
 std::string on_a_terminal(const Folder& folder, const std::string& command) {
   int terminal = -1;

@@ -1,0 +1,146 @@
+// Signals, streams that are closed, and readers that leave.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tools/program.h"
+
+namespace crema::tests {
+namespace {
+
+// Convolutions and products of libraries; a step takes little.
+constexpr const char* net =
+    "name: \"small\"\n"
+    "layer { name: \"data\" type: \"DummyData\" top: \"data\" top: \"label\" dummy_data_param { "
+    "shape { dim: 16 dim: 1 dim: 28 dim: 28 } shape { dim: 16 }"
+    " data_filler { type: \"gaussian\" } data_filler { type: \"constant\" value: 1 } } }\n"
+    "layer { name: \"conv1\" type: \"Convolution\" bottom: \"data\" top: \"conv1\" "
+    "convolution_param { num_output: 20 kernel_size: 5 weight_filler { type: \"xavier\" } } }\n"
+    "layer { name: \"pool1\" type: \"Pooling\" bottom: \"conv1\" top: \"pool1\" pooling_param { "
+    "kernel_size: 2 stride: 2 } }\n"
+    "layer { name: \"conv2\" type: \"Convolution\" bottom: \"pool1\" top: \"conv2\" "
+    "convolution_param { num_output: 50 kernel_size: 5 weight_filler { type: \"xavier\" } } }\n"
+    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"conv2\" top: \"ip\" "
+    "inner_product_param { num_output: 100 weight_filler { type: \"xavier\" } } }\n"
+    "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip\" bottom: \"label\" top: "
+    "\"loss\" }\n";
+
+void prepare(const Folder& folder, const std::string& more) {
+  folder.write("net.prototxt", net);
+  folder.write("solver.prototxt",
+               "net: \"net.prototxt\"\nbase_lr: 0.001\nlr_policy: \"fixed\"\nsolver_mode: CPU\n"
+               "random_seed: 1\nsnapshot_prefix: \"run/small\"\n" +
+                   more);
+  folder.write("run/.here", "");
+}
+
+constexpr const char* endless = "max_iter: 100000000\ndisplay: 20\n";
+constexpr const char* without_snapshot =
+    "max_iter: 100000000\ndisplay: 20\nsnapshot_after_train: false\n";
+
+// Starts a long training in the background, waits for its first lines, then runs `script` on $job.
+Outcome signalled(const Folder& folder, const std::string& flags, const std::string& script) {
+  return run_shell(
+      folder, "\"$TOOLS\"/crema train -solver solver.prototxt " + flags +
+                  " & job=$!; for i in $(seq 300); do grep -q 'Iteration 20 ' .stderr && break; "
+                  "sleep 0.1; done; " +
+                  script + "; wait $job");
+}
+
+TEST(Signals, InterruptStopsWithASnapshot) {
+  const Folder folder;
+  prepare(folder, endless);
+  const Outcome outcome = signalled(folder, "", "kill -INT $job");
+  EXPECT_EQ(outcome.code, 0);
+  expect_part(outcome.err, "] Optimization stopped early.");
+  expect_part(outcome.err, "] Snapshotting to binary proto file run/small_iter_");
+}
+
+TEST(Signals, HangUpTakesASnapshotAndGoesOn) {
+  const Folder folder;
+  prepare(folder, without_snapshot);
+  const Outcome outcome =
+      signalled(folder, "",
+                "kill -HUP $job; for i in $(seq 100); do ls run/*.solverstate >/dev/null 2>&1 && "
+                "break; sleep 0.1; done; sleep 0.2; kill -INT $job");
+  EXPECT_EQ(outcome.code, 0);
+  const size_t snapshot = outcome.err.find("] Snapshotting solver state");
+  ASSERT_NE(snapshot, std::string::npos) << outcome.err.substr(outcome.err.size() - 2000);
+  EXPECT_NE(outcome.err.find("] Iteration ", snapshot), std::string::npos);
+}
+
+struct Effect {
+  const char* name;
+  const char* flags;
+  const char* script;
+  int snapshots;
+};
+
+class EffectTest : public testing::TestWithParam<Effect> {};
+
+TEST_P(EffectTest, OfASignal) {
+  const Folder folder;
+  prepare(folder, without_snapshot);
+  const Outcome outcome = signalled(folder, GetParam().flags, GetParam().script);
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err, "] Optimization stopped early.");
+  int snapshots = 0;
+  for (size_t at = 0;
+       (at = outcome.err.find("] Snapshotting solver state", at)) != std::string::npos; ++at)
+    ++snapshots;
+  EXPECT_EQ(snapshots, GetParam().snapshots) << outcome.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Signals, EffectTest,
+    testing::Values(
+        Effect{"TerminateSnapshotsWhateverTheSolverSays", "", "kill -TERM $job", 1},
+        Effect{"TerminateMayStopOnly", "-sigterm_effect stop", "kill -TERM $job", 0},
+        Effect{"TerminateMaySnapshotAndGoOn", "-sigterm_effect snapshot",
+               "kill -TERM $job; for i in $(seq 100); do ls run/*.solverstate >/dev/null 2>&1 && "
+               "break; sleep 0.1; done; kill -INT $job",
+               1},
+        Effect{"TerminateMayDoNothing", "-sigterm_effect none",
+               "kill -TERM $job; sleep 0.3; kill -INT $job", 0},
+        Effect{"InterruptMaySnapshotInAnyCase", "-sigint_effect snapshot_stop", "kill -INT $job",
+               1}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+// A handler that ran on a computing thread would write where the generated code of oneDNN keeps
+// data: a few of these were enough to end a training.
+TEST(Signals, ManyDoNoHarm) {
+  const Folder folder;
+  prepare(folder, without_snapshot);
+  const Outcome outcome = signalled(
+      folder, "-sighup_effect none",
+      "for i in $(seq 400); do kill -HUP $job || break; sleep 0.003; done; kill -INT $job");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err, "] Optimization stopped early.");
+}
+
+TEST(Streams, ThatAreClosedLeaveFilesAlone) {
+  const Folder folder;
+  prepare(folder, "max_iter: 5\ndisplay: 1\n");
+  EXPECT_EQ(run_shell(folder, "\"$TOOLS\"/crema train -solver solver.prototxt <&- >&- 2>&-").code,
+            0);
+  std::istringstream lines(folder.read("run/metrics.jsonl"));
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_EQ(line.front(), '{') << line;
+  EXPECT_GE(count, 5);
+  // Two images of 2 x 2 pixels.
+  const std::string images("\0\0\10\3\0\0\0\2\0\0\0\2\0\0\0\2abcdefgh", 24);
+  folder.write("images", images);
+  folder.write("labels", std::string("\0\0\10\1\0\0\0\2\3\4", 10));
+  EXPECT_EQ(run_shell(folder, "\"$TOOLS\"/convert_mnist_data images labels lmdb 2>&-").code, 0);
+  EXPECT_EQ(run_shell(folder, "\"$TOOLS\"/compute_image_mean lmdb mean 2>&-").code, 0);
+}
+
+TEST(Streams, AReaderThatLeavesDoesNotEndATraining) {
+  const Folder folder;
+  prepare(folder, "max_iter: 50\ndisplay: 1\n");
+  run_shell(folder, "\"$TOOLS\"/crema train -solver solver.prototxt 2>&1 | head -n 1");
+  EXPECT_TRUE(folder.has("run/small_iter_50.solverstate"));
+}
+
+}  // namespace
+}  // namespace crema::tests
