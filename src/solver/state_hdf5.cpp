@@ -78,6 +78,10 @@ class Writer {
     for (int i = 0; i < blobs.size(); ++i) {
       const std::string name = cat(group, "/", i);
       const Shape shape = shape_of(blobs[i]);
+      const int held =
+          blobs[i].double_data_size() > 0 ? blobs[i].double_data_size() : blobs[i].data_size();
+      require(shape.count() == held, name, " of shape ", shape.brief(), " holds ", held,
+              " values: it cannot be written");
       if (blobs[i].double_data_size() == 0) {
         floats(name, shape, blobs[i].data().data());
         continue;

@@ -234,6 +234,18 @@ TEST_F(StateFile, BlobsThatAreNotThoseOfTheNet) {
 }
 
 // Nothing to divide among.
+TEST_F(StateFile, OfBlobsThatLackValuesIsNotWritten) {
+  SolverState state;
+  state.set_iter(1);
+  BlobProto* blob = state.add_history();
+  blob->mutable_shape()->add_dim(1 << 20);
+  blob->add_data(1);
+  const std::string path = folder_.file("lacking.h5");
+  expect_part(error_of([&] { write_solver_state(state, path, true); }),
+              "history/0 of shape 1048576 holds 1 values");
+  EXPECT_FALSE(folder_.has("lacking.h5"));
+}
+
 TEST_F(StateFile, BlobsForANetWithoutParameters) {
   SolverState state = read_solver_state(trained("BINARYPROTO"));
   state.clear_history();
