@@ -40,6 +40,102 @@ bool is_log(const std::string& name) {
   return name.ends_with(".log") || name.starts_with("MANIFEST-");
 }
 
+// Of files and of writes. LevelDB asserts that they fit into 56 bits and grow, which ends the
+// program, even where checksums agree.
+constexpr uint64_t kMostNumber = uint64_t{1} << 48;
+
+// Reads the fields of a record of a manifest: numbers of seven bits a byte, and texts.
+class Fields {
+ public:
+  explicit Fields(const std::string& bytes) : bytes_(bytes) {}
+  bool done() const { return at_ >= bytes_.size(); }
+  bool whole() const { return whole_; }
+  uint64_t number() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && !done(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(bytes_[at_++]);
+      value |= uint64_t{byte & 127u} << shift;
+      if (byte < 128) return value;
+    }
+    whole_ = false;
+    return 0;
+  }
+  void text() {
+    const uint64_t length = number();
+    if (length > bytes_.size() - at_) whole_ = false;
+    at_ = whole_ ? at_ + length : bytes_.size();
+  }
+
+ private:
+  const std::string& bytes_;
+  size_t at_ = 0;
+  bool whole_ = true;
+};
+
+// Of a manifest, so far.
+struct FileNumbers {
+  uint64_t log = 0, next = 0;
+};
+
+// Whether a record of a manifest, a change of the set of tables, has numbers that LevelDB takes.
+bool has_good_numbers(const std::string& change, FileNumbers* last) {
+  Fields in(change);
+  uint64_t value = 0;
+  const auto good = [&](uint64_t least) {
+    value = in.number();
+    return in.whole() && value >= least && value <= kMostNumber;
+  };
+  while (!in.done()) {
+    bool fine = true;
+    switch (in.number()) {
+      case 1:  // how keys compare
+        in.text();
+        break;
+      case 2:  // the log
+        fine = good(0);
+        last->log = value;
+        break;
+      case 4:  // the last write
+      case 9:  // the log before
+        fine = good(0);
+        break;
+      case 3:  // the next file
+        fine = good(1);
+        last->next = value;
+        break;
+      case 5:  // where the next compaction begins
+        in.number();
+        in.text();
+        break;
+      case 6:  // a table that is gone
+        in.number();
+        fine = good(1);
+        break;
+      case 7:  // a new table: level, number, size, first and last key
+        in.number();
+        fine = good(1);
+        in.number();
+        in.text();
+        in.text();
+        break;
+      default:
+        fine = false;
+    }
+    if (!fine || !in.whole()) return false;
+  }
+  return true;
+}
+
+// A record of a log begins with the number of its first write and how many they are.
+bool has_good_number(const std::string& writes) {
+  uint64_t first = 0;
+  uint32_t count = 0;
+  if (writes.size() < sizeof first + sizeof count) return true;  // which LevelDB says
+  std::memcpy(&first, writes.data(), sizeof first);
+  std::memcpy(&count, writes.data() + sizeof first, sizeof count);
+  return first <= kMostNumber && first + count > 0;
+}
+
 // A log is blocks of 32 KiB, each some pieces of records and up to 6 bytes of rest. A piece is a
 // checksum of four bytes, its length, and whether it is a whole record (1), the first (2), a
 // further (3) or the last piece (4) of one. LevelDB takes a record that is not whole for one that
@@ -52,7 +148,10 @@ Status check_log(const std::string& path) {
   const auto damaged = [&](uint64_t place, const char* what) {
     return Status::Corruption(cat(name_of_file(path), " ", what, " at byte ", place));
   };
+  const bool manifest = !path.ends_with(".log");
   bool inside = false, ended = false;
+  std::string record;
+  FileNumbers numbers;
   for (uint64_t start = 0; start < file.size(); start += kBlock) {
     const size_t size = file.read(start, block.data(), kBlock);
     for (size_t at = 0; at < size;) {
@@ -69,10 +168,18 @@ Status check_log(const std::string& path) {
       if (kind < 1 || kind > 4 || inside != (kind > 2))
         return damaged(start + at, "has no record where one should begin or go on");
       inside = kind == 2 || kind == 3;
+      if (kind < 3) record.clear();
+      record.append(reinterpret_cast<const char*>(piece) + kHeader, length);
+      if (!inside && !(manifest ? has_good_numbers(record, &numbers) : has_good_number(record)))
+        return damaged(start + at, "has a record with numbers that cannot be");
       at += kHeader + length;
     }
   }
-  return inside ? damaged(file.size(), "is cut short") : Status::OK();
+  if (inside) return damaged(file.size(), "is cut short");
+  // The next file's number would be that of a file that is there.
+  if (manifest && numbers.log >= numbers.next && numbers.next > 0)
+    return damaged(file.size(), "gives its log a number that is still free");
+  return Status::OK();
 }
 
 }  // namespace
