@@ -59,10 +59,10 @@ TEST(Signals, InterruptStopsWithASnapshot) {
 TEST(Signals, HangUpTakesASnapshotAndGoesOn) {
   const Folder folder;
   prepare(folder, without_snapshot);
-  const Outcome outcome =
-      signalled(folder, "",
-                "kill -HUP $job; for i in $(seq 100); do ls run/*.solverstate >/dev/null 2>&1 && "
-                "break; sleep 0.1; done; sleep 0.2; kill -INT $job");
+  const Outcome outcome = signalled(
+      folder, "",
+      "kill -HUP $job; for i in $(seq 300); do sed '1,/Snapshotting solver state/d' .stderr | "
+      "grep -q '] Iteration ' && break; sleep 0.1; done; kill -INT $job");
   EXPECT_EQ(outcome.code, 0);
   const size_t snapshot = outcome.err.find("] Snapshotting solver state");
   ASSERT_NE(snapshot, std::string::npos) << outcome.err.substr(outcome.err.size() - 2000);
