@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/random_access_file.h"
 #include "data/hdf5_handle.h"
+#include "data/hdf5_structure.h"
 #include "tensor/claims.h"
 
 namespace crema {
@@ -79,6 +80,7 @@ bool is_hdf5(const std::string& path) {
 Hdf5File::Hdf5File(const std::string& path) : path_(path) {
   require(file_exists(path), path, ": no such file");
   size_ = RandomAccessFile(path).size();
+  check_hdf5_structure(path);
   const Hdf5Quiet quiet;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
 #if H5_VERSION_GE(1, 10, 7)
