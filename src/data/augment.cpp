@@ -159,8 +159,11 @@ Augmentation::Augmentation(const TransformationParameter& parameter, bool traini
     require(0 < least && least <= most, "the smaller side is to be resized to a length from ",
             least, " to ", most, "; both must be above 0, the smaller one first");
   }
-  require(p.expand_param().max_expand_ratio() >= 1, "expand_param has a max_expand_ratio of ",
-          p.expand_param().max_expand_ratio(), "; an image grows by a factor of 1 or more");
+  constexpr float kLargest = 1000;
+  require(
+      p.expand_param().max_expand_ratio() >= 1 && p.expand_param().max_expand_ratio() <= kLargest,
+      "expand_param has a max_expand_ratio of ", p.expand_param().max_expand_ratio(),
+      "; an image grows by a factor from 1 to ", kLargest);
 }
 
 void Augmentation::apply(Image& image, Draws& draws) const {

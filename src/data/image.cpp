@@ -58,6 +58,10 @@ Image cut_image(const Image& image, int64_t top, int64_t left, int64_t height, i
 
 Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width,
                    const uint8_t* pixel) {
+  if (width > kMostPixels / height) {
+    fail("the image cannot be extended to ", width, " x ", height, " pixels; at most ", kMostPixels,
+         " are made of one");
+  }
   const int64_t channels = image.channels, row = image.width * channels;
   Image larger{channels, height, width, {}};
   larger.pixels.resize(static_cast<size_t>(height * width * channels));

@@ -37,7 +37,7 @@ void decode_image(std::string_view file, Color color, Image& image,
 Image cut_image(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width);
 
 // A larger image in which this one begins at row `top` and column `left`. `pixel` has a value for
-// each channel.
+// each channel. Error above kMostPixels.
 Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width,
                    const uint8_t* pixel);
 

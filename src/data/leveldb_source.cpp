@@ -33,7 +33,8 @@ class LeveldbSource : public Source {
     // Of a log that was never made a table: as few tables as may be.
     options.write_buffer_size = 64 << 20;
     leveldb::DB* opened = nullptr;
-    const leveldb::Status status = leveldb::DB::Open(options, path, &opened);
+    const leveldb::Status status =
+        guarded([&] { return leveldb::DB::Open(options, path, &opened); });
     database_.reset(opened);
     if (status.IsCorruption()) fail(path, ": ", reason(status));
     if (!status.ok()) fail(path, ": cannot open the LevelDB: ", status.ToString());
@@ -41,8 +42,10 @@ class LeveldbSource : public Source {
     leveldb::ReadOptions once;
     once.verify_checksums = true;
     walk_.reset(database_->NewIterator(once));
-    walk_->SeekToFirst();
-    check_walk();
+    check_walk(guarded([&] {
+      walk_->SeekToFirst();
+      return walk_->status();
+    }));
     require(walk_->Valid(), path, ": the LevelDB holds no record");
   }
 
@@ -64,7 +67,7 @@ class LeveldbSource : public Source {
     std::string value;
     leveldb::ReadOptions checked;
     checked.verify_checksums = true;
-    check(database_->Get(checked, key(index), &value));
+    check(guarded([&] { return database_->Get(checked, key(index), &value); }));
     parse(value.data(), value.size(), record);
   }
 
@@ -82,21 +85,32 @@ class LeveldbSource : public Source {
                "; nothing in its folder was changed; copy or convert it again");
   }
 
+  // A damaged table may claim a block of any size, for which LevelDB takes memory before it reads.
+  template <typename Work>
+  static leveldb::Status guarded(const Work& work) {
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      return leveldb::Status::Corruption("a block claims more bytes than there is memory for");
+    }
+  }
+
   static void check(const leveldb::Status& status) {
     if (!status.ok()) fail(reason(status));
   }
 
   // After each step: LevelDB goes on behind a part that it cannot read.
-  void check_walk() const {
-    const leveldb::Status status = walk_->status();
+  void check_walk(const leveldb::Status& status) const {
     if (!status.ok()) fail(path(), ", after record ", keys_.size(), ": ", reason(status));
   }
 
   void advance() const {
-    check_walk();
+    check_walk(walk_->status());
     keys_.push_back(walk_->key().ToString());
-    walk_->Next();
-    check_walk();
+    check_walk(guarded([&] {
+      walk_->Next();
+      return walk_->status();
+    }));
     if (!walk_->Valid()) walk_.reset();
   }
 

@@ -222,6 +222,17 @@ TEST(AnnotatedData, PlacesTheImageOnALargerOne) {
   }
 }
 
+TEST(AnnotatedData, ImagesGrowWithinBounds) {
+  const Database database({annotated(4, 8, 0, kTwo)});
+  Context context(Device::cpu);
+  for (const char* ratio : {"0.5", "65536", "1e30", "inf", "nan"}) {
+    const std::string expand =
+        cat("transform_param { expand_param { prob: 1 max_expand_ratio: ", ratio, " } }");
+    expect_part(error_of([&] { database.layer(expand, context); }),
+                "an image grows by a factor from 1 to 1000");
+  }
+}
+
 TEST(Regions, OverlapsAndConstraints) {
   const Region unit, half{0, 0, 0.5, 1};
   EXPECT_FLOAT_EQ(overlap(unit, half), 0.5f);

@@ -144,6 +144,9 @@ TEST(Images, RefusesTooManyPixelsBeforeDecoding) {
   expect_part(problem(small, 199), "20 x 10 pixels; at most 199");
   expect_part(error_of([&] { resize_image(50000, 50000, image); }),
               "cannot be resized to 50000 x 50000 pixels");
+  const uint8_t black = 0;
+  expect_part(error_of([&] { extend_image(image, 0, 0, 50000, 50000, &black); }),
+              "cannot be extended to 50000 x 50000 pixels");
 }
 
 TEST(Images, RefusesACutFileOfAnyKind) {
