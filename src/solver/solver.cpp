@@ -167,6 +167,7 @@ void Solver::make_train_net() {
   NetOptions options = net_options(TRAIN, net, source.state);
   options.histories = kept_arenas(file_.solver);
   options.frozen = frozen_layers(file_);
+  check_trained(file_, source, net, options.state);
   net_ = std::make_unique<Net>(context_, net.net, options);
   if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
   check_frozen_layers(file_, *net_);

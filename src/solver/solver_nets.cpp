@@ -86,4 +86,12 @@ NetFile open_net(const SolverFile& file, const NetSource& source) {
   return read_net_file(found);
 }
 
+void check_trained(const SolverFile& file, const NetSource& source, const NetFile& net,
+                   const NetState& state) {
+  if (state.phase() == TRAIN) return;
+  fail(source.state.has_phase() ? file.where("train_state") : net.where("state"),
+       ": the net that is trained has phase: TEST in its state, in which nothing is learned; leave "
+       "the phase out");
+}
+
 }  // namespace crema

@@ -29,4 +29,9 @@ std::string describe_train(const SolverParameter& solver, const NetSource& sourc
 // Reads the net. A relative path is looked up in the working directory, then beside the solver.
 NetFile open_net(const SolverFile& file, const NetSource& source);
 
+// Error when the training net would be in the TEST phase, which the net itself or the solver can
+// say: it has no gradients.
+void check_trained(const SolverFile& file, const NetSource& source, const NetFile& net,
+                   const NetState& state);
+
 }  // namespace crema

@@ -194,6 +194,10 @@ TEST(Solver, SolversThatCannotRun) {
   expect_part(construction_error(solver_file("type: \"AdaGrad\" momentum: 0.9")), "no momentum");
   expect_part(construction_error(solver_file("regularization_type: \"L3\"")),
               "regularization_type \"L3\"");
+  expect_part(construction_error(solver_file("\n  train_state { phase: TEST }")),
+              "solver.prototxt:19:3: the net that is trained has phase: TEST");
+  expect_part(construction_error(solver_file("", cat("state { phase: TEST }", kNet))),
+              "the net that is trained has phase: TEST");
   Session run("random_seed: 1");
   expect_part(error_of([&] { run.solver->solve(); }), "max_iter is missing");
 }
