@@ -8,17 +8,19 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace crema {
 
 RandomAccessFile::RandomAccessFile(std::string path) : path_(std::move(path)) {
-  // Not blocking: opening a pipe would wait for its writer.
+  require_regular(path_);
+  // Not blocking: where a pipe took its place since, opening would wait for its writer.
   descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(path_, ": cannot open: ", std::strerror(errno));
   struct stat info;
   if (fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
     close(descriptor_);
-    fail(path_, ": is not an ordinary file");
+    fail(path_, ": is not a regular file");
   }
   size_ = static_cast<uint64_t>(info.st_size);
 }

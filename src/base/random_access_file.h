@@ -11,7 +11,7 @@ namespace crema {
 
 class RandomAccessFile {
  public:
-  // Error with the system's reason when it cannot be opened, or is no ordinary file.
+  // Error with the system's reason when it cannot be opened, or is no regular file.
   explicit RandomAccessFile(std::string path);
   ~RandomAccessFile();
   RandomAccessFile(const RandomAccessFile&) = delete;

@@ -355,7 +355,7 @@ void check_hdf5_structure(const std::string& path) {
   try {
     Walk(path).run();
   } catch (const Hdf5Damage& damage) {
-    fail(path, ": is not an HDF5 file, or it is damaged: ", damage.what());
+    fail(path, ": is not an HDF5 file, or it is damaged or cut short: ", damage.what());
   }
 }
 

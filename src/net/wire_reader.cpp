@@ -1,16 +1,11 @@
 #include "net/wire_reader.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
+#include <memory>
 #include <optional>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/random_access_file.h"
 #include "net/upgrade_layers.h"
 #include "net/upgrade_strip.h"
 #include "net/wire_reader_cursor.h"
@@ -21,35 +16,6 @@ namespace crema {
 namespace {
 
 using Tag = WireCursor::Tag;
-
-// A whole file in memory without a copy.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) {
-    require_regular(path);
-    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) fail(path, ": cannot open: ", std::strerror(errno));
-    struct stat info;
-    const bool known = fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode);
-    size_ = known ? static_cast<size_t>(info.st_size) : 0;
-    if (size_ > 0) bytes_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    close(descriptor);
-    require(known, path, ": is no file");
-    if (bytes_ == MAP_FAILED) fail(path, ": cannot read: ", std::strerror(errno));
-  }
-  ~MappedFile() {
-    if (bytes_) munmap(bytes_, size_);
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  const void* bytes() const { return bytes_; }
-  size_t size() const { return size_; }
-
- private:
-  void* bytes_ = nullptr;
-  size_t size_ = 0;
-};
 
 // What else people hand over as weights, told by its first bytes.
 void check_kind(std::string_view content, const std::string& file) {
@@ -237,8 +203,11 @@ StoredNet parse_caffemodel(const void* bytes, size_t size, const std::string& na
 }
 
 StoredNet read_caffemodel(const std::string& path) {
-  const MappedFile file(path);
-  return parse_caffemodel(file.bytes(), file.size(), path);
+  const RandomAccessFile file(path);
+  const auto bytes = std::make_unique_for_overwrite<char[]>(file.size());
+  require(file.read(0, bytes.get(), file.size()) == file.size(), path,
+          ": was cut short while it was read");
+  return parse_caffemodel(bytes.get(), file.size(), path);
 }
 
 }  // namespace crema
