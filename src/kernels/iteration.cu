@@ -11,8 +11,8 @@ struct NoteLoss {
   const T* value;
   int64_t count;
   double share;
-  bool add;
-  const UpdateNumbers* numbers;
+  bool add, stops;
+  UpdateNumbers* numbers;
   float* losses;
   int64_t size;
   CREMA_HD void operator()(int64_t) const {
@@ -20,6 +20,8 @@ struct NoteLoss {
     for (int64_t k = 0; k < count; ++k) sum += value[k];
     float& goal = losses[numbers->updates % size];
     goal = static_cast<float>((add ? goal : 0) + share * sum);
+    // The weights stay those that it was computed with.
+    if (stops && goal - goal != 0) numbers->finite = 0, numbers->diverged = 1;
   }
 };
 
@@ -41,11 +43,11 @@ struct NextPass {
 }  // namespace
 
 void note_loss(Context& context, const Tensor& value, double share, bool add,
-               const UpdateNumbers* numbers, const Tensor& losses) {
+               const LiveUpdate& live, const Tensor& losses) {
   on(value, [&]<typename T>() {
     parallel_for(context, 1,
-                 NoteLoss<T>{value.data<T>(), value.count(), share, add, numbers,
-                             losses.data<float>(), losses.count()});
+                 NoteLoss<T>{value.data<T>(), value.count(), share, add, live.limits.stops,
+                             live.numbers, losses.data<float>(), losses.count()});
   });
 }
 

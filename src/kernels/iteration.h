@@ -6,9 +6,9 @@
 namespace crema {
 
 // losses[updates % their number] = share * (sum of value), or += when `add`. value: float or
-// double.
+// double. One that is not finite ends all updates, where the limits say so.
 void note_loss(Context& context, const Tensor& value, double share, bool add,
-               const UpdateNumbers* numbers, const Tensor& losses);
+               const LiveUpdate& live, const Tensor& losses);
 // seed[i] = weight * loss scale. Float or double.
 void seed_loss(Context& context, double weight, const UpdateNumbers* numbers, const Tensor& seed);
 // ++*pass.

@@ -49,7 +49,7 @@ struct Exchange {
 __device__ inline void judge(double squares, double clip, UpdateNumbers* numbers) {
   const double norm = sqrt(squares) / numbers->loss_scale;
   numbers->norm = norm;
-  numbers->finite = norm - norm == 0;
+  numbers->finite = norm - norm == 0 && !numbers->diverged;
   numbers->factor =
       static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / numbers->loss_scale);
 }

@@ -23,13 +23,15 @@ struct UpdateNumbers {
   double norm = 0;                 // of the last gradient
   float factor = 1;                // of the gradient: clipping, 1 / loss scale
   float loss_scale = 1;
-  int32_t finite = 1;  // 0: the gradient had infinities, the update is left out
-  int32_t good = 0;    // updates since the loss scale changed
+  int32_t finite = 1;    // 0: the gradient had infinities, the update is left out
+  int32_t diverged = 0;  // 1: a loss was not finite, all updates are left out from then on
+  int32_t good = 0;      // updates since the loss scale changed
 };
 
 // How the numbers change with each update.
 struct UpdateLimits {
   double clip = -1;             // largest norm; below 0: none
+  bool stops = false;           // at a loss that is not finite
   bool scales_loss = false;     // float16: the scale is halved at infinities and doubled when
   int32_t growth_after = 2000;  // that many updates went well
 };

@@ -34,7 +34,8 @@ void Solver::check_weights() {
           gradient ? gradient : weights);
 }
 
-// An iteration's own passes again: blobs share memory, so what was in them is gone.
+// An iteration's own passes again, with its own weights, which no update has changed since: blobs
+// share memory, so what was in them is gone.
 std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
   if (debug_) debug_->enable(false);  // a net has one observer
   const int iter_size = file_.solver.iter_size();
@@ -49,10 +50,7 @@ std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
 void Solver::diverge(int64_t iteration, const std::string& what,
                      const std::optional<NotFinite>& where) {
   std::string place = "With the same data again all blobs are finite";
-  // On a GPU the weights have moved on since.
-  const std::string when =
-      gpu_ ? cat(" (looked for with the weights after iteration ", iteration_, ")") : "";
-  if (where) place = cat("It begins in ", where->text(), when);
+  if (where) place = cat("It begins in ", where->text());
   const std::string advice =
       where && where->in_source
           ? "Look at the records and at transform_param (scale, mean_value, mean_file)"

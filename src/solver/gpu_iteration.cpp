@@ -51,6 +51,11 @@ void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
     const auto updates = static_cast<uint64_t>(iteration);
     copy_bytes(context, numbers + offsetof(UpdateNumbers, updates), Device::gpu, &updates,
                Device::cpu, sizeof updates);
+    constexpr int32_t kGood[] = {1, 0};
+    static_assert(offsetof(UpdateNumbers, diverged) ==
+                  offsetof(UpdateNumbers, finite) + sizeof(int32_t));
+    copy_bytes(context, numbers + offsetof(UpdateNumbers, finite), Device::gpu, kGood, Device::cpu,
+               sizeof kGood);
   }
   if (known_iteration_ < 0 || pass != known_pass_)
     copy_bytes(context, pass_.raw(), Device::gpu, &pass, Device::cpu, sizeof pass);
@@ -91,7 +96,8 @@ void GpuIteration::queue_batch(int number, bool divided) {
   const Net::Beside note = [&] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {
-      note_loss(context, loss.value, loss.weight / iter_size_, add, live_numbers(), losses_);
+      note_loss(context, loss.value, loss.weight / iter_size_, add, {live_numbers(), limits_},
+                losses_);
       add = true;
     }
   };

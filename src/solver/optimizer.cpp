@@ -178,6 +178,7 @@ void Optimizer::queue_update(const LiveUpdate& live, Update::Part part) {
 UpdateLimits Optimizer::limits() const {
   UpdateLimits limits;
   limits.clip = solver_.clip_gradients();
+  limits.stops = solver_.on_divergence() == SolverParameter::STOP;
   return limits;
 }
 
