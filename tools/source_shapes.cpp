@@ -66,6 +66,19 @@ bool says_gray(const LayerParameter& layer) {
   return (images.has_is_color() && !images.is_color()) || layer.transform_param().force_gray();
 }
 
+// What SegData cuts out of an image of this size.
+std::pair<int64_t, int64_t> cut_by_stride(const TransformationParameter& p,
+                                          std::pair<int64_t, int64_t> size) {
+  const bool square = p.has_upper_size();
+  const auto cut = [&](int64_t side, int64_t most) {
+    const int64_t stride = std::max(1, p.stride());
+    side = std::max(stride, side / stride * stride);
+    return most > 0 ? std::min(side, most) : side;
+  };
+  return {cut(size.first, square ? p.upper_size() : p.upper_height()),
+          cut(size.second, square ? p.upper_size() : p.upper_width())};
+}
+
 Shape image_shape(const LayerParameter& layer, int64_t batch) {
   std::pair<int64_t, int64_t> size(227, 227);
   if (const auto crop = stated(layer, "crop_size")) {
@@ -78,6 +91,8 @@ Shape image_shape(const LayerParameter& layer, int64_t batch) {
     size = *resized;
   } else if (const auto given = stated_pair(layer, "height", "width")) {
     size = *given;
+  } else if (layer.type() == "SegData") {
+    size = cut_by_stride(layer.transform_param(), size);
   }
   const int64_t channels = stated(layer, "channels").value_or(says_gray(layer) ? 1 : 3);
   return {batch, channels, size.first, size.second};
@@ -100,9 +115,15 @@ Shape target_shape(const ImageGtDataParameter& targets, int top, const Shape& im
   return {image[0], 6, image[2] / step, image[3] / step};
 }
 
+// One mask an image, and behind the masks the classes.
+Shape mask_shape(const McWindowDataParameter& windows, int top, const Shape& image) {
+  const int64_t side = windows.mask_crop_size() > 0 ? windows.mask_crop_size() : image[2];
+  return top == 1 ? Shape{image[0], 1, side, side} : Shape{image[0]};
+}
+
 Shape label_shape(const LayerParameter& layer, const Shape& image) {
   static const std::set<std::string> label_images = {"DenseImageData", "ImageSegData",
-                                                     "ImageLabelmapData"};
+                                                     "ImageLabelmapData", "SegData"};
   if (label_images.count(layer.type())) return {image[0], 1, image[2], image[3]};
   // One box a sample: image number, class, instance, four corners, difficult.
   if (layer.type() == "AnnotatedData") return {1, 1, image[0], 8};
@@ -173,6 +194,7 @@ std::optional<int64_t> SourceTop::samples() const {
   if (batch > 0) return batch;
   if (const auto size = stated(layer, "batch_size")) return size;
   if (layer.type() == "ImageData") return layer.image_data_param().batch_size();
+  if (layer.type() == "SegData") return layer.seg_data_param().batch_size();
   return std::nullopt;
 }
 
@@ -186,6 +208,8 @@ std::optional<Shape> usual_shape(const SourceTop& top) {
   Shape image = image_shape(layer, *samples);
   if (type == "ImageGtData" && top.top > 0)
     return target_shape(layer.image_gt_data_param(), top.top, image);
+  if (type == "McWindowData" && top.top > 0)
+    return mask_shape(layer.mcwindow_data_param(), top.top, image);
   if (type == "VideoData" && top.top == 0) return clip_shape(layer, image);
   const Uses uses = uses_of(top.net, top.name());
   // Which data a top of these has is up to their files, or to their program.

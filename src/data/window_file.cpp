@@ -22,10 +22,25 @@ ListedWindow read_window(WordReader& reader, const ListedWindowImage& image, flo
   return window;
 }
 
+std::vector<std::string> read_masks(WordReader& reader, const ListedWindowImage* first) {
+  const auto count = reader.number<int64_t>("the number of masks");
+  if (count <= 0) {
+    reader.wrong(cat("the image has ", count,
+                     " masks, but at least one is needed; behind the path of an image stand the "
+                     "number of its masks and their paths"));
+  }
+  if (first && static_cast<int64_t>(first->masks.size()) != count) {
+    reader.wrong(cat("the image has ", count, " masks, but that of line ", first->line, " has ",
+                     first->masks.size()));
+  }
+  std::vector<std::string> masks;
+  for (int64_t i = 0; i < count; ++i) masks.emplace_back(reader.word("the path of a mask"));
+  return masks;
+}
+
 }  // namespace
 
-WindowFile read_window_file(const std::string& path, float object_overlap,
-                            float background_overlap) {
+WindowFile read_window_file(const std::string& path, const WindowRules& rules) {
   WindowFile file;
   WordReader reader(path);
   while (!reader.at_end()) {
@@ -36,6 +51,8 @@ WindowFile read_window_file(const std::string& path, float object_overlap,
     ListedWindowImage image;
     image.path = reader.rest_of_line("the path of an image");
     image.line = reader.line();
+    if (rules.masks)
+      image.masks = read_masks(reader, file.images.empty() ? nullptr : &file.images[0]);
     image.channels = reader.number<int64_t>("the number of channels");
     if (image.channels != 1 && image.channels != 3)
       reader.wrong(cat("the image has ", image.channels, " channels; 1 and 3 can be read"));
@@ -50,13 +67,18 @@ WindowFile read_window_file(const std::string& path, float object_overlap,
       float overlap = 0;
       ListedWindow window = read_window(reader, image, overlap);
       window.image = static_cast<int64_t>(file.images.size());
-      if (overlap >= object_overlap) {
-        if (window.label <= 0)
-          reader.wrong(cat("a window with the overlap ", overlap,
-                           " shows an object, whose class must be above 0, not ", window.label));
+      const bool object = overlap >= rules.object_overlap,
+                 background = !object && overlap < rules.background_overlap;
+      if (object && window.label <= 0) {
+        reader.wrong(cat("a window with the overlap ", overlap,
+                         " shows an object, whose class must be above 0, not ", window.label));
+      }
+      if (background) window.label = 0;
+      if (rules.in_order) {
+        file.in_order.push_back(window);
+      } else if (object) {
         file.objects.push_back(window);
-      } else if (overlap < background_overlap) {
-        window.label = 0;
+      } else if (background) {
         file.background.push_back(window);
       }
     }

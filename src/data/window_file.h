@@ -2,6 +2,7 @@
 // overlap.
 //   # INDEX
 //   PATH
+//   COUNT PATH ...             in files with masks: how many the image has, and where they lie
 //   CHANNELS HEIGHT WIDTH      of the image
 //   COUNT                      of the boxes that follow
 //   CLASS OVERLAP X1 Y1 X2 Y2  corners that lie inside the box, in pixels
@@ -16,6 +17,7 @@ namespace crema {
 struct ListedWindowImage {
   int64_t line = 0;  // of the path
   std::string path;
+  std::vector<std::string> masks;
   int64_t channels = 0, height = 0, width = 0;
 };
 
@@ -28,11 +30,20 @@ struct ListedWindow {
 struct WindowFile {
   std::vector<ListedWindowImage> images;
   std::vector<ListedWindow> objects, background;
+  std::vector<ListedWindow> in_order;  // in place of the other two
 };
 
-// A window shows an object from an overlap of object_overlap on, and background, of class 0, below
-// background_overlap; others are left out. Error names PATH:LINE.
-WindowFile read_window_file(const std::string& path, float object_overlap,
-                            float background_overlap);
+// How a file is read.
+struct WindowRules {
+  // A window shows an object from the one overlap on, and background, of class 0, below the other.
+  float object_overlap = 0.5f, background_overlap = 0.5f;
+  bool masks = false;  // each image has some, and all have as many
+  // Windows are not sorted into objects and background, which leaves out those between: all stay,
+  // as they are listed.
+  bool in_order = false;
+};
+
+// Error names PATH:LINE.
+WindowFile read_window_file(const std::string& path, const WindowRules& rules);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// LabelImageLayer: what DenseImageData, ImageSegData and ImageLabelmapData have in common: lists of
-// images whose labels are images.
+// LabelImageLayer: what DenseImageData, ImageSegData, ImageLabelmapData and SegData have in common:
+// lists of images whose labels are images.
 #pragma once
 
 #include "base/error.h"

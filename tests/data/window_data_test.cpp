@@ -4,22 +4,15 @@
 
 #include <set>
 
-#include "data/image.h"
 #include "data/mean.h"
 #include "data/window_file.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "windows.h"
 
 namespace crema::tests {
 namespace {
-
-// Row y, column x of a.png (9 x 10) is 10 y + x; b.png is 100 + that.
-Image ramp(int base) {
-  Image image{1, 9, 10, {}};
-  for (int i = 0; i < 90; ++i) image.pixels.push_back(static_cast<uint8_t>(base + i));
-  return image;
-}
 
 struct Files {
   Files() {
@@ -69,27 +62,11 @@ std::vector<float> sample(const Files& files, const std::string& box, const std:
   return tops.data;
 }
 
-// Rows [top, top + height) and columns [left, left + width) of a.png, resized, on a square of
-// zeros.
-std::vector<float> placed(int top, int left, int height, int width, int to_height, int to_width,
-                          int at_row, int at_column, int size, bool mirror = false) {
-  Image part = cut_image(ramp(0), top, left, height, width);
-  resize_image(to_height, to_width, part);
-  std::vector<float> out(static_cast<size_t>(size * size));
-  for (int y = 0; y < to_height; ++y) {
-    for (int x = 0; x < to_width; ++x) {
-      out[(at_row + y) * size + at_column + x] =
-          part.pixels[y * to_width + (mirror ? to_width - 1 - x : x)];
-    }
-  }
-  return out;
-}
-
 TEST(WindowFile, SplitsObjectsFromBackground) {
   const Folder folder;
   folder.write("w", kA + "4\n3 0.5 0 1 2 3\n2 0.49 4 5 6 7\n1 0.1 0 0 1 1\n0 0 1 1 1 1\n" + kB +
                         "1\n7 1 -3 0 20 8\n");
-  const WindowFile file = read_window_file(folder.file("w"), 0.5f, 0.3f);
+  const WindowFile file = read_window_file(folder.file("w"), {0.5f, 0.3f});
   ASSERT_EQ(file.images.size(), 2u);
   EXPECT_EQ(file.images[1].path, "b.png");
   EXPECT_EQ(file.images[1].line, 12);
@@ -108,7 +85,7 @@ TEST(WindowFile, NamesTheLineThatIsWrong) {
   const Folder folder;
   const auto problem = [&](const std::string& text) {
     folder.write("w", text);
-    return error_of([&] { read_window_file(folder.file("w"), 0.5f, 0.5f); });
+    return error_of([&] { read_window_file(folder.file("w"), {}); });
   };
   expect_part(problem("\n"), "w: names no image");
   expect_part(problem("\na.png\n"), "w:2: found `a.png` where an image, `# index`, was expected");
@@ -119,6 +96,45 @@ TEST(WindowFile, NamesTheLineThatIsWrong) {
   expect_part(problem(kA + "1\n1 0.7 3 0 2 1\n"), "w:7: the window from (3, 0) to (2, 1) is empty");
   expect_part(problem(kA + "1\n1 0.7 10 0 12 1\n"), "outside its image of 10 columns and 9 rows");
   expect_part(problem(kA + "0\n# 1\nb.png 2\n3 9 9 0\n"), "w:9: the image has 3 channels, but");
+}
+
+TEST(WindowFile, HasMasks) {
+  const Folder folder;
+  const WindowRules rules{0.5f, 0.5f, true, false};
+  folder.write("w",
+               "# 0\na.png\n2\na1.png\na2.png\n3\n9\n10\n1\n1 0.9 0 0 3 3\n"
+               "# 1\nb c.png\n2 b1.png b2.png\n3 9 10\n0\n");
+  const WindowFile file = read_window_file(folder.file("w"), rules);
+  ASSERT_EQ(file.images.size(), 2u);
+  EXPECT_EQ(file.images[0].masks, (std::vector<std::string>{"a1.png", "a2.png"}));
+  EXPECT_EQ(file.images[0].height, 9);
+  EXPECT_EQ(file.images[1].path, "b c.png");
+  EXPECT_EQ(file.images[1].masks, (std::vector<std::string>{"b1.png", "b2.png"}));
+  EXPECT_EQ(file.objects.size(), 1u);
+  const auto problem = [&](const std::string& text) {
+    folder.write("w", text);
+    return error_of([&] { read_window_file(folder.file("w"), rules); });
+  };
+  expect_part(problem("# 0\na.png\nmask.png\n3 9 10\n0\n"),
+              "w:3: found `mask.png` where the number of masks was expected");
+  expect_part(problem("# 0\na.png\n0\n3 9 10\n0\n"), "w:3: the image has 0 masks");
+  expect_part(problem("# 0\na.png\n-2\n3 9 10\n0\n"), "w:3: the image has -2 masks");
+  expect_part(problem("# 0\na.png\n3\na1.png\n"), "w:5: the file ends where the path of a mask");
+  expect_part(problem("# 0\na.png\n1 a1.png\n3 9 10\n0\n# 1\nb.png\n2 b1.png b2.png\n3 9 10\n0\n"),
+              "w:8: the image has 2 masks, but that of line 2 has 1");
+}
+
+TEST(WindowFile, KeepsTheOrder) {
+  const Folder folder;
+  folder.write("w",
+               kA + "3\n3 0.9 0 1 2 3\n2 0.4 4 5 6 7\n1 0.1 0 0 1 1\n" + kB + "1\n7 0.5 0 0 2 8\n");
+  const WindowFile file = read_window_file(folder.file("w"), {0.5f, 0.3f, false, true});
+  EXPECT_TRUE(file.objects.empty());
+  EXPECT_TRUE(file.background.empty());
+  std::vector<int> classes;
+  for (const ListedWindow& window : file.in_order) classes.push_back(window.label);
+  EXPECT_EQ(classes, (std::vector<int>{3, 2, 0, 7}));
+  EXPECT_EQ(file.in_order[3].image, 1);
 }
 
 TEST(WindowData, WarpsTheBox) {
@@ -191,6 +207,27 @@ TEST(WindowData, DrawsBackgroundFirstAndRepeatsForASeed) {
   const auto again = files.layer(windows, "batch_size: 8 fg_fraction: 0.4 cache_images: true",
                                  "crop_size: 4 mirror: true", context);
   EXPECT_EQ(batch_of(*again, context, 7).data, batch_of(*layer, context, 7).data);
+}
+
+TEST(WindowData, TakesWindowsAsListed) {
+  NEEDS_IMAGES();
+  const Files files;
+  Context context(Device::cpu);
+  // All are background, as in a file for prediction.
+  const auto layer = files.layer(kA + "2\n0 0 1 0 2 1\n0 0 2 1 3 2\n" + kB + "1\n0 0 0 0 1 1\n",
+                                 "batch_size: 2 fg_fraction: 0.5 shuffle: false",
+                                 "crop_size: 2 mirror: false", context);
+  EXPECT_EQ(layer->records(), 3);
+  const std::vector<float> first = {1, 2, 11, 12}, second = {12, 13, 22, 23},
+                           third = {100, 101, 110, 111};
+  const auto joined = [](std::vector<float> a, const std::vector<float>& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  EXPECT_EQ(batch_of(*layer, context, 0).data, joined(first, second));
+  EXPECT_EQ(batch_of(*layer, context, 1).data, joined(third, first));
+  EXPECT_EQ(batch_of(*layer, context, 2).data, joined(second, third));
+  EXPECT_EQ(batch_of(*layer, context, 2).label, (std::vector<float>{0, 0}));
 }
 
 TEST(WindowData, MirrorsThePlaceToo) {

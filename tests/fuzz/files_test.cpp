@@ -69,7 +69,20 @@ TEST(Fuzz, WindowFiles) {
         },
         damage_list,
         [](const std::string& folder, const Files&) {
-          read_window_file(folder + "/list", 0.5f, 0.3f);
+          read_window_file(folder + "/list", {0.5f, 0.3f});
+        }});
+}
+
+TEST(Fuzz, WindowFilesWithMasks) {
+  fuzz({"window file with masks",
+        [] {
+          return lists({"# 0\na.png\n2\nm.png\nn.png\n3\n9\n10\n1\n1 0.9 0 0 5 5\n",
+                        "# 0\na.png\n1 m.png\n1 9 10\n0\n# 1\nb.png\n1 n.png\n1 9 10\n1\n"
+                        "2 0.4 1 1 3 3\n"});
+        },
+        damage_list,
+        [](const std::string& folder, const Files&) {
+          read_window_file(folder + "/list", {0.5f, 0.3f, true, true});
         }});
 }
 

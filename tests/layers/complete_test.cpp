@@ -31,7 +31,7 @@ TEST(CompleteTest, EveryLayerHasARow) {
   // They read or write databases and files: tests/data holds them against the reference's.
   tested.insert({"AnnotatedData", "BboxData", "Data", "DenseImageData", "HDF5Data", "HDF5Output",
                  "ImageData", "ImageFloatData", "ImageGtData", "ImageLabelmapData", "ImageSegData",
-                 "SparseData", "VideoData", "WindowData"});
+                 "McWindowData", "SegData", "SparseData", "VideoData", "WindowData"});
   for (const std::string& type : LayerRegistry::names()) {
     if (!is_in_the_library(type)) continue;
     EXPECT_TRUE(tested.count(type)) << type << " has no row in tests/layers/rows";

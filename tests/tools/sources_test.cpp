@@ -73,6 +73,21 @@ INSTANTIATE_TEST_SUITE_P(
                 "memory_data_param { batch_size: 3 channels: 2 "
                 "height: 5 width: 4 } }\n",
                 "-assume default", "data 3x2x5x4, label 3"},
+        Assumed{"default_of_strides",
+                "layer { name: \"data\" type: \"SegData\" top: \"data\" top: \"label\" "
+                "transform_param { stride: 8 upper_height: 100 upper_width: 300 } seg_data_param { "
+                "source: \"no\" } }\n",
+                "-assume default,label=1", "data 1x3x100x224, label 1"},
+        Assumed{
+            "default_label_image_of_strides",
+            "layer { name: \"data\" type: \"SegData\" top: \"label\" top: \"data\" "
+            "transform_param { stride: 8 upper_size: 200 } seg_data_param { source: \"no\" } }\n",
+            "-assume default,label=1", "label 1, data 1x1x200x200"},
+        Assumed{"default_masks",
+                "layer { name: \"data\" type: \"McWindowData\" top: \"data\" top: \"mask\" top: "
+                "\"label\" mcwindow_data_param { source: \"no\" batch_size: 16 crop_size: 57 "
+                "mask_crop_size: 8 } }\n",
+                "-assume default", "data 16x3x57x57, mask 16x1x8x8, label 16"},
         Assumed{"default_batch", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
                 "-assume default -batch 7", "data 7x3x227x227, label 7"},
         Assumed{"other_phase_is_left_alone",
