@@ -1,6 +1,8 @@
 // Signals, streams that are closed, and readers that leave.
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <regex>
 #include <sstream>
 
 #include "tools/program.h"
@@ -54,6 +56,22 @@ TEST(Signals, InterruptStopsWithASnapshot) {
   EXPECT_EQ(outcome.code, 0);
   expect_part(outcome.err, "] Optimization stopped early.");
   expect_part(outcome.err, "] Snapshotting to binary proto file run/small_iter_");
+}
+
+// Who presses Ctrl-C twice does not want to wait for the end of a step.
+TEST(Signals, ASecondInterruptEndsAtOnce) {
+  const Folder folder;
+  prepare(folder, endless);
+  folder.write(
+      "net.prototxt",
+      std::regex_replace(net, std::regex("dim: 16 dim: 1 dim: 28 dim: 28 \\} shape \\{ dim: 16"),
+                         "dim: 64 dim: 1 dim: 100 dim: 100 } shape { dim: 64"));
+  const Outcome outcome = run_shell(
+      folder,
+      "\"$TOOLS\"/crema train -solver solver.prototxt & job=$!; for i in $(seq 300); do grep -q "
+      "'Solving small' .stderr && break; sleep 0.1; done; while kill -INT $job; do sleep 0.02; "
+      "done; wait $job");
+  EXPECT_EQ(outcome.code, 128 + SIGINT) << outcome.err;
 }
 
 TEST(Signals, HangUpTakesASnapshotAndGoesOn) {
