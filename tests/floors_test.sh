@@ -20,6 +20,40 @@ declare -A allowed=(
   [solver]="base device tensor kernels data layers net proto"
   [python]="base device tensor kernels data layers net solver proto"
 )
+# What each family of a floor may include of that floor beside itself and the files at its root, which include no family.
+declare -A families=(
+  [kernels/core]=""
+  [kernels/gemm]="core"
+  [kernels/move]="core"
+  [kernels/pool]="core"
+  [kernels/roi]="core"
+  [kernels/detection]="core"
+  [kernels/crf]="core"
+  [kernels/conv]="core gemm move"
+  [kernels/norm]="core pool"
+  [kernels/softmax]="core"
+  [kernels/sequence]="core softmax"
+  [kernels/optim]="core gemm move"
+  [data/images]=""
+  [data/transforms]="images"
+  [data/loader]="images transforms"
+  [data/databases]="images transforms loader"
+  [data/lists]="images transforms loader databases"
+  [data/convert]="images transforms loader databases lists"
+  [layers/pointwise]=""
+  [layers/norm]=""
+  [layers/loss]=""
+  [layers/shape]=""
+  [layers/data]=""
+  [layers/vision]="pointwise shape"
+  [layers/recurrent]="vision"
+  [layers/detection]="loss"
+  [layers/fused]="loss norm pointwise vision"
+  [layers/forks]="data detection loss pointwise shape"
+  [net/prototxt]=""
+  [net/weights]="prototxt"
+  [net/passes]=""
+)
 # Records on disk are all that data/ may know of the schema.
 data_protos="proto/data.pb.h proto/blob.pb.h"
 
@@ -38,6 +72,14 @@ for folder in src/*/; do
     elif [[ $floor == data && $target == proto && " $data_protos " != *" $included "* ]]; then
       complain "$file:$line: of the schema, data may include $data_protos only, not $included"
     fi
+    if [[ $target == "$floor" && $included == */*/* ]]; then
+      family=$(cut -d/ -f2,3 <<< "$file")
+      [[ -f src/$family ]] && family=$floor/the_root
+      other=$(cut -d/ -f2 <<< "$included")
+      if [[ $family != "$floor/$other" && -v families[$floor/$other] && " ${families[$family]:-} " != *" $other "* ]]; then
+        complain "$file:$line: $family must not include $included (it may include: ${families[$family]:-})"
+      fi
+    fi
     if [[ $included == device/parallel.h && $file == *.cpp ]]; then
       complain "$file:$line: device/parallel.h belongs into .cu files"
     fi
@@ -49,9 +91,19 @@ while read -r lines file; do
   [[ $file == total ]] || ((lines <= 400)) || complain "$file has $lines lines; 400 is the limit"
 done < <(find src tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.sh' | xargs wc -l)
 
+for folder in src/{kernels,data,layers,net}/*/; do
+  family=$(cut -d/ -f2,3 <<< "$folder")
+  [[ -v families[$family] ]] || complain "$folder is not on the list of families in tests/floors_test.sh"
+done
+
 for file in $(grep -rl 'REGISTER_LAYER(' src/layers --include=*.cpp --include=*.cu); do
   [[ $(head -c 3 "$file") == "// " ]] || complain "$file must open with a comment: what the layer is, formula, shapes, gradient"
 done
+
+# A reader, and `crema layers`, find them at the beginning of a line.
+while IFS= read -r place; do
+  complain "$place: Shapes, Parameters and Gradient begin a line"
+done < <(grep -rnoE '^// .*[.;:)] (Shapes|Parameters|Gradient)[:,] ' src/layers --include=*.cpp --include=*.cu)
 
 ((failures == 0)) && echo "floors, lengths and opening comments are in order"
 exit $((failures > 0))

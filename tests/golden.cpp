@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "kernels/implementation.h"
+#include "kernels/core/implementation.h"
 #include "layers/layer.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 
 namespace crema::tests {
 

@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "base/files.h"
-#include "data/hdf5_file.h"
+#include "data/databases/hdf5_file.h"
 #include "golden.h"
 #include "net/net.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 
 namespace crema::tests {
 namespace {

@@ -1,7 +1,7 @@
 // `crema compute_image_mean DB [OUT]`: the mean image of a database, for `mean_file`, and of each
 // channel, for `mean_value`.
 #include "base/strings.h"
-#include "data/mean.h"
+#include "data/databases/compute_mean.h"
 #include "tools/flags.h"
 #include "tools/verb.h"
 

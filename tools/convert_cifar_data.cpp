@@ -1,6 +1,6 @@
 // `crema convert_cifar_data IN OUT lmdb`: CIFAR-10's binary files in the folder IN into
 // OUT/cifar10_train_lmdb and OUT/cifar10_test_lmdb.
-#include "data/convert.h"
+#include "data/convert/convert.h"
 #include "tools/verb.h"
 
 namespace crema {

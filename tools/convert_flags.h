@@ -1,7 +1,7 @@
 // The flags that the converters of image lists share.
 #pragma once
 
-#include "data/convert.h"
+#include "data/convert/convert.h"
 #include "tools/flags.h"
 
 namespace crema {

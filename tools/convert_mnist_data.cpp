@@ -1,5 +1,5 @@
 // `crema convert_mnist_data IMAGES LABELS DB`: MNIST's IDX files into a database.
-#include "data/convert.h"
+#include "data/convert/convert.h"
 #include "tools/flags.h"
 #include "tools/verb.h"
 

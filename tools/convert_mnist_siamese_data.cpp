@@ -1,6 +1,6 @@
 // `crema convert_mnist_siamese_data IMAGES LABELS DB`: pairs of MNIST's images into a LevelDB, as
 // Caffe's siamese example reads it.
-#include "data/convert.h"
+#include "data/convert/convert.h"
 #include "tools/verb.h"
 
 namespace crema {

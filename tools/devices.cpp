@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "device/memory.h"
 #include "device/memory_account.h"
-#include "kernels/implementation.h"
+#include "kernels/core/implementation.h"
 #include "tools/flags.h"
 #include "tools/switches.h"
 #ifdef CREMA_CUDA

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <set>
 
-#include "data/database_writer.h"
+#include "data/databases/database_writer.h"
 #include "net/unfed_inputs.h"
 #include "proto/data.pb.h"
 #include "tools/devices.h"

@@ -4,9 +4,9 @@
 
 #include "base/random.h"
 #include "device/stopwatch.h"
-#include "kernels/add.h"
-#include "kernels/dense.h"
-#include "kernels/reorder.h"
+#include "kernels/conv/dense.h"
+#include "kernels/core/add.h"
+#include "kernels/move/reorder.h"
 
 namespace crema {
 

@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "net/filter.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "tools/assume.h"
 #include "tools/flags.h"
 #include "tools/switches.h"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/files.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/net_input.h"

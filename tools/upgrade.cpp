@@ -1,13 +1,13 @@
 // `crema upgrade_net_proto_text|upgrade_net_proto_binary|upgrade_solver_proto_text IN OUT`: files
 // of older generations of the format, written anew in today's.
-#include "net/upgrade.h"
+#include "net/prototxt/upgrade.h"
 
 #include <google/protobuf/text_format.h>
 
 #include "base/files.h"
-#include "net/prototxt.h"
-#include "net/prototxt_parse.h"
-#include "net/upgrade_strip.h"
+#include "net/prototxt/prototxt.h"
+#include "net/prototxt/prototxt_parse.h"
+#include "net/prototxt/upgrade_strip.h"
 #include "tools/verb.h"
 
 namespace crema {

@@ -1,7 +1,7 @@
 // -weights and -weights_mode.
 #pragma once
 
-#include "net/weights.h"
+#include "net/weights/weights.h"
 
 namespace crema {
 

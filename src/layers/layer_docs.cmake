@@ -1,5 +1,5 @@
 # Collects the comment that opens each layer's file into a C++ table: FOLDER of the layers, OUT the file to write.
-file(GLOB sources ${FOLDER}/*_layer.cpp ${FOLDER}/*_layer.cu)
+file(GLOB_RECURSE sources ${FOLDER}/*_layer.cpp ${FOLDER}/*_layer.cu)
 set(table "#include \"layers/layer_docs.h\"\n\nnamespace crema {\nconst std::vector<LayerDoc>& layer_docs() {\n  static const std::vector<LayerDoc> docs = {\n")
 foreach(source ${sources})
   file(READ ${source} text)

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <set>
 
+#include "device/aligned.h"
 #include "net/plan.h"
 
 namespace crema {
 namespace {
-
-size_t aligned(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // Which of the plan's storages grow with the batch.
 std::vector<bool> scaling_storages(const Plan& plan, int64_t batch) {

@@ -4,8 +4,8 @@
 
 #include "base/log_text.h"
 #include "device/range.h"
-#include "kernels/add.h"
-#include "kernels/reorder.h"
+#include "kernels/core/add.h"
+#include "kernels/move/reorder.h"
 #include "layers/filler.h"
 #include "net/arena.h"
 #include "net/filter.h"

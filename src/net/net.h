@@ -52,7 +52,7 @@ struct NetOptions {
 
 class Net {
  public:
-  // `net` must be upgraded (net/upgrade.h); layers that options.state excludes are left out. Logs
+  // `net` must be upgraded (net/prototxt/upgrade.h); layers that options.state excludes are left out. Logs
   // what Caffe logs. Error, before any of it is taken, when the net needs more memory than there is
   // or than the context allows.
   Net(Context& context, const NetParameter& net, NetOptions options);

@@ -1,6 +1,6 @@
 // What a program gives a net: values and shapes of the blobs that nobody in it computes.
 #include "device/memory.h"
-#include "kernels/reorder.h"
+#include "kernels/move/reorder.h"
 #include "net/graph_builder.h"
 #include "net/net.h"
 #include "net/plan.h"

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "net/net.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 
 namespace crema {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "device/range.h"
-#include "kernels/iteration.h"
+#include "kernels/optim/iteration.h"
 
 namespace crema {
 namespace {

@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "device/capture.h"
-#include "kernels/plateau.h"
-#include "kernels/update.h"
+#include "kernels/optim/plateau.h"
+#include "kernels/optim/update.h"
 #include "net/net.h"
 #include "solver/optimizer.h"
 

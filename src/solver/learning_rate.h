@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/plateau.h"
+#include "kernels/optim/plateau.h"
 
 namespace crema {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/centralize.h"
-#include "kernels/update.h"
+#include "kernels/optim/centralize.h"
+#include "kernels/optim/update.h"
 #include "net/net.h"
 #include "proto/solver.pb.h"
 

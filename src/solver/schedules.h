@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/update.h"
+#include "kernels/optim/update.h"
 
 namespace crema {
 

@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 #include "net/net.h"
-#include "net/prototxt.h"
-#include "net/weights.h"
+#include "net/prototxt/prototxt.h"
+#include "net/weights/weights.h"
 #include "solver/events.h"
 #include "solver/learning_rate.h"
 #include "solver/loss_window.h"

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 
 namespace crema {
 
 struct NetSource {
   std::string
       field;  // "net", "train_net", "test_net", "net_param", "train_net_param" or "test_net_param"
-  int index = 0;   // in a repeated field
-  NetState state;  // what the solver adds to phase, level and stages
+  int index = 0;      // in a repeated field
+  NetState state;     // what the solver adds to phase, level and stages
   int test_iter = 0;  // 0: the net is never tested
 };
 

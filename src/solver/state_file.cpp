@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/hdf5_file.h"
-#include "net/wire_reader_cursor.h"
+#include "data/databases/hdf5_file.h"
+#include "net/weights/wire_reader_cursor.h"
 #include "solver/checksum.h"
 #include "solver/state_hdf5.h"
 

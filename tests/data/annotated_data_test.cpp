@@ -4,9 +4,9 @@
 
 #include <set>
 
-#include "data/augment.h"
-#include "data/database_writer.h"
-#include "data/image.h"
+#include "data/databases/database_writer.h"
+#include "data/images/image.h"
+#include "data/transforms/augment.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

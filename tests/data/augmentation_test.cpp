@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "data/augment.h"
+#include "data/transforms/augment.h"
 #include "fixtures.h"
 
 namespace crema::tests {

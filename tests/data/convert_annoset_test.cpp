@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "data/convert.h"
+#include "data/convert/convert.h"
 #include "fixtures.h"
 
 namespace crema::tests {

@@ -3,8 +3,8 @@
 #include <fstream>
 
 #include "base/files.h"
-#include "data/convert.h"
-#include "data/database_writer.h"
+#include "data/convert/convert.h"
+#include "data/databases/database_writer.h"
 #include "fixtures.h"
 
 namespace crema::tests {

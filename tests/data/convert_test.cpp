@@ -1,4 +1,4 @@
-#include "data/convert.h"
+#include "data/convert/convert.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/files.h"
-#include "data/database_writer.h"
+#include "data/databases/database_writer.h"
 #include "fixtures.h"
 
 namespace crema::tests {

@@ -3,11 +3,11 @@
 
 #include <functional>
 
-#include "data/hdf5_file.h"
-#include "data/hdf5_source.h"
-#include "data/hdf5_writer.h"
+#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5_source.h"
+#include "data/databases/hdf5_writer.h"
 #include "fixtures.h"
-#include "net/weights_hdf5.h"
+#include "net/weights/weights_hdf5.h"
 #include "solver/state_file.h"
 
 namespace crema::tests {

@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "damage.h"
-#include "data/database_writer.h"
-#include "data/source.h"
+#include "data/databases/database_writer.h"
+#include "data/databases/source.h"
 #include "fixtures.h"
 
 #ifdef CREMA_LEVELDB

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "damage.h"
-#include "data/database_writer.h"
-#include "data/source.h"
+#include "data/databases/database_writer.h"
+#include "data/databases/source.h"
 #include "fixtures.h"
 
 namespace crema::tests {

@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "base/files.h"
-#include "data/database_writer.h"
-#include "data/record.h"
-#include "data/source.h"
+#include "data/databases/database_writer.h"
+#include "data/databases/source.h"
+#include "data/images/record.h"
 #include "fixtures.h"
 
 namespace crema::tests {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "data/database_writer.h"
+#include "data/databases/database_writer.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

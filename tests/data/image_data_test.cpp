@@ -4,8 +4,8 @@
 
 #include <numeric>
 
-#include "data/image.h"
-#include "data/image_list.h"
+#include "data/images/image.h"
+#include "data/lists/image_list.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

@@ -1,9 +1,9 @@
 // What the bytes of image files say before they are decoded, and which of them are not decoded.
-#include "data/image_header.h"
+#include "data/images/image_header.h"
 
 #include <gtest/gtest.h>
 
-#include "data/image.h"
+#include "data/images/image.h"
 #include "fixtures.h"
 
 namespace crema::tests {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "data/image.h"
+#include "data/images/image.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

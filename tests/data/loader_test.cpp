@@ -1,4 +1,4 @@
-#include "data/loader.h"
+#include "data/loader/loader.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -7,10 +7,10 @@
 #include <numeric>
 #include <set>
 
-#include "data/database_writer.h"
-#include "data/hdf5_file.h"
-#include "data/permutation.h"
-#include "data/records.h"
+#include "data/databases/database_writer.h"
+#include "data/databases/hdf5_file.h"
+#include "data/databases/records.h"
+#include "data/loader/permutation.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

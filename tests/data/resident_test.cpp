@@ -1,10 +1,10 @@
 // A database in a GPU's memory gives the batches that the loader gives.
-#include "data/resident.h"
+#include "data/databases/resident.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "data/database_writer.h"
+#include "data/databases/database_writer.h"
 #include "support.h"
 
 namespace crema::tests {

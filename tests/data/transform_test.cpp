@@ -1,4 +1,4 @@
-#include "data/transform.h"
+#include "data/transforms/transform.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/files.h"
-#include "data/hdf5_file.h"
-#include "data/mean.h"
+#include "data/databases/compute_mean.h"
+#include "data/databases/hdf5_file.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/blob.pb.h"

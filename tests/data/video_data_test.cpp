@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "data/video_clips.h"
+#include "data/lists/video_clips.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/blob.pb.h"

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "data/mean.h"
-#include "data/window_file.h"
+#include "data/lists/window_file.h"
+#include "data/transforms/mean.h"
 #include "fixtures.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"

@@ -1,7 +1,7 @@
 // Windows of images whose pixels tell where they come from.
 #pragma once
 
-#include "data/image.h"
+#include "data/images/image.h"
 
 namespace crema::tests {
 

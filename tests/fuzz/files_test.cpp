@@ -1,16 +1,16 @@
 // Lists, annotations and pictures.
 #include <functional>
 
-#include "data/convert.h"
-#include "data/hdf5_source.h"
-#include "data/hdf5_writer.h"
-#include "data/image.h"
-#include "data/image_list.h"
-#include "data/window_file.h"
-#include "data/xml.h"
+#include "data/convert/convert.h"
+#include "data/databases/hdf5_source.h"
+#include "data/databases/hdf5_writer.h"
+#include "data/images/image.h"
+#include "data/lists/image_list.h"
+#include "data/lists/window_file.h"
+#include "data/lists/xml.h"
 #include "fuzz/checksums.h"
 #include "fuzz/fuzz.h"
-#include "layers/detection_files.h"
+#include "layers/detection/detection_files.h"
 #include "support.h"
 
 namespace crema::tests {

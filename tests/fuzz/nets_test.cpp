@@ -9,7 +9,7 @@
 #include "net/filter.h"
 #include "net/net.h"
 #include "net/plan.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "net/work.h"
 #include "solver/fixtures.h"
 #include "tools/assume.h"

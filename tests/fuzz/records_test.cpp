@@ -1,13 +1,13 @@
 // Records as databases hold them, and the databases.
-#include "data/records.h"
+#include "data/databases/records.h"
 
 #include <google/protobuf/text_format.h>
 
 #include <functional>
 
-#include "data/annotated.h"
-#include "data/database_writer.h"
-#include "data/sparse_records.h"
+#include "data/databases/database_writer.h"
+#include "data/databases/sparse_records.h"
+#include "data/lists/annotated.h"
 #include "fuzz/checksums.h"
 #include "fuzz/fuzz.h"
 #include "support.h"

@@ -1,9 +1,9 @@
 // What a training leaves: weights, solver states and means, binary and HDF5.
 #include <functional>
 
-#include "data/mean.h"
+#include "data/transforms/mean.h"
 #include "fuzz/fuzz.h"
-#include "net/wire_reader.h"
+#include "net/weights/wire_reader.h"
 #include "proto/blob.pb.h"
 #include "solver/fixtures.h"
 #include "solver/state_file.h"

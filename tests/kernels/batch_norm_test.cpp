@@ -1,6 +1,6 @@
 // The joined BatchNorm kernel against the chain BatchNorm, Scale, sum, ReLU written out in float64,
 // and its numerical limits.
-#include "kernels/batch_norm.h"
+#include "kernels/norm/batch_norm.h"
 
 #include "kernels/random_values.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/boxes.h"
+#include "kernels/detection/boxes.h"
 
 #include <gtest/gtest.h>
 

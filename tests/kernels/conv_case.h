@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/bias.h"
-#include "kernels/conv_bodies.h"
+#include "kernels/conv/conv_bodies.h"
+#include "kernels/core/bias.h"
 #include "kernels/random_values.h"
 #include "tensor/on.h"
 

@@ -5,7 +5,7 @@
 
 #include "device/capture.h"
 #include "device/gpu.h"
-#include "kernels/block_image.h"
+#include "kernels/conv/space_to_depth.h"
 #include "kernels/conv_case.h"
 
 namespace crema {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "kernels/gather_product.h"
+#include "kernels/conv/implicit_gemm/implicit_gemm.h"
 #include "kernels/random_values.h"
 
 namespace crema {

@@ -1,12 +1,12 @@
 // Every implementation of the convolution against the plain one in float64, and that one against a
 // loop written out here.
-#include "kernels/conv.h"
+#include "kernels/conv/conv.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "kernels/reorder.h"
+#include "kernels/move/reorder.h"
 
 namespace crema {
 namespace {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "device/gpu_libraries.h"
-#include "kernels/block_image.h"
-#include "kernels/conv_bodies.h"
+#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/space_to_depth.h"
 #include "support.h"
 
 namespace crema::tests {

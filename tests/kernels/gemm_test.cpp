@@ -1,5 +1,5 @@
 // Every implementation of gemm against a loop written out here.
-#include "kernels/gemm.h"
+#include "kernels/gemm/gemm.h"
 
 #include <gtest/gtest.h>
 

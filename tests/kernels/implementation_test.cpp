@@ -1,5 +1,5 @@
 // The names that -implementation takes.
-#include "kernels/implementation.h"
+#include "kernels/core/implementation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Local response normalization: loops that vectorise against the formula in float64.
-#include "kernels/lrn.h"
+#include "kernels/norm/lrn.h"
 
 #include "kernels/random_values.h"
 

@@ -1,6 +1,6 @@
 // The filter of points that are nowhere; what it gives others is in
 // rows/multi_stage_meanfield.rows.
-#include "kernels/permutohedral.h"
+#include "kernels/crf/permutohedral.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Pooling's loops for CPUs and GPUs and its plain body against loops over windows written out here.
-#include "kernels/pool.h"
+#include "kernels/pool/pool.h"
 
 #include <cfloat>
 

@@ -1,5 +1,5 @@
 // reorder between all formats, read back through Format::offset.
-#include "kernels/reorder.h"
+#include "kernels/move/reorder.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What Scale and Bias are made of: one value a channel, in every view of a tensor.
-#include "kernels/channel.h"
+#include "kernels/core/channel.h"
 #include "kernels/random_values.h"
 
 namespace crema {

@@ -2,7 +2,7 @@
 // about bad labels.
 #include "base/error.h"
 #include "kernels/random_values.h"
-#include "kernels/softmax_loss.h"
+#include "kernels/softmax/softmax_loss.h"
 
 namespace crema {
 namespace {

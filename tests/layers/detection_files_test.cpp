@@ -1,5 +1,5 @@
 // What DetectionOutput writes for VOC, COCO and ILSVRC.
-#include "layers/detection_files.h"
+#include "layers/detection/detection_files.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "layers/memory_data.h"
+#include "layers/data/memory_data.h"
 #include "proto/layer.pb.h"
 
 namespace crema {

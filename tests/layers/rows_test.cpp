@@ -6,7 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/implementation.h"
+#include "kernels/core/implementation.h"
 #include "layers/layer_run.h"
 
 namespace crema {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "net/net.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "support.h"
 
 namespace crema::tests {

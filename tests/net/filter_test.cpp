@@ -1,7 +1,7 @@
 // Which layers take part, and the log lines that say why others do not.
 #include "net/filter.h"
 
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "support.h"
 
 namespace crema::tests {

@@ -1,7 +1,7 @@
 // Fields that a file holds for other programs' sake are told once each, with their place.
 #include <gtest/gtest.h>
 
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "support.h"
 
 namespace crema::tests {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "net/net.h"
-#include "net/prototxt.h"
-#include "net/weights.h"
+#include "net/prototxt/prototxt.h"
+#include "net/weights/weights.h"
 
 #ifdef CREMA_TEST_OPENCV_DNN
 #include <opencv2/dnn.hpp>

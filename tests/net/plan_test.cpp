@@ -8,7 +8,7 @@
 #include <cmath>
 #include <map>
 
-#include "data/database_writer.h"
+#include "data/databases/database_writer.h"
 #include "net/arena.h"
 #include "net/net.h"
 #include "support.h"

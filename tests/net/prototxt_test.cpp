@@ -1,6 +1,6 @@
 // The reader of net and solver files: what it accepts, what it says about mistakes, and where each
 // layer was written.
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 
 #include <gtest/gtest.h>
 
@@ -97,8 +97,7 @@ const Mistake kMistakes[] = {
     {"layer { name:", "\"name\" wants a text in quotes, and the file ends here"},
     {"layer { top: [\"a\" ; \"b\"] }", "the list of \"top\" goes on with \",\" or ends with \"]\""},
     // A field that may stand once.
-    {"@display: 0\n\ndisplay: 1",
-     "f:3:1: \"display\" is given twice; the first one is in line 1"},
+    {"@display: 0\n\ndisplay: 1", "f:3:1: \"display\" is given twice; the first one is in line 1"},
     {"layer { name: \"p\" pooling_param { } pooling_param { } }",
      "f:1:37: layer \"p\": \"pooling_param\" is given twice"},
     // Required fields.

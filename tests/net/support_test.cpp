@@ -13,7 +13,7 @@
 
 #include "base/files.h"
 #include "layers/layer.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "proto/options.pb.h"
 #include "proto/solver.pb.h"
 

@@ -1,5 +1,5 @@
 // Upgrades against files that Caffe's own tools wrote, and what must not reach a binary file.
-#include "net/upgrade.h"
+#include "net/prototxt/upgrade.h"
 
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "net/prototxt.h"
-#include "net/upgrade_layers.h"
-#include "net/upgrade_strip.h"
+#include "net/prototxt/prototxt.h"
+#include "net/prototxt/upgrade_layers.h"
+#include "net/prototxt/upgrade_strip.h"
 #include "support.h"
 
 namespace crema {

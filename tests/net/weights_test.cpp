@@ -1,11 +1,11 @@
 // Weights: what Caffe wrote is read, what we write is what Caffe would have written, and what does
 // not fit is said.
-#include "net/weights.h"
+#include "net/weights/weights.h"
 
-#include "data/hdf5_file.h"
-#include "data/hdf5_writer.h"
+#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5_writer.h"
 #include "net/filter.h"
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "support.h"
 
 namespace crema::tests {

@@ -1,5 +1,5 @@
 // Weight files of Caffe, of its older generations and of forks; and files that are damaged.
-#include "net/wire_reader.h"
+#include "net/weights/wire_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Gradient centralization: rows that lie together, with padding between, and in a library's blocks.
-#include "kernels/centralize.h"
+#include "kernels/optim/centralize.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/database_writer.h"
+#include "data/databases/database_writer.h"
 #include "solver/solver.h"
 #include "support.h"
 

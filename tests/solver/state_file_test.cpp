@@ -4,7 +4,7 @@
 
 #include <climits>
 
-#include "data/hdf5_writer.h"
+#include "data/databases/hdf5_writer.h"
 #include "fixtures.h"
 
 namespace crema::tests {

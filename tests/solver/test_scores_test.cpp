@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "net/prototxt.h"
+#include "net/prototxt/prototxt.h"
 #include "proto/solver.pb.h"
 #include "support.h"
 

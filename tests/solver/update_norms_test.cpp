@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "kernels/update.h"
+#include "kernels/optim/update.h"
 #include "support.h"
 
 namespace crema::tests {

@@ -1,6 +1,6 @@
 // Update rules: every rule against its formula in double precision, over several steps, segments
 // and block borders.
-#include "kernels/update.h"
+#include "kernels/optim/update.h"
 
 #include <gtest/gtest.h>
 

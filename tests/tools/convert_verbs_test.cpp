@@ -2,7 +2,7 @@
 // given in place of a file.
 #include <gtest/gtest.h>
 
-#include "data/image.h"
+#include "data/images/image.h"
 #include "tools/program.h"
 
 #ifdef CREMA_OPENCV

@@ -1,7 +1,7 @@
 // What becomes of files while a program works with them, seen from the outside.
 #include <gtest/gtest.h>
 
-#include "data/database_writer.h"
+#include "data/databases/database_writer.h"
 #include "tools/program.h"
 
 namespace crema::tests {

@@ -1,0 +1,30 @@
+// What the converters of image lists share.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "data/convert/convert.h"
+#include "data/images/image.h"
+#include "data/lists/image_list.h"
+
+namespace crema {
+
+struct ConvertedImage {
+  Image image;   // however it is stored
+  int bits = 8;  // of a channel in the file
+};
+
+// The file as a Datum, as the options say. Error names the file.
+ConvertedImage convert_image(const std::string& path, int label, const ImagesetOptions& options,
+                             Datum& datum);
+
+// Writes a database of the records that `make` puts into `record` for each line, whose image lies
+// at `path`. A line for which it throws is logged as an error and left out.
+ImagesetResult convert_list(
+    const std::string& list, const std::string& root, const std::vector<ListedImage>& lines,
+    const std::string& database, const ImagesetOptions& options, Log& log,
+    const google::protobuf::Message& record,
+    const std::function<ConvertedImage(const ListedImage&, const std::string& path)>& make);
+
+}  // namespace crema

@@ -1,0 +1,40 @@
+// The messages in an object's header that say what a dataset holds, and the checks of each.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "data/databases/hdf5_fields.h"
+
+namespace crema {
+
+// What the messages of one object say, or those inside an attribute.
+struct Hdf5Messages {
+  struct Layout {
+    enum class Kind { compact, contiguous, chunked, other } kind = Kind::other;
+    uint64_t address = kHdf5Nowhere;  // of the values, or of the tree of chunks
+    // Of the values. Version 1 and 2 do not say it of contiguous ones.
+    std::optional<uint64_t> size;
+    std::vector<uint64_t> chunk;  // extents, the last one the bytes of a value
+    bool tree = false;            // of chunks, in the first form
+  };
+  std::optional<std::vector<uint64_t>> extents;
+  std::optional<uint64_t> type_size;
+  std::optional<uint64_t> fill_size;
+  std::optional<Layout> layout;
+  bool filtered = false;
+
+  // Of all values, at most 2^64 - 1; none when the messages are not all there.
+  std::optional<uint64_t> bytes() const;
+};
+
+void read_dataspace(Hdf5Fields& fields, Hdf5Messages& into);
+void read_datatype(Hdf5Fields& fields, Hdf5Messages& into);
+void read_fill_value(Hdf5Fields& fields, Hdf5Messages& into);
+void read_old_fill_value(Hdf5Fields& fields, Hdf5Messages& into);
+void read_layout(Hdf5Fields& fields, Hdf5Messages& into);
+void read_filters(Hdf5Fields& fields, Hdf5Messages& into);
+void read_attribute(Hdf5Fields& fields);
+
+}  // namespace crema

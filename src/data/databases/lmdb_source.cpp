@@ -1,0 +1,35 @@
+// Records of an LMDB: what data/databases/lmdb_file.h finds, as messages.
+#include "base/error.h"
+#include "base/files.h"
+#include "data/databases/lmdb_file.h"
+#include "data/databases/source.h"
+
+namespace crema {
+namespace {
+
+// Without locks: they need a folder that can be written, and nobody writes into a database that is
+// being trained on.
+class LmdbSource : public Source {
+ public:
+  LmdbSource(const std::string& path, const std::string& file) : Source(path), file_(path, file) {}
+
+  int64_t size() const override { return file_.size(); }
+  void read(int64_t index, google::protobuf::Message& record) const override {
+    const LmdbFile::Value value = file_.value(index);
+    parse(value.begin, value.size, record);
+  }
+  std::string key(int64_t index) const override { return file_.key(index); }
+
+ private:
+  LmdbFile file_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_lmdb(const std::string& path) {
+  const std::string file = folder_exists(path) ? path + "/data.mdb" : path;
+  require(file_exists(file), path, ": is not an LMDB: there is no data.mdb in it");
+  return std::make_unique<LmdbSource>(path, file);
+}
+
+}  // namespace crema

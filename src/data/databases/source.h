@@ -1,0 +1,56 @@
+// A source: an indexable sequence of records. Every source hands out messages, as they are
+// stored; decoding (data/images/record.h) and transforming (data/transforms/transform.h) come after
+// it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "data/loader/samples.h"
+#include "proto/data.pb.h"
+
+namespace crema {
+
+// All functions may be called from several threads at the same time.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual int64_t size() const = 0;
+  // `record`: a Datum, or an AnnotatedDatum. Error gives only the reason: the caller puts
+  // describe(index) in front of it.
+  virtual void read(int64_t index, google::protobuf::Message& record) const = 0;
+  virtual std::string key(int64_t index) const = 0;
+
+  // A source that learns its size only by walking through itself overrides this.
+  virtual Place place(int64_t position) const { return {position / size(), position % size()}; }
+
+  const std::string& path() const { return path_; }
+  // `PATH, record 17 (key "00000017_cat.jpg")`, for messages; without the key where it cannot be
+  // read.
+  std::string describe(int64_t index) const;
+
+ protected:
+  explicit Source(std::string path) : path_(std::move(path)) {}
+  // The stored bytes as such a message; Error when they are none.
+  static void parse(const void* bytes, size_t count, google::protobuf::Message& record);
+
+ private:
+  std::string path_;
+};
+
+using Backend = DataParameter::DB;
+
+// "lmdb" or "leveldb", in any case; Error for anything else.
+Backend backend_named(const std::string& name);
+const char* name_of(Backend backend);
+
+// Opens a database for reading. Error names the path, what is there and what was expected.
+// Databases without a record are refused: nobody can do anything with them.
+std::unique_ptr<Source> open_database(const std::string& path, Backend backend);
+
+std::unique_ptr<Source> open_lmdb(const std::string& path);
+std::unique_ptr<Source> open_leveldb(const std::string& path);
+
+}  // namespace crema

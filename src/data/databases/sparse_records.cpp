@@ -1,0 +1,59 @@
+#include "data/databases/sparse_records.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "data/databases/exact_label.h"
+
+namespace crema {
+
+SparseRecords::SparseRecords(std::shared_ptr<const Source> source) : source_(std::move(source)) {
+  SparseDatum first;
+  try {
+    source_->read(0, first);
+    require(
+        first.size() > 0,
+        "the record is no SparseDatum with a `size`; a database of images is read by a layer of "
+        "type Data");
+  } catch (const Error& problem) {
+    fail(source_->describe(0), ": ", problem.what());
+  }
+  length_ = first.size();
+}
+
+void SparseRecords::load(const Turn& turn, Sample& sample) const {
+  SparseDatum record;
+  source_->read(turn.place.index, record);
+  require(record.size() == length_, "its size is ", record.size(),
+          ", but that of the first record ", length_);
+  const int given = record.has_nnz() ? record.nnz() : record.data_size();
+  require(given >= 0 && given <= record.data_size() && given <= record.indices_size(), "it says ",
+          given, " values, but has ", record.data_size(), " values at ", record.indices_size(),
+          " places");
+  for (int i = 0; i < given; ++i) {
+    const int place = record.indices(i);
+    require(place >= 0 && place < length_, "value ", i, " has the place ", place,
+            ", but places are from 0 to ", length_ - 1);
+  }
+  // As they are: a record may be short and its vector longer than any memory.
+  Datum& kept = sample.record.datum;
+  kept.mutable_float_data()->Assign(record.data().begin(), record.data().begin() + given);
+  kept.mutable_data()->assign(reinterpret_cast<const char*>(record.indices().data()),
+                              sizeof(int32_t) * static_cast<size_t>(given));
+  sample.labels.assign(1, exact_label(record.label()));
+  sample.shape = {length_};
+  sample.label_shape = Shape();
+}
+
+void SparseRecords::write(const Turn&, Sample& sample, float* data) const {
+  std::fill(data, data + length_, 0.f);
+  const Datum& kept = sample.record.datum;
+  for (int i = 0; i < kept.float_data_size(); ++i) {
+    int32_t place;
+    std::memcpy(&place, kept.data().data() + sizeof place * static_cast<size_t>(i), sizeof place);
+    data[place] += kept.float_data(i);
+  }
+}
+
+}  // namespace crema

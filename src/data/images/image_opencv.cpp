@@ -1,0 +1,150 @@
+// The image module: what images need of OpenCV, as a library of its own
+// (data/images/image_module.h).
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
+
+#include "base/error.h"
+#include "data/images/image_matrix.h"
+#include "data/images/image_module.h"
+
+namespace crema {
+namespace {
+
+cv::Mat view(const Image& image) {
+  return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width),
+                 CV_8UC(static_cast<int>(image.channels)),
+                 const_cast<uint8_t*>(image.pixels.data()));
+}
+
+void decode(std::string_view file, Color color, Image& image) {
+  require(!file.empty(), "an empty file is not an image");
+  const int flags = color == Color::color  ? cv::IMREAD_COLOR
+                    : color == Color::gray ? cv::IMREAD_GRAYSCALE
+                                           : cv::IMREAD_UNCHANGED;
+  cv::Mat decoded;
+  std::string reason;
+  try {
+    const cv::Mat bytes(1, static_cast<int>(file.size()), CV_8U, const_cast<char*>(file.data()));
+    decoded = cv::imdecode(bytes, flags);
+  } catch (const cv::Exception& problem) {
+    reason = cat(": ", problem.err);
+  }
+  require(decoded.data != nullptr, "its ", file.size(),
+          " bytes are not an image that can be decoded", reason);
+  require(decoded.depth() == CV_8U,
+          "the image has more than 8 bits a channel; force_color, force_gray or a conversion "
+          "of the file brings it to 8");
+  take(decoded, image);
+}
+
+int flag_of(Interpolation interpolation) {
+  switch (interpolation) {
+    case Interpolation::nearest:
+      return cv::INTER_NEAREST;
+    case Interpolation::linear:
+      return cv::INTER_LINEAR;
+    case Interpolation::area:
+      return cv::INTER_AREA;
+    case Interpolation::cubic:
+      return cv::INTER_CUBIC;
+    case Interpolation::lanczos:
+      return cv::INTER_LANCZOS4;
+  }
+  return cv::INTER_LINEAR;
+}
+
+// Memory may be short for it.
+void resize_to(cv::Size size, double factor, int flag, Image& image) {
+  cv::Mat resized;
+  std::string reason;
+  try {
+    cv::resize(view(image), resized, size, factor, factor, flag);
+  } catch (const cv::Exception& problem) {
+    reason = problem.err;
+  }
+  if (!reason.empty()) {
+    fail("the image of ", image.width, " x ", image.height, " pixels cannot be resized: ", reason);
+  }
+  take(resized, image);
+}
+
+void resize(int64_t height, int64_t width, Image& image, Interpolation interpolation) {
+  if (height == image.height && width == image.width) return;
+  resize_to(cv::Size(static_cast<int>(width), static_cast<int>(height)), 0, flag_of(interpolation),
+            image);
+}
+
+// The library's own factors decide which pixels are read, so sizes that come out the same way are
+// not enough for the same picture.
+void scale(double factor, Image& image) {
+  const auto side = [&](int64_t pixels) {
+    return std::max<int64_t>(1, cvRound(static_cast<double>(pixels) * factor));
+  };
+  const int64_t height = side(image.height), width = side(image.width);
+  if (std::min(height, width) == 1) return resize(height, width, image, Interpolation::linear);
+  resize_to(cv::Size(), factor, cv::INTER_LINEAR, image);
+}
+
+void change_color(ColorChange change, Image& image) {
+  cv::Mat matrix = view(image);
+  cv::cvtColor(matrix, matrix,
+               change == ColorChange::bgr_to_hsv   ? cv::COLOR_BGR2HSV
+               : change == ColorChange::bgr_to_lab ? cv::COLOR_BGR2Lab
+                                                   : cv::COLOR_HSV2BGR);
+}
+
+// Changes the brightness and leaves the colours.
+template <typename Change>
+void change_brightness(Image& image, const Change& change) {
+  cv::Mat matrix = view(image), brightness;
+  if (image.channels != 3) {
+    change(matrix, brightness);
+    return take(brightness, image);
+  }
+  std::vector<cv::Mat> planes;
+  cv::cvtColor(matrix, matrix, cv::COLOR_BGR2YCrCb);
+  cv::split(matrix, planes);
+  change(planes[0], brightness);
+  planes[0] = brightness;
+  cv::merge(planes, matrix);
+  cv::cvtColor(matrix, matrix, cv::COLOR_YCrCb2BGR);
+  take(matrix, image);
+}
+
+void filter(ImageFilter filter, Image& image) {
+  cv::Mat matrix = view(image), filtered;
+  switch (filter) {
+    case ImageFilter::blur:
+      cv::GaussianBlur(matrix, filtered, cv::Size(7, 7), 1.5);
+      return take(filtered, image);
+    case ImageFilter::erode:
+      cv::erode(matrix, filtered, cv::getStructuringElement(cv::MORPH_ELLIPSE, cv::Size(3, 3)));
+      return take(filtered, image);
+    case ImageFilter::equalize:
+      return change_brightness(
+          image, [](const cv::Mat& from, cv::Mat& to) { cv::equalizeHist(from, to); });
+    case ImageFilter::equalize_regions:
+      return change_brightness(
+          image, [](const cv::Mat& from, cv::Mat& to) { cv::createCLAHE(4)->apply(from, to); });
+  }
+}
+
+std::string encode(const Image& image, const std::string& kind, int quality) {
+  std::vector<uint8_t> file;
+  std::string reason;
+  try {
+    const std::vector<int> settings = {cv::IMWRITE_JPEG_QUALITY, quality};
+    if (cv::imencode("." + kind, view(image), file, settings)) return {file.begin(), file.end()};
+  } catch (const cv::Exception& problem) {
+    reason = cat(": ", problem.err);
+  }
+  fail("cannot write an image of kind \"", kind, "\"", reason);
+}
+
+constexpr ImageModule kModule = {decode, resize, scale, change_color, filter, encode};
+
+}  // namespace
+
+extern "C" const ImageModule* crema_image_module() { return &kModule; }
+
+}  // namespace crema

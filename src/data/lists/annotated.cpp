@@ -1,0 +1,140 @@
+#include "data/lists/annotated.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "data/databases/exact_label.h"
+#include "data/images/pixel_limits.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kNumbers = 8;  // of a label
+
+std::vector<Object> objects_of(const AnnotatedDatum& record) {
+  std::vector<Object> objects;
+  for (const AnnotationGroup& group : record.annotation_group()) {
+    for (const Annotation& annotation : group.annotation()) {
+      const NormalizedBBox& box = annotation.bbox();
+      require(is_pixel(box.xmin()) && is_pixel(box.ymin()) && is_pixel(box.xmax()) &&
+                  is_pixel(box.ymax()),
+              "the box of an object of class ", group.group_label(), " reaches from (", box.xmin(),
+              ", ", box.ymin(), ") to (", box.xmax(), ", ", box.ymax(),
+              "); corners are shares of the image, mostly from 0 to 1");
+      objects.push_back({{box.xmin(), box.ymin(), box.xmax(), box.ymax()},
+                         group.group_label(),
+                         annotation.instance_id(),
+                         box.difficult()});
+    }
+  }
+  return objects;
+}
+
+// The part of the image that a region covers, in whole pixels.
+Image cut_region(const Image& image, const Region& region) {
+  const auto pixel = [](float share, int64_t side) {
+    return static_cast<int64_t>(share * static_cast<float>(side));
+  };
+  const int64_t left = pixel(region.xmin, image.width), top = pixel(region.ymin, image.height);
+  const int64_t width = std::max<int64_t>(1, pixel(region.width(), image.width)),
+                height = std::max<int64_t>(1, pixel(region.height(), image.height));
+  return cut_image(image, std::min(top, image.height - height), std::min(left, image.width - width),
+                   height, width);
+}
+
+}  // namespace
+
+AnnotatedRecords::AnnotatedRecords(std::shared_ptr<const Source> source, Transform transform,
+                                   const TransformationParameter& fields,
+                                   const AnnotatedDataParameter& parameter)
+    : source_(std::move(source)), transform_(std::move(transform)), parameter_(parameter) {
+  check_samplers(parameter_.batch_sampler());
+  require(!fields.multi_scale() && !fields.fix_crop(),
+          "multi_scale and fix_crop do not move boxes along; batch_sampler crops annotated images");
+  if (fields.has_emit_constraint())
+    constraint_ = std::make_unique<EmitConstraint>(fields.emit_constraint());
+  AnnotatedDatum first;
+  try {
+    read(0, first);
+  } catch (const Error& problem) {
+    fail(source_->describe(0), ": ", problem.what());
+  }
+  boxes_ = has_boxes(first);
+}
+
+bool AnnotatedRecords::has_boxes(const AnnotatedDatum& record) const {
+  return record.has_type() || parameter_.has_anno_type();
+}
+
+void AnnotatedRecords::read(int64_t index, AnnotatedDatum& record) const {
+  source_->read(index, record);
+  require(record.has_datum(),
+          "the record has no image inside an AnnotatedDatum message; a database of plain images is "
+          "for a Data layer, convert_annoset makes one of annotated images");
+}
+
+std::string AnnotatedRecords::how_to_equalize() const {
+  return "give transform_param a resize_param, or set batch_size: 1";
+}
+
+Shape AnnotatedRecords::joined(std::vector<float>& labels) const {
+  if (labels.empty()) labels.assign(kNumbers, -1);
+  return {1, 1, static_cast<int64_t>(labels.size()) / kNumbers, kNumbers};
+}
+
+void AnnotatedRecords::load(const Turn& turn, Sample& sample) const {
+  AnnotatedDatum annotated;
+  read(turn.place.index, annotated);
+  if (boxes_ && !has_boxes(annotated))
+    fail("the record has no type of annotation, but ", source_->describe(0), " has boxes");
+  sample.record.datum.Swap(annotated.mutable_datum());
+  decode(sample.record, transform_.color());
+  to_image(sample.record);
+  std::vector<Object> objects = objects_of(annotated);
+
+  const Augmentation& augmentation = transform_.augmentation();
+  Image& image = sample.record.image;
+  Draws draws = draws_of(turn);
+  augmentation.distort(image, draws);
+  const Region shown = augmentation.expand(image, draws);
+  objects = crop_objects(objects, shown, constraint_.get());
+  const std::vector<Region> regions = sample_regions(parameter_.batch_sampler(), objects, draws);
+  if (!regions.empty()) {
+    const Region& region = regions[draws.pick(static_cast<int64_t>(regions.size()))];
+    image = cut_region(image, region);
+    objects = crop_objects(objects, region, constraint_.get());
+  }
+  augmentation.resize_objects(image.height, image.width, objects);
+  augmentation.resize(image, draws);
+  augmentation.finish(image, draws);
+  show_image(sample.record);
+  sample.shape = transform_.output(sample.record.shape());
+
+  const TransformNumbers& numbers = transform_.numbers();
+  const Cut cut = numbers.cut(image.height, image.width, turn.draws());
+  const auto share = [](int64_t part, int64_t whole) {
+    return static_cast<float>(part) / static_cast<float>(whole);
+  };
+  const Region crop{share(cut.left, image.width), share(cut.top, image.height),
+                    share(cut.left + sample.shape[2], image.width),
+                    share(cut.top + sample.shape[1], image.height)};
+  objects = crop_objects(objects, crop, constraint_.get());
+  sample.labels.clear();
+  if (!boxes_) sample.labels.push_back(exact_label(sample.record.label));
+  for (const Object& object : objects) {
+    if (!boxes_) break;
+    const Region& box = object.box;
+    const float left = cut.mirror ? 1 - box.xmax : box.xmin,
+                right = cut.mirror ? 1 - box.xmin : box.xmax;
+    sample.labels.insert(sample.labels.end(),
+                         {static_cast<float>(turn.in_batch), exact_label(object.label),
+                          static_cast<float>(object.instance), left, box.ymin, right, box.ymax,
+                          static_cast<float>(object.difficult)});
+  }
+}
+
+void AnnotatedRecords::write(const Turn& turn, Sample& sample, float* data) const {
+  transform_.apply(sample.record, turn.draws(), data);
+}
+
+}  // namespace crema

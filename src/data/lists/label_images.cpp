@@ -1,0 +1,202 @@
+#include "data/lists/label_images.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace crema {
+namespace {
+
+using Column = LabelImageOptions::Column;
+
+std::vector<ListedImage> read_list(const std::string& list, Column second) {
+  switch (second) {
+    case Column::image:
+      return read_pair_list(list);
+    case Column::number:
+      return read_labelled_list(list);
+    case Column::none:
+      return read_path_list(list);
+  }
+  return {};
+}
+
+int64_t scaled(int64_t side, float scale) {
+  // What is beyond any picture is resize_image's to refuse.
+  constexpr float kMost = 1e9f;
+  return std::max<int64_t>(1, std::lround(std::min(static_cast<float>(side) * scale, kMost)));
+}
+
+// Labels for `balance`.
+bool one_value_prevails(const Image& labels) {
+  constexpr double kShare = 0.8;
+  int64_t counts[256] = {};
+  for (const uint8_t label : labels.pixels) ++counts[label];
+  return static_cast<double>(*std::max_element(counts, counts + 256)) >
+         kShare * static_cast<double>(labels.pixels.size());
+}
+
+}  // namespace
+
+LabelImages::LabelImages(const std::string& list, ImageReading reading, Transform transform,
+                         LabelImageOptions options)
+    : list_(list),
+      images_(read_list(list, options.second)),
+      reading_(std::move(reading)),
+      transform_(std::move(transform)),
+      options_(std::move(options)) {
+  require(
+      !transform_.augmentation().any(),
+      "transform_param changes the images (resize_param, distort_param, ...), but not their label "
+      "images; give ",
+      options_.stride > 0 ? "scale_ratios" : "scale_factors, or new_height and new_width");
+  for (const float scale : options_.scales)
+    require(scale > 0, "scale_factors has ", scale, "; an image is resized by factors above 0");
+  require(0 < options_.least_scale && options_.least_scale <= options_.most_scale &&
+              std::isfinite(options_.most_scale),
+          "scale_ratios are ", options_.least_scale, " and ", options_.most_scale,
+          "; an image is resized by a factor between two, above 0, the smaller one first");
+  ignored_pixel_.assign(3, static_cast<uint8_t>(options_.ignore));
+  // Padding becomes 0 when the mean is subtracted.
+  for (size_t c = 0; c < 3; ++c) {
+    const std::vector<float>& means = transform_.mean_values();
+    const float mean = means.empty() ? 0 : means[means.size() == 1 ? 0 : c % means.size()];
+    mean_pixel_.push_back(static_cast<uint8_t>(std::clamp(std::round(mean), 0.f, 255.f)));
+  }
+}
+
+std::string LabelImages::describe(const Turn& turn) const {
+  return cat(list_, ":", images_[turn.place.index].line);
+}
+
+std::string LabelImages::how_to_equalize() const {
+  if (options_.stride > 0) return "give transform_param a crop_size, or set batch_size: 1";
+  return "give new_height and new_width, give transform_param a crop_size, or set batch_size: 1";
+}
+
+void LabelImages::read(const ListedImage& listed, Image& image, Image& labels) const {
+  reading_.read(listed.path, reading_.color, Interpolation::linear, image);
+  if (options_.second == Column::image) {
+    reading_.read(listed.label_path, options_.color ? Color::color : Color::gray,
+                  options_.edges ? Interpolation::linear : Interpolation::nearest, labels);
+    if (labels.height != image.height || labels.width != image.width) {
+      fail("the image is ", image.height, "x", image.width, ", but its label image ",
+           listed.label_path, " is ", labels.height, "x", labels.width,
+           "; they must have one size, or be resized by new_height and new_width");
+    }
+    return;
+  }
+  const float label =
+      options_.second == Column::number ? listed.labels[0] : static_cast<float>(options_.ignore);
+  require(label >= 0 && label <= 255 && label == std::trunc(label), "the label ", label,
+          " is no integer from 0 to 255");
+  labels = {1, image.height, image.width, {}};
+  labels.pixels.assign(static_cast<size_t>(image.height * image.width),
+                       static_cast<uint8_t>(label));
+}
+
+void LabelImages::rescale(const Turn& turn, Image& image, Image& labels) const {
+  if (options_.scales.empty()) return;
+  const float scale = options_.scales[TransformNumbers::pick(
+      turn.draws().v[3], static_cast<int64_t>(options_.scales.size()))];
+  const int64_t height = scaled(image.height, scale), width = scaled(image.width, scale);
+  resize_image(height, width, image);
+  resize_image(height, width, labels, Interpolation::nearest);
+}
+
+void LabelImages::pad(Image& image, const std::vector<uint8_t>& pixel) const {
+  const TransformNumbers& numbers = transform_.numbers();
+  const int64_t height = std::max(image.height, numbers.crop_height),
+                width = std::max(image.width, numbers.crop_width);
+  if (!options_.pad || (height == image.height && width == image.width)) return;
+  image = extend_image(image, 0, 0, height, width, pixel.data());
+}
+
+// What a sample shows of the image, which is resized before.
+struct LabelImages::Part {
+  int64_t height, width;  // that the image is resized to
+  int64_t top = 0, left = 0, rows = 0, columns = 0;
+};
+
+LabelImages::Part LabelImages::draw_part(Draws& draws, const Image& image) const {
+  const TransformNumbers& numbers = transform_.numbers();
+  const float scale = draws.between(options_.least_scale, options_.most_scale);
+  Part part{scaled(image.height, scale), scaled(image.width, scale)};
+  // With a crop given, pad() makes the image as large.
+  const bool given = numbers.crop_height > 0;
+  const int64_t height = given ? std::max(part.height, numbers.crop_height) : part.height,
+                width = given ? std::max(part.width, numbers.crop_width) : part.width,
+                stride = options_.stride;
+  part.rows =
+      given ? numbers.crop_height : std::min(height / stride * stride, options_.most_height);
+  part.columns =
+      given ? numbers.crop_width : std::min(width / stride * stride, options_.most_width);
+  require(part.rows > 0 && part.columns > 0, "the image is ", height, "x", width,
+          options_.least_scale < options_.most_scale ? ", resized by a drawn factor" : "",
+          ": smaller than the stride of ", stride, ", of which its crop is a multiple");
+  const auto place = [&](int64_t spare) {
+    return numbers.training ? draws.pick(spare + 1) : spare / 2;
+  };
+  part.top = place(height - part.rows);
+  part.left = place(width - part.columns);
+  return part;
+}
+
+void LabelImages::take_part(const Turn& turn, Image& image, Image& labels) const {
+  constexpr int kMostAgain = 10;
+  Draws draws = draws_of(turn);
+  const auto shown = [&](const Part& part, const Image& whole, Interpolation interpolation,
+                         const std::vector<uint8_t>& outside) {
+    Image resized = whole;
+    resize_image(part.height, part.width, resized, interpolation);
+    pad(resized, outside);
+    return cut_image(resized, part.top, part.left, part.rows, part.columns);
+  };
+  for (int again = 0;; ++again) {
+    const Part part = draw_part(draws, image);
+    Image drawn = shown(part, labels, Interpolation::nearest, ignored_pixel_);
+    if (options_.balance && again < kMostAgain && one_value_prevails(drawn)) continue;
+    image = shown(part, image, Interpolation::linear, mean_pixel_);
+    labels = std::move(drawn);
+    return;
+  }
+}
+
+void LabelImages::load(const Turn& turn, Sample& sample) const {
+  Image& image = sample.record.image;
+  read(images_[turn.place.index], image, sample.label_image);
+  sample.stored_height = image.height;
+  sample.stored_width = image.width;
+  if (options_.stride > 0) {
+    take_part(turn, image, sample.label_image);
+  } else {
+    rescale(turn, image, sample.label_image);
+    pad(image, mean_pixel_);
+    pad(sample.label_image, ignored_pixel_);
+  }
+  show_image(sample.record);
+  sample.shape = transform_.output(sample.record.shape());
+  sample.label_shape = {sample.label_image.channels, sample.shape[1], sample.shape[2]};
+}
+
+void LabelImages::write(const Turn& turn, Sample& sample, float* data) const {
+  transform_.apply(sample.record, turn.draws(), data);
+  const Image& labels = sample.label_image;
+  const Cut cut = transform_.numbers().cut(labels.height, labels.width, turn.draws());
+  const int64_t height = sample.shape[1], width = sample.shape[2];
+  sample.labels.resize(sample.label_shape.count());
+  float* to = sample.labels.data();
+  for (int64_t c = 0; c < labels.channels; ++c) {
+    for (int64_t y = 0; y < height; ++y) {
+      for (int64_t x = 0; x < width; ++x) {
+        const int64_t column = cut.left + (cut.mirror ? width - 1 - x : x);
+        const int value =
+            labels.pixels[((cut.top + y) * labels.width + column) * labels.channels + c];
+        *to++ = static_cast<float>(options_.edges ? value >= 128 : value / options_.divider);
+      }
+    }
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,198 @@
+#include "data/lists/video_clips.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace crema {
+
+std::string frame_name(const std::string& pattern, int64_t number, char direction) {
+  std::string name;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != '%') {
+      name += pattern[i];
+      continue;
+    }
+    size_t end = i + 1, width = 0;
+    while (end < pattern.size() && pattern[end] >= '0' && pattern[end] <= '9' && width < 100)
+      width = width * 10 + static_cast<size_t>(pattern[end++] - '0');
+    const char kind = end < pattern.size() ? pattern[end] : ' ';
+    if (kind == 'c') {
+      name += direction;
+    } else if (kind == 'd') {
+      const std::string digits = std::to_string(number);
+      name += std::string(digits.size() < width ? width - digits.size() : 0, '0') + digits;
+    } else {
+      fail("name_pattern \"", pattern, "\" has a % that is neither %d, %04d nor %c");
+    }
+    i = end;
+  }
+  return name;
+}
+
+VideoClips::VideoClips(const std::string& list, ImageReading reading, const Transform& transform,
+                       ClipOptions options)
+    : list_(list),
+      clips_(read_labelled_list(list)),
+      reading_(std::move(reading)),
+      transforms_(transform.of_frames()),
+      options_(std::move(options)) {
+  const auto frames = static_cast<size_t>(options_.length * options_.segments);
+  require(transforms_.size() == 1 || transforms_.size() == frames, "the mean is that of clips of ",
+          transforms_.size(), " frames, but these have ", frames);
+  const size_t numbers = options_.films && options_.whole && options_.segments == 1 ? 1 : 2;
+  require(clips_[0].labels.size() == numbers, list_, ":", clips_[0].line, ": a line is `path ",
+          numbers == 1     ? ""
+          : options_.whole ? "frames "
+                           : "first-frame ",
+          "label`, but has ", clips_[0].labels.size(), " numbers");
+  for (const ListedImage& clip : clips_) {
+    const float frame = clip.labels[0];
+    if (numbers == 2 && !(frame >= 0 && frame == std::trunc(frame) && frame <= 1 << 24))
+      fail(list_, ":", clip.line, ": the number of a frame, or of frames, cannot be ", frame);
+  }
+  frame_name(options_.pattern, 1, 'x');
+}
+
+std::string VideoClips::describe(const Turn& turn) const {
+  return cat(list_, ":", clips_[turn.place.index].line);
+}
+
+std::string VideoClips::how_to_equalize() const {
+  return "give new_height and new_width, give transform_param a crop_size, or set batch_size: 1";
+}
+
+// The numbers of a clip's frames: files count from 1, the frames of a film from 0.
+std::vector<int64_t> VideoClips::frames_of(const ListedImage& clip, Draws& draws) const {
+  const int64_t base = options_.films ? 0 : 1, reach = (options_.length - 1) * options_.step + 1;
+  std::vector<int64_t> numbers;
+  const auto take = [&](int64_t first) {
+    for (int64_t i = 0; i < options_.length; ++i) numbers.push_back(first + i * options_.step);
+  };
+  if (!options_.whole) {
+    take(static_cast<int64_t>(clip.labels[0]));
+    return numbers;
+  }
+  const int64_t frames = clip.labels.size() > 1 ? static_cast<int64_t>(clip.labels[0])
+                                                : count_frames(reading_.find(clip.path));
+  require(frames >= reach, "the clip has ", frames, " frames, but ", reach, " are needed");
+  const int64_t part = frames / options_.segments;
+  for (int64_t segment = 0; segment < options_.segments; ++segment) {
+    // A part that is too short shares frames with its neighbours.
+    const int64_t spare = std::max<int64_t>(0, part - reach);
+    const int64_t within = options_.drawn ? draws.pick(spare + 1) : (spare + 1) / 2;
+    take(base + std::min(segment * part + within, frames - reach));
+  }
+  return numbers;
+}
+
+void VideoClips::read(const ListedImage& clip, const std::vector<int64_t>& numbers,
+                      std::vector<Image>& frames) const {
+  if (options_.films) {
+    const std::string path = reading_.find(clip.path);
+    for (size_t first = 0; first < numbers.size(); first += options_.length) {
+      for (Image& frame : read_frames(path, numbers[first], options_.length, options_.step)) {
+        reading_.resize(Interpolation::linear, frame);
+        frames.push_back(std::move(frame));
+      }
+    }
+    return;
+  }
+  for (const int64_t number : numbers) {
+    const auto file = [&](char direction) {
+      return cat(clip.path, "/", frame_name(options_.pattern, number, direction));
+    };
+    Image frame;
+    if (options_.flow) {
+      Image x, y;
+      reading_.read(file('x'), Color::gray, Interpolation::linear, x);
+      reading_.read(file('y'), Color::gray, Interpolation::linear, y);
+      require(x.height == y.height && x.width == y.width, file('x'), " is ", x.height, "x", x.width,
+              ", but ", file('y'), " is ", y.height, "x", y.width);
+      frame = {2, x.height, x.width, std::vector<uint8_t>(2 * x.pixels.size())};
+      for (size_t i = 0; i < x.pixels.size(); ++i) {
+        frame.pixels[2 * i] = x.pixels[i];
+        frame.pixels[2 * i + 1] = y.pixels[i];
+      }
+    } else {
+      reading_.read(file(' '), reading_.color, Interpolation::linear, frame);
+    }
+    frames.push_back(std::move(frame));
+  }
+}
+
+void VideoClips::load(const Turn& turn, Sample& sample) const {
+  Draws draws = draws_of(turn);
+  const ListedImage& clip = clips_[turn.place.index];
+  std::vector<Image> frames;
+  read(clip, frames_of(clip, draws), frames);
+  // All frames one below the other, changed alike.
+  Image& all = sample.record.image;
+  all.pixels.clear();
+  for (Image& frame : frames) {
+    Draws same = draws;
+    transform(0).augmentation().apply(frame, same);
+    const Image& first = frames.front();
+    require(frame.height == first.height && frame.width == first.width, "a frame is ", frame.height,
+            "x", frame.width, ", but the first one ", first.height, "x", first.width);
+    all.pixels.insert(all.pixels.end(), frame.pixels.begin(), frame.pixels.end());
+  }
+  all.channels = frames[0].channels;
+  all.height = frames[0].height;
+  all.width = frames[0].width;
+  show_image(sample.record);
+  const Shape out = transform(0).output(sample.record.shape());
+  const auto count = static_cast<int64_t>(frames.size());
+  sample.shape = options_.stacked ? Shape{count * out[0], out[1], out[2]}
+                                  : Shape{out[0], count, out[1], out[2]};
+  sample.label_shape = Shape();
+}
+
+void VideoClips::write(const Turn& turn, Sample& sample, float* data) const {
+  const Shape& shape = sample.shape;
+  const int64_t channels = sample.record.channels, axes = shape.axes();
+  const int64_t place = shape[axes - 2] * shape[axes - 1],
+                count = shape.count() / (place * channels);
+  Record frame;
+  frame.channels = channels;
+  frame.height = sample.record.height;
+  frame.width = sample.record.width;
+  frame.interleaved = true;
+  std::vector<float> values(options_.stacked ? 0 : channels * place);
+  for (int64_t i = 0; i < count; ++i) {
+    frame.bytes = sample.record.image.pixels.data() + i * frame.shape().count();
+    float* const to = options_.stacked ? data + i * channels * place : values.data();
+    transform(i).apply(frame, turn.draws(), to);
+    for (int64_t c = 0; c < channels && !options_.stacked; ++c)
+      std::copy_n(values.data() + c * place, place, data + (c * count + i) * place);
+  }
+  sample.labels.assign(1, clips_[turn.place.index].labels.back());
+}
+
+FilmFrames::FilmFrames(std::string path, Transform transform, int64_t skip)
+    : path_(std::move(path)), transform_(std::move(transform)), step_(skip + 1) {
+  count_ = (count_frames(path_) + step_ - 1) / step_;
+  require(count_ > 0, path_, ": the film has no frames");
+}
+
+std::string FilmFrames::describe(const Turn& turn) const {
+  return cat(path_, ", frame ", turn.place.index * step_);
+}
+
+std::string FilmFrames::how_to_equalize() const { return "give transform_param a resize_param"; }
+
+void FilmFrames::load(const Turn& turn, Sample& sample) const {
+  sample.record.image = read_frames(path_, turn.place.index * step_, 1, 1)[0];
+  show_image(sample.record);
+  transform_.augment(sample.record, draws_of(turn));
+  sample.shape = transform_.output(sample.record.shape());
+  sample.label_shape = Shape();
+}
+
+void FilmFrames::write(const Turn& turn, Sample& sample, float* data) const {
+  transform_.apply(sample.record, turn.draws(), data);
+  sample.labels.assign(1, 0);
+}
+
+}  // namespace crema

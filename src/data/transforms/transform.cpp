@@ -1,0 +1,168 @@
+#include "data/transforms/transform.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/transforms/mean.h"
+
+namespace crema {
+namespace {
+
+// One row (or a run of whole rows). `step`: from one value of a channel to the next. Subtract says
+// what to do with value i. Vectors of 16 serve narrow rows too, which those of 64 that the bytes
+// would allow leave to single steps.
+template <typename In, typename Subtract>
+void write_run(const In* in, int64_t step, int64_t count, Subtract subtract, float scale,
+               bool mirror, float* out) {
+  if (mirror) {
+    const In* last = in + (count - 1) * step;
+    if (step == 1) {
+#pragma omp simd simdlen(16)
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = subtract(static_cast<float>(last[-i]), count - 1 - i) * scale;
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = subtract(static_cast<float>(last[-i * step]), count - 1 - i) * scale;
+    }
+  } else if (step == 1) {
+#pragma omp simd simdlen(16)
+    for (int64_t i = 0; i < count; ++i) out[i] = subtract(static_cast<float>(in[i]), i) * scale;
+  } else {
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = subtract(static_cast<float>(in[i * step]), i) * scale;
+  }
+}
+
+struct Window {
+  int64_t top, left, height, width;
+  bool mirror, flow;
+};
+
+template <typename In>
+void write(const Record& record, const In* in, const Window& window, const float* mean_image,
+           const std::vector<float>& mean_values, float scale, float* out) {
+  const int64_t step = record.interleaved ? record.channels : 1;
+  const int64_t plane = record.height * record.width;
+  // Without a crop and a mirror the rows of a channel are one run.
+  const bool whole = window.width == record.width && !window.mirror;
+  const int64_t runs = whole ? 1 : window.height,
+                count = whole ? window.height * window.width : window.width;
+  for (int64_t c = 0; c < record.channels; ++c) {
+    for (int64_t y = 0; y < runs; ++y, out += count) {
+      const int64_t at = (window.top + y) * record.width + window.left;
+      const In* from = record.interleaved ? in + at * step + c : in + c * plane + at;
+      if (window.mirror && window.flow && c % 2 == 0) {
+        const float* image = mean_image ? mean_image + c * plane + at : nullptr;
+        const float mean = mean_values.empty() ? 0 : mean_values[mean_values.size() == 1 ? 0 : c];
+        write_run(
+            from, step, count,
+            [image, mean](float x, int64_t i) { return 255 - x - (image ? image[i] : mean); },
+            scale, true, out);
+      } else if (mean_image) {
+        const float* mean = mean_image + c * plane + at;
+        write_run(
+            from, step, count, [mean](float x, int64_t i) { return x - mean[i]; }, scale,
+            window.mirror, out);
+      } else if (!mean_values.empty()) {
+        const float mean = mean_values[mean_values.size() == 1 ? 0 : c];
+        write_run(
+            from, step, count, [mean](float x, int64_t) { return x - mean; }, scale, window.mirror,
+            out);
+      } else {
+        write_run(
+            from, step, count, [](float x, int64_t) { return x; }, scale, window.mirror, out);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Transform::Transform(const TransformationParameter& parameter, bool training,
+                     const std::string& folder, Log& log)
+    : numbers_{parameter.scale(),
+               parameter.crop_size(),
+               parameter.crop_size(),
+               parameter.mirror(),
+               training,
+               parameter.flow() || parameter.is_flow()},
+      augmentation_(parameter, training),
+      mean_values_(parameter.mean_value().begin(), parameter.mean_value().end()) {
+  require(!parameter.force_color() || !parameter.force_gray(),
+          "transform_param sets both force_color and force_gray");
+  if (parameter.force_color()) color_ = Color::color;
+  if (parameter.force_gray()) color_ = Color::gray;
+  if (parameter.crop_h() > 0 || parameter.crop_height() > 0) {
+    numbers_.crop_height = std::max(parameter.crop_h(), parameter.crop_height());
+  }
+  if (parameter.crop_w() > 0 || parameter.crop_width() > 0)
+    numbers_.crop_width = std::max(parameter.crop_w(), parameter.crop_width());
+  require((numbers_.crop_height > 0) == (numbers_.crop_width > 0),
+          "transform_param gives only one side of the crop; give crop_size, or both");
+  if (!parameter.mean_file().empty()) {
+    require(mean_values_.empty(),
+            "transform_param gives both mean_file and mean_value; one of them is enough");
+    mean_file_ = find_file(parameter.mean_file(), folder);
+    log.info("Loading mean file from: " + mean_file_);
+    Mean mean = read_mean(mean_file_);
+    mean_shape_ = mean.shape;
+    mean_image_ = std::move(mean.values);
+  }
+}
+
+std::vector<Transform> Transform::of_frames() const {
+  if (mean_shape_.axes() != 4) return {*this};
+  const int64_t channels = mean_shape_[0], frames = mean_shape_[1], plane = mean_shape_.count(2);
+  std::vector<Transform> all(static_cast<size_t>(frames), *this);
+  for (int64_t frame = 0; frame < frames; ++frame) {
+    Transform& own = all[frame];
+    own.mean_shape_ = {channels, mean_shape_[2], mean_shape_[3]};
+    own.mean_image_.clear();
+    for (int64_t c = 0; c < channels; ++c) {
+      const auto from = mean_image_.begin() + (c * frames + frame) * plane;
+      own.mean_image_.insert(own.mean_image_.end(), from, from + plane);
+    }
+  }
+  return all;
+}
+
+void Transform::augment(Record& record, Draws draws) const {
+  if (!augmentation_.any()) return;
+  to_image(record);
+  augmentation_.apply(record.image, draws);
+  show_image(record);
+}
+
+Shape Transform::output(const Shape& record) const {
+  if (!mean_image_.empty() && record != mean_shape_) {
+    fail("the image is ", record.brief(), ", but the mean in ", mean_file_, " is ",
+         mean_shape_.brief(), "; compute_image_mean makes one for this database");
+  }
+  require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == record[0],
+          "the image has ", record[0], " channels, but there are ", mean_values_.size(),
+          " mean_value; give one, or one a channel");
+  if (numbers_.crop_height == 0) return record;
+  if (record[1] < numbers_.crop_height || record[2] < numbers_.crop_width) {
+    fail("the image is ", record.brief(), ": too small for a crop of ", numbers_.crop_height, "x",
+         numbers_.crop_width);
+  }
+  return {record[0], numbers_.crop_height, numbers_.crop_width};
+}
+
+void Transform::apply(const Record& record, const Random::Four& draws, float* out) const {
+  const Cut cut = numbers_.cut(record.height, record.width, draws);
+  Window window{cut.top, cut.left, record.height, record.width, cut.mirror, numbers_.flow};
+  if (numbers_.crop_height > 0) {
+    window.height = numbers_.crop_height;
+    window.width = numbers_.crop_width;
+  }
+  const float* mean = mean_image_.empty() ? nullptr : mean_image_.data();
+  if (record.bytes) {
+    write(record, record.bytes, window, mean, mean_values_, numbers_.scale, out);
+  } else {
+    write(record, record.values, window, mean, mean_values_, numbers_.scale, out);
+  }
+}
+
+}  // namespace crema

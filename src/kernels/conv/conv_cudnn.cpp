@@ -1,0 +1,249 @@
+// Convolution by cuDNN's graph API: one to three spatial axes (one is seen as two), with bias and
+// ReLU in the forward plan where cuDNN has one for them. Groups are cuDNN's work or, for the
+// implementation "groups", one convolution after the other on a part of the channels, which has
+// kernels that those for groups lack.
+#include <algorithm>
+
+#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv_cudnn_norm.h"
+#include "kernels/core/add.h"
+#include "kernels/core/bias.h"
+#include "kernels/move/reorder.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+namespace graph = cudnn_frontend::graph;
+using Integers = ConvNumbers::Integers;
+using enum ConvNumbers::Tag;
+
+class CudnnConv final : public WeightedSum {
+ public:
+  CudnnConv(const ConvCase& c, bool groups_apart) : c_(c), numbers_(c, groups_apart) {}
+
+  bool prepare(const CudnnTarget& target, std::string& reason) {
+    const ConvNumbers& n = numbers_;
+    if (c_.forward && !prepare_fused(target) && !prepare_forward(target, reason)) return false;
+    if (c_.backward_data) {
+      data_ = std::make_unique<CudnnGraph>(c_.dtype);
+      const auto dy = n.input(*data_, n.y, kY), w = n.input(*data_, n.w, kW);
+      n.output(*data_,
+               data_->graph().conv_dgrad(dy, w, n.attributes<graph::Conv_dgrad_attributes>()), n.x,
+               kX);
+      if (!data_->build(target, c_.precision, key("data"), reason)) return false;
+    }
+    if (c_.backward_weights) {
+      weights_ = std::make_unique<CudnnGraph>(c_.dtype);
+      const auto dy = n.input(*weights_, n.y, kY), x = n.input(*weights_, n.x, kX);
+      n.output(*weights_,
+               weights_->graph().conv_wgrad(dy, x, n.attributes<graph::Conv_wgrad_attributes>()),
+               n.w, kW);
+      if (!weights_->build(target, c_.precision, key("weights"), reason)) return false;
+      gradient_bytes_ = weights_bytes();
+    }
+    if (c_.forward && c_.sums && !fused_)
+      norm_.prepare(target, c_, numbers_, *forward_, weights_.get());
+    return true;
+  }
+
+  bool fused() const { return fused_; }
+  bool gives_sums() const override { return norm_.sums != nullptr; }
+  bool takes_affine() const override { return norm_.affine != nullptr; }
+  bool gradient_takes_affine() const override { return norm_.affine_weights != nullptr; }
+  Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
+  size_t workspace() const override {
+    const auto of = [](const std::unique_ptr<CudnnGraph>& g) { return g ? g->workspace() : 0; };
+    return std::max({of(forward_), of(norm_.sums), of(norm_.affine), of(data_),
+                     gradient_bytes_ + std::max(of(weights_), of(norm_.affine_weights))});
+  }
+
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor& workspace) override {
+    std::vector<CudnnGraph::Bound> tensors = {{kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}};
+    if (fused_ && c_.bias) tensors.push_back({kB, b.raw()});
+    run(context, *forward_, tensors, workspace.raw());
+    if (fused_) return;
+    on_real(y, [&]<typename T>() {
+      add_bias(context, outer(), c_.y[1], inner(), b ? b.data<T>() : nullptr,
+               {c_.relu, c_.relu_slope}, y.data<T>());
+    });
+  }
+
+  void forward_summing(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
+                       const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
+    float* const sum = sums.data<float>();
+    std::vector<CudnnGraph::Bound> tensors = {
+        {kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}, {kSum, sum}, {kSquares, sum + c_.y[1]}};
+    if (affine) {
+      Half* const scale = affine.data<Half>();
+      tensors.push_back({kScale, scale});
+      tensors.push_back({kShift, scale + c_.x[1]});
+    }
+    run(context, affine ? *norm_.affine : *norm_.sums, tensors, workspace.raw());
+  }
+
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
+                     const Tensor& workspace) override {
+    run(context, *data_, {{kX, dx.raw()}, {kW, w.raw()}, {kY, g.dy.raw()}}, workspace.raw());
+  }
+
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
+    write_weights(context, *weights_, {{kX, x.raw()}, {kY, g.dy.raw()}}, dw, accumulate_w,
+                  workspace);
+    if (!db) return;
+    on_real(g.dy, [&]<typename T>() {
+      bias_gradient(context, outer(), c_.y[1], inner(), g.dy.data<T>(), db.data<Compute<T>>(),
+                    accumulate_b);
+    });
+  }
+
+  void backward_weights_affine(Context& context, const Tensor& x, const Tensor& affine,
+                               const Tensor& dy, const Tensor& dw, bool accumulate,
+                               const Tensor& workspace) override {
+    Half* const scale = affine.data<Half>();
+    write_weights(context, *norm_.affine_weights,
+                  {{kX, x.raw()}, {kY, dy.raw()}, {kScale, scale}, {kShift, scale + c_.x[1]}}, dw,
+                  accumulate, workspace);
+  }
+
+ private:
+  // cuDNN overwrites, and writes 16 bits where it reads them.
+  void write_weights(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
+                     const Tensor& dw, bool accumulate, const Tensor& workspace) const {
+    const bool apart = accumulate || dw.dtype() != c_.dtype;
+    const Tensor goal = apart ? scratch(workspace) : dw;
+    tensors.push_back({kW, goal.raw()});
+    run(context, graph, tensors, workspace.data<char>() + gradient_bytes_);
+    if (accumulate) {
+      add_to(context, goal, dw);
+    } else if (apart) {
+      reorder(context, goal, dw);
+    }
+  }
+  // Weights, or their gradient, at the start of the workspace: as the plans see them.
+  Tensor scratch(const Tensor& workspace) const {
+    return part_of(workspace, 0, c_.w, c_.dtype, weights_format());
+  }
+  size_t weights_bytes() const {
+    return aligned(static_cast<size_t>(weights_format().elements(c_.w)) * size_of(c_.dtype));
+  }
+  std::string key(const char* what) const { return numbers_.key(c_, what); }
+
+  void run(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
+           void* workspace) const {
+    for (int64_t part = 0; part < numbers_.parts; ++part) {
+      graph.run(context, tensors, workspace);
+      for (CudnnGraph::Bound& bound : tensors) {
+        bound.memory = static_cast<char*>(bound.memory) +
+                       numbers_.step(bound.uid) * static_cast<int64_t>(size_of(c_.dtype));
+      }
+    }
+  }
+
+  bool prepare_forward(const CudnnTarget& target, std::string& reason) {
+    const ConvNumbers& n = numbers_;
+    forward_ = std::make_unique<CudnnGraph>(c_.dtype);
+    const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
+    n.output(*forward_,
+             forward_->graph().conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>()), n.y,
+             kY);
+    return forward_->build(target, c_.precision, key("forward"), reason);
+  }
+
+  // With bias and ReLU in one plan. Exact float32 has none that is worth it.
+  bool prepare_fused(const CudnnTarget& target) {
+    if (c_.precision == Precision::fp32 || !c_.bias || (c_.relu && c_.relu_slope != 0))
+      return false;
+    const ConvNumbers& n = numbers_;
+    forward_ = std::make_unique<CudnnGraph>(c_.dtype);
+    graph::Graph& g = forward_->graph();
+    const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
+    Integers one(n.y.size(), 1);
+    one[1] = n.y[1];
+    const auto b = n.input(*forward_, one, kB);
+    const auto pointwise = [](cudnn_frontend::PointwiseMode_t mode) {
+      return graph::Pointwise_attributes().set_mode(mode);
+    };
+    auto y = g.conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>());
+    y = g.pointwise(y, b, pointwise(cudnn_frontend::PointwiseMode_t::ADD));
+    if (c_.relu) y = g.pointwise(y, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
+    n.output(*forward_, y, n.y, kY);
+    std::string reason;
+    fused_ = forward_->build(target, c_.precision, key(c_.relu ? "bias relu" : "bias"), reason);
+    return fused_;
+  }
+
+  // y as outer x channels x inner.
+  int64_t outer() const { return numbers_.channels_last ? c_.y[0] * c_.y.count(2) : c_.y[0]; }
+  int64_t inner() const { return numbers_.channels_last ? 1 : c_.y.count(2); }
+
+  ConvCase c_;
+  ConvNumbers numbers_;
+  std::unique_ptr<CudnnGraph> forward_, data_, weights_;
+  ConvNormPlans norm_;
+  bool fused_ = false;         // the forward plan adds the bias and has the ReLU
+  size_t gradient_bytes_ = 0;  // of a weight gradient that is then added or widened
+};
+
+}  // namespace
+
+CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card, bool groups_apart) {
+  CudnnSupport support;
+  CudnnConv conv(c, groups_apart);
+  support.served = conv.prepare(CudnnTarget(card), support.reason);
+  support.fused = conv.fused();
+  support.sums = conv.gives_sums();
+  support.affine = conv.takes_affine();
+  support.affine_gradient = conv.gradient_takes_affine();
+  return support;
+}
+
+namespace {
+
+std::unique_ptr<WeightedSum> make(Context& context, const ConvCase& c, bool groups_apart,
+                                  std::string& reason) {
+  if (context.device() != Device::gpu) {
+    reason = "it needs a GPU";
+  } else if (c.dtype == DType::f64) {
+    reason = cat("no ", name_of(c.dtype));
+  } else if (c.x.axes() > 5) {
+    reason = cat(c.x.axes() - 2, " spatial axes, at most 3");
+  } else if (c.x.count() == 0 || c.y.count() == 0) {
+    reason = "nothing to compute";
+  } else {
+    try {
+      auto conv = std::make_unique<CudnnConv>(c, groups_apart);
+      if (conv->prepare(context, reason)) return conv;
+    } catch (const cudnn_frontend::cudnnException& error) {
+      reason = error.what();
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
+                                             std::string& reason) {
+  return make(context, c, false, reason);
+}
+
+std::unique_ptr<WeightedSum> make_conv_groups(Context& context, const ConvCase& c,
+                                              std::string& reason) {
+  constexpr int64_t kMostGroups = 8, kVector = 8;
+  if (!is_half(c.dtype) || c.order != Order::channels_last) {
+    reason = "for channels-last images of 16-bit numbers only";
+  } else if (c.groups == 1 || c.groups > kMostGroups) {
+    reason = cat(c.groups, " groups, not 2 to ", kMostGroups);
+  } else if (c.w[1] % kVector != 0 || c.w[0] / c.groups % kVector != 0) {
+    reason = cat("the channels of a group are no multiples of ", kVector);
+  } else {
+    return make(context, c, true, reason);
+  }
+  return nullptr;
+}
+
+}  // namespace crema

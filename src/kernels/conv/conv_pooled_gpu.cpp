@@ -1,0 +1,113 @@
+#include "device/memory.h"
+#include "kernels/conv/conv_pooled.h"
+#include "kernels/conv/implicit_gemm/implicit_gemm.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+class PooledProducts final : public PooledConv {
+ public:
+  PooledProducts(Context& context, const ConvCase& c)
+      : c_(c),
+        forward_(context, c, GatherRole::forward, false),
+        data_(context, c, GatherRole::data, false),
+        weights_(context, c, GatherRole::weights, false) {}
+
+  bool serves() const {
+    return (!c_.forward || forward_.choice_count() > 0) &&
+           (!c_.backward_data || data_.choice_count() > 0) &&
+           (!c_.backward_weights || weights_.choice_count() > 0);
+  }
+
+  // On scratch memory, where there is enough.
+  void tune(Context& context) {
+    GatherTensors none;
+    const auto tensor = [&](const Shape& shape, DType dtype) {
+      Tensor made(context, Shape{shape.count()}, dtype);
+      check_cuda(cudaMemsetAsync(made.raw(), 0x23, made.bytes(), context.gpu().stream),
+                 "filling memory");
+      return made;
+    };
+    const Shape x{c_.x.count() / c_.x[1] * std::max(c_.x[1], c_.x_channels)},
+        w{c_.w.count() / c_.w[1] * std::max(c_.w[1], c_.x_channels)},
+        y{c_.y[0] * c_.y[1] * c_.pooled[0] * c_.pooled[1]};
+    const auto bytes = static_cast<size_t>(2 * (x.count() + w.count() + 2 * y.count()) + y.count() +
+                                           4 * w.count());
+    if (free_memory(context) < bytes + (size_t{16} << 20)) {
+      for (GatherProduct* product : {&forward_, &data_, &weights_}) product->tune(context, {});
+      return;
+    }
+    const Tensor images = tensor(x, c_.dtype), weights = tensor(w, c_.dtype),
+                 maxima = tensor(y, c_.dtype), kept = tensor(y, DType::u8),
+                 bias = tensor(Shape{c_.w[0]}, c_.dtype), dw = tensor(w, DType::f32),
+                 db = tensor(Shape{c_.w[0]}, DType::f32);
+    GatherTensors t;
+    t.kept = kept.data<uint8_t>();
+    t.x = images.raw(), t.w = weights.raw(), t.out = maxima.raw();
+    if (c_.bias) t.b = bias.raw();
+    if (c_.forward) forward_.tune(context, t);
+    t.x = nullptr, t.dy = maxima.raw(), t.out = images.raw();
+    if (c_.backward_data) data_.tune(context, t);
+    t.x = images.raw(), t.out = dw.raw();
+    if (c_.bias) t.db = db.data<float>();
+    t.accumulate_w = t.accumulate_b = !context.repeatable;
+    if (c_.backward_weights) weights_.tune(context, t);
+  }
+
+  bool adds_weights() const override { return c_.backward_weights && weights_.adds(); }
+  Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
+
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor& kept, const DropoutMask& mask) override {
+    GatherTensors t;
+    t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.out = y.raw();
+    t.kept = kept.data<uint8_t>();
+    t.dropout = mask;
+    forward_.run(context, t);
+  }
+  void backward_data(Context& context, const Tensor& dy, const Tensor& kept, float factor,
+                     const Tensor& w, const Tensor& dx) override {
+    GatherTensors t;
+    t.dy = dy.raw(), t.w = w.raw(), t.out = dx.raw();
+    t.kept = kept.data<uint8_t>();
+    t.dropout.factor = factor;
+    data_.run(context, t);
+  }
+  void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& kept,
+                        float factor, const Tensor& dw, const Tensor& db, bool accumulate_w,
+                        bool accumulate_b) override {
+    GatherTensors t;
+    t.x = x.raw(), t.dy = dy.raw(), t.out = dw.raw();
+    t.kept = kept.data<uint8_t>();
+    t.db = db.data<float>();
+    t.dropout.factor = factor;
+    t.accumulate_w = accumulate_w, t.accumulate_b = accumulate_b;
+    weights_.run(context, t);
+  }
+
+ private:
+  ConvCase c_;
+  GatherProduct forward_, data_, weights_;
+};
+
+}  // namespace
+
+std::unique_ptr<PooledConv> make_pooled_conv_gpu(Context& context, const ConvCase& c,
+                                                 std::string& reason) {
+  if (!GatherProduct::serves(c, reason) || !has_tensor_cores(context, reason)) return nullptr;
+  if (c.y.axes() != 4) {
+    reason = "for images of two axes only";
+    return nullptr;
+  }
+  auto made = std::make_unique<PooledProducts>(context, c);
+  if (!made->serves()) {
+    reason = "images too small, or too large for shared memory";
+    return nullptr;
+  }
+  made->tune(context);
+  context.served.push_back("pooled");
+  return made;
+}
+
+}  // namespace crema

@@ -1,0 +1,206 @@
+#include <algorithm>
+
+#include "device/gpu_libraries.h"
+#include "device/tuning.h"
+#include "kernels/conv/cudnn_graph.h"
+
+namespace crema {
+namespace {
+
+using cudnn_frontend::DataType_t;
+using cudnn_frontend::NumericalNote_t;
+
+DataType_t cudnn_type(DType type) {
+  switch (type) {
+    case DType::f16:
+      return DataType_t::HALF;
+    case DType::bf16:
+      return DataType_t::BFLOAT16;
+    default:
+      return DataType_t::FLOAT;
+  }
+}
+
+size_t elements_of(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides) {
+  int64_t last = 0;
+  for (size_t i = 0; i < dims.size(); ++i) last += (dims[i] - 1) * strides[i];
+  return static_cast<size_t>(last + 1);
+}
+
+}  // namespace
+
+CudnnGraph::CudnnGraph(DType storage) : element_(size_of(storage)) {
+  graph_.set_io_data_type(cudnn_type(storage))
+      .set_intermediate_data_type(DataType_t::FLOAT)
+      .set_compute_data_type(DataType_t::FLOAT);
+}
+
+CudnnGraph::Attributes CudnnGraph::input(const std::vector<int64_t>& dims,
+                                         const std::vector<int64_t>& strides, int64_t uid) {
+  extents_.push_back({uid, elements_of(dims, strides) * element_});
+  return graph_.tensor(
+      cudnn_frontend::graph::Tensor_attributes().set_dim(dims).set_stride(strides).set_uid(uid));
+}
+
+void CudnnGraph::output(const Attributes& tensor, const std::vector<int64_t>& dims,
+                        const std::vector<int64_t>& strides, int64_t uid) {
+  extents_.push_back({uid, elements_of(dims, strides) * element_});
+  tensor->set_output(true).set_dim(dims).set_stride(strides).set_uid(uid);
+}
+
+void CudnnGraph::output_sums(const Attributes& tensor, int64_t channels, int64_t uid) {
+  any_order_ = true;
+  extents_.push_back({uid, static_cast<size_t>(channels) * sizeof(float)});
+  tensor->set_output(true).set_data_type(DataType_t::FLOAT).set_uid(uid);
+}
+
+CudnnTarget::CudnnTarget(const std::string& json) {
+  const int cudnn = cudnn_version();
+  const auto properties = std::make_shared<cudnn_frontend::DeviceProperties>();
+  auto status = properties->deserialize({json.begin(), json.end()});
+  require(status.is_good(), "cuDNN ", cudnn,
+          " does not take the description of a card: ", status.get_message());
+  properties_ = properties;
+  const std::string field = "\"deviceVer\": ";
+  const size_t at = json.find(field);
+  require(at != std::string::npos, "the description of a card has no deviceVer");
+  version_ = std::stoi(json.substr(at + field.size())) / 10;
+}
+
+cudnn_frontend::error_t CudnnTarget::describe_to(cudnn_frontend::graph::Graph& graph) const {
+  if (context_) return graph.build_operation_graph(context_->gpu().cudnn);
+  graph.set_device_properties(properties_).set_sm_version(version_);
+  return graph.build_operation_graph();
+}
+
+bool CudnnGraph::build(const CudnnTarget& target, Precision precision, const std::string& key,
+                       std::string& reason) {
+  if (!find_plans(target, precision, reason)) return false;
+  Context* const context = target.context();
+  if (!context) return true;
+  if (!choose_plan(*context, key, reason)) return false;
+  std::string name;
+  if (graph_.get_plan_name_at_index(plan_, name).is_good()) {
+    const std::string words = key.substr(0, key.find(cat(" ", name_of(precision), " ")));
+    context->served.push_back(cat(words, " ", name));
+  }
+  return true;
+}
+
+bool CudnnGraph::find_plans(const CudnnTarget& target, Precision precision, std::string& reason) {
+  const auto good = [&](cudnn_frontend::error_t status) {
+    if (status.is_bad()) reason = status.get_message();
+    return status.is_good();
+  };
+  if (!good(graph_.validate()) || !good(target.describe_to(graph_)) ||
+      !good(graph_.create_execution_plans(
+          {cudnn_frontend::HeurMode_t::A, cudnn_frontend::HeurMode_t::FALLBACK}))) {
+    return false;
+  }
+  std::vector<NumericalNote_t> unwanted = {NumericalNote_t::REDUCED_PRECISION_REDUCTION,
+                                           NumericalNote_t::FFT, NumericalNote_t::WINOGRAD_TILE_6x6,
+                                           NumericalNote_t::WINOGRAD_TILE_13x13};
+  if (!any_order_) unwanted.push_back(NumericalNote_t::NONDETERMINISTIC);
+  if (precision == Precision::fp32) {
+    unwanted.push_back(NumericalNote_t::TENSOR_CORE);
+    unwanted.push_back(NumericalNote_t::DOWN_CONVERT_INPUTS);
+  }
+  graph_.deselect_numeric_notes(unwanted);
+  return good(graph_.check_support());
+}
+
+bool CudnnGraph::choose_plan(Context& context, const std::string& key, std::string& reason) {
+  const int64_t count = graph_.get_execution_plan_count();
+  Tuning& tuning = context.gpu().tuning;
+  const auto take = [&](const std::optional<std::string>& answer) {
+    for (int64_t i = 0; answer && i < count; ++i) {
+      std::string name;
+      if (graph_.get_plan_name_at_index(i, name).is_good() && name == *answer && use(i))
+        return true;
+    }
+    return false;
+  };
+  if (take(tuning.find(key))) return true;
+  std::vector<int64_t> usable;
+  for (int64_t i = 0; i < count && static_cast<int>(usable.size()) < tuning.candidates(); ++i) {
+    if (use(i) && workspace_ <= kWorkspaceLimit) usable.push_back(i);
+  }
+  if (usable.empty()) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (use(i)) return true;
+    }
+    reason = cat("none of ", count, " plans can be built");
+    return false;
+  }
+  const std::optional<int64_t> best = usable.size() == 1 ? usable[0] : fastest(context, usable);
+  use(best.value_or(usable[0]));
+  std::string name;
+  if (best && tuning.candidates() > 1 && graph_.get_plan_name_at_index(plan_, name).is_good())
+    take(tuning.remember(key, name));
+  return true;
+}
+
+bool CudnnGraph::use(int64_t plan) {
+  if (graph_.build_plan_at_index(plan).is_bad()) return false;
+  int64_t bytes = 0;
+  if (graph_.get_workspace_size_plan_at_index(plan, bytes).is_bad()) return false;
+  plan_ = plan;
+  workspace_ = static_cast<size_t>(bytes);
+  return true;
+}
+
+std::optional<CudnnGraph::Scratch> CudnnGraph::scratch(Context& context) const {
+  size_t total = kWorkspaceLimit;
+  for (const Extent& extent : extents_) total += (extent.bytes + 255) / 256 * 256;
+  char* at = static_cast<char*>(context.gpu().tuning.scratch(context, total));
+  if (!at) return std::nullopt;
+  Scratch scratch;
+  for (const Extent& extent : extents_) {
+    scratch.tensors.push_back({extent.uid, at});
+    at += (extent.bytes + 255) / 256 * 256;
+  }
+  scratch.workspace = at;
+  return scratch;
+}
+
+std::optional<int64_t> CudnnGraph::fastest(Context& context, const std::vector<int64_t>& plans) {
+  std::optional<Scratch> memory = scratch(context);
+  if (!memory) return std::nullopt;
+  int64_t best = plans[0];
+  double best_time = 1e30;
+  for (int64_t plan : plans) {
+    const double seconds = time(context, plan, memory->tensors, memory->workspace);
+    if (seconds < 0.98 * best_time) {  // the heuristics' order decides between equals
+      best = plan;
+      best_time = seconds;
+    }
+  }
+  return best;
+}
+
+// Milliseconds of the fastest of several runs; very long when it cannot run.
+double CudnnGraph::time(Context& context, int64_t plan, std::vector<Bound>& tensors,
+                        void* workspace) {
+  std::unordered_map<int64_t, void*> memory;
+  for (const Bound& bound : tensors) memory[bound.uid] = bound.memory;
+  const auto run = [&] {
+    return graph_.execute_plan_at_index(context.gpu().cudnn, memory, workspace, plan).is_good();
+  };
+  if (!run()) return 1e30;
+  double best = 1e30, total = 0;
+  for (int i = 0; i < 10 && (i < 3 || total < 20); ++i) {
+    const double milliseconds = context.gpu().tuning.time(context, [&] { run(); });
+    best = std::min(best, milliseconds);
+    total += milliseconds;
+  }
+  return best;
+}
+
+void CudnnGraph::run(Context& context, const std::vector<Bound>& tensors, void* workspace) {
+  std::unordered_map<int64_t, void*> memory;
+  for (const Bound& bound : tensors) memory[bound.uid] = bound.memory;
+  auto status = graph_.execute_plan_at_index(context.gpu().cudnn, memory, workspace, plan_);
+  require(status.is_good(), "cuDNN failed: ", status.get_message());
+}
+
+}  // namespace crema

@@ -1,0 +1,43 @@
+// A fully connected layer: y = relu(x w' + b), and its gradients.
+// Shapes: x (rows, inputs), w (outputs, inputs) or (inputs, outputs) when transposed, b (outputs),
+// y (rows, outputs).
+#pragma once
+
+#include <memory>
+
+#include "kernels/conv/conv.h"
+#include "kernels/conv/linear_kernel.h"
+#include "kernels/core/bias.h"
+#include "kernels/core/implementation.h"
+#include "tensor/precision.h"
+#include "tensor/tensor.h"
+
+namespace crema {
+
+struct DenseCase {
+  int64_t rows = 0, inputs = 0, outputs = 0;
+  bool transposed = false, bias = false;
+  Relu relu;
+  bool relu_taken = false;                               // as ConvCase has it
+  bool dropout = false;                                  // forward_dropping() will be called
+  bool backward_data = false, backward_weights = false;  // calls that will be made
+  DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
+  Precision precision = Precision::fp32;
+};
+
+// The same, weights not transposed, as a convolution over images of one place.
+ConvCase conv_case_of(const DenseCase& c);
+
+// Chooses from fastest (of cuBLAS and implicit_gemm.h, 16 bits on a GPU), cublas (GPU) and plain
+// (anything that gemm() takes).
+std::unique_ptr<WeightedSum> make_dense(Context& context, const DenseCase& c);
+
+// Its implementations. Only the first sums db: it takes_relu().
+std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCase& c,
+                                                std::string& reason);
+std::unique_ptr<WeightedSum> make_dense_cublas(Context& context, const DenseCase& c,
+                                               std::string& reason);
+std::unique_ptr<WeightedSum> make_dense_gemm(Context& context, const DenseCase& c,
+                                             std::string& reason);
+
+}  // namespace crema

@@ -1,0 +1,323 @@
+// How the kernels of depthwise convolutions divide channels-last images. A thread has two
+// neighbouring channels and walks down a strip, a few columns of an image, with what it needs of
+// the rows above in registers; the next rows are on their way while one is computed. So every
+// number is read once, but for the columns beside a strip and the rows above it, which are in the
+// cache. A block has a few strips of the same channels, at most a memory line of them.
+//
+// With a dilation, places that are so far apart never meet the others: each of the
+// dilation * dilation sets is an image of its own, a sheet.
+#pragma once
+
+#include "base/host_device.h"
+#include "device/gpu.h"
+#include "kernels/conv/conv.h"
+#include "kernels/core/mma.cuh"
+
+namespace crema {
+
+constexpr int kDepthwiseThreads = 128;  // of a block, at most
+constexpr int kDepthwiseLanes = 32;     // of these side by side along the channels, at most
+
+// Where a walk goes, in steps: the first and the one after the last along an axis.
+struct DepthwiseRange {
+  int first, end;
+  // Of forward, and of the data's gradient with stride 1.
+  static DepthwiseRange of_sums(int64_t places, int dilation) {
+    return {0, static_cast<int>((places + dilation - 1) / dilation)};
+  }
+};
+
+struct DepthwiseWalk {
+  int channels, dilation;
+  int lanes, walkers;  // threads of a block along the channels, and strips at a time
+  int rows;            // steps of a strip, at most
+  int strips;          // for each piece of the channels
+  DepthwiseRange down, across;
+  dim3 blocks;  // pieces of the channels, blocks for each
+  bool full;    // they take most of the places of a large card
+  FastDivide by_lanes, by_tiles, by_pieces, by_phases, by_dilation;
+
+  // width: columns of a strip; before: rows that it begins with before its first result; resident:
+  // blocks that a multiprocessor holds; once: a strip for each walker, else as many blocks as the
+  // card holds.
+  DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
+                int width, int before, int resident, bool once);
+  dim3 threads() const { return dim3(static_cast<unsigned>(lanes * walkers)); }
+};
+
+struct DepthwiseImage {
+  int height, width;
+};
+
+// What a kernel is compiled for.
+struct DepthwiseKind {
+  DType dtype;
+  int kernel, stride;
+};
+
+// Calls body<T, kKernel, kStride>() for its kind; of types 16 bits only, or float32 too.
+template <bool kFloats, typename Body>
+void with_depthwise_kind(const DepthwiseKind& kind, const Body& body) {
+  const auto of_type = [&]<typename T>() {
+    if (kind.kernel == 3) {
+      kind.stride == 1 ? body.template operator()<T, 3, 1>() : body.template operator()<T, 3, 2>();
+    } else {
+      kind.stride == 1 ? body.template operator()<T, 5, 1>() : body.template operator()<T, 5, 2>();
+    }
+  };
+  if (kind.dtype == DType::f16) return of_type.template operator()<Half>();
+  if (kind.dtype == DType::bf16) return of_type.template operator()<BFloat16>();
+  if constexpr (kFloats) of_type.template operator()<float>();
+}
+
+// Calls body<kGang>(): so many neighbouring threads copy together, eight channels of 16 bits where
+// there are only such eights, each thread those of every kGang-th place; 1: each its own pairs.
+template <typename T, typename Body>
+void with_depthwise_gang(int channels, bool pays, const Body& body) {
+  if (sizeof(T) == 2 && channels % 8 == 0 && pays) {
+    body.template operator()<sizeof(T) == 2 ? 4 : 1>();
+  } else {
+    body.template operator()<1>();
+  }
+}
+
+// How a place of y ends.
+struct DepthwiseEnd {
+  bool relu;
+  float slope;
+};
+
+// y from x; or dx from dy, with stride 1 and mirrored weights. top, left: from a window's first
+// place to the image's.
+struct DepthwiseSums {
+  const void *x, *w, *bias;  // bias: or null
+  DepthwiseImage in, out;
+  int top, left;
+  DepthwiseEnd end;
+  bool mirrored;
+  void* y;
+};
+DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx);
+void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+                          const DepthwiseSums& sums);
+
+// Both gradients from x and dy; dx or dw may be null: then the other one alone.
+struct DepthwiseGradients {
+  const void *x, *dy, *w;
+  DepthwiseImage in, out;  // of x and of dy
+  int top, left;           // pads
+  void* dx;
+  float *dw, *db, *parts;  // db: or null; parts: depthwise_parts() floats, not where it adds
+  bool adds;               // to dw and db, in any order
+  bool accumulate_w, accumulate_b;
+};
+// Steps along an axis that have places of x, and with a bias those that have one of dy for their
+// own: place i - (kernel - 1) / 2 / stride of step i.
+DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis);
+DepthwiseWalk depthwise_gradients_walk(const ConvCase& c);
+int64_t depthwise_parts(const DepthwiseWalk& n, int taps);
+void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+                               const DepthwiseGradients& gradients);
+// False: with dx it would need more registers than there are.
+CREMA_HD constexpr bool joins_depthwise_gradients(int kernel, int stride) {
+  return kernel == 3 || stride == 2;
+}
+
+#ifdef __CUDACC__
+
+// Two channels as they lie in memory.
+template <typename T>
+struct ChannelPair {
+  uint32_t bits = 0;
+  __device__ float2 floats() const {
+    if constexpr (std::is_same_v<T, Half>) {
+      return __half22float2(*reinterpret_cast<const __half2*>(&bits));
+    } else {
+      return {__uint_as_float(bits << 16), __uint_as_float(bits & 0xffff0000u)};
+    }
+  }
+  ChannelPair() = default;
+  __device__ explicit ChannelPair(float2 v) {
+    if constexpr (std::is_same_v<T, Half>) {
+      *reinterpret_cast<__half2*>(&bits) = __float22half2_rn(v);
+    } else {
+      *reinterpret_cast<__nv_bfloat162*>(&bits) = __float22bfloat162_rn(v);
+    }
+  }
+};
+template <>
+struct alignas(8) ChannelPair<float> {
+  float2 both{0, 0};
+  __device__ float2 floats() const { return both; }
+  ChannelPair() = default;
+  __device__ explicit ChannelPair(float2 v) : both(v) {}
+};
+
+__device__ inline void add_product(float2& sum, float2 a, float2 b) {
+  sum.x += a.x * b.x, sum.y += a.y * b.y;
+}
+
+// copy_async where a bit is set. A predicate of the instruction, which a size that is chosen before
+// does not become.
+template <int kBytes>
+__device__ void copy_where(uint32_t to, const void* from, uint32_t bit) {
+  asm volatile(
+      "{\n.reg .pred wanted;\n.reg .b32 size;\nsetp.ne.b32 wanted, %3, 0;\n"
+      "selp.b32 size, %2, 0, wanted;\ncp.async.ca.shared.global [%0], [%1], %2, size;\n}" ::"r"(to),
+      "l"(from), "n"(kBytes), "r"(bit));
+}
+
+struct DepthwiseStrip {
+  int image, down, across;  // the sheet's first place is there
+  int row, column;          // the first step
+
+  __device__ DepthwiseStrip(const DepthwiseWalk& n, int strip, int width) {
+    int tile, piece, phase;
+    int rest = n.by_tiles.split(strip, tile);
+    rest = n.by_pieces.split(rest, piece);
+    image = n.by_phases.split(rest, phase);
+    down = n.by_dilation.split(phase, across);
+    row = n.down.first + piece * n.rows, column = n.across.first + tile * width;
+  }
+};
+
+// Neighbouring places of a strip in an image.
+template <int kPlaces>
+struct DepthwisePlaces {
+  int row, height, dilation, step;
+  int64_t row_step, first;  // in elements
+  uint32_t inside;          // columns, a bit for each
+
+  __device__ DepthwisePlaces(const DepthwiseWalk& n, const DepthwiseImage& image, int number,
+                             int row_, int column, int channel)
+      : row(row_), height(image.height), dilation(n.dilation), step(n.dilation * n.channels) {
+    row_step = static_cast<int64_t>(step) * image.width;
+    first = static_cast<int64_t>((number * image.height + row) * image.width + column) * n.channels;
+    first += channel;
+    const auto columns_to = [&](int end) {
+      return min(n.by_dilation.quotient(max(end, 0) + dilation - 1), kPlaces);
+    };
+    inside = (1u << columns_to(image.width - column)) - (1u << columns_to(-column));
+  }
+};
+
+// What of a ring's slot so many places take.
+CREMA_HD constexpr int depthwise_slots(int places, int gang) {
+  return (places + gang - 1) / gang * gang;
+}
+
+// The rows of a tensor that begin there.
+template <typename T, int kPlaces, int kGang = 1>
+struct DepthwiseRows {
+  T* place;
+  int64_t row_step;
+  int row, height, dilation, step;
+  uint32_t inside;
+
+  __device__ DepthwiseRows(const DepthwisePlaces<kPlaces>& p, T* data)
+      : place(data + p.first),
+        row_step(p.row_step),
+        row(p.row),
+        height(p.height),
+        dilation(p.dilation),
+        step(p.step),
+        inside(p.inside) {
+    const int rank = static_cast<int>(threadIdx.x) % kGang;
+    place += rank * (step - 2), inside >>= rank;
+  }
+
+  // Starts copying the row's places to `to`, a place of the ring's slot for each; zeros where there
+  // is no image.
+  __device__ void fetch(uint32_t to) {
+    constexpr int kPairBytes = 2 * static_cast<int>(sizeof(T));
+    const uint32_t mask = row >= 0 && row < height ? inside : 0;
+#pragma unroll
+    for (int i = 0; i < kPlaces; i += kGang) {
+      copy_where<kGang * kPairBytes>(to + i * kDepthwiseThreads * kPairBytes, place + i * step,
+                                     mask & 1u << i);
+    }
+    next();
+  }
+  __device__ void store(const float2 (&values)[kPlaces]) {
+    const uint32_t mask = row >= 0 && row < height ? inside : 0;
+#pragma unroll
+    for (int i = 0; i < kPlaces; ++i) {
+      if (mask >> i & 1)
+        *reinterpret_cast<ChannelPair<T>*>(place + i * step) = ChannelPair<T>(values[i]);
+    }
+    next();
+  }
+
+ private:
+  __device__ void next() { place += row_step, row += dilation; }
+};
+
+// Rows on their way through shared memory, a few ahead of the one that is computed. Each thread has
+// a column of it, which it or its gang fills, so none waits for other warps. With gangs all threads
+// of a warp make and take as many rows.
+template <typename T, int kPairs, int kSlots, int kGang = 1>
+struct DepthwiseRing {
+  static constexpr int kPairBytes = 2 * static_cast<int>(sizeof(T));
+  static constexpr int kStep = kDepthwiseThreads * kPairBytes, kSlotBytes = kPairs * kStep;
+  static constexpr int kBytes = kSlots * kSlotBytes;
+  unsigned char* own;
+  uint32_t address;
+  int to = 0, from = 0;
+
+  __device__ explicit DepthwiseRing(unsigned char* memory)
+      : own(memory + threadIdx.x * kPairBytes), address(shared_address(own)) {
+    address += static_cast<int>(threadIdx.x) % kGang * (kStep - kPairBytes);
+    if constexpr (kGang > 1) __syncwarp();  // the last ring's rows have been taken
+  }
+  // The slot that is filled next. kSlots - 1 are filled before the first is taken.
+  __device__ uint32_t slot() const { return address + to; }
+  __device__ void fill() {
+    end_copies();
+    to = to + kSlotBytes == kBytes ? 0 : to + kSlotBytes;
+  }
+  __device__ void wait() const {
+    wait_for_copies<kSlots - 2>();
+    if constexpr (kGang > 1) __syncwarp();
+  }
+  __device__ float2 operator[](int i) const {
+    return reinterpret_cast<const ChannelPair<T>*>(own + from + i * kStep)->floats();
+  }
+  __device__ void take() { from = from + kSlotBytes == kBytes ? 0 : from + kSlotBytes; }
+};
+
+// The weights of a thread's channels; backwards when mirrored. All threads of a block call it. What
+// a thread brings for all of them is asked for at once.
+template <typename T, int kKernel>
+__device__ void load_taps(const DepthwiseWalk& n, const T* w, int lane, bool mirrored,
+                          float2 (&taps)[kKernel][kKernel]) {
+  constexpr int kTaps = kKernel * kKernel, kWalkers = kDepthwiseThreads / kDepthwiseLanes;
+  constexpr int kRounds = (kTaps + kWalkers - 1) / kWalkers;
+  __shared__ __align__(8) T shared[2 * kDepthwiseLanes * kTaps];
+  const int first = static_cast<int>(blockIdx.x) * n.lanes * 2;
+  const int count = min(2 * n.lanes, n.channels - first) / 2 * kTaps;
+  const auto* const from =
+      reinterpret_cast<const ChannelPair<T>*>(w + static_cast<int64_t>(first) * kTaps);
+  auto* const pairs = reinterpret_cast<ChannelPair<T>*>(shared);
+  ChannelPair<T> values[kRounds];
+  const auto each_round = [&](const auto& body) {
+#pragma unroll
+    for (int round = 0; round < kRounds; ++round) {
+      const int i = static_cast<int>(threadIdx.x + round * blockDim.x);
+      if (i < count) body(values[round], i);
+    }
+  };
+  each_round([&](ChannelPair<T>& value, int i) { value = from[i]; });
+  each_round([&](const ChannelPair<T>& value, int i) { pairs[i] = value; });
+  __syncthreads();
+  const T* const own = shared + 2 * lane * kTaps;
+#pragma unroll
+  for (int i = 0; i < kTaps; ++i) {
+    const int tap = mirrored ? kTaps - 1 - i : i;
+    taps[i / kKernel][i % kKernel] = {static_cast<float>(own[tap]),
+                                      static_cast<float>(own[kTaps + tap])};
+  }
+}
+
+#endif
+
+}  // namespace crema

@@ -1,0 +1,244 @@
+// The kernels of depthwise.cuh as a convolution: 3x3 and 5x5 with stride 1 (any dilation) and
+// 2, any pad.
+#include <algorithm>
+
+#include "kernels/conv/depthwise/depthwise.cuh"
+#include "kernels/conv/depthwise/depthwise.h"
+#include "kernels/conv/depthwise/depthwise_tensor.cuh"
+#include "kernels/conv/implicit_gemm/implicit_gemm.h"
+
+namespace crema {
+namespace {
+
+int over(int a, int b) { return (a + b - 1) / b; }
+int number(int64_t value) { return static_cast<int>(value); }
+
+DepthwiseImage image_of(const Shape& shape) { return {number(shape[2]), number(shape[3])}; }
+
+// Division: DepthwiseWalk or DepthwiseTiles.
+template <typename Division>
+class DepthwiseGpu final : public WeightedSum {
+ public:
+  DepthwiseGpu(const Context& context, const ConvCase& c, const Division& forward,
+               const Division& data, const Division& gradients, bool joins)
+      : c_(c),
+        kind_{c.dtype, number(c.w[2]), number(c.stride[0])},
+        forward_(forward),
+        data_(data),
+        gradients_(gradients),
+        joins_(joins),
+        adds_(c.backward_weights && !context.repeatable) {}
+
+  Format weights_format() const override { return Format::channels_last(); }
+  size_t workspace() const override {
+    if (!c_.backward_weights || adds_) return 0;
+    return static_cast<size_t>(depthwise_parts(gradients_, number(c_.w.count(2)))) * sizeof(float);
+  }
+  // Of a case without one: then the bias's gradient comes with that of the weights.
+  bool takes_relu() const override { return !c_.relu; }
+  bool joins_gradients() const override { return joins_; }
+  bool adds_weights() const override { return adds_; }
+
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor&) override {
+    start_depthwise_sums(context.gpu(), forward_, kind_,
+                         {x.raw(),
+                          w.raw(),
+                          b ? b.raw() : nullptr,
+                          image_of(c_.x),
+                          image_of(c_.y),
+                          number(c_.pad[0]),
+                          number(c_.pad[1]),
+                          {c_.relu, c_.relu_slope},
+                          false,
+                          y.raw()});
+  }
+
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
+                     const Tensor&) override {
+    if (kind_.stride > 1) {
+      DepthwiseGradients gradients = gradients_of(g.dy);
+      gradients.w = w.raw(), gradients.dx = dx.raw();
+      return start_depthwise_gradients(context.gpu(), gradients_, kind_, gradients);
+    }
+    const int reach = number(c_.dilation[0]) * (kind_.kernel - 1);
+    start_depthwise_sums(context.gpu(), data_, kind_,
+                         {g.dy.raw(),
+                          w.raw(),
+                          nullptr,
+                          image_of(c_.y),
+                          image_of(c_.x),
+                          reach - number(c_.pad[0]),
+                          reach - number(c_.pad[1]),
+                          {},
+                          true,
+                          dx.raw()});
+  }
+
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
+    start(context, x, g, Tensor(), Tensor(), dw, db, accumulate_w, accumulate_b, workspace);
+  }
+
+  void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
+                     const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
+                     bool accumulate_b, const Tensor& workspace) override {
+    if (joins_gradients())
+      return start(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
+    WeightedSum::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
+  }
+
+ private:
+  DepthwiseGradients gradients_of(const Tensor& dy) const {
+    DepthwiseGradients gradients{};
+    gradients.dy = dy.raw();
+    gradients.in = image_of(c_.x), gradients.out = image_of(c_.y);
+    gradients.top = number(c_.pad[0]), gradients.left = number(c_.pad[1]);
+    return gradients;
+  }
+
+  void start(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
+             const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
+             bool accumulate_b, const Tensor& workspace) const {
+    DepthwiseGradients gradients = gradients_of(g.dy);
+    gradients.x = x.raw();
+    if (dx) gradients.w = w.raw(), gradients.dx = dx.raw();
+    gradients.dw = dw.data<float>(), gradients.accumulate_w = accumulate_w;
+    if (db) gradients.db = db.data<float>(), gradients.accumulate_b = accumulate_b;
+    if (adds_) {
+      gradients.adds = true;
+      if (!accumulate_w) zero(context, dw);
+      if (db && !accumulate_b) zero(context, db);
+    } else {
+      gradients.parts = workspace.data<float>();
+    }
+    start_depthwise_gradients(context.gpu(), gradients_, kind_, gradients);
+  }
+
+  ConvCase c_;
+  DepthwiseKind kind_;
+  Division forward_, data_, gradients_;
+  bool joins_, adds_;
+};
+
+bool serves(Context& context, const ConvCase& c, std::string& reason) {
+  if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
+    reason = "for kernels of 3x3 and 5x5 only";
+  } else if (c.stride[0] != c.stride[1] || c.dilation[0] != c.dilation[1]) {
+    reason = "for the same stride and dilation along both axes only";
+  } else if (c.stride[0] > 2 || (c.stride[0] == 2 && c.dilation[0] > 1)) {
+    reason = "for stride 1, and stride 2 without dilation, only";
+  } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
+    reason = "too many elements";
+  } else {
+    return has_tensor_cores(context, reason);  // asynchronous copies came with them
+  }
+  return false;
+}
+
+constexpr int kMultiprocessors = 132;  // of a large card
+
+bool is_full(const dim3& blocks, int resident) {
+  return 5 * number(blocks.x * blocks.y) >= 4 * resident * kMultiprocessors;
+}
+
+}  // namespace
+
+DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down,
+                             DepthwiseRange across, int width, int before, int resident, bool once)
+    : channels(channels), dilation(dilation), down(down), across(across) {
+  // Cut evenly, in sectors of the memory's lines where that leaves no lane idle.
+  const int pairs = channels / 2, least = over(pairs, kDepthwiseLanes);
+  lanes = std::min(over(over(pairs, least), 4) * 4, kDepthwiseLanes);
+  walkers = kDepthwiseThreads / lanes;
+  const int cuts = over(pairs, lanes), height = down.end - down.first;
+  const int tiles = over(across.end - across.first, width), sheets = images * dilation * dilation;
+  // The pieces of a column with the least time: rounds of blocks, by steps with some for a strip's
+  // start, by blocks that a multiprocessor has at once; one alone waits half of its time.
+  int best = 0, pieces = 1;
+  for (int count = 1; count <= over(height, 4); ++count) {
+    const int all_blocks = cuts * over(sheets * tiles * count, walkers);
+    const int rounds = over(all_blocks, resident * kMultiprocessors);
+    const int at_once = std::min(over(all_blocks, kMultiprocessors), resident);
+    const int time = rounds * (over(height, count) + before + 1) * (at_once + 1);
+    if (count == 1 || time < best) best = time, pieces = count;
+  }
+  rows = over(height, pieces);
+  pieces = over(height, rows);
+  strips = sheets * pieces * tiles;
+  const int most = over(strips, walkers);
+  const int at_once = std::max(1, resident * kMultiprocessors / cuts);
+  blocks = dim3(static_cast<unsigned>(cuts),
+                static_cast<unsigned>(once ? most : std::min(most, at_once)));
+  full = is_full(blocks, resident);
+  by_lanes = FastDivide(lanes), by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
+  by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
+}
+
+DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down,
+                               DepthwiseRange across, const DepthwiseBudget& budget)
+    : channels(channels), dilation(dilation), down(down), across(across) {
+  // As many octets as leave the fewest idle; not an odd number of several, which would part sectors
+  // of the memory's lines.
+  const int all = channels / 8;
+  octets = std::min(all, budget.warps);
+  const auto idle = [&](int count) { return over(all, count) * count - all; };
+  for (int count = octets - 1; count >= budget.warps / 2 && all > budget.warps; --count) {
+    if (count % 2 == 0 && idle(count) < idle(octets)) octets = count;
+  }
+  strips = budget.warps / octets;
+  const int cuts = over(all, octets), width = over(across.end - across.first, 8);  // in eights
+  sheets = images * dilation * dilation;
+  abreast =
+      dilation == 1 && width <= budget.groups / 2 ? std::min(budget.groups / width, images) : 1;
+  groups = abreast > 1 ? width : budget.groups;
+  const int height = down.end - down.first, tiles = over(width, groups);
+  const int sets = over(sheets, abreast),
+            most = std::max(1, budget.resident * kMultiprocessors / cuts);
+  // Strips so short that blocks at work at the same time are neighbours in memory: far apart,
+  // reading and writing take a fifth longer. Of these the rows with the least time: rounds, by
+  // steps with those that a strip begins with, by blocks that a multiprocessor has at once; one
+  // alone waits half of its time.
+  int best = 0, pieces = 1;
+  for (int count = over(height, 8 * budget.before); count <= over(height, 4); ++count) {
+    const int walks = over(sets * tiles * count, strips), rounds = over(walks, most);
+    const int at_once = std::min(over(cuts * walks, kMultiprocessors), budget.resident);
+    const int time = rounds * (over(height, count) + budget.before + 1) * (at_once + 1);
+    if (best == 0 || time < best) best = time, pieces = count;
+  }
+  rows = over(height, pieces), pieces = over(height, rows);
+  all_strips = sets * tiles * pieces;
+  blocks = dim3(static_cast<unsigned>(cuts),
+                static_cast<unsigned>(std::min(most, over(all_strips, strips))));
+  full = is_full(blocks, budget.resident);
+  by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
+  by_warps = FastDivide(octets * strips), by_octets = FastDivide(octets);
+  by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
+}
+
+std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase& c,
+                                                std::string& reason) {
+  if (!serves(context, c, reason)) return nullptr;
+  if (c.dtype == DType::f64 || c.x[1] % 2 != 0) {
+    reason = "float64, or an odd number of channels";
+    return nullptr;
+  }
+  return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
+      context, c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true),
+      depthwise_gradients_walk(c), joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
+}
+
+std::unique_ptr<WeightedSum> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
+                                                       std::string& reason) {
+  if (!serves(context, c, reason)) return nullptr;
+  if (!is_half(c.dtype) || c.x[1] % 8 != 0) {
+    reason = "for 16 bits and channels in eights only";
+    return nullptr;
+  }
+  return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(context, c, depthwise_sums_tiles(c, false),
+                                                        depthwise_sums_tiles(c, true),
+                                                        depthwise_gradients_tiles(c), true);
+}
+
+}  // namespace crema

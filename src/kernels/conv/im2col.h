@@ -1,0 +1,42 @@
+// The patches of an image that the points of a convolution's output see, laid side by side; and the
+// way back, where overlapping patches are added up. CPU, one image and one group at a time, one
+// thread. T: float or double.
+#pragma once
+
+#include "kernels/conv/conv_bodies.h"
+
+namespace crema {
+
+class Patches {
+ public:
+  Patches(const ConvGeometry& g, Order order);
+
+  // A matrix: its rows are patches (channels-last) or its columns are (plain).
+  template <typename T>
+  struct View {
+    T* data;
+    int64_t row;  // elements between its rows
+  };
+
+  // Numbers in one patch.
+  int64_t row() const { return g_.in_channels * g_.taps; }
+  // False for 1x1 filters of stride 1 without padding: the image itself is the matrix.
+  bool needed() const { return needed_; }
+
+  // The patches of `points` output points from `first` on, in `patches` unless the image itself
+  // serves.
+  template <typename T>
+  View<T> gather(T* image, int64_t group, int64_t first, int64_t points, T* patches) const;
+  // Where the gradient of these patches belongs: `patches`, or the image itself.
+  template <typename T>
+  View<T> goal(T* image, int64_t group, int64_t first, int64_t points, T* patches) const;
+  // Adds the patches to the image.
+  template <typename T>
+  void scatter(const T* patches, int64_t group, int64_t first, int64_t points, T* image) const;
+
+ private:
+  ConvGeometry g_;
+  bool last_, needed_;
+};
+
+}  // namespace crema

@@ -1,0 +1,251 @@
+// The gradient of the weights: rows are outputs, columns chunks of 8 channels of each tap, summed
+// over places. Blocks take places of their own. Each adds what it found to the result; or, where
+// results are to be repeatable, clusters of blocks, then the last of all blocks, add up what they
+// found, always in the same order.
+#include "kernels/conv/implicit_gemm/direct_conv.cuh"
+#include "kernels/conv/implicit_gemm/direct_conv_launch.cuh"
+#include "kernels/conv/implicit_gemm/direct_conv_pool.cuh"
+#include "kernels/conv/implicit_gemm/implicit_gemm.cuh"
+#include "kernels/core/atomic_add.cuh"
+
+namespace crema {
+namespace {
+
+// Adds to dw, or to db in the column behind its last, four sums of one output.
+__device__ void store_sums(const WindowNumbers& n, int row, int first_column, const float4& sums) {
+  const float values[4] = {sums.x * n.factor, sums.y * n.factor, sums.z * n.factor,
+                           sums.w * n.factor};
+  const int channels = n.image.channels;
+  if (row >= n.other.channels) return;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    int channel;
+    const int entry = (first_column + i) / 8;
+    const int tap = n.image_tile.by_chunks.split(entry, channel);
+    channel = channel * 8 + (first_column + i) % 8;
+    float* to = nullptr;
+    bool add = n.accumulate_w;
+    if (entry < n.entries) {
+      if (channel < channels)
+        to = static_cast<float*>(n.out) + (row * n.taps + tap) * channels + channel;
+    } else if (n.db && first_column + i == n.entries * 8) {
+      to = n.db + row;
+      add = n.accumulate_b;
+    }
+    if (to) *to = add ? *to + values[i] : values[i];
+  }
+}
+
+// Adds the tiles of sums of all blocks in this column of the grid.
+__device__ void finish_blocks(const WindowNumbers& n, float* tile, int rows, int columns) {
+  const int quads_in_row = columns / 4, quads = rows * quads_in_row;
+  const int blocks = static_cast<int>(gridDim.x), outer = blocks / n.cluster;
+  const int rank = static_cast<int>(blockIdx.x) % n.cluster;
+  const int share = (quads + n.cluster - 1) / n.cluster;
+  const int begin = rank * share, end = min(quads, begin + share);
+  const int slot = static_cast<int>(blockIdx.y) * n.cluster + rank;
+  float4* const parts =
+      reinterpret_cast<float4*>(n.parts) + static_cast<int64_t>(slot) * outer * share;
+  const int first_column = static_cast<int>(blockIdx.y) * columns;
+  const auto store = [&](int quad, const float4& sums) {
+    store_sums(n, quad / quads_in_row, first_column + quad % quads_in_row * 4, sums);
+  };
+  cluster_barrier();
+  for (int quad = begin + static_cast<int>(threadIdx.x); quad < end;
+       quad += static_cast<int>(blockDim.x)) {
+    const int at = quad / quads_in_row * n.tile_pitch + quad % quads_in_row * 4;
+    float4 total = make_float4(0, 0, 0, 0);
+#pragma unroll 8
+    for (int other = 0; other < n.cluster; ++other)
+      add_to(total, *reinterpret_cast<const float4*>(of_cluster(tile, other) + at));
+    if (outer == 1) {
+      store(quad, total);
+    } else {
+      parts[static_cast<int>(blockIdx.x) / n.cluster * share + quad - begin] = total;
+    }
+  }
+  if (outer > 1 && last_of(n.counters + slot, outer)) {
+    for (int quad = begin + static_cast<int>(threadIdx.x); quad < end;
+         quad += static_cast<int>(blockDim.x)) {
+      float4 total = make_float4(0, 0, 0, 0);
+#pragma unroll 8
+      for (int other = 0; other < outer; ++other)
+        add_to(total, __ldcg(parts + other * share + quad - begin));
+      store(quad, total);
+    }
+  }
+  cluster_barrier();  // until then others may read this block's shared memory
+}
+
+// Adds a warp's fragments of sums, whose first tile of columns is first_tile, to dw and db.
+template <int kM, int kN>
+__device__ void add_sums(const WindowNumbers& n, const float (&sums)[kM][kN][4], int first_row,
+                         int first_tile, int lane) {
+  const int channels = n.image.channels, pitch = n.taps * channels;
+  const auto each_row = [&](int j, const auto& add) {
+#pragma unroll
+    for (int i = 0; i < kM; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = first_row + i * 16 + half * 8;
+        if (row >= n.other.channels) continue;
+        add(row, sums[i][j][half * 2] * n.factor, sums[i][j][half * 2 + 1] * n.factor);
+      }
+    }
+  };
+#pragma unroll
+  for (int j = 0; j < kN; ++j) {
+    int channel;
+    const int entry = first_tile + j, tap = n.image_tile.by_chunks.split(entry, channel);
+    channel = channel * 8 + lane % 4 * 2;
+    if (entry < n.entries && channel < channels) {
+      float* const to = static_cast<float*>(n.out) + tap * channels + channel;
+      each_row(j, [&](int row, float first, float second) {
+        atomic_add_pair(to + row * pitch, {first, second});
+      });
+    } else if (entry == n.entries && n.db && lane % 4 == 0) {
+      each_row(j, [&](int row, float first, float) { atomicAdd(n.db + row, first); });
+    }
+  }
+}
+
+template <int kM, int kN>
+struct GradientFragments {
+  uint32_t a[kM][4], b[kN / 2][4];
+};
+
+template <typename T, Behind kBehind, int kM, int kN>
+__global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
+#if __CUDA_ARCH__ >= 800
+  constexpr bool kSign = kBehind == Behind::relu;
+  extern __shared__ __align__(128) unsigned char memory[];
+  const uint32_t base = shared_address(memory);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp_m = warp % n.warps_m, warp_n = warp / n.warps_m;
+  const int first_tile = (static_cast<int>(blockIdx.y) * n.warps_n + warp_n) * kN;
+  const int places = n.strip * n.places[1], steps = (places + 15) / 16;
+
+  int* const place_at = reinterpret_cast<int*>(memory + n.tables);
+  for (int place = static_cast<int>(threadIdx.x); place < steps * 16;
+       place += static_cast<int>(blockDim.x))
+    place_at[place] = window_place(n, place);
+  // Places behind the strip's last: zeros of dy, which no load touches.
+  for (int stage = 0; stage < n.stages; ++stage) {
+    const uint32_t dy = base + n.stages_at + stage * n.stage + n.other_tile.at;
+    for (int slot = static_cast<int>(threadIdx.x);
+         slot < (steps * 16 - places) * n.other_tile.pixel / 16;
+         slot += static_cast<int>(blockDim.x))
+      store_zeros(dy + places * n.other_tile.pixel + slot * 16);
+  }
+  int entry_at[kN / 2];
+#pragma unroll
+  for (int j = 0; j < kN / 2; ++j) {
+    const int entry = first_tile + j * 2 + (lane >> 4);
+    entry_at[j] = entry < n.entries ? window_entry(n, entry) : 0;
+  }
+  // The column behind the last is all ones: its sums are the bias's gradient.
+  const int ones_tile = n.db ? n.entries - first_tile : -1;
+  const uint32_t one = T(1.f).bits;
+  const uint32_t ones = lane < 4 ? one | one << 16 : 0;  // column 0 of a tile
+
+  wait_for_earlier_kernels();
+  const auto load = [&](int unit, uint32_t stage) {
+    int strip;
+    const int number = n.by_strips.split(unit, strip), row = strip * n.strip;
+    load_tile<T>(n.image, n.image.data, number, n.origin[0] + row * n.step[0], n.origin[1],
+                 n.image_tile, stage);
+    if constexpr (kBehind == Behind::pool) {
+      load_pooled<T>(n, n.other, number, row, 0, n.other_tile, stage + n.other_tile.at);
+    } else {
+      load_tile<T>(n.other, n.other.data, number, row, 0, n.other_tile, stage + n.other_tile.at);
+    }
+    if constexpr (kSign)
+      load_tile<T>(n.other, n.sign, number, row, 0, n.other_tile, stage + n.sign_at);
+  };
+  const auto mask = [&](uint32_t stage) {
+    if constexpr (kSign) mask_tile(n.other_tile, stage + n.other_tile.at, stage + n.sign_at);
+  };
+  float sums[kM][kN][4] = {};
+  const auto compute = [&](int, uint32_t stage) {
+    const uint32_t dy = stage + n.other_tile.at + warp_m * kM * 32 + (lane >> 3 & 1) * 16 +
+                        ((lane & 7) + (lane >> 4) * 8) * n.other_tile.pixel;
+    const auto fetch = [&](GradientFragments<kM, kN>& to, int step) {
+      const uint32_t x = stage + place_at[step * 16 + lane % 16];
+#pragma unroll
+      for (int i = 0; i < kM; ++i)
+        load_transposed(to.a[i], dy + step * 16 * n.other_tile.pixel + i * 32);
+#pragma unroll
+      for (int j = 0; j < kN / 2; ++j) load_transposed(to.b[j], x + entry_at[j]);
+    };
+    const auto multiply = [&](GradientFragments<kM, kN>& f) {
+#pragma unroll
+      for (int j = 0; j < kN; ++j) {
+        const bool bias = j == ones_tile;
+        const uint32_t b0 = bias ? ones : f.b[j / 2][j % 2 * 2];
+        const uint32_t b1 = bias ? ones : f.b[j / 2][j % 2 * 2 + 1];
+#pragma unroll
+        for (int i = 0; i < kM; ++i) multiply_add<T>(sums[i][j], f.a[i], b0, b1);
+      }
+    };
+    GradientFragments<kM, kN> even, odd;
+    fetch(even, 0);
+    for (int step = 0; step < steps; step += 2) {
+      if (step + 1 < steps) fetch(odd, step + 1);
+      multiply(even);
+      if (step + 2 < steps) fetch(even, step + 2);
+      if (step + 1 < steps) multiply(odd);
+    }
+  };
+  for_units(n, base, load, mask, compute);
+
+  let_next_kernel_start();
+  if (n.adds) return add_sums(n, sums, warp_m * kM * 16 + lane / 4, first_tile, lane);
+  float* const tile = reinterpret_cast<float*>(memory);  // all else there has been read
+#pragma unroll
+  for (int i = 0; i < kM; ++i) {
+#pragma unroll
+    for (int j = 0; j < kN; ++j) {
+      float* const to = tile + ((warp_m * kM + i) * 16 + lane / 4) * n.tile_pitch +
+                        (warp_n * kN + j) * 8 + lane % 4 * 2;
+      *reinterpret_cast<float2*>(to) = make_float2(sums[i][j][0], sums[i][j][1]);
+      *reinterpret_cast<float2*>(to + 8 * n.tile_pitch) = make_float2(sums[i][j][2], sums[i][j][3]);
+    }
+  }
+  __syncthreads();
+  finish_blocks(n, tile, n.warps_m * kM * 16, n.warps_n * kN * 8);
+#endif
+}
+
+template <typename T, Behind kBehind>
+void start(const Gpu& gpu, const WindowNumbers& n, int shape, const WindowGrid& grid) {
+  switch (shape) {
+    case 0:
+      return launch_window(gpu, window_gradient<T, kBehind, 2, 4>, n, grid);
+    case 1:
+      return launch_window(gpu, window_gradient<T, kBehind, 4, 4>, n, grid);
+    default:
+      return launch_window(gpu, window_gradient<T, kBehind, 2, 8>, n, grid);
+  }
+}
+
+}  // namespace
+
+void start_window_gradient(const Gpu& gpu, const WindowNumbers& n, DType dtype, int shape,
+                           const WindowGrid& grid) {
+  const auto of_type = [&]<typename T>() {
+    if (n.pool.cells[0] > 0) {
+      start<T, Behind::pool>(gpu, n, shape, grid);
+    } else if (n.sign) {
+      start<T, Behind::relu>(gpu, n, shape, grid);
+    } else {
+      start<T, Behind::nothing>(gpu, n, shape, grid);
+    }
+  };
+  if (dtype == DType::f16) {
+    of_type.template operator()<Half>();
+  } else {
+    of_type.template operator()<BFloat16>();
+  }
+}
+
+}  // namespace crema

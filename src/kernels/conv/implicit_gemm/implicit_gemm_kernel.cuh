@@ -1,0 +1,309 @@
+// The kernel of implicit_gemm.h. A block computes kM x kN results in steps of 32 along the summed
+// axis, through a ring of tiles in shared memory. Where there are few blocks the summed axis is cut
+// into pieces.
+#pragma once
+
+#include <algorithm>
+
+#include "device/early_launch.h"
+#include "kernels/conv/implicit_gemm/small_gemm.cuh"
+
+namespace crema {
+
+// Stores two results of a row: of an even column and of the next.
+template <typename T, GatherRole kRole>
+struct PairStore {
+  const GatherNumbers& n;
+  int group;
+  const uint32_t* bias;  // pairs, from column `bias_from`; null: none
+  int bias_from;
+  Random random;
+
+  __device__ void operator()(int row, int column, float first, float second) const {
+    if (row >= n.rows || column >= n.columns) return;
+    if constexpr (kRole == GatherRole::forward) finish(row, column, first, second);
+    first *= n.dropout.factor;
+    second *= n.dropout.factor;
+    if constexpr (kRole == GatherRole::weights) {
+      if (n.db && column == n.columns - 1) {
+        float* const db = n.db + group * n.bias_group + row;
+        *db = n.accumulate_b ? *db + first : first;
+        return;
+      }
+      float2* const dw = reinterpret_cast<float2*>(
+          static_cast<float*>(n.out) + group * n.out_group + row * n.out_pixel + column);
+      const float2 before = n.accumulate_w ? *dw : make_float2(0, 0);
+      *dw = make_float2(before.x + first, before.y + second);
+    } else {
+      T pair[2] = {first, second};
+      T* const to = static_cast<T*>(n.out) + group * n.out_group +
+                    static_cast<int64_t>(row) * n.out_pixel + column;
+      *reinterpret_cast<uint32_t*>(to) = pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
+    }
+  }
+
+ private:
+  __device__ void finish(int row, int column, float& first, float& second) const {
+    if (bias) {
+      const uint32_t pair = bias[(column - bias_from) / 2];
+      T values[2];
+      values[0].bits = static_cast<uint16_t>(pair),
+      values[1].bits = static_cast<uint16_t>(pair >> 16);
+      first += static_cast<float>(values[0]);
+      second += static_cast<float>(values[1]);
+    }
+    if (n.relu) {
+      first = first > 0 ? first : 0;
+      second = second > 0 ? second : 0;
+    }
+    if (n.dropout.threshold > 0) {
+      const int64_t at = static_cast<int64_t>(row) * n.out_pixel + column;
+      if (!n.dropout.keeps(random, n.draws, 0, at, 0)) first = 0;
+      if (!n.dropout.keeps(random, n.draws, 0, at + 1, 0)) second = 0;
+    }
+  }
+};
+
+// Sums of a block's results over all pieces, and storing them. Each block of a cluster finishes
+// some rows, which the others, and each of its own warps_k, put into its shared memory; clusters
+// leave their sums in global memory, where the last one adds them up. The order is always that of
+// the pieces. slots: not in use by any block of the cluster. part: of warps_k.
+template <typename Shape, int kM, int kN, typename Store>
+__device__ void finish_pieces(const GatherNumbers& n, const float (&sums)[kM][kN][4], float* slots,
+                              int piece, int warp_row, int warp_column, int part,
+                              const Store& store) {
+  constexpr int kPitch = Shape::n + 4, kPairs = Shape::n / 2;
+  const int lane = static_cast<int>(threadIdx.x) % 32, cluster = 1 << n.cluster_bits;
+  const int rank = piece & (cluster - 1), rows = Shape::m >> n.cluster_bits;
+  const int outer = n.pieces >> n.cluster_bits, outer_piece = piece >> n.cluster_bits;
+  const int from = rank * Shape::warps_k + part;
+#pragma unroll
+  for (int i = 0; i < kM; ++i) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int row = warp_row + i * 16 + half * 8 + lane / 4;
+      const int owner = (row << n.cluster_bits) / Shape::m;
+      float* const to = of_cluster(slots, owner) + ((from - owner) * rows + row) * kPitch +
+                        warp_column + lane % 4 * 2;
+#pragma unroll
+      for (int j = 0; j < kN; ++j) {
+        *reinterpret_cast<float2*>(to + j * 8) =
+            make_float2(sums[i][j][half * 2], sums[i][j][half * 2 + 1]);
+      }
+    }
+  }
+  cluster_barrier();
+  const int at =
+      static_cast<int>((store.group * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * cluster +
+      rank;  // of these rows among those of all blocks
+  float2* const parts =
+      reinterpret_cast<float2*>(n.parts) + static_cast<int64_t>(at) * outer * rows * kPairs;
+  const auto store_at = [&](int pair, const float2& sum) {
+    store(static_cast<int>(blockIdx.x) * Shape::m + rank * rows + pair / kPairs,
+          static_cast<int>(blockIdx.y) * Shape::n + pair % kPairs * 2, sum.x, sum.y);
+  };
+  for (int pair = static_cast<int>(threadIdx.x); pair < rows * kPairs; pair += Shape::threads) {
+    const float* const first = slots + pair / kPairs * kPitch + pair % kPairs * 2;
+    float2 total = make_float2(0, 0);
+#pragma unroll 8
+    for (int other = 0; other < cluster * Shape::warps_k; ++other)
+      add_to(total, *reinterpret_cast<const float2*>(first + other * rows * kPitch));
+    if (outer == 1) {
+      store_at(pair, total);
+    } else {
+      parts[outer_piece * rows * kPairs + pair] = total;
+    }
+  }
+  if (outer > 1 && last_of(n.counters + at, outer)) {
+    for (int pair = static_cast<int>(threadIdx.x); pair < rows * kPairs; pair += Shape::threads) {
+      float2 total = make_float2(0, 0);
+#pragma unroll 8
+      for (int other = 0; other < outer; ++other)
+        add_to(total, __ldcg(parts + other * rows * kPairs + pair));
+      store_at(pair, total);
+    }
+  }
+}
+
+// Of plain matrices: left alone, the compiler halves the registers and puts some into memory.
+// Weights have many blocks of few steps.
+template <typename Shape, GatherRole kRole>
+constexpr int kBlocksAtOnce = !Shape::plain                                           ? 0
+                              : kRole == GatherRole::weights && Shape::threads <= 256 ? 3
+                                                                                      : 1;
+
+template <typename T, typename Shape, GatherRole kRole, bool kSign>
+__global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
+    gather_product(GatherNumbers n) {
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see autotuner_gpu.cpp
+  using Layout = GatherLayout<Shape, kRole, kSign>;
+  using A = typename Layout::A;
+  using B = typename Layout::B;
+  constexpr int kM = Shape::m / Shape::warps_m / 16, kN = Shape::n / Shape::warps_n / 16;
+  constexpr bool kForward = kRole == GatherRole::forward;
+  extern __shared__ __align__(128) unsigned char memory[];
+  __shared__ uint32_t bias[kForward ? Shape::n / 2 : 1];
+  const uint32_t base = shared_address(memory);
+  const int group = n.groups > 1 ? static_cast<int>(blockIdx.z) / n.pieces : 0;
+  const int piece = static_cast<int>(blockIdx.z) - group * n.pieces;
+  const int first_row = static_cast<int>(blockIdx.x) * Shape::m;
+  const int first_column = static_cast<int>(blockIdx.y) * Shape::n;
+  const int all_steps = (n.depth + kGatherDepth - 1) / kGatherDepth;
+  const int begin = piece * n.steps_each, steps = max(0, min(n.steps_each, all_steps - begin));
+  const bool shared_sums = n.pieces > 1 || Shape::warps_k > 1;
+  if (Shape::plain && shared_sums) arrive_at_cluster();
+  n.a = static_cast<const T*>(n.a) + group * n.a_group;
+  n.b = static_cast<const T*>(n.b) + group * n.b_group;
+  if (kSign) n.sign = static_cast<const T*>(n.sign) + group * n.a_group;
+
+  std::conditional_t<Shape::plain, PlainOperands<T, Shape, kRole, kSign>,
+                     GatheredOperands<T, Shape, kRole, kSign>>
+      operands;
+  wait_for_earlier_kernels();
+  operands.start(n, first_row, first_column, begin * kGatherDepth);
+  const int stage_steps = Shape::plain ? n.stage_steps : 1;
+  const auto after = [&](int slot) { return slot + 1 < kGatherStages ? slot + 1 : 0; };
+  const auto place_of = [&](int slot) { return base + slot * stage_steps * Layout::stage; };
+  int loaded = 0, load_slot = 0;
+  const auto load_stage = [&] {
+    const int count = min(stage_steps, steps - loaded);
+    if (count > 0) {
+      operands.load(n, first_row, first_column, (begin + loaded) * kGatherDepth, count,
+                    place_of(load_slot));
+    }
+    loaded += count;
+    load_slot = after(load_slot);
+    end_copies();
+  };
+
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int part = warp / (Shape::warps_m * Shape::warps_n);
+  const int warp_row = warp % Shape::warps_m * kM * 16,
+            warp_column = warp / Shape::warps_m % Shape::warps_n * kN * 16;
+  float sums[kM][kN * 2][4] = {};
+  const auto multiply = [&](uint32_t from) {
+#pragma unroll
+    for (int k = 0; k < kGatherDepth; k += 16 * Shape::warps_k) {
+      const int depth = k + part * 16;
+      uint32_t a[kM][4], b[kN][4];
+#pragma unroll
+      for (int i = 0; i < kM; ++i) {
+        load_a<A, Layout::a_transposed>(a[i], from, warp_row + i * 16, depth);
+        if constexpr (kSign) {
+          uint32_t sign[4];
+          load_a<A, Layout::a_transposed>(sign, from + Layout::sign_at, warp_row + i * 16, depth);
+#pragma unroll
+          for (int k = 0; k < 4; ++k) a[i][k] = where_positive(a[i][k], sign[k]);
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < kN; ++j)
+        load_b<B, Layout::b_transposed>(b[j], from + Layout::b_at, warp_column + j * 16, depth);
+#pragma unroll
+      for (int i = 0; i < kM; ++i) {
+#pragma unroll
+        for (int j = 0; j < kN; ++j) {
+          multiply_add<T>(sums[i][2 * j], a[i], b[j][0], b[j][1]);
+          multiply_add<T>(sums[i][2 * j + 1], a[i], b[j][2], b[j][3]);
+        }
+      }
+    }
+  };
+
+  // What the end needs comes along with the first tiles.
+  if (kForward && n.bias && threadIdx.x < Shape::n / 2) {
+    const int column = first_column + static_cast<int>(threadIdx.x) * 2;
+    const bool inside = column < n.columns;
+    copy_async<4>(shared_address(bias + threadIdx.x),
+                  static_cast<const T*>(n.bias) + group * n.bias_group + (inside ? column : 0),
+                  inside);
+  }
+  // One loop, before whose first product some stages are on their way: the code that loads is long,
+  // and would have to come from memory twice.
+  int slot = 0;
+  Random random;
+#pragma unroll 1
+  for (int done = -(kGatherStages - 1) * stage_steps; done < steps; done += stage_steps) {
+    if (done >= 0) {
+      wait_for_copies<kGatherStages - 2>();
+      __syncthreads();
+    }
+    load_stage();
+    if (kForward && done == -stage_steps && n.dropout.threshold > 0)
+      random = n.dropout.random.get();  // it waits for memory, as the first product will
+    if (done >= 0) {
+      const uint32_t from = place_of(slot);
+      const int here = min(stage_steps, steps - done);
+#pragma unroll 2
+      for (int i = 0; i < here; ++i) multiply(from + i * Layout::stage);
+      slot = after(slot);
+    }
+  }
+  if (steps == 0) wait_for_copies<0>();  // the bias
+  let_next_kernel_start();
+  const PairStore<T, kRole> store{n, group, kForward && n.bias ? bias : nullptr, first_column,
+                                  random};
+  if (shared_sums) {
+    // Of windows, the sums take the place of the ring of tiles, which has been read then.
+    if (Shape::plain) {
+      wait_for_cluster();
+    } else {
+      cluster_barrier();
+    }
+    return finish_pieces<Shape>(n, sums, reinterpret_cast<float*>(memory + n.slots_at), piece,
+                                warp_row, warp_column, part, store);
+  }
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int i = 0; i < kM; ++i) {
+#pragma unroll
+    for (int j = 0; j < kN * 2; ++j) {
+      const int row = first_row + warp_row + i * 16 + lane / 4;
+      const int column = first_column + warp_column + j * 8 + lane % 4 * 2;
+      store(row, column, sums[i][j][0], sums[i][j][1]);
+      store(row + 8, column, sums[i][j][2], sums[i][j][3]);
+    }
+  }
+#endif
+}
+
+template <typename Shape>
+constexpr int kSlotBytes = Shape::warps_k* Shape::m*(Shape::n + 4) * 4;
+
+// Calls body<T, kRole, kSign>().
+template <typename Body>
+void with_role(GatherRole role, bool sign, DType dtype, const Body& body) {
+  const auto of_type = [&]<typename T>() {
+    switch (role) {
+      case GatherRole::forward:
+        return body.template operator()<T, GatherRole::forward, false>();
+      case GatherRole::data:
+        return sign ? body.template operator()<T, GatherRole::data, true>()
+                    : body.template operator()<T, GatherRole::data, false>();
+      case GatherRole::weights:
+        return sign ? body.template operator()<T, GatherRole::weights, true>()
+                    : body.template operator()<T, GatherRole::weights, false>();
+    }
+  };
+  if (dtype == DType::f16) {
+    of_type.template operator()<Half>();
+  } else {
+    of_type.template operator()<BFloat16>();
+  }
+}
+
+template <typename T, typename Shape, GatherRole kRole, bool kSign>
+void launch_gather_product(const Gpu& gpu, const GatherNumbers& n, int shared_bytes, int most) {
+  const auto kernel = gather_product<T, Shape, kRole, kSign>;
+  static const cudaError_t allowed =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+  check_cuda(allowed, "reserving shared memory");
+  const dim3 blocks((n.rows + Shape::m - 1) / Shape::m, (n.columns + Shape::n - 1) / Shape::n,
+                    n.groups * n.pieces);
+  launch_early(
+      gpu, kernel,
+      {blocks, Shape::threads, static_cast<size_t>(shared_bytes), dim3(1, 1, 1u << n.cluster_bits)},
+      n);
+}
+
+}  // namespace crema

@@ -1,0 +1,107 @@
+// How the kernel of implicit_gemm_kernel.cuh loads plain matrices. Their kernels last as long as a
+// warp takes for its instructions one after another, so all that steps have in common is found
+// once.
+#pragma once
+
+#include "kernels/conv/implicit_gemm/implicit_gemm.cuh"
+
+namespace crema {
+
+#ifdef __CUDACC__
+
+// A thread's share of one operand's tiles: chunks of 8 numbers, kRows rows apart. Steps are loaded
+// in order.
+// kAcross: rows of the matrix lie along the summed axis, not across it. kTurn: the block's thread
+// that has the first chunk.
+template <typename T, typename Tile, bool kAcross, int kThreads, int kTurn, bool kSign>
+struct PlainTile {
+  static constexpr int kRows = kThreads / Tile::chunks;
+  static constexpr int kTimes = (Tile::rows + kRows - 1) / kRows;
+  static_assert(kThreads % Tile::chunks == 0 && (kTimes == 1 || Tile::rows % kRows == 0));
+  const T* from;
+  int64_t sign;  // elements from a number to that whose sign counts
+  int row, place, pitch;
+  int wide, left;  // elements from the first chunk's first to the end, across and along that axis
+  bool ones;       // the column behind the last is 1 in each row
+
+  __device__ void start(const void* matrix, int row_pitch, int first, int count, int depth,
+                        int all_depth) {
+    const int chunk = (static_cast<int>(threadIdx.x) + kThreads - kTurn) % kThreads;
+    const int column = chunk % Tile::chunks * 8;
+    row = chunk / Tile::chunks;
+    place = (row * Tile::pitch + column) * 2;
+    pitch = row_pitch;
+    wide = count - first - (kAcross ? column : row);
+    left = all_depth - depth - (kAcross ? row : column);
+    from = static_cast<const T*>(matrix) + (kAcross ? (depth + row) * pitch + first + column
+                                                    : (first + row) * pitch + depth + column);
+    ones = false;
+  }
+
+  // Else load() must not be called.
+  __device__ bool has_share() const { return row < Tile::rows; }
+  // The next step's.
+  template <int kVector>
+  __device__ void load(uint32_t to, uint32_t sign_to) {
+#pragma unroll
+    for (int i = 0; i < kTimes; ++i) {
+      const bool inside_row = i * kRows < (kAcross ? left : wide);
+#pragma unroll
+      for (int piece = 0; piece < 8 / kVector; ++piece) {
+        const bool inside = inside_row && piece * kVector < (kAcross ? wide : left);
+        const uint32_t at = place + (i * kRows * Tile::pitch + piece * kVector) * 2;
+        const T* const source = from + i * kRows * pitch + piece * kVector;
+        if (kAcross && ones && piece * kVector == wide) {
+          store_one<T, kVector>(to + at, inside_row);
+        } else {
+          copy_async<kVector * 2>(to + at, source, inside);
+        }
+        if constexpr (kSign) copy_async<kVector * 2>(sign_to + at, source + sign, inside);
+      }
+    }
+    from += kAcross ? kGatherDepth * pitch : kGatherDepth;
+    left -= kGatherDepth;
+  }
+};
+
+template <typename T, typename Shape, GatherRole kRole, bool kSign>
+struct PlainOperands {
+  using Layout = GatherLayout<Shape, kRole, kSign>;
+  using TileA = typename Layout::A;
+  using TileB = typename Layout::B;
+  PlainTile<T, TileA, Layout::a_transposed, Shape::threads, 0, kSign> a;
+  PlainTile<T, TileB, Layout::b_transposed, Shape::threads,
+            TileA::rows * TileA::chunks % Shape::threads, false>
+      b;
+
+  // depth: where the block begins on the summed axis.
+  __device__ void start(const GatherNumbers& n, int first_row, int first_column, int depth) {
+    constexpr bool kWeights = kRole == GatherRole::weights;
+    a.start(n.a, kWeights ? n.a_pixel : n.pixel, first_row, n.rows, depth, n.depth);
+    if constexpr (kSign) a.sign = static_cast<const T*>(n.sign) - static_cast<const T*>(n.a);
+    const bool bias = kWeights && n.db;
+    b.start(n.b, kWeights ? n.pixel : n.w_output, first_column, n.columns - bias, depth, n.depth);
+    b.ones = bias;
+  }
+  // The next `steps` steps.
+  __device__ void load(const GatherNumbers& n, int, int, int, int steps, uint32_t to) {
+    if (a.has_share()) {
+      with_vector(n.a_vector, [&]<int kVector>() {
+        for (int i = 0; i < steps; ++i) {
+          const uint32_t tile = to + i * Layout::stage;
+          a.template load<kVector>(tile, tile + Layout::sign_at);
+        }
+      });
+    }
+    if (b.has_share()) {
+      with_vector(n.b_vector, [&]<int kVector>() {
+        for (int i = 0; i < steps; ++i)
+          b.template load<kVector>(to + i * Layout::stage + Layout::b_at, 0);
+      });
+    }
+  }
+};
+
+#endif
+
+}  // namespace crema

@@ -1,0 +1,92 @@
+#include "kernels/conv/linear_kernel.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "kernels/move/reorder.h"
+
+namespace crema {
+namespace {
+
+class Reordered final : public WeightedSum {
+ public:
+  Reordered(const Format& format, std::unique_ptr<WeightedSum> inner, const Shape& w, DType dtype,
+            const Format& wanted)
+      : format_(format), inner_(std::move(inner)), w_(w), dtype_(dtype), wanted_(wanted) {
+    // Gradients of 16-bit weights are float32.
+    kept_ = aligned(static_cast<size_t>(wanted.elements(w)) * std::max<size_t>(size_of(dtype), 4));
+  }
+
+  Format weights_format() const override { return format_; }
+  size_t workspace() const override { return kept_ + inner_->workspace(); }
+  bool takes_relu() const override { return inner_->takes_relu(); }
+
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor& workspace) override {
+    inner_->forward(context, x, reordered(context, w, workspace), b, y, rest(workspace));
+  }
+
+  void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
+                     const Tensor& workspace) override {
+    inner_->backward_data(context, g, reordered(context, w, workspace), dx, rest(workspace));
+  }
+
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
+    const Tensor scratch =
+        accumulate_w ? reordered(context, dw, workspace) : weights(workspace, dw.dtype());
+    inner_->backward_weights(context, x, g, scratch, db, accumulate_w, accumulate_b,
+                             rest(workspace));
+    reorder(context, scratch, dw);
+  }
+
+ private:
+  Tensor weights(const Tensor& workspace, DType dtype) const {
+    return part_of(workspace, 0, w_, dtype, wanted_);
+  }
+  Tensor reordered(Context& context, const Tensor& w, const Tensor& workspace) const {
+    const Tensor scratch = weights(workspace, w.dtype());
+    reorder(context, w, scratch);
+    return scratch;
+  }
+  Tensor rest(const Tensor& workspace) const {
+    if (inner_->workspace() == 0) return {};
+    return part_of(workspace, kept_, {static_cast<int64_t>(inner_->workspace())}, DType::u8);
+  }
+
+  Format format_;
+  std::unique_ptr<WeightedSum> inner_;
+  Shape w_;
+  DType dtype_;
+  Format wanted_;
+  size_t kept_;
+};
+
+}  // namespace
+
+void WeightedSum::forward_summing(Context&, const Tensor&, const Tensor&, const Tensor&,
+                                  const Tensor&, const Tensor&, const Tensor&) {
+  fail("the sums of channels do not come with this kernel");
+}
+
+void WeightedSum::backward_weights_affine(Context&, const Tensor&, const Tensor&, const Tensor&,
+                                          const Tensor&, bool, const Tensor&) {
+  fail("this kernel takes x as it is");
+}
+
+std::unique_ptr<WeightedSum> with_weights_in(const Format& format,
+                                             std::unique_ptr<WeightedSum> inner, const Shape& w,
+                                             DType dtype, const Format& wanted) {
+  return std::make_unique<Reordered>(format, std::move(inner), w, dtype, wanted);
+}
+
+Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype,
+               const Format& format) {
+  char* const start = static_cast<char*>(workspace.raw());
+  if (!workspace.memory()) return Tensor::wrap(start + at, shape, dtype, format);
+  const size_t before = static_cast<size_t>(start - static_cast<char*>(workspace.memory()->data()));
+  return Tensor(workspace.memory(), before + at, shape, dtype, format);
+}
+
+}  // namespace crema

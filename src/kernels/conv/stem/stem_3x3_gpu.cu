@@ -1,0 +1,334 @@
+// Convolution of a net's first layer with a kernel of 3x3, on tensor cores (stem_3x3.cuh).
+// Limits: reading x once and writing y once, or reading dy once and y for the sign of a ReLU.
+#include <algorithm>
+
+#include "device/launch.h"
+#include "kernels/conv/conv_bodies.h"
+#include "kernels/conv/conv_parts.cuh"
+#include "kernels/conv/stem/stem_3x3.cuh"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+constexpr int kMostThreads = 256, kStages = 4;
+constexpr int kPlacesBytes = kPixelsPlaces * kPixelsOutputs * 2;  // of dy or y
+
+// Of shared memory, for a warp and stage of the gradient of the weights; a multiple of 128.
+CREMA_HD constexpr int weights_stage(int stride, bool sign) {
+  const int pixels = stride == 1 ? PixelsTile<1>::kBytes : PixelsTile<2>::kBytes;
+  return (pixels + 127) / 128 * 128 + (sign ? 2 : 1) * kPlacesBytes;
+}
+
+// Of the four pixels of a row of the window the fourth is none of it: it is replaced by ones, which
+// the first row weights with the bias. The columns of the products are the outputs in the order
+// that gives a lane eight which are neighbours.
+template <typename T, int kStride, bool kRelu>
+__global__ void __launch_bounds__(kMostThreads, 2)
+    pixels_forward(PixelsNumbers n, const T* x, const T* w, const T* bias, T* y) {
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: make_conv_pixels refuses them
+  using Tile = PixelsTile<kStride>;
+  extern __shared__ __align__(128) unsigned char memory[];
+  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, q = lane % 4;
+  const int first_output = static_cast<int>(blockIdx.y) * kPixelsOutputs;
+
+  uint32_t b[kPixelsKernel][8][2];
+#pragma unroll
+  for (int row = 0; row < kPixelsKernel; ++row) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+      const int output = first_output + j / 4 * 32 + g / 2 * 8 + j % 4 * 2 + g % 2;
+      const T* const from =
+          w + (output * kPixelsKernel + row) * kPixelsKernel * n.channels + q % 2 * 2;
+      const auto pair = [&](int pixel) {
+        return *reinterpret_cast<const uint32_t*>(from + pixel * n.channels);
+      };
+      b[row][j][0] = pair(q / 2);
+      b[row][j][1] = q < 2 ? pair(2) : row == 0 && q == 2 && bias ? bias[output].bits : 0;
+    }
+  }
+
+  const uint32_t own =
+      shared_address(memory) + static_cast<int>(threadIdx.x) / 32 * kStages * Tile::kBytes;
+  const auto load = [&](int tile, int slot) {
+    load_pixels<kStride>(n, x, tile, own + slot * Tile::kBytes);
+  };
+  // Where this lane's row of a matrix begins.
+  const int entry = (lane % 16 + lane / 16 * Tile::kThird) * 16;
+  const auto compute = [&](int tile, int slot) {
+    const uint32_t from = own + slot * Tile::kBytes + entry;
+    float sums[8][4] = {};
+#pragma unroll
+    for (int row = 0; row < kPixelsKernel; ++row) {
+      uint32_t a[4];
+      load_matrices(a, from + row * Tile::kRow);
+      if (q >= 2) a[2] = a[3] = T(1.f).bits;
+#pragma unroll
+      for (int j = 0; j < 8; ++j) multiply_add<T>(sums[j], a, b[row][j][0], b[row][j][1]);
+    }
+    int column;
+    const int row = n.by_row.split(tile, column);
+    column = column * kPixelsPlaces + g;
+    const int64_t place = row * n.out_width + column;
+    T* const out = y + place * n.outputs + first_output + q * 8;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      uint4 words[2];
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        uint32_t v[4];
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float(&sum)[4] = sums[i * 4 + j];
+          v[j] = rounded_pair<T, kRelu>(sum[half * 2], sum[half * 2 + 1]);
+        }
+        words[i] = make_uint4(v[0], v[1], v[2], v[3]);
+      }
+      if (column + half * 8 < n.out_width) {
+        uint4* const to = reinterpret_cast<uint4*>(out + half * 8 * n.outputs);
+        to[0] = words[0], to[4] = words[1];
+      }
+    }
+  };
+  for_tiles<kStages>(n.tiles, load, compute);
+#endif
+}
+
+template <typename T, int kStride, bool kSign>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    pixels_weights(PixelsNumbers n, const T* x, const T* dy, const T* sign, float* parts) {
+#if __CUDA_ARCH__ >= 800
+  using Tile = PixelsTile<kStride>;
+  constexpr int kStage = weights_stage(kStride, kSign);
+  constexpr int kPixelsAt = (kSign ? 2 : 1) * kPlacesBytes;
+  extern __shared__ __align__(128) unsigned char memory[];
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int first_output = static_cast<int>(blockIdx.y) * kPixelsOutputs;
+  const uint32_t own = shared_address(memory) + warp * kStages * kStage;
+
+  const auto load = [&](int tile, int slot) {
+    const uint32_t to = own + slot * kStage;
+    load_places(n, dy, first_output, tile, to);
+    if constexpr (kSign) load_places(n, sign, first_output, tile, to + kPlacesBytes);
+    load_pixels<kStride>(n, x, tile, to + kPixelsAt);
+  };
+  // Where this lane's rows of the matrices begin: places, at 16 outputs each; entries of pixels.
+  uint32_t places[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    places[i] =
+        (lane % 8 + lane / 16 * 8) * kPixelsOutputs * 2 + ((i * 2 + lane / 8 % 2) ^ lane % 8) * 16;
+  }
+  const uint32_t pixels = kPixelsAt + (lane % 16 + lane / 16 * Tile::kThird) * 16;
+  const uint32_t one = T(1.f).bits;
+  float sums[4][kPixelsKernel * 2][4] = {};
+  const auto compute = [&](int, int slot) {
+    const uint32_t stage = own + slot * kStage;
+    uint32_t a[4][4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      load_transposed(a[i], stage + places[i]);
+      if constexpr (kSign) {
+        uint32_t signs[4];
+        load_transposed(signs, stage + places[i] + kPlacesBytes);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) a[i][k] = where_positive(a[i][k], signs[k]);
+      }
+    }
+#pragma unroll
+    for (int row = 0; row < kPixelsKernel; ++row) {
+      uint32_t b[4];
+      load_transposed(b, stage + pixels + row * Tile::kRow);
+      if (row == 0 && lane / 4 == kPixelsOnes - 8) b[2] = b[3] = one | one << 16;
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        multiply_add<T>(sums[i][row * 2], a[i], b[0], b[1]);
+        multiply_add<T>(sums[i][row * 2 + 1], a[i], b[2], b[3]);
+      }
+    }
+  };
+  for_tiles<kStages>(n.tiles, load, compute);
+
+  // The warps' sums, one after the other, are this block's part.
+  constexpr int kSums = kPixelsOutputs * kPixelsDepth;
+  float* const shared = reinterpret_cast<float*>(memory);
+  wait_for_copies<0>();
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+#pragma unroll
+    for (int j = 0; j < kPixelsKernel * 2; ++j) {
+      float* const to =
+          shared + warp * kSums + (i * 16 + lane / 4) * kPixelsDepth + j * 8 + lane % 4 * 2;
+      *reinterpret_cast<float2*>(to) = make_float2(sums[i][j][0], sums[i][j][1]);
+      *reinterpret_cast<float2*>(to + 8 * kPixelsDepth) = make_float2(sums[i][j][2], sums[i][j][3]);
+    }
+  }
+  __syncthreads();
+  float* const part = parts + (static_cast<int64_t>(blockIdx.x) * gridDim.y + blockIdx.y) * kSums;
+  for (int at = static_cast<int>(threadIdx.x); at < kSums; at += static_cast<int>(blockDim.x)) {
+    float sum = 0;
+    for (int other = 0; other < static_cast<int>(blockDim.x) / 32; ++other)
+      sum += shared[other * kSums + at];
+    part[at] = sum;
+  }
+#endif
+}
+
+struct StorePixels {
+  float *dw, *db;
+  int channels;  // of dw in memory
+  bool accumulate_w, accumulate_b;
+  float factor;
+
+  __device__ void operator()(int element, float sum) const {
+    const int output = element / kPixelsDepth, at = element % kPixelsDepth;
+    const int row = at / 16, column = at / 4 % 4;
+    sum *= factor;
+    if (column < kPixelsKernel) {
+      float* const to =
+          dw + ((output * kPixelsKernel + row) * kPixelsKernel + column) * channels + at % 4;
+      *to = accumulate_w ? *to + sum : sum;
+      if (channels == 8 && !accumulate_w) to[4] = 0;
+    } else if (db && at == kPixelsOnes) {
+      db[output] = accumulate_b ? db[output] + sum : sum;
+    }
+  }
+};
+
+class PixelsConv final : public WeightedSum {
+ public:
+  PixelsConv(const ConvCase& c, int processors, int shared_bytes)
+      : c_(c), n_(c), format_{Order::channels_last, nullptr, c.x_channels} {
+    const auto blocks = [&](int most, int threads) {
+      const int warps = threads / 32, needed = (n_.tiles + warps - 1) / warps;
+      return dim3(std::min(most, needed), n_.outputs / kPixelsOutputs);
+    };
+    forward_blocks_ = blocks(2 * processors, kMostThreads);
+    weights_threads_ = std::min(kMostThreads, shared_bytes / bytes_of_warp() * 32);
+    weights_blocks_ = blocks(processors, weights_threads_);
+  }
+
+  Format weights_format() const override { return format_; }
+  size_t workspace() const override {
+    if (!c_.backward_weights) return 0;
+    return aligned(size_t{weights_blocks_.x} * n_.outputs * kPixelsDepth * sizeof(float));
+  }
+  bool takes_relu() const override { return true; }
+
+  void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
+               const Tensor&) override {
+    with_case(c_.relu, [&]<typename T, int kStride, bool kRelu>() {
+      constexpr size_t kBytes = kMostThreads / 32 * kStages * PixelsTile<kStride>::kBytes;
+      launch(context.gpu(), pixels_forward<T, kStride, kRelu>,
+             {forward_blocks_, kMostThreads, kBytes}, n_, x.data<T>(), w.data<T>(),
+             b ? b.data<T>() : nullptr, y.data<T>());
+    });
+  }
+
+  void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
+                     const Tensor&) override {
+    fail("a convolution on an image's pixels has no gradient of the data");
+  }
+
+  void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
+                        const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
+                        const Tensor& workspace) override {
+    float* const parts = workspace.data<float>();
+    with_case(g.y != nullptr, [&]<typename T, int kStride, bool kSign>() {
+      const auto kernel = pixels_weights<T, kStride, kSign>;
+      const int bytes = weights_threads_ / 32 * bytes_of_warp();
+      check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+                 "reserving shared memory");
+      launch(context.gpu(), kernel,
+             {weights_blocks_, static_cast<unsigned>(weights_threads_), static_cast<size_t>(bytes)},
+             n_, x.data<T>(), g.dy.data<T>(), kSign ? g.y->data<T>() : nullptr, parts);
+    });
+    const int elements = n_.outputs * kPixelsDepth;
+    const StorePixels store{dw.data<float>(), db.data<float>(), n_.channels,
+                            accumulate_w,     accumulate_b,     g.factor};
+    launch(context.gpu(), add_parts<StorePixels>, {static_cast<unsigned>(elements / 32), 256},
+           static_cast<int64_t>(elements), parts, static_cast<int>(weights_blocks_.x), store);
+  }
+
+ private:
+  // Of shared memory in the gradient of the weights: stages, and then sums.
+  int bytes_of_warp() const {
+    const int stage = weights_stage(static_cast<int>(c_.stride[0]), c_.relu);
+    return std::max(kStages * stage,
+                    kPixelsOutputs * kPixelsDepth * static_cast<int>(sizeof(float)));
+  }
+  // Calls body<T, stride, flag>().
+  template <typename Body>
+  void with_case(bool flag, const Body& body) const {
+    const auto with_stride = [&]<typename T, int kStride>() {
+      return flag ? body.template operator()<T, kStride, true>()
+                  : body.template operator()<T, kStride, false>();
+    };
+    const auto with_type = [&]<typename T>() {
+      return c_.stride[0] == 1 ? with_stride.template operator()<T, 1>()
+                               : with_stride.template operator()<T, 2>();
+    };
+    return c_.dtype == DType::f16 ? with_type.template operator()<Half>()
+                                  : with_type.template operator()<BFloat16>();
+  }
+
+  ConvCase c_;
+  PixelsNumbers n_;
+  Format format_;
+  int weights_threads_;
+  dim3 forward_blocks_, weights_blocks_;
+};
+
+}  // namespace
+
+PixelsNumbers::PixelsNumbers(const ConvCase& c) {
+  const auto number = [](int64_t value) { return static_cast<int>(value); };
+  images = number(c.x[0]), height = number(c.x[2]), width = number(c.x[3]);
+  channels = number(c.x_channels > 0 ? c.x_channels : c.x[1]);
+  outputs = number(c.y[1]), out_height = number(c.y[2]), out_width = number(c.y[3]);
+  top = number(c.pad[0]), left = number(c.pad[1]);
+  const int row = (out_width + kPixelsPlaces - 1) / kPixelsPlaces;
+  tiles = images * out_height * row;
+  by_row = FastDivide(row), by_height = FastDivide(out_height);
+}
+
+std::unique_ptr<WeightedSum> make_conv_pixels(Context& context, const ConvCase& c,
+                                              std::string& reason) {
+  using Pair = std::vector<int64_t>;
+  const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
+  const auto asked = [&](cudaDeviceAttr attribute) {
+    int value = 0;
+    check_cuda(cudaDeviceGetAttribute(&value, attribute, context.ordinal()), "asking for a card");
+    return value;
+  };
+  constexpr int64_t kMost = int64_t{1} << 30;  // of numbers that are int
+  if (context.device() != Device::gpu) {
+    reason = "it needs a GPU";
+  } else if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
+    reason = "for channels-last images of two axes in 16 bits only";
+  } else if (c.backward_data || c.groups != 1) {
+    reason = "no gradient of the data, no groups";
+  } else if (c.w[2] != kPixelsKernel || c.w[3] != kPixelsKernel || c.dilation != Pair{1, 1} ||
+             (c.stride != Pair{1, 1} && c.stride != Pair{2, 2})) {
+    reason = "for kernels of 3x3 with stride 1 or 2 and without dilation only";
+  } else if (c.x[1] > 4 || (channels != 4 && channels != 8)) {
+    reason = "for at most 4 channels, 4 or 8 in memory, only";
+  } else if (c.w[0] % kPixelsOutputs != 0) {
+    reason = cat("outputs that are no multiple of ", kPixelsOutputs);
+  } else if (c.relu && c.relu_slope != 0) {
+    reason = "a ReLU with a slope";
+  } else if (c.x.count() == 0 || c.y.count() == 0) {
+    reason = "nothing to compute";
+  } else if (c.x.count() / c.x[1] * channels > kMost || c.y.count() / c.y[1] > kMost) {
+    reason = "too large an image";
+  } else if (asked(cudaDevAttrComputeCapabilityMajor) < 8) {
+    reason = "compute capability below 8.0";
+  } else {
+    return std::make_unique<PixelsConv>(c, asked(cudaDevAttrMultiProcessorCount),
+                                        asked(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+  }
+  return nullptr;
+}
+
+}  // namespace crema

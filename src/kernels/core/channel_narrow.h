@@ -1,0 +1,58 @@
+// Few channels make short rows in channels-last: on the CPU several rows are then taken as one,
+// with as many copies of the per-channel values. What is left over at the end is taken as it is.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/core/channel.h"
+#include "tensor/on.h"
+
+namespace crema {
+
+struct NarrowChannels {
+  int64_t copies = 1;      // rows in one
+  ChannelView wide, rest;  // rest starts at element `at`
+  int64_t at = 0;
+
+  explicit NarrowChannels(const ChannelView& view) {
+    copies = 128 / view.channels;
+    wide = {1, view.outer / copies, view.channels * copies, 1};
+    rest = {1, view.outer % copies, view.channels, 1};
+    at = wide.count();
+  }
+  static bool helps(Context& context, const ChannelView& view) {
+    return context.device() == Device::cpu && view.inner == 1 && view.groups == 1 &&
+           view.channels <= 32 && view.outer >= 256;
+  }
+
+  // The per-channel values as often as `copies` says; empty stays empty.
+  Tensor repeated(Context& context, const Tensor& values) const {
+    if (!values) return {};
+    const Tensor many(context, Shape{wide.channels}, values.dtype());
+    for (int64_t k = 0; k < copies; ++k) {
+      copy_bytes(context, static_cast<char*>(many.raw()) + k * values.bytes(), Device::cpu,
+                 values.raw(), Device::cpu, values.bytes());
+    }
+    return many;
+  }
+  // The elements of the rest.
+  Tensor tail(const Tensor& x) const {
+    if (!x) return {};
+    char* start = static_cast<char*>(x.raw()) + at * size_of(x.dtype());
+    return Tensor::wrap(start, Shape{rest.count()}, x.dtype());
+  }
+
+  ChannelGradient wide_gradient(Context& context, const ChannelGradient& gradient) const {
+    ChannelGradient g = gradient;
+    for (Tensor* values : {&g.center, &g.factor, &g.shift}) *values = repeated(context, *values);
+    return g;
+  }
+  ChannelGradient rest_gradient(const ChannelGradient& gradient) const {
+    ChannelGradient g = gradient;
+    for (Tensor* elements : {&g.dy, &g.x, &g.y}) *elements = tail(*elements);
+    return g;
+  }
+};
+
+}  // namespace crema

@@ -1,0 +1,11 @@
+// The GPU's body of channel_sums(); kernels/core/channel.h is the interface.
+#pragma once
+
+#include "kernels/core/channel.h"
+
+namespace crema {
+
+void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+                      const Tensor& masked, double* sums, void* scratch);
+
+}  // namespace crema

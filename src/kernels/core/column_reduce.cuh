@@ -1,0 +1,224 @@
+// Sums over the rows of matrices (rows x columns, a row after the other in memory: channels-last
+// activations) in one kernel: every block sums some rows and leaves its part in Gpu::parts; of the
+// blocks that share columns the last to finish adds the parts, in their order. Only for .cu files
+// of a CUDA build.
+#pragma once
+
+#include <algorithm>
+
+#include "device/gpu.h"
+#include "kernels/core/pack.h"
+#ifdef __CUDACC__
+#include "kernels/core/warp.cuh"
+#endif
+
+namespace crema {
+
+// Rows that a thread visits at once, so that their loads are on the way together: `first` and those
+// `step` apart from it.
+struct RowSet {
+  int64_t first, step;
+};
+constexpr int kRowsAtOnce = 4;
+
+// How the work is laid out: a block has `lanes` threads side by side, each with a pack of columns,
+// and as many rows of threads as fit; kRowsAtOnce rows for each of them are a chunk.
+struct ColumnGrid {
+  int64_t rows, columns, chunk, chunks;
+  int lanes, threads_down, sums = 0;
+  // The last rows first: what the kernel before left in the cache, when that began with the first.
+  bool from_end = false;
+  dim3 blocks;  // x: pieces of the rows, y: tiles of the columns
+
+  // each_processor: blocks that a multiprocessor holds.
+  ColumnGrid(int64_t rows_, int64_t columns_, int pack, int sums_, int each_processor)
+      : rows(rows_), columns(columns_), sums(sums_), from_end(true) {
+    const int64_t packs = columns / pack;
+    // 64 columns are a whole memory line of 16-bit numbers; more of them in a block would leave
+    // more parts for its last one to add.
+    const int64_t narrow = std::max<int64_t>(1, 64 / pack);
+    const int64_t least = (packs + Gpu::kCounters - 1) / Gpu::kCounters;
+    // Cut evenly, so that no block has idle threads.
+    const int64_t most = std::min<int64_t>(std::max(narrow, least), 256);
+    const int64_t cuts = (packs + most - 1) / most;
+    lanes = static_cast<int>((packs + cuts - 1) / cuts);
+    threads_down = 256 / lanes;
+    count_chunks();
+    const int64_t tiles = (packs + lanes - 1) / lanes;
+    // Enough blocks for every multiprocessor, but at least two chunks for each.
+    const int64_t wanted = std::max<int64_t>(1, 132 * each_processor / tiles);
+    const int64_t room = Gpu::kParts / (sums * columns);
+    const int64_t pieces = std::min({wanted, room, (chunks + 1) / 2});
+    blocks =
+        dim3(static_cast<unsigned>(std::max<int64_t>(1, pieces)), static_cast<unsigned>(tiles));
+  }
+
+  // Where nothing is summed: whole rows, and short blocks, so that none is late.
+  ColumnGrid(int64_t rows_, int64_t columns_, int pack) : rows(rows_), columns(columns_) {
+    const int64_t packs = columns / pack, tiles = (packs + 255) / 256;
+    lanes = static_cast<int>(std::min<int64_t>(packs, 256));
+    threads_down = 256 / lanes;
+    count_chunks();
+    blocks = dim3(static_cast<unsigned>((chunks + kChunksEach - 1) / kChunksEach),
+                  static_cast<unsigned>(tiles));
+  }
+
+  static constexpr int kChunksEach = 4;  // of a block that sums nothing
+
+ private:
+  void count_chunks() {
+    chunk = static_cast<int64_t>(threads_down) * kRowsAtOnce;
+    chunks = (rows + chunk - 1) / chunk;
+  }
+};
+
+#ifdef __CUDACC__
+
+// The grid on which `kernel` sums, one that sum_columns() is in.
+template <typename Kernel>
+ColumnGrid grid_of_sums(const Kernel& kernel, int64_t rows, int64_t columns, int pack, int sums) {
+  int blocks = 1;
+  check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, 256, 0),
+             "asking how many blocks fit");
+  return {rows, columns, pack, sums, std::clamp(blocks, 1, 4)};
+}
+
+// The first column of this thread's pack, which may lie behind the last.
+template <int kPack>
+__device__ int64_t first_column(const ColumnGrid& grid) {
+  const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
+  return (static_cast<int64_t>(blockIdx.y) * grid.lanes + lane) * kPack;
+}
+
+// Calls visit<count>(rows, first column) for this thread's rows, kRowsAtOnce or 1 at a time. Blocks
+// that sum walk side by side through all rows, others have theirs together.
+template <int kPack, typename Visit>
+__device__ void over_rows(const ColumnGrid& grid, const Visit& visit) {
+  const int down = static_cast<int>(threadIdx.x) / grid.lanes;
+  const int64_t column = first_column<kPack>(grid);
+  if (down >= grid.threads_down || column >= grid.columns) return;
+  const int64_t step = grid.threads_down;
+  const int64_t each = grid.sums ? 1 : ColumnGrid::kChunksEach, first = blockIdx.x * each;
+  const int64_t stride = grid.sums ? gridDim.x : 1;
+  const int64_t end = grid.sums ? grid.chunks : min(first + each, grid.chunks);
+  for (int64_t k = first; k < end; k += stride) {
+    const int64_t begin = (grid.from_end ? grid.chunks - 1 - k : k) * grid.chunk;
+    if (begin + grid.chunk <= grid.rows) {
+      visit.template operator()<kRowsAtOnce>(RowSet{begin + down, step}, column);
+    } else {
+      for (int64_t row = begin + down; row < grid.rows; row += step)
+        visit.template operator()<1>(RowSet{row, step}, column);
+    }
+  }
+}
+
+// In a block: adds the sums of threads that share columns and calls each(column of the tile,
+// totals[kSums]) once for each of the tile's `columns`.
+template <typename Total, int kPack, int kSums, typename Each>
+__device__ void add_down(const ColumnGrid& grid, const float (&sums)[kSums][kPack],
+                         float (&shared)[kSums][256 * kPack], int columns, const Each& each) {
+  const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
+  const int down = static_cast<int>(threadIdx.x) / grid.lanes;
+  const int across = grid.lanes * kPack;
+  __syncthreads();
+  if (down < grid.threads_down) {
+#pragma unroll
+    for (int s = 0; s < kSums; ++s) {
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) shared[s][down * across + lane * kPack + k] = sums[s][k];
+    }
+  }
+  __syncthreads();
+  for (int c = static_cast<int>(threadIdx.x); c < columns; c += 256) {
+    Total totals[kSums] = {};
+    for (int other = 0; other < grid.threads_down; ++other) {
+#pragma unroll
+      for (int s = 0; s < kSums; ++s) totals[s] += shared[s][other * across + c];
+    }
+    each(c, totals);
+  }
+}
+
+// kPack floats that another block has written.
+template <int kPack>
+__device__ void load_parts(const float* from, float (&to)[kPack]) {
+  if constexpr (kPack % 4 == 0) {
+#pragma unroll
+    for (int k = 0; k < kPack; k += 4) {
+      const float4 four = __ldcg(reinterpret_cast<const float4*>(from + k));
+      to[k] = four.x, to[k + 1] = four.y, to[k + 2] = four.z, to[k + 3] = four.w;
+    }
+  } else {
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) to[k] = __ldcg(from + k);
+  }
+}
+
+// In a block: visit<count>(rows, first column, sums[kSums][kPack]) for this thread's rows; then all
+// threads work together, and finish(column, totals[kSums]) is called once for each column, in some
+// block.
+template <int kPack, int kSums, typename Visit, typename Finish>
+__device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* counters,
+                            const Visit& visit, const Finish& finish) {
+  __shared__ float shared[kSums][256 * kPack];
+  float sums[kSums][kPack] = {};
+  over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t at) {
+    visit.template operator()<kRows>(rows, at, sums);
+  });
+  const int across = grid.lanes * kPack;
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * across;
+  const int columns = static_cast<int>(min(static_cast<int64_t>(across), grid.columns - first));
+  const auto finish_one = [&](int c, const double* totals) { finish(first + c, totals); };
+  if (gridDim.x == 1) return add_down<double>(grid, sums, shared, columns, finish_one);
+  add_down<float>(grid, sums, shared, columns, [&](int c, const float* totals) {
+#pragma unroll
+    for (int s = 0; s < kSums; ++s)
+      parts[(static_cast<int64_t>(blockIdx.x) * kSums + s) * grid.columns + first + c] = totals[s];
+  });
+  if (!last_of(&counters[blockIdx.y], static_cast<int>(gridDim.x))) return;
+  // The threads that share columns share their parts.
+  const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
+  const int down = static_cast<int>(threadIdx.x) / grid.lanes;
+  const int pieces =
+      lane * kPack < columns && down < grid.threads_down ? static_cast<int>(gridDim.x) : 0;
+#pragma unroll
+  for (int s = 0; s < kSums; ++s) {
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) sums[s][k] = 0;
+  }
+#pragma unroll 4
+  for (int piece = down; piece < pieces; piece += grid.threads_down) {
+#pragma unroll
+    for (int s = 0; s < kSums; ++s) {
+      float part[kPack];
+      load_parts<kPack>(
+          &parts[(static_cast<int64_t>(piece) * kSums + s) * grid.columns + first + lane * kPack],
+          part);
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) sums[s][k] += part[k];
+    }
+  }
+  add_down<double>(grid, sums, shared, columns, finish_one);
+}
+
+#endif
+
+// Calls body<kPack>() with the widest pack of T, up to 16 bytes, that divides the columns and that
+// the pointers' alignment allows.
+template <typename T, typename Body, typename... Pointers>
+void with_column_pack(int64_t columns, const Body& body, const Pointers*... pointers) {
+  const auto fits = [&](int pack) {
+    return columns % pack == 0 &&
+           ((reinterpret_cast<uintptr_t>(pointers) % (pack * sizeof(T)) == 0) && ...);
+  };
+  if constexpr (kPackCount<T> >= 8) {
+    if (fits(8)) return body.template operator()<8>();
+  }
+  if constexpr (kPackCount<T> >= 4) {
+    if (fits(4)) return body.template operator()<4>();
+  }
+  if (fits(2)) return body.template operator()<2>();
+  body.template operator()<1>();
+}
+
+}  // namespace crema

@@ -1,0 +1,76 @@
+#include "kernels/core/prelu.h"
+
+#include "kernels/core/pointwise.h"
+#include "kernels/core/reduce.h"
+
+namespace crema {
+namespace {
+
+// Rows and columns: channels lie along the columns, or every row belongs to one channel.
+template <typename T, bool kChannelColumns>
+struct PreluBody {
+  const T *x, *slopes;
+  const T* dy;  // null: y goes to out, else dx
+  T* out;
+  int64_t channels, columns;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const int64_t i = row * columns + column;
+    const T value = x[i], slope = slopes[kChannelColumns ? column : row % channels];
+    out[i] = (dy ? dy[i] : value) * (value > 0 ? T(1) : slope);
+  }
+};
+
+template <typename Real>
+struct SlopeTerm {
+  const Real *x, *dy;
+  int64_t channels, columns;
+  template <typename T>
+  CREMA_HD T operator()(int64_t channel, int64_t row, int64_t column) const {
+    const int64_t i = (row * channels + channel) * columns + column;
+    return x[i] > 0 ? T(0) : x[i] * dy[i];
+  }
+};
+
+void run(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
+         const Tensor& dy, const Tensor& out) {
+  on(x, [&]<typename T>() {
+    const auto with = [&]<bool kChannelColumns>() {
+      const int64_t rows = kChannelColumns ? view.outer : view.outer * view.channels,
+                    columns = kChannelColumns ? view.channels : view.inner;
+      parallel_rows(context, rows, columns,
+                    PreluBody<T, kChannelColumns>{x.data<T>(), slopes.data<T>(), dy.data<T>(),
+                                                  out.data<T>(), view.channels, columns});
+    };
+    view.inner == 1 ? with.template operator()<true>() : with.template operator()<false>();
+  });
+}
+
+}  // namespace
+
+void prelu_forward(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
+                   const Tensor& y) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu && x.dtype() != DType::f64)
+    return prelu_forward_gpu(context, view, slopes, x, y);
+#endif
+  run(context, view, slopes, x, {}, y);
+}
+
+void prelu_backward(Context& context, const ChannelView& view, const Tensor& slopes,
+                    const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
+                    bool accumulate) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu && x.dtype() != DType::f64)
+    return prelu_backward_gpu(context, view, slopes, x, dy, dx, d_slopes, accumulate);
+#endif
+  if (d_slopes) {
+    on(x, [&]<typename T>() {
+      parallel_sum<T>(context, {view.channels, view.outer, view.inner},
+                      SlopeTerm<T>{x.data<T>(), dy.data<T>(), view.channels, view.inner},
+                      {d_slopes.data<T>(), 1, accumulate});
+    });
+  }
+  if (dx) run(context, view, slopes, x, dy, dx);
+}
+
+}  // namespace crema

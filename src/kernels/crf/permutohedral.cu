@@ -1,0 +1,222 @@
+#include "kernels/crf/permutohedral.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/error.h"
+#include "device/memory.h"
+#include "kernels/core/pointwise.h"
+#include "kernels/crf/permutohedral_corners.h"
+
+namespace crema {
+namespace {
+
+size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+// Parts of a memory, one behind the other.
+struct LatticeParts {
+  char* at;
+  template <typename T>
+  T* next(int64_t count) {
+    char* const part = at;
+    at += padded(count * sizeof(T));
+    return reinterpret_cast<T*>(part);
+  }
+};
+
+// What making a lattice scribbles on.
+struct LatticeScratch {
+  LatticeCorner* corners;
+  int32_t* slots;
+  void* rest;
+  LatticeScratch(void* workspace, int64_t entries) {
+    LatticeParts parts{static_cast<char*>(workspace)};
+    corners = parts.next<LatticeCorner>(entries);
+    slots = parts.next<int32_t>(CornerTable::slot_count(entries));
+    rest = parts.at;
+  }
+};
+
+struct EmptySlot {
+  int32_t* slots;
+  CREMA_HD void operator()(int64_t i) const { slots[i] = -1; }
+};
+
+void number_corners(const Lattice& lattice, const CornerTable& table) {
+  const int64_t entries = lattice.entry_count();
+  int32_t count = 0;
+  std::fill_n(lattice.first, entries + 1, 0);
+  for (int64_t e = 0; e < entries; ++e) {
+    int32_t& slot = table.slots[table.find(table.corners[e])];
+    const bool known = slot >= 0;
+    if (!known) slot = static_cast<int32_t>(e);
+    lattice.corner[e] = known ? lattice.corner[slot] : count++;
+    ++lattice.first[lattice.corner[e] + 1];
+  }
+  *lattice.count = count;
+  for (int32_t i = 0; i < count; ++i) lattice.first[i + 1] += lattice.first[i];
+  std::vector<int32_t> next(lattice.first, lattice.first + count);
+  for (int64_t e = 0; e < entries; ++e)
+    lattice.entries[next[lattice.corner[e]]++] = static_cast<int32_t>(e);
+}
+
+struct LinkNeighbours {
+  Lattice lattice;
+  CornerTable table;
+  CREMA_HD void operator()(int64_t axis, int64_t i) const {
+    if (i >= *lattice.count) return;
+    const int d = lattice.dimensions;
+    LatticeCorner before = table.corners[lattice.entries[lattice.first[i]]], behind = before;
+    for (int k = 0; k < Lattice::kMostDimensions; ++k) {
+      const int step = k >= d ? 0 : k == axis ? -d : 1;
+      before.at[k] -= step;
+      behind.at[k] += step;
+    }
+    const int64_t at = axis * lattice.entry_count() + i;
+    lattice.before[at] = number_of(before);
+    lattice.behind[at] = number_of(behind);
+  }
+  CREMA_HD int32_t number_of(const LatticeCorner& corner) const {
+    const int32_t entry = table.slots[table.find(corner)];
+    return entry < 0 ? -1 : lattice.corner[entry];
+  }
+};
+
+constexpr int kPlanes = 8;  // that are summed at a time
+
+// Each corner collects in the order of the points: the same sums on every run.
+template <typename T>
+struct SpreadToCorners {
+  Lattice lattice;
+  int64_t planes;
+  const T* x;
+  T* y;
+  CREMA_HD void operator()(int64_t i, int64_t group) const {
+    if (i >= *lattice.count) return;
+    const int64_t plane = group * kPlanes, rest = planes - plane;
+    const int each = lattice.dimensions + 1;
+    T sums[kPlanes] = {};
+    for (int32_t at = lattice.first[i]; at < lattice.first[i + 1]; ++at) {
+      const int32_t entry = lattice.entries[at];
+      const T share = static_cast<T>(lattice.weights[entry]);
+      const T* from = x + entry / each * planes + plane;
+      for (int k = 0; k < kPlanes; ++k) sums[k] += k < rest ? share * from[k] : T(0);
+    }
+    for (int k = 0; k < kPlanes; ++k) {
+      if (k < rest) y[i * planes + plane + k] = sums[k];
+    }
+  }
+};
+
+template <typename T>
+struct BlurCorners {
+  Lattice lattice;
+  int64_t planes;
+  int axis;
+  const T* x;
+  T* y;
+  CREMA_HD void operator()(int64_t i, int64_t plane) const {
+    if (i >= *lattice.count) return;
+    const int64_t at = axis * lattice.entry_count() + i;
+    const int32_t before = lattice.before[at], behind = lattice.behind[at];
+    const T sides = (before >= 0 ? x[before * planes + plane] : T(0)) +
+                    (behind >= 0 ? x[behind * planes + plane] : T(0));
+    y[i * planes + plane] = x[i * planes + plane] + sides / 2;
+  }
+};
+
+template <typename T>
+struct ReadCorners {
+  Lattice lattice;
+  int64_t planes;
+  T scale;
+  const T* x;
+  T* y;
+  CREMA_HD void operator()(int64_t p, int64_t plane) const {
+    const int each = lattice.dimensions + 1;
+    T sum = 0;
+    for (int64_t e = p * each; e < (p + 1) * each; ++e)
+      sum += static_cast<T>(lattice.weights[e]) * x[lattice.corner[e] * planes + plane];
+    y[p * planes + plane] = scale * sum;
+  }
+};
+
+// Corners to walk through: on a GPU all that there may be, as the host does not know their number.
+int64_t corners_of(Context& context, const Lattice& lattice) {
+  return context.device() == Device::cpu ? *lattice.count : lattice.entry_count();
+}
+
+}  // namespace
+
+Lattice::Lattice(void* memory, int dimensions, int64_t points)
+    : dimensions(dimensions), points(points) {
+  LatticeParts parts{static_cast<char*>(memory)};
+  const int64_t all = entry_count();
+  weights = parts.next<float>(all);
+  corner = parts.next<int32_t>(all);
+  count = parts.next<int32_t>(1);
+  entries = parts.next<int32_t>(all);
+  first = parts.next<int32_t>(all + 1);
+  before = parts.next<int32_t>((dimensions + 1) * all);
+  behind = parts.next<int32_t>((dimensions + 1) * all);
+}
+
+size_t Lattice::bytes(int dimensions, int64_t points) {
+  const int64_t all = points * (dimensions + 1);
+  return 3 * padded(all * sizeof(int32_t)) + padded(sizeof(int32_t)) +
+         padded((all + 1) * sizeof(int32_t)) + 2 * padded((dimensions + 1) * all * sizeof(int32_t));
+}
+
+size_t lattice_workspace(Context& context, int dimensions, int64_t points) {
+  const int64_t entries = points * (dimensions + 1);
+  size_t bytes = padded(entries * sizeof(LatticeCorner)) +
+                 padded(CornerTable::slot_count(entries) * sizeof(int32_t));
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) bytes += number_corners_gpu_workspace(entries);
+#endif
+  (void)context;
+  return bytes;
+}
+
+void make_lattice(Context& context, const Lattice& lattice, const float* features,
+                  void* workspace) {
+  const int dimensions = lattice.dimensions;
+  require(dimensions > 0 && dimensions <= Lattice::kMostDimensions, "a lattice of ", dimensions,
+          " dimensions: there may be ", Lattice::kMostDimensions);
+  require(lattice.entry_count() <= INT32_MAX / 2, "a lattice of ", lattice.points,
+          " points: its corners are counted in 32 bits");
+  const int64_t entries = lattice.entry_count(), slots = CornerTable::slot_count(entries);
+  const LatticeScratch scratch(workspace, entries);
+  const CornerTable table{scratch.corners, scratch.slots, static_cast<uint32_t>(slots - 1)};
+  parallel_for(context, lattice.points, PlaceInLattice{lattice, features, scratch.corners}, 256);
+  parallel_for(context, slots, EmptySlot{table.slots});
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) number_corners_gpu(context, lattice, table, scratch.rest);
+#endif
+  if (context.device() == Device::cpu) number_corners(lattice, table);
+  parallel_rows(context, dimensions + 1, corners_of(context, lattice),
+                LinkNeighbours{lattice, table});
+}
+
+template <typename T>
+void lattice_filter(Context& context, const Lattice& lattice, const T* x, int64_t planes,
+                    bool transposed, T* y, T* scratch) {
+  const int64_t corners = corners_of(context, lattice);
+  const int axes = lattice.dimensions + 1;
+  T *now = scratch, *next = scratch + lattice.entry_count() * planes;
+  parallel_rows(context, corners, (planes + kPlanes - 1) / kPlanes,
+                SpreadToCorners<T>{lattice, planes, x, now});
+  for (int k = 0; k < axes; ++k) {
+    const int axis = transposed ? axes - 1 - k : k;
+    parallel_rows(context, corners, planes, BlurCorners<T>{lattice, planes, axis, now, next});
+    std::swap(now, next);
+  }
+  const T scale = static_cast<T>(1 / (1 + std::pow(2.0, -lattice.dimensions)));
+  parallel_rows(context, lattice.points, planes, ReadCorners<T>{lattice, planes, scale, now, y});
+}
+
+template void lattice_filter(Context&, const Lattice&, const float*, int64_t, bool, float*, float*);
+template void lattice_filter(Context&, const Lattice&, const double*, int64_t, bool, double*,
+                             double*);
+
+}  // namespace crema

@@ -1,0 +1,37 @@
+// The plain gemm of the GPU: each index computes one element of c.
+#include "device/parallel.h"
+#include "kernels/gemm/gemm_bodies.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct GemmElement {
+  Gemm g;
+  const T* a;
+  const T* b;
+  T* c;
+
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t column = i % g.n, row = i / g.n % g.m, batch = i / g.n / g.m;
+    const T* x = a + batch * g.stride_a + (g.transpose_a ? row : row * g.row_a);
+    const T* y = b + batch * g.stride_b + (g.transpose_b ? column * g.row_b : column);
+    const int64_t step_x = g.transpose_a ? g.row_a : 1, step_y = g.transpose_b ? 1 : g.row_b;
+    T sum = 0;
+    for (int64_t k = 0; k < g.k; ++k) sum += x[k * step_x] * y[k * step_y];
+    T& out = c[batch * g.stride_c + row * g.row_c + column];
+    out = static_cast<T>(g.alpha) * sum + (g.beta == 0 ? T(0) : static_cast<T>(g.beta) * out);
+  }
+};
+
+}  // namespace
+
+template <typename T>
+void gemm_elements(Context& context, const Gemm& g, const T* a, const T* b, T* c) {
+  parallel_for(context, g.batch * g.m * g.n, GemmElement<T>{g, a, b, c}, 1);
+}
+
+template void gemm_elements<float>(Context&, const Gemm&, const float*, const float*, float*);
+template void gemm_elements<double>(Context&, const Gemm&, const double*, const double*, double*);
+
+}  // namespace crema

@@ -1,0 +1,91 @@
+#include "kernels/gemm/gemm_groups.h"
+
+#include <initializer_list>
+#include <type_traits>
+
+#include "base/error.h"
+#include "device/parallel.h"
+#include "kernels/gemm/gemm_bodies.h"
+
+namespace crema {
+namespace {
+
+// Where the operands of each product begin.
+template <typename T, typename C>
+struct GroupPointers {
+  Gemm g;
+  GemmGroups groups;
+  const T *a, *b;
+  C* c;
+  const T **all_a, **all_b;
+  C** all_c;
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t batch = i / groups.count, group = i % groups.count;
+    all_a[i] = a + batch * g.stride_a + group * groups.step_a;
+    all_b[i] = b + batch * g.stride_b + group * groups.step_b;
+    all_c[i] = c + batch * g.stride_c + group * groups.step_c;
+  }
+};
+
+#ifdef CREMA_CUDA
+// cuBLAS does not see where pointers in an array point, and takes them to be aligned so.
+template <typename T>
+bool aligned(const T* start, std::initializer_list<int64_t> steps) {
+  bool all = reinterpret_cast<uintptr_t>(start) % 16 == 0;
+  for (const int64_t step : steps) all = all && step * sizeof(T) % 16 == 0;
+  return all;
+}
+#endif
+
+template <typename T, typename C>
+void on_gpu(Context& context, const Gemm& asked, const GemmGroups& groups, const T* a, const T* b,
+            C* c, const Tensor& scratch) {
+#ifdef CREMA_CUDA
+  const Gemm g = with_rows(asked);
+  if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
+  if (groups.count == 1 || !aligned(a, {g.row_a, g.stride_a, groups.step_a}) ||
+      !aligned(b, {g.row_b, g.stride_b, groups.step_b}) ||
+      !aligned(c, {g.row_c, g.stride_c, groups.step_c})) {
+    for (int64_t i = 0; i < groups.count; ++i)
+      gemm_cublas(context, g, a + i * groups.step_a, b + i * groups.step_b, c + i * groups.step_c);
+    return;
+  }
+  const int64_t count = g.batch * groups.count;
+  const T** const all_a = static_cast<const T**>(scratch.raw());
+  const T** const all_b = all_a + count;
+  C** const all_c = static_cast<C**>(scratch.raw()) + 2 * count;
+  parallel_for(context, count, GroupPointers<T, C>{g, groups, a, b, c, all_a, all_b, all_c});
+  gemm_pointers_cublas(context, g, count, all_a, all_b, all_c);
+#else
+  (void)context, (void)asked, (void)groups, (void)a, (void)b, (void)c, (void)scratch;
+  fail("a product of 16-bit numbers on a CPU, which computes in float and double only");
+#endif
+}
+
+}  // namespace
+
+template <typename T, typename C>
+void gemm_groups(Context& context, const Gemm& g, const GemmGroups& groups, const T* a, const T* b,
+                 C* c, const Tensor& scratch) {
+  if constexpr (std::is_same_v<T, Compute<T>>) {
+    if (context.device() == Device::cpu || context.implementation == "plain" || g.k == 0) {
+      for (int64_t i = 0; i < groups.count; ++i)
+        gemm(context, g, a + i * groups.step_a, b + i * groups.step_b, c + i * groups.step_c);
+      return;
+    }
+  }
+  on_gpu(context, g, groups, a, b, c, scratch);
+}
+
+#define CREMA_GEMM_GROUPS(T, C)                                                                 \
+  template void gemm_groups<T, C>(Context&, const Gemm&, const GemmGroups&, const T*, const T*, \
+                                  C*, const Tensor&);
+CREMA_GEMM_GROUPS(float, float)
+CREMA_GEMM_GROUPS(double, double)
+CREMA_GEMM_GROUPS(Half, Half)
+CREMA_GEMM_GROUPS(Half, float)
+CREMA_GEMM_GROUPS(BFloat16, BFloat16)
+CREMA_GEMM_GROUPS(BFloat16, float)
+#undef CREMA_GEMM_GROUPS
+
+}  // namespace crema

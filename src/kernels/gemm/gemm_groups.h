@@ -1,0 +1,24 @@
+// Products of matrices that lie in groups beside each other, as the heads of attention do: where a
+// Gemm has one stride from batch to batch, these have a second one inside each batch.
+#pragma once
+
+#include "kernels/gemm/gemm.h"
+#include "tensor/half.h"
+
+namespace crema {
+
+// Each product of a Gemm `count` times, each operand advancing by its step.
+struct GemmGroups {
+  int64_t count = 1, step_a = 0, step_b = 0, step_c = 0;
+};
+
+// T: float, double, on a GPU also Half and BFloat16; C: T or its Compute type. scratch: at least
+// gemm_groups_scratch() bytes; none are needed for one group.
+template <typename T, typename C>
+void gemm_groups(Context& context, const Gemm& g, const GemmGroups& groups, const T* a, const T* b,
+                 C* c, const Tensor& scratch);
+inline size_t gemm_groups_scratch(int64_t batch, int64_t groups) {
+  return 3 * sizeof(void*) * static_cast<size_t>(batch * groups);
+}
+
+}  // namespace crema

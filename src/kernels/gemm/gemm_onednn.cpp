@@ -1,0 +1,26 @@
+// gemm by oneDNN's sgemm.
+#include <dnnl.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/error.h"
+#include "kernels/gemm/gemm_bodies.h"
+
+namespace crema {
+
+bool gemm_onednn(const Gemm& g, const float* a, const float* b, float* c) {
+  // It cuts matrices into parts that it counts in 32 bits.
+  if (std::max({g.m, g.n, g.k, g.row_a, g.row_b, g.row_c}) > INT32_MAX) return false;
+  for (int64_t i = 0; i < g.batch; ++i) {
+    const dnnl_status_t status =
+        dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha,
+                   a + i * g.stride_a, g.row_a, b + i * g.stride_b, g.row_b, g.beta,
+                   c + i * g.stride_c, g.row_c);
+    require(status == dnnl_success, "oneDNN's sgemm failed with status ", static_cast<int>(status),
+            " for ", g.m, "x", g.k, " times ", g.k, "x", g.n);
+  }
+  return true;
+}
+
+}  // namespace crema

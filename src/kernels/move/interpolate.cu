@@ -1,0 +1,141 @@
+#include "kernels/move/interpolate.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/core/image_grid.h"
+#include "kernels/core/pointwise.h"
+#include "kernels/move/interpolate_taps.h"
+
+namespace crema {
+namespace {
+
+template <typename T, bool kLast>
+struct InterpolateBody {
+  using Real = Compute<T>;
+  const T* x;
+  T* y;
+  InterpolationLine<Real> rows, columns;
+  ImageGrid<kLast> in, out;
+  CREMA_HD Real at(const ImagePlace& place, int64_t h, int64_t w) const {
+    return x[in.offset(place, h + rows.start, w + columns.start)];
+  }
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const ImagePlace place = out.place(row, column);
+    const InterpolationTap<Real> v(rows, static_cast<int>(place.h)),
+        u(columns, static_cast<int>(place.w));
+    const Real upper =
+        (1 - u.part) * at(place, v.first, u.first) + u.part * at(place, v.first, u.second);
+    const Real lower =
+        (1 - u.part) * at(place, v.second, u.first) + u.part * at(place, v.second, u.second);
+    y[out.offset(place, place.h, place.w)] = (1 - v.part) * upper + v.part * lower;
+  }
+};
+
+#ifdef CREMA_CUDA
+template <typename T, bool kLast>
+struct GradientBody {
+  using Real = Compute<T>;
+  const T* dy;
+  T* dx;
+  InterpolationLine<Real> rows, columns;
+  ImageGrid<kLast> in, out;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const ImagePlace place = in.place(row, column);
+    const int i = static_cast<int>(place.h) - rows.start,
+              j = static_cast<int>(place.w) - columns.start;
+    Real sum = 0;
+    if (i >= 0 && i < rows.in && j >= 0 && j < columns.in) {
+      const InterpolationGoals<Real> v(rows, i), u(columns, j);
+      for (int p = v.begin; p < v.end; ++p) {
+        const Real vertical = InterpolationTap<Real>(rows, p).weight(i);
+        for (int q = u.begin; q < u.end; ++q) {
+          sum += vertical * InterpolationTap<Real>(columns, q).weight(j) *
+                 Real(dy[out.offset(place, p, q)]);
+        }
+      }
+    }
+    dx[in.offset(place, place.h, place.w)] = sum;
+  }
+};
+#endif
+
+// On the CPU a line of dx gathers the lines of dy with their weights, then its places the sums.
+template <typename T>
+void gradient_on_cpu(const InterpolationLine<T>& rows, const InterpolationLine<T>& columns,
+                     const Tensor& dy, const Tensor& dx) {
+  const Shape& x = dx.shape();
+  const bool last = dx.format().order == Order::channels_last;
+  const int64_t inner = last ? x[1] : 1, lines = last ? x[0] * x[2] : x.count(0, 3);
+  const int64_t width = columns.out * inner;
+#pragma omp parallel
+  {
+    std::vector<T> sums(width);
+    T* const sum = sums.data();
+#pragma omp for schedule(static)
+    for (int64_t line = 0; line < lines; ++line) {
+      T* const to = dx.data<T>() + line * x[3] * inner;
+      std::fill(to, to + x[3] * inner, T(0));
+      const int i = static_cast<int>(line % x[2]) - rows.start;
+      if (i < 0 || i >= rows.in) continue;
+      std::fill(sum, sum + width, T(0));
+      const InterpolationGoals<T> goals(rows, i);
+      for (int p = goals.begin; p < goals.end; ++p) {
+        const T weight = InterpolationTap<T>(rows, p).weight(i);
+        const T* const from = dy.data<T>() + (line / x[2] * rows.out + p) * width;
+#pragma omp simd
+        for (int64_t k = 0; k < width; ++k) sum[k] += weight * from[k];
+      }
+      for (int q = 0; q < columns.out; ++q) {
+        const InterpolationTap<T> tap(columns, q);
+        T *const first = to + (columns.start + tap.first) * inner, *const second =
+                                                                       to + (columns.start +
+                                                                             tap.second) *
+                                                                                inner;
+        for (int64_t c = 0; c < inner; ++c) first[c] += (1 - tap.part) * sum[q * inner + c];
+        for (int64_t c = 0; c < inner; ++c) second[c] += tap.part * sum[q * inner + c];
+      }
+    }
+  }
+}
+
+// small and large are x and y or their gradients; `to` is the one that is written.
+template <template <typename, bool> class Body>
+void run(Context& context, const InterpolationCut& cut, const Tensor& small, const Tensor& large,
+         const Tensor& from, const Tensor& to) {
+  const Shape &x = small.shape(), &y = large.shape();
+  on_real(to, [&]<typename T>() {
+    const InterpolationLine<Compute<T>> rows(x[2], cut, y[2]), columns(x[3], cut, y[3]);
+    with_order_of(small, [&]<bool kLast>() {
+      const ImageGrid<kLast> in(x), out(y);
+      const Body<T, kLast> body{from.data<T>(), to.data<T>(), rows, columns, in, out};
+      parallel_rows(context, in.rows(to.shape()), in.columns(to.shape()), body);
+    });
+  });
+}
+
+}  // namespace
+
+void interpolate(Context& context, const InterpolationCut& cut, const Tensor& x, const Tensor& y) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu && interpolate_gpu(context, cut, x, y)) return;
+#endif
+  run<InterpolateBody>(context, cut, x, y, x, y);
+}
+
+void interpolate_gradient(Context& context, const InterpolationCut& cut, const Tensor& dy,
+                          const Tensor& dx) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) {
+    if (interpolate_gradient_gpu(context, cut, dy, dx)) return;
+    return run<GradientBody>(context, cut, dx, dy, dy, dx);
+  }
+#endif
+  (void)context;
+  on(dx, [&]<typename T>() {
+    const Shape &x = dx.shape(), &y = dy.shape();
+    gradient_on_cpu<T>({x[2], cut, y[2]}, {x[3], cut, y[3]}, dy, dx);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,62 @@
+#include "kernels/move/reorder.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "kernels/move/reorder_bodies.h"
+
+namespace crema {
+
+namespace {
+
+// A matrix of Format::points as what it is: rows x channels x points.
+Tensor spread(const Tensor& matrix, int64_t points) {
+  const Shape& shape = matrix.shape();
+  return matrix.reshaped({shape[0], shape[1] / points, points},
+                         matrix.format().points > 0 ? Format::channels_last() : Format::plain());
+}
+
+}  // namespace
+
+void reorder(Context& context, const Tensor& from, const Tensor& to) {
+  assert(from.shape() == to.shape());
+  if (from.format().points != to.format().points) {
+    if (from.format().points > 0 && to.format().points > 0) {  // layers of other images share it
+      const Tensor plain(context, from.shape(), from.dtype());
+      reorder(context, from, plain);
+      return reorder(context, plain, to);
+    }
+    const int64_t points = std::max(from.format().points, to.format().points);
+    return reorder(context, spread(from, points), spread(to, points));
+  }
+  const Shape& shape = from.shape();
+  const bool alike = same_layout(from.format(), to.format(), shape);
+  if (alike && from.dtype() == to.dtype()) return copy(context, from, to);
+#ifdef CREMA_CUDA
+  const bool channels_only = from.format().order != to.format().order &&
+                             from.format().order != Order::blocked &&
+                             to.format().order != Order::blocked;
+  if (context.device() == Device::gpu && is_real(from.dtype()) && is_real(to.dtype())) {
+    if (alike) return convert(context, from, to);
+    if (channels_only) return transpose_gpu(context, from, to);
+  }
+#endif
+  assert(from.dtype() == to.dtype());
+  const bool blocked = from.format().order == Order::blocked || to.format().order == Order::blocked;
+  if (context.device() == Device::cpu) {
+    if (!blocked) {
+      // Row-major to channels-last turns the matrix channels x points of each image, and back.
+      const int64_t channels = shape[1], points = shape.count(2);
+      const bool to_last = to.format().order == Order::channels_last;
+      return transpose(from.raw(), to.raw(), shape[0], to_last ? channels : points,
+                       to_last ? points : channels, size_of(from.dtype()));
+    }
+#ifdef CREMA_ONEDNN
+    if (reorder_onednn(from, to)) return;
+#endif
+  }
+  if (to.elements() != to.count()) zero(context, to);
+  reorder_elements(context, from, to);
+}
+
+}  // namespace crema

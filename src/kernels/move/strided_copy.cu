@@ -1,0 +1,180 @@
+#include "kernels/move/strided_copy.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "kernels/core/pointwise.h"
+#include "kernels/move/reorder.h"
+#include "kernels/move/strided_copy_bodies.h"
+
+namespace crema {
+namespace {
+
+constexpr int kMostAxes = 6, kMostSums = 2;
+
+#ifdef CREMA_CUDA
+// For what rearrange_gpu() leaves. The outer axes are all but the last, which is the columns.
+template <typename T, int kOuter, bool kSums>
+struct MoveBody {
+  const T* x;
+  T* y;
+  MovedAxis outer[kOuter > 0 ? kOuter : 1], column, sums[kMostSums];
+  Compute<T> factor;
+
+  CREMA_HD void operator()(int64_t row, int64_t at) const {
+    int64_t to = at * column.to, from = at * column.from;
+    for (int axis = kOuter - 1; axis >= 0; --axis) {
+      const int64_t extent = outer[axis].extent, i = row % extent;
+      row /= extent;
+      to += i * outer[axis].to;
+      from += i * outer[axis].from;
+    }
+    if constexpr (kSums) {
+      Compute<T> sum = 0;
+      for (int64_t i = 0; i < sums[0].extent; ++i) {
+        for (int64_t k = 0; k < sums[1].extent; ++k)
+          sum += Compute<T>(x[from + i * sums[0].from + k * sums[1].from]);
+      }
+      y[to] = factor * sum;
+    } else {
+      y[to] = factor * Compute<T>(x[from]);
+    }
+  }
+};
+
+template <int kOuter>
+void run(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+  on_real(y, [&]<typename T>() {
+    const auto with_sums = [&]<bool kSums>() {
+      MoveBody<T, kOuter, kSums> body{};
+      body.x = x.data<T>() + s.from_start;
+      body.y = y.data<T>() + s.to_start;
+      body.factor = s.factor;
+      if (!s.kept.empty()) body.column = s.kept.back();
+      int64_t rows = 1;
+      for (int axis = 0; axis < kOuter; ++axis) {
+        body.outer[axis] = s.kept[axis];
+        rows *= s.kept[axis].extent;
+      }
+      for (size_t i = 0; i < s.sums.size(); ++i) body.sums[i] = s.sums[i];
+      parallel_rows(context, rows, body.column.extent, body);
+    };
+    if (s.sums.empty()) {
+      with_sums.template operator()<false>();
+    } else {
+      with_sums.template operator()<true>();
+    }
+  });
+}
+
+void run_bodies(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+  switch (s.kept.size()) {
+    case 0:
+    case 1:
+      return run<0>(context, s, x, y);
+    case 2:
+      return run<1>(context, s, x, y);
+    case 3:
+      return run<2>(context, s, x, y);
+    case 4:
+      return run<3>(context, s, x, y);
+    case 5:
+      return run<4>(context, s, x, y);
+    default:
+      return run<5>(context, s, x, y);
+  }
+}
+#endif
+
+// Neighbours whose steps are those of one longer axis become that.
+void join(std::vector<MovedAxis>& axes) {
+  std::vector<MovedAxis> joined;
+  for (const MovedAxis& axis : axes) {
+    if (!joined.empty() && joined.back().to == axis.to * axis.extent &&
+        joined.back().from == axis.from * axis.extent) {
+      joined.back() = {joined.back().extent * axis.extent, axis.to, axis.from};
+    } else {
+      joined.push_back(axis);
+    }
+  }
+  axes = joined;
+}
+
+// Large matrices that are transposed, one after another: reorder() does it in tiles.
+bool transpose(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+  if (!s.sums.empty() || s.to_start != 0 || s.from_start != 0 || s.factor != 1) return false;
+  std::vector<MovedAxis> axes = s.kept;
+  if (axes.size() == 2) axes.insert(axes.begin(), {1, x.count(), x.count()});
+  if (axes.size() != 3) return false;
+  const MovedAxis &matrices = axes[0], &rows = axes[1], &columns = axes[2];
+  const int64_t size = rows.extent * columns.extent;
+  if (columns.to != 1 || rows.to != columns.extent || rows.from != 1 ||
+      columns.from != rows.extent || matrices.to != size || matrices.from != size ||
+      rows.extent < 16 || columns.extent < 16 || matrices.extent > 65535 ||
+      x.count() != matrices.extent * size || y.count() != x.count())
+    return false;
+  const Shape shape{matrices.extent, columns.extent, rows.extent};
+  reorder(context, x.reshaped(shape), y.reshaped(shape, Format::channels_last()));
+  return true;
+}
+
+}  // namespace
+
+SortedMoves::SortedMoves(const Rearrangement& moves)
+    : to_start(moves.to_start), from_start(moves.from_start), factor(moves.factor) {
+  for (const MovedAxis& axis : moves.axes) {
+    if (axis.extent != 1) (axis.to == 0 ? sums : kept).push_back(axis);
+  }
+  std::stable_sort(kept.begin(), kept.end(), [](const MovedAxis& a, const MovedAxis& b) {
+    return std::abs(a.to) > std::abs(b.to);
+  });
+  std::stable_sort(sums.begin(), sums.end(), [](const MovedAxis& a, const MovedAxis& b) {
+    return std::abs(a.from) > std::abs(b.from);
+  });
+  join(kept);
+  join(sums);
+}
+
+int64_t Rearrangement::goals() const {
+  int64_t goals = 1;
+  for (const MovedAxis& axis : axes) goals *= axis.to == 0 ? 1 : axis.extent;
+  return goals;
+}
+
+Rearrangement Rearrangement::reversed() const {
+  Rearrangement back = *this;
+  std::swap(back.to_start, back.from_start);
+  for (MovedAxis& axis : back.axes) std::swap(axis.to, axis.from);
+  return back;
+}
+
+void rearrange(Context& context, const Rearrangement& moves, const Tensor& x, const Tensor& y) {
+  for (const MovedAxis& axis : moves.axes) {
+    if (axis.extent == 0) return;
+  }
+  const SortedMoves s(moves);
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu && rearrange_gpu(context, s, x, y)) return;
+#endif
+  if (transpose(context, s, x, y)) return;
+  require(s.kept.size() <= kMostAxes && s.sums.size() <= kMostSums, "values would move along ",
+          s.kept.size() + s.sums.size(), " axes at once: at most ", kMostAxes, " and ", kMostSums,
+          " that are summed over");
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) return run_bodies(context, s, x, y);
+#endif
+  rearrange_cpu(s, x, y);
+}
+
+std::vector<int64_t> steps_of(const Tensor& tensor) {
+  const Shape& shape = tensor.shape();
+  std::vector<int64_t> steps, index(shape.axes(), 0);
+  for (int axis = 0; axis < shape.axes(); ++axis) {
+    index[axis] = 1;
+    steps.push_back(tensor.format().offset(shape, index.data()));
+    index[axis] = 0;
+  }
+  return steps;
+}
+
+}  // namespace crema

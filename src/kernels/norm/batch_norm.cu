@@ -1,0 +1,266 @@
+// Batch normalization: passes over the data are those of kernels/core/channel.h, what lies between
+// them is work on a few numbers a channel. Two passes forward (statistics, result) and two backward
+// (sums, result).
+#include "kernels/norm/batch_norm.h"
+
+#include "device/parallel.h"
+#include "kernels/norm/batch_norm_bodies.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+// The workspace: numbers for each channel, then what channel_sums() needs.
+struct Workspace {
+  Tensor factor, shift, pivot, slant, offset;
+  double* sums;
+  void* scratch;
+
+  Workspace(const BatchNormCase& c, DType dtype, const Tensor& memory) {
+    char* at = static_cast<char*>(memory.raw());
+    const int64_t channels = c.view.channels;
+    sums = reinterpret_cast<double*>(at);
+    at += 2 * channels * sizeof(double);
+    for (Tensor* tensor : {&factor, &shift, &pivot, &slant, &offset}) {
+      const size_t offset_bytes = static_cast<size_t>(at - static_cast<char*>(memory.raw()));
+      *tensor = part(memory, offset_bytes, Shape{channels}, dtype);
+      at += channels * sizeof(double);
+    }
+    scratch = at;
+  }
+  static size_t bytes(Context& context, const ChannelView& view) {
+    return 7 * view.channels * sizeof(double) + channel_sums_scratch(context, view);
+  }
+
+ private:
+  // A tensor inside another one, also when that is a view of memory that somebody else owns.
+  static Tensor part(const Tensor& memory, size_t offset, const Shape& shape, DType dtype) {
+    if (!memory.memory())
+      return Tensor::wrap(static_cast<char*>(memory.raw()) + offset, shape, dtype);
+    const size_t start =
+        static_cast<char*>(memory.raw()) - static_cast<char*>(memory.memory()->data());
+    return Tensor(memory.memory(), start + offset, shape, dtype);
+  }
+};
+
+// A value near each channel's mean: the mean of some elements spread over all. Sums of differences
+// from it lose no digits.
+template <typename T>
+struct Pivot {
+  ChannelView view;
+  const T* x;
+  T* pivot;
+  CREMA_HD void operator()(int64_t c) const {
+    const int64_t count = view.each() < 16 ? view.each() : 16, step = view.each() / count;
+    T sum = 0;
+    for (int64_t k = 0; k < count; ++k) {
+      const int64_t i = k * step;
+      sum += view.inner == 1
+                 ? x[i * view.channels + c]
+                 : x[(i / view.inner * view.channels + c) * view.inner + i % view.inner];
+    }
+    pivot[c] = sum / static_cast<T>(count);
+  }
+};
+
+// Statistics of the batch out of the sums, and their share in the stored ones.
+template <typename T>
+struct BatchStatistics {
+  const double* sums;
+  const T* pivot;
+  int64_t channels, each;
+  StoredStatistics<T> stored;
+  T *mean, *inverse;
+  CREMA_HD void operator()(int64_t c) const {
+    const double shift = sums[c] / each, spread = sums[channels + c] / each - shift * shift;
+    const double variance = spread > 0 ? spread : 0;
+    mean[c] = pivot[c] + static_cast<T>(shift);
+    inverse[c] = static_cast<T>(1 / sqrt(variance + stored.eps));
+    stored.add(c, mean[c], variance, static_cast<double>(each));
+  }
+};
+
+template <typename T>
+struct TakeStored {
+  StoredStatistics<T> stored;
+  T *mean, *inverse;
+  CREMA_HD void operator()(int64_t c) const { stored.take(c, mean, inverse); }
+};
+
+template <typename T>
+struct FactorAndShift {
+  const T *inverse, *scale, *shift;
+  T *factor, *shift_out;
+  CREMA_HD void operator()(int64_t c) const {
+    factor[c] = scale ? inverse[c] * scale[c] : inverse[c];
+    shift_out[c] = shift ? shift[c] : T(0);
+  }
+};
+
+// dx = factor * g + h * slant + offset, with h = x - mean or, when there is only y, h = y.
+template <typename T>
+struct GradientNumbers {
+  const double* sums;
+  const T *inverse, *factor;
+  int64_t channels, each;
+  bool h_is_y;
+  T *slant, *offset, *d_scale, *d_shift;
+  bool accumulate_scale, accumulate_shift;
+  CREMA_HD void operator()(int64_t c) const {
+    const double shrink = h_is_y ? 1 : static_cast<double>(inverse[c]) * inverse[c];
+    slant[c] = static_cast<T>(-factor[c] * shrink * sums[channels + c] / each);
+    offset[c] = static_cast<T>(-factor[c] * sums[c] / each);
+    if (d_scale) {
+      const T value = static_cast<T>(inverse[c] * sums[channels + c]);
+      d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
+    }
+    if (d_shift) {
+      const T value = static_cast<T>(sums[c]);
+      d_shift[c] = accumulate_shift ? d_shift[c] + value : value;
+    }
+  }
+};
+
+template <typename T>
+void find_statistics(Context& context, const BatchNormCase& c, const BatchNormParameters& p,
+                     const Tensor& x, const Tensor& mean, const Tensor& inverse,
+                     const Workspace& w) {
+  const StoredStatistics<T> stored(c, p);
+  if (!c.batch_statistics) {
+    parallel_for(context, c.view.channels,
+                 TakeStored<T>{stored, mean.data<T>(), inverse.data<T>()});
+    return;
+  }
+  parallel_for(context, c.view.channels, Pivot<T>{c.view, x.data<T>(), w.pivot.data<T>()});
+  ChannelGradient differences;
+  differences.x = x;
+  differences.center = w.pivot;
+  channel_sums(context, c.view, differences, {}, w.sums, w.scratch);
+  parallel_for(context, c.view.channels,
+               BatchStatistics<T>{w.sums, w.pivot.data<T>(), c.view.channels, c.view.each(), stored,
+                                  mean.data<T>(), inverse.data<T>()});
+}
+
+template <typename T>
+void fold(Context& context, const BatchNormCase& c, const BatchNormParameters& p,
+          const Tensor& inverse, const Workspace& w) {
+  parallel_for(context, c.view.channels,
+               FactorAndShift<T>{inverse.data<T>(), p.scale.data<T>(), p.shift.data<T>(),
+                                 w.factor.data<T>(), w.shift.data<T>()});
+}
+
+void apply(Context& context, const BatchNormCase& c, const BatchNormParameters& parameters,
+           const Tensor& x, const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+           const Tensor& workspace) {
+  const Workspace w(c, x.dtype(), workspace);
+  on(x, [&]<typename T>() { fold<T>(context, c, parameters, saved.inverse, w); });
+  channel_affine(context, c.view, {saved.mean, w.factor, w.shift, added, c.relu, c.slope}, x, y);
+}
+
+}  // namespace
+
+bool batch_norm_takes_packs([[maybe_unused]] const Context& context,
+                            [[maybe_unused]] const BatchNormCase& c, [[maybe_unused]] DType dtype) {
+#ifdef CREMA_CUDA
+  return batch_norm_serves_gpu(context, c, dtype) &&
+         c.view.channels * static_cast<int64_t>(size_of(dtype)) % 16 == 0;
+#else
+  return false;
+#endif
+}
+
+size_t batch_norm_workspace(Context& context, const ChannelView& view) {
+  return Workspace::bytes(context, view);  // more than the GPU's own body needs
+}
+
+void batch_norm_forward(Context& context, const BatchNormCase& c,
+                        const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
+                        [[maybe_unused]] const Tensor& sums, const Tensor& y,
+                        const BatchNormSaved& saved, const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (batch_norm_serves_gpu(context, c, x.dtype()))
+    return batch_norm_forward_gpu(context, c, parameters, x, added, sums, y, saved, workspace);
+#endif
+  on(x, [&]<typename T>() {
+    find_statistics<T>(context, c, parameters, x, saved.mean, saved.inverse,
+                       Workspace(c, x.dtype(), workspace));
+  });
+  apply(context, c, parameters, x, added, y, saved, workspace);
+}
+
+void batch_norm_affine([[maybe_unused]] Context& context, [[maybe_unused]] const BatchNormCase& c,
+                       [[maybe_unused]] const BatchNormParameters& parameters,
+                       [[maybe_unused]] const Tensor& x, [[maybe_unused]] const Tensor& sums,
+                       [[maybe_unused]] const Tensor& affine,
+                       [[maybe_unused]] const BatchNormSaved& saved,
+                       [[maybe_unused]] const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (batch_norm_serves_gpu(context, c, x.dtype()))
+    return batch_norm_affine_gpu(context, c, parameters, x, sums, affine, saved, workspace);
+#endif
+  fail("a batch normalization without its top is for GPUs");
+}
+
+void batch_norm_recompute(Context& context, const BatchNormCase& c,
+                          const BatchNormParameters& parameters, const Tensor& x,
+                          const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                          const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (batch_norm_serves_gpu(context, c, x.dtype()))
+    return batch_norm_recompute_gpu(context, c, parameters, x, added, y, saved, workspace);
+#endif
+  apply(context, c, parameters, x, added, y, saved, workspace);
+}
+
+void batch_norm_backward(Context& context, const BatchNormCase& c,
+                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& y,
+                         const Tensor& dy, [[maybe_unused]] const Tensor& more_dy,
+                         const BatchNormSaved& saved, const BatchNormGradients& gradients,
+                         const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (batch_norm_serves_gpu(context, c, dy.dtype())) {
+    return batch_norm_backward_gpu(context, c, parameters, x, y, dy, more_dy, saved, gradients,
+                                   workspace);
+  }
+#endif
+  const Workspace w(c, dy.dtype(), workspace);
+  const bool h_is_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
+  on(dy, [&]<typename T>() { fold<T>(context, c, parameters, saved.inverse, w); });
+
+  ChannelGradient gradient;
+  gradient.dy = dy;
+  gradient.factor = w.factor;
+  gradient.shift = w.shift;
+  gradient.slope = c.slope;
+  if (h_is_y) {
+    gradient.x = y;
+  } else {
+    gradient.x = x;
+    gradient.center = saved.mean;
+    if (c.relu)
+      gradient.mask = c.added ? ChannelGradient::Mask::from_y : ChannelGradient::Mask::from_x;
+    gradient.y = y;
+  }
+  const bool through_statistics = c.batch_statistics && gradients.dx;
+  if (through_statistics || gradients.d_scale || gradients.d_shift || gradients.d_added) {
+    channel_sums(context, c.view, gradient, gradients.d_added, w.sums, w.scratch);
+    on(dy, [&]<typename T>() {
+      parallel_for(
+          context, c.view.channels,
+          GradientNumbers<T>{w.sums, saved.inverse.data<T>(), w.factor.data<T>(), c.view.channels,
+                             c.view.each(), h_is_y, w.slant.data<T>(), w.offset.data<T>(),
+                             gradients.d_scale.data<T>(), gradients.d_shift.data<T>(),
+                             gradients.accumulate_scale, gradients.accumulate_shift});
+    });
+  }
+  if (!gradients.dx) return;
+  if (gradients.d_added) {  // holds the masked gradient already
+    gradient.dy = gradients.d_added;
+    gradient.mask = ChannelGradient::Mask::none;
+  }
+  if (!c.batch_statistics && gradient.mask == ChannelGradient::Mask::none) gradient.x = {};
+  channel_gradient(context, c.view, gradient, through_statistics ? w.slant : Tensor(),
+                   through_statistics ? w.offset : Tensor(), gradients.dx);
+}
+
+}  // namespace crema

@@ -1,0 +1,81 @@
+// Batch normalization's body for channels-last tensors on a GPU (batch_norm.cu serves all others),
+// and what both do with a channel's stored statistics.
+#pragma once
+
+#include <cmath>
+
+#include "base/host_device.h"
+#include "kernels/norm/batch_norm.h"
+
+namespace crema {
+
+template <typename T>
+struct StoredStatistics {
+  T *mean, *variance, *factor;  // as BatchNormParameters
+  T eps, fraction, share;
+  bool unbiased;
+
+  StoredStatistics() = default;
+  StoredStatistics(const BatchNormCase& c, const BatchNormParameters& p)
+      : mean(p.stored_mean.data<T>()),
+        variance(p.stored_variance.data<T>()),
+        factor(p.stored_factor.data<T>()),
+        eps(c.eps),
+        fraction(c.fraction),
+        share(c.share),
+        unbiased(c.unbiased) {}
+
+  // each: values of the channel, whose variance is biased.
+  CREMA_HD void add(int64_t c, T batch_mean, double batch_variance, double each) const {
+    if (!mean) return;
+    if (unbiased && each > 1) batch_variance *= each / (each - 1);
+    mean[c] = share * batch_mean + fraction * mean[c];
+    variance[c] = share * static_cast<T>(batch_variance) + fraction * variance[c];
+    if (factor && c == 0) factor[0] = share + fraction * factor[0];
+  }
+  CREMA_HD void take(int64_t c, T* mean_out, T* inverse_out) const {
+    if (!mean) {
+      mean_out[c] = 0;
+      inverse_out[c] = 1;
+      return;
+    }
+    const T by = !factor ? T(1) : factor[0] == 0 ? T(0) : 1 / factor[0];
+    mean_out[c] = by * mean[c];
+    inverse_out[c] = 1 / static_cast<T>(sqrt(by * variance[c] + eps));
+  }
+};
+
+bool batch_norm_serves_gpu(const Context& context, const BatchNormCase& c, DType dtype);
+void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
+                            const BatchNormParameters& parameters, const Tensor& x,
+                            const Tensor& added, const Tensor& sums, const Tensor& y,
+                            const BatchNormSaved& saved, const Tensor& workspace);
+// Mean and inverse into `saved`: those of x, found from its sums unless these are empty, or the
+// stored ones.
+void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
+                               const BatchNormParameters& parameters, const Tensor& x,
+                               const Tensor& sums, const BatchNormSaved& saved,
+                               const Tensor& workspace);
+void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
+                           const BatchNormParameters& parameters, const Tensor& x,
+                           const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
+                           const Tensor& workspace);
+void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
+                              const BatchNormParameters& parameters, const Tensor& x,
+                              const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                              const Tensor& workspace);
+// The first half of backward, with a ReLU and nothing added, where dy is 0 but at some places: only
+// these are in x and dy, row by row. Gradients of scale and shift, and into the workspace slant and
+// offset of dx = factor * g + (x - mean) * slant + offset, g being dy + more_dy through the ReLU.
+// With more_dy g is written to dy.
+void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
+                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& dy,
+                         const Tensor& more_dy, const BatchNormSaved& saved,
+                         const BatchNormGradients& gradients, const Tensor& workspace);
+void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
+                             const BatchNormParameters& parameters, const Tensor& x,
+                             const Tensor& y, const Tensor& dy, const Tensor& more_dy,
+                             const BatchNormSaved& saved, const BatchNormGradients& gradients,
+                             const Tensor& workspace);
+
+}  // namespace crema

@@ -1,0 +1,216 @@
+// Batch normalization of channels-last tensors on the GPU, forward: two kernels (statistics,
+// result). A thread keeps a pack of channels with their numbers and walks over rows.
+#include <algorithm>
+
+#include "device/launch.h"
+#include "kernels/core/column_reduce.cuh"
+#include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_params.cuh"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+using namespace batch_norm;
+
+template <typename T, int kPack>
+__global__ void find_statistics(ColumnGrid grid, const T* x, Numbers n, float* parts,
+                                unsigned* counters) {
+  using P = Pack<T, kPack>;
+  float pivot[kPack];  // a value near the mean: squares of differences from it lose no digits
+  const int64_t column = first_column<kPack>(grid);
+  if (column < grid.columns) {
+    const P p = *reinterpret_cast<const P*>(x + column);
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) pivot[k] = p.v[k];
+  }
+  const auto visit = [&]<int kRows>(const RowSet& rows, int64_t at, float(&sums)[2][kPack]) {
+    P p[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      p[r] = *reinterpret_cast<const P*>(x + (rows.first + r * rows.step) * grid.columns + at);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) {
+        const float h = static_cast<float>(p[r].v[k]) - pivot[k];
+        sums[0][k] += h;
+        sums[1][k] += h * h;
+      }
+    }
+  };
+  const auto finish = [&](int64_t c, const double* totals) {
+    const double near = totals[0] / n.each, spread = totals[1] / n.each - near * near;
+    const double variance = spread > 0 ? spread : 0;
+    const float mean = static_cast<float>(static_cast<float>(x[c]) + near);
+    n.mean[c] = mean;
+    n.inverse[c] = static_cast<float>(1 / sqrt(variance + n.stored.eps));
+    n.stored.add(c, mean, variance, n.each);
+  };
+  sum_columns<kPack, 2>(grid, parts, counters, visit, finish);
+}
+
+__global__ void take_stored(int64_t channels, Numbers n) {
+  const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (c < channels) n.stored.take(c, n.mean, n.inverse);
+}
+
+// Out of the sums.
+__global__ void take_sums(Numbers n, int64_t channels) {
+  const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  float mean, inverse;
+  if (c < channels) n.statistics(c, channels, true, mean, inverse);
+}
+
+__global__ void write_affine(Numbers n, int64_t channels, Half* affine) {
+  const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
+  if (c >= channels) return;
+  constexpr float kMost = 65504;
+  float mean, inverse;
+  n.statistics(c, channels, true, mean, inverse);
+  const float factor = n.factor(c, inverse), shift = n.bias(c) - mean * factor;
+  affine[c] = fminf(fmaxf(factor, -kMost), kMost);
+  affine[channels + c] = fminf(fmaxf(shift, -kMost), kMost);
+}
+
+// signs: a byte a pack, or null. Where there are sums, the statistics are made of them here, by
+// each thread its own, so that no kernel stands between.
+template <typename T, int kPack, bool kAdded, bool kRelu>
+__global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t* signs,
+                      float slope, Numbers n) {
+  using P = Pack<T, kPack>;
+  const int64_t first = first_column<kPack>(grid);
+  if (first >= grid.columns) return;
+  const bool notes = blockIdx.x == 0 && threadIdx.x < grid.lanes;
+  float mean[kPack], factor[kPack], bias[kPack];
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) {
+    const int64_t c = first + k;
+    float inverse;
+    n.statistics(c, grid.columns, notes, mean[k], inverse);
+    factor[k] = n.factor(c, inverse);
+    bias[k] = n.bias(c);
+  }
+  over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
+    P p[kRows];
+    [[maybe_unused]] P more[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
+      p[r] = *reinterpret_cast<const P*>(x + at);
+      if constexpr (kAdded) more[r] = *reinterpret_cast<const P*>(added + at);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      [[maybe_unused]] unsigned positive = 0;
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) {
+        float value = (static_cast<float>(p[r].v[k]) - mean[k]) * factor[k] + bias[k];
+        if constexpr (kAdded) value += static_cast<float>(more[r].v[k]);
+        if constexpr (kRelu) value = value > 0 ? value : slope * value;
+        p[r].v[k] = value;
+        if constexpr (kAdded && kRelu) positive |= static_cast<float>(p[r].v[k]) > 0 ? 1u << k : 0u;
+      }
+      const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
+      *reinterpret_cast<P*>(y + at) = p[r];
+      if constexpr (kAdded && kRelu) {
+        if (signs) signs[at / kPack] = static_cast<uint8_t>(positive);
+      }
+    }
+  });
+}
+
+// The batch's statistics, or the stored ones, unless there are sums to make them of.
+template <typename T, int kPack>
+void find(const Gpu& gpu, const BatchNormCase& c, const Tensor& x, const Numbers& n) {
+  if (n.sums) return;
+  if (c.batch_statistics) {
+    const auto kernel = find_statistics<T, kPack>;
+    const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
+    launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), n, gpu.parts, gpu.counters);
+  } else {
+    const auto blocks = static_cast<unsigned>((c.view.channels + 255) / 256);
+    launch(gpu, take_stored, {blocks, 256}, c.view.channels, n);
+  }
+}
+
+// signs: may be empty.
+template <typename T, int kPack>
+void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c, const Tensor& x,
+                  const Tensor& added, const Tensor& y, const Tensor& signs, const Numbers& n) {
+  const auto kernel = added    ? c.relu ? apply<T, kPack, true, true> : apply<T, kPack, true, false>
+                         : c.relu ? apply<T, kPack, false, true>
+                               : apply<T, kPack, false, false>;
+  launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), added.data<T>(), y.data<T>(),
+         signs.data<uint8_t>(), c.slope, n);
+}
+
+}  // namespace
+
+bool batch_norm_serves_gpu(const Context& context, const BatchNormCase& c, DType dtype) {
+  return context.device() == Device::gpu && context.implementation != "plain" &&
+         c.view.groups == 1 && (c.view.inner == 1 || c.view.channels == 1) && dtype != DType::f64;
+}
+
+void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
+                            const BatchNormParameters& parameters, const Tensor& x,
+                            const Tensor& added, const Tensor& sums, const Tensor& y,
+                            const BatchNormSaved& saved, const Tensor& workspace) {
+  if (x.count() == 0) return;
+  const Gpu& gpu = context.gpu();
+  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  if (c.batch_statistics) n.sums = sums.data<float>();
+  with_grid(
+      c.view, x,
+      [&]<typename T, int kPack>(ColumnGrid wide) {
+        require_packs<T, kPack>(saved.signs);
+        find<T, kPack>(gpu, c, x, n);
+        // What the statistics' pass, or who wrote x, began with lies farthest from the cache.
+        wide.from_end = n.sums || !c.batch_statistics;
+        write_result<T, kPack>(gpu, wide, c, x, added, y, saved.signs, n);
+      },
+      added, y);
+}
+
+void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
+                               const BatchNormParameters& parameters, const Tensor& x,
+                               const Tensor& sums, const BatchNormSaved& saved,
+                               const Tensor& workspace) {
+  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  if (c.batch_statistics && sums) {
+    n.sums = sums.data<float>();
+    const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
+    return launch(context.gpu(), take_sums, {blocks, 128}, n, c.view.channels);
+  }
+  with_grid(c.view, x, [&]<typename T, int kPack>(const ColumnGrid&) {
+    find<T, kPack>(context.gpu(), c, x, n);
+  });
+}
+
+void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
+                           const BatchNormParameters& parameters, const Tensor& x,
+                           const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
+                           const Tensor& workspace) {
+  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  if (c.batch_statistics) n.sums = sums.data<float>();
+  if (!n.sums) batch_norm_statistics_gpu(context, c, parameters, x, Tensor(), saved, workspace);
+  const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
+  launch(context.gpu(), write_affine, {blocks, 128}, n, c.view.channels, affine.data<Half>());
+}
+
+void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
+                              const BatchNormParameters& parameters, const Tensor& x,
+                              const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
+                              const Tensor& workspace) {
+  if (x.count() == 0) return;
+  const Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  with_grid(
+      c.view, x,
+      [&]<typename T, int kPack>(const ColumnGrid& wide) {
+        write_result<T, kPack>(context.gpu(), wide, c, x, added, y, {}, n);
+      },
+      added, y);
+}
+
+}  // namespace crema

@@ -1,0 +1,263 @@
+// Two batch normalizations of channels-last tensors that are added, on the GPU: forward one kernel
+// behind their statistics, backward two, for the sums and for both gradients. A thread keeps a pack
+// of channels with the numbers of both and walks over rows. Limit: memory, each tensor once a
+// kernel.
+#include "device/launch.h"
+#include "kernels/core/column_reduce.cuh"
+#include "kernels/norm/batch_norm_bodies.h"
+#include "kernels/norm/batch_norm_pair.h"
+#include "kernels/norm/batch_norm_params.cuh"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+using namespace batch_norm;
+
+// signs: a byte a pack, or null.
+template <typename T, int kPack>
+__global__ void __launch_bounds__(256, 2)
+    apply_pair(ColumnGrid grid, const T* x, const T* z, T* y, uint8_t* signs, float slope,
+               Numbers a, Numbers b) {
+  using P = Pack<T, kPack>;
+  const int64_t first = first_column<kPack>(grid);
+  if (first >= grid.columns) return;
+  const bool notes = blockIdx.x == 0 && threadIdx.x < grid.lanes;
+  float factor[2][kPack], offset[kPack];  // y = relu(x factor[0] + z factor[1] + offset)
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) {
+    const int64_t c = first + k;
+    float mean, inverse;
+    a.statistics(c, grid.columns, notes, mean, inverse);
+    factor[0][k] = a.factor(c, inverse);
+    offset[k] = a.bias(c) - mean * factor[0][k];
+    b.statistics(c, grid.columns, notes, mean, inverse);
+    factor[1][k] = b.factor(c, inverse);
+    offset[k] += b.bias(c) - mean * factor[1][k];
+  }
+  over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
+    P p[kRows], q[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
+      p[r] = *reinterpret_cast<const P*>(x + at);
+      q[r] = *reinterpret_cast<const P*>(z + at);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      unsigned positive = 0;
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) {
+        float value = static_cast<float>(p[r].v[k]) * factor[0][k] +
+                      (static_cast<float>(q[r].v[k]) * factor[1][k] + offset[k]);
+        value = value > 0 ? value : slope * value;
+        p[r].v[k] = value;
+        positive |= static_cast<float>(p[r].v[k]) > 0 ? 1u << k : 0u;
+      }
+      const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
+      *reinterpret_cast<P*>(y + at) = p[r];
+      if (signs) signs[at / kPack] = static_cast<uint8_t>(positive);
+    }
+  });
+}
+
+// What the gradient comes from: dy + more_dy (null: dy alone) through the ReLU, and the two x.
+template <typename T>
+struct PairTerm {
+  const T *dy, *more_dy, *x, *z;
+  const uint8_t* signs;
+  float slope;
+};
+
+template <typename T, int kPack>
+struct PairLoaded {
+  Pack<T, kPack> dy, more, x, z;
+  unsigned signs;
+};
+
+// kept: where the gradient before the ReLU goes, which may be dy's memory.
+template <typename T, int kPack, bool kTwo>
+__global__ void __launch_bounds__(256, 2)
+    sum_pair(ColumnGrid grid, PairTerm<T> term, T* kept, Numbers a, Numbers b,
+             bool through_statistics, float* parts, unsigned* counters) {
+  using P = Pack<T, kPack>;
+  float mean[2][kPack];
+  const int64_t column = first_column<kPack>(grid);
+  if (column < grid.columns) {
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) {
+      mean[0][k] = a.mean[column + k];
+      mean[1][k] = b.mean[column + k];
+    }
+  }
+  const auto visit = [&]<int kRows>(const RowSet& rows, int64_t at, float(&sums)[3][kPack]) {
+    PairLoaded<T, kPack> loaded[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t place = (rows.first + r * rows.step) * grid.columns + at;
+      loaded[r].dy = *reinterpret_cast<const P*>(term.dy + place);
+      if constexpr (kTwo) loaded[r].more = *reinterpret_cast<const P*>(term.more_dy + place);
+      loaded[r].x = *reinterpret_cast<const P*>(term.x + place);
+      loaded[r].z = *reinterpret_cast<const P*>(term.z + place);
+      loaded[r].signs = term.signs[place / kPack];
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      P out;
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) {
+        float g = loaded[r].dy.v[k];
+        if constexpr (kTwo) g += static_cast<float>(loaded[r].more.v[k]);
+        if (!(loaded[r].signs >> k & 1u)) g *= term.slope;
+        sums[0][k] += g;
+        sums[1][k] += g * (static_cast<float>(loaded[r].x.v[k]) - mean[0][k]);
+        sums[2][k] += g * (static_cast<float>(loaded[r].z.v[k]) - mean[1][k]);
+        out.v[k] = g;
+      }
+      *reinterpret_cast<P*>(kept + (rows.first + r * rows.step) * grid.columns + at) = out;
+    }
+  };
+  const auto finish = [&](int64_t c, const double* totals) {
+    a.finish_gradients(c, totals[0], totals[1], false, through_statistics);
+    b.finish_gradients(c, totals[0], totals[2], false, through_statistics);
+  };
+  sum_columns<kPack, 3>(grid, parts, counters, visit, finish);
+}
+
+// term.dy: what sum_pair kept. dx or dz may be its memory, or null.
+template <typename T, int kPack>
+__global__ void __launch_bounds__(256, 2)
+    apply_pair_gradient(ColumnGrid grid, PairTerm<T> term, T* dx, T* dz, Numbers a, Numbers b) {
+  using P = Pack<T, kPack>;
+  const int64_t first = first_column<kPack>(grid);
+  if (first >= grid.columns) return;
+  float factor[2][kPack], slant[2][kPack], offset[2][kPack];  // dx = g factor + x slant + offset
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) {
+    const int64_t c = first + k;
+    factor[0][k] = a.factor(c), factor[1][k] = b.factor(c);
+    slant[0][k] = a.slant[c], slant[1][k] = b.slant[c];
+    offset[0][k] = a.offset[c] - a.mean[c] * a.slant[c];
+    offset[1][k] = b.offset[c] - b.mean[c] * b.slant[c];
+  }
+  over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
+    P g[kRows], x[kRows], z[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
+      g[r] = *reinterpret_cast<const P*>(term.dy + at);
+      x[r] = *reinterpret_cast<const P*>(term.x + at);
+      z[r] = *reinterpret_cast<const P*>(term.z + at);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) {
+        const float given = g[r].v[k];
+        x[r].v[k] =
+            factor[0][k] * given + (static_cast<float>(x[r].v[k]) * slant[0][k] + offset[0][k]);
+        z[r].v[k] =
+            factor[1][k] * given + (static_cast<float>(z[r].v[k]) * slant[1][k] + offset[1][k]);
+      }
+      if (dx) *reinterpret_cast<P*>(dx + at) = x[r];
+      if (dz) *reinterpret_cast<P*>(dz + at) = z[r];
+    }
+  });
+}
+
+// Calls body<T>() for what packs are there of.
+template <typename Body>
+void on_packs(const Tensor& tensor, const Body& body) {
+  on_real(tensor, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, double>) body.template operator()<T>();
+  });
+}
+
+template <typename T, bool kTwo>
+void start_sums(const Gpu& gpu, const BatchNormCase& c, const PairTerm<T>& term, T* kept,
+                const Numbers& a, const Numbers& b) {
+  const auto kernel = sum_pair<T, kPackCount<T>, kTwo>;
+  const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPackCount<T>, 3);
+  launch(gpu, kernel, {grid.blocks, 256}, grid, term, kept, a, b, c.batch_statistics, gpu.parts,
+         gpu.counters);
+}
+
+class BatchNormPairGpu final : public BatchNormPair {
+ public:
+  explicit BatchNormPairGpu(const BatchNormCase& c) : c_(c) {}
+
+  // Two numbers a channel for each side.
+  size_t workspace() const override {
+    return 4 * static_cast<size_t>(c_.view.channels) * sizeof(float);
+  }
+
+  void forward(Context& context, const BatchNormSide& a, const BatchNormSide& b, const Tensor& y,
+               const Tensor& workspace) override {
+    for (const BatchNormSide* side : {&a, &b}) {
+      if (!c_.batch_statistics || !side->sums)
+        batch_norm_statistics_gpu(context, c_, side->parameters, side->x, Tensor(), side->saved,
+                                  workspace);
+    }
+    Numbers n = numbers(a, 0, workspace), m = numbers(b, 1, workspace);
+    if (c_.batch_statistics) n.sums = a.sums.data<float>(), m.sums = b.sums.data<float>();
+    write(context, a.x, b.x, y, a.saved.signs, n, m);
+  }
+
+  void recompute(Context& context, const BatchNormSide& a, const BatchNormSide& b, const Tensor& y,
+                 const Tensor& workspace) override {
+    write(context, a.x, b.x, y, Tensor(), numbers(a, 0, workspace), numbers(b, 1, workspace));
+  }
+
+  void backward(Context& context, const BatchNormSide& a, const BatchNormSide& b, const Tensor& dy,
+                const Tensor& more_dy, const BatchNormGradients& of_a,
+                const BatchNormGradients& of_b, const Tensor& workspace) override {
+    const Gpu& gpu = context.gpu();
+    Numbers n = numbers(a, 0, workspace), m = numbers(b, 1, workspace);
+    n.learn(of_a);
+    m.learn(of_b);
+    on_packs(dy, [&]<typename T>() {
+      const PairTerm<T> term{dy.data<T>(),
+                             more_dy.data<T>(),
+                             a.x.data<T>(),
+                             b.x.data<T>(),
+                             a.saved.signs.data<uint8_t>(),
+                             c_.slope};
+      if (more_dy) {
+        start_sums<T, true>(gpu, c_, term, dy.data<T>(), n, m);
+      } else {
+        start_sums<T, false>(gpu, c_, term, dy.data<T>(), n, m);
+      }
+      if (!of_a.dx && !of_b.dx) return;
+      const ColumnGrid wide(c_.view.each(), c_.view.channels, kPackCount<T>);
+      launch(gpu, apply_pair_gradient<T, kPackCount<T>>, {wide.blocks, 256}, wide, term,
+             of_a.dx.data<T>(), of_b.dx.data<T>(), n, m);
+    });
+  }
+
+ private:
+  Numbers numbers(const BatchNormSide& side, int number, const Tensor& workspace) const {
+    return numbers_of(c_, side.parameters, side.saved,
+                      workspace.data<float>() + 2 * number * c_.view.channels);
+  }
+
+  void write(Context& context, const Tensor& x, const Tensor& z, const Tensor& y,
+             const Tensor& signs, const Numbers& a, const Numbers& b) const {
+    on_packs(y, [&]<typename T>() {
+      ColumnGrid wide(c_.view.each(), c_.view.channels, kPackCount<T>);
+      wide.from_end = a.sums && b.sums;
+      launch(context.gpu(), apply_pair<T, kPackCount<T>>, {wide.blocks, 256}, wide, x.data<T>(),
+             z.data<T>(), y.data<T>(), signs.data<uint8_t>(), c_.slope, a, b);
+    });
+  }
+
+  BatchNormCase c_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNormPair> make_batch_norm_pair_gpu(const BatchNormCase& c) {
+  return std::make_unique<BatchNormPairGpu>(c);
+}
+
+}  // namespace crema

@@ -1,0 +1,107 @@
+// What the GPU kernels of batch normalization know of a channel, and how their grids are made. Only
+// for .cu files of a CUDA build.
+#pragma once
+
+#include "kernels/core/column_reduce.cuh"
+#include "kernels/norm/batch_norm_bodies.h"
+#include "tensor/on.h"
+
+namespace crema::batch_norm {
+
+// One value a channel each.
+struct Numbers {
+  const float *scale, *shift;  // learned; null: 1 and 0
+  StoredStatistics<float> stored;
+  float *mean, *inverse;     // kept for backward
+  float *slant, *offset;     // backward: dx = factor g + h slant + offset
+  float *d_scale, *d_shift;  // null: not wanted
+  bool accumulate_scale, accumulate_shift;
+  double each;        // elements of a channel
+  const float *sums;  // of x and, behind them, of its squares; null: mean and inverse are known
+
+  // Kept ones, or where there are sums those made of them; notes: keeps them then.
+  __device__ void statistics(int64_t c, int64_t channels, bool notes, float &mean_c,
+                             float &inverse_c) const {
+    if (!sums) {
+      mean_c = mean[c];
+      inverse_c = inverse[c];
+      return;
+    }
+    const auto count = static_cast<float>(each);
+    mean_c = sums[c] / count;
+    const float variance = fmaxf(fmaf(-mean_c, mean_c, sums[channels + c] / count), 0.f);
+    inverse_c = 1 / sqrtf(variance + stored.eps);
+    if (!notes) return;
+    mean[c] = mean_c;
+    inverse[c] = inverse_c;
+    stored.add(c, mean_c, variance, each);
+  }
+  __device__ float factor(int64_t c, float inverse_c) const {
+    return scale ? inverse_c * scale[c] : inverse_c;
+  }
+  __device__ float factor(int64_t c) const { return factor(c, inverse[c]); }
+  __device__ float bias(int64_t c) const { return shift ? shift[c] : 0; }
+
+  void learn(const BatchNormGradients &gradients) {
+    d_scale = gradients.d_scale.data<float>(), accumulate_scale = gradients.accumulate_scale;
+    d_shift = gradients.d_shift.data<float>(), accumulate_shift = gradients.accumulate_shift;
+  }
+
+  // From the sums of the gradient g and of g h. h_is_y: h is not x - mean.
+  __device__ void finish_gradients(int64_t c, double sum_g, double sum_gh, bool h_is_y,
+                                   bool through_statistics) const {
+    const float inverse_c = inverse[c], factor_c = factor(c, inverse_c);
+    const double shrink = h_is_y ? 1 : static_cast<double>(inverse_c) * inverse_c;
+    slant[c] = through_statistics ? static_cast<float>(-factor_c * shrink * sum_gh / each) : 0;
+    offset[c] = through_statistics ? static_cast<float>(-factor_c * sum_g / each) : 0;
+    if (d_scale) {
+      const float value = static_cast<float>(inverse_c * sum_gh);
+      d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
+    }
+    if (d_shift) {
+      const float value = static_cast<float>(sum_g);
+      d_shift[c] = accumulate_shift ? d_shift[c] + value : value;
+    }
+  }
+};
+
+// slants: room for two numbers a channel.
+inline Numbers numbers_of(const BatchNormCase &c, const BatchNormParameters &p,
+                          const BatchNormSaved &saved, float *slants) {
+  Numbers n{};
+  n.scale = p.scale.data<float>();
+  n.shift = p.shift.data<float>();
+  n.stored = {c, p};
+  n.mean = saved.mean.data<float>();
+  n.inverse = saved.inverse.data<float>();
+  n.slant = slants;
+  n.offset = n.slant + c.view.channels;
+  n.each = static_cast<double>(c.view.each());
+  return n;
+}
+
+// What batch_norm_takes_packs() allows.
+template <typename T, int kPack>
+void require_packs(const Tensor &given) {
+  require(!given || kPack == kPackCount<T>,
+          "batch normalization in packs of 16 bytes needs tensors "
+          "that begin at multiples of 16 bytes");
+}
+
+// Calls body<T, kPack>(grid without sums) for the tensor's type and the widest pack.
+template <typename Body, typename... Tensors>
+void with_grid(const ChannelView &view, const Tensor &x, const Body &body,
+               const Tensors &...others) {
+  on_real(x, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      with_column_pack<T>(
+          view.channels,
+          [&]<int kPack>() {
+            body.template operator()<T, kPack>(ColumnGrid(view.each(), view.channels, kPack));
+          },
+          x.raw(), others.raw()...);
+    }
+  });
+}
+
+}  // namespace crema::batch_norm

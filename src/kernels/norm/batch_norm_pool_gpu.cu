@@ -1,0 +1,144 @@
+// Batch normalization, ReLU and max pooling of channels-last tensors on the GPU: forward one kernel
+// behind the statistics, backward two, for the sums over what windows kept and for the gradient.
+// Normalizing and the ReLU never change the order of a channel's values, or turn it round, so
+// windows are compared before them. Limit: memory, x once forward and twice backward.
+#include "device/launch.h"
+#include "kernels/norm/batch_norm_params.cuh"
+#include "kernels/norm/batch_norm_pool.h"
+#include "kernels/pool/pool_walk.cuh"
+
+namespace crema {
+namespace {
+
+using namespace batch_norm;
+using namespace pooling;
+
+template <typename T, int kWindow, int kStep>
+__global__ void __launch_bounds__(256, 3)
+    apply_max(Window w, Tiles tiles, const Words* __restrict__ x, WidePack<T>* __restrict__ y,
+              WidePack<T>* __restrict__ kept, Cells<T>* __restrict__ index, Numbers n) {
+  constexpr int kLanes = kPackCount<T> / 4, kBits = 32 / kLanes;  // of a word
+  const Place o(w, tiles, kWalkRows);
+  if (!o.inside) return;
+  float factor[kPackCount<T>], offset[kPackCount<T>];  // norm(x) = x factor + offset
+  Words turned = {};  // the sign bits of channels whose values fall where x rises
+#pragma unroll
+  for (int k = 0; k < kPackCount<T>; ++k) {
+    const int64_t c = static_cast<int64_t>(o.pack) * kPackCount<T> + k;
+    factor[k] = n.factor(c);
+    offset[k] = n.bias(c) - n.mean[c] * factor[k];
+    if (factor[k] < 0) turned.v[k / kLanes] |= 1u << (k % kLanes * kBits + kBits - 1);
+  }
+  const auto turn = [&](Words words) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words.v[i] ^= turned.v[i];
+    return words;
+  };
+  walk_windows<T, kWindow, kStep>(
+      w, o, [&](int at) { return turn(x[at]); },
+      [&](int to, const Words& largest, uint32_t(&cells)[4]) {
+        const Words words = turn(largest);
+        const auto& best = *reinterpret_cast<const WidePack<T>*>(&words);
+        WidePack<T> out;
+#pragma unroll
+        for (int k = 0; k < kPackCount<T>; ++k) {
+          const float value = static_cast<float>(best.v[k]) * factor[k] + offset[k];
+          out.v[k] = value <= 0 ? 0 : value;  // what is no number stays so
+          if (!(value > 0))
+            cells[k / kLanes] |= (kLanes == 1 ? ~0u : 0xffffu) << (k % kLanes * kBits);
+        }
+        y[to] = out;
+        if (kept) kept[to] = best;
+        if (index) index[to] = Lanes<T>::bytes(cells);
+      });
+}
+
+template <typename T, int kWindow, int kStep>
+__global__ void __launch_bounds__(256, 2)
+    apply_max_gradient(Window w, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
+                       const WidePack<T>* x, WidePack<T>* dx, Numbers n) {
+  const Place tile(w, tiles, kWalkRows);
+  if (!tile.inside) return;
+  float factor[kPackCount<T>], slant[kPackCount<T>], offset[kPackCount<T>];
+#pragma unroll
+  for (int k = 0; k < kPackCount<T>; ++k) {
+    const int64_t c = static_cast<int64_t>(tile.pack) * kPackCount<T> + k;
+    factor[k] = n.factor(c);
+    slant[k] = n.slant[c];
+    offset[k] = n.offset[c] - n.mean[c] * n.slant[c];
+  }
+  walk_gradients<T, kWindow, kStep>(
+      w, tile, index, dy, [&](int at) { return x[at]; },
+      [&](int at, const WidePack<T>& given, const float(&sums)[kPackCount<T>]) {
+        WidePack<T> out;
+#pragma unroll
+        for (int k = 0; k < kPackCount<T>; ++k)
+          out.v[k] = factor[k] * sums[k] + (static_cast<float>(given.v[k]) * slant[k] + offset[k]);
+        dx[at] = out;
+      });
+}
+
+class BatchNormPoolGpu final : public BatchNormPool {
+ public:
+  BatchNormPoolGpu(const BatchNormCase& c, const PoolWindow& window) : c_(c), window_(window) {}
+
+  // Two numbers a channel.
+  size_t workspace() const override {
+    return 2 * static_cast<size_t>(c_.view.channels) * sizeof(float);
+  }
+
+  void forward(Context& context, const BatchNormParameters& parameters, const Tensor& x,
+               const Tensor& sums, const Tensor& y, const BatchNormPoolSaved& saved,
+               const Tensor& workspace) override {
+    batch_norm_statistics_gpu(context, c_, parameters, x, sums, saved.norm, workspace);
+    const Numbers n = numbers_of(c_, parameters, saved.norm, workspace.data<float>());
+    with_kernels(x, y, [&]<typename T, int kWindow, int kStep>(const Window& w) {
+      const Launch l(w, w.out, kWalkRows);
+      launch(context.gpu(), apply_max<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+             x.data<Words>(), y.data<WidePack<T>>(), saved.kept.data<WidePack<T>>(),
+             saved.index.data<Cells<T>>(), n);
+    });
+  }
+
+  void backward(Context& context, const BatchNormParameters& parameters, const Tensor& x,
+                const Tensor& dy, const Tensor& more_dy, const BatchNormPoolSaved& saved,
+                const BatchNormGradients& gradients, const Tensor& workspace) override {
+    batch_norm_sums_gpu(context, c_, parameters, saved.kept, dy, more_dy, saved.norm, gradients,
+                        workspace);
+    if (!gradients.dx) return;
+    const Numbers n = numbers_of(c_, parameters, saved.norm, workspace.data<float>());
+    with_kernels(x, dy, [&]<typename T, int kWindow, int kStep>(const Window& w) {
+      const Launch l = launch_of_gradients(w);
+      launch(context.gpu(), apply_max_gradient<T, kWindow, kStep>, {l.blocks, l.threads}, w,
+             l.tiles, saved.index.data<Cells<T>>(), dy.data<WidePack<T>>(), x.data<WidePack<T>>(),
+             gradients.dx.data<WidePack<T>>(), n);
+    });
+  }
+
+ private:
+  // Calls body<T, window, step>(geometry). y: the pooled tensor.
+  template <typename Body>
+  void with_kernels(const Tensor& x, const Tensor& y, const Body& body) const {
+    on_real(x, [&]<typename T>() {
+      if constexpr (!std::is_same_v<T, double>) {
+        const Window w(PoolGeometry(window_, x, y), kPackCount<T>);
+        with_walk(window_, [&]<int kWindow, int kStep>() {
+          body.template operator()<T, kWindow, kStep>(w);
+        });
+      }
+    });
+  }
+
+  BatchNormCase c_;
+  PoolWindow window_;
+};
+
+}  // namespace
+
+std::unique_ptr<BatchNormPool> make_batch_norm_pool_gpu(const BatchNormCase& c,
+                                                        const PoolWindow& window) {
+  if (!with_walk(window, [&]<int, int>() {})) return nullptr;
+  return std::make_unique<BatchNormPoolGpu>(c, window);
+}
+
+}  // namespace crema

@@ -1,0 +1,229 @@
+// Local response normalization on the CPU. Both kinds of neighbourhood become sums over a padded
+// line in which neighbours are `shift` elements apart, so that one loop serves all orders and runs
+// over consecutive elements.
+#include "kernels/norm/lrn.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/core/implementation.h"
+#include "kernels/norm/lrn_geometry.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kSmall = 1 << 12;  // elements that are not worth a second thread
+
+// s^-beta; the exponent that everybody uses needs no pow.
+struct ThreeQuarters {
+  explicit ThreeQuarters(double) {}
+  template <typename T>
+  T operator()(T s) const {
+    const T root = std::sqrt(s);
+    return 1 / (root * std::sqrt(root));
+  }
+};
+struct AnyExponent {
+  explicit AnyExponent(double beta) : beta(beta) {}
+  double beta;
+  template <typename T>
+  T operator()(T s) const {
+    return std::pow(s, static_cast<T>(-beta));
+  }
+};
+
+// kSize 0: a size known at run time only.
+template <typename T, int kSize, typename Power>
+struct Line {
+  T alpha, k, spread;
+  int64_t size;
+  Power power;
+
+  explicit Line(const LrnWindow& window)
+      : alpha(static_cast<T>(window.alpha)),
+        k(static_cast<T>(window.k)),
+        spread(static_cast<T>(2 * window.alpha * window.beta)),
+        size(window.size),
+        power(window.beta) {}
+
+  T sum(const T* at, int64_t shift) const {
+    T total = at[0];
+    for (int64_t j = 1; j < (kSize ? kSize : size); ++j) total += at[j * shift];
+    return total;
+  }
+
+  // `squares` is padded: the neighbourhood of element i starts at squares[i].
+  void forward(const T* squares, int64_t shift, int64_t count, const T* x, T* y) const {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) y[i] = x[i] * power(k + alpha * sum(squares + i, shift));
+  }
+  void ratio(const T* squares, int64_t shift, int64_t count, const T* x, const T* dy, T* dx,
+             T* ratios) const {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) {
+      const T s = k + alpha * sum(squares + i, shift);
+      const T direct = dy[i] * power(s);
+      dx[i] = direct;
+      ratios[i] = direct * x[i] / s;
+    }
+  }
+  void subtract(const T* ratios, int64_t shift, int64_t count, const T* x, T* dx) const {
+#pragma omp simd
+    for (int64_t i = 0; i < count; ++i) dx[i] -= spread * x[i] * sum(ratios + i, shift);
+  }
+};
+
+// One place after the other; channels-last: the line is the channels of the place.
+template <typename T, typename L>
+void across_places(const LrnGeometry& g, const L& line, int64_t places, const T* x, const T* dy,
+                   T* out) {
+  const int64_t channels = g.columns.extent, half = g.columns.half;
+#pragma omp parallel if (places * channels > kSmall)
+  {
+    std::vector<T> squares(channels + 2 * half), ratios(channels + 2 * half);
+#pragma omp for schedule(static)
+    for (int64_t place = 0; place < places; ++place) {
+      const T* from = x + place * channels;
+      T* to = out + place * channels;
+      T* inner = squares.data() + half;
+#pragma omp simd
+      for (int64_t c = 0; c < channels; ++c) inner[c] = from[c] * from[c];
+      if (!dy) {
+        line.forward(squares.data(), 1, channels, from, to);
+      } else {
+        line.ratio(squares.data(), 1, channels, from, dy + place * channels, to,
+                   ratios.data() + half);
+        line.subtract(ratios.data(), 1, channels, from, to);
+      }
+    }
+  }
+}
+
+// Plain: blocks of places; the line is all channels of a block, kBlock elements apart.
+template <typename T, typename L>
+void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T* x, const T* dy,
+                   T* out) {
+  constexpr int64_t kBlock = 64;
+  const int64_t channels = g.columns.extent, half = g.columns.half, plane = g.columns.stride;
+  const int64_t blocks = (plane + kBlock - 1) / kBlock;
+#pragma omp parallel if (images * channels * plane > kSmall)
+  {
+    std::vector<T> squares((channels + 2 * half) * kBlock), ratios(dy ? squares.size() : 0);
+#pragma omp for schedule(static)
+    for (int64_t task = 0; task < images * blocks; ++task) {
+      const int64_t first = task % blocks * kBlock, count = std::min(kBlock, plane - first);
+      const int64_t base = task / blocks * channels * plane + first;
+      for (int64_t c = 0; c < channels; ++c) {
+        const T* from = x + base + c * plane;
+        T* to = squares.data() + (c + half) * kBlock;
+#pragma omp simd
+        for (int64_t i = 0; i < count; ++i) to[i] = from[i] * from[i];
+      }
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t at = base + c * plane;
+        const T* window = squares.data() + c * kBlock;
+        if (!dy) {
+          line.forward(window, kBlock, count, x + at, out + at);
+        } else {
+          line.ratio(window, kBlock, count, x + at, dy + at, out + at,
+                     ratios.data() + (c + half) * kBlock);
+        }
+      }
+      for (int64_t c = 0; dy && c < channels; ++c) {
+        const int64_t at = base + c * plane;
+        line.subtract(ratios.data() + c * kBlock, kBlock, count, x + at, out + at);
+      }
+    }
+  }
+}
+
+// Within channels: sums over columns of rows first, then along the row, whose neighbours are
+// columns.stride apart. finish(sums, row start) does the rest for one row.
+template <typename T, typename Term, typename Finish>
+void within(const LrnGeometry& g, int64_t images, const Term& term, const Finish& finish) {
+  const int64_t length = g.columns.extent * g.columns.stride,
+                border = g.columns.half * g.columns.stride;
+  const int64_t height = g.rows.extent;
+#pragma omp parallel if (images * height * length > kSmall)
+  {
+    std::vector<T> sums(length + 2 * border);
+#pragma omp for schedule(static)
+    for (int64_t row = 0; row < images * height; ++row) {
+      T* inner = sums.data() + border;
+      const int64_t at = row * length;
+      std::fill(inner, inner + length, T(0));
+      for (int64_t step = g.rows.before(at); step <= g.rows.after(at); ++step) {
+        const int64_t from = at + step * length;
+#pragma omp simd
+        for (int64_t i = 0; i < length; ++i) inner[i] += term(from + i);
+      }
+      finish(sums.data(), at);
+    }
+  }
+}
+
+// Forward when dy is null.
+template <typename T, typename L>
+void run(const LrnWindow& window, const Tensor& tensor, const T* x, const T* dy, T* out,
+         T* ratios) {
+  const L line(window);
+  const LrnGeometry g(window, tensor);
+  const int64_t count = tensor.count();
+  if (window.across_channels) {
+    if (g.columns.stride == 1) return across_places(g, line, count / g.columns.extent, x, dy, out);
+    return across_planes(g, line, tensor.shape()[0], x, dy, out);
+  }
+  const int64_t length = g.columns.extent * g.columns.stride,
+                images = count / (g.rows.extent * length);
+  const auto square = [x](int64_t i) { return x[i] * x[i]; };
+  within<T>(g, images, square, [&](const T* sums, int64_t at) {
+    if (!dy) return line.forward(sums, g.columns.stride, length, x + at, out + at);
+    line.ratio(sums, g.columns.stride, length, x + at, dy + at, out + at, ratios + at);
+  });
+  if (!dy) return;
+  within<T>(
+      g, images, [ratios](int64_t i) { return ratios[i]; },
+      [&](const T* sums, int64_t at) {
+        line.subtract(sums, g.columns.stride, length, x + at, out + at);
+      });
+}
+
+template <typename T>
+void run(const LrnWindow& window, const Tensor& x, const T* dy, T* out, T* ratios) {
+  const T* from = x.data<T>();
+  if (window.beta != 0.75) return run<T, Line<T, 0, AnyExponent>>(window, x, from, dy, out, ratios);
+  if (window.size == 3) return run<T, Line<T, 3, ThreeQuarters>>(window, x, from, dy, out, ratios);
+  if (window.size == 5) return run<T, Line<T, 5, ThreeQuarters>>(window, x, from, dy, out, ratios);
+  run<T, Line<T, 0, ThreeQuarters>>(window, x, from, dy, out, ratios);
+}
+
+[[maybe_unused]] bool on_gpu(Context& context) {
+  return context.device() == Device::gpu && context.implementation != "plain";
+}
+
+}  // namespace
+
+void lrn_forward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
+#ifdef CREMA_CUDA
+  if (on_gpu(context) && lrn_forward_gpu(context, window, x, y)) return;
+#endif
+  if (plain_body(context)) return lrn_forward_plain(context, window, x, y);
+  on(x, [&]<typename T>() { run<T>(window, x, nullptr, y.data<T>(), nullptr); });
+}
+
+size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, DType dtype) {
+  return plain_body(context) || !window.across_channels ? x.count() * size_of(dtype) : 0;
+}
+
+void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
+                  const Tensor& dx, const Tensor& workspace) {
+#ifdef CREMA_CUDA
+  if (on_gpu(context) && lrn_backward_gpu(context, window, x, dy, dx)) return;
+#endif
+  if (plain_body(context)) return lrn_backward_plain(context, window, x, dy, dx, workspace.raw());
+  on(x, [&]<typename T>() { run<T>(window, x, dy.data<T>(), dx.data<T>(), workspace.data<T>()); });
+}
+
+}  // namespace crema

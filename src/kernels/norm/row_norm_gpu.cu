@@ -1,0 +1,354 @@
+// Normalization of rows on the GPU: a warp or a block a row, which it keeps in registers where
+// these suffice; the gradients of scale and shift are sums over all rows.
+#include <algorithm>
+
+#include "device/launch.h"
+#include "device/parallel.h"
+#include "kernels/core/column_reduce.cuh"
+#include "kernels/core/mma.cuh"
+#include "kernels/core/warp.cuh"
+#include "kernels/norm/row_norm.h"
+#include "kernels/norm/row_norm_float64.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+constexpr int kBlock = 256;
+
+// A view whose numbers fit a thread, with runs counted in packs.
+struct Rows {
+  RowNormView view;
+  int packs;  // of a row
+  FastDivide by_run;
+  float length;
+  const float *scale, *shift;
+  float *mean, *inverse;
+  float eps;
+  bool centre_only, eps_beside_root, from_result;
+
+  Rows(const RowNorm& n, int pack)
+      : view(n.view),
+        packs(static_cast<int>(n.view.length() / pack)),
+        by_run(static_cast<int>(n.view.run / pack)),
+        length(n.mean ? static_cast<float>(n.view.length()) : 1.f),
+        scale(n.scale.data<float>()),
+        shift(n.shift.data<float>()),
+        mean(n.mean.data<float>()),
+        inverse(n.inverse.data<float>()),
+        eps(n.eps),
+        centre_only(n.centre_only),
+        eps_beside_root(n.eps_beside_root),
+        from_result(n.from_result) {}
+
+  __device__ float mean_of(int64_t row) const { return mean ? mean[row] : 0; }
+  __device__ float inverse_of(float variance) const {
+    const float positive = variance > 0 ? variance : 0;
+    if (centre_only) return 1;
+    return eps_beside_root ? 1 / (sqrtf(positive) + eps) : 1 / sqrtf(positive + eps);
+  }
+};
+
+// A thread's part of a row: at most kEach packs, which are then kept in registers, or with 0 any
+// number. kThreads threads share the row.
+template <typename T, int kPack, int kThreads, int kEach>
+struct RowPart {
+  using P = Pack<T, kPack>;
+  static constexpr int kKept = kEach > 0 ? kEach : 1;
+  static constexpr int kBlock = kThreads < 256 ? 256 : kThreads;
+  const Rows& n;
+  int64_t row = static_cast<int64_t>(blockIdx.x) * (kBlock / kThreads) + threadIdx.x / kThreads;
+
+  // Calls visit(index among this thread's packs, place in memory, first parameter) for each.
+  template <typename Visit>
+  __device__ void over(const Visit& visit) const {
+    const int64_t begin = n.view.begin(row), parameter = n.view.first_parameter(row);
+    const auto one = [&](int e, int pack) {
+      int in_run;
+      const int run = n.by_run.split(pack, in_run);
+      visit(e, begin + run * n.view.run_step + in_run * kPack,
+            parameter + (n.view.by_run ? run : in_run * kPack));
+    };
+    const int first = static_cast<int>(threadIdx.x) % kThreads;
+    if constexpr (kEach > 0) {
+#pragma unroll
+      for (int e = 0; e < kEach; ++e) {
+        if (first + e * kThreads < n.packs) one(e, first + e * kThreads);
+      }
+    } else {
+      for (int pack = first; pack < n.packs; pack += kThreads) one(0, pack);
+    }
+  }
+  __device__ void keep(const T* from, P (&kept)[kKept]) const {
+    if constexpr (kEach > 0)
+      over([&](int e, int64_t at, int64_t) { kept[e] = *reinterpret_cast<const P*>(from + at); });
+  }
+  __device__ P take(const T* from, const P (&kept)[kKept], int e, int64_t at) const {
+    if constexpr (kEach > 0) return kept[e];
+    return *reinterpret_cast<const P*>(from + at);
+  }
+  // A pack's factors or summands, `otherwise` where there are none.
+  __device__ void numbers(const float* from, float otherwise, int64_t parameter,
+                          float (&to)[kPack]) const {
+    // As many bytes as a pack of T has, which is how far the pointers are aligned.
+    constexpr int kWidth = kPack * sizeof(T) < 4 ? 1 : kPack * static_cast<int>(sizeof(T)) / 4;
+    using Numbers = Pack<float, kWidth>;
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) to[k] = otherwise;
+    if (!from) return;
+    if (n.view.by_run) {
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) to[k] = from[parameter];
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < kPack; k += kWidth) {
+      const Numbers some = *reinterpret_cast<const Numbers*>(from + parameter + k);
+#pragma unroll
+      for (int j = 0; j < kWidth; ++j) to[k + j] = some.v[j];
+    }
+  }
+  __device__ static float all(float value) {
+    if constexpr (kThreads == 32) return warp_all(value, Plus{});
+    return block_all(value, Plus{});
+  }
+};
+
+template <typename T, int kPack, int kThreads, int kEach>
+__global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
+    normalize(Rows n, const T* x, T* y) {
+  using P = Pack<T, kPack>;
+  const RowPart<T, kPack, kThreads, kEach> part{n};
+  const int64_t row = part.row;
+  if (row >= n.view.rows) return;
+  P kept[part.kKept];
+  part.keep(x, kept);
+  const float pivot = n.mean ? static_cast<float>(x[n.view.begin(row)])
+                             : 0;  // sums of differences from it lose no digits
+  float sum = 0, squares = 0;
+  part.over([&](int e, int64_t at, int64_t) {
+    const P p = part.take(x, kept, e, at);
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) {
+      const float difference = static_cast<float>(p.v[k]) - pivot;
+      sum += difference, squares += difference * difference;
+    }
+  });
+  const float near = n.mean ? part.all(sum) / n.length : 0;
+  const float mean = pivot + near;
+  const float inverse = n.inverse_of(part.all(squares) / n.length - near * near);
+  if (threadIdx.x % kThreads == 0) {
+    if (n.mean) n.mean[row] = mean;
+    n.inverse[row] = inverse;
+  }
+  part.over([&](int e, int64_t at, int64_t parameter) {
+    P p = part.take(x, kept, e, at);
+    float factor[kPack], summand[kPack];
+    part.numbers(n.scale, 1, parameter, factor);
+    part.numbers(n.shift, 0, parameter, summand);
+#pragma unroll
+    for (int k = 0; k < kPack; ++k)
+      p.v[k] = (static_cast<float>(p.v[k]) - mean) * inverse * factor[k] + summand[k];
+    *reinterpret_cast<P*>(y + at) = p;
+  });
+}
+
+template <typename T, int kPack, int kThreads, int kEach>
+__global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
+    gradient(Rows n, const T* x, const T* dy, T* dx) {
+  using P = Pack<T, kPack>;
+  const RowPart<T, kPack, kThreads, kEach> part{n};
+  const int64_t row = part.row;
+  if (row >= n.view.rows) return;
+  P kept_x[part.kKept], kept_dy[part.kKept];
+  part.keep(x, kept_x);
+  part.keep(dy, kept_dy);
+  // x is h already where it is the result.
+  const float mean = n.from_result ? 0 : n.mean_of(row), inverse = n.inverse[row];
+  const float by = n.from_result ? 1 : inverse;
+  float sum = 0, product = 0;
+  part.over([&](int e, int64_t at, int64_t parameter) {
+    const P p = part.take(x, kept_x, e, at), d = part.take(dy, kept_dy, e, at);
+    float factor[kPack];
+    part.numbers(n.scale, 1, parameter, factor);
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) {
+      const float g = static_cast<float>(d.v[k]) * factor[k];
+      sum += g, product += g * (static_cast<float>(p.v[k]) - mean) * by;
+    }
+  });
+  const float offset = n.mean ? part.all(sum) / n.length : 0;
+  const float slant = n.centre_only ? 0 : part.all(product) / n.length;
+  part.over([&](int e, int64_t at, int64_t parameter) {
+    const P p = part.take(x, kept_x, e, at);
+    P d = part.take(dy, kept_dy, e, at);
+    float factor[kPack];
+    part.numbers(n.scale, 1, parameter, factor);
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) {
+      const float g = static_cast<float>(d.v[k]) * factor[k];
+      d.v[k] = inverse * (g - offset - (static_cast<float>(p.v[k]) - mean) * by * slant);
+    }
+    *reinterpret_cast<P*>(dx + at) = d;
+  });
+}
+
+struct Sums {
+  float *d_scale, *d_shift;  // null: not wanted
+  bool accumulate_scale, accumulate_shift;
+
+  __device__ void put(int64_t parameter, float scale, float shift) const {
+    if (d_scale) d_scale[parameter] = accumulate_scale ? d_scale[parameter] + scale : scale;
+    if (d_shift) d_shift[parameter] = accumulate_shift ? d_shift[parameter] + shift : shift;
+  }
+};
+
+// Parameters that belong to runs: a block has one, over all images.
+template <typename T>
+__global__ void __launch_bounds__(kBlock) sum_runs(Rows n, const T* x, const T* dy, Sums sums) {
+  const int64_t parameter = blockIdx.x, group = parameter / n.view.runs;
+  const int64_t in_image = group * n.view.group_step + parameter % n.view.runs * n.view.run_step;
+  const int64_t images = n.view.rows / n.view.groups;
+  float scale = 0, shift = 0;
+  for (int64_t image = 0; image < images; ++image) {
+    const int64_t at = image * n.view.image_step + in_image, row = image * n.view.groups + group;
+    const float mean = n.mean_of(row), inverse = n.inverse[row];
+    for (int64_t k = threadIdx.x; k < n.view.run; k += kBlock) {
+      const float g = dy[at + k];
+      shift += g, scale += g * (static_cast<float>(x[at + k]) - mean) * inverse;
+    }
+  }
+  scale = block_all(scale, Plus{});
+  shift = block_all(shift, Plus{});
+  if (threadIdx.x == 0) sums.put(parameter, scale, shift);
+}
+
+// Parameters that belong to places in a run: columns of a matrix with a row for each run of each
+// image.
+template <typename T, int kPack>
+__global__ void __launch_bounds__(kBlock)
+    sum_places(ColumnGrid grid, Rows n, const T* x, const T* dy, Sums sums, float* parts,
+               unsigned* counters) {
+  using P = Pack<T, kPack>;
+  const int64_t own = first_column<kPack>(grid);
+  const int64_t group = own / n.view.run;
+  const auto visit = [&]<int kRows>(const RowSet& rows, int64_t column, float(&into)[2][kPack]) {
+    P p[kRows], d[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t at = (rows.first + r * rows.step) * grid.columns + column;
+      p[r] = *reinterpret_cast<const P*>(x + at);
+      d[r] = *reinterpret_cast<const P*>(dy + at);
+    }
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t run = rows.first + r * rows.step;
+      const int64_t row = (n.view.runs == 1 ? run : run / n.view.runs) * n.view.groups + group;
+      const float mean = n.mean_of(row), inverse = n.inverse[row];
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) {
+        const float g = d[r].v[k];
+        into[0][k] += g * (static_cast<float>(p[r].v[k]) - mean) * inverse;
+        into[1][k] += g;
+      }
+    }
+  };
+  sum_columns<kPack, 2>(grid, parts, counters, visit, [&](int64_t parameter, const double* totals) {
+    sums.put(parameter, static_cast<float>(totals[0]), static_cast<float>(totals[1]));
+  });
+}
+
+// Calls body<T, kPack>() with the widest pack that all runs consist of; x is not float64.
+template <typename Body, typename... Tensors>
+void with_pack(const RowNormView& v, const Tensor& x, const Body& body, const Tensors&... others) {
+  require(v.length() < (int64_t{1} << 31), "rows of ", v.length(), " elements are too long");
+  const auto divides = [&](int64_t pack) {
+    return v.run % pack == 0 && v.run_step % pack == 0 && v.group_step % pack == 0 &&
+           v.image_step % pack == 0;
+  };
+  const int64_t common = divides(8) ? 8 : divides(4) ? 4 : divides(2) ? 2 : 1;
+  on_real(x, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      with_column_pack<T>(
+          common, [&]<int kPack>() { body.template operator()<T, kPack>(); }, x.raw(),
+          others.raw()...);
+    }
+  });
+}
+
+// Calls body<kThreads, kEach>(shape of the launch): how many threads have a row, and how many packs
+// of it each of them keeps.
+template <typename T, int kPack, typename Body>
+void with_threads(const Rows& n, const Body& body) {
+  const auto with = [&]<int kThreads, int kEach>() {
+    constexpr int kBlock = std::max(256, kThreads), kRows = kBlock / kThreads;
+    const auto blocks = static_cast<unsigned>((n.view.rows + kRows - 1) / kRows);
+    body.template operator()<kThreads, kEach>(LaunchShape{blocks, kBlock});
+  };
+  if constexpr (kPack == kPackCount<T>) {
+    if (n.packs <= 4 * 32) return with.template operator()<32, 4>();
+    if (n.packs <= 4 * 256) return with.template operator()<256, 4>();
+    if (n.packs <= 4 * 1024) return with.template operator()<1024, 4>();
+  } else {
+    if (n.packs <= 256) return with.template operator()<32, 0>();
+  }
+  with.template operator()<1024, 0>();
+}
+
+}  // namespace
+
+void row_norm_forward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& y) {
+  if (x.dtype() == DType::f64) {
+    const PlainForward body{plain_rows(n, x, Tensor()), y.data<double>()};
+    return parallel_for(context, n.view.rows, body);
+  }
+  with_pack(
+      n.view, x,
+      [&]<typename T, int kPack>() {
+        const Rows rows(n, kPack);
+        with_threads<T, kPack>(rows, [&]<int kThreads, int kEach>(const LaunchShape& shape) {
+          launch(context.gpu(), normalize<T, kPack, kThreads, kEach>, shape, rows, x.data<T>(),
+                 y.data<T>());
+        });
+      },
+      y, n.scale, n.shift);
+}
+
+void row_norm_backward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& dy,
+                           const RowNormGradients& g) {
+  if (x.dtype() == DType::f64) {
+    const PlainRows rows = plain_rows(n, x, dy);
+    const PlainParameters parameters{rows, g.d_scale.data<double>(), g.d_shift.data<double>(),
+                                     g.accumulate_scale, g.accumulate_shift};
+    if (g.d_scale || g.d_shift) parallel_for(context, n.view.parameters(), parameters);
+    if (g.dx) parallel_for(context, n.view.rows, PlainGradient{rows, g.dx.data<double>()});
+    return;
+  }
+  const Gpu& gpu = context.gpu();
+  const Sums sums{g.d_scale.data<float>(), g.d_shift.data<float>(), g.accumulate_scale,
+                  g.accumulate_shift};
+  with_pack(
+      n.view, x,
+      [&]<typename T, int kPack>() {
+        const Rows rows(n, kPack);
+        if ((g.d_scale || g.d_shift) && n.view.by_run) {
+          const auto blocks = static_cast<unsigned>(n.view.parameters());
+          launch(gpu, sum_runs<T>, {blocks, kBlock}, rows, x.data<T>(), dy.data<T>(), sums);
+        } else if (g.d_scale || g.d_shift) {
+          const auto kernel = sum_places<T, kPack>;
+          const int64_t images = n.view.rows / n.view.groups;
+          const ColumnGrid grid =
+              grid_of_sums(kernel, images * n.view.runs, n.view.parameters(), kPack, 2);
+          launch(gpu, kernel, {grid.blocks, kBlock}, grid, rows, x.data<T>(), dy.data<T>(), sums,
+                 gpu.parts, gpu.counters);
+        }
+        if (!g.dx) return;
+        with_threads<T, kPack>(rows, [&]<int kThreads, int kEach>(const LaunchShape& shape) {
+          launch(gpu, gradient<T, kPack, kThreads, kEach>, shape, rows, x.data<T>(), dy.data<T>(),
+                 g.dx.data<T>());
+        });
+      },
+      dy, g.dx, n.scale);
+}
+
+}  // namespace crema

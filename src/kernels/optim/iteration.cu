@@ -1,0 +1,62 @@
+#include "kernels/optim/iteration.h"
+
+#include "device/parallel.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct NoteLoss {
+  const T* value;
+  int64_t count;
+  double share;
+  bool add, stops;
+  UpdateNumbers* numbers;
+  float* losses;
+  int64_t size;
+  CREMA_HD void operator()(int64_t) const {
+    double sum = 0;
+    for (int64_t k = 0; k < count; ++k) sum += value[k];
+    float& goal = losses[numbers->updates % size];
+    goal = static_cast<float>((add ? goal : 0) + share * sum);
+    // The weights stay those that it was computed with.
+    if (stops && goal - goal != 0) numbers->finite = 0, numbers->diverged = 1;
+  }
+};
+
+template <typename T>
+struct SeedLoss {
+  double weight;
+  const UpdateNumbers* numbers;
+  T* seed;
+  CREMA_HD void operator()(int64_t i) const {
+    seed[i] = static_cast<T>(weight * numbers->loss_scale);
+  }
+};
+
+struct NextPass {
+  uint64_t* pass;
+  CREMA_HD void operator()(int64_t) const { ++*pass; }
+};
+
+}  // namespace
+
+void note_loss(Context& context, const Tensor& value, double share, bool add,
+               const LiveUpdate& live, const Tensor& losses) {
+  on(value, [&]<typename T>() {
+    parallel_for(context, 1,
+                 NoteLoss<T>{value.data<T>(), value.count(), share, add, live.limits.stops,
+                             live.numbers, losses.data<float>(), losses.count()});
+  });
+}
+
+void seed_loss(Context& context, double weight, const UpdateNumbers* numbers, const Tensor& seed) {
+  on(seed, [&]<typename T>() {
+    parallel_for(context, seed.count(), SeedLoss<T>{weight, numbers, seed.data<T>()});
+  });
+}
+
+void next_pass(Context& context, uint64_t* pass) { parallel_for(context, 1, NextPass{pass}); }
+
+}  // namespace crema

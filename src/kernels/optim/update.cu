@@ -1,0 +1,282 @@
+#include "kernels/optim/update.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "kernels/optim/update_blocks.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+// What clipping by blob and rates from norms look at: gradient, weights, the first history.
+template <typename T>
+struct Norms {
+  UpdateInputs<T> in;
+  CREMA_HD void add(int64_t i, SegmentSums* sums) const {
+    const double g = in.pure_gradient(i), w = in.w[i], h = in.h[i];
+    sums->add({g * g, w * w, h * h, g * h});
+  }
+};
+
+// What the ratio of LAMB looks at: its step, weights.
+template <typename T>
+struct LambNorms {
+  UpdateInputs<T> in;
+  CREMA_HD void add(int64_t i, SegmentSums* sums) const {
+    const double step = Lamb<T>{in}.step(i), w = in.w[i];
+    sums->add({step * step, w * w, 0, 0});
+  }
+};
+
+template <typename T>
+struct Exchange {
+  static constexpr bool kShrinks = false;
+  UpdateInputs<T> in;  // h: the average
+  CREMA_HD void operator()(int64_t i) const {
+    const T weight = in.w[i];
+    in.w[i] = in.h[i];
+    in.h[i] = weight;
+  }
+};
+
+#ifdef __CUDACC__
+
+// norm, factor and finite out of the sum of squares.
+__device__ inline void judge(double squares, double clip, UpdateNumbers* numbers) {
+  const double norm = sqrt(squares) / numbers->loss_scale;
+  numbers->norm = norm;
+  numbers->finite = norm - norm == 0 && !numbers->diverged;
+  numbers->factor =
+      static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / numbers->loss_scale);
+}
+
+// A sum for each CUDA block; the last one adds up all sums, always in the same order.
+template <typename T>
+__global__ void square_blocks(const Block* blocks, int count, const T* diff, double* sums,
+                              LiveUpdate live, unsigned* counter) {
+  double mine = 0;
+  for (int b = static_cast<int>(blockIdx.x); b < count; b += static_cast<int>(gridDim.x)) {
+    const Block block = blocks[b];
+    T sum = 0;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
+      const T x = at < block.count ? diff[block.begin + at] : T(0);
+      sum += x * x;
+    }
+    mine += static_cast<double>(sum);
+  }
+  const double all = block_all(mine, Plus{});
+  if (threadIdx.x == 0) sums[blockIdx.x] = all;
+  if (!live.numbers || !last_of(counter, static_cast<int>(gridDim.x))) return;
+  double total = 0;
+#pragma unroll 8
+  for (unsigned i = threadIdx.x; i < gridDim.x; i += 256) total += __ldcg(sums + i);
+  total = block_all(total, Plus{});
+  if (threadIdx.x == 0) judge(total, live.limits.clip, live.numbers);
+}
+
+#endif
+
+// One sum a block, on a GPU a CUDA block.
+template <typename T>
+void sum_squares(Context& context, const Block* blocks, int64_t count, const T* diff, double* sums,
+                 const LiveUpdate* live) {
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu) {
+    if (count == 0) return;
+    return launch(context.gpu(), square_blocks<T>, {grid_for(count), 256}, blocks,
+                  static_cast<int>(count), diff, sums, live ? *live : LiveUpdate{},
+                  context.gpu().counters);
+  }
+#endif
+  (void)context, (void)live;
+#pragma omp parallel for schedule(static) if (count > 8)
+  for (int64_t b = 0; b < count; ++b) {
+    const T* x = diff + blocks[b].begin;
+    const int32_t length = blocks[b].count;
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int32_t i = 0; i < length; ++i)
+      sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    sums[b] = sum;
+  }
+}
+
+bool same_word(const std::string& a, const std::string& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
+    return std::tolower(x) == std::tolower(y);
+  });
+}
+
+bool is_matrix(const Segment& segment) {
+  return segment.shape.axes() > 1 && segment.shape[0] > 1 &&
+         segment.shape.count() > segment.shape[0];
+}
+
+}  // namespace
+
+UpdateRule update_rule(const std::string& name) {
+  const std::vector<std::string> names = {"SGD",  "Nesterov", "AdaGrad", "RMSProp", "AdaDelta",
+                                          "Adam", "AdamW",    "LAMB",    "Lion",    "Muon"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (same_word(names[i], name)) return static_cast<UpdateRule>(i);
+  }
+  fail("unknown solver type \"", name, "\"", did_you_mean(name, names), "; the types are ",
+       join(names, ", "));
+}
+
+int history_count(UpdateRule rule) {
+  const bool second = rule == UpdateRule::adadelta || rule == UpdateRule::adam ||
+                      rule == UpdateRule::adamw || rule == UpdateRule::lamb ||
+                      rule == UpdateRule::muon;
+  return second ? 2 : 1;
+}
+
+bool always_decoupled(UpdateRule rule) { return rule >= UpdateRule::adamw; }
+
+Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments,
+               const FactorRules& factors, DType dtype)
+    : rule_(rule),
+      table_(context, segments),
+      factors_(context, factors, table_, rule == UpdateRule::lamb) {
+  make_tables(context, segments);
+  if (rule == UpdateRule::muon) {
+    std::vector<Orthogonalizer::Matrix> matrices;
+    for (const Segment& segment : segments) {
+      if (segment.lr_mult != 0 && is_matrix(segment))
+        matrices.push_back({segment.offset, segment.shape, segment.format});
+    }
+    orthogonalizer_.emplace(context, std::move(matrices), dtype);
+  }
+  int64_t sums = table_.size();
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu) sums = grid_for(sums);
+#endif
+  partial_ = Tensor(context, Shape{sums}, DType::f64);
+}
+
+double Update::squared_norm(Context& context, const Tensor& diff) const {
+  sum_blocks(context, diff, nullptr);
+  double sum = 0;
+  for (double part : to_doubles(context, partial_)) sum += part;
+  return sum;
+}
+
+void Update::sum_blocks(Context& context, const Tensor& diff, const LiveUpdate* live) const {
+  on(diff, [&]<typename T>() {
+    sum_squares(context, table_.blocks(), table_.size(), diff.data<T>(), partial_.data<double>(),
+                live);
+  });
+}
+
+void Update::measure(Context& context, const Tensor& diff, const LiveUpdate& live) const {
+  sum_blocks(context, diff, &live);
+}
+
+float Update::correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration) {
+  const bool second_moments = rule == UpdateRule::adam || rule == UpdateRule::adamw ||
+                              rule == UpdateRule::lamb || rule == UpdateRule::muon;
+  if (!second_moments) return 1;
+  const double t = static_cast<double>(iteration) + 1;
+  return static_cast<float>(std::sqrt(1 - std::pow(momentum2, t)) / (1 - std::pow(momentum, t)));
+}
+
+void Update::exchange(Context& context, const Tensor& data, const Tensor& average) const {
+  on(data, [&]<typename T>() {
+    UpdateInputs<T> in{};
+    in.w = data.data<T>();
+    in.h = average.data<T>();
+    walk(context, {table_}, Exchange<T>{in}, UpdateFinish<T>{});
+  });
+}
+
+void Update::make_tables(Context& context, const std::vector<Segment>& segments) {
+  table_ = BlockTable(context, segments);
+  if (rule_ != UpdateRule::muon) return;
+  matrices_ = BlockTable(context, segments, is_matrix);
+  others_ = BlockTable(context, segments, [](const Segment& s) { return !is_matrix(s); });
+}
+
+bool Update::renew(Context& context, const std::vector<Segment>& segments,
+                   const std::function<bool(const Segment&)>& early) {
+  make_tables(context, segments);
+  if (rule_ == UpdateRule::lamb || rule_ == UpdateRule::muon || factors_.rules().any())
+    return false;
+  early_ = BlockTable(context, segments, early);
+  late_ = BlockTable(context, segments, [&](const Segment& s) { return !early(s); });
+  return early_.size() > 0;
+}
+
+void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& arenas,
+                 const LiveUpdate* live, Part part) const {
+  on(arenas.data, [&]<typename T>() {
+    const T no_limit = std::numeric_limits<T>::infinity();
+    const std::vector<Tensor>& history = arenas.history;
+    UpdateInputs<T> in{arenas.diff.data<T>(),
+                       arenas.data.data<T>(),
+                       history[0].data<T>(),
+                       history.size() > 1 ? history[1].data<T>() : nullptr,
+                       s.scale,
+                       s.limit >= 0 ? static_cast<T>(s.limit) : no_limit,
+                       s.l1,
+                       s.momentum2,
+                       s.delta,
+                       s.rms_decay,
+                       s.amsgrad};
+    in.belief = s.belief;
+    in.take(s.at);
+    const SlowWeights<T> slow{arenas.slow.data<T>(), static_cast<T>(s.slow_length),
+                              static_cast<uint64_t>(s.slow_every),
+                              static_cast<uint64_t>(s.iteration)};
+    const UpdateFinish<T> finish{static_cast<uint16_t*>(arenas.half.raw()),
+                                 arenas.half.dtype() == DType::bf16,
+                                 arenas.average.data<T>(),
+                                 static_cast<T>(s.keep),
+                                 slow,
+                                 live ? arenas.diff.data<T>() : nullptr};
+    const SegmentFactor* factors = nullptr;
+    if (factors_.rules().any()) {
+      sum_segments(context, table_, Norms<T>{in}, factors_, live);
+      factors_.decide(context, table_, s.at, s.batches, live);
+      factors = factors_.factors();
+    }
+    const BlockTable& table = part == Part::all ? table_ : part == Part::early ? early_ : late_;
+    const auto all = [&](const auto& rule) {
+      walk(context, {table, factors, live, part != Part::early}, rule, finish);
+    };
+    switch (rule_) {
+      case UpdateRule::sgd:
+        return all(Sgd<T>{in});
+      case UpdateRule::nesterov:
+        return all(Nesterov<T>{in});
+      case UpdateRule::adagrad:
+        return all(AdaGrad<T>{in});
+      case UpdateRule::rmsprop:
+        return all(RmsProp<T>{in});
+      case UpdateRule::adadelta:
+        return all(AdaDelta<T>{in});
+      case UpdateRule::adam:
+      case UpdateRule::adamw:
+        return all(Adam<T>{in});
+      case UpdateRule::lion:
+        return all(Lion<T>{in});
+      case UpdateRule::lamb:
+        walk(context, {table_, factors, live, false}, Moments<T>{in}, UpdateFinish<T>{});
+        sum_segments(context, table_, LambNorms<T>{in}, factors_, live);
+        factors_.decide_ratios(context, table_, s.at, live);
+        return walk(context, {table_, factors_.factors(), live}, Lamb<T>{in}, finish);
+      case UpdateRule::muon:
+        walk(context, {others_, factors, live, false}, Adam<T>{in}, finish);
+        walk(context, {matrices_, factors, live, false}, MuonMomentum<T>{in}, UpdateFinish<T>{});
+        orthogonalizer_->run(context, history[1]);
+        return walk(context, {matrices_, factors, live}, Muon<T>{in}, finish);
+    }
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,183 @@
+// The update rules of kernels/optim/update.h, element by element. For .cu files only.
+#pragma once
+
+#include <cmath>
+
+#include "base/host_device.h"
+#include "kernels/optim/update_params.h"
+#include "kernels/optim/update_table.h"
+
+namespace crema {
+
+// What all rules read. rate, penalty and shrink are those of the block that is being walked.
+template <typename T>
+struct UpdateInputs {
+  const T* diff;
+  T *w, *h, *k;
+  T scale, limit;
+  bool l1;
+  T momentum2, delta, rms_decay;
+  bool amsgrad;
+  bool divides = true;
+  bool belief = false;
+  T rate = 0, correction = 1, momentum = 0, penalty = 0, shrink = 0;
+
+  CREMA_HD void take(const UpdateRates& at) {
+    rate = at.rate;
+    correction = at.correction;
+    momentum = at.momentum;
+    penalty = at.penalty;
+    shrink = at.shrink;
+    divides = at.divides;
+  }
+  // The numbers of this iteration where they lie on the device.
+  CREMA_HD void follow(const LiveUpdate& live) {
+    if (!live.numbers) return;
+    take(live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates]);
+    scale *= live.numbers->factor;
+  }
+  // Without decay.
+  CREMA_HD T pure_gradient(int64_t i) const {
+    const T g = scale * diff[i];
+    const T below = g > limit ? limit : g;  // comparisons keep what is not a number
+    return below < -limit ? -limit : below;
+  }
+  CREMA_HD T gradient(int64_t i) const {
+    const T g = pure_gradient(i), weight = w[i];
+    return g + penalty * (l1 ? static_cast<T>((weight > 0) - (weight < 0)) : weight);
+  }
+};
+
+template <typename T>
+CREMA_HD T over(T a, T b) {
+  return a == 0 ? T(0) : a / b;
+}
+
+// kShrinks: decoupled decay goes before the rule. kOnlyWeights, where it is there: h and k stay.
+
+template <typename T>
+struct Sgd {
+  static constexpr bool kShrinks = true;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    in.h[i] = in.rate * in.gradient(i) + in.momentum * in.h[i];
+    in.w[i] -= in.h[i];
+  }
+};
+
+template <typename T>
+struct Nesterov {
+  static constexpr bool kShrinks = true;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    const T old = in.h[i];
+    const T now = in.rate * in.gradient(i) + in.momentum * old;
+    in.h[i] = now;
+    in.w[i] -= (1 + in.momentum) * now - in.momentum * old;
+  }
+};
+
+template <typename T>
+struct AdaGrad {
+  static constexpr bool kShrinks = true;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    const T g = in.gradient(i);
+    in.h[i] += g * g;
+    in.w[i] -= in.rate * over(g, std::sqrt(in.h[i]) + in.delta);
+  }
+};
+
+template <typename T>
+struct RmsProp {
+  static constexpr bool kShrinks = true;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    const T g = in.gradient(i);
+    in.h[i] = in.rms_decay * in.h[i] + (1 - in.rms_decay) * g * g;
+    in.w[i] -= in.rate * over(g, std::sqrt(in.h[i]) + in.delta);
+  }
+};
+
+template <typename T>
+struct AdaDelta {
+  static constexpr bool kShrinks = true;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    const T g = in.gradient(i), m = in.momentum;
+    in.h[i] = m * in.h[i] + (1 - m) * g * g;
+    const T u = over(g * std::sqrt(in.delta + in.k[i]), std::sqrt(in.delta + in.h[i]));
+    in.k[i] = m * in.k[i] + (1 - m) * u * u;
+    in.w[i] -= in.rate * u;
+  }
+};
+
+// Adam's moments alone: the first pass of LAMB.
+template <typename T>
+struct Moments {
+  static constexpr bool kShrinks = false;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    const T g = in.gradient(i);
+    in.h[i] = in.momentum * in.h[i] + (1 - in.momentum) * g;
+    const T seen = in.belief ? g - in.h[i] : g;
+    const T old = in.k[i], now = in.momentum2 * old + (1 - in.momentum2) * seen * seen +
+                                 (in.belief ? in.delta : T(0));
+    in.k[i] = in.amsgrad && now < old ? old : now;
+  }
+};
+
+template <typename T>
+struct Adam {
+  static constexpr bool kShrinks = true;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    Moments<T>{in}(i);
+    const T step = in.divides ? over(in.h[i], std::sqrt(in.k[i]) + in.delta) : in.h[i];
+    in.w[i] -= in.rate * in.correction * step;
+  }
+};
+
+// The last pass of LAMB; rate has the ratio of the norms in it.
+template <typename T>
+struct Lamb {
+  static constexpr bool kShrinks = false, kOnlyWeights = true;
+  UpdateInputs<T> in;
+  CREMA_HD T step(int64_t i) const {
+    return in.correction * over(in.h[i], std::sqrt(in.k[i]) + in.delta) + in.shrink * in.w[i];
+  }
+  CREMA_HD void operator()(int64_t i) const { in.w[i] -= in.rate * step(i); }
+};
+
+template <typename T>
+struct Lion {
+  static constexpr bool kShrinks = true;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    const T g = in.gradient(i);
+    const T u = in.momentum * in.h[i] + (1 - in.momentum) * g;
+    in.w[i] -= in.rate * static_cast<T>((u > 0) - (u < 0));
+    in.h[i] = in.momentum2 * in.h[i] + (1 - in.momentum2) * g;
+  }
+};
+
+// The first and the last pass of Muon over matrices; between them k is made orthogonal.
+template <typename T>
+struct MuonMomentum {
+  static constexpr bool kShrinks = false;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const {
+    const T g = in.gradient(i);
+    in.h[i] = in.momentum * in.h[i] + g;
+    in.k[i] = g + in.momentum * in.h[i];
+  }
+};
+
+template <typename T>
+struct Muon {
+  static constexpr bool kShrinks = true, kOnlyWeights = true;
+  UpdateInputs<T> in;
+  CREMA_HD void operator()(int64_t i) const { in.w[i] -= in.rate * in.k[i]; }
+};
+
+}  // namespace crema

@@ -1,0 +1,368 @@
+#include "kernels/pool/adaptive_pool.h"
+
+#include <algorithm>
+
+#include "kernels/core/divisor.h"
+#include "kernels/core/image_grid.h"
+#include "kernels/core/pointwise.h"
+
+namespace crema {
+namespace {
+
+// One axis.
+struct Windows {
+  int64_t in, out;
+  CREMA_HD int64_t begin(int64_t o) const { return o * in / out; }
+  CREMA_HD int64_t end(int64_t o) const { return ((o + 1) * in + out - 1) / out; }
+  // The outputs whose windows hold input i: [first, last).
+  CREMA_HD int64_t first(int64_t i) const { return i * out / in; }
+  CREMA_HD int64_t last(int64_t i) const { return ((i + 1) * out + in - 1) / in; }
+};
+
+// On the CPU: a channel of an image, or some of channels-last order, whose loops are the inner
+// ones.
+constexpr int64_t kTogether = 128;
+
+struct Slices {
+  Windows rows, columns;
+  int64_t channels, step, groups;  // step: of places in memory
+
+  Slices(const Tensor& x, const Tensor& y)
+      : rows{x.shape()[2], y.shape()[2]}, columns{x.shape()[3], y.shape()[3]} {
+    const bool last = x.format().order == Order::channels_last;
+    channels = step = last ? x.shape()[1] : 1;
+    groups = (channels + kTogether - 1) / kTogether;
+  }
+  int64_t count(const Tensor& x) const { return x.shape()[0] * x.shape()[1] / channels * groups; }
+  int64_t width(int64_t slice) const {
+    return std::min(kTogether, channels - slice % groups * kTogether);
+  }
+  int64_t begin(int64_t slice, int64_t places) const {
+    return slice / groups * places * step + slice % groups * kTogether;
+  }
+  int64_t begin_x(int64_t slice) const { return begin(slice, rows.in * columns.in); }
+  int64_t begin_y(int64_t slice) const { return begin(slice, rows.out * columns.out); }
+  int64_t cells(int64_t p, int64_t q) const {
+    return (rows.end(p) - rows.begin(p)) * (columns.end(q) - columns.begin(q));
+  }
+};
+
+template <typename T>
+void pool_slice(const Slices& s, int64_t slice, bool largest, const T* x, int32_t* place, T* y) {
+  const int64_t width = s.width(slice), begin = s.begin_x(slice);
+  T kept[kTogether];
+  int32_t at[kTogether];
+  for (int64_t o = 0; o < s.rows.out * s.columns.out; ++o) {
+    const int64_t p = o / s.columns.out, q = o % s.columns.out;
+    const int64_t first = s.rows.begin(p) * s.columns.in + s.columns.begin(q);
+    std::fill(at, at + width, static_cast<int32_t>(first));
+    for (int64_t c = 0; c < width; ++c) kept[c] = largest ? x[begin + first * s.step + c] : T(0);
+    for (int64_t h = s.rows.begin(p); h < s.rows.end(p); ++h) {
+      for (int64_t w = s.columns.begin(q); w < s.columns.end(q); ++w) {
+        const auto here = static_cast<int32_t>(h * s.columns.in + w);
+        const T* const from = x + begin + here * s.step;
+        if (largest) {
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) {
+            const bool larger = from[c] > kept[c];
+            kept[c] = larger ? from[c] : kept[c];
+            at[c] = larger ? here : at[c];
+          }
+        } else {
+#pragma omp simd
+          for (int64_t c = 0; c < width; ++c) kept[c] += from[c];
+        }
+      }
+    }
+    const int64_t to = s.begin_y(slice) + o * s.step;
+    const auto divisor = static_cast<T>(largest ? 1 : s.cells(p, q));
+    for (int64_t c = 0; c < width; ++c) y[to + c] = kept[c] / divisor;
+    if (largest) std::copy(at, at + width, place + to);
+  }
+}
+
+template <typename T>
+void spread_slice(const Slices& s, int64_t slice, bool largest, const int32_t* place, const T* dy,
+                  T* dx) {
+  const int64_t width = s.width(slice), begin = s.begin_x(slice);
+  for (int64_t i = 0; i < s.rows.in * s.columns.in; ++i)
+    std::fill(dx + begin + i * s.step, dx + begin + i * s.step + width, T(0));
+  for (int64_t o = 0; o < s.rows.out * s.columns.out; ++o) {
+    const int64_t from = s.begin_y(slice) + o * s.step;
+    if (largest) {
+      for (int64_t c = 0; c < width; ++c) dx[begin + place[from + c] * s.step + c] += dy[from + c];
+      continue;
+    }
+    const int64_t p = o / s.columns.out, q = o % s.columns.out;
+    const auto divisor = static_cast<T>(s.cells(p, q));
+    T share[kTogether];
+    for (int64_t c = 0; c < width; ++c) share[c] = dy[from + c] / divisor;
+    for (int64_t h = s.rows.begin(p); h < s.rows.end(p); ++h) {
+      for (int64_t w = s.columns.begin(q); w < s.columns.end(q); ++w) {
+        T* const to = dx + begin + (h * s.columns.in + w) * s.step;
+#pragma omp simd
+        for (int64_t c = 0; c < width; ++c) to[c] += share[c];
+      }
+    }
+  }
+}
+
+#ifdef CREMA_CUDA
+template <typename T, bool kLast>
+struct PoolBody {
+  using Real = Compute<T>;
+  bool largest;
+  Windows rows, columns;
+  ImageGrid<kLast> in, out;
+  const T* x;
+  int32_t* place;
+  T* y;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const ImagePlace at = out.place(row, column);
+    const int64_t top = rows.begin(at.h), left = columns.begin(at.w), bottom = rows.end(at.h),
+                  right = columns.end(at.w);
+    Real kept = x[in.offset(at, top, left)], sum = 0;
+    int64_t kept_place = top * in.width + left;
+    for (int64_t h = top; h < bottom; ++h) {
+      for (int64_t w = left; w < right; ++w) {
+        const Real value = x[in.offset(at, h, w)];
+        sum += value;
+        if (value > kept) {
+          kept = value;
+          kept_place = h * in.width + w;
+        }
+      }
+    }
+    const int64_t goal = out.offset(at, at.h, at.w);
+    y[goal] = largest ? kept : sum / static_cast<Real>((bottom - top) * (right - left));
+    if (largest) place[goal] = static_cast<int32_t>(kept_place);
+  }
+};
+
+template <typename T, bool kLast>
+struct GradientBody {
+  using Real = Compute<T>;
+  bool largest;
+  Windows rows, columns;
+  ImageGrid<kLast> in, out;
+  const int32_t* place;
+  const T* dy;
+  T* dx;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const ImagePlace at = in.place(row, column);
+    const int64_t here = at.h * in.width + at.w;
+    Real sum = 0;
+    for (int64_t p = rows.first(at.h); p < rows.last(at.h); ++p) {
+      for (int64_t q = columns.first(at.w); q < columns.last(at.w); ++q) {
+        const int64_t from = out.offset(at, p, q);
+        const int64_t cells = (rows.end(p) - rows.begin(p)) * (columns.end(q) - columns.begin(q));
+        if (largest) {
+          sum += place[from] == here ? Real(dy[from]) : Real(0);
+        } else {
+          sum += Real(dy[from]) / static_cast<Real>(cells);
+        }
+      }
+    }
+    dx[in.offset(at, at.h, at.w)] = sum;
+  }
+};
+
+// The same on a GPU in channels-last order, for packs of channels and in 32 bits.
+struct PackWindows {
+  Divisor in, out;
+  PackWindows(int64_t inputs, int64_t outputs) : in(inputs), out(outputs) {}
+  CREMA_HD int begin(uint32_t o) const { return static_cast<int>(out.over(o * in.value)); }
+  CREMA_HD int end(uint32_t o) const {
+    return static_cast<int>(out.over((o + 1) * in.value + out.value - 1));
+  }
+  CREMA_HD int first(uint32_t i) const { return static_cast<int>(in.over(i * out.value)); }
+  CREMA_HD int last(uint32_t i) const {
+    return static_cast<int>(in.over((i + 1) * out.value + in.value - 1));
+  }
+};
+
+template <typename T>
+struct PoolPacks {
+  static constexpr int kPack = kPackCount<T>;
+  bool largest;
+  PackWindows rows, columns;
+  Divisor packs;
+  const WidePack<T>* x;
+  int32_t* place;
+  WidePack<T>* y;
+  CREMA_HD void operator()(int64_t i) const {
+    uint32_t pack = static_cast<uint32_t>(i), q = packs.split(pack), p = columns.out.split(q);
+    const uint32_t image = rows.out.split(p);
+    const int top = rows.begin(p), left = columns.begin(q), bottom = rows.end(p),
+              right = columns.end(q), width = static_cast<int>(columns.in.value);
+    const WidePack<T>* const from =
+        x + static_cast<int64_t>(image) * rows.in.value * width * packs.value + pack;
+    Compute<T> kept[kPack], sums[kPack] = {};
+    int places[kPack];
+    for (int k = 0; k < kPack; ++k) {
+      kept[k] = from[(top * width + left) * static_cast<int64_t>(packs.value)].v[k];
+      places[k] = top * width + left;
+    }
+    for (int h = top; h < bottom; ++h) {
+      for (int w = left; w < right; ++w) {
+        const int at = h * width + w;
+        const WidePack<T> values = from[at * static_cast<int64_t>(packs.value)];
+        for (int k = 0; k < kPack; ++k) {
+          const Compute<T> value = values.v[k];
+          sums[k] += value;
+          const bool larger = value > kept[k];
+          kept[k] = larger ? value : kept[k];
+          places[k] = larger ? at : places[k];
+        }
+      }
+    }
+    const auto cells = static_cast<Compute<T>>((bottom - top) * (right - left));
+    WidePack<T> out;
+    for (int k = 0; k < kPack; ++k) out.v[k] = largest ? kept[k] : sums[k] / cells;
+    y[i] = out;
+    for (int k = 0; k < kPack && largest; ++k) place[i * kPack + k] = places[k];
+  }
+};
+
+template <typename T>
+struct GradientPacks {
+  static constexpr int kPack = kPackCount<T>;
+  bool largest;
+  PackWindows rows, columns;
+  Divisor packs;
+  const int32_t* place;
+  const WidePack<T>* dy;
+  WidePack<T>* dx;
+  CREMA_HD void operator()(int64_t i) const {
+    uint32_t pack = static_cast<uint32_t>(i), w = packs.split(pack), h = columns.in.split(w);
+    const uint32_t image = rows.in.split(h);
+    const int here = static_cast<int>(h * columns.in.value + w);
+    Compute<T> sums[kPack] = {};
+    const int bottom = rows.last(h), right = columns.last(w);
+    for (int p = rows.first(h); p < bottom; ++p) {
+      const int high = rows.end(p) - rows.begin(p);
+      for (int q = columns.first(w); q < right; ++q) {
+        const int cells = high * (columns.end(q) - columns.begin(q));
+        const int64_t from =
+            ((static_cast<int64_t>(image) * rows.out.value + p) * columns.out.value + q) *
+                packs.value +
+            pack;
+        const WidePack<T> shares = dy[from];
+        for (int k = 0; k < kPack; ++k) {
+          const Compute<T> share = shares.v[k];
+          if (largest) {
+            sums[k] += place[from * kPack + k] == here ? share : Compute<T>(0);
+          } else {
+            sums[k] += share / static_cast<Compute<T>>(cells);
+          }
+        }
+      }
+    }
+    WidePack<T> out;
+    for (int k = 0; k < kPack; ++k) out.v[k] = sums[k];
+    dx[i] = out;
+  }
+};
+
+// x: the images or their gradient, y: what they are pooled to.
+template <typename T>
+bool in_packs(const Tensor& x, const Tensor& y) {
+  const Shape &in = x.shape(), &out = y.shape();
+  const bool small = std::max(x.count(), y.count()) < Divisor::kMost &&
+                     (in[2] + 1) * (out[2] + 1) < Divisor::kMost &&
+                     (in[3] + 1) * (out[3] + 1) < Divisor::kMost;
+  return x.format().order == Order::channels_last && small &&
+         takes_packs<T>(in[1], x.raw(), y.raw());
+}
+
+void pool_on_gpu(Context& context, bool largest, const Tensor& x, const Tensor& place,
+                 const Tensor& y) {
+  on_real(y, [&]<typename T>() {
+    if (in_packs<T>(x, y)) {
+      const Shape &in = x.shape(), &out = y.shape();
+      const PoolPacks<T> body{largest,
+                              PackWindows(in[2], out[2]),
+                              PackWindows(in[3], out[3]),
+                              Divisor(in[1] / kPackCount<T>),
+                              x.data<WidePack<T>>(),
+                              place.data<int32_t>(),
+                              y.data<WidePack<T>>()};
+      return parallel_for(context, y.count() / kPackCount<T>, body);
+    }
+    with_order_of(x, [&]<bool kLast>() {
+      const ImageGrid<kLast> in(x.shape()), out(y.shape());
+      parallel_rows(context, out.rows(y.shape()), out.columns(y.shape()),
+                    PoolBody<T, kLast>{largest,
+                                       {in.height, out.height},
+                                       {in.width, out.width},
+                                       in,
+                                       out,
+                                       x.data<T>(),
+                                       place.data<int32_t>(),
+                                       y.data<T>()});
+    });
+  });
+}
+
+void gradient_on_gpu(Context& context, bool largest, const Tensor& place, const Tensor& dy,
+                     const Tensor& dx) {
+  on_real(dx, [&]<typename T>() {
+    if (in_packs<T>(dx, dy)) {
+      const Shape &in = dx.shape(), &out = dy.shape();
+      const GradientPacks<T> body{largest,
+                                  PackWindows(in[2], out[2]),
+                                  PackWindows(in[3], out[3]),
+                                  Divisor(in[1] / kPackCount<T>),
+                                  place.data<int32_t>(),
+                                  dy.data<WidePack<T>>(),
+                                  dx.data<WidePack<T>>()};
+      return parallel_for(context, dx.count() / kPackCount<T>, body);
+    }
+    with_order_of(dx, [&]<bool kLast>() {
+      const ImageGrid<kLast> in(dx.shape()), out(dy.shape());
+      parallel_rows(context, in.rows(dx.shape()), in.columns(dx.shape()),
+                    GradientBody<T, kLast>{largest,
+                                           {in.height, out.height},
+                                           {in.width, out.width},
+                                           in,
+                                           out,
+                                           place.data<int32_t>(),
+                                           dy.data<T>(),
+                                           dx.data<T>()});
+    });
+  });
+}
+
+#endif
+
+}  // namespace
+
+void adaptive_pool(Context& context, bool largest, const Tensor& x, const Tensor& place,
+                   const Tensor& y) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) return pool_on_gpu(context, largest, x, place, y);
+#endif
+  (void)context;
+  const Slices slices(x, y);
+  on(y, [&]<typename T>() {
+#pragma omp parallel for schedule(static)
+    for (int64_t slice = 0; slice < slices.count(x); ++slice)
+      pool_slice(slices, slice, largest, x.data<T>(), place.data<int32_t>(), y.data<T>());
+  });
+}
+
+void adaptive_pool_gradient(Context& context, bool largest, const Tensor& place, const Tensor& dy,
+                            const Tensor& dx) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) return gradient_on_gpu(context, largest, place, dy, dx);
+#endif
+  (void)context;
+  const Slices slices(dx, dy);
+  on(dx, [&]<typename T>() {
+#pragma omp parallel for schedule(static)
+    for (int64_t slice = 0; slice < slices.count(dx); ++slice)
+      spread_slice(slices, slice, largest, place.data<int32_t>(), dy.data<T>(), dx.data<T>());
+  });
+}
+
+}  // namespace crema

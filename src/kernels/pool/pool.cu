@@ -1,0 +1,257 @@
+// Pooling's plain body: one index an element, written once for the GPU and the CPU, every method,
+// order and dtype.
+#include <cfloat>
+
+#include "device/parallel.h"
+#include "kernels/pool/pool_geometry.h"
+#include "kernels/pool/pool_reference.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+// An element of the input or the output, taken apart.
+struct Place {
+  int64_t image, channel, at[3];
+
+  CREMA_HD Place(const PoolGeometry& g, const int64_t* extent, int64_t i) {
+    if (g.channels_last) {
+      channel = i % g.channels;
+      i /= g.channels;
+    }
+    for (int axis = 2; axis >= 0; --axis) {
+      at[axis] = i % extent[axis];
+      i /= extent[axis];
+    }
+    if (!g.channels_last) {
+      channel = i % g.channels;
+      i /= g.channels;
+    }
+    image = i;
+  }
+};
+
+CREMA_HD int64_t offset(const PoolGeometry& g, const int64_t* extent, const Place& p, int64_t d,
+                        int64_t h, int64_t w) {
+  const int64_t plane = (d * extent[1] + h) * extent[2] + w;
+  if (g.channels_last)
+    return (p.image * extent[0] * extent[1] * extent[2] + plane) * g.channels + p.channel;
+  return (p.image * g.channels + p.channel) * extent[0] * extent[1] * extent[2] + plane;
+}
+
+// Calls visit(value, d, h, w) for each cell of output o's window in scan order, until it says stop.
+template <typename T, typename Visit>
+CREMA_HD void scan(const PoolGeometry& g, const T* x, const Place& o, Visit& visit) {
+  for (int64_t d = g.first(0, o.at[0]); d < g.last(0, o.at[0]); ++d) {
+    for (int64_t h = g.first(1, o.at[1]); h < g.last(1, o.at[1]); ++h) {
+      for (int64_t w = g.first(2, o.at[2]); w < g.last(2, o.at[2]); ++w) {
+        if (!visit(Compute<T>(x[offset(g, g.in, o, d, h, w)]), d, h, w)) return;
+      }
+    }
+  }
+}
+
+template <typename T>
+struct Sum {
+  T sum = 0;
+  CREMA_HD bool operator()(T x, int64_t, int64_t, int64_t) {
+    sum += x;
+    return true;
+  }
+};
+
+template <typename T>
+struct Squares {
+  T sum = 0, squares = 0;
+  CREMA_HD bool operator()(T x, int64_t, int64_t, int64_t) {
+    sum += x;
+    squares += x * x;
+    return true;
+  }
+};
+
+// A kept cell: its value and coordinates.
+template <typename T>
+struct Kept {
+  T value;
+  bool any = false;
+  int64_t d = 0, h = 0, w = 0;
+  CREMA_HD void keep(T x, int64_t cell_d, int64_t cell_h, int64_t cell_w) {
+    value = x;
+    any = true;
+    d = cell_d;
+    h = cell_h;
+    w = cell_w;
+  }
+};
+
+template <typename T>
+struct Largest : Kept<T> {
+  CREMA_HD bool operator()(T x, int64_t d, int64_t h, int64_t w) {
+    if (x > this->value) this->keep(x, d, h, w);
+    return true;
+  }
+};
+
+// Stops where the running sum reaches the drawn threshold; keeps the last cell when rounding lets
+// none reach it.
+template <typename T>
+struct Drawn : Kept<T> {
+  T threshold, sum = 0;
+  CREMA_HD bool operator()(T x, int64_t d, int64_t h, int64_t w) {
+    sum += x;
+    this->keep(x, d, h, w);
+    return sum < threshold;
+  }
+};
+
+template <typename T, typename Index>
+struct PoolForward {
+  PoolGeometry g;
+  PoolMethod method;
+  PassRandom random;
+  const T* x;
+  T* y;
+  Index* index;
+  T* mask;
+  bool only_positive, relu;
+
+  CREMA_HD void operator()(int64_t i) const {
+    using C = Compute<T>;
+    const Place o(g, g.out, i);
+    if (method == PoolMethod::average) {
+      Sum<C> all;
+      scan(g, x, o, all);
+      y[i] = all.sum / static_cast<Compute<T>>(g.divisor(o.at[0], o.at[1], o.at[2]));
+    } else if (method == PoolMethod::stochastic_test) {
+      Squares<C> all;
+      scan(g, x, o, all);
+      y[i] = all.sum > 0 ? all.squares / all.sum : Compute<T>(0);
+    } else if (method == PoolMethod::max) {
+      Largest<C> largest;
+      largest.value = -FLT_MAX;
+      scan(g, x, o, largest);
+      finish(i, o, largest);
+    } else {
+      Sum<C> all;
+      scan(g, x, o, all);
+      Drawn<C> drawn;
+      drawn.value = 0;
+      // The draw belongs to the logical element, whatever the order in memory.
+      const int64_t plane = (o.at[0] * g.out[1] + o.at[1]) * g.out[2] + o.at[2];
+      const int64_t logical =
+          (o.image * g.channels + o.channel) * g.out[0] * g.out[1] * g.out[2] + plane;
+      drawn.threshold = random.get().uniform(logical) * all.sum;
+      scan(g, x, o, drawn);
+      finish(i, o, drawn);
+    }
+  }
+
+  CREMA_HD void finish(int64_t i, const Place& o, const Kept<Compute<T>>& kept) const {
+    y[i] = relu && kept.value <= 0 ? Compute<T>(0) : kept.value;
+    if (index) {
+      const int64_t cell =
+          (g.inside(0, o.at[0], kept.d) * g.kernel[1] + g.inside(1, o.at[1], kept.h)) *
+              g.kernel[2] +
+          g.inside(2, o.at[2], kept.w);
+      const bool gives = kept.any && (!only_positive || kept.value > 0);
+      index[i] = gives ? static_cast<Index>(cell) : static_cast<Index>(-1);
+    }
+    if (mask)
+      mask[i] = kept.any ? static_cast<Compute<T>>((kept.d * g.in[1] + kept.h) * g.in[2] + kept.w)
+                         : Compute<T>(-1);
+  }
+};
+
+// One input element gathers from the outputs whose windows hold it.
+template <typename T, typename Index>
+struct PoolBackward {
+  PoolGeometry g;
+  PoolMethod method;
+  const T* x;
+  const Index* index;
+  const T* dy;
+  T* dx;
+
+  CREMA_HD void operator()(int64_t i) const {
+    const Place p(g, g.in, i);
+    Compute<T> sum = 0;
+    for (int64_t d = g.from(0, p.at[0]); d < g.to(0, p.at[0]); ++d) {
+      for (int64_t h = g.from(1, p.at[1]); h < g.to(1, p.at[1]); ++h) {
+        for (int64_t w = g.from(2, p.at[2]); w < g.to(2, p.at[2]); ++w) sum += share(i, p, d, h, w);
+      }
+    }
+    dx[i] = sum;
+  }
+
+  CREMA_HD Compute<T> share(int64_t i, const Place& p, int64_t d, int64_t h, int64_t w) const {
+    using C = Compute<T>;
+    const int64_t o = offset(g, g.out, p, d, h, w);
+    if (method == PoolMethod::average) return dy[o] / static_cast<Compute<T>>(g.divisor(d, h, w));
+    if (method == PoolMethod::stochastic_test) {
+      Place window = p;
+      window.at[0] = d;
+      window.at[1] = h;
+      window.at[2] = w;
+      Squares<C> all;
+      scan(g, x, window, all);
+      return all.sum > 0 ? dy[o] * (2 * C(x[i]) - all.squares / all.sum) / all.sum : Compute<T>(0);
+    }
+    const int64_t cell =
+        (g.inside(0, d, p.at[0]) * g.kernel[1] + g.inside(1, h, p.at[1])) * g.kernel[2] +
+        g.inside(2, w, p.at[2]);
+    return index[o] == static_cast<Index>(cell) ? C(dy[o]) : Compute<T>(0);
+  }
+};
+
+}  // namespace
+
+PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tensor& y)
+    : images(x.shape()[0]), channels(x.shape()[1]), count_padding(window.count_padding) {
+  // A tensor of one channel or one place lies the same in both orders: the other one then tells.
+  const auto plain = [](const Tensor& t) {
+    return same_layout(t.format(), Format::plain(), t.shape());
+  };
+  channels_last = !plain(x) || !plain(y);
+  const int lacking = 5 - x.shape().axes();
+  for (int axis = 0; axis < 3; ++axis) {
+    in[axis] = axis < lacking ? 1 : x.shape()[2 + axis - lacking];
+    out[axis] = axis < lacking ? 1 : y.shape()[2 + axis - lacking];
+    kernel[axis] = window.kernel[axis];
+    stride[axis] = window.stride[axis];
+    pad[axis] = window.pad[axis];
+  }
+}
+
+void pool_forward_plain(Context& context, const PoolWindow& window, const PassRandom& random,
+                        const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
+  const PoolGeometry g(window, x, y);
+  on_real(x, [&]<typename T>() {
+    const auto run = [&]<typename Index>() {
+      parallel_for(context, y.count(),
+                   PoolForward<T, Index>{g, window.method, random, x.data<T>(), y.data<T>(),
+                                         index.data<Index>(), mask.data<T>(),
+                                         window.only_positive(), window.relu},
+                   256);
+    };
+    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
+                                      : run.template operator()<int32_t>();
+  });
+}
+
+void pool_backward_plain(Context& context, const PoolWindow& window, const Tensor& x,
+                         const Tensor& index, const Tensor& dy, const Tensor& dx) {
+  const PoolGeometry g(window, dx, dy);
+  on_real(dy, [&]<typename T>() {
+    const auto run = [&]<typename Index>() {
+      parallel_for(context, dx.count(),
+                   PoolBackward<T, Index>{g, window.method, x.data<T>(), index.data<Index>(),
+                                          dy.data<T>(), dx.data<T>()},
+                   256);
+    };
+    window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
+                                      : run.template operator()<int32_t>();
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,60 @@
+// The arithmetic of pooling windows, shared by all bodies. Spatial axes are always three: depth,
+// height, width; those that a tensor lacks have extent 1.
+#pragma once
+
+#include <cstdint>
+
+#include "base/host_device.h"
+#include "kernels/pool/pool.h"
+
+namespace crema {
+
+struct PoolGeometry {
+  int64_t images, channels;
+  int64_t in[3], out[3], kernel[3], stride[3], pad[3];
+  bool channels_last, count_padding;
+
+  // x: the input's shape (N, C, one to three spatial axes), y: the output's.
+  PoolGeometry(const PoolWindow& window, const Tensor& x, const Tensor& y);
+
+  int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
+
+  // Input positions [first, last) of output position o along an axis, cut at the border.
+  CREMA_HD int64_t first(int axis, int64_t o) const {
+    const int64_t at = o * stride[axis] - pad[axis];
+    return at > 0 ? at : 0;
+  }
+  CREMA_HD int64_t last(int axis, int64_t o) const {
+    const int64_t at = o * stride[axis] - pad[axis] + kernel[axis];
+    return at < in[axis] ? at : in[axis];
+  }
+  // Output positions [from, to) whose window holds input position i.
+  CREMA_HD int64_t from(int axis, int64_t i) const {
+    const int64_t at = i + pad[axis] - kernel[axis];
+    return at < 0 ? 0 : at / stride[axis] + 1;
+  }
+  CREMA_HD int64_t to(int axis, int64_t i) const {
+    const int64_t at = (i + pad[axis]) / stride[axis] + 1;
+    return at < out[axis] ? at : out[axis];
+  }
+  // Where input position i lies in the uncut window of output position o.
+  CREMA_HD int64_t inside(int axis, int64_t o, int64_t i) const {
+    return i - (o * stride[axis] - pad[axis]);
+  }
+
+  // The extent that the divisor of the mean counts: Caffe cuts a window at the far side of the
+  // padding; at the image itself when padding does not count.
+  CREMA_HD int64_t counted(int axis, int64_t o) const {
+    if (!count_padding) return last(axis, o) - first(axis, o);
+    const int64_t at = o * stride[axis] - pad[axis], end = at + kernel[axis],
+                  border = in[axis] + pad[axis];
+    return (end < border ? end : border) - at;
+  }
+  // An empty window has divisor 1: its mean is 0.
+  CREMA_HD int64_t divisor(int64_t od, int64_t oh, int64_t ow) const {
+    const int64_t a = counted(0, od), b = counted(1, oh), c = counted(2, ow);
+    return a > 0 && b > 0 && c > 0 ? a * b * c : 1;
+  }
+};
+
+}  // namespace crema

@@ -1,0 +1,252 @@
+// Max and average pooling of channels-last tensors on the GPU. A thread has a pack of channels of
+// one place and loads what it needs from around that; a block has neighbours in both directions, so
+// that windows that overlap find their values in the cache. For the usual windows there are faster
+// kernels (pool_walk.cuh).
+#include <cfloat>
+
+#include "device/early_launch.h"
+#include "kernels/core/column_reduce.cuh"
+#include "kernels/pool/pool_reference.h"
+#include "kernels/pool/pool_walk.cuh"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+using namespace pooling;
+
+template <typename T, int kPack>
+__global__ void max_forward(Window w, Tiles tiles, bool only_positive, bool relu,
+                            const Pack<T, kPack>* x, Pack<T, kPack>* y,
+                            Pack<uint8_t, kPack>* index) {
+  const Place o(w, tiles, 1);
+  if (!o.inside) return;
+  wait_for_earlier_kernels();
+  Compute<T> best[kPack];
+  int kept[kPack];
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) {
+    best[k] = -FLT_MAX;
+    kept[k] = 255;
+  }
+  const Corner corner = w.corner_of(o.at);
+  over_box<4>(
+      o, w.in, w.cells_of(o.at), [&](int at) { return x[at]; },
+      [&](const Pack<T, kPack>& p, int d, int h, int v) {
+        const int cell = w.cell(d - corner.at[0], h - corner.at[1], v - corner.at[2]);
+#pragma unroll
+        for (int k = 0; k < kPack; ++k) {
+          const Compute<T> value = p.v[k];
+          const bool larger = value > best[k];
+          best[k] = larger ? value : best[k];
+          kept[k] = larger ? cell : kept[k];
+        }
+      });
+  Pack<T, kPack> out;
+  Pack<uint8_t, kPack> cells;
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) {
+    out.v[k] = relu && best[k] <= 0 ? 0 : best[k];
+    cells.v[k] = static_cast<uint8_t>(!only_positive || best[k] > 0 ? kept[k] : 255);
+  }
+  let_next_kernel_start();
+  const int at = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
+  y[at] = out;
+  if (index) index[at] = cells;
+}
+
+template <typename T, int kPack>
+__global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* index,
+                             const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
+  const Place p(w, tiles, 1);
+  if (!p.inside) return;
+  wait_for_earlier_kernels();
+  Compute<T> sum[kPack] = {};
+  struct Kept {
+    Pack<T, kPack> dy;
+    Pack<uint8_t, kPack> cell;
+  };
+  over_box<4>(
+      p, w.out, w.windows_of(p.at),
+      [&](int at) {
+        return Kept{dy[at], index[at]};
+      },
+      [&](const Kept& kept, int d, int h, int v) {
+        const Corner corner = w.corner_of({d, h, v});
+        const int cell =
+            w.cell(p.at[0] - corner.at[0], p.at[1] - corner.at[1], p.at[2] - corner.at[2]);
+#pragma unroll
+        for (int k = 0; k < kPack; ++k) {
+          if (kept.cell.v[k] == cell) sum[k] += static_cast<Compute<T>>(kept.dy.v[k]);
+        }
+      });
+  Pack<T, kPack> out;
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) out.v[k] = sum[k];
+  let_next_kernel_start();
+  dx[p.offset(w.in, p.at[0], p.at[1], p.at[2])] = out;
+}
+
+// Windows beside each other, which leave nothing out: an output writes all of its own.
+template <typename T, int kPack>
+__global__ void max_backward_apart(Window w, Tiles tiles, const Pack<uint8_t, kPack>* index,
+                                   const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
+  const Place o(w, tiles, 1);
+  if (!o.inside) return;
+  wait_for_earlier_kernels();
+  const int from = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
+  const Pack<T, kPack> given = dy[from];
+  const Pack<uint8_t, kPack> kept = index[from];
+  let_next_kernel_start();
+  const Box box = w.cells_of(o.at);
+  const Corner corner = w.corner_of(o.at);
+  for (int d = box.first[0]; d < box.last[0]; ++d) {
+    for (int h = box.first[1]; h < box.last[1]; ++h) {
+      for (int v = box.first[2]; v < box.last[2]; ++v) {
+        const int cell = w.cell(d - corner.at[0], h - corner.at[1], v - corner.at[2]);
+        Pack<T, kPack> out;
+#pragma unroll
+        for (int k = 0; k < kPack; ++k) out.v[k] = kept.v[k] == cell ? given.v[k] : T(0);
+        dx[o.offset(w.in, d, h, v)] = out;
+      }
+    }
+  }
+}
+
+bool apart(const Window& w) {
+  bool all = true;
+  for (int a = 0; a < 3; ++a)
+    all = all && w.kernel[a] == w.stride[a] && w.pad[a] == 0 && w.out[a] * w.stride[a] >= w.in[a];
+  return all;
+}
+
+template <typename T, int kPack>
+__global__ void average_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack<T, kPack>* y) {
+  const Place o(w, tiles, 1);
+  if (!o.inside) return;
+  wait_for_earlier_kernels();
+  Compute<T> sum[kPack] = {};
+  over_box<4>(
+      o, w.in, w.cells_of(o.at), [&](int at) { return x[at]; },
+      [&](const Pack<T, kPack>& p, int, int, int) {
+#pragma unroll
+        for (int k = 0; k < kPack; ++k) sum[k] += static_cast<Compute<T>>(p.v[k]);
+      });
+  const Compute<T> share = w.share(o.at[0], o.at[1], o.at[2]);
+  Pack<T, kPack> out;
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) out.v[k] = sum[k] * share;
+  let_next_kernel_start();
+  y[o.offset(w.out, o.at[0], o.at[1], o.at[2])] = out;
+}
+
+template <typename T, int kPack>
+__global__ void average_backward(Window w, Tiles tiles, const Pack<T, kPack>* dy,
+                                 Pack<T, kPack>* dx) {
+  const Place p(w, tiles, 1);
+  if (!p.inside) return;
+  wait_for_earlier_kernels();
+  Compute<T> sum[kPack] = {};
+  over_box<4>(
+      p, w.out, w.windows_of(p.at), [&](int at) { return dy[at]; },
+      [&](const Pack<T, kPack>& given, int d, int h, int v) {
+        const Compute<T> share = w.share(d, h, v);
+#pragma unroll
+        for (int k = 0; k < kPack; ++k) sum[k] += static_cast<Compute<T>>(given.v[k]) * share;
+      });
+  Pack<T, kPack> out;
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) out.v[k] = sum[k];
+  let_next_kernel_start();
+  dx[p.offset(w.in, p.at[0], p.at[1], p.at[2])] = out;
+}
+
+bool serves(const PoolGeometry& g, const PoolWindow& window, const Tensor& x, const Tensor& y) {
+  const bool method = window.method == PoolMethod::average ||
+                      (window.method == PoolMethod::max && window.index_dtype() == DType::u8);
+  return method && g.channels_last && x.dtype() != DType::f64 &&
+         std::max(x.count(), y.count()) < (int64_t{1} << 31);
+}
+
+// Calls body<window, step>() where walking kernels serve, which take whole packs; else returns
+// false.
+template <typename T, int kPack, typename Body>
+bool walks(const PoolWindow& window, const Body& body) {
+  if constexpr (kPack == kPackCount<T>) return with_walk(window, body);
+  return false;
+}
+
+// Calls body<T, kPack>(geometry) for the widest pack; false where the kernels
+// here do not serve. x: the larger tensor, y: the pooled one.
+template <typename Body>
+bool with_window(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
+  const PoolGeometry g(window, x, y);
+  if (!serves(g, window, x, y)) return false;
+  if (x.count() == 0 || y.count() == 0) return true;
+  on_real(x, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      with_column_pack<T>(
+          g.channels, [&]<int kPack>() { body.template operator()<T, kPack>(Window(g, kPack)); },
+          x.data<T>(), y.data<T>());
+    }
+  });
+  return true;
+}
+
+}  // namespace
+
+bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& y,
+                      const Tensor& index) {
+  if (pool_whole_forward_gpu(context, window, x, y)) return true;
+  const Gpu& gpu = context.gpu();
+  return with_window(window, x, y, [&]<typename T, int kPack>(const Window& w) {
+    using P = Pack<T, kPack>;
+    const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
+      const Launch l(w, w.out, kWalkRows);
+      launch_early(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                   window.only_positive(), window.relu, x.data<Words>(), y.data<Words>(),
+                   index.data<Cells<T>>());
+    });
+    if (walked) return;
+    const Launch l(w, w.out, 1);
+    if (window.method == PoolMethod::max) {
+      launch_early(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                   window.only_positive(), window.relu, x.data<P>(), y.data<P>(),
+                   index.data<Pack<uint8_t, kPack>>());
+    } else {
+      launch_early(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, x.data<P>(),
+                   y.data<P>());
+    }
+  });
+}
+
+bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor& index,
+                       const Tensor& dy, const Tensor& dx) {
+  if (pool_whole_backward_gpu(context, window, dy, dx)) return true;
+  const Gpu& gpu = context.gpu();
+  return with_window(window, dx, dy, [&]<typename T, int kPack>(const Window& w) {
+    using P = Pack<T, kPack>;
+    const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
+      const Launch l = launch_of_gradients(w);
+      launch_early(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                   index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
+    });
+    if (walked) return;
+    if (window.method == PoolMethod::max && apart(w)) {
+      const Launch l(w, w.out, 1);
+      launch_early(gpu, max_backward_apart<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                   index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+      return;
+    }
+    const Launch l(w, w.in, 1);
+    if (window.method == PoolMethod::max) {
+      launch_early(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                   index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+    } else {
+      launch_early(gpu, average_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, dy.data<P>(),
+                   dx.data<P>());
+    }
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,164 @@
+// On a GPU one index an element of the result: an output goes through its window, an input through
+// the windows that hold it.
+#include "kernels/pool/pool_nd.h"
+
+#include <cfloat>
+
+#include "device/parallel.h"
+#include "kernels/core/axes.h"
+#include "tensor/on.h"
+
+namespace crema {
+#ifdef CREMA_CUDA
+namespace {
+
+struct Geometry {
+  int axes;
+  int64_t channels;
+  int64_t in[kMostSpatialAxes], out[kMostSpatialAxes], kernel[kMostSpatialAxes];
+  int64_t stride[kMostSpatialAxes], pad[kMostSpatialAxes], dilation[kMostSpatialAxes];
+  bool count_padding, average;
+  AxisStrides xs, ys;
+
+  Geometry(const PoolAxes& window, bool mean, const Tensor& x, const Tensor& y)
+      : axes(x.shape().axes() - 2),
+        channels(x.shape()[1]),
+        count_padding(window.count_padding),
+        average(mean),
+        xs(strides_of(x.shape(), x.format().order)),
+        ys(strides_of(y.shape(), y.format().order)) {
+    for (int axis = 0; axis < axes; ++axis) {
+      in[axis] = x.shape()[axis + 2];
+      out[axis] = y.shape()[axis + 2];
+      kernel[axis] = window.kernel[axis];
+      stride[axis] = window.stride[axis];
+      pad[axis] = window.pad[axis];
+      dilation[axis] = window.dilation[axis];
+    }
+  }
+
+  // Cells of output position o along an axis that the mean counts: Caffe cuts a window at the far
+  // side of the padding; at the image itself when padding does not count.
+  CREMA_HD int64_t counted(int axis, int64_t o) const {
+    const int64_t at = o * stride[axis] - pad[axis], gap = dilation[axis];
+    const int64_t border = in[axis] + (count_padding ? pad[axis] : 0);
+    const int64_t first = count_padding || at >= 0 ? 0 : (gap - 1 - at) / gap;
+    const int64_t last = border > at ? (border - at + gap - 1) / gap : 0;
+    return (last < kernel[axis] ? last : kernel[axis]) - first;
+  }
+};
+
+template <typename T>
+struct PoolAxesForward {
+  Geometry g;
+  const T* x;
+  T* y;
+  int32_t* index;
+  T* mask;
+
+  CREMA_HD void operator()(int64_t i) const {
+    const AxisPlace o = place_of(i, g.axes, g.out, g.channels);
+    int64_t cell[kMostSpatialAxes] = {};
+    Compute<T> sum = 0, largest = -FLT_MAX;
+    int64_t kept = -1;
+    do {
+      int64_t from = o.outer * g.xs.outer + o.channel * g.xs.channel, place = 0;
+      bool inside = true;
+      for (int axis = 0; axis < g.axes; ++axis) {
+        const int64_t at =
+            o.at[axis] * g.stride[axis] - g.pad[axis] + cell[axis] * g.dilation[axis];
+        inside = inside && at >= 0 && at < g.in[axis];
+        from += at * g.xs.axis[axis];
+        place = place * g.in[axis] + at;
+      }
+      if (!inside) continue;
+      const auto value = Compute<T>(x[from]);
+      sum += value;
+      if (value > largest) {
+        largest = value;
+        kept = place;
+      }
+    } while (next_place(cell, g.kernel, g.axes));
+    const int64_t to = offset_of(o, g.ys, g.axes);
+    if (g.average) {
+      int64_t divisor = 1;
+      for (int axis = 0; axis < g.axes; ++axis) divisor *= g.counted(axis, o.at[axis]);
+      y[to] = kept < 0 ? Compute<T>(0) : sum / static_cast<Compute<T>>(divisor);
+      return;
+    }
+    y[to] = largest;
+    if (index) index[to] = static_cast<int32_t>(kept);
+    if (mask) mask[to] = static_cast<Compute<T>>(kept);
+  }
+};
+
+template <typename T>
+struct PoolAxesBackward {
+  Geometry g;
+  const int32_t* index;
+  const T* dy;
+  T* dx;
+
+  CREMA_HD void operator()(int64_t i) const {
+    const AxisPlace p = place_of(i, g.axes, g.in, g.channels);
+    int64_t place = 0;
+    for (int axis = 0; axis < g.axes; ++axis) place = place * g.in[axis] + p.at[axis];
+    int64_t cell[kMostSpatialAxes] = {};
+    Compute<T> sum = 0;
+    do {
+      int64_t from = p.outer * g.ys.outer + p.channel * g.ys.channel, divisor = 1;
+      bool inside = true;
+      for (int axis = 0; axis < g.axes; ++axis) {
+        const int64_t at = p.at[axis] + g.pad[axis] - cell[axis] * g.dilation[axis];
+        const int64_t o = at / g.stride[axis];
+        inside = inside && at >= 0 && at % g.stride[axis] == 0 && o < g.out[axis];
+        from += o * g.ys.axis[axis];
+        divisor *= g.counted(axis, o);
+      }
+      if (!inside) continue;
+      if (g.average)
+        sum += dy[from] / static_cast<Compute<T>>(divisor);
+      else if (index[from] == place)
+        sum += Compute<T>(dy[from]);
+    } while (next_place(cell, g.kernel, g.axes));
+    dx[offset_of(p, g.xs, g.axes)] = sum;
+  }
+};
+
+}  // namespace
+#endif
+
+void pool_axes_forward(Context& context, const PoolAxes& window, bool average, const Tensor& x,
+                       const Tensor& y, const Tensor& index, const Tensor& mask) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) {
+    if (pool_axes_forward_gpu(context, window, average, x, y, index, mask)) return;
+    const Geometry g(window, average, x, y);
+    return on_real(x, [&]<typename T>() {
+      parallel_for(
+          context, y.count(),
+          PoolAxesForward<T>{g, x.data<T>(), y.data<T>(), index.data<int32_t>(), mask.data<T>()});
+    });
+  }
+#endif
+  (void)context;
+  pool_axes_forward_cpu(window, average, x, y, index, mask);
+}
+
+void pool_axes_backward(Context& context, const PoolAxes& window, bool average, const Tensor& index,
+                        const Tensor& dy, const Tensor& dx) {
+#ifdef CREMA_CUDA
+  if (context.device() == Device::gpu) {
+    if (pool_axes_backward_gpu(context, window, average, index, dy, dx)) return;
+    const Geometry g(window, average, dx, dy);
+    return on_real(dy, [&]<typename T>() {
+      parallel_for(context, dx.count(),
+                   PoolAxesBackward<T>{g, index.data<int32_t>(), dy.data<T>(), dx.data<T>()});
+    });
+  }
+#endif
+  (void)context;
+  pool_axes_backward_cpu(window, average, index, dy, dx);
+}
+
+}  // namespace crema

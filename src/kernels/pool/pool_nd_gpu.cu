@@ -1,0 +1,232 @@
+// Pooling with gaps or over four spatial axes on the GPU, channels-last: a thread has a pack of
+// channels of a place and steps through its window, or the windows that hold it, with loops that
+// are known when it is compiled.
+#include <algorithm>
+#include <cfloat>
+
+#include "device/launch.h"
+#include "kernels/core/divisor.h"
+#include "kernels/core/pack.h"
+#include "kernels/pool/pool_nd.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+constexpr int kThreads = 256;
+
+// In 32 bits; `here` are the extents of what threads write, `there` of what they read.
+template <int kAxes>
+struct AxesWindow {
+  uint32_t count;  // packs to write
+  Divisor packs, here[kAxes], stride[kAxes];
+  int there[kAxes], image[kAxes];  // image: of x
+  int kernel[kAxes], pad[kAxes], dilation[kAxes];
+  bool count_padding, average;
+
+  AxesWindow(const PoolAxes& window, bool mean, int pack, const Tensor& x, const Tensor& to,
+             const Tensor& from)
+      : count(static_cast<uint32_t>(to.count() / pack)),
+        packs(to.shape()[1] / pack),
+        count_padding(window.count_padding),
+        average(mean) {
+    for (int a = 0; a < kAxes; ++a) {
+      here[a] = Divisor(to.shape()[a + 2]);
+      stride[a] = Divisor(window.stride[a]);
+      there[a] = static_cast<int>(from.shape()[a + 2]);
+      image[a] = static_cast<int>(x.shape()[a + 2]);
+      kernel[a] = static_cast<int>(window.kernel[a]);
+      pad[a] = static_cast<int>(window.pad[a]);
+      dilation[a] = static_cast<int>(window.dilation[a]);
+    }
+  }
+
+  // Takes the index of a pack apart; returns where its image begins in what is read, in packs.
+  __device__ int64_t place(uint32_t i, int (&at)[kAxes], int& pack) const {
+    uint32_t rest = i, part = i;
+    rest = packs.split(part);
+    pack = static_cast<int>(part);
+#pragma unroll
+    for (int a = kAxes - 1; a >= 0; --a) {
+      part = rest;
+      rest = here[a].split(part);
+      at[a] = static_cast<int>(part);
+    }
+    int64_t size = packs.value;
+#pragma unroll
+    for (int a = 0; a < kAxes; ++a) size *= there[a];
+    return rest * size + pack;
+  }
+
+  // Cells of output o along an axis that the mean counts, as for every device.
+  __device__ int counted(int a, int o) const {
+    const int at = o * static_cast<int>(stride[a].value) - pad[a], gap = dilation[a];
+    const int border = image[a] + (count_padding ? pad[a] : 0);
+    const int first = count_padding || at >= 0 ? 0 : (gap - 1 - at) / gap;
+    const int last = border > at ? (border - at + gap - 1) / gap : 0;
+    return min(last, kernel[a]) - first;
+  }
+
+  // Calls use(place of an image) for the cells of the window of output `o`.
+  template <int kAxis = 0, typename Use>
+  __device__ void over_cells(const int (&o)[kAxes], int place, const Use& use) const {
+    if constexpr (kAxis == kAxes) {
+      use(place);
+    } else {
+      int at = o[kAxis] * static_cast<int>(stride[kAxis].value) - pad[kAxis];
+      for (int k = 0; k < kernel[kAxis]; ++k, at += dilation[kAxis]) {
+        if (at >= 0 && at < there[kAxis]) over_cells<kAxis + 1>(o, place * there[kAxis] + at, use);
+      }
+    }
+  }
+
+  // Calls use(place of an output, cells that its mean counts) for the windows that hold input `i`.
+  template <int kAxis = 0, typename Use>
+  __device__ void over_windows(const int (&i)[kAxes], int place, int cells, const Use& use) const {
+    if constexpr (kAxis == kAxes) {
+      use(place, cells);
+    } else {
+      int at = i[kAxis] + pad[kAxis];
+      for (int k = 0; k < kernel[kAxis] && at >= 0; ++k, at -= dilation[kAxis]) {
+        uint32_t left = static_cast<uint32_t>(at);
+        const int o = static_cast<int>(stride[kAxis].split(left));
+        if (left == 0 && o < there[kAxis]) {
+          over_windows<kAxis + 1>(i, place * there[kAxis] + o,
+                                  average ? cells * counted(kAxis, o) : 1, use);
+        }
+      }
+    }
+  }
+};
+
+template <typename T, int kAxes>
+__global__ void __launch_bounds__(kThreads) axes_forward(AxesWindow<kAxes> w, const WidePack<T>* x,
+                                                         WidePack<T>* y, int32_t* index, T* mask) {
+  constexpr int kPack = kPackCount<T>;
+  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= w.count) return;
+  int o[kAxes], pack;
+  x += w.place(i, o, pack);
+  float sums[kPack] = {}, largest[kPack];
+  int kept[kPack];
+  bool any = false;
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) largest[k] = -FLT_MAX, kept[k] = -1;
+  w.over_cells(o, 0, [&](int place) {
+    const WidePack<T> p = x[static_cast<int64_t>(place) * w.packs.value];
+    any = true;
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) {
+      const float value = p.v[k];
+      sums[k] += value;
+      const bool larger = value > largest[k];
+      largest[k] = larger ? value : largest[k];
+      kept[k] = larger ? place : kept[k];
+    }
+  });
+  WidePack<T> out;
+  if (w.average) {
+    int divisor = 1;
+#pragma unroll
+    for (int a = 0; a < kAxes; ++a) divisor *= w.counted(a, o[a]);
+#pragma unroll
+    for (int k = 0; k < kPack; ++k) out.v[k] = any ? sums[k] / static_cast<float>(divisor) : 0.f;
+    y[i] = out;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) out.v[k] = largest[k];
+  y[i] = out;
+  const int64_t first = static_cast<int64_t>(i) * kPack;
+#pragma unroll
+  for (int k = 0; k < kPack; k += 4) {
+    if (index) {
+      *reinterpret_cast<int4*>(index + first + k) =
+          make_int4(kept[k], kept[k + 1], kept[k + 2], kept[k + 3]);
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) {
+    if (mask) mask[first + k] = static_cast<float>(kept[k]);
+  }
+}
+
+template <typename T, int kAxes>
+__global__ void __launch_bounds__(kThreads) axes_backward(AxesWindow<kAxes> w, const int32_t* index,
+                                                          const WidePack<T>* dy, WidePack<T>* dx) {
+  constexpr int kPack = kPackCount<T>;
+  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= w.count) return;
+  int at[kAxes], pack, here = 0;
+  const int64_t first = w.place(i, at, pack);
+#pragma unroll
+  for (int a = 0; a < kAxes; ++a) here = here * static_cast<int>(w.here[a].value) + at[a];
+  float sums[kPack] = {};
+  w.over_windows(at, 0, 1, [&](int place, int cells) {
+    const int64_t from = first + static_cast<int64_t>(place) * w.packs.value;
+    const WidePack<T> p = dy[from];
+    if (w.average) {
+#pragma unroll
+      for (int k = 0; k < kPack; ++k)
+        sums[k] += static_cast<float>(p.v[k]) / static_cast<float>(cells);
+      return;
+    }
+#pragma unroll
+    for (int k = 0; k < kPack; k += 4) {
+      const int4 kept = *reinterpret_cast<const int4*>(index + from * kPack + k);
+      sums[k] += kept.x == here ? static_cast<float>(p.v[k]) : 0.f;
+      sums[k + 1] += kept.y == here ? static_cast<float>(p.v[k + 1]) : 0.f;
+      sums[k + 2] += kept.z == here ? static_cast<float>(p.v[k + 2]) : 0.f;
+      sums[k + 3] += kept.w == here ? static_cast<float>(p.v[k + 3]) : 0.f;
+    }
+  });
+  WidePack<T> out;
+#pragma unroll
+  for (int k = 0; k < kPack; ++k) out.v[k] = sums[k];
+  dx[i] = out;
+}
+
+// Calls body<T, kAxes>() where the kernels serve; x: the image, y: what it is pooled to.
+template <typename Body>
+bool with_axes(const Tensor& x, const Tensor& y, const Body& body) {
+  const int axes = x.shape().axes() - 2;
+  const auto last = [](const Tensor& t) { return t.format().order == Order::channels_last; };
+  if (x.dtype() == DType::f64 || !last(x) || !last(y) || axes < 2 || axes > 4 || x.count() == 0 ||
+      y.count() == 0 || std::max(x.count(), y.count()) >= Divisor::kMost)
+    return false;
+  bool served = false;
+  on_real(x, [&]<typename T>() {
+    if constexpr (!std::is_same_v<T, double>) {
+      served = takes_packs<T>(x.shape()[1], x.raw(), y.raw());
+      if (!served) return;
+      if (axes == 2) return body.template operator()<T, 2>();
+      if (axes == 3) return body.template operator()<T, 3>();
+      body.template operator()<T, 4>();
+    }
+  });
+  return served;
+}
+
+unsigned blocks_for(uint32_t count) { return (count + kThreads - 1) / kThreads; }
+
+}  // namespace
+
+bool pool_axes_forward_gpu(Context& context, const PoolAxes& window, bool average, const Tensor& x,
+                           const Tensor& y, const Tensor& index, const Tensor& mask) {
+  return with_axes(x, y, [&]<typename T, int kAxes>() {
+    const AxesWindow<kAxes> w(window, average, kPackCount<T>, x, y, x);
+    launch(context.gpu(), axes_forward<T, kAxes>, {blocks_for(w.count), kThreads}, w,
+           x.data<WidePack<T>>(), y.data<WidePack<T>>(), index.data<int32_t>(), mask.data<T>());
+  });
+}
+
+bool pool_axes_backward_gpu(Context& context, const PoolAxes& window, bool average,
+                            const Tensor& index, const Tensor& dy, const Tensor& dx) {
+  return with_axes(dx, dy, [&]<typename T, int kAxes>() {
+    const AxesWindow<kAxes> w(window, average, kPackCount<T>, dx, dx, dy);
+    launch(context.gpu(), axes_backward<T, kAxes>, {blocks_for(w.count), kThreads}, w,
+           index.data<int32_t>(), dy.data<WidePack<T>>(), dx.data<WidePack<T>>());
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,281 @@
+// Max pooling with square windows at least as wide as their distance, so that none is empty: the
+// usual ones (3 by 2, 3 by 1, 2 by 2). A thread has 16 bytes of channels of one column and walks
+// down, so that what windows of several rows share is loaded and compared once. Only for .cu
+// files of a CUDA build.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "device/early_launch.h"
+#include "kernels/core/pack.h"
+#include "kernels/pool/pool_box.cuh"
+
+namespace crema::pooling {
+
+// Rows of places to write that a thread walks over.
+constexpr int kWalkRows = 4;
+
+struct alignas(16) Words {
+  uint32_t v[4];
+};
+// The cells of as many windows, a byte each.
+template <typename T>
+struct alignas(kPackCount<T>) Cells {
+  uint32_t v[kPackCount<T> / 4];
+};
+
+// 4 bytes as one or two lanes of T. Cells and masks have the same lanes; a mask's are all ones or
+// zero.
+template <typename T>
+struct Lanes {
+  using Two = std::conditional_t<std::is_same_v<T, Half>, __half2, __nv_bfloat162>;
+  static constexpr uint32_t kOnes = 0x00010001;
+  static constexpr uint32_t kLowest = std::is_same_v<T, Half> ? 0xfc00fc00 : 0xff80ff80;
+  static __device__ Two two(uint32_t bits) { return *reinterpret_cast<const Two*>(&bits); }
+  static __device__ uint32_t larger(uint32_t a, uint32_t b) {
+    const Two most = __hmax2(two(a), two(b));
+    return *reinterpret_cast<const uint32_t*>(&most);
+  }
+  static __device__ uint32_t equal(uint32_t a, uint32_t b) { return __heq2_mask(two(a), two(b)); }
+  static __device__ uint32_t above(uint32_t a, uint32_t b) { return __hgt2_mask(two(a), two(b)); }
+  // The low bytes of the lanes of four words.
+  static __device__ Cells<T> bytes(const uint32_t (&words)[4]) {
+    return {{__byte_perm(words[0], words[1], 0x6420), __byte_perm(words[2], words[3], 0x6420)}};
+  }
+};
+template <>
+struct Lanes<float> {
+  static constexpr uint32_t kOnes = 1;
+  static constexpr uint32_t kLowest = 0xff7fffff;  // -FLT_MAX
+  static __device__ uint32_t larger(uint32_t a, uint32_t b) {
+    return __float_as_uint(fmaxf(__uint_as_float(a), __uint_as_float(b)));
+  }
+  static __device__ uint32_t equal(uint32_t a, uint32_t b) {
+    return __uint_as_float(a) == __uint_as_float(b) ? ~0u : 0u;
+  }
+  static __device__ uint32_t above(uint32_t a, uint32_t b) {
+    return __uint_as_float(a) > __uint_as_float(b) ? ~0u : 0u;
+  }
+  static __device__ Cells<float> bytes(const uint32_t (&words)[4]) {
+    return {{__byte_perm(__byte_perm(words[0], words[1], 0x0040),
+                         __byte_perm(words[2], words[3], 0x0040), 0x5410)}};
+  }
+};
+
+__device__ inline uint32_t select(uint32_t mask, uint32_t yes, uint32_t no) {
+  return (mask & yes) | (~mask & no);
+}
+__device__ inline int inside(int at, int extent) { return min(max(at, 0), extent - 1); }
+
+// Calls write(offset, largest, cells) for the windows of this thread: what load(offset) gives is
+// compared, cells has the lanes of the largest ones' cells. A place outside of the image is
+// replaced by the nearest one, which lies in the same window, and so is its cell.
+template <typename T, int kWindow, int kStep, typename Load, typename Write>
+__device__ void walk_windows(const Window& w, const Place& o, const Load& load,
+                             const Write& write) {
+  using L = Lanes<T>;
+  const int left = o.at[2] * kStep - w.pad[2], top = o.at[1] * kStep - w.pad[1];
+  int at[kWindow];
+  uint32_t cells[kWindow];
+#pragma unroll
+  for (int v = 0; v < kWindow; ++v) {
+    const int column = inside(left + v, w.in[2]);
+    at[v] = o.offset(w.in, o.at[0], 0, column);
+    cells[v] = static_cast<uint32_t>(column - left) * L::kOnes;
+  }
+  const int row_packs = w.in[2] * w.packs;
+  uint32_t most[kWindow][4], from[kWindow][4];  // of rows; the last kWindow of them
+#pragma unroll
+  for (int r = 0; r < kStep * (kWalkRows - 1) + kWindow; ++r) {
+    const int row = inside(top + r, w.in[1]) * row_packs;
+    Words loaded[kWindow];
+#pragma unroll
+    for (int v = 0; v < kWindow; ++v) loaded[v] = load(at[v] + row);
+    constexpr int kLast = kWindow - 1;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      uint32_t largest = loaded[kLast].v[i], cell = cells[kLast];
+#pragma unroll
+      for (int v = kLast - 1; v >= 0; --v) largest = L::larger(largest, loaded[v].v[i]);
+#pragma unroll
+      for (int v = kLast - 1; v >= 0; --v)
+        cell = select(L::equal(loaded[v].v[i], largest), cells[v], cell);
+      most[r % kWindow][i] = largest;
+      from[r % kWindow][i] = cell;
+    }
+    // The window that ends in this row.
+    if (r < kLast || (r - kLast) % kStep != 0) continue;
+    const int down = (r - kLast) / kStep, first = top + down * kStep;
+    uint32_t in_rows[kWindow];
+#pragma unroll
+    for (int v = 0; v < kWindow; ++v)
+      in_rows[v] = static_cast<uint32_t>((inside(first + v, w.in[1]) - first) * kWindow) * L::kOnes;
+    Words out;
+    uint32_t kept[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      uint32_t largest = most[r % kWindow][i], cell = from[r % kWindow][i] + in_rows[kLast];
+#pragma unroll
+      for (int v = kLast - 1; v >= 0; --v)
+        largest = L::larger(largest, most[(r - kLast + v) % kWindow][i]);
+#pragma unroll
+      for (int v = kLast - 1; v >= 0; --v) {
+        const int slot = (r - kLast + v) % kWindow;
+        cell = select(L::equal(most[slot][i], largest), from[slot][i] + in_rows[v], cell);
+      }
+      out.v[i] = largest;
+      kept[i] = cell;
+    }
+    if (o.at[1] + down < w.out[1])
+      write(o.offset(w.out, o.at[0], o.at[1] + down, o.at[2]), out, kept);
+  }
+}
+
+// only_positive: only outputs above 0 get a cell. relu: those below 0 become 0.
+template <typename T, int kWindow, int kStep>
+__global__ void walk_forward(Window w, Tiles tiles, bool only_positive, bool relu, const Words* x,
+                             Words* y, Cells<T>* index) {
+  using L = Lanes<T>;
+  const Place o(w, tiles, kWalkRows);
+  if (!o.inside) return;
+  wait_for_earlier_kernels();
+  const uint32_t least = only_positive ? 0u : L::kLowest;
+  walk_windows<T, kWindow, kStep>(
+      w, o, [&](int at) { return x[at]; },
+      [&](int to, const Words& largest, uint32_t(&cells)[4]) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) cells[i] |= ~L::above(largest.v[i], least);
+        Words out = largest;
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          if (relu) out.v[i] &= ~L::above(0, largest.v[i]);
+        y[to] = out;
+        if (index) index[to] = L::bytes(cells);
+      });
+  let_next_kernel_start();
+}
+
+// Of two: sum += g where the lanes of a and b are equal numbers below 1024, with one comparison for
+// both.
+__device__ inline void add_where_equal(uint32_t a, uint32_t b, const float* g, float* sum) {
+  asm("{ .reg .pred p, q; setp.eq.f16x2 p|q, %2, %3; @p add.f32 %0, %0, %4; @q add.f32 %1, %1, %5; "
+      "}"
+      : "+f"(sum[0]), "+f"(sum[1])
+      : "r"(a), "r"(b), "f"(g[0]), "f"(g[1]));
+}
+
+// A tile is kStep x kStep places of dx, so cut that a window begins with each tile. Calls write(
+// offset, load(offset), sums) for the places of this thread's tiles, with the sums of the gradients
+// that they get; what is loaded is on its way while they are found.
+template <typename T, int kWindow, int kStep, typename Load, typename Write>
+__device__ void walk_gradients(const Window& w, const Place& tile, const Cells<T>* index,
+                               const WidePack<T>* dy, const Load& load, const Write& write) {
+  constexpr int kPack = kPackCount<T>;
+  constexpr int kBefore = (kWindow - 1) / kStep;  // windows that reach in from before a tile
+  const int left = tile.at[2] * kStep - w.pad[2], top = tile.at[1] * kStep - w.pad[1];
+  float sums[kWindow][kStep][kPack] = {};  // of the rows that the window of this step holds
+#pragma unroll
+  for (int step = -kBefore; step < kWalkRows; ++step) {
+    const int o = tile.at[1] + step;
+    decltype(load(0)) loaded[kStep][kStep];
+#pragma unroll
+    for (int r = 0; r < kStep && step >= 0; ++r) {
+#pragma unroll
+      for (int s = 0; s < kStep; ++s) {
+        loaded[r][s] = load(tile.offset(w.in, tile.at[0], inside(top + step * kStep + r, w.in[1]),
+                                        inside(left + s, w.in[2])));
+      }
+    }
+    float g[kBefore + 1][kPack];
+    uint32_t cells[kBefore + 1][kPack / 2];  // that the windows kept, two each
+#pragma unroll
+    for (int c = 0; c <= kBefore; ++c) {
+      const int column = tile.at[2] - c;
+      const int at = tile.offset(w.out, tile.at[0], inside(o, w.out[1]), inside(column, w.out[2]));
+      const bool exists = o >= 0 && o < w.out[1] && column >= 0 && column < w.out[2];
+      const WidePack<T> given = dy[at];
+      const Cells<T> words = index[at];
+#pragma unroll
+      for (int k = 0; k < kPack; ++k) g[c][k] = given.v[k];
+#pragma unroll
+      for (int k = 0; k < kPack / 2; ++k) {
+        const uint32_t word = exists ? words.v[k / 2] : ~0u;
+        cells[c][k] = __byte_perm(word, 0, k % 2 == 0 ? 0x4140 : 0x4342);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kWindow; ++r) {
+      if (step * kStep + r < 0 || step * kStep + r >= kWalkRows * kStep) continue;
+#pragma unroll
+      for (int v = 0; v < kWindow; ++v) {
+#pragma unroll
+        for (int k = 0; k < kPack; k += 2) {
+          float* const sum = &sums[r][v % kStep][k];
+          add_where_equal(cells[v / kStep][k / 2], 0x10001u * (r * kWindow + v), &g[v / kStep][k],
+                          sum);
+        }
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kStep && step >= 0; ++r) {
+      const int row = top + step * kStep + r;
+#pragma unroll
+      for (int s = 0; s < kStep; ++s) {
+        const int column = left + s;
+        if (row >= 0 && row < w.in[1] && column >= 0 && column < w.in[2])
+          write(tile.offset(w.in, tile.at[0], row, column), loaded[r][s], sums[r][s]);
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < kWindow; ++r) {
+#pragma unroll
+      for (int s = 0; s < kStep; ++s) {
+#pragma unroll
+        for (int k = 0; k < kPack; ++k)
+          sums[r][s][k] = r + kStep < kWindow ? sums[(r + kStep) % kWindow][s][k] : 0;
+      }
+    }
+  }
+}
+
+// The tiles of walk_gradients().
+inline Launch launch_of_gradients(const Window& w) {
+  int tiles[3] = {w.in[0]};
+  for (int a = 1; a < 3; ++a) tiles[a] = (w.in[a] + w.pad[a] + w.stride[a] - 1) / w.stride[a];
+  return {w, tiles, kWalkRows};
+}
+
+template <typename T, int kWindow, int kStep>
+__global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
+                              WidePack<T>* dx) {
+  struct Nothing {};
+  const Place tile(w, tiles, kWalkRows);
+  if (!tile.inside) return;
+  wait_for_earlier_kernels();
+  walk_gradients<T, kWindow, kStep>(
+      w, tile, index, dy, [](int) { return Nothing(); },
+      [&](int at, Nothing, const float(&sums)[kPackCount<T>]) {
+        WidePack<T> out;
+#pragma unroll
+        for (int k = 0; k < kPackCount<T>; ++k) out.v[k] = sums[k];
+        dx[at] = out;
+      });
+  let_next_kernel_start();
+}
+
+// Calls body<window, step>() where these kernels serve; else returns false.
+template <typename Body>
+bool with_walk(const PoolWindow& w, const Body& body) {
+  const auto is = [&](int window, int step) {
+    return w.method == PoolMethod::max && w.kernel[0] == 1 && w.stride[0] == 1 && w.pad[0] == 0 &&
+           w.kernel[1] == window && w.kernel[2] == window && w.stride[1] == step &&
+           w.stride[2] == step;
+  };
+  if (is(3, 2)) return body.template operator()<3, 2>(), true;
+  if (is(3, 1)) return body.template operator()<3, 1>(), true;
+  if (is(2, 2)) return body.template operator()<2, 2>(), true;
+  return false;
+}
+
+}  // namespace crema::pooling

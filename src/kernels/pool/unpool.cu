@@ -1,0 +1,208 @@
+#include "kernels/pool/unpool.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/core/divisor.h"
+#include "kernels/core/pointwise.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+using MaskOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// Which elements of y a mask speaks of: a row is a plane, or an image of channels-last.
+template <typename T>
+struct Goals {
+  const MaskOf<T>* mask;
+  int64_t channels, places, columns;  // channels: 1 in plain order
+  Divisor each;                       // of the channels
+  CREMA_HD int64_t source(int64_t row, int64_t column) const { return row * columns + column; }
+  // On a GPU. -1: none.
+  CREMA_HD int64_t goal(int64_t row, int64_t column) const {
+    const int64_t place = static_cast<int64_t>(mask[source(row, column)]);
+    if (place < 0 || place >= places) return -1;
+    uint32_t channel = static_cast<uint32_t>(column);
+    each.split(channel);
+    return (row * places + place) * channels + channel;
+  }
+};
+
+struct Rows {
+  int64_t count, channels;
+  static Rows of(const Tensor& x) {
+    const Shape& shape = x.shape();
+    const bool last = x.format().order == Order::channels_last;
+    return last ? Rows{shape[0], shape[1]} : Rows{shape.count(0, 2), 1};
+  }
+};
+
+template <typename T>
+Goals<T> goals_of(const Tensor& mask, const Tensor& y) {
+  const Rows rows = Rows::of(mask);
+  return {mask.data<MaskOf<T>>(), rows.channels, y.shape().count(2), mask.count() / rows.count,
+          Divisor(rows.channels)};
+}
+
+#ifdef CREMA_CUDA
+template <typename T>
+struct LatestBody {
+  Goals<T> goals;
+  int32_t* latest;  // 1 + number of the value within its row
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const int64_t goal = goals.goal(row, column);
+#ifdef __CUDA_ARCH__
+    if (goal >= 0) atomicMax(latest + goal, static_cast<int32_t>(column) + 1);
+#endif
+  }
+};
+
+template <typename T>
+struct UnpoolBody {
+  const T* x;
+  const int32_t* latest;
+  T* y;
+  int64_t columns_x, columns_y;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const int64_t i = row * columns_y + column;
+    y[i] = latest[i] > 0 ? x[row * columns_x + latest[i] - 1] : T(0);
+  }
+};
+
+// Four at a time.
+template <typename T>
+struct UnpoolFours {
+  const T* x;
+  const Pack<int32_t, 4>* latest;
+  Pack<T, 4>* y;
+  int64_t columns_x;
+  Divisor fours;  // of a row of y
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t row = fours.over(static_cast<uint32_t>(i));
+    const Pack<int32_t, 4> numbers = latest[i];
+    Pack<T, 4> out;
+    for (int k = 0; k < 4; ++k)
+      out.v[k] = numbers.v[k] > 0 ? x[row * columns_x + numbers.v[k] - 1] : T(0);
+    y[i] = out;
+  }
+};
+
+template <typename T>
+struct UnpoolGradient {
+  Goals<T> goals;
+  const T* dy;
+  T* dx;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const int64_t goal = goals.goal(row, column);
+    dx[goals.source(row, column)] = goal < 0 ? T(0) : dy[goal];
+  }
+};
+
+template <typename T>
+void unpool_on_gpu(Context& context, const Goals<T>& goals, int64_t rows, const Tensor& x,
+                   const Tensor& latest, const Tensor& y) {
+  zero(context, latest);
+  parallel_rows(context, rows, goals.columns, LatestBody<T>{goals, latest.data<int32_t>()});
+  const int64_t columns_y = y.count() / rows;
+  if (columns_y % 4 == 0 && y.count() < Divisor::kMost &&
+      takes_packs<char>(0, latest.raw(), y.raw())) {
+    return parallel_for(
+        context, y.count() / 4,
+        UnpoolFours<T>{x.data<T>(), latest.data<Pack<int32_t, 4>>(), y.data<Pack<T, 4>>(),
+                       goals.columns, Divisor(columns_y / 4)});
+  }
+  parallel_rows(
+      context, rows, columns_y,
+      UnpoolBody<T>{x.data<T>(), latest.data<int32_t>(), y.data<T>(), goals.columns, columns_y});
+}
+#endif
+
+// On the CPU: body(source, goal), goal -1 for none, for the values of a row in their order. A
+// thread has rows of its own, or channels of its own where they lie side by side.
+constexpr int64_t kChannels = 16;
+
+template <typename T, typename Start, typename Body>
+void over_goals(const Goals<T>& goals, int64_t rows, const Start& start, const Body& body) {
+  const int64_t channels = goals.channels, groups = (channels + kChannels - 1) / kChannels;
+#pragma omp parallel for schedule(static) collapse(2)
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t first = group * kChannels, end = std::min(channels, first + kChannels);
+      start(row, first, end);
+      for (int64_t at = 0; at < goals.columns; at += channels) {
+        for (int64_t channel = first; channel < end; ++channel) {
+          const int64_t source = row * goals.columns + at + channel;
+          const MaskOf<T> place = goals.mask[source];
+          const bool inside = place >= 0 && place < static_cast<MaskOf<T>>(goals.places);
+          body(source, inside
+                           ? (row * goals.places + static_cast<int64_t>(place)) * channels + channel
+                           : -1);
+        }
+      }
+    }
+  }
+}
+
+template <typename T>
+void require_places(const Goals<T>& goals, const Tensor& mask, const Shape& y) {
+  const auto most = static_cast<MaskOf<T>>(goals.places);
+  const int64_t count = mask.count();
+  int64_t wrong = 0;
+#pragma omp parallel for simd schedule(static) reduction(+ : wrong)
+  for (int64_t i = 0; i < count; ++i) wrong += goals.mask[i] >= -1 && goals.mask[i] < most ? 0 : 1;
+  for (int64_t i = 0; wrong > 0 && i < count; ++i) {
+    const MaskOf<T> place = goals.mask[i];
+    require(place >= -1 && place < most, "the mask names place ", place, ", but the top has ",
+            goals.places, " places (", y.brief(),
+            "): it must be as large as the bottom of the pooling that made the mask");
+  }
+}
+
+}  // namespace
+
+void unpool(Context& context, const Tensor& x, const Tensor& mask,
+            [[maybe_unused]] const Tensor& latest, const Tensor& y) {
+  const int64_t rows = Rows::of(x).count;
+  on_real(y, [&]<typename T>() {
+    const Goals<T> goals = goals_of<T>(mask, y);
+#ifdef CREMA_CUDA
+    if (context.device() == Device::gpu) return unpool_on_gpu(context, goals, rows, x, latest, y);
+#endif
+    (void)context;
+    require_places(goals, mask, y.shape());
+    const T* from = x.data<T>();
+    T* to = y.data<T>();
+    const int64_t channels = goals.channels, places = goals.places;
+    over_goals(
+        goals, rows,
+        [=](int64_t row, int64_t first, int64_t end) {
+          T* const image = to + row * places * channels;
+          if (end - first == channels) std::fill(image, image + places * channels, T(0));
+          for (int64_t i = 0; end - first < channels && i < places; ++i)
+            std::fill(image + i * channels + first, image + i * channels + end, T(0));
+        },
+        [=](int64_t source, int64_t goal) {
+          if (goal >= 0) to[goal] = from[source];
+        });
+  });
+}
+
+void unpool_gradient(Context& context, const Tensor& mask, const Tensor& dy, const Tensor& dx) {
+  const int64_t rows = Rows::of(dx).count;
+  on_real(dx, [&]<typename T>() {
+    const Goals<T> goals = goals_of<T>(mask, dy);
+    const T* from = dy.data<T>();
+    T* to = dx.data<T>();
+#ifdef CREMA_CUDA
+    if (context.device() == Device::gpu)
+      return parallel_rows(context, rows, goals.columns, UnpoolGradient<T>{goals, from, to});
+#endif
+    (void)context;
+    over_goals(
+        goals, rows, [](int64_t, int64_t, int64_t) {},
+        [=](int64_t source, int64_t goal) { to[source] = goal < 0 ? T(0) : from[goal]; });
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,96 @@
+// What each thread of a GPU does in pooling regions of channels-last maps: as roi_bodies.h, for
+// as many channels of a place as it loads at once. The same sums in the same order.
+#pragma once
+
+#include "kernels/core/pack.h"
+#include "kernels/roi/roi_bodies.h"
+
+namespace crema {
+
+// Where the i-th pack of channels lies; the channel is its first.
+template <typename T>
+CREMA_HD Spot pack_spot(Lines lines, int64_t i) {
+  lines.channels /= kPackCount<T>;
+  Spot at = lines.spot(i);
+  at.channel *= kPackCount<T>;
+  return at;
+}
+
+template <typename T>
+CREMA_HD WidePack<T> pack_at(const T* at) {
+  return *reinterpret_cast<const WidePack<T>*>(at);
+}
+
+template <typename T>
+struct MaxPack {
+  MaxBody<T> body;
+  CREMA_HD void operator()(int64_t i) const {
+    constexpr int kCount = kPackCount<T>;
+    using Places = Pack<int32_t, kCount>;
+    const RegionTables& t = body.t;
+    const Spot at = pack_spot<T>(body.out, i);
+    const int32_t r = at.outer, image = t.image[r];
+    const Span rows = t.row(r, at.row), columns = t.column(r, at.column);
+    const bool empty = image < 0 || rows.empty() || columns.empty();
+    Compute<T> best[kCount];
+    Places where;
+    for (int k = 0; k < kCount; ++k) {
+      best[k] = empty || body.ring ? 0 : -FLT_MAX;
+      where.v[k] = -1;
+    }
+    if (!empty) {
+      const int64_t step = body.in.step();
+      const T* map = body.x + body.in.start(image, at.channel);
+      for (int32_t h = rows.first; h < rows.last; ++h) {
+        const T* at_place = map + (h * t.width + columns.first) * step;
+        for (int32_t w = columns.first; w < columns.last; ++w, at_place += step) {
+          if (body.left_out(r, h, w)) continue;
+          const WidePack<T> x = pack_at(at_place);
+          for (int k = 0; k < kCount; ++k) {
+            const Compute<T> value = x.v[k];
+            where.v[k] = value > best[k] ? h * t.width + w : where.v[k];
+            best[k] = value > best[k] ? value : best[k];
+          }
+        }
+      }
+    }
+    WidePack<T> y;
+    for (int k = 0; k < kCount; ++k) y.v[k] = best[k];
+    reinterpret_cast<WidePack<T>*>(body.y)[i] = y;
+    reinterpret_cast<Places*>(body.index)[i] = where;
+  }
+};
+
+template <typename T>
+struct WeightedPack {
+  WeightedBody<T> body;
+  CREMA_HD void operator()(int64_t i) const {
+    constexpr int kCount = kPackCount<T>;
+    const RegionTables& t = body.t;
+    const Spot at = pack_spot<T>(body.out, i);
+    const int32_t r = at.outer, image = t.image[r];
+    Compute<T> sum[kCount] = {};
+    if (image >= 0) {
+      const Span rows = t.row(r, at.row), columns = t.column(r, at.column);
+      const float *row_weights = t.row_weights(r, at.row),
+                  *column_weights = t.column_weights(r, at.column);
+      const int64_t step = body.in.step();
+      const T* map = body.x + body.in.start(image, at.channel);
+      for (int32_t h = rows.first; h < rows.last; ++h) {
+        Compute<T> line[kCount] = {};
+        const T* at_place = map + (h * t.width + columns.first) * step;
+        for (int32_t w = columns.first; w < columns.last; ++w, at_place += step) {
+          const WidePack<T> x = pack_at(at_place);
+          for (int k = 0; k < kCount; ++k)
+            line[k] += column_weights[w] * static_cast<Compute<T>>(x.v[k]);
+        }
+        for (int k = 0; k < kCount; ++k) sum[k] += row_weights[h] * line[k];
+      }
+    }
+    WidePack<T> y;
+    for (int k = 0; k < kCount; ++k) y.v[k] = sum[k];
+    reinterpret_cast<WidePack<T>*>(body.y)[i] = y;
+  }
+};
+
+}  // namespace crema

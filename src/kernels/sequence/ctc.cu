@@ -1,0 +1,234 @@
+#include "kernels/sequence/ctc.h"
+
+#include <cfloat>
+#include <cmath>
+
+#include "device/aligned.h"
+#include "kernels/core/equal_links.h"
+#include "kernels/core/pointwise.h"
+#include "kernels/softmax/softmax.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+CREMA_HD T log_of_sum(T a, T b, T c) {
+  const T most = a > b ? (a > c ? a : c) : (b > c ? b : c);
+  if (most == -T(INFINITY)) return most;
+  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
+}
+
+// A sequence's states and what the scores say about them.
+template <typename T>
+struct States {
+  int64_t sequences, classes, labels, blank, count;
+  const int32_t *label, *lengths;
+  const T* probabilities;
+
+  CREMA_HD int64_t steps(int64_t n) const { return lengths[n]; }
+  CREMA_HD int64_t length(int64_t n) const { return lengths[sequences + n]; }
+  CREMA_HD int32_t label_of(int64_t n, int64_t s) const { return label[n * labels + s / 2]; }
+  CREMA_HD bool is_label(int64_t s) const { return s % 2 == 1; }
+  CREMA_HD int64_t last(int64_t n) const { return 2 * length(n); }
+  // From state s - 2 to s: over a blank that need not be there between different labels.
+  CREMA_HD bool may_skip_to(int64_t n, int64_t s) const {
+    return is_label(s) && s >= 2 && label_of(n, s) != label_of(n, s - 2);
+  }
+  CREMA_HD T log_probability(int64_t t, int64_t n, int64_t s) const {
+    const int64_t k = is_label(s) ? label_of(n, s) : blank;
+    const T p = probabilities[(t * sequences + n) * classes + k];
+    return std::log(p > T(FLT_MIN) ? p : T(FLT_MIN));
+  }
+  CREMA_HD int64_t at(int64_t n, int64_t s) const { return n * count + s; }
+};
+
+// Of step t: the logarithm of the sum over the beginnings of paths that are in state s then.
+template <typename T>
+struct ForwardStep {
+  States<T> states;
+  int64_t t;
+  const T* before;
+  T* now;
+  CREMA_HD void operator()(int64_t n, int64_t s) const {
+    if (t >= states.steps(n) || s > states.last(n)) return;
+    T sum = s < 2 ? T(0) : -T(INFINITY);
+    if (t > 0) {
+      const T* from = before + states.at(n, s);
+      const T none = -T(INFINITY);
+      sum =
+          log_of_sum(from[0], s > 0 ? from[-1] : none, states.may_skip_to(n, s) ? from[-2] : none);
+    }
+    now[states.at(n, s)] = sum + states.log_probability(t, n, s);
+  }
+};
+
+template <typename T>
+struct Cost {
+  States<T> states;
+  const T* forward;
+  T* costs;
+  CREMA_HD void operator()(int64_t n) const {
+    const int64_t last = states.last(n), steps = states.steps(n);
+    costs[n] = last < 0 ? T(NAN) : T(0);
+    if (last < 0 || steps == 0) return;
+    const T* end = forward + (steps - 1) * states.sequences * states.count + states.at(n, last);
+    const T none = -T(INFINITY);
+    const T sum = log_of_sum(end[0], last > 0 ? end[-1] : none, none);
+    if (sum > none) costs[n] = -sum;
+  }
+};
+
+// Of step t: the logarithm of the sum over the rests of paths that were in state s, and from it the
+// share of all paths that are there.
+template <typename T>
+struct BackwardStep {
+  States<T> states;
+  int64_t t;
+  const T *after, *forward, *costs;
+  T *now, *share;
+  CREMA_HD void operator()(int64_t n, int64_t s) const {
+    const int64_t last = states.last(n), steps = states.steps(n), i = states.at(n, s);
+    if (t >= steps || s > last) return;
+    const T none = -T(INFINITY);
+    T sum = s + 1 >= last ? T(0) : none;
+    if (t + 1 < steps) {
+      const auto through = [&](int64_t to) {
+        return after[states.at(n, to)] + states.log_probability(t + 1, n, to);
+      };
+      const bool skips = s + 2 <= last && states.may_skip_to(n, s + 2);
+      sum = log_of_sum(through(s), s < last ? through(s + 1) : none, skips ? through(s + 2) : none);
+    }
+    now[i] = sum;
+    share[i] = std::exp(forward[i] + sum + costs[n]);
+  }
+};
+
+template <typename T>
+struct Fits {
+  States<T> states;
+  const T* forward;
+  // Some path gives the labels of sequence n.
+  CREMA_HD bool operator()(int64_t n) const {
+    const int64_t last = states.last(n), steps = states.steps(n);
+    if (last < 0 || steps == 0) return last < 0;  // wrong labels: the gradient is NaN as well
+    const T* end = forward + (steps - 1) * states.sequences * states.count + states.at(n, last);
+    return end[0] > -T(INFINITY) || (last > 0 && end[-1] > -T(INFINITY));
+  }
+};
+
+template <typename T>
+struct Probabilities {
+  Fits<T> fits;
+  const T* d_cost;
+  T factor;
+  T* d_scores;
+  CREMA_HD void operator()(int64_t place, int64_t k) const {
+    const States<T>& states = fits.states;
+    const int64_t n = place % states.sequences, i = place * states.classes + k;
+    T value = 0;
+    if (place / states.sequences < states.steps(n) && fits(n))
+      value = states.last(n) < 0 ? T(NAN) : factor * *d_cost * states.probabilities[i];
+    d_scores[i] = value;
+  }
+};
+
+// Column 0 takes off the share of the blank, column 1 + j that of the labels equal to label j,
+// where that is the first of them.
+template <typename T>
+struct LessShares {
+  Fits<T> fits;
+  const T *d_cost, *share;
+  T factor;
+  const int32_t *next, *first;
+  T* d_scores;
+  CREMA_HD void operator()(int64_t place, int64_t column) const {
+    const States<T>& states = fits.states;
+    const int64_t n = place % states.sequences, j = column - 1;
+    if (place / states.sequences >= states.steps(n) || column > states.length(n) || !fits(n))
+      return;
+    const T* of_state = share + place * states.count;
+    const int64_t list = n * states.labels;
+    T sum = 0;
+    if (column == 0) {
+      for (int64_t s = 0; s <= states.last(n); s += 2) sum += of_state[s];
+    } else {
+      if (!first[list + j]) return;
+      for (int64_t i = j; i >= 0; i = next[list + i]) sum += of_state[2 * i + 1];
+    }
+    const int64_t k = column == 0 ? states.blank : states.label[list + j];
+    d_scores[place * states.classes + k] -= factor * *d_cost * sum;
+  }
+};
+
+template <typename T>
+States<T> states_of(const CtcCase& c, const CtcTargets& targets, const Tensor& probabilities) {
+  return {c.sequences,
+          c.classes,
+          c.labels,
+          c.blank,
+          c.states(),
+          targets.labels.data<int32_t>(),
+          targets.lengths.data<int32_t>(),
+          probabilities.data<T>()};
+}
+
+// Of backward: the shares of all steps, the rests of two, and the links between equal labels.
+struct Workspace {
+  size_t rests, links, end;
+  Workspace(const CtcCase& c, DType dtype) {
+    const auto row = static_cast<size_t>(c.sequences * c.states()) * size_of(dtype);
+    rests = aligned(static_cast<size_t>(c.steps) * row);
+    links = rests + aligned(2 * row);
+    end = links + 2 * static_cast<size_t>(c.sequences * c.labels) * sizeof(int32_t);
+  }
+};
+
+}  // namespace
+
+size_t ctc_workspace(const CtcCase& c, DType dtype) { return Workspace(c, dtype).end; }
+
+void ctc_forward(Context& context, const CtcCase& c, const Tensor& scores,
+                 const CtcTargets& targets, const CtcSaved& saved) {
+  softmax_forward(context, {c.steps * c.sequences, c.classes, 1}, scores, saved.probabilities);
+  on(scores, [&]<typename T>() {
+    const States<T> states = states_of<T>(c, targets, saved.probabilities);
+    T* forward = saved.forward.data<T>();
+    const int64_t row = c.sequences * c.states();
+    for (int64_t t = 0; t < c.steps; ++t) {
+      T* now = forward + t * row;
+      parallel_rows(context, c.sequences, c.states(),
+                    ForwardStep<T>{states, t, t > 0 ? now - row : now, now});
+    }
+    parallel_for(context, c.sequences, Cost<T>{states, forward, saved.costs.data<T>()});
+  });
+}
+
+void ctc_backward(Context& context, const CtcCase& c, const CtcTargets& targets,
+                  const CtcSaved& saved, const Tensor& d_cost, double factor,
+                  const Tensor& d_scores, const Tensor& workspace) {
+  on(d_scores, [&]<typename T>() {
+    const Workspace parts(c, d_scores.dtype());
+    const States<T> states = states_of<T>(c, targets, saved.probabilities);
+    const int64_t row = c.sequences * c.states();
+    const T* forward = saved.forward.data<T>();
+    T* share = workspace.data<T>();
+    T* rests = reinterpret_cast<T*>(workspace.data<char>() + parts.rests);
+    auto* next = reinterpret_cast<int32_t*>(workspace.data<char>() + parts.links);
+    int32_t* first = next + c.sequences * c.labels;
+    for (int64_t t = c.steps - 1; t >= 0; --t) {
+      parallel_rows(context, c.sequences, c.states(),
+                    BackwardStep<T>{states, t, rests + (t + 1) % 2 * row, forward + t * row,
+                                    saved.costs.data<T>(), rests + t % 2 * row, share + t * row});
+    }
+    link_equal<int32_t>(context, c.sequences, {states.label, c.labels, c.classes, next, first});
+    const Fits<T> fits{states, forward};
+    const T scale = static_cast<T>(factor);
+    parallel_rows(context, c.steps * c.sequences, c.classes,
+                  Probabilities<T>{fits, d_cost.data<T>(), scale, d_scores.data<T>()});
+    parallel_rows(
+        context, c.steps * c.sequences, c.labels + 1,
+        LessShares<T>{fits, d_cost.data<T>(), share, scale, next, first, d_scores.data<T>()});
+  });
+}
+
+}  // namespace crema

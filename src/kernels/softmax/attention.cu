@@ -1,0 +1,163 @@
+// A row is a thread's on a CPU and a warp's on a GPU, where it comes from the cache after its first
+// reading.
+#include "kernels/softmax/attention.h"
+
+#include "device/parallel.h"
+#include "kernels/core/pointwise_math.h"
+#include "tensor/half.h"
+#ifdef __CUDACC__
+#include "kernels/core/warp.cuh"
+#endif
+
+namespace crema {
+namespace {
+
+// What dropping makes of a weight.
+template <typename Real>
+struct Drop {
+  Random random;
+  uint32_t threshold;  // words below it drop
+  Real factor;
+  bool on;
+  CREMA_HD Real operator()(int64_t i, Real value) const {
+    if (!on) return value;
+    return random.word(static_cast<uint64_t>(i)) < threshold ? Real(0) : value * factor;
+  }
+};
+
+template <typename T>
+struct RowsBody {
+  using Real = Compute<T>;
+  AttentionRows rows;
+  const T* weights;  // P; S while they are made
+  T* to;             // P, or the gradient
+  T* dropped;
+
+  CREMA_HD int64_t visible(int64_t row) const {
+    const int64_t last = row % rows.queries + 1;
+    return rows.causal && last < rows.keys ? last : rows.keys;
+  }
+  CREMA_HD Drop<Real> drop() const {
+    return {rows.random.get(), static_cast<uint32_t>(rows.ratio * 4294967296.0),
+            static_cast<Real>(1 / (1 - rows.ratio)), rows.ratio > 0};
+  }
+
+  // Keys from `first` on, every `step`; the others are other lanes'. all_largest and all_sum
+  // combine what the lanes found.
+  template <typename Largest, typename Sum>
+  CREMA_HD void weigh(int64_t row, int64_t first, int64_t step, const Largest& all_largest,
+                      const Sum& all_sum) const {
+    const int64_t begin = row * rows.keys, end = visible(row);
+    const Drop<Real> dropping = drop();
+    Real largest = static_cast<Real>(-1e30), sum = 0;
+    for (int64_t key = first; key < end; key += step) {
+      const Real score = weights[begin + key];
+      largest = score > largest ? score : largest;
+    }
+    largest = all_largest(largest);
+    for (int64_t key = first; key < end; key += step)
+      sum += exp_of(Real(weights[begin + key]) - largest);
+    const Real share = 1 / all_sum(sum);
+    for (int64_t key = first; key < rows.keys; key += step) {
+      const int64_t i = begin + key;
+      const Real weight = key < end ? exp_of(Real(weights[i]) - largest) * share : Real(0);
+      to[i] = weight;
+      if (dropped) dropped[i] = dropping(i, weight);
+    }
+  }
+
+  template <typename Sum>
+  CREMA_HD void slope(int64_t row, int64_t first, int64_t step, const Sum& all_sum) const {
+    const int64_t begin = row * rows.keys;
+    const Drop<Real> dropping = drop();
+    Real dot = 0;
+    for (int64_t key = first; key < rows.keys; key += step) {
+      const int64_t i = begin + key;
+      dot += dropping(i, to[i]) * Real(weights[i]);
+    }
+    dot = all_sum(dot);
+    for (int64_t key = first; key < rows.keys; key += step) {
+      const int64_t i = begin + key;
+      to[i] = Real(weights[i]) * (dropping(i, to[i]) - dot);
+    }
+  }
+};
+
+struct Alone {
+  template <typename Real>
+  CREMA_HD Real operator()(Real value) const {
+    return value;
+  }
+};
+
+template <typename T>
+struct WeighRow {
+  RowsBody<T> body;
+  CREMA_HD void operator()(int64_t row) const { body.weigh(row, 0, 1, Alone{}, Alone{}); }
+};
+template <typename T>
+struct SlopeRow {
+  RowsBody<T> body;
+  CREMA_HD void operator()(int64_t row) const { body.slope(row, 0, 1, Alone{}); }
+};
+
+#ifdef __CUDACC__
+
+constexpr int kWarps = 8;
+
+template <typename T, bool kSlopes>
+__global__ void __launch_bounds__(kWarps * 32) attention_rows(RowsBody<T> body) {
+  using Real = Compute<T>;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  if (row >= body.rows.count) return;
+  const int64_t lane = threadIdx.x % 32;
+  const auto sum = [](Real value) { return warp_all(value, Plus{}); };
+  if constexpr (kSlopes) {
+    body.slope(row, lane, 32, sum);
+  } else {
+    body.weigh(
+        row, lane, 32, [](Real value) { return warp_all(value, Larger{}); }, sum);
+  }
+}
+
+#endif
+
+template <typename T, bool kSlopes>
+void run(Context& context, const RowsBody<T>& body) {
+  if (body.rows.count == 0 || body.rows.keys == 0) return;
+#ifdef __CUDACC__
+  if (context.device() == Device::gpu) {
+    const auto blocks = static_cast<unsigned>((body.rows.count + kWarps - 1) / kWarps);
+    launch(context.gpu(), attention_rows<T, kSlopes>, {blocks, kWarps * 32}, body);
+    return;
+  }
+#endif
+  if constexpr (kSlopes) {
+    parallel_for(context, body.rows.count, SlopeRow<T>{body}, 16);
+  } else {
+    parallel_for(context, body.rows.count, WeighRow<T>{body}, 16);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void attention_weights(Context& context, const AttentionRows& rows, T* weights, T* dropped) {
+  run<T, false>(context, {rows, weights, weights, dropped});
+}
+
+template <typename T>
+void attention_slopes(Context& context, const AttentionRows& rows, const T* weights, T* slopes) {
+  run<T, true>(context, {rows, weights, slopes, nullptr});
+}
+
+#define CREMA_ATTENTION(T)                                                    \
+  template void attention_weights<T>(Context&, const AttentionRows&, T*, T*); \
+  template void attention_slopes<T>(Context&, const AttentionRows&, const T*, T*);
+CREMA_ATTENTION(float)
+CREMA_ATTENTION(double)
+CREMA_ATTENTION(Half)
+CREMA_ATTENTION(BFloat16)
+#undef CREMA_ATTENTION
+
+}  // namespace crema

@@ -1,0 +1,154 @@
+// Softmax for every device: one index a place; on the GPU also a warp or a block where the classes
+// lie next to each other and are many.
+#include "kernels/softmax/softmax.h"
+
+#include "device/parallel.h"
+#include "kernels/softmax/softmax_reference.h"
+#include "kernels/softmax/softmax_sums.h"
+#include "tensor/on.h"
+#ifdef __CUDACC__
+#include "kernels/softmax/softmax_tile.cuh"
+#endif
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct SoftmaxForward {
+  SoftmaxView view;
+  const T* x;
+  T* y;
+  CREMA_HD void operator()(int64_t place) const {
+    const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
+    const auto at = [&](int64_t k) { return x[start + k * view.inner]; };
+    SoftmaxSums<T> sums;
+    sums.add(view.classes, at);
+    over_classes<T>(view.classes, at, [&](int64_t k, T value) {
+      y[start + k * view.inner] = exp_of(value - sums.largest) / sums.sum;
+    });
+  }
+};
+
+template <typename T>
+struct SoftmaxBackward {
+  SoftmaxView view;
+  const T *y, *dy;
+  T* dx;
+  CREMA_HD void operator()(int64_t place) const {
+    const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
+    T dot = 0;
+    for (int64_t k = 0; k < view.classes; ++k)
+      dot += y[start + k * view.inner] * dy[start + k * view.inner];
+    for (int64_t k = 0; k < view.classes; ++k) {
+      const int64_t i = start + k * view.inner;
+      dx[i] = y[i] * (dy[i] - dot);
+    }
+  }
+};
+
+#ifdef __CUDACC__
+
+template <typename T, SoftmaxWay kWay>
+__global__ void __launch_bounds__(256) softmax_kernel(SoftmaxForward<T> body) {
+  if constexpr (kWay == SoftmaxWay::places) {
+    const int64_t place = blockIdx.x * int64_t{kTilePlaces} + threadIdx.x;
+    if (place < body.view.places()) body(place);
+  } else {
+    rewrite_places<kWay>(body.view, body.x, body.y, [](int64_t, const PlaceRow<T, kWay>& row) {
+      const auto at = [&](int64_t k) { return row[k]; };
+      SoftmaxSums<T> sums;
+      sums.add(row.count(), at);
+      if constexpr (kWay != SoftmaxWay::tiles) combine_sums<kWay>(sums);
+      over_classes<T>(row.count(), at, [&](int64_t k, T value) {
+        row.put(k, exp_of(value - sums.largest) / sums.sum);
+      });
+    });
+  }
+}
+
+template <typename T, SoftmaxWay kWay>
+__global__ void __launch_bounds__(256) softmax_gradient(SoftmaxBackward<T> body) {
+  using Threads = PlaceThreads<kWay>;
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int64_t classes = body.view.classes, places = body.view.places();
+  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
+  const int64_t place = first + Threads::place();
+  if constexpr (kWay == SoftmaxWay::places) {
+    if (place < places) body(place);
+  } else if constexpr (kWay == SoftmaxWay::tiles) {
+    T* const tile = reinterpret_cast<T*>(memory);
+    T* const slopes = tile + kTilePlaces * classes;
+    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
+    copy_tile(tile, body.y + first * classes, count);
+    copy_tile(slopes, body.dy + first * classes, count);
+    __syncthreads();
+    if (place < places) {
+      const T* y = tile + threadIdx.x * classes;
+      T* const slope = slopes + threadIdx.x * classes;
+      const TileOrder order(classes);
+      T dot = 0;
+      for (int64_t k = 0; k < classes; ++k) dot += y[order(k)] * slope[order(k)];
+      for (int64_t k = 0; k < classes; ++k) {
+        const int i = order(k);
+        slope[i] = y[i] * (slope[i] - dot);
+      }
+    }
+    __syncthreads();
+    copy_tile(body.dx + first * classes, slopes, count);
+  } else if (place < places) {
+    const int64_t start = place * classes;
+    T dot = 0;
+    for (int64_t k = Threads::lane(); k < classes; k += Threads::kCount)
+      dot += body.y[start + k] * body.dy[start + k];
+    dot = Threads::all(dot, Plus{});
+    for (int64_t k = Threads::lane(); k < classes; k += Threads::kCount)
+      body.dx[start + k] = body.y[start + k] * (body.dy[start + k] - dot);
+  }
+}
+
+#endif
+
+}  // namespace
+
+SoftmaxView SoftmaxView::of(const Shape& shape, const Format& format, int axis) {
+  if (same_layout(format, Format::plain(), shape))
+    return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
+  require(axis == 1, "softmax over axis ", axis, " does not take channels-last blobs");
+  return {shape[0] * shape.count(2), shape[1], 1};
+}
+
+void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tensor& x,
+                           const Tensor& y) {
+  if (view.places() == 0) return;
+  on(x, [&]<typename T>() {
+    const SoftmaxForward<T> body{view, x.data<T>(), y.data<T>()};
+#ifdef __CUDACC__
+    if (context.device() == Device::gpu) {
+      return with_softmax_way<T>(view, 1, INT32_MAX,
+                                 [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
+                                   launch(context.gpu(), softmax_kernel<T, kWay>, shape, body);
+                                 });
+    }
+#endif
+    parallel_for(context, view.places(), body, 64);
+  });
+}
+
+void softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y,
+                            const Tensor& dy, const Tensor& dx) {
+  if (view.places() == 0) return;
+  on(y, [&]<typename T>() {
+    const SoftmaxBackward<T> body{view, y.data<T>(), dy.data<T>(), dx.data<T>()};
+#ifdef __CUDACC__
+    if (context.device() == Device::gpu) {
+      return with_softmax_way<T>(view, 2, INT32_MAX,
+                                 [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
+                                   launch(context.gpu(), softmax_gradient<T, kWay>, shape, body);
+                                 });
+    }
+#endif
+    parallel_for(context, view.places(), body, 64);
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,210 @@
+// Softmax's cross-entropy on the CPU, and the total.
+#include "kernels/softmax/softmax_loss.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "kernels/core/implementation.h"
+#include "kernels/core/labels.h"
+#include "kernels/core/pointwise_math.h"
+#include "kernels/softmax/softmax_labels.h"
+#include "kernels/softmax/softmax_positions.h"
+#include "kernels/softmax/softmax_reference.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kSmall = 1 << 12;  // elements that are not worth a second thread
+constexpr int64_t kBlock = kSoftmaxBlock;
+
+template <typename T>
+void check_labels(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels) {
+  bool bad = false;
+#pragma omp parallel for reduction(|| : bad) if (c.view.places() > kSmall)
+  for (int64_t place = 0; place < c.view.places(); ++place)
+    bad = bad || labels.at(place) == SoftmaxLabels<T>::kBad;
+  for (int64_t place = 0; bad && place < c.view.places(); ++place) {
+    if (labels.at(place) == SoftmaxLabels<T>::kBad) {
+      fail_for_label(place, labels.labels[place], c.view.classes, c.places_each());
+    }
+  }
+}
+
+// x, to, dx below: of class 0 of the first place.
+template <typename T>
+struct CpuLoss {
+  SoftmaxLabels<T> labels;
+  T smoothing;
+  T *largest, *inverse, *losses;  // of the places
+
+  CpuLoss(const SoftmaxLossCase& c, const Tensor& labels, const SoftmaxLossSaved& saved)
+      : labels(c, labels),
+        smoothing(static_cast<T>(c.smoothing)),
+        largest(saved.places.data<T>()),
+        inverse(largest + c.view.places()),
+        losses(inverse + c.view.places()) {}
+
+  // x: of class 0, the classes are `stride` apart; below: sum of (top - x).
+  void finish(int64_t place, const T* x, int64_t stride, T top, T sum, T below) const {
+    const int64_t label = labels.at(place);
+    largest[place] = top;
+    inverse[place] = 1 / sum;
+    losses[place] = 0;
+    if (label < 0) return;
+    T own = top - x[label * stride];
+    if (smoothing > 0) own = (1 - smoothing) * own + smoothing * below / labels.classes;
+    losses[place] = labels.weight(place, label) * limited_loss(std::log(sum) + own);
+  }
+
+  // The probabilities go to `to` unless it is null.
+  void row(int64_t place, const T* x, T* to) const {
+    T top = x[0], sum = 0, below = 0;
+#pragma omp simd reduction(max : top)
+    for (int64_t k = 0; k < labels.classes; ++k) top = x[k] > top ? x[k] : top;
+#pragma omp simd reduction(+ : sum, below)
+    for (int64_t k = 0; k < labels.classes; ++k) {
+      sum += exp_of(x[k] - top);
+      below += top - x[k];
+    }
+    if (to) {
+#pragma omp simd
+      for (int64_t k = 0; k < labels.classes; ++k) to[k] = exp_of(x[k] - top) / sum;
+    }
+    finish(place, x, 1, top, sum, below);
+  }
+
+  void block(int64_t place, const T* x, int64_t stride, int64_t count, T* to) const {
+    T top[kBlock], sum[kBlock], below[kBlock];
+    std::copy(x, x + count, top);
+    std::fill(sum, sum + count, T(0));
+    std::fill(below, below + count, T(0));
+    for (int64_t k = 1; k < labels.classes; ++k) {
+      const T* line = x + k * stride;
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) top[i] = line[i] > top[i] ? line[i] : top[i];
+    }
+    for (int64_t k = 0; k < labels.classes; ++k) {
+      const T* line = x + k * stride;
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) {
+        sum[i] += exp_of(line[i] - top[i]);
+        below[i] += top[i] - line[i];
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) finish(place + i, x + i, stride, top[i], sum[i], below[i]);
+    for (int64_t k = 0; to && k < labels.classes; ++k) {
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i)
+        to[k * stride + i] = exp_of(x[k * stride + i] - top[i]) / sum[i];
+    }
+  }
+
+  // dx = factor * (softmax - target), 0 where the label is ignored. dx may be x.
+  void row_gradient(int64_t place, const T* x, T factor, T* dx) const {
+    const int64_t label = labels.at(place);
+    const T scale = label < 0 ? T(0) : factor * labels.weight(place, label), top = largest[place];
+    const T share = scale * inverse[place], everywhere = scale * smoothing / labels.classes;
+#pragma omp simd
+    for (int64_t k = 0; k < labels.classes; ++k) dx[k] = exp_of(x[k] - top) * share - everywhere;
+    if (label >= 0) dx[label] -= (1 - smoothing) * scale;
+  }
+
+  void block_gradient(int64_t place, const T* x, int64_t stride, int64_t count, T factor,
+                      T* dx) const {
+    T scale[kBlock], share[kBlock];
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t label = labels.at(place + i);
+      scale[i] = label < 0 ? T(0) : factor * labels.weight(place + i, label);
+      share[i] = scale[i] * inverse[place + i];
+    }
+    const T everywhere = smoothing / labels.classes;
+    const T* top = largest + place;
+    for (int64_t k = 0; k < labels.classes; ++k) {
+      const int64_t line = k * stride;
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i)
+        dx[line + i] = exp_of(x[line + i] - top[i]) * share[i] - everywhere * scale[i];
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t label = labels.at(place + i);
+      if (label >= 0) dx[label * stride + i] -= (1 - smoothing) * scale[i];
+    }
+  }
+};
+
+// Adds the losses in pieces that do not depend on the number of threads.
+template <typename T>
+void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const SoftmaxLossSaved& saved,
+           const Tensor& loss) {
+  constexpr int64_t kPiece = 4096;
+  const int64_t count = c.view.places(), pieces = (count + kPiece - 1) / kPiece;
+  const T* losses = saved.places.data<T>() + 2 * count;
+  std::vector<double> sums(pieces), valid(pieces);
+#pragma omp parallel for schedule(static) if (pieces > 4)
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    for (int64_t place = piece * kPiece; place < std::min(count, (piece + 1) * kPiece); ++place) {
+      sums[piece] += losses[place];
+      valid[piece] += labels.counted(place);
+    }
+  }
+  double sum = 0, counted = 0;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    sum += sums[piece];
+    counted += valid[piece];
+  }
+  const double divisor = c.divide_by_valid ? std::max(counted, 1.0) : c.normalizer;
+  *saved.normalizer.data<T>() = static_cast<T>(divisor);
+  *loss.data<T>() = static_cast<T>(sum / divisor);
+}
+
+}  // namespace
+
+void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                          const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
+                          const Tensor& probability) {
+  if (context.device() == Device::gpu)
+    return softmax_loss_forward_gpu(context, c, x, labels, loss, saved, probability);
+  on(x, [&]<typename T>() {
+    const CpuLoss<T> body(c, labels, saved);
+    check_labels(c, body.labels);
+    if (context.implementation == "plain") {
+      softmax_loss_places_plain(context, c, x, labels, saved, probability);
+    } else {
+      over_softmax_blocks(c.view, [&](const SoftmaxBlock& block) {
+        const T* from = x.data<T>() + block.at;
+        T* to = probability ? probability.data<T>() + block.at : nullptr;
+        if (softmax_by_rows(c.view)) return body.row(block.first, from, to);
+        SoftmaxTile<T> tile(c.view);
+        const T* matrix = tile.read(from, block.count);
+        body.block(block.first, matrix, tile.stride(), block.count, to ? tile.write(to) : nullptr);
+        if (to) tile.finish(to, block.count);
+      });
+    }
+    total(c, body.labels, saved, loss);
+  });
+}
+
+void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                           const Tensor& labels, const SoftmaxLossSaved& saved,
+                           const Tensor& d_loss, const Tensor& dx) {
+  if (plain_body(context)) {
+    return softmax_loss_backward_plain(context, c, x, labels, saved, d_loss, dx);
+  }
+  on(x, [&]<typename T>() {
+    const CpuLoss<T> body(c, labels, saved);
+    const T factor = *d_loss.data<T>() / *saved.normalizer.data<T>();
+    over_softmax_blocks(c.view, [&](const SoftmaxBlock& block) {
+      const T* from = x.data<T>() + block.at;
+      T* to = dx.data<T>() + block.at;
+      if (softmax_by_rows(c.view)) return body.row_gradient(block.first, from, factor, to);
+      SoftmaxTile<T> tile(c.view);
+      const T* matrix = tile.read(from, block.count);
+      body.block_gradient(block.first, matrix, tile.stride(), block.count, factor, tile.write(to));
+      tile.finish(to, block.count);
+    });
+  });
+}
+
+}  // namespace crema

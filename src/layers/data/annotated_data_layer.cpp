@@ -1,0 +1,57 @@
+// AnnotatedData: images with boxes around objects, of an LMDB or LevelDB of AnnotatedDatum
+// messages, batch after batch, for ever (SSD).
+//
+//   data[i]  = transform(image of record (n * batch_size + i) mod records)
+//   label[r] = (i, class, instance, xmin, ymin, xmax, ymax, difficult) of the r-th object of the
+//              batch, corners in shares of what is seen of its image
+//   where n counts the batches
+//
+// Shapes: no bottoms; tops data (batch_size, C, H, W) and, when a second top is named, label
+// (1, 1, R, 8), or (batch_size) where the records have a class and no objects.
+//
+// Parameters: data_param: source, backend, batch_size, prefetch, shuffle, rand_skip, threads as for
+// Data. annotated_data_param: batch_sampler, how regions of an image are drawn, one of which is
+// taken (the whole image where none is found); anno_type, for records that do not name theirs.
+// transform_param, in this order: distort_param, expand_param, the drawn region, resize_param,
+// crop, mirror, mean and scale; emit_constraint says which objects are seen in a part of the image.
+//
+// R grows with the largest number of objects that a batch had so far; rows to spare hold -1, as in
+// a batch without any object. Readers leave out rows whose first number is -1.
+//
+// Gradient: none.
+#include "base/error.h"
+#include "base/files.h"
+#include "data/lists/annotated.h"
+#include "layers/data/loader_layer.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+class AnnotatedDataLayer : public LoaderLayer {
+ public:
+  void open(Context& context) override { source_ = open_source(context); }
+
+  void setup(Context& context, const std::vector<Shape>&) override {
+    const DataParameter& data = params<DataParameter>();
+    const TransformationParameter& fields = params<TransformationParameter>();
+    const LoaderOptions options = database_options(context);
+    start(context,
+          std::make_shared<AnnotatedRecords>(source_,
+                                             Transform(fields, training(), folder(), context.log()),
+                                             fields, params<AnnotatedDataParameter>()),
+          options);
+    records_ = data.backend() == DataParameter::LMDB ? source_->size() : 0;
+  }
+
+  int64_t records() const override { return records_; }
+
+ private:
+  std::shared_ptr<const Source> source_;
+  int64_t records_ = 0;
+};
+
+REGISTER_LAYER(AnnotatedData, AnnotatedDataLayer);
+
+}  // namespace
+}  // namespace crema

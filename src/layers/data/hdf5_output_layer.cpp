@@ -1,0 +1,108 @@
+// HDF5Output: gathers its bottoms, pass after pass, and writes them to an HDF5 file.
+//
+//   dataset "data", row r  = row r of the first bottoms of all passes, one after another
+//   dataset "label", row r = row r of the second bottoms
+//
+// Shapes: bottoms data (N, ...) and label (N, ...) with as many rows, of up to four axes; no tops.
+// Both datasets have four axes: missing ones are 1.
+//
+// Parameters: hdf5_output_param: file_name, which replaces a file of that name; a relative one
+// belongs into the working directory.
+//
+// The rows stay in the host's memory, as real numbers of 32 bits, until the net is taken down; then
+// the file appears whole. A net that ends before its first pass writes none.
+//
+// Gradient: none; what it reads gets none from here.
+#include <array>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/databases/hdf5_writer.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+constexpr int kAxes = 4;
+constexpr const char* kNames[] = {"data", "label"};
+
+class Hdf5OutputLayer : public Layer {
+ public:
+  ~Hdf5OutputLayer() override {
+    try {
+      write_file();
+    } catch (const Error& problem) {
+      log_->error(cat("layer \"", name(), "\": ", problem.what()));
+    }
+  }
+
+  Arity bottoms() const override { return {2, 2}; }
+  Arity tops() const override { return {0, 0}; }
+  bool differentiable(int) const override { return false; }
+  bool works_on_host() const override { return true; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context& context, const std::vector<Shape>&) override {
+    log_ = &context.log();
+    const std::string& path = params<HDF5OutputParameter>().file_name();
+    require(!path.empty(), "hdf5_output_param needs a `file_name`");
+    const AtomicFile can_be_written(path);  // says so now and not after hours
+    context.log().info("Writing HDF5 file " + path + " when the net ends");
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    for (size_t i = 0; i < bottoms.size(); ++i) {
+      require(bottoms[i].axes() >= 1 && bottoms[i].axes() <= kAxes, kNames[i], " is ",
+              bottoms[i].brief(), "; HDF5Output writes blobs of one to four axes");
+      if (shapes_[i].axes() > 0 && rows(bottoms[i]) != rows(shapes_[i])) {
+        fail("rows of ", kNames[i], " are ", rows(bottoms[i]).brief(), " now, but were ",
+             rows(shapes_[i]).brief(), " before; a file holds rows of one shape");
+      }
+    }
+    require(bottoms[0][0] == bottoms[1][0], "data has ", bottoms[0][0], " rows, but label has ",
+            bottoms[1][0], "; HDF5Output writes pairs of them");
+    return {};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    for (size_t i = 0; i < values_.size(); ++i) {
+      const std::vector<float> batch = to_floats(context, pass.bottom[i]);
+      values_[i].insert(values_[i].end(), batch.begin(), batch.end());
+      shapes_[i] = pass.bottom[i].shape();
+    }
+    rows_ += shapes_[0][0];
+  }
+
+ private:
+  // What a row of such a bottom is, with four axes in all.
+  static Shape rows(const Shape& bottom) {
+    Shape row = bottom;
+    while (row.axes() < kAxes) row.push_back(1);
+    row[0] = 1;
+    return row;
+  }
+
+  void write_file() {
+    if (rows_ == 0) return;
+    Hdf5Writer file(params<HDF5OutputParameter>().file_name());
+    for (size_t i = 0; i < values_.size(); ++i) {
+      Shape shape = rows(shapes_[i]);
+      shape[0] = rows_;
+      file.floats(kNames[i], shape, values_[i].data());
+    }
+    file.commit();
+    log_->info(
+        cat("Wrote ", rows_, " rows to HDF5 file ", params<HDF5OutputParameter>().file_name()));
+  }
+
+  Log* log_ = &silent_log();
+  int64_t rows_ = 0;
+  std::array<Shape, 2> shapes_;  // of the last pass
+  std::array<std::vector<float>, 2> values_;
+};
+
+REGISTER_LAYER(HDF5Output, Hdf5OutputLayer);
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,66 @@
+// ImageData: images of the files that a list names, batch after batch, for ever.
+//
+//   data[i,c,y,x] = transform(image of line (n * batch_size + i) mod lines)
+//   label[i]      = label of that line
+//   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
+//
+// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and label
+// (batch_size), or (batch_size, labels) where the lines have several.
+//
+// Parameters: image_data_param: source, a text file with lines `path label` or `path label label
+// ...`, labels being any numbers; root_folder, put before every path; new_height and new_width, to
+// which images are resized, or short_side, the length of the smaller side; is_color (or
+// images_in_color), false for grey; batch_size; shuffle, a new order in every epoch; rand_skip;
+// threads, as many as suit unless written. transform_param.
+//
+// A path ends with the last word of its line that is not a number. Images must have one size,
+// unless they are resized or cropped, or batch_size is 1: then the net follows the size of each.
+// With several ranks each takes its share in turn, in training.
+//
+// Gradient: none.
+#include "base/error.h"
+#include "base/files.h"
+#include "data/lists/image_files.h"
+#include "layers/data/loader_layer.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+class ImageDataLayer : public LoaderLayer {
+ public:
+  void setup(Context& context, const std::vector<Shape>&) override {
+    const ImageDataParameter& data = params<ImageDataParameter>();
+    require(!data.source().empty(), "image_data_param needs a `source`: a list of image files");
+    require(data.batch_size() > 0, "image_data_param needs a `batch_size` of at least 1");
+    require(
+        (data.new_height() > 0) == (data.new_width() > 0),
+        "image_data_param gives only one of new_height and new_width; give both, or short_side");
+    ImageReading reading{data.root_folder(), folder()};
+    if (!data.is_color() || !data.images_in_color()) reading.color = Color::gray;
+    reading.height = data.new_height();
+    reading.width = data.new_width();
+    reading.short_side = data.short_side();
+    const std::string list = find_file(data.source(), folder());
+    context.log().info("Opening file " + list);
+    images_ = std::make_shared<ImageFiles>(
+        list, reading,
+        Transform(params<TransformationParameter>(), training(), folder(), context.log()));
+    if (data.shuffle()) context.log().info("Shuffling data");
+    context.log().info(cat("A total of ", images_->size(), " images."));
+    LoaderOptions options = loader_options(context, data.batch_size(), data.rand_skip());
+    options.shuffle = data.shuffle();
+    if (data.has_threads()) options.workers = static_cast<int>(data.threads());
+    start(context, images_, options);
+  }
+
+  int64_t records() const override { return images_->size(); }
+
+ private:
+  std::shared_ptr<const ImageFiles> images_;
+};
+
+REGISTER_LAYER(ImageData, ImageDataLayer);
+
+}  // namespace
+}  // namespace crema

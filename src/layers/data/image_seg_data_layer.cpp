@@ -1,0 +1,49 @@
+// ImageSegData: images and label images of the files that a list names (DeepLab, PSPNet).
+//
+//   data[i,c,y,x]  = transform(image of line (n * batch_size + i) mod lines)
+//   label[i,0,y,x] = pixel of the line's label image, cropped and mirrored alike
+//   dim[i,0,0,:]   = height and width of the image, at most those of data
+//   where n counts the batches
+//
+// Shapes: no bottoms; tops data (batch_size, C, H, W), label (batch_size, 1, H, W) and, when a
+// third is named, dim (batch_size, 1, 1, 2).
+//
+// Parameters: image_data_param: source, a list with lines `image label-image`; label_type: PIXEL,
+// IMAGE where the second column is the number of one class for all pixels, NONE where there is none
+// (all are 255); root_folder, put before every path; new_height and new_width, to which images are
+// resized bilinearly, label images to the nearest pixel; is_color, false for grey; batch_size,
+// shuffle, rand_skip. transform_param: crop, mirror, mean_value, scale; scale_factors, of which one
+// is drawn for each sample: both images are resized by it.
+//
+// An image smaller than the crop gets rows below and columns to the right, of the mean, with the
+// label 255. Without a crop images must have one size, or batch_size is 1: then the net follows the
+// size of each.
+//
+// Gradient: none.
+#include "layers/data/label_image_layer.h"
+
+namespace crema {
+namespace {
+
+class ImageSegDataLayer : public LabelImageLayer {
+ public:
+  Arity tops() const override { return {1, 3}; }
+
+  void setup(Context& context, const std::vector<Shape>&) override {
+    const ImageDataParameter& data = params<ImageDataParameter>();
+    LabelImageOptions labels;
+    using Column = LabelImageOptions::Column;
+    labels.second = data.label_type() == ImageDataParameter::PIXEL   ? Column::image
+                    : data.label_type() == ImageDataParameter::IMAGE ? Column::number
+                                                                     : Column::none;
+    labels.pad = true;
+    require(params<TransformationParameter>().mean_file().empty(),
+            "ImageSegData takes no mean_file, because its images differ in size; give mean_value");
+    start_reading(context, data, params<TransformationParameter>(), labels);
+  }
+};
+
+REGISTER_LAYER(ImageSegData, ImageSegDataLayer);
+
+}  // namespace
+}  // namespace crema

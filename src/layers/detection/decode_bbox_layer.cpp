@@ -1,0 +1,69 @@
+// DecodeBBox: regions moved to where the box regression of a detector sees the object (the next
+// stage of a cascade).
+//   region' = decode(region, bbox_std * prediction + bbox_mean)
+//   of the object class: numbers 4 to 7
+// In phase TRAIN regions are left out whose corners come out the wrong way round, and with a third
+// bottom those that overlap their object by 0.95 and more: they were made from it.
+// Shapes: predictions (R, 8, ...), regions (R, 5, ...) of image and first and last pixels, matched
+// objects (R, 6, ...) of class, box and overlap; the top is (M, 5, 1, 1) with M up to R, as the
+// pass decides.
+// Parameters: none.
+// Gradient: none.
+#include "layers/detection/box_regression.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+#include "tensor/part.h"
+
+namespace crema {
+namespace {
+
+constexpr int kNumbers = 8, kRegion = 5;
+constexpr float kTheObjectItself = 0.95f;
+
+class DecodeBboxLayer : public Layer {
+  Arity bottoms() const override { return {2, 3}; }
+  bool differentiable(int) const override { return false; }
+  bool works_on_host() const override { return true; }
+  bool dynamic() const override { return true; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const int64_t wanted[] = {kNumbers, kRegion, 6};
+    const char* names[] = {"predictions", "regions", "matched objects"};
+    for (size_t i = 0; i < bottoms.size(); ++i) {
+      require(bottoms[i].axes() >= 2 && bottoms[i][0] == bottoms[0][0] &&
+                  bottoms[i].count(1) == wanted[i],
+              "the ", names[i], " are ", bottoms[i].brief(), ", but must have ", wanted[i],
+              " numbers for each region, as many regions as predictions");
+    }
+    require(bottoms.size() < 3 || training(),
+            "matched objects, the third bottom, are for phase TRAIN only");
+    return {{{bottoms[0][0], kRegion, 1, 1}}, {}};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const BoxRegression regression(params<BBoxRegParameter>());
+    const std::vector<float> predictions = to_floats(context, pass.bottom[0]),
+                             regions = to_floats(context, pass.bottom[1]);
+    std::vector<float> objects, rows;
+    if (pass.bottom.size() > 2) objects = to_floats(context, pass.bottom[2]);
+    for (int64_t i = 0; i < pass.bottom[0].shape()[0]; ++i) {
+      const float* region = regions.data() + i * kRegion;
+      const Box box = pixels_of(
+          regression.decoded(edges_of(region + 1), predictions.data() + i * kNumbers + 4));
+      if (training() && (box.x1 > box.x2 || box.y1 > box.y2)) continue;
+      if (!objects.empty() && objects[i * 6 + 5] >= kTheObjectItself) continue;
+      rows.insert(rows.end(), {region[0], box.x1, box.y1, box.x2, box.y2});
+    }
+    top_ = {static_cast<int64_t>(rows.size()) / kRegion, kRegion, 1, 1};
+    from_floats(context, rows.data(), part(pass.top[0], top_));
+  }
+
+  std::vector<Shape> dynamic_tops() const override { return {top_}; }
+
+  Shape top_;  // of the last forward pass
+};
+
+}  // namespace
+REGISTER_LAYER(DecodeBBox, DecodeBboxLayer);
+}  // namespace crema

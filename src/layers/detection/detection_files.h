@@ -1,0 +1,57 @@
+// The files of detections that DetectionOutput writes at the end of a test.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "layers/detection/detection.h"
+#include "proto/params/forks_detection.pb.h"
+
+namespace crema {
+
+// The lines "name height width" of a name_size_file.
+struct ImageSize {
+  std::string name;
+  int height = 0, width = 0;
+};
+std::vector<ImageSize> read_name_size_file(const std::string& path);
+
+// Labels and their names from a text file of a LabelMap. Error for a label that is there twice.
+std::map<int, std::string> read_label_map(const std::string& path);
+
+// The box in pixels of the image as it was before `resize` (null: its sides were stretched).
+Box in_pixels(const Box& box, int height, int width, const ResizeParameter* resize);
+
+// Collects detections and writes them after each `num_test_image` images: a file a class (VOC), or
+// one for all (COCO, ILSVRC).
+class DetectionFiles {
+ public:
+  // Paths are looked up from `folder`, too. Error for what cannot be read or written.
+  DetectionFiles(const SaveOutputParameter& p, const std::string& folder, int classes,
+                 int background);
+
+  // Those of the next image, in the order of the name_size_file.
+  void add(const std::vector<Detection>& found);
+
+ private:
+  struct Line {
+    std::string image;
+    int label;
+    float score, left, top, width, height;
+  };
+  void write() const;
+  std::string voc(int label) const;
+  std::string coco() const;
+  std::string ilsvrc() const;
+  const std::string& name_of(int label) const;
+
+  SaveOutputParameter p_;
+  int classes_, background_;
+  std::map<int, std::string> names_;
+  std::vector<ImageSize> images_;
+  size_t each_ = 0, next_ = 0;  // images of a test, and the next of them
+  std::vector<Line> lines_;
+};
+
+}  // namespace crema

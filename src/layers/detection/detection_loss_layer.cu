@@ -1,0 +1,246 @@
+// DetectionLoss: the loss of one map of MS-CNN, of classes and boxes together.
+//   loss = 1 / P * sum of w * -log(softmax(scores)[class]) + lambda / (4 K) * sum of f(z)
+//   P places count: those of the K objects, and background that overlaps objects by less than
+//   bg_threshold, of which sample_mode draws, in each image: "random" as many as there are objects,
+//   times bg_multiple, at least 4 a class; "bootstrap" so many for each class, at least 4, with its
+//   largest scores; "mixture" half of each; "all" all of it. Places with loss_param's ignore_label
+//   do not count.
+//   w = 1, with iou_weighted the overlap for objects; with pos_neg_weighted scaled so that objects
+//   have 1 / (1 + bg_multiple) of the sum, P, and background the rest
+//   z = prediction, kept within 1 / field_xyr and log(field_whr), minus
+//   ((middle - field's) / field's size, log(size / field's size)), less bbox_mean, by bbox_std
+//   f = z^2 / 2, with bb_smooth |z| - 1/2 where |z| is above 1
+// Shapes: predictions (N, cls_num + 4, H, W), targets (N, 6, H, W) of ImageGtData; the top
+// (1, 1, 1, 2) is the loss and its second part by itself.
+// Parameters: none.
+// Gradient: of the first number of the top only, though both are in the sum that is displayed; it
+// passes z's limits as if there were none. None for the targets.
+#include <algorithm>
+
+#include "kernels/core/pointwise.h"
+#include "kernels/core/pointwise_math.h"
+#include "kernels/core/reduce.h"
+#include "layers/detection/field_sampling.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct FieldLossTerm {
+  FieldTargets<T> targets;
+  FieldBoxes fields;
+  const T* x;
+  const T *class_weights, *box_weights;  // of each place; 0: does not count
+  int64_t classes, width;
+  bool smooth;
+
+  CREMA_HD const T* at(int64_t image, int64_t place) const {
+    return x + image * (classes + 4) * targets.places + place;
+  }
+
+  // Largest score and the sum of exp(score - largest).
+  CREMA_HD void sums(const T* scores, T* largest, T* sum) const {
+    *largest = scores[0];
+    for (int64_t k = 1; k < classes; ++k) {
+      const T score = scores[k * targets.places];
+      *largest = score > *largest ? score : *largest;
+    }
+    *sum = 0;
+    for (int64_t k = 0; k < classes; ++k) *sum += exp_of(scores[k * targets.places] - *largest);
+  }
+
+  CREMA_HD T class_loss(int64_t image, int64_t place) const {
+    const T weight = class_weights[image * targets.places + place];
+    if (weight == 0) return T(0);
+    const T* scores = at(image, place);
+    const int label = targets.label(image, place);
+    if (label < 0 || label >= classes) return T(NAN);
+    T largest, sum;
+    sums(scores, &largest, &sum);
+    const T cost = log(sum) + largest - scores[label * targets.places];
+    return weight * (cost < T(87.3365) ? cost : T(87.3365));
+  }
+
+  // Number k of a box.
+  CREMA_HD T difference(int64_t image, int64_t place, int k) const {
+    const T target = targets.at(image, k + 1, place);
+    const int64_t along = k == 0 ? place % width : place / width;
+    const T size = static_cast<T>(k % 2 == 0 ? fields.width : fields.height);
+    const T code = k < 2 ? (target - static_cast<T>(fields.middle(along))) / size
+                         : log((target < 2 ? T(2) : target) / size);
+    const T mean = static_cast<T>(fields.mean[k]), deviation = static_cast<T>(fields.deviation[k]);
+    // Both numbers of a pair have the same limits, as in the fork.
+    const int pair = k / 2 * 2;
+    const T middle = static_cast<T>((fields.mean[pair] + fields.mean[pair + 1]) / 2),
+            spread = static_cast<T>(sqrtf(fields.deviation[pair] * fields.deviation[pair + 1])),
+            limit = static_cast<T>(k < 2 ? fields.most_shift : fields.most_log);
+    const T value = at(image, place)[(classes + k) * targets.places];
+    return fields.within(value, (-limit - middle) / spread, (limit - middle) / spread) -
+           (code - mean) / deviation;
+  }
+
+  CREMA_HD T box_loss(int64_t image, int64_t place) const {
+    const T weight = box_weights[image * targets.places + place];
+    T sum = 0;
+    if (weight == 0) return sum;
+    for (int k = 0; k < 4; ++k) {
+      const T z = difference(image, place, k), size = z < 0 ? -z : z;
+      sum += !smooth || size < 1 ? z * z / 2 : size - T(0.5);
+    }
+    return weight * sum;
+  }
+
+  // Sum 0 is the loss, sum 1 its part for boxes.
+  template <typename>
+  CREMA_HD T operator()(int64_t which, int64_t image, int64_t place) const {
+    return (which == 0 ? class_loss(image, place) : T(0)) + box_loss(image, place);
+  }
+};
+
+template <typename T>
+struct FieldLossGradient {
+  FieldLossTerm<T> term;
+  const T* top;
+  T* dx;
+  CREMA_HD void operator()(int64_t image, int64_t place) const {
+    const int64_t places = term.targets.places, classes = term.classes;
+    T* out = dx + image * (classes + 4) * places + place;
+    const T weight = term.class_weights[image * places + place] * top[0],
+            box_weight = term.box_weights[image * places + place] * top[0];
+    const T* scores = term.at(image, place);
+    T largest, sum;
+    term.sums(scores, &largest, &sum);
+    const int label = term.targets.label(image, place);
+    for (int64_t k = 0; k < classes; ++k) {
+      const T p = exp_of(scores[k * places] - largest) / sum;
+      out[k * places] = weight == 0 ? T(0) : weight * (p - (k == label ? T(1) : T(0)));
+    }
+    for (int k = 0; k < 4; ++k) {
+      T slope = box_weight == 0 ? T(0) : term.difference(image, place, k);
+      if (term.smooth) slope = term.fields.within(slope, T(-1), T(1));
+      out[(classes + k) * places] = box_weight * slope;
+    }
+  }
+};
+
+class DetectionLossLayer : public Layer {
+  const DetectionLossParameter& p() const { return params<DetectionLossParameter>(); }
+  Arity bottoms() const override { return {2, 2}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  FieldBoxes fields() const { return field_boxes(p(), params<BBoxRegParameter>()); }
+  void setup(Context&, const std::vector<Shape>&) override {
+    require(p().has_cls_num(),
+            "detection_loss_param needs cls_num, the number of classes with "
+            "background; the DetectionLoss of YOLO version 1 is not known");
+    fields();
+    const std::string& mode = p().sample_mode();
+    const std::vector<std::string> modes = {"random", "bootstrap", "mixture", "all"};
+    require(std::find(modes.begin(), modes.end(), mode) != modes.end(), "unknown sample_mode \"",
+            mode, "\"", did_you_mean(mode, modes),
+            "; there are random, bootstrap, mixture and all");
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    check_field_maps(p(), bottoms[0], bottoms[1]);
+    const Shape places{bottoms[0][0], bottoms[0].count(2)};
+    return {{{1, 1, 1, 2}}, {{places, {}}, {places, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+  }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    const Shape& shape = preparation.bottoms[0];
+    Prepared prepared;
+    prepared.workspace =
+        field_sampling_workspace(shape[0], p().cls_num(), shape.count(2), preparation.dtype);
+    return prepared;
+  }
+
+  FieldSampling sampling() const {
+    const std::string& mode = p().sample_mode();
+    const auto multiple = static_cast<float>(p().bg_multiple());
+    FieldSampling sampling;
+    sampling.all = mode == "all";
+    sampling.drawn = mode == "random" || mode == "mixture";
+    sampling.hardest = mode == "bootstrap" || mode == "mixture";
+    sampling.multiple = mode == "mixture" ? multiple / 2 : multiple;
+    sampling.by_overlap = p().iou_weighted();
+    sampling.balanced = p().pos_neg_weighted();
+    sampling.background_share = 1 - 1.0 / (1 + p().bg_multiple());
+    sampling.box_factor = p().lambda() / 4.0;
+    return sampling;
+  }
+
+  template <typename T>
+  FieldTargets<T> targets(const T* data, const Shape& shape) const {
+    const auto& loss = params<LossParameter>();
+    return {data,
+            shape.count(2),
+            static_cast<T>(p().bg_threshold()),
+            p().objectness(),
+            loss.has_ignore_label(),
+            loss.ignore_label()};
+  }
+
+  template <typename T>
+  FieldLossTerm<T> term(const std::vector<Tensor>& bottom, const std::vector<Tensor>& saved) const {
+    const Shape& shape = bottom[0].shape();
+    return {targets(bottom[1].data<T>(), shape),
+            fields(),
+            bottom[0].data<T>(),
+            saved[0].data<T>(),
+            saved[1].data<T>(),
+            p().cls_num(),
+            shape[3],
+            p().bb_smooth()};
+  }
+
+  // On the CPU; a GPU notes it.
+  template <typename T>
+  void check_targets(const FieldTargets<T>& t, int64_t images) const {
+    const auto classes = static_cast<int64_t>(p().cls_num());
+    for (int64_t i = 0; i < images * t.places; ++i) {
+      const int label = t.label(i / t.places, i % t.places);
+      require(!t.is_object(label) || (label > 0 && label < classes), "a target has the class ",
+              label, ", but must have 0 to ", classes - 1);
+    }
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Shape& shape = pass.bottom[0].shape();
+    const int64_t images = shape[0], classes = p().cls_num();
+    on(pass.bottom[0], [&]<typename T>() {
+      const FieldLossTerm<T> sum = term<T>(pass.bottom, pass.saved);
+      if (context.device() == Device::cpu) check_targets(sum.targets, images);
+      const LabelNote note{pass.saved[2].data<int32_t>(), classes, sum.targets.places, pass.pass,
+                           pass.live_pass};
+      sample_fields<T>(context, sampling(), sum.targets, images, classes, sum.x, note,
+                       {{}, context.random(0).seed, id(), pass.pass, pass.live_pass, nullptr},
+                       pass.workspace.data<char>(), pass.saved[0].data<T>(),
+                       pass.saved[1].data<T>());
+      parallel_sum<T>(context, {2, images, sum.targets.places}, sum, {pass.top[0].data<T>()});
+    });
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Shape& shape = pass.bottom[0].shape();
+    on(pass.bottom[0], [&]<typename T>() {
+      parallel_rows(
+          context, shape[0], shape.count(2),
+          FieldLossGradient<T>{term<T>(pass.bottom, pass.saved), pass.top_diff[0].data<T>(),
+                               pass.bottom_diff[0].data<T>()});
+    });
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[2]);
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(DetectionLoss, DetectionLossLayer);
+}  // namespace crema

@@ -1,0 +1,188 @@
+// DetectionOutput: the objects that SSD found, from its predictions.
+//   box = decode(prior, prediction) as code_type says: CORNER, CENTER_SIZE or CORNER_SIZE
+//   of each class but the background, the nms_param.top_k boxes with the best scores above
+//   confidence_threshold; of those that overlap by more than nms_threshold, the better one; of an
+//   image's boxes of all classes, the keep_top_k best
+// With nms_param.eta below 1, each box that stays multiplies a threshold above 0.5 by it.
+// Shapes: predictions (N, P*L*4) for P priors and L = 1 place of all classes (share_location) or
+// one for each; scores (N, P*num_classes); priors (1, 2, P*4), boxes and then their variances,
+// which variance_encoded_in_target leaves out; a fourth bottom, the image, is not read. The top is
+// (1, 1, M, 7), for each object image, class, score, left, top, right, bottom, the last four as
+// shares of the image and not cut at its border; with none in any image N rows of image and -1.
+// With save_output_param, files of VOC, COCO or ILSVRC are written when num_test_image images were
+// seen.
+// Parameters: none.
+// Gradient: none.
+#include <algorithm>
+#include <limits>
+
+#include "device/parallel.h"
+#include "layers/detection/detection_files.h"
+#include "layers/detection/multibox_assignment.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+// The boxes of all images: (images, count, places).
+template <typename T>
+struct PredictedBoxes {
+  BoxCoding coding;
+  bool with_variances;
+  int64_t count, places;
+  const T *predictions, *priors;
+  Box* boxes;
+  CREMA_HD static Box box_at(const T* at) {
+    return {static_cast<float>(at[0]), static_cast<float>(at[1]), static_cast<float>(at[2]),
+            static_cast<float>(at[3])};
+  }
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t prior = i / places % count;
+    BoxVariances variances;
+    for (int k = 0; k < 4 && with_variances; ++k)
+      variances.v[k] = static_cast<float>(priors[(count + prior) * 4 + k]);
+    boxes[i] = decode(coding, box_at(priors + prior * 4), variances, box_at(predictions + i * 4));
+  }
+};
+
+template <typename T>
+struct InFloat {
+  const T* scores;
+  float* out;
+  CREMA_HD void operator()(int64_t i) const { out[i] = static_cast<float>(scores[i]); }
+};
+
+class DetectionOutputLayer : public Layer {
+  const DetectionOutputParameter& p() const { return params<DetectionOutputParameter>(); }
+  Arity bottoms() const override { return {3, 4}; }
+  bool differentiable(int) const override { return false; }
+  bool works_on_host() const override { return true; }
+  bool dynamic() const override { return true; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context& context, const std::vector<Shape>&) override {
+    require(p().num_classes() > 0,
+            "detection_output_param needs num_classes: how many classes, with the background?");
+    const NonMaximumSuppressionParameter& nms = p().nms_param();
+    require(nms.nms_threshold() >= 0, "nms_threshold is ", nms.nms_threshold(),
+            ", but an overlap is 0 to 1");
+    require(nms.eta() > 0 && nms.eta() <= 1, "eta is ", nms.eta(),
+            ", but must be above 0 and at most 1");
+    suppression_ = {nms.nms_threshold(), nms.eta()};
+    top_k_ = nms.has_top_k() ? nms.top_k() : -1;
+    threshold_ = p().has_confidence_threshold() ? p().confidence_threshold()
+                                                : -std::numeric_limits<float>::max();
+    classes_ = p().num_classes();
+    places_ = p().share_location() ? 1 : classes_;
+    open_files(context);
+  }
+
+  void open_files(Context& context) {
+    const SaveOutputParameter& save = p().save_output_param();
+    if (save.output_directory().empty()) return;
+    if (save.label_map_file().empty() || save.name_size_file().empty()) {
+      context.log().warning(
+          "detections are not written to files: save_output_param needs label_map_file and "
+          "name_size_file besides output_directory");
+      return;
+    }
+    files_ = std::make_unique<DetectionFiles>(save, folder(), static_cast<int>(classes_),
+                                              p().background_label_id());
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &predictions = bottoms[0], &scores = bottoms[1], &priors = bottoms[2];
+    require(priors.axes() >= 3 && priors[1] == 2 && priors[2] % 4 == 0,
+            "the third bottom, the priors, is ", priors.brief(),
+            ", but must be 1 x 2 x 4 numbers for each prior, as PriorBox makes it");
+    const int64_t count = priors[2] / 4, images = predictions.axes() > 0 ? predictions[0] : 1;
+    const auto check = [&](const Shape& shape, int64_t each, const char* what) {
+      require(shape.axes() >= 1 && shape[0] == images && shape.count(1) == count * each, "the ",
+              what, " are ", shape.brief(), ", but ", count, " priors need ", count * each,
+              " numbers (", each, " a prior) for each of ", images, " images");
+    };
+    check(predictions, places_ * 4, "predictions, the first bottom,");
+    check(scores, classes_, "scores, the second bottom,");
+    const int background = p().background_label_id();
+    const int64_t objects = classes_ - (background >= 0 && background < classes_ ? 1 : 0);
+    int64_t most = (top_k_ >= 0 ? std::min<int64_t>(top_k_, count) : count) * objects;
+    if (p().keep_top_k() >= 0) most = std::min<int64_t>(most, p().keep_top_k());
+    return {{{1, 1, images * std::max<int64_t>(most, 1), kDetectionNumbers}}, {}};
+  }
+
+  BoxLists lists_of(const Shape& predictions, const Shape& priors) const {
+    BoxLists lists{predictions[0], priors[2] / 4, classes_, places_, p().background_label_id()};
+    lists.least = threshold_;
+    lists.candidates = top_k_;
+    lists.suppression = suppression_;
+    lists.most_of_group = p().keep_top_k() < 0 ? -1 : p().keep_top_k();
+    return lists;
+  }
+
+  // Workspace: boxes, the scores of a net that does not compute in float32, what best_boxes needs.
+  size_t box_bytes(const BoxLists& lists) const {
+    return padded(static_cast<size_t>(lists.groups * lists.count * places_) * sizeof(Box));
+  }
+  static size_t score_bytes(const BoxLists& lists, DType dtype) {
+    const auto scores = static_cast<size_t>(lists.groups * lists.count * lists.each);
+    return dtype == DType::f32 ? 0 : padded(scores * sizeof(float));
+  }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    const BoxLists lists = lists_of(preparation.bottoms[0], preparation.bottoms[2]);
+    Prepared prepared;
+    prepared.workspace = box_bytes(lists) + score_bytes(lists, preparation.dtype) +
+                         best_boxes_workspace(context, lists);
+    return prepared;
+  }
+
+  // Of each class of each image.
+  BestBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+    BoxLists lists = lists_of(bottoms[0].shape(), bottoms[2].shape());
+    auto* const boxes = reinterpret_cast<Box*>(workspace);
+    auto* const scores = reinterpret_cast<float*>(workspace + box_bytes(lists));
+    lists.boxes = boxes;
+    on(bottoms[0], [&]<typename T>() {
+      parallel_for(context, lists.groups * lists.count * places_,
+                   PredictedBoxes<T>{box_coding(p().code_type()), !p().variance_encoded_in_target(),
+                                     lists.count, places_, bottoms[0].data<T>(),
+                                     bottoms[2].data<T>(), boxes});
+      lists.scores = scores;
+      if constexpr (std::is_same_v<T, float>) {
+        lists.scores = bottoms[1].data<float>();
+      } else {
+        parallel_for(context, bottoms[1].count(), InFloat<T>{bottoms[1].data<T>(), scores});
+      }
+    });
+    return best_boxes(context, lists,
+                      workspace + box_bytes(lists) + score_bytes(lists, bottoms[0].dtype()));
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const BestBoxes best =
+        find_boxes(context, pass.bottom, pass.workspace,
+                   [&](Context& where, const std::vector<Tensor>& bottoms, char* workspace) {
+                     return found(where, bottoms, workspace);
+                   });
+    if (files_) {
+      for (const std::vector<Detection>& of_image : in_lists(context, best, classes_))
+        files_->add(of_image);
+    }
+    top_ = write_detections(context, best, pass.bottom[0].shape()[0], 0, pass.top[0]);
+  }
+
+  std::vector<Shape> dynamic_tops() const override { return {top_}; }
+
+  int64_t classes_ = 0, places_ = 1;  // places: of a prior, one for each class or one for all
+  int64_t top_k_ = -1;
+  float threshold_ = 0;
+  Suppression suppression_;
+  std::unique_ptr<DetectionFiles> files_;
+  Shape top_;  // of the last forward pass
+};
+
+}  // namespace
+REGISTER_LAYER(DetectionOutput, DetectionOutputLayer);
+}  // namespace crema

@@ -1,0 +1,355 @@
+// MultiBoxLoss: the loss of SSD, over priors that belong to objects and priors that are background.
+//   loss = 1 / D * (loc_weight * sum of f(x - code) + sum of c(scores, label))
+//   f: SMOOTH_L1 z^2 / 2 where |z| < 1, else |z| - 1/2; L2 z^2 / 2; over the priors of objects
+//   c: SOFTMAX -log(softmax(scores)[label]), LOGISTIC the cross-entropy of each class by itself
+//   Matching: each object gets the prior that overlaps it most, with match_type PER_PREDICTION also
+//   all that overlap it by overlap_threshold. The code of an object against its prior by code_type:
+//   CORNER, CENTER_SIZE, CORNER_SIZE (kernels/detection/boxes.h).
+//   mining_type: which priors' classes count. NONE all; MAX_NEGATIVE those of objects and
+//   neg_pos_ratio times as many of the others with the largest loss, of those that overlap no
+//   object by neg_overlap; HARD_EXAMPLE the sample_size priors of an image with the largest losses,
+//   after suppression by nms_param. An image without objects counts with NONE only. D, by
+//   loss_param's normalization: VALID (the default) priors of objects, FULL all, BATCH_SIZE images,
+//   NONE 1; at least 1.
+// MultiBoxFocalLoss: the same with alpha * (1 - p)^gamma * -log(p) of focal_loss_param for SOFTMAX.
+// Shapes: coordinates (N, P * 4), or (N, P * classes * 4) with share_location: false; scores (N, P
+// * classes); priors (1, 2, P * 4) of PriorBox; objects (1, 1, G, 8) of AnnotatedData: image,
+// label, instance, x1, y1, x2, y2, difficult; rows of image -1 are none. The loss is a scalar.
+// Without propagate_down of a bottom its part of the loss is left out.
+// Parameters: none.
+// Gradient: that of both sums, times the loss weight; none for priors and objects. What matches
+// what counts as constant.
+#include "kernels/conv/linear_kernel.h"
+#include "kernels/core/pointwise.h"
+#include "kernels/core/reduce.h"
+#include "layers/detection/multibox_assignment.h"
+#include "layers/detection/multibox_device.h"
+#include "layers/detection/multibox_terms.h"
+#include "layers/layer.h"
+#include "layers/loss/loss_normalizer.h"
+#include "proto/layer.pb.h"
+#include "proto/params/forks_detection.pb.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct PriorLoss {
+  ClassTerm<T> scores;
+  CoordinateTerm<T> coordinates;
+  T score_weight, coordinate_weight;
+  T* y;
+  bool known = false;  // y has the class losses, with which mining went by
+  CREMA_HD void operator()(int64_t prior) const {
+    T sum = scores.labels[prior] == kUncounted ? T(0)
+            : known                            ? score_weight * y[prior]
+                                               : score_weight * scores.loss(prior);
+    const int64_t each = coordinates.coordinate_classes;
+    for (int64_t k = 0; k < each; ++k)
+      sum += coordinate_weight * coordinates.loss(prior * each + k);
+    y[prior] = sum;
+  }
+};
+
+template <typename T>
+struct PriorSum {
+  const T* losses;
+  template <typename>
+  CREMA_HD T operator()(int64_t, int64_t, int64_t i) const {
+    return losses[i];
+  }
+};
+
+// 1 / the number of priors that have an object, at least 1; or `given`. The loss is scaled by it.
+template <typename T>
+struct LossShare {
+  const int32_t* matched;  // of each image
+  int64_t images;
+  double given;  // 0: none
+  T *share, *loss;
+  CREMA_HD void operator()(int64_t) const {
+    int64_t all = 0;
+    for (int64_t n = 0; n < images; ++n) all += matched[n] > 0 ? matched[n] : 0;
+    *share = static_cast<T>(given > 0 ? given : 1 / static_cast<double>(all > 1 ? all : 1));
+    *loss *= *share;
+  }
+};
+
+template <typename T>
+struct ClassGradient {
+  ClassTerm<T> term;
+  const T *weight, *share;
+  T* dx;
+  CREMA_HD void operator()(int64_t prior, int64_t k) const {
+    dx[prior * term.classes + k] = *weight * *share * term.gradient(prior, k);
+  }
+};
+
+template <typename T>
+struct CoordinateGradient {
+  CoordinateTerm<T> term;
+  const T *weight, *share;
+  T factor;
+  T* dx;
+  CREMA_HD void operator()(int64_t slot) const {
+    term.gradient(slot, factor * *weight * *share, dx);
+  }
+};
+
+void to_device(Context& context, const std::vector<int32_t>& values, const Tensor& to) {
+  copy_bytes(context, to.raw(), to.device(), values.data(), Device::cpu,
+             values.size() * sizeof(int32_t));
+}
+
+class MultiBoxLossLayer : public Layer {
+  using Param = MultiBoxLossParameter;
+  const Param& p() const { return params<Param>(); }
+  Arity bottoms() const override { return {4, 4}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom < 2; }
+  bool works_on_host() const override { return !on_device_; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  void setup(Context& context, const std::vector<Shape>&) override {
+    classes_ = p().num_classes();
+    require(p().has_num_classes() && classes_ >= 1,
+            "multibox_loss_param needs num_classes, the number of classes with background");
+    background_ = static_cast<int>(p().background_label_id());
+    mining_ = p().mining_type();
+    if (p().has_do_neg_mining() && !p().has_mining_type())
+      mining_ = p().do_neg_mining() ? Param::MAX_NEGATIVE : Param::NONE;
+    require(!p().has_do_neg_mining() || p().do_neg_mining() == (mining_ != Param::NONE),
+            "do_neg_mining: ", p().do_neg_mining() ? "true" : "false",
+            " and mining_type: ", Param::MiningType_Name(mining_),
+            " contradict each other: leave do_neg_mining out");
+    require(mining_ == Param::NONE || p().share_location(),
+            "mining_type: ", Param::MiningType_Name(mining_),
+            " needs share_location: true; with share_location: false give mining_type: NONE");
+    require(p().conf_loss_type() != Param::SOFTMAX || background_ < classes_,
+            "background_label_id is ", background_, ", but with SOFTMAX it must be one of ",
+            classes_, " classes");
+    require(!p().map_object_to_agnostic() || classes_ == 2,
+            "map_object_to_agnostic needs num_classes: 2, an object and background, not ",
+            classes_);
+    require(p().sample_size() > 0, "sample_size must be positive, but is ", p().sample_size());
+    const bool neg_ratio = mining_ != Param::MAX_NEGATIVE || p().neg_pos_ratio() > 0;
+    require(neg_ratio, "neg_pos_ratio must be positive, but is ", p().neg_pos_ratio());
+    const bool suppresses = mining_ != Param::NONE && p().has_nms_param();
+    on_device_ = context.device() == Device::gpu && p().use_prior_for_matching() &&
+                 p().share_location() && !suppresses;
+  }
+
+  int64_t coordinate_classes() const { return p().share_location() ? 1 : classes_; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &x = bottoms[0], &scores = bottoms[1], &priors = bottoms[2], &objects = bottoms[3];
+    require(priors.axes() >= 2 && priors[1] == 2 && priors.count() % 8 == 0,
+            "bottom 2 must be priors, (1, 2, 4 * priors), but is ", priors.brief());
+    require(objects.axes() > 0 && objects[objects.axes() - 1] == 8,
+            "bottom 3 must be rows of 8 numbers (image, label, instance, x1, y1, x2, y2, "
+            "difficult), but is ",
+            objects.brief());
+    const int64_t count = prior_count(priors), images = x.axes() > 0 ? x[0] : 0;
+    const int64_t each = coordinate_classes();
+    require(x.count() == images * count * each * 4, "bottom 0 must have ", count * each * 4,
+            " coordinates for each image, 4 for each of ", count, " priors",
+            each > 1 ? " and each class" : "", ", but is ", x.brief());
+    require(scores.axes() > 0 && scores[0] == images && scores.count() == images * count * classes_,
+            "bottom 1 must have ", classes_, " scores for each of ", count, " priors and each of ",
+            images, " images, but is ", scores.brief());
+    // Matches, labels, the share of a prior in the loss, a note of a bad label, sums of scores.
+    return {{Shape()},
+            {{{images * count * each}, DType::i32},
+             {{images * count}, DType::i32},
+             {{1}, {}},
+             {{LabelNote::kCount}, DType::i32, true},
+             {{images * count, 2}, {}}}};
+  }
+
+  // Workspace: the loss of each prior, what the device's matching needs.
+  static size_t loss_bytes(int64_t priors, DType dtype) {
+    return (static_cast<size_t>(priors) * size_of(dtype) + 255) / 256 * 256;
+  }
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    const std::vector<Shape>& bottoms = preparation.bottoms;
+    Prepared prepared;
+    prepared.workspace = loss_bytes(bottoms[0][0] * prior_count(bottoms[2]), preparation.dtype) +
+                         (on_device_ ? matching_of(bottoms[0], bottoms[2], bottoms[3]).bytes() : 0);
+    return prepared;
+  }
+
+  DeviceMatching matching_of(const Shape& x, const Shape& priors, const Shape& objects) const {
+    const MatchRule rule = MultiBoxAssigner(p(), mining_).match_rule();
+    return {x[0],
+            prior_count(priors),
+            objects.count() / 8,
+            static_cast<int32_t>(classes_),
+            background_,
+            rule,
+            p().use_difficult_gt(),
+            p().map_object_to_agnostic(),
+            {}};
+  }
+
+  template <typename T>
+  ClassTerm<T> class_term(const std::vector<Tensor>& bottom,
+                          const std::vector<Tensor>& saved) const {
+    ClassTerm<T> term{ClassLoss::softmax, classes_, coordinate_classes(), background_};
+    if (p().conf_loss_type() == Param::LOGISTIC) {
+      term.kind = ClassLoss::logistic;
+    } else if (type() == "MultiBoxFocalLoss") {
+      const auto& focal = params<FocalLossParameter>();
+      term.kind = ClassLoss::focal;
+      term.alpha = static_cast<T>(focal.alpha());
+      term.gamma = static_cast<T>(focal.gamma());
+    }
+    term.background_is_a_target = mining_ != Param::NONE;
+    term.scores = bottom[1].data<T>();
+    term.labels = saved[1].data<int32_t>();
+    term.matches = saved[0].data<int32_t>();
+    term.sums = saved[4].data<T>();
+    return term;
+  }
+
+  template <typename T>
+  CoordinateTerm<T> coordinate_term(const std::vector<Tensor>& bottom,
+                                    const std::vector<Tensor>& saved) const {
+    return {prior_count(bottom[2].shape()),
+            coordinate_classes(),
+            box_coding(p().code_type()),
+            p().loc_loss_type() == Param::SMOOTH_L1,
+            !p().encode_variance_in_target(),
+            p().bp_inside(),
+            !p().use_prior_for_matching(),
+            bottom[0].data<T>(),
+            bottom[2].data<T>(),
+            bottom[3].data<T>(),
+            saved[0].data<int32_t>()};
+  }
+
+  // Whether a bottom's part belongs to the loss.
+  bool has_part(int bottom) const {
+    return message().propagate_down_size() <= bottom || message().propagate_down(bottom);
+  }
+
+  // The share of each prior in the loss; 0: one by the number of those that have an object.
+  double given_share(int64_t images, int64_t priors) const {
+    const auto& loss = params<LossParameter>();
+    const bool valid = loss.has_normalization() ? loss.normalization() == LossParameter::VALID
+                                                : !loss.has_normalize() || loss.normalize();
+    if (valid) return 0;
+    return 1 / loss_normalizer(loss, LossParameter::VALID, images, images * priors).constant;
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+#ifdef CREMA_CUDA
+    if (on_device_) return forward_on_device(context, pass);
+#endif
+    const int64_t priors = prior_count(pass.bottom[2].shape()), images = pass.bottom[0].shape()[0];
+    const MultiBoxAssigner assigner(p(), mining_);
+    MultiBoxAssignment a = assigner.assign(context, pass.bottom);
+    to_device(context, a.matches, pass.saved[0]);
+    to_device(context, a.labels, pass.saved[1]);
+    on(pass.bottom[0], [&]<typename T>() {
+      if (mining_ != Param::NONE) {
+        const Tensor losses = mining_losses<T>(context, pass);
+        assigner.mine(a, to_floats(context, losses));
+        to_device(context, a.matches, pass.saved[0]);
+        to_device(context, a.labels, pass.saved[1]);
+      }
+      const int64_t matched =
+          std::count_if(a.matches.begin(), a.matches.end(), [](int32_t m) { return m >= 0; });
+      const double given = given_share(images, priors);
+      const double share =
+          given > 0 ? given : 1 / static_cast<double>(std::max<int64_t>(matched, 1));
+      from_doubles(context, &share, pass.saved[2]);
+      sum_losses<T>(context, pass, static_cast<T>(share));
+    });
+  }
+
+  // What each prior costs before mining: (images * priors), in the workspace.
+  template <typename T>
+  Tensor mining_losses(Context& context, const Forward& pass) const {
+    const int64_t all = pass.saved[1].count();
+    T* const losses = pass.workspace.data<T>();
+    const PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
+                            coordinate_term<T>(pass.bottom, pass.saved), 1,
+                            T(mining_ == Param::HARD_EXAMPLE), losses};
+    parallel_for(context, all, body, 64);
+    return part_of(pass.workspace, 0, {all}, pass.bottom[0].dtype());
+  }
+
+  template <typename T>
+  void sum_losses(Context& context, const Forward& pass, T share) const {
+    const int64_t all = pass.saved[1].count();
+    T* const losses = pass.workspace.data<T>();
+    const PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
+                            coordinate_term<T>(pass.bottom, pass.saved),
+                            T(has_part(1)),
+                            has_part(0) ? static_cast<T>(p().loc_weight()) : T(0),
+                            losses,
+                            mining_ == Param::MAX_NEGATIVE};
+    parallel_for(context, all, body, 64);
+    parallel_sum<T>(context, {1, 1, all}, PriorSum<T>{losses}, {pass.top[0].data<T>(), share});
+  }
+
+#ifdef CREMA_CUDA
+  void forward_on_device(Context& context, const Forward& pass) const {
+    const Shape& x = pass.bottom[0].shape();
+    DeviceMatching matching = matching_of(x, pass.bottom[2].shape(), pass.bottom[3].shape());
+    matching.note = {pass.saved[3].data<int32_t>(), classes_, 1, pass.pass, pass.live_pass};
+    matching.matches = pass.saved[0].data<int32_t>();
+    matching.labels = pass.saved[1].data<int32_t>();
+    matching.place(pass.workspace.data<char>() +
+                   loss_bytes(pass.saved[1].count(), pass.bottom[0].dtype()));
+    match_on_device(context, matching, pass.bottom[2], pass.bottom[3]);
+    on(pass.bottom[0], [&]<typename T>() {
+      if (mining_ != Param::NONE) {
+        const Tensor losses = mining_losses<T>(context, pass);
+        mine_on_device(context, matching, MultiBoxAssigner(p(), mining_).mining_rule(), losses);
+      }
+      sum_losses<T>(context, pass, 1);
+      parallel_for(context, 1,
+                   LossShare<T>{matching.matched, matching.images,
+                                given_share(matching.images, matching.priors),
+                                pass.saved[2].data<T>(), pass.top[0].data<T>()});
+    });
+  }
+#endif
+
+  void check(Context& context, const Forward& pass) const override {
+    const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[3]);
+    require(!bad, "row ", bad ? bad->place : 0, " of the objects of forward pass ",
+            bad ? bad->pass : 0, " has label ", bad ? bad->label : 0,
+            ", but with num_classes: ", classes_, " labels are 0 to ", classes_ - 1,
+            " without the background, ", background_);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    on(pass.bottom[0], [&]<typename T>() {
+      const T *weight = pass.top_diff[0].data<T>(), *share = pass.saved[2].data<T>();
+      if (const Tensor& dx = pass.bottom_diff[0]) {
+        parallel_for(context, pass.saved[0].count(),
+                     CoordinateGradient<T>{coordinate_term<T>(pass.bottom, pass.saved), weight,
+                                           share, static_cast<T>(p().loc_weight()), dx.data<T>()},
+                     64);
+      }
+      if (const Tensor& dx = pass.bottom_diff[1]) {
+        parallel_rows(
+            context, pass.saved[1].count(), classes_,
+            ClassGradient<T>{class_term<T>(pass.bottom, pass.saved), weight, share, dx.data<T>()});
+      }
+    });
+  }
+
+  int64_t classes_ = 0;
+  int32_t background_ = 0;
+  Param::MiningType mining_ = Param::MAX_NEGATIVE;
+  bool on_device_ = false;  // matching and mining, too
+};
+
+}  // namespace
+REGISTER_LAYER(MultiBoxLoss, MultiBoxLossLayer);
+REGISTER_LAYER(MultiBoxFocalLoss, MultiBoxLossLayer);
+}  // namespace crema

@@ -1,0 +1,188 @@
+// PriorBox: the default boxes of SSD: some at each place of a feature map, as shares of the image.
+// PriorBoxClustered: the same with boxes given by width and height (one each a box).
+//   centre = (w + offset) * step_w, (h + offset) * step_h in pixels; step is the image's size by
+//   the map's unless given boxes of PriorBox, for each min_size: a square of it, one of
+//   sqrt(min_size * max_size) when there is a max_size, then for each aspect_ratio r (and 1 / r
+//   with flip) min_size * sqrt(r) wide and min_size / sqrt(r) high. As in SSD, sizes lose their
+//   fraction.
+// Shapes: a feature map (N, C, H, W) and the image (N, C', H', W') whose size counts unless
+// img_size or img_h and img_w give it; the top is (1, 2, H * W * boxes * 4): x1, y1, x2, y2 of each
+// box, by clip: true cut at the image's border; then the variances that predictions are divided by,
+// 0.1 unless given.
+// Parameters: none.
+// Gradient: none.
+#include <algorithm>
+#include <cmath>
+
+#include "device/parallel.h"
+#include "layers/layer.h"
+#include "proto/params/forks_detection.pb.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+struct Grid {
+  int64_t height, width;  // of the map
+  double image_height, image_width, step_h, step_w, offset_h, offset_w;
+};
+
+template <typename T>
+struct PriorBody {
+  Grid grid;
+  int64_t boxes;
+  const float *widths, *heights, *variances;  // variances: 4
+  bool clip;
+  T* y;
+  // i counts corners' coordinates.
+  CREMA_HD void operator()(int64_t i) const {
+    const int64_t box = i / 4 % boxes, place = i / 4 / boxes;
+    const bool across = i % 2 == 0, second = i % 4 >= 2;
+    const double centre =
+        across ? (static_cast<double>(place % grid.width) + grid.offset_w) * grid.step_w
+               : (static_cast<double>(place / grid.width) + grid.offset_h) * grid.step_h;
+    const double half = static_cast<double>(across ? widths[box] : heights[box]) / 2;
+    double at =
+        (centre + (second ? half : -half)) / (across ? grid.image_width : grid.image_height);
+    if (clip) at = at < 0 ? 0 : at > 1 ? 1 : at;
+    y[i] = static_cast<T>(at);
+    y[grid.height * grid.width * boxes * 4 + i] = static_cast<T>(variances[i % 4]);
+  }
+};
+
+class PriorBoxLayer : public Layer {
+  const PriorBoxParameter& p() const { return params<PriorBoxParameter>(); }
+  Arity bottoms() const override { return {2, 2}; }
+  bool differentiable(int) const override { return false; }
+  bool keeps_tops() const override { return true; }
+  bool reads_values(int) const override { return false; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context&, const std::vector<Shape>&) override {
+    if (type() == "PriorBoxClustered") {
+      read_clustered();
+    } else {
+      read_sizes();
+    }
+    const int variances = p().variance_size();
+    require(variances == 0 || variances == 1 || variances == 4,
+            "variance must be given once or 4 times, but is given ", variances, " times");
+    for (int i = 0; i < 4; ++i) {
+      variances_.push_back(variances == 0 ? 0.1f : p().variance(variances == 1 ? 0 : i));
+      require(variances_.back() > 0, "variance must be positive, but is ", variances_.back());
+    }
+    require(!p().has_img_size() || !(p().has_img_h() || p().has_img_w()),
+            "give img_size, or img_h and img_w, not both");
+    require(!p().has_step() || !(p().has_step_h() || p().has_step_w()),
+            "give step, or step_h and step_w, not both");
+    const auto both = [](bool h, bool w, double least, const char* name) {
+      require(h == w, name, "_h and ", name, "_w must be given together");
+      require(!h || least > 0, name, "_h and ", name, "_w must be positive");
+    };
+    both(p().has_img_h(), p().has_img_w(), std::min(p().img_h(), p().img_w()), "img");
+    both(p().has_step_h(), p().has_step_w(), std::min(p().step_h(), p().step_w()), "step");
+    require(!p().has_step() || p().step() > 0, "step must be positive, but is ", p().step());
+    require(!p().has_img_size() || p().img_size() > 0, "img_size must be positive");
+  }
+
+  void add(float width, float height) {
+    widths_.push_back(width);
+    heights_.push_back(height);
+  }
+
+  void read_sizes() {
+    const int sizes = p().min_size_size();
+    require(sizes > 0, "prior_box_param needs min_size, the side of a box in pixels");
+    require(p().max_size_size() == 0 || p().max_size_size() == sizes,
+            "there must be one max_size for each min_size, or none, but there are ",
+            p().max_size_size(), " and ", sizes);
+    std::vector<float> ratios = {1};
+    for (float ratio : p().aspect_ratio()) {
+      require(ratio > 0, "aspect_ratio must be positive, but is ", ratio);
+      const auto same = [&](float other) { return std::abs(ratio - other) < 1e-6f; };
+      if (std::any_of(ratios.begin(), ratios.end(), same)) continue;
+      ratios.push_back(ratio);
+      if (p().flip()) ratios.push_back(1 / ratio);
+    }
+    for (int i = 0; i < sizes; ++i) {
+      const float least = std::floor(p().min_size(i));
+      require(p().min_size(i) > 0, "min_size must be positive, but is ", p().min_size(i));
+      add(least, least);
+      if (p().max_size_size() > 0) {
+        require(p().max_size(i) > p().min_size(i), "max_size ", p().max_size(i),
+                " must be greater than its min_size, ", p().min_size(i));
+        const float middle = std::sqrt(least * std::floor(p().max_size(i)));
+        add(middle, middle);
+      }
+      for (float ratio : ratios) {
+        if (std::abs(ratio - 1) < 1e-6f) continue;
+        add(least * std::sqrt(ratio), least / std::sqrt(ratio));
+      }
+    }
+  }
+
+  void read_clustered() {
+    require(p().width_size() > 0 && p().width_size() == p().height_size(),
+            "prior_box_param needs width and height of each box, but there are ", p().width_size(),
+            " width and ", p().height_size(), " height");
+    for (int i = 0; i < p().width_size(); ++i) {
+      require(p().width(i) > 0 && p().height(i) > 0, "width and height must be positive, but are ",
+              p().width(i), " and ", p().height(i));
+      add(p().width(i), p().height(i));
+    }
+  }
+
+  int64_t boxes() const { return static_cast<int64_t>(widths_.size()); }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    require(bottoms[0].axes() == 4 && bottoms[1].axes() == 4, type(),
+            " needs a feature map and the image, of 4 axes both, but they are ", bottoms[0].brief(),
+            " and ", bottoms[1].brief());
+    return {{{1, 2, bottoms[0][2] * bottoms[0][3] * boxes() * 4}}, {}};
+  }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    std::vector<float> numbers = widths_;
+    numbers.insert(numbers.end(), heights_.begin(), heights_.end());
+    numbers.insert(numbers.end(), variances_.begin(), variances_.end());
+    numbers_ = Tensor(context, Shape{static_cast<int64_t>(numbers.size())});
+    from_floats(context, numbers.data(), numbers_);
+    const Shape &map = preparation.bottoms[0], &image = preparation.bottoms[1];
+    const bool square = p().has_img_size();
+    grid_.height = map[2];
+    grid_.width = map[3];
+    grid_.image_height = square ? p().img_size() : p().has_img_h() ? p().img_h() : image[2];
+    grid_.image_width = square ? p().img_size() : p().has_img_w() ? p().img_w() : image[3];
+    const auto step = [&](bool own, float given, double whole, int64_t places) -> double {
+      return p().has_step() ? p().step() : own ? given : whole / static_cast<double>(places);
+    };
+    grid_.step_h = step(p().has_step_h(), p().step_h(), grid_.image_height, map[2]);
+    grid_.step_w = step(p().has_step_w(), p().step_w(), grid_.image_width, map[3]);
+    grid_.offset_h = p().has_offset_h() ? p().offset_h() : p().offset();
+    grid_.offset_w = p().has_offset_w() ? p().offset_w() : p().offset();
+    filled_ = nullptr;
+    return {};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor& y = pass.top[0];
+    if (filled_ == y.raw()) return;
+    const float* numbers = numbers_.data<float>();
+    on(y, [&]<typename T>() {
+      parallel_for(context, y.count() / 2,
+                   PriorBody<T>{grid_, boxes(), numbers, numbers + boxes(), numbers + 2 * boxes(),
+                                p().clip(), y.data<T>()});
+    });
+    filled_ = y.raw();
+  }
+
+  std::vector<float> widths_, heights_, variances_;
+  Grid grid_;
+  Tensor numbers_;                // widths, heights, variances
+  const void* filled_ = nullptr;  // the memory that holds them already
+};
+
+}  // namespace
+REGISTER_LAYER(PriorBox, PriorBoxLayer);
+REGISTER_LAYER(PriorBoxClustered, PriorBoxLayer);
+}  // namespace crema

@@ -1,0 +1,151 @@
+// What the losses of YOLO have in common: objects, overlaps and which cell and box an object
+// belongs to. For .cu files only, as device/parallel.h.
+#pragma once
+
+#include "base/error.h"
+#include "base/host_device.h"
+#include "kernels/core/labels.h"
+#include "tensor/shape.h"
+
+namespace crema {
+
+// Overlap of two boxes over what both cover; dx, dy: from one centre to the other.
+template <typename T>
+CREMA_HD T overlap_of(T dx, T dy, T w1, T h1, T w2, T h2) {
+  const auto shared = [](T distance, T a, T b) {
+    const T far = distance < 0 ? -distance : distance, smaller = a < b ? a : b;
+    const T length = (a + b) / 2 - far;
+    return length < 0 ? T(0) : length < smaller ? length : smaller;
+  };
+  const T both = shared(dx, w1, w2) * shared(dy, h1, h2);
+  return both / (w1 * h1 + w2 * h2 - both);
+}
+
+// Rows of class, x, y, width, height, shares of the image, that end with the first x = 0.
+template <typename T>
+struct Objects {
+  const T* rows;
+  int64_t each;  // of an image
+  CREMA_HD const T* row(int64_t image, int64_t t) const { return rows + (image * each + t) * 5; }
+  CREMA_HD bool ends(int64_t image, int64_t t) const { return t == each || row(image, t)[1] == 0; }
+};
+
+constexpr int kBeyond = -2;  // belongs[object] after the last object of an image
+
+// belongs[object] = box of the scale * S * S + cell, or -1.
+template <typename T>
+struct Assign {
+  Objects<T> objects;
+  int64_t side, boxes;
+  const T *sizes, *mask;  // of all boxes, as shares of the image; which the scale has
+  int64_t all;
+  T* belongs;
+  CREMA_HD void operator()(int64_t object) const {
+    const T* row = objects.rows + object * 5;
+    bool beyond = false;
+    for (int64_t t = object % objects.each; t >= 0 && !beyond; --t) beyond = row[1 - 5 * t] == 0;
+    if (beyond) {
+      belongs[object] = kBeyond;
+      return;
+    }
+    int64_t best = -1;
+    T most = 0;
+    for (int64_t n = 0; n < all; ++n) {
+      const T overlap = overlap_of(T(0), T(0), sizes[2 * n], sizes[2 * n + 1], row[3], row[4]);
+      best = overlap > most ? n : best;
+      most = overlap > most ? overlap : most;
+    }
+    int64_t box = -1;
+    for (int64_t n = 0; n < boxes; ++n) box = static_cast<int64_t>(mask[n]) == best ? n : box;
+    const auto column = static_cast<int64_t>(row[1] * static_cast<T>(side));
+    const auto line = static_cast<int64_t>(row[2] * static_cast<T>(side));
+    const bool inside = column >= 0 && column < side && line >= 0 && line < side;
+    belongs[object] =
+        box >= 0 && inside ? static_cast<T>((box * side + line) * side + column) : T(-1);
+  }
+};
+
+// A box of a cell: centre and size as shares of the image.
+template <typename T>
+struct CellBox {
+  T x, y, width, height;
+  CREMA_HD T overlap_with(const T* row) const {
+    return overlap_of(x - row[1], y - row[2], width, height, row[3], row[4]);
+  }
+};
+
+// What boxes need to know of the objects, a part of an image's objects for each index, so that few
+// boxes keep a GPU busy: the largest overlap, and the last object that belongs to the box, or -1.
+// Boxes has box(image, place), place = box of the scale * S * S + cell.
+template <typename T, typename Boxes>
+struct Closest {
+  Boxes boxes;
+  Objects<T> objects;
+  const T* belongs;
+  int64_t images, places, parts;  // places: boxes of an image
+  T *most, *last;                 // (parts, images, places)
+  CREMA_HD void operator()(int64_t index) const {
+    const int64_t place = index % places, image = index / places % images;
+    const int64_t part = index / places / images, each = (objects.each + parts - 1) / parts;
+    const int64_t first = part * each,
+                  end = first + each < objects.each ? first + each : objects.each;
+    const CellBox<T> box = boxes.box(image, place);
+    T largest = 0;
+    int64_t own = -1;
+    for (int64_t t = first; t < end && belongs[image * objects.each + t] != kBeyond; ++t) {
+      const T overlap = box.overlap_with(objects.row(image, t));
+      largest = overlap > largest ? overlap : largest;
+      own = belongs[image * objects.each + t] == static_cast<T>(place) ? t : own;
+    }
+    most[index] = largest;
+    last[index] = static_cast<T>(own);
+  }
+};
+
+// Puts the parts of one box together.
+template <typename T>
+struct ClosestObject {
+  T most = 0;
+  int64_t last = -1;
+  CREMA_HD ClosestObject(const T* mosts, const T* lasts, int64_t index, int64_t boxes,
+                         int64_t parts) {
+    for (int64_t part = 0; part < parts; ++part) {
+      const T of_part = mosts[part * boxes + index], own = lasts[part * boxes + index];
+      most = of_part > most ? of_part : most;
+      last = own >= 0 ? static_cast<int64_t>(own) : last;
+    }
+  }
+};
+
+// A GPU has many threads; on a CPU one part is quickest.
+inline int64_t closest_parts(bool gpu) { return gpu ? 16 : 1; }
+
+template <typename T>
+struct Squares {
+  const T* d;
+  template <typename>
+  CREMA_HD T operator()(int64_t, int64_t, int64_t i) const {
+    return d[i] * d[i];
+  }
+};
+
+// Error for a second bottom that is none.
+inline void check_object_rows(const Shape& objects, int64_t images) {
+  require(objects.axes() > 0 && objects[0] == images && objects.count() % (5 * images) == 0,
+          "the second bottom must have rows of 5 values (class, x, y, width, height) for each of ",
+          images, " images, but is ", objects.brief());
+}
+
+// Error for an object whose class is none. On the CPU.
+template <typename T>
+void check_objects(const Objects<T>& objects, int64_t images, int64_t classes) {
+  for (int64_t image = 0; image < images; ++image) {
+    for (int64_t t = 0; !objects.ends(image, t); ++t) {
+      const T label = objects.row(image, t)[0];
+      require(is_class(label, classes), "object ", t, " of image ", image,
+              " of the batch has the class ", label, ", but num_class is ", classes);
+    }
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,200 @@
+// CenterLoss (forks): pulls vectors towards a learned centre of their class.
+//   L2: loss = 1 / (2N) * sum of |x[n] - c[label[n]]|^2
+//   L1: loss = 1 / N * sum of the absolute differences
+// center_loss_param.loss_weight w multiplies loss and dx.
+// Shapes: x with the axes before `axis` as N and the rest as K, labels (N), integers from 0 to
+// num_output - 1; the loss is a scalar.
+// Parameters: c (num_output, K).
+// Gradient: dx = (x - c) / N, for L1 its sign, times the loss weight; none for labels. The centres
+// have a rule of their own, which loss_weight does not change: dc[k] = sum of (c[k] - x[n]) (L1:
+// its sign) over the vectors of class k / (1 + their number).
+// With cluster_num in place of num_output, as a fork has it, the layer moves the centres itself in
+// each backward pass of training, c[k] += alpha * w * sum of (x[n] - c[k]) / (1 + their number),
+// and dx = w * (x - c) is not divided by N; the solver leaves c alone.
+#include "kernels/core/equal_links.h"
+#include "kernels/core/labels.h"
+#include "kernels/core/pointwise.h"
+#include "kernels/core/reduce.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+#include "proto/params/forks_face.pb.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct ToCentre {
+  const T *x, *centres;
+  ClassLabels<T> labels;
+  int64_t inputs;
+  bool squared;
+  LabelNote note;
+
+  CREMA_HD T difference(int64_t n, int64_t k) const {
+    const int label = labels.at(n);
+    return x[n * inputs + k] - (label < 0 ? T(NAN) : centres[label * inputs + k]);
+  }
+  template <typename>
+  CREMA_HD T operator()(int64_t, int64_t n, int64_t k) const {
+    if (k == 0 && labels.at(n) < 0) note.write(n, labels.labels[n]);
+    const T d = difference(n, k);
+    return squared ? d * d : d < 0 ? -d : d;
+  }
+  CREMA_HD T slope(int64_t n, int64_t k) const {
+    const T d = difference(n, k);
+    return squared ? d : d > 0 ? T(1) : d < 0 ? T(-1) : d;
+  }
+};
+
+template <typename T>
+struct VectorGradient {
+  ToCentre<T> of;
+  const T* weight;
+  T share;
+  T* dx;
+  CREMA_HD void operator()(int64_t n, int64_t k) const {
+    dx[n * of.inputs + k] = of.slope(n, k) * share * *weight;
+  }
+};
+
+// The first vector of each class of the batch brings all of its class to the centre.
+template <typename T>
+struct CentreGradient {
+  ToCentre<T> of;
+  const int32_t *next, *first;  // of link_equal()
+  const T* weight;
+  T share;
+  T* dc;
+  CREMA_HD void operator()(int64_t n, int64_t k) const {
+    if (!first[n]) return;
+    T sum = 0, count = 1;
+    for (int64_t m = n; m >= 0; m = next[m]) {
+      sum -= of.slope(m, k);
+      count += 1;
+    }
+    const int64_t i = of.labels.at(n) * of.inputs + k;
+    dc[i] += sum / count * share * *weight;
+  }
+};
+
+// The same, which moves the centre.
+template <typename T>
+struct MoveCentre {
+  ToCentre<T> of;
+  const int32_t *next, *first;
+  T step;
+  T* centres;
+  CREMA_HD void operator()(int64_t n, int64_t k) const {
+    if (!first[n]) return;
+    T sum = 0, count = 1;
+    for (int64_t m = n; m >= 0; m = next[m]) {
+      sum += of.slope(m, k);
+      count += 1;
+    }
+    centres[of.labels.at(n) * of.inputs + k] += step * sum / count;
+  }
+};
+
+class CenterLossLayer : public Layer {
+  const CenterLossParameter& p() const { return params<CenterLossParameter>(); }
+  bool moves() const { return p().has_cluster_num(); }
+  int64_t classes() const { return moves() ? p().cluster_num() : p().num_output(); }
+  bool squared() const { return p().distance_type() == "L2"; }
+  Arity bottoms() const override { return {2, 2}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    require(classes() > 0,
+            "center_loss_param has no num_output (or 0): how many classes are there?");
+    require(!moves() || !p().has_num_output(),
+            "center_loss_param has num_output and cluster_num, two forks' names for the number of "
+            "classes: keep one of them");
+    require(squared() || p().distance_type() == "L1", "distance_type is \"", p().distance_type(),
+            "\", but must be \"L1\" or \"L2\"");
+    axis_ = bottoms[0].canonical_axis(p().axis());
+    inputs_ = bottoms[0].count(axis_);
+    add_parameter({classes(), inputs_}, p().center_filler(), !moves());
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    require(x.count(axis_) == inputs_, "the bottom has shape ", x.brief(), ", that is ",
+            x.count(axis_), " values a vector, but the centres were made for ", inputs_);
+    require(bottoms[1].count() == x.count(0, axis_), "there must be one label for each of ",
+            x.count(0, axis_), " vectors (", x.brief(), "), but the labels are ",
+            bottoms[1].brief());
+    return {{Shape()}, {{{LabelNote::kCount}, DType::i32, true}}};
+  }
+
+  // Workspace: links between equal labels.
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    Prepared prepared;
+    prepared.workspace = static_cast<size_t>(2 * preparation.bottoms[1].count()) * sizeof(int32_t);
+    return prepared;
+  }
+
+  template <typename T>
+  ToCentre<T> body(const std::vector<Tensor>& bottom, const Tensor& centres) const {
+    return {bottom[0].data<T>(),
+            centres.data<T>(),
+            {bottom[1].data<T>(), centres.shape()[0]},
+            inputs_,
+            squared(),
+            {}};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const int64_t batch = pass.bottom[1].count(), classes = pass.parameters[0].shape()[0];
+    check_labels(pass.bottom[1], classes, 1, std::nullopt);
+    on(pass.bottom[0], [&]<typename T>() {
+      ToCentre<T> term = body<T>(pass.bottom, pass.parameters[0]);
+      term.note = {pass.saved[0].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
+      parallel_sum<T>(context, {1, batch, inputs_}, term,
+                      {pass.top[0].data<T>(),
+                       p().loss_weight() * (squared() ? T(0.5) : T(1)) / static_cast<T>(batch)});
+    });
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const int64_t batch = pass.bottom[1].count();
+    on(pass.bottom[0], [&]<typename T>() {
+      const ToCentre<T> of = body<T>(pass.bottom, pass.parameters[0]);
+      const T* weight = pass.top_diff[0].data<T>();
+      if (const Tensor& dx = pass.bottom_diff[0]) {
+        const T share = p().loss_weight() / static_cast<T>(moves() ? 1 : batch);
+        parallel_rows(context, batch, inputs_, VectorGradient<T>{of, weight, share, dx.data<T>()});
+      }
+      auto* const next = pass.workspace.data<int32_t>();
+      const EqualLinks<T> links{of.labels.labels, batch, of.labels.classes, next, next + batch};
+      if (moves() && training()) {
+        link_equal(context, 1, links);
+        parallel_rows(
+            context, batch, inputs_,
+            MoveCentre<T>{of, next, next + batch, static_cast<T>(p().alpha() * p().loss_weight()),
+                          pass.parameters[0].data<T>()});
+      }
+      if (const Tensor& dc = pass.parameter_diff[0]) {
+        if (!pass.accumulate[0]) zero(context, dc);
+        // What arrives is loss_weight times the scale that the solver takes out of all gradients.
+        const float loss_weight = message().loss_weight_size() > 0 ? message().loss_weight(0) : 1;
+        link_equal(context, 1, links);
+        parallel_rows(context, batch, inputs_,
+                      CentreGradient<T>{of, next, next + batch, weight,
+                                        T(1) / static_cast<T>(loss_weight), dc.data<T>()});
+      }
+    });
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[0]);
+  }
+
+  int axis_ = 1;
+  int64_t inputs_ = 0;
+};
+
+}  // namespace
+REGISTER_LAYER(CenterLoss, CenterLossLayer);
+}  // namespace crema

@@ -1,0 +1,119 @@
+// ChannelScale: a factor for each place of each image, the same for all channels: it gives
+// normalized features of a face their length back.
+//   y[n,c,i] = s[n,i] * x[n,c,i]
+// With global_scale y = g * x instead, g kept between min_global_scale and max_global_scale.
+// Without do_forward y = x.
+// Shapes: x (N, C, spatial...), s a value for each place of each image; y as x.
+// Parameters: with global_scale g (init_global_scale at first), which is not learned.
+// Gradient: dx = s * dy (g * dy; dy without do_backward_feature), ds[n,i] = sum over c of dy * x, 0
+// without do_backward_scale and with global_scale.
+#include "kernels/core/pointwise.h"
+#include "kernels/core/reduce.h"
+#include "layers/layer.h"
+#include "proto/params/forks_face.pb.h"
+
+namespace crema {
+namespace {
+
+// What x is multiplied with: one value a place, or one for all.
+template <typename T>
+struct Factors {
+  const T* values;
+  int64_t channels, places;
+  bool global;
+  T least, most;
+  CREMA_HD T at(int64_t row, int64_t place) const {
+    if (!global) return values[row / channels * places + place];
+    const T value = values[0] < least ? least : values[0];
+    return value > most ? most : value;
+  }
+};
+
+template <typename T>
+struct ChannelScaleBody {
+  Factors<T> factors;
+  const T* in;
+  T* out;
+  CREMA_HD void operator()(int64_t row, int64_t place) const {
+    const int64_t i = row * factors.places + place;
+    out[i] = factors.at(row, place) * in[i];
+  }
+};
+
+template <typename Real>
+struct ChannelTerm {
+  const Real *dy, *x;
+  int64_t channels, places;
+  template <typename T>
+  CREMA_HD T operator()(int64_t k, int64_t row, int64_t column) const {
+    const int64_t i = (k / places * channels + row + column) * places + k % places;
+    return dy[i] * x[i];
+  }
+};
+
+class ChannelScaleLayer : public Layer {
+  const ChannelScaleParameter& p() const { return params<ChannelScaleParameter>(); }
+  Arity bottoms() const override { return {2, 2}; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  void setup(Context&, const std::vector<Shape>&) override {
+    require(p().min_global_scale() <= p().max_global_scale(), "min_global_scale, ",
+            p().min_global_scale(), ", is larger than max_global_scale, ", p().max_global_scale());
+    filler_.set_value(p().init_global_scale());
+    if (p().global_scale()) add_parameter({1}, filler_, false);
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &x = bottoms[0], &s = bottoms[1];
+    require(x.axes() >= 2 && s.axes() >= 1 && s[0] == x[0] && s.count() * x[1] == x.count(),
+            "the second bottom must have one value for each place of each image of the first, ",
+            x.brief(), ", but is ", s.brief());
+    return {{x}, {}};
+  }
+
+  template <typename T>
+  Factors<T> factors(const Shape& x, const Tensor& values) const {
+    return {values.data<T>(),      x[1], x.count(2), p().global_scale(), p().min_global_scale(),
+            p().max_global_scale()};
+  }
+
+  void run(Context& context, const Tensor& in, const Tensor& values, const Tensor& out) const {
+    on(in, [&]<typename T>() {
+      const Shape& shape = in.shape();
+      parallel_rows(context, shape.count(0, 2), shape.count(2),
+                    ChannelScaleBody<T>{factors<T>(shape, values), in.data<T>(), out.data<T>()});
+    });
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    if (!p().do_forward()) return copy(context, pass.bottom[0], pass.top[0]);
+    run(context, pass.bottom[0], p().global_scale() ? pass.parameters[0] : pass.bottom[1],
+        pass.top[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0], &ds = pass.bottom_diff[1];
+    if (ds && (p().global_scale() || !p().do_backward_scale())) {
+      zero(context, ds);
+    } else if (ds) {
+      on(ds, [&]<typename T>() {
+        const Shape& shape = dy.shape();
+        const int64_t channels = shape[1], places = shape.count(2);
+        const SumExtent each_place =
+            places == 1 ? SumExtent{ds.count(), 1, channels} : SumExtent{ds.count(), channels, 1};
+        parallel_sum<T>(context, each_place,
+                        ChannelTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), channels, places},
+                        {ds.data<T>()});
+      });
+    }
+    if (!dx) return;
+    if (!p().do_backward_feature()) return copy(context, dy, dx);
+    run(context, dy, p().global_scale() ? pass.parameters[0] : pass.bottom[1], dx);
+  }
+
+  FillerParameter filler_;
+};
+
+}  // namespace
+REGISTER_LAYER(ChannelScale, ChannelScaleLayer);
+}  // namespace crema

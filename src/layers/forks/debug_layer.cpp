@@ -1,0 +1,27 @@
+// Debug (MyCaffe): hands its first bottom on. Its program keeps batches of it and of the labels to
+// draw them, which nothing does here.
+//   y = x
+// Shapes: x any, labels any; y as x.
+// Parameters: none.
+// Gradient: dx = dy; none for the labels.
+#include "layers/layer.h"
+
+namespace crema {
+namespace {
+
+class DebugLayer : public Layer {
+  Arity bottoms() const override { return {2, 2}; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  bool is_view() const override { return true; }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  BackwardReads reads() const override { return {false, false}; }
+  Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
+
+  void forward(Context&, const Forward&) override {}
+  void backward(Context&, const Backward&) override {}
+};
+
+}  // namespace
+REGISTER_LAYER(Debug, DebugLayer);
+}  // namespace crema

@@ -1,0 +1,154 @@
+// GeneralTripletLoss (a fork): the own class must be nearer than each other class by a margin.
+//   loss = negative_weight / N * sum over n and k != y[n] of max(0, x[n,y] + margin - x[n,k])
+//   hardest_only: k is the nearest other class only
+//   positive_first: where x[n,y] > positive_upper_bound, no k counts
+// Shapes: distances x (N, C) to the centres of C classes, labels y (N); a third bottom has a factor
+// on the gradient of each n; the loss is a scalar, a second top has the mean distance to the own
+// class and to the others.
+// Parameters: none.
+// Gradient, a rule of that fork's own: dx[n,k] = -negative_weight / N where k counts; dx[n,y] =
+// positive_weight / N, once, where any k counts, with add_center_loss everywhere, and where
+// positive_first stops the others; times the loss weight. None for labels and factors, none from
+// the second top.
+#include "layers/forks/class_distances.h"
+#include "proto/layer.pb.h"
+#include "proto/params/forks_face.pb.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct Violation {
+  ClassDistances<T> distances;
+  const T* nearest;  // or null: all others count
+  T margin, bound;   // bound: own distances above stop the others
+  CREMA_HD T operator()(int64_t n, int64_t k) const {
+    const T own = distances.own(n), violation = own + margin - distances.at(n, k);
+    const bool counts =
+        !distances.is_own(n, k) && !(own > bound) && (!nearest || nearest[n] == static_cast<T>(k));
+    return !counts || violation <= 0 ? T(0) : violation;
+  }
+};
+
+template <typename T>
+struct ViolationSum {
+  Violation<T> violation;
+  template <typename>
+  CREMA_HD T operator()(int64_t, int64_t n, int64_t k) const {
+    return violation(n, k);
+  }
+};
+
+template <typename T>
+struct ViolationCount {
+  Violation<T> violation;
+  template <typename>
+  CREMA_HD T operator()(int64_t n, int64_t, int64_t k) const {
+    return violation(n, k) > 0 ? T(1) : T(0);
+  }
+};
+
+// Sum 0: own distances, sum 1: the mean of the others'.
+template <typename T>
+struct MeanDistances {
+  ClassDistances<T> distances;
+  template <typename>
+  CREMA_HD T operator()(int64_t sum, int64_t n, int64_t k) const {
+    const T share = sum == 0 ? T(1) : T(1) / static_cast<T>(distances.labels.classes - 1);
+    return distances.is_own(n, k) == (sum == 0) ? share * distances.at(n, k) : T(0);
+  }
+};
+
+template <typename T>
+struct DistanceGradient {
+  Violation<T> violation;
+  const T *counts, *factors, *weight;  // factors: or null
+  bool always;                         // the own distance counts everywhere
+  T positive, negative;
+  T* dx;
+  CREMA_HD void operator()(int64_t n, int64_t k) const {
+    const T own = violation.distances.own(n);
+    const bool pulls = always || counts[n] > 0 || own > violation.bound;
+    const T slope = violation.distances.is_own(n, k) ? (pulls ? positive : T(0))
+                    : violation(n, k) > 0            ? -negative
+                                                     : T(0);
+    dx[n * violation.distances.labels.classes + k] =
+        slope * *weight * (factors ? factors[n] : T(1));
+  }
+};
+
+class GeneralTripletLossLayer : public Layer {
+  const GeneralTripletParameter& p() const { return params<GeneralTripletParameter>(); }
+  Arity bottoms() const override { return {2, 3}; }
+  Arity tops() const override { return {1, 2}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    require_class_distances(bottoms);
+    const Shape& x = bottoms[0];
+    require(x.count(1) > 1, "there must be two classes or more, but the distances are ", x.brief());
+    require(bottoms.size() < 3 || bottoms[2].count() == x[0],
+            "the third bottom must have a factor for each of ", x[0], " examples, but is ",
+            bottoms.back().brief());
+    std::vector<Shape> tops = {Shape()};
+    if (message().top_size() > 1) tops.push_back({2});
+    // saved: how many others count and which is nearest, of each example
+    return {tops, {{{2, x[0]}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+  }
+
+  template <typename T>
+  Violation<T> violation(const std::vector<Tensor>& bottom, const Tensor& saved) const {
+    return {{bottom[0].data<T>(), {bottom[1].data<T>(), bottom[0].shape().count(1)}, {}},
+            p().hardest_only() ? saved.data<T>() + bottom[0].shape()[0] : nullptr,
+            static_cast<T>(p().margin()),
+            p().positive_first() ? static_cast<T>(p().positive_upper_bound()) : T(INFINITY)};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Shape& shape = pass.bottom[0].shape();
+    const int64_t batch = shape[0], classes = shape.count(1);
+    check_labels(pass.bottom[1], classes, 1, std::nullopt);
+    on(pass.bottom[0], [&]<typename T>() {
+      Violation<T> each = violation<T>(pass.bottom, pass.saved[0]);
+      each.distances.note = {pass.saved[1].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
+      T* counts = pass.saved[0].data<T>();
+      const T share = T(1) / static_cast<T>(batch);
+      if (p().hardest_only())
+        parallel_for(context, batch, NearestOthers<T>{each.distances, counts + batch});
+      parallel_sum<T>(context, {1, batch, classes}, ViolationSum<T>{each},
+                      {pass.top[0].data<T>(), static_cast<T>(p().negative_weight()) * share});
+      parallel_sum<T>(context, {batch, 1, classes}, ViolationCount<T>{each}, {counts});
+      if (pass.top.size() > 1)
+        parallel_sum<T>(context, {2, batch, classes}, MeanDistances<T>{each.distances},
+                        {pass.top[1].data<T>(), share});
+    });
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    if (!pass.bottom_diff[0]) return;
+    const Shape& shape = pass.bottom[0].shape();
+    on(pass.bottom[0], [&]<typename T>() {
+      const T share = T(1) / static_cast<T>(shape[0]);
+      const DistanceGradient<T> gradient{
+          violation<T>(pass.bottom, pass.saved[0]),
+          pass.saved[0].data<T>(),
+          pass.bottom.size() > 2 ? pass.bottom[2].data<T>() : nullptr,
+          pass.top_diff[0].data<T>(),
+          p().add_center_loss(),
+          static_cast<T>(p().positive_weight()) * share,
+          static_cast<T>(p().negative_weight()) * share,
+          pass.bottom_diff[0].data<T>()};
+      parallel_rows(context, shape[0], shape.count(1), gradient);
+    });
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[1]);
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(GeneralTripletLoss, GeneralTripletLossLayer);
+}  // namespace crema

@@ -1,0 +1,97 @@
+// ImageFloatData (a fork): images of the files that a list names, with numbers such as landmarks,
+// and if wanted weights.
+//
+//   data[i,c,y,x] = transform(image of line (n * batch_size + i) mod lines); with with_heatmap its
+//   last channel comes from the grey image of the same name below heatmap_dir
+//   label[i,:]    = the numbers of that line
+//   weight[i]     = the last number of the line, with hard_sample; it is no label then
+//   where n counts the batches
+//
+// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, label
+// (batch_size, labels) and, with hard_sample, weight (batch_size).
+//
+// Parameters: image_data_param as for ImageData; image_float_data_param: label_dim, how many labels
+// there are, hard_sample, with_heatmap, heatmap_dir. transform_param. What changes images does not
+// change their numbers.
+//
+// Gradient: none.
+#include "base/error.h"
+#include "data/lists/image_files.h"
+#include "data/loader/to_tensor.h"
+#include "layers/data/loader_layer.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+class ImageFloatDataLayer : public LoaderLayer {
+ public:
+  Arity tops() const override { return {2, weighs() ? 3 : 2}; }
+
+  void setup(Context& context, const std::vector<Shape>&) override {
+    const ImageDataParameter& data = params<ImageDataParameter>();
+    require(!data.source().empty(), "image_data_param needs a `source`: a list of image files");
+    require(data.batch_size() > 0, "image_data_param needs a `batch_size` of at least 1");
+    require((data.new_height() > 0) == (data.new_width() > 0),
+            "image_data_param gives only one of new_height and new_width; give both");
+    ImageReading reading{data.root_folder(), folder()};
+    if (!data.is_color()) reading.color = Color::gray;
+    reading.height = data.new_height();
+    reading.width = data.new_width();
+    if (p().with_heatmap()) {
+      require(!p().heatmap_dir().empty(), "with_heatmap is true, but there is no heatmap_dir: ",
+              "where do the grey images lie?");
+      reading.channel_root = p().heatmap_dir();
+    }
+    const std::string list = find_file(data.source(), folder());
+    context.log().info("Opening file " + list);
+    std::vector<ListedImage> images = read_labelled_list(list);
+    numbers_ = static_cast<int64_t>(images.at(0).labels.size());
+    const int64_t wanted = p().has_label_dim() ? p().label_dim() + weighs() : numbers_;
+    require(numbers_ == wanted && labels() > 0, list, ":", images[0].line, ": has ", numbers_,
+            " numbers, but label_dim ", p().has_label_dim() ? cat("is ", p().label_dim()) : "is 1",
+            weighs() ? " and hard_sample asks for a weight behind" : "");
+    images_ = std::make_shared<ImageFiles>(
+        list, std::move(images), reading,
+        Transform(params<TransformationParameter>(), training(), folder(), context.log()));
+    if (data.shuffle()) context.log().info("Shuffling data");
+    context.log().info(cat("A total of ", images_->size(), " images."));
+    LoaderOptions options = loader_options(context, data.batch_size(), data.rand_skip());
+    options.shuffle = data.shuffle();
+    start(context, images_, options);
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    Inference inference = LoaderLayer::infer(bottoms);
+    inference.tops[1] = {options().batch_size, labels()};
+    if (inference.tops.size() > 2) inference.tops[2] = {options().batch_size};
+    return inference;
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Batch& batch = this->batch(pass.pass);
+    to_tensor(context, batch.data, pass.top[0]);
+    std::vector<float> values, weights;
+    for (size_t i = 0; i < batch.labels.size(); ++i) {
+      const bool is_label = static_cast<int64_t>(i) % numbers_ < labels();
+      (is_label ? values : weights).push_back(batch.labels[i]);
+    }
+    to_tensor(context, values, pass.top[1]);
+    if (pass.top.size() > 2) to_tensor(context, weights, pass.top[2]);
+  }
+
+  int64_t records() const override { return images_->size(); }
+
+ private:
+  const ImageFloatDataParameter& p() const { return params<ImageFloatDataParameter>(); }
+  bool weighs() const { return p().hard_sample(); }
+  int64_t labels() const { return numbers_ - weighs(); }
+
+  int64_t numbers_ = 0;  // of a line
+  std::shared_ptr<const ImageFiles> images_;
+};
+
+REGISTER_LAYER(ImageFloatData, ImageFloatDataLayer);
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,94 @@
+// MergeCrop: the first bottom and the middle of the second, one after another or added, as U-nets
+// without padding join their two sides.
+//   STACK  y = [a, crop(b)] along the channels
+//   ADD    y = a + crop(b)
+// where crop(b)[n, c, i, ...] = b[n, c, i + (B_i - A_i) / 2, ...] in the spatial extents of a.
+// `forward` with 0 at a bottom's place puts zeros there.
+// Shapes: a (N, A, spatial...), b (N, B, at least as much...); y (N, A + B, spatial of a), with ADD
+// as a.
+// Parameters: none.
+// Gradient: each bottom's part of dy where `backward` has 1: for a alone when nothing is said.
+#include "kernels/conv/linear_kernel.h"
+#include "kernels/core/add.h"
+#include "layers/shape/rearrange_layer.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+class MergeCropLayer : public Layer {
+  const MergeCropParameter& p() const { return params<MergeCropParameter>(); }
+  bool stacks() const { return p().operation() == MergeCropParameter::STACK; }
+  bool flows(int bottom) const { return p().forward_size() <= bottom || p().forward(bottom); }
+  Arity bottoms() const override { return {2, 2}; }
+  bool differentiable(int bottom) const override {
+    return p().backward_size() > bottom ? p().backward(bottom) : bottom == 0;
+  }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context&, const std::vector<Shape>&) override {
+    require(p().forward_size() <= 2 && p().backward_size() <= 2,
+            "forward and backward have one number for each of the two bottoms, but there are ",
+            p().forward_size(), " and ", p().backward_size());
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &a = bottoms[0], &b = bottoms[1];
+    bool fits = a.axes() >= 2 && a.axes() == b.axes() && a[0] == b[0];
+    for (int axis = 2; fits && axis < a.axes(); ++axis) fits = b[axis] >= a[axis];
+    require(fits, "the second bottom must have the batch of the first and at least its spatial ",
+            "extents, but they are ", a.brief(), " and ", b.brief());
+    require(stacks() || a[1] == b[1], "ADD needs as many channels in both bottoms, but they are ",
+            a.brief(), " and ", b.brief());
+    Shape y = a;
+    if (stacks()) y[1] += b[1];
+    return {{y}, {}};
+  }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    first_channels_ = preparation.bottoms[0][1];
+    Prepared prepared;
+    if (!stacks()) prepared.workspace = preparation.tops[0].count() * size_of(preparation.dtype);
+    return prepared;
+  }
+
+  // Of bottom i to the place in y that is its own.
+  Rearrangement moves(int i, const Tensor& x, const Tensor& y) const {
+    Shape extents = y.shape();
+    extents[1] = x.shape()[1];
+    Rearrangement moves;
+    moves.axes = moved_axes(extents, x, y);
+    for (int axis = 2; axis < extents.axes(); ++axis)
+      moves.from_start += (x.shape()[axis] - extents[axis]) / 2 * moves.axes[axis].from;
+    if (i == 1 && stacks()) moves.to_start = first_channels_ * moves.axes[1].to;
+    return moves;
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor& y = pass.top[0];
+    if (!flows(0) || (!flows(1) && stacks())) zero(context, y);
+    if (flows(0)) rearrange(context, moves(0, pass.bottom[0], y), pass.bottom[0], y);
+    if (!flows(1)) return;
+    const Tensor goal = stacks() ? y : part_of(pass.workspace, 0, y.shape(), y.dtype(), y.format());
+    rearrange(context, moves(1, pass.bottom[1], goal), pass.bottom[1], goal);
+    if (!stacks()) add_to(context, goal, y);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Tensor& dy = pass.top_diff[0];
+    for (int i = 0; i < 2; ++i) {
+      const Tensor& dx = pass.bottom_diff[i];
+      if (!dx) continue;
+      const Rearrangement back = moves(i, dx, dy).reversed();
+      if (back.goals() < dx.count()) zero(context, dx);
+      rearrange(context, back, dy, dx);
+    }
+  }
+
+  int64_t first_channels_ = 0;
+};
+
+}  // namespace
+REGISTER_LAYER(MergeCrop, MergeCropLayer);
+}  // namespace crema

@@ -1,0 +1,93 @@
+// Noise (forks): adds random numbers, in training.
+//   y = x + n
+//   gaussian_std: n ~ N(bias, gaussian_std^2); uniform_range: n from bias - uniform_range to bias +
+//   uniform_range; neither: y = x
+//   filler_param (another fork): "gaussian", N(mean, std^2), or "uniform", from min to max; in
+//   testing too
+// Shapes: y as x, any.
+// Parameters: none.
+// Gradient: dx = dy. What is added is a function of seed, layer and pass.
+#include <cmath>
+
+#include "kernels/core/drawn_values.h"
+#include "layers/pointwise/pointwise_layer.h"
+#include "proto/params/pointwise.pb.h"
+
+namespace crema {
+namespace {
+
+// Real: double for float64, in which rounding would show.
+template <typename Real>
+struct AddNoise {
+  bool normal;
+  Real base, spread;
+  struct Numbers {
+    Real v[4];
+  };
+  // Pairs of words give pairs of numbers of N(0, 1), by Box and Muller; or each one from 0 to 1.
+  CREMA_HD Numbers draw(const PassRandom& random, int64_t index) const {
+    const Random::Four words = random.get().four(index);
+    Numbers numbers;
+    for (int pair = 0; pair < 4; pair += 2) {
+      const Real u = (static_cast<Real>(words.v[pair] >> 8) + 1) * Real(0x1p-24),
+                 v = static_cast<Real>(words.v[pair + 1] >> 8) * Real(0x1p-24);
+      const Real length = std::sqrt(-2 * std::log(u)), angle = Real(6.283185307179586) * v;
+      numbers.v[pair] = normal ? length * std::cos(angle) : u;
+      numbers.v[pair + 1] = normal ? length * std::sin(angle) : v;
+    }
+    return numbers;
+  }
+  template <typename T>
+  CREMA_HD T operator()(Real number, T x) const {
+    return x + static_cast<T>(base + spread * number);
+  }
+};
+
+class NoiseLayer : public PointwiseLayer {
+  const NoiseLayerParameter& p() const { return params<NoiseLayerParameter>(); }
+  BackwardReads reads() const override { return {false, false}; }
+  bool is_view() const override { return spread_ == 0 && base_ == 0; }
+
+  // y = x + base + spread * n, n ~ N(0, 1) or from 0 to 1.
+  void setup(Context&, const std::vector<Shape>&) override {
+    const FillerParameter& filler = p().filler_param();
+    if (p().has_filler_param()) {
+      normal_ = filler.type() == "gaussian";
+      require(normal_ || filler.type() == "uniform", "the filler of noise_param has type \"",
+              filler.type(), "\", but noise is \"gaussian\" or \"uniform\"");
+      base_ = normal_ ? filler.mean() : filler.min();
+      spread_ = normal_ ? filler.std() : filler.max() - filler.min();
+    } else if (training() && p().has_gaussian_std()) {
+      normal_ = true;
+      base_ = p().bias();
+      spread_ = p().gaussian_std();
+    } else if (training() && p().has_uniform_range()) {
+      base_ = p().bias() - p().uniform_range();
+      spread_ = 2 * p().uniform_range();
+    }
+    require(spread_ >= 0, "noise_param has ",
+            normal_ ? "a negative deviation" : "a range that ends before it begins",
+            ", but noise needs one of at least 0");
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor &x = pass.bottom[0], &y = pass.top[0];
+    if (is_view()) return pointwise_copy(context, y, x);
+    const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
+    if (x.dtype() == DType::f64) {
+      change_drawn(context, random, AddNoise<double>{normal_, base_, spread_}, x, y);
+    } else {
+      change_drawn(context, random, AddNoise<float>{normal_, base_, spread_}, x, y);
+    }
+  }
+  void backward(Context& context, const Backward& pass) override {
+    pointwise_copy(context, pass.bottom_diff[0], pass.top_diff[0]);
+  }
+
+  bool normal_ = false;
+  float base_ = 0, spread_ = 0;
+};
+
+}  // namespace
+REGISTER_LAYER(Noise, NoiseLayer);
+}  // namespace crema

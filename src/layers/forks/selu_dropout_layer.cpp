@@ -1,0 +1,61 @@
+// SeLuDropout (forks): Dropout for nets of SELU, whose values keep their mean and variance.
+//   training: y = a * x + b, or a * alpha + b with probability dropout_ratio;
+//             with q = 1 - dropout_ratio, a = (q (1 + (1 - q) alpha^2))^(-1/2),
+//             b = -a (1 - q) alpha
+//   testing:  y = x
+// Shapes: y as x, any.
+// Parameters: none.
+// Gradient: dx = a * dy, or 0 where x was dropped. What is dropped is a function of seed, layer and
+// pass: backward computes it again.
+#include <cmath>
+
+#include "kernels/core/dropout.h"
+#include "layers/layer.h"
+#include "proto/params/activation.pb.h"
+
+namespace crema {
+namespace {
+
+class SeluDropoutLayer : public Layer {
+  const SeLuDropoutParameter& p() const { return params<SeLuDropoutParameter>(); }
+  bool in_place() const override { return true; }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
+  bool is_view() const override { return !training(); }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context&, const std::vector<Shape>&) override {
+    require(p().dropout_ratio() > 0 && p().dropout_ratio() < 1, "dropout_ratio is ",
+            p().dropout_ratio(), ", but a probability above 0 and below 1 is needed");
+  }
+
+  void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random,
+           bool gradient) const {
+    if (!training()) {
+      if (x.raw() != y.raw()) copy(context, x, y);
+      return;
+    }
+    const double alpha = p().alpha(), share = p().dropout_ratio();
+    const double a = 1 / std::sqrt((1 - share) * (1 + share * alpha * alpha));
+    const double b = -a * share * alpha;
+    const DropoutMask mask{random, static_cast<uint32_t>(share * 4294967296.0),
+                           static_cast<float>(a)};
+    DropoutValues values;
+    if (!gradient) values = {static_cast<float>(b), static_cast<float>(a * alpha + b)};
+    dropout(context, mask, x, y, values);
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    run(context, pass.bottom[0], pass.top[0], context.random(id(), pass.pass, pass.live_pass),
+        false);
+  }
+  void backward(Context& context, const Backward& pass) override {
+    run(context, pass.top_diff[0], pass.bottom_diff[0],
+        context.random(id(), pass.pass, pass.live_pass), true);
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(SeLuDropout, SeluDropoutLayer);
+}  // namespace crema

@@ -1,0 +1,136 @@
+// WeightEuclideanLoss (a fork): a weighted squared distance between the 68 landmarks of faces.
+//   loss = 1 / (2N) * sum of w / s * m * (a - b)^2
+//   w: contour_weight for landmarks 0 to 16, main_weight for the others, coarse_weight (where it is
+//   not 0) for 17, 21, 22, 26, 27, 31, 35, 36, 39, 42, 45, 48 and 54. s: 1, or with normalized: 1
+//   the size of the face b: with normalized_type 0 the distance of (x of landmark 36, y of 39) from
+//   (x of 42, y of 45), else that of (min x, min y), at most 1, from (max x, max y), at least 0.
+// Shapes: a and b (N, 136), all x and then all y; m as many, 1 where there is no third bottom; the
+// loss is a scalar.
+// Parameters: none.
+// Gradient: da = w / s * m * (a - b) / N (the fork leaves m out), db = -da, times the loss weight;
+// none for m and for b by way of s.
+#include <cfloat>
+
+#include "kernels/core/pointwise.h"
+#include "kernels/core/reduce.h"
+#include "layers/layer.h"
+#include "proto/params/forks_face.pb.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kLandmarks = 68;
+
+template <typename T>
+struct FaceSize {
+  const T* faces;
+  bool box;
+  T* sizes;
+  CREMA_HD void operator()(int64_t n) const {
+    const T *x = faces + n * 2 * kLandmarks, *y = x + kLandmarks;
+    T left = x[36], top = y[39], right = x[42], bottom = y[45];
+    if (box) {
+      left = top = 1, right = bottom = 0;
+      for (int64_t i = 0; i < kLandmarks; ++i) {
+        left = x[i] < left ? x[i] : left, right = x[i] > right ? x[i] : right;
+        top = y[i] < top ? y[i] : top, bottom = y[i] > bottom ? y[i] : bottom;
+      }
+    }
+    const T wide = left - right, high = top - bottom, size = sqrt(wide * wide + high * high);
+    sizes[n] = size > T(FLT_MIN) ? size : T(FLT_MIN);
+  }
+};
+
+template <typename T>
+struct LandmarkTerms {
+  const T *a, *b, *mask, *sizes;  // mask and sizes: or null
+  T contour, main, coarse;
+  CREMA_HD T weight(int64_t landmark) const {
+    // A bit for each landmark from 17 to 54 that is coarse.
+    constexpr uint64_t kCoarse = 0x20924c4631;
+    const int64_t bit = landmark - 17;
+    if (coarse != 0 && bit >= 0 && bit < 38 && (kCoarse >> bit & 1)) return coarse;
+    return bit < 0 ? contour : main;
+  }
+  CREMA_HD T slope(int64_t n, int64_t i) const {
+    const int64_t at = n * 2 * kLandmarks + i;
+    const T w = weight(i % kLandmarks) * (mask ? mask[at] : T(1));
+    return (sizes ? w / sizes[n] : w) * (a[at] - b[at]);
+  }
+  template <typename>
+  CREMA_HD T operator()(int64_t, int64_t n, int64_t i) const {
+    const int64_t at = n * 2 * kLandmarks + i;
+    return slope(n, i) * (a[at] - b[at]);
+  }
+};
+
+template <typename T>
+struct LandmarkGradient {
+  LandmarkTerms<T> terms;
+  const T* weight;  // of the loss
+  T share;
+  T *da, *db;  // null: not wanted
+  CREMA_HD void operator()(int64_t n, int64_t i) const {
+    const int64_t at = n * 2 * kLandmarks + i;
+    const T slope = *weight * share * terms.slope(n, i);
+    if (da) da[at] = slope;
+    if (db) db[at] = -slope;
+  }
+};
+
+class WeightEuclideanLossLayer : public Layer {
+  const WeightEuclideanLossParameter& p() const { return params<WeightEuclideanLossParameter>(); }
+  Arity bottoms() const override { return {2, 3}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom < 2; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& a = bottoms[0];
+    for (const Shape& shape : bottoms) {
+      require(shape.axes() > 0 && shape[0] == a[0] && shape.count(1) == 2 * kLandmarks,
+              "each bottom must have x of 68 landmarks and then y, (N, 136), with the same N, but "
+              "one is ",
+              shape.brief());
+    }
+    return {{Shape()}, {{{a[0]}, {}}}};  // saved: sizes of the faces
+  }
+
+  template <typename T>
+  LandmarkTerms<T> terms(const std::vector<Tensor>& bottom, const Tensor& sizes) const {
+    return {bottom[0].data<T>(),
+            bottom[1].data<T>(),
+            bottom.size() > 2 ? bottom[2].data<T>() : nullptr,
+            p().normalized() == 1 ? sizes.data<T>() : nullptr,
+            static_cast<T>(p().contour_weight()),
+            static_cast<T>(p().main_weight()),
+            static_cast<T>(p().coarse_weight())};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor &a = pass.bottom[0], &sizes = pass.saved[0];
+    const int64_t faces = a.shape()[0];
+    on(a, [&]<typename T>() {
+      parallel_for(
+          context, faces,
+          FaceSize<T>{pass.bottom[1].data<T>(), p().normalized_type() != 0, sizes.data<T>()}, 64);
+      parallel_sum<T>(context, {1, faces, 2 * kLandmarks}, terms<T>(pass.bottom, sizes),
+                      {pass.top[0].data<T>(), T(0.5) / static_cast<T>(faces)});
+    });
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const int64_t faces = pass.bottom[0].shape()[0];
+    on(pass.bottom[0], [&]<typename T>() {
+      parallel_rows(
+          context, faces, 2 * kLandmarks,
+          LandmarkGradient<T>{terms<T>(pass.bottom, pass.saved[0]), pass.top_diff[0].data<T>(),
+                              T(1) / static_cast<T>(faces), pass.bottom_diff[0].data<T>(),
+                              pass.bottom_diff[1].data<T>()});
+    });
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(WeightEuclideanLoss, WeightEuclideanLossLayer);
+}  // namespace crema

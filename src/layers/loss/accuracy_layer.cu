@@ -1,0 +1,103 @@
+// Accuracy: the share of examples whose label is among the top_k highest scores, or with
+// min_is_better (a fork) the lowest. Scores that equal the label's rank before it.
+//   y = (number of hits) / (number of labels other than ignore_label), 0 when there are none
+// Shapes: scores (N, C, H, W) with classes along `axis`, labels (N, H, W) or any shape with as many
+// values, integers from 0 to C - 1 or ignore_label; y is a scalar, a second top (C) holds the share
+// for each class.
+// Parameters: none.
+// Gradient: none.
+// EltwiseAccuracy (a fork's, from before Accuracy took images of labels) is the same.
+#include "layers/layer.h"
+#include "layers/loss/accuracy.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct HitOfClass {
+  ExampleHit<T> of;
+  bool hits;  // else all
+  template <typename C>
+  CREMA_HD T operator()(int64_t k, int64_t, int64_t i) const {
+    const bool is = static_cast<int64_t>(of.of.label(i)) == k;
+    return is ? of.template operator()<C>(hits ? 0 : 1, 0, i) : T(0);
+  }
+};
+
+template <typename T>
+struct SharesOfClasses {
+  const T *hits, *totals;
+  T* y;
+  CREMA_HD void operator()(int64_t k) const { y[k] = totals[k] > 0 ? hits[k] / totals[k] : T(0); }
+};
+
+class AccuracyLayer : public Layer {
+  const AccuracyParameter& p() const { return params<AccuracyParameter>(); }
+  Arity bottoms() const override { return {2, 2}; }
+  Arity tops() const override { return {1, 2}; }
+  bool differentiable(int) const override { return false; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& scores = bottoms[0];
+    const int64_t classes = scores[scores.canonical_axis(p().axis())];
+    require(p().top_k() >= 1 && p().top_k() <= classes, "top_k is ", p().top_k(),
+            ", but there are ", classes, " scores for each example");
+    require(bottoms[1].count() * classes == scores.count(), "there must be one label for each ",
+            classes, " scores, but the scores are ", scores.brief(), " and the labels ",
+            bottoms[1].brief(), " (`axis` says where the classes lie)");
+    std::vector<Shape> tops = {Shape()};
+    if (message().top_size() > 1) tops.push_back({classes});
+    return {tops, {{{LabelNote::kCount}, DType::i32, true}}};
+  }
+
+  // Workspace: of every example what ReachingScores gives, then hits and totals of every class.
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    const Shape& scores = preparation.bottoms[0];
+    const int64_t classes = scores[scores.canonical_axis(p().axis())];
+    Prepared prepared;
+    prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() + 2 * classes) *
+                         size_of(preparation.dtype);
+    return prepared;
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor &scores = pass.bottom[0], &labels = pass.bottom[1];
+    const int axis = scores.shape().canonical_axis(p().axis());
+    const int64_t classes = scores.shape()[axis], examples = labels.count();
+    // Labels of one image, where there are as many for each.
+    const int64_t images = scores.shape()[0],
+                  each = images > 0 && examples % images == 0 ? examples / images : 1;
+    const LabelNote note{pass.saved[0].data<int32_t>(), classes, each, pass.pass, pass.live_pass};
+    check_labels(labels, classes, each,
+                 p().has_ignore_label() ? std::optional<int>(p().ignore_label()) : std::nullopt);
+    on(scores, [&]<typename T>() {
+      T *reaching = pass.workspace.data<T>(), *hits = reaching + examples, *totals = hits + classes;
+      const ScoredExamples<T> of{scores.data<T>(),
+                                 labels.data<T>(),
+                                 classes,
+                                 scores.shape().count(axis + 1),
+                                 static_cast<int64_t>(p().top_k()),
+                                 p().has_ignore_label(),
+                                 p().ignore_label(),
+                                 p().min_is_better()};
+      const ExampleHit<T> hit = find_hits(context, of, examples, reaching, note);
+      parallel_totals<T, 2>(context, 1, examples, hit, HitShare<T>{pass.top[0].data<T>()});
+      if (pass.top.size() == 1) return;
+      const SumExtent each_class{classes, 1, examples};
+      parallel_sum<T>(context, each_class, HitOfClass<T>{hit, true}, {hits});
+      parallel_sum<T>(context, each_class, HitOfClass<T>{hit, false}, {totals});
+      parallel_for(context, classes, SharesOfClasses<T>{hits, totals, pass.top[1].data<T>()});
+    });
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[0]);
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(Accuracy, AccuracyLayer);
+REGISTER_LAYER(EltwiseAccuracy, AccuracyLayer);
+}  // namespace crema

@@ -1,0 +1,138 @@
+// ArgMax: where the top_k largest values are, the largest first; of equal values the later first.
+//   with axis:    y holds places along it, or the values with out_max_val
+//   without axis: each image is one list; y[n,0,j] is a place, and with out_max_val y[n,1,j] its
+//                 value
+// Shapes: x (N, C, H, W) gives y (N, 1, top_k, 1), or (N, 2, top_k, 1) with out_max_val; with
+// axis: 1 it gives (N, top_k, H, W).
+// Parameters: none.
+// Gradient: none.
+#include <algorithm>
+
+#include "kernels/core/largest_of_lines.h"
+#include "kernels/core/pointwise.h"
+#include "layers/layer.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct ArgMaxBody {
+  const T* x;
+  int64_t extent, inner;  // of the list, and how far apart its entries are
+  int64_t top_k;
+  // Null: not wanted. Entry j goes to list * list_step + j * entry_step.
+  T *places, *values;
+  int64_t list_step, entry_step;
+
+  struct Found {
+    int64_t place = -1;
+    T value = 0;
+    CREMA_HD void take(bool better, int64_t k, T candidate) {
+      place = better ? k : place;
+      value = better ? candidate : value;
+    }
+  };
+
+  CREMA_HD void operator()(int64_t outer, int64_t column) const {
+    const T* list = x + outer * extent * inner + column;
+    const int64_t out = outer * list_step + column;
+    Found found;
+    for (int64_t k = 0; k < extent; ++k) {
+      const T value = list[k * inner];
+      found.take(k == 0 || value >= found.value, k, value);
+    }
+    write(out, found);
+    for (int64_t j = 1; j < top_k; ++j) {
+      const Found next = behind(list, found);
+      write(out + j * entry_step, next);
+      found = next.place < 0 ? found : next;  // only NaN are left
+    }
+  }
+  // The largest of those that come after `last` in the order of values and places.
+  CREMA_HD Found behind(const T* list, const Found& last) const {
+    Found found;
+    for (int64_t k = 0; k < extent; ++k) {
+      const T value = list[k * inner];
+      const bool free =
+          last.place < 0 || value < last.value || (value == last.value && k < last.place);
+      found.take(free && (found.place < 0 || value >= found.value), k, value);
+    }
+    return found;
+  }
+  CREMA_HD void write(int64_t at, const Found& found) const {
+    if (places) places[at] = static_cast<T>(found.place);
+    if (values) values[at] = found.place < 0 ? T(NAN) : found.value;
+  }
+};
+
+// The first entry alone, on the CPU, of lists whose entries lie `inner` apart.
+template <typename T>
+void largest_of_lists(const ArgMaxBody<T>& body, int64_t outer_count) {
+  const int64_t inner = body.inner, groups = (inner + kListsTogether - 1) / kListsTogether;
+#pragma omp parallel for schedule(static)
+  for (int64_t task = 0; task < outer_count * groups; ++task) {
+    const int64_t outer = task / groups, first = task % groups * kListsTogether;
+    const int64_t count = std::min(kListsTogether, inner - first);
+    T most[kListsTogether];
+    int32_t best[kListsTogether];
+    largest_of_lines<true>(body.x + outer * body.extent * inner + first, body.extent, inner, count,
+                           most, best);
+    const int64_t out = outer * body.list_step + first;
+    if (body.places) std::copy(best, best + count, body.places + out);
+    if (body.values) std::copy(most, most + count, body.values + out);
+  }
+}
+
+class ArgMaxLayer : public Layer {
+  const ArgMaxParameter& p() const { return params<ArgMaxParameter>(); }
+  BackwardReads reads() const override { return {false, false}; }
+  bool differentiable(int) const override { return false; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    require(x.axes() > 0, "ArgMax needs a bottom with an axis, this one is a scalar");
+    const int64_t top_k = p().top_k();
+    const int64_t extent = p().has_axis() ? x[x.canonical_axis(p().axis())] : x.count(1);
+    require(top_k >= 1 && top_k <= extent, "top_k is ", top_k, ", but there are ", extent,
+            " values to choose from");
+    if (p().has_axis()) {
+      Shape y = x;
+      y[x.canonical_axis(p().axis())] = top_k;
+      return {{y}, {}};
+    }
+    Shape y(std::vector<int64_t>(std::max(x.axes(), 3), 1));
+    y[0] = x[0];
+    y[1] = p().out_max_val() ? 2 : 1;
+    y[2] = top_k;
+    return {{y}, {}};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Shape& x = pass.bottom[0].shape();
+    const int64_t top_k = p().top_k();
+    on(pass.bottom[0], [&]<typename T>() {
+      T* y = pass.top[0].data<T>();
+      ArgMaxBody<T> body{pass.bottom[0].data<T>(), x.count(1), 1, top_k, y, nullptr, top_k, 1};
+      int64_t outer = x[0];
+      if (p().has_axis()) {
+        const int axis = x.canonical_axis(p().axis());
+        body.extent = x[axis];
+        body.inner = body.entry_step = x.count(axis + 1);
+        body.list_step = top_k * body.inner;
+        outer = x.count(0, axis);
+        if (p().out_max_val()) std::swap(body.places, body.values);
+      } else if (p().out_max_val()) {
+        body.values = y + top_k;
+        body.list_step = 2 * top_k;
+      }
+      if (context.device() == Device::cpu && top_k == 1 && body.inner > 1)
+        return largest_of_lists(body, outer);
+      parallel_rows(context, outer, body.inner, body);
+    });
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(ArgMax, ArgMaxLayer);
+}  // namespace crema

@@ -1,0 +1,228 @@
+// CtcLoss, WarpCTCLoss (forks): the cost of label sequences whose alignment with the steps is not
+// known (connectionist temporal classification).
+//   loss = 1 / N * sum over n of -log p(labels[n] | softmax(x[:,n]))
+//   p sums over all paths of one class a step that give the labels, when equal neighbours are
+//   joined and blanks dropped
+// Shapes: scores x (T, N, C), without softmax; the loss is a scalar. The other bottoms are
+//   labels (N, L), blanks filling up: every sequence has time_step steps, or all;
+//   WarpCTCLoss also: indicators (T, N), 0 at the step behind a sequence, and labels (L, N), -1
+//   behind the last, counted from 1 where the blank is 0; or the numbers of steps (N) and of labels
+//   (N), and labels (L, N).
+// Parameters: none. blank_label or blank_index is the blank, 0 when absent.
+// Gradient: that of the sum of the costs, softmax(x) - share of the paths, not divided by N: so the
+// learning rates of these forks stay right. loss_param { normalization } divides both alike. Labels
+// that do not fit into the steps cost nothing.
+#include "kernels/core/labels.h"
+#include "kernels/core/pointwise.h"
+#include "kernels/core/reduce.h"
+#include "kernels/sequence/ctc.h"
+#include "layers/layer.h"
+#include "layers/loss/loss_normalizer.h"
+#include "proto/layer.pb.h"
+#include "proto/params/recurrent.pb.h"
+
+namespace crema {
+namespace {
+
+// Where labels, and the lengths of sequences, come from.
+template <typename T>
+struct Source {
+  const T* labels;
+  int64_t of_sequence, of_label;          // distances between labels
+  const T *indicators, *steps, *lengths;  // null: not given
+  int64_t blank;
+
+  CREMA_HD bool ends_at(T label) const { return indicators && label < 0; }
+  // Labels of a source with indicators leave out the blank 0.
+  CREMA_HD T label_at(int64_t n, int64_t j) const {
+    const T label = labels[n * of_sequence + j * of_label];
+    return indicators && blank == 0 && label >= 0 ? label + 1 : label;
+  }
+};
+
+// Brings the labels of a sequence together and counts them and the steps.
+template <typename T>
+struct Gather {
+  Source<T> source;
+  CtcCase c;
+  int64_t most_steps;
+  LabelNote note;
+  int32_t *labels, *lengths;
+
+  CREMA_HD int64_t steps_of(int64_t n) const {
+    if (source.steps) return static_cast<int64_t>(source.steps[n]);
+    int64_t t = 1;
+    while (source.indicators && t < c.steps && source.indicators[t * c.sequences + n] >= T(0.5))
+      ++t;
+    return source.indicators ? t : most_steps;
+  }
+
+  CREMA_HD void operator()(int64_t n) const {
+    const int64_t given = source.lengths ? static_cast<int64_t>(source.lengths[n]) : c.labels;
+    int32_t* out = labels + n * c.labels;
+    int64_t count = 0;
+    bool wrong = given < 0 || given > c.labels, ended = wrong;
+    for (int64_t j = 0; j < c.labels; ++j) out[j] = -1;
+    for (int64_t j = 0; j < given && !ended; ++j) {
+      const T label = source.label_at(n, j);
+      ended = source.ends_at(label);
+      if (ended || label == static_cast<T>(c.blank)) continue;
+      if (!is_class(label, c.classes)) {
+        note.write(n * c.labels + j, label);
+        wrong = true;
+      } else {
+        out[count++] = static_cast<int32_t>(label);
+      }
+    }
+    int64_t steps = steps_of(n);
+    if (source.indicators && count == 0) steps = 0;
+    wrong = wrong || steps < 0 || steps > c.steps;
+    lengths[n] = wrong ? 1 : static_cast<int32_t>(steps);
+    lengths[c.sequences + n] = wrong ? -1 : static_cast<int32_t>(count);
+  }
+};
+
+template <typename T>
+struct CostOf {
+  const T* costs;
+  template <typename>
+  CREMA_HD T operator()(int64_t, int64_t, int64_t n) const {
+    return costs[n];
+  }
+};
+
+class CtcLossLayer : public Layer {
+  const CtcLossParameter& p() const { return params<CtcLossParameter>(); }
+  Arity bottoms() const override { return {2, type() == "WarpCTCLoss" ? 4 : 2}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  CtcCase case_of(const std::vector<Shape>& bottoms) const {
+    const Shape &x = bottoms[0], &labels = bottoms.back();
+    CtcCase c{x[0], x[1], x.count(2), bottoms.size() == 2 ? labels.count(1) : labels[0], 0};
+    c.blank = p().has_blank_index() ? p().blank_index() : p().blank_label();
+    if (c.blank < 0) c.blank += c.classes;
+    return c;
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &x = bottoms[0], &labels = bottoms.back();
+    require(x.axes() >= 3, "the scores must have the axes steps, sequences and classes, but their ",
+            "shape is ", x.brief());
+    const bool columns = bottoms.size() > 2;  // labels of a sequence lie below each other
+    require(labels.axes() >= (columns ? 2 : 1) && labels[columns ? 1 : 0] == x[1],
+            "the labels must have the shape ",
+            columns ? "labels x sequences" : "sequences x labels", " with ", x[1],
+            " sequences as the scores (", x.brief(), "), but it is ", labels.brief());
+    const CtcCase c = case_of(bottoms);
+    require(c.blank >= 0 && c.blank < c.classes, "the blank is label ", c.blank, ", but there are ",
+            c.classes, " scores at each step: it must be below that");
+    require(p().alphabet_size() == 0 || p().alphabet_size() == c.classes, "alphabet_size is ",
+            p().alphabet_size(), ", but there are ", c.classes,
+            " scores at each step: both count all labels and the blank");
+    require(p().time_step() <= c.steps, "time_step is ", p().time_step(),
+            ", but the scores have only ", c.steps, " steps");
+    for (size_t i = 1; i + 1 < bottoms.size(); ++i) {
+      const int64_t count = bottoms.size() == 3 ? c.steps * c.sequences : c.sequences;
+      require(bottoms[i].count() == count, "bottom ", i + 1, " must have ", count, " values, ",
+              bottoms.size() == 3 ? "one for each step of each sequence" : "a length each sequence",
+              ", but its shape is ", bottoms[i].brief());
+    }
+    return {{Shape()},
+            {{{LabelNote::kCount}, DType::i32, true},
+             {{c.sequences, c.labels}, DType::i32, false},
+             {{2, c.sequences}, DType::i32, false},
+             {{c.steps, c.sequences, c.classes}, {}, false},
+             {{c.steps, c.sequences, c.states()}, {}, false},
+             {{c.sequences}, {}, false}}};
+  }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    case_ = case_of(preparation.bottoms);
+    Prepared prepared;
+    if (preparation.backward) prepared.workspace = ctc_workspace(case_, preparation.dtype);
+    return prepared;
+  }
+
+  static CtcTargets targets(const std::vector<Tensor>& saved) { return {saved[1], saved[2]}; }
+  static CtcSaved of_ctc(const std::vector<Tensor>& saved) {
+    return {saved[3], saved[4], saved[5]};
+  }
+
+  bool normalized() const {
+    const LossParameter& p = message().loss_param();
+    return p.has_normalization() || p.has_normalize();
+  }
+  double divisor() const {
+    return loss_normalizer(message().loss_param(), LossParameter::BATCH_SIZE, case_.sequences,
+                           case_.sequences * case_.steps)
+        .constant;
+  }
+
+  template <typename T>
+  Source<T> source(const std::vector<Tensor>& bottom) const {
+    const T* labels = bottom.back().data<T>();
+    if (bottom.size() == 2)
+      return {labels, case_.labels, 1, nullptr, nullptr, nullptr, case_.blank};
+    const int64_t below = bottom.back().count() / std::max<int64_t>(1, case_.labels);
+    if (bottom.size() == 3)
+      return {labels, 1, below, bottom[1].data<T>(), nullptr, nullptr, case_.blank};
+    return {labels, 1, below, nullptr, bottom[1].data<T>(), bottom[2].data<T>(), case_.blank};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    on(pass.bottom[0], [&]<typename T>() {
+      const LabelNote note{pass.saved[0].data<int32_t>(), case_.classes,
+                           std::max<int64_t>(1, case_.labels), pass.pass, pass.live_pass};
+      const int64_t steps = p().time_step() > 0 ? p().time_step() : case_.steps;
+      const CtcTargets target = targets(pass.saved);
+      const Source<T> from = source<T>(pass.bottom);
+      parallel_for(context, case_.sequences,
+                   Gather<T>{from, case_, steps, note, target.labels.data<int32_t>(),
+                             target.lengths.data<int32_t>()},
+                   64);
+      check_targets(target, from);
+      const CtcSaved saved = of_ctc(pass.saved);
+      ctc_forward(context, case_, pass.bottom[0], target, saved);
+      parallel_sum<T>(context, {1, 1, case_.sequences}, CostOf<T>{saved.costs.data<T>()},
+                      {pass.top[0].data<T>(), static_cast<T>(1 / divisor())});
+    });
+  }
+
+  // On the CPU a wrong label or length is an error at once.
+  template <typename T>
+  void check_targets(const CtcTargets& target, const Source<T>& from) const {
+    if (target.lengths.device() != Device::cpu) return;
+    for (int64_t n = 0; n < case_.sequences; ++n) {
+      if (target.lengths.data<int32_t>()[case_.sequences + n] >= 0) continue;
+      for (int64_t j = 0; j < case_.labels; ++j) {
+        const T label = from.label_at(n, j);
+        if (!is_class(label, case_.classes) && (label >= 0 || !from.indicators))
+          fail("label ", label, " of sequence ", n, " of the batch is no class: there are ",
+               case_.classes, " scores at each step, so labels are the integers from 0 to ",
+               case_.classes - 1, ". Correct the data, or num_output of the layer that gives the ",
+               "scores");
+      }
+      fail("sequence ", n, " of the batch has no length from 0 to ", case_.steps, " steps and ",
+           case_.labels, " labels: correct the data");
+    }
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    if (!pass.bottom_diff[0]) return;
+    ctc_backward(context, case_, targets(pass.saved), of_ctc(pass.saved), pass.top_diff[0],
+                 normalized() ? 1 / divisor() : 1, pass.bottom_diff[0], pass.workspace);
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[0]);
+  }
+
+  CtcCase case_;
+};
+
+}  // namespace
+REGISTER_LAYER(CtcLoss, CtcLossLayer);
+REGISTER_LAYER(WarpCTCLoss, CtcLossLayer);
+}  // namespace crema

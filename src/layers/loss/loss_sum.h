@@ -1,0 +1,64 @@
+// The end of a loss: the sum of its terms over what loss_param divides by. For .cu files only, as
+// device/parallel.h.
+#pragma once
+
+#include "kernels/core/reduce.h"
+#include "layers/layer.h"
+#include "layers/loss/loss_normalizer.h"
+
+namespace crema {
+
+// What the gradient is divided by, read on the device.
+template <typename T>
+struct LossDivisor {
+  const T* counted;  // null: the constant
+  T constant;
+  CREMA_HD T value() const { return counted ? *counted : constant; }
+};
+
+// Where what counts of a pass lies, at the second place, for backward to read.
+inline TensorSpec loss_sums() { return {{2}, {}}; }
+
+template <typename T>
+LossDivisor<T> divisor_of(const LossNormalizer& normalizer, const Tensor& sums) {
+  return {normalizer.by_valid ? sums.data<T>() + 1 : nullptr, static_cast<T>(normalizer.constant)};
+}
+
+// Sum 0 is the loss, sum 1 what counts.
+template <typename Terms>
+struct LossSums {
+  Terms terms;
+  template <typename T>
+  CREMA_HD T operator()(int64_t k, int64_t row, int64_t column) const {
+    return k == 0 ? terms.loss(row, column) : terms.counted(row, column);
+  }
+};
+
+// Divides the sum by what counts, at least 1, and leaves that; or by the constant.
+template <typename T>
+struct DivideLoss {
+  double constant;
+  T *both, *loss;  // the sum and what counts; null for the constant
+  CREMA_HD void operator()(int64_t, const double* sums) const {
+    const double divisor = !both ? constant : sums[1] < 1 ? 1 : sums[1];
+    if (both) both[1] = static_cast<T>(divisor);
+    *loss = static_cast<T>(sums[0] / divisor);
+  }
+};
+
+// Terms is a struct with CREMA_HD const T loss(row, column), the term before the division, and T
+// counted(row, column), what VALID counts of it. sums: as loss_sums() says.
+template <typename T, typename Terms>
+void sum_loss(Context& context, int64_t rows, int64_t columns, const Terms& terms,
+              const LossNormalizer& normalizer, const Tensor& sums, const Tensor& loss) {
+  const LossSums<Terms> both{terms};
+  T* const into = loss.data<T>();
+  if (normalizer.by_valid) {
+    parallel_totals<T, 2>(context, rows, columns, both, DivideLoss<T>{1, sums.data<T>(), into});
+  } else {
+    parallel_totals<T, 1>(context, rows, columns, both,
+                          DivideLoss<T>{normalizer.constant, nullptr, into});
+  }
+}
+
+}  // namespace crema

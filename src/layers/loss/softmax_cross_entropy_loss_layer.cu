@@ -1,0 +1,135 @@
+// SoftmaxCrossEntropy2Loss (MyCaffe): softmax of the scores and its cross-entropy with a
+// distribution over the classes, where SoftmaxWithLoss has one label.
+//   loss = 1 / D * sum of -t * log(p)    p = softmax(x) along softmax_param's axis
+// D by loss_param's normalization: FULL and VALID (when absent) the number of places, BATCH_SIZE,
+// NONE and PRE_FIXED as in SoftmaxWithLoss. As there, -log(p) stops at 87.3365; the gradient has no
+// such limit.
+// SoftmaxCrossEntropyLoss (MyCaffe): the same with FULL and VALID being the number of values. The
+// loss there is that of sigmoids, with the gradient of a softmax; here it is the one that the
+// gradient lowers.
+// Shapes: scores x (N, C, ...) and targets t with as many values, which should add up to 1 over the
+// classes; the loss is a scalar, a second top has -t * log(p), like x.
+// Parameters: none.
+// Gradient: dx = (p * sum of t over the classes - t) / D, times the loss weight; none for t, none
+// from the second top.
+#include "kernels/core/pointwise.h"
+#include "kernels/softmax/softmax.h"
+#include "layers/layer.h"
+#include "layers/loss/loss_sum.h"
+#include "proto/layer.pb.h"
+#include "proto/params/activation.pb.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct CrossEntropy {
+  const T *p, *t;
+  CREMA_HD T at(int64_t i) const {
+    constexpr T kLeast = T(1.17549435e-38);  // of float32
+    return t[i] == 0 ? T(0) : -t[i] * log(p[i] > kLeast ? p[i] : kLeast);
+  }
+  CREMA_HD T loss(int64_t, int64_t i) const { return at(i); }
+  CREMA_HD T counted(int64_t, int64_t) const { return T(0); }
+};
+
+template <typename T>
+struct Terms {
+  CrossEntropy<T> of;
+  T* terms;
+  CREMA_HD void operator()(int64_t i) const { terms[i] = of.at(i); }
+};
+
+// The sum of the targets of each place.
+template <typename T>
+struct TargetOf {
+  const T* t;
+  SoftmaxView view;
+  template <typename>
+  CREMA_HD T operator()(int64_t place, int64_t row, int64_t column) const {
+    const int64_t k = row + column;
+    return t[(place / view.inner * view.classes + k) * view.inner + place % view.inner];
+  }
+};
+
+template <typename T>
+struct ScoreGradient {
+  const T *p, *t, *total, *weight;
+  SoftmaxView view;
+  T share;
+  T* dx;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const int64_t i = row * view.inner + column;
+    const T all = total[row / view.classes * view.inner + column];
+    dx[i] = (p[i] * all - t[i]) * (share * *weight);
+  }
+};
+
+class SoftmaxCrossEntropyLossLayer : public Layer {
+  Arity bottoms() const override { return {2, 2}; }
+  Arity tops() const override { return {1, 2}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    axis_ = bottoms[0].canonical_axis(params<SoftmaxParameter>().axis());
+    require(!params<LossParameter>().has_ignore_label(),
+            "loss_param has ignore_label, but the targets are shares of the classes, not labels; "
+            "a place whose targets are all 0 costs nothing");
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &x = bottoms[0], &t = bottoms[1];
+    require(x.count() == t.count(), "there must be one target for each score, but the bottoms are ",
+            x.brief(), " and ", t.brief());
+    std::vector<Shape> tops = {Shape()};
+    if (message().top_size() > 1) tops.push_back(x);
+    return {tops, {{x, {}}, {{places(x)}, {}}}};  // saved: p, and the sums of t
+  }
+
+  int64_t places(const Shape& x) const { return x.count(0, axis_) * x.count(axis_ + 1); }
+  LossNormalizer normalizer(const Shape& x) const {
+    const int64_t examples = type() == "SoftmaxCrossEntropyLoss" ? x.count() : places(x);
+    return loss_normalizer(params<LossParameter>(), LossParameter::VALID, x[0], examples);
+  }
+  SoftmaxView view(const Tensor& x) const { return SoftmaxView::of(x.shape(), x.format(), axis_); }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor &x = pass.bottom[0], &t = pass.bottom[1], &p = pass.saved[0];
+    const SoftmaxView view = this->view(x);
+    softmax_forward(context, view, x, p);
+    on(x, [&]<typename T>() {
+      const CrossEntropy<T> terms{p.data<T>(), t.data<T>()};
+      sum_loss<T>(context, 1, x.count(), terms, normalizer(x.shape()), {}, pass.top[0]);
+      const SumExtent each_place = view.inner == 1 ? SumExtent{view.places(), 1, view.classes}
+                                                   : SumExtent{view.places(), view.classes, 1};
+      parallel_sum<T>(context, each_place, TargetOf<T>{t.data<T>(), view},
+                      {pass.saved[1].data<T>()});
+      if (pass.top.size() > 1)
+        parallel_for(context, x.count(), Terms<T>{terms, pass.top[1].data<T>()});
+    });
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    if (!pass.bottom_diff[0]) return;
+    const Tensor& x = pass.bottom[0];
+    on(x, [&]<typename T>() {
+      const ScoreGradient<T> gradient{pass.saved[0].data<T>(),
+                                      pass.bottom[1].data<T>(),
+                                      pass.saved[1].data<T>(),
+                                      pass.top_diff[0].data<T>(),
+                                      view(x),
+                                      static_cast<T>(1 / normalizer(x.shape()).constant),
+                                      pass.bottom_diff[0].data<T>()};
+      parallel_rows(context, x.count() / gradient.view.inner, gradient.view.inner, gradient);
+    });
+  }
+
+  int axis_ = 1;
+};
+
+}  // namespace
+REGISTER_LAYER(SoftmaxCrossEntropy2Loss, SoftmaxCrossEntropyLossLayer);
+REGISTER_LAYER(SoftmaxCrossEntropyLoss, SoftmaxCrossEntropyLossLayer);
+}  // namespace crema

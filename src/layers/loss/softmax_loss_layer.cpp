@@ -1,0 +1,185 @@
+// SoftmaxWithLoss: softmax of the scores and its cross-entropy with integer labels.
+//   loss = 1 / D * sum of -log(p[label])    p = softmax(x) along softmax_param's axis
+// D, by loss_param's normalization:
+//   VALID (the default)  labels that are not ignore_label, at least 1
+//   FULL                 all labels
+//   BATCH_SIZE           images of the batch
+//   NONE                 1
+//   PRE_FIXED            pre_fixed_normalizer (forks)
+// As in Caffe, -log(p) stops at 87.3365; a loss that stays there has diverged. The gradient has no
+// such limit.
+// Of forks: label_smoothing (or softmax_param.label_smooth_factor) e puts 1 - e on the label and
+// spreads e over all classes; class_weighting with weight_by_label_freqs: true, or
+// softmax_param.class_weight, multiplies each loss by its label's weight. A third bottom, which
+// WeightedSoftmaxWithLoss needs, multiplies it by a weight of its place; VALID then divides by the
+// sum of these weights (times those of the classes), at least 1. With it softmax_param.hard_ratio r
+// lets only the places with the largest losses give a gradient, divided by their number or weights:
+// all at least as large as the largest but (1 - r) of the places. The loss is that of all places.
+// Shapes: x (N, C, ...), labels with one value for each place, such as (N), (N, 1) or (N, H, W);
+// the loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0
+// to C - 1; others are an error. A third top (R-FCN, also as SoftmaxWithLossOHEM) has the loss of
+// each place before the division, like the labels, 0 where that is ignore_label.
+// Parameters: none.
+// Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored places, none
+// from the second top.
+#include "kernels/core/labels.h"
+#include "kernels/detection/keep_largest.h"
+#include "kernels/softmax/softmax_loss.h"
+#include "layers/layer.h"
+#include "layers/loss/loss_normalizer.h"
+#include "proto/layer.pb.h"
+#include "proto/params/activation.pb.h"
+#include "tensor/part.h"
+
+namespace crema {
+namespace {
+
+class SoftmaxWithLossLayer : public Layer {
+  const LossParameter& p() const { return params<LossParameter>(); }
+  const SoftmaxParameter& softmax() const { return params<SoftmaxParameter>(); }
+  Arity bottoms() const override { return {type() == "WeightedSoftmaxWithLoss" ? 3 : 2, 3}; }
+  Arity tops() const override { return {1, type() == "WeightedSoftmaxWithLoss" ? 2 : 3}; }
+  bool is_loss() const override { return true; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  OrderRule order_rule() const override { return order_rule_; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  void setup(Context& context, const std::vector<Shape>& bottoms) override {
+    axis_ = bottoms[0].canonical_axis(softmax().axis());
+    // In channels-last, scores come place by place; labels must do so too.
+    bool labels_alike = true;
+    for (size_t i = 1; i < bottoms.size(); ++i)
+      labels_alike =
+          labels_alike && same_layout(Format::channels_last(), Format::plain(), bottoms[i]);
+    order_rule_ = axis_ == 1 && labels_alike ? OrderRule::any : OrderRule::plain;
+    smoothing_ =
+        p().has_label_smoothing() ? p().label_smoothing() : softmax().label_smooth_factor();
+    require(smoothing_ >= 0 && smoothing_ < 1,
+            "label_smoothing must be at least 0 and below 1, but is ", smoothing_);
+    const float ratio = softmax().hard_ratio();
+    require(ratio >= 0 && ratio <= 1, "hard_ratio must be from 0 to 1, but is ", ratio);
+    hard_ = ratio < 1 && bottoms.size() == 3;
+    if (ratio < 1 && !hard_) {
+      context.log().warning(cat(name(), ": hard_ratio has no effect without a third bottom with a ",
+                                "weight for each label, as in the fork"));
+    }
+    if (p().weight_by_label_freqs()) {
+      weights_.assign(p().class_weighting().begin(), p().class_weighting().end());
+    } else {
+      weights_.assign(softmax().class_weight().begin(), softmax().class_weight().end());
+    }
+  }
+
+  // How many places at least give a gradient.
+  int64_t hard_places(int64_t places) const {
+    const float easy = static_cast<float>(places) * (1 - softmax().hard_ratio());
+    return std::max<int64_t>(1, places - static_cast<int64_t>(easy));
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &x = bottoms[0], &labels = bottoms[1];
+    const int64_t places = x.count(0, axis_) * x.count(axis_ + 1);
+    require(labels.count() == places, "there must be one label for each place: scores of ",
+            x.brief(), " with classes along axis ", axis_, " need ", places,
+            " labels, but there are ", labels.count(), " (", labels.brief(), ")");
+    require(bottoms.size() < 3 || bottoms[2].count() == places,
+            "the third bottom must have a weight "
+            "for each of ",
+            places, " labels, but is ", bottoms.back().brief());
+    const bool weighted = p().weight_by_label_freqs() || softmax().class_weight_size() > 0;
+    require(!weighted || static_cast<int64_t>(weights_.size()) == x[axis_],
+            p().weight_by_label_freqs() ? "class_weighting" : "class_weight", " has ",
+            weights_.size(), " values for ", x[axis_], " classes");
+    std::vector<Shape> tops = {Shape()};
+    if (message().top_size() > 1) tops.push_back(x);
+    if (message().top_size() > 2) tops.push_back(labels);
+    return {tops, {{{3, places}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+  }
+
+  // With hard_ratio backward reads what a second forward over the weights that are kept has left.
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    if (!weights_.empty()) {
+      class_weights_ = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
+      from_floats(context, weights_.data(), class_weights_);
+    }
+    Prepared prepared;
+    if (!hard_ || !preparation.backward) return prepared;
+    const int64_t places = preparation.bottoms[1].count();
+    prepared.saved = {{{3, places}, {}}, {{1}, {}}, {{places}, {}}, {{1}, DType::i32}, {{}, {}}};
+    return prepared;
+  }
+
+  SoftmaxLossCase make_case(const std::vector<Tensor>& bottom) const {
+    const Tensor& x = bottom[0];
+    const Shape& shape = x.shape();
+    SoftmaxLossCase c;
+    c.view = SoftmaxView::of(shape, x.format(), axis_);
+    c.images = axis_ == 0 ? 1 : shape[0];
+    if (p().has_ignore_label()) c.ignore_label = p().ignore_label();
+    const LossNormalizer divisor = loss_normalizer(p(), LossParameter::VALID, shape.count(0, axis_),
+                                                   c.view.places(), bottom.size() == 3);
+    c.divide_by_valid = divisor.by_valid;
+    c.normalizer = divisor.constant;
+    c.smoothing = smoothing_;
+    c.class_weights = class_weights_;
+    if (bottom.size() == 3) c.place_weights = bottom[2];
+    return c;
+  }
+
+  static SoftmaxLossSaved unpack(const std::vector<Tensor>& saved) {
+    return {saved[0], saved[1], saved[2]};
+  }
+  static bool has_hard(const std::vector<Tensor>& saved) { return saved.size() > 3; }
+  static SoftmaxLossSaved unpack_hard(const std::vector<Tensor>& saved) {
+    return {saved[3], saved[4], saved[2]};
+  }
+
+  void choose_hard(Context& context, SoftmaxLossCase c, const Forward& pass) const {
+    const int64_t places = pass.bottom[1].count();
+    const Tensor &kept = pass.saved[5], losses = part(pass.saved[0], {places}, 2 * places);
+    keep_largest(context, losses, hard_places(places), pass.bottom[2].reshaped({places}), kept,
+                 pass.saved[6]);
+    c.place_weights = kept;
+    softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.saved[7],
+                         unpack_hard(pass.saved), Tensor());
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    SoftmaxLossCase c = make_case(pass.bottom);
+    c.pass = pass.pass;
+    c.live_pass = pass.live_pass;
+    softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.top[0],
+                         unpack(pass.saved), pass.top.size() > 1 ? pass.top[1] : Tensor());
+    if (has_hard(pass.saved)) choose_hard(context, c, pass);
+    if (pass.top.size() < 3) return;
+    const int64_t places = pass.saved[0].shape()[1];  // the third row has their losses
+    copy(context, part(pass.saved[0], {places}, 2 * places), pass.top[2]);
+  }
+  void backward(Context& context, const Backward& pass) override {
+    if (!pass.bottom_diff[0]) return;
+    SoftmaxLossCase c = make_case(pass.bottom);
+    const bool hard = has_hard(pass.saved);
+    if (hard) c.place_weights = pass.saved[5];
+    softmax_loss_backward(context, c, pass.bottom[0], pass.bottom[1],
+                          hard ? unpack_hard(pass.saved) : unpack(pass.saved), pass.top_diff[0],
+                          pass.bottom_diff[0]);
+  }
+
+  void check(Context& context, const Forward& pass) const override {
+    check_label_note(context, pass.saved[2]);
+  }
+
+  int axis_ = 1;
+  OrderRule order_rule_ = OrderRule::plain;
+  float smoothing_ = 0;
+  bool hard_ = false;
+  std::vector<float> weights_;  // of the classes, or none
+  Tensor class_weights_;
+};
+
+}  // namespace
+REGISTER_LAYER(SoftmaxWithLoss, SoftmaxWithLossLayer);
+REGISTER_LAYER(WeightedSoftmaxWithLoss, SoftmaxWithLossLayer);
+REGISTER_LAYER(SoftmaxWithLossOHEM, SoftmaxWithLossLayer);
+}  // namespace crema

@@ -1,0 +1,93 @@
+// BatchNorm: gives each channel mean 0 and variance 1.
+//   y = (x - mean) / sqrt(variance + eps)
+// In training over the batch and all places; with f = moving_average_fraction and m values a
+// channel, the stored statistics then become
+//   stored mean     = mean + f * stored mean
+//   stored variance = m / (m - 1) * variance + f * stored variance
+//   number          = 1 + f * number
+// With stats_batch_size (a fork) that many images after another have mean and variance of their
+// own, and the stored ones change once for each. In testing, or with use_global_stats: true, the
+// stored ones over `number` are used. Scale (with bias_term: true) usually follows; scale_bias:
+// true learns the same two blobs in this layer.
+// Shapes: x (N, C, ...), y the same.
+// Parameters: sums of means (C) and variances (C), number (1), which are measured and not learned;
+// with scale_bias also factor (C) and summand (C).
+// Gradient: dx = (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + eps); with stored statistics
+// dx = dy / sqrt(variance + eps).
+//
+// The planner's types join it with the layers that follow: "BatchNorm+Scale", "BatchNorm+ReLU",
+// "BatchNorm+Sum+ReLU", "BatchNorm+Scale+ReLU" and "BatchNorm+Scale+Sum+ReLU". With a sum there is
+// a second bottom z:
+//   y = relu((x - mean) / sqrt(variance + eps) * scale + bias + z)
+// Their message has batch_norm_param, scale_param and relu_param, their parameters are BatchNorm's
+// followed by Scale's.
+#include "layers/norm/batch_norm_base.h"
+#include "proto/layer.pb.h"
+#include "proto/params/normalization.pb.h"
+#include "proto/params/pointwise.pb.h"
+
+namespace crema {
+namespace {
+
+class BatchNormLayer : public BatchNormBase {
+  const BatchNormParameter& p() const { return params<BatchNormParameter>(); }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    const Shape& x = bottoms[0];
+    require(x.axes() >= 1, "BatchNorm needs at least one axis, the batch");
+    const bool stored = p().has_use_global_stats() ? p().use_global_stats() : !training();
+    settings_.batch_statistics = !stored;
+    settings_.eps = p().eps();
+    settings_.fraction = p().moving_average_fraction();
+    if (!stored) images_together_ = p().stats_batch_size();
+    place_.mean = 0, place_.variance = 1, place_.factor = 2;
+    const int64_t channels = channels_of(x);
+    for (int i = 0; i < 3; ++i) {
+      add_parameter(i < 2 ? Shape{channels} : Shape{1}, FillerParameter::default_instance(), false);
+      if (i >= message().param_size()) continue;
+      require(message().param(i).lr_mult() == 0, "param ", i,
+              " says lr_mult: ", message().param(i).lr_mult(),
+              ", but BatchNorm's statistics are measured, not learned: write param { lr_mult: 0 } "
+              "three times, or none at all");
+    }
+    if (joins("+Scale")) {
+      const ScaleParameter& scale = params<ScaleParameter>();
+      require(!p().scale_bias() && !p().bias_term(),
+              "a BatchNorm that has factors of its own cannot be joined with a Scale");
+      require(x.canonical_axis(scale.axis()) == 1 && scale.num_axes() == 1,
+              "only a Scale of one factor a channel can be joined");
+      add_scale(channels, scale.has_filler() ? &scale.filler() : nullptr, scale.bias_term(),
+                scale.bias_filler());
+    } else if (p().scale_bias() || p().bias_term()) {
+      const FillerParameter* filler = p().has_scale_filler() ? &p().scale_filler()
+                                      : p().has_filler()     ? &p().filler()
+                                                             : nullptr;
+      add_scale(channels, filler, true, p().bias_filler());
+    }
+  }
+
+  void add_scale(int64_t channels, const FillerParameter* filler, bool bias,
+                 const FillerParameter& bias_filler) {
+    place_.scale = 3;
+    add_parameter({channels}, filler ? *filler : ones());
+    if (!bias) return;
+    place_.shift = 4;
+    add_parameter({channels}, bias_filler);
+  }
+};
+
+REGISTER_LAYER(BatchNorm, BatchNormLayer);
+
+// Names that are no identifiers.
+[[maybe_unused]] const bool joined_types = [] {
+  for (const char* type : {"BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Sum+ReLU",
+                           "BatchNorm+Scale+ReLU", "BatchNorm+Scale+Sum+ReLU"}) {
+    LayerRegistry::add(
+        type,
+        {[]() -> std::unique_ptr<Layer> { return std::make_unique<BatchNormLayer>(); }, __FILE__});
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace crema

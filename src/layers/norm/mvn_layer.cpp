@@ -1,0 +1,61 @@
+// MVN: each channel of each image (or each image, with across_channels) gets mean 0 and, unless
+// normalize_variance is false, variance 1.
+//   y = (x - m) / (s + eps)   with m = mean of x, s = sqrt(mean of (x - m)^2)
+// Shapes: y as x.
+// Parameters: none.
+// Gradient: dx = (dy - mean of dy - y * mean of (dy * y)) / (s + eps); dy - mean of dy without the
+// variance.
+#include <algorithm>
+
+#include "kernels/norm/row_norm.h"
+#include "layers/layer.h"
+#include "proto/params/normalization.pb.h"
+
+namespace crema {
+namespace {
+
+class MVNLayer : public Layer {
+  const MVNParameter& p() const { return params<MVNParameter>(); }
+  bool in_place() const override { return true; }
+  BackwardReads reads() const override { return {false, p().normalize_variance()}; }
+
+  int64_t rows(const Shape& x) const {
+    return x.count(0, p().across_channels() ? 1 : std::min(2, x.axes()));
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    require(x.axes() >= 1, "MVN needs a bottom with images (axis 0), but this one is a scalar");
+    const Shape each{rows(x)};
+    return {{x}, {{each, {}}, {each, {}}}};  // saved: mean, and 1 / (s + eps)
+  }
+
+  RowNorm norm(const Shape& x, const std::vector<Tensor>& saved) const {
+    RowNorm n;
+    n.view = RowNormView::of_rows(rows(x), x.count() / std::max<int64_t>(rows(x), 1));
+    n.eps = p().eps();
+    n.mean = saved[0];
+    n.inverse = saved[1];
+    n.centre_only = !p().normalize_variance();
+    n.eps_beside_root = n.from_result = true;
+    return n;
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor& x = pass.bottom[0];
+    row_norm_forward(context, norm(x.shape(), pass.saved), x, pass.top[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Tensor& dy = pass.top_diff[0];
+    RowNormGradients gradients;
+    gradients.dx = pass.bottom_diff[0];
+    // Without the variance y has no share in the gradient, and is not kept.
+    const Tensor& y = p().normalize_variance() ? pass.top[0] : dy;
+    row_norm_backward(context, norm(dy.shape(), pass.saved), y, dy, gradients, {});
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(MVN, MVNLayer);
+}  // namespace crema

@@ -1,0 +1,73 @@
+// What LayerNorm and GroupNorm share: all but which rows are normalized.
+#pragma once
+
+#include "kernels/norm/row_norm.h"
+#include "layers/layer.h"
+#include "proto/filler.pb.h"
+
+namespace crema {
+
+class RowNormBase : public Layer {
+ public:
+  bool in_place() const override { return false; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape rows{view(bottoms[0], {}).rows};
+    return {{bottoms[0]}, {{rows, {}}, {rows, {}}}};  // saved: mean and inverse
+  }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    Prepared prepared;
+    const Format format{preparation.bottom_orders[0], nullptr};
+    prepared.workspace = row_norm_workspace(context, view(preparation.bottoms[0], format));
+    return prepared;
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor& x = pass.bottom[0];
+    row_norm_forward(context, norm(x, pass.parameters, pass.saved), x, pass.top[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Tensor& x = pass.bottom[0];
+    RowNormGradients gradients;
+    gradients.dx = pass.bottom_diff[0];
+    if (!parameters().empty()) {
+      gradients.d_scale = pass.parameter_diff[0];
+      gradients.d_shift = pass.parameter_diff[1];
+      gradients.accumulate_scale = pass.accumulate[0];
+      gradients.accumulate_shift = pass.accumulate[1];
+    }
+    row_norm_backward(context, norm(x, pass.parameters, pass.saved), x, pass.top_diff[0], gradients,
+                      pass.workspace);
+  }
+
+ protected:
+  virtual RowNormView view(const Shape& x, const Format& format) const = 0;
+
+  // Message: with eps, scale_bias and two fillers.
+  template <typename Message>
+  void setup_from(const Message& p, const Shape& learned) {
+    eps_ = p.eps();
+    if (!p.scale_bias()) return;
+    scale_filler_ = p.scale_filler();
+    if (!p.has_scale_filler()) scale_filler_.set_value(1);
+    add_parameter(learned, scale_filler_);
+    add_parameter(learned, p.bias_filler());
+  }
+
+ private:
+  RowNorm norm(const Tensor& x, const std::vector<Tensor>& parameters,
+               const std::vector<Tensor>& saved) const {
+    const bool learned = !parameters.empty();
+    return {view(x.shape(), x.format()),        eps_,     learned ? parameters[0] : Tensor(),
+            learned ? parameters[1] : Tensor(), saved[0], saved[1]};
+  }
+
+  float eps_ = 0;
+  FillerParameter scale_filler_;
+};
+
+}  // namespace crema

@@ -1,0 +1,38 @@
+// Bias: adds a learned blob, or the second bottom, spread over the other axes.
+//   y = x + b
+// Shapes: x any; b has axes `axis` to `axis` + num_axes - 1 of x (num_axes -1: all from `axis` on,
+// 0: one number), a second bottom its own number of axes; y as x.
+// Parameters: b (0 where no filler is given) unless it is a bottom.
+// Gradient: dx = dy; db = sum of dy over the axes that b is spread over.
+#include "layers/pointwise/broadcast_layer.h"
+#include "proto/params/pointwise.pb.h"
+
+namespace crema {
+namespace {
+
+class BiasLayer : public BroadcastLayer {
+  const BiasParameter& p() const { return params<BiasParameter>(); }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    setup_values(bottoms, p().axis(), p().num_axes(), p().filler());
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    scale_forward(context, view(pass.bottom[0]), {}, values(pass.parameters, pass.bottom),
+                  pass.bottom[0], pass.top[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Tensor& dy = pass.top_diff[0];
+    ScaleGradients gradients;
+    gradients.dx = pass.bottom_diff[0];
+    gradients.d_shift = values(pass.parameter_diff, pass.bottom_diff);
+    gradients.accumulate_shift = learned_ && pass.accumulate[0];
+    scale_backward(context, view(dy), {}, {}, dy, gradients, pass.workspace);
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(Bias, BiasLayer);
+}  // namespace crema

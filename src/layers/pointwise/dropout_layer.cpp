@@ -1,0 +1,46 @@
+// Dropout: in training a random share of the values is set to zero, so that no unit relies on a
+// single other one.
+//   training: y = x * mask / (1 - dropout_ratio); mask is 0 with probability dropout_ratio, else 1
+//   testing:  y = x
+//   with scale_train: false (a fork) instead y = x * mask and y = x * (1 - dropout_ratio)
+// Shapes: y as x, any.
+// Parameters: none.
+// Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
+// backward computes it again.
+#include "layers/layer.h"
+#include "layers/pointwise/dropout_params.h"
+
+namespace crema {
+namespace {
+
+class DropoutLayer : public Layer {
+  bool in_place() const override { return true; }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
+  bool is_view() const override { return !params_.changes(); }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context&, const std::vector<Shape>&) override {
+    params_ = DropoutParams(params<DropoutParameter>(), training());
+  }
+
+  void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random) const {
+    if (is_view() && x.raw() == y.raw()) return;
+    dropout(context, params_.mask(random), x, y);
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    run(context, pass.bottom[0], pass.top[0], context.random(id(), pass.pass, pass.live_pass));
+  }
+  void backward(Context& context, const Backward& pass) override {
+    run(context, pass.top_diff[0], pass.bottom_diff[0],
+        context.random(id(), pass.pass, pass.live_pass));
+  }
+
+  DropoutParams params_;
+};
+
+}  // namespace
+REGISTER_LAYER(Dropout, DropoutLayer);
+}  // namespace crema

@@ -1,0 +1,75 @@
+// What layers that treat each value by itself have in common: one bottom, one top of its shape, any
+// order. Most are a FunctionLayer, which is nothing but a function and its gradient. For .cu files
+// only, as kernels/core/pointwise.h.
+#pragma once
+
+#include <type_traits>
+
+#include "kernels/core/pointwise.h"
+#include "layers/layer.h"
+
+namespace crema {
+
+class PointwiseLayer : public Layer {
+ public:
+  bool in_place() const override { return true; }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
+};
+
+template <typename F>
+struct ValueOf {
+  F f;
+  template <typename T>
+  CREMA_HD T operator()(T x) const {
+    return f.value(x);
+  }
+};
+
+template <typename F>
+struct GradientOf {
+  F f;
+  template <typename T>
+  CREMA_HD T operator()(T dy, T z) const {
+    return f.gradient(dy, z);
+  }
+};
+
+// The layer of a function, a struct that can be copied to a GPU:
+//   struct Tanh {
+//     static constexpr bool from_top() { return true; }
+//     template <typename T> CREMA_HD T value(T x) const;           // y
+//     template <typename T> CREMA_HD T gradient(T dy, T y) const;  // dx
+//   };
+// from_top: gradient's second argument is y, and the layer can work in place; else it is x. With
+// parameters, Message is theirs, and the function is made from it: explicit Clip(const
+// ClipParameter&), which throws where they are wrong.
+template <typename F, typename Message = void>
+class FunctionLayer : public PointwiseLayer {
+  F function() const {
+    if constexpr (std::is_void_v<Message>) {
+      return F{};
+    } else {
+      return F(params<Message>());
+    }
+  }
+
+ public:
+  void setup(Context&, const std::vector<Shape>&) override { function(); }
+  bool in_place() const override { return function().from_top(); }
+  BackwardReads reads() const override {
+    const bool from_top = function().from_top();
+    return {!from_top, from_top};
+  }
+  void forward(Context& context, const Forward& pass) override {
+    pointwise(context, ValueOf<F>{function()}, pass.top[0], pass.bottom[0]);
+  }
+  void backward(Context& context, const Backward& pass) override {
+    const F f = function();
+    pointwise(context, GradientOf<F>{f}, pass.bottom_diff[0], pass.top_diff[0],
+              f.from_top() ? pass.top[0] : pass.bottom[0]);
+  }
+};
+
+}  // namespace crema

@@ -1,0 +1,50 @@
+// PReLU: ReLU whose slope left of zero is learned, one for each channel or one for all.
+//   y[n,c,i] = max(x, 0) + a[c] * min(x, 0)   with x = x[n,c,i]
+// Shapes: y as x, two axes or more; a is (C), or a scalar with channel_shared.
+// Parameters: a, 0.25 at first.
+// Gradient: dx = dy where x > 0, a[c] * dy elsewhere; da[c] = sum of dy * x over x <= 0.
+#include "kernels/core/prelu.h"
+#include "layers/layer.h"
+#include "proto/params/activation.pb.h"
+
+namespace crema {
+namespace {
+
+class PReluLayer : public Layer {
+  bool shared() const { return params<PReLUParameter>().channel_shared(); }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  Inference infer(const std::vector<Shape>& bottoms) const override { return {{bottoms[0]}, {}}; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    require(bottoms[0].axes() >= 2,
+            "PReLU needs a bottom with channels (2 axes or more), this one is ",
+            bottoms[0].brief());
+    filler_ = params<PReLUParameter>().filler();
+    if (!params<PReLUParameter>().has_filler()) filler_.set_value(0.25f);
+    add_parameter(shared() ? Shape() : Shape{bottoms[0][1]}, filler_);
+  }
+
+  ChannelView view(const Tensor& x) const {
+    if (shared()) return {1, 1, 1, x.count()};
+    return ChannelView::of(x.shape(), x.format());
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor& x = pass.bottom[0];
+    prelu_forward(context, view(x), pass.parameters[0], x, pass.top[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Tensor& x = pass.bottom[0];
+    prelu_backward(context, view(x), pass.parameters[0], x, pass.top_diff[0], pass.bottom_diff[0],
+                   pass.parameter_diff[0], pass.accumulate[0]);
+  }
+
+  FillerParameter filler_;
+};
+
+}  // namespace
+REGISTER_LAYER(PReLU, PReluLayer);
+}  // namespace crema

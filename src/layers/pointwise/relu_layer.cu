@@ -1,0 +1,60 @@
+// ReLU: cuts off what is negative, or scales it down (leaky ReLU).
+//   y = max(x, 0) + negative_slope * min(x, 0)
+// Shapes: y as x, any.
+// Parameters: none.
+// Gradient: dx = dy where x > 0, negative_slope * dy elsewhere.
+#include "layers/pointwise/pointwise_layer.h"
+#include "proto/params/activation.pb.h"
+
+namespace crema {
+namespace {
+
+struct Relu {
+  float slope;
+  template <typename T>
+  CREMA_HD T operator()(T x) const {
+    return (x < 0 ? T(0) : x) + slope * (x < 0 ? x : T(0));
+  }
+};
+
+// `z` is x or y: both have the same sign unless the slope is negative.
+struct ReluGradient {
+  float slope;
+  template <typename T>
+  CREMA_HD T operator()(T dy, T z) const {
+    return z > 0 ? dy : slope * dy;
+  }
+};
+
+class ReluLayer : public PointwiseLayer {
+  float slope() const { return params<ReLUParameter>().negative_slope(); }
+  bool in_place() const override { return slope() >= 0; }
+  BackwardReads reads() const override { return {slope() < 0, slope() >= 0}; }
+  bool ends_in_relu() const override { return slope() == 0; }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    relu_taken_ = preparation.relu_taken;
+    Prepared prepared;
+    if (relu_taken_) prepared.reads = {false, false};
+    return prepared;
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    pointwise(context, Relu{slope()}, pass.top[0], pass.bottom[0]);
+  }
+  void backward(Context& context, const Backward& pass) override {
+    if (relu_taken_) {
+      if (pass.bottom_diff[0].raw() != pass.top_diff[0].raw())
+        copy(context, pass.top_diff[0], pass.bottom_diff[0]);
+      return;
+    }
+    const Tensor& sign = slope() < 0 ? pass.bottom[0] : pass.top[0];
+    pointwise(context, ReluGradient{slope()}, pass.bottom_diff[0], pass.top_diff[0], sign);
+  }
+
+  bool relu_taken_ = false;
+};
+
+}  // namespace
+REGISTER_LAYER(ReLU, ReluLayer);
+}  // namespace crema

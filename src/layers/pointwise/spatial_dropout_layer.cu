@@ -1,0 +1,156 @@
+// SpatialDropout: in training a random share of the channels of each image is set to zero.
+//   training: y = x * mask / (1 - dropout_ratio); mask is 0 with probability dropout_ratio, else 1,
+//             one for each channel of each image
+//   testing:  y = x
+// Shapes: x (N, C, spatial...), y as x.
+// Parameters: none.
+// Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
+// backward computes it again.
+#include <type_traits>
+#include <vector>
+
+#include "kernels/core/divisor.h"
+#include "kernels/core/pointwise.h"
+#include "layers/pointwise/pointwise_layer.h"
+#include "proto/params/activation.pb.h"
+
+namespace crema {
+namespace {
+
+// A channel of an image, counted through all images.
+template <typename C>
+struct ChannelFactor {
+  PassRandom random;
+  uint32_t threshold;  // words below it drop
+  C factor;
+  CREMA_HD C operator()(int64_t channel) const {
+    return random.get().word(channel) < threshold ? C(0) : factor;
+  }
+};
+
+// Factors that were found before.
+template <typename C>
+struct FoundFactor {
+  const C* factors;
+  CREMA_HD C operator()(int64_t channel) const { return factors[channel]; }
+};
+
+// kLast: a row is a place and its columns are the channels; else a row is a channel.
+template <typename T, bool kLast, typename Factor>
+struct SpatialDropoutBody {
+  const T* x;
+  T* y;
+  Factor factor;
+  int64_t places, columns;
+  CREMA_HD void operator()(int64_t row, int64_t column) const {
+    const int64_t channel = kLast ? row / places * columns + column : row,
+                  i = row * columns + column;
+    const Compute<T> by = factor(channel), value = Compute<T>(x[i]) * by;
+    y[i] = by == 0 ? Compute<T>(0) : value;
+  }
+};
+
+// On a GPU: the same pack of channels at some places beside each other, whose mask is found once;
+// in plain order packs of a channel.
+template <typename T, bool kLast>
+struct SpatialDropoutPacks {
+  static constexpr int kPack = kPackCount<T>, kPlaces = 4;
+  const WidePack<T>* x;
+  WidePack<T>* y;
+  PassRandom random;
+  uint32_t threshold;
+  Compute<T> factor;
+  // packs: of a place, or in plain order of a channel; runs: of kPlaces places, of an image.
+  Divisor packs, runs;
+  int64_t places;
+
+  CREMA_HD void operator()(int64_t i) const {
+    uint32_t pack = static_cast<uint32_t>(i), run = packs.split(pack);
+    const Random words = random.get();
+    Compute<T> factors[kPack];
+    int64_t at = i, step = 0;
+    int count = 1;
+    if constexpr (kLast) {
+      const int64_t image = runs.split(run), across = packs.value, first = int64_t{run} * kPlaces;
+      const int64_t channel = (image * across + pack) * kPack;
+      for (int k = 0; k < kPack; ++k)
+        factors[k] = words.word(channel + k) < threshold ? Compute<T>(0) : factor;
+      at = (image * places + first) * across + pack, step = across;
+      count = places - first < kPlaces ? static_cast<int>(places - first) : kPlaces;
+    } else {
+      const Compute<T> one = words.word(run) < threshold ? Compute<T>(0) : factor;
+      for (Compute<T>& each : factors) each = one;
+    }
+    WidePack<T> p[kPlaces];
+    for (int n = 0; n < kPlaces; ++n) {
+      if (n < count) p[n] = x[at + n * step];
+    }
+    for (int n = 0; n < kPlaces; ++n) {
+      if (n >= count) continue;
+      for (int k = 0; k < kPack; ++k) p[n].v[k] = Compute<T>(p[n].v[k]) * factors[k];
+      y[at + n * step] = p[n];
+    }
+  }
+};
+
+class SpatialDropoutLayer : public PointwiseLayer {
+  float ratio() const { return params<SpatialDropoutParameter>().dropout_ratio(); }
+  bool is_view() const override { return !training() || ratio() == 0; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    require(ratio() >= 0 && ratio() < 1, "dropout_ratio is ", ratio(),
+            ", but a probability from 0 to below 1 is needed");
+    require(bottoms[0].axes() >= 2,
+            "SpatialDropout needs a bottom with channels (2 axes or more), this one is ",
+            bottoms[0].brief());
+  }
+
+  void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random) const {
+    if (is_view()) return;
+    const uint32_t threshold = static_cast<uint32_t>(ratio() * 4294967296.0);
+    const int64_t places = x.shape().count(2);
+    on_real(x, [&]<typename T>() {
+      const Compute<T> factor = 1 / (1 - ratio());
+      const auto with = [&]<bool kLast>() {
+        const int64_t columns = kLast ? x.shape()[1] : places;
+        if (context.device() == Device::gpu && x.count() < Divisor::kMost &&
+            takes_packs<T>(columns, x.raw(), y.raw())) {
+          using Body = SpatialDropoutPacks<T, kLast>;
+          const int64_t packs = columns / kPackCount<T>, each = Body::kPlaces,
+                        runs = (places + each - 1) / each,
+                        threads = kLast ? x.shape()[0] * runs * packs : x.count() / kPackCount<T>;
+          parallel_for(context, threads,
+                       Body{x.data<WidePack<T>>(), y.data<WidePack<T>>(), random, threshold, factor,
+                            Divisor(packs), Divisor(runs), places});
+          return;
+        }
+        const ChannelFactor<Compute<T>> drawn{random, threshold, factor};
+        const auto over_rows = [&](const auto& found) {
+          using Body = SpatialDropoutBody<T, kLast, std::decay_t<decltype(found)>>;
+          parallel_rows(context, x.count() / columns, columns,
+                        Body{x.data<T>(), y.data<T>(), found, places, columns});
+        };
+        if (context.device() == Device::gpu) return over_rows(drawn);
+        std::vector<Compute<T>> factors(x.shape().count(0, 2));
+        for (size_t channel = 0; channel < factors.size(); ++channel)
+          factors[channel] = drawn(static_cast<int64_t>(channel));
+        over_rows(FoundFactor<Compute<T>>{factors.data()});
+      };
+      if (x.format().order == Order::channels_last) return with.template operator()<true>();
+      with.template operator()<false>();
+    });
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    run(context, pass.bottom[0], pass.top[0], context.random(id(), pass.pass, pass.live_pass));
+  }
+  void backward(Context& context, const Backward& pass) override {
+    run(context, pass.top_diff[0], pass.bottom_diff[0],
+        context.random(id(), pass.pass, pass.live_pass));
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(SpatialDropout, SpatialDropoutLayer);
+}  // namespace crema

@@ -1,0 +1,33 @@
+// Threshold: tells which values are above a bound.
+//   y = 1 where x > threshold, 0 elsewhere
+// Shapes: y as x, any.
+// Parameters: none.
+// Gradient: none; what comes from above ends here.
+#include "layers/pointwise/pointwise_layer.h"
+#include "proto/params/activation.pb.h"
+
+namespace crema {
+namespace {
+
+struct Above {
+  float bound;
+  template <typename T>
+  CREMA_HD T operator()(T x) const {
+    return x > T(bound) ? T(1) : T(0);
+  }
+};
+
+class ThresholdLayer : public PointwiseLayer {
+  bool differentiable(int) const override { return false; }
+  HalfRule half_rule() const override { return HalfRule::never; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void forward(Context& context, const Forward& pass) override {
+    pointwise(context, Above{params<ThresholdParameter>().threshold()}, pass.top[0],
+              pass.bottom[0]);
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(Threshold, ThresholdLayer);
+}  // namespace crema

@@ -1,0 +1,49 @@
+// ContinuationIndicator (forks): says that a sequence begins at the first step of every batch, for
+// the second bottom of LSTM and RNN.
+//   y[t,n] = t > 0 ? 1 : 0
+// Shapes: y (time_step, batch_size); where batch_size is absent a bottom gives it, at its `axis`.
+// Parameters: none.
+// Gradient: none.
+#include "kernels/core/pointwise.h"
+#include "layers/layer.h"
+#include "proto/params/recurrent.pb.h"
+
+namespace crema {
+namespace {
+
+template <typename T>
+struct Indicate {
+  T* y;
+  int64_t sequences;
+  CREMA_HD void operator()(int64_t t, int64_t n) const { y[t * sequences + n] = T(t > 0); }
+};
+
+class ContinuationIndicatorLayer : public Layer {
+  Arity bottoms() const override { return {0, 1}; }
+  bool differentiable(int) const override { return false; }
+  BackwardReads reads() const override { return {false, false}; }
+  bool reads_values(int) const override { return false; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const auto& p = params<ContinuationIndicatorParameter>();
+    require(p.time_step() > 0, "continuation_indicator_param has no time_step (or 0): how many ",
+            "steps has a sequence?");
+    require(p.batch_size() > 0 || !bottoms.empty(),
+            "continuation_indicator_param has no batch_size (or 0), and no bottom says how many ",
+            "sequences there are");
+    const int64_t sequences =
+        p.batch_size() > 0 ? p.batch_size() : bottoms[0][bottoms[0].canonical_axis(p.axis())];
+    return {{{p.time_step(), sequences}}, {}};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor& y = pass.top[0];
+    on(y, [&]<typename T>() {
+      parallel_rows(context, y.shape()[0], y.shape()[1], Indicate<T>{y.data<T>(), y.shape()[1]});
+    });
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(ContinuationIndicator, ContinuationIndicatorLayer);
+}  // namespace crema

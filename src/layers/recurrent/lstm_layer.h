@@ -1,0 +1,20 @@
+// LSTM, as far as ConvLSTM shares it: what is pointwise in a step.
+#pragma once
+
+#include "layers/recurrent/recurrent_layer.h"
+
+namespace crema {
+
+class LstmLayer : public RecurrentLayer {
+ public:
+  LstmLayer() : RecurrentLayer(4, 2) {}
+
+ protected:
+  // Bounds the gradients of the gates' sums; 0: none.
+  virtual float bound() const { return 0; }
+
+  void step(Context& context, const Forward& pass, int64_t t) override;
+  void step_backward(Context& context, const Backward& pass, int64_t t) override;
+};
+
+}  // namespace crema

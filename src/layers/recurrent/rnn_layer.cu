@@ -1,0 +1,146 @@
+// RNN: a simple recurrent net along the steps of sequences.
+//   h[t] = tanh(w_x x[t] + b + w_s x_static + w_h cont[t] h[t-1]);  y[t] = tanh(w_o h[t] + b_o)
+// Shapes: x (T, N, inputs...), cont (T, N), 0 where a sequence begins, else 1, and x_static
+// (N, ...) where given; y (T, N, num_output), h has as many units. With expose_hidden: h before the
+// first step comes as one more bottom and that after the last goes to one more top,
+// (1, N, num_output); else it stays from one forward pass to the next, zero at first.
+// Parameters: w_x, b, w_s where there is x_static, w_h, w_o, b_o.
+// Gradient: back along the steps of this batch; none for cont and the state.
+#include "kernels/core/pointwise.h"
+#include "kernels/core/pointwise_math.h"
+#include "layers/recurrent/recurrent_layer.h"
+#include "proto/params/recurrent.pb.h"
+
+namespace crema {
+namespace {
+
+struct Squash {
+  template <typename T>
+  CREMA_HD T operator()(T x) const {
+    return tanh_of(x);
+  }
+};
+
+struct SquashGradient {
+  template <typename T>
+  CREMA_HD T operator()(T dy, T y) const {
+    return dy * (1 - y * y);
+  }
+};
+
+template <typename T>
+struct Step {
+  int64_t hidden;
+  T* h;  // in: the sum
+  GoesOn<T> goes_on_next;
+  T *hidden_next, *last_h;  // null: not at this step
+  CREMA_HD void operator()(int64_t n, int64_t d) const {
+    const int64_t at = n * hidden + d;
+    const T value = tanh_of(h[at]);
+    h[at] = value;
+    if (hidden_next) hidden_next[at] = goes_on_next(n) * value;
+    if (last_h) last_h[at] = value;
+  }
+};
+
+template <typename T>
+struct StepBackward {
+  int64_t hidden;
+  const T* h;
+  GoesOn<T> goes_on_next;
+  const T *dh, *dh_next;  // of the outputs; of the next step, null at the last
+  T* diff;
+  CREMA_HD void operator()(int64_t n, int64_t d) const {
+    const int64_t at = n * hidden + d;
+    const T sum = dh[at] + (dh_next ? goes_on_next(n) * dh_next[at] : T(0));
+    diff[at] = SquashGradient()(sum, h[at]);
+  }
+};
+
+class RnnLayer : public RecurrentLayer {
+ public:
+  RnnLayer() : RecurrentLayer(1, 1) {}
+
+ private:
+  int output_weights() const { return hidden_weights_ + 1; }
+  int output_bias() const { return hidden_weights_ + 2; }
+  BackwardReads reads() const override { return {true, true}; }
+
+  void setup(Context& context, const std::vector<Shape>& bottoms) override {
+    RecurrentLayer::setup(context, bottoms);
+    add_parameter({hidden_, hidden_}, params<RecurrentParameter>().weight_filler());
+    add_parameter({hidden_}, params<RecurrentParameter>().bias_filler());
+  }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    const Extents x = extents(preparation.bottoms[0]);
+    DenseCase c;
+    c.rows = x.steps * x.sequences;
+    c.inputs = c.outputs = hidden_;
+    c.bias = true;
+    c.backward_data = preparation.backward;
+    c.backward_weights = preparation.parameter_needs_diff[output_weights()];
+    c.dtype = preparation.dtype;
+    c.precision = product_precision(preparation);
+    output_product_ = make_dense(context, c);
+    return RecurrentLayer::prepare(context, preparation, output_product_->workspace());
+  }
+
+  void step(Context& context, const Forward& pass, int64_t t) override {
+    on(pass.top[0], [&]<typename T>() {
+      const bool more = !last(t);
+      parallel_rows(context, x_.sequences, hidden_,
+                    Step<T>{hidden_, sums_at<T>(pass.saved[kSums], t),
+                            more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
+                            more ? units_at<T>(pass.saved[kHiddenBefore], t + 1) : nullptr,
+                            more ? nullptr : state_after<T>(pass, 0)});
+    });
+  }
+
+  void end(Context& context, const Forward& pass) override {
+    output_product_->forward(context, pass.saved[kSums], pass.parameters[output_weights()],
+                             pass.parameters[output_bias()], pass.top[0], pass.workspace);
+    pointwise(context, Squash{}, pass.top[0], pass.top[0]);
+  }
+
+  void begin_backward(Context& context, const Backward& pass) override {
+    // Room for the gradient of the outputs' sums, which is done with before the steps begin.
+    const Tensor diff = part(pass.workspace, kSumsDiff), dh = part(pass.workspace, kOutputDiff);
+    pointwise(context, SquashGradient{}, diff, pass.top_diff[0], pass.top[0]);
+    if (const Tensor& dw = pass.parameter_diff[output_weights()])
+      output_product_->backward_weights(context, pass.saved[kSums], diff, dw, Tensor(),
+                                        pass.accumulate[output_weights()], false, pass.workspace);
+    if (const Tensor& db = pass.parameter_diff[output_bias()]) {
+      on(diff, [&]<typename T>() {
+        bias_gradient(context, x_.steps * x_.sequences, hidden_, 1, diff.data<T>(), db.data<T>(),
+                      pass.accumulate[output_bias()]);
+      });
+    }
+    output_product_->backward_data(context, diff, pass.parameters[output_weights()], dh,
+                                   pass.workspace);
+  }
+
+  void step_backward(Context& context, const Backward& pass, int64_t t) override {
+    on(pass.saved[kSums], [&]<typename T>() {
+      const bool more = !last(t);
+      parallel_rows(
+          context, x_.sequences, hidden_,
+          StepBackward<T>{hidden_, sums_at<T>(pass.saved[kSums], t),
+                          more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
+                          units_at<T>(part(pass.workspace, kOutputDiff), t),
+                          more ? part(pass.workspace, kHiddenDiff).template data<T>() : nullptr,
+                          sums_at<T>(part(pass.workspace, kSumsDiff), t)});
+    });
+  }
+
+  int64_t multiply_adds(const std::vector<Shape>& bottoms,
+                        const std::vector<Shape>& tops) const override {
+    return RecurrentLayer::multiply_adds(bottoms, tops) + tops[0].count() * hidden_;
+  }
+
+  std::unique_ptr<WeightedSum> output_product_;
+};
+
+}  // namespace
+REGISTER_LAYER(RNN, RnnLayer);
+}  // namespace crema

@@ -1,0 +1,125 @@
+// BatchReduction: sums, means or means of the k largest over neighbouring entries of an axis (the
+// frames of a clip, say), which need not be the last.
+//   y[..., l, ...] = sum (or mean, or mean of the k largest) of x[..., t, ...]
+//                    over the entries t of group l
+// `level` gives the groups one after another, level * level entries each; one level 1, or none, is
+// one group of all entries. reduction_param gives operation and axis.
+// Shapes: y as x with as many entries as there are groups; without the axis when all are one group.
+// With pos entry t counts only at place t of the next axis, and that axis disappears too.
+// Parameters: none.
+// Gradient: dx = dy of its group, times 1 (SUM), 1 / entries (MEAN), 1 / k for the largest (TOPK).
+#include "kernels/move/strided_copy.h"
+#include "kernels/softmax/top_k_mean.h"
+#include "layers/layer.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+using Op = ReductionParameter;
+
+class BatchReductionLayer : public Layer {
+  const BatchReductionParameter& p() const { return params<BatchReductionParameter>(); }
+  const ReductionParameter& reduction() const { return p().reduction_param(); }
+  BackwardReads reads() const override { return {false, false}; }
+  bool one_group() const {
+    return p().level_size() == 0 || (p().level_size() == 1 && p().level(0) == 1);
+  }
+  bool top_k() const { return reduction().operation() == Op::TOPK; }
+
+  void setup(Context&, const std::vector<Shape>&) override {
+    require(reduction().operation() != Op::ASUM && reduction().operation() != Op::SUMSQ,
+            "BatchReduction takes operation SUM, MEAN or TOPK");
+    require(p().level_size() <= 1 || (!p().pos() && !top_k()), "pos and TOPK go with one level, ",
+            "but there are ", p().level_size());
+    require(!p().pos() || !top_k(), "pos and TOPK do not go together");
+    for (const int level : p().level())
+      require(level > 0, "level is ", level, ", but must be at least 1");
+  }
+
+  // x as (outer, entries, place, inner); place is the next axis with pos, else 1.
+  struct View {
+    int64_t outer, entries, places, inner;
+    std::vector<int64_t> groups;  // their entries
+  };
+
+  View view(const Shape& x) const {
+    const int axis = x.canonical_axis(reduction().axis());
+    const int inner = axis + (p().pos() ? 2 : 1);
+    require(inner <= x.axes(), "pos needs an axis behind axis ", axis, ", but the bottom is ",
+            x.brief());
+    View v{x.count(0, axis), x[axis], p().pos() ? x[axis + 1] : 1, x.count(inner), {}};
+    if (one_group()) {
+      v.groups = {v.entries};
+    } else {
+      int64_t sum = 0;
+      for (const int64_t level : p().level()) {
+        v.groups.push_back(level * level);
+        sum += level * level;
+      }
+      require(sum == v.entries, "the groups of `level` have ", sum, " entries together, but axis ",
+              axis, " of the bottom, ", x.brief(), ", has ", v.entries);
+    }
+    require(!p().pos() || v.places >= v.entries, "with pos the axis behind axis ", axis,
+            " must be at least as long, but the bottom is ", x.brief());
+    require(!top_k() || (reduction().k() >= 1 && reduction().k() <= v.entries), "k is ",
+            reduction().k(), ", but there are ", v.entries, " entries to choose from");
+    return v;
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    const int axis = x.canonical_axis(reduction().axis());
+    const View v = view(x);
+    Shape y;
+    for (int i = 0; i < axis; ++i) y.push_back(x[i]);
+    if (!one_group()) y.push_back(static_cast<int64_t>(v.groups.size()));
+    for (int i = axis + (p().pos() ? 2 : 1); i < x.axes(); ++i) y.push_back(x[i]);
+    if (top_k()) return {{y}, {{x, DType::u8}}};
+    return {{y}, {}};
+  }
+
+  // One for each group.
+  std::vector<Rearrangement> moves(const Shape& x) const {
+    const View v = view(x);
+    const int64_t entry = v.places * v.inner, groups = static_cast<int64_t>(v.groups.size());
+    std::vector<Rearrangement> all;
+    int64_t first = 0;
+    for (int64_t group = 0; group < groups; ++group) {
+      const int64_t entries = v.groups[group];
+      Rearrangement moves;
+      moves.axes = {{v.outer, groups * v.inner, v.entries * entry},
+                    {entries, 0, p().pos() ? entry + v.inner : entry},
+                    {v.inner, 1, 1}};
+      moves.to_start = group * v.inner;
+      moves.from_start = first * entry;
+      if (reduction().operation() == Op::MEAN) moves.factor = 1.f / static_cast<float>(entries);
+      all.push_back(moves);
+      first += entries;
+    }
+    return all;
+  }
+
+  TopKMean top_k_of(const Shape& x) const {
+    const View v = view(x);
+    return {v.outer, v.entries, v.inner, reduction().k(), 1};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor &x = pass.bottom[0], &y = pass.top[0];
+    if (top_k()) return top_k_mean(context, top_k_of(x.shape()), x, pass.saved[0], y);
+    for (const Rearrangement& group : moves(x.shape())) rearrange(context, group, x, y);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
+    if (top_k()) return top_k_mean_gradient(context, top_k_of(dx.shape()), dy, pass.saved[0], dx);
+    if (p().pos()) zero(context, dx);
+    for (const Rearrangement& group : moves(dx.shape()))
+      rearrange(context, group.reversed(), dy, dx);
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(BatchReduction, BatchReductionLayer);
+}  // namespace crema

@@ -1,0 +1,105 @@
+// BatchReindex: images of a batch picked by number, in any order and as often as they are named.
+//   y[j] = x[index[j]]
+// Gather does it along any axis (`axis`, 0 when nothing is said); with one bottom, or as many tops
+// as bottoms, tops are the bottoms: there it joins the batches of the processes of a fork, and one
+// process has them all.
+// Shapes: x any, index (M) with whole numbers; y as x but M long along the axis.
+// Parameters: none.
+// Gradient: dx[i] = sum of the dy[j] with index[j] = i; none for the index.
+#include "kernels/conv/linear_kernel.h"
+#include "kernels/move/gather.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+class BatchReindexLayer : public Layer {
+ protected:
+  virtual int axis(const Shape&) const { return 0; }
+
+  Arity bottoms() const override { return {2, 2}; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  BackwardReads reads() const override { return {true, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape &x = bottoms[0], &index = bottoms[1];
+    require(x.axes() > 0 && index.axes() == 1,
+            "the second bottom must be a list of numbers (one axis), but is ", index.brief(),
+            ", and the first one needs an axis to pick from, but is ", x.brief());
+    Shape y = x;
+    y[axis(x)] = index[0];
+    return {{y}, {}};
+  }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    Prepared prepared;
+    if (preparation.backward) {
+      prepared.workspace =
+          extent(preparation.bottoms[0], preparation.bottoms[1]).scratch() * sizeof(int32_t);
+    }
+    return prepared;
+  }
+
+  GatherExtent extent(const Shape& x, const Shape& index) const {
+    const int at = axis(x);
+    return {x.count(0, at), x[at], index.count(), x.count(at + 1)};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor &x = pass.bottom[0], &index = pass.bottom[1];
+    gather(context, extent(x.shape(), index.shape()), x, index, pass.top[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    const Tensor &dx = pass.bottom_diff[0], &index = pass.bottom[1];
+    const GatherExtent e = extent(dx.shape(), index.shape());
+    gather_gradient(context, e, index, pass.top_diff[0],
+                    part_of(pass.workspace, 0, {e.scratch()}, DType::i32), dx);
+  }
+};
+
+class GatherLayer : public BatchReindexLayer {
+  bool picks() const { return message().bottom_size() == 2 && message().top_size() == 1; }
+  Arity bottoms() const override { return {1, -1}; }
+  Arity tops() const override { return {1, -1}; }
+  bool is_view() const override { return message().bottom_size() == 1; }
+  bool differentiable(int bottom) const override { return bottom == 0 || !picks(); }
+  HalfRule half_rule() const override { return copies() ? HalfRule::never : HalfRule::follows; }
+  bool copies() const { return !picks() && !is_view(); }
+  int axis(const Shape& x) const override {
+    return x.canonical_axis(params<GatherParameter>().axis());
+  }
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    require(picks() || message().top_size() == message().bottom_size(), "there are ",
+            message().bottom_size(), " bottoms, but ", message().top_size(),
+            " tops: give one for each, or a bottom and a list of numbers for one top");
+    if (!picks()) return {bottoms, {}};
+    return BatchReindexLayer::infer(bottoms);
+  }
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    return picks() ? BatchReindexLayer::prepare(context, preparation) : Prepared{};
+  }
+  void forward(Context& context, const Forward& pass) override {
+    if (picks()) return BatchReindexLayer::forward(context, pass);
+    for (size_t i = 0; copies() && i < pass.top.size(); ++i)
+      copy(context, pass.bottom[i], pass.top[i]);
+  }
+  void backward(Context& context, const Backward& pass) override {
+    if (picks()) return BatchReindexLayer::backward(context, pass);
+    for (size_t i = 0; copies() && i < pass.bottom_diff.size(); ++i) {
+      if (!pass.bottom_diff[i]) continue;
+      if (pass.top_diff[i]) {
+        copy(context, pass.top_diff[i], pass.bottom_diff[i]);
+      } else {
+        zero(context, pass.bottom_diff[i]);
+      }
+    }
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(BatchReindex, BatchReindexLayer);
+REGISTER_LAYER(Gather, GatherLayer);
+}  // namespace crema

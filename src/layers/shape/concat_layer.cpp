@@ -1,0 +1,67 @@
+// Concat: bottoms one after another along an axis (the channels when nothing is said).
+//   y = [x0, x1, ...]
+// Shapes: all bottoms alike but for the axis; y has the sum of their extents there.
+// Parameters: none.
+// Gradient: each dx is its part of dy.
+#include "kernels/move/concat.h"
+#include "layers/layer.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+class ConcatLayer : public Layer {
+  Arity bottoms() const override { return {1, -1}; }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  BackwardReads reads() const override { return {false, false}; }
+  bool joins_bottoms() const override { return true; }
+
+  int axis_of(const Shape& bottom) const {
+    const ConcatParameter& p = params<ConcatParameter>();
+    require(!p.has_axis() || !p.has_concat_dim(),
+            "axis and concat_dim (its old name) are both given: keep axis");
+    return bottom.canonical_axis(p.has_concat_dim() ? static_cast<int>(p.concat_dim()) : p.axis());
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    Shape top = bottoms[0];
+    const int axis = axis_of(top);
+    for (size_t i = 1; i < bottoms.size(); ++i) {
+      Shape expected = bottoms[0];
+      if (bottoms[i].axes() == expected.axes()) expected[axis] = bottoms[i][axis];
+      require(bottoms[i] == expected, "bottom ", i, " is ", bottoms[i].brief(),
+              ", but only on axis ", axis, " may it differ from bottom 0, which is ",
+              bottoms[0].brief());
+      top[axis] += bottoms[i][axis];
+    }
+    return {{top}, {}};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    join_pieces(context, axis_of(pass.bottom[0].shape()), extents_, pass.bottom, pass.top[0]);
+  }
+
+  bool recomputes() const override { return true; }
+  void recompute(Context& context, const Forward& pass) override { forward(context, pass); }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    extents_.clear();
+    for (const Shape& shape : preparation.bottoms) extents_.push_back(shape[axis_of(shape)]);
+    Prepared prepared;
+    prepared.top_diff_parts = wholes_at_once(context, preparation.tops[0].count());
+    return prepared;
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    std::vector<Tensor> parts = {pass.top_diff[0]};
+    parts.insert(parts.end(), pass.more_top_diff.begin(), pass.more_top_diff.end());
+    cut_pieces(context, axis_of(parts[0].shape()), extents_, parts, pass.bottom_diff);
+  }
+
+  std::vector<int64_t> extents_;  // of the bottoms along the axis
+};
+
+}  // namespace
+REGISTER_LAYER(Concat, ConcatLayer);
+}  // namespace crema

@@ -1,0 +1,34 @@
+// Flatten: joins neighbouring axes into one. The values stay where they are.
+//   y = x with axes axis to end_axis (all after the first when nothing is said) as one
+// Shapes: x (N, C, H, W) gives y (N, C*H*W).
+// Parameters: none.
+// Gradient: dx = dy.
+#include "layers/layer.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+class FlattenLayer : public Layer {
+  bool is_view() const override { return true; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    const int first = x.canonical_axis(params<FlattenParameter>().axis());
+    const int last = x.canonical_axis(params<FlattenParameter>().end_axis());
+    require(first <= last, "end_axis ", last, " lies before axis ", first);
+    Shape y;
+    for (int axis = 0; axis < first; ++axis) y.push_back(x[axis]);
+    y.push_back(x.count(first, last + 1));
+    for (int axis = last + 1; axis < x.axes(); ++axis) y.push_back(x[axis]);
+    return {{y}, {}};
+  }
+
+  void forward(Context&, const Forward&) override {}
+  void backward(Context&, const Backward&) override {}
+};
+
+}  // namespace
+REGISTER_LAYER(Flatten, FlattenLayer);
+}  // namespace crema

@@ -1,0 +1,26 @@
+// Reorder: the same blob in another memory order. The planner puts it at the borders between plain
+// and channels-last regions; files have no use for it.
+//   y = x        dx = dy        bottom and top: any shape, equal
+#include "kernels/move/reorder.h"
+#include "layers/layer.h"
+
+namespace crema {
+namespace {
+
+class ReorderLayer : public Layer {
+ public:
+  OrderRule order_rule() const override { return OrderRule::any; }
+  BackwardReads reads() const override { return {false, false}; }
+  Inference infer(const std::vector<Shape>& bottoms) const override { return {bottoms, {}}; }
+  void forward(Context& context, const Forward& pass) override {
+    reorder(context, pass.bottom[0], pass.top[0]);
+  }
+  void backward(Context& context, const Backward& pass) override {
+    if (pass.bottom_diff[0]) reorder(context, pass.top_diff[0], pass.bottom_diff[0]);
+  }
+};
+
+REGISTER_LAYER(Reorder, ReorderLayer);
+
+}  // namespace
+}  // namespace crema

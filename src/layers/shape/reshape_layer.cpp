@@ -1,0 +1,65 @@
+// Reshape: another shape for the same values. They stay where they are.
+//   y = x with num_axes axes from `axis` on replaced by `shape`, where 0 keeps the bottom's extent
+//   and one -1 takes what is left
+// Shapes: x (N, 8) with shape { dim: 0 dim: -1 dim: 2 } gives y (N, 4, 2).
+// Parameters: none.
+// Gradient: dx = dy.
+#include "layers/layer.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+class ReshapeLayer : public Layer {
+  bool is_view() const override { return true; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    const ReshapeParameter& p = params<ReshapeParameter>();
+    // -1 stands behind the last axis here, not before it: new axes can then be appended.
+    const int first = p.axis() >= 0 ? p.axis() : x.axes() + p.axis() + 1;
+    require(first >= 0 && first <= x.axes(), "axis ", p.axis(), " is out of range for a bottom of ",
+            x.axes(), " axes (", x.brief(), ")");
+    require(p.num_axes() >= -1 && p.num_axes() <= x.axes() - first, "num_axes ", p.num_axes(),
+            " from axis ", first, " on reaches beyond the bottom's ", x.axes(), " axes (",
+            x.brief(), ")");
+    const int end = p.num_axes() == -1 ? x.axes() : first + p.num_axes();
+
+    Shape y;
+    int rest = -1;
+    for (int axis = 0; axis < first; ++axis) y.push_back(x[axis]);
+    for (int i = 0; i < p.shape().dim_size(); ++i) {
+      const int64_t extent = p.shape().dim(i);
+      if (extent == 0) {
+        require(first + i < x.axes(), "dim 0 in place ", i, " keeps axis ", first + i,
+                " of the bottom, which has only ", x.axes(), " axes (", x.brief(), ")");
+        y.push_back(x[first + i]);
+      } else if (extent == -1) {
+        require(rest < 0, "only one dim may be -1");
+        rest = y.axes();
+        y.push_back(1);
+      } else {
+        require(extent > 0, "dim ", extent,
+                " is not an extent: positive numbers, 0 (keep) and -1 (what is left) are");
+        y.push_back(extent);
+      }
+    }
+    for (int axis = end; axis < x.axes(); ++axis) y.push_back(x[axis]);
+    if (rest >= 0 && y.count() > 0) {
+      require(x.count() % y.count() == 0, "dim -1 has no solution: the bottom (", x.brief(),
+              ") has ", x.count(), " values, the other extents take ", y.count());
+      y[rest] = x.count() / y.count();
+    }
+    require(y.count() == x.count(), "the bottom (", x.brief(), ") has ", x.count(),
+            " values, the new shape (", y.brief(), ") ", y.count());
+    return {{y}, {}};
+  }
+
+  void forward(Context&, const Forward&) override {}
+  void backward(Context&, const Backward&) override {}
+};
+
+}  // namespace
+REGISTER_LAYER(Reshape, ReshapeLayer);
+}  // namespace crema

@@ -1,0 +1,34 @@
+// Reverse (forks): turns a blob round along an axis.
+//   y[o,k,i] = x[o, K-1-k, i] with k along `axis`, of K entries
+// Shapes: y as x.
+// Parameters: none.
+// Gradient: dx turns dy round alike.
+#include "layers/shape/rearrange_layer.h"
+#include "proto/params/shape.pb.h"
+
+namespace crema {
+namespace {
+
+class ReverseLayer : public RearrangeLayer {
+  OrderRule order_rule() const override { return OrderRule::any; }
+
+  int axis(const Shape& x) const { return x.canonical_axis(params<ReverseParameter>().axis()); }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    axis(bottoms[0]);
+    return {{bottoms[0]}, {}};
+  }
+
+  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
+    Rearrangement moves;
+    moves.axes = moved_axes(x.shape(), x, y);
+    MovedAxis& turned = moves.axes[axis(x.shape())];
+    moves.from_start = (turned.extent - 1) * turned.from;
+    turned.from = -turned.from;
+    return moves;
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(Reverse, ReverseLayer);
+}  // namespace crema

@@ -1,0 +1,44 @@
+// Split: gives the same values to several readers. Nets insert it by themselves where a blob has
+// more than one reader.
+//   y0 = x, y1 = x, ...
+// Shapes: all tops as x.
+// Parameters: none.
+// Gradient: dx = sum of all dy.
+#include "kernels/core/add.h"
+#include "kernels/core/pointwise.h"
+#include "layers/layer.h"
+#include "proto/layer.pb.h"
+
+namespace crema {
+namespace {
+
+class SplitLayer : public Layer {
+  Arity tops() const override { return {1, -1}; }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    return {std::vector<Shape>(message().top_size(), bottoms[0]), {}};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    for (const Tensor& y : pass.top) pointwise_copy(context, y, pass.bottom[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    std::vector<Tensor> parts;
+    for (const Tensor& dy : pass.top_diff) {
+      if (dy) parts.push_back(dy);
+    }
+    if (parts.empty()) {
+      zero(context, pass.bottom_diff[0]);
+    } else {
+      add_up(context, parts, pass.bottom_diff[0]);
+    }
+  }
+};
+
+}  // namespace
+REGISTER_LAYER(Split, SplitLayer);
+}  // namespace crema

@@ -1,0 +1,207 @@
+#include "layers/vision/convolution_base.h"
+
+#include <algorithm>
+
+#include "kernels/core/bias.h"
+#include "proto/params/activation.pb.h"
+#include "proto/params/convolution.pb.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+// Whether a top before top i has a gradient.
+bool follows_gradient(const Backward& pass, size_t i) {
+  return std::any_of(pass.top_diff.begin(), pass.top_diff.begin() + i,
+                     [](const Tensor& diff) { return bool(diff); });
+}
+
+}  // namespace
+
+OrderRule ConvolutionBase::order_rule() const {
+  const size_t axes = spatial_.kernel.size();
+  return spatial_.axis == 1 && axes <= 3 ? OrderRule::prefers_channels_last : OrderRule::plain;
+}
+
+HalfRule ConvolutionBase::half_rule() const {
+  // What cuDNN computes.
+  return spatial_.kernel.size() <= 3 ? HalfRule::prefers : HalfRule::never;
+}
+
+int64_t ConvolutionBase::padded_channels(DType storage) const {
+  // Of images: tensor cores take 4 or 8 channels at a time, and padding here costs less than what
+  // cuDNN does about it in each pass. With strides, pixels are put together
+  // (kernels/conv/stem/stem_7x7s2.cuh, kernels/conv/space_to_depth.h).
+  const bool strided = std::any_of(spatial_.stride.begin(), spatial_.stride.end(),
+                                   [](int64_t stride) { return stride > 1; });
+  const int64_t wanted = storage == DType::f16 ? 4 : storage != DType::bf16 ? 0 : strided ? 4 : 8;
+  return !transposed() && groups_ == 1 && channels_ < wanted ? wanted : 0;
+}
+
+void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms) {
+  const ConvolutionParameter& p = params<ConvolutionParameter>();
+  require(p.num_output() > 0,
+          "convolution_param has no num_output (or 0): how many channels shall the top have?");
+  spatial_ = spatial_params(p, bottoms[0]);
+  channels_ = bottoms[0][spatial_.axis];
+  outputs_ = p.num_output();
+  groups_ = p.group();
+  if (type().find("Depthwise") != std::string::npos) {
+    if (p.has_group() && groups_ != channels_) {
+      context.log().warning(cat(name(), ": group ", groups_, " has no effect: ", type(),
+                                " has a group for each of its ", channels_, " channels"));
+    }
+    groups_ = channels_;
+  }
+  bias_ = p.bias_term();
+  if (ends_with(type(), "+ReLU")) relu_ = params<ReLUParameter>().negative_slope();
+  require(channels_ > 0, "the bottom has shape ", bottoms[0].brief(),
+          ", that is no channels (axis ", spatial_.axis, ")");
+  require(groups_ > 0 && channels_ % groups_ == 0, "group ", groups_,
+          " does not divide the bottom's ", channels_,
+          " channels; channels and num_output must both be multiples of group");
+  require(outputs_ % groups_ == 0, "group ", groups_, " does not divide num_output ", outputs_,
+          "; channels and num_output must both be multiples of group");
+  Shape weights =
+      transposed() ? Shape{channels_, outputs_ / groups_} : Shape{outputs_, channels_ / groups_};
+  for (int64_t extent : spatial_.kernel) weights.push_back(extent);
+  add_parameter(weights, p.weight_filler());
+  if (bias_) add_parameter({outputs_}, p.bias_filler());
+}
+
+Inference ConvolutionBase::infer(const std::vector<Shape>& bottoms) const {
+  Inference inference;
+  for (const Shape& bottom : bottoms) {
+    require(bottom == bottoms[0], "all bottoms must have one shape: the first has ",
+            bottoms[0].brief(), ", another ", bottom.brief());
+    require(bottom.axes() == spatial_.axis + 1 + static_cast<int>(spatial_.kernel.size()) &&
+                bottom[spatial_.axis] == channels_,
+            "the bottom has shape ", bottom.brief(), ", but the weights were made for ", channels_,
+            " channels and ", spatial_.kernel.size(), " spatial axes");
+    Shape top = bottom;
+    top[spatial_.axis] = outputs_;
+    for (size_t axis = 0; axis < spatial_.kernel.size(); ++axis) {
+      int64_t& along = top[spatial_.axis + 1 + static_cast<int>(axis)];
+      along = extent(axis, along);
+    }
+    inference.tops.push_back(std::move(top));
+  }
+  return inference;
+}
+
+ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
+  ConvCase c;
+  c.x = with_one_outer(transposed() ? preparation.tops[0] : preparation.bottoms[0]);
+  c.y = with_one_outer(transposed() ? preparation.bottoms[0] : preparation.tops[0]);
+  c.w = parameters()[0].shape;
+  c.stride = spatial_.stride;
+  c.pad = spatial_.pad;
+  c.dilation = spatial_.dilation;
+  c.groups = groups_;
+  c.bias = bias_ && !transposed();
+  c.relu = relu_.has_value();
+  c.relu_slope = relu_.value_or(0);
+  c.relu_taken = preparation.relu_taken;
+  c.sums = preparation.wants_sums && !transposed() && preparation.tops.size() == 1;
+  c.affine = c.sums && preparation.offers_affine;
+  c.order = preparation.bottom_orders[0];
+  c.x_channels = preparation.bottom_channels[0];
+  c.weights_format = preparation.parameter_formats[0];
+  const auto any = [](const std::vector<bool>& flags) {
+    return std::find(flags.begin(), flags.end(), true) != flags.end();
+  };
+  const bool bottom_diff = any(preparation.bottom_needs_diff);
+  c.forward = !transposed() || bottom_diff;
+  c.backward_data = transposed() || bottom_diff;
+  c.backward_weights = any(preparation.parameter_needs_diff);
+  c.dtype = preparation.storage;
+  c.precision = preparation.precision;
+  return c;
+}
+
+Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) {
+  const ConvCase c = case_of(preparation);
+  relu_taken_ = c.relu_taken;
+  conv_ = make_conv(context, c);
+  Prepared prepared;
+  prepared.parameter_formats.resize(parameters().size());
+  prepared.parameter_formats[0] = conv_->weights_format();
+  prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
+  prepared.workspace = conv_->workspace();
+  prepared.adds_gradients = conv_->adds_weights();
+  prepared.gives_sums = c.sums && conv_->gives_sums();
+  prepared.takes_affine = c.affine && conv_->takes_affine();
+  prepared.gradient_takes_affine = prepared.takes_affine && conv_->gradient_takes_affine();
+  if (relu_taken_) prepared.reads = {true, false};
+  return prepared;
+}
+
+int64_t ConvolutionBase::multiply_adds(const std::vector<Shape>& bottoms,
+                                       const std::vector<Shape>& tops) const {
+  int64_t sum = 0;
+  for (const Shape& shape : transposed() ? bottoms : tops)
+    sum += shape.count() * parameters()[0].shape.count(1);
+  return sum;
+}
+
+Tensor ConvolutionBase::view(const Tensor& tensor) const {
+  if (spatial_.axis == 1) return tensor;
+  return tensor.reshaped(with_one_outer(tensor.shape()));
+}
+
+Shape ConvolutionBase::with_one_outer(const Shape& shape) const {
+  Shape view{shape.count(0, spatial_.axis)};
+  for (int axis = spatial_.axis; axis < shape.axes(); ++axis) view.push_back(shape[axis]);
+  return view;
+}
+
+bool ConvolutionBase::accumulates(const Backward& pass, size_t parameter, size_t i) {
+  return pass.accumulate[parameter] || follows_gradient(pass, i);
+}
+
+void ConvolutionBase::backward(Context& context, const Backward& pass) {
+  for (size_t i = 0; i < pass.top_diff.size(); ++i) {
+    if (!pass.top_diff[i]) {
+      if (pass.bottom_diff[i]) zero(context, pass.bottom_diff[i]);
+      continue;
+    }
+    const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
+    // Some kernels take the ReLU along; they and those of a CPU have the bias's gradient with that
+    // of the weights.
+    const bool takes_relu = !transposed() && conv_->takes_relu() && (pass.parameter_diff[0] || !db);
+    const bool with_weights =
+        !transposed() && pass.parameter_diff[0] && (takes_relu || context.device() == Device::cpu);
+    if (!takes_relu) backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
+    // What adds to a gradient that is made aside has to be made there too.
+    const bool begun =
+        follows_gradient(pass, i) || pass.begun[0] || (with_weights && db && pass.begun[1]);
+    if (pass.parameter_diff[0] && pass.bottom_diff[i] && !begun &&
+        backward_both(context, pass, i, with_weights ? db : Tensor()))
+      continue;
+    const auto bottom = [&] {
+      if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
+    };
+    if (!pass.parameter_diff[0]) {
+      bottom();
+    } else {
+      context.aside(
+          pass.aside_lane,
+          [&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); }, bottom);
+    }
+  }
+}
+
+void ConvolutionBase::backward_relu_and_bias(Context& context, const Backward& pass, size_t i,
+                                             const Tensor& db) const {
+  const Tensor dy = view(pass.top_diff[i]);
+  const bool last = dy.format().order == Order::channels_last;
+  const int64_t points = dy.shape().count(2);
+  on_real(dy, [&]<typename T>() {
+    relu_and_bias_gradient(
+        context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_, last ? 1 : points,
+        relu_ && !relu_taken_ ? pass.top[i].data<T>() : nullptr, {relu_.value_or(0)}, dy.data<T>(),
+        db.data<Compute<T>>(), db && accumulates(pass, 1, i));
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,65 @@
+// What Convolution and Deconvolution share: reading the message, the case of the kernel, and
+// several bottoms with one set of weights.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "kernels/conv/conv.h"
+#include "layers/layer.h"
+#include "layers/vision/spatial_params.h"
+
+namespace crema {
+
+class ConvolutionBase : public Layer {
+ public:
+  Arity bottoms() const override { return {1, -1}; }
+  Arity tops() const override { return {1, -1}; }
+  bool as_many_tops_as_bottoms() const override { return true; }
+  OrderRule order_rule() const override;
+  HalfRule half_rule() const override;
+  int64_t padded_channels(DType storage) const override;
+  BackwardReads reads() const override { return {true, relu_.has_value()}; }
+  bool ends_in_relu() const override { return relu_ == 0.f; }
+  void setup(Context& context, const std::vector<Shape>& bottoms) override;
+  Inference infer(const std::vector<Shape>& bottoms) const override;
+  Prepared prepare(Context& context, const Preparation& preparation) override;
+  void backward(Context& context, const Backward& pass) override;
+  int64_t multiply_adds(const std::vector<Shape>& bottoms,
+                        const std::vector<Shape>& tops) const override;
+  // What its kernel is made for.
+  ConvCase case_of(const Preparation& preparation) const;
+
+ protected:
+  // From the bottom's extent to the top's along a spatial axis; Error when nothing is left.
+  virtual int64_t extent(size_t axis, int64_t bottom) const = 0;
+  // True when the layer's forward is the kernel's gradient of the data.
+  virtual bool transposed() const = 0;
+  // False: not done, as the kernel does not join the gradients. db: as below.
+  virtual bool backward_both(Context&, const Backward&, size_t, const Tensor&) { return false; }
+  virtual void backward_bottom(Context& context, const Backward& pass, size_t i) = 0;
+  // db: to be written too, or empty.
+  virtual void backward_weights(Context& context, const Backward& pass, size_t i,
+                                const Tensor& db) = 0;
+
+  // The tensor with all axes before the channels as one.
+  Tensor view(const Tensor& tensor) const;
+  // True when the gradient of top i must be added to a parameter's: to that of an earlier top, step
+  // or pass, or to zeros.
+  static bool accumulates(const Backward& pass, size_t parameter, size_t i);
+
+  SpatialParams spatial_;
+  int64_t channels_ = 0, outputs_ = 0, groups_ = 1;
+  bool bias_ = true;
+  std::optional<float> relu_;  // slope, when a ReLU has been joined
+  bool relu_taken_ = false;    // Preparation::relu_taken
+  std::unique_ptr<WeightedSum> conv_;
+
+ private:
+  Shape with_one_outer(const Shape& shape) const;
+  // The gradient of top i before the ReLU, in place, and that of the bias (db may be empty).
+  void backward_relu_and_bias(Context& context, const Backward& pass, size_t i,
+                              const Tensor& db) const;
+};
+
+}  // namespace crema

@@ -1,0 +1,95 @@
+// Convolution: a learned filter slides over every image.
+//   y[n,o,p] = b[o] + sum over c and k of w[o,c,k] * x[n, c, p*stride - pad + k*dilation]
+// Shapes: x (N, C, spatial...), y (N, num_output, out...) with
+//   out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down.
+// One to six spatial axes; group splits the channels of x and y into parts that do not see each
+// other. Several bottoms give one top each, with the same weights.
+// Parameters: w (num_output, C/group, kernel...), b (num_output) unless bias_term is false.
+// Gradient: dw correlates dy with x, dx correlates dy with the mirrored w, db sums dy.
+// ConvolutionDepthwise and DepthwiseConvolution (forks) are the same with a group for each channel.
+// Convolution3D and NdConvolution (forks) are the same: kernel_depth, temporal_stride and
+// temporal_pad are for time, the first of three axes.
+// Convolution+ReLU, ConvolutionDepthwise+ReLU and DepthwiseConvolution+ReLU have a ReLU
+// (relu_param) at their end; the planner makes them.
+#include "layers/vision/convolution_base.h"
+
+namespace crema {
+namespace {
+
+class ConvolutionLayer : public ConvolutionBase {
+  int64_t extent(size_t axis, int64_t bottom) const override {
+    const int64_t window = spatial_.dilation[axis] * (spatial_.kernel[axis] - 1) + 1;
+    const int64_t room = bottom + 2 * spatial_.pad[axis] - window;
+    require(room >= 0, "the kernel does not fit on spatial axis ", axis, ": extent ", bottom,
+            ", pad ", spatial_.pad[axis], " on both sides, kernel ", spatial_.kernel[axis],
+            spatial_.dilation[axis] > 1
+                ? cat(" with dilation ", spatial_.dilation[axis], ", together ", window)
+                : "",
+            "; a smaller kernel_size or a larger pad fits");
+    return room / spatial_.stride[axis] + 1;
+  }
+  bool transposed() const override { return false; }
+
+  void forward(Context& context, const Forward& pass) override {
+    if (pass.top_sums) {
+      return conv_->forward_summing(context, view(pass.bottom[0]), pass.bottom_affine,
+                                    pass.parameters[0], view(pass.top[0]), pass.top_sums,
+                                    pass.workspace);
+    }
+    for (size_t i = 0; i < pass.bottom.size(); ++i) {
+      conv_->forward(context, view(pass.bottom[i]), pass.parameters[0],
+                     bias_ ? pass.parameters[1] : Tensor(), view(pass.top[i]), pass.workspace);
+    }
+  }
+
+  // Where the gradient has gone through the ReLU before, doing so again changes nothing.
+  bool with_relu() const { return relu_ && !relu_taken_ && conv_->takes_relu(); }
+
+  bool backward_both(Context& context, const Backward& pass, size_t i, const Tensor& db) override {
+    if (!conv_->joins_gradients()) return false;
+    conv_->backward_both(context, view(pass.bottom[i]),
+                         with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                                     : OutputGradient(view(pass.top_diff[i])),
+                         pass.parameters[0], view(pass.bottom_diff[i]), pass.parameter_diff[0], db,
+                         accumulates(pass, 0, i), db && accumulates(pass, 1, i), pass.workspace);
+    return true;
+  }
+
+  void backward_weights(Context& context, const Backward& pass, size_t i,
+                        const Tensor& db) override {
+    if (pass.bottom_affine) {
+      return conv_->backward_weights_affine(context, view(pass.bottom[i]), pass.bottom_affine,
+                                            view(pass.top_diff[i]), pass.parameter_diff[0],
+                                            accumulates(pass, 0, i), pass.aside_workspace);
+    }
+    conv_->backward_weights(context, view(pass.bottom[i]),
+                            with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                                        : OutputGradient(view(pass.top_diff[i])),
+                            pass.parameter_diff[0], db, accumulates(pass, 0, i),
+                            db && accumulates(pass, 1, i), pass.aside_workspace);
+  }
+
+  void backward_bottom(Context& context, const Backward& pass, size_t i) override {
+    conv_->backward_data(context,
+                         with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
+                                     : OutputGradient(view(pass.top_diff[i])),
+                         pass.parameters[0], view(pass.bottom_diff[i]), pass.workspace);
+  }
+};
+
+std::unique_ptr<Layer> make() { return std::make_unique<ConvolutionLayer>(); }
+// Names that are no identifiers.
+[[maybe_unused]] const bool joined_types = [] {
+  for (const char* type :
+       {"Convolution+ReLU", "ConvolutionDepthwise+ReLU", "DepthwiseConvolution+ReLU"})
+    LayerRegistry::add(type, {make, __FILE__});
+  return true;
+}();
+
+}  // namespace
+REGISTER_LAYER(Convolution, ConvolutionLayer);
+REGISTER_LAYER(ConvolutionDepthwise, ConvolutionLayer);
+REGISTER_LAYER(DepthwiseConvolution, ConvolutionLayer);
+REGISTER_LAYER(Convolution3D, ConvolutionLayer);
+REGISTER_LAYER(NdConvolution, ConvolutionLayer);
+}  // namespace crema

@@ -1,0 +1,235 @@
+// InnerProduct (fully connected): every output is a weighted sum of all inputs of a sample.
+//   y[m,n] = b[n] + sum over k of x[m,k] * w[n,k]
+// Shapes: x with the axes before `axis` as m and the rest as k; y keeps the former and has
+// num_output in place of the latter.
+// Parameters: w (num_output, K), or (K, num_output) with transpose; b (num_output) unless bias_term
+// is false.
+// A second bottom gives w instead (NormFace), and with it num_output; a third gives b.
+// With normalize (a fork) forward first scales each row of w to length 1, w / sqrt(|w|^2 + 1e-6),
+// in place.
+// Gradient: dx = dy w, dw = dy' x, db sums dy over m.
+// SparseInnerProduct (forks for text) is the same: SparseData's vectors have all their zeros.
+// InnerProduct+ReLU is the same with a ReLU (relu_param) at its end, InnerProduct+ReLU+Dropout with
+// a dropout (dropout_param) behind that; the planner makes them.
+#include <algorithm>
+
+#include "kernels/conv/dense.h"
+#include "kernels/norm/l2_normalize.h"
+#include "layers/layer.h"
+#include "layers/pointwise/dropout_params.h"
+#include "layers/vision/dense_weights.h"
+#include "layers/vision/product_of_bottoms.h"
+#include "proto/params/activation.pb.h"
+#include "proto/params/dense.pb.h"
+#include "tensor/on.h"
+
+namespace crema {
+namespace {
+
+class InnerProductLayer : public Layer {
+  Arity bottoms() const override { return {1, type() == "InnerProduct" ? 3 : 1}; }
+  // Where samples are images, the weights' columns lie in their order.
+  OrderRule order_rule() const override {
+    return axis_ == 1 && !transposed_ && !normalized_ && !given_ ? OrderRule::any
+                                                                 : OrderRule::plain;
+  }
+  HalfRule half_rule() const override {
+    return normalized_ || given_ ? HalfRule::never : HalfRule::prefers;
+  }
+  BackwardReads reads() const override { return {true, relu_.on}; }
+  bool ends_in_relu() const override { return relu_.on && relu_.slope == 0; }
+  float relu_factor() const override { return dropout_.factor; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    const InnerProductParameter& p = params<InnerProductParameter>();
+    given_ = bottoms.size() > 1;
+    if (given_) return set_up_given(bottoms);
+    require(p.num_output() > 0,
+            "inner_product_param has no num_output (or 0): how many values shall each sample get?");
+    axis_ = bottoms[0].canonical_axis(p.axis());
+    outputs_ = p.num_output();
+    inputs_ = bottoms[0].count(axis_);
+    transposed_ = p.transpose();
+    bias_ = p.bias_term();
+    normalized_ = p.normalize();
+    require(
+        !normalized_ || !transposed_,
+        "inner_product_param has normalize and transpose, which do not go together: rows of the "
+        "weights must be outputs");
+    if (type().find("+ReLU") != std::string::npos)
+      relu_ = {true, params<ReLUParameter>().negative_slope()};
+    if (type() == "InnerProduct+ReLU+Dropout")
+      dropout_ = DropoutParams(params<DropoutParameter>(), training());
+    add_parameter(transposed_ ? Shape{inputs_, outputs_} : Shape{outputs_, inputs_},
+                  p.weight_filler());
+    if (bias_) add_parameter({outputs_}, p.bias_filler());
+  }
+
+  void set_up_given(const std::vector<Shape>& bottoms) {
+    const InnerProductParameter& p = params<InnerProductParameter>();
+    axis_ = bottoms[0].canonical_axis(p.axis());
+    inputs_ = bottoms[0].count(axis_);
+    transposed_ = p.transpose();
+    bias_ = p.bias_term();
+    require(bias_ || bottoms.size() < 3,
+            "the third bottom is the bias, but inner_product_param has bias_term: false");
+    if (bias_ && bottoms.size() == 2) add_parameter({outputs_of(bottoms[1])}, p.bias_filler());
+  }
+
+  // Of weights that are a bottom.
+  int64_t outputs_of(const Shape& w) const {
+    require(w.count() % inputs_ == 0, "the second bottom, the weights, is ", w.brief(),
+            ", but must have rows of ", inputs_, " values, as many as a sample");
+    return w.count() / inputs_;
+  }
+
+  // The kernels drop from a list of values.
+  bool worth_joining(const Context&, const std::vector<Shape>&, Precision) const override {
+    return axis_ == 1 || !dropout_.changes();
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    require(x.count(axis_) == inputs_, "the bottom has shape ", x.brief(), ", that is ",
+            x.count(axis_), " values a sample, but the weights were made for ", inputs_);
+    Shape y;
+    for (int axis = 0; axis < axis_; ++axis) y.push_back(x[axis]);
+    y.push_back(given_ ? outputs_of(bottoms[1]) : outputs_);
+    if (given_ && bias_) {
+      const int64_t values = bottoms.size() > 2 ? bottoms[2].count() : parameters()[0].shape[0];
+      require(values == y[axis_], "the bias has ", values, " values, but there are ", y[axis_],
+              " rows of weights");
+    }
+    return {{y}, {}};
+  }
+
+  Prepared prepare(Context& context, const Preparation& preparation) override {
+    if (given_) {
+      product_ = {preparation.bottoms[0].count(0, axis_), inputs_,
+                  outputs_of(preparation.bottoms[1]), transposed_, preparation.precision};
+      return {};
+    }
+    DenseCase c;
+    c.rows = preparation.bottoms[0].count(0, axis_);
+    c.inputs = inputs_;
+    c.outputs = outputs_;
+    c.transposed = transposed_;
+    c.bias = bias_;
+    c.relu = relu_;
+    c.relu_taken = relu_taken_ = preparation.relu_taken;
+    c.dropout = dropout_.drops;
+    c.backward_data = preparation.bottom_needs_diff[0];
+    c.backward_weights = preparation.parameter_needs_diff[0];
+    c.dtype = preparation.storage;
+    c.precision = preparation.precision;
+    dense_ = make_dense(context, c);
+    const Format weights = dense_weights_format(preparation);
+    const Shape& w = parameters()[0].shape;
+    const Format given = preparation.parameter_formats[0].value_or(weights);
+    if (!same_layout(given, weights, w))
+      dense_ = with_weights_in(given, std::move(dense_), w, c.dtype, weights);
+    Prepared prepared;
+    prepared.parameter_formats.resize(parameters().size());
+    prepared.parameter_formats[0] = given;
+    prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
+    prepared.workspace = dense_->workspace();
+    if (relu_taken_) prepared.reads = {true, false};
+    if (normalized_) {
+      const size_t lengths = static_cast<size_t>(outputs_) * size_of(preparation.dtype);
+      prepared.workspace = std::max(prepared.workspace, lengths);
+    }
+    return prepared;
+  }
+
+  // The same in backward as in the forward pass that it belongs to.
+  template <typename Pass>
+  DropoutMask mask(const Context& context, const Pass& pass) const {
+    return dropout_.mask(context.random(id(), pass.pass, pass.live_pass));
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    if (given_) {
+      const Tensor b = !bias_                  ? Tensor()
+                       : !parameters().empty() ? pass.parameters[0]
+                                               : pass.bottom[2];
+      return product_.forward(context, pass.bottom[0], pass.bottom[1], b, pass.top[0]);
+    }
+    if (normalized_) make_unit_rows(context, 1e-6, pass.parameters[0], pass.workspace);
+    const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &y = pass.top[0];
+    const Tensor b = bias_ ? pass.parameters[1] : Tensor();
+    if (!dropout_.changes()) return dense_->forward(context, x, w, b, y, pass.workspace);
+    dense_->forward_dropping(context, x, w, b, y, mask(context, pass), pass.workspace);
+  }
+
+  void backward_given(Context& context, const Backward& pass) const {
+    Tensor db;
+    if (bias_) db = !parameters().empty() ? pass.parameter_diff[0] : pass.bottom_diff[2];
+    product_.backward(context, pass.bottom[0], pass.bottom[1], pass.top_diff[0],
+                      pass.bottom_diff[0], pass.bottom_diff[1], db,
+                      bias_ && !parameters().empty() && pass.accumulate[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    if (given_) return backward_given(context, pass);
+    const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
+    const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
+    const bool masks = relu_.on && !relu_taken_;
+    OutputGradient g =
+        masks && dense_->takes_relu() ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
+    const bool inside = dense_->takes_relu() && (dw || !db);  // ReLU and bias
+    // What was dropped is zero in y, as what a ReLU without slope cut off: the rest is the factor.
+    const bool simple = relu_.slope == 0;
+    if (inside && masks) {
+      g.factor = dropout_.factor;
+    } else if (masks && !simple && dropout_.changes()) {
+      dropout(context, mask(context, pass), dy, dy);
+    }
+    const auto relu_and_bias = [&] {
+      on_real(dy, [&]<typename T>() {
+        const int64_t rows = dy.count() / outputs_;
+        const T* y = masks ? pass.top[0].data<T>() : nullptr;
+        relu_and_bias_gradient(context, rows, outputs_, 1, y,
+                               {relu_.slope, simple ? dropout_.factor : 1}, dy.data<T>(),
+                               db.data<Compute<T>>(), db && pass.accumulate[1]);
+      });
+    };
+    if (!inside && (masks || !dw)) relu_and_bias();
+    const auto bottom = [&] {
+      if (const Tensor& dx = pass.bottom_diff[0])
+        dense_->backward_data(context, g, pass.parameters[0], dx, pass.workspace);
+    };
+    if (!dw) return bottom();
+    const auto weights = [&] {
+      if (!inside && !masks) relu_and_bias();
+      dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
+                               pass.accumulate[0], db && pass.accumulate[1], pass.aside_workspace);
+    };
+    context.aside(pass.aside_lane, weights, bottom);
+  }
+
+  int64_t multiply_adds(const std::vector<Shape>&, const std::vector<Shape>& tops) const override {
+    return tops[0].count() * inputs_;
+  }
+
+  int axis_ = 1;
+  int64_t inputs_ = 0, outputs_ = 0;
+  bool transposed_ = false, bias_ = true, normalized_ = false;
+  bool given_ = false;  // the weights are a bottom
+  Relu relu_;
+  bool relu_taken_ = false;  // Preparation::relu_taken
+  DropoutParams dropout_;
+  std::unique_ptr<WeightedSum> dense_;
+  ProductOfBottoms product_;
+};
+
+std::unique_ptr<Layer> make() { return std::make_unique<InnerProductLayer>(); }
+[[maybe_unused]] const bool joined_types = [] {
+  for (const char* type : {"InnerProduct+ReLU", "InnerProduct+ReLU+Dropout"})
+    LayerRegistry::add(type, {make, __FILE__});
+  return true;
+}();
+
+}  // namespace
+REGISTER_LAYER(InnerProduct, InnerProductLayer);
+REGISTER_LAYER(SparseInnerProduct, InnerProductLayer);
+}  // namespace crema

@@ -1,0 +1,299 @@
+// Pooling: a window slides over each channel and keeps one value.
+//   MAX         y = the largest value; of equal ones the first from the upper left
+//   AVE         y = sum of the window / its number of cells, those of the padding included
+//   STOCHASTIC  in training a value drawn with probability x / sum(x), in testing
+//               sum(x^2) / sum(x); no padding
+// Shapes: x (N, C, H, W), or with one to six spatial axes (STOCHASTIC: to three); y (N, C, H', W')
+//   with H' = ceil((H + 2 pad - kernel) / stride) + 1, floor instead of ceil with round_mode:
+//   FLOOR; with a dilation of d the kernel spans d * (kernel - 1) + 1 values.
+// With padding, a last window that would start in the far padding is dropped. A second top of MAX
+// has the place of each value in its channel, h * W + w; -1 where the window is empty (there y is
+// -FLT_MAX).
+// The planner joins MAX and a ReLU behind it to "Pooling+ReLU".
+// Parameters: none.
+// Gradient: MAX and STOCHASTIC give dy to the value that was kept, AVE a share to each cell.
+// Pooling3D, NdPooling and PoolingND are names of forks for video and volumes: time is the first of
+// three axes, kernel_depth, temporal_stride and temporal_pad are for it.
+#include <algorithm>
+
+#include "kernels/conv/conv.h"
+#include "kernels/pool/pool.h"
+#include "kernels/pool/pool_nd.h"
+#include "layers/layer.h"
+#include "layers/vision/pooling_window.h"
+#include "proto/layer.pb.h"
+#include "proto/params/activation.pb.h"
+#include "proto/params/pooling.pb.h"
+
+namespace crema {
+namespace {
+
+// A quantity of a window as the file gives it: one number for all axes, or some of height, width,
+// depth, or a list.
+struct WindowField {
+  const char* name;
+  bool has_one, has_height, has_width, has_depth;
+  uint32_t one, height, width, depth;
+  const BlobShape* list;
+
+  std::vector<int64_t> read(int spatial) const {
+    require(has_height == has_width, name, "_h and ", name, "_w must be given together");
+    require(!has_one || !has_height || one == 0, "give ", name, " for all axes or ", name,
+            "_h and ", name, "_w, not both");
+    require(!has_height || spatial >= 2, name, "_h and ", name, "_w need two spatial axes");
+    std::vector<int64_t> values(spatial, one);
+    if (has_height) {
+      values[spatial - 2] = height;
+      values[spatial - 1] = width;
+    }
+    if (has_depth) values[0] = depth;
+    if (list->dim_size() == 0) return values;
+    require(list->dim_size() == 1 || list->dim_size() == spatial, name, "_shape has ",
+            list->dim_size(), " numbers for ", spatial, " spatial axes");
+    for (int axis = 0; axis < spatial; ++axis)
+      values[axis] = list->dim(list->dim_size() == 1 ? 0 : axis);
+    return values;
+  }
+};
+
+class PoolingLayer : public Layer {
+ public:
+  std::optional<PoolWindow> served_window(const Shape& bottom) const {
+    if (many_axes_) return std::nullopt;
+    return window(bottom);
+  }
+
+ private:
+  const PoolingParameter& p() const { return params<PoolingParameter>(); }
+  Arity tops() const override { return {1, p().pool() == PoolingParameter::MAX ? 2 : 1}; }
+  OrderRule order_rule() const override { return OrderRule::any; }
+  // 16 bits do not hold the places of a mask.
+  HalfRule half_rule() const override {
+    return message().top_size() > 1 ? HalfRule::never : HalfRule::follows;
+  }
+  BackwardReads reads() const override { return {method_ == PoolMethod::stochastic_test, false}; }
+  bool can_take_relu() const override { return method_ == PoolMethod::max && !many_axes_; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    const int spatial = bottoms[0].axes() - 2;
+    require(spatial >= 1 && spatial <= kMostSpatialAxes,
+            "Pooling takes (N, C) and one to six spatial axes, but the bottom is ",
+            bottoms[0].brief());
+    switch (p().pool()) {
+      case PoolingParameter::MAX:
+        method_ = PoolMethod::max;
+        break;
+      case PoolingParameter::AVE:
+        method_ = PoolMethod::average;
+        break;
+      case PoolingParameter::STOCHASTIC:
+        method_ = training() ? PoolMethod::stochastic : PoolMethod::stochastic_test;
+        break;
+    }
+    read_window(spatial);
+    read_dilation(spatial);
+    relu_ = ends_with(type(), "+ReLU");
+    many_axes_ = spatial > 3 || std::any_of(axes_.dilation.begin(), axes_.dilation.end(),
+                                            [](int64_t distance) { return distance > 1; });
+    require(
+        !many_axes_ || p().pool() != PoolingParameter::STOCHASTIC,
+        "STOCHASTIC pooling takes one to three spatial axes and no dilation, but the bottom is ",
+        bottoms[0].brief());
+  }
+
+  bool worth_joining(const Context& context, const std::vector<Shape>&, Precision) const override {
+    return context.device() == Device::gpu && can_end_in_relu();
+  }
+  bool can_end_in_relu() const {
+    return method_ == PoolMethod::max && !many_axes_ && message().top_size() <= 1 &&
+           params<ReLUParameter>().negative_slope() == 0;
+  }
+
+  void read_dilation(int spatial) {
+    const int given = p().dilation_size();
+    require(given <= 1 || given == spatial, "dilation is given ", given, " times for ", spatial,
+            " spatial axes: give it once for all, or once for each");
+    axes_.dilation.assign(spatial, given > 0 ? p().dilation(0) : 1);
+    for (int axis = 1; axis < given; ++axis) axes_.dilation[axis] = p().dilation(axis);
+    for (int64_t distance : axes_.dilation)
+      require(distance > 0, "the dilation must be at least 1");
+  }
+
+  void read_window(int spatial) {
+    // A file that gives the extent along time gives step and padding along time too, or means 1 and
+    // 0.
+    const bool time = p().has_kernel_depth();
+    require((!time && !p().has_temporal_stride() && !p().has_temporal_pad()) || spatial == 3,
+            "kernel_depth, temporal_stride and temporal_pad are for three spatial axes (time, "
+            "height, width), but there are ",
+            spatial);
+    axes_.count_padding = p().avg_include_pad();
+    axes_.kernel = WindowField{"kernel",
+                               p().has_kernel_size(),
+                               p().has_kernel_h(),
+                               p().has_kernel_w(),
+                               time,
+                               p().kernel_size(),
+                               p().kernel_h(),
+                               p().kernel_w(),
+                               p().kernel_depth(),
+                               &p().kernel_shape()}
+                       .read(spatial);
+    axes_.stride = WindowField{"stride",
+                               p().has_stride(),
+                               p().has_stride_h(),
+                               p().has_stride_w(),
+                               time || p().has_temporal_stride(),
+                               p().stride(),
+                               p().stride_h(),
+                               p().stride_w(),
+                               p().temporal_stride(),
+                               &p().stride_shape()}
+                       .read(spatial);
+    axes_.pad = WindowField{"pad",
+                            p().has_pad(),
+                            p().has_pad_h(),
+                            p().has_pad_w(),
+                            time || p().has_temporal_pad(),
+                            p().pad(),
+                            p().pad_h(),
+                            p().pad_w(),
+                            p().temporal_pad(),
+                            &p().pad_shape()}
+                    .read(spatial);
+
+    const bool kernel_given =
+        p().has_kernel_size() || p().has_kernel_h() || time || p().kernel_shape().dim_size() > 0;
+    if (p().global_pooling())
+      require(!kernel_given, "global_pooling takes the whole image: leave the kernel's size away");
+    for (int axis = 0; axis < spatial; ++axis) {
+      const int64_t kernel = axes_.kernel[axis], pad = axes_.pad[axis];
+      require(axes_.stride[axis] > 0, "the stride must be at least 1");
+      if (p().global_pooling()) {
+        require(pad == 0 && axes_.stride[axis] == 1,
+                "global_pooling goes with pad: 0 and stride: 1 only");
+        continue;
+      }
+      require(kernel_given,
+              "Pooling needs kernel_size, or kernel_h and kernel_w, or global_pooling: true");
+      require(kernel > 0, "the kernel must be at least 1 in each direction");
+      require(pad == 0 || p().pool() != PoolingParameter::STOCHASTIC,
+              "STOCHASTIC pooling takes no padding");
+      require(pad < kernel, "the padding must be smaller than the kernel, but pad is ", pad,
+              " and the kernel ", kernel);
+    }
+  }
+
+  PoolAxes axes(const Shape& bottom) const {
+    PoolAxes w = axes_;
+    if (p().global_pooling())
+      for (int axis = 2; axis < bottom.axes(); ++axis) w.kernel[axis - 2] = bottom[axis];
+    return w;
+  }
+
+  PoolWindow window(const Shape& bottom) const {
+    const PoolAxes all = axes(bottom);
+    PoolWindow w;
+    w.method = method_;
+    w.count_padding = all.count_padding;
+    w.takes_relu = takes_relu_;
+    w.relu = relu_;
+    const size_t lacking = 3 - all.kernel.size();
+    for (size_t axis = 0; axis < all.kernel.size(); ++axis) {
+      w.kernel[lacking + axis] = all.kernel[axis];
+      w.stride[lacking + axis] = all.stride[axis];
+      w.pad[lacking + axis] = all.pad[axis];
+    }
+    return w;
+  }
+
+  static int64_t outputs(int64_t extent, int64_t kernel, int64_t stride, bool round_down) {
+    if (extent >= kernel) return (extent - kernel + (round_down ? 0 : stride - 1)) / stride + 1;
+    // A kernel that sticks out by less than a step still has one window.
+    return round_down ? 0 : 1 - (kernel - extent) / stride;
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& x = bottoms[0];
+    const PoolAxes w = axes(x);
+    const bool round_down =
+        p().round_mode() == PoolingParameter::FLOOR || !p().ceil_mode() || p().torch_pooling();
+    const bool padded =
+        std::any_of(w.pad.begin(), w.pad.end(), [](int64_t pad) { return pad > 0; });
+    Shape y{x[0], x[1]};
+    for (int i = 2; i < x.axes(); ++i) {
+      const int axis = i - 2;
+      const int64_t kernel = (w.kernel[axis] - 1) * w.dilation[axis] + 1, pad = w.pad[axis];
+      int64_t count = outputs(x[i] + 2 * pad, kernel, w.stride[axis], round_down);
+      if (padded && (count - 1) * w.stride[axis] >= x[i] + pad) --count;
+      require(count > 0, "a kernel of ", kernel, " does not fit into ", x[i],
+              " values with padding ", pad, ": the bottom is ", x.brief());
+      y.push_back(count);
+    }
+    std::vector<Shape> tops(std::max(message().top_size(), 1), y);
+    if (many_axes_ && method_ == PoolMethod::max) return {tops, {{y, DType::i32}}};
+    if (many_axes_ || !window(x).has_index()) return {tops, {}};
+    return {tops, {{y, window(x).index_dtype()}}};
+  }
+
+  Prepared prepare(Context&, const Preparation& preparation) override {
+    require(!relu_ || can_end_in_relu(),
+            "only a MAX pooling of one to three spatial axes can end in a ReLU, of slope 0");
+    takes_relu_ = preparation.takes_relu;
+    return {};
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    const Tensor mask = pass.top.size() > 1 ? pass.top[1] : Tensor();
+    const Tensor index = pass.saved.empty() ? Tensor() : in_order_of(pass.saved[0], pass.top[0]);
+    const Shape& x = pass.bottom[0].shape();
+    if (many_axes_) {
+      pool_axes_forward(context, axes(x), method_ == PoolMethod::average, pass.bottom[0],
+                        pass.top[0], index, mask);
+    } else {
+      pool_forward(context, window(x), context.random(id(), pass.pass, pass.live_pass),
+                   pass.bottom[0], pass.top[0], index, mask);
+    }
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    if (!pass.bottom_diff[0]) return;
+    const Tensor index =
+        pass.saved.empty() ? Tensor() : in_order_of(pass.saved[0], pass.top_diff[0]);
+    const Shape& x = pass.bottom_diff[0].shape();
+    if (many_axes_) {
+      pool_axes_backward(context, axes(x), method_ == PoolMethod::average, index, pass.top_diff[0],
+                         pass.bottom_diff[0]);
+    } else {
+      pool_backward(context, window(x), pass.bottom[0], index, pass.top_diff[0],
+                    pass.bottom_diff[0]);
+    }
+  }
+
+  // The index is kept in the memory order of the tops.
+  static Tensor in_order_of(const Tensor& saved, const Tensor& top) {
+    return saved.reshaped(top.shape(), top.format());
+  }
+
+  PoolMethod method_ = PoolMethod::max;
+  PoolAxes axes_;           // of a global pooling without the kernel
+  bool many_axes_ = false;  // more than three, or with dilation: kernels/pool/pool_nd.h
+  bool takes_relu_ = false, relu_ = false;
+};
+
+// A name that is no identifier.
+[[maybe_unused]] const bool joined_type = LayerRegistry::add(
+    "Pooling+ReLU",
+    {[]() -> std::unique_ptr<Layer> { return std::make_unique<PoolingLayer>(); }, __FILE__});
+
+}  // namespace
+
+std::optional<PoolWindow> pool_window(const Layer& pooling, const Shape& bottom) {
+  return static_cast<const PoolingLayer&>(pooling).served_window(bottom);
+}
+
+REGISTER_LAYER(Pooling, PoolingLayer);
+REGISTER_LAYER(Pooling3D, PoolingLayer);
+REGISTER_LAYER(NdPooling, PoolingLayer);
+REGISTER_LAYER(PoolingND, PoolingLayer);
+}  // namespace crema

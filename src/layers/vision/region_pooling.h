@@ -1,0 +1,79 @@
+// What layers that pool regions of a feature map have in common: two bottoms, the map and the
+// regions; the kernel's case in pool_, which setup() fills.
+#pragma once
+
+#include "base/error.h"
+#include "kernels/roi/roi_pool.h"
+#include "layers/layer.h"
+
+namespace crema {
+
+class RegionPoolingBase : public Layer {
+ public:
+  Arity bottoms() const override { return {2, 2}; }
+  bool differentiable(int bottom) const override { return bottom == 0; }
+  OrderRule order_rule() const override { return order_rule_; }
+  HalfRule half_rule() const override { return HalfRule::follows; }
+  BackwardReads reads() const override { return {false, false}; }
+
+  void setup(Context&, const std::vector<Shape>& bottoms) override {
+    // Regions must lie row by row whatever the order of the map.
+    const bool alike = same_layout(Format::channels_last(), Format::plain(), bottoms[1]);
+    order_rule_ = alike ? OrderRule::any : OrderRule::plain;
+    require(bottoms[0].axes() == 4, type(), " needs a feature map (N, C, H, W), but bottom 0 is ",
+            bottoms[0].brief());
+    pool_ = read();
+    require(pool_.rows > 0 && pool_.columns > 0, type(),
+            " needs the size of the grid: ", "pooled_h and pooled_w must be positive, but are ",
+            pool_.rows, " and ", pool_.columns);
+    require(pool_.scale > 0, "spatial_scale must be positive, but is ", pool_.scale);
+  }
+
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    const Shape& regions = bottoms[1];
+    const int64_t numbers = pool_.numbers();
+    const bool rows = regions.axes() > 0 && regions.count(1) == numbers;
+    require(rows || (regions.axes() > 1 && regions[regions.axes() - 1] == numbers),
+            "the regions must be rows of ", numbers,
+            numbers == 5 ? " numbers (image, x1, y1, x2, y2)" : " numbers (image, two boxes)",
+            ", but bottom 1 is ", regions.brief());
+    const int64_t count = regions.count() / numbers;
+    const Shape y{count, top_channels(bottoms[0][1]), pool_.rows, pool_.columns};
+    const auto tables = static_cast<int64_t>(region_pool_tables(pool_, bottoms[0], count));
+    Inference inference{{y}, {{{tables}, DType::u8}}};
+    if (pool_.has_index()) inference.saved.push_back({y, DType::i32});
+    return inference;
+  }
+
+  void forward(Context& context, const Forward& pass) override {
+    region_pool_forward(context, pool_, pass.bottom[0], pass.bottom[1], pass.top[0],
+                        index(pass.saved), pass.saved[0]);
+  }
+
+  void backward(Context& context, const Backward& pass) override {
+    if (!pass.bottom_diff[0]) return;
+    region_pool_backward(context, pool_, index(pass.saved), pass.top_diff[0], pass.bottom_diff[0],
+                         pass.saved[0]);
+  }
+
+ protected:
+  // The case that the layer's message describes.
+  virtual RegionPool read() const = 0;
+  virtual int64_t top_channels(int64_t channels) const { return channels; }
+
+  template <typename Message>
+  static RegionPool pool_of(RegionKind kind, const Message& p) {
+    require(p.pad_ratio() >= 0, "pad_ratio must not be negative, but is ", p.pad_ratio());
+    return {kind, p.pooled_h(), p.pooled_w(), p.spatial_scale(), p.pad_ratio()};
+  }
+
+ private:
+  static Tensor index(const std::vector<Tensor>& saved) {
+    return saved.size() > 1 ? saved[1] : Tensor();
+  }
+
+  RegionPool pool_;
+  OrderRule order_rule_ = OrderRule::plain;
+};
+
+}  // namespace crema

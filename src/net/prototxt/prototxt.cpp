@@ -1,0 +1,91 @@
+#include "net/prototxt/prototxt.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "net/prototxt/no_effect.h"
+#include "net/prototxt/prototxt_parse.h"
+
+namespace crema {
+
+namespace {
+
+// Upgrades file->net, whose fields are found under file->prefix.
+void upgrade(NetFile* file) {
+  const auto where = [file](const std::string& field) { return file->where(field); };
+  const std::vector<Note> notes = notes_without_effect(file->net, where);
+  file->upgrade = upgrade_net(&file->net, file->path, where);
+  file->upgrade.notes.insert(file->upgrade.notes.begin(), notes.begin(), notes.end());
+}
+
+std::string read_prototxt(const std::string& path) {
+  constexpr size_t kMost = size_t{64} << 20;  // its message takes many times the memory
+  const std::string text = read_text(path, kMost);
+  require(!trim(text).empty(), path, ": is empty");
+  return text;
+}
+
+}  // namespace
+
+std::string NetFile::where(const std::string& field) const {
+  return positions->where(prefix + field);
+}
+
+std::string NetFile::where(int layer) const { return where(upgrade.origins.at(layer)); }
+
+std::string NetFile::where(int layer, const std::string& field) const {
+  const std::string& origin = upgrade.origins.at(layer);
+  return where(cat(origin, ".", field));
+}
+
+NetFile parse_net_text(const std::string& text, const std::string& name) {
+  NetFile file;
+  file.path = name;
+  file.positions = parse_text(text, name, &file.net);
+  upgrade(&file);
+  return file;
+}
+
+NetFile read_net_file(const std::string& path) { return parse_net_text(read_prototxt(path), path); }
+
+SolverFile parse_solver_text(const std::string& text, const std::string& name) {
+  SolverFile file;
+  file.path = name;
+  file.positions = parse_text(text, name, &file.solver);
+  const auto where = [&file](const std::string& field) { return file.where(field); };
+  file.notes = notes_without_effect(file.solver, where);
+  const auto add = [&file](const std::vector<Note>& notes) {
+    file.notes.insert(file.notes.end(), notes.begin(), notes.end());
+  };
+  add(upgrade_solver(&file.solver, name, where).notes);
+  add(complete_snapshot_prefix(&file.solver, name));
+  return file;
+}
+
+SolverFile read_solver_file(const std::string& path) {
+  return parse_solver_text(read_prototxt(path), path);
+}
+
+NetFile inner_net(const SolverFile& file, const std::string& field) {
+  if (const auto found = file.rewritten.find(field); found != file.rewritten.end())
+    return found->second;
+  NetFile net;
+  net.path = file.path;
+  net.positions = file.positions;
+  net.prefix = field + ".";
+  const SolverParameter& solver = file.solver;
+  if (field == "net_param") {
+    net.net = solver.net_param();
+  } else if (field == "train_net_param") {
+    net.net = solver.train_net_param();
+  } else {
+    const size_t bracket = field.find('[');
+    const int index = bracket == std::string::npos ? 0 : std::stoi(field.substr(bracket + 1));
+    require(starts_with(field, "test_net_param") && index < solver.test_net_param_size(), file.path,
+            ": the solver has no ", field);
+    net.net = solver.test_net_param(index);
+  }
+  upgrade(&net);
+  return net;
+}
+
+}  // namespace crema

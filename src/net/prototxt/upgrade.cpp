@@ -1,0 +1,171 @@
+#include "net/prototxt/upgrade.h"
+
+#include "base/error.h"
+#include "net/prototxt/upgrade_layers.h"
+
+namespace crema {
+
+namespace {
+
+void note(Upgrade* upgrade, Severity severity, std::string line) {
+  upgrade->notes.push_back({severity, std::move(line)});
+}
+
+// The three lines that Caffe's tools print around each step, with the way to be rid of them.
+void begin_step(Upgrade* upgrade, const std::string& what, const std::string& file) {
+  upgrade->changed = true;
+  note(upgrade, Severity::info, cat("Attempting to upgrade ", what, ": ", file));
+}
+
+void end_step(Upgrade* upgrade, const std::string& what) {
+  note(upgrade, Severity::info, cat("Successfully upgraded ", what));
+}
+
+bool has_v0_layers(const NetParameter& net) {
+  for (const V1LayerParameter& layer : net.layers()) {
+    if (layer.has_layer()) return true;
+  }
+  return false;
+}
+
+void upgrade_v0(NetParameter* net, const std::string& file, const Locate& where, Upgrade* upgrade) {
+  begin_step(upgrade, "input file specified using deprecated V0LayerParameter", file);
+  const std::vector<std::string> ignored = upgrade_v0_layers(net, &upgrade->origins, where);
+  for (const std::string& line : ignored) note(upgrade, Severity::error, line);
+  if (ignored.empty()) {
+    end_step(upgrade, "file specified using deprecated V0LayerParameter");
+  } else {
+    note(upgrade, Severity::error,
+         "Warning: had one or more problems upgrading V0NetParameter to "
+         "NetParameter (see above); continuing anyway.");
+  }
+  note(upgrade, Severity::warning,
+       "The V0 format may be dropped one day: upgrade_net_proto_text (for weights "
+       "upgrade_net_proto_binary) OLD NEW writes the file in today's.");
+}
+
+void upgrade_transforms(NetParameter* net, const std::string& file, Upgrade* upgrade) {
+  if (!move_transform_fields(net)) return;
+  begin_step(upgrade, "input file specified using deprecated transformation parameters", file);
+  end_step(upgrade, "file specified using deprecated data transformation parameters.");
+  note(upgrade, Severity::warning,
+       "scale, mean_file, crop_size and mirror belong into transform_param.");
+}
+
+void upgrade_v1(NetParameter* net, const std::string& file, const Locate& where, Upgrade* upgrade) {
+  if (net->layers_size() == 0) return;
+  if (net->layer_size() > 0) {
+    fail(where("layer[0]"),
+         ": this file has both \"layer\" blocks and old \"layers\" blocks (the first one: ",
+         where("layers[0]"), "); write all of them as \"layer\"");
+  }
+  begin_step(upgrade, "input file specified using deprecated V1LayerParameter", file);
+  upgrade_v1_layers(net);
+  end_step(upgrade, "file specified using deprecated V1LayerParameter");
+}
+
+// Net-level inputs become one Input layer in front.
+void upgrade_inputs(NetParameter* net, const std::string& file, const Locate& where,
+                    Upgrade* upgrade) {
+  if (net->input_size() == 0) {
+    if (net->input_dim_size() + net->input_shape_size() > 0) {
+      note(upgrade, Severity::warning,
+           cat(where(net->input_dim_size() > 0 ? "input_dim[0]" : "input_shape[0]"),
+               ": a shape without an input has no effect; write input: \"data\" before it"));
+    }
+    return;
+  }
+  begin_step(upgrade, "input file specified using deprecated input fields", file);
+  constexpr int kAxes = 4;
+  const bool by_shape = net->input_shape_size() > 0;
+  const int shapes = by_shape ? net->input_shape_size() : net->input_dim_size() / kAxes;
+  if (shapes != net->input_size() || (!by_shape && net->input_dim_size() % kAxes != 0)) {
+    fail(where("input[0]"), ": ", net->input_size(), " input(s) need ",
+         by_shape ? cat("as many input_shape blocks, found ", shapes)
+                  : cat(net->input_size() * kAxes, " numbers of input_dim, found ",
+                        net->input_dim_size(),
+                        "; for other than four axes write input_shape { dim: ... }"));
+  }
+  LayerParameter layer;
+  layer.set_name("input");
+  layer.set_type("Input");
+  for (int i = 0; i < net->input_size(); ++i) {
+    layer.add_top(net->input(i));
+    BlobShape* shape = layer.mutable_input_param()->add_shape();
+    if (by_shape) {
+      *shape = net->input_shape(i);
+    } else {
+      for (int axis = 0; axis < kAxes; ++axis) shape->add_dim(net->input_dim(i * kAxes + axis));
+    }
+  }
+  net->mutable_layer()->Add(std::move(layer));
+  for (int i = net->layer_size() - 1; i > 0; --i) net->mutable_layer()->SwapElements(i, i - 1);
+  net->clear_input();
+  net->clear_input_shape();
+  net->clear_input_dim();
+  upgrade->origins.insert(upgrade->origins.begin(), "input[0]");
+  end_step(upgrade, "file specified using deprecated input fields.");
+  note(upgrade, Severity::warning, "An Input layer says the same: layer { type: \"Input\" ... }.");
+}
+
+// Statistics are no learned blobs, whatever three old param blocks say.
+void upgrade_batch_norms(NetParameter* net, const std::string& file, Upgrade* upgrade) {
+  bool found = false;
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != "BatchNorm" || layer.param_size() != 3) continue;
+    found = true;
+    for (ParamSpec& param : *layer.mutable_param()) {
+      param.set_lr_mult(0);
+      param.set_decay_mult(0);
+    }
+  }
+  if (!found) return;
+  begin_step(upgrade, "batch norm layers using deprecated params", file);
+  end_step(upgrade, "batch norm layers using deprecated params.");
+}
+
+// Today's data layers keep these fields for old weight files only: neither Caffe nor we read them.
+void warn_of_fields_without_effect(const NetParameter& net, const Locate& where, Upgrade* upgrade) {
+  for (int i = 0; i < net.layer_size(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    for (const char* block : {"data_param", "image_data_param", "window_data_param"}) {
+      const auto* field = LayerParameter::descriptor()->FindFieldByName(block);
+      if (!layer.GetReflection()->HasField(layer, field)) continue;
+      const auto& param = layer.GetReflection()->GetMessage(layer, field);
+      for (const char* name : {"scale", "mean_file", "crop_size", "mirror"}) {
+        const auto* old = field->message_type()->FindFieldByName(name);
+        if (!param.GetReflection()->HasField(param, old)) continue;
+        note(upgrade, Severity::warning,
+             cat(where(cat(upgrade->origins[i], ".", block, ".", name)), ": layer \"", layer.name(),
+                 "\": ", block, ".", name, " has no effect; write it inside transform_param { }"));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Upgrade upgrade_net(NetParameter* net, const std::string& file, const Locate& where) {
+  const Locate place = where ? where : [&file](const std::string&) { return file; };
+  Upgrade upgrade;
+  const bool old = net->layers_size() > 0;
+  for (int i = 0; i < (old ? net->layers_size() : net->layer_size()); ++i) {
+    upgrade.origins.push_back(cat(old ? "layers[" : "layer[", i, "]"));
+  }
+  if (has_v0_layers(*net)) upgrade_v0(net, file, place, &upgrade);
+  upgrade_transforms(net, file, &upgrade);
+  upgrade_v1(net, file, place, &upgrade);
+  upgrade_inputs(net, file, place, &upgrade);
+  upgrade_batch_norms(net, file, &upgrade);
+  unfold_convolutions(net, &upgrade.origins, place);
+  warn_of_fields_without_effect(*net, place, &upgrade);
+  return upgrade;
+}
+
+void write_notes(Log& log, const std::vector<Note>& notes) {
+  for (const Note& note : notes) {
+    log.write(note.severity, std::source_location::current(), note.line);
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,88 @@
+// Convolutions that hold the layers behind them (fuse_type of an OpenCL fork): these become layers
+// again, which the planner joins where that is faster.
+#include <algorithm>
+
+#include "base/error.h"
+#include "net/prototxt/upgrade_layers.h"
+
+namespace crema {
+
+namespace {
+
+LayerParameter layer_behind(const LayerParameter& convolution, const std::string& type,
+                            const std::string& suffix) {
+  LayerParameter layer;
+  layer.set_name(cat(convolution.name(), "/", suffix));
+  layer.set_type(type);
+  *layer.mutable_include() = convolution.include();
+  *layer.mutable_exclude() = convolution.exclude();
+  if (convolution.has_phase()) layer.set_phase(convolution.phase());
+  return layer;
+}
+
+// The convolution alone, and what stands behind it.
+std::vector<LayerParameter> unfolded(LayerParameter convolution, const std::string& place) {
+  const auto kind = convolution.convolution_param().fuse_type();
+  const ReLUParameter relu_param = convolution.convolution_param().relu_param();
+  convolution.mutable_convolution_param()->clear_fuse_type();
+  convolution.mutable_convolution_param()->clear_relu_param();
+  if (kind == ConvolutionParameter::UNFUSED) return {convolution};
+  const bool sums = kind == ConvolutionParameter::FUSED_CONV_ELTWISE_RELU;
+  require(sums || kind == ConvolutionParameter::FUSED_CONV_RELU, place, ": fuse_type ",
+          ConvolutionParameter::FuseType_Name(kind),
+          " is not taken: write what it joins as layers of their own");
+  require(convolution.top_size() == 1 && convolution.bottom_size() == (sums ? 2 : 1), place,
+          ": with this fuse_type a convolution has one top and ",
+          sums ? "two bottoms, the second one to be added" : "one bottom", ", but there are ",
+          convolution.top_size(), " and ", convolution.bottom_size());
+  const std::string top = convolution.top(0);
+  std::vector<LayerParameter> layers;
+  if (sums) {
+    LayerParameter sum = layer_behind(convolution, "Eltwise", "sum");
+    const std::string product = cat(convolution.name(), "/convolution");
+    sum.add_bottom(product);
+    sum.add_bottom(convolution.bottom(1));
+    sum.add_top(top);
+    convolution.set_top(0, product);
+    convolution.mutable_bottom()->RemoveLast();
+    if (convolution.propagate_down_size() == 2) {
+      *sum.mutable_propagate_down() = convolution.propagate_down();
+      convolution.mutable_propagate_down()->RemoveLast();
+    }
+    layers.push_back(sum);
+  }
+  LayerParameter relu = layer_behind(convolution, "ReLU", "relu");
+  relu.add_bottom(top);
+  relu.add_top(top);
+  *relu.mutable_relu_param() = relu_param;
+  layers.push_back(relu);
+  layers.insert(layers.begin(), convolution);
+  return layers;
+}
+
+}  // namespace
+
+void unfold_convolutions(NetParameter* net, std::vector<std::string>* origins,
+                         const Locate& where) {
+  const auto is_fused = [](const LayerParameter& layer) {
+    return layer.convolution_param().has_fuse_type();
+  };
+  if (std::none_of(net->layer().begin(), net->layer().end(), is_fused)) return;
+  NetParameter result = *net;
+  result.clear_layer();
+  std::vector<std::string> from;
+  for (int i = 0; i < net->layer_size(); ++i) {
+    const std::string& origin = (*origins)[i];
+    std::vector<LayerParameter> layers = {net->layer(i)};
+    if (is_fused(layers[0]))
+      layers = unfolded(layers[0], where(cat(origin, ".convolution_param.fuse_type")));
+    for (const LayerParameter& layer : layers) {
+      *result.add_layer() = layer;
+      from.push_back(origin);
+    }
+  }
+  *net = result;
+  *origins = from;
+}
+
+}  // namespace crema

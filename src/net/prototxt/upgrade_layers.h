@@ -1,0 +1,31 @@
+// The steps of upgrade_net that rewrite layers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/prototxt/upgrade.h"
+
+namespace crema {
+
+// V0 -> V1, padding layers merged into what reads them. Returns one line for each field that its
+// layer's type never had (it is dropped, as in Caffe). `origins` loses the padding layers.
+std::vector<std::string> upgrade_v0_layers(NetParameter* net, std::vector<std::string>* origins,
+                                           const Locate& where);
+
+// V1 data layers: scale, mean_file, crop_size, mirror -> transform_param. True when one had any.
+bool move_transform_fields(NetParameter* net);
+
+// V1 -> today's layers.
+void upgrade_v1_layers(NetParameter* net);
+
+// Convolutions with a fuse_type become a convolution and the layers behind it. `origins` has each
+// of these at the block of the convolution.
+void unfold_convolutions(NetParameter* net, std::vector<std::string>* origins, const Locate& where);
+
+// Today's name of a V1 type: SOFTMAX_LOSS -> "SoftmaxWithLoss".
+std::string layer_type(V1LayerParameter::LayerType type);
+// Today's name of a V0 type: "innerproduct" -> "InnerProduct"; "" when there is none.
+std::string layer_type(const std::string& v0_type);
+
+}  // namespace crema

@@ -1,0 +1,147 @@
+#include "net/weights/weights_hdf5.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/error.h"
+#include "data/databases/hdf5_file.h"
+#include "data/databases/hdf5_writer.h"
+#include "net/weights/weights.h"
+
+namespace crema {
+namespace {
+
+bool owns(const Graph& graph, int layer, int k) {
+  const Parameter& parameter = graph.parameters[graph.views[layer].parameters[k]];
+  return parameter.layer == graph.net.layer(layer).name() && parameter.index == k;
+}
+
+void write_parameter(Context& context, const Tensor& tensor, const std::string& name,
+                     Hdf5Writer* file) {
+  if (tensor.dtype() == DType::f64) {
+    file->doubles(name, tensor.shape(), to_doubles(context, tensor).data());
+  } else {
+    file->floats(name, tensor.shape(), to_floats(context, tensor).data());
+  }
+}
+
+// The number that a dataset's name is, or -1.
+int index_of(const std::string& name) {
+  const bool digits =
+      !name.empty() && name.size() < 6 &&
+      std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return digits ? std::stoi(name) : -1;
+}
+
+// Groups inside each other: no net's layers have so many '/' in their names.
+constexpr int kMostGroups = 32;
+
+class Visit {
+ public:
+  Visit(const Hdf5File& file, const std::string& path,
+        const std::function<void(const StoredLayer&)>& found)
+      : file_(file), path_(path), found_(found) {}
+
+  // A group is a layer when it holds datasets, or nothing at all; groups inside it belong to layers
+  // with a '/' in their names.
+  void group(const std::string& place, int depth) {
+    const std::string group = "data" + (place.empty() ? "" : "/" + place);
+    StoredLayer layer;
+    layer.name = place;
+    std::vector<std::string> inside;
+    for (const Hdf5File::Child& child : file_.children(group)) {
+      const std::string name = group + "/" + child.name;
+      // Links make it possible: a group in itself would have no end.
+      require(child.identity == 0 || seen_.insert(child.identity).second, path_, ": \"", name,
+              "\" has a second name in this file; each layer and parameter of weights is stored "
+              "once");
+      if (child.group) {
+        inside.push_back(child.name);
+        continue;
+      }
+      const int k = index_of(child.name);
+      if (k < 0) continue;
+      if (k >= static_cast<int>(layer.blobs.size())) layer.blobs.resize(k + 1);
+      layer.blobs[k].shape = file_.shape(name).dims();
+      layer.blobs[k].data = file_.floats(name);
+    }
+    if (!place.empty() && (!layer.blobs.empty() || inside.empty())) found_(layer);
+    require(inside.empty() || depth < kMostGroups, path_, ": \"", group, "\" is the last of ",
+            kMostGroups, " groups inside each other, and holds more: these are no weights");
+    for (const std::string& name : inside)
+      this->group(place.empty() ? name : place + "/" + name, depth + 1);
+  }
+
+ private:
+  const Hdf5File& file_;
+  const std::string& path_;
+  const std::function<void(const StoredLayer&)>& found_;
+  std::set<uint64_t> seen_;
+};
+
+}  // namespace
+
+std::string hdf5_place(const std::string& layer) {
+  std::vector<std::string> parts;
+  for (const std::string& part : split(layer, '/')) {
+    if (!part.empty() && part != ".") parts.push_back(part);
+  }
+  require(!parts.empty(), "layer \"", layer,
+          "\" has a name that an HDF5 file cannot hold: give it another, or write "
+          "snapshot_format: BINARYPROTO");
+  return join(parts, "/");
+}
+
+void read_hdf5_weights(const std::string& path,
+                       const std::function<void(const StoredLayer&)>& found) {
+  const Hdf5File file(path);
+  require(file.has("data"), path,
+          ": is an HDF5 file, but not one of weights: it has no group \"data\"");
+  Visit(file, path, found).group("", 1);
+}
+
+void check_hdf5_names(const Net& net) {
+  const Graph& graph = net.graph();
+  std::set<std::string> groups, datasets;
+  for (int i = 0; i < graph.net.layer_size(); ++i) {
+    const std::string place = hdf5_place(graph.net.layer(i).name());
+    require(groups.insert(place).second, "two layers would be stored as \"", place,
+            "\" in an HDF5 file: give layer \"", graph.net.layer(i).name(),
+            "\" another name, or write snapshot_format: BINARYPROTO");
+    for (size_t k = 0; k < graph.views[i].parameters.size(); ++k) {
+      if (owns(graph, i, static_cast<int>(k))) datasets.insert(cat(place, "/", k));
+    }
+  }
+  for (const std::string& group : groups) {
+    for (size_t end = group.find('/');; end = group.find('/', end + 1)) {
+      require(datasets.count(group.substr(0, end)) == 0, "layer \"", group,
+              "\" would be stored where parameter \"", group.substr(0, end),
+              "\" of another layer lies in an HDF5 file: give it another name, or write "
+              "snapshot_format: BINARYPROTO");
+      if (end == std::string::npos) break;
+    }
+  }
+}
+
+void save_hdf5(Net& net, const std::string& path, bool gradients) {
+  check_hdf5_names(net);
+  const Graph& graph = net.graph();
+  Hdf5Writer file(path);
+  file.group("data");
+  if (gradients) file.group("diff");
+  for (int i = 0; i < graph.net.layer_size(); ++i) {
+    const std::string place = hdf5_place(graph.net.layer(i).name());
+    file.group("data/" + place);
+    if (gradients) file.group("diff/" + place);
+    for (size_t k = 0; k < graph.views[i].parameters.size(); ++k) {
+      if (!owns(graph, i, static_cast<int>(k))) continue;
+      const Parameter& parameter = graph.parameters[graph.views[i].parameters[k]];
+      write_parameter(net.context(), parameter.data, cat("data/", place, "/", k), &file);
+      if (gradients && parameter.diff)
+        write_parameter(net.context(), parameter.diff, cat("diff/", place, "/", k), &file);
+    }
+  }
+  file.commit();
+}
+
+}  // namespace crema

@@ -1,0 +1,213 @@
+#include "net/weights/wire_reader.h"
+
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "base/error.h"
+#include "base/random_access_file.h"
+#include "net/prototxt/upgrade_layers.h"
+#include "net/prototxt/upgrade_strip.h"
+#include "net/weights/wire_reader_cursor.h"
+#include "tensor/claims.h"
+
+namespace crema {
+
+namespace {
+
+using Tag = WireCursor::Tag;
+
+// What else people hand over as weights, told by its first bytes.
+void check_kind(std::string_view content, const std::string& file) {
+  require(!content.empty(), file, ": is empty");
+  require(!ends_with(file, ".solverstate"), file,
+          ": is a solver state, not the weights: give the .caffemodel beside it, or go on with the "
+          "training by -snapshot");
+  require(!starts_with(content, "\x89HDF"), file, ": is an HDF5 file: its name must end in .h5");
+  require(!starts_with(content, "version https://git-lfs"), file,
+          ": is a Git LFS pointer, not the weights: run git lfs pull");
+  require(!starts_with(content, "<"), file,
+          ": is a web page, not the weights: the download "
+          "went wrong");
+  require(!starts_with(content, "name:") && !starts_with(content, "layer"), file,
+          ": is a net description in text, not the weights");
+}
+
+float half_to_float(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
+  const uint32_t exponent = (half >> 10) & 31, fraction = half & 0x3ff;
+  if (exponent == 0) {
+    const float value = static_cast<float>(fraction) * (1.0f / (1 << 24));
+    return sign ? -value : value;
+  }
+  const uint32_t bits =
+      sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// A fork's raw bytes: type 0 is double, 1 float, 2 half.
+std::vector<float> raw_values(const WireCursor& raw, uint64_t type) {
+  const std::string_view bytes = raw.rest();
+  const size_t size = type == 0 ? 8 : type == 1 ? 4 : 2;
+  if (type > 2 || bytes.size() % size != 0) raw.corrupt("raw values of an unknown kind");
+  std::vector<float> out(bytes.size() / size);
+  for (size_t i = 0; i < out.size(); ++i) {
+    const char* from = bytes.data() + i * size;
+    if (type == 0) {
+      double value;
+      std::memcpy(&value, from, size);
+      out[i] = static_cast<float>(value);
+    } else if (type == 1) {
+      std::memcpy(&out[i], from, size);
+    } else {
+      uint16_t value;
+      std::memcpy(&value, from, size);
+      out[i] = half_to_float(value);
+    }
+  }
+  return out;
+}
+
+// The product, which must be the number of values.
+void check_count(const StoredBlob& blob, const WireCursor& end) {
+  if (blob.shape.size() > kMostBlobAxes)
+    end.corrupt(cat("a blob has ", blob.shape.size(), " axes, but may have ", kMostBlobAxes));
+  const Shape shape(blob.shape);
+  if (!at_most(shape, kMostValues)) end.corrupt("a blob has an impossible shape");
+  if (shape.count() != static_cast<int64_t>(blob.data.size()))
+    end.corrupt(cat("a blob of shape ", shape.brief(), " should hold ", shape.count(),
+                    " values, it holds ", blob.data.size()));
+}
+
+StoredBlob read_blob(WireCursor in) {
+  StoredBlob blob;
+  std::vector<float> doubles;
+  int64_t legacy[4] = {0, 0, 0, 0};
+  bool has_shape = false;
+  uint64_t raw_type = 1;
+  std::optional<WireCursor> raw;
+  while (!in.done()) {
+    const Tag tag = in.tag();
+    if (tag.field >= 1 && tag.field <= 4 && tag.kind == WireCursor::kVarint) {
+      legacy[tag.field - 1] = static_cast<int32_t>(in.varint());
+      blob.legacy_4d = true;
+    } else if (tag.field == 5) {
+      in.floats(tag, &blob.data);
+    } else if (tag.field == 7 && tag.kind == WireCursor::kBytes) {
+      has_shape = true;
+      for (WireCursor shape = in.part(); !shape.done();) {
+        const Tag dim = shape.tag();
+        if (dim.field == 1) {
+          shape.whole_numbers(dim, &blob.shape);
+        } else {
+          shape.skip(dim);
+        }
+      }
+    } else if (tag.field == 8) {
+      in.doubles(tag, &doubles);
+    } else if (tag.field == 10 && tag.kind == WireCursor::kVarint) {
+      raw_type = in.varint();
+    } else if (tag.field == 12 && tag.kind == WireCursor::kBytes) {
+      raw = in.part();
+    } else {
+      in.skip(tag);  // gradients, and what forks add
+    }
+  }
+  if (!blob.data.empty() && !doubles.empty())
+    in.corrupt(cat("a blob holds ", blob.data.size(), " floats and ", doubles.size(),
+                   " doubles, but only one kind can be meant"));
+  if (blob.data.empty()) blob.data = std::move(doubles);
+  if (blob.data.empty() && raw) blob.data = raw_values(*raw, raw_type);
+  if (has_shape) {
+    blob.legacy_4d = false;
+  } else if (blob.legacy_4d) {
+    blob.shape.assign(legacy, legacy + 4);
+  } else {
+    blob.shape = {static_cast<int64_t>(blob.data.size())};
+  }
+  check_count(blob, in);
+  return blob;
+}
+
+// Runs body; an Error gets the layer's name in front of its reason.
+StoredBlob blob_of(const StoredLayer& layer, const WireCursor& part, const std::string& file) {
+  try {
+    return read_blob(part);
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    if (layer.name.empty()) throw;
+    fail(file, ": layer \"", layer.name, "\": blob ", layer.blobs.size(), what.substr(file.size()));
+  }
+}
+
+// Field numbers of one generation of layers. The type is text in V2 and V0, a number in V1.
+struct LayerFields {
+  uint32_t name, type, blobs;
+};
+constexpr LayerFields kV2 = {1, 2, 7}, kV1 = {4, 5, 6}, kV0 = {1, 2, 50};
+constexpr uint32_t kV0InV1 = 1;
+
+std::string v1_type(uint64_t number) {
+  const bool known =
+      number < kFirstForkNumber && V1LayerParameter::LayerType_IsValid(static_cast<int>(number));
+  return known ? layer_type(static_cast<V1LayerParameter::LayerType>(number))
+               : cat("V1 type ", number);
+}
+
+void read_layer(WireCursor in, const LayerFields& fields, const std::string& file,
+                StoredLayer* layer) {
+  const bool v1 = fields.name == kV1.name;
+  while (!in.done()) {
+    const Tag tag = in.tag();
+    const bool bytes = tag.kind == WireCursor::kBytes;
+    if (tag.field == fields.name && bytes) {
+      layer->name = in.part().rest();
+    } else if (tag.field == fields.type && bytes) {
+      layer->type = in.part().rest();
+    } else if (tag.field == fields.type && tag.kind == WireCursor::kVarint) {
+      const uint64_t number = in.varint();
+      layer->type = v1_type(number);
+    } else if (tag.field == fields.blobs && bytes) {
+      layer->blobs.push_back(blob_of(*layer, in.part(), file));
+    } else if (v1 && tag.field == kV0InV1 && bytes) {
+      read_layer(in.part(), kV0, file, layer);
+      const std::string today = layer_type(layer->type);
+      if (!today.empty()) layer->type = today;
+    } else {
+      in.skip(tag);
+    }
+  }
+}
+
+}  // namespace
+
+StoredNet parse_caffemodel(const void* bytes, size_t size, const std::string& name) {
+  check_kind({static_cast<const char*>(bytes), size}, name);
+  constexpr uint32_t kName = 1, kLayersV1 = 2, kLayersV2 = 100;
+  StoredNet net;
+  for (WireCursor in(name, ".caffemodel", bytes, size); !in.done();) {
+    const Tag tag = in.tag();
+    if (tag.kind != WireCursor::kBytes) {
+      in.skip(tag);
+    } else if (tag.field == kName) {
+      net.name = in.part().rest();
+    } else if (tag.field == kLayersV2 || tag.field == kLayersV1) {
+      read_layer(in.part(), tag.field == kLayersV2 ? kV2 : kV1, name, &net.layers.emplace_back());
+    } else {
+      in.skip(tag);
+    }
+  }
+  return net;
+}
+
+StoredNet read_caffemodel(const std::string& path) {
+  const RandomAccessFile file(path);
+  const auto bytes = std::make_unique_for_overwrite<char[]>(file.size());
+  require(file.read(0, bytes.get(), file.size()) == file.size(), path,
+          ": was cut short while it was read");
+  return parse_caffemodel(bytes.get(), file.size(), path);
+}
+
+}  // namespace crema
