@@ -17,6 +17,7 @@
 
 #include "kernels/core/pointwise.h"
 #include "kernels/sequence/lstm_cell.h"
+#include "proto/layer.pb.h"
 #include "proto/params/recurrent.pb.h"
 
 namespace crema {
