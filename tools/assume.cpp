@@ -1,21 +1,15 @@
 #include "tools/assume.h"
 
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/message.h>
-
 #include <algorithm>
 #include <charconv>
 
 #include "base/error.h"
-#include "tools/schema.h"
+#include "net/batch_size.h"
 #include "tools/source_shapes.h"
 
 namespace crema {
 
 namespace {
-
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
 
 Shape parse_shape(const std::string& text) {
   Shape shape;
@@ -28,10 +22,6 @@ Shape parse_shape(const std::string& text) {
     shape.push_back(extent);
   }
   return shape;
-}
-
-bool is_source(const LayerParameter& layer) {
-  return layer.bottom_size() == 0 && layer.top_size() > 0 && layer.type() != "Parameter";
 }
 
 // Not a source, but -assume may name its tops: nobody else knows their shapes.
@@ -52,47 +42,6 @@ void forget_image_files(LayerParameter& layer) {
     layer.mutable_detection_output_param()->clear_save_output_param();
   if (layer.has_detection_evaluate_param())
     layer.mutable_detection_evaluate_param()->clear_name_size_file();
-}
-
-// The family's message that holds batch_size: one that is set, else the one named after the type.
-bool set_batch_size(LayerParameter& layer, int batch) {
-  const auto* reflection = layer.GetReflection();
-  Message* holder = nullptr;
-  for (int i = 0; i < LayerParameter::descriptor()->field_count(); ++i) {
-    const FieldDescriptor* field = LayerParameter::descriptor()->field(i);
-    if (field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    const FieldDescriptor* size = field->message_type()->FindFieldByName("batch_size");
-    if (!size || size->is_repeated()) continue;
-    if (reflection->HasField(layer, field) ||
-        (!holder && letters_of(field->name()) == letters_of(layer.type()))) {
-      holder = reflection->MutableMessage(&layer, field);
-    }
-  }
-  if (!holder) return false;
-  const FieldDescriptor* size = holder->GetDescriptor()->FindFieldByName("batch_size");
-  if (size->cpp_type() == FieldDescriptor::CPPTYPE_UINT32) {
-    holder->GetReflection()->SetUInt32(holder, size, static_cast<uint32_t>(batch));
-  } else {
-    holder->GetReflection()->SetInt32(holder, size, batch);
-  }
-  return true;
-}
-
-void override_batch(LayerParameter& layer, int batch) {
-  if (layer.type() == "Input") {
-    for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) {
-      if (shape.dim_size() > 0) shape.set_dim(0, batch);
-    }
-  } else if (layer.type() == "DummyData") {
-    DummyDataParameter* dummy = layer.mutable_dummy_data_param();
-    for (BlobShape& shape : *dummy->mutable_shape()) {
-      if (shape.dim_size() > 0) shape.set_dim(0, batch);
-    }
-    std::fill(dummy->mutable_num()->begin(), dummy->mutable_num()->end(), batch);
-  } else {
-    require(set_batch_size(layer, batch), "-batch: layer \"", layer.name(), "\" (", layer.type(),
-            ") has no batch_size that could be replaced");
-  }
 }
 
 }  // namespace
@@ -128,9 +77,9 @@ void SourceReplacer::replace(NetParameter& net,
       put_input(before, layer, where(i));
     } else if (batch_ > 0 && is_source(layer)) {
       try {
-        override_batch(layer, batch_);
+        set_batch_size(layer, batch_);
       } catch (const Error& error) {
-        fail(where(i), ": ", error.what());
+        fail(where(i), ": -batch: ", error.what());
       }
     }
   }

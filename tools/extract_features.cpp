@@ -10,7 +10,7 @@
 #include "proto/data.pb.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
-#include "tools/net_input.h"
+#include "tools/model_flag.h"
 #include "tools/random_inputs.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
@@ -108,7 +108,7 @@ int run(const VerbCall& call) {
                                                  : "Using CPU");
   NetInput input = read_model(call.log, phase_of_flag(TEST));
   input.options.keep_blobs = true;
-  input.options.precision = precision_for(*context);
+  input.options.precision = precision_of_flag(*context);
   Net net(*context, input.net, input.options);
   if (FLAGS_assume.empty())
     refuse_unfed_inputs(input.net, input.options.state, input.options.where);

@@ -6,7 +6,7 @@
 #include "net/prototxt/prototxt.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
-#include "tools/net_input.h"
+#include "tools/model_flag.h"
 #include "tools/report_net.h"
 #include "tools/report_run.h"
 #include "tools/verb.h"

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "net/batch_size.h"
 
 namespace crema {
 
@@ -128,12 +129,6 @@ class Choice {
 };
 
 }  // namespace
-
-std::string letters_of(std::string name) {
-  if (ends_with(name, "_param")) name.resize(name.size() - 6);
-  name.erase(std::remove(name.begin(), name.end(), '_'), name.end());
-  return lower_case(name);
-}
 
 std::vector<MessageHelp> help_on_parameters(const std::string& type,
                                             const std::vector<std::string>& types,

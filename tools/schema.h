@@ -27,8 +27,4 @@ std::vector<MessageHelp> help_on_parameters(const std::string& type,
                                             const std::vector<std::string>& types,
                                             const std::string& text);
 
-// A type and its field of LayerParameter have the same letters: "inner_product_param" and
-// "InnerProduct" both become "innerproduct".
-std::string letters_of(std::string name);
-
 }  // namespace crema

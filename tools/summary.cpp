@@ -9,7 +9,7 @@
 #include "net/plan.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
-#include "tools/net_input.h"
+#include "tools/model_flag.h"
 #include "tools/table.h"
 #include "tools/verb.h"
 
@@ -83,7 +83,7 @@ void print_peak(const MemoryPeak& peak) {
 int print_memory(const VerbCall& call, NetInput& input) {
   const std::unique_ptr<Context> context = make_context(call.log);
   context->set_log(silent_log());
-  input.options.precision = precision_for(*context);
+  input.options.precision = precision_of_flag(*context);
   Net net(*context, input.net, input.options);
 
   std::vector<std::vector<std::string>> rows = {

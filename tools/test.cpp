@@ -9,7 +9,7 @@
 #include "solver/test_scores.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
-#include "tools/net_input.h"
+#include "tools/model_flag.h"
 #include "tools/random_inputs.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
@@ -78,7 +78,7 @@ int run(const VerbCall& call) {
     call.log.info("Use CPU.");
   }
   NetInput input = read_model(call.log, phase_of_flag(TEST));
-  input.options.precision = precision_for(*context);
+  input.options.precision = precision_of_flag(*context);
   Net net(*context, input.net, input.options);
   load_weights_of_flag(net);
   fill_random_inputs(net);

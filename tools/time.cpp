@@ -7,7 +7,7 @@
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/limits.h"
-#include "tools/net_input.h"
+#include "tools/model_flag.h"
 #include "tools/random_inputs.h"
 #include "tools/step_times.h"
 #include "tools/table.h"
@@ -151,7 +151,7 @@ int run(const VerbCall& call) {
   NetInput input = read_model(call.log, phase_of_flag(TRAIN));
   input.options.backward = true;
   input.options.histories = FLAGS_train_step ? 1 : 0;
-  input.options.precision = precision_for(*context);
+  input.options.precision = precision_of_flag(*context);
   Net net(*context, input.net, input.options);
   fill_random_inputs(net);
   if (FLAGS_dump_plan) std::cout << net.dump_plan();

@@ -10,7 +10,7 @@
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/metrics_reader.h"
-#include "tools/net_input.h"
+#include "tools/model_flag.h"
 #include "tools/random_inputs.h"
 #include "tools/signals.h"
 #include "tools/status_reader.h"
@@ -156,7 +156,7 @@ int run(const VerbCall& call) {
       make_context(log, wants_gpu ? gpu_of_solver(log, file) : -1);
   say_device(log, *context);
 
-  options.net.precision = precision_for(*context, file.solver.precision());
+  options.net.precision = precision_of_flag(*context, file.solver.precision());
   options.capture = switches_of_flag().capture;
 
   MetricsReader metrics(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");

@@ -10,7 +10,7 @@
 #include "solver/optimizer.h"
 #include "tools/flags.h"
 #include "tools/memory_use.h"
-#include "tools/net_input.h"
+#include "tools/model_flag.h"
 #include "tools/switches.h"
 
 namespace crema {

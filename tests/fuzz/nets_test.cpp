@@ -14,14 +14,8 @@
 #include "solver/fixtures.h"
 #include "tools/assume.h"
 #include "tools/random_inputs.h"
-#include "tools/schema.h"
 
-namespace crema {
-
-// The tools' help on fields, for which nobody asks here.
-std::string_view schema_bytes() { return {}; }
-
-namespace tests {
+namespace crema::tests {
 namespace {
 
 constexpr size_t kNetMemory = size_t{64} << 20;
@@ -173,5 +167,4 @@ TEST(Fuzz, Solvers) {
 }
 
 }  // namespace
-}  // namespace tests
-}  // namespace crema
+}  // namespace crema::tests

@@ -1,10 +1,5 @@
-#include "tools/net_input.h"
+#include "tools/model_flag.h"
 
-#include <memory>
-
-#include "base/files.h"
-#include "net/filter.h"
-#include "net/prototxt/prototxt.h"
 #include "tools/assume.h"
 #include "tools/flags.h"
 #include "tools/switches.h"
@@ -13,18 +8,9 @@ namespace crema {
 
 NetInput read_model(ProgramLog& log, Phase phase) {
   require(!FLAGS_model.empty(), "a net is needed: -model NET.prototxt");
-  const auto file = std::make_shared<const NetFile>(read_net_file(FLAGS_model));
-  write_notes(log, file->upgrade.notes);
-
-  NetInput input;
   NetState outer;
   add_level_and_stages(&outer);
-  input.options.state = net_state(phase, file->net, outer);
-  std::vector<int> kept;
-  input.net = filter_net(file->net, input.options.state, log, &kept,
-                         [&](int layer) { return file->where(layer); });
-  input.options.folder = folder_of(FLAGS_model);
-  input.options.where = [file, kept](int layer) { return file->where(kept[layer]); };
+  NetInput input = read_net_input(FLAGS_model, phase, outer, log);
   SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
   replacer.replace(input.net, input.options.where);
   replacer.finish();
@@ -62,10 +48,8 @@ int64_t records_of(const Net& net) {
   return 0;
 }
 
-Precision precision_for(const Context& context, const std::string& of_file) {
-  if (!FLAGS_precision.empty()) return precision_named(FLAGS_precision);
-  if (!of_file.empty()) return precision_named(of_file);
-  return context.device() == Device::gpu ? Precision::tf32 : Precision::fp32;
+Precision precision_of_flag(const Context& context, const std::string& of_file) {
+  return precision_for(context, FLAGS_precision.empty() ? of_file : FLAGS_precision);
 }
 
 }  // namespace crema

@@ -1,20 +1,15 @@
-// The net of a verb: -model read, upgraded, filtered by -phase, -level and -stage, with -assume and
-// -batch applied.
+// -model and what goes with it: a verb's net for -phase, -level and -stage, with -assume and -batch
+// applied.
 #pragma once
 
 #include <string>
 
-#include "net/net.h"
+#include "net/prototxt/net_input.h"
 #include "tools/program_log.h"
 
 namespace crema {
 
-struct NetInput {
-  NetParameter net;    // filtered
-  NetOptions options;  // state, folder, positions, passes
-};
-
-// Error when -model is missing.
+// With the passes that -off leaves. Error when -model is missing.
 NetInput read_model(ProgramLog& log, Phase phase);
 
 // -phase; `otherwise` when it is not given.
@@ -30,6 +25,6 @@ int64_t batch_of(const Net& net);
 int64_t records_of(const Net& net);
 
 // -precision, else what a file says (may be empty), else the device's default.
-Precision precision_for(const Context& context, const std::string& of_file = "");
+Precision precision_of_flag(const Context& context, const std::string& of_file = "");
 
 }  // namespace crema

@@ -1,0 +1,20 @@
+// The number of samples in a batch, in whatever field a source states it.
+#pragma once
+
+#include <string>
+
+#include "proto/layer.pb.h"
+
+namespace crema {
+
+// Whether the layer feeds a net: it has tops, no bottoms, and is no parameter.
+bool is_source(const LayerParameter& layer);
+
+// Replaces what the source states. Error when it states a batch nowhere.
+void set_batch_size(LayerParameter& source, int samples);
+
+// A type and its field of LayerParameter have the same letters: "inner_product_param" and
+// "InnerProduct" both become "innerproduct".
+std::string letters_of(std::string name);
+
+}  // namespace crema

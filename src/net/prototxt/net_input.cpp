@@ -1,0 +1,29 @@
+#include "net/prototxt/net_input.h"
+
+#include <memory>
+
+#include "base/files.h"
+#include "net/filter.h"
+#include "net/prototxt/prototxt.h"
+
+namespace crema {
+
+NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log) {
+  const auto file = std::make_shared<const NetFile>(read_net_file(path));
+  write_notes(log, file->upgrade.notes);
+  NetInput input;
+  input.options.state = net_state(phase, file->net, outer);
+  std::vector<int> kept;
+  input.net = filter_net(file->net, input.options.state, log, &kept,
+                         [&](int layer) { return file->where(layer); });
+  input.options.folder = folder_of(path);
+  input.options.where = [file, kept](int layer) { return file->where(kept[layer]); };
+  return input;
+}
+
+Precision precision_for(const Context& context, const std::string& name) {
+  if (!name.empty()) return precision_named(name);
+  return context.device() == Device::gpu ? Precision::tf32 : Precision::fp32;
+}
+
+}  // namespace crema
