@@ -18,6 +18,7 @@ declare -A allowed=(
   [layers]="base device tensor kernels data proto"
   [net]="base device tensor kernels data layers proto"
   [solver]="base device tensor kernels data layers net proto"
+  [crema]="base device tensor net solver"
   [python]="base device tensor kernels data layers net solver proto"
 )
 # What each family of a floor may include of that floor beside itself and the files at its root, which include no family.

@@ -1,15 +1,9 @@
 #include "device/context.h"
 
 #include "base/error.h"
+#include "device/device_scope.h"
 #include "device/memory_account.h"
-#include "device/processors.h"
 #include "device/untuned.h"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
-#include <algorithm>
-#include <cstdlib>
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #else
@@ -24,15 +18,6 @@ namespace {
 void run_both(const std::function<void()>& work, const std::function<void()>& meanwhile) {
   work();
   if (meanwhile) meanwhile();
-}
-
-// OpenMP minds the affinity mask, but not control groups: threads beyond their grant would be
-// stopped for most of each period, and the others wait for them.
-void limit_threads() {
-#ifdef _OPENMP
-  if (std::getenv("OMP_NUM_THREADS")) return;
-  omp_set_num_threads(std::min(omp_get_max_threads(), usable_processors()));
-#endif
 }
 
 }  // namespace

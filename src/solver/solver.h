@@ -83,6 +83,10 @@ class Solver {
   void restore(const std::string& path);
 
   int64_t iteration() const { return iteration_; }  // updates done
+  // Mean over the last average_loss iterations, as displays show it; nan where there is none yet.
+  double loss() const;
+  // Learning rate of the next update.
+  double rate() const;
   const SolverParameter& parameter() const { return file_.solver; }
   Net& net() { return *net_; }
   const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }

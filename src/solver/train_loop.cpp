@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
@@ -186,6 +188,17 @@ void Solver::display() {
   displayed_at_ = now;
   displayed_waited_ = waited;
   displayed_ = iteration_;
+}
+
+double Solver::loss() const {
+  return losses_.next() > 0 ? losses_.mean(iteration_ - 1)
+                            : std::numeric_limits<double>::quiet_NaN();
+}
+
+double Solver::rate() const {
+  RateState state = rates_;
+  if (gpu_ && state.plateau.steps > 0) state.plateau = gpu_->plateau();
+  return learning_rate(file_.solver, static_cast<int>(iteration_), &state);
 }
 
 double Solver::next_rate(bool display) {

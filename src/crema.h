@@ -1,0 +1,228 @@
+// Crema as a library: Model runs a net, Trainer trains one, both from Caffe's files.
+//
+// Errors: whatever goes wrong (a mistake in a file, a name or a size that does not fit, a full disk,
+// no memory on the GPU) is thrown as crema::Error, whose what() is a message for a person. Only
+// std::bad_alloc may come beside it. After an Error out of a constructor there is no object; after
+// one out of a function the object can be used on, unless it was a DeviceLost.
+//
+// Threads: an object is used by one thread at a time, which need not be the one that made it.
+// Different objects may be used by different threads at the same time: nothing that changes is
+// shared between them. On a CPU each calling thread has its own OpenMP threads, so n busy threads
+// want OMP_NUM_THREADS = cores / n. Two Trainers must not have the same snapshot_prefix. Nets that
+// read HDF5 files need an HDF5 library that was built thread-safe, as those of Debian and Ubuntu are.
+//
+// Text: relative paths are those of the working directory; files that a file names are also looked
+// up beside it.
+#ifndef CREMA_H
+#define CREMA_H
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/exceptions.h"
+
+namespace crema {
+
+// Where a net computes: ComputeDevice::cpu(), or ComputeDevice::gpu(0), the first GPU.
+class ComputeDevice {
+ public:
+  static ComputeDevice cpu() { return ComputeDevice(-1); }
+  static ComputeDevice gpu(int ordinal = 0) { return ComputeDevice(ordinal < 0 ? 0 : ordinal); }
+  bool is_gpu() const { return ordinal_ >= 0; }
+  int ordinal() const { return ordinal_; }  // of the GPU; -1: the CPU
+
+ private:
+  explicit ComputeDevice(int ordinal) : ordinal_(ordinal) {}
+  int ordinal_;
+};
+
+// GPUs that this process can use; 0 in a build without CUDA.
+int usable_gpus();
+
+// Takes the log, line by line: Caffe's lines about nets and training, and warnings. Called while a
+// function of the object runs, never by two threads at once. It must not throw, nor call the object.
+enum class LogLevel { info, warning, error };
+using LogCallback = std::function<void(LogLevel level, std::string_view line)>;
+
+// An array with a name. Shapes count the slowest axis first, as Caffe does: N, C, H, W.
+struct BlobInfo {
+  std::string name;
+  std::vector<int64_t> shape;  // empty: one number
+  std::string dtype;           // what it is stored in: "float32", "float16", "bfloat16", ...
+};
+
+// A blob of weights: "conv1" has index 0, the weights, and index 1, the bias.
+struct ParameterInfo {
+  std::string layer;
+  int index = 0;
+  std::vector<int64_t> shape;
+};
+
+struct ModelOptions {
+  ComputeDevice device = ComputeDevice::cpu();
+  // Files to load in turn, .caffemodel or .h5; layers are matched by name.
+  std::vector<std::string> weights = {};
+  // Where a stored blob does not fit the layer of its name: "strict" is an Error, "match" leaves
+  // that blob as it is.
+  std::string weights_mode = "strict";
+  // "TEST" or "TRAIN", level and stages choose among the net's layers (include, exclude).
+  std::string phase = "TEST";
+  int level = 0;
+  std::vector<std::string> stages = {};
+  // Samples in a batch, in place of what Input and data layers say; 0: what they say.
+  int batch = 0;
+  // "fp32", "tf32", "bf16", "fp16"; the last three on a GPU only. "": tf32 on a GPU, else fp32.
+  std::string precision = {};
+  // Every blob can be read, not only the outputs. It costs memory and speed: nothing is fused.
+  bool keep_blobs = false;
+  // The same bits on every run, also on a GPU, which is slower there.
+  bool deterministic = false;
+  LogCallback log = {};  // none: silent
+};
+
+// A net that computes. Its blobs are float32 to the caller whatever they are stored in.
+class Model {
+ public:
+  // Opens a net; text of any of Caffe's generations. Error with file:line:column for a mistake in
+  // it, and for weights that do not fit.
+  explicit Model(const std::string& net_file, ModelOptions options = {});
+  ~Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+
+  const std::string& name() const;  // that the file gives the net
+
+  // The blobs that the caller fills: tops of Input layers, and what old files name with `input:`.
+  // Data layers read their own files.
+  std::vector<BlobInfo> inputs() const;
+  // The results: blobs that no layer reads, in Caffe's order. Where a shape depends on the data
+  // (detections), it is the largest before the first forward(), and then that of the last one.
+  std::vector<BlobInfo> outputs() const;
+
+  // Copies values, in plain order, into an input, where they stay until set again. Error for a name
+  // that is no input and for another number of values than its shape has.
+  void set_input(const std::string& name, std::span<const float> values);
+  // Gives an input another shape and plans the net anew. What inputs held is lost: all must be set
+  // again. Error for what is no input, or when layers cannot take the shape: then it has the shape
+  // it had.
+  void reshape(const std::string& name, const std::vector<int64_t>& shape);
+
+  // One pass. Data layers go on by a batch each time. Error when an input has not been set, or a
+  // label is no class.
+  void forward();
+
+  // What is known of a blob after a forward(): of an output, or with keep_blobs of any. Error with
+  // near names for one that is not there. Of several versions, which in-place layers make, the last.
+  BlobInfo blob(const std::string& name) const;
+  // A copy of its values, in plain order.
+  std::vector<float> values(const std::string& name) const;
+  // The values where they lie, without a copy: until the next call that is not const, or the end of
+  // the Model. Error, which says so, for a blob that lies on a GPU, is not float32, or is not stored
+  // in plain order; values() always works.
+  std::span<const float> view(const std::string& name) const;
+
+  // Loads one more file of weights, as ModelOptions::weights.
+  void load_weights(const std::string& path);
+  // The weights in Caffe's order; a blob that layers share is with its first layer.
+  std::vector<ParameterInfo> parameters() const;
+  // A copy of one, in plain order; and back. Error for a name that is not there, or another size.
+  std::vector<float> parameter(const std::string& layer, int index = 0) const;
+  void set_parameter(const std::string& layer, int index, std::span<const float> values);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+struct TrainerOptions {
+  // The solver's solver_mode and device_id do not count.
+  ComputeDevice device = ComputeDevice::cpu();
+  // Files to start from, in place of the solver's own `weights`; weights_mode as in ModelOptions.
+  std::vector<std::string> weights = {};
+  std::string weights_mode = "strict";
+  // A .solverstate to go on from; not together with weights.
+  std::string snapshot = {};
+  // Added to the solver's train_state.
+  std::optional<int> level = {};
+  std::vector<std::string> stages = {};
+  // As in ModelOptions. "": what the solver says, else tf32 on a GPU and fp32 on a CPU.
+  std::string precision = {};
+  bool deterministic = false;
+  LogCallback log = {};
+};
+
+// A number that a test gives: an output of n elements gives n of them under one name.
+struct TestOutput {
+  std::string name;
+  float value = 0;        // mean over the batches
+  float loss_weight = 0;  // not 0: the number is a loss with this weight
+};
+
+struct TestResult {
+  std::optional<double> loss;  // with test_compute_loss
+  std::vector<TestOutput> outputs;
+};
+
+struct SavedFiles {
+  std::string weights;
+  std::string state;  // "": the solver has snapshot_include_state: false
+};
+
+// A net that learns, as a solver.prototxt says. An iteration is one update of the weights.
+class Trainer {
+ public:
+  // Opens a solver with its nets and gives the weights their first values, those of files, or of a
+  // snapshot. Error with file:line:column for a mistake in one of the files.
+  explicit Trainer(const std::string& solver_file, TrainerOptions options = {});
+  ~Trainer();
+  Trainer(Trainer&&) noexcept;
+  Trainer& operator=(Trainer&&) noexcept;
+
+  // Trains that many iterations, beyond max_iter too, with the tests and snapshots that fall due.
+  // Error when an input has not been set, and when the loss is nan or infinite (unless the solver
+  // has on_divergence: IGNORE). A snapshot that cannot be written is an error line of the log.
+  void step(int64_t iterations = 1);
+  // All that is left up to max_iter, as `crema train` does: with the last test and snapshot.
+  void solve();
+
+  int64_t iteration() const;       // updates done so far
+  int64_t max_iterations() const;  // max_iter; 0: the solver does not say
+  // Mean over the last average_loss iterations, as displays show it; by default (1) that of the last
+  // one. nan before the first, and after a resume until the next.
+  double loss() const;
+  // base_lr after lr_policy, of the iteration that comes next.
+  double learning_rate() const;
+
+  // Runs each test net for its test_iter batches. One result for each, in the solver's order and
+  // without those whose test_iter is 0.
+  std::vector<TestResult> test();
+  // Writes weights and solver state; each file is whole or absent. Error when that fails: the
+  // snapshots before stay.
+  SavedFiles snapshot();
+
+  // Nets with Input layers: the blobs that the caller fills, as in Model. Set values stay; with
+  // iter_size each of its passes reads the same. Test nets count from 0 in the order of test().
+  std::vector<BlobInfo> inputs() const;
+  void set_input(const std::string& name, std::span<const float> values);
+  std::vector<BlobInfo> test_inputs(int net) const;
+  void set_test_input(int net, const std::string& name, std::span<const float> values);
+
+  // As in Model. What a set parameter has gathered in the optimizer (momentum) stays.
+  std::vector<ParameterInfo> parameters() const;
+  std::vector<float> parameter(const std::string& layer, int index = 0) const;
+  void set_parameter(const std::string& layer, int index, std::span<const float> values);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace crema
+
+#endif

@@ -1,0 +1,181 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "crema.h"
+#include "crema/session.h"
+#include "net/batch_size.h"
+#include "net/prototxt/net_input.h"
+
+namespace crema {
+
+namespace {
+
+NetInput read(const std::string& path, const ModelOptions& options, Context& context) {
+  require(options.phase == "TEST" || options.phase == "TRAIN", "phase \"", options.phase,
+          "\": expected TEST or TRAIN");
+  require(options.batch >= 0, "batch ", options.batch, ": expected a positive number");
+  NetState outer;
+  outer.set_level(options.level);
+  for (const std::string& stage : options.stages) outer.add_stage(stage);
+  NetInput input =
+      read_net_input(path, options.phase == "TRAIN" ? TRAIN : TEST, outer, context.log());
+  for (int i = 0; options.batch > 0 && i < input.net.layer_size(); ++i) {
+    if (!is_source(input.net.layer(i))) continue;
+    try {
+      set_batch_size(*input.net.mutable_layer(i), options.batch);
+    } catch (const Error& error) {
+      fail(input.options.where(i), ": batch ", options.batch, ": ", error.what());
+    }
+  }
+  input.options.precision = precision_for(context, options.precision);
+  input.options.keep_blobs = options.keep_blobs;
+  return input;
+}
+
+}  // namespace
+
+int usable_gpus() { return gpu_count(); }
+
+struct Model::Impl {
+  Impl(const std::string& path, const ModelOptions& options, const NetInput& input,
+       std::unique_ptr<Session> made)
+      : session(std::move(made)),
+        net(session->context, input.net, input.options),
+        inputs(net),
+        weights_mode(weights_mode_named(options.weights_mode)),
+        path(path) {}
+
+  void load(const std::string& file) {
+    crema::load_weights(net, file, {weights_mode});
+    net.parameters_changed();
+  }
+
+  // Without keep_blobs the memory of all others is used again within a pass.
+  Tensor readable(const std::string& name) {
+    if (!net.options().keep_blobs) {
+      for (const Net::Output& output : net.outputs()) {
+        if (output.blob == name) return output.value;
+      }
+      for (const Value& value : net.graph().values) {
+        if (value.blob == name)
+          fail(path, ": blob \"", name,
+               "\" is no output, so its memory is used again: open the model with keep_blobs to "
+               "read it");
+      }
+    }
+    return net.blob(name);
+  }
+
+  std::unique_ptr<Session> session;
+  Net net;
+  CallerInputs inputs;
+  WeightsMode weights_mode;
+  std::string path;
+  uint64_t passes = 0;
+};
+
+Model::Model(const std::string& net_file, ModelOptions options) {
+  const DeviceScope scope(options.device.ordinal());
+  auto session =
+      std::make_unique<Session>(options.device, options.deterministic, std::move(options.log));
+  const NetInput input = read(net_file, options, session->context);
+  impl_ = std::make_unique<Impl>(net_file, options, input, std::move(session));
+  for (const std::string& file : options.weights) impl_->load(file);
+}
+
+Model::~Model() {
+  if (!impl_) return;
+  const DeviceScope scope = impl_->session->enter();
+  impl_.reset();
+}
+
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&& other) noexcept {
+  std::swap(impl_, other.impl_);
+  return *this;
+}
+
+const std::string& Model::name() const { return impl_->net.name(); }
+
+std::vector<BlobInfo> Model::inputs() const {
+  const DeviceScope scope = impl_->session->enter();
+  return impl_->inputs.list();
+}
+
+std::vector<BlobInfo> Model::outputs() const {
+  const DeviceScope scope = impl_->session->enter();
+  std::vector<BlobInfo> all;
+  for (const Net::Output& output : impl_->net.outputs())
+    all.push_back(describe_blob(output.blob, output.value));
+  return all;
+}
+
+void Model::set_input(const std::string& name, std::span<const float> values) {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->inputs.set(name, values);
+}
+
+void Model::reshape(const std::string& name, const std::vector<int64_t>& shape) {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->inputs.check_name(name);
+  const Shape before = impl_->net.input(name).shape();
+  impl_->inputs.forget();
+  try {
+    impl_->net.reshape(name, Shape(shape));
+    impl_->net.input(name);  // makes the plan, which may not fit
+  } catch (...) {
+    impl_->net.reshape(name, before);
+    throw;
+  }
+}
+
+void Model::forward() {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->inputs.check();
+  impl_->net.forward(impl_->passes++);
+  impl_->net.check();
+}
+
+BlobInfo Model::blob(const std::string& name) const {
+  const DeviceScope scope = impl_->session->enter();
+  return describe_blob(name, impl_->readable(name));
+}
+
+std::vector<float> Model::values(const std::string& name) const {
+  const DeviceScope scope = impl_->session->enter();
+  return to_floats(impl_->session->context, impl_->readable(name));
+}
+
+std::span<const float> Model::view(const std::string& name) const {
+  const DeviceScope scope = impl_->session->enter();
+  const Tensor blob = impl_->readable(name);
+  const char* reason = nullptr;
+  if (blob.device() == Device::gpu) {
+    reason = "lies on a GPU";
+  } else if (blob.dtype() != DType::f32) {
+    reason = "is not stored in float32";
+  } else if (!same_layout(blob.format(), Format::plain(), blob.shape())) {
+    reason = "is not stored in plain order";
+  }
+  if (reason) fail("blob \"", name, "\" ", reason, ": copy it with values()");
+  return {blob.data<float>(), static_cast<size_t>(blob.count())};
+}
+
+void Model::load_weights(const std::string& path) {
+  const DeviceScope scope = impl_->session->enter();
+  impl_->load(path);
+}
+
+std::vector<ParameterInfo> Model::parameters() const { return list_parameters(impl_->net); }
+
+std::vector<float> Model::parameter(const std::string& layer, int index) const {
+  const DeviceScope scope = impl_->session->enter();
+  return read_parameter(impl_->net, layer, index);
+}
+
+void Model::set_parameter(const std::string& layer, int index, std::span<const float> values) {
+  const DeviceScope scope = impl_->session->enter();
+  write_parameter(impl_->net, layer, index, values);
+}
+
+}  // namespace crema

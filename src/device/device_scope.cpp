@@ -1,0 +1,39 @@
+#include "device/device_scope.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "device/device.h"
+#include "device/processors.h"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#ifdef CREMA_CUDA
+#include <cuda_runtime_api.h>
+#endif
+
+namespace crema {
+
+#ifdef CREMA_CUDA
+DeviceScope::DeviceScope(int gpu) {
+  int current = -1;
+  if (gpu < 0 || gpu >= gpu_count() || cudaGetDevice(&current) != cudaSuccess || current == gpu)
+    return;
+  if (cudaSetDevice(gpu) == cudaSuccess) before_ = current;
+}
+DeviceScope::~DeviceScope() {
+  if (before_ >= 0) cudaSetDevice(before_);
+}
+#else
+DeviceScope::DeviceScope(int) {}
+DeviceScope::~DeviceScope() = default;
+#endif
+
+void limit_threads() {
+#ifdef _OPENMP
+  if (std::getenv("OMP_NUM_THREADS")) return;
+  omp_set_num_threads(std::min(omp_get_max_threads(), usable_processors()));
+#endif
+}
+
+}  // namespace crema

@@ -1,0 +1,22 @@
+// A thread that comes to work with contexts which another thread has made.
+#pragma once
+
+namespace crema {
+
+// Makes a GPU the calling thread's current one, and at the end the one that was so before.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int gpu);  // -1, or one that does not exist: changes nothing
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int before_ = -1;
+};
+
+// OpenMP minds the affinity mask, but not control groups: threads beyond their grant would be
+// stopped for most of each period, and the others wait for them. Holds for the calling thread.
+void limit_threads();
+
+}  // namespace crema
