@@ -22,7 +22,7 @@ mkdir -p "$tree"/{tmp,data/digits,opt,srv,images}
 folder=$tree/opt/crema
 cmake --install "$build" --prefix "$folder" --strip >"$tree/tmp/log" || die "$(cat "$tree/tmp/log")"
 ! readelf -S "$folder/bin/crema" | grep -q '\.symtab' || die "bin/crema is not stripped"
-for file in bin/{train,caffe,convert_imageset} share/crema/{README.md,LICENSE,models/lenet/solver.prototxt}; do
+for file in bin/{train,caffe,convert_imageset} include/crema.h lib/cmake/Crema/CremaConfig.cmake share/crema/{README.md,LICENSE,models/lenet/solver.prototxt}; do
   [ -e "$folder/$file" ] || die "$file is missing"
 done
 
@@ -38,7 +38,7 @@ done
 # What a machine must bring, each where this one has it.
 machine='^(ld-linux.*|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil)\.so'
 cuda='^lib(cudart|cublas|cublasLt|cudnn|nvrtc|nccl)\.so'
-needed=$(for object in "$folder"/bin/crema "$folder"/lib/*; do
+needed=$(for object in "$folder"/bin/crema "$folder"/lib/*.so*; do
            readelf -d "$object" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'
          done | sort -u)
 bring() { mkdir -p "$tree$(dirname "$1")" && cp -L "$1" "$tree$1"; }

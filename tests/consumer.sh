@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# Crema in somebody else's project: found in an installed folder that has been moved, with nothing but its one header, by
+# CMake's find_package; and as a part of the project's own tree.
+#
+#   consumer.sh [BUILD_FOLDER]        exit code 77: no numpy, which renders the digits
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source=$PWD build=$(realpath "${1:-build}")
+die() { echo "consumer.sh: $*" >&2; exit 1; }
+/usr/bin/python3 -c 'import numpy' 2>/dev/null || { echo "skipped: needs python3-numpy"; exit 77; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+quietly() { "$@" >"$work/log" 2>&1 || die "$* failed: $(cat "$work/log")"; }
+
+quietly cmake --install "$build" --prefix "$work/first" --strip
+mv "$work/first" "$work/crema"
+[ "$(cd "$work/crema/include" && find . -type f)" = ./crema.h ] || die "include/ holds more than crema.h"
+package=$work/crema/lib/cmake/Crema
+! grep -e "$work/first" -e "$source" -e "$build" "$package"/* || die "the package names the folders of its build"
+version=$(sed -n 's/^project(crema VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+grep -q "PACKAGE_VERSION \"$version\"" "$package/CremaConfigVersion.cmake" || die "the package is not version $version"
+
+# The README's project and a larger one.
+mkdir "$work/page"
+block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" README.md | sed '1d;$d'; }
+block cmake >"$work/page/CMakeLists.txt"
+block cpp >"$work/page/use.cpp"
+for project in "$work/page" tests/consumer; do
+  made=$work/build/$(basename "$project")
+  quietly cmake -S "$project" -B "$made" -G Ninja -DCMAKE_PREFIX_PATH="$work/crema" -DCMAKE_CXX_EXTENSIONS=OFF \
+    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Wconversion -Werror"
+  quietly cmake --build "$made"
+  ! ninja -C "$made" -t commands | grep -e -march -e -fopenmp || die "the package gives its users our flags"
+done
+
+mkdir -p "$work/data/digits"
+quietly /usr/bin/python3 data_scripts/make_digits.py "$work/data" --train 2000 --test 500
+for part in train t10k; do
+  quietly "$work/crema/bin/convert_mnist_data" "$work"/data/$part-{images-idx3,labels-idx1}-ubyte \
+    "$work/data/digits/digits_${part/t10k/test}_lmdb"
+done
+cd "$work"
+cp -r crema/share/crema/models .
+cat >solver.prototxt <<END
+net: "models/lenet/digits_train_val.prototxt"
+base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: "fixed" max_iter: 150 random_seed: 1
+snapshot_prefix: "lenet"
+END
+# One thread: on cores that others use, too, OpenMP's threads wait for each other.
+export OMP_NUM_THREADS=1
+digits() { build/consumer/digits "$1" models/lenet/deploy.prototxt data/t10k-{images-idx3,labels-idx1}-ubyte; }
+digits solver.prototxt >out 2>&1 || die "digits failed: $(cat out)"
+awk '$1 == "accuracy" && $2 > 0.8 { good = 1 } END { exit !good }' out || die "digits is no good: $(cat out)"
+# It catches what the library throws.
+! digits missing.prototxt >/dev/null 2>log || die "digits trains without a solver"
+grep -q 'missing.prototxt' log || die "digits does not say what is missing: $(cat log)"
+build/page/use >page.out 2>&1 || die "the README's program failed: $(cat page.out)"
+[ "$(wc -w <page.out)" -eq 12 ] || die "the README's program does not print a loss and ten probabilities: $(cat page.out)"
+
+mkdir whole
+sed "s#find_package.*#add_subdirectory($source crema)#" "$source/tests/consumer/CMakeLists.txt" >whole/CMakeLists.txt
+echo 'file(WRITE ${CMAKE_BINARY_DIR}/type "${CMAKE_BUILD_TYPE}")' >>whole/CMakeLists.txt
+cp "$source/tests/consumer/digits.cpp" whole
+quietly cmake -S whole -B whole/build -G Ninja -DCREMA_CUDA=OFF
+[ ! -s whole/build/type ] || die "our build type is taken for the whole project: $(cat whole/build/type)"
+commands=$(ninja -C whole/build -t commands digits)
+grep -e '-O3 .*src/base/files.cpp' <<<"$commands" >log || die "in a project without a build type ours is not optimized"
+! grep -e '-c .*digits.cpp' <<<"$commands" | grep -e -march -e -fopenmp -e -Wall -e "$source/src" -e protobuf ||
+  die "a subdirectory gives its users our flags"
+! ninja -C whole/build -t targets all | grep -e '_tests: ' -e '/golden: ' || die "a subdirectory brings our tests"
+! grep -l libcrema $(find whole/build -name cmake_install.cmake) || die "a subdirectory brings our installation"
+echo "an installed Crema serves another project: $(tail -n 1 out)"
