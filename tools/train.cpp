@@ -146,7 +146,6 @@ int run(const VerbCall& call) {
           "-model ", FLAGS_model, ": there is no such file");
   if (!FLAGS_model.empty()) replace_net(&file.solver);
   if (!FLAGS_assume.empty() || FLAGS_batch != 0) rewrite_sources(log, &file);
-  if (!FLAGS_snapshot.empty()) file.solver.clear_weights();
 
   // Only a mode that the file states counts: the schema's default is GPU, but Caffe then computes
   // on the CPU.

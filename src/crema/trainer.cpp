@@ -29,11 +29,9 @@ class Results : public EventReader {
   SavedFiles saved;
 };
 
-SolverFile read(const std::string& path, const TrainerOptions& options, Log& log) {
+SolverFile read(const std::string& path, Log& log) {
   SolverFile file = read_solver_file(path);
   write_notes(log, file.notes);
-  // A snapshot brings its own.
-  if (!options.snapshot.empty() && options.weights.empty()) file.solver.clear_weights();
   return file;
 }
 
@@ -88,7 +86,7 @@ Trainer::Trainer(const std::string& solver_file, TrainerOptions options) {
   const DeviceScope scope(options.device.ordinal());
   auto session =
       std::make_unique<Session>(options.device, options.deterministic, std::move(options.log));
-  const SolverFile file = read(solver_file, options, session->log);
+  const SolverFile file = read(solver_file, session->log);
   impl_ = std::make_unique<Impl>(file, options, std::move(session));
 }
 

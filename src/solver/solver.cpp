@@ -93,13 +93,11 @@ Solver::~Solver() = default;
 
 void Solver::complete_parameter() {
   SolverParameter& solver = file_.solver;
-  if (!options_.weights.empty()) {
-    require(options_.snapshot.empty(),
-            "-snapshot and -weights are both given: a snapshot brings its own weights; give one "
-            "of them");
-    solver.clear_weights();
-    for (const std::string& weights : options_.weights) solver.add_weights(weights);
-  }
+  require(options_.weights.empty() || options_.snapshot.empty(),
+          "a snapshot and weights are both given: a snapshot brings its own weights; give one of "
+          "them");
+  if (!options_.weights.empty() || !options_.snapshot.empty()) solver.clear_weights();
+  for (const std::string& weights : options_.weights) solver.add_weights(weights);
   if (options_.level) solver.mutable_train_state()->set_level(*options_.level);
   for (const std::string& stage : options_.stages) solver.mutable_train_state()->add_stage(stage);
 }

@@ -135,6 +135,21 @@ TEST_F(ModelTest, TakesAnotherShape) {
   EXPECT_EQ(forward(model, numbers(486)), before);
 }
 
+TEST_F(ModelTest, AFailedReshapeChangesNothing) {
+  folder_.write("two.prototxt", R"(
+    layer { name: "in" type: "Input" top: "a" top: "b" input_param { shape { dim: 2 dim: 3 } shape { dim: 2 dim: 3 } } }
+    layer { name: "fc" type: "InnerProduct" bottom: "a" top: "fc" inner_product_param { num_output: 4 } }
+    layer { name: "sum" type: "Reduction" bottom: "b" top: "sum" reduction_param { axis: 1 } })");
+  Model model(folder_.file("two.prototxt"));
+  EXPECT_NE(error_of([&] { model.reshape("a", {2, 5}); }), "");
+  model.reshape("b", {3, 2});
+  EXPECT_EQ(model.inputs()[0].shape, Dims({2, 3}));
+  model.set_input("a", numbers(6));
+  model.set_input("b", std::vector<float>{1, 2, 3, 4, 5, 6});
+  model.forward();
+  EXPECT_EQ(model.values("sum"), (std::vector<float>{3, 7, 11}));
+}
+
 TEST_F(ModelTest, ReadsOldInputsAndDataLayers) {
   folder_.write("old.prototxt", R"(
     name: "old" input: "x" input_dim: 2 input_dim: 3 input_dim: 1 input_dim: 1

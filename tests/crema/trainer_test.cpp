@@ -72,6 +72,9 @@ TEST_F(TrainerTest, ASnapshotGoesOnAsIfNothingHadBeen) {
   Trainer tuned(path, {.weights = {saved.weights}});
   EXPECT_EQ(tuned.iteration(), 0);
   EXPECT_EQ(weights(tuned), weights(first));
+  const std::string weighted =
+      write("weighted.prototxt", cat(momentum_, "weights: \"none.caffemodel\""), kNet);
+  EXPECT_EQ(weights(Trainer(weighted, {.snapshot = saved.state})), weights(first));
   expect_part(
       error_of([&] { Trainer(path, {.weights = {saved.weights}, .snapshot = saved.state}); }),
       "give one of them");
