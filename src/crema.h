@@ -9,9 +9,9 @@
 // Different objects may be used by different threads at the same time: nothing that changes is
 // shared between them. On a CPU each calling thread has its own OpenMP threads, so n busy threads
 // want OMP_NUM_THREADS = cores / n. Two Trainers must not have the same snapshot_prefix. Nets that
-// read HDF5 files need an HDF5 library that was built thread-safe, as those of Debian and Ubuntu are.
+// read HDF5 files need an HDF5 library that was built thread-safe, as Debian's is.
 //
-// Text: relative paths are those of the working directory; files that a file names are also looked
+// Paths: relative ones are those of the working directory; files that a file names are also looked
 // up beside it.
 #ifndef CREMA_H
 #define CREMA_H
@@ -32,13 +32,14 @@ namespace crema {
 // Where a net computes: ComputeDevice::cpu(), or ComputeDevice::gpu(0), the first GPU.
 class ComputeDevice {
  public:
-  static ComputeDevice cpu() { return ComputeDevice(-1); }
-  static ComputeDevice gpu(int ordinal = 0) { return ComputeDevice(ordinal < 0 ? 0 : ordinal); }
-  bool is_gpu() const { return ordinal_ >= 0; }
-  int ordinal() const { return ordinal_; }  // of the GPU; -1: the CPU
+  static ComputeDevice cpu() { return {false, 0}; }
+  static ComputeDevice gpu(int ordinal = 0) { return {true, ordinal}; }
+  bool is_gpu() const { return is_gpu_; }
+  int ordinal() const { return ordinal_; }  // of the GPU
 
  private:
-  explicit ComputeDevice(int ordinal) : ordinal_(ordinal) {}
+  ComputeDevice(bool is_gpu, int ordinal) : is_gpu_(is_gpu), ordinal_(ordinal) {}
+  bool is_gpu_;
   int ordinal_;
 };
 

@@ -75,7 +75,7 @@ struct Model::Impl {
 };
 
 Model::Model(const std::string& net_file, ModelOptions options) {
-  const DeviceScope scope(options.device.ordinal());
+  const DeviceScope scope = device_scope(options.device);
   auto session =
       std::make_unique<Session>(options.device, options.deterministic, std::move(options.log));
   const NetInput input = read(net_file, options, session->context);

@@ -50,7 +50,7 @@ void CallbackLog::write_text(const std::source_location&, std::string_view lines
 Session::Session(ComputeDevice on, bool deterministic, LogCallback callback)
     : log(std::move(callback)),
       device(on),
-      context(on.is_gpu() ? Device::gpu : Device::cpu, std::max(on.ordinal(), 0)),
+      context(on.is_gpu() ? Device::gpu : Device::cpu, on.ordinal()),
       thread(std::this_thread::get_id()) {
   context.set_log(log);
   // As the program does with and without -deterministic.
@@ -58,12 +58,16 @@ Session::Session(ComputeDevice on, bool deterministic, LogCallback callback)
   context.tune(deterministic ? TuneMode::off : TuneMode::quick);
 }
 
+DeviceScope device_scope(ComputeDevice device) {
+  return DeviceScope(device.is_gpu() ? device.ordinal() : -1);
+}
+
 DeviceScope Session::enter() {
   if (thread != std::this_thread::get_id()) {
     limit_threads();
     thread = std::this_thread::get_id();
   }
-  return DeviceScope(device.ordinal());
+  return device_scope(device);
 }
 
 CallerInputs::CallerInputs(Net& net) : net_(net) {

@@ -30,6 +30,9 @@ class CallbackLog : public TextLog {
   LogCallback callback_;
 };
 
+// For the time that a call takes: on a CPU nothing.
+DeviceScope device_scope(ComputeDevice device);
+
 struct Session {
   Session(ComputeDevice device, bool deterministic, LogCallback callback);
 

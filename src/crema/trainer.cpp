@@ -83,7 +83,7 @@ struct Trainer::Impl {
 };
 
 Trainer::Trainer(const std::string& solver_file, TrainerOptions options) {
-  const DeviceScope scope(options.device.ordinal());
+  const DeviceScope scope = device_scope(options.device);
   auto session =
       std::make_unique<Session>(options.device, options.deterministic, std::move(options.log));
   const SolverFile file = read(solver_file, session->log);

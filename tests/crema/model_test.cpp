@@ -115,8 +115,8 @@ TEST_F(ModelTest, SaysWhatDoesNotFit) {
   expect_part(error_of([&] { Model(folder_.file("missing.prototxt")); }), "missing.prototxt");
   folder_.write("wrong.prototxt", "name: \"wrong\"\nlayer { name: \"a\" type: \"Relu\" }");
   expect_part(error_of([&] { Model(folder_.file("wrong.prototxt")); }), "wrong.prototxt:2:1: ");
-  if (usable_gpus() == 0)
-    expect_part(error_of([&] { this->model({.device = ComputeDevice::gpu(0)}); }), "GPU 0");
+  expect_part(error_of([&] { this->model({.device = ComputeDevice::gpu(99)}); }), "GPU 99");
+  expect_part(error_of([&] { this->model({.device = ComputeDevice::gpu(-1)}); }), "GPU -1");
 }
 
 TEST_F(ModelTest, TakesAnotherShape) {
