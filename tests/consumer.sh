@@ -29,7 +29,7 @@ block cpp >"$work/page/use.cpp"
 for project in "$work/page" tests/consumer; do
   made=$work/build/$(basename "$project")
   quietly cmake -S "$project" -B "$made" -G Ninja -DCMAKE_PREFIX_PATH="$work/crema" -DCMAKE_CXX_EXTENSIONS=OFF \
-    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Wconversion -Werror"
+    -DCMAKE_CXX_FLAGS="-Wall -Wextra -Wpedantic -Wconversion -Werror -fvisibility=hidden"
   quietly cmake --build "$made"
   ! ninja -C "$made" -t commands | grep -e -march -e -fopenmp || die "the package gives its users our flags"
 done
@@ -59,14 +59,16 @@ build/page/use >page.out 2>&1 || die "the README's program failed: $(cat page.ou
 [ "$(wc -w <page.out)" -eq 12 ] || die "the README's program does not print a loss and ten probabilities: $(cat page.out)"
 
 mkdir whole
-sed "s#find_package.*#add_subdirectory($source crema)#" "$source/tests/consumer/CMakeLists.txt" >whole/CMakeLists.txt
+sed "s#find_package.*#set(CMAKE_CXX_STANDARD 17)\nset(CMAKE_CXX_VISIBILITY_PRESET hidden)\nset(CMAKE_UNITY_BUILD ON)\nadd_subdirectory($source crema)#" \
+  "$source/tests/consumer/CMakeLists.txt" >whole/CMakeLists.txt
 echo 'file(WRITE ${CMAKE_BINARY_DIR}/type "${CMAKE_BUILD_TYPE}")' >>whole/CMakeLists.txt
 cp "$source/tests/consumer/digits.cpp" whole
 quietly cmake -S whole -B whole/build -G Ninja -DCREMA_CUDA=OFF
 [ ! -s whole/build/type ] || die "our build type is taken for the whole project: $(cat whole/build/type)"
 commands=$(ninja -C whole/build -t commands digits)
 grep -e '-O3 .*src/base/files.cpp' <<<"$commands" >log || die "in a project without a build type ours is not optimized"
-! grep -e '-c .*digits.cpp' <<<"$commands" | grep -e -march -e -fopenmp -e -Wall -e "$source/src" -e protobuf ||
+! grep -e -fvisibility -e -std=gnu++17 log || die "the project's standard or visibility is taken for our files"
+! grep -e '-c .*digits' <<<"$commands" | grep -e -march -e -fopenmp -e -Wall -e "$source/src" -e protobuf ||
   die "a subdirectory gives its users our flags"
 ! ninja -C whole/build -t targets all | grep -e '_tests: ' -e '/golden: ' || die "a subdirectory brings our tests"
 ! grep -l libcrema $(find whole/build -name cmake_install.cmake) || die "a subdirectory brings our installation"
