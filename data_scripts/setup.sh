@@ -7,9 +7,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev
-          liblmdb-dev libleveldb-dev libhdf5-dev libre2-dev libdnnl-dev libopencv-dev
+          liblmdb-dev libleveldb-dev libhdf5-dev libpugixml-dev libre2-dev libdnnl-dev libopencv-dev nlohmann-json3-dev
           python3 python3-numpy python3-pil fontconfig)
-[ "${1:-}" = --tests ] && packages+=(libgtest-dev)
+[ "${1:-}" = --tests ] && packages+=(libgtest-dev clang-format)
 
 # A CUDA toolkit brings cuDNN; cudnn-frontend, NVIDIA's header-only C++ interface to it, comes from PyPI.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)

@@ -76,7 +76,7 @@ struct ModelOptions {
   std::string phase = "TEST";
   int level = 0;
   std::vector<std::string> stages = {};
-  // Samples in a batch, in place of what Input and data layers say; 0: what they say.
+  // Samples per batch, in place of what Input and data layers say; 0: what they say.
   int batch = 0;
   // "fp32", "tf32", "bf16", "fp16"; the last three on a GPU only. "": tf32 on a GPU, else fp32.
   std::string precision = {};
@@ -106,8 +106,8 @@ class Model {
   // (detections), it is the largest before the first forward(), and then that of the last one.
   std::vector<BlobInfo> outputs() const;
 
-  // Copies values, in plain order, into an input, where they stay until set again. Error for a name
-  // that is no input and for another number of values than its shape has.
+  // Copies values, in row-major order, into an input, where they stay until set again. Error for a
+  // name that is no input and for another number of values than its shape has.
   void set_input(const std::string& name, std::span<const float> values);
   // Gives an input another shape and plans the net anew. What inputs held is lost: all must be set
   // again. Error for what is no input, or when layers cannot take the shape: then it has the shape
@@ -121,18 +121,18 @@ class Model {
   // What is known of a blob after a forward(): of an output, or with keep_blobs of any. Error with
   // near names for one that is not there. Of several versions, which in-place layers make, the last.
   BlobInfo blob(const std::string& name) const;
-  // A copy of its values, in plain order.
+  // A copy of its values, in row-major order.
   std::vector<float> values(const std::string& name) const;
   // The values where they lie, without a copy: until the next call that is not const, or the end of
   // the Model. Error, which says so, for a blob that lies on a GPU, is not float32, or is not stored
-  // in plain order; values() always works.
+  // row-major; values() always works.
   std::span<const float> view(const std::string& name) const;
 
   // Loads one more file of weights, as ModelOptions::weights.
   void load_weights(const std::string& path);
   // The weights in Caffe's order; a blob that layers share is with its first layer.
   std::vector<ParameterInfo> parameters() const;
-  // A copy of one, in plain order; and back. Error for a name that is not there, or another size.
+  // A copy of one, in row-major order; and back. Error for a name that is not there, or another size.
   std::vector<float> parameter(const std::string& layer, int index = 0) const;
   void set_parameter(const std::string& layer, int index, std::span<const float> values);
 

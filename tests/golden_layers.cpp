@@ -101,9 +101,9 @@ class LayerCase {
   template <typename Visit>
   void for_each_parameter(const std::string& group, Visit visit) {
     for (const auto& layer : file_.children(group)) {
-      const std::string place = group + "/" + layer.name;
-      for (const auto& index : file_.children(place))
-        visit(place + "/" + index.name, parameter(layer.name, std::stoi(index.name)));
+      const std::string position = group + "/" + layer.name;
+      for (const auto& index : file_.children(position))
+        visit(position + "/" + index.name, parameter(layer.name, std::stoi(index.name)));
     }
   }
 

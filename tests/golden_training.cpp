@@ -74,12 +74,12 @@ class TrainingCase {
   void for_each_parameter(Solver& solver, const std::string& group, Visit visit) {
     const Graph& graph = solver.net().graph();
     for (const auto& layer : expected_.children(group)) {
-      const std::string place = group + "/" + layer.name;
-      for (const auto& index : expected_.children(place)) {
+      const std::string position = group + "/" + layer.name;
+      for (const auto& index : expected_.children(position)) {
         for (int i = 0; i < graph.net.layer_size(); ++i) {
           if (graph.net.layer(i).name() != layer.name) continue;
           const int id = graph.views[i].parameters.at(static_cast<size_t>(std::stoi(index.name)));
-          visit(place + "/" + index.name, solver.net().parameters()[id].data);
+          visit(position + "/" + index.name, solver.net().parameters()[id].data);
         }
       }
     }

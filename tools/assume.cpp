@@ -24,7 +24,7 @@ Shape parse_shape(const std::string& text) {
   return shape;
 }
 
-// Not a source, but -assume may name its tops: nobody else knows their shapes.
+// Not a source, but -assume may name its tops, as nothing else knows their shapes.
 bool is_python(const LayerParameter& layer) {
   return layer.type() == "Python" && layer.bottom_size() > 0;
 }
@@ -35,8 +35,8 @@ bool needs_no_data(const LayerParameter& layer) {
          layer.type() == "ContinuationIndicator";
 }
 
-// Files about the images that are not there: sizes and names of classes, and the folder where
-// detections would be written.
+// Clears fields that name files about the images, which are not there: sizes and names of classes,
+// and the folder where detections would be written.
 void forget_image_files(LayerParameter& layer) {
   if (layer.has_detection_output_param())
     layer.mutable_detection_output_param()->clear_save_output_param();
@@ -108,7 +108,7 @@ void SourceReplacer::put_input(const NetParameter& net, LayerParameter& layer,
     BlobShape* stored = input.add_shape();
     for (const int64_t extent : shape->dims()) stored->add_dim(extent);
   }
-  if (input.shape_size() < layer.top_size()) return;  // finish() tells
+  if (input.shape_size() < layer.top_size()) return;  // finish() reports it
   log_.info(cat("Assuming ", join(texts, ", "), " instead of layer ", layer.name(), " (",
                 layer.type(), ")"));
   LayerParameter replaced;
@@ -122,7 +122,7 @@ void SourceReplacer::put_input(const NetParameter& net, LayerParameter& layer,
   layer = std::move(replaced);
 }
 
-// A data layer of the training and of the test net counts once.
+// A data layer that the training and the test net share counts once.
 void SourceReplacer::note_missing(const Missing& missing) {
   const bool known = std::any_of(missing_.begin(), missing_.end(), [&](const Missing& other) {
     return other.top == missing.top && other.where == missing.where;
@@ -130,7 +130,7 @@ void SourceReplacer::note_missing(const Missing& missing) {
   if (!known) missing_.push_back(missing);
 }
 
-// All that is missing at once, with a text for -assume that has what was given and what it lacks.
+// Reports everything missing at once, with a text for -assume that completes the given one.
 void SourceReplacer::fail_for_missing() const {
   std::vector<std::string> layers, given, named;
   for (const std::string& part : split(assume_, ',')) given.push_back(part);

@@ -1,6 +1,6 @@
-// -assume and -batch: the same net with other data. -assume puts Input layers in the place of data
-// layers, so that any net can be built, shown and run without its database; -batch replaces the
-// first dimension of every source. A Python layer in the middle of a net is replaced, too, when
+// SourceReplacer: -assume and -batch, the same net with other data. -assume replaces data layers by
+// Input layers, so that any net can be built, shown and run without its database; -batch replaces
+// the first dimension of every source. A Python layer in the middle of a net is also replaced when
 // -assume names its tops.
 #pragma once
 
@@ -17,24 +17,24 @@ namespace crema {
 
 class SourceReplacer {
  public:
-  // `assume` is the text of the flag ("" leaves the layers):
+  // `assume` is the text of the flag ("" keeps the layers):
   //   data=64x3x224x224,label=64  these shapes, by top;
   //   default                     the shapes that input_param states, else from the layers' own
   //                               fields: batch_size; crop_size, else new_height and new_width,
   //                               else a stated height and width, else 227 x 227; stated channels,
-  //                               else 1 where a field says gray, else 3; one label a sample where
-  //                               a loss reads labels, 10 boxes for DetectNet;
-  //   default,im_info=1x3         both: what is named counts.
-  // batch 0 leaves the first dimensions.
+  //                               else 1 where a field says gray, else 3; one label per sample
+  //                               where a loss reads labels, 10 boxes for DetectNet;
+  //   default,im_info=1x3         both: named shapes take precedence.
+  // batch 0 keeps the first dimensions.
   SourceReplacer(Log& log, const std::string& assume, int batch);
 
   // Rewrites the sources (layers without bottoms) of an upgraded net without the layers of other
-  // phases. Layers no longer ask for files that tell of the images which are not there. `where` is
+  // phases. Also clears fields that name files about the images, which are not there. `where` is
   // file:line:column of a layer.
   void replace(NetParameter& net, const std::function<std::string(int layer)>& where);
 
-  // Once all nets are rewritten. Error for all tops together whose shapes nobody tells, and for a
-  // top that no net has.
+  // Call once all nets are rewritten. Error, for all at once, when the shapes of tops are unknown,
+  // and for a named top that no net has.
   void finish() const;
 
  private:

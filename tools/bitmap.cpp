@@ -41,7 +41,7 @@ std::string picture(const float* values, int channels, int height, int width) {
   std::vector<uint8_t> bytes = {'B', 'M'};
   put_little_endian(bytes, 54 + row * height, 4);
   put_little_endian(bytes, 0, 4);
-  put_little_endian(bytes, 54, 4);  // where the pixels start
+  put_little_endian(bytes, 54, 4);  // offset of the pixels
   put_little_endian(bytes, 40, 4);  // size of the second header
   put_little_endian(bytes, width, 4);
   put_little_endian(bytes, height, 4);

@@ -1,9 +1,9 @@
-# Runs at the end of `cmake --install`: copies the libraries that the program needs beside libcrema, so that the folder
-# runs on another machine and can be moved. Left out: glibc and the GPU's driver, which belong to a machine, and the CUDA
+# Runs at the end of `cmake --install`: copies the libraries that the program needs next to libcrema, so that the folder is
+# relocatable and runs on another machine. Left out: glibc and the GPU driver, which are specific to a machine, and the CUDA
 # toolkit's libraries unless CUDA is ON.
 #
-# PROGRAM, LIBRARY, MODULE (may be empty): the files of the build tree, which know where they were linked. GPU_LIBRARIES: those
-# of the toolkit that are loaded with the first GPU. TO: the folder.
+# PROGRAM, LIBRARY, MODULE (may be empty): the files of the build tree, which contain the paths of their libraries.
+# GPU_LIBRARIES: those of the toolkit that are loaded with the first GPU. TO: the destination folder.
 set(machine "^(ld-linux.*|ld64|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil|libanl|libnss_.*)\\.so"
             "^(libcuda|libnvidia-.*)\\.so" "^libcrema")
 set(cuda "^lib(cudart|cublas|cublasLt|cudnn.*|nvrtc.*|nvJitLink|nccl)\\.so")
@@ -12,7 +12,7 @@ if(NOT CUDA)
   list(APPEND excluded ${cuda})
   set(GPU_LIBRARIES)
 endif()
-# Under the names that programs know them by.
+# Under the names by which programs load them.
 set(loaded)
 foreach(path ${GPU_LIBRARIES})
   get_filename_component(folder ${path} DIRECTORY)
@@ -57,7 +57,7 @@ foreach(path ${found})
   file(REAL_PATH ${path} real)
   file(COPY_FILE ${real} ${TO}/${name} ONLY_IF_DIFFERENT)
   file(CHMOD ${TO}/${name} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
-  # A library with a search path of its own would not be served by the RPATH of those that need it.
+  # For a library with its own search path, the RPATH of its dependents would not be used.
   file(RPATH_REMOVE FILE ${TO}/${name})
 endforeach()
 list(LENGTH found count)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double width = 720, height = 280;
 constexpr double left = 64, right = 32, top = 16, bottom = 44;
-constexpr size_t most_points = 500;  // more than the eye can see on this width
+constexpr size_t max_points = 500;  // more than the eye can distinguish at this width
 
 std::string fixed(double value) {
   char text[32];
@@ -69,10 +69,10 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
-// One path; a gap in the values lifts the pen. Dots too where points are few, each with its numbers
-// as a tooltip.
+// One path; a gap in the values interrupts the line. Where points are few they are also drawn as
+// dots, each with its values as a tooltip.
 std::string curve(const Series& series, const Axis& x, const Axis& y, size_t index) {
-  const size_t step = std::max<size_t>(1, series.points.size() / most_points);
+  const size_t step = std::max<size_t>(1, series.points.size() / max_points);
   std::string path, dots;
   bool down = false;
   for (size_t i = 0; i < series.points.size(); ++i) {
@@ -149,7 +149,7 @@ std::string line_chart(const std::string& x_name, double x_end, const std::vecto
   } else {
     const double margin =
         ys.high > ys.low ? 0.05 * (ys.high - ys.low) : std::max(0.5 * std::abs(ys.high), 0.01);
-    // Quantities that start at zero keep zero as their floor.
+    // Quantities that start at zero keep zero as the lower limit.
     ys.low = ys.low >= 0 && ys.low < 0.3 * ys.high ? 0 : ys.low - margin;
     ys.high += margin;
   }

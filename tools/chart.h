@@ -1,4 +1,4 @@
-// Line charts as SVG inside an HTML page, whose style sheet gives them colours and fonts.
+// Line charts as SVG inside an HTML page; the page's style sheet defines colours and fonts.
 #pragma once
 
 #include <string>
@@ -13,14 +13,14 @@ struct Series {
   std::vector<std::pair<double, double>> points;
 };
 
-// A chart with a legend (for two series and more) whose x axis reaches to x_end at least. The y
-// axis is logarithmic when the values are positive and span more than two decades.
+// A chart with a legend (for two or more series) whose x axis extends to at least x_end. The y axis
+// is logarithmic when the values are positive and span more than two decades.
 std::string line_chart(const std::string& x_name, double x_end, const std::vector<Series>& series);
 
-// "0.000123", "1.2e+05", "12,000": short, for people.
+// "0.000123", "1.2e+05", "12,000": short, for display.
 std::string short_number(double value);
 
-// Text with the characters that HTML would read replaced.
+// Escapes the characters that are special in HTML.
 std::string html_text(const std::string& text);
 
 }  // namespace crema

@@ -27,7 +27,7 @@ std::optional<gflags::CommandLineFlagInfo> lookup(const std::string& name) {
   return info;
 }
 
-// Flags of glog and gflags belong to every verb; ours to those that list them.
+// Flags of glog and gflags are valid for every verb; ours only for those that list them.
 bool is_ours(const gflags::CommandLineFlagInfo& info) {
   return ends_with(info.filename, "tools/flags.cpp");
 }
@@ -38,7 +38,8 @@ bool asks_for_help(const std::string& name) {
   return names.count(name) > 0;
 }
 
-// "--name=value", "-switch", "-noswitch" -> name and value; that of `-name value` comes later.
+// "--name=value", "-switch", "-noswitch" -> name and value; the value of `-name value` is read
+// later.
 FlagUse parse_flag(const std::string& word, const std::string& where) {
   const std::string text = word.substr(starts_with(word, "--") ? 2 : 1);
   const size_t equal = text.find('=');
@@ -93,8 +94,8 @@ class Reader {
     }
   }
 
-  // One flag a line; '#' starts a comment; a line of patterns limits what follows it to programs
-  // whose names match.
+  // One flag per line; '#' starts a comment; a line of patterns restricts the lines after it to
+  // programs whose names match.
   void read_file_of_flags(const std::string& path, int depth) {
     int number = 0;
     bool meant = true;
@@ -110,7 +111,7 @@ class Reader {
         continue;
       }
       if (!meant) continue;
-      // "-name value" is as good as "-name=value".
+      // "-name value" is equivalent to "-name=value".
       const size_t cut = text.find_first_of("= \t");
       const FlagUse use =
           cut == std::string::npos || text[cut] == '='
@@ -130,7 +131,7 @@ std::vector<std::string> takers_of(const std::string& flag) {
   return verbs;
 }
 
-// ` (did you mean "-iterations"?)`: a flag of the verb, or else one that others take.
+// ` (did you mean "-iterations"?)`: a flag of the verb, or else one of another verb.
 std::string nearest_flag(const std::string& name, const Verb& verb) {
   std::vector<std::string> of_verb, of_others;
   std::vector<gflags::CommandLineFlagInfo> all;
@@ -146,7 +147,7 @@ std::string nearest_flag(const std::string& name, const Verb& verb) {
 
 void check_verb(const std::string& verb, const std::vector<FlagUse>& flags) {
   if (VerbRegistry::has(verb)) return;
-  // The value of a misspelt flag may stand where the verb should: nobody knew that it takes one.
+  // The value of a misspelt flag may be where the verb should: it was not known to take one.
   for (const FlagUse& use : flags) {
     if (lookup(use.name) || asks_for_help(use.name)) continue;
     fail(use.where, "no verb takes a flag -", use.name, nearest_flag(use.name, {}));
@@ -181,7 +182,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   CommandLine line;
   line.arguments = reader.words;
-  // Caffe's makefile gave its programs this ending, and scripts have it.
+  // Caffe's makefile gave its programs this suffix, and scripts use it.
   std::string program = std::string(argv[0]).substr(std::string(argv[0]).rfind('/') + 1);
   if (ends_with(program, ".bin")) program.resize(program.size() - 4);
   if (VerbRegistry::has(program)) {
@@ -209,10 +210,10 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   const Verb& verb = *VerbRegistry::find(line.verb);
   const size_t count = line.arguments.size();
-  if (count < verb.least_arguments || count > verb.most_arguments) {
-    fail(count < verb.least_arguments
+  if (count < verb.min_arguments || count > verb.max_arguments) {
+    fail(count < verb.min_arguments
              ? cat("too few arguments (", count, ")")
-             : cat("an argument too many: \"", line.arguments[verb.most_arguments], "\""),
+             : cat("an argument too many: \"", line.arguments[verb.max_arguments], "\""),
          "; usage: crema ", line.verb, " ", verb.usage);
   }
   return line;

@@ -1,4 +1,4 @@
-// The command line: which verb, its flags (set as gflags) and its arguments.
+// The command line: the verb, its flags (set as gflags) and its arguments.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 namespace crema {
 
 struct CommandLine {
-  std::string verb;  // "" when the line names none
+  std::string verb;  // "" when none is given
   std::vector<std::string> arguments;
   bool help = false, version = false;
 };
 
-// Reads argv and sets the flags. The verb is the program's own name (a link called `train`) or the
-// first argument that is no flag. Flags are `-flag value`, `--flag=value`, `-switch`, `-noswitch`;
-// -flagfile reads more of them from a file. Error for an unknown verb or flag (with the nearest
-// name), a flag of another verb, a value of the wrong type, too many arguments.
+// Parses argv and sets the flags. The verb is the program's own name (a link called `train`) or the
+// first argument that is not a flag. Flags are `-flag value`, `--flag=value`, `-switch`,
+// `-noswitch`; -flagfile reads more of them from a file. Error for an unknown verb or flag (with
+// the nearest name), a flag of another verb, a value of the wrong type, too many arguments.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
-// What `crema` alone or `crema help`, and `crema VERB -help` or `crema help VERB` print.
+// The output of `crema` alone or `crema help`, and of `crema VERB -help` or `crema help VERB`.
 std::string list_of_verbs();
 std::string help_of(const std::string& verb);
 

@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-int run(const VerbCall& call) {
+int run_compute_image_mean(const VerbCall& call) {
   const Backend backend = backend_named(FLAGS_backend);
   const std::unique_ptr<Source> source = open_database(call.arguments[0], backend);
   call.log.info(cat("Opened ", name_of(backend), " ", call.arguments[0]));
@@ -27,9 +27,9 @@ int run(const VerbCall& call) {
 REGISTER_VERB(compute_image_mean, {.summary = "computes the mean image of a database",
                                    .usage = "[-backend lmdb|leveldb] DB [OUT.binaryproto]",
                                    .flags = {"backend"},
-                                   .least_arguments = 1,
-                                   .most_arguments = 2,
-                                   .run = run});
+                                   .min_arguments = 1,
+                                   .max_arguments = 2,
+                                   .run = run_compute_image_mean});
 
 }  // namespace
 }  // namespace crema

@@ -1,6 +1,6 @@
-// `crema convert_annoset ROOT/ LIST DB`: images with boxes, of a list with lines `image
-// annotation`, into a database for AnnotatedData layers. The exit code is 0 when some images had to
-// be left out, as with convert_imageset.
+// `crema convert_annoset ROOT/ LIST DB`: converts images with boxes, from a list of `image
+// annotation` lines, into a database for AnnotatedData layers. As with convert_imageset, the exit
+// code is 0 even when some images had to be left out.
 #include "base/error.h"
 #include "tools/convert_flags.h"
 #include "tools/flags.h"
@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-int run(const VerbCall& call) {
+int run_convert_annoset(const VerbCall& call) {
   require(FLAGS_anno_type == "detection", "-anno_type ", FLAGS_anno_type,
           ": there is detection; convert_imageset makes databases for classification");
   require(FLAGS_label_type == "xml", "-label_type ", FLAGS_label_type,
@@ -26,9 +26,9 @@ REGISTER_VERB(convert_annoset,
                .flags = {"label_map_file", "anno_type", "label_type", "backend", "gray", "shuffle",
                          "check_label", "resize_width", "resize_height", "min_dim", "max_dim",
                          "check_size", "encoded", "encode_type", "max_pixels", "strict"},
-               .least_arguments = 3,
-               .most_arguments = 3,
-               .run = run});
+               .min_arguments = 3,
+               .max_arguments = 3,
+               .run = run_convert_annoset});
 
 }  // namespace
 }  // namespace crema

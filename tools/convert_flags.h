@@ -1,4 +1,4 @@
-// The flags that the converters of image lists share.
+// The flags shared by the converters of image lists.
 #pragma once
 
 #include "data/convert/convert.h"

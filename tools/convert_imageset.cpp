@@ -1,6 +1,6 @@
-// `crema convert_imageset ROOT/ LIST DB`: image files of a list of `path label` lines into a
-// database. As with Caffe, the exit code is 0 when some images had to be left out; -strict makes
-// it 1.
+// `crema convert_imageset ROOT/ LIST DB`: converts the images of a list of `path label` lines into
+// a database. As in Caffe, the exit code is 0 even when some images had to be left out; -strict
+// makes it 1.
 #include "tools/convert_flags.h"
 #include "tools/flags.h"
 #include "tools/verb.h"
@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-int run(const VerbCall& call) {
+int run_convert_imageset(const VerbCall& call) {
   convert_imageset(call.arguments[0], call.arguments[1], call.arguments[2], imageset_options(),
                    call.log);
   return 0;
@@ -19,9 +19,9 @@ REGISTER_VERB(convert_imageset,
                .usage = "[flags] ROOT_FOLDER/ LIST DB",
                .flags = {"backend", "gray", "shuffle", "resize_width", "resize_height",
                          "check_size", "encoded", "encode_type", "max_pixels", "strict"},
-               .least_arguments = 3,
-               .most_arguments = 3,
-               .run = run});
+               .min_arguments = 3,
+               .max_arguments = 3,
+               .run = run_convert_imageset});
 
 }  // namespace
 }  // namespace crema

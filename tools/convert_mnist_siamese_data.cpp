@@ -1,12 +1,12 @@
-// `crema convert_mnist_siamese_data IMAGES LABELS DB`: pairs of MNIST's images into a LevelDB, as
-// Caffe's siamese example reads it.
+// `crema convert_mnist_siamese_data IMAGES LABELS DB`: converts pairs of MNIST images into a
+// LevelDB, as Caffe's siamese example reads it.
 #include "data/convert/convert.h"
 #include "tools/verb.h"
 
 namespace crema {
 namespace {
 
-int run(const VerbCall& call) {
+int run_convert_mnist_siamese_data(const VerbCall& call) {
   convert_mnist_pairs(call.arguments[0], call.arguments[1], call.arguments[2],
                       DataParameter::LEVELDB, call.log);
   return 0;
@@ -15,9 +15,9 @@ int run(const VerbCall& call) {
 REGISTER_VERB(convert_mnist_siamese_data,
               {.summary = "makes a LevelDB of pairs from MNIST's IDX files",
                .usage = "IMAGES LABELS DB",
-               .least_arguments = 3,
-               .most_arguments = 3,
-               .run = run});
+               .min_arguments = 3,
+               .max_arguments = 3,
+               .run = run_convert_mnist_siamese_data});
 
 }  // namespace
 }  // namespace crema

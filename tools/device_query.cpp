@@ -1,4 +1,4 @@
-// `crema device_query [-gpu 0,1|all]`: what the GPUs are, in Caffe's lines.
+// `crema device_query [-gpu 0,1|all]`: describes the GPUs in Caffe's log format.
 #include "device/device.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
@@ -48,7 +48,7 @@ void describe(Log& log, int gpu) {
 void describe(Log&, int) {}
 #endif
 
-int run(const VerbCall& call) {
+int run_device_query(const VerbCall& call) {
   if (FLAGS_gpu.empty() && gpu_count() == 0) {
     call.log.info(cat("No GPU: ", gpu_problem(), "."));
     return 0;
@@ -63,7 +63,7 @@ int run(const VerbCall& call) {
 REGISTER_VERB(device_query, {.summary = "prints the properties of the GPUs",
                              .usage = "[-gpu 0,1|all]",
                              .flags = {"gpu"},
-                             .run = run});
+                             .run = run_device_query});
 
 }  // namespace
 

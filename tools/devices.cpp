@@ -39,7 +39,7 @@ std::vector<int> gpus_of(const std::string& flag) {
 namespace {
 
 TuneMode tune_mode_of_flag() {
-  // Ways to compute differ in the last bits: a choice by time would depend on the day.
+  // Kernels differ in the last bits: a choice by timing would vary between runs.
   if (FLAGS_deterministic) return TuneMode::off;
   const std::vector<std::string> names = {"off", "quick", "full"};
   for (size_t i = 0; i < names.size(); ++i) {

@@ -1,4 +1,4 @@
-// Which device a verb runs on: what -gpu, the solver's solver_mode and the machine say.
+// Selects the device for a verb, from -gpu, the solver's solver_mode and the machine.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ namespace crema {
 std::vector<int> gpus_of(const std::string& flag);
 
 // The context for -gpu: one GPU, or the CPU when the flag is empty. A file that asks for a GPU
-// (`wanted` is its number; -1: it does not) gets it when there is one, and otherwise the CPU with
-// one warning. Sets what flags say of the context.
+// (`wanted` is its number; -1: it does not) gets it if there is one, and otherwise the CPU with one
+// warning. Applies the flags that concern the context.
 std::unique_ptr<Context> make_context(ProgramLog& log, int wanted = -1);
 
-// What the driver calls the card of a GPU context.
+// The driver's name for a GPU.
 std::string gpu_name(int ordinal);
 
 }  // namespace crema

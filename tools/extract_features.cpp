@@ -1,6 +1,6 @@
 // `crema extract_features WEIGHTS NET BLOB,... DB,... BATCHES lmdb|leveldb [CPU|GPU
-// [N|DEVICE_ID=N]]`: what a trained net makes of its data, as databases of Datums that a Data layer
-// reads.
+// [N|DEVICE_ID=N]]`: writes blobs that a trained net computes from its data to databases of Datums,
+// which a Data layer can read.
 #include <charconv>
 #include <filesystem>
 #include <set>
@@ -23,16 +23,16 @@ struct Feature {
   std::unique_ptr<DatabaseWriter> database;
 };
 
-int number_in(const std::string& text, const std::string& what, int least) {
+int number_in(const std::string& text, const std::string& what, int minimum) {
   int number = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, problem] = std::from_chars(text.data(), end, number);
-  require(problem == std::errc() && rest == end && number >= least, what, " \"", text,
-          "\": expected a whole number from ", least, " on");
+  require(problem == std::errc() && rest == end && number >= minimum, what, " \"", text,
+          "\": expected a whole number from ", minimum, " on");
   return number;
 }
 
-// Caffe's last words as -gpu: CPU or GPU, and the number of the GPU, N or DEVICE_ID=N.
+// Converts Caffe's last arguments to -gpu: CPU or GPU, and the number of the GPU, N or DEVICE_ID=N.
 void take_device(const std::vector<std::string>& words) {
   if (words.empty()) return;
   require(words[0] == "CPU" || words[0] == "GPU", "\"", words[0], "\": expected CPU or GPU");
@@ -58,7 +58,7 @@ std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::
     const Shape shape = net.blob(name).shape();
     require(shape.axes() > 0, "blob \"", name, "\" is a single number, not one for each sample");
   }
-  // DB and DB/ are one folder.
+  // DB and DB/ are the same folder.
   std::set<std::filesystem::path> folders;
   for (const std::string& path : paths) {
     require(folders.insert(std::filesystem::path(path + "/").lexically_normal()).second, path,
@@ -72,8 +72,8 @@ std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::
   return features;
 }
 
-// The samples of a batch, in Caffe's order: the axes behind the first one as channels, height and
-// width.
+// Writes the samples of a batch, in Caffe's order: the axes after the first one as channels, height
+// and width.
 void put_samples(Net& net, const Feature& feature, Log& log) {
   const Tensor blob = net.blob(feature.blob);
   const Shape shape = blob.shape();
@@ -95,7 +95,7 @@ void put_samples(Net& net, const Feature& feature, Log& log) {
   }
 }
 
-int run(const VerbCall& call) {
+int run_extract_features(const VerbCall& call) {
   const std::vector<std::string>& words = call.arguments;
   FLAGS_weights = words[0];
   FLAGS_model = words[1];
@@ -143,9 +143,9 @@ REGISTER_VERB(extract_features,
                         "lmdb|leveldb [CPU|GPU [N|DEVICE_ID=N]]",
                .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
                          "implementation", "precision", "gpu_memory", "tune", "deterministic"},
-               .least_arguments = 6,
-               .most_arguments = 8,
-               .run = run});
+               .min_arguments = 6,
+               .max_arguments = 8,
+               .run = run_extract_features});
 
 }  // namespace
 }  // namespace crema

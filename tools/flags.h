@@ -1,5 +1,5 @@
-// Every flag of the program: names and defaults are Caffe's where Caffe has the flag. A verb reads
-// only those that it lists.
+// Every flag of the program: names and defaults are Caffe's where Caffe has the flag. A verb
+// accepts only those that it lists.
 #pragma once
 
 #include <gflags/gflags.h>

@@ -48,7 +48,7 @@ void print_wrapped(const std::string& text, const std::string& indent) {
   std::cout << row << "\n";
 }
 
-// Types that files use: those with a plus sign are the planner's, made of several layers.
+// Types that files use: those with a plus sign are the planner's fused types.
 std::vector<std::string> public_types() {
   std::vector<std::string> types = LayerRegistry::names();
   std::erase_if(types, [](const std::string& type) { return type.find('+') != std::string::npos; });
@@ -85,7 +85,7 @@ void document(const std::string& type) {
   }
 }
 
-int run(const VerbCall& call) {
+int run_layers(const VerbCall& call) {
   if (call.arguments.empty()) {
     list_types();
   } else {
@@ -96,8 +96,8 @@ int run(const VerbCall& call) {
 
 REGISTER_VERB(layers, {.summary = "lists the layer types, or prints the documentation of one",
                        .usage = "[TYPE]",
-                       .most_arguments = 1,
-                       .run = run});
+                       .max_arguments = 1,
+                       .run = run_layers});
 
 }  // namespace
 

@@ -13,16 +13,15 @@ namespace crema {
 namespace {
 
 constexpr int kTimes = 5;
-constexpr size_t kMemory = size_t{4} << 30;  // free on a GPU, for the large sizes
+constexpr size_t kMemory = size_t{4} << 30;  // must be free on a GPU for the large sizes
 
-// Large enough to be limited by the device, and small enough for it.
+// Large enough to be limited by the device, and small enough to fit.
 int64_t size_for(Context& context, int64_t cpu, int64_t gpu, int64_t small_gpu) {
   if (context.device() == Device::cpu) return cpu;
   return free_memory(context) > kMemory ? gpu : small_gpu;
 }
 
-// Random numbers, the same ones again and again: products of zeros would cost less energy, and so
-// time, than others.
+// Random values, always the same: matrices of zeros take less power, and so less time, than others.
 Tensor filled(Context& context, const Shape& shape, DType dtype) {
   const Tensor tensor(context, shape, dtype);
   Context host(Device::cpu);
@@ -39,7 +38,7 @@ Tensor filled(Context& context, const Shape& shape, DType dtype) {
   return tensor;
 }
 
-// The shortest of several runs, in seconds.
+// The shortest time of several runs, in seconds.
 double fastest(Context& context, const std::function<void()>& work) {
   Stopwatch watch(context);
   work();
@@ -57,7 +56,7 @@ double operations(Context& context, Precision precision) {
   c.rows = c.inputs = c.outputs = n;
   c.precision = precision;
   c.dtype = storage_of(precision, DType::f32);
-  const std::unique_ptr<WeightedSum> dense = make_dense(context, c);
+  const std::unique_ptr<LinearKernel> dense = make_dense(context, c);
   const Tensor x = filled(context, {n, n}, c.dtype), w = filled(context, {n, n}, c.dtype),
                y(context, {n, n}, c.dtype);
   const Tensor workspace(context, {static_cast<int64_t>(dense->workspace())}, DType::u8);

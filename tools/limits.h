@@ -1,4 +1,4 @@
-// What a device can do at most, measured.
+// Measures a device's peak rates.
 #pragma once
 
 #include "device/context.h"
@@ -7,8 +7,8 @@
 namespace crema {
 
 struct Limits {
-  double operations = 0;  // a second, of a large matrix product in a precision
-  double bytes = 0;       // a second, to and from memory
+  double operations = 0;  // per second, of a large GEMM in the given precision
+  double bytes = 0;       // per second, to and from memory
 };
 
 // Takes about a second.

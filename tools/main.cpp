@@ -1,5 +1,5 @@
-// The program: finds the verb, sets up the log, and turns whatever is thrown into one E line and
-// exit code 1.
+// The program: finds the verb, sets up the log, and turns every exception into one E line and exit
+// code 1.
 #include <fcntl.h>
 #include <gflags/gflags.h>
 #include <glog/logging.h>
@@ -21,8 +21,8 @@ void set_default(const char* flag, const char* value) {
   gflags::SetCommandLineOptionWithMode(flag, value, gflags::SET_FLAGS_DEFAULT);
 }
 
-// The number of a standard stream that came closed would go to the next file that is opened, and
-// log lines into that file.
+// If a standard stream is closed at the start, the next file opened would get its descriptor, and
+// log lines would go into that file.
 void open_standard_streams() {
   while (true) {
     const int opened = open("/dev/null", O_RDWR);
@@ -56,13 +56,13 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   open_standard_streams();
-  // Whoever read the log may leave (`train 2>&1 | head`): what is being computed goes on.
+  // Whatever reads the log may exit (`train 2>&1 | head`): the computation continues.
   std::signal(SIGPIPE, SIG_IGN);
-  // As `caffe` does: lines go to stderr and to files in the temporary folder. The prefix keeps
-  // glog's older form without year.
+  // As in `caffe`: lines go to stderr and to files in the temporary folder. The prefix keeps glog's
+  // older form without the year.
   set_default("alsologtostderr", "true");
   set_default("log_year_in_prefix", "false");
-  // A limit on the size of files, or a quota, is an error of the write, as a full disk is.
+  // A file size limit or a quota then makes the write fail, as a full disk does.
   std::signal(SIGXFSZ, SIG_IGN);
   std::string message;
   try {

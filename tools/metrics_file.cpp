@@ -1,12 +1,10 @@
 #include "tools/metrics_file.h"
 
-#include <google/protobuf/struct.pb.h>
-#include <google/protobuf/util/json_util.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -16,23 +14,10 @@ namespace crema {
 
 namespace {
 
-// Names as the log shows them, which is UTF-8, as JSON has to be.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : visible(text)) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof code, "\\u%04x", c);
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
+using Json = nlohmann::json;
+
+// Names as the log shows them: in UTF-8, as JSON requires.
+std::string quoted(const std::string& text) { return Json(visible(text)).dump(); }
 
 std::string number(double value) {
   if (!std::isfinite(value)) return "null";
@@ -41,44 +26,30 @@ std::string number(double value) {
   return text;
 }
 
-using google::protobuf::Value;
-using Fields = google::protobuf::Map<std::string, Value>;
-
-double number_at(const Fields& fields, const std::string& name) {
-  const auto at = fields.find(name);
-  return at == fields.end() ? 0 : at->second.number_value();
-}
-
-Metric metric_of(const google::protobuf::Struct& object) {
-  const Fields& fields = object.fields();
+Metric metric_of(const Json& object) {
   Metric metric;
-  metric.iteration = static_cast<int64_t>(number_at(fields, "iteration"));
-  metric.net = static_cast<int>(number_at(fields, "net"));
-  metric.time = number_at(fields, "time");
-  for (const auto& [name, value] : fields) {
-    if (value.kind_case() != Value::kStringValue) continue;
+  metric.iteration = object.value("iteration", metric.iteration);
+  metric.net = object.value("net", metric.net);
+  metric.time = object.value("time", metric.time);
+  for (const auto& [name, value] : object.items()) {
+    if (!value.is_string()) continue;
     if (name == "kind") {
-      metric.kind = value.string_value();
+      metric.kind = value;
     } else if (name == "run") {
-      metric.run = value.string_value();
+      metric.run = value;
     } else {
-      metric.texts.emplace_back(name, value.string_value());
+      metric.texts.emplace_back(name, value);
     }
   }
-  std::sort(metric.texts.begin(), metric.texts.end());
-  const auto values = fields.find("values");
-  if (values == fields.end()) return metric;
-  for (const auto& [name, value] : values->second.struct_value().fields()) {
-    const bool real = value.kind_case() == Value::kNumberValue;
+  for (const auto& [name, value] : object.value("values", Json::object_t())) {
     metric.values.emplace_back(
-        name, real ? value.number_value() : std::numeric_limits<double>::quiet_NaN());
+        name, value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
   }
-  std::sort(metric.values.begin(), metric.values.end());
   return metric;
 }
 
-// The run of a line, which a start moves to the end. Lines without a name: a start at 0 begins a
-// run, any other goes on with the last.
+// The run of a line; a start moves it to the end. For lines without a name, a start at 0 begins a
+// run, any other continues the last one.
 Run& run_of(const Metric& metric, std::vector<Run>& runs, int& unnamed) {
   const bool starts = metric.kind == "start";
   if (metric.run.empty() && ((starts && metric.iteration == 0) || unnamed == 0)) ++unnamed;
@@ -97,8 +68,8 @@ Run& run_of(const Metric& metric, std::vector<Run>& runs, int& unnamed) {
 void add(Run& run, Metric metric) {
   if (metric.kind == "start") {
     std::erase_if(run.metrics, [&](const Metric& old) {
-      // A snapshot counts the updates done, and a test at that iteration belongs to the run that
-      // goes on.
+      // A snapshot counts the updates done, and a test at that iteration belongs to the continued
+      // run.
       return old.iteration > metric.iteration ||
              (old.iteration == metric.iteration && old.kind != "snapshot");
     });
@@ -116,9 +87,9 @@ std::string Metric::text(const std::string& name) const {
 }
 
 int64_t Run::iterations() const {
-  int64_t most = 0;
-  for (const Metric& metric : metrics) most = std::max(most, metric.iteration);
-  return most;
+  int64_t maximum = 0;
+  for (const Metric& metric : metrics) maximum = std::max(maximum, metric.iteration);
+  return maximum;
 }
 
 double Run::last_loss() const {
@@ -166,12 +137,13 @@ std::vector<Run> read_runs(const std::string& path) {
   int unnamed = 0;
   for (size_t i = 0; i < lines.size(); ++i) {
     if (trim(lines[i]).empty()) continue;
-    google::protobuf::Struct object;
-    if (!google::protobuf::util::JsonStringToMessage(lines[i], &object).ok()) {
+    Metric metric;
+    try {
+      metric = metric_of(Json::parse(lines[i]));
+    } catch (const Json::exception&) {
       if (i + 1 == lines.size() && !complete) break;
       fail(path, ":", i + 1, ": expected one JSON object, as `crema train` writes them");
     }
-    Metric metric = metric_of(object);
     Run& run = run_of(metric, runs, unnamed);
     add(run, std::move(metric));
   }

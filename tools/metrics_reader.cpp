@@ -13,7 +13,7 @@ namespace crema {
 
 namespace {
 
-// Outputs by name; the values of an output of several elements are called name[0], name[1]...
+// Adds outputs by name; the values of an output of several elements are called name[0], name[1]...
 void add_outputs(Metric& metric, const std::vector<OutputValue>& outputs) {
   std::map<std::string, int> sizes, seen;
   for (const OutputValue& output : outputs) ++sizes[output.name];
@@ -27,15 +27,14 @@ void add_outputs(Metric& metric, const std::vector<OutputValue>& outputs) {
   }
 }
 
-// What a kill left of a last line.
+// Removes a last line that was cut off by a kill.
 void drop_cut_line(const std::string& path) {
   const std::string content = read_file(path);
   if (content.empty() || content.back() == '\n') return;
   std::filesystem::resize_file(path, content.rfind('\n') + 1);
 }
 
-// The name of the run in this file that took the snapshot from which a run goes on: "" where none
-// did.
+// The name of the run in this file that wrote the snapshot being resumed; "" where there is none.
 std::string run_to_go_on(const std::string& path, const event::Start& start) {
   if (start.run.resumed_from.empty()) return "";
   std::string id;
@@ -69,7 +68,7 @@ void MetricsReader::begin(const event::Start& start) {
       drop_cut_line(path_);
       run_ = run_to_go_on(path_, start);
     }
-  } catch (const std::exception& error) {  // somebody's own file: it only lacks the run's beginning
+  } catch (const std::exception& error) {  // not our file: only the link to the earlier run is lost
     log_.warning(cat(error.what(), ". This training is a run of its own there."));
   }
   if (run_.empty()) run_ = random_name();

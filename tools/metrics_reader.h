@@ -1,4 +1,4 @@
-// Writes metrics.jsonl (tools/metrics_file.h) while a training runs.
+// MetricsReader: writes metrics.jsonl (tools/metrics_file.h) during training.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@ namespace crema {
 
 class MetricsReader : public EventReader {
  public:
-  // Appends to `path` from the first event on. When that fails it says so once and the training
-  // goes on without.
+  // Appends to `path` from the first event on. If that fails, it warns once and the training
+  // continues without it.
   MetricsReader(Log& log, std::string path) : log_(log), path_(std::move(path)) {}
   void read(const Event& event) override;
 
@@ -25,11 +25,11 @@ class MetricsReader : public EventReader {
 
   Log& log_;
   std::string path_;
-  std::string run_;  // its name
+  std::string run_;  // name of the run
   std::ofstream file_;
   bool broken_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  std::optional<Metric> waiting_;  // a display, until its learning rate comes
+  std::optional<Metric> waiting_;  // a display, until its learning rate arrives
 };
 
 }  // namespace crema

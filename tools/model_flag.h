@@ -15,13 +15,14 @@ NetInput read_model(ProgramLog& log, Phase phase);
 // -phase; `otherwise` when it is not given.
 Phase phase_of_flag(Phase otherwise);
 
-// What -level and -stage say of a net's state. Caffe writes an empty stage when there is none, and
-// so do its logs.
+// Adds -level and -stage to a net's state. Caffe writes an empty stage when there is none, and its
+// logs show that.
 void add_level_and_stages(NetState* state);
 
-// Samples in one forward pass: the first extent of the first blob that no layer feeds, else 1.
+// Samples in one forward pass: the first extent of the first blob of a source or Input layer, else
+// 1.
 int64_t batch_of(const Net& net);
-// Records that the net's first source goes through in an epoch; 0 when it does not know.
+// Records per epoch of the net's first source; 0 when it does not know.
 int64_t records_of(const Net& net);
 
 // -precision, else what a file says (may be empty), else the device's default.

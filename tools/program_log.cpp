@@ -23,14 +23,14 @@ google::LogSeverity glog_severity(Severity severity) {
 }
 
 void show(int terminal, const std::string& text) {
-  // A terminal that went away must not end the training.
+  // A terminal that has gone away must not end the training.
   [[maybe_unused]] const ssize_t written = ::write(terminal, text.data(), text.size());
 }
 
 }  // namespace
 
 ProgramLog::ProgramLog() {
-  // Log lines go to stderr, so the status belongs there; on stdout when stderr was sent elsewhere.
+  // Log lines go to stderr, so the status goes there too; to stdout when stderr is redirected.
   terminal_ = isatty(STDERR_FILENO) ? STDERR_FILENO : isatty(STDOUT_FILENO) ? STDOUT_FILENO : -1;
 }
 

@@ -1,4 +1,4 @@
-// The program's Log: Caffe's lines through glog; on a terminal one status line stays below them.
+// ProgramLog: writes Caffe's lines through glog; on a terminal it keeps one status line below them.
 #pragma once
 
 #include <mutex>
@@ -13,13 +13,13 @@ class ProgramLog : public TextLog {
   ProgramLog();
   ~ProgramLog() override;
 
-  // One glog line whose prefix shows the file and line of the library that wrote it.
+  // Writes one glog line, with the file and line of the library code that logged it as prefix.
   void write(Severity severity, const std::source_location& where, std::string_view line) override;
   void write_text(const std::source_location& where, std::string_view lines) override;
 
-  // Whether there is a terminal to show a status on. Pipes and files never get one.
+  // Whether there is a terminal to show a status on; pipes and files never get one.
   bool has_terminal() const { return terminal_ >= 0; }
-  // Replaces the status line, cut to the terminal's width; "" removes it. Log lines never tear it.
+  // Replaces the status line, cut to the terminal's width; "" removes it. Log lines never break it.
   void show_status(const std::string& text);
 
  private:

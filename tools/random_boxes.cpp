@@ -9,11 +9,11 @@ namespace crema {
 namespace {
 
 struct BoxRows {
-  // Rows of 8 with a class in front; else rows of 5: regions, of 7: with a class behind the box, of
+  // Rows of 8 that begin with a class; else rows of 5: RoIs, of 7: with a class after the box, of
   // 9: with an inner box.
   bool objects = false;
   int64_t columns = 0, images = 1, classes = 0;
-  double height = 1, width = 1;  // of an image; 1: shares
+  double height = 1, width = 1;  // of an image; 1: relative coordinates
 };
 
 double scale_of(const LayerParameter& message) {
@@ -52,7 +52,8 @@ BoxRows rows_at(const Graph& graph, const Node& node, size_t j) {
   return {};
 }
 
-// DetectNet's: a row with the number of boxes before those of each image, all of one trained class.
+// For DetectNet: a row with the number of boxes before those of each image, all of one trained
+// class.
 std::vector<float> random_lists(const Graph& graph, const Node& node, const Random& random) {
   constexpr int64_t kNumbers = 16;
   const auto& classes = node.message.detectnet_groundtruth_param().object_class();
@@ -102,8 +103,9 @@ std::vector<float> random_boxes(const Graph& graph, int value, const Random& ran
     if (rows.objects) row[1] = label;
     if (rows.columns == 7) row[5] = label;
     for (int64_t axis = 0; axis < 2; ++axis) {
-      const double most = axis == 0 ? rows.width : rows.height;
-      const double from = 0.7 * uniform(axis) * most, size = (0.1 + 0.2 * uniform(2 + axis)) * most;
+      const double maximum = axis == 0 ? rows.width : rows.height;
+      const double from = 0.7 * uniform(axis) * maximum,
+                   size = (0.1 + 0.2 * uniform(2 + axis)) * maximum;
       row[corner + axis] = static_cast<float>(from);
       row[corner + 2 + axis] = static_cast<float>(from + size);
       if (rows.columns != 9) continue;

@@ -1,4 +1,4 @@
-// Random boxes for inputs of a net that are read as such.
+// Random boxes for net inputs that are read as boxes.
 #pragma once
 
 #include <vector>
@@ -7,9 +7,9 @@
 
 namespace crema {
 
-// Where `value` of the graph is read as regions (ROIPooling and the like) or as objects
-// (MultiBoxLoss, DetectionEvaluate, ProposalTarget, DetectNetTransformation): rows of random boxes
-// within the images, of classes that are not the background. Elsewhere empty.
+// Where `value` of the graph is read as RoIs (ROIPooling and the like) or as objects (MultiBoxLoss,
+// DetectionEvaluate, ProposalTarget, DetectNetTransformation): rows of random boxes inside the
+// images, of classes other than the background. Otherwise empty.
 std::vector<float> random_boxes(const Graph& graph, int value, const Random& random);
 
 }  // namespace crema

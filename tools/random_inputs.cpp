@@ -14,7 +14,7 @@ uint64_t hash_of(const std::string& name) {
   return hash;
 }
 
-// What bottom `j` of this node expects when it holds labels; 0: it holds something else.
+// The number of classes when bottom `j` of this node expects labels; 0: it expects something else.
 int64_t classes_at(const Graph& graph, const Node& node, size_t j) {
   const LayerParameter& message = node.message;
   const std::string& type = message.type();

@@ -1,4 +1,4 @@
-// Fills the inputs of a net that no source fills.
+// Fills the net inputs that no source fills.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace crema {
 
-// Every top of an Input layer gets numbers drawn from N(0, 1); one that is read as labels gets
-// whole numbers, uniform over the classes (0 or 1 for SigmoidCrossEntropyLoss), and one that is
-// read as boxes boxes. A function of the context's seed and the blob's name alone.
+// Every top of an Input layer gets values from N(0, 1); one that is read as labels gets integers,
+// uniform over the classes (0 or 1 for SigmoidCrossEntropyLoss), and one that is read as boxes gets
+// boxes. Depends only on the context's seed and the blob's name.
 void fill_random_inputs(Net& net);
 
-// What it fills, with shapes: "data 10x3x224x224".
+// The inputs it fills, with shapes: "data 10x3x224x224".
 std::vector<std::string> random_inputs_of(const Net& net);
 
 // The number of classes when `value` of the graph is read as labels; 0 when it is not.

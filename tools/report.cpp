@@ -1,5 +1,5 @@
-// `crema report METRICS.jsonl [-run_id ID] [-model NET.prototxt -weights FILE]`: a page about a
-// training.
+// `crema report METRICS.jsonl [-run_id ID] [-model NET.prototxt -weights FILE]`: writes a page
+// about a training run.
 #include <optional>
 
 #include "base/files.h"
@@ -16,12 +16,12 @@ namespace crema {
 
 namespace {
 
-// 0: all that there are.
+// 0: all.
 int batches_of_flag() {
   return gflags::GetCommandLineFlagInfoOrDie("iterations").is_default ? 0 : FLAGS_iterations;
 }
 
-int run(const VerbCall& call) {
+int run_report(const VerbCall& call) {
   require(FLAGS_model.empty() == FLAGS_weights.empty(),
           "filters and misclassified samples need both -model NET.prototxt and -weights FILE");
   const std::string& path = call.arguments[0];
@@ -64,9 +64,9 @@ REGISTER_VERB(report,
                .usage = "METRICS.jsonl [-model NET.prototxt -weights FILE] [flags]",
                .flags = {"output", "run_id", "model", "weights", "weights_mode", "iterations",
                          "gpu", "level", "stage"},
-               .least_arguments = 1,
-               .most_arguments = 1,
-               .run = run});
+               .min_arguments = 1,
+               .max_arguments = 1,
+               .run = run_report});
 
 }  // namespace
 

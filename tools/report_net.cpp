@@ -10,8 +10,8 @@ namespace crema {
 
 namespace {
 
-constexpr int64_t most_filters = 64;
-constexpr size_t most_mistakes = 40;
+constexpr int64_t max_filters = 64;
+constexpr size_t max_mistakes = 40;
 constexpr int64_t usual_batches = 50;
 
 // The images of a net: the first top of a layer without bottoms that has channels, height and
@@ -30,8 +30,8 @@ struct Judged {
   int labels = -1, scores = -1;  // values of the graph
 };
 
-// Labels that a layer without bottoms makes, and the scores that a measure or a loss holds against
-// those labels.
+// Finds labels from a layer without bottoms, and the scores that a metric or a loss compares with
+// them.
 Judged find_scores(const Graph& graph) {
   Judged judged;
   for (const Node& node : graph.nodes) {
@@ -47,7 +47,7 @@ Judged find_scores(const Graph& graph) {
   return judged;
 }
 
-// How sure the net is of its answer: the softmax of its scores, unless they are probabilities.
+// The probability of the net's answer: the softmax of its scores, unless they are probabilities.
 double confidence_of(const float* scores, int64_t classes, int64_t best, bool probabilities) {
   if (probabilities) return scores[best];
   double sum = 0;
@@ -59,7 +59,7 @@ double confidence_of(const float* scores, int64_t classes, int64_t best, bool pr
 void keep_surest(std::vector<Mistake>& mistakes) {
   std::stable_sort(mistakes.begin(), mistakes.end(),
                    [](const Mistake& a, const Mistake& b) { return a.confidence > b.confidence; });
-  if (mistakes.size() > most_mistakes) mistakes.resize(most_mistakes);
+  if (mistakes.size() > max_mistakes) mistakes.resize(max_mistakes);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ void add_filters(Net& net, Report* report) {
     } else if (node.message.type() != "Convolution" || shape.axes() != 4) {
       continue;
     }
-    const int64_t shown = std::min(shape[0], most_filters);
+    const int64_t shown = std::min(shape[0], max_filters);
     const std::vector<float> values = to_floats(net.context(), weights.data);
     for (int64_t i = 0; i < shown; ++i) {
       report->filters.push_back(picture(values.data() + i * shape.count(1),
@@ -112,7 +112,7 @@ void add_mistakes(Net& net, int batches, Report* report) {
   const int64_t records = source(images).layer->records();
   int64_t left = records > 0 ? records : usual_batches * samples;
   if (batches > 0) left = std::min(left, batches * samples);
-  // Behind its last record a source begins again: of the last batch only the first ones count.
+  // After its last record a source starts over: of the last batch only the first samples count.
   for (int64_t batch = 0; left > 0; ++batch, left -= samples) {
     net.forward(static_cast<uint64_t>(batch));
     const std::vector<float> pixels = floats(net.input(graph.values[images].blob));

@@ -53,7 +53,7 @@ std::string percent(double fraction) {
 bool is_accuracy(const std::string& name) { return name.find("acc") != std::string::npos; }
 bool is_loss(const std::string& name) { return name.find("loss") != std::string::npos; }
 
-// Every value of the run by chart: losses of both phases, what the tests measure besides, and the
+// Every value of the run by chart: losses of both phases, the other results of the tests, and the
 // learning rate.
 struct Curves {
   std::map<std::string, Series> losses, tests, rates;
@@ -100,7 +100,7 @@ std::string chart_section(const std::string& title, double end,
   if (group.empty()) return "";
   std::vector<Series> series;
   for (const auto& entry : group) series.push_back(entry.second);
-  // Training in the first colour, as in every report.
+  // Training gets the first colour, as in every report.
   if (training_first) {
     std::stable_partition(series.begin(), series.end(),
                           [](const Series& one) { return starts_with(one.name, "training"); });
@@ -121,7 +121,7 @@ std::string tiles(const Report& report) {
   double seconds = 0, before = 0;
   for (const Metric& metric : report.metrics) {
     if (metric.kind == "test" && metric.net == 0) last_test = &metric;
-    // Each resumed run counts its own time.
+    // Each resumed run counts time from its own start.
     if (metric.time < before) seconds += before;
     before = metric.time;
     iterations = std::max(iterations, metric.iteration);

@@ -1,4 +1,4 @@
-// The report of a training as one HTML page that needs nothing else: curves, filters, mistakes.
+// The report of a training as one self-contained HTML page: curves, filters, mistakes.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace crema {
 struct Mistake {
   std::string picture;  // address for an <img>
   int64_t label = 0, predicted = 0;
-  double confidence = 0;  // probability that the net gave its answer
+  double confidence = 0;  // probability that the net gave to its answer
 };
 
 struct Report {
   std::string title;
-  std::string run;                 // which it is, in words
-  std::vector<std::string> notes;  // what does not fit together
+  std::string run;                 // which run it is, in words
+  std::vector<std::string> notes;  // mismatches
   std::vector<Metric> metrics;
   std::string filters_title;
   std::vector<std::string> filters;  // addresses for <img>

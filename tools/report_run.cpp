@@ -27,7 +27,7 @@ const Run& run_named(const std::vector<Run>& runs, const std::string& id, const 
   return *found;
 }
 
-// What of the two does not belong to the run.
+// Describes which of the two (net and weights) do not belong to the run.
 std::vector<std::string> mismatches(const std::vector<Run>& runs, const Run& run,
                                     const Trained& trained) {
   if (run.identity("parameters").empty()) {

@@ -1,5 +1,5 @@
-// Which of the runs in a file of metrics a report is about, and whether weights and net are its
-// own.
+// Selects which run in a metrics file a report is about, and checks whether weights and net belong
+// to it.
 #pragma once
 
 #include <string>
@@ -10,29 +10,29 @@
 
 namespace crema {
 
-// What -model and -weights are, to be held against runs.
+// Identifies -model and -weights, for comparison with runs.
 struct Trained {
   std::string net_text, parameters, weights;  // hashes, as in a "start"
 };
-// `net` with its weights, as it was made of `file`.
+// From `net` with its weights, which was built from `file`.
 Trained trained_of(Net& net, const NetParameter& file);
 
 struct ChosenRun {
   Run run;
-  std::string why;                 // in words; "": there is but one
-  std::vector<std::string> notes;  // what does not fit together
+  std::string why;                 // in words; "": it is the only one
+  std::vector<std::string> notes;  // mismatches
 };
 
-// The run called `id` (its first letters suffice, Error when there is none); without one that to
-// which the weights belong, else the last. trained: null without -weights.
+// The run called `id` (a prefix suffices; Error when there is none). Without an id, the run to
+// which the weights belong, else the last one. trained: null without -weights.
 ChosenRun choose_run(const std::vector<Run>& runs, const std::string& id, const Trained* trained,
                      const std::string& path);
 
 // "net LeNet (lenet.prototxt), solver solver.prototxt, started 2026-11-23T09:00:00Z"; "" for a run
-// that says nothing of itself.
+// without a description.
 std::string describe(const Run& run);
 
-// A table of all runs on stdout.
+// Prints a table of all runs to stdout.
 void print_runs(const std::vector<Run>& runs);
 
 }  // namespace crema

@@ -29,7 +29,7 @@ std::unique_ptr<DescriptorPool> load_schema() {
   return pool;
 }
 
-// A comment as one running text.
+// A comment as continuous text.
 template <typename Element>
 std::string comment_of(const Element* element) {
   google::protobuf::SourceLocation location;
@@ -96,8 +96,8 @@ bool stands_in(const std::string& text, const std::string& word) {
   return false;
 }
 
-// Which fields of LayerParameter concern a type, by their own names and what the documentation
-// mentions.
+// Selects the fields of LayerParameter that concern a type, by their own names and by what the
+// documentation mentions.
 class Choice {
  public:
   Choice(const Descriptor* layer, const std::string& type, const std::vector<std::string>& types)
@@ -116,8 +116,8 @@ class Choice {
   bool takes(const std::string& field, const std::string& text) const {
     const std::string name = letters_of(field);
     if (name == type_ || (!named_ && name == kin_)) return true;
-    // A type with a message of its own mentions those of other types only to say what may be joined
-    // with it.
+    // A type with its own message mentions those of other types only to say what may be fused with
+    // it.
     const bool of_another = named_ && std::count(others_.begin(), others_.end(), name) > 0;
     return !of_another && stands_in(text, field);
   }

@@ -1,4 +1,4 @@
-// The schema with its comments, as protoc compiled it: where help on fields comes from.
+// The schema with its comments, as compiled by protoc: the source of the help on fields.
 #pragma once
 
 #include <string>
@@ -21,8 +21,8 @@ struct MessageHelp {
   std::vector<FieldHelp> fields;
 };
 
-// The messages inside LayerParameter that concern a layer: the one that is named after its type,
-// and those whose field names stand in `text` (its documentation). types: all that there are.
+// The messages in LayerParameter that concern a layer: the one named after its type, and those
+// whose field names occur in `text` (its documentation). types: all layer types.
 std::vector<MessageHelp> help_on_parameters(const std::string& type,
                                             const std::vector<std::string>& types,
                                             const std::string& text);

@@ -15,7 +15,7 @@ sigset_t taken_signals() {
   return set;
 }
 
-// The program ends by the signal, as if nobody had taken it.
+// Ends the program by the signal, as if it had not been handled.
 void die_by(int signal) {
   sigset_t only;
   sigemptyset(&only);
@@ -36,11 +36,10 @@ Action action_named(const std::string& flag, const std::string& effect) {
   return Action::none;
 }
 
-// No signal is ever delivered to a thread that computes. The code that oneDNN 2.6 (Debian 12's)
-// generates uses the stack pointer as one more register: it then points into a buffer, of the heap
-// even, and the frame of a handler would be written there, however little the handler does. So the
-// signals are blocked, which threads inherit from the one that starts them, and one thread takes
-// them by waiting.
+// No signal is ever delivered to a computing thread. The code that oneDNN 2.6 (Debian 12's)
+// generates uses the stack pointer as one more register. It then points into a buffer, even on the
+// heap, and the frame of any signal handler would be written there. So the signals are blocked,
+// which threads inherit from the one that starts them, and one thread waits for them.
 Signals::Signals(const Effects& effects) : effects_(effects) {
   const sigset_t set = taken_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);

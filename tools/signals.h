@@ -1,4 +1,4 @@
-// What SIGINT, SIGHUP and SIGTERM do to a training: -sigint_effect, -sighup_effect and
+// Handles SIGINT, SIGHUP and SIGTERM during training: -sigint_effect, -sighup_effect and
 // -sigterm_effect.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace crema {
 // "stop", "snapshot", "snapshot_stop" or "none"; Error names the flag otherwise.
 Action action_named(const std::string& flag, const std::string& effect);
 
-// While it lives, these signals only leave a note that action() finds at the next iteration. A
-// second SIGINT before that ends the program at once, as without it. One object at a time, made
+// During its lifetime these signals only set a flag that action() reads at the next iteration. A
+// second SIGINT before that ends the program at once, as usual. Only one object at a time, created
 // before the program starts other threads.
 class Signals {
  public:
@@ -26,7 +26,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // What a signal since the last call asks for; of several kinds one after the other.
+  // The action requested by a signal since the last call; of several kinds one after the other.
   Action action();
 
  private:

@@ -19,8 +19,8 @@ using google::protobuf::Message;
 
 constexpr int64_t kBoxesOfAList = 10, kNumbersOfABox = 16;
 
-// The first positive number among the set fields of this name, at any depth: forks keep such fields
-// in messages of their own.
+// The first positive number in a set field with this name, at any depth: forks keep such fields in
+// messages of their own.
 std::optional<int64_t> stated(const Message& message, const std::string& name) {
   std::vector<const FieldDescriptor*> fields;
   const auto* reflection = message.GetReflection();
@@ -48,7 +48,7 @@ std::optional<std::pair<int64_t, int64_t>> stated_pair(const Message& message, c
   return std::pair(*first, *second);
 }
 
-// Some write the shapes of an Input layer into a Data layer.
+// Some files write the shapes of an Input layer into a Data layer.
 std::optional<Shape> stated_shape(const SourceTop& top) {
   const InputParameter& input = top.layer.input_param();
   if (top.top >= input.shape_size() || input.shape(top.top).dim_size() == 0) return std::nullopt;
@@ -66,14 +66,14 @@ bool says_gray(const LayerParameter& layer) {
   return (images.has_is_color() && !images.is_color()) || layer.transform_param().force_gray();
 }
 
-// What SegData cuts out of an image of this size.
+// The size that SegData crops from an image of this size.
 std::pair<int64_t, int64_t> cut_by_stride(const TransformationParameter& p,
                                           std::pair<int64_t, int64_t> size) {
   const bool square = p.has_upper_size();
-  const auto cut = [&](int64_t side, int64_t most) {
+  const auto cut = [&](int64_t side, int64_t maximum) {
     const int64_t stride = std::max(1, p.stride());
     side = std::max(stride, side / stride * stride);
-    return most > 0 ? std::min(side, most) : side;
+    return maximum > 0 ? std::min(side, maximum) : side;
   };
   return {cut(size.first, square ? p.upper_size() : p.upper_height()),
           cut(size.second, square ? p.upper_size() : p.upper_width())};
@@ -98,7 +98,7 @@ Shape image_shape(const LayerParameter& layer, int64_t batch) {
   return {batch, channels, size.first, size.second};
 }
 
-// Frames lie behind the channels, those of segments (TSN) among them.
+// Frames are an axis after the channels; those of segments (TSN) are included.
 Shape clip_shape(const LayerParameter& layer, const Shape& image) {
   const VideoDataParameter& video = layer.video_data_param();
   const int64_t length = stated(layer, "new_length").value_or(1);
@@ -108,14 +108,14 @@ Shape clip_shape(const LayerParameter& layer, const Shape& image) {
   return {image[0], video.num_segments() * length * channels, image[2], image[3]};
 }
 
-// The target maps of ImageGtData, and behind them one object an image.
+// The target maps of ImageGtData, and after them one object per image.
 Shape target_shape(const ImageGtDataParameter& targets, int top, const Shape& image) {
   if (top > targets.downsample_rate_size()) return {image[0], 7, 1, 1};
   const int64_t step = std::max<int64_t>(1, targets.downsample_rate(top - 1));
   return {image[0], 6, image[2] / step, image[3] / step};
 }
 
-// One mask an image, and behind the masks the classes.
+// One mask per image, and after the masks the classes.
 Shape mask_shape(const McWindowDataParameter& windows, int top, const Shape& image) {
   const int64_t side = windows.mask_crop_size() > 0 ? windows.mask_crop_size() : image[2];
   return top == 1 ? Shape{image[0], 1, side, side} : Shape{image[0]};
@@ -125,14 +125,14 @@ Shape label_shape(const LayerParameter& layer, const Shape& image) {
   static const std::set<std::string> label_images = {"DenseImageData", "ImageSegData",
                                                      "ImageLabelmapData", "SegData"};
   if (label_images.count(layer.type())) return {image[0], 1, image[2], image[3]};
-  // One box a sample: image number, class, instance, four corners, difficult.
+  // One box per sample: image number, class, instance, four corners, difficult.
   if (layer.type() == "AnnotatedData") return {1, 1, image[0], 8};
   return {image[0]};
 }
 
-// Whether bottom `j` of this layer has a class for each sample.
+// Whether bottom `j` of this layer holds a class for each sample.
 bool reads_labels(const LayerParameter& layer, int j) {
-  // Losses whose second bottom has no gradient either, but is a target for each score, or boxes.
+  // Losses whose second bottom also has no gradient, but is a target for each score, or boxes.
   static const std::set<std::string> others = {"SigmoidCrossEntropyLoss",
                                                "DetectionLoss",
                                                "MalisLoss",
@@ -212,7 +212,7 @@ std::optional<Shape> usual_shape(const SourceTop& top) {
     return mask_shape(layer.mcwindow_data_param(), top.top, image);
   if (type == "VideoData" && top.top == 0) return clip_shape(layer, image);
   const Uses uses = uses_of(top.net, top.name());
-  // Which data a top of these has is up to their files, or to their program.
+  // The contents of their tops depend on their files or their program.
   const bool any_data = type == "HDF5Data" || type == "Python";
   if (top.top == 1 && !any_data && LayerRegistry::find(type)) return label_shape(layer, image);
   const bool only_labels = uses.labels && !uses.values;
@@ -245,7 +245,7 @@ std::string likely_shape(const SourceTop& top) {
       if (j == 0 && of_images.count(layer.type())) return image_shape(top.layer, samples).brief();
     }
   }
-  // What the Python layers of Faster R-CNN read.
+  // The shapes that Faster R-CNN's Python layers read.
   if (top.name() == "im_info") return "1x3";
   if (top.name() == "gt_boxes") return "8x5";
   return "SHAPE";

@@ -1,4 +1,4 @@
-// What the tops of a net's sources look like, as far as their own fields and the layers that read
+// The shapes of the tops of a net's sources, as far as their own fields and the layers that read
 // them tell.
 #pragma once
 
@@ -15,18 +15,18 @@ struct SourceTop {
   const NetParameter& net;
   const LayerParameter& layer;
   int top = 0;
-  int batch = 0;  // samples, in place of what the layer says; 0: what it says
+  int batch = 0;  // samples, overriding the layer's own; 0: the layer's own
 
   const std::string& name() const { return layer.top(top); }
   std::optional<int64_t> samples() const;  // none: the layer states no batch_size
 };
 
-// What it will be: as input_param states; else the images, labels or boxes of such a source. Labels
-// are what losses and accuracies read as such, and the second top of image sources. None: nothing
-// tells.
+// The shape it will have: as input_param states; else that of images, labels or boxes from such a
+// source. Labels are what losses and accuracies read as such, and the second top of image sources.
+// None: unknown.
 std::optional<Shape> usual_shape(const SourceTop& top);
 
-// For a message: "300x5", a shape such as those who read the top expect; "SHAPE": no idea.
+// For a message: "300x5", a shape such as the readers of the top expect; "SHAPE": unknown.
 std::string likely_shape(const SourceTop& top);
 
 }  // namespace crema

@@ -1,6 +1,6 @@
-// What must be settled before the libraries start: how long OpenMP's threads spin. libgomp reads
-// this once, from the environment, when it is loaded; so a program of ours that finds nothing said
-// starts itself again with it said. Linked into programs, not into the library.
+// Settles before the libraries start how long OpenMP's threads spin. libgomp reads this once, from
+// the environment, when it is loaded; so a program of ours that finds it unset sets it and
+// re-executes itself. Linked into programs, not into the library.
 #include <sys/auxv.h>
 #include <time.h>
 #include <unistd.h>
@@ -28,35 +28,35 @@ int64_t nanoseconds() {
   return now.tv_sec * int64_t{1000000000} + now.tv_nsec;
 }
 
-// Rounds of a spinning thread in `time` ns: a pause takes 40 to 140 cycles, depending on the CPU.
+// Iterations of a spinning thread in `time` ns: a pause takes 40 to 140 cycles, by CPU.
 int64_t rounds_in(int64_t time) {
   constexpr int64_t kRounds = 200;
-  int64_t least = time;
+  int64_t minimum = time;
   for (int trial = 0; trial < 3; ++trial) {
     const int64_t before = nanoseconds();
     for (int64_t i = 0; i < kRounds; ++i) __builtin_ia32_pause();
-    least = std::min(least, nanoseconds() - before);
+    minimum = std::min(minimum, nanoseconds() - before);
   }
-  return time * kRounds / std::max<int64_t>(least, 1);
+  return time * kRounds / std::max<int64_t>(minimum, 1);
 }
 
-// libgomp's threads spin 300,000 rounds, 5 to 20 ms, until they sleep. Where another process has
-// one of the cores, a thread may wait for one that has to share its own core: each loop of a net,
-// and a step has hundreds, then costs a time slice. Most loops follow each other within this many
-// ns.
+// libgomp's threads spin 300,000 iterations, 5 to 20 ms, before they sleep. If another process
+// occupies one of the cores, a thread may wait for one that shares its own core: each loop of a
+// net, and a step has hundreds, then costs a time slice. Most loops follow each other within this
+// many ns.
 constexpr int64_t kSpin = 100000;
 
-// Before the constructors of any library: what they do is not done twice.
+// Runs before the constructors of any library, so that nothing is done twice.
 void start_again(int, char** arguments, char** environment) {
   if (has(environment, "GOMP_SPINCOUNT") || has(environment, "OMP_WAIT_POLICY")) return;
   const auto path = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-  // Without a base the loader itself was started, with the program as its argument.
+  // Without a base address the loader itself was started, with the program as its argument.
   if (!path || getauxval(AT_BASE) == 0) return;
   int count = 0;
   while (environment[count]) ++count;
-  constexpr int kMost = 4096;
-  if (count > kMost) return;
-  char* larger[kMost + 2];
+  constexpr int kMax = 4096;
+  if (count > kMax) return;
+  char* larger[kMax + 2];
   std::memcpy(larger, environment, count * sizeof(char*));
   char spins[64];
   std::snprintf(spins, sizeof spins, "GOMP_SPINCOUNT=%lld",
@@ -64,7 +64,7 @@ void start_again(int, char** arguments, char** environment) {
   larger[count] = spins;
   larger[count + 1] = nullptr;
   execve(path, arguments, larger);
-  // Where that fails the program goes on, with longer spins.
+  // If that fails, the program continues, with longer spins.
 }
 
 [[gnu::section(".preinit_array"), gnu::used]] void (*const early)(int, char**,

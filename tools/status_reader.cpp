@@ -9,7 +9,7 @@ namespace crema {
 
 namespace {
 
-constexpr auto least_pause = std::chrono::milliseconds(200);
+constexpr auto min_pause = std::chrono::milliseconds(200);
 constexpr auto memory_span = std::chrono::seconds(5);
 
 std::string format(const char* pattern, double value) {
@@ -42,7 +42,7 @@ std::string StatusReader::line(const event::Step& event, double speed, double da
                         format("%.2f", epochs * static_cast<double>(max_iter))));
   }
   parts.push_back(cat("iteration ", iteration, "/", max_iter));
-  // What matters most first: a narrow terminal cuts the end off.
+  // The most important first: a narrow terminal cuts off the end.
   if (speed > 0)
     parts.push_back(duration(static_cast<double>(max_iter - iteration) / speed) + " left");
   if (!loss_.empty()) parts.push_back("loss " + loss_);
@@ -57,7 +57,7 @@ std::string StatusReader::line(const event::Step& event, double speed, double da
 
 void StatusReader::step(const event::Step& event) {
   const auto now = Clock::now();
-  if (now - drawn_ < least_pause) return;
+  if (now - drawn_ < min_pause) return;
   drawn_ = now;
   recent_.emplace_back(now, event);
   while (recent_.size() > 2 && now - recent_.front().first > memory_span) recent_.pop_front();
@@ -76,12 +76,12 @@ void StatusReader::read(const Event& event) {
   } else if (const auto* done = std::get_if<event::Step>(&event)) {
     step(*done);
   } else if (const auto* batch = std::get_if<event::TestBatch>(&event)) {
-    if (Clock::now() - drawn_ < least_pause) return;
+    if (Clock::now() - drawn_ < min_pause) return;
     drawn_ = Clock::now();
     log_.show_status(
         cat("testing net #", batch->net, ": batch ", batch->done, "/", batch->batches));
   } else if (std::get_if<event::TestResult>(&event)) {
-    recent_.clear();  // the time of a test is not the training's
+    recent_.clear();  // the time of a test is not training time
   } else if (std::get_if<event::End>(&event)) {
     log_.show_status("");
   }

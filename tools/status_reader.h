@@ -1,4 +1,4 @@
-// The status line of a training on a terminal: where it is, how fast, how long it will still take.
+// StatusReader: the status line of a training on a terminal: progress, speed, remaining time.
 #pragma once
 
 #include <chrono>
@@ -13,14 +13,14 @@ namespace crema {
 class StatusReader : public EventReader {
  public:
   explicit StatusReader(ProgramLog& log) : log_(log) {}
-  // images: samples in one iteration; records: samples in the training set. What is 0 is not shown.
+  // images: samples in one iteration; records: samples in the training set. 0 values are not shown.
   void set_sizes(int64_t images, int64_t records) {
     images_ = images;
     records_ = records;
   }
   void read(const Event& event) override;
 
-  // The line for a number of iterations done, at a speed, with a share of the time spent waiting
+  // The line for the number of iterations done, the speed, and the share of the time spent waiting
   // for data.
   std::string line(const event::Step& event, double iterations_per_second, double data_wait) const;
 
@@ -31,7 +31,7 @@ class StatusReader : public EventReader {
   ProgramLog& log_;
   int64_t images_ = 0, records_ = 0;
   std::string loss_, rate_;
-  // The steps of the last seconds: speed and waiting are measured over them.
+  // The steps of the last seconds, over which speed and waiting are measured.
   std::deque<std::pair<Clock::time_point, event::Step>> recent_;
   Clock::time_point drawn_{};
 };

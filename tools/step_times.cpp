@@ -6,7 +6,7 @@ namespace crema {
 
 namespace {
 
-// More than the host takes to queue a step in one direction.
+// Longer than the host takes to queue a step in one direction.
 constexpr double kQueueing = 0.05;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How long each step of a net's plan takes.
+// StepTimes: measures how long each step of a net's plan takes.
 #pragma once
 
 #include <deque>
@@ -21,22 +21,22 @@ class StepTimes {
 
   struct Side {
     bool runs = false;
-    double milliseconds = 0;  // of all passes so far
-    Work work;                // of one
+    double milliseconds = 0;  // sum over all passes so far
+    Work work;                // per pass
   };
   struct Step {
-    std::string name;          // of the layers, or of what the planner added
-    std::vector<int> members;  // positions of the layers; empty: the planner's own
+    std::string name;          // of the layers, or of what the planner inserted
+    std::vector<int> members;  // indices of the layers; empty: inserted by the planner
     Side forward, backward;
   };
   struct Pass {
     double forward, backward;  // milliseconds
   };
 
-  // One forward and one backward pass. A GPU has all of it queued before it starts, so that its
-  // times hold no waiting for the host, as when it repeats a CUDA graph.
+  // One forward and one backward pass. On a GPU all of it is queued before it starts, so that the
+  // times contain no waiting for the host, as when a CUDA graph is replayed.
   Pass run(uint64_t pass);
-  // Forgets the times.
+  // Discards the times.
   void clear();
   const std::deque<Step>& steps() const { return steps_; }  // in the order of forward
 
@@ -47,7 +47,7 @@ class StepTimes {
   Stopwatch watch_;
   std::deque<Step> steps_;
   std::vector<Side*> order_;                   // of this pass
-  std::map<const PlanNode*, size_t> indexes_;  // a plan may be made anew for each pass
+  std::map<const PlanNode*, size_t> indexes_;  // a plan may be rebuilt for each pass
 };
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// `crema summary -model NET.prototxt [-phase TEST]`: each layer of a net with its shapes,
-// parameters and memory; with -memory where the memory goes when the net runs.
+// `crema summary -model NET.prototxt [-phase TEST]`: shows each layer of a net with its shapes,
+// parameters and memory; with -memory also what uses the memory when the net runs.
 #include <algorithm>
 #include <iostream>
 
@@ -58,10 +58,10 @@ std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals
   return rows;
 }
 
-// "1.5 MiB", and nothing for nothing.
+// "1.5 MiB", and "" for 0.
 std::string cell(size_t bytes) { return bytes > 0 ? size_text(bytes) : ""; }
 
-// The largest of what there is at the peak, the rest as one row.
+// Prints the largest pieces at the peak, the rest as one row.
 void print_peak(const MemoryPeak& peak) {
   constexpr size_t kRows = 12;
   std::cout << "\nMost of that, " << size_text(peak.bytes) << ", is in use in the "
@@ -90,17 +90,18 @@ int print_memory(const VerbCall& call, NetInput& input) {
       {"layers", "type", "blobs", "for backward", "again", "gradients", "weights", "workspace"}};
   LayerMemory sum;
   for (const LayerMemory& step : net.memory_by_layer()) {
-    rows.push_back({step.layers, step.type, cell(step.blobs), cell(step.kept), cell(step.again),
-                    cell(step.gradients), cell(step.parameters), cell(step.workspace)});
+    rows.push_back({step.layers, step.type, cell(step.blobs), cell(step.kept),
+                    cell(step.recomputed), cell(step.gradients), cell(step.parameters),
+                    cell(step.workspace)});
     sum.blobs += step.blobs;
     sum.kept += step.kept;
-    sum.again += step.again;
+    sum.recomputed += step.recomputed;
     sum.gradients += step.gradients;
     sum.parameters += step.parameters;
     sum.workspace = std::max(sum.workspace, step.workspace);
   }
-  rows.push_back({"sum", "", cell(sum.blobs), cell(sum.kept), cell(sum.again), cell(sum.gradients),
-                  cell(sum.parameters), cell(sum.workspace)});
+  rows.push_back({"sum", "", cell(sum.blobs), cell(sum.kept), cell(sum.recomputed),
+                  cell(sum.gradients), cell(sum.parameters), cell(sum.workspace)});
   const MemoryKinds kinds = net.memory();
   std::cout << visible(net.name().empty() ? FLAGS_model : net.name()) << ", phase "
             << Phase_Name(input.options.state.phase()) << ", on the " << name_of(context->device())
@@ -118,7 +119,7 @@ int print_memory(const VerbCall& call, NetInput& input) {
   return 0;
 }
 
-int run(const VerbCall& call) {
+int run_summary(const VerbCall& call) {
   const Phase phase = phase_of_flag(TRAIN);
   NetInput input = read_model(call.log, phase);
   if (FLAGS_memory) return print_memory(call, input);
@@ -162,7 +163,7 @@ REGISTER_VERB(summary, {.summary = "prints each layer of a net with shapes, para
                         .usage = "-model NET.prototxt [flags]",
                         .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory",
                                   "gpu", "precision", "gpu_memory", "tune", "off", "dump_plan"},
-                        .run = run});
+                        .run = run_summary});
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// -off: what can be switched off, to find out what it does or whether it is to blame.
+// -off: what can be switched off, to see its effect or to isolate a problem.
 #pragma once
 
 #include "device/context.h"
@@ -9,11 +9,11 @@ namespace crema {
 struct Switches {
   // Passes: see src/README.md.
   bool fuse = true, format = true, memory = true, overlap = true, recompute = true;
-  bool resident = true;  // databases that fit lie in a GPU's memory
-  bool capture = true;   // training iterations are repeated as CUDA graphs
+  bool resident = true;  // databases that fit are kept in GPU memory
+  bool capture = true;   // training iterations are replayed as CUDA graphs
 };
 
-// What the flag says; Error with the nearest name for one that is unknown.
+// Parses the flag; Error with the nearest name for an unknown one.
 Switches switches_of_flag();
 
 void set_passes(NetOptions* options);

@@ -1,4 +1,4 @@
-// Tables of text on stdout.
+// Text tables on stdout.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace crema {
 
-// Rows of cells, each column as wide as its widest cell; the columns from `right` on are numbers.
-// Names in them are written as visible() shows them.
+// Prints rows of cells, each column as wide as its widest cell; the columns from `right` on are
+// numbers. Names in them are written as visible() shows them.
 void print_table(std::vector<std::vector<std::string>> rows, size_t right);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// `crema test -model NET.prototxt -weights FILE`: the results of a net over some batches, and their
-// means.
+// `crema test -model NET.prototxt -weights FILE`: prints the results of a net over some batches,
+// and their means.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -18,7 +18,7 @@ namespace crema {
 
 namespace {
 
-// Says where a batch's results stopped being numbers.
+// Reports where a batch's results became NaN or infinite.
 class NumberCheck {
  public:
   explicit NumberCheck(Net& net) : net_(net) {}
@@ -46,7 +46,7 @@ void test(ProgramLog& log, Net& net) {
   log.info(cat("Running for ", FLAGS_iterations, " iterations."));
   TestScores scores(SolverParameter(), net);
   NumberCheck check(net);
-  float loss = 0;  // a float sum, as Caffe adds it: the printed digits agree
+  float loss = 0;  // summed in float as in Caffe, so that the printed digits agree
   for (int i = 0; i < FLAGS_iterations; ++i) {
     net.forward(i);
     const double of_batch = net.loss();
@@ -67,7 +67,7 @@ void test(ProgramLog& log, Net& net) {
   check.report();
 }
 
-int run(const VerbCall& call) {
+int run_test(const VerbCall& call) {
   require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
   require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
   const std::unique_ptr<Context> context = make_context(call.log);
@@ -99,7 +99,7 @@ REGISTER_VERB(
            .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level",
                      "stage", "batch", "assume", "implementation", "precision", "gpu_memory",
                      "tune", "deterministic", "off", "dump_plan"},
-           .run = run});
+           .run = run_test});
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// `crema time -model NET.prototxt`: Caffe's table of times by layer, and how near each step of the
-// plan comes to what the device can do; with -train_step the time of whole training steps.
+// `crema time -model NET.prototxt`: prints Caffe's table of times by layer, and how close each step
+// of the plan comes to the device's peak; with -train_step the time of whole training steps.
 #include <cmath>
 #include <cstdio>
 #include <iostream>
@@ -18,8 +18,8 @@ namespace crema {
 
 namespace {
 
-// Adds up Caffe's times of each layer. A step that stands for several layers counts for the first
-// of them; one that only changes a layout counts for the layer that needs it.
+// Sums Caffe's times for each layer. A step of several layers counts for the first of them; a
+// layout conversion counts for the layer that needs it.
 void print_layers(ProgramLog& log, const Net& net, const StepTimes& times) {
   std::vector<double> forward(net.graph().net.layer_size()), backward(forward.size());
   double waiting = 0;
@@ -29,7 +29,7 @@ void print_layers(ProgramLog& log, const Net& net, const StepTimes& times) {
     forward[step.members[0]] += waiting;
     waiting = 0;
   }
-  // Backward, the layout changes back after the layer that needed it has run.
+  // In backward, the conversion back runs after the layer that needed it.
   int last = -1;
   for (auto step = times.steps().rbegin(); step != times.steps().rend(); ++step) {
     if (!step->members.empty() && step->backward.runs) last = step->members[0];
@@ -44,15 +44,14 @@ void print_layers(ProgramLog& log, const Net& net, const StepTimes& times) {
   }
 }
 
-// Which layers the planner made one step of: their rows show 0, so the reader is told where their
-// time went.
-void tell_joined_layers(ProgramLog& log, const StepTimes& times) {
-  std::vector<std::string> joined;
+// Logs which layers are fused into one step: their rows show 0, so this says where their time went.
+void tell_fused_layers(ProgramLog& log, const StepTimes& times) {
+  std::vector<std::string> fused;
   for (const StepTimes::Step& step : times.steps()) {
-    if (step.members.size() > 1) joined.push_back(step.name);
+    if (step.members.size() > 1) fused.push_back(step.name);
   }
-  if (!joined.empty())
-    log.info(cat("Layers that run as one, timed in the row of the first: ", join(joined, "; ")));
+  if (!fused.empty())
+    log.info(cat("Layers that run as one, timed in the row of the first: ", join(fused, "; ")));
 }
 
 std::string digits(double number) {
@@ -65,13 +64,13 @@ std::string digits(double number) {
   return text;
 }
 
-// Time, operations and bytes a second, and their shares of what the device can do.
+// Time, operations and bytes per second, and their shares of the device's peak.
 void add_cells(const StepTimes::Side& side, const Limits& limits, std::vector<std::string>* row) {
   const double seconds = 1e-3 * side.milliseconds / FLAGS_iterations;
-  const auto add_rate = [&](double amount, double unit, double most) {
+  const auto add_rate = [&](double amount, double unit, double maximum) {
     const bool shown = side.runs && amount > 0 && seconds > 0;
     row->push_back(shown ? digits(amount / seconds / unit) : "");
-    row->push_back(shown ? cat(std::lround(100 * amount / seconds / most), "%") : "");
+    row->push_back(shown ? cat(std::lround(100 * amount / seconds / maximum), "%") : "");
   };
   row->push_back(side.runs ? digits(1e3 * seconds) : "");
   add_rate(side.work.operations, 1e12, limits.operations);
@@ -118,7 +117,7 @@ void time_layers(const VerbCall& call, Net& net) {
   StepTimes times(net);
   times.run(0);
   times.clear();
-  tell_joined_layers(log, times);
+  tell_fused_layers(log, times);
 
   log.info("*** Benchmark begins ***");
   log.info(cat("Testing for ", FLAGS_iterations, " iterations."));
@@ -140,7 +139,7 @@ void time_layers(const VerbCall& call, Net& net) {
   print_steps(net, times);
 }
 
-int run(const VerbCall& call) {
+int run_time(const VerbCall& call) {
   require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
   const std::unique_ptr<Context> context = make_context(call.log);
   if (context->device() == Device::gpu) {
@@ -168,7 +167,7 @@ REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole trai
                      .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu",
                                "phase", "level", "stage", "weights", "implementation", "precision",
                                "gpu_memory", "tune", "deterministic", "off", "dump_plan"},
-                     .run = run});
+                     .run = run_time});
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// `crema train -solver SOLVER.prototxt`: trains a net, from its first values, from weights or from
-// a snapshot.
+// `crema train -solver SOLVER.prototxt`: trains a net, from its initial values, from weights or
+// from a snapshot.
 #include <iostream>
 
 #include "base/files.h"
@@ -22,7 +22,7 @@ namespace crema {
 
 namespace {
 
-// -model in the place of every net that the solver names.
+// Replaces every net that the solver names by -model.
 void replace_net(SolverParameter* solver) {
   solver->clear_net_param();
   solver->clear_train_net();
@@ -32,7 +32,7 @@ void replace_net(SolverParameter* solver) {
   solver->set_net(FLAGS_model);
 }
 
-// Without the layers of other phases and stages, whose sources nobody will ask for.
+// Removes the layers of other phases and stages, whose sources need no shapes.
 void keep_layers_of(NetFile* net, const NetState& state, Log& log) {
   std::vector<int> kept;
   net->net =
@@ -42,7 +42,7 @@ void keep_layers_of(NetFile* net, const NetState& state, Log& log) {
   net->upgrade.origins = origins;
 }
 
-// The solver's nets with other sources, written inside the solver.
+// Writes the solver's nets, with their sources replaced, inside the solver.
 void rewrite_sources(ProgramLog& log, SolverFile* file) {
   SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
   const auto rewritten = [&](const NetSource& source, Phase phase) {
@@ -80,7 +80,7 @@ void say_device(ProgramLog& log, const Context& context) {
   }
 }
 
-// The number in device_id; of several, as forks that train on them take, the first.
+// The number in device_id; if there are several, as forks for multi-GPU training accept, the first.
 int gpu_of_solver(Log& log, const SolverFile& file) {
   const auto& numbers = file.solver.device_id();
   if (numbers.size() > 1 && FLAGS_gpu.empty()) {
@@ -92,8 +92,8 @@ int gpu_of_solver(Log& log, const SolverFile& file) {
   return numbers.empty() ? 0 : numbers[0];
 }
 
-// As a shell reads it back.
-std::string quoted(const std::string& text) {
+// Quoted for a shell.
+std::string shell_quoted(const std::string& text) {
   const bool plain = text.find_first_not_of(
                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                          "0123456789_-+=./,:@") == std::string::npos;
@@ -103,16 +103,16 @@ std::string quoted(const std::string& text) {
   return out + "'";
 }
 
-// This command with another start.
+// This command, but resuming from `state`.
 std::string resume_command(const std::string& state) {
   std::string command = "crema train";
   for (const std::string& name : VerbRegistry::find("train")->flags) {
     const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
     if (flag.is_default || name == "snapshot" || name == "weights" || name == "weights_mode")
       continue;
-    command += cat(" -", name, flag.type == "string" ? " " : "=", quoted(flag.current_value));
+    command += cat(" -", name, flag.type == "string" ? " " : "=", shell_quoted(flag.current_value));
   }
-  return command + " -snapshot " + quoted(state);
+  return command + " -snapshot " + shell_quoted(state);
 }
 
 SolverOptions options_of_flags() {
@@ -129,7 +129,7 @@ SolverOptions options_of_flags() {
   return options;
 }
 
-int run(const VerbCall& call) {
+int run_train(const VerbCall& call) {
   ProgramLog& log = call.log;
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
   require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
@@ -147,8 +147,8 @@ int run(const VerbCall& call) {
   if (!FLAGS_model.empty()) replace_net(&file.solver);
   if (!FLAGS_assume.empty() || FLAGS_batch != 0) rewrite_sources(log, &file);
 
-  // Only a mode that the file states counts: the schema's default is GPU, but Caffe then computes
-  // on the CPU.
+  // Only a mode that the file sets explicitly counts: the schema's default is GPU, but without it
+  // Caffe computes on the CPU.
   const bool wants_gpu =
       file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
   const std::unique_ptr<Context> context =
@@ -186,7 +186,7 @@ REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
                                 "batch",         "implementation", "precision",
                                 "gpu_memory",    "tune",           "deterministic",
                                 "off",           "dump_plan"},
-                      .run = run});
+                      .run = run_train});
 
 }  // namespace
 

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int warm_up = 5;
 constexpr double seconds_in_all = 2, seconds_a_group = 0.05;
-constexpr float rate = 1e-4f;  // small: on random data the loss must not run away
+constexpr float rate = 1e-4f;  // small, so that the loss does not diverge on random data
 
 using Clock = std::chrono::steady_clock;
 
@@ -37,7 +37,7 @@ class TrainStep {
     gpu_ = std::make_unique<GpuIteration>(net, optimizer_, 1, 1, switches_of_flag().capture, rates);
   }
 
-  // Seconds a step takes, over `steps` of them.
+  // Seconds per step, measured over `steps` of them.
   double run(int steps) {
     const auto begin = Clock::now();
     if (gpu_) {

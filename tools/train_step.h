@@ -8,7 +8,7 @@ namespace crema {
 
 // SGD with momentum 0.9 and weight decay 5e-4. After a warm-up, steps are timed in groups of about
 // 50 ms for 2 seconds, or -iterations one by one when that flag is given. Logs the median, samples
-// a second, the peak of memory (CPU: growth of the resident set since the program began; GPU: bytes
+// per second, peak memory (CPU: growth of the resident set since the program began; GPU: bytes
 // reserved), and the loss before and after.
 void time_train_step(ProgramLog& log, Net& net);
 

@@ -1,5 +1,5 @@
-// `crema upgrade_net_proto_text|upgrade_net_proto_binary|upgrade_solver_proto_text IN OUT`: files
-// of older generations of the format, written anew in today's.
+// `crema upgrade_net_proto_text|upgrade_net_proto_binary|upgrade_solver_proto_text IN OUT`:
+// rewrites files of older generations of the format in today's.
 #include "net/prototxt/upgrade.h"
 
 #include <google/protobuf/text_format.h>
@@ -17,7 +17,7 @@ namespace {
 void say_what_changed(Log& log, bool changed, const std::vector<Note>& notes,
                       const std::string& path) {
   write_notes(log, notes);
-  // Not a mistake, but Caffe says it as one, and scripts look for it.
+  // Not a mistake, but Caffe logs it as one, and scripts look for it.
   if (!changed) log.error("File already in latest proto format: " + path);
 }
 
@@ -62,19 +62,19 @@ int upgrade_solver_text(const VerbCall& call) {
 
 REGISTER_VERB(upgrade_net_proto_text, {.summary = "writes an old net.prototxt in today's form",
                                        .usage = "IN OUT",
-                                       .least_arguments = 2,
-                                       .most_arguments = 2,
+                                       .min_arguments = 2,
+                                       .max_arguments = 2,
                                        .run = upgrade_net_text});
 REGISTER_VERB(upgrade_net_proto_binary, {.summary = "writes an old .caffemodel in today's form",
                                          .usage = "IN OUT",
-                                         .least_arguments = 2,
-                                         .most_arguments = 2,
+                                         .min_arguments = 2,
+                                         .max_arguments = 2,
                                          .run = upgrade_net_binary});
 REGISTER_VERB(upgrade_solver_proto_text,
               {.summary = "writes an old solver.prototxt in today's form",
                .usage = "IN OUT",
-               .least_arguments = 2,
-               .most_arguments = 2,
+               .min_arguments = 2,
+               .max_arguments = 2,
                .run = upgrade_solver_text});
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A verb is one job of the program: `crema VERB ...`, or a link of the verb's name. One source file
-// each, no header: a verb is known only by the entry that REGISTER_VERB makes.
+// Verb: one command of the program: `crema VERB ...`, or a link of the verb's name. Each is one
+// source file without a header: a verb is known only by the entry that REGISTER_VERB adds.
 #pragma once
 
 #include <string>
@@ -11,16 +11,16 @@
 namespace crema {
 
 struct VerbCall {
-  std::vector<std::string> arguments;  // what is not a flag: as many as the verb says
+  std::vector<std::string> arguments;  // all that are not flags: as many as the verb accepts
   ProgramLog& log;
 };
 
 struct Verb {
   const char* summary = "";          // one line for `crema` alone
   const char* usage = "";            // what follows the verb's name, such as "[flags] IN OUT"
-  std::vector<std::string> flags{};  // those of tools/flags.h that it takes
-  size_t least_arguments = 0, most_arguments = 0;
-  // Gives the exit code; throws Error for everything that goes wrong.
+  std::vector<std::string> flags{};  // the flags of tools/flags.h that it accepts
+  size_t min_arguments = 0, max_arguments = 0;
+  // Returns the exit code; throws Error for every failure.
   int (*run)(const VerbCall& call) = nullptr;
 };
 

@@ -1,4 +1,4 @@
-// How the library throws its one exception type: for every mistake of a user or of the machine. It
+// How the library throws its only exception type, for every error of the user or the machine; it
 // never exits or prints.
 #pragma once
 
@@ -12,9 +12,9 @@ template <typename... Parts>
   throw Error(cat(parts...));
 }
 
-// Checks an input (never an invariant of our own: that is assert). A function, so the parts are
-// worked out either way, perhaps before the condition: they must be valid, and cheap, when it
-// holds. Else (errno, long texts, once a sample) write if (...) fail(...).
+// Checks an input (for invariants of our own use assert). It is a function, so its arguments are
+// evaluated even when the condition holds: they must be valid and cheap then. Otherwise (errno,
+// long texts, one check per sample) write if (...) fail(...).
 template <typename... Parts>
 void require(bool condition, const Parts&... parts) {
   if (!condition) [[unlikely]]

@@ -7,14 +7,15 @@
 
 namespace crema {
 
-// what() is a complete message for a person: where, what was found, what was expected, a way out.
+// what() is a complete message for a person: where, what was found, what was expected, and what to
+// do.
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// The device is of no use to this process any more: it was lost, or work on it went so wrong that
-// nothing there can be read. What was saved before is all there is.
+// The device is unusable for the rest of this process: it was lost, or a failure left its memory
+// unreadable. Only what was saved before survives.
 class DeviceLost : public Error {
  public:
   using Error::Error;

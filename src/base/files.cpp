@@ -30,7 +30,7 @@ std::string folder_of(const std::string& path) {
 
 namespace {
 
-// Closes itself.
+// A file descriptor that closes itself.
 struct Descriptor {
   int number;
   explicit Descriptor(int opened) : number(opened) {}
@@ -48,8 +48,8 @@ const char* kind_of(mode_t mode) {
                           : "a device";
 }
 
-// Whether the path is that of a descriptor of ours, as <(...) and /dev/stdin are: whoever gave it
-// has opened the other end.
+// True for a path that names an open descriptor of this process, such as <(...) or /dev/stdin: the
+// other end is open already.
 bool names_descriptor(const std::string& path) {
   return path == "/dev/stdin" || starts_with(path, "/dev/fd/") ||
          starts_with(path, "/proc/self/fd/");
@@ -60,14 +60,14 @@ bool names_descriptor(const std::string& path) {
        S_ISFIFO(mode) ? "; what a command prints is read as <(command) or /dev/stdin" : "");
 }
 
-[[noreturn]] void fail_for_size(const std::string& path, size_t most) {
-  fail(path, ": is larger than ", size_text(most), ", the most that is read of such a file");
+[[noreturn]] void fail_for_size(const std::string& path, size_t maximum) {
+  fail(path, ": is larger than ", size_text(maximum), ", the most that is read of such a file");
 }
 
 }  // namespace
 
-std::string read_file(const std::string& path, size_t most) {
-  // Without waiting: a FIFO that nobody writes to would hold the program for ever.
+std::string read_file(const std::string& path, size_t maximum) {
+  // Non-blocking: a FIFO without a writer would block the program forever.
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.number < 0) fail(path, ": cannot open: ", std::strerror(errno));
   struct stat info;
@@ -75,23 +75,23 @@ std::string read_file(const std::string& path, size_t most) {
   const bool pipe = S_ISFIFO(info.st_mode) && names_descriptor(path);
   if (!S_ISREG(info.st_mode) && !pipe) fail_for_kind(path, info.st_mode);
   if (pipe) fcntl(file.number, F_SETFL, fcntl(file.number, F_GETFL) & ~O_NONBLOCK);
-  // Files of /proc have a size of 0, and any file may grow: the end is where reading says so.
+  // Files of /proc report a size of 0, and any file may grow: read until the end of file.
   std::string content;
   const size_t expected = pipe ? 0 : static_cast<size_t>(info.st_size);
-  if (expected > most) fail_for_size(path, most);
+  if (expected > maximum) fail_for_size(path, maximum);
   content.reserve(expected);
   char buffer[1 << 16];
   while (const ssize_t got = read(file.number, buffer, sizeof(buffer))) {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(path, ": cannot read: ", std::strerror(errno));
     content.append(buffer, static_cast<size_t>(got));
-    if (content.size() > most) fail_for_size(path, most);
+    if (content.size() > maximum) fail_for_size(path, maximum);
   }
   return content;
 }
 
-std::string read_text(const std::string& path, size_t most) {
-  std::string text = read_file(path, most);
+std::string read_text(const std::string& path, size_t maximum) {
+  std::string text = read_file(path, maximum);
   if (starts_with(text, "\xEF\xBB\xBF")) text.erase(0, 3);
   if (starts_with(text, "\xFF\xFE") || starts_with(text, "\xFE\xFF"))
     fail(path, ": is text in UTF-16; save it as UTF-8");
@@ -111,7 +111,7 @@ std::string find_file(const std::string& path, const std::string& folder) {
 
 AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat info;
-  // What takes the place of /dev/null is a file from then on.
+  // Replacing /dev/null would turn it into a regular file for everyone.
   require(stat(path_.c_str(), &info) != 0 || S_ISREG(info.st_mode), path_,
           ": cannot write: this is no regular file");
   TemporaryEntry entry = make_temporary(path_, TemporaryEntry::Kind::file);
@@ -144,12 +144,12 @@ void AtomicFile::write(const void* bytes, size_t count) {
 
 void AtomicFile::commit() {
   if (fsync(descriptor_) != 0) fail(path_, ": cannot write: ", std::strerror(errno));
-  // Held until it has its name: nobody takes it for left over.
+  // The lock is held until the file has its final name, so that nothing removes it as a leftover.
   if (rename(temporary_.c_str(), path_.c_str()) != 0)
     fail(path_, ": cannot write: ", std::strerror(errno));
   close();
   committed_ = true;
-  // The rename itself must reach the disk, or a power cut may still lose the new name.
+  // Syncs the folder too: otherwise a power failure may still lose the new name.
   const int folder = open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     fsync(folder);

@@ -1,4 +1,4 @@
-// CREMA_HD marks functions that are compiled for the GPU too when nvcc reads them.
+// CREMA_HD marks functions that nvcc also compiles for the GPU.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
-// Where log lines go. The library writes to the Log it is handed; a program decides what a line
-// becomes (glog, a list in a test, nothing).
+// Log: the sink for log lines. The library writes to the Log that it is given; the program decides
+// where lines go (glog, a list in a test, nowhere).
 #pragma once
 
 #include <source_location>
@@ -12,7 +12,7 @@ enum class Severity { info, warning, error };
 class Log {
  public:
   virtual ~Log() = default;
-  // One line without its newline. Thread-safe in every implementation.
+  // One line without its newline. Every implementation is thread-safe.
   virtual void write(Severity severity, const std::source_location& where,
                      std::string_view line) = 0;
 
@@ -27,11 +27,11 @@ class Log {
     write(Severity::error, where, line);
   }
 
-  // Detail asked for with -v: lines of a level above it are not worth building.
+  // The level set by -v: lines of a higher level need not be built.
   int verbosity = 0;
 };
 
-// Drops every line.
+// Discards every line.
 Log& silent_log();
 
 }  // namespace crema

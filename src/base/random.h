@@ -1,6 +1,6 @@
 // Counter-based random numbers (Philox4x32-10; Salmon et al., "Parallel random numbers: as easy as
 // 1, 2, 3", SC'11). A number is a pure function of (seed, stream, index): order, thread count,
-// device and resuming cannot change it.
+// device and resumption cannot change it.
 #pragma once
 
 #include <cmath>
@@ -12,13 +12,13 @@ namespace crema {
 
 struct Random {
   uint64_t seed = 0;
-  uint64_t stream = 0;  // who draws: a layer, a filler, an epoch
+  uint64_t stream = 0;  // the consumer: a layer, a filler, an epoch
 
   struct Four {
     uint32_t v[4];
   };
 
-  // Four independent 32-bit words for each index.
+  // Four independent 32-bit words per index.
   CREMA_HD Four four(uint64_t index) const {
     uint32_t c0 = static_cast<uint32_t>(index), c1 = static_cast<uint32_t>(index >> 32);
     uint32_t c2 = static_cast<uint32_t>(stream), c3 = static_cast<uint32_t>(stream >> 32);
@@ -42,11 +42,11 @@ struct Random {
     const Four f = four(index);
     return (static_cast<uint64_t>(f.v[0]) << 32) | f.v[1];
   }
-  // In [0, 1), 24 bits.
+  // Uniform in [0, 1), 24 bits.
   CREMA_HD float uniform(uint64_t index) const {
     return static_cast<float>(word(index) >> 8) * 0x1p-24f;
   }
-  // N(0, 1) by Box and Muller.
+  // N(0, 1) by the Box-Muller transform.
   CREMA_HD float normal(uint64_t index) const {
     const Four f = four(index / 2);
     const int pair = static_cast<int>(index % 2) * 2;
@@ -55,7 +55,7 @@ struct Random {
   }
 };
 
-// A stream number out of several small ones (layer, pass, purpose).
+// Combines several small numbers (layer, pass, purpose) into a stream number.
 CREMA_HD inline uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t x = a * 0x9E3779B97F4A7C15ull + b + 0x632BE59BD9B4E019ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -63,8 +63,8 @@ CREMA_HD inline uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
-// The random numbers of one layer in one pass. A pass that a CUDA graph repeats has its number in
-// the GPU's memory.
+// The random numbers of one layer in one pass. A pass that a CUDA graph replays has its number in
+// GPU memory.
 struct PassRandom {
   Random fixed;
   uint64_t who = 0;

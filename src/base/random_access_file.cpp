@@ -14,7 +14,7 @@ namespace crema {
 
 RandomAccessFile::RandomAccessFile(std::string path) : path_(std::move(path)) {
   require_regular(path_);
-  // Not blocking: where a pipe took its place since, opening would wait for its writer.
+  // Non-blocking: if a pipe has replaced the file meanwhile, opening it would wait for a writer.
   descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail(path_, ": cannot open: ", std::strerror(errno));
   struct stat info;

@@ -1,6 +1,5 @@
-// A file that is read here and there. It is never mapped into memory: where somebody cuts off a
-// mapped file, or its disk fails, the next look at it kills the process (SIGBUS); here it is an
-// Error.
+// A file for reads at arbitrary offsets. It is never memory-mapped: when a mapped file is truncated
+// or its disk fails, the next access kills the process (SIGBUS); here it is an Error.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +10,17 @@ namespace crema {
 
 class RandomAccessFile {
  public:
-  // Error with the system's reason when it cannot be opened, or is no regular file.
+  // Error with the system's reason when the file cannot be opened or is not a regular file.
   explicit RandomAccessFile(std::string path);
   ~RandomAccessFile();
   RandomAccessFile(const RandomAccessFile&) = delete;
   RandomAccessFile& operator=(const RandomAccessFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // In bytes, when it was opened.
+  // In bytes, at the time of opening.
   uint64_t size() const { return size_; }
-  // How many of the wanted bytes there are: fewer only where the file ends. Error with the system's
-  // reason. May be called from several threads at the same time.
+  // The number of bytes read: fewer than `count` only at the end of the file. Error with the
+  // system's reason. Thread-safe.
   size_t read(uint64_t offset, void* bytes, size_t count) const;
 
  private:

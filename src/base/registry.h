@@ -1,4 +1,4 @@
-// A table from a name to a maker, filled before main by static objects.
+// A table from names to factories, filled before main by static objects.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Tag gives each registry its own table; Maker is a function pointer or a small struct.
+// Each Tag has its own table; Maker is a function pointer or a small struct.
 template <typename Tag, typename Maker>
 class Registry {
  public:

@@ -86,9 +86,10 @@ double edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
-  // Edits take time and memory by the product of both lengths; and nobody reads so long a name.
-  constexpr size_t kMostLetters = 200;
-  if (word.size() > kMostLetters) return "";
+  // The edit distance takes time and memory proportional to the product of both lengths, and no
+  // real name is so long.
+  constexpr size_t kMaxLetters = 200;
+  if (word.size() > kMaxLetters) return "";
   const std::string* best = nullptr;
   double nearest = std::max<double>(1.0, static_cast<double>(word.size()) / 3) + 0.01;
   const std::string lower = lower_case(std::string(word));
@@ -96,7 +97,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
     const size_t longer = std::max(word.size(), candidate.size()),
                  shorter = std::min(word.size(), candidate.size());
     if (static_cast<double>(longer - shorter) >= nearest) continue;
-    // Letters in the wrong case alone are never too far.
+    // A difference in case alone is never too far.
     const bool same = lower == lower_case(candidate);
     const double distance = same ? 0.5 : edit_distance(word, candidate);
     if (distance < nearest) {

@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// What is not a number has no sign: those who read logs know nan, and -nan stops them.
+// Drops the sign of NaN: programs that parse logs know nan and fail on -nan.
 inline float shown(float number) {
   return number != number ? std::numeric_limits<float>::quiet_NaN() : number;
 }
@@ -21,8 +21,7 @@ const Part& shown(const Part& part) {
   return part;
 }
 
-// The parts one after another, each as operator<< shows it; numbers that are none or infinite as
-// nan, inf and -inf.
+// Concatenates the parts as operator<< prints them; NaN and infinities as nan, inf and -inf.
 template <typename... Parts>
 std::string cat(const Parts&... parts) {
   std::ostringstream out;
@@ -30,7 +29,7 @@ std::string cat(const Parts&... parts) {
   return out.str();
 }
 
-// "a,b,,c" -> {"a", "b", "", "c"}; an empty text gives no part.
+// "a,b,,c" -> {"a", "b", "", "c"}; an empty text gives an empty list.
 std::vector<std::string> split(std::string_view text, char separator);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 std::string_view trim(std::string_view text);
@@ -41,8 +40,8 @@ bool ends_with(std::string_view text, std::string_view suffix);
 // "512 bytes", "3.2 KiB", "512.0 MiB", "11.4 GiB".
 std::string size_text(size_t bytes);
 
-// Number of single-character edits (insert, delete, replace, swap of neighbours) between two words;
-// case counts half.
+// The number of single-character edits (insert, delete, replace, transpose) between two words; a
+// change of case counts half.
 double edit_distance(std::string_view a, std::string_view b);
 
 // ` (did you mean "ReLU"?)`, or "" when no candidate is near.

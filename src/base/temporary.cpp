@@ -20,11 +20,11 @@ namespace {
 
 using Kind = TemporaryEntry::Kind;
 
-// GOAL.tmp.HOST-RANDOM, both in hexadecimal digits.
+// TARGET.tmp.HOST-RANDOM, with HOST and RANDOM in hexadecimal digits.
 constexpr const char* kMark = ".tmp.";
 constexpr size_t kHostDigits = 8, kRandomDigits = 16;
-// Of the goal's name: with what follows, a name has at most 255 bytes.
-constexpr size_t kMostOfGoal = 200;
+// Characters kept of the target's name, so that the whole name has at most 255 bytes.
+constexpr size_t kMaxOfGoal = 200;
 constexpr int kTries = 100;
 constexpr time_t kSeconds = 3600;
 
@@ -35,7 +35,7 @@ std::string hex(uint64_t number, size_t digits) {
   return text;
 }
 
-// This machine, in short.
+// A short hash of this machine's name.
 std::string host() {
   char name[256] = {};
   gethostname(name, sizeof name - 1);
@@ -49,7 +49,7 @@ std::string new_path(const std::string& goal) {
   require(getrandom(&number, sizeof number, 0) == sizeof number, goal,
           ": cannot write: the system gives no random numbers");
   const size_t name = goal.rfind('/') + 1;  // npos + 1 is 0
-  return cat(goal.substr(0, name), goal.substr(name, kMostOfGoal), kMark, host(), "-",
+  return cat(goal.substr(0, name), goal.substr(name, kMaxOfGoal), kMark, host(), "-",
              hex(number, kRandomDigits));
 }
 
@@ -63,7 +63,7 @@ Locked lock(int descriptor) {
   return Locked::yes;
 }
 
-// Whether the entry still lies at that name.
+// True when the path still names this open entry.
 bool lies_at(int descriptor, const std::string& path) {
   struct stat mine, there;
   return fstat(descriptor, &mine) == 0 && lstat(path.c_str(), &there) == 0 &&
@@ -77,7 +77,7 @@ int make(const std::string& path, Kind kind) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) {
     rmdir(path.c_str());
-    errno = errno == ENOENT ? EEXIST : errno;  // taken for a leftover: another try
+    errno = errno == ENOENT ? EEXIST : errno;  // removed as a leftover meanwhile: try another name
   }
   return descriptor;
 }
@@ -86,7 +86,7 @@ bool is_hex(const std::string& text) {
   return text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-// The host in an entry's name; "" when this is the name of something else.
+// The host in an entry's name; "" when the name has another form.
 std::string host_in(const std::string& entry, const std::string& goal) {
   constexpr size_t kBehind = kHostDigits + 1 + kRandomDigits;
   const size_t mark = entry.rfind(kMark);
@@ -95,11 +95,11 @@ std::string host_in(const std::string& entry, const std::string& goal) {
   if (behind.size() != kBehind || behind[kHostDigits] != '-') return "";
   const std::string host = behind.substr(0, kHostDigits);
   const bool mine = is_hex(host) && is_hex(behind.substr(kHostDigits + 1)) &&
-                    (goal.empty() || entry.substr(0, mark) == goal.substr(0, kMostOfGoal));
+                    (goal.empty() || entry.substr(0, mark) == goal.substr(0, kMaxOfGoal));
   return mine ? host : "";
 }
 
-// When it was written to last, a folder or what lies in it.
+// The last modification time of a file, or of a folder and its entries.
 time_t last_write(const std::string& path, Kind kind) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) return 0;
@@ -110,12 +110,12 @@ time_t last_write(const std::string& path, Kind kind) {
   return last;
 }
 
-// Whether nobody holds it any more, and it is gone now.
+// Removes the entry when no process holds it any more; true when it is gone.
 bool remove_leftover(const std::string& path, Kind kind, bool made_here) {
   struct stat info;
   if (lstat(path.c_str(), &info) != 0) return false;
   if (kind == Kind::file ? !S_ISREG(info.st_mode) : !S_ISDIR(info.st_mode)) return false;
-  // Over a network, only what may be written can be locked.
+  // Network file systems lock only files that are open for writing.
   const int how = kind == Kind::file ? O_RDWR | O_NONBLOCK : O_RDONLY | O_DIRECTORY;
   const int descriptor = open(path.c_str(), how | O_NOFOLLOW | O_CLOEXEC);
   if (descriptor < 0) return false;
@@ -138,7 +138,7 @@ TemporaryEntry make_temporary(const std::string& goal, Kind kind) {
     const int descriptor = make(path, kind);
     if (descriptor < 0 && errno == EEXIST) continue;
     if (descriptor < 0) fail(goal, ": cannot write: ", std::strerror(errno));
-    // Before it was locked, somebody may have taken it for a leftover.
+    // Between creation and locking, another process may have removed it as a leftover.
     if (lock(descriptor) != Locked::no && lies_at(descriptor, path)) return {path, descriptor};
     close(descriptor);
   }

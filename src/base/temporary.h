@@ -1,4 +1,4 @@
-// Temporary files and folders beside the goals that they will become.
+// Temporary files and folders next to the targets that they will replace.
 #pragma once
 
 #include <string>
@@ -6,22 +6,22 @@
 
 namespace crema {
 
-// A new file or folder beside its goal. Nobody can foresee its name, and what lies at a name
-// already, a link too, is never opened. As long as the descriptor is open the entry is locked: by
-// that others see that nobody has left it over.
+// A new file or folder next to its target. Its name is unpredictable, and an existing entry of that
+// name, even a link, is never opened. The entry is locked while the descriptor is open, which shows
+// other processes that it is in use.
 struct TemporaryEntry {
   enum class Kind { file, folder };
   std::string path;
   int descriptor = -1;  // of a file: open for writing
 };
 
-// Error names the goal and the system's reason. Permissions are what the umask leaves.
+// The Error names the target and the system's reason. Permissions follow the umask.
 TemporaryEntry make_temporary(const std::string& goal, TemporaryEntry::Kind kind);
 
-// Removes entries that killed processes have left in `folder`, those for the goal `name` in it or,
-// without a name, all of them, and gives their paths. What a living process holds stays. Locks need
-// not reach from one machine to another: what another one has made, or what cannot be locked there,
-// goes only when nobody has written to it for an hour.
+// Removes the entries that killed processes have left in `folder`, for the target `name` or,
+// without a name, all of them, and returns their paths. Entries held by a living process stay.
+// Locks may not work across machines: an entry that another machine made, or that cannot be locked,
+// is removed only after an hour without writes.
 std::vector<std::string> remove_leftovers(const std::string& folder, TemporaryEntry::Kind kind,
                                           const std::string& name = "");
 

@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// Bytes of the character at the start of a text, and its code; 0 bytes: this is no UTF-8.
+// The size in bytes of the first character of a text, and its code point; 0 bytes: not UTF-8.
 struct Character {
   size_t bytes;
   uint32_t code;

@@ -1,4 +1,4 @@
-// Texts out of files, such as the names of layers, on their way to logs and terminals.
+// Makes texts from files, such as layer names, safe to print in logs and terminals.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace crema {
 
-// Line breaks, escapes and other control characters, marks that turn the direction of writing, and
-// bytes that are no UTF-8 become "\n", "\r" or "\033" (octal, as in a prototxt). Tabs stay.
+// Escapes line breaks, other control characters, marks that change the writing direction, and bytes
+// that are not UTF-8, as "\n", "\r" or "\033" (octal, as in a prototxt). Tabs stay.
 std::string visible(std::string_view text);
 
 }  // namespace crema

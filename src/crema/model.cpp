@@ -154,7 +154,7 @@ std::span<const float> Model::view(const std::string& name) const {
     reason = "lies on a GPU";
   } else if (blob.dtype() != DType::f32) {
     reason = "is not stored in float32";
-  } else if (!same_layout(blob.format(), Format::plain(), blob.shape())) {
+  } else if (!same_layout(blob.format(), Format::row_major(), blob.shape())) {
     reason = "is not stored in plain order";
   }
   if (reason) fail("blob \"", name, "\" ", reason, ": copy it with values()");

@@ -29,7 +29,7 @@ class Results : public EventReader {
   SavedFiles saved;
 };
 
-SolverFile read(const std::string& path, Log& log) {
+SolverFile read_solver(const std::string& path, Log& log) {
   SolverFile file = read_solver_file(path);
   write_notes(log, file.notes);
   return file;
@@ -86,7 +86,7 @@ Trainer::Trainer(const std::string& solver_file, TrainerOptions options) {
   const DeviceScope scope = device_scope(options.device);
   auto session =
       std::make_unique<Session>(options.device, options.deterministic, std::move(options.log));
-  const SolverFile file = read(solver_file, session->log);
+  const SolverFile file = read_solver(solver_file, session->log);
   impl_ = std::make_unique<Impl>(file, options, std::move(session));
 }
 

@@ -26,7 +26,7 @@ void Capture::record(Context& context, const std::function<void()>& work) {
   } catch (...) {
     cudaStreamEndCapture(stream, &graph);
     if (graph) cudaGraphDestroy(graph);
-    cudaGetLastError();  // the failed capture: the exception tells more
+    cudaGetLastError();  // clears the error of the failed capture: the exception says more
     throw;
   }
   check_cuda(cudaStreamEndCapture(stream, &graph), "recording a CUDA graph");

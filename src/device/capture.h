@@ -1,5 +1,5 @@
-// Capture: GPU work that is recorded once and started again with one call (a CUDA graph). Launching
-// it costs microseconds however many kernels it has.
+// Capture: GPU work recorded once and launched with one call (a CUDA graph). A launch costs
+// microseconds however many kernels the graph has.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ class Capture {
   Capture& operator=(const Capture&) = delete;
 
   // Records what `work` queues on the context's stream, without running it. `work` must have run
-  // before, so that the libraries have loaded their kernels; it must not allocate memory, wait for
-  // the device or copy from the host's memory. Error when the device cannot record it.
+  // once before, so that the libraries have loaded their kernels; it must not allocate memory, wait
+  // for the device or copy from host memory. Error when the device cannot record it.
   void record(Context& context, const std::function<void()>& work);
   bool recorded() const;
   void clear();
-  // Starts the recorded work on the context's stream.
+  // Launches the recorded work on the context's stream.
   void launch(Context& context) const;
 
  private:

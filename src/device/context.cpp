@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "device/device_scope.h"
 #include "device/memory_account.h"
-#include "device/untuned.h"
+#include "device/tuning_off.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
 #else
@@ -39,19 +39,19 @@ Context::Context(Device device, int ordinal)
 Context::~Context() = default;
 
 #ifdef CREMA_CUDA
-void Context::aside(int lane, const std::function<void()>& work,
-                    const std::function<void()>& meanwhile) {
-  if (!gpu_ || !overlap || lane == kHere) return run_both(work, meanwhile);
+void Context::on_side_stream(int side_stream, const std::function<void()>& work,
+                             const std::function<void()>& meanwhile) {
+  if (!gpu_ || !overlap || side_stream == kHere) return run_both(work, meanwhile);
   gpu_->mark();
   if (meanwhile) meanwhile();
-  gpu_->fork(lane);
+  gpu_->fork(side_stream);
   try {
     work();
   } catch (...) {
-    gpu_->back(lane);
+    gpu_->back(side_stream);
     throw;
   }
-  gpu_->back(lane);
+  gpu_->back(side_stream);
 }
 void Context::join() {
   if (gpu_) gpu_->join();
@@ -62,7 +62,7 @@ void Context::tune(TuneMode mode) {
 void Context::end_tuning() {
   if (gpu_) gpu_->tuning.release();
 }
-Untuned::Untuned(Context& context) : context_(context) {
+TuningOff::TuningOff(Context& context) : context_(context) {
   if (context.device() == Device::gpu) before_ = context.gpu().tuning.mode;
   context.tune(TuneMode::off);
 }
@@ -70,14 +70,14 @@ void Context::synchronize() const {
   if (gpu_) check_cuda(cudaStreamSynchronize(gpu_->stream), "waiting for the GPU");
 }
 #else
-void Context::aside(int, const std::function<void()>& work,
-                    const std::function<void()>& meanwhile) {
+void Context::on_side_stream(int, const std::function<void()>& work,
+                             const std::function<void()>& meanwhile) {
   run_both(work, meanwhile);
 }
 void Context::join() {}
 void Context::tune(TuneMode) {}
 void Context::end_tuning() {}
-Untuned::Untuned(Context& context) : context_(context) {}
+TuningOff::TuningOff(Context& context) : context_(context) {}
 void Context::synchronize() const {}
 int gpu_count() { return 0; }
 std::string gpu_problem() {
@@ -85,6 +85,6 @@ std::string gpu_problem() {
 }
 #endif
 
-Untuned::~Untuned() { context_.tune(before_); }
+TuningOff::~TuningOff() { context_.tune(before_); }
 
 }  // namespace crema

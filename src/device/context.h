@@ -1,4 +1,4 @@
-// Context: the device that work runs on, with everything work needs to know. Passed to every call,
+// Context: the device that work runs on, and all state that work needs. It is passed to every call,
 // never global.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Gpu;           // stream and library handles; device/gpu.h, only in CUDA 
 
 class Context {
  public:
-  // On the GPU: opens card `ordinal`; Error when there is none or the build has no CUDA.
+  // On the GPU: opens device `ordinal`; Error when there is none or the build has no CUDA.
   explicit Context(Device device, int ordinal = 0);
   ~Context();
   Context(const Context&) = delete;
@@ -28,35 +28,36 @@ class Context {
   Device device() const { return device_; }
   int ordinal() const { return ordinal_; }
   Gpu& gpu() const { return *gpu_; }
-  // What Buffers of this context take, and may take; they keep it alive.
+  // Bytes that Buffers of this context hold, and their limit; the Buffers keep it alive.
   const std::shared_ptr<MemoryAccount>& memory() const { return memory_; }
 
-  // For plans that are made from now on; nothing on a CPU.
+  // Sets the tuning mode for plans made from now on; a no-op on a CPU.
   void tune(TuneMode mode);
-  // Gives back the memory that plans were tried in.
+  // Frees the memory in which candidates were timed.
   void end_tuning();
 
-  // On a GPU, where `overlap` is set, what `work` queues runs beside what is queued afterwards and
-  // in other lanes, until join(): it must touch no memory that these write, and no workspace of
-  // theirs. Elsewhere, and in lane kHere, it is just called. `meanwhile` is queued here, and first,
-  // so that the card begins with it.
-  static constexpr int kAsideLanes = 2, kHere = -1;
+  // On a GPU with `overlap` set, `work` is queued on a side stream and runs concurrently with all
+  // that is queued later and on other streams, until join(): it must touch neither memory that they
+  // write nor their workspaces. Otherwise, and for side stream kHere, `work` is just called.
+  // `meanwhile` is queued on the main stream, and first, so that the GPU starts with it.
+  static constexpr int kSideStreams = 2, kHere = -1;
   bool overlap = false;
-  void aside(int lane, const std::function<void()>& work,
-             const std::function<void()>& meanwhile = {});
+  void on_side_stream(int side_stream, const std::function<void()>& work,
+                      const std::function<void()>& meanwhile = {});
   void join();
 
-  // Waits until all queued work is done; an Error of the device surfaces here.
+  // Waits until all queued work is done and throws an Error for any failure on the device.
   void synchronize() const;
 
   Log& log() const { return *log_; }
   void set_log(Log& log) { log_ = &log; }
 
-  // This process among those that train together.
+  // Index of this process among the `ranks` processes that train together.
   int rank = 0;
   int ranks = 1;
 
-  // Everything random is a function of the seed, of who draws, and of the number of the pass.
+  // All random numbers are a function of the seed, of an id of their consumer, and of the pass
+  // number.
   uint64_t seed = 1;
   Random random(uint64_t who, uint64_t pass = 0) const { return {seed, mix(who, pass)}; }
   PassRandom random(uint64_t who, uint64_t pass, const uint64_t* live_pass) const {
@@ -64,14 +65,15 @@ class Context {
   }
 
   // Forces one entry of every kernel's list of implementations (tests, -implementation); "" lets
-  // each list decide.
+  // each list choose.
   std::string implementation;
-  // What serves the kernels made last, "cudnn", "forward eng0_k24=11": kernels add to it, a plan
-  // takes it (-dump_plan).
-  std::vector<std::string> served;
-  // Kernels made from now on give the same bits on every run; else a GPU's may add up in any order.
+  // The implementations of the kernels made last, such as "cudnn" or "forward eng0_k24=11": kernels
+  // append to it, and a plan takes the list (-dump_plan).
+  std::vector<std::string> chosen;
+  // Kernels made from now on give the same bits on every run; if false, GPU kernels may sum in any
+  // order.
   bool repeatable = true;
-  // Databases that fit may be kept in a GPU's memory.
+  // Databases that fit may be kept in GPU memory.
   bool resident = true;
 
  private:

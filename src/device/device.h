@@ -1,4 +1,4 @@
-// The devices a tensor can live on.
+// The devices that can hold a tensor.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ enum class Device : uint8_t { cpu, gpu };
 
 inline const char* name_of(Device device) { return device == Device::cpu ? "CPU" : "GPU"; }
 
-// How many ways to compute the same thing are tried on a GPU before the fastest is taken: one,
+// How many candidates for one computation are timed on a GPU before the fastest is taken: one,
 // some, or all that are known.
 enum class TuneMode : uint8_t { off, quick, full };
 
-// Number of usable GPUs: 0 in a build without CUDA, without a driver, or without a card.
+// Number of usable GPUs: 0 in a build without CUDA, without a driver, or without a GPU.
 int gpu_count();
-// Why gpu_count() is 0, with a way out: "this machine has no NVIDIA driver ...". "" when it is not.
+// Why gpu_count() is 0 and what to do: "this machine has no NVIDIA driver ..."; otherwise "".
 std::string gpu_problem();
 
 }  // namespace crema

@@ -12,7 +12,7 @@ namespace crema {
 int gpu_count() {
   int count = 0;
   if (cudaGetDeviceCount(&count) != cudaSuccess) {
-    cudaGetLastError();  // no driver or no card: not an error of ours
+    cudaGetLastError();  // no driver or no GPU: clears an error that is not ours
     return 0;
   }
   return count;
@@ -29,7 +29,7 @@ std::string gpu_problem() {
              visible ? cat("; CUDA_VISIBLE_DEVICES is \"", visible, "\"") : "");
 }
 
-void Lane::open(int priority) {
+void GpuStream::open(int priority) {
   check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
              "creating a stream");
   check_cuda(cudaMalloc(&parts, kParts * sizeof(float)), "allocating memory");
@@ -38,7 +38,7 @@ void Lane::open(int priority) {
   check_cuda(cudaMalloc(&blas_workspace, kBlasBytes), "allocating memory");
 }
 
-void Lane::close() {
+void GpuStream::close() {
   cudaFree(blas_workspace);
   cudaFree(counters);
   cudaFree(parts);
@@ -48,12 +48,13 @@ void Lane::close() {
 Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   load_gpu_libraries();
   check_cuda(cudaSetDevice(ordinal), "selecting the GPU");
-  int least = 0, greatest = 0;
-  check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+  int minimum = 0, greatest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&minimum, &greatest), "asking for priorities");
   open(greatest);
-  for (AsideLane& lane : aside_) {
-    lane.open(least);
-    check_cuda(cudaEventCreateWithFlags(&lane.done, cudaEventDisableTiming), "creating an event");
+  for (SideStream& side_stream : side_streams_) {
+    side_stream.open(minimum);
+    check_cuda(cudaEventCreateWithFlags(&side_stream.done, cudaEventDisableTiming),
+               "creating an event");
   }
   check_cuda(cudaEventCreateWithFlags(&forked_, cudaEventDisableTiming), "creating an event");
   account_.take(kOwnBytes);
@@ -75,16 +76,16 @@ Gpu::~Gpu() {
   cublasDestroy(cublas);
   account_.give_back(kOwnBytes);
   cudaEventDestroy(forked_);
-  for (AsideLane& lane : aside_) {
-    cudaEventDestroy(lane.done);
-    lane.close();
+  for (SideStream& side_stream : side_streams_) {
+    cudaEventDestroy(side_stream.done);
+    side_stream.close();
   }
   close();
 }
 
-// Exchanges the first lane with another one, and back.
-void Gpu::change_lane(int lane) {
-  std::swap<Lane>(*this, aside_[lane]);
+// Exchanges the main stream with a side stream; the same call exchanges them back.
+void Gpu::change_stream(int side_stream) {
+  std::swap<GpuStream>(*this, side_streams_[side_stream]);
   check_cublas(cublasSetStream(cublas, stream), "changing the stream");
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "changing the stream");
   check_cudnn(cudnnSetStream(cudnn, stream), "changing the stream");
@@ -92,20 +93,21 @@ void Gpu::change_lane(int lane) {
 
 void Gpu::mark() { check_cuda(cudaEventRecord(forked_, stream), "starting work aside"); }
 
-void Gpu::fork(int lane) {
-  check_cuda(cudaStreamWaitEvent(aside_[lane].stream, forked_, 0), "starting work aside");
-  change_lane(lane);
-  aside_[lane].busy = true;
+void Gpu::fork(int side_stream) {
+  check_cuda(cudaStreamWaitEvent(side_streams_[side_stream].stream, forked_, 0),
+             "starting work aside");
+  change_stream(side_stream);
+  side_streams_[side_stream].busy = true;
 }
 
-void Gpu::back(int lane) { change_lane(lane); }
+void Gpu::back(int side_stream) { change_stream(side_stream); }
 
 void Gpu::join() {
-  for (AsideLane& lane : aside_) {
-    if (!lane.busy) continue;
-    check_cuda(cudaEventRecord(lane.done, lane.stream), "waiting for work aside");
-    check_cuda(cudaStreamWaitEvent(stream, lane.done, 0), "waiting for work aside");
-    lane.busy = false;
+  for (SideStream& side_stream : side_streams_) {
+    if (!side_stream.busy) continue;
+    check_cuda(cudaEventRecord(side_stream.done, side_stream.stream), "waiting for work aside");
+    check_cuda(cudaStreamWaitEvent(stream, side_stream.done, 0), "waiting for work aside");
+    side_stream.busy = false;
   }
 }
 
@@ -118,7 +120,7 @@ void check_cuda(cudaError_t status, const char* what) {
 
 void check_cublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  check_cuda(cudaFree(nullptr), what);  // a lost device, which the library calls by another name
+  check_cuda(cudaFree(nullptr), what);  // a lost device, which the library reports as another error
   fail(what, " failed: cuBLAS says \"", cublasGetStatusString(status), "\"");
 }
 

@@ -13,14 +13,15 @@
 
 namespace crema {
 
-// A stream and the memory that kernels on it share.
-struct Lane {
+// A stream and the workspaces that its kernels share.
+struct GpuStream {
   cudaStream_t stream = nullptr;
-  // For sums over many blocks: each leaves a part, and the last to finish adds the parts.
+  // For reductions over many blocks: each block writes a partial sum, and the last to finish adds
+  // them.
   static constexpr int64_t kParts = 1 << 20, kCounters = 1024;
   float* parts = nullptr;        // kParts
   unsigned* counters = nullptr;  // kCounters; zero before and after every kernel
-  // Of cuBLAS: given, so that it never allocates.
+  // Passed to cuBLAS, so that it never allocates a workspace.
   static constexpr size_t kBlasBytes = size_t{24} << 20;
   void* blas_workspace = nullptr;
   static constexpr size_t kBytes =
@@ -30,8 +31,8 @@ struct Lane {
   void close();
 };
 
-// The lane that work is queued on, and the handles that work on it; owned by the Context.
-struct Gpu : Lane {
+// The stream that work is queued on, and the library handles bound to it; owned by the Context.
+struct Gpu : GpuStream {
   Gpu(int ordinal, MemoryAccount& account);
   ~Gpu();
   cublasHandle_t cublas = nullptr;
@@ -39,27 +40,28 @@ struct Gpu : Lane {
   cudnnHandle_t cudnn = nullptr;
   Tuning tuning;
 
-  // More lanes for Context::aside(), which wait for what the first one had at mark(). Between
-  // fork() and back() everything above is that lane's; join() makes the first one wait for them
-  // all. Of blocks that are ready to run the card begins with those of the first lane.
-  static constexpr size_t kOwnBytes = (1 + Context::kAsideLanes) * kBytes;  // on the account
+  // Side streams for Context::on_side_stream(); they wait for what the main stream had queued at
+  // mark(). Between fork() and back() the members above are those of the side stream; join() makes
+  // the main stream wait for all of them. Of the blocks that are ready the GPU runs those of the
+  // main stream first.
+  static constexpr size_t kOwnBytes = (1 + Context::kSideStreams) * kBytes;  // in account_
   void mark();
-  void fork(int lane);
-  void back(int lane);
+  void fork(int side_stream);
+  void back(int side_stream);
   void join();
 
  private:
-  void change_lane(int lane);
-  struct AsideLane : Lane {
+  void change_stream(int side_stream);
+  struct SideStream : GpuStream {
     cudaEvent_t done = nullptr;
-    bool busy = false;  // it has work that the first lane has not waited for
+    bool busy = false;  // it has work that the main stream has not waited for
   };
-  AsideLane aside_[Context::kAsideLanes];
+  SideStream side_streams_[Context::kSideStreams];
   cudaEvent_t forked_ = nullptr;
   MemoryAccount& account_;
 };
 
-// Throws an Error that says what failed and what CUDA said (device/gpu_errors.h); DeviceLost where
+// Throws an Error with what failed and what CUDA said (device/gpu_errors.h); a DeviceLost where
 // nothing on the device can be used any more.
 void check_cuda(cudaError_t status, const char* what);
 void check_cublas(cublasStatus_t status, const char* what);

@@ -1,5 +1,5 @@
-// What went wrong on a GPU, in words for its user. Pure functions: they need no GPU. Only files of
-// a CUDA build include this.
+// GPU errors in words for the user. Pure functions: they need no GPU. Only files of a CUDA build
+// include this header.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,17 +9,18 @@
 
 namespace crema {
 
-// As CUDA writes them: 13000 is 13.0. driver: the newest CUDA that the driver knows; 0: no driver.
+// In CUDA's notation: 13000 is 13.0. driver: the newest CUDA that the driver supports; 0: no
+// driver.
 struct CudaVersions {
   int driver = 0, runtime = 0;
 };
 CudaVersions cuda_versions();
 
-// What `status` means, and a way out.
+// What `status` means, and what to do about it.
 std::string explain(cudaError_t status, const CudaVersions& versions);
-// Whether every later call of this process fails as well.
+// True when every later CUDA call of this process will fail too.
 bool loses_device(cudaError_t status);
-// For an allocation of `wanted` bytes, with what the GPU had then.
+// Message for a failed allocation of `wanted` bytes, with the memory the GPU had at that moment.
 std::string out_of_gpu_memory(size_t wanted, size_t free, size_t total);
 
 }  // namespace crema

@@ -11,10 +11,10 @@
 
 #include "base/error.h"
 
-// Each function of these libraries that ours or cudnn-frontend calls; a linker that misses one
-// names it. A jump stands here under its name, through a pointer that load_gpu_libraries() sets:
-// callers and their arguments need not know. Hidden, so that no other library of the process meets
-// it.
+// Every function of these libraries that our code or cudnn-frontend calls; the linker names any
+// that is missing here. Each name is defined as a jump through a pointer that load_gpu_libraries()
+// sets, so neither callers nor argument types matter. The symbols are hidden, so that no other
+// library in the process binds to them.
 #define CREMA_CUBLAS(F)            \
   F(cublasCreate_v2)               \
   F(cublasDestroy_v2)              \
@@ -119,7 +119,7 @@ void load_gpu_libraries() {
   std::call_once(once, [] {
     load("libcublasLt.so", CUBLAS_VER_MAJOR, kCublasLt);
     load("libcublas.so", CUBLAS_VER_MAJOR, kCublas);
-    load("libnvrtc.so", CUDART_VERSION / 1000, kNvrtc);  // before cuDNN, which asks for it, too
+    load("libnvrtc.so", CUDART_VERSION / 1000, kNvrtc);  // loaded before cuDNN, which needs it too
     load("libcudnn.so", CUDNN_MAJOR, kCudnn);
   });
 }

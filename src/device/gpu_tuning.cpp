@@ -15,7 +15,7 @@
 namespace crema {
 namespace {
 
-// "" when there is no home to keep it in.
+// "" when there is no home folder for it.
 std::string cache_folder() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   if (cache && *cache) return std::string(cache) + "/crema";
@@ -30,7 +30,7 @@ std::string as_file_name(std::string text) {
   return text;
 }
 
-// While it lives, no other process writes the file. Where a file system has no locks nobody waits.
+// While it lives, no other process writes the file. On a file system without locks it is a no-op.
 class FileLock {
  public:
   explicit FileLock(const std::string& path)
@@ -89,7 +89,7 @@ std::optional<std::string> Tuning::remember(const std::string& key, const std::s
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
     const FileLock lock(path_);
     read_on();
-    // What find() gave was of no use.
+    // The caller found the answer that find() gave unusable: it is not returned once more.
     const auto known = answers_.find(key), given = given_.find(key);
     if (known != answers_.end() && (given == given_.end() || given->second != known->second))
       return known->second;
@@ -106,8 +106,8 @@ void* Tuning::scratch(Context& context, size_t bytes) {
     scratch_.reset();
     if (free_memory(context) < bytes) return nullptr;
     scratch_ = std::make_unique<Buffer>(context, bytes);
-    // In every real type this is a small number that is not zero: products of zeros cost less
-    // energy, and so time, than others.
+    // A small nonzero number in every floating-point type: multiplying zeros takes less energy,
+    // hence less time, than multiplying other numbers.
     check_cuda(cudaMemsetAsync(scratch_->data(), 0x23, bytes, context.gpu().stream),
                "filling memory");
   }

@@ -1,4 +1,4 @@
-// Starting a kernel, in CUDA code only: with clusters of blocks where asked for, and checked.
+// Checked kernel launches, optionally with clusters of blocks; CUDA code only.
 #pragma once
 
 #include <utility>
@@ -10,10 +10,10 @@ namespace crema {
 struct LaunchShape {
   dim3 blocks = 1, threads = 1;
   size_t shared_bytes = 0;
-  dim3 cluster = 1;  // blocks that share their memory
+  dim3 cluster = 1;  // blocks that share their shared memory
 };
 
-// On gpu.stream. Shared memory beyond 48 KB must have been allowed for the kernel.
+// On gpu.stream. The kernel must have been allowed shared memory beyond 48 KB beforehand.
 template <typename... Wanted, typename... Given>
 void launch(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& shape,
             Given&&... arguments) {

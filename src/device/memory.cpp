@@ -27,8 +27,7 @@ void* allocate_gpu(Context& context, size_t bytes) {
     fail(out_of_gpu_memory(bytes, available, total));
   }
   check_cuda(status, "allocating GPU memory");
-  // On the context's stream: the default stream does not wait for it, nor it for the default
-  // stream.
+  // On the context's stream: it and the default stream do not wait for each other.
   check_cuda(cudaMemsetAsync(data, 0, bytes, context.gpu().stream), "clearing GPU memory");
   return data;
 }
@@ -116,7 +115,7 @@ void zero_bytes(Context& context, void* at, Device device, size_t bytes) {
 #endif
   (void)context;
   (void)device;
-  constexpr size_t kPiece = size_t{1} << 20;  // one core alone does not fill memory's bandwidth
+  constexpr size_t kPiece = size_t{1} << 20;  // one core cannot saturate the memory bandwidth
   const auto pieces = static_cast<int64_t>((bytes + kPiece - 1) / kPiece);
 #pragma omp parallel for schedule(static) if (pieces > 1)
   for (int64_t piece = 0; piece < pieces; ++piece) {

@@ -8,11 +8,11 @@
 
 namespace crema {
 
-// Owns bytes on one device; aligned to 64 (CPU) or 256 (GPU). Fresh memory is zero. Counted in the
+// Owns bytes on one device, aligned to 64 (CPU) or 256 (GPU), initially zero, and counted in the
 // context's MemoryAccount.
 class Buffer {
  public:
-  // Error says how much was asked for and how much is free or allowed.
+  // The Error says how much was requested and how much is free or allowed.
   Buffer(Context& context, size_t bytes);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -29,13 +29,13 @@ class Buffer {
   std::shared_ptr<MemoryAccount> account_;
 };
 
-// Bytes that could still be allocated: what is free on the GPU (a CPU: nobody knows, the largest
-// size_t), or less where the context's memory is limited.
+// Bytes that can still be allocated: what is free on the GPU (on a CPU, where it is unknown, the
+// largest size_t), or less where the context's memory is limited.
 size_t free_memory(Context& context);
-// Bytes of the GPU; of a CPU, where nobody knows, the largest size_t.
+// Bytes of GPU memory; on a CPU, where it is unknown, the largest size_t.
 size_t total_memory(Context& context);
 
-// Copies on the context's stream. When one side is the CPU the call returns after the copy is done.
+// Copies on the context's stream. When either side is the CPU, the call returns after the copy.
 void copy_bytes(Context& context, void* to, Device to_device, const void* from, Device from_device,
                 size_t bytes);
 void zero_bytes(Context& context, void* at, Device device, size_t bytes);

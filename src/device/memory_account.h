@@ -1,5 +1,5 @@
-// MemoryAccount: how much of a device's memory has been taken through one Context, and how much may
-// be. Only what Crema allocates counts, not what the driver and its libraries need for themselves.
+// MemoryAccount: how much of a device's memory one Context has allocated, and its limit. Only
+// Crema's own allocations count, not those of the driver and its libraries.
 #pragma once
 
 #include <atomic>
@@ -10,17 +10,17 @@ namespace crema {
 
 class MemoryAccount {
  public:
-  // `source` is who asked for it, in messages: "-gpu_memory 8GiB". Error when more is taken
-  // already.
+  // `source` names the origin of the limit in messages: "-gpu_memory 8GiB". Error when more is
+  // already allocated.
   void limit(size_t bytes, std::string source);
   bool limited() const { return limit_ > 0; }
   size_t limit() const { return limit_; }
   const std::string& source() const { return source_; }
 
   size_t taken() const { return taken_; }
-  // What the limit leaves; the largest size_t without one.
+  // What the limit leaves; without a limit, the largest size_t.
   size_t left() const;
-  // Error when the limit forbids it.
+  // Error when the limit would be exceeded.
   void take(size_t bytes);
   void give_back(size_t bytes) { taken_ -= bytes; }
 
@@ -30,7 +30,7 @@ class MemoryAccount {
   std::atomic<size_t> taken_ = 0;
 };
 
-// What a user allows, in bytes: a share of all (`total`), such as 0.8, or a size with a unit, such
+// Parses a user's limit into bytes: a fraction of `total` such as 0.8, or a size with a unit such
 // as 12GB or 8000MiB. Error for anything else.
 size_t allowed_memory(const std::string& text, size_t total);
 

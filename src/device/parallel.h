@@ -1,5 +1,5 @@
-// parallel_for: one body, run for every index on the context's device. Include it from .cu files
-// only: the same text is compiled by nvcc in a CUDA build and as plain C++ in a build without CUDA.
+// parallel_for: runs one body for every index on the context's device. Include it from .cu files
+// only: nvcc compiles the same text in a CUDA build, and the C++ compiler in a build without CUDA.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include "base/host_device.h"
 #include "device/context.h"
 
-#if defined(CREMA_CUDA) && !defined(__CUDACC__)
+#ifndef CREMA_CU_FILE
 #error "device/parallel.h belongs into .cu files: a .cpp file would silently lose the GPU loop"
 #endif
 #ifdef __CUDACC__
@@ -27,9 +27,9 @@ __global__ void run_body(int64_t count, Body body) {
 }
 #endif
 
-// Calls body(i) for i in [0, count), in any order, at the same time. Body is a struct with a
-// CREMA_HD const operator() and members that can be copied to a GPU (pointers to that device's
-// memory, numbers). `grain`: indexes worth one CPU thread.
+// Calls body(i) for i in [0, count), concurrently and in any order. Body is a struct with a
+// CREMA_HD const operator() and members that can be copied to a GPU (values, pointers to that
+// device's memory). `grain`: the minimum number of indices per CPU thread.
 template <typename Body>
 void parallel_for(Context& context, int64_t count, const Body& body, int64_t grain = 4096) {
   if (count <= 0) return;
@@ -42,8 +42,8 @@ void parallel_for(Context& context, int64_t count, const Body& body, int64_t gra
   }
 #endif
   (void)context, (void)grain;
-  Body local = body;  // each thread's own: a shared one would be read again for every element, and
-                      // nothing would vectorise
+  Body local = body;  // a copy per thread: a shared body would be reloaded for every element and
+                      // prevent vectorization
 #pragma omp parallel for simd schedule(static) firstprivate(local) if (count > grain)
   for (int64_t i = 0; i < count; ++i) local(i);
 }

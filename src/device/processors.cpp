@@ -19,49 +19,50 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 int processors_of_mask() {
   cpu_set_t mask;
-  // A machine of more processors than the mask holds: then there is no mask to mind.
+  // Fails where the machine has more processors than the mask can hold: then there is no mask to
+  // respect.
   if (sched_getaffinity(0, sizeof mask, &mask) == 0) return CPU_COUNT(&mask);
   return static_cast<int>(std::thread::hardware_concurrency());
 }
 
 std::string content(const std::string& path) { return file_exists(path) ? read_file(path) : ""; }
 
-// The time per period of the group in this folder, in processors.
+// The CPU quota of the control group in this folder, in processors.
 double granted(const std::string& folder) {
   std::istringstream numbers(content(folder + "/cpu.max") + " " +
                              content(folder + "/cpu.cfs_quota_us") + " " +
                              content(folder + "/cpu.cfs_period_us"));
-  // "max" and -1 stand for no limit.
+  // "max" and -1 mean no limit.
   double quota = 0, period = 0;
   return numbers >> quota >> period && quota > 0 && period > 0 ? quota / period : kNoLimit;
 }
 
-// The least that the group or one that it is part of grants. Inside of a container the path may be
-// one of the host, and the group's own files lie at the top.
+// The lowest quota of the group and its ancestors. Inside a container the path may be one of the
+// host, and the files of the container's own group are then at the top.
 double granted_along(const std::string& top, std::string path) {
-  double least = kNoLimit;
+  double minimum = kNoLimit;
   while (true) {
-    least = std::min(least, granted(top + path));
+    minimum = std::min(minimum, granted(top + path));
     const size_t slash = path.rfind('/');
-    if (slash == std::string::npos) return least;
+    if (slash == std::string::npos) return minimum;
     path.resize(slash);
   }
 }
 
 double granted_by_groups(const std::string& root) {
-  double least = kNoLimit;
+  double minimum = kNoLimit;
   for (const std::string& line : split(content(root + "/proc/self/cgroup"), '\n')) {
-    // ID:CONTROLLERS:PATH; version 2 names no controllers.
+    // ID:CONTROLLERS:PATH; version 2 lists no controllers.
     const size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::vector<std::string> names = split(controllers, ',');
     if (!names.empty() && std::find(names.begin(), names.end(), "cpu") == names.end()) continue;
     for (const std::string& mounted : {controllers, std::string(names.empty() ? "unified" : "cpu")})
-      least = std::min(least,
-                       granted_along(root + "/sys/fs/cgroup/" + mounted, line.substr(second + 1)));
+      minimum = std::min(
+          minimum, granted_along(root + "/sys/fs/cgroup/" + mounted, line.substr(second + 1)));
   }
-  return least;
+  return minimum;
 }
 
 }  // namespace

@@ -1,14 +1,14 @@
-// How many processors this process may use. A Context makes the loops of its thread run on so many
-// CPU threads, unless OMP_NUM_THREADS says how many.
+// How many processors this process may use. A Context runs the loops of its thread on that many CPU
+// threads, unless OMP_NUM_THREADS is set.
 #pragma once
 
 #include <string>
 
 namespace crema {
 
-// Processors of its affinity mask (taskset, cpusets), and no more than the time that its control
-// groups grant, rounded up: containers and cluster schedulers limit by either. At least 1. `root`:
-// where /proc and /sys lie (tests).
+// The number of processors in the affinity mask (taskset, cpusets), but at most the quota of the
+// control groups, rounded up: containers and cluster schedulers limit by either. At least 1.
+// `root`: the folder that contains /proc and /sys (tests).
 int usable_processors(const std::string& root = "");
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// Range: names a stretch of the program for NVIDIA's profilers (NVTX), from its making to its end.
-// Without a profiler, and in builds without CUDA, it does next to nothing.
+// Range: names a scope of the program for NVIDIA's profilers (NVTX), from construction to
+// destruction. Without a profiler, and in builds without CUDA, it costs next to nothing.
 #pragma once
 
 namespace crema {

@@ -13,7 +13,7 @@ using Clock = std::chrono::steady_clock;
 struct Stopwatch::Moments {
   std::vector<Clock::time_point> cpu;
 #ifdef CREMA_CUDA
-  std::vector<cudaEvent_t> gpu;  // made once, used again and again
+  std::vector<cudaEvent_t> gpu;  // created once and reused
   size_t used = 0;
   ~Moments() {
     for (cudaEvent_t event : gpu) cudaEventDestroy(event);

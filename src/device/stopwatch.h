@@ -1,5 +1,5 @@
-// Stopwatch: how long stretches of work take on a context's device. A GPU's are timed by events in
-// its stream, so that nobody waits before the end; a CPU's by the clock.
+// Stopwatch: times stretches of work on a context's device. On a GPU it uses events in the stream,
+// so that the host waits only at the end; on a CPU it uses the clock.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ class Stopwatch {
   Stopwatch(const Stopwatch&) = delete;
   Stopwatch& operator=(const Stopwatch&) = delete;
 
-  // A moment: after all that has been queued so far.
+  // Marks the point after all that has been queued so far.
   void mark();
-  // Lets a GPU rest, so that what is queued next waits for it instead of it for what is queued:
-  // then no time is measured in which it had nothing to do. Nothing on a CPU.
+  // Delays a GPU, so that work is queued ahead of it: the measured times then contain no idle gaps.
+  // A no-op on a CPU.
   void hold(double milliseconds);
-  // Milliseconds between each mark and the next. Waits for the device and forgets the marks.
+  // Milliseconds between successive marks. Waits for the device and clears the marks.
   std::vector<double> laps();
 
  private:

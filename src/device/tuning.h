@@ -1,6 +1,6 @@
-// Tuning: which of several ways to compute the same thing is fastest on this GPU. Answers are kept
-// in a file in the user's cache folder ($XDG_CACHE_HOME/crema, else ~/.cache/crema), one for each
-// kind of card and version of cuDNN. Only files of a CUDA build include it.
+// Tuning: which of several candidates for one computation is fastest on this GPU. Answers are kept
+// in a file in the user's cache folder ($XDG_CACHE_HOME/crema, else ~/.cache/crema), one per GPU
+// model and cuDNN version. Only files of a CUDA build include this header.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -26,34 +26,34 @@ class Tuning {
   Tuning(const Tuning&) = delete;
   Tuning& operator=(const Tuning&) = delete;
 
-  // Reads the file. `card`: what the answers depend on besides the keys. An unreadable or damaged
-  // file is as good as none.
+  // Reads the file. `card`: what the answers depend on besides their keys. An unreadable or damaged
+  // file counts as empty.
   void open(const std::string& card);
   TuneMode mode = TuneMode::quick;
-  // How many ways to try: 1, 6 or all that are known.
+  // How many candidates to time: 1, 6 or all that are known.
   int candidates() const;
 
   std::optional<std::string> find(const std::string& key);
-  // Also appended to the file; when that cannot be written, this run goes on without. Returns what
-  // another process has answered since the file was read, and then keeps that: runs that begin
-  // together with an empty file compute the same bits.
+  // Also appends the answer to the file; if that fails, this run continues without. Returns and
+  // from then on keeps what another process has answered since the file was read: so runs that
+  // start together with an empty file compute the same bits.
   std::optional<std::string> remember(const std::string& key, const std::string& answer);
 
-  // Memory to try things in, filled with small numbers; it stays until release(). Null where that
+  // Memory to time candidates in, filled with small numbers, kept until release(). Null where that
   // much is not free.
   void* scratch(Context& context, size_t bytes);
   void release();
   // Milliseconds that the work queued by `work` takes.
   double time(Context& context, const std::function<void()>& work);
-  // Milliseconds that it takes within a CUDA graph, where launching costs little.
+  // The same within a CUDA graph, where launches cost little.
   double time_repeated(Context& context, const std::function<void()>& work);
 
  private:
   void read_on();
 
   std::string path_;
-  std::streamoff read_ = 0;                                       // bytes of the file
-  std::unordered_map<std::string, std::string> answers_, given_;  // given_: by find()
+  std::streamoff read_ = 0;                                       // bytes of the file read so far
+  std::unordered_map<std::string, std::string> answers_, given_;  // given_: returned by find()
   std::unique_ptr<Buffer> scratch_;
   cudaEvent_t begin_ = nullptr, end_ = nullptr;
 };

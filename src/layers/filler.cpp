@@ -8,7 +8,8 @@
 namespace crema {
 namespace {
 
-// What a filler sees: the shape, the numbers of the stream, and the values to write in plain order.
+// A filler's input and output: the shape, the random stream, and the values to write in row-major
+// order.
 struct Filling {
   const FillerParameter& filler;
   const Random& random;
@@ -17,7 +18,7 @@ struct Filling {
 
   int64_t count() const { return static_cast<int64_t>(values.size()); }
 
-  // values[i] = value(i) on all threads: each value depends on its index only.
+  // values[i] = value(i) on all threads: each value depends only on its index.
   template <typename Value>
   void each(const Value& value) const {
 #pragma omp parallel for if (count() > 4096)
@@ -29,9 +30,10 @@ void fill_constant(const Filling& f) {
   f.each([&](int64_t) { return f.filler.value(); });
 }
 
-void fill_uniform(const Filling& f, float least, float most) {
-  require(least <= most, "filler \"", f.filler.type(), "\": min ", least, " is above max ", most);
-  f.each([&](int64_t i) { return least + (most - least) * f.random.uniform(i); });
+void fill_uniform(const Filling& f, float minimum, float maximum) {
+  require(minimum <= maximum, "filler \"", f.filler.type(), "\": min ", minimum, " is above max ",
+          maximum);
+  f.each([&](int64_t i) { return minimum + (maximum - minimum) * f.random.uniform(i); });
 }
 
 void fill_normal(const Filling& f, float mean, float deviation) {
@@ -39,8 +41,8 @@ void fill_normal(const Filling& f, float mean, float deviation) {
   f.each([&](int64_t i) { return mean + deviation * f.random.normal(i); });
 }
 
-// sparse: every value stays with a probability of sparse / outputs, so that a unit keeps about
-// `sparse` inputs when there are as many inputs as outputs (Caffe's rule).
+// sparse: keeps each value with probability sparse / outputs, so that a unit keeps about `sparse`
+// inputs when there are as many inputs as outputs (Caffe's rule).
 void fill_gaussian(const Filling& f) {
   fill_normal(f, f.filler.mean(), f.filler.std());
   const int sparse = f.filler.sparse();
@@ -52,7 +54,7 @@ void fill_gaussian(const Filling& f) {
   f.each([&](int64_t i) { return mask.uniform(i) < kept ? f.values[i] : 0.0f; });
 }
 
-// Every row (what one output reads) has positive values of sum 1.
+// Every row (the weights of one output) has positive values that sum to 1.
 void fill_positive_unitball(const Filling& f) {
   fill_uniform(f, 0, 1);
   const int64_t rows = f.shape.axes() > 0 ? f.shape[0] : 1;
@@ -66,7 +68,7 @@ void fill_positive_unitball(const Filling& f) {
   }
 }
 
-// Connections of a unit, as `variance_norm` counts them.
+// Connections of a unit, counted as `variance_norm` says.
 double fan(const Filling& f) {
   const double inputs = f.shape.axes() > 0 ? static_cast<double>(f.shape.count(1)) : 1;
   const double outputs =
@@ -91,8 +93,8 @@ void fill_xavier(const Filling& f) {
 // N(0, 2/n): keeps the variance through a ReLU.
 void fill_msra(const Filling& f) { fill_normal(f, 0, static_cast<float>(std::sqrt(2 / fan(f)))); }
 
-// The tent that a Deconvolution needs to interpolate: (1 - |x/f - c|) * (1 - |y/f - c|)
-// with f = ceil(w/2), c = (w-1) / 2f.
+// The tent function with which a Deconvolution interpolates: (1 - |x/f - c|) * (1 - |y/f - c|) with
+// f = ceil(w/2), c = (w-1) / 2f.
 void fill_bilinear(const Filling& f) {
   require(f.shape.axes() == 4 && f.shape[2] == f.shape[3],
           "filler \"bilinear\" fills blobs of 4 axes with square kernels, this one is ",
@@ -106,7 +108,7 @@ void fill_bilinear(const Filling& f) {
   f.each([&](int64_t i) { return static_cast<float>(tent(i % side) * tent(i / side % side)); });
 }
 
-// For matrices of classes by classes.
+// For square matrices over classes.
 void fill_diagonal(const Filling& f) {
   const int axes = f.shape.axes(), given = f.filler.diagonal_size();
   require(axes >= 2 && f.shape[axes - 1] == f.shape[axes - 2],

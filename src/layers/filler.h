@@ -1,4 +1,4 @@
-// Fillers: how a parameter gets its first values (Caffe's seven types and "diagonal").
+// Fillers: initialize a parameter (Caffe's seven types and "diagonal").
 #pragma once
 
 #include "tensor/tensor.h"
@@ -7,12 +7,12 @@ namespace crema {
 
 class FillerParameter;
 
-// Error for a type that is none.
+// Error for an unknown type.
 void check_filler(const FillerParameter& filler);
 
-// Fills the tensor, whatever its device and format, from the stream `random`. Values are drawn in
-// plain order, so that the same seed gives the same weights on every device. Error for an unknown
-// type or a shape the type cannot fill.
+// Fills the tensor, whatever its device and format, from the random stream `random`. Values are
+// generated in row-major order, so the same seed gives the same weights on every device. Error for
+// an unknown type or a shape that the type cannot fill.
 void fill(Context& context, const FillerParameter& filler, const Random& random,
           const Tensor& tensor);
 

@@ -1,43 +1,44 @@
 #include "layers/layer.h"
 
+#include <algorithm>
+
 #include "proto/layer.pb.h"
 
 namespace crema {
 
-void Layer::open(Context&) {}
 void Layer::setup(Context&, const std::vector<Shape>&) {}
 Prepared Layer::prepare(Context&, const Preparation&) { return {}; }
-std::vector<Shape> Layer::dynamic_tops() const { return {}; }
 void Layer::check(Context&, const Forward&) const {}
-int64_t Layer::multiply_adds(const std::vector<Shape>&, const std::vector<Shape>&) const {
-  return 0;
-}
 void Layer::backward(Context&, const Backward&) {
   fail("type ", type(), " has no gradient: nothing that learns may depend on its output");
 }
-void Layer::recompute(Context&, const Forward&) {
-  fail("type ", type(), " cannot write its tops again");
+
+bool Layer::fuses(std::string_view member) const {
+  const std::vector<std::string> members = split(type_, '+');
+  return members.size() > 1 && std::find(members.begin(), members.end(), member) != members.end();
 }
 
-namespace {
-
-const google::protobuf::FieldDescriptor* field_of_type(const google::protobuf::Descriptor* type) {
+const google::protobuf::FieldDescriptor* params_field(const google::protobuf::Descriptor* type) {
   const google::protobuf::Descriptor* layer = LayerParameter::descriptor();
+  const google::protobuf::FieldDescriptor* found = nullptr;
   for (int i = 0; i < layer->field_count(); ++i) {
-    if (layer->field(i)->message_type() == type && !layer->field(i)->is_repeated())
-      return layer->field(i);
+    const google::protobuf::FieldDescriptor* field = layer->field(i);
+    if (field->message_type() != type || field->is_repeated()) continue;
+    require(!found, "LayerParameter has two fields of type ", type->name(),
+            ": a layer would see one of them only");
+    found = field;
   }
-  fail("LayerParameter has no field of type ", type->name());
+  require(found, "LayerParameter has no field of type ", type->name());
+  return found;
 }
 
-}  // namespace
-
-const google::protobuf::Message& Layer::params_of(const google::protobuf::Descriptor* type) const {
-  return message_->GetReflection()->GetMessage(*message_, field_of_type(type));
+const google::protobuf::Message& Layer::params_of(
+    const google::protobuf::FieldDescriptor* field) const {
+  return message_->GetReflection()->GetMessage(*message_, field);
 }
 
-bool Layer::has_params_of(const google::protobuf::Descriptor* type) const {
-  return message_->GetReflection()->HasField(*message_, field_of_type(type));
+bool Layer::has_params_of(const google::protobuf::FieldDescriptor* field) const {
+  return message_->GetReflection()->HasField(*message_, field);
 }
 
 std::unique_ptr<Layer> make_layer(const LayerParameter& message, bool training,

@@ -1,4 +1,4 @@
-// The opening comments of the layers' files, collected at build time.
+// The opening comments of the layer files, collected at build time.
 #pragma once
 
 #include <string>

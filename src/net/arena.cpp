@@ -2,10 +2,11 @@
 
 #include <numeric>
 
+#include "device/aligned.h"
+
 namespace crema {
 
 size_t assign_offsets(std::vector<Lifetime>& pieces) {
-  constexpr size_t alignment = 256;
   std::vector<size_t> order(pieces.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
@@ -15,13 +16,13 @@ size_t assign_offsets(std::vector<Lifetime>& pieces) {
   for (size_t i : order) {
     Lifetime& piece = pieces[i];
     if (piece.bytes == 0) continue;
-    const size_t size = (piece.bytes + alignment - 1) / alignment * alignment;
+    const size_t size = aligned(piece.bytes);
     size_t at = 0;
     for (size_t other : placed) {
       const Lifetime& taken = pieces[other];
       if (taken.last < piece.first || piece.last < taken.first) continue;
       if (at + size <= taken.offset) break;
-      at = std::max(at, taken.offset + (taken.bytes + alignment - 1) / alignment * alignment);
+      at = std::max(at, taken.offset + aligned(taken.bytes));
     }
     piece.offset = at;
     total = std::max(total, at + size);

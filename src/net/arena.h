@@ -1,4 +1,4 @@
-// Memory for activations and gradients that several nets take turns in.
+// ArenaPool: one block of memory for activations and gradients that several nets use in turn.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Grows to the largest plan; a plan binds its tensors when it first runs, and again after the pool
+// Grows to the largest plan. A plan binds its tensors when it first runs, and again after the pool
 // has grown.
 class ArenaPool {
  public:
@@ -23,7 +23,7 @@ class ArenaPool {
   }
   size_t bytes() const { return wanted_; }
   size_t held() const { return buffer_ ? buffer_->bytes() : 0; }
-  // What buffer() would take beyond what it holds, with a further plan of so many bytes.
+  // How many bytes buffer() would allocate in addition if a further plan needed `bytes`.
   size_t growth(size_t bytes) const { return std::max({wanted_, bytes, held()}) - held(); }
 
  private:
@@ -31,7 +31,7 @@ class ArenaPool {
   std::shared_ptr<Buffer> buffer_;
 };
 
-// One piece of memory with the time it is needed in: steps [first, last].
+// One piece of memory and the steps that need it, [first, last].
 struct Lifetime {
   size_t bytes = 0;
   int first = 0, last = 0;
@@ -39,7 +39,7 @@ struct Lifetime {
 };
 
 // Gives each piece an offset so that pieces alive at the same time do not overlap: largest first,
-// lowest gap that fits. Returns the bytes needed in all.
+// lowest gap that fits. Returns the total number of bytes needed.
 size_t assign_offsets(std::vector<Lifetime>& pieces);
 
 }  // namespace crema

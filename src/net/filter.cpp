@@ -33,7 +33,7 @@ bool rule_holds(const NetState& state, const NetStateRule& rule, const std::stri
   const auto has = [&state](const std::string& stage) {
     return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
   };
-  // The words are Caffe's, "above" for both bounds included: scripts search logs for them.
+  // The wording is Caffe's, including "above" for both bounds: scripts search logs for it.
   const auto refuse = [&](const auto&... why) {
     log.info(cat("The NetState ", why..., " specified by a rule in layer ", layer));
     return false;

@@ -11,25 +11,26 @@
 
 namespace crema {
 
-// What backward reads and a layer can write again cheaply (Layer::recomputes) need not be kept.
+// Activation checkpointing: values that backward reads and a layer can cheaply recompute
+// (Layer::recomputes) need not be kept.
 enum class Recompute {
-  off,    // all is kept
-  cheap,  // large values are written again, as long as that costs little of a step
-  all,    // all that can be
+  off,    // everything is kept
+  cheap,  // large values are recomputed, as long as that costs little of an iteration
+  all,    // everything that can be
 };
 
 // One version of a blob. An in-place layer makes a new version instead of overwriting the old one.
 struct Value {
   std::string blob;
   Shape shape;
-  Order order = Order::plain;
+  Order order = Order::row_major;
   DType dtype = DType::f32;  // set by the plan
   int64_t channels = 0;      // in memory, when padded: Format::channels
   int producer = -1;         // node
   int top = 0;               // which top of the producer
   bool needs_diff = false;   // some gradient flows back through it
   float loss_weight = 0;     // not 0: part of the loss
-  bool output = false;       // nobody reads it: a result of the net
+  bool output = false;       // no layer reads it: a result of the net
   bool keep = false;         // its content must survive until the end of the pass
 };
 
@@ -40,10 +41,10 @@ struct Node {
   std::vector<int> parameters;     // indexes into Graph::parameters
   std::vector<bool> propagate;     // for each bottom: a gradient is wanted and allowed
   bool backward = false;
-  std::vector<int> members;  // positions in Graph::net of the layers this node stands for
+  std::vector<int> members;  // indices in Graph::net of the layers this node stands for
 };
 
-// A parameter blob; several layers may hold it.
+// A parameter blob; several layers may share it.
 struct Parameter {
   std::string name;   // of `param { name }`, or ""
   std::string layer;  // owner
@@ -54,7 +55,7 @@ struct Parameter {
   float lr_mult = 1, decay_mult = 1;
   bool learned = true;
   Tensor data, diff;  // set by the plan
-  Tensor half;        // a copy of data in 16 bits; only in nets that compute so
+  Tensor half;        // a 16-bit copy of data; only in nets that compute in 16 bits
 };
 
 struct Graph {
@@ -68,7 +69,7 @@ struct Graph {
     bool backward = false;
   };
   std::vector<View> views;
-  std::vector<int> outputs;  // values that nobody reads, in the order of their names
+  std::vector<int> outputs;  // values that no layer reads, in the order of their names
   std::vector<std::string> output_names;
 };
 

@@ -20,20 +20,20 @@ void at_layer(const std::function<std::string(int)>& where, int layer, const std
   try {
     body();
   } catch (const DeviceLost&) {
-    throw;  // noticed here, but perhaps the work of an earlier layer
+    throw;  // detected here, but possibly caused by an earlier layer
   } catch (const Error& error) {
     throw Error(prefix() + error.what());
   } catch (const std::bad_alloc&) {
     throw Error(prefix() + "out of memory");
-  } catch (const std::length_error&) {  // a vector of more than any memory
+  } catch (const std::length_error&) {  // a vector larger than any memory
     throw Error(prefix() + "out of memory");
   }
 }
 
 namespace {
 
-// Kernels count and divide by extents, so each must be there; and no sum of sizes in bytes may
-// leave 64 bits.
+// Kernels count and divide by extents, so each must be at least 1; and no sum of sizes in bytes may
+// exceed 64 bits.
 void check_extents(const std::string& what, const Shape& shape) {
   for (const int64_t extent : shape.dims()) {
     if (extent <= 0)
@@ -41,11 +41,11 @@ void check_extents(const std::string& what, const Shape& shape) {
            ", but each extent must be at least 1: check the sizes that this layer is given, and "
            "the shapes of its bottoms");
   }
-  if (!at_most(shape, kMostValues))
+  if (!at_most(shape, kMaxValues))
     fail(what, " would have the shape ", shape.brief(),
          ", more than 2^48 values: check the sizes that this layer is given");
-  if (shape.axes() > kMostBlobAxes)
-    fail(what, " would have ", shape.axes(), " axes, but a blob can have at most ", kMostBlobAxes);
+  if (shape.axes() > kMaxBlobAxes)
+    fail(what, " would have ", shape.axes(), " axes, but a blob can have at most ", kMaxBlobAxes);
 }
 
 void check_tops(const LayerParameter& message, const std::vector<Shape>& shapes) {
@@ -123,7 +123,7 @@ class Builder {
     check_arity(*layer, static_cast<int>(bottoms.size()), static_cast<int>(tops.size()));
     layer->setup(context_, bottoms);
     if (options_.frozen && options_.frozen(message.name())) freeze(i, *layer);
-    // Caffe's SoftmaxWithLoss makes its Softmax through the factory, which logs too.
+    // Caffe's SoftmaxWithLoss creates its Softmax through the factory, which also logs.
     if (message.type() == "SoftmaxWithLoss") log.info(cat("Creating layer ", message.name()));
     const Inference inference = layer->infer(bottoms);
     check_tops(message, inference.tops);
@@ -144,7 +144,7 @@ class Builder {
     for (ParamSpec& param : *message->mutable_param()) param.set_lr_mult(0);
   }
 
-  // Only then a Split is nothing but names: an output of the net needs a gradient of its own.
+  // Only then is a Split a mere alias: an output of the net needs a gradient of its own.
   bool all_tops_are_read(int i) const {
     for (const std::string& top : graph_.net.layer(i).top()) {
       bool read = false;
@@ -194,11 +194,12 @@ class Builder {
   }
 
   void check_count(const char* what, Arity arity, int count) {
-    const bool good = count >= arity.least && (arity.most < 0 || count <= arity.most);
+    const bool good = count >= arity.minimum && (arity.maximum < 0 || count <= arity.maximum);
     if (good) return;
-    const std::string wanted = arity.most < 0              ? cat("at least ", arity.least)
-                               : arity.least == arity.most ? cat(arity.least)
-                                                           : cat(arity.least, " to ", arity.most);
+    const std::string wanted = arity.maximum < 0 ? cat("at least ", arity.minimum)
+                               : arity.minimum == arity.maximum
+                                   ? cat(arity.minimum)
+                                   : cat(arity.minimum, " to ", arity.maximum);
     const LayerParameter& message = graph_.net.layer(static_cast<int>(graph_.views.size()) - 1);
     fail("type ", message.type(), " takes ", wanted, " ", what, wanted == "1" ? "" : "s", ", but ",
          count, count == 1 ? " is given" : " are given");
@@ -238,7 +239,7 @@ class Builder {
     context_.log().info(cat("Memory required for data: ", memory_ * 4));
   }
 
-  // A loss that other layers read too has handed its weight to its Split.
+  // A loss that other layers read too has passed its weight on to its Split.
   bool split_carries_loss(int i) const {
     if (i + 1 >= graph_.net.layer_size()) return false;
     const LayerParameter& next = graph_.net.layer(i + 1);
@@ -262,7 +263,7 @@ class Builder {
         node->parameters.push_back(owner->second);
         continue;
       }
-      check_filler(*wanted.filler);  // here, where the place in the file is known
+      check_filler(*wanted.filler);  // here, where the position in the file is known
       Parameter parameter;
       parameter.name = spec.name();
       parameter.layer = message.name();
@@ -329,7 +330,7 @@ class Builder {
   std::vector<int> node_of_;           // -1 for Split
   std::map<std::string, int> latest_;  // blob -> value
   std::map<std::string, int>
-      available_;  // blobs that nobody has read yet: the outputs, by name as Caffe lists them
+      available_;  // blobs that no layer has read yet: the outputs, by name as Caffe lists them
   std::map<std::string, int> named_;  // shared parameters
   int64_t memory_ = 0;
 };

@@ -1,5 +1,6 @@
-// From a filtered NetParameter to a Graph: layers made and set up, shapes inferred, versions of
-// blobs, parameters, and which way gradients flow. Logs what Caffe logs while it does so.
+// Builds a Graph from a filtered NetParameter: creates and sets up layers, infers shapes, tracks
+// versions of blobs and parameters, and decides where gradients flow. Logs what Caffe logs
+// meanwhile.
 #pragma once
 
 #include <functional>
@@ -14,16 +15,16 @@ struct GraphOptions {
   bool seed_outputs = false;  // outputs take a gradient as if they carried a loss
   std::string folder;
   std::function<bool(const std::string& layer)> frozen;  // its blobs do not learn; none: all do
-  std::function<std::string(int layer)> where;  // position of a layer of the NetParameter handed in
+  std::function<std::string(int layer)> where;  // position of a layer of the given NetParameter
 };
 
 Graph build_graph(Context& context, const NetParameter& filtered, const GraphOptions& options);
 
-// Runs body; an Error gets the layer's position and name in front.
+// Runs body; an Error is prefixed with the layer's position and name.
 void at_layer(const std::function<std::string(int)>& where, int layer, const std::string& name,
               const std::function<void()>& body);
 
-// Infers all shapes again, after an input has changed.
+// Infers all shapes again after an input has changed.
 void infer_shapes(Graph& graph);
 
 }  // namespace crema

@@ -9,14 +9,15 @@
 namespace crema {
 namespace {
 
-// Which of the plan's storages grow with the batch.
+// Which of the plan's storages scale with the batch.
 std::vector<bool> scaling_storages(const Plan& plan, int64_t batch) {
   std::vector<bool> scales(plan.storages.size(), false);
   const auto note = [&](int storage, const Shape& shape) {
     if (storage >= 0 && shape.axes() > 0 && shape.count() % batch == 0) scales[storage] = true;
   };
   for (const PlanValue& value : plan.values) {
-    for (int storage : {value.storage, value.again_storage, value.diff_storage, value.seed_storage})
+    for (int storage :
+         {value.storage, value.recomputed_storage, value.diff_storage, value.seed_storage})
       note(storage, value.shape);
   }
   for (const PlanNode& node : plan.nodes) {
@@ -27,7 +28,7 @@ std::vector<bool> scaling_storages(const Plan& plan, int64_t batch) {
   return scales;
 }
 
-// Arena and persistent memory of the plan with `wanted` samples in the place of `batch`.
+// Arena and persistent memory of the plan for `wanted` samples instead of `batch`.
 size_t bytes_at(const Plan& plan, const std::vector<bool>& scales, int64_t batch, int64_t wanted) {
   std::vector<Lifetime> pieces;
   size_t persistent = 0;
@@ -50,7 +51,7 @@ std::string layers_of(const PlanNode& node, const Graph& graph) {
   return join(names, " ");
 }
 
-// Of each storage; of one that several tensors share, that of the first.
+// A name for each storage; if several tensors share it, the first one's.
 std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph) {
   std::vector<std::string> names(plan.storages.size());
   const auto note = [&](int storage, const std::string& name) {
@@ -58,7 +59,7 @@ std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph)
   };
   for (const PlanValue& value : plan.values) {
     note(value.storage, value.blob);
-    note(value.again_storage, value.blob + ", written again");
+    note(value.recomputed_storage, value.blob + ", written again");
     note(value.diff_storage, "gradient of " + value.blob);
   }
   for (const PlanNode& node : plan.nodes) {
@@ -66,13 +67,13 @@ std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph)
       note(node.bottom_diff_storage[j],
            "part of the gradient of " + plan.values[node.bottoms[j]].blob);
     }
-    for (int storage : {node.sums_storage, node.affine_storage})
+    for (int storage : {node.statistics_storage, node.affine_storage})
       note(storage, "statistics for what follows " + layers_of(node, graph));
     for (int storage : node.saved_storage) note(storage, "saved by " + layers_of(node, graph));
     note(node.forward_workspace, "workspace");
     note(node.backward_workspace, "workspace");
   }
-  for (int storage : plan.aside_storages) note(storage, "workspace of what runs aside");
+  for (int storage : plan.side_storages) note(storage, "workspace of what runs aside");
   return names;
 }
 
@@ -112,7 +113,7 @@ MemoryKinds memory_of(const Plan& plan) {
 
 std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph) {
   std::vector<LayerMemory> rows(plan.nodes.size());
-  std::set<int> seen, parameters;  // each counts where it first appears
+  std::set<int> seen, parameters;  // each is counted where it first appears
   const int nodes = static_cast<int>(plan.nodes.size());
   const auto bytes_of = [&](int storage) {
     return storage >= 0 && seen.insert(storage).second ? plan.storages[storage].bytes : 0;
@@ -141,7 +142,7 @@ std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph) {
   for (int i = nodes - 1; i >= 0; --i) {
     const PlanNode& node = plan.nodes[i];
     for (int id : node.tops) {
-      rows[i].again += bytes_of(plan.values[id].again_storage);
+      rows[i].recomputed += bytes_of(plan.values[id].recomputed_storage);
       rows[i].gradients += bytes_of(plan.values[id].diff_storage);
       rows[i].gradients += bytes_of(plan.values[id].seed_storage);
     }

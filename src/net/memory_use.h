@@ -1,4 +1,4 @@
-// How much memory a plan takes: by kind, by layer, and for a batch of another size.
+// Memory use of a plan: by kind, by layer, and for another batch size.
 #pragma once
 
 #include <string>
@@ -14,16 +14,16 @@ class Plan;
 // Bytes by kind.
 struct MemoryKinds {
   size_t blobs = 0;       // activations and their gradients, at the peak of a pass
-  size_t workspace = 0;   // of kernels: what the arena has more because of it
-  size_t persistent = 0;  // blobs that stay between passes
-  size_t parameters = 0, halves = 0, diffs = 0;  // weights, copies of them in 16 bits, gradients
+  size_t workspace = 0;   // of kernels: by how much it enlarges the arena
+  size_t persistent = 0;  // blobs that persist between passes
+  size_t parameters = 0, halves = 0, diffs = 0;  // weights, their 16-bit copies, gradients
   size_t history = 0;                            // of the solver
   size_t resident = 0;                           // records kept on a GPU
 
   size_t arena() const { return blobs + workspace; }
   size_t total() const;
 };
-// Each kind's name and bytes, without those of 0 bytes.
+// Name and bytes of each kind that is not 0.
 std::vector<std::pair<std::string, size_t>> parts_of(const MemoryKinds& kinds);
 // "activations and their gradients 20.1 MiB, workspace 1.0 MiB, ...".
 std::string describe(const MemoryKinds& kinds);
@@ -31,42 +31,42 @@ std::string describe(const MemoryKinds& kinds);
 // blobs, workspace and persistent.
 MemoryKinds memory_of(const Plan& plan);
 
-// What one step of the plan adds. The sums of all steps are more than the plan takes, because blobs
-// whose lives do not overlap share memory.
+// What one step of the plan adds. The steps sum to more than the plan takes, because blobs whose
+// lifetimes do not overlap share memory.
 struct LayerMemory {
-  std::string layers, type;  // a step may stand for several layers; none: a change of layout
-  size_t blobs = 0;          // what its forward pass writes, apart from what it writes in place
+  std::string layers, type;  // a step may stand for several layers; none: a layout conversion
+  size_t blobs = 0;          // what its forward pass writes, except in place
   size_t kept = 0;           // of these, what the backward pass still reads
-  size_t again = 0;          // what is not kept but written again for the backward pass
+  size_t recomputed = 0;     // what is recomputed for the backward pass instead of kept
   size_t gradients = 0;      // of blobs, written by its backward pass
-  size_t parameters = 0;     // weights; of a parameter with several holders, at the first
+  size_t parameters = 0;     // weights; a shared parameter counts at its first layer
   size_t workspace = 0;
 };
 std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph);
 
-// The step at which most of the arena is in use, and what lies there then, largest first.
+// The step with the highest arena use, and what the arena holds then, largest first.
 struct MemoryPeak {
   struct Piece {
     std::string what;  // "conv1", "gradient of conv1", "saved by bn1", "workspace"
     size_t bytes = 0;
   };
-  std::string layers;  // those of the step
+  std::string layers;  // the layers of the step
   bool backward = false;
   size_t bytes = 0;  // of all pieces; the arena is larger where they leave gaps
   std::vector<Piece> pieces;
 };
 MemoryPeak memory_peak(const Plan& plan, const Graph& graph);
 
-// Samples in one pass: the first extent of the first blob that no layer feeds. Null layer: there is
-// none.
+// The number of samples in one pass: the first extent of the first blob that a source or Input
+// layer makes. A null layer: there is none.
 struct BatchSource {
   const LayerParameter* layer = nullptr;
   int64_t size = 1;
 };
 BatchSource batch_source(const Graph& graph);
 
-// The largest batch for which the plan's blobs and workspace are at most `bytes`, worked out with
-// the sizes of the blobs scaled and the workspace as it is; 0: none. `batch` is the plan's own.
+// The largest batch for which the plan's blobs and workspace take at most `bytes`, estimated by
+// scaling the blobs and leaving the workspace as it is; 0: none. `batch` is the plan's own.
 int64_t largest_batch(const Plan& plan, int64_t batch, size_t bytes);
 
 }  // namespace crema

@@ -7,8 +7,8 @@
 namespace crema {
 namespace {
 
-// What gradients could reach, going down the file: learning parameters upstream, or the user's
-// word.
+// In file order: where gradients are wanted, because of learning parameters upstream or on the
+// user's request.
 void find_wanted(const Graph& graph, const std::vector<const Layer*>& layers,
                  BackwardNeeds* needs) {
   std::map<std::string, bool> blob_needs;
@@ -48,7 +48,7 @@ BackwardNeeds find_backward_needs(const Graph& graph, const std::vector<const La
                                   bool seed_outputs) {
   BackwardNeeds needs;
   find_wanted(graph, layers, &needs);
-  // Going up the file: only what reaches a loss, and not through a bottom that takes no gradient.
+  // In reverse order: only what reaches a loss, and not through a bottom that takes no gradient.
   std::set<std::string> under_loss, skipped;
   for (int i = graph.net.layer_size() - 1; i >= 0; --i) {
     const LayerParameter& message = graph.net.layer(i);

@@ -1,4 +1,4 @@
-// Which layers and blobs a gradient flows through (Caffe's rules).
+// Decides which layers and blobs a gradient flows through (Caffe's rules).
 #pragma once
 
 #include <vector>
@@ -13,8 +13,8 @@ struct BackwardNeeds {
   std::vector<std::vector<bool>> bottom;  // for each layer and bottom: a gradient is computed
 };
 
-// loss_weights: for each layer of graph.net, one a top. seed_outputs: tops that nobody reads count
-// as losses.
+// loss_weights: for each layer of graph.net, one per top. seed_outputs: tops that no layer reads
+// count as losses.
 BackwardNeeds find_backward_needs(const Graph& graph, const std::vector<const Layer*>& layers,
                                   const std::vector<std::vector<float>>& loss_weights,
                                   bool seed_outputs);

@@ -16,7 +16,7 @@ namespace crema {
 
 namespace {
 
-// Context::overlap, off again at the end however that comes.
+// Sets Context::overlap for a scope; the destructor switches it off again.
 class OverlapDuring {
  public:
   OverlapDuring(Context& context, bool on) : context_(context) { context_.overlap = on; }
@@ -131,7 +131,7 @@ void Net::run(const PlanNode& node, bool backward, const std::function<void()>& 
   try {
     body();
   } catch (const DeviceLost&) {
-    throw;  // noticed here, but perhaps the work of an earlier layer
+    throw;  // detected here, but possibly caused by an earlier layer
   } catch (const Error& error) {
     throw Error(cat(layer < 0 ? "" : cat("layer \"", graph_.net.layer(layer).name(), "\": "),
                     error.what()));
@@ -139,24 +139,24 @@ void Net::run(const PlanNode& node, bool backward, const std::function<void()>& 
   if (observer_) observer_({&node, backward}, false);
 }
 
-// A plan is for fixed shapes: it is made anew when a source has images of another size.
-void Net::follow_sources(uint64_t pass) {
+// A plan is for fixed shapes: it is rebuilt when a source has images of another size.
+void Net::update_source_shapes(uint64_t pass) {
   bool changed = false;
   for (const Node& node : graph_.nodes) {
     if (!node.bottoms.empty()) continue;
     at_layer(nullptr, 0, node.message.name(), [&] { changed |= node.layer->reshapes(pass); });
   }
   if (!changed) return;
-  if (plan_) check();  // what layers noted goes with the plan
+  if (plan_) check();  // errors that layers recorded are lost with the plan
   infer_shapes(graph_);
   plan_.reset();
 }
 
-void Net::renew_halves() {
-  if (options_.share) options_.share->renew_halves();
-  if (!halves_are_old_ || !parameter_half_) return;
+void Net::refresh_halves() {
+  if (options_.share) options_.share->refresh_halves();
+  if (!halves_stale_ || !parameter_half_) return;
   reorder(context_, parameter_data_, parameter_half_);
-  halves_are_old_ = false;
+  halves_stale_ = false;
 }
 
 void Net::forward(uint64_t pass) {
@@ -166,8 +166,8 @@ void Net::forward(uint64_t pass) {
 
 void Net::forward_sources(uint64_t pass) {
   const Range range("sources");
-  follow_sources(pass);
-  renew_halves();
+  update_source_shapes(pass);
+  refresh_halves();
   Plan& plan = ready();
   for (PlanNode& node : plan.nodes) node.forward.pass = node.backward_arguments.pass = pass;
   for (size_t i = 0; i < plan.host_nodes; ++i) forward(plan.nodes[i]);
@@ -179,7 +179,7 @@ void Net::forward_rest(const Beside& beside, bool then_backward) {
   const Range range("forward");
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
-  if (beside) context_.aside(0, beside);
+  if (beside) context_.on_side_stream(0, beside);
   for (size_t i = plan.host_nodes; i < plan.nodes.size(); ++i) {
     if (i + 1 == plan.nodes.size()) context_.join();
     forward(plan.nodes[i]);
@@ -195,7 +195,7 @@ void Net::forward(PlanNode& node) {
       node.layer->forward(context_, node.forward);
     }
   });
-  if (node.dynamic && plan_->take_shapes(context_, node, graph_.parameters)) ++generation_;
+  if (node.dynamic && plan_->apply_dynamic_shapes(context_, node, graph_.parameters)) ++generation_;
 }
 
 bool Net::dynamic() const {
@@ -264,15 +264,15 @@ void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
   diffs_are_clear_ = false;
   Plan& plan = ready();
   const OverlapDuring overlap(context_, plan.options.overlap && !observer_);
-  if (beside) context_.aside(0, beside);
+  if (beside) context_.on_side_stream(0, beside);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
     Backward& arguments = node->backward_arguments;
     for (size_t k = 0; k < arguments.accumulate.size(); ++k)
       arguments.accumulate[k] = accumulate || node->accumulate[k];
     run(*node, true, [&] {
-      for (const Again& again : node->again)
-        plan.nodes[again.node].layer->recompute(context_, again.arguments);
+      for (const Recomputation& recomputed : node->recomputed)
+        plan.nodes[recomputed.node].layer->recompute(context_, recomputed.arguments);
       if (node->idle) {
         zero_gradients(context_, arguments);
       } else if (!node->layer->is_view()) {
@@ -283,7 +283,8 @@ void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
       }
       for (const DiffSum& sum : node->diff_sums) add_up(context_, sum.parts, sum.parts[0]);
     });
-    if (early && &*node == &plan.nodes[plan.early_node]) context_.aside(node->aside_lane, early);
+    if (early && &*node == &plan.nodes[plan.early_node])
+      context_.on_side_stream(node->side_stream, early);
   }
   context_.join();
 }

@@ -1,5 +1,5 @@
 // Net: a prototxt made ready to run on one device. Owns the layers, the plan and (unless it shares
-// another net's) parameters.
+// those of another net) the parameters.
 #pragma once
 
 #include <functional>
@@ -23,38 +23,38 @@ struct NetOptions {
   Precision precision = Precision::fp32;  // 16 bits: on a GPU, with dtype float32
   // Phase, level, stages; see net/filter.h for how the solver and the file's own state combine.
   NetState state;
-  // Every blob keeps its own memory and nothing is fused: debug_info, extraction, goldens. Off: the
-  // planner reuses memory.
+  // Every blob keeps its own memory and nothing is fused: for debug_info, feature extraction,
+  // goldens. Off: the planner reuses memory.
   bool keep_blobs = false;
   // Passes, each of which can be switched off for debugging; see PlanOptions.
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
-  // cheap: all, where the net would not fit otherwise.
+  // cheap becomes all where the net would not fit otherwise.
   Recompute recompute = Recompute::cheap;
   // Make outputs that carry no loss take a gradient from output_diff() (gradient tests, goldens).
   bool seed_outputs = false;
-  // Gradients in phase TEST too.
+  // Compute gradients in phase TEST too.
   bool backward = false;
-  // The net whose parameters this one uses, by layer name (a test net of a solver); it must outlive
-  // this one.
+  // The net whose parameters this one uses, matched by layer name (for a solver's test net). It
+  // must outlive this one.
   class Net* share = nullptr;
   // Activation memory shared with other nets that never run at the same time; none: its own.
   std::shared_ptr<ArenaPool> arena;
-  // Memory as large as the parameters' that a solver is going to keep beside them: counted when the
-  // net is held against the memory there is.
+  // How many arenas of the parameters' size a solver will allocate in addition: counted when the
+  // net's memory is checked against what is available.
   int histories = 0;
-  // Layers whose blobs do not learn, as if lr_mult were 0; none: all do.
+  // Layers whose parameters do not learn, as if lr_mult were 0; none: all learn.
   std::function<bool(const std::string& layer)> frozen;
-  // Folder of the prototxt (relative paths) and the position of a layer of the unfiltered file,
-  // "net.prototxt:12:1".
+  // The folder of the prototxt (for relative paths), and the position of a layer of the unfiltered
+  // file, "net.prototxt:12:1".
   std::string folder;
   std::function<std::string(int layer)> where;
 };
 
 class Net {
  public:
-  // `net` must be upgraded (net/prototxt/upgrade.h); layers that options.state excludes are left out. Logs
-  // what Caffe logs. Error, before any of it is taken, when the net needs more memory than there is
-  // or than the context allows.
+  // `net` must be upgraded (net/prototxt/upgrade.h); layers that options.state excludes are left
+  // out. Logs what Caffe logs. Error, before allocating anything, when the net needs more memory
+  // than is free or than the context allows.
   Net(Context& context, const NetParameter& net, NetOptions options);
   ~Net();
   Net(const Net&) = delete;
@@ -65,29 +65,30 @@ class Net {
   bool training() const { return options_.state.phase() == TRAIN; }
   const NetOptions& options() const { return options_; }
 
-  // One forward pass. `pass` numbers the passes of this net from 0: data position and random
-  // numbers depend on it.
+  // One forward pass. `pass` numbers this net's passes from 0: data position and random numbers
+  // depend on it.
   void forward(uint64_t pass);
-  // The same in two parts: what works on the host (sources) with all that comes before it, and the
-  // rest, which a CUDA graph can record once set_live_pass() has said where the pass number lies.
+  // The same in two parts: layers that work on the host (sources) with everything before them, and
+  // the rest, which a CUDA graph can record once set_live_pass() has said where the pass number is.
   void forward_sources(uint64_t pass);
-  // beside: work on the GPU that needs nothing of this pass, and of it only backward needs.
-  // then_backward: what the last layer does aside is waited for at the end of backward().
+  // beside: GPU work to run concurrently on a side stream. It needs nothing of this pass, and only
+  // backward needs its results. then_backward: backward() follows, and waits at its end for what
+  // the last layer queued on side streams.
   using Beside = std::function<void()>;
   void forward_rest(const Beside& beside = {}, bool then_backward = false);
   // Whether forward_sources() has work to do.
   bool works_on_host();
   void set_live_pass(const uint64_t* pass);
-  // Whether shapes depend on data (Layer::dynamic): then no CUDA graph can repeat a pass.
+  // Whether shapes depend on data (Layer::dynamic): then no CUDA graph can replay a pass.
   bool dynamic() const;
-  // Changes when a plan is made or moved in memory: what was recorded before is void.
+  // Changes when the plan is rebuilt or moved in memory, which invalidates recorded graphs.
   uint64_t generation() const { return generation_; }
   // Sum of loss_weight * top of the last forward; waits for the device. Error when a label was out
   // of range.
   double loss();
-  // Seconds that the layers' forward passes so far have waited for data.
+  // Seconds that the layers' forward passes have waited for data so far.
   double waited() const;
-  // Error when a layer of the last forward noted a mistake (a label out of range); waits for the
+  // Error when a layer of the last forward recorded an error (a label out of range); waits for the
   // device.
   void check();
   // The parts of the loss, each with the gradient it starts from (empty without backward).
@@ -96,18 +97,20 @@ class Net {
     Tensor value, seed;
   };
   std::vector<Loss> losses();
-  // Gradients of the last forward. accumulate: add to the parameters' diffs (iter_size) instead of
-  // overwriting them.
-  // early: queued aside once the gradients of early_parameters() are, whose values nobody reads any
-  // more in this pass.
+  // Computes the gradients of the last forward. accumulate: add to the parameters' diffs
+  // (iter_size) instead of overwriting them.
+  // early: queued on a side stream right after the gradients of early_parameters(); nothing reads
+  // the values of these parameters any more in this pass.
   void backward(bool accumulate = false, const Beside& beside = {}, const Beside& early = {});
-  // Those of the node that has the most, where backward runs several things at a time; else none.
+  // The parameters of the node that has the most of them, where backward uses several streams; else
+  // none.
   std::vector<int> early_parameters();
-  // Those whose diffs have to be zero when backward(false) begins, because layers add to them. It
-  // sees to that itself, but whoever reads them last can, and says so.
+  // The parameters whose diffs must be zero when backward(false) begins, because layers add to
+  // them. backward() clears them itself unless their last reader already has and says so by
+  // diffs_cleared().
   const std::set<int>& cleared_parameters();
   void diffs_cleared() { diffs_are_clear_ = true; }
-  // Now, unless they are.
+  // Clears them now, unless they are clear.
   void clear_diffs();
 
   // The net's results: blobs that no layer reads, in Caffe's order, each with its loss weight.
@@ -117,39 +120,41 @@ class Net {
     Tensor value;
   };
   std::vector<Output> outputs();
-  // Seeds for backward, with NetOptions::seed_outputs; one for each of outputs(), empty where no
+  // Seeds for backward, with NetOptions::seed_outputs: one per element of outputs(), empty where no
   // gradient flows.
   std::vector<Tensor> output_diffs();
 
-  // The last version of a blob; Error with near names when there is none. Content is sure only with
-  // keep_blobs.
+  // The last version of a blob; Error with similar names when there is none. The content is valid
+  // only with keep_blobs.
   Tensor blob(const std::string& name);
   Tensor diff(const std::string& name);  // empty when it has none
   bool has_blob(const std::string& name) const;
-  // Values of an Input's blob, in Caffe's order: until other ones are set. Converted here to what
-  // the net computes with, so that no pass has to.
+  // Sets the values of an Input's blob, in Caffe's order, until they are set again. They are
+  // converted here to what the net computes with, so that no pass has to.
   void set_input(const std::string& name, const float* values);
-  // The blob as its source layer makes it, in the plan's order and type, before any layer that
-  // works in place on it. A gradient is empty when none flows that far.
+  // The blob as its source layer makes it, in the plan's order and type, before any in-place layer.
+  // The gradient is empty when none flows that far.
   Tensor input(const std::string& name);
   Tensor input_diff(const std::string& name);
 
-  // Parameters in Caffe's order (owners only). Their tensors stay the same for the life of the net.
-  // Who writes their data calls parameters_changed() afterwards, on the net that owns them.
+  // Parameters in Caffe's order (owners only). Their tensors stay the same for the net's lifetime.
+  // Code that writes their data calls parameters_changed() afterwards, on the net that owns them.
   std::vector<Parameter>& parameters() { return graph_.parameters; }
-  // All parameters' memory, diffs' memory: one arena each, laid out alike, element type dtype.
-  void parameters_changed() { halves_are_old_ = true; }
+  // All parameters' memory and all diffs' memory: one arena each with the same layout, element type
+  // dtype.
+  void parameters_changed() { halves_stale_ = true; }
   Tensor parameter_arena() const { return parameter_data_; }
   Tensor diff_arena() const { return parameter_diff_; }
-  // Copies of the parameters in 16 bits, laid out alike; empty in nets that do not compute so.
+  // 16-bit copies of the parameters in the same layout; empty in nets that do not compute in 16
+  // bits.
   Tensor half_arena() const { return parameter_half_; }
   // Offset of a parameter in the arenas, in elements.
   int64_t parameter_offset(int index) const { return parameter_offsets_[index]; }
 
-  // Changes the shape of an Input blob; the plan is made anew at the next forward.
+  // Changes the shape of an Input blob; the plan is rebuilt at the next forward.
   void reshape(const std::string& blob, const Shape& shape);
 
-  // Of this net alone; without history.
+  // Of this net alone; without the solver's history.
   MemoryKinds memory();
   std::vector<LayerMemory> memory_by_layer();
   MemoryPeak memory_peak();
@@ -173,9 +178,9 @@ class Net {
   Plan& planned();
   void place_parameters();
   void allocate_parameters();
-  size_t memory_to_come();
+  size_t pending_bytes();
   void check_memory();
-  void follow_sources(uint64_t pass);
+  void update_source_shapes(uint64_t pass);
   Plan& ready();  // the plan, bound to memory
   void forward(PlanNode& node);
   void run(const PlanNode& node, bool backward, const std::function<void()>& body);
@@ -186,9 +191,9 @@ class Net {
   NetOptions options_;
   Graph graph_;
   std::unique_ptr<Plan> plan_;
-  void renew_halves();
+  void refresh_halves();
   Tensor parameter_data_, parameter_diff_, parameter_half_;
-  bool halves_are_old_ = true, diffs_are_clear_ = false;
+  bool halves_stale_ = true, diffs_are_clear_ = false;
   const uint64_t* live_pass_ = nullptr;
   uint64_t generation_ = 0;
   std::vector<int64_t> parameter_offsets_;

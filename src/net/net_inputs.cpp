@@ -1,4 +1,4 @@
-// What a program gives a net: values and shapes of the blobs that nobody in it computes.
+// What a program sets in a net: values and shapes of the blobs that no layer computes.
 #include "device/memory.h"
 #include "kernels/move/reorder.h"
 #include "net/graph_builder.h"
@@ -20,7 +20,7 @@ Tensor Net::input_diff(const std::string& name) { return ready().diff(find_sourc
 void Net::set_input(const std::string& name, const float* values) {
   const Tensor to = input(name);
   const auto bytes = static_cast<size_t>(to.count()) * sizeof(float);
-  if (same_layout(to.format(), Format::plain(), to.shape()) || bytes > free_memory(context_))
+  if (same_layout(to.format(), Format::row_major(), to.shape()) || bytes > free_memory(context_))
     return from_floats(context_, values, to);
   const Tensor plain(context_, to.shape(), DType::f32);
   from_floats(context_, values, plain);

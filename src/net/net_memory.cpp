@@ -1,4 +1,4 @@
-// A net's memory: what it takes, and whether that is there before any of it is taken.
+// A net's memory: how much it needs, and whether that is available before allocating any of it.
 #include "base/error.h"
 #include "device/memory_account.h"
 #include "net/arena.h"
@@ -25,8 +25,8 @@ std::vector<LayerMemory> Net::memory_by_layer() {
 
 MemoryPeak Net::memory_peak() { return crema::memory_peak(planned(), graph_); }
 
-// What this net, and those it shares its arena with, will take from now on.
-size_t Net::memory_to_come() {
+// Bytes that this net, and those it shares its arena with, have yet to allocate.
+size_t Net::pending_bytes() {
   const MemoryKinds kinds = memory();
   size_t bytes = options_.arena->growth(plan_->arena_bytes) + kinds.persistent;
   if (!parameter_data_)
@@ -36,18 +36,18 @@ size_t Net::memory_to_come() {
   return bytes;
 }
 
-bool Net::fits() { return memory_to_come() <= free_memory(context_); }
+bool Net::fits() { return pending_bytes() <= free_memory(context_); }
 
 void Net::check_memory() {
   if (fits()) return;
-  const size_t free = free_memory(context_), to_come = memory_to_come();
+  const size_t free = free_memory(context_), to_come = pending_bytes();
   MemoryKinds kinds = memory();
   kinds.history = kinds.parameters * options_.histories;
   const MemoryAccount& account = *context_.memory();
   const size_t needed = account.taken() + to_come, there = account.taken() + free;
   const size_t others = needed > kinds.total() ? needed - kinds.total() : 0;
 
-  // What depends on the batch may take what everything else leaves.
+  // What depends on the batch may take whatever everything else leaves.
   const BatchSource source = batch_source(graph_);
   const size_t of_plan = options_.arena->growth(plan_->arena_bytes) + kinds.persistent;
   const size_t fixed = to_come - of_plan, room = free + options_.arena->held();

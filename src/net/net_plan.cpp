@@ -1,4 +1,4 @@
-// How a net's plan is made: what is chosen for speed gives way where memory is scarce.
+// Makes a net's plan: choices made for speed are dropped where memory is scarce.
 #include "base/error.h"
 #include "net/arena.h"
 #include "net/net.h"
@@ -7,7 +7,7 @@
 namespace crema {
 namespace {
 
-// Nets with smaller blobs in all leave a GPU idle where one small kernel follows the other.
+// Nets whose blobs total less leave a GPU idle while small kernels run one after the other.
 constexpr size_t kOverlapBytes = size_t{512} << 20;
 
 }  // namespace
@@ -26,7 +26,7 @@ void Net::make_plan() {
       training() || options_.backward || options_.seed_outputs || graph_.net.force_backward();
   p.keep_blobs = options_.keep_blobs;
   p.fuse = options_.fuse;
-  // Exact float32 on a GPU: cuDNN has its kernels without tensor cores for plain order.
+  // Exact float32 on a GPU: cuDNN's kernels without tensor cores are for row-major (NCHW).
   p.format = options_.format &&
              (context_.device() == Device::cpu || options_.precision != Precision::fp32);
   p.reuse_memory = options_.reuse_memory;
@@ -61,7 +61,7 @@ void Net::plan_with(const PlanOptions& options) {
   if (!parameter_data_) place_parameters();
 }
 
-// Records that were kept in a GPU's memory come from the host again. False: there were none.
+// Records that were kept in a GPU's memory are read from the host again. False: there were none.
 bool Net::release_resident() {
   bool released = options_.share && options_.share->release_resident();
   for (const Node& node : graph_.nodes) {
@@ -82,7 +82,7 @@ Plan& Net::planned() {
   return *plan_;
 }
 
-// Each parameter starts at a multiple of 16 elements, so that vector loads are aligned.
+// Each parameter starts at a multiple of 16 elements, to align vector loads.
 void Net::place_parameters() {
   parameter_offsets_.clear();
   parameter_elements_ = 0;

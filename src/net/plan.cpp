@@ -18,11 +18,8 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
   }
   if (options.fuse && !options.keep_blobs) fuse_layers(context, *this);
   choose_formats(*this);
-  mark_followers();
-  if (options.fuse && !options.keep_blobs) {
-    hand_relus_on(*this);
-    ask_for_sums(context, *this);
-  }
+  mark_shape_dynamic();
+  if (options.fuse && !options.keep_blobs) choose_edges(context, *this);
   prepare_nodes(context, *this, graph.parameters);
   if (options.recompute != Recompute::off) choose_recomputed(*this);
   plan_memory(*this);
@@ -41,7 +38,8 @@ Precision Plan::precision_of(const Node& node) const {
   Precision wanted{};
   at_layer(nullptr, 0, node.message.name(),
            [&] { wanted = precision_named(node.message.precision()); });
-  // Wider than its net only: copies of parameters in 16 bits exist in the net's own type or not.
+  // It may only be wider than the net's: 16-bit copies of parameters exist in the net's type or not
+  // at all.
   return is_half(wanted) || options.precision == Precision::fp32 ? options.precision : wanted;
 }
 
@@ -143,35 +141,39 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
     f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape,
                              node.saved[k].dtype.value_or(options.dtype), {}));
   }
-  const auto sums_of = [&](const PlanNode& maker) {
-    if (maker.sums_storage < 0) return Tensor();
-    return tensor(maker.sums_storage, pairs_of_channels(maker), DType::f32, {});
+  const auto pairs = [&](const PlanNode& maker, int storage, DType dtype) {
+    return storage < 0 ? Tensor() : tensor(storage, pairs_of_channels(maker), dtype, {});
   };
   const auto affine_of = [&](const PlanNode& maker) {
-    if (maker.affine_storage < 0) return Tensor();
-    return tensor(maker.affine_storage, pairs_of_channels(maker), DType::f16, {});
+    return pairs(maker, maker.affine_storage, DType::f16);
   };
-  f.top_sums = sums_of(node);
-  for (int maker : node.sums_makers)
-    f.bottom_sums.push_back(maker < 0 ? Tensor() : sums_of(nodes[maker]));
-  f.top_affine = affine_of(node);
-  if (!node.bottoms.empty() && values[node.bottoms[0]].folded) {
+  const auto statistics_of = [&](const PlanNode& maker) {
+    return pairs(maker, maker.statistics_storage, DType::f32);
+  };
+  f.top_edge = {statistics_of(node), affine_of(node), {}};
+  f.bottom_edges.resize(node.bottoms.size());
+  for (size_t j = 0; j < node.statistics_makers.size(); ++j) {
+    const int maker = node.statistics_makers[j];
+    if (maker >= 0) f.bottom_edges[j].statistics = statistics_of(nodes[maker]);
+  }
+  const bool folded = !node.bottoms.empty() && values[node.bottoms[0]].folded;
+  if (folded) {
     const PlanNode& maker = nodes[values[node.bottoms[0]].producer];
     f.bottom[0] = value(maker.bottoms[0]);
-    f.bottom_affine = affine_of(maker);
+    f.bottom_edges[0].affine = affine_of(maker);
   }
   f.workspace = workspace(node.forward_workspace);
   b.parameters = f.parameters;
   b.saved = f.saved;
   b.workspace = workspace(node.backward_workspace);
-  b.aside_lane = node.aside_lane;
-  const bool here = aside_storages.empty() || node.aside_lane == Context::kHere;
-  b.aside_workspace = here ? b.workspace : workspace(aside_storages[node.aside_lane]);
+  b.side_stream = node.side_stream;
+  const bool here = side_storages.empty() || node.side_stream == Context::kHere;
+  b.side_workspace = here ? b.workspace : workspace(side_storages[node.side_stream]);
   b.accumulate.assign(node.parameters.size(), 0);
   b.begun.assign(node.parameters.size(), 0);
   const auto in_backward = [&](int id) {
     const PlanValue& v = values[id];
-    return tensor(v.again_storage >= 0 ? v.again_storage : v.storage, v);
+    return tensor(v.recomputed_storage >= 0 ? v.recomputed_storage : v.storage, v);
   };
   for (size_t j = 0; j < node.bottoms.size(); ++j) {
     const PlanValue& v = values[node.bottoms[j]];
@@ -182,26 +184,26 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
     b.top.push_back(node.reads.top ? in_backward(node.tops[j]) : Tensor());
     b.top_diff.push_back(diff(node.tops[j]));
   }
-  if (f.bottom_affine && !values[node.bottoms[0]].again) {
+  if (folded && !values[node.bottoms[0]].recomputed) {
     b.bottom[0] = f.bottom[0];
-    b.bottom_affine = f.bottom_affine;
+    b.bottom_edge.affine = f.bottom_edges[0].affine;
   }
-  for (int storage : node.more_top_diff_storage)
-    b.more_top_diff.push_back(tensor(storage, values[node.tops[0]]));
+  for (int storage : node.gradient_part_storages)
+    b.top_edge.gradient_parts.push_back(tensor(storage, values[node.tops[0]]));
   for (DiffSum& sum : node.diff_sums) {
     sum.parts.clear();
     for (int storage : sum.storages) sum.parts.push_back(tensor(storage, values[sum.value]));
   }
 }
 
-void Plan::bind_again(PlanNode& node) {
-  for (Again& again : node.again) {
-    const PlanNode& producer = nodes[again.node];
-    again.arguments = producer.forward;
-    again.arguments.workspace = node.backward_arguments.workspace;
+void Plan::bind_recomputed(PlanNode& node) {
+  for (Recomputation& recomputed : node.recomputed) {
+    const PlanNode& producer = nodes[recomputed.node];
+    recomputed.arguments = producer.forward;
+    recomputed.arguments.workspace = node.backward_arguments.workspace;
     for (size_t k = 0; k < producer.tops.size(); ++k) {
       const PlanValue& v = values[producer.tops[k]];
-      again.arguments.top[k] = tensor(v.again_storage, v);
+      recomputed.arguments.top[k] = tensor(v.recomputed_storage, v);
     }
   }
 }
@@ -215,14 +217,14 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
     fill_seeds(context);
   }
   for (PlanNode& node : nodes) bind(node, parameters);
-  for (PlanNode& node : nodes) bind_again(node);
+  for (PlanNode& node : nodes) bind_recomputed(node);
   cleared.clear();
   for (const PlanNode& node : nodes) {
     for (size_t k = 0; k < node.parameters.size() && node.prepared.adds_gradients; ++k) {
       if (node.backward_arguments.parameter_diff[k]) cleared.insert(node.parameters[k]);
     }
   }
-  // Backward runs in reverse: the last holder of a parameter writes its diff, the others add.
+  // Backward runs in reverse: a parameter's last holder writes its diff, the others add to it.
   std::set<int> begun;
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
     node->accumulate.assign(node->parameters.size(), false);

@@ -25,30 +25,30 @@ class Dump {
 
   std::string passes() const {
     const PlanOptions& options = plan_.options;
-    size_t joined = 0, reorders = 0, last = 0, together = 0;
+    size_t fused = 0, reorders = 0, last = 0, together = 0;
     for (const PlanNode& node : plan_.nodes) {
-      if (node.members.size() > 1) joined += node.members.size();
+      if (node.members.size() > 1) fused += node.members.size();
       reorders += node.message.type() == "Reorder";
     }
     for (const PlanValue& value : plan_.values) last += value.order == Order::channels_last;
-    size_t again = 0, bytes_again = 0;
+    size_t recomputed = 0, recomputed_bytes = 0;
     for (const PlanValue& value : plan_.values) {
-      again += value.again;
-      if (value.again) bytes_again += value.bytes();
+      recomputed += value.recomputed;
+      if (value.recomputed) recomputed_bytes += value.bytes();
     }
     for (const auto& [storage, kind] : kinds_) together += plan_.storages[storage].bytes;
     return cat("precision ", name_of(options.precision), "\nfuse ",
-               on(options.fuse && !options.keep_blobs), ": ", joined,
+               on(options.fuse && !options.keep_blobs), ": ", fused,
                " layers share a step with others\nformat ", on(options.format), ": ", last, " of ",
                plan_.values.size(), " values channels-last, ", reorders, " reorders\nmemory ",
                on(options.reuse_memory && !options.keep_blobs), ": ", size_text(together), " in ",
                size_text(plan_.arena_bytes), ", and ", size_text(plan_.persistent_bytes),
                " kept between passes\nrecompute ", kRecompute[static_cast<int>(options.recompute)],
-               ": ", again, " values, ", size_text(bytes_again),
+               ": ", recomputed, " values, ", size_text(recomputed_bytes),
                ", written again in backward\noverlap ", on(options.overlap), "\n\n");
   }
 
-  std::string place(int storage) const {
+  std::string position(int storage) const {
     if (storage < 0) return "nowhere";
     const Storage& s = plan_.storages[storage];
     const std::string at =
@@ -61,16 +61,16 @@ class Dump {
     std::string text = cat(id, ":", visible(v.blob), " ", v.shape.brief(), " ", name_of(v.dtype),
                            v.order == Order::channels_last ? " channels-last" : "");
     if (v.channels > 0) text += cat(" in ", v.channels, " channels");
-    text += ", " + place(v.storage);
-    if (v.again) text += ", again " + place(v.again_storage);
-    if (v.diff_storage >= 0) text += ", gradient " + place(v.diff_storage);
+    text += ", " + position(v.storage);
+    if (v.recomputed) text += ", again " + position(v.recomputed_storage);
+    if (v.diff_storage >= 0) text += ", gradient " + position(v.diff_storage);
     return text;
   }
 
   std::string runs_on(const PlanNode& node) const {
     if (node.layer->is_view()) return "a view: nothing is computed";
     if (node.layer->works_on_host()) return "on the host";
-    return node.served.empty() ? "own" : join(node.served, ", ");
+    return node.chosen.empty() ? "own" : join(node.chosen, ", ");
   }
 
   void step(int i) {
@@ -87,40 +87,41 @@ class Dump {
       out_ << "    reads " << id << ":" << visible(plan_.values[id].blob);
       if (node.backward && node.bottom_diff_storage[j] >= 0 &&
           node.bottom_diff_storage[j] != plan_.values[id].diff_storage)
-        out_ << ", leaves a part of its gradient in " << place(node.bottom_diff_storage[j]);
+        out_ << ", leaves a part of its gradient in " << position(node.bottom_diff_storage[j]);
       out_ << "\n";
     }
-    for (const Again& again : node.again)
+    for (const Recomputation& recomputed : node.recomputed)
       out_ << "    backward begins with "
-           << visible(plan_.values[plan_.nodes[again.node].tops[0]].blob) << " written again\n";
+           << visible(plan_.values[plan_.nodes[recomputed.node].tops[0]].blob)
+           << " written again\n";
     for (const DiffSum& sum : node.diff_sums)
       out_ << "    sums " << sum.storages.size() << " gradients of "
            << visible(plan_.values[sum.value].blob) << "\n";
     if (node.dynamic) out_ << "    how much it writes depends on the data\n";
-    if (node.takes_relu) out_ << "    takes its gradient through the ReLU before\n";
-    if (node.relu_taken) out_ << "    its gradient comes through the ReLU\n";
+    if (node.bottom_edge.relu) out_ << "    takes its gradient through the ReLU before\n";
+    if (node.top_edge.relu) out_ << "    its gradient comes through the ReLU\n";
     if (node.affine_storage >= 0) {
       out_ << "    hands on scale and shift of its channels; "
-           << (plan_.values[node.tops[0]].again ? "backward has the top written\n"
-                                                : "the top is never written\n");
+           << (plan_.values[node.tops[0]].recomputed ? "backward has the top written\n"
+                                                     : "the top is never written\n");
     }
-    if (node.prepared.gives_sums) out_ << "    hands on the sums of its channels\n";
-    if (!node.more_top_diff_storage.empty())
-      out_ << "    takes " << node.more_top_diff_storage.size() + 1 << " parts of a gradient\n";
+    if (node.prepared.top_edge.statistics) out_ << "    hands on the sums of its channels\n";
+    if (!node.gradient_part_storages.empty())
+      out_ << "    takes " << node.gradient_part_storages.size() + 1 << " parts of a gradient\n";
     for (int id : node.tops) out_ << "    writes " << value(id) << "\n";
     for (size_t k = 0; k < node.saved.size(); ++k)
-      out_ << "    saves " << node.saved[k].shape.brief() << ", " << place(node.saved_storage[k])
+      out_ << "    saves " << node.saved[k].shape.brief() << ", " << position(node.saved_storage[k])
            << "\n";
   }
 
-  // A storage that content and gradient, or several tensors, share counts once.
+  // A storage that several tensors, or content and gradient, share is counted once.
   void sort_storages() {
     const auto note = [&](int storage, const char* kind) {
       if (storage >= 0) kinds_.emplace(storage, kind);
     };
     for (const PlanValue& v : plan_.values) {
       note(v.storage, "activations");
-      note(v.again_storage, "activations again");
+      note(v.recomputed_storage, "activations again");
     }
     for (const PlanValue& v : plan_.values) {
       note(v.seed_storage, "loss weights");
@@ -131,7 +132,8 @@ class Dump {
     for (const PlanNode& node : plan_.nodes) {
       for (int storage : node.bottom_diff_storage) note(storage, "gradients");
       for (int storage : node.saved_storage) note(storage, "saved");
-      for (int storage : {node.sums_storage, node.affine_storage}) note(storage, "statistics");
+      for (int storage : {node.statistics_storage, node.affine_storage})
+        note(storage, "statistics");
     }
   }
 

@@ -1,12 +1,12 @@
 // Shapes that depend on data: the steps after a dynamic layer get tensors of the shapes that it
-// gave, in the memory that was planned for the largest, and kernels for them.
-#include "device/untuned.h"
+// produced, in the memory that was planned for the largest ones, and kernels for them.
+#include "device/tuning_off.h"
 #include "net/graph_builder.h"
 #include "net/plan.h"
 
 namespace crema {
 
-void Plan::mark_followers() {
+void Plan::mark_shape_dynamic() {
   std::vector<bool> varies(values.size(), false);
   for (PlanNode& node : nodes) {
     node.dynamic = node.layer->dynamic();
@@ -18,7 +18,8 @@ void Plan::mark_followers() {
   }
 }
 
-bool Plan::take_shapes(Context& context, PlanNode& node, const std::vector<Parameter>& parameters) {
+bool Plan::apply_dynamic_shapes(Context& context, PlanNode& node,
+                                const std::vector<Parameter>& parameters) {
   const std::vector<Shape> shapes = node.layer->dynamic_tops();
   bool changed = false;
   node.idle = true;
@@ -35,18 +36,18 @@ bool Plan::take_shapes(Context& context, PlanNode& node, const std::vector<Param
     if (!next->follows) continue;
     at_layer(nullptr, 0, next->message.name(), [&] {
       if (!follow(context, *next)) return;
-      seeds_moved = make_room(context, *next) || seeds_moved;
+      seeds_moved = grow_storage(context, *next) || seeds_moved;
       to_bind.push_back(next);
     });
   }
   if (seeds_moved) fill_seeds(context);
   for (PlanNode* changed_node : to_bind) bind(*changed_node, parameters);
-  for (PlanNode& any : nodes) bind_again(any);
+  for (PlanNode& any : nodes) bind_recomputed(any);
   return true;
 }
 
-// Infers the shapes of the node's tops, and prepares it for them unless it has nothing to do. False
-// when its bottoms are what they were.
+// Infers the shapes of the node's tops, and prepares the node for them unless it has nothing to do.
+// False when its bottoms have not changed.
 bool Plan::follow(Context& context, PlanNode& node) {
   std::vector<Shape> bottoms;
   for (int id : node.bottoms) bottoms.push_back(values[id].shape);
@@ -60,7 +61,7 @@ bool Plan::follow(Context& context, PlanNode& node) {
       values[node.tops[j]].shape = tops[j];
       empty = empty && tops[j].count() == 0;
     }
-    node.idle = empty || (bottoms[0].count() == 0 && !node.layer->joins_bottoms());
+    node.idle = empty || (bottoms[0].count() == 0 && !node.layer->concatenates());
     if (node.idle) return true;
   }
   if (bottoms == p.bottoms) return true;
@@ -68,20 +69,20 @@ bool Plan::follow(Context& context, PlanNode& node) {
   p.tops = tops;
   for (size_t k = 0; k < node.parameters.size(); ++k)
     p.parameter_formats[k] = parameter_formats[node.parameters[k]];
-  const Untuned untuned(context);  // other shapes may come with each pass
+  const TuningOff tuning_off(context);  // shapes may differ in each pass
   prepare_node(context, *this, node);
   return true;
 }
 
-// True when the memory of a gradient's start moved.
-bool Plan::make_room(Context& context, PlanNode& node) {
+// Enlarges the node's storages where its shapes need it. True when one of them has moved.
+bool Plan::grow_storage(Context& context, PlanNode& node) {
   bool moved = false;
   const auto hold = [&](int storage, size_t bytes) {
-    moved = make_room(context, storage, bytes) || moved;
+    moved = grow_storage(context, storage, bytes) || moved;
   };
   for (int id : node.tops) {
     const PlanValue& v = values[id];
-    for (int storage : {v.storage, v.diff_storage, v.again_storage, v.seed_storage})
+    for (int storage : {v.storage, v.diff_storage, v.recomputed_storage, v.seed_storage})
       hold(storage, v.bytes());
   }
   for (size_t j = 0; j < node.bottoms.size(); ++j)
@@ -97,13 +98,13 @@ bool Plan::make_room(Context& context, PlanNode& node) {
   }
   for (int storage : {node.forward_workspace, node.backward_workspace})
     hold(storage, node.prepared.workspace);
-  if (!aside_storages.empty() && node.aside_lane != Context::kHere)
-    hold(aside_storages[node.aside_lane], node.prepared.workspace);
+  if (!side_storages.empty() && node.side_stream != Context::kHere)
+    hold(side_storages[node.side_stream], node.prepared.workspace);
   return moved;
 }
 
-// Nothing computed yet in this pass lies in the storage: only tops of later steps grow.
-bool Plan::make_room(Context& context, int storage, size_t bytes) {
+// The storage holds nothing computed in this pass yet: only tops of later steps grow.
+bool Plan::grow_storage(Context& context, int storage, size_t bytes) {
   if (storage < 0 || bytes <= storages[storage].bytes) return false;
   Storage& s = storages[storage];
   s.bytes = bytes;

@@ -17,7 +17,7 @@ std::string split_name(const std::string& layer, const std::string& blob, int to
 }
 
 struct Uses {
-  std::vector<std::vector<Top>> sources;  // for each layer, for each bottom: who makes it
+  std::vector<std::vector<Top>> sources;  // for each layer, for each bottom: what produces it
   std::map<Top, int> readers;             // a loss weight counts as one
   std::map<Top, float> loss_weight;
 };
@@ -79,12 +79,12 @@ NetParameter insert_splits(
     const auto at = uses.readers.find(top);
     return at == uses.readers.end() ? 0 : at->second;
   };
-  std::map<Top, int> next;  // which branch of a split is handed out next
+  std::map<Top, int> next;  // which branch of a split is used next
   NetParameter result = net;
   result.clear_layer();
   origin->clear();
   for (int i = 0; i < net.layer_size(); ++i) {
-    const int place = result.layer_size();
+    const int position = result.layer_size();
     LayerParameter* layer = result.add_layer();
     *layer = net.layer(i);
     origin->push_back(i);
@@ -112,7 +112,7 @@ NetParameter insert_splits(
         if (weight != uses.loss_weight.end()) split->add_loss_weight(k == 0 ? weight->second : 0);
       }
       if (weight != uses.loss_weight.end()) {
-        result.mutable_layer(place)->clear_loss_weight();
+        result.mutable_layer(position)->clear_loss_weight();
         ++next[top];
       }
     }

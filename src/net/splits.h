@@ -1,4 +1,4 @@
-// Caffe's Split layers: one where a blob has several readers. The planner computes nothing for
+// Caffe's Split layers, one where a blob has several readers. The planner computes nothing for
 // them, but logs and saved nets show them under Caffe's names.
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace crema {
 
-// Adds Split layers. `origin` gets, for each layer of the result, the index in `net` of the layer
-// it comes from. `fail_at` receives a layer of `net` and a message when a bottom has no producer,
-// or a top has two; it must throw.
+// Adds Split layers. `origin` receives, for each layer of the result, the index in `net` of the
+// layer it comes from. `fail_at` is called with a layer of `net` and a message when a bottom has no
+// producer, or a top has two; it must throw.
 NetParameter insert_splits(
     const NetParameter& net, std::vector<int>* origin,
     const std::function<void(int layer, const std::string& message)>& fail_at);

@@ -1,4 +1,4 @@
-// Input layers where no program fills them.
+// Rejects Input layers that no program fills.
 #pragma once
 
 #include <functional>
@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// Error, with its position, for the first Input layer that takes part in `state`: its tops would
-// stay zero. For what needs real data: training, features. `net` as it is given to a Net.
+// Error, with its position, for the first Input layer included in `state`: its tops would stay
+// zero. For what needs real data: training, feature extraction. `net` as it is given to a Net.
 void refuse_unfed_inputs(const NetParameter& net, const NetState& state,
                          const std::function<std::string(int layer)>& where);
 

@@ -34,8 +34,9 @@ Work backward_work(const Layer& layer, const Preparation& preparation, const Bac
   const bool weights = !b.parameter_diff.empty() && b.parameter_diff[0];
   Work work;
   work.operations = 2 * multiply_adds(layer, preparation) * (data + weights);
-  for (const std::vector<Tensor>* tensors : {&b.bottom, &b.top, &b.top_diff, &b.more_top_diff,
-                                             &b.bottom_diff, &b.parameter_diff, &b.saved})
+  for (const std::vector<Tensor>* tensors :
+       {&b.bottom, &b.top, &b.top_diff, &b.top_edge.gradient_parts, &b.bottom_diff,
+        &b.parameter_diff, &b.saved})
     work.bytes += bytes_of(*tensors);
   if (data) work.bytes += bytes_of(b.parameters);
   return work;
@@ -47,9 +48,9 @@ Work forward_work(const PlanNode& node) {
 
 Work backward_work(const PlanNode& node) {
   Work work = backward_work(*node.layer, node.preparation, node.backward_arguments);
-  for (const Again& again : node.again)
-    work.bytes += bytes_of(again.arguments.bottom) + bytes_of(again.arguments.top);
-  for (const DiffSum& sum : node.diff_sums)  // all parts are read, the sum is written
+  for (const Recomputation& recomputed : node.recomputed)
+    work.bytes += bytes_of(recomputed.arguments.bottom) + bytes_of(recomputed.arguments.top);
+  for (const DiffSum& sum : node.diff_sums)  // all parts are read, their sum is written
     work.bytes += bytes_of(sum.parts) + static_cast<double>(sum.parts[0].bytes());
   return work;
 }

@@ -1,4 +1,4 @@
-// What a step of a plan has to do at least: its operations, and its tensors moved once each.
+// The minimum work of a step of a plan: its operations, and each of its tensors moved once.
 #pragma once
 
 #include "layers/layer.h"
@@ -8,7 +8,7 @@ namespace crema {
 struct PlanNode;  // net/plan.h
 
 struct Work {
-  double operations = 0;  // two for a multiply-add; 0: memory decides
+  double operations = 0;  // two for a multiply-add; 0: memory-bound
   double bytes = 0;
 };
 
@@ -16,7 +16,7 @@ struct Work {
 Work forward_work(const Layer& layer, const Preparation& preparation, const Forward& forward);
 Work backward_work(const Layer& layer, const Preparation& preparation, const Backward& backward);
 
-// The same of a step, with what the plan adds to it: values written again, parts summed.
+// The same for a step, including what the plan adds to it: recomputed values, summed gradients.
 Work forward_work(const PlanNode& node);
 Work backward_work(const PlanNode& node);
 

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// After each detection, the best first.
+// After each detection, best first.
 struct Curve {
   std::vector<float> precision, recall;
 };
@@ -29,7 +29,7 @@ Curve curve_of(std::vector<RankedDetection> detections, int64_t objects) {
   return curve;
 }
 
-// The mean over 11 recalls of the best precision from there on.
+// The mean over 11 recalls of the best precision at that recall or more.
 float eleven_points(const Curve& curve) {
   float sum = 0;
   for (int point = 10; point >= 0; --point) {
@@ -42,16 +42,16 @@ float eleven_points(const Curve& curve) {
   return sum;
 }
 
-// Steps of recall smaller than this are none.
-constexpr float kLeastStep = 1e-6f;
+// Smaller steps of recall are ignored.
+constexpr float kMinStep = 1e-6f;
 
-// The area below the best precision from each recall on.
+// The area below the best precision at each recall or more.
 float area_of_best(const Curve& curve) {
   float recall = curve.recall.back(), best = curve.precision.back(), area = 0;
   for (size_t i = curve.recall.size() - 1; i-- > 0;) {
     best = std::max(best, curve.precision[i]);
     const float step = std::abs(recall - curve.recall[i]);
-    if (step > kLeastStep) area += best * step;
+    if (step > kMinStep) area += best * step;
     recall = curve.recall[i];
   }
   return area + recall * best;
@@ -61,7 +61,7 @@ float area_below(const Curve& curve) {
   float recall = 0, area = 0;
   for (size_t i = 0; i < curve.recall.size(); ++i) {
     const float step = std::abs(curve.recall[i] - recall);
-    if (step > kLeastStep) area += curve.precision[i] * step;
+    if (step > kMinStep) area += curve.precision[i] * step;
     recall = curve.recall[i];
   }
   return area;

@@ -1,4 +1,5 @@
-// How good detections of one class are: precision over recall, summed up.
+// Average precision: how good the detections of one class are, as the area under precision over
+// recall.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@ namespace crema {
 
 struct RankedDetection {
   float score = 0;
-  bool right = false;  // it found an object that no better one had found
+  bool right = false;  // it found an object that no better detection had found
 };
 
 // Error unless it is "11point" (VOC 2007), "MaxIntegral" (VOC 2012) or "Integral".

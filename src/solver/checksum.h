@@ -1,4 +1,5 @@
-// A 64-bit hash that finds damage and mix-ups, not intent: FNV-1a over words of eight bytes.
+// Checksum: a 64-bit hash that detects damage and mix-ups, not tampering: FNV-1a over words of
+// eight bytes.
 #pragma once
 
 #include <cstddef>

@@ -23,7 +23,7 @@ void DebugInfo::enable(bool on) {
   if (!on) return net_.set_observer(nullptr);
   net_.set_observer([this](const Net::StepInfo& step, bool begin) {
     const auto& node = static_cast<const PlanNode&>(*step.node);
-    if (node.members.empty()) return;  // the planner's own
+    if (node.members.empty()) return;  // inserted by the planner
     if (step.backward) {
       begin ? before_backward(node) : after_backward(node);
     } else if (!begin) {

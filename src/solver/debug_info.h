@@ -1,5 +1,5 @@
 // debug_info: mean absolute values of every blob, gradient and parameter while a net runs, in
-// Caffe's lines.
+// Caffe's log format.
 #pragma once
 
 #include <functional>
@@ -15,18 +15,18 @@ struct PlanNode;
 
 class DebugInfo {
  public:
-  // The net must have been made with keep_blobs: nothing is fused then.
+  // The net must have been created with keep_blobs, so that nothing is fused.
   DebugInfo(Net& net, std::function<void(const std::string& line)> write);
   ~DebugInfo();
   DebugInfo(const DebugInfo&) = delete;
   DebugInfo& operator=(const DebugInfo&) = delete;
 
-  // Lines come while this is on: for each layer as it runs.
+  // While enabled, writes lines for each layer as it runs.
   void enable(bool on);
   bool enabled() const { return enabled_; }
   // After a backward pass: norms of all parameters together.
   void norms();
-  // Around an update: what it changed.
+  // Called around an update: logs what it changed.
   void before_update();
   void after_update();
 
@@ -41,7 +41,7 @@ class DebugInfo {
   std::function<void(const std::string&)> write_;
   bool enabled_ = false;
   std::map<int, std::vector<int>>
-      splits_;  // value -> Split layers that read it: they are not in the plan
+      splits_;  // value -> Split layers that read it, which the plan does not contain
   std::vector<std::vector<double>> before_;
 };
 

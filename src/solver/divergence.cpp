@@ -1,4 +1,4 @@
-// What the training loop does about losses and weights that are not finite.
+// How the training loop handles losses and weights that are not finite.
 #include <cmath>
 
 #include "solver/debug_info.h"
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// From the GPU, where they stay until somebody needs them: all up to iteration `last`.
+// Reads the losses up to iteration `last` from the GPU, where they stay until they are needed.
 void Solver::read_losses(int64_t last) {
   if (!gpu_ || last < unread_) return;
   for (const float loss : gpu_->losses(unread_, last)) watch(unread_++, loss);
@@ -18,13 +18,13 @@ void Solver::watch(int64_t iteration, double loss) {
   losses_.add(iteration, loss);
   if (std::isfinite(loss)) return;
   const bool stops = file_.solver.on_divergence() == SolverParameter::STOP;
-  if (stops || !non_finite_said_) send(event::NonFiniteLoss{iteration, loss, stops});
-  non_finite_said_ = true;
+  if (stops || !non_finite_reported_) send(event::NonFiniteLoss{iteration, loss, stops});
+  non_finite_reported_ = true;
   if (stops) diverge(iteration, cat("the loss is ", loss), find_divergence(iteration));
 }
 
-// Before a snapshot: after an update they may be worthless while every loss so far was finite. Its
-// gradients are there until the next backward pass.
+// Checked before a snapshot: after an update the weights may be worthless while every loss so far
+// was finite. The gradients of that update are there until the next backward pass.
 void Solver::check_weights() {
   if (file_.solver.on_divergence() == SolverParameter::IGNORE) return;
   const auto weights = parameter_not_finite(*net_);
@@ -34,8 +34,8 @@ void Solver::check_weights() {
           gradient ? gradient : weights);
 }
 
-// An iteration's own passes again, with its own weights, which no update has changed since: blobs
-// share memory, so what was in them is gone.
+// Runs the iteration's own passes again, with its own weights, which no update has changed since.
+// It must, because blobs share memory and their contents are gone.
 std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
   if (debug_) debug_->enable(false);  // a net has one observer
   const int iter_size = file_.solver.iter_size();
@@ -49,19 +49,19 @@ std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
 
 void Solver::diverge(int64_t iteration, const std::string& what,
                      const std::optional<NotFinite>& where) {
-  std::string place = "With the same data again all blobs are finite";
-  if (where) place = cat("It begins in ", where->text());
+  std::string position = "With the same data again all blobs are finite";
+  if (where) position = cat("It begins in ", where->text());
   const std::string advice =
       where && where->in_source
           ? "Look at the records and at transform_param (scale, mean_value, mean_file)"
           : cat("A smaller base_lr (it is ", file_.solver.base_lr(),
                 "), clip_gradients or a look at the data (scale, mean_value, labels) is what "
                 "usually helps");
-  throw Diverged(cat("in iteration ", iteration, ": ", what, ". ", place, ". ", advice,
-                     "; on_divergence: IGNORE goes on regardless. ", way_back()));
+  throw Diverged(cat("in iteration ", iteration, ": ", what, ". ", position, ". ", advice,
+                     "; on_divergence: IGNORE goes on regardless. ", resume_hint()));
 }
 
-std::string Solver::way_back() const {
+std::string Solver::resume_hint() const {
   if (last_state_.empty()) {
     return "No snapshot was written before (`snapshot: 1000` in the solver writes one every 1000 "
            "iterations)";

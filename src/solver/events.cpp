@@ -5,7 +5,7 @@
 namespace crema {
 namespace {
 
-// Each event as Caffe says it. Events that Caffe has no words for, such as Step, log nothing.
+// Each event in Caffe's words. Events that Caffe has no line for, such as Step, log nothing.
 struct Lines {
   Log& log;
 
@@ -58,7 +58,7 @@ struct Lines {
     log.error(cat("The snapshot of iteration ", e.iteration, " could not be written: ", e.reason,
                   ". Training goes on; the snapshots before it are untouched"));
   }
-  // Caffe names the base class of all its solvers here.
+  // Here Caffe names the base class of all its solvers.
   void operator()(const event::Restored&) const { log.info("SGDSolver: restoring history"); }
   void operator()(const event::FinalLoss& e) const {
     log.info(cat("Iteration ", e.iteration, ", loss = ", static_cast<float>(e.loss)));

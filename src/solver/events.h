@@ -1,5 +1,5 @@
-// Events: one record for each thing that happens in a training run. Log lines, the status line and
-// metric files are all readers of this one stream; the training loop prints nothing itself.
+// Events: one record for each thing that happens in a training run. The log, the status line and
+// metric files all read this one stream; the training loop itself prints nothing.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace crema {
 
-// One number of an output of a net; an output of n elements gives n of these under one name.
+// One element of an output of a net; an output of n elements gives n of these under one name.
 struct OutputValue {
   std::string name;
   float value = 0;
-  float loss_weight = 0;  // not 0: the number is a loss with this weight
+  float loss_weight = 0;  // not 0: the value is a loss with this weight
 };
 
-// What a run trains; the hashes are those of solver/run_identity.h and fingerprint_of().
+// What a run trains; for the hashes see solver/run_identity.h and fingerprint_of().
 struct RunIdentity {
   std::string net_file, solver_file;
-  std::string net_text, recipe;  // hashes of the net, of net and solver
+  std::string net_text, recipe;  // hashes of the net, and of net and solver
   std::string parameters;        // a hash of their names and shapes
-  std::string weights;           // of their values when the run begins or goes on
-  std::string resumed_from;      // a state file; "": from the start
+  std::string weights;           // a hash of their values when the run begins or resumes
+  std::string resumed_from;      // a state file; "": not resumed
 };
 
 namespace event {
 
-// The run begins (or goes on, when iteration is not 0).
+// The run begins (or resumes, when iteration is not 0).
 struct Start {
   std::string net, solver_type, policy;
   int64_t iteration = 0, max_iter = 0;
@@ -39,14 +39,14 @@ struct Start {
   RunIdentity run = {};
 };
 
-// An update is done; `iteration` counts the updates. Sent every time: readers that draw limit their
-// own rate.
+// An update is done; `iteration` counts the updates. Sent after every update: readers that draw
+// limit their own rate.
 struct Step {
   int64_t iteration = 0, max_iter = 0;
   double waited = 0;  // seconds that the training net has waited for data so far
 };
 
-// A line every `display` iterations, before the update of that iteration.
+// Every `display` iterations, before the update of that iteration.
 struct Display {
   int64_t iteration = 0;
   double iterations_per_second = 0;
@@ -74,11 +74,11 @@ struct GradientsClipped {
   double norm = 0, limit = 0, scale = 0;
 };
 
-// The loss is not a number, or infinite. Sent once a run.
+// The loss is NaN or infinite. Sent once per run.
 struct NonFiniteLoss {
   int64_t iteration = 0;
   double loss = 0;
-  bool stops = false;  // an error that says more ends the run; else it goes on
+  bool stops = false;  // an error with more details ends the run; else the run continues
 };
 
 struct TestBegin {
@@ -90,7 +90,7 @@ struct TestBatch {
   int net = 0, done = 0, batches = 0;
 };
 
-// Of a test of detections.
+// For a test of detections.
 struct ClassPrecision {
   int label = 0;
   float precision = 0;  // average precision
@@ -124,22 +124,22 @@ struct Snapshot {
 struct SnapshotDone {
   int64_t iteration = 0;
   std::string weights, state;
-  std::string hash = {}, hash_of_average = {};  // of the weights; of their average, where one is
+  std::string hash = {}, hash_of_average = {};  // of the weights; of their average, if one is kept
 };
 
-// A snapshot could not be written; training goes on, the snapshots before it are untouched.
+// A snapshot could not be written; training continues, earlier snapshots are untouched.
 struct SnapshotFailed {
   int64_t iteration = 0;
   std::string reason;
 };
 
-// The optimizer state of a snapshot was taken over.
+// The optimizer state of a snapshot was restored.
 struct Restored {
   std::string solver_type;
   int64_t iteration = 0;
 };
 
-// The loss after the last update (one more forward pass).
+// The loss after the last update (from one more forward pass).
 struct FinalLoss {
   int64_t iteration = 0;
   double loss = 0;
@@ -168,15 +168,15 @@ using Event =
                  event::Snapshot, event::SnapshotDone, event::SnapshotFailed, event::Restored,
                  event::FinalLoss, event::End, event::Debug, event::Warning>;
 
-// Somebody who wants to know. Called from the training thread, between iterations: be quick. An
-// Error ends the training.
+// A reader of the event stream. Called from the training thread, between iterations: it must be
+// quick. An Error from it ends the training.
 class EventReader {
  public:
   virtual ~EventReader() = default;
   virtual void read(const Event& event) = 0;
 };
 
-// Caffe's log lines, letter for letter: scripts of the last ten years parse them.
+// Writes Caffe's log lines, letter for letter: scripts of the last ten years parse them.
 class LogReader : public EventReader {
  public:
   explicit LogReader(Log& log) : log_(log) {}

@@ -15,16 +15,16 @@ namespace {
 
 using Pattern = std::shared_ptr<const RE2>;
 
-// std::regex would recurse with the length of the pattern and of the name, RE2 does not.
+// std::regex recurses with the length of the pattern and of the name; RE2 does not.
 Pattern pattern_of(const std::string& text) {
-  RE2::Options options(RE2::Latin1);  // names are bytes: they may be no UTF-8
+  RE2::Options options(RE2::Latin1);  // names are bytes: they may not be valid UTF-8
   options.set_log_errors(false);
   return std::make_shared<const RE2>(text, options);
 }
 
 std::string beginning(const std::string& text) {
-  constexpr size_t kMost = 60;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+  constexpr size_t kMax = 60;
+  return text.size() <= kMax ? text : text.substr(0, kMax) + "...";
 }
 
 std::vector<Pattern> patterns_of(const SolverFile& file) {

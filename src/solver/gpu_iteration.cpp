@@ -8,10 +8,10 @@
 namespace crema {
 namespace {
 
-// Iterations in one graph: worth it where starting a graph takes about as long as an iteration.
+// Iterations in one graph: profitable where launching a graph takes about as long as an iteration.
 constexpr int64_t kSeveral = 8;
 constexpr size_t kSmallNet = size_t{256} << 20;
-static_assert(UpdateNumbers::kRates % kSeveral == 0);
+static_assert(UpdateParams::kRates % kSeveral == 0);
 
 }  // namespace
 
@@ -24,37 +24,37 @@ GpuIteration::GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_
       capture_(capture && !net.dynamic()),
       rates_(std::move(rates)),
       limits_(optimizer.limits()),
-      numbers_(net.context(), Shape{static_cast<int64_t>(sizeof(UpdateNumbers))}, DType::u8),
+      params_(net.context(), Shape{static_cast<int64_t>(sizeof(UpdateParams))}, DType::u8),
       pass_(net.context(), Shape{8}, DType::u8),
       losses_(net.context(), Shape{losses}, DType::f32) {
   limits_.scales_loss = net.options().precision == Precision::fp16;
-  UpdateNumbers start;
+  UpdateParams start;
   if (limits_.scales_loss) start.loss_scale = 0x1p15f;
-  copy_bytes(net.context(), numbers_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
+  copy_bytes(net.context(), params_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
 }
 
-UpdateNumbers* GpuIteration::live_numbers() const { return numbers_.data<UpdateNumbers>(); }
+UpdateParams* GpuIteration::live_params() const { return params_.data<UpdateParams>(); }
 uint64_t* GpuIteration::live_pass() const { return pass_.data<uint64_t>(); }
 
 void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
   Context& context = net_.context();
-  char* const numbers = static_cast<char*>(numbers_.raw());
+  char* const params = static_cast<char*>(params_.raw());
   if (iteration != known_iteration_ || iteration >= rates_until_) {
-    // Up to the end of the ring, so that no rate is overwritten that is still to be read.
-    const int64_t at = iteration % UpdateNumbers::kRates, count = UpdateNumbers::kRates - at;
+    // Up to the end of the ring, so that no rate is overwritten before it is read.
+    const int64_t at = iteration % UpdateParams::kRates, count = UpdateParams::kRates - at;
     const std::vector<UpdateRates> rates = rates_(iteration, count);
-    copy_bytes(context, numbers + offsetof(UpdateNumbers, rates) + at * sizeof(UpdateRates),
+    copy_bytes(context, params + offsetof(UpdateParams, rates) + at * sizeof(UpdateRates),
                Device::gpu, rates.data(), Device::cpu, count * sizeof(UpdateRates));
     rates_until_ = iteration + count;
   }
   if (iteration != known_iteration_) {
     const auto updates = static_cast<uint64_t>(iteration);
-    copy_bytes(context, numbers + offsetof(UpdateNumbers, updates), Device::gpu, &updates,
+    copy_bytes(context, params + offsetof(UpdateParams, updates), Device::gpu, &updates,
                Device::cpu, sizeof updates);
     constexpr int32_t kGood[] = {1, 0};
-    static_assert(offsetof(UpdateNumbers, diverged) ==
-                  offsetof(UpdateNumbers, finite) + sizeof(int32_t));
-    copy_bytes(context, numbers + offsetof(UpdateNumbers, finite), Device::gpu, kGood, Device::cpu,
+    static_assert(offsetof(UpdateParams, diverged) ==
+                  offsetof(UpdateParams, finite) + sizeof(int32_t));
+    copy_bytes(context, params + offsetof(UpdateParams, finite), Device::gpu, kGood, Device::cpu,
                sizeof kGood);
   }
   if (known_iteration_ < 0 || pass != known_pass_)
@@ -67,7 +67,7 @@ bool GpuIteration::divided() const {
   return divides_ && iter_size_ == 1 && limits_.clip < 0 && !limits_.scales_loss && !plateau_;
 }
 
-// Sources, and what depends on the net's plan.
+// Runs the sources, and updates what depends on the net's plan.
 void GpuIteration::begin(uint64_t pass) {
   net_.forward_sources(pass);
   if (net_.generation() != generation_) {
@@ -81,7 +81,8 @@ void GpuIteration::begin(uint64_t pass) {
   }
 }
 
-// Where updates do it, it is not recorded; but somebody else may have run the net in between.
+// Where updates clear the diffs, it is not recorded; but other code may have run the net in
+// between.
 void GpuIteration::clear_diffs() {
   if (optimizer_.clears()) net_.clear_diffs();
 }
@@ -90,19 +91,19 @@ void GpuIteration::queue_batch(int number, bool divided) {
   Context& context = net_.context();
   const Net::Beside seed = [&] {
     for (const Net::Loss& loss : net_.losses())
-      seed_loss(context, loss.weight, live_numbers(), loss.seed);
+      seed_loss(context, loss.weight, live_params(), loss.seed);
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
   const Net::Beside note = [&] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {
-      note_loss(context, loss.value, loss.weight / iter_size_, add, {live_numbers(), limits_},
+      note_loss(context, loss.value, loss.weight / iter_size_, add, {live_params(), limits_},
                 losses_);
       add = true;
     }
   };
   const Net::Beside early = [&] {
-    optimizer_.queue_update({live_numbers(), limits_}, Update::Part::early);
+    optimizer_.queue_update({live_params(), limits_}, Update::Part::early);
   };
   net_.backward(number > 0, note, divided ? early : Net::Beside());
   if (iter_size_ > 1) next_pass(context, live_pass());
@@ -110,8 +111,8 @@ void GpuIteration::queue_batch(int number, bool divided) {
 
 void GpuIteration::update_weights(bool divided) {
   const Range range("update");
-  if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_numbers());
-  optimizer_.queue_update({live_numbers(), limits_, iter_size_ == 1 ? live_pass() : nullptr},
+  if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_params());
+  optimizer_.queue_update({live_params(), limits_, iter_size_ == 1 ? live_pass() : nullptr},
                           divided ? Update::Part::late : Update::Part::all);
 }
 
@@ -120,7 +121,7 @@ void GpuIteration::update() {
   ++known_iteration_;
 }
 
-// Runs the work, recorded when it has run before.
+// Runs the work directly, or records it as a CUDA graph and replays that once an iteration has run.
 void GpuIteration::repeat(Capture& capture, const std::function<void()>& work) {
   if (capture_ && warm_ && !capture.recorded()) {
     try {
@@ -128,7 +129,7 @@ void GpuIteration::repeat(Capture& capture, const std::function<void()>& work) {
     } catch (const DeviceLost&) {
       throw;
     } catch (const Error& error) {
-      capture_ = false;  // nothing of it has run
+      capture_ = false;  // nothing of it has been executed
       net_.context().log().warning(cat(
           "this net cannot be recorded as a CUDA graph, so its kernels are launched one by one: ",
           error.what()));
@@ -171,15 +172,15 @@ void GpuIteration::run(int64_t iteration, uint64_t pass, int64_t count) {
 int64_t GpuIteration::at_once(int64_t iteration) {
   if (!capture_ || !warm_ || iter_size_ != 1 || net_.works_on_host()) return 1;
   if (!small_) small_ = net_.memory().total() < kSmallNet;
-  // All their rates must lie on the device.
-  const bool rates = iteration % UpdateNumbers::kRates + kSeveral <= UpdateNumbers::kRates;
+  // All their rates must be on the device.
+  const bool rates = iteration % UpdateParams::kRates + kSeveral <= UpdateParams::kRates;
   return *small_ && rates ? kSeveral : 1;
 }
 
 void GpuIteration::run_several(int64_t iteration, uint64_t pass) {
   net_.set_live_pass(live_pass());
   set_counters(iteration, pass);
-  begin(pass);  // nothing on the host, but the weights may have been changed
+  begin(pass);  // no sources run on the host, but the weights may have been changed
   clear_diffs();
   repeat(several_, [&] {
     for (int64_t i = 0; i < kSeveral; ++i) {
@@ -214,10 +215,10 @@ std::vector<float> GpuIteration::losses(int64_t first, int64_t last) {
   return values;
 }
 
-UpdateNumbers GpuIteration::numbers() {
-  UpdateNumbers numbers;
-  copy_bytes(net_.context(), &numbers, Device::cpu, numbers_.raw(), Device::gpu, sizeof numbers);
-  return numbers;
+UpdateParams GpuIteration::params() {
+  UpdateParams params;
+  copy_bytes(net_.context(), &params, Device::cpu, params_.raw(), Device::gpu, sizeof params);
+  return params;
 }
 
 void GpuIteration::set_plateau(const Plateau& plateau) {
@@ -242,10 +243,10 @@ void GpuIteration::set_losses(int64_t iteration, const std::vector<float>& losse
 }
 
 void GpuIteration::restore_loss_scale(float scale, int32_t good) {
-  UpdateNumbers now = numbers();
+  UpdateParams now = params();
   now.loss_scale = scale;
   now.good = good;
-  copy_bytes(net_.context(), numbers_.raw(), Device::gpu, &now, Device::cpu, sizeof now);
+  copy_bytes(net_.context(), params_.raw(), Device::gpu, &now, Device::cpu, sizeof now);
 }
 
 }  // namespace crema

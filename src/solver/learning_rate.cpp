@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// Every policy rounds where Caffe rounds: powers of an integer exponent in double, all else in
+// Every policy rounds where Caffe rounds: powers with an integer exponent in double, all else in
 // float.
 using Rate = float (*)(const SolverParameter& solver, int iteration, RateState* state);
 
@@ -79,7 +79,7 @@ float plateau(const SolverParameter&, int, RateState* state) {
 
 int warmup_of(const SolverParameter& s) { return std::max(s.warmup_iter(), s.rampup_interval()); }
 
-// From `from` (done 0) to `to` (done 1) along half a cosine.
+// From `from` (done 0) to `to` (done 1) along half a cosine wave.
 float along_cosine(double from, double to, double done) {
   return static_cast<float>(to + (from - to) * (1 + std::cos(kPi * std::min(done, 1.0))) / 2);
 }
@@ -156,7 +156,7 @@ bool is_set(const SolverParameter& solver, const std::string& field) {
                                    : reflection->HasField(solver, descriptor);
 }
 
-void check_numbers(const SolverParameter& s, const std::string& name) {
+void check_rates(const SolverParameter& s, const std::string& name) {
   const auto positive = [&](const char* field, int value) {
     require(value > 0, field, " is ", value, ": lr_policy \"", name,
             "\" needs a positive number of iterations");
@@ -171,9 +171,9 @@ void check_numbers(const SolverParameter& s, const std::string& name) {
   if (name == "stepearly") positive("stepearly", s.stepearly());
   if (name == "multifixed") alike("stagelr", s.stagelr_size(), "stageiter", s.stageiter_size());
   if (name == "vstep") alike("vstep_lr", s.vstep_lr_size(), "vstep_size", s.vstep_size_size());
-  require(name != "plateau" || s.plateau_winsize_size() <= Plateau::kMostSteps,
+  require(name != "plateau" || s.plateau_winsize_size() <= Plateau::kMaxSteps,
           "plateau_winsize is given ", s.plateau_winsize_size(), " times, at most ",
-          Plateau::kMostSteps, " are possible");
+          Plateau::kMaxSteps, " are possible");
   require(name != "onecycle" || (s.onecycle_rise() > 0 && s.onecycle_rise() <= 1),
           "onecycle_rise is ", s.onecycle_rise(), ": it is a share, more than 0 and at most 1");
 }
@@ -183,7 +183,7 @@ void check_numbers(const SolverParameter& s, const std::string& name) {
 void check_learning_rate(const SolverParameter& solver) {
   const Policy& policy = policy_of(solver);
   const bool has_own_rates =
-      policy.rate == multifixed || policy.rate == vstep;  // base_lr is only for warm-up then
+      policy.rate == multifixed || policy.rate == vstep;  // base_lr is then only for warm-up
   require(solver.has_base_lr() || (has_own_rates && warmup_of(solver) <= 0),
           "base_lr is missing in the solver: the learning rate to start from, for example "
           "base_lr: 0.01");
@@ -194,7 +194,7 @@ void check_learning_rate(const SolverParameter& solver) {
   require(solver.warmup_iter() <= 0 || solver.rampup_interval() <= 0,
           "warmup_iter and rampup_interval are both given: the rate rises in a line, or with a "
           "square; keep one of them");
-  check_numbers(solver, policy.name);
+  check_rates(solver, policy.name);
 }
 
 RateState first_rate_state(const SolverParameter& solver) {

@@ -1,5 +1,5 @@
 // Learning-rate policies: the rate as a function of the iteration; the formulas are at lr_policy in
-// proto/solver.proto. Warm-up and min_lr hold for all of them.
+// proto/solver.proto. Warm-up and min_lr apply to all of them.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@ namespace crema {
 
 class SolverParameter;
 
-// What policies remember; a snapshot stores it.
+// The state of the policies; a snapshot stores it.
 struct RateState {
-  int current_step = 0;  // that "step", "multistep" and "stepearly" have done
+  int current_step = 0;  // steps that "step", "multistep" and "stepearly" have done
   Plateau plateau;
   float best_score = -3.402823466e38f;  // "stepearly": the largest
   int tests_without_better = 0;
@@ -24,12 +24,12 @@ void check_learning_rate(const SolverParameter& solver);
 // At the start of a run.
 RateState first_rate_state(const SolverParameter& solver);
 
-// The rate of an iteration, rounded to float as in Caffe. Raises the state's step where "multistep"
-// reaches the next stepvalue; "plateau" and "stepearly" move by what they are told below.
+// The rate of an iteration, rounded to float as in Caffe. Advances the state's step where
+// "multistep" reaches the next stepvalue; "plateau" and "stepearly" advance by the calls below.
 double learning_rate(const SolverParameter& solver, int iteration, RateState* state);
 
-// "plateau" is state->plateau.observe(). "stepearly": a test has been done; true when the rate
-// falls.
+// Call after each test, for "stepearly"; true when the rate drops. For "plateau" call
+// state->plateau.observe().
 bool observe_score(const SolverParameter& solver, float score, RateState* state);
 
 }  // namespace crema

@@ -19,8 +19,8 @@ double LossWindow::mean(int64_t iteration) const {
 }
 
 std::vector<float> LossWindow::store(int64_t iteration) const {
-  // Only those without a gap to the next iteration: any other has already left the next displayed
-  // mean.
+  // Only those without a gap to the next iteration: earlier ones no longer count for the next
+  // displayed mean.
   std::deque<float> recent;
   int64_t expected = iteration - 1;
   for (auto loss = losses_.rbegin(); loss != losses_.rend() && loss->iteration == expected;

@@ -1,4 +1,4 @@
-// The loss that is displayed: the mean over the last `average_loss` iterations.
+// LossWindow: the displayed loss, the mean over the last `average_loss` iterations.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@ class LossWindow {
   explicit LossWindow(int average_loss) : average_(average_loss) {}
 
   void add(int64_t iteration, double loss);
-  // The iteration after the last that is here; 0 at the start.
+  // The iteration after the last one added; 0 at the start.
   int64_t next() const { return losses_.empty() ? 0 : losses_.back().iteration + 1; }
   // Mean of the losses of the last average_loss iterations up to this one, as far as they are
-  // there.
+  // available.
   double mean(int64_t iteration) const;
 
-  // Losses that means after `iteration` updates may still need, oldest first; and back.
+  // store() gives the losses that means after `iteration` updates may still need, oldest first;
+  // restore() sets them.
   std::vector<float> store(int64_t iteration) const;
   void restore(int64_t iteration, const std::vector<float>& losses);
 

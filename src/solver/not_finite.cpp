@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// Counts into `found`; true when there are any.
+// Counts NaN and infinite values into `found`; true when there are any.
 template <typename T>
 bool look_at(const std::vector<T>& values, NotFinite* found) {
   const auto number_of = [&](const auto& is) {
@@ -26,7 +26,7 @@ bool look_at(Context& context, const Tensor& tensor, NotFinite* found) {
                                       : look_at(to_floats(context, tensor), found);
 }
 
-// Of a plan's step: the layer that it runs, and those that it runs along with it.
+// The names of the layers that a step of the plan runs.
 std::string name_of(const Graph& graph, const PlanNode& node) {
   std::vector<std::string> names;
   for (const int member : node.members) names.push_back(graph.net.layer(member).name());
@@ -39,18 +39,18 @@ std::string name_of(const Graph& graph, const PlanNode& node) {
 std::optional<NotFinite> look_at_step(Net& net, const PlanNode& node) {
   const Graph& graph = net.graph();
   NotFinite found;
-  if (node.members.empty()) return std::nullopt;  // the planner's own
+  if (node.members.empty()) return std::nullopt;  // inserted by the planner
   found.layer = name_of(graph, node);
   for (size_t k = 0; k < node.forward.parameters.size(); ++k) {
     if (!look_at(net.context(), node.forward.parameters[k], &found)) continue;
-    found.place = cat("parameter ", k);
+    found.position = cat("parameter ", k);
     found.in_parameter = true;
     return found;
   }
   const Graph::View& view = graph.views[node.members.back()];
   for (size_t j = 0; j < node.forward.top.size() && j < view.tops.size(); ++j) {
     if (!look_at(net.context(), node.forward.top[j], &found)) continue;
-    found.place = cat("top \"", graph.values[view.tops[j]].blob, "\"");
+    found.position = cat("top \"", graph.values[view.tops[j]].blob, "\"");
     found.in_source = node.bottoms.empty();
     return found;
   }
@@ -62,7 +62,7 @@ std::optional<NotFinite> look_at_parameter(Net& net, const Parameter& parameter,
   if (!look_at(net.context(), gradient ? parameter.diff : parameter.data, &found))
     return std::nullopt;
   found.layer = cat("layer \"", parameter.layer, "\"");
-  found.place = cat(gradient ? "gradient of " : "", "parameter ", parameter.index);
+  found.position = cat(gradient ? "gradient of " : "", "parameter ", parameter.index);
   found.in_parameter = true;
   return found;
 }
@@ -73,13 +73,13 @@ std::string NotFinite::text() const {
   std::vector<std::string> kinds;
   if (nan > 0) kinds.push_back(cat(nan, " nan"));
   if (infinite > 0) kinds.push_back(cat(infinite, " infinite"));
-  return cat(layer, ": its ", place, " holds ", join(kinds, " and "), " of ", count, " numbers");
+  return cat(layer, ": its ", position, " holds ", join(kinds, " and "), " of ", count, " numbers");
 }
 
 std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass) {
   std::optional<NotFinite> found;
-  net.set_live_pass(nullptr);  // the pass asked for, not the one that a GPU is at
-  // Blobs share memory: each is looked at when it has just been written.
+  net.set_live_pass(nullptr);  // the given pass, not the one that a GPU has reached
+  // Blobs share memory, so each is checked right after it was written.
   net.set_observer([&](const Net::StepInfo& step, bool begin) {
     if (!begin && !step.backward && !found) found = look_at_step(net, *step.node);
   });

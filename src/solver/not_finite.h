@@ -1,5 +1,5 @@
-// Where numbers stop being numbers: looked for only when a loss or a result has become nan or
-// infinite.
+// Finds where NaN or infinite values first appear; only called when a loss or a result has become
+// NaN or infinite.
 #pragma once
 
 #include <optional>
@@ -9,25 +9,25 @@
 
 namespace crema {
 
-// A blob or parameter that holds nan or infinite numbers.
+// A blob or parameter that holds NaN or infinite values.
 struct NotFinite {
-  std::string layer;  // with the layers that run as one with it
-  std::string place;  // `top "ip1"`, `parameter 0` or `gradient of parameter 0`
+  std::string layer;     // with the layers that are fused with it
+  std::string position;  // `top "ip1"`, `parameter 0` or `gradient of parameter 0`
   int64_t nan = 0, infinite = 0, count = 0;
-  bool in_source = false;     // a blob of a layer without bottoms: the data are so
+  bool in_source = false;     // a blob of a layer without bottoms: the data are not finite
   bool in_parameter = false;  // or in its gradient
 
   // `layer "ip1": its top "ip1" holds 3 nan and 1 infinite of 64 numbers`
   std::string text() const;
 };
 
-// The first in the order of the forward pass. Runs pass number `pass` again, with what the
-// parameters are now; none: all is finite in it.
+// The first in the order of the forward pass. Runs pass number `pass` again, with the parameters as
+// they are now; none: everything in it is finite.
 std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass);
 
 // Among the parameters alone; the first in Caffe's order.
 std::optional<NotFinite> parameter_not_finite(Net& net);
-// Among their gradients the one that the backward pass writes first.
+// Among their gradients, the one that the backward pass writes first.
 std::optional<NotFinite> gradient_not_finite(Net& net);
 
 }  // namespace crema

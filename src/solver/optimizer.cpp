@@ -14,14 +14,14 @@
 namespace crema {
 namespace {
 
-// Shapes as they are stored: with four axes always in files of Caffe's first year.
+// The stored shape: always four axes in files of Caffe's first year.
 Shape stored_shape(const BlobProto& blob) {
   if (blob.has_shape())
     return Shape(std::vector<int64_t>(blob.shape().dim().begin(), blob.shape().dim().end()));
   return Shape{blob.num(), blob.channels(), blob.height(), blob.width()};
 }
 
-// One for each parameter that learns; a layer's have its number.
+// One segment per parameter that learns; those of a layer have its number.
 std::vector<Segment> segments_of(const Net& net, const std::vector<Parameter>& parameters) {
   std::vector<Segment> segments;
   int layer = 0;
@@ -45,7 +45,7 @@ void check_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs, con
     const bool fits = blob.has_shape() ? stored == parameter.shape
                                        : at_most(stored, count) && stored.count() == count;
     require(fits, path, ": ", what, " blob ", i, " is ",
-            stored.axes() > kMostBlobAxes ? cat("of ", stored.axes(), " axes") : stored.brief(),
+            stored.axes() > kMaxBlobAxes ? cat("of ", stored.axes(), " axes") : stored.brief(),
             ", but parameter ", parameter.index, " of layer \"", parameter.layer, "\" is ",
             parameter.shape.brief(), ": the snapshot is of another net");
     require(blob.data_size() == 0 || blob.double_data_size() == 0, path, ": ", what, " blob ", i,
@@ -137,8 +137,8 @@ std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iterati
   step.at = rates_at(iteration, rate);
   step.iteration = iteration;
   if (centralizer_) centralizer_->run(net_.context(), arenas_.diff);
-  // The norm is that of the sum over iter_size batches, as Caffe takes it; only then the mean is
-  // made.
+  // As in Caffe, the norm is that of the sum over iter_size batches; the mean is taken only
+  // afterwards.
   float scale = 1;
   std::optional<Clipped> clipped = clip(&scale);
   step.scale = scale / step.batches;
@@ -157,7 +157,7 @@ bool Optimizer::prepare_queued() {
   const std::set<int>& cleared = net_.cleared_parameters();
   const auto clears = with_offset_of(cleared);
   const auto count = std::count_if(segments.begin(), segments.end(), clears);
-  // A snapshot may want the gradients.
+  // A snapshot may need the gradients.
   clears_ = !solver_.snapshot_diff() && !solver_.disabled_update() &&
             count == static_cast<int64_t>(cleared.size());
   for (Segment& segment : segments) segment.clears = clears_ && clears(segment);

@@ -1,4 +1,4 @@
-// Optimizer: the update rule of a solver with its state, laid out as the parameters of one net are.
+// Optimizer: a solver's update rule with its state, which has the layout of one net's parameters.
 #pragma once
 
 #include <optional>
@@ -14,41 +14,43 @@ namespace crema {
 
 class Optimizer {
  public:
-  // Error when the solver asks for something its rule cannot do. `net` must outlive this. An
-  // average of the weights (ema_decay) and slow weights (lookahead) start from those of now.
+  // Error when the solver asks for something that its rule does not support. `net` must outlive
+  // this. An average of the weights (ema_decay) and slow weights (lookahead) start from the current
+  // weights.
   Optimizer(const SolverParameter& solver, Net& net);
 
   struct Clipped {
     double norm = 0, limit = 0, scale = 0;
   };
-  // One update from the net's gradients, which are the sum over iter_size batches. Says when they
-  // were clipped.
+  // One update from the net's gradients, which are the sum over iter_size batches. Returns how they
+  // were clipped, if they were.
   std::optional<Clipped> update(double rate, int64_t iteration);
 
-  // On a GPU: queues an update with the rates and factors of `live`, and moves those on; or one of
-  // its parts, early before late.
+  // On a GPU: queues an update with the rates and factors in `live`, and advances those; or one
+  // part of it, early before late.
   void queue_update(const LiveUpdate& live, Update::Part part = Update::Part::all);
-  // Before it, for each plan of the net. Whether there is an early part, Net::early_parameters().
+  // Call before queue_update(), for each plan of the net. Whether there is an early part,
+  // Net::early_parameters().
   bool prepare_queued();
   // Whether a queued update leaves zeros in the gradients that the net wants cleared.
   bool clears() const { return clears_; }
-  // What clip_gradients asks for.
+  // The limits set by clip_gradients and on_divergence.
   UpdateLimits limits() const;
-  // The numbers of an iteration whose learning rate is `rate`.
+  // The update rates of an iteration whose learning rate is `rate`.
   UpdateRates rates_at(int64_t iteration, double rate) const;
 
   bool averages() const { return static_cast<bool>(arenas_.average); }
-  // What `field` keeps beside the weights starts anew from those of now: the average of ema_decay,
-  // the slow weights of lookahead.
+  // Restarts from the current weights what `field` keeps in addition to them: the average of
+  // ema_decay, the slow weights of lookahead.
   void restart(const std::string& field);
-  // Weights and their average change places.
+  // Swaps the weights and their average.
   void exchange_average();
 
-  // The state as Caffe stores it: a blob for each parameter, and for rules with two histories all
-  // of them once more; beside it the average, slow weights and what larc_turbo remembers.
+  // The state as Caffe stores it: one blob per parameter, and for rules with two histories all of
+  // them a second time; in addition the average, slow weights and the memory of larc_turbo.
   void store(SolverState* state) const;
-  // Error when number or shapes do not agree with the net; then nothing has changed. Gives the
-  // fields for which something is kept that the state has not: restart() them.
+  // Error when number or shapes do not match the net; then nothing has changed. Returns the fields
+  // for which something is kept that the state lacks: restart() them.
   std::vector<std::string> restore(const SolverState& state, const std::string& path);
 
  private:
@@ -68,10 +70,10 @@ class Optimizer {
   bool clears_ = false;
 };
 
-// Arenas as large as the parameters' that training keeps: histories, and an average.
+// How many arenas as large as the parameters' training keeps: histories, and an average.
 int kept_arenas(const SolverParameter& solver);
 
-// Parameters whose average stands in for them, for as long as this lives; nothing when there is
+// Replaces the parameters by their average for the lifetime of this object; no-op when there is
 // none.
 class AveragedWeights {
  public:
@@ -86,7 +88,7 @@ class AveragedWeights {
   Optimizer& optimizer_;
 };
 
-// Names and shapes of a net's learned blobs in short.
+// A fingerprint of the names and shapes of a net's learned blobs.
 std::string fingerprint_of(const Graph& graph);
 // A hash of their values.
 uint64_t weights_checksum(Net& net);

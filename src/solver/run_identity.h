@@ -1,4 +1,5 @@
-// What a training is, in short: to tell whose a line of metrics, a net or a file of weights is.
+// Hashes that identify a training run: they tell which run a metrics line, a net or a weights file
+// belongs to.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +10,15 @@
 
 namespace crema {
 
-// A number as 16 digits.
+// A number as 16 hexadecimal digits.
 std::string hex_of(uint64_t number);
-// Of a net as it was read (upgraded, all phases): equal for files that differ in blanks, comments
-// and the age of their form alone.
+// Hash of a net as it was read (upgraded, all phases): equal for files that differ only in
+// whitespace, comments and the generation of their format.
 std::string hash_of_text(const NetParameter& net);
-// Of the net and of how it is trained.
+// Hash of the net and of how it is trained.
 std::string hash_of_recipe(const NetParameter& net, const SolverParameter& solver);
-// Of the values of all parameters: equal for equal weights of nets with equal fingerprint_of().
+// Hash of the values of all parameters: equal for equal weights of nets with equal
+// fingerprint_of().
 std::string hash_of_weights(Net& net);
 
 }  // namespace crema

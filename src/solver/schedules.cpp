@@ -21,8 +21,8 @@ float base_momentum(const SolverParameter& s, UpdateRule rule) {
   return rule == UpdateRule::muon ? 0.95f : 0.9f;
 }
 
-// From `start` to `end` at max_iter.
-float polynomial(float start, float end, float power, int64_t iteration, int max_iter) {
+// From `start` at iteration 0 to `end` at max_iter.
+float momentum_between(float start, float end, float power, int64_t iteration, int max_iter) {
   const float done = static_cast<float>(iteration) / static_cast<float>(max_iter);
   return start + (end - start) * std::pow(done, power);
 }
@@ -30,7 +30,7 @@ float polynomial(float start, float end, float power, int64_t iteration, int max
 float momentum_at(const SolverParameter& s, UpdateRule rule, int64_t iteration, double rate) {
   const float base = base_momentum(s, rule);
   if (s.momentum_policy() == "poly")
-    return polynomial(base, s.max_momentum(), s.momentum_power(), iteration, s.max_iter());
+    return momentum_between(base, s.max_momentum(), s.momentum_power(), iteration, s.max_iter());
   if (s.momentum_policy() != "opt") return base;
   const double root = 1 - 0.5 * std::sqrt(rate);
   const auto momentum = static_cast<float>(root * root);
@@ -39,8 +39,8 @@ float momentum_at(const SolverParameter& s, UpdateRule rule, int64_t iteration, 
 
 float weight_decay_at(const SolverParameter& s, int64_t iteration) {
   if (s.weight_decay_policy() != "poly") return s.weight_decay();
-  return polynomial(s.weight_decay(), s.max_weight_decay(), s.weight_decay_power(), iteration,
-                    s.max_iter());
+  return momentum_between(s.weight_decay(), s.max_weight_decay(), s.weight_decay_power(), iteration,
+                          s.max_iter());
 }
 
 void check_policies(const SolverParameter& s) {
@@ -65,15 +65,15 @@ void check_factors(const SolverParameter& s, UpdateRule rule) {
           "\", which takes the size of its steps from norms already");
 }
 
-// RAdam (Liu et al., 2020), as in the fork: while too few gradients are known for a second moment,
-// steps are those of the first one; then they grow with what is known.
+// RAdam (Liu et al., 2020), as in the fork: while too few gradients have been seen for a second
+// moment, steps use the first moment alone; then they grow with the number seen.
 void rectify(double momentum2, int64_t iteration, UpdateRates& at) {
   const double t = static_cast<double>(iteration) + 1, power = std::pow(momentum2, t);
-  const double most = 2 / (1 - momentum2) - 1, known = most - 2 * t * power / (1 - power);
+  const double maximum = 2 / (1 - momentum2) - 1, known = maximum - 2 * t * power / (1 - power);
   at.divides = known > 4;
   if (!at.divides) return;
   at.correction *= static_cast<float>(
-      std::sqrt((known - 4) * (known - 2) * most / ((most - 4) * (most - 2) * known)));
+      std::sqrt((known - 4) * (known - 2) * maximum / ((maximum - 4) * (maximum - 2) * known)));
 }
 
 }  // namespace

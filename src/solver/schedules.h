@@ -1,5 +1,5 @@
-// What an update takes besides the learning rate, as functions of the iteration: momentum, weight
-// decay, Adam's correction; and the checks of the fields that say so.
+// What an update needs besides the learning rate, as functions of the iteration: momentum, weight
+// decay, Adam's correction; and the checks of the fields that set them.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace crema {
 
 class SolverParameter;
 
-// Error when a policy is unknown or a number makes no sense for the rule.
+// Error when a policy is unknown or a value makes no sense for the rule.
 void check_schedules(const SolverParameter& solver, UpdateRule rule);
 
-// momentum2, or what the rule takes where the solver does not say.
+// momentum2, or the rule's default where the solver does not set it.
 float momentum2_of(const SolverParameter& solver, UpdateRule rule);
 
-// The numbers of an iteration whose learning rate is `rate`.
+// The update rates of an iteration whose learning rate is `rate`.
 UpdateRates update_rates(const SolverParameter& solver, UpdateRule rule, int64_t iteration,
                          double rate);
 

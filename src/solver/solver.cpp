@@ -30,9 +30,9 @@ std::string without_last_newline(std::string text) {
   return text;
 }
 
-constexpr int64_t kMostLosses = 1024;  // that stay on the device until somebody asks
+constexpr int64_t kMaxLosses = 1024;  // losses that stay on the device until they are read
 
-// The files of a list of comma-separated lists.
+// The files of all comma-separated lists.
 std::vector<std::string> weight_files(const SolverParameter& solver) {
   std::vector<std::string> files;
   for (const std::string& list : solver.weights()) {
@@ -49,7 +49,7 @@ bool has_loss(const Net& net) {
                      [](const Value& value) { return value.loss_weight != 0; });
 }
 
-// True when no parameter of the net has memory of its own.
+// True when none of the net's parameters has memory of its own.
 bool borrows_everything(const Net& net, const Net& owner) {
   for (const Parameter& parameter : net.graph().parameters) {
     if (parameter.data.memory() != owner.parameter_arena().memory()) return false;
@@ -78,7 +78,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   }
   choose_seed(state ? &*state : nullptr);
   make_train_net();
-  optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);  // its memory before test nets'
+  optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);  // allocated before the test nets
   make_test_nets();
   make_gpu_iteration();
   log_memory();
@@ -104,9 +104,9 @@ void Solver::complete_parameter() {
 
 void Solver::check_parameter() {
   const SolverParameter& solver = file_.solver;
-  const auto at_least = [&](const char* field, auto value, int least) {
-    require(value >= least, file_.where(field), ": ", field, " is ", value,
-            ", it must be at least ", least);
+  const auto at_least = [&](const char* field, auto value, int minimum) {
+    require(value >= minimum, file_.where(field), ": ", field, " is ", value,
+            ", it must be at least ", minimum);
   };
   at_least("average_loss", solver.average_loss(), 1);
   at_least("iter_size", solver.iter_size(), 1);
@@ -116,7 +116,7 @@ void Solver::check_parameter() {
   at_least("delta", solver.delta(), 0);
   require(std::abs(solver.momentum()) <= 1, file_.where("momentum"), ": momentum is ",
           solver.momentum(), ", it must be at least -1 and at most 1");
-  // What fails with this field counts as its mistake.
+  // Reports an Error of `work` at the position of the field.
   const auto check = [&](const char* field, const auto& work) {
     try {
       work();
@@ -216,7 +216,7 @@ void Solver::make_test_nets() {
 
 void Solver::make_gpu_iteration() {
   if (context_.device() == Device::cpu) return;
-  // Ahead of time and without the state that the events need.
+  // Ahead of time, and without updating the state that the events need.
   const auto rates = [this](int64_t first, int64_t count) {
     RateState state = rates_;
     std::vector<UpdateRates> rates;
@@ -226,7 +226,7 @@ void Solver::make_gpu_iteration() {
     }
     return rates;
   };
-  const int64_t losses = std::max<int64_t>(kMostLosses, file_.solver.average_loss());
+  const int64_t losses = std::max<int64_t>(kMaxLosses, file_.solver.average_loss());
   gpu_ = std::make_unique<GpuIteration>(*net_, *optimizer_, file_.solver.iter_size(), losses,
                                         options_.capture && !file_.solver.debug_info(), rates);
   if (rates_.plateau.steps > 0) gpu_->set_plateau(rates_.plateau);
@@ -252,10 +252,11 @@ MemoryKinds Solver::memory() {
 void Solver::log_memory() {
   const MemoryKinds all = memory();
   const MemoryAccount& account = *context_.memory();
-  const size_t most = account.limited() ? account.limit() : total_memory(context_);
+  const size_t maximum = account.limited() ? account.limit() : total_memory(context_);
   const bool gpu = context_.device() == Device::gpu;
-  context_.log().info(cat("Memory: ", size_text(all.total()), gpu ? " of " + size_text(most) : "",
-                          " on the ", name_of(context_.device()), ": ", describe(all)));
+  context_.log().info(cat("Memory: ", size_text(all.total()),
+                          gpu ? " of " + size_text(maximum) : "", " on the ",
+                          name_of(context_.device()), ": ", describe(all)));
 }
 
 void Solver::load_start_weights(Net& net) {
@@ -297,7 +298,7 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   iteration_ = unread_ = last_state_iteration_ = state.iter();
   last_state_ = identity_.resumed_from = path;
   if (state.has_seed() && file_.solver.random_seed() < 0) context_.seed = seed_ = state.seed();
-  // A state of Caffe knows no position in the data: as there, the data start again.
+  // A state of Caffe has no data position: as in Caffe, the data start over.
   train_passes_ = state.train_passes();
   for (int i = 0; i < static_cast<int>(test_passes_.size()); ++i) {
     test_passes_[i] = i < state.test_passes_size() ? state.test_passes(i) : 0;
@@ -320,7 +321,7 @@ void Solver::snapshot() {
     snapshot_iteration_ = iteration_;
     return send(event::SnapshotDone{iteration_, files.weights, "", hex_of(checksum), average});
   }
-  // Only now: a state never names weights that are not there.
+  // Only now, so that a state never names weights that do not exist.
   send(event::Snapshot{iteration_, event::Snapshot::Part::state, hdf5, files.state});
   SolverState state;
   state.set_iter(static_cast<int32_t>(iteration_));
@@ -328,9 +329,9 @@ void Solver::snapshot() {
   store_rates(&state);
   optimizer_->store(&state);
   if (options_.net.precision == Precision::fp16) {
-    const UpdateNumbers numbers = gpu_->numbers();
-    state.set_loss_scale(numbers.loss_scale);
-    state.set_loss_scale_age(numbers.good);
+    const UpdateParams params = gpu_->params();
+    state.set_loss_scale(params.loss_scale);
+    state.set_loss_scale_age(params.good);
   }
   state.set_seed(seed_);
   state.set_train_passes(train_passes_);
@@ -377,7 +378,7 @@ void Solver::restore_rates(const SolverState& state) {
   rates_.current_step = state.current_step();
   if (state.has_best_score()) rates_.best_score = state.best_score();
   rates_.tests_without_better = state.tests_without_better();
-  said_step_ = state.current_step();
+  reported_step_ = state.current_step();
   if (gpu_) gpu_->forget_rates();
   Plateau& plateau = rates_.plateau;
   if (plateau.steps == 0) return;

@@ -1,6 +1,6 @@
 // Solver: trains a net as a solver.prototxt says. Owns the training net, the test nets, the update
-// rule and the counters that a snapshot stores. Everything it has to say goes out as events
-// (solver/events.h); Caffe's log lines are one reader of them.
+// rule and the counters that a snapshot stores. It reports everything as events (solver/events.h);
+// Caffe's log lines are one reader of them.
 #pragma once
 
 #include <chrono>
@@ -27,36 +27,38 @@ class GpuIteration;
 class Optimizer;
 struct NotFinite;
 
-// What a running training is asked to do, at the next chance. `stop` ends it as its last iteration
-// would (snapshot_after_train says whether with a snapshot); snapshot_stop writes one in any case.
+// A request to a running training, obeyed at the next opportunity. `stop` ends it like its last
+// iteration (snapshot_after_train says whether with a snapshot); snapshot_stop writes one in any
+// case.
 enum class Action { none, stop, snapshot, snapshot_stop };
 
 struct SolverOptions {
-  // Weights to start from; each may be a list with commas. Not empty: instead of the solver's own
-  // `weights`.
+  // Weights to start from; each may be a comma-separated list. If not empty, replaces the solver's
+  // own `weights`.
   std::vector<std::string> weights;
   WeightsMode weights_mode = WeightsMode::strict;
-  // A .solverstate to go on from. Its seed is taken over unless the solver names one.
+  // A .solverstate to resume from. Its seed is used unless the solver sets one.
   std::string snapshot;
-  // Added to train_state, as the command line's -level and -stage.
+  // Added to train_state, from the command line's -level and -stage.
   std::optional<int> level;
   std::vector<std::string> stages;
-  // Asked after every iteration and between the batches of a test; says each request once.
+  // Called after every iteration and between the batches of a test; returns each request once.
   std::function<Action()> action;
   // Readers of the events besides the log. They must outlive the solver.
   std::vector<EventReader*> readers;
   // dtype, precision and passes of all nets; the rest is set by the solver.
   NetOptions net;
-  // The command that goes on from a state file, in messages; none: only its -snapshot flag.
+  // The command that resumes from a state file, for messages; none: they name only its -snapshot
+  // flag.
   std::function<std::string(const std::string& state)> resume_command;
-  // The caller fills the nets' Input layers (Net::set_input); else they are an error.
+  // The caller fills the nets' Input layers (Net::set_input); otherwise Input layers are an error.
   bool fills_inputs = false;
-  // On a GPU: record an iteration as a CUDA graph and repeat it.
+  // On a GPU: record an iteration as a CUDA graph and replay it.
   bool capture = true;
 };
 
-// Loss or weights have become nan or infinite: what() names the iteration, the layer and the blob
-// where that began, and says how to go on.
+// Loss or weights have become NaN or infinite: what() names the iteration, the layer and the blob
+// where that began, and says how to continue.
 class Diverged : public Error {
  public:
   using Error::Error;
@@ -64,21 +66,21 @@ class Diverged : public Error {
 
 class Solver {
  public:
-  // Makes the nets, loads weights or the snapshot. Sets the context's seed.
+  // Creates the nets, loads weights or the snapshot. Sets the context's seed.
   Solver(Context& context, const SolverFile& file, SolverOptions options = {});
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  // The whole training up to max_iter, with tests and snapshots on the way and at the end.
-  // A DeviceLost or Diverged on the way says which snapshot to go on from.
+  // Runs the whole training up to max_iter, with tests and snapshots during it and at its end. A
+  // DeviceLost or Diverged says which snapshot to resume from.
   void solve();
-  // That many updates, with the tests, displays and snapshots that fall due.
+  // Runs that many updates, with the tests, displays and snapshots that are due.
   void step(int64_t iterations);
-  // All test nets, test_iter batches each.
+  // Runs all test nets, test_iter batches each.
   void test_all();
-  // Error when the files could not be written, Diverged when loss or weights are not finite; the
-  // snapshots before stay.
+  // Error when the files could not be written, Diverged when loss or weights are not finite;
+  // earlier snapshots are kept.
   void snapshot();
   void restore(const std::string& path);
 
@@ -91,9 +93,9 @@ class Solver {
   Net& net() { return *net_; }
   const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
   uint64_t seed() const { return seed_; }
-  // Of all nets and the optimizer: the nets take turns in one memory for blobs.
+  // Of all nets and the optimizer; the nets share one arena for blobs.
   MemoryKinds memory();
-  // True after a request to stop was met.
+  // True once a request to stop has been obeyed.
   bool stopped() const { return stopped_; }
 
  private:
@@ -115,7 +117,7 @@ class Solver {
   void run(const std::function<void()>& work);
   void train(int64_t iterations);
   void train_to_end();
-  bool undisturbed(int64_t iterations, int64_t end) const;
+  bool uninterrupted(int64_t iterations, int64_t end) const;
   void train_several(int64_t count);
   void train_iteration();
   void cpu_iteration(bool shown);
@@ -126,12 +128,12 @@ class Solver {
   std::optional<NotFinite> find_divergence(int64_t iteration);
   [[noreturn]] void diverge(int64_t iteration, const std::string& what,
                             const std::optional<NotFinite>& where);
-  std::string way_back() const;
+  std::string resume_hint() const;
   double next_rate(bool display);
-  void say_step();
+  void report_step();
   void store_rates(SolverState* state);
   void restore_rates(const SolverState& state);
-  // Gives the hash of the average, "" where there is none.
+  // Returns the hash of the average, "" where there is none.
   std::string write_weights(const SnapshotFiles& files);
   void display();
   void obey();
@@ -148,7 +150,8 @@ class Solver {
   std::shared_ptr<ArenaPool> arena_;
   std::unique_ptr<Net> net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
-  std::vector<int> test_numbers_;  // in the solver's file: those without batches are left out
+  std::vector<int> test_numbers_;  // indices in the solver's file: test nets without batches are
+                                   // left out
   std::vector<int> test_iterations_;
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;
@@ -158,7 +161,7 @@ class Solver {
   // What a snapshot stores.
   int64_t iteration_ = 0;
   RateState rates_;
-  int said_step_ = 0;  // of the rate, that an event told
+  int reported_step_ = 0;  // of the rate: the last one sent as an event
   uint64_t train_passes_ = 0;
   std::vector<uint64_t> test_passes_;
   LossWindow losses_;
@@ -168,9 +171,9 @@ class Solver {
   bool stopped_ = false;
   bool snapshot_failed_ = false;     // the last one that was tried
   int64_t snapshot_iteration_ = -1;  // of the last one that this solver wrote
-  bool non_finite_said_ = false;
-  int64_t unread_ = 0;           // the first iteration whose loss has not been looked at
-  int64_t first_iteration_ = 0;  // of the train() that runs, and the number of its first pass
+  bool non_finite_reported_ = false;
+  int64_t unread_ = 0;           // the first iteration whose loss has not been checked
+  int64_t first_iteration_ = 0;  // of the running train() call, and the number of its first pass
   uint64_t first_pass_ = 0;
   int64_t displayed_ = 0;  // iteration of the last display
   Clock::time_point displayed_at_;

@@ -41,7 +41,7 @@ std::vector<NetSource> test_sources(const SolverFile& file) {
           file.where(tests > 0 ? "test_iter" : "test_net"),
           ": test_iter must be given once for each test net: it is given ", tests, " times, for ",
           named, named == 1 ? " test net" : " test nets");
-  // Further test_iter make test nets of the one net file that training uses.
+  // Any further test_iter create test nets from the net file that training uses.
   while (static_cast<int>(sources.size()) < tests)
     sources.push_back({solver.has_net_param() ? "net_param" : "net", 0, {}, 0});
   const int states = solver.test_state_size();

@@ -1,4 +1,4 @@
-// Which nets a solver trains and tests, out of the many fields that can name them.
+// Selects the nets that a solver trains and tests, from the many fields that can name them.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ struct NetSource {
 
 // Error unless exactly one field names the training net.
 NetSource train_source(const SolverFile& file);
-// In Caffe's order: test_net_param, test_net, then net_param or net for what is left of test_iter.
+// In Caffe's order: test_net_param, test_net, then net_param or net for the remaining test_iter.
 std::vector<NetSource> test_sources(const SolverFile& file);
 
-// Caffe's words for a source: "net file: lenet.prototxt", "net_param"; of the training net, the
+// Caffe's wording for a source: "net file: lenet.prototxt", "net_param"; for the training net, the
 // whole log line.
 std::string describe_test(const SolverParameter& solver, const NetSource& source);
 std::string describe_train(const SolverParameter& solver, const NetSource& source);
@@ -29,8 +29,8 @@ std::string describe_train(const SolverParameter& solver, const NetSource& sourc
 // Reads the net. A relative path is looked up in the working directory, then beside the solver.
 NetFile open_net(const SolverFile& file, const NetSource& source);
 
-// Error when the training net would be in the TEST phase, which the net itself or the solver can
-// say: it has no gradients.
+// Error when the training net would be in phase TEST, which the net itself or the solver can set:
+// it would have no gradients.
 void check_trained(const SolverFile& file, const NetSource& source, const NetFile& net,
                    const NetState& state);
 

@@ -13,23 +13,23 @@
 namespace crema {
 namespace {
 
-// Our own fields: a file of Caffe has none of them.
+// Our own fields, which files of Caffe do not have.
 bool is_ours(uint32_t field) { return field >= 5000 && field < 6000; }
 
-// A serialized SolverState with nothing but the checksum.
+// A serialized SolverState that has only the checksum.
 std::string checksum_field(uint64_t hash) {
   SolverState only;
   only.set_checksum(hash);
   return only.SerializeAsString();
 }
 
-// What a walk over a binary file finds.
+// The result of walking a binary file.
 struct Walk {
   bool ours = false;
-  std::vector<size_t> checksums;  // where each begins
+  std::vector<size_t> checksums;  // offset of each
 };
 
-// Walks the fields of the file and of its blobs, for the byte at which it breaks off.
+// Walks the fields of the file and of its blobs, to find the byte at which it breaks off.
 Walk walk(const std::string& bytes, const std::string& path) {
   Walk found;
   for (WireCursor in(path, ".solverstate", bytes.data(), bytes.size()); !in.done();) {
@@ -47,8 +47,8 @@ Walk walk(const std::string& bytes, const std::string& path) {
   return found;
 }
 
-// The checksum is that of all other bytes, wherever it stands: we write it first, a program that
-// reads and writes the message may move it.
+// The checksum covers all other bytes, wherever it is: we write it first, but a program that reads
+// and rewrites the message may move it.
 void check_hash(const std::string& bytes, const Walk& found, const std::string& path) {
   require(found.checksums.size() == 1, path,
           found.checksums.empty() ? kNoChecksum : kWrongChecksum);
@@ -78,13 +78,13 @@ SolverState read_binary(const std::string& path) {
   return state;
 }
 
-// What no training has written, and what would lead beyond an array or a counter.
+// Rejects values that no training writes, and those that would overrun an array or a counter.
 void check_numbers(const SolverState& state, const std::string& path) {
-  const auto within = [&](const char* field, auto value, auto least, auto most) {
-    require(value >= least && value <= most, path, ": ", field, " is ", value, ", it must be from ",
-            least, " to ", most, ": the file is damaged");
+  const auto within = [&](const char* field, auto value, auto minimum, auto maximum) {
+    require(value >= minimum && value <= maximum, path, ": ", field, " is ", value,
+            ", it must be from ", minimum, " to ", maximum, ": the file is damaged");
   };
-  // One more iteration must be a number, too.
+  // The next iteration's number must fit, too.
   within("iter", state.iter(), 0, INT_MAX - 1);
   within("current_step", state.current_step(), 0, INT_MAX - 1);
   within("tests_without_better", state.tests_without_better(), 0, INT_MAX - 1);
@@ -93,11 +93,11 @@ void check_numbers(const SolverState& state, const std::string& path) {
     within("loss_scale", state.loss_scale(), std::numeric_limits<float>::min(),
            std::numeric_limits<float>::max());
   within("last_event", state.last_event(), int64_t{0}, int64_t{INT_MAX});
-  // Times the size of a batch, this is a position in the data.
-  constexpr uint64_t kMostPasses = uint64_t{1} << 40;
-  within("train_passes", state.train_passes(), uint64_t{0}, kMostPasses);
+  // Multiplied by the batch size this is a data position.
+  constexpr uint64_t kMaxPasses = uint64_t{1} << 40;
+  within("train_passes", state.train_passes(), uint64_t{0}, kMaxPasses);
   for (const uint64_t passes : state.test_passes())
-    within("test_passes", passes, uint64_t{0}, kMostPasses);
+    within("test_passes", passes, uint64_t{0}, kMaxPasses);
   within("loss_window", state.loss_window_size(), 0, state.iter());
 }
 
@@ -106,7 +106,7 @@ void check_numbers(const SolverState& state, const std::string& path) {
 void write_solver_state(const SolverState& state, const std::string& path, bool hdf5) {
   if (hdf5) return write_hdf5_state(state, path);
   if (state.has_checksum()) {
-    SolverState without = state;  // that of the file it was read from
+    SolverState without = state;  // the checksum of the file it was read from
     without.clear_checksum();
     return write_solver_state(without, path, false);
   }

@@ -7,11 +7,11 @@
 
 namespace crema {
 
-// Binary when `hdf5` is false. Appears whole or not at all.
+// Binary when `hdf5` is false. Written atomically.
 void write_solver_state(const SolverState& state, const std::string& path, bool hdf5);
 
-// Told by its content. Error, with the byte where it can be known, when the file is damaged or cut
-// short, or is of another kind. Files of Caffe have none of our own fields.
+// Detects the format from the content. Error, with the byte offset where it can be known, when the
+// file is damaged, cut off or of another kind. Files of Caffe have none of our own fields.
 SolverState read_solver_state(const std::string& path);
 
 }  // namespace crema

@@ -14,12 +14,12 @@ namespace {
 using Blobs = google::protobuf::RepeatedPtrField<BlobProto>;
 
 constexpr const char* kChecksum = "checksum";
-// A file that has this has a checksum: to take that one away does not make it a file of Caffe's, or
-// of the time before there was one.
+// A file with this field must have a checksum: removing the checksum does not make it a file of
+// Caffe, or an older one from before checksums.
 constexpr const char* kVersion = "state_version";
 
-// The sum of a hash of each dataset: its name, extents and values. So it depends neither on how the
-// library lays a file out nor on the order of the datasets.
+// The sum of the hashes of all datasets, each over name, extents and values. So it depends neither
+// on how the library lays a file out nor on the order of the datasets.
 class Content {
  public:
   void add(const std::string& name, const Shape& shape, const float* values) {
@@ -51,7 +51,7 @@ class Writer {
  public:
   explicit Writer(const std::string& path) : file_(path) {}
 
-  // As Caffe stores its own.
+  // In the type that Caffe uses for its own.
   void caffe_number(const char* name, int32_t value) {
     file_.integer(name, value);
     content_.add(name, std::vector<uint64_t>{static_cast<uint64_t>(value)});
@@ -88,7 +88,7 @@ class Writer {
       }
       const auto& doubles = blobs[i].double_data();
       file_.doubles(name, shape, doubles.data());
-      // They are read as floats.
+      // They are read back as floats.
       content_.add(name, shape, std::vector<float>(doubles.begin(), doubles.end()).data());
     }
   }
@@ -111,8 +111,8 @@ class Reader {
   }
 
   bool has(const char* name) const { return file_.has(name); }
-  // A whole number of 32 bits, of any type. As a double: the library cuts what an integer cannot
-  // hold, without a word.
+  // A 32-bit integer, stored in any type. Read as a double, because the library silently clips
+  // values that an integer cannot hold.
   int32_t small_number(const char* name) {
     const std::vector<double> values = file_.doubles(name);
     require(values.size() == 1, path_, ": dataset \"", name, "\" has ", values.size(),
@@ -160,7 +160,8 @@ class Reader {
       blob->mutable_data()->Add(values.begin(), values.end());
     }
   }
-  // After everything has been read. Files of Caffe and of the time before have none.
+  // Call after everything has been read. Files of Caffe, and older ones from before checksums, have
+  // none.
   void check(SolverState* state) {
     if (has(kVersion)) require(has(kChecksum), path_, kNoChecksum);
     if (!has(kChecksum)) return;

@@ -9,10 +9,10 @@
 namespace crema {
 
 void write_hdf5_state(const SolverState& state, const std::string& path);
-// Error when it is no solver state, or its checksum is missing or another.
+// Error when it is not a solver state, or its checksum is missing or wrong.
 SolverState read_hdf5_state(const std::string& path);
 
-// What is said of a file, behind its path.
+// Messages about a file, appended to its path.
 inline constexpr const char* kWrongChecksum =
     ": this solver state is damaged: its content does not agree with its checksum; go on from an "
     "older snapshot";

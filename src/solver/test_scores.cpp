@@ -33,7 +33,7 @@ TestScores::TestScores(const SolverParameter& solver, Net& net)
     outputs_.push_back({output.blob, output.loss_weight, {}, {}});
 }
 
-void TestScores::Numbers::add(const std::vector<float>& batch, bool first) {
+void TestScores::Means::add(const std::vector<float>& batch, bool first) {
   if (first) sums.resize(batch.size(), 0);
   varies = varies || batch.size() != sums.size();
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -43,7 +43,7 @@ void TestScores::Numbers::add(const std::vector<float>& batch, bool first) {
   count += static_cast<int64_t>(batch.size());
 }
 
-std::vector<double> TestScores::Numbers::means(int batches) const {
+std::vector<double> TestScores::Means::means(int batches) const {
   if (varies) return {total / static_cast<double>(count)};
   std::vector<double> means = sums;
   for (double& mean : means) mean /= batches;
@@ -72,7 +72,7 @@ void TestScores::add() {
       const bool right = row[3] != 0, wrong = row[4] != 0;
       if (row[0] == -1) {
         output.classes[label].objects += static_cast<int64_t>(row[2]);
-      } else if (right || wrong) {  // else it found a difficult object, or the row is not used
+      } else if (right || wrong) {  // else it found a difficult object, or the row is unused
         output.classes[label].detections.push_back({row[2], right});
       }
     }

@@ -1,6 +1,6 @@
-// What a test phase says of a net: the means of its outputs over the batches, value by value, or
-// one mean of all values where their number depends on the batch; or, of DetectionEvaluate with
-// eval_type: "detection", the mean average precision over all of them.
+// The results of a test phase: the means of a net's outputs over the batches, element by element,
+// or one mean of all elements where their number depends on the batch. For DetectionEvaluate with
+// eval_type: "detection", the mean average precision over all batches.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace crema {
 
 class SolverParameter;
 
-// Error for an eval_type or ap_version that does not exist.
+// Error for an unknown eval_type or ap_version.
 void check_evaluation(const SolverParameter& solver);
 
 // Every element of every output.
@@ -25,9 +25,9 @@ class TestScores {
  public:
   TestScores(const SolverParameter& solver, Net& net);
 
-  // After the forward pass of a batch.
+  // Call after the forward pass of a batch.
   void add();
-  // Of all batches so far.
+  // The results of all batches so far.
   std::vector<OutputValue> outputs() const;
   // Average precisions by class, in the order of the outputs.
   std::vector<event::ClassPrecision> classes() const;
@@ -37,19 +37,19 @@ class TestScores {
     int64_t objects = 0;
     std::vector<RankedDetection> detections;
   };
-  struct Numbers {
-    std::vector<double> sums;  // by place
-    double total = 0;          // of all places
+  struct Means {
+    std::vector<double> sums;  // by position
+    double total = 0;          // over all positions
     int64_t count = 0;
-    bool varies = false;  // not each batch has as many
+    bool varies = false;  // the number differs between batches
     void add(const std::vector<float>& batch, bool first);
     std::vector<double> means(int batches) const;
   };
-  // One output: either numbers or detections.
+  // One output: either values or detections.
   struct Output {
     std::string blob;
     float loss_weight = 0;
-    Numbers numbers;
+    Means numbers;
     std::map<int, ClassDetections> classes;
   };
 

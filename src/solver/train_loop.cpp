@@ -14,15 +14,15 @@
 namespace crema {
 namespace {
 
-// Reading a loss makes the host wait for a GPU. Where no display needs it, this often is enough to
-// notice bad labels and losses that are not numbers.
+// Reading a loss makes the host wait for a GPU. Where no display needs it, this interval is enough
+// to notice bad labels and losses that are not finite.
 constexpr int kWatchEvery = 100;
 
 bool falls_due(int64_t iteration, int interval) {
   return interval > 0 && iteration % interval == 0;
 }
 
-// What killed runs have left in the folder of the snapshots.
+// Removes what killed runs left in the snapshot folder.
 void remove_temporary_snapshots(const SolverParameter& solver, Log& log) {
   if (!solver.has_snapshot_prefix()) return;
   const std::string folder = folder_of(solver.snapshot_prefix());
@@ -32,12 +32,12 @@ void remove_temporary_snapshots(const SolverParameter& solver, Log& log) {
 
 }  // namespace
 
-// A lost device takes the weights with it: says from where to go on.
+// A lost device takes the weights with it: adds to the error which snapshot to resume from.
 void Solver::run(const std::function<void()>& work) {
   try {
     work();
   } catch (const DeviceLost& lost) {
-    throw DeviceLost(cat("in iteration ", iteration_, ": ", lost.what(), ". ", way_back()));
+    throw DeviceLost(cat("in iteration ", iteration_, ": ", lost.what(), ". ", resume_hint()));
   }
 }
 
@@ -60,8 +60,8 @@ void Solver::train_to_end() {
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
                     solver.iter_size(), seed_, identity_});
   train(solver.max_iter() - iteration_);
-  // Whether at its time or asked for by a signal: the last state of a training must not be lost
-  // silently.
+  // Whether its time has come or a signal asked for it: a training must not silently lose its last
+  // state.
   const bool last_is_missing = solver.snapshot_after_train() &&
                                !falls_due(iteration_, solver.snapshot()) &&
                                snapshot_iteration_ != iteration_;
@@ -92,17 +92,17 @@ void Solver::train(int64_t iterations) {
     if (test_now) test_all();
     if (stopped_) return;
     const int64_t at_once = gpu_ && !debug_ ? gpu_->at_once(iteration_) : 1;
-    at_once > 1 && undisturbed(at_once, end) ? train_several(at_once) : train_iteration();
+    at_once > 1 && uninterrupted(at_once, end) ? train_several(at_once) : train_iteration();
     obey();
   }
-  // Also of iterations whose loss nobody read.
+  // Including iterations whose loss was not displayed.
   read_losses(iteration_ - 1);
   if (gpu_) net_->check();
 }
 
-// Whether nothing interrupts the next iterations: neither a look at the loss nor a test nor a
-// snapshot nor the end.
-bool Solver::undisturbed(int64_t iterations, int64_t end) const {
+// Whether the next iterations run without interruption: no reading of the loss, no test, no
+// snapshot, not the end.
+bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
   const SolverParameter& solver = file_.solver;
   if (iteration_ + iterations > end) return false;
   for (int64_t i = iteration_; i < iteration_ + iterations; ++i) {
@@ -173,9 +173,9 @@ void Solver::gpu_iteration(bool shown) {
   }
   const float limit = file_.solver.clip_gradients();
   if (!shown || limit < 0 || !file_.solver.enable_clip_gradient_status()) return;
-  const UpdateNumbers numbers = gpu_->numbers();
-  if (numbers.norm > limit)
-    send(event::GradientsClipped{iteration_, numbers.norm, limit, limit / numbers.norm});
+  const UpdateParams params = gpu_->params();
+  if (params.norm > limit)
+    send(event::GradientsClipped{iteration_, params.norm, limit, limit / params.norm});
 }
 
 void Solver::display() {
@@ -204,16 +204,16 @@ double Solver::rate() const {
 double Solver::next_rate(bool display) {
   if (gpu_ && display && rates_.plateau.steps > 0) rates_.plateau = gpu_->plateau();
   const double rate = learning_rate(file_.solver, static_cast<int>(iteration_), &rates_);
-  say_step();
+  report_step();
   if (display) send(event::LearningRate{iteration_, rate});
   return rate;
 }
 
-// Tells that the rate has fallen, where it does so in steps of its own choice.
-void Solver::say_step() {
+// Sends an event when the rate has dropped, for policies that choose their steps themselves.
+void Solver::report_step() {
   const int step = rates_.plateau.steps > 0 ? rates_.plateau.step : rates_.current_step;
-  if (step == said_step_) return;
-  said_step_ = step;
+  if (step == reported_step_) return;
+  reported_step_ = step;
   const std::string& policy = file_.solver.lr_policy();
   if (policy != "step") send(event::LearningRateStep{policy, iteration_, step});
 }
@@ -261,7 +261,7 @@ void Solver::test(size_t number) {
     }
     if (stopped_) return send(event::TestInterrupted{iteration_, id});
     net.forward(test_passes_[number]++);
-    const double batch_loss = net.loss();  // in any case: it checks the labels
+    const double batch_loss = net.loss();  // always: it checks the labels
     if (file_.solver.test_compute_loss()) loss += batch_loss;
     scores.add();
     send(event::TestBatch{id, i + 1, batches});

@@ -1,18 +1,18 @@
-// What a file claims to hold, against what there can be. Shape::count() multiplies extents, with an
-// Error where one is negative or there are more than kMostValues; nobody else does.
+// Limits for the shapes that a file claims to hold. Shape::count() is the only place that
+// multiplies extents; it throws an Error where one is negative or the product exceeds kMaxValues.
 #pragma once
 
 #include "tensor/shape.h"
 
 namespace crema {
 
-// As many axes as a blob of Caffe's can have.
-constexpr int kMostBlobAxes = 32;
-// No memory holds more values; and sizes in bytes, and sums of them, stay within 64 bits.
-constexpr int64_t kMostValues = int64_t{1} << 48;
+// The most axes that a Caffe blob can have.
+constexpr int kMaxBlobAxes = 32;
+// More values than any memory holds; sizes in bytes, and sums of them, still fit 64 bits.
+constexpr int64_t kMaxValues = int64_t{1} << 48;
 
-// Whether no extent is negative and there are at most `most` values, without an Error. So a claim
-// is held against what its file has room for, before memory is taken for it.
-bool at_most(const Shape& shape, int64_t most);
+// True when no extent is negative and there are at most `maximum` values; never an Error. Readers
+// check a claim against the size of its file before they allocate memory for it.
+bool at_most(const Shape& shape, int64_t maximum);
 
 }  // namespace crema

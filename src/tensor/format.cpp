@@ -49,7 +49,7 @@ bool same_layout(const Format& a, const Format& b, const Shape& shape) {
       a.points != b.points)
     return false;
   if (shape.axes() < 3) return true;
-  return shape[1] == 1 || shape.count(2) == 1;  // one of the two moved groups of axes is trivial
+  return shape[1] == 1 || shape.count(2) == 1;  // one of the two permuted groups of axes is trivial
 }
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// How the elements of a tensor lie in memory: order, padding and blocks. Shapes always speak of the
-// logical axes.
+// Format: the memory layout of a tensor: order, padding and blocks. Shapes always list the logical
+// axes.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 namespace crema {
 
 enum class Order : uint8_t {
-  plain,          // row-major as Caffe: N, C, H, W
-  channels_last,  // N, H, W, C (axis 1 fastest); the same as plain below three axes
-  blocked,        // what a library's kernel wants for its weights: see Blocking
+  row_major,      // row-major as in Caffe: N, C, H, W
+  channels_last,  // N, H, W, C (axis 1 fastest); same as row_major below three axes
+  blocked,        // the weight layout of a library's kernel: see Blocking
 };
 
-// A blocked layout: outer blocks at `strides`, inner blocks dense, outermost first (oneDNN's
-// description).
+// A blocked layout as oneDNN describes it: outer blocks at `strides`, dense inner blocks, outermost
+// first.
 struct Blocking {
   std::vector<int64_t> padded_dims;
   std::vector<int64_t> strides;  // of the outer blocks, in elements
@@ -27,27 +27,27 @@ struct Blocking {
 };
 
 struct Format {
-  Order order = Order::plain;
+  Order order = Order::row_major;
   std::shared_ptr<const Blocking> blocking;  // only for Order::blocked
-  // Channels-last: extent of axis 1 in memory where that is larger than in the shape; what is
-  // behind the shape's channels is zero. 0: no padding.
+  // Channels-last: the extent of axis 1 in memory where it is larger than in the shape; the padding
+  // channels are zero. 0: no padding.
   int64_t channels = 0;
-  // Channels-last of a matrix (O, C * points), whose columns are channels-major in the shape and
-  // points-major in memory: weights of a fully connected layer that reads channels-last images. 0:
-  // columns lie as they are.
+  // Channels-last of a matrix (O, C * points), whose columns are channel-major in the shape and
+  // point-major in memory: the weights of a fully connected layer that reads channels-last images.
+  // 0: the columns keep the order of the shape.
   int64_t points = 0;
 
-  static Format plain() { return {}; }
+  static Format row_major() { return {}; }
   static Format channels_last() { return {Order::channels_last, nullptr, 0}; }
 
   // Elements in memory, padding included.
   int64_t elements(const Shape& shape) const;
-  // Where the element with these logical coordinates lies, in elements.
+  // Offset in elements of the element with these logical coordinates.
   int64_t offset(const Shape& shape, const int64_t* index) const;
   bool operator==(const Format& other) const;
 };
 
-// True when both lay out this shape alike (channels-last of a 2-axis shape is plain).
+// True when both formats lay out this shape alike (channels-last with 2 axes equals row-major).
 bool same_layout(const Format& a, const Format& b, const Shape& shape);
 
 }  // namespace crema

@@ -1,4 +1,5 @@
-// 16-bit real numbers. They are storage only: reading one gives a float, and arithmetic is float's.
+// 16-bit floating-point types for storage only: a read converts to float, and arithmetic is in
+// float.
 #pragma once
 
 #include <bit>
@@ -12,7 +13,7 @@
 
 namespace crema {
 
-// IEEE 754 binary16: 5 bits of exponent, 10 of fraction.
+// IEEE 754 binary16: 5 exponent bits, 10 fraction bits.
 struct Half {
   uint16_t bits = 0;
 
@@ -24,7 +25,7 @@ struct Half {
 #else
     const uint32_t sign = (bits & 0x8000u) << 16, rest = bits & 0x7fffu;
     if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
-    // A multiplication moves the exponent, for subnormal numbers too.
+    // The multiplication rebiases the exponent, for subnormal numbers too.
     const float magnitude = std::bit_cast<float>(rest << 13) * 0x1p112f;
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(magnitude));
 #endif
@@ -37,11 +38,11 @@ struct Half {
 #else
     const uint32_t word = std::bit_cast<uint32_t>(value), magnitude = word & 0x7fffffffu;
     const uint16_t sign = static_cast<uint16_t>(word >> 16 & 0x8000u);
-    if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // not a number
+    if (magnitude > 0x7f800000u) return sign | 0x7e00u;   // NaN
     if (magnitude >= 0x477ff000u) return sign | 0x7c00u;  // rounds to infinity
     if (magnitude < 0x38800000u) {                        // subnormal: steps of 2^-24
       const float steps = std::bit_cast<float>(magnitude) * 0x1p24f;
-      // Adding 2^23 rounds to a whole number, ties to even.
+      // Adding 2^23 rounds to an integer, ties to even.
       const uint32_t whole = std::bit_cast<uint32_t>(steps + 0x1p23f) & 0x7fffffu;
       return static_cast<uint16_t>(sign | whole);
     }
@@ -51,7 +52,7 @@ struct Half {
   }
 };
 
-// The upper half of a float: 8 bits of exponent, 7 of fraction.
+// The upper half of a float: 8 exponent bits, 7 fraction bits.
 struct BFloat16 {
   uint16_t bits = 0;
 
@@ -77,7 +78,7 @@ struct BFloat16 {
   }
 };
 
-// The type that a kernel computes in when its elements are T.
+// The type in which a kernel computes on elements of type T.
 template <typename T>
 struct ComputeType {
   using type = T;

@@ -1,4 +1,4 @@
-// The one dispatch point from a value (dtype) to a type. Kernels are templates; everything above
+// The only dispatch from a runtime dtype to a C++ type. Kernels are templates; all code above them
 // passes tensors.
 #pragma once
 
@@ -7,9 +7,9 @@
 
 namespace crema {
 
-// on(x, [&]<typename T>() { ... }): runs the lambda with T = float or double, the dtype of x. The
-// device is chosen by parallel_for (one body for both) or by the context inside a kernel with two
-// bodies.
+// on(x, [&]<typename T>() { ... }): calls the lambda with T = float or double, the dtype of x.
+// parallel_for (one body for both devices) or the context inside a kernel with two bodies chooses
+// the device.
 template <typename Body>
 decltype(auto) on(const Tensor& tensor, Body&& body) {
   switch (tensor.dtype()) {
@@ -22,8 +22,8 @@ decltype(auto) on(const Tensor& tensor, Body&& body) {
   }
 }
 
-// The same with T also Half and BFloat16, whose arithmetic is that of Compute<T>: for kernels that
-// run on a GPU too. CPUs compute in float and double only.
+// The same, but T may also be Half or BFloat16, whose arithmetic is that of Compute<T>: for kernels
+// that also run on a GPU. CPUs compute in float and double only.
 template <typename Body>
 decltype(auto) on_real(const Tensor& tensor, Body&& body) {
   switch (tensor.dtype()) {
@@ -34,6 +34,13 @@ decltype(auto) on_real(const Tensor& tensor, Body&& body) {
     default:
       return on(tensor, body);
   }
+}
+
+// The same for kernels on tensor cores, with T = Half or BFloat16.
+template <typename Body>
+decltype(auto) on_half(DType dtype, Body&& body) {
+  if (dtype == DType::f16) return body.template operator()<Half>();
+  return body.template operator()<BFloat16>();
 }
 
 }  // namespace crema

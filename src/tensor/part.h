@@ -1,17 +1,23 @@
-// A part of a tensor's memory, seen as a smaller tensor.
+// Views of parts of a tensor's memory as smaller tensors.
 #pragma once
 
 #include "tensor/tensor.h"
 
 namespace crema {
 
-// The elements from `first` on in memory, in the tensor's format.
+// A tensor in the memory of another, such as a workspace, `at` bytes from its first element.
+inline Tensor part_of(const Tensor& whole, size_t at, Shape shape, DType dtype,
+                      Format format = {}) {
+  char* const start = whole.data<char>() + at;
+  if (!whole.memory()) return Tensor::wrap(start, std::move(shape), dtype, std::move(format));
+  const auto before = static_cast<size_t>(start - static_cast<char*>(whole.memory()->data()));
+  return Tensor(whole.memory(), before, std::move(shape), dtype, std::move(format));
+}
+
+// The elements in memory from element `first` on, in the tensor's format.
 inline Tensor part(const Tensor& tensor, Shape shape, int64_t first = 0) {
-  const auto* const start = static_cast<const char*>(tensor.memory()->data());
-  const auto before = static_cast<size_t>(static_cast<const char*>(tensor.raw()) - start);
-  const size_t skipped = static_cast<size_t>(first) * size_of(tensor.dtype());
-  return Tensor(tensor.memory(), before + skipped, std::move(shape), tensor.dtype(),
-                tensor.format());
+  return part_of(tensor, static_cast<size_t>(first) * size_of(tensor.dtype()), std::move(shape),
+                 tensor.dtype(), tensor.format());
 }
 
 }  // namespace crema

@@ -8,9 +8,10 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kNegative = -1, kTooMany = kMostValues + 1;
+constexpr int64_t kNegative = -1, kTooMany = kMaxValues + 1;
 
-// The product of the extents of axes [from, to), kTooMany instead of what is more, or kNegative.
+// The product of the extents of axes [from, to); kTooMany if it is too large, kNegative if an
+// extent is negative.
 int64_t product(const std::vector<int64_t>& extents, int from, int to) {
   int64_t values = 1;
   for (int axis = from; axis < to; ++axis) {
@@ -30,9 +31,9 @@ int64_t Shape::count(int from, int to) const {
   return values;
 }
 
-bool at_most(const Shape& shape, int64_t most) {
+bool at_most(const Shape& shape, int64_t maximum) {
   const int64_t values = product(shape.dims(), 0, shape.axes());
-  return values != kNegative && values != kTooMany && values <= most;
+  return values != kNegative && values != kTooMany && values <= maximum;
 }
 
 int Shape::canonical_axis(int axis) const {
@@ -50,9 +51,9 @@ std::string Shape::str() const {
 std::string Shape::brief() const {
   if (dims_.empty()) return "scalar";
   std::string text;
-  for (int axis = 0; axis < std::min(axes(), kMostBlobAxes); ++axis)
+  for (int axis = 0; axis < std::min(axes(), kMaxBlobAxes); ++axis)
     text += (axis == 0 ? "" : "x") + std::to_string(dims_[axis]);
-  return axes() <= kMostBlobAxes ? text : cat(text, "x... (", axes(), " axes)");
+  return axes() <= kMaxBlobAxes ? text : cat(text, "x... (", axes(), " axes)");
 }
 
 }  // namespace crema

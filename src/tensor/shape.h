@@ -1,5 +1,5 @@
-// The extents of a tensor, slowest axis first as Caffe counts them (N, C, H, W). No axes: a scalar
-// of one element.
+// Shape: the extents of a tensor, slowest axis first as in Caffe (N, C, H, W). Without axes it is a
+// scalar of one element.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Shape {
   int canonical_axis(int axis) const;
 
   void push_back(int64_t extent) { dims_.push_back(extent); }
-  // "64 20 24 24 (737280)", Caffe's way in log lines.
+  // "64 20 24 24 (737280)", as Caffe logs a shape.
   std::string str() const;
   // "64x20x24x24", for messages.
   std::string brief() const;

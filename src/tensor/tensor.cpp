@@ -55,11 +55,11 @@ void zero(Context& context, const Tensor& at) {
 
 namespace {
 
-// Calls visit(plain position, position in memory) for every logical element.
+// Calls visit(row-major index, offset in memory) for every logical element.
 template <typename Visit>
 void for_each_element(const Shape& shape, const Format& format, Visit visit) {
   const int64_t count = shape.count();
-  if (same_layout(format, Format::plain(), shape)) {
+  if (same_layout(format, Format::row_major(), shape)) {
     for (int64_t i = 0; i < count; ++i) visit(i, i);
     return;
   }
@@ -89,7 +89,7 @@ void with_elements(DType dtype, void* bytes, Visit visit) {
   }
 }
 
-// A 16-bit number goes through float.
+// 16-bit types convert through float.
 template <typename To, typename From>
 To number(From value) {
   return static_cast<To>(static_cast<Compute<To>>(static_cast<Compute<From>>(value)));
@@ -98,7 +98,8 @@ To number(From value) {
 template <typename T>
 bool holds_as_they_are(const Tensor& tensor) {
   const DType dtype = std::is_same_v<T, float> ? DType::f32 : DType::f64;
-  return tensor.dtype() == dtype && same_layout(tensor.format(), Format::plain(), tensor.shape());
+  return tensor.dtype() == dtype &&
+         same_layout(tensor.format(), Format::row_major(), tensor.shape());
 }
 
 template <typename Out>

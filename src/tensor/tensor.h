@@ -14,13 +14,13 @@ namespace crema {
 
 class Tensor {
  public:
-  Tensor() = default;  // empty: "not wanted" in argument lists
-  // Fresh zeroed memory on the context's device.
+  Tensor() = default;  // an empty tensor: "not wanted" in argument lists
+  // Allocates zeroed memory on the context's device.
   Tensor(Context& context, Shape shape, DType dtype = DType::f32, Format format = {});
-  // A window on memory that somebody else planned, `offset` bytes from its start.
+  // A view of existing memory, `offset` bytes from its start.
   Tensor(std::shared_ptr<Buffer> memory, size_t offset, Shape shape, DType dtype,
          Format format = {});
-  // A window on the caller's CPU memory, which must outlive the tensor.
+  // A view of the caller's CPU memory, which must outlive the tensor.
   static Tensor wrap(void* data, Shape shape, DType dtype, Format format = {});
 
   explicit operator bool() const { return data_ != nullptr || (memory_ && count() == 0); }
@@ -29,7 +29,7 @@ class Tensor {
   const Format& format() const { return format_; }
   Device device() const { return device_; }
   int64_t count() const { return shape_.count(); }
-  // Elements in memory, padding included: what element-wise work over parameters runs over.
+  // Elements in memory, padding included: the range of element-wise work on parameters.
   int64_t elements() const { return format_.elements(shape_); }
   size_t bytes() const { return static_cast<size_t>(elements()) * size_of(dtype_); }
 
@@ -40,7 +40,7 @@ class Tensor {
   }
   const std::shared_ptr<Buffer>& memory() const { return memory_; }
 
-  // The same memory seen with another shape of equal count (plain order, or layouts that agree).
+  // The same memory with another shape of equal count (row-major, or layouts that agree).
   Tensor reshaped(Shape shape, Format format = {}) const;
 
  private:
@@ -52,11 +52,11 @@ class Tensor {
   Shape shape_;
 };
 
-// Same dtype, shape and layout; any devices.
+// Dtype, shape and layout must match; the devices may differ.
 void copy(Context& context, const Tensor& from, const Tensor& to);
 void zero(Context& context, const Tensor& at);
 
-// The content in plain order as float or double, whatever its dtype, format and device; and back.
+// The contents in row-major order as float or double, from any dtype, format and device; and back.
 std::vector<float> to_floats(Context& context, const Tensor& tensor);
 std::vector<double> to_doubles(Context& context, const Tensor& tensor);
 void from_floats(Context& context, const float* values, const Tensor& tensor);

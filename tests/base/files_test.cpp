@@ -11,7 +11,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace files_test {
 
 class FilesTest : public testing::Test {
  protected:
@@ -148,5 +148,5 @@ TEST_F(FilesTest, FindsFilesBesideTheNamingOne) {
   EXPECT_EQ(find_file("", folder_.path()), "");
 }
 
-}  // namespace
+}  // namespace files_test
 }  // namespace crema::tests

@@ -6,7 +6,7 @@
 #include <vector>
 
 namespace crema {
-namespace {
+namespace random_test {
 
 void expect_words(const Random& random, uint64_t index, const std::vector<uint32_t>& words) {
   const Random::Four four = random.four(index);
@@ -84,5 +84,5 @@ TEST(RandomTest, MixedStreamsDiffer) {
   EXPECT_NE(mix(1, 2), mix(2, 1));
 }
 
-}  // namespace
+}  // namespace random_test
 }  // namespace crema

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace crema {
-namespace {
+namespace registry_test {
 
 struct RulesTag {};
 struct OtherTag {};
@@ -29,5 +29,5 @@ TEST(RegistryTest, TablesAreApartAndSorted) {
   EXPECT_TRUE(Other::names().empty());
 }
 
-}  // namespace
+}  // namespace registry_test
 }  // namespace crema

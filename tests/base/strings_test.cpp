@@ -7,7 +7,7 @@
 #include "base/error.h"
 
 namespace crema {
-namespace {
+namespace strings_test {
 
 using Words = std::vector<std::string>;
 
@@ -93,5 +93,5 @@ TEST(ErrorTest, RequireThrowsTheWholeMessage) {
   }
 }
 
-}  // namespace
+}  // namespace strings_test
 }  // namespace crema

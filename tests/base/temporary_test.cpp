@@ -12,7 +12,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace temporary_test {
 
 using Kind = TemporaryEntry::Kind;
 
@@ -131,5 +131,5 @@ TEST_F(TemporaryTest, OfAnotherMachineOnlyOldOnesAreRemoved) {
   EXPECT_EQ(remove_leftovers(folder_.path(), Kind::folder).size(), 1u);
 }
 
-}  // namespace
+}  // namespace temporary_test
 }  // namespace crema::tests

@@ -3,7 +3,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace visible_test {
 
 TEST(Visible, TextsStayOnTheirLine) {
   const struct {
@@ -29,5 +29,5 @@ TEST(Visible, TextsStayOnTheirLine) {
   }
 }
 
-}  // namespace
+}  // namespace visible_test
 }  // namespace crema::tests

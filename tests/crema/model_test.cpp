@@ -9,7 +9,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace model_test {
 
 using Dims = std::vector<int64_t>;
 
@@ -257,5 +257,5 @@ TEST_F(ModelTest, CanBeMoved) {
   EXPECT_EQ(second.outputs()[0].shape[0], 1);
 }
 
-}  // namespace
+}  // namespace model_test
 }  // namespace crema::tests

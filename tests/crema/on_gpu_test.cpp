@@ -6,7 +6,7 @@
 #include "solver/fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace on_gpu_test {
 
 class OnGpu : public testing::Test {
  protected:
@@ -81,5 +81,5 @@ TEST_F(OnGpu, ASnapshotGoesOnAsIfNothingHadBeen) {
   EXPECT_EQ(second.learning_rate(), whole.learning_rate());
 }
 
-}  // namespace
+}  // namespace on_gpu_test
 }  // namespace crema::tests

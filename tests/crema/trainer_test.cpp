@@ -6,7 +6,7 @@
 #include "solver/fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace trainer_test {
 
 const char* const kRates = "base_lr: 0.1 lr_policy: \"step\" gamma: 0.5 stepsize: 3\n";
 
@@ -158,5 +158,5 @@ TEST_F(TrainerTest, ThreadsDoNotDisturbEachOther) {
   EXPECT_EQ(found, wanted);
 }
 
-}  // namespace
+}  // namespace trainer_test
 }  // namespace crema::tests

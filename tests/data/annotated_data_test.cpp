@@ -12,7 +12,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace annotated_data_test {
 
 template <typename Message>
 Message parsed(const std::string& text) {
@@ -249,10 +249,10 @@ TEST(Regions, OverlapsAndConstraints) {
   EXPECT_TRUE(all[1].difficult);
   const auto center = parsed<EmitConstraint>("emit_type: CENTER");
   EXPECT_EQ(crop_objects(objects, half, &center).at(0).label, 2);
-  const auto most = parsed<EmitConstraint>("emit_type: MIN_OVERLAP emit_overlap: 0.3");
-  EXPECT_EQ(crop_objects(objects, half, &most).size(), 1u);
-  const auto least = parsed<EmitConstraint>("emit_type: MIN_OVERLAP emit_overlap: 0.2");
-  EXPECT_EQ(crop_objects(objects, half, &least).size(), 2u);
+  const auto maximum = parsed<EmitConstraint>("emit_type: MIN_OVERLAP emit_overlap: 0.3");
+  EXPECT_EQ(crop_objects(objects, half, &maximum).size(), 1u);
+  const auto minimum = parsed<EmitConstraint>("emit_type: MIN_OVERLAP emit_overlap: 0.2");
+  EXPECT_EQ(crop_objects(objects, half, &minimum).size(), 2u);
 }
 
 TEST(Augmentation, DistortsColors) {
@@ -262,8 +262,8 @@ TEST(Augmentation, DistortsColors) {
     const Augmentation augmentation(
         parsed<TransformationParameter>("distort_param { " + text + " }"));
     Image image = gray;
-    Draws draws({1, 2});
-    augmentation.apply(image, draws);
+    Rng rng({1, 2});
+    augmentation.apply(image, rng);
     return image.pixels;
   };
   EXPECT_EQ(distorted(""), gray.pixels);
@@ -283,8 +283,8 @@ TEST(Augmentation, ResizesAndCropsAtRandom) {
     std::set<std::pair<int64_t, int64_t>> seen;
     for (uint64_t i = 0; i < 200; ++i) {
       Image image{1, 20, 40, std::vector<uint8_t>(800)};
-      Draws draws({1, i});
-      augmentation.apply(image, draws);
+      Rng rng({1, i});
+      augmentation.apply(image, rng);
       EXPECT_EQ(static_cast<int64_t>(image.pixels.size()), image.height * image.width);
       seen.insert({image.height, image.width});
     }
@@ -340,5 +340,5 @@ TEST(AnnotatedData, SaysWhatIsWrong) {
               "record 0 (key \"a\"): the record has no image inside an AnnotatedDatum");
 }
 
-}  // namespace
+}  // namespace annotated_data_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace augmentation_test {
 
 Augmentation augmentation(const std::string& text, bool training = true) {
   TransformationParameter message;
@@ -25,8 +25,8 @@ Image ramp(int64_t height, int64_t width) {
 }
 
 std::vector<uint8_t> changed(const std::string& text, Image image, uint64_t stream = 1) {
-  Draws draws({1, stream});
-  augmentation(text).apply(image, draws);
+  Rng rng({1, stream});
+  augmentation(text).apply(image, rng);
   return image.pixels;
 }
 
@@ -36,8 +36,8 @@ std::set<std::pair<int64_t, int64_t>> sizes(const std::string& text, int64_t hei
   std::set<std::pair<int64_t, int64_t>> seen;
   for (uint64_t i = 0; i < 200; ++i) {
     Image image{1, height, width, std::vector<uint8_t>(height * width)};
-    Draws draws({1, i});
-    a.apply(image, draws);
+    Rng rng({1, i});
+    a.apply(image, rng);
     seen.insert({image.height, image.width});
   }
   return seen;
@@ -66,8 +66,8 @@ TEST(AugmentationOfForks, CropsAtCornersAndCentre) {
   EXPECT_EQ(corners("crop_h: 2 crop_w: 3 fix_crop: true more_fix_crop: true"),
             (std::set<int>{0, 2, 4, 11, 13, 20, 22, 24, 31, 33, 40, 42, 44}));
   Image test = ramp(6, 7);
-  Draws draws({1, 1});
-  augmentation("crop_size: 3 fix_crop: true", false).apply(test, draws);
+  Rng rng({1, 1});
+  augmentation("crop_size: 3 fix_crop: true", false).apply(test, rng);
   EXPECT_EQ(test.pixels, ramp(6, 7).pixels);
 }
 
@@ -80,8 +80,8 @@ TEST(AugmentationOfForks, CropsInSeveralSizes) {
     for (uint64_t i = 0; i < 300; ++i) {
       Image image = ramp(20, 20);
       for (size_t k = 0; k < 400; ++k) image.pixels[k] = static_cast<uint8_t>(k / 20 * 10);
-      Draws draws({1, i});
-      augmentation(text).apply(image, draws);
+      Rng rng({1, i});
+      augmentation(text).apply(image, rng);
       seen.insert({image.pixels.front(), image.pixels.back()});
     }
     return seen;
@@ -148,10 +148,10 @@ TEST(AugmentationOfForks, SaysWhatIsWrong) {
   expect_part(setting("noise_param { convert_to_hsv: true convert_to_lab: true }"),
               "asks for both");
   Image small{1, 4, 4, std::vector<uint8_t>(16)};
-  Draws draws({1, 1});
-  expect_part(error_of([&] { augmentation("crop_size: 5 fix_crop: true").apply(small, draws); }),
+  Rng rng({1, 1});
+  expect_part(error_of([&] { augmentation("crop_size: 5 fix_crop: true").apply(small, rng); }),
               "too small for a crop of 5x5");
 }
 
-}  // namespace
+}  // namespace augmentation_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace bbox_data_test {
 
 // Images of 2 x 3 pixels, 100 and 50 everywhere.
 struct Streets {
@@ -79,5 +79,5 @@ TEST(BboxData, SaysWhatAFileOfBoxesNeeds) {
   expect_part(streets.problem("a.png none.txt"), "not one of its 1 images has an object");
 }
 
-}  // namespace
+}  // namespace bbox_data_test
 }  // namespace crema::tests

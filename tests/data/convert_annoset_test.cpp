@@ -6,7 +6,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace convert_annoset_test {
 
 constexpr const char* kVoc = R"(<?xml version="1.0"?>
 <!-- made by hand -->
@@ -17,7 +17,7 @@ constexpr const char* kVoc = R"(<?xml version="1.0"?>
     <bndbox><xmin>1</xmin><ymin>3</ymin><xmax>5</xmax><ymax>6</ymax></bndbox></object>
   <object><name>dog</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>10</xmax><ymax>12</ymax>
     </bndbox></object>
-  <object><name>cat</name><bndbox><xmin>2.5</xmin><ymin>0</ymin><xmax>5</xmax><ymax>12</ymax>
+  <object><name>c&#97;t</name><bndbox><xmin>2.5</xmin><ymin>0</ymin><xmax>5</xmax><ymax>12</ymax>
     </bndbox></object><segmented/>
 </annotation>
 )";
@@ -77,9 +77,10 @@ TEST(Annoset, SaysWhatIsWrong) {
   };
   expect_part(first_error("cat", "cap"),
               "a.xml: the label map has no \"cap\" (did you mean \"cat\"?)");
-  expect_part(first_error("</object>", "</objet>"), "a.xml:7: `</object>` was expected");
-  expect_part(first_error("</annotation>", ""), "the file ends where a <tag> was expected");
-  expect_part(first_error("<size>", "<sizes>"), "`</sizes>` was expected");
+  expect_part(first_error("cat", "&lt;R&amp;D&gt;"), "a.xml: the label map has no \"<R&D>\"");
+  expect_part(first_error("</object>", "</objet>"), "a.xml:7:80: Start-end tags mismatch");
+  expect_part(first_error("</annotation>", ""), "a.xml:12:1: Start-end tags mismatch");
+  expect_part(first_error("<size>", "<sizes>"), "a.xml:4:64: Start-end tags mismatch");
   expect_part(first_error("<width>10", "<width>"), "<size> needs a number as <width>, not ``");
   expect_part(first_error("<width>10", "<width>inf"), "<width> of a <size> is inf, farther out");
   expect_part(first_error("<xmin>1", "<xmin>nan"), "a.xml: <xmin> of a <bndbox> is nan, farther");
@@ -151,5 +152,5 @@ TEST(Annoset, LimitsTheSidesOfImages) {
   }
 }
 
-}  // namespace
+}  // namespace convert_annoset_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace convert_imageset_test {
 
 constexpr Backend lmdb = DataParameter::LMDB;
 
@@ -229,5 +229,5 @@ TEST(Imageset, FailedWritesLeaveNothing) {
   }
 }
 
-}  // namespace
+}  // namespace convert_imageset_test
 }  // namespace crema::tests

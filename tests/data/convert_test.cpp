@@ -12,7 +12,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace convert_test {
 
 constexpr Backend lmdb = DataParameter::LMDB;
 
@@ -194,5 +194,5 @@ TEST(Backends, AreFoundByName) {
   expect_part(error_of([&] { backend_named("lmbd"); }), "did you mean \"lmdb\"?");
 }
 
-}  // namespace
+}  // namespace convert_test
 }  // namespace crema::tests

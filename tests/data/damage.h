@@ -14,14 +14,14 @@ inline std::string damaged(const std::string& content, unsigned number, size_t p
   const auto below = [&](size_t limit) { return static_cast<size_t>(random() % limit); };
   std::string bytes = content;
   const size_t pages = std::max<size_t>(1, bytes.size() / page);
-  const size_t place = below(below(4) == 0 ? std::min(head, bytes.size()) : bytes.size());
+  const size_t record_index = below(below(4) == 0 ? std::min(head, bytes.size()) : bytes.size());
   // The first bytes of a page say what lies in it.
   const size_t in_header = std::min(below(pages) * page + below(32), bytes.size() - 1);
   const size_t one = below(pages) * page, other = below(pages) * page;
   const auto part = [&](size_t at) { return std::min(page, bytes.size() - at); };
   switch (below(8)) {
     case 0:
-      bytes[place] ^= static_cast<char>(1 << below(8));
+      bytes[record_index] ^= static_cast<char>(1 << below(8));
       break;
     case 1:
       bytes[in_header] ^= static_cast<char>(1 << below(8));
@@ -31,11 +31,11 @@ inline std::string damaged(const std::string& content, unsigned number, size_t p
         bytes[i] = static_cast<char>(random());
       break;
     case 3:
-      for (size_t i = place; i < std::min(place + 8, bytes.size()); ++i)
+      for (size_t i = record_index; i < std::min(record_index + 8, bytes.size()); ++i)
         bytes[i] = static_cast<char>(below(2) ? 0xff : random());
       break;
     case 4:
-      bytes.resize(place);
+      bytes.resize(record_index);
       break;
     case 5:
       std::fill_n(bytes.begin() + one, part(one), '\0');

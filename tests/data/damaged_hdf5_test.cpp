@@ -11,7 +11,7 @@
 #include "solver/state_file.h"
 
 namespace crema::tests {
-namespace {
+namespace damaged_hdf5_test {
 
 using Extents = std::vector<hsize_t>;
 
@@ -107,11 +107,11 @@ void write_dataset(hid_t file, const Hostile& of, const std::string& name) {
   const hid_t links = H5Pcreate(H5P_LINK_CREATE);
   H5Pset_create_intermediate_group(links, 1);
   const hid_t extendible = of.made != H5P_DEFAULT && H5Pget_layout(of.made) == H5D_CHUNKED;
-  Extents most = of.extents;
-  if (extendible) most[0] = H5S_UNLIMITED;
-  const hid_t space =
-      extendible ? H5Screate_simple(static_cast<int>(most.size()), of.extents.data(), most.data())
-                 : space_of(of.extents);
+  Extents maximum = of.extents;
+  if (extendible) maximum[0] = H5S_UNLIMITED;
+  const hid_t space = extendible ? H5Screate_simple(static_cast<int>(maximum.size()),
+                                                    of.extents.data(), maximum.data())
+                                 : space_of(of.extents);
   const hid_t made = H5Dcreate2(file, name.c_str(), of.type, space, links, of.made, H5P_DEFAULT);
   EXPECT_GE(made, 0) << name;
   H5Dclose(made);
@@ -359,5 +359,5 @@ TEST(Hdf5Writer, EqualContentIsEqualBytes) {
   H5Fclose(file);
 }
 
-}  // namespace
+}  // namespace damaged_hdf5_test
 }  // namespace crema::tests

@@ -9,7 +9,7 @@
 #include <leveldb/db.h>
 
 namespace crema::tests {
-namespace {
+namespace damaged_leveldb_test {
 
 constexpr int kRecords = 2000;
 
@@ -129,6 +129,6 @@ TEST(DamagedLeveldb, TablesCutOffWhileTheyAreRead) {
   expect_part(error_of([&] { source->read(kRecords - 1, datum); }), "the database is damaged");
 }
 
-}  // namespace
+}  // namespace damaged_leveldb_test
 }  // namespace crema::tests
 #endif

@@ -8,7 +8,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace damaged_lmdb_test {
 
 constexpr int kRecords = 1300;
 constexpr size_t kPage = 4096;
@@ -62,7 +62,7 @@ TEST(DamagedLmdb, IsAnErrorOrHasAllItsRecords) {
 
 struct Damage {
   const char* name;
-  size_t place;
+  size_t record_index;
   std::string bytes;
   const char* message;
 };
@@ -114,7 +114,7 @@ TEST(DamagedLmdb, SaysWhatIsWrong) {
   for (const Damage& damage : damages) {
     SCOPED_TRACE(damage.name);
     std::string bytes = content;
-    bytes.replace(damage.place, damage.bytes.size(), damage.bytes);
+    bytes.replace(damage.record_index, damage.bytes.size(), damage.bytes);
     folder.write("l/data.mdb", bytes);
     std::string reason;
     EXPECT_EQ(records_of(folder.file("l"), &reason), -1);
@@ -146,5 +146,5 @@ TEST(DamagedLmdb, CutOffWhileItIsRead) {
   EXPECT_LT(errors, kRecords);
 }
 
-}  // namespace
+}  // namespace damaged_lmdb_test
 }  // namespace crema::tests

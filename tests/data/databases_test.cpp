@@ -11,7 +11,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace databases_test {
 
 struct Stored {
   std::string key, bytes;
@@ -98,12 +98,12 @@ TEST(Databases, LeveldbHoldsTheReferenceRecords) {
 
 TEST(Databases, LeveldbLearnsItsSizeOnTheWay) {
   const std::unique_ptr<Source> source = open_leveldb(formats() + "/leveldb_raw");
-  EXPECT_EQ(source->place(3).index, 3);
-  EXPECT_EQ(source->place(19).epoch, 0);
-  EXPECT_EQ(source->place(20).epoch, 1);
-  EXPECT_EQ(source->place(20).index, 0);
-  EXPECT_EQ(source->place(47).epoch, 2);
-  EXPECT_EQ(source->place(47).index, 7);
+  EXPECT_EQ(source->record_index(3).index, 3);
+  EXPECT_EQ(source->record_index(19).epoch, 0);
+  EXPECT_EQ(source->record_index(20).epoch, 1);
+  EXPECT_EQ(source->record_index(20).index, 0);
+  EXPECT_EQ(source->record_index(47).epoch, 2);
+  EXPECT_EQ(source->record_index(47).index, 7);
   EXPECT_EQ(source->size(), 20);
 }
 
@@ -261,5 +261,5 @@ TEST(Records, FloatValuesArePossible) {
   EXPECT_EQ(record.label, 4);
 }
 
-}  // namespace
+}  // namespace databases_test
 }  // namespace crema::tests

@@ -10,7 +10,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace exact_labels_test {
 
 constexpr int kLarge = 16777217;  // 2^24 + 1
 
@@ -93,5 +93,5 @@ TEST(ExactLabels, OfAnnotationsToo) {
   }
 }
 
-}  // namespace
+}  // namespace exact_labels_test
 }  // namespace crema::tests

@@ -9,7 +9,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace hdf5_structure_test {
 
 using Extents = std::vector<hsize_t>;
 
@@ -192,5 +192,5 @@ TEST(Hdf5Structure, NoSingleByteKillsTheLibrary) {
   EXPECT_GT(refused, 500);
 }
 
-}  // namespace
+}  // namespace hdf5_structure_test
 }  // namespace crema::tests

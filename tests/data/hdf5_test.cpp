@@ -12,7 +12,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace hdf5_test {
 
 // Row r of "data" is {first + r, -(first + r)} as doubles, of "label" first + r as whole numbers.
 void write_rows(const std::string& path, int first, int rows, int label_rows = -1) {
@@ -270,5 +270,5 @@ TEST(Hdf5Output, SaysWhatIsWrong) {
   expect_part(log.errors[0], "layer \"o\": " + folder.file("inner/out.h5"));
 }
 
-}  // namespace
+}  // namespace hdf5_test
 }  // namespace crema::tests

@@ -11,7 +11,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace image_data_test {
 
 // Grey images a.png, b.png, ...; image i is 3 x (4 + i) and full of 10 i.
 struct Pictures {
@@ -243,5 +243,5 @@ TEST(ImageData, AsksForWhatIsMissing) {
   expect_part(setting("source: \"none.txt\" batch_size: 0"), "batch_size");
 }
 
-}  // namespace
+}  // namespace image_data_test
 }  // namespace crema::tests

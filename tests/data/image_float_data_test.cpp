@@ -8,7 +8,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace image_float_data_test {
 
 // Images of 2 x 3 pixels, 100 and 50 everywhere, with grey ones of 7 and 9 beside them.
 struct Faces {
@@ -87,5 +87,5 @@ TEST(ImageFloatData, SaysWhatItNeeds) {
               "new_height and new_width make them equal");
 }
 
-}  // namespace
+}  // namespace image_float_data_test
 }  // namespace crema::tests

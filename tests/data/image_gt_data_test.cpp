@@ -10,7 +10,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace image_gt_data_test {
 
 // a.png, 32 x 16, is 100 everywhere.
 struct Street {
@@ -134,5 +134,5 @@ TEST(ImageGtData, SaysWhatIsWrong) {
   expect_part(problem(image("0"), "resize_width: 8"), "give both");
 }
 
-}  // namespace
+}  // namespace image_gt_data_test
 }  // namespace crema::tests

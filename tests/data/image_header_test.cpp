@@ -7,7 +7,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace image_header_test {
 
 // `count` bytes of a number, the most significant first.
 std::string big(uint64_t number, int count) {
@@ -125,8 +125,8 @@ TEST(ImageHeader, ReadsEachKind) {
 TEST(Images, RefusesTooManyPixelsBeforeDecoding) {
   NEEDS_IMAGES();
   Image image;
-  const auto problem = [&](const std::string& file, int64_t most) {
-    return error_of([&] { decode_image(file, Color::color, image, most); });
+  const auto problem = [&](const std::string& file, int64_t maximum) {
+    return error_of([&] { decode_image(file, Color::color, image, maximum); });
   };
   const std::string claims[] = {
       "\x89PNG\r\n\x1A\n" + big(13, 4) + "IHDR" + big(30000, 4) + big(30000, 4) + "\x08",
@@ -134,7 +134,7 @@ TEST(Images, RefusesTooManyPixelsBeforeDecoding) {
       "P5\n30000 30000\n255\n",
   };
   for (const std::string& file : claims) {
-    expect_part(problem(file, kMostPixels),
+    expect_part(problem(file, kMaxPixels),
                 "the image has 30000 x 30000 pixels; at most 268435456 are decoded");
   }
   // As many as are allowed.
@@ -166,5 +166,5 @@ TEST(Images, RefusesACutFileOfAnyKind) {
   }
 }
 
-}  // namespace
+}  // namespace image_header_test
 }  // namespace crema::tests

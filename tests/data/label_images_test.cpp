@@ -10,7 +10,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace label_images_test {
 
 // height x width; row y, column x is base + 10 y + x.
 std::string ramp(int height, int width, int base) {
@@ -370,5 +370,5 @@ TEST(SegData, SaysWhatIsWrong) {
               "not their label images; give scale_ratios");
 }
 
-}  // namespace
+}  // namespace label_images_test
 }  // namespace crema::tests

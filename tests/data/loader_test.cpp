@@ -16,7 +16,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace loader_test {
 
 // Record i is 1 x 4 x 4, full of i, with the label i.
 class Numbers : public Source {
@@ -42,7 +42,7 @@ class Numbers : public Source {
   int64_t count_;
 };
 
-std::shared_ptr<const Samples> samples(std::shared_ptr<const Source> source,
+std::shared_ptr<const Dataset> samples(std::shared_ptr<const Source> source,
                                        const std::string& transform = "") {
   TransformationParameter message;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(transform, &message));
@@ -364,5 +364,5 @@ TEST(DataLayer, NamesADamagedRecord) {
               folder.file("db") + ", record 1 (key \"b\"): the Datum is damaged");
 }
 
-}  // namespace
+}  // namespace loader_test
 }  // namespace crema::tests

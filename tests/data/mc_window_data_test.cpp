@@ -10,7 +10,7 @@
 #include "windows.h"
 
 namespace crema::tests {
-namespace {
+namespace mc_window_data_test {
 
 struct Images {
   Images() {
@@ -154,5 +154,5 @@ TEST(McWindowData, SaysWhatIsWrong) {
               "windows.txt: has no window");
 }
 
-}  // namespace
+}  // namespace mc_window_data_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace resident_test {
 
 struct Case {
   const char* name;
@@ -86,5 +86,5 @@ TEST_P(Resident, BatchesAreTheLoaders) {
 INSTANTIATE_TEST_SUITE_P(All, Resident, testing::ValuesIn(kCases),
                          [](const auto& info) { return info.param.name; });
 
-}  // namespace
+}  // namespace resident_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace sparse_data_test {
 
 template <typename Message>
 Message parsed(const std::string& text) {
@@ -85,5 +85,5 @@ TEST(SparseData, SaysWhatIsWrong) {
               "it says 2 values, but has 1 values at 1 places");
 }
 
-}  // namespace
+}  // namespace sparse_data_test
 }  // namespace crema::tests

@@ -15,7 +15,7 @@
 #include "proto/net.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace transform_test {
 
 TransformationParameter parameter(const std::string& text) {
   TransformationParameter message;
@@ -40,10 +40,10 @@ Record ramp(int channels, int height, int width) {
 }
 
 std::vector<float> transformed(const std::string& text, bool training, const Record& record,
-                               Random::Four draws) {
+                               Random::Four rng) {
   const Transform transform(parameter(text), training, "", silent_log());
   std::vector<float> out(transform.output(record.shape()).count());
-  transform.apply(record, draws, out.data());
+  transform.apply(record, rng, out.data());
   return out;
 }
 
@@ -222,5 +222,5 @@ TEST(Mean, OfAFileHasExtentsThatItsValuesFill) {
   }
 }
 
-}  // namespace
+}  // namespace transform_test
 }  // namespace crema::tests

@@ -11,7 +11,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace video_data_test {
 
 // Frame number f of clip a has the values 10 f + channel; x of flow f, y 100 + f.
 struct Clips {
@@ -185,22 +185,22 @@ TEST(VideoData, TakesFramesOfFilms) {
   NEEDS_IMAGES();
   const Clips clips;
   Context context(Device::cpu);
-  const std::string film = "a/%06d.png",
+  const std::string video = "a/%06d.png",
                     read =
                         cat("source: \"list.txt\" batch_size: 1 use_image: false root_folder: \"",
                             clips.folder.path(), "/\" ");
   const auto layer = clips.layer(
-      film + " 4 2\n", "video_data_param { " + read + "new_length: 2 sampling_rate: 3 }", context);
+      video + " 4 2\n", "video_data_param { " + read + "new_length: 2 sampling_rate: 3 }", context);
   EXPECT_EQ(planes(batch_of(*layer, context, 0)), (std::vector<float>{50, 80, 51, 81, 52, 82}));
   const auto middle = clips.layer(
-      film + " 2\n", "video_data_param { " + read + "new_length: 3 use_temporal_jitter: true }",
+      video + " 2\n", "video_data_param { " + read + "new_length: 3 use_temporal_jitter: true }",
       context, false);
   EXPECT_EQ(planes(batch_of(*middle, context, 0)),
             (std::vector<float>{40, 50, 60, 41, 51, 61, 42, 52, 62}));
   const auto played = clips.layer(
       "",
       cat("data_param { batch_size: 2 } video_data_param { video_type: VIDEO video_file: \"",
-          clips.folder.path(), "/", film, "\" skip_frames: 2 }"),
+          clips.folder.path(), "/", video, "\" skip_frames: 2 }"),
       context);
   EXPECT_EQ(played->records(), 3);
   EXPECT_EQ(planes(batch_of(*played, context, 1)), (std::vector<float>{70, 71, 72, 10, 11, 12}));
@@ -228,5 +228,5 @@ TEST(VideoData, SaysWhatIsWrong) {
   expect_part(problem("words 1 1\n", source + "use_image: false"), "not a film that can be read");
 }
 
-}  // namespace
+}  // namespace video_data_test
 }  // namespace crema::tests

@@ -12,7 +12,7 @@
 #include "windows.h"
 
 namespace crema::tests {
-namespace {
+namespace window_data_test {
 
 struct Files {
   Files() {
@@ -220,13 +220,13 @@ TEST(WindowData, TakesWindowsAsListed) {
   EXPECT_EQ(layer->records(), 3);
   const std::vector<float> first = {1, 2, 11, 12}, second = {12, 13, 22, 23},
                            third = {100, 101, 110, 111};
-  const auto joined = [](std::vector<float> a, const std::vector<float>& b) {
+  const auto fused = [](std::vector<float> a, const std::vector<float>& b) {
     a.insert(a.end(), b.begin(), b.end());
     return a;
   };
-  EXPECT_EQ(batch_of(*layer, context, 0).data, joined(first, second));
-  EXPECT_EQ(batch_of(*layer, context, 1).data, joined(third, first));
-  EXPECT_EQ(batch_of(*layer, context, 2).data, joined(second, third));
+  EXPECT_EQ(batch_of(*layer, context, 0).data, fused(first, second));
+  EXPECT_EQ(batch_of(*layer, context, 1).data, fused(third, first));
+  EXPECT_EQ(batch_of(*layer, context, 2).data, fused(second, third));
   EXPECT_EQ(batch_of(*layer, context, 2).label, (std::vector<float>{0, 0}));
 }
 
@@ -283,5 +283,5 @@ TEST(WindowData, SaysWhatIsWrong) {
               "none.png: cannot open");
 }
 
-}  // namespace
+}  // namespace window_data_test
 }  // namespace crema::tests

@@ -3,7 +3,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace context_test {
 
 TEST(ContextTest, RandomNumbersDependOnWhoAndPass) {
   Context context(Device::cpu);
@@ -43,5 +43,5 @@ TEST(ContextTest, EachGpuOpens) {
   }
 }
 
-}  // namespace
+}  // namespace context_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace gpu_errors_test {
 
 constexpr CudaVersions kVersions{12040, 13000};
 
@@ -65,6 +65,6 @@ TEST(GpuErrors, AMachineWithoutGpusSaysWhy) {
   expect_part(error_of([] { Context(Device::gpu, 0); }), gpu_problem());
 }
 
-}  // namespace
+}  // namespace gpu_errors_test
 }  // namespace crema::tests
 #endif

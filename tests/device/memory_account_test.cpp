@@ -6,7 +6,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace memory_account_test {
 
 TEST(AllowedMemory, TakesAShareOrASizeWithAUnit) {
   EXPECT_EQ(allowed_memory("0.5", 1000), 500u);
@@ -60,5 +60,5 @@ TEST(MemoryAccount, OutlivesItsContext) {
   buffer.reset();
 }
 
-}  // namespace
+}  // namespace memory_account_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace memory_test {
 
 std::vector<Device> devices() {
   return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu}
@@ -68,5 +68,5 @@ TEST(CopyTest, OverlappingPartsOnTheCpu) {
   EXPECT_STREQ(text, "aabcde");
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace crema::tests

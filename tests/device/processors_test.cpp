@@ -6,7 +6,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace processors_test {
 
 // What the kernel's files say, and how many processors of the very many of this machine are left.
 struct Groups {
@@ -76,5 +76,5 @@ TEST(Processors, OfTheAffinityMask) {
   ASSERT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-}  // namespace
+}  // namespace processors_test
 }  // namespace crema::tests

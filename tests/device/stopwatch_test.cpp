@@ -7,7 +7,7 @@
 #include "device/memory.h"
 
 namespace crema::tests {
-namespace {
+namespace stopwatch_test {
 
 TEST(Stopwatch, GivesALapBetweenTwoMarks) {
   Context context(Device::cpu);
@@ -43,5 +43,5 @@ TEST(Stopwatch, TimesTheWorkOfAGpu) {
   }
 }
 
-}  // namespace
+}  // namespace stopwatch_test
 }  // namespace crema::tests

@@ -7,7 +7,7 @@
 #include "support.h"
 
 namespace crema {
-namespace {
+namespace tuning_test_gpu {
 
 // The user's cache folder, while it lives.
 class CacheFolder : public tests::Folder {
@@ -82,5 +82,5 @@ TEST(Tuning, GoesOnWithoutAFile) {
   EXPECT_EQ(tuning.find("x"), "a");
 }
 
-}  // namespace
+}  // namespace tuning_test_gpu
 }  // namespace crema

@@ -43,7 +43,7 @@ void mend_log(std::string& content) {
   }
 }
 
-bool take_varint(const std::string& from, size_t* at, uint64_t* value) {
+bool read_varint(const std::string& from, size_t* at, uint64_t* value) {
   *value = 0;
   for (int shift = 0; shift < 64 && *at < from.size(); shift += 7) {
     const auto byte = static_cast<unsigned char>(from[(*at)++]);
@@ -68,19 +68,19 @@ void mend_table(std::string& content) {
   if (content.size() < kFooter) return;
   size_t at = content.size() - kFooter;
   uint64_t offset, size, shared, rest, length;
-  if (!take_varint(content, &at, &offset) || !take_varint(content, &at, &size)) return;
+  if (!read_varint(content, &at, &offset) || !read_varint(content, &at, &size)) return;
   mend_block(content, offset, size);
-  if (!take_varint(content, &at, &offset) || !take_varint(content, &at, &size)) return;
+  if (!read_varint(content, &at, &offset) || !read_varint(content, &at, &size)) return;
   if (!mend_block(content, offset, size)) return;
   for (at = offset; at < offset + size;) {
-    if (!take_varint(content, &at, &shared) || !take_varint(content, &at, &rest) ||
-        !take_varint(content, &at, &length))
+    if (!read_varint(content, &at, &shared) || !read_varint(content, &at, &rest) ||
+        !read_varint(content, &at, &length))
       return;
     if (rest > content.size() || length > content.size()) return;
     size_t value = at + rest;
     at = value + length;
     uint64_t block, bytes;
-    if (take_varint(content, &value, &block) && take_varint(content, &value, &bytes))
+    if (read_varint(content, &value, &block) && read_varint(content, &value, &bytes))
       mend_block(content, block, bytes);
   }
 }

@@ -47,7 +47,7 @@ std::vector<Token> tokens_of(const std::string& text) {
   return tokens;
 }
 
-std::string odd_number(Dice& dice) {
+std::string odd_digits(Dice& dice) {
   static const std::vector<std::string> small = {"0", "1", "2", "3",  "4",
                                                  "5", "7", "8", "16", "-1"};
   static const std::vector<std::string> odd = {"-2",
@@ -123,8 +123,8 @@ std::vector<Token> some_block(Dice& dice, const std::vector<Token>& tokens, size
           tokens.begin() + static_cast<std::ptrdiff_t>(*end)};
 }
 
-std::string odd_text(Dice& dice, const std::vector<Token>& tokens,
-                     const std::vector<std::string>& words) {
+std::string odd_words(Dice& dice, const std::vector<Token>& tokens,
+                      const std::vector<std::string>& words) {
   const size_t same = find_kind(tokens, dice.below(tokens.size()), Kind::text);
   switch (dice.below(10)) {
     case 0:
@@ -141,7 +141,7 @@ std::string odd_text(Dice& dice, const std::vector<Token>& tokens,
   }
 }
 
-using Place = std::vector<Token>::difference_type;
+using Position = std::vector<Token>::difference_type;
 
 void damage_tokens(Dice& dice, std::vector<Token>& tokens, const std::vector<std::string>& words,
                    const std::vector<Token>& others) {
@@ -152,12 +152,12 @@ void damage_tokens(Dice& dice, std::vector<Token>& tokens, const std::vector<std
     case 1:
     case 2:
       if (const size_t at = find_kind(tokens, from, Kind::number); at < tokens.size())
-        tokens[at].text = odd_number(dice);
+        tokens[at].text = odd_digits(dice);
       break;
     case 3:
     case 4:
       if (const size_t at = find_kind(tokens, from, Kind::text); at < tokens.size())
-        tokens[at].text = odd_text(dice, tokens, words);
+        tokens[at].text = odd_words(dice, tokens, words);
       break;
     case 5:
       if (const size_t at = find_kind(tokens, from, Kind::word);
@@ -166,14 +166,14 @@ void damage_tokens(Dice& dice, std::vector<Token>& tokens, const std::vector<std
       break;
     case 6: {
       const size_t count = std::min(1 + dice.below(4), tokens.size() - from);
-      tokens.erase(tokens.begin() + static_cast<Place>(from),
-                   tokens.begin() + static_cast<Place>(from + count));
+      tokens.erase(tokens.begin() + static_cast<Position>(from),
+                   tokens.begin() + static_cast<Position>(from + count));
       break;
     }
     case 7:
       some_block(dice, tokens, &begin, &end);
-      tokens.erase(tokens.begin() + static_cast<Place>(begin),
-                   tokens.begin() + static_cast<Place>(end));
+      tokens.erase(tokens.begin() + static_cast<Position>(begin),
+                   tokens.begin() + static_cast<Position>(end));
       break;
     case 8:
     case 9: {
@@ -181,14 +181,15 @@ void damage_tokens(Dice& dice, std::vector<Token>& tokens, const std::vector<std
       std::vector<Token> block = some_block(dice, foreign ? others : tokens, &begin, &end);
       block.push_back({Kind::blank, "\n"});
       const size_t at = foreign ? from : dice.one_in(2) ? end : from;
-      tokens.insert(tokens.begin() + static_cast<Place>(std::min(at, tokens.size())), block.begin(),
-                    block.end());
+      tokens.insert(tokens.begin() + static_cast<Position>(std::min(at, tokens.size())),
+                    block.begin(), block.end());
       break;
     }
     case 10:
       if (!words.empty()) {
-        const std::string value = dice.one_in(2) ? odd_number(dice) : odd_text(dice, tokens, words);
-        tokens.insert(tokens.begin() + static_cast<Place>(from),
+        const std::string value =
+            dice.one_in(2) ? odd_digits(dice) : odd_words(dice, tokens, words);
+        tokens.insert(tokens.begin() + static_cast<Position>(from),
                       {Kind::word, " " + dice.pick(words) + ": " + value + " "});
       }
       break;
@@ -198,7 +199,7 @@ void damage_tokens(Dice& dice, std::vector<Token>& tokens, const std::vector<std
         const std::string one =
             dice.one_in(2) || words.empty() ? "layer {" : dice.pick(words) + " <";
         for (size_t i = dice.below(20000); i > 0; --i) nest += one;
-        tokens.insert(tokens.begin() + static_cast<Place>(from), {Kind::word, nest});
+        tokens.insert(tokens.begin() + static_cast<Position>(from), {Kind::word, nest});
       } else {
         std::swap(tokens[from], tokens[dice.below(tokens.size())]);
       }
@@ -221,8 +222,9 @@ void damage_text(Dice& dice, std::string& text, const std::vector<std::string>& 
 
 namespace {
 
-void collect(const google::protobuf::Descriptor* type,
-             std::set<const google::protobuf::Descriptor*>& seen, std::set<std::string>& words) {
+void collect_words(const google::protobuf::Descriptor* type,
+                   std::set<const google::protobuf::Descriptor*>& seen,
+                   std::set<std::string>& words) {
   if (!seen.insert(type).second) return;
   for (int i = 0; i < type->field_count(); ++i) {
     const auto* field = type->field(i);
@@ -230,7 +232,7 @@ void collect(const google::protobuf::Descriptor* type,
     if (const auto* choices = field->enum_type()) {
       for (int k = 0; k < choices->value_count(); ++k) words.insert(choices->value(k)->name());
     }
-    if (field->message_type()) collect(field->message_type(), seen, words);
+    if (field->message_type()) collect_words(field->message_type(), seen, words);
   }
 }
 
@@ -239,7 +241,7 @@ void collect(const google::protobuf::Descriptor* type,
 std::vector<std::string> words_of(const google::protobuf::Descriptor* type) {
   std::set<const google::protobuf::Descriptor*> seen;
   std::set<std::string> words;
-  collect(type, seen, words);
+  collect_words(type, seen, words);
   return {words.begin(), words.end()};
 }
 

@@ -14,7 +14,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace files_test {
 
 std::vector<Files> lists(const std::vector<std::string>& texts) {
   std::vector<Files> corpus;
@@ -216,5 +216,5 @@ TEST(Fuzz, Hdf5Data) {
         }});
 }
 
-}  // namespace
+}  // namespace files_test
 }  // namespace crema::tests

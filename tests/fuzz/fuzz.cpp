@@ -23,9 +23,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostFailures = 20, kCpuSeconds = 10, kSeconds = 120;
-constexpr size_t kMostBytes = size_t{32} << 20;     // of an input
-constexpr size_t kMostMemory = size_t{1536} << 20;  // that a small file may make a reader take
+constexpr int kMaxFailures = 20, kCpuSeconds = 10, kSeconds = 120;
+constexpr size_t kMaxBytes = size_t{32} << 20;     // of an input
+constexpr size_t kMaxMemory = size_t{1536} << 20;  // that a small file may make a reader take
 enum Code { kDone = 0, kFailed = 3 };
 
 // What a worker says, and what it is reading, where the test finds it when the worker has died.
@@ -33,7 +33,7 @@ struct Shared {
   uint64_t number, accepted, refused;
   char said[8192];
   size_t size;
-  char bytes[kMostBytes];
+  char bytes[kMaxBytes];
 };
 
 uint64_t setting(const char* name, uint64_t otherwise) {
@@ -52,7 +52,7 @@ void put(Shared& shared, uint64_t number, const Files& files) {
   shared.size = 0;
   const auto add = [&](const std::string& text) {
     const uint64_t size = text.size();
-    require(shared.size + sizeof size + size <= kMostBytes, "the input is too large");
+    require(shared.size + sizeof size + size <= kMaxBytes, "the input is too large");
     std::memcpy(shared.bytes + shared.size, &size, sizeof size);
     std::memcpy(shared.bytes + shared.size + sizeof size, text.data(), size);
     shared.size += sizeof size + size;
@@ -97,8 +97,8 @@ void limit_memory() {
 #ifndef __SANITIZE_ADDRESS__  // which needs the whole address space itself
   size_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
-  const rlim_t most = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + kMostMemory;
-  const rlimit limit{most, most};
+  const rlim_t maximum = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE)) + kMaxMemory;
+  const rlimit limit{maximum, maximum};
   setrlimit(RLIMIT_AS, &limit);
 #endif
 }
@@ -141,7 +141,7 @@ class Run {
   void run() {
     uint64_t next = setting("CREMA_FUZZ_FIRST", 0);
     int failed = 0;
-    for (; failed < kMostFailures; ++failed, next = shared_.number + 1) {
+    for (; failed < kMaxFailures; ++failed, next = shared_.number + 1) {
       std::cout << std::flush;
       shared_.said[0] = '\0';
       shared_.size = 0;
@@ -204,9 +204,9 @@ class Run {
   }
 
   void report(int status) {
-    const std::string place = cat(failures_, "/", target_.name, "-", seed_, "-", shared_.number);
-    std::filesystem::create_directories(place);
-    write_files(place, taken(shared_));
+    const std::string position = cat(failures_, "/", target_.name, "-", seed_, "-", shared_.number);
+    std::filesystem::create_directories(position);
+    write_files(position, taken(shared_));
     std::string what = shared_.said;
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
@@ -219,7 +219,7 @@ class Run {
     std::string output = read_file(folder_.file("stderr"));
     if (output.size() > 6000) output = output.substr(0, 6000) + "\n...";
     ADD_FAILURE() << target_.name << ", seed " << seed_ << ", input " << shared_.number << ": "
-                  << what << "\nIt lies in " << place << "; CREMA_FUZZ_REPLAY=" << place
+                  << what << "\nIt lies in " << position << "; CREMA_FUZZ_REPLAY=" << position
                   << " reads it again.\n"
                   << output;
   }
@@ -232,10 +232,10 @@ class Run {
   Clock::time_point end_;
 };
 
-void replay(const Target& target, const std::string& place) {
+void replay(const Target& target, const std::string& position) {
   const Folder folder;
   Files files;
-  for (const auto& entry : std::filesystem::directory_iterator(place))
+  for (const auto& entry : std::filesystem::directory_iterator(position))
     files[entry.path().filename()] = read_file(entry.path());
   write_files(folder.path(), files);
   std::filesystem::current_path(folder.path());
@@ -250,8 +250,8 @@ void replay(const Target& target, const std::string& place) {
 }  // namespace
 
 void fuzz(const Target& target) {
-  if (const char* const place = std::getenv("CREMA_FUZZ_REPLAY"))
-    return replay(target, std::filesystem::absolute(place));
+  if (const char* const position = std::getenv("CREMA_FUZZ_REPLAY"))
+    return replay(target, std::filesystem::absolute(position));
   void* const memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);

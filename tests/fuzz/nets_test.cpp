@@ -16,10 +16,10 @@
 #include "tools/random_inputs.h"
 
 namespace crema::tests {
-namespace {
+namespace nets_test {
 
 constexpr size_t kNetMemory = size_t{64} << 20;
-constexpr double kMostWork = 1e8;  // operations, or bytes moved, of a pass that is worth its time
+constexpr double kMaxWork = 1e8;  // operations, or bytes moved, of a pass that is worth its time
 
 struct TooMuchWork {};
 
@@ -31,7 +31,7 @@ void run_pass(Net& net) {
     if (!begin) return;
     const Work next = step.backward ? backward_work(*step.node) : forward_work(*step.node);
     work += next.operations + next.bytes;
-    if (!(work < kMostWork)) throw TooMuchWork();
+    if (!(work < kMaxWork)) throw TooMuchWork();
   });
   try {
     net.forward(0);
@@ -166,5 +166,5 @@ TEST(Fuzz, Solvers) {
         [](const std::string&, const Files& files) { read_solver(files.at("solver")); }});
 }
 
-}  // namespace
+}  // namespace nets_test
 }  // namespace crema::tests

@@ -13,7 +13,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace records_test {
 
 // A database of one record, in memory.
 class OneRecord : public Source {
@@ -38,16 +38,16 @@ TransformationParameter transform_of(const Files& files) {
 }
 
 // What a loader does with a sample, without its threads.
-void draw(const Samples& samples) {
+void draw(const Dataset& samples) {
   Sample sample;
   for (uint64_t stream = 0; stream < 3; ++stream) {
-    Turn turn;
-    turn.random = {1, stream};
-    samples.load(turn, sample);
+    SampleIndex sample_index;
+    sample_index.random = {1, stream};
+    samples.load(sample_index, sample);
     require(sample.shape.count() < (1 << 24), "the sample is too large");
     std::vector<float> data(static_cast<size_t>(sample.shape.count()));
-    samples.write(turn, sample, data.data());
-    if (samples.labels_vary()) samples.joined(sample.labels);
+    samples.write(sample_index, sample, data.data());
+    if (samples.labels_vary()) samples.joined_label_shape(sample.labels);
   }
 }
 
@@ -264,5 +264,5 @@ TEST(Fuzz, LevelDb) {
 }
 #endif
 
-}  // namespace
+}  // namespace records_test
 }  // namespace crema::tests

@@ -9,7 +9,7 @@
 #include "solver/state_file.h"
 
 namespace crema::tests {
-namespace {
+namespace weights_test {
 
 const std::string kSolver =
     "type: \"Adam\" momentum: 0.9 momentum2: 0.99 random_seed: 1 "
@@ -157,5 +157,5 @@ TEST(Fuzz, Means) {
         [](const std::string& folder, const Files&) { read_mean(folder + "/mean").channels(); }});
 }
 
-}  // namespace
+}  // namespace weights_test
 }  // namespace crema::tests

@@ -4,7 +4,7 @@
 #include "kernels/random_values.h"
 
 namespace crema {
-namespace {
+namespace add_test {
 
 void check(Device device, DType dtype, double tolerance) {
   Context context(device);
@@ -54,5 +54,5 @@ TEST(Add, SixteenBitsIntoFloat) {
   expect_close(context, want, sum, 1e-6, "sum");
 }
 
-}  // namespace
+}  // namespace add_test
 }  // namespace crema

@@ -5,7 +5,7 @@
 #include "kernels/random_values.h"
 
 namespace crema {
-namespace {
+namespace batch_norm_test {
 
 struct Chain {
   std::vector<double> y, dx, dz, d_scale, d_shift, mean, variance;
@@ -80,7 +80,7 @@ void check_against_chain(Device device, bool signs, bool parts, bool given = fal
     const std::vector<double> scale = random_values(channels, 4, 1, 0.3),
                               shift = random_values(channels, 5);
     const Chain want = chain(c.shape, x, z, scale, shift, dy, c.relu, c.slope, 1e-3f);
-    for (Order order : {Order::plain, Order::channels_last}) {
+    for (Order order : {Order::row_major, Order::channels_last}) {
       SCOPED_TRACE(cat(c.shape.brief(), " order ", static_cast<int>(order), signs ? " signs" : "",
                        parts ? " parts" : ""));
       const Format format{order, nullptr};
@@ -189,7 +189,7 @@ TEST(BatchNorm, StatisticsSurviveALargeMean) {
   Context context(Device::cpu);
   const Shape shape{16, 24, 20, 20};
   const std::vector<double> x = random_values(shape.count(), 9, 1000, 1);
-  for (Order order : {Order::plain, Order::channels_last}) {
+  for (Order order : {Order::row_major, Order::channels_last}) {
     BatchNormCase k;
     k.view = ChannelView::of(shape, {order, nullptr});
     const Tensor tx = tensor_of(context, x, shape, DType::f32, order),
@@ -210,5 +210,5 @@ TEST(BatchNorm, StatisticsSurviveALargeMean) {
   }
 }
 
-}  // namespace
+}  // namespace batch_norm_test
 }  // namespace crema

@@ -6,7 +6,7 @@
 #include "tensor/tensor.h"
 
 namespace crema {
-namespace {
+namespace bias_test {
 
 struct Extents {
   int64_t outer, channels, inner;
@@ -90,5 +90,5 @@ TEST(Bias, OnTheGpu) {
   check<double>(Device::gpu);
 }
 
-}  // namespace
+}  // namespace bias_test
 }  // namespace crema

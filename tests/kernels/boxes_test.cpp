@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace crema {
-namespace {
+namespace boxes_test {
 
 TEST(Boxes, OverlapByHand) {
   const Box a{0, 0, 2, 2}, b{1, 1, 3, 3};
@@ -62,13 +62,13 @@ TEST(Boxes, SuppressionKeepsTheBest) {
   EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 0.5f}), (Kept{0, 2, 3}));
   EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 0.4f}), (Kept{0, 3}));
   EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 0.7f}), (Kept{0, 1, 2, 3}));
-  EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 0.7f, .most = 2}), (Kept{0, 1}));
+  EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 0.7f, .maximum = 2}), (Kept{0, 1}));
   // After the first box the threshold is 0.56, and stays there once it is below 0.5.
   EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 0.7f, .eta = 0.8f}), (Kept{0, 2, 3}));
   EXPECT_EQ(suppress(boxes.data(), {2, 0, 1}, {.threshold = 0.5f}), (Kept{2, 0}));
   // No overlap is larger than 1.
-  EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 2, .most = 3}), (Kept{0, 1, 2}));
+  EXPECT_EQ(suppress(boxes.data(), order, {.threshold = 2, .maximum = 3}), (Kept{0, 1, 2}));
 }
 
-}  // namespace
+}  // namespace boxes_test
 }  // namespace crema

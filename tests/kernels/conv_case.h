@@ -8,6 +8,7 @@
 #include "kernels/core/bias.h"
 #include "kernels/random_values.h"
 #include "tensor/on.h"
+#include "tensor/part.h"
 
 namespace crema {
 
@@ -45,13 +46,13 @@ inline ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
 
 struct Result {
   bool adds = false;
-  std::vector<double> y, dx, dw, db, dw_added, db_added, dx_joined, dw_joined, db_joined,
-      dw_joined_added, db_joined_added;
+  std::vector<double> y, dx, dw, db, dw_added, db_added, dx_fused, dw_fused, db_fused,
+      dw_fused_added, db_fused_added;
 };
 
 // As the layer calls it.
 inline Result run(Context& context, const ConvCase& c) {
-  const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+  const std::unique_ptr<LinearKernel> conv = make_conv(context, c);
   const bool half = is_half(c.dtype);
   const Format images{c.order, nullptr, c.x_channels}, tops{c.order, nullptr},
       weights = conv->weights_format();
@@ -87,10 +88,10 @@ inline Result run(Context& context, const ConvCase& c) {
   r.dw_added = to_doubles(context, dw), r.db_added = to_doubles(context, db);
   if (c.backward_data) {
     conv->backward_both(context, x, g, w, dx, dw, bias_gradient, false, false, bytes);
-    r.dx_joined = to_doubles(context, dx);
-    r.dw_joined = to_doubles(context, dw), r.db_joined = to_doubles(context, db);
+    r.dx_fused = to_doubles(context, dx);
+    r.dw_fused = to_doubles(context, dw), r.db_fused = to_doubles(context, db);
     conv->backward_both(context, x, g, w, dx, dw, bias_gradient, true, true, bytes);
-    r.dw_joined_added = to_doubles(context, dw), r.db_joined_added = to_doubles(context, db);
+    r.dw_fused_added = to_doubles(context, dw), r.db_fused_added = to_doubles(context, db);
   }
   return r;
 }
@@ -98,13 +99,13 @@ inline Result run(Context& context, const ConvCase& c) {
 inline void expect_near(const std::vector<double>& got, const std::vector<double>& expected,
                         double tolerance, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
-  double worst = 0, most = 1;
+  double worst = 0, maximum = 1;
   for (size_t i = 0; i < got.size(); ++i) {
     const double difference = std::abs(got[i] - expected[i]);
     worst = difference <= worst ? worst : difference;  // a NaN is kept
-    most = std::max(most, std::abs(expected[i]));
+    maximum = std::max(maximum, std::abs(expected[i]));
   }
-  EXPECT_LE(worst, tolerance * most) << what;
+  EXPECT_LE(worst, tolerance * maximum) << what;
 }
 
 inline void check(const std::vector<Row>& rows, const std::vector<const char*>& implementations,
@@ -121,8 +122,8 @@ inline void check(const std::vector<Row>& rows, const std::vector<const char*>& 
             context.implementation = implementation;
             context.repeatable = repeatable;
             const Result got = run(context, case_of(row, dtype, bias, relu));
-            ASSERT_FALSE(context.served.empty());
-            EXPECT_EQ(context.served[0], implementation);
+            ASSERT_FALSE(context.chosen.empty());
+            EXPECT_EQ(context.chosen[0], implementation);
             const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
             const std::string what =
                 cat(row.name, ", ", implementation, ", ", name_of(dtype), bias ? ", bias" : "",
@@ -134,12 +135,12 @@ inline void check(const std::vector<Row>& rows, const std::vector<const char*>& 
             expect_near(got.db, expected.db, rounding, what + ": db");
             expect_near(got.dw_added, expected.dw_added, rounding, what + ": dw added");
             expect_near(got.db_added, expected.db_added, rounding, what + ": db added");
-            expect_near(got.dx_joined, expected.dx_joined, rounding, what + ": dx joined");
-            expect_near(got.dw_joined, expected.dw_joined, rounding, what + ": dw joined");
-            expect_near(got.db_joined, expected.db_joined, rounding, what + ": db joined");
-            expect_near(got.dw_joined_added, expected.dw_joined_added, rounding,
+            expect_near(got.dx_fused, expected.dx_fused, rounding, what + ": dx joined");
+            expect_near(got.dw_fused, expected.dw_fused, rounding, what + ": dw joined");
+            expect_near(got.db_fused, expected.db_fused, rounding, what + ": db joined");
+            expect_near(got.dw_fused_added, expected.dw_fused_added, rounding,
                         what + ": dw joined and added");
-            expect_near(got.db_joined_added, expected.db_joined_added, rounding,
+            expect_near(got.db_fused_added, expected.db_fused_added, rounding,
                         what + ": db joined and added");
           }
         }

@@ -9,7 +9,7 @@
 #include "kernels/conv_case.h"
 
 namespace crema {
-namespace {
+namespace conv_library_test_gpu {
 
 const std::vector<Row> kBlocks = {
     {"7x7 s2", {3, 3, 17, 15}, 64, {7, 7}, {2, 2}, {3, 3}},
@@ -49,23 +49,23 @@ const std::vector<Row> kGroups = {
 
 TEST(ConvBlocks, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kBlocks, {"blocks", "fastest"});
+  check(kBlocks, {"space_to_depth", "autotuned"});
 }
 
 TEST(ConvRows, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kRows, {"rows"});
+  check(kRows, {"stem_7x7s2"});
 }
 
 TEST(ConvPixels, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kPixels, {"pixels"});
-  check({kPixels[0], kPixels[4]}, {"fastest"});
+  check(kPixels, {"stem_3x3"});
+  check({kPixels[0], kPixels[4]}, {"autotuned"});
 }
 
 TEST(ConvGroups, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kGroups, {"groups", "fastest"});
+  check(kGroups, {"per_group", "autotuned"});
 }
 
 // Of the channels, then of their squares.
@@ -85,10 +85,10 @@ TEST(ConvRows, GivesTheSumsOfItsChannels) {
     for (const DType dtype : {DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat(row.name, ", ", name_of(dtype)));
       Context context(Device::gpu);
-      context.implementation = "rows";
+      context.implementation = "stem_7x7s2";
       ConvCase c = case_of(row, dtype, false, false);
       c.sums = true;
-      const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+      const std::unique_ptr<LinearKernel> conv = make_conv(context, c);
       ASSERT_TRUE(conv->gives_sums());
       const Format format = Format::channels_last();
       const Tensor x = tensor_of_eighths(context, c.x, dtype, {c.order, nullptr, c.x_channels}, 1);
@@ -99,7 +99,7 @@ TEST(ConvRows, GivesTheSumsOfItsChannels) {
       const std::vector<double> values = to_doubles(context, y);
       // Twice: nothing of the first call stays.
       for (int i = 0; i < 2; ++i) {
-        conv->forward_summing(context, x, Tensor(), w, with, sums, Tensor());
+        conv->forward_with_sums(context, x, Tensor(), w, with, sums, Tensor());
         EXPECT_EQ(to_doubles(context, with), values);
         expect_near(to_doubles(context, sums), channel_sums_of(values, c.y), 1e-3, "sums");
       }
@@ -116,7 +116,7 @@ TEST(ConvSums, AreThoseOfTheChannels) {
                                  {"3x3 s2", {2, 128, 14, 14}, 64, {3, 3}, {2, 2}, {1, 1}},
                                  {"1x1 s2", {2, 64, 15, 15}, 256, {1, 1}, {2, 2}, {0, 0}}};
   for (const Row& row : rows) {
-    for (const char* implementation : {"cudnn", "fastest"}) {
+    for (const char* implementation : {"cudnn", "autotuned"}) {
       SCOPED_TRACE(cat(row.name, ", ", implementation));
       Context context(Device::gpu);
       context.implementation = implementation;
@@ -124,8 +124,8 @@ TEST(ConvSums, AreThoseOfTheChannels) {
       context.tune(TuneMode::off);
       ConvCase c = case_of(row, DType::f16, false, false);
       c.sums = c.affine = true;
-      const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
-      if (implementation == std::string("fastest") && !conv->gradient_takes_affine()) continue;
+      const std::unique_ptr<LinearKernel> conv = make_conv(context, c);
+      if (implementation == std::string("autotuned") && !conv->gradient_takes_affine()) continue;
       ASSERT_TRUE(conv->gives_sums());
       ASSERT_TRUE(conv->takes_affine());
       const Format format = Format::channels_last();
@@ -149,7 +149,7 @@ TEST(ConvSums, AreThoseOfTheChannels) {
         const std::vector<double> expected = channel_sums_of(values, c.y);
         // Twice: nothing of the first call stays.
         for (int i = 0; i < 2; ++i) {
-          conv->forward_summing(context, x, given ? affine : Tensor(), w, with, sums, workspace);
+          conv->forward_with_sums(context, x, given ? affine : Tensor(), w, with, sums, workspace);
           expect_near(to_doubles(context, with), values, 1e-3, given ? "y, affine" : "y");
           expect_near(to_doubles(context, sums), expected, 1e-3, given ? "sums, affine" : "sums");
         }
@@ -169,14 +169,14 @@ TEST(ConvSums, AreThoseOfTheChannels) {
 
 // The images that the kernels make, not what is computed from them.
 TEST(ConvBlocks, ExtentsOfTheBlockImage) {
-  const BlockCase small(case_of(kBlocks[0], DType::f16, true, true));
+  const SpaceToDepthCase small(case_of(kBlocks[0], DType::f16, true, true));
   EXPECT_EQ(small.overlap, 2);  // 2 x 2 x 4 channels are too few
   EXPECT_EQ(small.deep, 32);
   EXPECT_EQ(small.taps[0], 4);
   EXPECT_EQ(small.taps[1], 2);
   EXPECT_EQ(small.blocks[0], 9 + 3);
   EXPECT_EQ(small.blocks[1], 8 + 2);
-  const BlockCase large(case_of(kBlocks[1], DType::bf16, true, true));
+  const SpaceToDepthCase large(case_of(kBlocks[1], DType::bf16, true, true));
   EXPECT_EQ(large.overlap, 1);
   EXPECT_EQ(large.deep, 64);
   EXPECT_EQ(large.taps[1], 3);
@@ -188,16 +188,16 @@ TEST(ConvBlocks, RefusesWhatItCannotServe) {
     ConvCase c = case_of(kBlocks[0], DType::f16, true, true);
     change(c);
     std::string reason;
-    EXPECT_FALSE(BlockCase::serves(c, reason));
+    EXPECT_FALSE(SpaceToDepthCase::supports(c, reason));
     return reason;
   };
   EXPECT_EQ(reason_for([](ConvCase& c) { c.dilation = {1, 2}; }), "dilation");
   EXPECT_EQ(reason_for([](ConvCase& c) { c.stride = {1, 1}; }), "stride 1");
   EXPECT_EQ(reason_for([](ConvCase& c) { c.backward_data = true; }), "no gradient of the data");
   EXPECT_EQ(reason_for([](ConvCase& c) { c.x_channels = 0; }), "3 channels in memory, not 4 or 8");
-  EXPECT_EQ(reason_for([](ConvCase& c) { c.order = Order::plain; }),
+  EXPECT_EQ(reason_for([](ConvCase& c) { c.order = Order::row_major; }),
             "for channels-last images of two axes only");
 }
 
-}  // namespace
+}  // namespace conv_library_test_gpu
 }  // namespace crema

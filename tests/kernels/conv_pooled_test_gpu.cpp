@@ -9,7 +9,7 @@
 #include "kernels/random_values.h"
 
 namespace crema {
-namespace {
+namespace conv_pooled_test_gpu {
 
 struct Row {
   const char* name;
@@ -51,20 +51,20 @@ struct Tensors {
         w(tensor_of_eighths(context, c.w, dtype, images, 2)),
         b(tensor_of_eighths(context, {c.w[0]}, dtype, {}, 3)),
         dy(tensor_of_eighths(context, y, dtype,
-                             images.order == Order::plain ? Format() : Format::channels_last(),
+                             images.order == Order::row_major ? Format() : Format::channels_last(),
                              4)) {}
 };
 
 void expect_near(const std::vector<double>& got, const std::vector<double>& expected,
                  double tolerance, const std::string& what) {
   ASSERT_EQ(got.size(), expected.size());
-  double worst = 0, most = 1;
+  double worst = 0, maximum = 1;
   for (size_t i = 0; i < got.size(); ++i) {
     const double difference = std::abs(got[i] - expected[i]);
     worst = difference <= worst ? worst : difference;  // a NaN is kept
-    most = std::max(most, std::abs(expected[i]));
+    maximum = std::max(maximum, std::abs(expected[i]));
   }
-  EXPECT_LE(worst, tolerance * most) << what;
+  EXPECT_LE(worst, tolerance * maximum) << what;
 }
 
 class Check {
@@ -94,20 +94,20 @@ class Check {
   }
 
   void run() {
-    const std::pair<GatherRole, bool> products[] = {{GatherRole::forward, true},
-                                                    {GatherRole::data, true},
-                                                    {GatherRole::weights, true},
-                                                    {GatherRole::weights, false}};
+    const std::pair<ConvOperator, bool> products[] = {{ConvOperator::fprop, true},
+                                                      {ConvOperator::dgrad, true},
+                                                      {ConvOperator::wgrad, true},
+                                                      {ConvOperator::wgrad, false}};
     for (const auto& [role, repeatable] : products) {
       gpu_.repeatable = repeatable;
       // Images need no gradient; one through strides is not served.
-      if (role == GatherRole::data && (c_.x_channels > 0 || c_.stride[0] > 1)) continue;
-      GatherProduct product(gpu_, c_, role, false);
+      if (role == ConvOperator::dgrad && (c_.x_channels > 0 || c_.stride[0] > 1)) continue;
+      ImplicitGemm product(gpu_, c_, role, false);
       ASSERT_GT(product.choice_count(), 0u) << what_;
       for (size_t choice = 0; choice < product.choice_count(); ++choice) {
         product.take(choice);
         name_ = cat(what_, "role ", static_cast<int>(role), " ", product.choice_name());
-        if (role == GatherRole::forward) {
+        if (role == ConvOperator::fprop) {
           forward(product);
         } else {
           backward(product, role);
@@ -118,37 +118,37 @@ class Check {
   }
 
  private:
-  void forward(const GatherProduct& product) {
+  void forward(const ImplicitGemm& product) {
     const Tensor y(gpu_, y_, c_.dtype, Format::channels_last());
-    GatherTensors t;
+    ImplicitGemmTensors t;
     t.x = here_.x.raw(), t.w = here_.w.raw(), t.b = here_.b.raw(), t.out = y.raw();
     t.kept = kept_.data<uint8_t>();
     t.dropout = mask_;
     product.run(gpu_, t);
     const std::vector<double> got = to_doubles(gpu_, y);
-    places_.resize(y_.count());
-    copy_bytes(gpu_, places_.data(), Device::cpu, kept_.raw(), Device::gpu, places_.size());
-    const DropoutDraws draws = DropoutDraws::of(y_);
-    double most = 1;
-    for (const double& sum : sums_) most = std::max(most, std::abs(sum));
-    const double near = rounding_ * most;
+    positions_.resize(y_.count());
+    copy_bytes(gpu_, positions_.data(), Device::cpu, kept_.raw(), Device::gpu, positions_.size());
+    const DropoutLayout layout = DropoutLayout::of(y_);
+    double maximum = 1;
+    for (const double& sum : sums_) maximum = std::max(maximum, std::abs(sum));
+    const double near = rounding_ * maximum;
     int64_t wrong = 0;
     for_cells([&](int64_t at, int64_t image, int64_t channel, int64_t cell) {
       double largest = -1e300;
-      for (int place = 0; place < 4; ++place) {
-        const int64_t from = sum_at(image, channel, cell, place);
+      for (int position = 0; position < 4; ++position) {
+        const int64_t from = sum_at(image, channel, cell, position);
         if (from >= 0) largest = std::max(largest, sums_[from]);
       }
-      const uint8_t place = places_[kept_at(image, channel, cell)];
-      const bool stays = mask_.keeps(mask_.random.get(), draws, image, channel, cell);
+      const uint8_t position = positions_[kept_at(image, channel, cell)];
+      const bool stays = mask_.keeps(mask_.random.get(), layout, image, channel, cell);
       bool good;
       if (!stays) {
-        good = place == 255 && got[at] == 0;
-      } else if (place == 255) {
+        good = position == 255 && got[at] == 0;
+      } else if (position == 255) {
         good = c_.relu && largest <= near && got[at] == 0;
       } else {
-        const int64_t from = sum_at(image, channel, cell, place);
-        good = place < 4 && from >= 0 && sums_[from] >= largest - near &&
+        const int64_t from = sum_at(image, channel, cell, position);
+        good = position < 4 && from >= 0 && sums_[from] >= largest - near &&
                std::abs(got[at] - largest * mask_.factor) <= near * mask_.factor;
       }
       wrong += !good;
@@ -157,20 +157,20 @@ class Check {
   }
 
   // With the places that the last forward has kept.
-  void backward(const GatherProduct& product, GatherRole role) {
+  void backward(const ImplicitGemm& product, ConvOperator role) {
     std::vector<double> unfolded(c_.y.count());
     const std::vector<double> dy = to_doubles(cpu_, there_->dy);
     for_cells([&](int64_t at, int64_t image, int64_t channel, int64_t cell) {
-      const uint8_t place = places_[kept_at(image, channel, cell)];
-      if (place < 4) unfolded[sum_at(image, channel, cell, place)] = dy[at] * mask_.factor;
+      const uint8_t position = positions_[kept_at(image, channel, cell)];
+      if (position < 4) unfolded[sum_at(image, channel, cell, position)] = dy[at] * mask_.factor;
     });
     const Tensor g(cpu_, c_.y, DType::f64);
     from_doubles(cpu_, unfolded.data(), g);
-    GatherTensors t;
+    ImplicitGemmTensors t;
     t.x = here_.x.raw(), t.w = here_.w.raw(), t.dy = here_.dy.raw();
     t.kept = kept_.data<uint8_t>();
     t.dropout.factor = mask_.factor;
-    if (role == GatherRole::data) {
+    if (role == ConvOperator::dgrad) {
       const Tensor want(cpu_, c_.x, DType::f64), dx(gpu_, c_.x, c_.dtype, images_);
       conv_->backward_data(cpu_, g, there_->w, want, Tensor());
       t.out = dx.raw();
@@ -198,8 +198,8 @@ class Check {
     return (image * y_[2] * y_[3] + cell) * y_[1] + channel;
   }
   // In the convolution's plain output; negative: outside.
-  int64_t sum_at(int64_t image, int64_t channel, int64_t cell, int place) const {
-    const int64_t row = cell / y_[3] * 2 + place / 2, column = cell % y_[3] * 2 + place % 2;
+  int64_t sum_at(int64_t image, int64_t channel, int64_t cell, int position) const {
+    const int64_t row = cell / y_[3] * 2 + position / 2, column = cell % y_[3] * 2 + position % 2;
     if (row >= c_.y[2] || column >= c_.y[3]) return -1;
     return ((image * c_.y[1] + channel) * c_.y[2] + row) * c_.y[3] + column;
   }
@@ -214,10 +214,10 @@ class Check {
   double rounding_;
   Tensors here_;
   Tensor kept_;
-  std::unique_ptr<WeightedSum> conv_;
+  std::unique_ptr<LinearKernel> conv_;
   std::optional<Tensors> there_;
   std::vector<double> sums_;
-  std::vector<uint8_t> places_;
+  std::vector<uint8_t> positions_;
 };
 
 TEST(PooledConv, KeepsTheLargestAndGivesThemTheGradient) {
@@ -234,5 +234,5 @@ TEST(PooledConv, KeepsTheLargestAndGivesThemTheGradient) {
   }
 }
 
-}  // namespace
+}  // namespace conv_pooled_test_gpu
 }  // namespace crema

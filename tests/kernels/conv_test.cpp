@@ -9,7 +9,7 @@
 #include "kernels/move/reorder.h"
 
 namespace crema {
-namespace {
+namespace conv_test {
 
 struct Row {
   const char* name;
@@ -90,8 +90,8 @@ struct Result {
   std::vector<double> y, dx, dw, db, dw_added, db_added;
 };
 
-Result run(Context& context, const ConvCase& c) {
-  const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+Result compute(Context& context, const ConvCase& c) {
+  const std::unique_ptr<LinearKernel> conv = make_conv(context, c);
   const Format activations{c.order, nullptr}, weights = conv->weights_format();
   const Tensor x = filled(context, c.x, c.dtype, activations, 1),
                w = filled(context, c.w, c.dtype, weights, 2);
@@ -118,9 +118,9 @@ Result run(Context& context, const ConvCase& c) {
 }
 
 double biggest(const std::vector<double>& values) {
-  double most = 0;
-  for (double v : values) most = std::max(most, std::abs(v));
-  return most;
+  double maximum = 0;
+  for (double v : values) maximum = std::max(maximum, std::abs(v));
+  return maximum;
 }
 
 void expect_near(const std::vector<double>& got, const std::vector<double>& expected,
@@ -147,7 +147,7 @@ void expect_same(const Result& got, const Result& expected, double tolerance,
 Result reference(const Row& row) {
   Context context(Device::cpu);
   context.implementation = "plain";
-  return run(context, case_of(row, Order::plain, DType::f64));
+  return compute(context, case_of(row, Order::row_major, DType::f64));
 }
 
 struct Choice {
@@ -159,13 +159,13 @@ void check_device(Device device, const std::vector<Choice>& choices) {
   for (const Row& row : kRows) {
     const Result expected = reference(row);
     for (const auto& [implementation, dtype] : choices) {
-      for (const Order order : {Order::plain, Order::channels_last}) {
+      for (const Order order : {Order::row_major, Order::channels_last}) {
         Context context(device);
         context.implementation = implementation;
         const std::string what =
             cat(row.name, ", ", implementation, ", order ", static_cast<int>(order), ", ",
                 name_of(dtype), " on the ", name_of(device));
-        expect_same(run(context, case_of(row, order, dtype)), expected,
+        expect_same(compute(context, case_of(row, order, dtype)), expected,
                     dtype == DType::f32 ? 1e-5 : 1e-12, what);
       }
     }
@@ -188,7 +188,7 @@ TEST(Conv, AgreesOnTheGpu) {
 // The definition, as in the header.
 TEST(Conv, PlainIsTheDefinition) {
   const Row row = {"", {2, 4, 6, 7}, 6, {3, 2}, {2, 1}, {1, 1}, {1, 2}, 2};
-  const ConvCase c = case_of(row, Order::plain, DType::f64);
+  const ConvCase c = case_of(row, Order::row_major, DType::f64);
   const std::vector<double> x = noise(c.x.count(), 1), w = noise(c.w.count(), 2),
                             b = noise(c.w[0], 3);
   std::vector<double> y(c.y.count());
@@ -217,7 +217,7 @@ TEST(Conv, PlainIsTheDefinition) {
 TEST(Conv, PlainGradientsAreTransposes) {
   for (Row row : kRows) {
     row.relu_slope = -1;
-    const ConvCase c = case_of(row, Order::plain, DType::f64);
+    const ConvCase c = case_of(row, Order::row_major, DType::f64);
     const Result r = reference(row);
     const std::vector<double> x = noise(c.x.count(), 1), w = noise(c.w.count(), 2),
                               b = noise(c.w[0], 3), dy = noise(c.y.count(), 4);
@@ -252,10 +252,10 @@ TEST(Conv, TakesWeightsInAnyFormat) {
         context.implementation = owner;
         ConvCase c = case_of(row, Order::channels_last, DType::f32);
         c.weights_format = make_conv(context, c)->weights_format();
-        c.order = Order::plain;
+        c.order = Order::row_major;
         context.implementation = implementation;
         EXPECT_TRUE(same_layout(make_conv(context, c)->weights_format(), *c.weights_format, c.w));
-        expect_same(run(context, c), expected, 1e-5,
+        expect_same(compute(context, c), expected, 1e-5,
                     cat(row.name, ", ", implementation, " with weights of ", owner));
       }
     }
@@ -276,15 +276,15 @@ TEST(Conv, SizesForNoLibraryGoToOurOwnBodies) {
       {"weights of blocks", {1, 1, 4, 4}, 1 << 27, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
       {"depthwise", {1, 16, 3, int64_t{1} << 24}, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 16}};
   for (const Row& row : rows) {
-    for (const Order order : {Order::plain, Order::channels_last}) {
+    for (const Order order : {Order::row_major, Order::channels_last}) {
       SCOPED_TRACE(row.name);
       Context context(Device::cpu);
       make_conv(context, case_of(row, order, DType::f32));
-      ASSERT_EQ(context.served.size(), 1U);
-      EXPECT_EQ(context.served[0], "im2col");
+      ASSERT_EQ(context.chosen.size(), 1U);
+      EXPECT_EQ(context.chosen[0], "im2col");
     }
   }
 }
 
-}  // namespace
+}  // namespace conv_test
 }  // namespace crema

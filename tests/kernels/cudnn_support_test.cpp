@@ -11,7 +11,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace cudnn_support_test {
 
 enum End { nothing, bias, bias_relu };
 
@@ -141,36 +141,36 @@ TEST_P(CudnnSupported, EveryCallOfTheBenchNets) {
     ConvCase c = case_of(row, GetParam());
     c.forward = true;
     const CudnnSupport forward = conv_cudnn_support(c, card_);
-    EXPECT_TRUE(forward.served) << forward.reason;
+    EXPECT_TRUE(forward.chosen) << forward.reason;
     EXPECT_EQ(forward.fused, row.end != nothing);
     c.forward = false;
     c.backward_weights = true;
     const CudnnSupport weights = conv_cudnn_support(c, card_);
-    EXPECT_TRUE(weights.served) << "gradient of the weights: " << weights.reason;
+    EXPECT_TRUE(weights.chosen) << "gradient of the weights: " << weights.reason;
     if (row.first) continue;
     c.backward_weights = false;
     c.backward_data = true;
     const CudnnSupport data = conv_cudnn_support(c, card_);
-    EXPECT_TRUE(data.served) << "gradient of the data: " << data.reason;
+    EXPECT_TRUE(data.chosen) << "gradient of the data: " << data.reason;
   }
 }
 
-// What "blocks" asks for in the place of a first convolution with a stride.
+// What "space_to_depth" asks for in the place of a first convolution with a stride.
 TEST_P(CudnnSupportedInHalf, BlocksOfTheFirstConvolutions) {
-  int served = 0;
+  int chosen = 0;
   for (const ConvRow& row : kRows) {
     if (!row.first || row.stride == 1) continue;
     SCOPED_TRACE(row.name);
     ConvCase c = case_of(row, GetParam());
     std::string reason;
-    ASSERT_TRUE(BlockCase::serves(c, reason)) << reason;
+    ASSERT_TRUE(SpaceToDepthCase::supports(c, reason)) << reason;
     c.forward = c.backward_weights = true;
-    const CudnnSupport support = conv_cudnn_support(BlockCase(c).inner(c), card_);
-    EXPECT_TRUE(support.served) << support.reason;
+    const CudnnSupport support = conv_cudnn_support(SpaceToDepthCase(c).inner(c), card_);
+    EXPECT_TRUE(support.chosen) << support.reason;
     EXPECT_EQ(support.fused, row.end != nothing);
-    ++served;
+    ++chosen;
   }
-  EXPECT_EQ(served, 3);
+  EXPECT_EQ(chosen, 3);
 }
 
 // What batch normalization behind a convolution asks for; where a case has a first layer, bias or
@@ -183,7 +183,7 @@ TEST_P(CudnnSupportedInHalf, SumsOfChannels) {
     ConvCase c = case_of(row, GetParam());
     c.forward = c.sums = c.affine = c.backward_weights = true;
     const CudnnSupport support = conv_cudnn_support(c, card_);
-    EXPECT_TRUE(support.served) << support.reason;
+    EXPECT_TRUE(support.chosen) << support.reason;
     EXPECT_EQ(support.sums, GetParam() == Precision::fp16);
     EXPECT_EQ(support.affine, GetParam() == Precision::fp16);
     EXPECT_EQ(support.affine_gradient, GetParam() == Precision::fp16);
@@ -192,20 +192,20 @@ TEST_P(CudnnSupportedInHalf, SumsOfChannels) {
   EXPECT_EQ(asked, 22);
 }
 
-// What "groups" asks for.
+// What "per_group" asks for.
 TEST_P(CudnnSupportedInHalf, GroupsOneByOne) {
-  int served = 0;
+  int chosen = 0;
   for (const ConvRow& row : kRows) {
     if (row.groups == 1) continue;
     SCOPED_TRACE(row.name);
     ConvCase c = case_of(row, GetParam());
     c.forward = c.backward_data = c.backward_weights = true;
     const CudnnSupport support = conv_cudnn_support(c, card_, true);
-    EXPECT_TRUE(support.served) << support.reason;
+    EXPECT_TRUE(support.chosen) << support.reason;
     EXPECT_TRUE(support.fused);
-    ++served;
+    ++chosen;
   }
-  EXPECT_EQ(served, 3);
+  EXPECT_EQ(chosen, 3);
 }
 
 // The answer can be no.
@@ -216,7 +216,7 @@ TEST_P(CudnnSupported, NotEverything) {
   c.x = {c.x[0], 64, c.x[2], c.x[3]};
   c.w = {c.w[0], 63, c.w[2], c.w[3]};  // no group of 64 channels
   const CudnnSupport support = conv_cudnn_support(c, card_);
-  EXPECT_FALSE(support.served || support.fused);
+  EXPECT_FALSE(support.chosen || support.fused);
   EXPECT_NE(support.reason, "");
 }
 
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(All, CudnnSupportedInHalf,
                          testing::Values(Precision::bf16, Precision::fp16),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
-}  // namespace
+}  // namespace cudnn_support_test
 }  // namespace crema::tests
 
 #endif

@@ -7,7 +7,7 @@
 #include "kernels/conv_case.h"
 
 namespace crema {
-namespace {
+namespace depthwise_test_gpu {
 
 const std::vector<Row> kDepthwise = {
     {"3x3", {3, 40, 9, 11}, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 40},
@@ -45,16 +45,16 @@ const std::vector<Row> kDepthwisePairs = {
 TEST(ConvDepthwise, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   for (const bool repeatable : {true, false}) {
-    check(kDepthwise, {"depthwise", "tensor"}, repeatable);
+    check(kDepthwise, {"depthwise", "depthwise_tensor"}, repeatable);
     check(kDepthwisePairs, {"depthwise"}, repeatable);
-    check({kDepthwise[0], kDepthwise[8]}, {"fastest"}, repeatable);
+    check({kDepthwise[0], kDepthwise[8]}, {"autotuned"}, repeatable);
   }
 }
 
 // So that gradients are cleared before, whoever was faster.
 TEST(ConvDepthwise, AddsToGradientsWhereResultsNeedNotRepeat) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  for (const char* implementation : {"depthwise", "tensor", "fastest"}) {
+  for (const char* implementation : {"depthwise", "depthwise_tensor", "autotuned"}) {
     Context context(Device::gpu);
     context.implementation = implementation;
     context.repeatable = false;
@@ -67,13 +67,13 @@ TEST(ConvDepthwise, AddsToGradientsWhereResultsNeedNotRepeat) {
 // recorded, whose first node is none of theirs.
 TEST(ConvDepthwise, ReadsWhatTheKernelBeforeWrites) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  for (const char* implementation : {"depthwise", "tensor"}) {
+  for (const char* implementation : {"depthwise", "depthwise_tensor"}) {
     Context context(Device::gpu);
     context.implementation = implementation;
     const Shape images{64, 64, 28, 28};
     const ConvCase c =
         case_of({"", images, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64}, DType::f16, false, false);
-    const std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+    const std::unique_ptr<LinearKernel> conv = make_conv(context, c);
     const Format format = Format::channels_last();
     const Tensor x = tensor_of_eighths(context, images, c.dtype, format, 1),
                  w = tensor_of_eighths(context, c.w, c.dtype, conv->weights_format(), 2);
@@ -102,5 +102,5 @@ TEST(ConvDepthwise, ReadsWhatTheKernelBeforeWrites) {
   }
 }
 
-}  // namespace
+}  // namespace depthwise_test_gpu
 }  // namespace crema

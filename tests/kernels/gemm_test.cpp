@@ -6,7 +6,7 @@
 #include <cmath>
 
 namespace crema {
-namespace {
+namespace gemm_test {
 
 struct Row {
   int64_t m, n, k;
@@ -127,5 +127,5 @@ TEST(Gemm, ProductsOfNothing) {
   }
 }
 
-}  // namespace
+}  // namespace gemm_test
 }  // namespace crema

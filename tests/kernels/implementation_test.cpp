@@ -6,7 +6,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace implementation_test {
 
 TEST(Implementation, KnownNamesAndNoneAreGood) {
   EXPECT_NO_THROW(check_implementation(""));
@@ -20,5 +20,5 @@ TEST(Implementation, AMisspeltNameGetsTheNearest) {
   expect_part(message, "im2col, plain");
 }
 
-}  // namespace
+}  // namespace implementation_test
 }  // namespace crema::tests

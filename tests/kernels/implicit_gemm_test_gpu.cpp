@@ -7,7 +7,7 @@
 #include "kernels/random_values.h"
 
 namespace crema {
-namespace {
+namespace implicit_gemm_test_gpu {
 
 struct Row {
   const char* name;
@@ -86,13 +86,13 @@ void expect_near(const Tensor& got, Context& context, const std::vector<double>&
                  double tolerance, const std::string& what) {
   const std::vector<double> values = to_doubles(context, got);
   ASSERT_EQ(values.size(), expected.size());
-  double worst = 0, most = 1;
+  double worst = 0, maximum = 1;
   for (size_t i = 0; i < values.size(); ++i) {
     const double difference = std::abs(values[i] - expected[i]);
     worst = difference <= worst ? worst : difference;  // a NaN is kept
-    most = std::max(most, std::abs(expected[i]));
+    maximum = std::max(maximum, std::abs(expected[i]));
   }
-  EXPECT_LE(worst, tolerance * most) << what;
+  EXPECT_LE(worst, tolerance * maximum) << what;
 }
 
 void check(Context& context, const Row& row, DType dtype, bool relu) {
@@ -107,29 +107,29 @@ void check(Context& context, const Row& row, DType dtype, bool relu) {
                b = tensor_of_eighths(context, {row.outputs}, dtype, {}, 3),
                dy = tensor_of_eighths(context, c.y, dtype, last, 4),
                y = tensor_of_eighths(context, c.y, dtype, last, 5);
-  GatherTensors t;
+  ImplicitGemmTensors t;
   t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.dy = dy.raw(), t.y = relu ? y.raw() : nullptr;
   const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
   std::string reason;
-  ASSERT_TRUE(GatherProduct::serves(c, reason)) << reason;
-  const std::pair<GatherRole, bool> products[] = {{GatherRole::forward, true},
-                                                  {GatherRole::data, true},
-                                                  {GatherRole::weights, true},
-                                                  {GatherRole::weights, false}};
+  ASSERT_TRUE(ImplicitGemm::supports(c, reason)) << reason;
+  const std::pair<ConvOperator, bool> products[] = {{ConvOperator::fprop, true},
+                                                    {ConvOperator::dgrad, true},
+                                                    {ConvOperator::wgrad, true},
+                                                    {ConvOperator::wgrad, false}};
   for (const auto& [role, repeatable] : products) {
-    if (role == GatherRole::data && row.x_channels > 0) continue;  // images need no gradient
+    if (role == ConvOperator::dgrad && row.x_channels > 0) continue;  // images need no gradient
     context.repeatable = repeatable;
-    GatherProduct product(context, c, role, relu);
+    ImplicitGemm product(context, c, role, relu);
     for (size_t choice = 0; choice < product.choice_count(); ++choice) {
       product.take(choice);
       const std::string what = cat(row.name, " ", name_of(dtype), relu ? " relu" : "", " role ",
                                    static_cast<int>(role), " ", product.choice_name());
-      if (role == GatherRole::forward) {
+      if (role == ConvOperator::fprop) {
         const Tensor out(context, c.y, dtype, last);
         t.out = out.raw();
         product.run(context, t);
         expect_near(out, context, expected.y, rounding, what);
-      } else if (role == GatherRole::data) {
+      } else if (role == ConvOperator::dgrad) {
         const Tensor dx(context, c.x, dtype, images);
         t.out = dx.raw();
         product.run(context, t);
@@ -155,7 +155,7 @@ void check(Context& context, const Row& row, DType dtype, bool relu) {
   }
 }
 
-TEST(GatherProduct, AgreesWithThePlainConvolution) {
+TEST(ImplicitGemm, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   for (const Row& row : kRows) {
@@ -192,9 +192,9 @@ void check_dropping(Context& context, int64_t rows, int64_t inputs, int64_t outp
   const Tensor dropped = tensor_of(cpu, sums, {rows, outputs}, DType::f64);
   dropout(cpu, mask, dropped, dropped);
   const std::vector<double> expected = to_doubles(cpu, dropped);
-  GatherTensors t;
+  ImplicitGemmTensors t;
   t.x = x.raw(), t.w = w.raw(), t.b = bias ? b.raw() : nullptr, t.dropout = mask;
-  GatherProduct product(context, c, GatherRole::forward, false);
+  ImplicitGemm product(context, c, ConvOperator::fprop, false);
   for (size_t choice = 0; choice < product.choice_count(); ++choice) {
     product.take(choice);
     const std::string what = cat(rows, "x", inputs, " to ", outputs, " ", product.choice_name());
@@ -224,10 +224,10 @@ void check_factor(Context& context, int64_t rows, int64_t inputs, int64_t output
     for (double& value : values) value *= 2;
     return values;
   };
-  GatherTensors t;
+  ImplicitGemmTensors t;
   t.x = x.raw(), t.w = w.raw(), t.dy = dy.raw(), t.y = y.raw(), t.dropout.factor = 2;
-  GatherProduct data(context, c, GatherRole::data, true),
-      weights(context, c, GatherRole::weights, true);
+  ImplicitGemm data(context, c, ConvOperator::dgrad, true),
+      weights(context, c, ConvOperator::wgrad, true);
   for (size_t choice = 0; choice < data.choice_count(); ++choice) {
     data.take(choice);
     const Tensor dx(context, c.x, c.dtype, last);
@@ -245,7 +245,7 @@ void check_factor(Context& context, int64_t rows, int64_t inputs, int64_t output
   }
 }
 
-TEST(GatherProduct, ServesFullyConnectedLayersWithDropout) {
+TEST(ImplicitGemm, ServesFullyConnectedLayersWithDropout) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   check_dropping(context, 32, 2304, 512, true);
@@ -255,19 +255,19 @@ TEST(GatherProduct, ServesFullyConnectedLayersWithDropout) {
   check_factor(context, 17, 30, 100);
 }
 
-TEST(GatherProduct, RefusesWhatItCannotServe) {
+TEST(ImplicitGemm, RefusesWhatItCannotServe) {
   std::string reason;
   ConvCase c = case_of(kRows[0], DType::f16, true);
-  EXPECT_FALSE(GatherProduct::serves(c, reason));  // plain order
+  EXPECT_FALSE(ImplicitGemm::supports(c, reason));  // plain order
   c.order = Order::channels_last;
-  EXPECT_TRUE(GatherProduct::serves(c, reason));
+  EXPECT_TRUE(ImplicitGemm::supports(c, reason));
   c.relu_slope = 0.1f;
-  EXPECT_FALSE(GatherProduct::serves(c, reason));
+  EXPECT_FALSE(ImplicitGemm::supports(c, reason));
   EXPECT_EQ(reason, "a ReLU with a slope");
   c = case_of(kRows[0], DType::f32, true);
   c.order = Order::channels_last;
-  EXPECT_FALSE(GatherProduct::serves(c, reason));
+  EXPECT_FALSE(ImplicitGemm::supports(c, reason));
 }
 
-}  // namespace
+}  // namespace implicit_gemm_test_gpu
 }  // namespace crema

@@ -4,7 +4,7 @@
 #include "kernels/random_values.h"
 
 namespace crema {
-namespace {
+namespace lrn_test {
 
 struct Reference {
   std::vector<double> y, dx;
@@ -59,7 +59,7 @@ TEST(Lrn, AgreesWithTheFormula) {
     const std::vector<double> x = random_values(c.shape.count(), 1),
                               dy = random_values(c.shape.count(), 2);
     const Reference want = reference(c.window, c.shape, x, dy);
-    for (Order order : {Order::plain, Order::channels_last}) {
+    for (Order order : {Order::row_major, Order::channels_last}) {
       for (const char* implementation : {"", "plain"}) {
         SCOPED_TRACE(cat(c.shape.brief(), " size ", c.window.size, " order ",
                          static_cast<int>(order), " ", implementation));
@@ -80,5 +80,5 @@ TEST(Lrn, AgreesWithTheFormula) {
   }
 }
 
-}  // namespace
+}  // namespace lrn_test
 }  // namespace crema

@@ -11,7 +11,7 @@
 #include "kernels/core/rank.h"
 
 namespace crema {
-namespace {
+namespace nms_test {
 
 TEST(Rank, SortsAsScoresDo) {
   const float infinite = std::numeric_limits<float>::infinity();
@@ -21,11 +21,11 @@ TEST(Rank, SortsAsScoresDo) {
   EXPECT_GT(rank_of(-0.0f, 2), rank_of(0.0f, 3));
   for (const float score : scores) {
     EXPECT_EQ(ranked_score(rank_of(score, 12345)), score);
-    EXPECT_EQ(ranked_place(rank_of(score, 12345)), 12345);
+    EXPECT_EQ(ranked_position(rank_of(score, 12345)), 12345);
   }
 }
 
-TEST(BestBoxes, ByHand) {
+TEST(Nms, ByHand) {
   // Two lists of five boxes, of which 1 and 3 are the same.
   const std::vector<Box> boxes{
       {0, 0, 1, 1}, {2, 0, 3, 1}, {4, 0, 5, 1}, {2, 0, 3, 1}, {6, 0, 7, 1}};
@@ -33,11 +33,11 @@ TEST(BestBoxes, ByHand) {
   BoxLists lists{1, 5, 2};
   lists.scores = scores.data();
   lists.boxes = boxes.data();
-  lists.least = 0.05f;
+  lists.minimum = 0.05f;
   Context context(Device::cpu);
   const auto lefts = [&] {
     std::vector<std::vector<float>> all;
-    for (const auto& found : in_lists(context, best_boxes_on_host(lists))) {
+    for (const auto& found : in_lists(context, nms_on_host(lists))) {
       all.emplace_back();
       for (const Detection& d : found) all.back().push_back(d.box.x1);
     }
@@ -50,25 +50,25 @@ TEST(BestBoxes, ByHand) {
   lists.suppression.threshold = 2;
   EXPECT_EQ(lefts(), (Lefts{{6, 2, 2}, {0, 2, 4}}));
   // Scores 0.9, 0.7, 0.7 and 9, 8, 7: equal ones of a list stay in the order of its boxes.
-  lists.most_of_group = 4;
+  lists.max_of_group = 4;
   EXPECT_EQ(lefts(), (Lefts{{6}, {0, 2, 4}}));
-  lists.most_of_group = 0;
+  lists.max_of_group = 0;
   EXPECT_EQ(lefts(), (Lefts{{}, {}}));
-  lists.most_of_group = -1;
+  lists.max_of_group = -1;
   lists.left_out = 1;
   EXPECT_EQ(lefts(), (Lefts{{6, 2, 2}, {}}));
 }
 
 struct Case {
-  int64_t groups, count, each, candidates, most;
+  int64_t groups, count, each, candidates, maximum;
   float threshold, eta;
-  int64_t most_of_group = -1;
+  int64_t max_of_group = -1;
   OverlapBy by = OverlapBy::both;
 };
 
 // A GPU finds what the CPU finds: corners are sixteenths, so that both compute the same overlaps,
 // and scores have equals.
-TEST(BestBoxes, OnAGpu) {
+TEST(Nms, OnAGpu) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   for (const Case& c : {Case{3, 900, 4, 100, -1, 0.3f, 1}, Case{2, 5000, 1, -1, 300, 0.7f, 1},
@@ -84,30 +84,30 @@ TEST(BestBoxes, OnAGpu) {
       scores[i] = std::floor(random.uniform(i) * 512) / 256 - 1;
     std::vector<Box> boxes(c.groups * c.count);
     for (size_t i = 0; i < boxes.size(); ++i) {
-      const auto number = [&](int k, float most) {
-        return std::floor(random.uniform(1000000 + 4 * i + k) * most * 16) / 16;
+      const auto number = [&](int k, float maximum) {
+        return std::floor(random.uniform(1000000 + 4 * i + k) * maximum * 16) / 16;
       };
       boxes[i] = {number(0, 20), number(1, 20), 0, 0};
       boxes[i].x2 = boxes[i].x1 + number(2, 9);
       boxes[i].y2 = boxes[i].y1 + number(3, 9);
     }
     BoxLists lists{c.groups, c.count, c.each};
-    lists.least = -0.5f;
+    lists.minimum = -0.5f;
     lists.candidates = c.candidates;
-    lists.suppression = {c.threshold, c.eta, 0, c.most, c.by};
-    lists.most_of_group = c.most_of_group;
+    lists.suppression = {c.threshold, c.eta, 0, c.maximum, c.by};
+    lists.max_of_group = c.max_of_group;
     lists.scores = scores.data();
     lists.boxes = boxes.data();
-    const auto wanted = in_lists(context, best_boxes_on_host(lists));
+    const auto wanted = in_lists(context, nms_on_host(lists));
     const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
     Buffer scores_there(context, bytes(scores)), boxes_there(context, bytes(boxes)),
-        workspace(context, best_boxes_workspace(context, lists));
+        workspace(context, nms_workspace(context, lists));
     copy_bytes(context, scores_there.data(), Device::gpu, scores.data(), Device::cpu,
                bytes(scores));
     copy_bytes(context, boxes_there.data(), Device::gpu, boxes.data(), Device::cpu, bytes(boxes));
     lists.scores = static_cast<const float*>(scores_there.data());
     lists.boxes = static_cast<const Box*>(boxes_there.data());
-    const auto found = in_lists(context, best_boxes(context, lists, workspace.data()));
+    const auto found = in_lists(context, nms(context, lists, workspace.data()));
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t list = 0; list < wanted.size(); ++list) {
       ASSERT_EQ(found[list].size(), wanted[list].size()) << "list " << list << " of " << c.count;
@@ -122,5 +122,5 @@ TEST(BestBoxes, OnAGpu) {
   }
 }
 
-}  // namespace
+}  // namespace nms_test
 }  // namespace crema

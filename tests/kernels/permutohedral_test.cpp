@@ -10,7 +10,7 @@
 #include "tensor/tensor.h"
 
 namespace crema {
-namespace {
+namespace permutohedral_test {
 
 TEST(Permutohedral, PointsThatAreNowhereGetNan) {
   constexpr int64_t kPoints = 5;
@@ -40,5 +40,5 @@ TEST(Permutohedral, PointsThatAreNowhereGetNan) {
   }
 }
 
-}  // namespace
+}  // namespace permutohedral_test
 }  // namespace crema

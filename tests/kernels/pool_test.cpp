@@ -6,7 +6,7 @@
 #include "kernels/random_values.h"
 
 namespace crema {
-namespace {
+namespace pool_test {
 
 struct Case {
   const char* name;
@@ -96,10 +96,11 @@ void check(Device device, DType dtype, double tolerance) {
         window.stride[i + 1] = c.stride[i];
         window.pad[i + 1] = c.pad[i];
       }
-      for (Order order : {Order::plain, Order::channels_last}) {
+      for (Order order : {Order::row_major, Order::channels_last}) {
         for (const char* implementation : {"", "plain"}) {
           SCOPED_TRACE(cat(name_of(dtype), " ", c.name, " ", method,
-                           order == Order::plain ? " plain " : " channels_last ", implementation));
+                           order == Order::row_major ? " plain " : " channels_last ",
+                           implementation));
           context.implementation = implementation;
           const Format format{order, nullptr};
           const Tensor tx = tensor_of(context, x, c.x, dtype, order),
@@ -146,7 +147,7 @@ TEST(Pool, StochasticDrawsBySizeAndNotByOrder) {
   window.method = PoolMethod::stochastic;
   window.kernel[1] = window.kernel[2] = window.stride[1] = window.stride[2] = 2;
   std::vector<std::vector<double>> drawn;
-  for (Order order : {Order::plain, Order::channels_last}) {
+  for (Order order : {Order::row_major, Order::channels_last}) {
     const Tensor y(context, pooled, DType::f32, {order, nullptr});
     pool_forward(context, window, {7, 3}, tensor_of(context, x, shape, DType::f32, order), y, {},
                  {});
@@ -158,5 +159,5 @@ TEST(Pool, StochasticDrawsBySizeAndNotByOrder) {
   EXPECT_NEAR(static_cast<double>(large) / static_cast<double>(pooled.count()), 0.75, 0.05);
 }
 
-}  // namespace
+}  // namespace pool_test
 }  // namespace crema

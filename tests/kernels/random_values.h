@@ -23,7 +23,7 @@ inline std::vector<double> random_values(int64_t count, uint64_t stream, double 
 }
 
 inline Tensor tensor_of(Context& context, const std::vector<double>& values, const Shape& shape,
-                        DType dtype = DType::f32, Order order = Order::plain) {
+                        DType dtype = DType::f32, Order order = Order::row_major) {
   const Tensor tensor(context, shape, dtype, {order, nullptr});
   from_doubles(context, values.data(), tensor);
   return tensor;

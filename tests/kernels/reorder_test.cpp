@@ -7,7 +7,7 @@
 #include <numeric>
 
 namespace crema {
-namespace {
+namespace reorder_test {
 
 // Weights in blocks of 16 outputs and 8 inputs, as a library might want them.
 Format blocked(const Shape& shape) {
@@ -36,7 +36,7 @@ void check(Device device, const Shape& shape, DType dtype) {
   if (dtype == DType::u8) {
     for (double& value : values) value = std::fmod(value, 251);
   }
-  std::vector<Format> formats = {Format::plain(), Format::channels_last()};
+  std::vector<Format> formats = {Format::row_major(), Format::channels_last()};
   if (shape.axes() >= 3) formats.push_back(blocked(shape));
   if (shape.axes() == 2 && shape[1] % 6 == 0) {  // columns that lie as channels-last images
     formats.push_back({Order::channels_last, nullptr, 0, 6});
@@ -111,5 +111,5 @@ TEST(Reorder, ImagesIntoPaddedPixelsOnTheGpu) {
   }
 }
 
-}  // namespace
+}  // namespace reorder_test
 }  // namespace crema

@@ -3,7 +3,7 @@
 #include "kernels/random_values.h"
 
 namespace crema {
-namespace {
+namespace scale_test {
 
 const ChannelView kViews[] = {
     {1, 4, 37, 50}, {1, 333, 64, 1}, {1, 1000, 3, 1}, {1, 1037, 10, 1}, {5, 70, 20, 1},
@@ -66,5 +66,5 @@ TEST(Scale, EveryView) {
   }
 }
 
-}  // namespace
+}  // namespace scale_test
 }  // namespace crema

@@ -5,22 +5,23 @@
 #include "kernels/softmax/softmax_loss.h"
 
 namespace crema {
-namespace {
+namespace softmax_test {
 
 const SoftmaxView kViews[] = {{64, 10, 1}, {64, 1000, 1}, {130, 21, 1}, {3, 21, 777},
                               {5, 100, 7}, {1, 6, 1},     {7, 64, 1}};
 
 // (outer, classes, inner) in memory order.
-int64_t at(const SoftmaxView& v, int64_t place, int64_t k) {
-  return (place / v.inner * v.classes + k) * v.inner + place % v.inner;
+int64_t at(const SoftmaxView& v, int64_t position, int64_t k) {
+  return (position / v.inner * v.classes + k) * v.inner + position % v.inner;
 }
 
 std::vector<double> probabilities(const SoftmaxView& v, const std::vector<double>& x) {
   std::vector<double> p(x.size());
-  for (int64_t place = 0; place < v.places(); ++place) {
+  for (int64_t position = 0; position < v.positions(); ++position) {
     double sum = 0;
-    for (int64_t k = 0; k < v.classes; ++k) sum += std::exp(x[at(v, place, k)]);
-    for (int64_t k = 0; k < v.classes; ++k) p[at(v, place, k)] = std::exp(x[at(v, place, k)]) / sum;
+    for (int64_t k = 0; k < v.classes; ++k) sum += std::exp(x[at(v, position, k)]);
+    for (int64_t k = 0; k < v.classes; ++k)
+      p[at(v, position, k)] = std::exp(x[at(v, position, k)]) / sum;
   }
   return p;
 }
@@ -28,15 +29,15 @@ std::vector<double> probabilities(const SoftmaxView& v, const std::vector<double
 TEST(Softmax, ForwardAndBackward) {
   Context context(Device::cpu);
   for (const SoftmaxView& v : kViews) {
-    const int64_t count = v.places() * v.classes;
+    const int64_t count = v.positions() * v.classes;
     const std::vector<double> x = random_values(count, 1, 0, 3), dy = random_values(count, 2),
                               p = probabilities(v, x);
     std::vector<double> dx(count);
-    for (int64_t place = 0; place < v.places(); ++place) {
+    for (int64_t position = 0; position < v.positions(); ++position) {
       double dot = 0;
-      for (int64_t k = 0; k < v.classes; ++k) dot += p[at(v, place, k)] * dy[at(v, place, k)];
+      for (int64_t k = 0; k < v.classes; ++k) dot += p[at(v, position, k)] * dy[at(v, position, k)];
       for (int64_t k = 0; k < v.classes; ++k)
-        dx[at(v, place, k)] = p[at(v, place, k)] * (dy[at(v, place, k)] - dot);
+        dx[at(v, position, k)] = p[at(v, position, k)] * (dy[at(v, position, k)] - dot);
     }
     for (const char* implementation : {"", "plain"}) {
       SCOPED_TRACE(cat(v.outer, " x ", v.classes, " x ", v.inner, " ", implementation));
@@ -54,18 +55,18 @@ TEST(Softmax, ForwardAndBackward) {
 TEST(SoftmaxLoss, ForwardAndBackward) {
   Context context(Device::cpu);
   for (const SoftmaxView& v : kViews) {
-    const int64_t count = v.places() * v.classes;
+    const int64_t count = v.positions() * v.classes;
     const std::vector<double> x = random_values(count, 1, 0, 3), p = probabilities(v, x);
-    std::vector<double> labels(v.places()), dx(count);
+    std::vector<double> labels(v.positions()), dx(count);
     double loss = 0, valid = 0;
-    for (int64_t place = 0; place < v.places(); ++place) {
-      const int64_t label = place * 7 % v.classes;
-      labels[place] = static_cast<double>(label);
+    for (int64_t position = 0; position < v.positions(); ++position) {
+      const int64_t label = position * 7 % v.classes;
+      labels[position] = static_cast<double>(label);
       if (label == 3) continue;
       valid += 1;
-      loss -= std::log(p[at(v, place, label)]);
+      loss -= std::log(p[at(v, position, label)]);
       for (int64_t k = 0; k < v.classes; ++k)
-        dx[at(v, place, k)] = 2.5 * (p[at(v, place, k)] - (k == label));
+        dx[at(v, position, k)] = 2.5 * (p[at(v, position, k)] - (k == label));
     }
     for (double& value : dx) value /= valid;
     SoftmaxLossCase c;
@@ -75,11 +76,11 @@ TEST(SoftmaxLoss, ForwardAndBackward) {
       SCOPED_TRACE(cat(v.outer, " x ", v.classes, " x ", v.inner, " ", implementation));
       context.implementation = implementation;
       const Tensor tx = tensor_of(context, x, Shape{count}),
-                   label = tensor_of(context, labels, Shape{v.places()});
+                   label = tensor_of(context, labels, Shape{v.positions()});
       const Tensor out(context, Shape{}), probability(context, Shape{count}),
           gradient(context, Shape{count});
       const SoftmaxLossSaved saved{
-          Tensor(context, Shape{3, v.places()}), Tensor(context, Shape{1}), {}};
+          Tensor(context, Shape{3, v.positions()}), Tensor(context, Shape{1}), {}};
       softmax_loss_forward(context, c, tx, label, out, saved, probability);
       expect_close(context, {loss / valid}, out, 3e-6, "loss");
       expect_close(context, p, probability, 3e-6, "probability");
@@ -95,12 +96,12 @@ std::string complaint(const std::vector<double>& labels, int64_t images, int64_t
   SoftmaxLossCase c;
   c.view = {images, 4, inner};
   c.images = images;
-  const int64_t places = c.view.places();
-  const SoftmaxLossSaved saved{Tensor(context, Shape{3, places}), Tensor(context, Shape{1}), {}};
+  const int64_t positions = c.view.positions();
+  const SoftmaxLossSaved saved{Tensor(context, Shape{3, positions}), Tensor(context, Shape{1}), {}};
   try {
-    softmax_loss_forward(context, c, Tensor(context, Shape{4 * places}),
-                         tensor_of(context, labels, Shape{places}), Tensor(context, Shape{}), saved,
-                         {});
+    softmax_loss_forward(context, c, Tensor(context, Shape{4 * positions}),
+                         tensor_of(context, labels, Shape{positions}), Tensor(context, Shape{}),
+                         saved, {});
   } catch (const Error& error) {
     return error.what();
   }
@@ -119,5 +120,5 @@ TEST(SoftmaxLoss, NamesABadLabel) {
   EXPECT_NE(complaint({NAN, 1, 1}, 3, 1).find("label nan of image 0"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace softmax_test
 }  // namespace crema

@@ -6,7 +6,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace detection_files_test {
 
 class DetectionFilesTest : public testing::Test {
  protected:
@@ -119,5 +119,5 @@ TEST(InPixels, UndoesResizing) {
   expect_box(in_pixels({0.25f, 0.5f, 1, 1}, 100, 200, &resize), {100, 40, 200, 80});
 }
 
-}  // namespace
+}  // namespace detection_files_test
 }  // namespace crema::tests

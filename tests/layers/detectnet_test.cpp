@@ -4,7 +4,7 @@
 #include "layers/layer_run.h"
 
 namespace crema {
-namespace {
+namespace detectnet_test {
 
 // Image 8 x 4, boxes as given (x, y, width, height, class), 2 x 4 cells of 2 pixels.
 Outcome run(const std::vector<std::vector<double>>& boxes, const std::string& fields,
@@ -100,5 +100,5 @@ TEST(DetectNet, BoxesGoAlongWithTheirImage) {
   expect_channel(outcome, 1, {0, 0, 1, -1, 0, 0, 0, 0});
 }
 
-}  // namespace
+}  // namespace detectnet_test
 }  // namespace crema

@@ -8,7 +8,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace filler_test {
 
 FillerParameter filler(const std::string& type) {
   FillerParameter parameter;
@@ -155,5 +155,5 @@ TEST(FillerTest, UnknownTypeNamesTheNearest) {
   expect_part(message_of(filler("zzz"), Shape{2}), "bilinear, constant, diagonal, gaussian");
 }
 
-}  // namespace
+}  // namespace filler_test
 }  // namespace crema::tests

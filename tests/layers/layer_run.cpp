@@ -54,9 +54,8 @@ void poison(Context& context, const Tensor& tensor) {
 
 std::vector<std::vector<double>> read_all(Context& context, const std::vector<Tensor>& tensors) {
   std::vector<std::vector<double>> all;
-  for (const Tensor& tensor : tensors) {
+  for (const Tensor& tensor : tensors)
     all.push_back(tensor ? to_doubles(context, tensor) : std::vector<double>());
-  }
   return all;
 }
 
@@ -64,16 +63,16 @@ std::vector<std::vector<double>> read_all(Context& context, const std::vector<Te
 
 std::string Setting::str() const {
   return cat(device == Device::cpu ? "CPU " : "GPU ", name_of(dtype), " ", name_of(precision),
-             order == Order::plain ? " plain" : " channels_last", " implementation \"",
+             order == Order::row_major ? " plain" : " channels_last", " implementation \"",
              implementation, "\"", in_place ? " in place" : "",
              bottoms_wanted == ~0u ? "" : cat(" bottom gradients ", bottoms_wanted),
              parameters_wanted ? "" : " without parameter gradients",
              parts ? " top gradient in parts" : "");
 }
 
-void LayerRun::ServedLog::write(Severity, const std::source_location&, std::string_view line) {
-  if (line.find("is served by") != std::string_view::npos)
-    served += cat(line.substr(0, line.find(';')), "\n");
+void LayerRun::ChosenLog::write(Severity, const std::source_location&, std::string_view line) {
+  if (line.find("is implemented by") != std::string_view::npos)
+    chosen += cat(line.substr(0, line.find(';')), "\n");
 }
 
 LayerRun::LayerRun(const Row& row, const Setting& setting)
@@ -84,12 +83,12 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   context_->set_log(log_);
   context_->implementation = setting.implementation;
   context_->repeatable = setting.repeatable;
-  context_->served.clear();
+  context_->chosen.clear();
   LayerParameter message = parse_layer(row);
   layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
   if (message.top_size() == 0) {
     const int tops =
-        layer_->as_many_tops_as_bottoms() ? message.bottom_size() : layer_->tops().least;
+        layer_->as_many_tops_as_bottoms() ? message.bottom_size() : layer_->tops().minimum;
     for (int i = 0; i < tops; ++i) message.add_top(cat("top", i));
     layer_ = make_layer(message, row.training, CREMA_TEST_DATA);
   }
@@ -125,8 +124,8 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   preparation_.dtype = setting.dtype;
   preparation_.storage = bottoms.empty() ? setting.dtype : bottom_dtype(0);
   preparation_.precision = setting.precision;
-  preparation_.takes_relu = row.through_relu != 0;
-  if (preparation_.takes_relu) preparation_.relu_factor = row.through_relu;
+  if (row.through_relu != 0)
+    preparation_.bottom_edge = {.relu = true, .relu_factor = row.through_relu};
   prepared_ = layer_->prepare(*context_, preparation_);
 
   const BackwardReads reads = this->reads();
@@ -148,11 +147,11 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
             : Tensor());
   }
   written_ = forward_.top;
-  for (int part = 1; setting.parts && part < prepared_.top_diff_parts; ++part) {
+  for (int part = 1; setting.parts && part < prepared_.top_edge.gradient_parts; ++part) {
     if (!backward_.top_diff[0]) break;
-    backward_.more_top_diff.push_back(allocate(cat("part ", part, " of top_diff 0"),
-                                               inference_.tops[0], top_dtype(),
-                                               activation_format(inference_.tops[0])));
+    backward_.top_edge.gradient_parts.push_back(allocate(cat("part ", part, " of top_diff 0"),
+                                                         inference_.tops[0], top_dtype(),
+                                                         activation_format(inference_.tops[0])));
   }
   for (size_t i = 0; i < bottoms.size(); ++i) {
     const bool shared = (setting.in_place && i == 0) || layer_->is_view();
@@ -194,7 +193,7 @@ LayerRun::LayerRun(const Row& row, const Setting& setting)
   backward_.top = reads.top ? forward_.top : std::vector<Tensor>(forward_.top.size());
   backward_.parameters = forward_.parameters;
   backward_.saved = forward_.saved;
-  backward_.workspace = backward_.aside_workspace = forward_.workspace;
+  backward_.workspace = backward_.side_workspace = forward_.workspace;
 }
 
 LayerRun::~LayerRun() { context_->set_log(silent_log()); }
@@ -239,7 +238,7 @@ bool LayerRun::top_has_gradient(int top) const {
 
 Format LayerRun::activation_format(const Shape& shape) const {
   return setting_.order == Order::channels_last && shape.axes() >= 3 ? Format::channels_last()
-                                                                     : Format::plain();
+                                                                     : Format::row_major();
 }
 
 Tensor LayerRun::allocate(const std::string& what, const Shape& shape, DType dtype,
@@ -365,7 +364,7 @@ void LayerRun::check_recompute(const Outcome& outcome) {
 
 // In parts: 2, -2, 2, ... times the gradient, and the last so that it is the sum: exact in 16 bits.
 void LayerRun::write_top_diffs(const Start& start) {
-  const size_t more = backward_.more_top_diff.size();
+  const size_t more = backward_.top_edge.gradient_parts.size();
   for (size_t i = 0; i < backward_.top_diff.size(); ++i) {
     if (!backward_.top_diff[i]) continue;
     const auto write = [&](double factor, const Tensor& to) {
@@ -378,8 +377,9 @@ void LayerRun::write_top_diffs(const Start& start) {
       continue;
     }
     write(2, backward_.top_diff[0]);
-    for (size_t k = 0; k + 1 < more; ++k) write(k % 2 == 0 ? -2 : 2, backward_.more_top_diff[k]);
-    write(more % 2 == 0 ? 1 : -1, backward_.more_top_diff[more - 1]);
+    for (size_t k = 0; k + 1 < more; ++k)
+      write(k % 2 == 0 ? -2 : 2, backward_.top_edge.gradient_parts[k]);
+    write(more % 2 == 0 ? 1 : -1, backward_.top_edge.gradient_parts[more - 1]);
   }
 }
 

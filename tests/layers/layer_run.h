@@ -17,7 +17,7 @@ struct Setting {
   DType dtype = DType::f64;
   // 16 bits: bottoms, tops and copies of parameters as the layer's half_rule() says; dtype is f32.
   Precision precision = Precision::fp32;
-  Order order = Order::plain;  // of bottoms and tops with three axes and more
+  Order order = Order::row_major;  // of bottoms and tops with three axes and more
   std::string implementation = "plain";
   bool in_place =
       false;  // top[0] in the memory of bottom[0], bottom_diff[0] in that of top_diff[0]
@@ -25,7 +25,7 @@ struct Setting {
   // Which gradients backward is asked for: bit i stands for bottom i.
   uint32_t bottoms_wanted = ~0u;
   bool parameters_wanted = true;
-  // The gradient of top 0 in as many parts as Prepared::top_diff_parts allows.
+  // The gradient of top 0 in as many parts as Prepared::top_edge allows.
   bool parts = false;
   bool padded = false;     // bottom 0 has in memory the channels that padded_channels() asks for
   bool repeatable = true;  // Context::repeatable
@@ -61,13 +61,13 @@ class LayerRun {
   const Forward& forward_arguments() const { return forward_; }
   const Backward& backward_arguments() const { return backward_; }
   const std::vector<Shape>& top_shapes() const { return inference_.tops; }
-  // The implementations that kernels chose, as their log lines say: "convolution is served by
+  // The implementations that kernels chose, as their log lines say: "convolution is implemented by
   // onednn".
-  const std::string& served() const { return log_.served; }
+  const std::string& chosen() const { return log_.chosen; }
   std::vector<int> differentiable_bottoms() const;
   bool top_has_gradient(int top) const;
   // How many parts of the gradient of top 0 the layer takes.
-  int top_diff_parts() const { return prepared_.top_diff_parts; }
+  int gradient_parts() const { return prepared_.top_edge.gradient_parts; }
   bool adds_gradients() const { return prepared_.adds_gradients; }
   // Bottoms as the row says; parameters by their fillers, or near them where a filler is constant;
   // random top gradients.
@@ -81,10 +81,10 @@ class LayerRun {
   std::string broken_guard();
 
  private:
-  struct ServedLog : Log {
+  struct ChosenLog : Log {
     void write(Severity severity, const std::source_location& where,
                std::string_view line) override;
-    std::string served;
+    std::string chosen;
   };
   struct Guarded {
     std::string what;
@@ -108,7 +108,7 @@ class LayerRun {
 
   const Row& row_;
   Setting setting_;
-  ServedLog log_;
+  ChosenLog log_;
   std::shared_ptr<Context> context_;
   std::unique_ptr<Layer> layer_;
   Inference inference_;

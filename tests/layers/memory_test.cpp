@@ -6,7 +6,7 @@
 #include "layers/hand_row.h"
 
 namespace crema {
-namespace {
+namespace memory_test {
 
 TEST(Memory, LabeledMatchingMovesRowsVectorAfterVector) {
   const Row row =
@@ -195,5 +195,5 @@ TEST(Memory, AccuracyEncodingComparesWithTheMeans) {
   EXPECT_NEAR(outcome.top[0][0], 2.0 / 3, 1e-7);
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace crema

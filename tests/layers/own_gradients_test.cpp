@@ -4,7 +4,7 @@
 #include "layers/hand_row.h"
 
 namespace crema {
-namespace {
+namespace own_gradients_test {
 
 // Where the values stand here with six or seven digits.
 constexpr double kFewDigits = 1e-5;
@@ -157,5 +157,5 @@ TEST(OwnGradients, MalisLossGivesHalfOfTheSlopes) {
   expect_values({-0.2, 0.4, 0}, outcome.bottom_diff[0]);
 }
 
-}  // namespace
+}  // namespace own_gradients_test
 }  // namespace crema

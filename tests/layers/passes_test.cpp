@@ -7,7 +7,7 @@
 #include "proto/layer.pb.h"
 
 namespace crema {
-namespace {
+namespace passes_test {
 
 using Values = std::vector<float>;
 
@@ -130,5 +130,5 @@ TEST_F(MemoryDataTest, OtherLayersHaveNoSuchData) {
   EXPECT_THROW(memory_data(other.layer()), Error);
 }
 
-}  // namespace
+}  // namespace passes_test
 }  // namespace crema

@@ -165,12 +165,15 @@ std::vector<double> make_values(const Row& row, int index) {
   } else if (fill == "spaced") {
     // A shuffled ladder; bottoms of one row stand on different fractions of a rung, so that they do
     // not tie either.
-    std::vector<int64_t> place(count);
-    std::iota(place.begin(), place.end(), 0);
-    for (int64_t i = count - 1; i > 0; --i) std::swap(place[i], place[random.word64(i) % (i + 1)]);
+    std::vector<int64_t> position(count);
+    std::iota(position.begin(), position.end(), 0);
+    for (int64_t i = count - 1; i > 0; --i)
+      std::swap(position[i], position[random.word64(i) % (i + 1)]);
     const double rung = std::min(0.02, 10.0 / static_cast<double>(count));
     const double fraction = (index + 0.5) / static_cast<double>(row.bottoms.size() + 1);
-    each([&](int64_t i) { return (static_cast<double>(place[i] - count / 2) + fraction) * rung; });
+    each([&](int64_t i) {
+      return (static_cast<double>(position[i] - count / 2) + fraction) * rung;
+    });
   } else {
     fail("unknown fill \"", fill, "\"");
   }

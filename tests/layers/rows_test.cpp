@@ -13,7 +13,7 @@ namespace crema {
 
 void PrintTo(const Row& row, std::ostream* out) { *out << row.text; }
 
-namespace {
+namespace rows_test {
 
 class RowTest : public testing::TestWithParam<Row> {
  protected:
@@ -33,9 +33,9 @@ class RowTest : public testing::TestWithParam<Row> {
 std::shared_ptr<Context> RowTest::gpu_;
 
 double largest(const std::vector<double>& values) {
-  double most = 0;
-  for (double value : values) most = std::max(most, std::fabs(value));
-  return most;
+  double maximum = 0;
+  for (double value : values) maximum = std::max(maximum, std::fabs(value));
+  return maximum;
 }
 
 // Every value within `tolerance` times the largest magnitude; NaN differs from everything.
@@ -156,8 +156,8 @@ void check_requests(const Row& row, const Start& start, const Outcome& reference
 
 void RowTest::check_variants(const Row& row, const Layer& layer, const Start& start,
                              const Outcome& reference) {
-  std::vector<Order> orders = {Order::plain};
-  if (layer.order_rule() != OrderRule::plain) orders.push_back(Order::channels_last);
+  std::vector<Order> orders = {Order::row_major};
+  if (layer.order_rule() != OrderRule::row_major) orders.push_back(Order::channels_last);
   // "" lets each kernel decide. A name that no kernel of the layer knows changes nothing, and equal
   // choices are run once.
   std::vector<std::string> implementations = implementation_names();
@@ -169,18 +169,18 @@ void RowTest::check_variants(const Row& row, const Layer& layer, const Start& st
       for (DType dtype : {DType::f64, DType::f32}) {
         for (bool in_place : {false, true}) {
           if (in_place && !layer.in_place()) continue;
-          std::set<std::string> served;
+          std::set<std::string> chosen;
           for (const std::string& implementation : implementations) {
             Setting setting{device,         dtype,    Precision::fp32, order,
                             implementation, in_place, row.gradient};
             if (device == Device::gpu) setting.context = gpu_;
             SCOPED_TRACE(setting.str());
             LayerRun variant(row, setting);
-            if (!served.insert(variant.served()).second) continue;
-            SCOPED_TRACE(variant.served());
+            if (!chosen.insert(variant.chosen()).second) continue;
+            SCOPED_TRACE(variant.chosen());
             const double tolerance = dtype == DType::f64 ? 1e-10 : row.tolerance;
             expect_same(reference, run(variant, row, start), tolerance);
-            if (!row.gradient || variant.top_diff_parts() == 1) continue;
+            if (!row.gradient || variant.gradient_parts() == 1) continue;
             setting.parts = true;
             SCOPED_TRACE("top gradient in parts");
             LayerRun in_parts(row, setting);
@@ -216,8 +216,8 @@ void RowTest::check_precisions(const Row& given, const Layer& layer, const Start
   Row row = given;
   if (given.rounding_decides) row.gradient = false;
   // The order that plans give such a layer there.
-  const bool plain = layer.order_rule() == OrderRule::plain;
-  const Order order = plain ? Order::plain : Order::channels_last;
+  const bool plain = layer.order_rule() == OrderRule::row_major;
+  const Order order = plain ? Order::row_major : Order::channels_last;
   for (Precision precision : {Precision::tf32, Precision::bf16, Precision::fp16}) {
     const DType storage = storage_of(precision, DType::f32);
     const Start begin = is_half(storage) ? rounded(start, storage) : start;
@@ -240,7 +240,7 @@ void RowTest::check_precisions(const Row& given, const Layer& layer, const Start
     const auto expect_variant = [&](const Outcome& wanted) {
       SCOPED_TRACE(setting.str());
       LayerRun variant(row, setting);
-      SCOPED_TRACE(variant.served());
+      SCOPED_TRACE(variant.chosen());
       expect_same(wanted, run(variant, row, begin), std::max(tolerance, row.tolerance));
       if (!row.gradient) return;
       Setting in_any_order = setting;
@@ -248,7 +248,7 @@ void RowTest::check_precisions(const Row& given, const Layer& layer, const Start
       LayerRun adding(row, in_any_order);
       if (adding.adds_gradients())
         check_accumulation(adding, begin, wanted, std::max(tolerance, row.tolerance));
-      if (variant.top_diff_parts() == 1) return;
+      if (variant.gradient_parts() == 1) return;
       Setting with_parts = setting;
       with_parts.parts = true;
       SCOPED_TRACE("top gradient in parts");
@@ -306,7 +306,7 @@ TEST_P(RowTest, Works) {
   check_precisions(row, layer_run.layer(), start);
 }
 
-// Those of src/layers/README.md are among them.
+// Those that src/layers/README.md and fused/README.md show are among them.
 std::vector<Row> all_rows() {
   std::vector<Row> rows = read_rows(CREMA_TEST_DATA "/layers/rows");
   const std::vector<Row> shown = read_rows(CREMA_SHOWN_ROWS);
@@ -318,5 +318,5 @@ INSTANTIATE_TEST_SUITE_P(Rows, RowTest, testing::ValuesIn(all_rows()),
                          [](const testing::TestParamInfo<Row>& info) { return info.param.id(); });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(RowTest);
 
-}  // namespace
+}  // namespace rows_test
 }  // namespace crema

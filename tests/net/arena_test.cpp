@@ -5,7 +5,7 @@
 #include "base/random.h"
 
 namespace crema {
-namespace {
+namespace arena_test {
 
 std::vector<Lifetime> random_pieces(uint64_t seed, int count) {
   const Random random{seed, 0};
@@ -53,5 +53,5 @@ TEST(Arena, GrowsForTheLargestPlan) {
   EXPECT_EQ(pool.buffer(context)->bytes(), 1000u);
 }
 
-}  // namespace
+}  // namespace arena_test
 }  // namespace crema

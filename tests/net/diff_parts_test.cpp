@@ -6,7 +6,7 @@
 #include "net/net.h"
 
 namespace crema::tests {
-namespace {
+namespace diff_parts_test {
 
 // Reads the blob "v" and multiplies it by each factor: the gradient of "v" is the sum of the
 // factors, and of the weight it has in the loss.
@@ -137,5 +137,5 @@ TEST(DiffParts, AccumulateInTheParameters) {
   EXPECT_EQ(got.dw, (std::vector<double>{150, 210, 270}));
 }
 
-}  // namespace
+}  // namespace diff_parts_test
 }  // namespace crema::tests

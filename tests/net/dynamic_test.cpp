@@ -10,7 +10,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace dynamic_test {
 
 constexpr int kItems = 6, kValues = 4;
 
@@ -186,5 +186,5 @@ TEST(DynamicShapes, ErrorsNameTheLayer) {
               "layer \"pairs\": dim -1 has no solution: the bottom (3x1) has 3 values");
 }
 
-}  // namespace
+}  // namespace dynamic_test
 }  // namespace crema::tests

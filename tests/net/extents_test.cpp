@@ -6,7 +6,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace extents_test {
 
 std::string message_of(const std::string& dims, const std::string& layer) {
   const NetFile file =
@@ -53,5 +53,5 @@ TEST(Extents, OfAParameterToo) {
   expect_part(message, "more than 2^48 values");
 }
 
-}  // namespace
+}  // namespace extents_test
 }  // namespace crema::tests

@@ -5,7 +5,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace filter_test {
 
 struct Case {
   const char* layer;  // inside layer { }
@@ -103,5 +103,5 @@ TEST(Filter, CombinesStates) {
   EXPECT_EQ(net_state(TRAIN, net, outer).phase(), TEST);
 }
 
-}  // namespace
+}  // namespace filter_test
 }  // namespace crema::tests

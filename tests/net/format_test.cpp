@@ -6,7 +6,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace format_test {
 
 // A convolution makes c channels-last; `layer` asks for plain order, or for that of x.
 std::string dump_of(const std::string& layer) {
@@ -73,5 +73,5 @@ TEST(Format, AnInputLiesInTheFormatOfItsReader) {
   }
 }
 
-}  // namespace
+}  // namespace format_test
 }  // namespace crema::tests

@@ -11,7 +11,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace memory_use_test {
 
 // Every blob has a multiple of 64 floats, as the planner's places do.
 NetParameter two_products(int batch) {
@@ -196,5 +196,5 @@ TEST(MemoryLimit, ATestNetOnlyPaysForWhatItAdds) {
   test.forward(0);
 }
 
-}  // namespace
+}  // namespace memory_use_test
 }  // namespace crema::tests

@@ -5,7 +5,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace no_effect_test {
 
 std::vector<std::string> warnings(const std::vector<Note>& notes) {
   std::vector<std::string> lines;
@@ -47,5 +47,5 @@ TEST(NoEffect, InsideOldLayersAndSolvers) {
                 "solver:4:13: richness has no effect here: the workspace budget decides"});
 }
 
-}  // namespace
+}  // namespace no_effect_test
 }  // namespace crema::tests

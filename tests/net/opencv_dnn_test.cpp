@@ -13,7 +13,7 @@
 #endif
 
 namespace crema {
-namespace {
+namespace opencv_dnn_test {
 
 TEST(OpenCvDnn, ReadsWhatWeWriteAndComputesTheSame) {
 #ifdef CREMA_TEST_OPENCV_DNN
@@ -44,5 +44,5 @@ TEST(OpenCvDnn, ReadsWhatWeWriteAndComputesTheSame) {
 #endif
 }
 
-}  // namespace
+}  // namespace opencv_dnn_test
 }  // namespace crema

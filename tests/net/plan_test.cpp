@@ -14,7 +14,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace plan_test {
 
 struct NetCase {
   const char* name;
@@ -189,12 +189,12 @@ TEST_P(PlanTest, PassesKeepTheResult) {
   for (DType dtype : {DType::f64, DType::f32}) {
     const double tolerance = dtype == DType::f64 ? 1e-10 : 2e-4;
     const Result reference = run(GetParam(), dtype, plain);
-    NetOptions all, no_fuse, no_format, no_reuse, again;
-    again.recompute = Recompute::all;
+    NetOptions all, no_fuse, no_format, no_reuse, recomputed;
+    recomputed.recompute = Recompute::all;
     no_fuse.fuse = false;
     no_format.format = false;
     no_reuse.reuse_memory = false;
-    for (const NetOptions& options : {all, no_fuse, no_format, no_reuse, again}) {
+    for (const NetOptions& options : {all, no_fuse, no_format, no_reuse, recomputed}) {
       SCOPED_TRACE(cat(name_of(dtype), " fuse ", options.fuse, " format ", options.format,
                        " reuse ", options.reuse_memory));
       expect_equal(reference, run(GetParam(), dtype, options), tolerance);
@@ -224,8 +224,8 @@ TEST(Plan, FusesWhatItKnows) {
   run(kCases[1], DType::f32, {}, &dump);
   EXPECT_NE(dump.find("BatchNorm+Scale+Sum+ReLU"), std::string::npos) << dump;
   run(kCases[std::size(kCases) - 1], DType::f32, {}, &dump);
-  for (const char* joined : {"ConvolutionDepthwise+ReLU", "BN+ReLU", "BatchNorm+Sum+ReLU"})
-    EXPECT_NE(dump.find(joined), std::string::npos) << joined << dump;
+  for (const char* fused : {"ConvolutionDepthwise+ReLU", "BN+ReLU", "BatchNorm+Sum+ReLU"})
+    EXPECT_NE(dump.find(fused), std::string::npos) << fused << dump;
 }
 
 TEST(Plan, DumpSaysWhatEachPassDecided) {
@@ -396,5 +396,5 @@ TEST(Plan, MistakesNameTheLayerAndTheWayOut) {
   }
 }
 
-}  // namespace
+}  // namespace plan_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "proto/options.pb.h"
 
 namespace crema {
-namespace {
+namespace prototxt_test {
 
 // The message of the Error; "" when the text is fine. Texts of solvers start with "@".
 std::string message_of(const std::string& text) {
@@ -280,5 +280,5 @@ TEST(Prototxt, SurvivesCutAndScrambledTexts) {
   }
 }
 
-}  // namespace
+}  // namespace prototxt_test
 }  // namespace crema

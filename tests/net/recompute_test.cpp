@@ -12,7 +12,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace recompute_test {
 
 std::string convolution(const std::string& name, const std::string& bottom, int outputs) {
   return cat("layer { name: '", name, "' type: 'Convolution' bottom: '", bottom, "' top: '", name,
@@ -80,11 +80,11 @@ Plan plan_of(int batch, int side, Recompute recompute, int more = 0) {
   return Plan(context, graph, options);
 }
 
-std::vector<std::string> written_again(const Plan& plan) {
+std::vector<std::string> written_recomputed(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlanNode& node : plan.nodes) {
     for (int id : node.tops) {
-      if (plan.values[id].again) names.push_back(plan.values[id].blob);
+      if (plan.values[id].recomputed) names.push_back(plan.values[id].blob);
     }
   }
   return names;
@@ -93,18 +93,18 @@ std::vector<std::string> written_again(const Plan& plan) {
 TEST(Recompute, ChoosesWhatCanBeWrittenFromWhatIsKept) {
   // sum_c is not written again, because d and with it sum_e would have to come from it; its own
   // second bottom, a, is.
-  EXPECT_EQ(written_again(plan_of(2, 4, Recompute::all)),
+  EXPECT_EQ(written_recomputed(plan_of(2, 4, Recompute::all)),
             (std::vector<std::string>{"a", "b", "d", "sum_e"}));
-  EXPECT_TRUE(written_again(plan_of(2, 4, Recompute::off)).empty());
+  EXPECT_TRUE(written_recomputed(plan_of(2, 4, Recompute::off)).empty());
   // Too small to be worth a launch.
-  EXPECT_TRUE(written_again(plan_of(2, 4, Recompute::cheap)).empty());
+  EXPECT_TRUE(written_recomputed(plan_of(2, 4, Recompute::cheap)).empty());
 }
 
 TEST(Recompute, CheapIsAShareOfTheTraffic) {
   // Values of 16 MiB: all of them could go, but each costs two such pieces of traffic, and a
   // convolution moves five.
   for (const auto& [more, count] : {std::pair{0, 0u}, {6, 1u}, {18, 2u}})
-    EXPECT_EQ(written_again(plan_of(8, 256, Recompute::cheap, more)).size(), count) << more;
+    EXPECT_EQ(written_recomputed(plan_of(8, 256, Recompute::cheap, more)).size(), count) << more;
 }
 
 TEST(Recompute, ValuesLiveOnlyWhereTheyAreRead) {
@@ -118,10 +118,10 @@ TEST(Recompute, ValuesLiveOnlyWhereTheyAreRead) {
     const PlanValue& value = plan.values[node.tops[0]];
     const int reader = static_cast<int>(i) + 1;
     EXPECT_EQ(plan.storages[value.storage].last, plan.forward_step(reader));
-    EXPECT_EQ(plan.storages[value.again_storage].first, plan.backward_step(reader));
-    EXPECT_EQ(plan.storages[value.again_storage].last, plan.backward_step(reader));
-    ASSERT_EQ(plan.nodes[reader].again.size(), 1u);
-    EXPECT_EQ(plan.nodes[reader].again[0].node, static_cast<int>(i));
+    EXPECT_EQ(plan.storages[value.recomputed_storage].first, plan.backward_step(reader));
+    EXPECT_EQ(plan.storages[value.recomputed_storage].last, plan.backward_step(reader));
+    ASSERT_EQ(plan.nodes[reader].recomputed.size(), 1u);
+    EXPECT_EQ(plan.nodes[reader].recomputed[0].node, static_cast<int>(i));
     // What it is written from is there.
     EXPECT_GE(plan.storages[plan.values[node.bottoms[0]].storage].last, plan.backward_step(reader));
     return;
@@ -150,15 +150,16 @@ TEST(Recompute, LearnsTheSameBits) {
 TEST(Recompute, StandsInWhereMemoryIsScarce) {
   Context context(Device::cpu);
   const size_t kept = Net(context, blocks(64, 8), options_for(Recompute::off)).memory().total();
-  const size_t again = Net(context, blocks(64, 8), options_for(Recompute::all)).memory().total();
-  EXPECT_LE(again, kept - 2 * 64 * 8 * 64 * sizeof(float));
+  const size_t recomputed =
+      Net(context, blocks(64, 8), options_for(Recompute::all)).memory().total();
+  EXPECT_LE(recomputed, kept - 2 * 64 * 8 * 64 * sizeof(float));
   Context scarce(Device::cpu);
-  scarce.memory()->limit((again + kept) / 2, "-gpu_memory 1MB");
+  scarce.memory()->limit((recomputed + kept) / 2, "-gpu_memory 1MB");
   Net net(scarce, blocks(64, 8), options_for(Recompute::cheap));
-  EXPECT_EQ(net.memory().total(), again);
+  EXPECT_EQ(net.memory().total(), recomputed);
   expect_part(net.dump_plan(), "recompute all: 4 values, ");
   // The batch that a refusal names counts on it.
-  scarce.memory()->limit(again * 2, "-gpu_memory 1MB");
+  scarce.memory()->limit(recomputed * 2, "-gpu_memory 1MB");
   const std::string message =
       error_of([&] { Net(scarce, blocks(1000, 8), options_for(Recompute::cheap)); });
   const size_t at = message.find("batch of ", message.find("are allowed"));
@@ -167,5 +168,5 @@ TEST(Recompute, StandsInWhereMemoryIsScarce) {
   Net(scarce, blocks(fits, 8), options_for(Recompute::cheap));
 }
 
-}  // namespace
+}  // namespace recompute_test
 }  // namespace crema::tests

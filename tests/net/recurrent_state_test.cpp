@@ -7,7 +7,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace recurrent_state_test {
 
 constexpr int kSequences = 2, kInputs = 3;
 
@@ -63,5 +63,5 @@ TEST(RecurrentStateTest, GoesOnInTheNextPass) {
   }
 }
 
-}  // namespace
+}  // namespace recurrent_state_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace relu_test {
 
 const char* kStart = R"(
   layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
@@ -107,5 +107,5 @@ TEST(ReluOnward, ReadersWithoutGradientDoNotCount) {
       taken(dump_of(cat(kRelu, kPool, R"(layer { name: "s" type: "Silence" bottom: "c" })"))));
 }
 
-}  // namespace
+}  // namespace relu_test
 }  // namespace crema::tests

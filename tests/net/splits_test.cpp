@@ -7,7 +7,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace splits_test {
 
 NetParameter net_of(const std::string& text) {
   NetParameter net;
@@ -80,5 +80,5 @@ TEST(Splits, MistakesNameTheLayer) {
       "made by layer \"in\" already");
 }
 
-}  // namespace
+}  // namespace splits_test
 }  // namespace crema::tests

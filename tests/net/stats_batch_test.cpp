@@ -8,7 +8,7 @@
 #include "net/net.h"
 
 namespace crema::tests {
-namespace {
+namespace stats_batch_test {
 
 TEST(StatsBatch, IsThatOfLayersWithoutOne) {
   NetParameter net;
@@ -35,5 +35,5 @@ TEST(StatsBatch, IsThatOfLayersWithoutOne) {
   EXPECT_NEAR(to_doubles(context, n.parameters()[0].data)[0], 20 + 0.999 * 2, 1e-5);
 }
 
-}  // namespace
+}  // namespace stats_batch_test
 }  // namespace crema::tests

@@ -9,7 +9,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace sums_test {
 
 // The first BatchNorm has stored statistics, the second does not follow a convolution at once, the
 // third shares one with the fourth.
@@ -58,7 +58,7 @@ Pairs pairs(bool repeatable, bool fuse) {
   const Plan plan(context, build_graph(context, message(), graph_options), options);
   Pairs pairs;
   for (const PlanNode& node : plan.nodes) {
-    for (int maker : node.sums_makers) {
+    for (int maker : node.statistics_makers) {
       if (maker >= 0) pairs.emplace_back(plan.nodes[maker].message.name(), node.message.name());
     }
   }
@@ -112,14 +112,14 @@ TEST(Sums, LeadToTheSameGradients) {
                        double tolerance) {
     ASSERT_EQ(got.size(), expected.size());
     ASSERT_FALSE(got.empty());
-    double most = 0, worst = 0;
+    double maximum = 0, worst = 0;
     for (size_t i = 0; i < got.size(); ++i) {
-      most = std::max(most, std::abs(expected[i]));
+      maximum = std::max(maximum, std::abs(expected[i]));
       const double difference = std::abs(got[i] - expected[i]);
       worst = difference <= worst ? worst : difference;  // a NaN is kept
     }
-    EXPECT_GT(most, 0);
-    EXPECT_LE(worst, tolerance * most);
+    EXPECT_GT(maximum, 0);
+    EXPECT_LE(worst, tolerance * maximum);
   };
   for (const Recompute recompute : {Recompute::off, Recompute::all}) {
     const Result got = run(false, recompute);
@@ -128,5 +128,5 @@ TEST(Sums, LeadToTheSameGradients) {
   }
 }
 
-}  // namespace
+}  // namespace sums_test
 }  // namespace crema::tests

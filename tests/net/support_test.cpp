@@ -18,7 +18,7 @@
 #include "proto/solver.pb.h"
 
 namespace crema::tests {
-namespace {
+namespace support_test {
 
 namespace pb = google::protobuf;
 
@@ -72,12 +72,12 @@ class Support : public testing::Test {
   }
 
   // The layer types that a family's field is for stand at the start of its comment.
-  bool serves_a_layer(const std::string& field) {
+  bool supports_a_layer(const std::string& field) {
     const pb::FieldDescriptor* found =
         pool_.FindMessageTypeByName("crema.LayerParameter")->FindFieldByName(field);
-    pb::SourceLocation place;
-    EXPECT_TRUE(found && found->GetSourceLocation(&place)) << field;
-    std::string words = place.leading_comments;
+    pb::SourceLocation position;
+    EXPECT_TRUE(found && found->GetSourceLocation(&position)) << field;
+    std::string words = position.leading_comments;
     std::replace_if(
         words.begin(), words.end(), [](char c) { return !isalnum(c) && c != '_'; }, ' ');
     for (const std::string& word : split(words, ' '))
@@ -98,7 +98,7 @@ class Support : public testing::Test {
       const std::string reason = found->options().GetExtension(no_effect);
       return "accepted, no effect" + (reason.empty() ? "" : ": " + reason);
     }
-    if (message == "LayerParameter" && found->message_type() && !serves_a_layer(field))
+    if (message == "LayerParameter" && found->message_type() && !supports_a_layer(field))
       return "read, for layers that are refused";
     return "used";
   }
@@ -122,5 +122,5 @@ TEST_F(Support, TheTableIsUpToDate) {
   EXPECT_EQ(read_file(path), text) << "run it with CREMA_UPDATE=1";
 }
 
-}  // namespace
+}  // namespace support_test
 }  // namespace crema::tests

@@ -15,7 +15,7 @@
 #include "support.h"
 
 namespace crema {
-namespace {
+namespace upgrade_test {
 
 const std::string kFolder = CREMA_TEST_DATA "/goldens/legacy/";
 
@@ -299,5 +299,5 @@ TEST(Strip, KeepsOurOwnFields) {
   EXPECT_FALSE(state.has_minimum_loss());
 }
 
-}  // namespace
+}  // namespace upgrade_test
 }  // namespace crema

@@ -9,7 +9,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace weights_test {
 
 const std::string kGoldens = std::string(CREMA_TEST_DATA) + "/goldens";
 
@@ -216,5 +216,5 @@ TEST_F(Weights, WhatIsNoWeightsFile) {
   expect_part(error_of([&] { load_weights(*net, file("other.h5")); }), "no group \"data\"");
 }
 
-}  // namespace
+}  // namespace weights_test
 }  // namespace crema::tests

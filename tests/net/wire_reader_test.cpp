@@ -12,7 +12,7 @@
 #include "proto/net.pb.h"
 
 namespace crema {
-namespace {
+namespace wire_reader_test {
 
 const std::string kFolder = CREMA_TEST_DATA "/goldens/legacy/";
 
@@ -224,5 +224,5 @@ TEST(WireReader, SurvivesDamage) {
   }
 }
 
-}  // namespace
+}  // namespace wire_reader_test
 }  // namespace crema

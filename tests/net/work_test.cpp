@@ -8,7 +8,7 @@
 #include "net/plan.h"
 
 namespace crema::tests {
-namespace {
+namespace work_test {
 
 struct WorkCase {
   const char* name;
@@ -64,5 +64,5 @@ TEST_P(WorkTest, CountsOperationsAndBytes) {
 INSTANTIATE_TEST_SUITE_P(Layers, WorkTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-}  // namespace
+}  // namespace work_test
 }  // namespace crema::tests

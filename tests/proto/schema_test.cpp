@@ -15,7 +15,7 @@
 #include "proto/solver.pb.h"
 
 namespace crema {
-namespace {
+namespace schema_test {
 
 namespace pb = google::protobuf;
 
@@ -210,9 +210,10 @@ class Comments : public ::testing::Test {
 
   template <typename Descriptor>
   void expect_comment(const Descriptor* what) {
-    pb::SourceLocation place;
-    ASSERT_TRUE(what->GetSourceLocation(&place)) << what->full_name();
-    EXPECT_FALSE(trim(place.leading_comments).empty() && trim(place.trailing_comments).empty())
+    pb::SourceLocation position;
+    ASSERT_TRUE(what->GetSourceLocation(&position)) << what->full_name();
+    EXPECT_FALSE(trim(position.leading_comments).empty() &&
+                 trim(position.trailing_comments).empty())
         << what->full_name() << " has no comment";
     ++commented_;
   }
@@ -242,5 +243,5 @@ TEST_F(Comments, ExplainEveryMessageFieldAndValue) {
   EXPECT_GT(commented_, 1000);
 }
 
-}  // namespace
+}  // namespace schema_test
 }  // namespace crema

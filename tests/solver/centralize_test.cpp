@@ -7,7 +7,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace centralize_test {
 
 class Centralize : public testing::TestWithParam<std::tuple<DType, Device>> {};
 
@@ -63,5 +63,5 @@ INSTANTIATE_TEST_SUITE_P(All, Centralize,
                          testing::Combine(testing::Values(DType::f32, DType::f64),
                                           testing::Values(Device::cpu, Device::gpu)));
 
-}  // namespace
+}  // namespace centralize_test
 }  // namespace crema::tests

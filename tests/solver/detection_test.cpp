@@ -5,7 +5,7 @@
 #include "solver/fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace detection_test {
 
 TEST(AveragePrecision, IsWhatEachVersionSays) {
   // Of 3 objects: right, wrong, right, right: precision 1, 1/2, 2/3, 3/4; recall 1/3, 1/3, 2/3, 1.
@@ -83,5 +83,5 @@ TEST(Detection, FieldsOfTheSolverAreChecked) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace detection_test
 }  // namespace crema::tests

@@ -9,7 +9,7 @@
 #include "solver/not_finite.h"
 
 namespace crema::tests {
-namespace {
+namespace divergence_test {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -96,17 +96,17 @@ TEST(Divergence, IgnoredItWarnsOnceAndGoesOnAsCaffeDoes) {
   }
 }
 
-struct Place {
+struct Position {
   const char* name;
   const char* broken;  // a layer's parameter that is nan before the run; "": the data are
   const char* says;
   const char* more;
 };
 
-class DivergencePlace : public testing::TestWithParam<Place> {};
+class DivergenceOrigin : public testing::TestWithParam<Position> {};
 
-TEST_P(DivergencePlace, IsTheFirstInTheOrderOfTheForwardPass) {
-  const Place& row = GetParam();
+TEST_P(DivergenceOrigin, IsTheFirstInTheOrderOfTheForwardPass) {
+  const Position& row = GetParam();
   const Folder folder;
   Context context(Device::cpu);
   SolverOptions options;
@@ -133,15 +133,16 @@ TEST_P(DivergencePlace, IsTheFirstInTheOrderOfTheForwardPass) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Rows, DivergencePlace,
+    Rows, DivergenceOrigin,
     testing::Values(
-        Place{"weights", "ip1", "layer \"ip1\": its parameter 0 holds 1 nan of 35 numbers", ""},
-        Place{"later_weights", "ip2", "layer \"ip2\": its parameter 0 holds 1 nan of 21 numbers",
-              ""},
-        Place{"data", "",
-              "layer \"data\": its top \"x\" holds 30 nan of 30 numbers. Look at the records", ""},
-        Place{"second_batch", "ip2", "layer \"ip2\": its parameter 0", "iter_size: 2"},
-        Place{"with_debug_info", "ip2", "layer \"ip2\": its parameter 0", "debug_info: true"}),
+        Position{"weights", "ip1", "layer \"ip1\": its parameter 0 holds 1 nan of 35 numbers", ""},
+        Position{"later_weights", "ip2", "layer \"ip2\": its parameter 0 holds 1 nan of 21 numbers",
+                 ""},
+        Position{"data", "",
+                 "layer \"data\": its top \"x\" holds 30 nan of 30 numbers. Look at the records",
+                 ""},
+        Position{"second_batch", "ip2", "layer \"ip2\": its parameter 0", "iter_size: 2"},
+        Position{"with_debug_info", "ip2", "layer \"ip2\": its parameter 0", "debug_info: true"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // Blobs share memory and layers run as one: the place is found all the same.
@@ -170,5 +171,5 @@ TEST(Divergence, IsFoundInAPlannedNet) {
   expect_part(first_not_finite(net, 0)->text(), "layer \"in\": its top \"x\" holds 1 nan of 384");
 }
 
-}  // namespace
+}  // namespace divergence_test
 }  // namespace crema::tests

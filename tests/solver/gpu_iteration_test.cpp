@@ -11,7 +11,7 @@
 #include "solver/state_file.h"
 
 namespace crema::tests {
-namespace {
+namespace gpu_iteration_test {
 
 // With convolutions whose gradients kernels add up, and a layer that is updated before the others.
 constexpr const char* kImages = R"(
@@ -204,5 +204,5 @@ TEST(GpuIteration, ABadLabelIsReportedLater) {
   }
 }
 
-}  // namespace
+}  // namespace gpu_iteration_test
 }  // namespace crema::tests

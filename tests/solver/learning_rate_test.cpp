@@ -10,7 +10,7 @@
 #include "solver/schedules.h"
 
 namespace crema {
-namespace {
+namespace learning_rate_test {
 
 SolverParameter parse(const std::string& text) {
   SolverParameter solver;
@@ -262,5 +262,5 @@ TEST(LearningRate, IncompleteSolvers) {
                "onecycle_rise is 2");
 }
 
-}  // namespace
+}  // namespace learning_rate_test
 }  // namespace crema

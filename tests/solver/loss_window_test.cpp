@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace crema {
-namespace {
+namespace loss_window_test {
 
 TEST(LossWindow, MeanOverTheLast) {
   LossWindow window(3);
@@ -41,5 +41,5 @@ TEST(LossWindow, AResumedWindowGoesOn) {
   EXPECT_TRUE(first.store(20).empty());  // too old
 }
 
-}  // namespace
+}  // namespace loss_window_test
 }  // namespace crema

@@ -5,7 +5,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace lost_device_test {
 
 // Loses the device, as a failing kernel would, at the end of an iteration or while a snapshot is
 // written.
@@ -85,5 +85,5 @@ TEST(LostDevice, ARunThatGoesOnKnowsWhereItStarted) {
   expect_part(lost(folder, Loss(6), options), "The last snapshot is of iteration 4.");
 }
 
-}  // namespace
+}  // namespace lost_device_test
 }  // namespace crema::tests

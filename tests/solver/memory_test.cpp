@@ -7,7 +7,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace memory_test {
 
 TEST(SolverMemory, CountsAllNetsAndTheHistory) {
   Context context(Device::cpu);
@@ -85,5 +85,5 @@ TEST(SolverMemory, RecordsInAGpusMemoryGiveWayToTheNet) {
   EXPECT_EQ(left, 0u);
 }
 
-}  // namespace
+}  // namespace memory_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "solver/fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace passes_test {
 
 // Of every kind that a pass treats in its own way.
 const char* kLayers = R"(
@@ -149,5 +149,5 @@ INSTANTIATE_TEST_SUITE_P(All, Switches, testing::ValuesIn(kWheres), [](const aut
   return cat(info.param.device == Device::gpu ? "gpu_" : "cpu_", name_of(info.param.precision));
 });
 
-}  // namespace
+}  // namespace passes_test
 }  // namespace crema::tests

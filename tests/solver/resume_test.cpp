@@ -6,7 +6,7 @@
 #include "solver/state_file.h"
 
 namespace crema::tests {
-namespace {
+namespace resume_test {
 
 const char* const kStep = "lr_policy: \"step\" gamma: 0.5 stepsize: 3 ";
 
@@ -97,5 +97,5 @@ TEST(Resume, AnAverageThatTheStateDoesNotHaveStartsAnew) {
   follower.step(1);
 }
 
-}  // namespace
+}  // namespace resume_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "solver/fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace rules_test {
 
 // A convolution, so that weights lie in orders of their own, and data that can be learned.
 const char* const kLearnable = R"(
@@ -104,5 +104,5 @@ INSTANTIATE_TEST_SUITE_P(
         "0.5 "
         "weight_decay: 0.01 weight_decay_policy: \"poly\" max_weight_decay: 0.05"));
 
-}  // namespace
+}  // namespace rules_test
 }  // namespace crema::tests

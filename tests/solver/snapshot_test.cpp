@@ -13,7 +13,7 @@
 #include "solver/state_file.h"
 
 namespace crema::tests {
-namespace {
+namespace snapshot_test {
 
 std::string settings(const std::string& type, const std::string& format, const Folder& folder) {
   return cat("type: \"", type,
@@ -277,5 +277,5 @@ TEST(Snapshot, KilledWhileWriting) {
   EXPECT_GT(written, 20);
 }
 
-}  // namespace
+}  // namespace snapshot_test
 }  // namespace crema::tests

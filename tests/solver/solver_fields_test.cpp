@@ -6,7 +6,7 @@
 #include "solver/freeze.h"
 
 namespace crema::tests {
-namespace {
+namespace solver_fields_test {
 
 std::string solver_error(const std::string& text) {
   Context context(Device::cpu);
@@ -193,5 +193,5 @@ TEST(Fields, ThatDisagree) {
   for (const auto& [text, part] : rows) expect_part(solver_error(text), part);
 }
 
-}  // namespace
+}  // namespace solver_fields_test
 }  // namespace crema::tests

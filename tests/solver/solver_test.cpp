@@ -5,7 +5,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace solver_test {
 
 struct Session {
   explicit Session(const std::string& more, SolverOptions options = {},
@@ -221,5 +221,5 @@ TEST(Solver, TheClocksSeedIsLoggedAndRepeats) {
   EXPECT_EQ(parameters_of(*first.solver), parameters_of(*second.solver));
 }
 
-}  // namespace
+}  // namespace solver_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "fixtures.h"
 
 namespace crema::tests {
-namespace {
+namespace state_file_test {
 
 constexpr const char* kSettings =
     "type: \"Adam\" momentum: 0.9 max_iter: 10 snapshot: 4 average_loss: 3 random_seed: 5 "
@@ -261,5 +261,5 @@ TEST_F(StateFile, BlobsForANetWithoutParameters) {
               "holds 4 average blobs, but net \"\" has 0 parameters");
 }
 
-}  // namespace
+}  // namespace state_file_test
 }  // namespace crema::tests

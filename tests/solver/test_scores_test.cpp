@@ -8,7 +8,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace test_scores_test {
 
 // Of 4 values those are left that `choice` names.
 constexpr const char* kChosen = R"(
@@ -48,5 +48,5 @@ TEST(TestScores, AreOneMeanWhereTheNumberOfValuesVaries) {
             (std::vector<float>{(0 + 2 + 11 + 12 + 13) / 5.f}));
 }
 
-}  // namespace
+}  // namespace test_scores_test
 }  // namespace crema::tests

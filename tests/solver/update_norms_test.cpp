@@ -9,7 +9,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace update_norms_test {
 
 using Numbers = std::vector<double>;
 
@@ -262,5 +262,5 @@ TEST_P(Blobs, AverageOfTheWeights) {
 
 INSTANTIATE_TEST_SUITE_P(All, Blobs, testing::Values(Device::cpu, Device::gpu));
 
-}  // namespace
+}  // namespace update_norms_test
 }  // namespace crema::tests

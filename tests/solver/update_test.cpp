@@ -10,7 +10,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace update_test {
 
 UpdateArenas arenas_of(Context& context, UpdateRule rule, int64_t count, DType dtype) {
   const auto arena = [&] { return Tensor(context, Shape{count}, dtype); };
@@ -240,5 +240,5 @@ TEST(Update, UnknownRule) {
   expect_part(error_of([] { update_rule("AdaGard"); }), "did you mean \"AdaGrad\"?");
 }
 
-}  // namespace
+}  // namespace update_test
 }  // namespace crema::tests

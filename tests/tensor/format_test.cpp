@@ -5,7 +5,7 @@
 #include <set>
 
 namespace crema {
-namespace {
+namespace format_test {
 
 int64_t offset(const Format& format, const Shape& shape, std::vector<int64_t> index) {
   return format.offset(shape, index.data());
@@ -13,9 +13,9 @@ int64_t offset(const Format& format, const Shape& shape, std::vector<int64_t> in
 
 TEST(FormatTest, PlainIsRowMajor) {
   const Shape shape{2, 3, 4, 5};
-  EXPECT_EQ(offset(Format::plain(), shape, {1, 2, 3, 4}), 119);
-  EXPECT_EQ(offset(Format::plain(), shape, {0, 1, 0, 2}), 22);
-  EXPECT_EQ(offset(Format::plain(), Shape(), {}), 0);
+  EXPECT_EQ(offset(Format::row_major(), shape, {1, 2, 3, 4}), 119);
+  EXPECT_EQ(offset(Format::row_major(), shape, {0, 1, 0, 2}), 22);
+  EXPECT_EQ(offset(Format::row_major(), Shape(), {}), 0);
 }
 
 TEST(FormatTest, ChannelsLastMovesAxis1ToTheEnd) {
@@ -53,29 +53,29 @@ TEST(FormatTest, BlockedOffsets) {
 
 TEST(FormatTest, NoTwoElementsShareAPlace) {
   const Shape shape{20, 5, 2};
-  for (const Format& format : {Format::plain(), Format::channels_last(), blocked()}) {
-    std::set<int64_t> places;
+  for (const Format& format : {Format::row_major(), Format::channels_last(), blocked()}) {
+    std::set<int64_t> positions;
     for (int64_t o = 0; o < 20; ++o) {
       for (int64_t i = 0; i < 5; ++i) {
-        for (int64_t k = 0; k < 2; ++k) places.insert(offset(format, shape, {o, i, k}));
+        for (int64_t k = 0; k < 2; ++k) positions.insert(offset(format, shape, {o, i, k}));
       }
     }
-    EXPECT_EQ(places.size(), 200u);
-    EXPECT_GE(*places.begin(), 0);
-    EXPECT_LT(*places.rbegin(), format.elements(shape));
+    EXPECT_EQ(positions.size(), 200u);
+    EXPECT_GE(*positions.begin(), 0);
+    EXPECT_LT(*positions.rbegin(), format.elements(shape));
   }
 }
 
 TEST(FormatTest, EqualityLooksIntoTheBlocks) {
   EXPECT_TRUE(blocked() == blocked());
-  EXPECT_FALSE(blocked() == Format::plain());
+  EXPECT_FALSE(blocked() == Format::row_major());
   Blocking other = *blocked().blocking;
   other.inner_sizes = {8, 4};
   EXPECT_FALSE(blocked() == (Format{Order::blocked, std::make_shared<const Blocking>(other)}));
 }
 
 TEST(FormatTest, SameLayoutWhereOneMovedGroupIsTrivial) {
-  const Format plain = Format::plain(), last = Format::channels_last();
+  const Format plain = Format::row_major(), last = Format::channels_last();
   EXPECT_TRUE(same_layout(plain, last, Shape{7, 9}));
   EXPECT_TRUE(same_layout(plain, last, Shape{7, 1, 4, 5}));
   EXPECT_TRUE(same_layout(plain, last, Shape{7, 9, 1, 1}));
@@ -92,9 +92,9 @@ TEST(FormatTest, PointsComeBeforeChannels) {
   EXPECT_EQ(offset(format, shape, {0, 1}), 3);  // channel 0, place 1
   EXPECT_EQ(offset(format, shape, {0, 4}), 1);  // channel 1, place 0
   EXPECT_EQ(offset(format, shape, {1, 11}), 12 + 11);
-  EXPECT_FALSE(same_layout(format, Format::plain(), shape));
+  EXPECT_FALSE(same_layout(format, Format::row_major(), shape));
   EXPECT_FALSE(format == Format::channels_last());
 }
 
-}  // namespace
+}  // namespace format_test
 }  // namespace crema

@@ -7,7 +7,7 @@
 #include <limits>
 
 namespace crema {
-namespace {
+namespace half_test {
 
 // The value of a pattern with so many exponent and fraction bits, by the definition of IEEE 754.
 double value_of(uint16_t bits, int exponent_bits, int fraction_bits) {
@@ -45,8 +45,8 @@ TEST(HalfTest, EveryPatternHasItsValue) {
 
 // A float between two neighbours goes to the nearer one, and from the middle to the even one.
 template <typename T>
-void expect_rounding(uint16_t most) {
-  for (uint16_t bits = 0; bits < most; ++bits) {
+void expect_rounding(uint16_t maximum) {
+  for (uint16_t bits = 0; bits < maximum; ++bits) {
     T low, high;
     low.bits = bits;
     high.bits = static_cast<uint16_t>(bits + 1);
@@ -71,5 +71,5 @@ TEST(HalfTest, LargeNumbersBecomeInfinite) {
   EXPECT_EQ(static_cast<float>(BFloat16(std::numeric_limits<float>::max())), INFINITY);
 }
 
-}  // namespace
+}  // namespace half_test
 }  // namespace crema

@@ -5,7 +5,7 @@
 #include "support.h"
 
 namespace crema::tests {
-namespace {
+namespace precision_test {
 
 TEST(PrecisionTest, NamesGoThereAndBack) {
   for (const char* name : {"fp32", "tf32", "bf16", "fp16"})
@@ -20,5 +20,5 @@ TEST(PrecisionTest, OnlyTheLastTwoStoreHalves) {
   EXPECT_EQ(storage_of(Precision::fp16, DType::f32), DType::f16);
 }
 
-}  // namespace
+}  // namespace precision_test
 }  // namespace crema::tests

@@ -6,7 +6,7 @@
 #include "tensor/claims.h"
 
 namespace crema {
-namespace {
+namespace shape_test {
 
 TEST(ShapeTest, Counts) {
   const Shape shape{2, 3, 4, 5};
@@ -87,5 +87,5 @@ TEST(ShapeTest, ExtentsCanChange) {
   EXPECT_NE(shape, (Shape{2, 7}));
 }
 
-}  // namespace
+}  // namespace shape_test
 }  // namespace crema

@@ -6,7 +6,7 @@
 #include "tensor/on.h"
 
 namespace crema {
-namespace {
+namespace tensor_test {
 
 std::vector<Device> devices() {
   return gpu_count() > 0 ? std::vector<Device>{Device::cpu, Device::gpu}
@@ -39,7 +39,7 @@ TEST(TensorTest, ValuesSurviveEveryTypeFormatAndDevice) {
   for (Device device : devices()) {
     Context context(device);
     for (DType dtype : {DType::f32, DType::f64, DType::i32, DType::u8}) {
-      for (const Format& format : {Format::plain(), Format::channels_last()}) {
+      for (const Format& format : {Format::row_major(), Format::channels_last()}) {
         const Tensor tensor(context, shape, dtype, format);
         EXPECT_EQ(tensor.bytes(), 120 * size_of(dtype));
         from_doubles(context, values.data(), tensor);
@@ -126,5 +126,5 @@ TEST(OnTest, PicksTheType) {
   EXPECT_THROW(size(DType::i32), Error);
 }
 
-}  // namespace
+}  // namespace tensor_test
 }  // namespace crema

@@ -6,7 +6,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace command_line_test {
 
 struct Refused {
   const char* command;
@@ -230,5 +230,5 @@ TEST(CommandLine, GlogsOwnFlagsWorkEverywhere) {
   EXPECT_EQ(run(folder, "crema device_query -alsologtostderr=false -stderrthreshold 2").err, "");
 }
 
-}  // namespace
+}  // namespace command_line_test
 }  // namespace crema::tests

@@ -12,7 +12,7 @@
 #endif
 
 namespace crema::tests {
-namespace {
+namespace convert_verbs_test {
 
 // a.png; broken.jpg, which is none; and lists of both, one and none of them.
 struct Pictures : Folder {
@@ -121,5 +121,5 @@ TEST(ConvertVerbs, ListsAndNetsMayComeFromACommand) {
   expect_part(device.errors().back(), "/dev/urandom: is a device, not a regular file");
 }
 
-}  // namespace
+}  // namespace convert_verbs_test
 }  // namespace crema::tests

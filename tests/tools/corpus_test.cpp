@@ -17,7 +17,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace corpus_test {
 
 constexpr const char* kCorpus = CREMA_TEST_DATA "/corpus";
 constexpr int kIterations = 20;
@@ -101,5 +101,5 @@ INSTANTIATE_TEST_SUITE_P(Nets, CorpusTest, testing::ValuesIn(corpus()),
                            return info.param;
                          });
 
-}  // namespace
+}  // namespace corpus_test
 }  // namespace crema::tests

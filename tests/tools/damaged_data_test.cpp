@@ -5,7 +5,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace damaged_data_test {
 
 void prepare(const Folder& folder, const std::string& backend, const std::string& more) {
   folder.write("net.prototxt",
@@ -79,5 +79,5 @@ TEST(DamagedData, EqualRunsWriteEqualHdf5Snapshots) {
   }
 }
 
-}  // namespace
+}  // namespace damaged_data_test
 }  // namespace crema::tests

@@ -5,7 +5,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace extract_features_test {
 
 // Six images of 2 x 3 in an LMDB, and a net that was trained on them for two iterations.
 void make_trained_net(const Folder& folder) {
@@ -127,5 +127,5 @@ TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
   }
 }
 
-}  // namespace
+}  // namespace extract_features_test
 }  // namespace crema::tests

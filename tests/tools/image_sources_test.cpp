@@ -11,7 +11,7 @@
 #endif
 
 namespace crema::tests {
-namespace {
+namespace image_sources_test {
 
 constexpr const char* kFormats = CREMA_TEST_DATA "/goldens/formats/";
 
@@ -68,5 +68,5 @@ TEST(ImageSources, TheNetFollowsTheSizeOfEachImage) {
             (std::vector<float>{0, 1, 2, 3, 4, 5, 0}));
 }
 
-}  // namespace
+}  // namespace image_sources_test
 }  // namespace crema::tests

@@ -4,7 +4,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace leftovers_test {
 
 // Large enough that most of the time goes into writing its snapshots.
 constexpr const char* net =
@@ -81,5 +81,5 @@ TEST(Leftovers, NothingThatLiesInTheSnapshotsFolderIsTouched) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder.file("run/a_iter_0.tempfile")));
 }
 
-}  // namespace
+}  // namespace leftovers_test
 }  // namespace crema::tests

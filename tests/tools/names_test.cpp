@@ -9,7 +9,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace names_test {
 
 // As a prototxt writes them; and as all output shows them.
 constexpr const char* kForged =
@@ -104,5 +104,5 @@ TEST(Names, InErrors) {
   expect_harmless(flag.err);
 }
 
-}  // namespace
+}  // namespace names_test
 }  // namespace crema::tests

@@ -8,7 +8,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace report_test {
 
 // Seven images of 2 x 3 in an LMDB, read three at a time.
 void make_images(const Folder& folder) {
@@ -186,5 +186,5 @@ TEST(Report, ADivergedRunEndsWithItsLoss) {
   EXPECT_EQ(run(folder, "report metrics.jsonl").code, 0);
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace crema::tests

@@ -5,7 +5,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace results_test {
 
 constexpr const char* kTest = "test -model net.prototxt -weights init.caffemodel ";
 
@@ -36,17 +36,17 @@ TEST(TestVerb, ResultsMayGrowFromBatchToBatch) {
       reduction_param { operation: MEAN } loss_weight: 2 })");
   const Outcome outcome = run(folder, std::string(kTest) + "-iterations 12");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  size_t least = 64, most = 0;
+  size_t minimum = 64, maximum = 0;
   double sum = 0, count = 0;
   for (int batch = 0; batch < 12; ++batch) {
     const std::vector<double> values =
         values_after(outcome, "Batch " + std::to_string(batch) + ", ", "some");
-    least = std::min(least, values.size());
-    most = std::max(most, values.size());
+    minimum = std::min(minimum, values.size());
+    maximum = std::max(maximum, values.size());
     for (const double value : values) sum += value;
     count += static_cast<double>(values.size());
   }
-  EXPECT_LT(least, most);
+  EXPECT_LT(minimum, maximum);
   const std::vector<double> means = values_after(outcome, "some", "some");
   ASSERT_EQ(means.size(), 1u) << "one mean of all values";
   EXPECT_NEAR(means[0], sum / count, 1e-4);
@@ -133,5 +133,5 @@ TEST(UnfedInputs, AreAnErrorInATestNet) {
   expect_part(refused.errors()[0], "net.prototxt:4:5: layer \"in\": nobody fills data");
 }
 
-}  // namespace
+}  // namespace results_test
 }  // namespace crema::tests

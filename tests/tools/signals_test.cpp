@@ -8,7 +8,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace signals_test {
 
 // Convolutions and products of libraries; a step takes little.
 constexpr const char* net =
@@ -160,5 +160,5 @@ TEST(Streams, AReaderThatLeavesDoesNotEndATraining) {
   EXPECT_TRUE(folder.has("run/small_iter_50.solverstate"));
 }
 
-}  // namespace
+}  // namespace signals_test
 }  // namespace crema::tests

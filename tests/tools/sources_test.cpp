@@ -4,7 +4,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace sources_test {
 
 constexpr const char* loss =
     "layer { name: \"flat\" type: \"Flatten\" bottom: \"data\" top: \"flat\" }\n"
@@ -268,5 +268,5 @@ TEST(TimeVerb, TrainStepReportsSpeedMemoryAndLoss) {
   }
 }
 
-}  // namespace
+}  // namespace sources_test
 }  // namespace crema::tests

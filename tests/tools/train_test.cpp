@@ -10,7 +10,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace train_test {
 
 constexpr const char* net =
     "name: \"noise\"\n"
@@ -230,5 +230,5 @@ TEST(Train, StatusLineShowsTheShareOfWaitingForData) {
   EXPECT_TRUE(std::regex_search(text, std::regex(" left  data [0-9]+ %"))) << text;
 }
 
-}  // namespace
+}  // namespace train_test
 }  // namespace crema::tests

@@ -10,7 +10,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace trainlog_test {
 
 // Caffe's own threads report these whenever they come by.
 bool is_unordered(const std::string& message) {
@@ -100,5 +100,5 @@ TEST_F(Trainlog, Test) {
 
 TEST_F(Trainlog, Time) { expect_log("time.log", "caffe time --model=net.prototxt --iterations=3"); }
 
-}  // namespace
+}  // namespace trainlog_test
 }  // namespace crema::tests

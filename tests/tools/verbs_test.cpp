@@ -7,7 +7,7 @@
 #include "tools/program.h"
 
 namespace crema::tests {
-namespace {
+namespace verbs_test {
 
 TEST(UpgradeNetProtoText, WritesTodaysFormAndSaysSo) {
   const Folder folder;
@@ -157,5 +157,5 @@ TEST(Report, ShowsCurvesOfTheRunThatCounts) {
   expect_part(run(folder, "crema report broken.jsonl").errors().at(0), "broken.jsonl:2: ");
 }
 
-}  // namespace
+}  // namespace verbs_test
 }  // namespace crema::tests

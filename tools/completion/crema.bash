@@ -1,4 +1,4 @@
-# Completion for bash: verbs, flags, values and files. The program itself says what it takes, so that this never differs from it.
+# Completion for bash: verbs, flags, values and files. Flags and verbs come from the program itself, so they never get out of date.
 _crema_files() {  # WORD PATTERN: files of this form, and folders on the way to them
   local path
   compopt -o filenames 2>/dev/null
@@ -10,7 +10,7 @@ _crema_files() {  # WORD PATTERN: files of this form, and folders on the way to 
 
 _crema() {
   local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} program=${COMP_WORDS[0]##*/} verb='' i
-  # COMP_WORDBREAKS parts --flag=value.
+  # COMP_WORDBREAKS splits --flag=value.
   if [[ $word == '=' ]]; then word=''; elif [[ $before == '=' ]]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
   program=${program%.bin}
   if [[ $program == crema || $program == caffe ]]; then

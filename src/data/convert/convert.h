@@ -1,4 +1,4 @@
-// Making databases from the files that data sets come in.
+// Converters: create databases from the files in which datasets are distributed.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace crema {
 void convert_mnist(const std::string& images, const std::string& labels,
                    const std::string& database, Backend backend, Log& log);
 
-// Of the same files as many pairs, drawn with equal chances, for siamese nets: two channels, one
+// The same files as the same number of uniformly drawn pairs, for siamese nets: two channels, one
 // image each, and label 1 where both show the same class, else 0.
 void convert_mnist_pairs(const std::string& images, const std::string& labels,
                          const std::string& database, Backend backend, Log& log);
@@ -27,32 +27,32 @@ struct ImagesetOptions {
   Backend backend = DataParameter::LMDB;
   bool gray = false;
   bool shuffle = false;
-  int64_t resize_height = 0, resize_width = 0;  // 0: as it is
-  // In their place, and with the proportions kept: the smaller side gets min_dim pixels at least,
-  // and above that the larger one max_dim at most. 0: no limit.
+  int64_t resize_height = 0, resize_width = 0;  // 0: unchanged
+  // Instead of these, keeping the aspect ratio: the smaller side gets at least min_dim pixels, but
+  // the larger one at most max_dim, which takes precedence. 0: no limit.
   int64_t min_dim = 0, max_dim = 0;
-  int64_t max_pixels = kMostPixels;  // of an image as it is read, and as it is stored
-  bool strict = false;               // Error when an image cannot be read, and no database
-  bool check_size = false;           // Error at the first image of another size
+  int64_t max_pixels = kMaxPixels;  // of an image as read, and as stored
+  bool strict = false;              // Error when an image cannot be read, and then no database
+  bool check_size = false;          // Error at the first image with another size
   bool encoded = false;
-  std::string encode_type = "";  // "" with encoded: each file's own
+  std::string encode_type = "";  // "" with encoded: each file's own format
 };
 
 struct ImagesetResult {
   int64_t written = 0, skipped = 0;
 };
 
-// Image files of a list with lines `path label`, where the path follows `root`. Keys are
+// Images from a list of `path label` lines, where paths are relative to `root`. Keys are
 // "00000000_path", numbered by line. An image that cannot be read is logged as an error and left
-// out; how many these were is the last line.
+// out; the last log line gives the number of these.
 ImagesetResult convert_imageset(const std::string& root, const std::string& list,
                                 const std::string& database, const ImagesetOptions& options,
                                 Log& log);
 
-// Images with boxes, as AnnotatedDatum messages for an AnnotatedData layer: a list with lines
-// `image annotation`, whose paths follow `root`; annotations are Pascal VOC's XML files.
-// `label_map`: a file with a LabelMap message, of the numbers of the classes; check_label: none of
-// its names and numbers may be there twice. What cannot be read is left out as above.
+// Images with boxes, as AnnotatedDatum messages for an AnnotatedData layer, from a list of `image
+// annotation` lines with paths relative to `root`; annotations are Pascal VOC's XML files.
+// `label_map`: a file with a LabelMap message, with the numbers of the classes; check_label: its
+// names and numbers must be unique. What cannot be read is left out as above.
 ImagesetResult convert_annoset(const std::string& root, const std::string& list,
                                const std::string& label_map, bool check_label,
                                const std::string& database, const ImagesetOptions& options,

@@ -15,7 +15,7 @@ namespace {
 
 using Labels = std::map<std::string, int>;  // by name
 
-// check: no name and no number is there twice. Else only a name with two numbers is wrong.
+// check: names and numbers must be unique. Otherwise only a name with two numbers is an error.
 Labels read_label_map(const std::string& path, bool check) {
   LabelMap map;
   require(
@@ -34,45 +34,44 @@ Labels read_label_map(const std::string& path, bool check) {
   return labels;
 }
 
-float number_of(const std::string& path, const XmlElement& element, const std::string& name) {
-  const std::string text = element.text_of(name);
+float number_of(const std::string& path, pugi::xml_node element, const char* name) {
+  const std::string text = element.child_value(name);
   float value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size())
-    fail(path, ": <", element.name, "> needs a number as <", name, ">, not `", text, "`");
+    fail(path, ": <", element.name(), "> needs a number as <", name, ">, not `", text, "`");
   if (!is_pixel(value))
-    fail(path, ": <", name, "> of a <", element.name, "> is ", text,
+    fail(path, ": <", name, "> of a <", element.name(), "> is ", text,
          ", farther out than any image reaches");
   return value;
 }
 
-// Puts the objects of a Pascal VOC file into the record.
+// Adds the objects of a Pascal VOC file to the record.
 void annotate(const std::string& path, const Labels& labels, AnnotatedDatum& record, Log& log) {
-  const XmlElement file = read_xml(path);
-  const XmlElement* const size = file.child("size");
-  require(size != nullptr, path, ": has no <size>; is it a Pascal VOC annotation?");
-  const float width = number_of(path, *size, "width"), height = number_of(path, *size, "height");
+  const pugi::xml_document document = read_xml(path);
+  const pugi::xml_node file = document.document_element(), size = file.child("size");
+  require(size, path, ": has no <size>; is it a Pascal VOC annotation?");
+  const float width = number_of(path, size, "width"), height = number_of(path, size, "height");
   require(width > 0 && height > 0, path, ": the <size> is ", width, "x", height,
           "; width and height must be above 0");
   record.set_type(AnnotatedDatum::BBOX);
   std::map<int, AnnotationGroup*> groups;
-  for (const XmlElement& object : file.children) {
-    if (object.name != "object") continue;
-    const std::string name = object.text_of("name");
+  for (const pugi::xml_node object : file.children("object")) {
+    const std::string name = object.child_value("name");
     const auto label = labels.find(name);
     if (label == labels.end()) {
       std::vector<std::string> names;
       for (const auto& [known, number] : labels) names.push_back(known);
       fail(path, ": the label map has no \"", name, "\"", did_you_mean(name, names));
     }
-    const XmlElement* const bounds = object.child("bndbox");
-    require(bounds != nullptr, path, ": an <object> has no <bndbox>");
+    const pugi::xml_node bounds = object.child("bndbox");
+    require(bounds, path, ": an <object> has no <bndbox>");
     NormalizedBBox box;
-    box.set_xmin(number_of(path, *bounds, "xmin") / width);
-    box.set_ymin(number_of(path, *bounds, "ymin") / height);
-    box.set_xmax(number_of(path, *bounds, "xmax") / width);
-    box.set_ymax(number_of(path, *bounds, "ymax") / height);
-    box.set_difficult(object.text_of("difficult", "0") == "1");
+    box.set_xmin(number_of(path, bounds, "xmin") / width);
+    box.set_ymin(number_of(path, bounds, "ymin") / height);
+    box.set_xmax(number_of(path, bounds, "xmax") / width);
+    box.set_ymax(number_of(path, bounds, "ymax") / height);
+    box.set_difficult(std::string_view(object.child_value("difficult")) == "1");
     if (box.xmin() < 0 || box.ymin() < 0 || box.xmax() > 1 || box.ymax() > 1 ||
         box.xmin() >= box.xmax() || box.ymin() >= box.ymax()) {
       log.warning(cat(path, ": the box of a \"", name, "\" is empty or reaches beyond the image"));

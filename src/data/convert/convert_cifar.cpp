@@ -10,7 +10,7 @@ constexpr int side = 32, channels = 3;
 constexpr size_t image_bytes = size_t{side} * side * channels,
                  record_bytes = 1 + image_bytes;  // a label, then the planes
 
-// Appends the records of one file; gives their number.
+// Appends the records of one file; returns their number.
 int64_t append(const std::string& path, int64_t first, DatabaseWriter& writer) {
   const std::string content = read_file(path);
   require(!content.empty() && content.size() % record_bytes == 0, path,
@@ -38,7 +38,7 @@ void convert_cifar(const std::string& in_folder, const std::string& out_folder, 
   const std::string train_path = out_folder + "/cifar10_train_" + kind,
                     test_path = out_folder + "/cifar10_test_" + kind;
   require(folder_exists(in_folder), in_folder, ": no such folder");
-  // Asked before the work, not after half of it.
+  // Checked before the work, not halfway through it.
   require(!file_exists(test_path), test_path,
           ": exists already; remove it, or choose another folder");
   const std::unique_ptr<DatabaseWriter> train = create_database(train_path, backend);

@@ -46,15 +46,15 @@ void check_pixels(double width, double height, const char* what, const ImagesetO
   }
 }
 
-// As SSD's converter does, to the rounding.
+// As in SSD's converter, including rounding.
 void limit_sides(const ImagesetOptions& options, Image& image) {
-  const auto least = static_cast<float>(std::min(image.height, image.width)),
-             most = static_cast<float>(std::max(image.height, image.width));
+  const auto minimum = static_cast<float>(std::min(image.height, image.width)),
+             maximum = static_cast<float>(std::max(image.height, image.width));
   const auto min_dim = static_cast<float>(options.min_dim),
              max_dim = static_cast<float>(options.max_dim);
   float factor = 1;
-  if (min_dim > 0 && least < min_dim) factor = min_dim / least;
-  if (max_dim > 0 && std::trunc(factor * most) > max_dim) factor = max_dim / most;
+  if (min_dim > 0 && minimum < min_dim) factor = min_dim / minimum;
+  if (max_dim > 0 && std::trunc(factor * maximum) > max_dim) factor = max_dim / maximum;
   if (factor == 1) return;
   check_pixels(std::trunc(static_cast<double>(image.width) * factor),
                std::trunc(static_cast<double>(image.height) * factor),
@@ -63,8 +63,8 @@ void limit_sides(const ImagesetOptions& options, Image& image) {
 }
 
 void check_options(const ImagesetOptions& options, Log& log) {
-  require(options.max_pixels > 0 && options.max_pixels <= kMostPixelsEver, "-max_pixels ",
-          options.max_pixels, ": must be from 1 to ", kMostPixelsEver);
+  require(options.max_pixels > 0 && options.max_pixels <= kMaxPixelsEver, "-max_pixels ",
+          options.max_pixels, ": must be from 1 to ", kMaxPixelsEver);
   check_pixels(static_cast<double>(options.resize_width),
                static_cast<double>(options.resize_height),
                "-resize_width and -resize_height ask for images of ", options);
@@ -101,7 +101,7 @@ ConvertedImage convert_image(const std::string& path, int label, const ImagesetO
   if (kind.empty()) {
     set_planes(image, datum);
   } else {
-    // A file of the right kind is kept byte for byte, as Caffe does, also with -gray.
+    // A file in the right format is stored byte for byte, as in Caffe, even with -gray.
     const bool keep = same_kind(own, kind) && !resize && !limit;
     datum.set_data(keep ? file : encode_image(image, kind));
     datum.set_encoded(true);
@@ -117,12 +117,12 @@ ImagesetResult convert_list(
   const auto count = static_cast<int64_t>(lines.size());
   check_options(options, log);
   log.info(cat("A total of ", count, " images."));
-  // The same list gives the same order every time.
+  // The same list always gives the same order.
   const Permutation order(count, Random{1, 0});
   const std::unique_ptr<DatabaseWriter> writer = create_database(database, options.backend);
   ImagesetResult result;
   Image first;
-  bool cut = false;  // to 8 bits, and said so
+  bool cut = false;  // whether an image was reduced to 8 bits, which is logged once
   for (int64_t i = 0; i < count; ++i) {
     const ListedImage& line = lines[options.shuffle ? order(i) : i];
     const std::string name = as_listed(line.path, root, ""), path = root + name;

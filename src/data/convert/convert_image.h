@@ -1,4 +1,4 @@
-// What the converters of image lists share.
+// Code shared by the converters of image lists.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 namespace crema {
 
 struct ConvertedImage {
-  Image image;   // however it is stored
-  int bits = 8;  // of a channel in the file
+  Image image;   // in whatever form it is stored
+  int bits = 8;  // per channel, in the file
 };
 
-// The file as a Datum, as the options say. Error names the file.
+// Reads the file into a Datum as the options say. Error names the file.
 ConvertedImage convert_image(const std::string& path, int label, const ImagesetOptions& options,
                              Datum& datum);
 
-// Writes a database of the records that `make` puts into `record` for each line, whose image lies
-// at `path`. A line for which it throws is logged as an error and left out.
+// Writes a database of the records that `make` puts into `record` for each line, whose image is at
+// `path`. A line for which it throws is logged as an error and left out.
 ImagesetResult convert_list(
     const std::string& list, const std::string& root, const std::vector<ListedImage>& lines,
     const std::string& database, const ImagesetOptions& options, Log& log,

@@ -40,7 +40,7 @@ Idx read_idx(const std::string& path, uint32_t magic, size_t axes, const char* k
   return idx;
 }
 
-// Images and labels that belong together.
+// Images and their labels.
 struct Digits {
   Idx pixels, classes;
   uint32_t count() const { return pixels.extents[0]; }
@@ -57,7 +57,7 @@ Digits read_digits(const std::string& images, const std::string& labels) {
   return digits;
 }
 
-// As many records as images: fill(i, datum) gives each its data and label.
+// Writes one record per image: fill(i, datum) sets its data and label.
 template <typename Fill>
 void write_records(const Digits& digits, int channels, DatabaseWriter& writer, Log& log,
                    const Fill& fill) {
@@ -91,7 +91,7 @@ void convert_mnist(const std::string& images, const std::string& labels,
 void convert_mnist_pairs(const std::string& images, const std::string& labels,
                          const std::string& database, Backend backend, Log& log) {
   const Digits digits = read_digits(images, labels);
-  // The same files give the same pairs every time.
+  // The same files always give the same pairs.
   const Random random{1, 0};
   write_records(digits, 2, *create_database(database, backend), log, [&](uint32_t i, Datum& datum) {
     const Random::Four words = random.four(i);

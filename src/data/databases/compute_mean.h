@@ -1,4 +1,4 @@
-// The mean image of a database.
+// Computes the mean image of a database.
 #pragma once
 
 #include "base/log.h"
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// The mean of all records, which must have one shape. Logs progress every 10000 records.
+// The mean of all records, which must have the same shape. Logs progress every 10000 records.
 Mean compute_mean(const Source& source, Log& log);
 
 }  // namespace crema

@@ -28,7 +28,7 @@ void sync_folder(const std::string& path) {
   close(descriptor);
 }
 
-// Where a new database can be; what killed runs have left of it is gone then.
+// Checks that a new database can be created at `path`; removes what killed runs left there.
 std::string free_path(const std::string& path) {
   require(!path.empty(), "the path of a database is empty");
   require(!file_exists(path), path, ": exists already; remove it, or choose another name");

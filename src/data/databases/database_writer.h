@@ -1,5 +1,5 @@
-// Writing a new database. It is built in a folder beside its goal and appears there whole, or not
-// at all.
+// DatabaseWriter: writes a new database. It is built in a temporary folder next to its destination
+// and appears there atomically.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,11 @@ class DatabaseWriter {
   DatabaseWriter(const DatabaseWriter&) = delete;
   DatabaseWriter& operator=(const DatabaseWriter&) = delete;
 
-  // Records reach the disk a thousand at a time. A key that is there already is replaced.
+  // Records are written to disk a thousand at a time. An existing key is replaced.
   void put(const std::string& key, const google::protobuf::Message& record);
-  // After the last record: all of it reaches the disk; and then the database gets its name. Who
-  // writes several calls complete() for all before the first finish(), which else includes it.
+  // Call both after the last record: complete() writes everything to disk, finish() then gives the
+  // database its name. To write several databases, call complete() for all before the first
+  // finish(), which otherwise includes it.
   void complete();
   void finish();
   int64_t count() const { return count_; }
@@ -42,7 +43,7 @@ class DatabaseWriter {
 // "00000042": keys are sorted as text, so numbers have leading zeros.
 std::string numbered_key(int64_t number, int digits);
 
-// Error when something of that name is there already.
+// Error when something with that name exists already.
 std::unique_ptr<DatabaseWriter> create_database(const std::string& path, Backend backend);
 
 std::unique_ptr<DatabaseWriter> create_lmdb(const std::string& path);

@@ -8,10 +8,10 @@
 
 namespace crema {
 
-// The label as a blob has it. Error, which gives only the reason, when that would be another one.
+// The label as a blob holds it. Error, which gives only the reason, when its value would change.
 inline float exact_label(int64_t label) {
   const auto held = static_cast<float>(label);
-  // As doubles: the largest floats are beyond int64.
+  // As doubles: the largest floats exceed int64.
   if (label > INT32_MAX || label < INT32_MIN ||
       static_cast<double>(held) != static_cast<double>(label))
     fail("the label ", label,

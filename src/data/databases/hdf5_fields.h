@@ -1,4 +1,4 @@
-// The numbers of a structure of an HDF5 file, one after another. They are little-endian.
+// Hdf5Fields: reads the numbers of a structure of an HDF5 file in sequence. They are little-endian.
 #pragma once
 
 #include <cstdint>
@@ -9,23 +9,23 @@
 
 namespace crema {
 
-// Why a structure is not what the format says. Those who know the file's path say it.
+// How a structure violates the format. Code that knows the file's path adds it.
 class Hdf5Damage : public Error {
  public:
   using Error::Error;
 };
 
-constexpr uint64_t kHdf5Nowhere = UINT64_MAX;  // the address of what is not stored
+constexpr uint64_t kHdf5Nowhere = UINT64_MAX;  // the address of something that is not stored
 
 class Hdf5Fields {
  public:
-  // `place`: of the first byte in the file.
-  Hdf5Fields(std::string what, uint64_t place, std::vector<uint8_t> bytes)
-      : what_(std::move(what)), place_(place), bytes_(std::move(bytes)) {}
+  // `position`: of the first byte in the file.
+  Hdf5Fields(std::string what, uint64_t position, std::vector<uint8_t> bytes)
+      : what_(std::move(what)), position_(position), bytes_(std::move(bytes)) {}
 
   const std::vector<uint8_t>& bytes() const { return bytes_; }
   size_t left() const { return bytes_.size() - at_; }
-  uint64_t place() const { return place_ + at_; }
+  uint64_t position() const { return position_ + at_; }
 
   uint64_t number(size_t size) {
     need(size);
@@ -39,13 +39,13 @@ class Hdf5Fields {
     need(size);
     at_ += size;
   }
-  // The next ones, as fields of their own.
+  // The next `size` bytes, as fields of their own.
   Hdf5Fields part(uint64_t size, const std::string& what) {
-    const uint64_t place = this->place();
+    const uint64_t position = this->position();
     skip(size);
-    return {what, place, {bytes_.begin() + at_ - size, bytes_.begin() + at_}};
+    return {what, position, {bytes_.begin() + at_ - size, bytes_.begin() + at_}};
   }
-  // Behind a text's end, which is a zero.
+  // Skips a string and its terminating zero.
   uint64_t skip_text() {
     const size_t begin = at_;
     while (number(1) != 0) {
@@ -61,8 +61,9 @@ class Hdf5Fields {
   template <typename... Parts>
   void expect(bool so, const Parts&... why) const {
     if (so) return;
-    const std::string place = place_ == kHdf5Nowhere ? "without a place" : cat("at byte ", place_);
-    throw Hdf5Damage(cat(what_, " ", place, " ", why...));
+    const std::string position =
+        position_ == kHdf5Nowhere ? "without a place" : cat("at byte ", position_);
+    throw Hdf5Damage(cat(what_, " ", position, " ", why...));
   }
 
  private:
@@ -71,7 +72,7 @@ class Hdf5Fields {
   }
 
   std::string what_;
-  uint64_t place_;
+  uint64_t position_;
   std::vector<uint8_t> bytes_;
   size_t at_ = 0;
 };

@@ -14,13 +14,13 @@
 namespace crema {
 namespace {
 
-// deflate makes of a byte 1032 at most. Filters that can do more do so with what is hardly any
-// data.
-constexpr uint64_t kMostExpansion = 1032;
+// Maximum expansion by deflate: a byte becomes at most 1032. Filters that can exceed it do so only
+// with data that contains almost no information.
+constexpr uint64_t kMaxExpansion = 1032;
 // Values that were never written are not stored; reading gives the fill value for them. Only so
-// many bytes are given out that way.
-constexpr uint64_t kMostFilledIn = 64 << 20;
-// Of a number: a long double is the longest.
+// many bytes are returned that way.
+constexpr uint64_t kMaxFilledIn = 64 << 20;
+// Bytes of a number: a long double is the longest.
 constexpr size_t kLongestNumber = 16;
 
 const char* name_of(H5T_class_t kind) {
@@ -56,7 +56,7 @@ Hdf5File::Child child_of(hid_t object, const std::string& name) {
 
 }  // namespace
 
-// A dataset or an attribute.
+// An open dataset or attribute.
 struct Hdf5File::Values {
   Hdf5Handle id, type, space;
   bool attribute;
@@ -84,7 +84,7 @@ Hdf5File::Hdf5File(const std::string& path) : path_(path) {
   const Hdf5Quiet quiet;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
 #if H5_VERSION_GE(1, 10, 7)
-  // Locks fail on read-only and network folders, and reading needs none.
+  // Locking fails on read-only and network folders, and reading does not need it.
   H5Pset_file_locking(access, false, true);
 #endif
   file_ = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
@@ -115,7 +115,7 @@ void Hdf5File::leads_out(const std::string& name) const {
 
 bool Hdf5File::has(const std::string& name) const {
   const Hdf5Quiet quiet;
-  // The library asks link by link: a missing one on the way is an error to it.
+  // Asks the library link by link: a missing link on the way is an error for it.
   for (size_t end = name.find('/');; end = name.find('/', end + 1)) {
     const bool there = end == 0 || H5Lexists(file_, name.substr(0, end).c_str(), links_) > 0;
     if (led_out_) leads_out(name);
@@ -124,7 +124,7 @@ bool Hdf5File::has(const std::string& name) const {
   }
 }
 
-// A group or a dataset; negative when there is none.
+// Opens a group or a dataset; negative when there is none.
 int64_t Hdf5File::object(const std::string& name) const {
   const hid_t id = H5Oopen(file_, name.c_str(), links_);
   if (id < 0 && led_out_) leads_out(name);
@@ -167,20 +167,21 @@ int64_t Hdf5File::open(const std::string& name) const {
   fail(path_, ": \"", name, "\" is not a dataset");
 }
 
-// How many bytes of values the file can have for a dataset at most.
+// Upper bound of the bytes of values that the file can have for a dataset.
 uint64_t Hdf5File::stored_bytes(const Values& values, const std::string& what) const {
-  // An attribute lies in the file's own structures.
+  // An attribute is stored in the file's own structures.
   if (values.attribute) return size_;
   const Hdf5Handle made(H5Dget_create_plist(values.id), H5Pclose);
   const H5D_layout_t layout = H5Pget_layout(made);
   require(layout >= 0 && layout != H5D_VIRTUAL && H5Pget_external_count(made) == 0, path_, ": ",
           what, " keeps its values in other files, which are not read: copy them into this file");
   const uint64_t stored = std::min<uint64_t>(H5Dget_storage_size(values.id), size_);
-  return H5Pget_nfilters(made) > 0 ? stored * kMostExpansion : stored;
+  return H5Pget_nfilters(made) > 0 ? stored * kMaxExpansion : stored;
 }
 
-// What every reader asks before a byte is read: is this what it expects, and can the file have it?
-// Else the library would write behind the memory that it is given, or ask for more than there is.
+// Every reader checks this before reading a byte: is the type as expected, and can the file contain
+// so many values? Otherwise the library would write beyond its buffer, or request more memory than
+// there is.
 Shape Hdf5File::checked(const Values& values, const std::string& what, Holds holds) const {
   const H5T_class_t kind = H5Tget_class(values.type);
   const size_t size = H5Tget_size(values.type);
@@ -203,16 +204,16 @@ Shape Hdf5File::checked(const Values& values, const std::string& what, Holds hol
     require(shape == Shape() || shape == Shape{1}, path_, ": ", what, " is ", shape.brief(),
             " texts; it should be one");
   }
-  const int64_t most = static_cast<int64_t>((stored_bytes(values, what) + kMostFilledIn) / size);
-  // The library takes memory for whole chunks.
-  if (!at_most(shape, most) || !at_most(chunk_of(values), most)) {
+  const int64_t maximum = static_cast<int64_t>((stored_bytes(values, what) + kMaxFilledIn) / size);
+  // The library allocates memory for whole chunks.
+  if (!at_most(shape, maximum) || !at_most(chunk_of(values), maximum)) {
     fail(path_, ": ", what, " claims to have ", shape.brief(), " values of ", size,
          " bytes, but the file has ", size_, " bytes: it is damaged");
   }
   return shape;
 }
 
-// The part of a dataset that is stored together; a scalar for those that are stored as a whole.
+// The extents of a chunk; a scalar for datasets that are not chunked.
 Shape Hdf5File::chunk_of(const Values& values) const {
   if (values.attribute) return {};
   const Hdf5Handle made(H5Dget_create_plist(values.id), H5Pclose);
@@ -243,7 +244,7 @@ std::vector<T> Hdf5File::read(const std::string& name, int64_t type) const {
   const Shape shape = checked(data, what, Holds::numbers);
   const uint64_t bytes = shape.count() * H5Tget_size(data.type), stored = stored_bytes(data, what);
   filled_in_ += bytes - std::min(bytes, stored);
-  require(filled_in_ <= kMostFilledIn, path_, ": ", what, " has ", shape.brief(),
+  require(filled_in_ <= kMaxFilledIn, path_, ": ", what, " has ", shape.brief(),
           " numbers most of which were never written: the file is damaged");
   std::vector<T> values;
   try {
@@ -251,7 +252,7 @@ std::vector<T> Hdf5File::read(const std::string& name, int64_t type) const {
   } catch (const std::exception&) {
     fail(path_, ": ", what, " has ", shape.brief(), " numbers: memory is short");
   }
-  // Nothing to read: the library refuses a null buffer.
+  // Nothing to read: the library rejects a null buffer.
   if (values.empty()) return values;
   require(H5Dread(data.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0, path_, ": ",
           what,

@@ -1,10 +1,10 @@
-// Reading HDF5 files: trees of named groups and datasets, in which data, weights and solver states
-// are kept. Names are paths: "data/conv1/0". The HDF5 library keeps state of its own: one thread at
-// a time.
+// Hdf5File: reads HDF5 files, trees of named groups and datasets that hold data, weights and solver
+// states. Names are paths: "data/conv1/0". The HDF5 library has global state: use it from one
+// thread at a time.
 //
-// Files of strangers are held to what they are for: everything lies in the file itself, and a
-// dataset has no more values than its stored bytes can be. An Error says what is not so, with the
-// file's path and the dataset.
+// Untrusted files are restricted to what they are for: everything must be in the file itself, and a
+// dataset may not have more values than its stored bytes can hold. An Error says what is violated,
+// with the file's path and the dataset.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace crema {
 
-// True when the file starts as an HDF5 file does; false for any other content, and when there is no
-// file.
+// True when the file starts like an HDF5 file; false for any other content, and when it does not
+// exist.
 bool is_hdf5(const std::string& path);
 
 class Hdf5File {
@@ -30,30 +30,31 @@ class Hdf5File {
   struct Child {
     std::string name;
     bool group = false;
-    // The same for two names of one object.
+    // Equal for two names of one object.
     uint64_t identity = 0;
   };
 
   bool has(const std::string& name) const;
-  // What lies in a group, by name; none when the group does not exist, Error when it is a dataset.
+  // The contents of a group, by name; none when the group does not exist, Error when it is a
+  // dataset.
   std::vector<Child> children(const std::string& group) const;
 
-  // Of a dataset of numbers of any type, which are converted. Error when there is no such dataset,
-  // or when it holds no numbers.
+  // These read a dataset of numbers of any type, which are converted. Error when there is no such
+  // dataset, or when it does not hold numbers.
   Shape shape(const std::string& name) const;
-  // Whether they are stored as integers, of more bits than a float32 holds.
+  // Whether they are stored as integers with more bits than a float32 holds.
   bool wide_integers(const std::string& name) const;
   std::vector<float> floats(const std::string& name) const;
   std::vector<double> doubles(const std::string& name) const;
   std::vector<uint64_t> integers(const std::string& name) const;
-  // Of a dataset of one number.
+  // Read a dataset of one number.
   float real(const std::string& name) const;
   uint64_t integer(const std::string& name) const;
-  // Of a dataset that is one text of fixed length.
+  // Reads a dataset that is one string of fixed length.
   std::string text(const std::string& name) const;
 
-  // Attributes of the file as a whole, of one number or one text of fixed length; `otherwise` when
-  // it has none of this name.
+  // Attributes of the file as a whole, of one number or one string of fixed length; `otherwise`
+  // when there is none with this name.
   double attribute(const std::string& name, double otherwise) const;
   std::string attribute(const std::string& name, const std::string& otherwise) const;
 
@@ -75,8 +76,8 @@ class Hdf5File {
   uint64_t size_ = 0;  // of the file, in bytes
   int64_t file_ = -1;
   int64_t links_ = -1;              // how links are followed: not into other files
-  mutable bool led_out_ = false;    // one was met
-  mutable uint64_t filled_in_ = 0;  // bytes given out that are not stored
+  mutable bool led_out_ = false;    // a link to another file was met
+  mutable uint64_t filled_in_ = 0;  // bytes returned that are not stored
 };
 
 }  // namespace crema

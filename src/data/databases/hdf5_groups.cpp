@@ -22,14 +22,14 @@ void Hdf5Groups::walk() {
 Hdf5Groups::Names Hdf5Groups::heap(uint64_t address) {
   constexpr uint64_t kHead = 32, kNone = 1, kPiece = 16;
   const std::string what = "a heap of names";
-  Hdf5Fields fields = places_.take(what, address, kHead);
+  Hdf5Fields fields = ranges_.take(what, address, kHead);
   fields.signature("HEAP");
   fields.skip(4);
   const uint64_t bytes = fields.number(8);
   uint64_t free = fields.number(8);
   const uint64_t data = fields.address();
   fields.expect(bytes > 0, "is empty");
-  const Names names = places_.take(what, data, bytes).bytes();
+  const Names names = ranges_.take(what, data, bytes).bytes();
   for (uint64_t pieces = bytes / kPiece; free != kNone; --pieces) {
     fields.expect(pieces > 0 && free <= bytes && bytes - free >= kPiece && free % 8 == 0,
                   "has free space from byte ", free, " of ", bytes, " on");
@@ -51,19 +51,19 @@ void Hdf5Groups::check_name(const Hdf5Fields& of, uint64_t at, const Names& name
 
 void Hdf5Groups::node(uint64_t address, int level, const Names& names) {
   const std::string what = "a node of a group";
-  Hdf5Fields fields = places_.take(what, address, 24 + 16 * 2 * places_.room.groups + 8);
+  Hdf5Fields fields = ranges_.take(what, address, 24 + 16 * 2 * ranges_.room.groups + 8);
   fields.signature("TREE");
   const uint64_t kind = fields.number(1), here = fields.number(1), entries = fields.number(2);
-  fields.expect(kind == 0 && entries <= 2 * places_.room.groups &&
+  fields.expect(kind == 0 && entries <= 2 * ranges_.room.groups &&
                     (level < 0 || here == static_cast<uint64_t>(level)),
                 "is of kind ", kind, " and level ", here, " with ", entries, " entries");
-  fields.skip(16);  // neighbours
+  fields.skip(16);  // sibling nodes
   for (uint64_t entry = 0; entry <= entries; ++entry) {
     const uint64_t name = fields.number(8);
     fields.expect(name < names.size(), "has a name at byte ", name, " of ", names.size());
     if (entry == entries) break;
     const uint64_t child = fields.address();
-    fields.expect(places_.first_visit(child), "leads to byte ", child, ", as another does");
+    fields.expect(ranges_.first_visit(child), "leads to byte ", child, ", as another does");
     if (here > 0)
       node(child, static_cast<int>(here) - 1, names);
     else
@@ -72,11 +72,11 @@ void Hdf5Groups::node(uint64_t address, int level, const Names& names) {
 }
 
 void Hdf5Groups::list(uint64_t address, const Names& names) {
-  Hdf5Fields fields = places_.take("a list of names", address, 8 + 2 * places_.room.names * 40);
+  Hdf5Fields fields = ranges_.take("a list of names", address, 8 + 2 * ranges_.room.names * 40);
   fields.signature("SNOD");
   fields.skip(2);
   const uint64_t count = fields.number(2);
-  fields.expect(count <= 2 * places_.room.names, "has ", count, " names");
+  fields.expect(count <= 2 * ranges_.room.names, "has ", count, " names");
   enum Cache : uint64_t { none, is_group, is_link };
   for (uint64_t symbol = 0; symbol < count; ++symbol) {
     check_name(fields, fields.number(8), names);

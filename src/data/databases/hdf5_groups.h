@@ -1,38 +1,39 @@
-// The groups of an HDF5 file in their first form: a tree of lists of names, which lie in a heap.
+// Checks the groups of an HDF5 file in their first form: a tree of lists of names, which are in a
+// heap.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <vector>
 
-#include "data/databases/hdf5_places.h"
+#include "data/databases/hdf5_ranges.h"
 
 namespace crema {
 
 class Hdf5Groups {
  public:
-  // Objects with names are added to `objects`.
-  Hdf5Groups(Hdf5Places& places, std::vector<uint64_t>& objects)
-      : places_(places), objects_(objects) {}
+  // Named objects are added to `objects`.
+  Hdf5Groups(Hdf5Ranges& positions, std::vector<uint64_t>& objects)
+      : ranges_(positions), objects_(objects) {}
 
-  // A group by the addresses of its tree and its heap. It is walked through later: groups may be
-  // nested deeper than any stack.
+  // Adds a group by the addresses of its tree and its heap. walk() checks it later, because groups
+  // may be nested more deeply than any stack.
   void add(uint64_t tree, uint64_t heap);
-  // Hdf5Damage when one of those that were added is not as it must be.
+  // Checks all added groups; Hdf5Damage when one of them is invalid.
   void walk();
 
-  // The message that names the files in which a dataset's values are.
+  // Checks the message that names the external files with a dataset's values.
   void external_files(Hdf5Fields& fields);
 
  private:
   using Names = std::vector<uint8_t>;
   Names heap(uint64_t address);
   static void check_name(const Hdf5Fields& of, uint64_t at, const Names& names);
-  // `level` that it must have; below 0 for any.
+  // `level`: the required level; negative: any.
   void node(uint64_t address, int level, const Names& names);
   void list(uint64_t address, const Names& names);
 
-  Hdf5Places& places_;
+  Hdf5Ranges& ranges_;
   std::vector<uint64_t>& objects_;
   std::map<uint64_t, uint64_t> heaps_;  // by the address of the tree
   std::vector<uint64_t> ahead_;

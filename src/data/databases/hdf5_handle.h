@@ -1,12 +1,12 @@
-// What the reader and the writer of HDF5 files share. Only their .cpp files include this, so that
-// <hdf5.h> stays with them.
+// Code shared by the reader and the writer of HDF5 files. Only their .cpp files include this, to
+// keep <hdf5.h> out of other files.
 #pragma once
 
 #include <hdf5.h>
 
 namespace crema {
 
-// An identifier of the library with the function that gives it back.
+// An identifier of the library and the function that releases it.
 class Hdf5Handle {
  public:
   Hdf5Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
@@ -22,7 +22,7 @@ class Hdf5Handle {
   herr_t (*close_)(hid_t);
 };
 
-// The library prints its errors unless told not to; here they become exceptions.
+// Keeps the library from printing its errors, which become exceptions here.
 class Hdf5Quiet {
  public:
   Hdf5Quiet() {

@@ -3,10 +3,10 @@
 namespace crema {
 namespace {
 
-constexpr uint64_t kMostAxes = 32;
-constexpr int kMostNesting = 8;  // of types in types
+constexpr uint64_t kMaxAxes = 32;
+constexpr int kMaxNesting = 8;  // of types inside types
 
-// Returns the bytes of a value.
+// Returns the bytes per value.
 uint64_t read_type(Hdf5Fields& fields, int depth);
 
 void read_integer(Hdf5Fields& fields, uint64_t size) {
@@ -21,7 +21,7 @@ void read_float(Hdf5Fields& fields, uint64_t sign, uint64_t size) {
   const uint64_t mantissa = fields.number(1), mantissa_size = fields.number(1);
   fields.skip(4);  // the exponent's bias
   const uint64_t end = offset + precision;
-  constexpr uint64_t kLongest = 63;  // exponents are computed with in 64 bits
+  constexpr uint64_t kLongest = 63;  // exponents are computed in 64 bits
   fields.expect(precision > 0 && end <= 8 * size && sign < end && exponent_size > 0 &&
                     exponent_size <= kLongest && exponent + exponent_size <= end &&
                     mantissa_size > 0 && mantissa + mantissa_size <= end,
@@ -56,7 +56,7 @@ void read_enumeration(Hdf5Fields& fields, int version, uint64_t members, uint64_
 
 void read_array(Hdf5Fields& fields, int version, uint64_t size, int depth) {
   const uint64_t axes = fields.number(1);
-  fields.expect(axes <= kMostAxes, "has an array of ", axes, " axes");
+  fields.expect(axes <= kMaxAxes, "has an array of ", axes, " axes");
   if (version == 2) fields.skip(3);
   uint64_t count = 1;
   bool fits = true;
@@ -72,7 +72,7 @@ uint64_t read_type(Hdf5Fields& fields, int depth) {
   enum Class { integer, real, time, text, bits, opaque, compound, reference, enumeration, list };
   const uint64_t head = fields.number(1), version = head >> 4, kind = head & 15;
   const uint64_t flags = fields.number(3), size = fields.number(4);
-  fields.expect(depth < kMostNesting, "has types in types without end");
+  fields.expect(depth < kMaxNesting, "has types in types without end");
   fields.expect(version >= 1 && version <= 4 && size > 0, "is of version ", version, " and ", size,
                 " bytes");
   switch (kind) {
@@ -124,7 +124,7 @@ std::optional<uint64_t> Hdf5Messages::bytes() const {
 
 void read_dataspace(Hdf5Fields& fields, Hdf5Messages& into) {
   const uint64_t version = fields.number(1), axes = fields.number(1), flags = fields.number(1);
-  fields.expect((version == 1 || version == 2) && axes <= kMostAxes, "is of version ", version,
+  fields.expect((version == 1 || version == 2) && axes <= kMaxAxes, "is of version ", version,
                 " and has ", axes, " axes");
   constexpr uint64_t kNull = 2;  // no values
   const bool none = version == 2 && fields.number(1) == kNull;
@@ -153,7 +153,7 @@ void read_fill_value(Hdf5Fields& fields, Hdf5Messages& into) {
     given = fields.number(1) != 0 || version == 1;
   }
   if (!given) return;
-  // As a signed number: below 0 where there is none.
+  // As a signed number: negative where there is none.
   const uint64_t size = fields.number(4);
   if (size == 0 || size > INT32_MAX) return;
   fields.skip(size);
@@ -191,7 +191,7 @@ void read_layout(Hdf5Fields& fields, Hdf5Messages& into) {
     if (version >= 3) axes = fields.number(1);
     if (version < 4) layout.address = fields.address();
     if (version == 4) width = fields.number(1);
-    fields.expect(axes >= 1 && axes <= kMostAxes + 1 && width >= 1 && width <= 8, "has chunks of ",
+    fields.expect(axes >= 1 && axes <= kMaxAxes + 1 && width >= 1 && width <= 8, "has chunks of ",
                   axes, " axes");
     uint64_t bytes = 1;
     for (uint64_t axis = 0; axis < axes; ++axis) {
@@ -210,8 +210,8 @@ void read_layout(Hdf5Fields& fields, Hdf5Messages& into) {
 
 void read_filters(Hdf5Fields& fields, Hdf5Messages& into) {
   const uint64_t version = fields.number(1), count = fields.number(1);
-  constexpr uint64_t kMostFilters = 32, kFirstNamed = 256;
-  fields.expect((version == 1 || version == 2) && count <= kMostFilters, "is of version ", version,
+  constexpr uint64_t kMaxFilters = 32, kFirstNamed = 256;
+  fields.expect((version == 1 || version == 2) && count <= kMaxFilters, "is of version ", version,
                 " and has ", count, " filters");
   if (version == 1) fields.skip(6);
   for (uint64_t filter = 0; filter < count; ++filter) {

@@ -1,4 +1,4 @@
-// The messages in an object's header that say what a dataset holds, and the checks of each.
+// Hdf5Messages: the messages in an object's header that describe a dataset, and the checks of each.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace crema {
 
-// What the messages of one object say, or those inside an attribute.
+// The contents of the messages of one object, or of those inside an attribute.
 struct Hdf5Messages {
   struct Layout {
     enum class Kind { compact, contiguous, chunked, other } kind = Kind::other;
     uint64_t address = kHdf5Nowhere;  // of the values, or of the tree of chunks
-    // Of the values. Version 1 and 2 do not say it of contiguous ones.
+    // Of the values. Versions 1 and 2 do not give it for contiguous ones.
     std::optional<uint64_t> size;
-    std::vector<uint64_t> chunk;  // extents, the last one the bytes of a value
+    std::vector<uint64_t> chunk;  // extents, the last one the bytes per value
     bool tree = false;            // of chunks, in the first form
   };
   std::optional<std::vector<uint64_t>> extents;
@@ -25,7 +25,7 @@ struct Hdf5Messages {
   std::optional<Layout> layout;
   bool filtered = false;
 
-  // Of all values, at most 2^64 - 1; none when the messages are not all there.
+  // Bytes of all values, at most 2^64 - 1; none when messages are missing.
   std::optional<uint64_t> bytes() const;
 };
 

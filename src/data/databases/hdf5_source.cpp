@@ -12,14 +12,14 @@
 namespace crema {
 namespace {
 
-// Files stay in memory while all of them together have at most so many values (1 GiB); beyond it
+// Files stay in memory while all of them together have at most this many values (1 GiB); above it
 // only one does.
 constexpr int64_t kept_values = int64_t{1} << 28;
 
-// Integers, such as labels, must not become others on their way into float32 blobs.
+// Integers, such as labels, must not change when they become float32 in blobs.
 void check_exact(const Hdf5File& file, const std::string& path, const std::string& name,
                  const std::vector<float>& values) {
-  constexpr float kExact = 1 << 24;  // from here on some are rounded
+  constexpr float kExact = 1 << 24;  // from here on some integers are rounded
   const auto may_be_rounded = [](float value) { return std::abs(value) >= kExact; };
   if (!file.wide_integers(name) || std::none_of(values.begin(), values.end(), may_be_rounded))
     return;
@@ -80,20 +80,20 @@ void Hdf5Source::order_files(int64_t epoch, bool shuffle, const Random& random) 
 }
 
 Hdf5Source::Row Hdf5Source::locate(int64_t position, bool shuffle, const Random& random) {
-  Row place;
-  place.epoch = position / rows_;
-  const Random epoch{random.seed, mix(random.stream, static_cast<uint64_t>(place.epoch))};
-  order_files(place.epoch, shuffle, epoch);
+  Row row;
+  row.epoch = position / rows_;
+  const Random epoch{random.seed, mix(random.stream, static_cast<uint64_t>(row.epoch))};
+  order_files(row.epoch, shuffle, epoch);
   const int64_t in_epoch = position % rows_;
   const auto turn =
       std::upper_bound(starts_.begin(), starts_.end(), in_epoch) - starts_.begin() - 1;
-  place.file = order_[turn];
-  place.row = in_epoch - starts_[turn];
+  row.file = order_[turn];
+  row.row = in_epoch - starts_[turn];
   if (shuffle) {
-    const Random rows{epoch.seed, mix(epoch.stream, static_cast<uint64_t>(place.file) + 1)};
-    place.row = Permutation(file_rows_[place.file], rows)(place.row);
+    const Random rows{epoch.seed, mix(epoch.stream, static_cast<uint64_t>(row.file) + 1)};
+    row.row = Permutation(file_rows_[row.file], rows)(row.row);
   }
-  return place;
+  return row;
 }
 
 const float* Hdf5Source::at(const Row& row, int dataset) {

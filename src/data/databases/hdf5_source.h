@@ -1,5 +1,5 @@
-// The rows of a list of HDF5 files, seen as one table: every file has the same datasets, row r of
-// each belongs together.
+// Hdf5Source: the rows of a list of HDF5 files as one table. Every file has the same datasets; row
+// r of each of them belongs together.
 #pragma once
 
 #include <map>
@@ -19,20 +19,20 @@ class Hdf5Source {
     int64_t row = 0;
   };
 
-  // `list` is a text file that names one .h5 file a line, `names` the wanted datasets. Looks into
-  // every file at once, so that a bad one is found now and not in hours.
+  // `list` is a text file that names one .h5 file per line, `names` the wanted datasets. Opens
+  // every file at once, so that a bad one is found now and not hours later.
   Hdf5Source(const std::string& list, std::vector<std::string> names);
 
   int files() const { return static_cast<int>(paths_.size()); }
   int64_t rows() const { return rows_; }
-  // Shape of a row of one dataset: its axes but the first.
+  // Shape of a row of one dataset: its axes without the first.
   const Shape& row_shape(int dataset) const { return row_shapes_[dataset]; }
 
-  // Row `position` of the endless walk: file after file, or, shuffled, with the files and the rows
-  // inside each in a new order in every epoch.
+  // Row `position` of the endless traversal: file after file or, shuffled, with the files and the
+  // rows inside each in a new order in every epoch.
   Row locate(int64_t position, bool shuffle, const Random& random);
-  // The numbers of a row and of those after it in its file. Reads the file when it is not in
-  // memory: valid until the next call.
+  // The values of a row and of those after it in its file. Reads the file when it is not in memory:
+  // valid until the next call.
   const float* at(const Row& row, int dataset);
 
  private:
@@ -45,7 +45,7 @@ class Hdf5Source {
   int64_t rows_ = 0;
   int64_t ordered_epoch_ = -1;   // of order_ and starts_
   std::vector<int> order_;       // the files
-  std::vector<int64_t> starts_;  // the row of the epoch that each begins with
+  std::vector<int64_t> starts_;  // the row of the epoch with which each begins
   std::map<int, Datasets> loaded_;
   int64_t loaded_values_ = 0;
 };

@@ -5,7 +5,7 @@
 
 #include "data/databases/hdf5_groups.h"
 #include "data/databases/hdf5_messages.h"
-#include "data/databases/hdf5_places.h"
+#include "data/databases/hdf5_ranges.h"
 
 namespace crema {
 namespace {
@@ -36,7 +36,7 @@ struct Message {
 
 class Walk {
  public:
-  explicit Walk(const std::string& path) : places_(path) {}
+  explicit Walk(const std::string& path) : ranges_(path) {}
 
   void run() {
     const Root root = superblock();
@@ -47,14 +47,14 @@ class Walk {
       objects_.pop_back();
       object(next);
     }
-    places_.check();
+    ranges_.check();
   }
 
  private:
   struct Root {
     uint64_t object = 0, tree = kHdf5Nowhere, heap = kHdf5Nowhere;
   };
-  // What the messages of one object led to.
+  // What the messages of one object contain.
   struct Object {
     Hdf5Messages messages;
     std::vector<std::pair<uint64_t, uint64_t>> more;  // continuations: address and bytes
@@ -65,7 +65,7 @@ class Walk {
   };
 
   void need_room(const Hdf5Fields& of) const {
-    const Hdf5Places::Room& room = places_.room;
+    const Hdf5Ranges::Room& room = ranges_.room;
     of.expect(room.names > 0 && room.groups > 0 && room.chunks > 0, "has nodes without room");
   }
 
@@ -76,18 +76,18 @@ class Walk {
   void message(uint64_t kind, Hdf5Fields& fields, Object& object);
   void link(Hdf5Fields& fields);
   void dataset(uint64_t address, const Hdf5Messages& messages);
-  // `level` that it must have; below 0 for any.
+  // `level`: the required level; negative: any.
   void chunk_node(uint64_t address, int level, const Hdf5Messages& dataset);
 
-  Hdf5Places places_;
-  std::vector<uint64_t> objects_;  // to be walked to
-  Hdf5Groups groups_{places_, objects_};
+  Hdf5Ranges ranges_;
+  std::vector<uint64_t> objects_;  // still to be visited
+  Hdf5Groups groups_{ranges_, objects_};
   uint64_t extension_ = kHdf5Nowhere;  // of the superblock
 };
 
 Walk::Root Walk::superblock() {
   constexpr uint64_t kLongest = 100;
-  Hdf5Fields fields = places_.look("its superblock", 0, std::min(kLongest, places_.end()));
+  Hdf5Fields fields = ranges_.look("its superblock", 0, std::min(kLongest, ranges_.end()));
   fields.skip(8);
   const uint64_t version = fields.number(1);
   fields.expect(version <= 3, "is of version ", version);
@@ -99,11 +99,11 @@ Walk::Root Walk::superblock() {
   Root root;
   uint64_t base = 0, file_end = 0;
   if (version < 2) {
-    places_.room.names = fields.number(2);
-    places_.room.groups = fields.number(2);
+    ranges_.room.names = fields.number(2);
+    ranges_.room.groups = fields.number(2);
     fields.skip(4);
     if (version == 1) {
-      places_.room.chunks = fields.number(2);
+      ranges_.room.chunks = fields.number(2);
       fields.skip(2);
     }
     base = fields.address();
@@ -127,24 +127,24 @@ Walk::Root Walk::superblock() {
     extension_ = extension;
   }
   need_room(fields);
-  fields.expect(file_end >= base && file_end - base <= places_.end(),
+  fields.expect(file_end >= base && file_end - base <= ranges_.end(),
                 "says that the file ends at byte ", file_end, ", but it ends at byte ",
-                places_.end());
-  places_.end_at(file_end - base);
-  places_.claim("its superblock", 0, fields.place());
+                ranges_.end());
+  ranges_.end_at(file_end - base);
+  ranges_.claim("its superblock", 0, fields.position());
   if (extension_ != kHdf5Nowhere) object(extension_);
   return root;
 }
 
 void Walk::object(uint64_t address) {
-  if (!places_.first_visit(address)) return;
+  if (!ranges_.first_visit(address)) return;
   Object object;
   object.extension = address == extension_;
   header(address, object);
   while (!object.more.empty()) {
     const auto [at, size] = object.more.back();
     object.more.pop_back();
-    Hdf5Fields fields = places_.take("the continuation of an object's header", at, size);
+    Hdf5Fields fields = ranges_.take("the continuation of an object's header", at, size);
     constexpr uint64_t kChecksum = 4;
     if (object.second_form) {
       fields.signature("OCHK");
@@ -159,33 +159,33 @@ void Walk::object(uint64_t address) {
 
 void Walk::header(uint64_t address, Object& object) {
   const std::string what = "an object's header";
-  constexpr uint64_t kFirst = 16, kMost = 40;
-  places_.hold(what, address, kFirst);
-  Hdf5Fields fields = places_.look(what, address, std::min(kMost, places_.end() - address));
+  constexpr uint64_t kFirst = 16, kMax = 40;
+  ranges_.hold(what, address, kFirst);
+  Hdf5Fields fields = ranges_.look(what, address, std::min(kMax, ranges_.end() - address));
   if (fields.number(1) == 1) {
     fields.skip(7);
     const uint64_t size = fields.number(4);
-    places_.claim(what, address, kFirst);
-    messages(places_.take("messages of an object", address + kFirst, size), object);
+    ranges_.claim(what, address, kFirst);
+    messages(ranges_.take("messages of an object", address + kFirst, size), object);
     return;
   }
-  fields = places_.look(what, address, std::min(kMost, places_.end() - address));
+  fields = ranges_.look(what, address, std::min(kMax, ranges_.end() - address));
   fields.signature("OHDR");
   const uint64_t version = fields.number(1), flags = fields.number(1);
   fields.expect(version == 2, "is of version ", version);
   object.second_form = true;
   object.order = (flags & 4) != 0 ? 2 : 0;
-  if ((flags & 0x20) != 0) fields.skip(16);  // times
+  if ((flags & 0x20) != 0) fields.skip(16);  // timestamps
   if ((flags & 0x10) != 0) fields.skip(4);   // when attributes become dense
   const uint64_t size = fields.number(size_t{1} << (flags & 3));
-  const uint64_t begin = fields.place() - address;
-  places_.claim(what, address, begin);
-  messages(places_.take("messages of an object", address + begin, size), object);
+  const uint64_t begin = fields.position() - address;
+  ranges_.claim(what, address, begin);
+  messages(ranges_.take("messages of an object", address + begin, size), object);
 }
 
 void Walk::messages(Hdf5Fields fields, Object& object) {
   const size_t head = object.second_form ? 4 + object.order : 8;
-  // The second form may end in a gap that is too short for one.
+  // The second form may end in a gap that is too short for a message.
   while (fields.left() >= (object.second_form ? head : 1)) {
     const uint64_t kind = fields.number(object.second_form ? 1 : 2), size = fields.number(2);
     constexpr uint64_t kShared = 2;
@@ -245,9 +245,9 @@ void Walk::message(uint64_t kind, Hdf5Fields& fields, Object& object) {
     case Message::tree_nodes:
       if (!object.extension) return;
       fields.skip(1);
-      places_.room.chunks = fields.number(2);
-      places_.room.groups = fields.number(2);
-      places_.room.names = fields.number(2);
+      ranges_.room.chunks = fields.number(2);
+      ranges_.room.groups = fields.number(2);
+      ranges_.room.names = fields.number(2);
       return need_room(fields);
     case Message::link_info:
     case Message::attribute_info: {
@@ -270,7 +270,7 @@ void Walk::message(uint64_t kind, Hdf5Fields& fields, Object& object) {
     case Message::references:
       return fields.skip(5);
     default:
-      return;  // nothing that a reader needs
+      return;  // not needed by a reader
   }
 }
 
@@ -313,7 +313,7 @@ void Walk::dataset(uint64_t address, const Hdf5Messages& messages) {
   }
   const uint64_t stored = layout.size.value_or(*bytes);
   at.expect(stored >= *bytes, "claims ", *bytes, " bytes of values and holds ", stored);
-  places_.claim("the values of a dataset", layout.address, stored);
+  ranges_.claim("the values of a dataset", layout.address, stored);
 }
 
 void Walk::chunk_node(uint64_t address, int level, const Hdf5Messages& dataset) {
@@ -321,11 +321,11 @@ void Walk::chunk_node(uint64_t address, int level, const Hdf5Messages& dataset) 
   const uint64_t key = 8 + 8 * chunk.size();
   const std::string what = "a node of chunks";
   const Hdf5Fields at(what, address, {});
-  at.expect(places_.first_visit(address), "has two places in its tree");
-  Hdf5Fields fields = places_.take(what, address, 24 + (key + 8) * 2 * places_.room.chunks + key);
+  at.expect(ranges_.first_visit(address), "has two places in its tree");
+  Hdf5Fields fields = ranges_.take(what, address, 24 + (key + 8) * 2 * ranges_.room.chunks + key);
   fields.signature("TREE");
   const uint64_t kind = fields.number(1), here = fields.number(1), entries = fields.number(2);
-  fields.expect(kind == 1 && entries <= 2 * places_.room.chunks &&
+  fields.expect(kind == 1 && entries <= 2 * ranges_.room.chunks &&
                     (level < 0 || here == static_cast<uint64_t>(level)),
                 "is of kind ", kind, " and level ", here, " with ", entries, " entries");
   fields.skip(16);
@@ -333,7 +333,7 @@ void Walk::chunk_node(uint64_t address, int level, const Hdf5Messages& dataset) 
   for (const uint64_t extent : chunk) whole *= extent;
   for (uint64_t entry = 0; entry < entries; ++entry) {
     const uint64_t bytes = fields.number(4);
-    fields.skip(4);  // filters left out
+    fields.skip(4);  // mask of skipped filters
     for (const uint64_t extent : chunk) {
       const uint64_t at = fields.number(8);
       fields.expect(at % extent == 0, "has a chunk from ", at, " on, where chunks have ", extent);
@@ -345,7 +345,7 @@ void Walk::chunk_node(uint64_t address, int level, const Hdf5Messages& dataset) 
     }
     fields.expect(dataset.filtered || bytes == whole, "has a chunk of ", bytes, " bytes, not ",
                   whole);
-    places_.claim("a chunk", child, bytes);
+    ranges_.claim("a chunk", child, bytes);
   }
 }
 

@@ -11,7 +11,7 @@ namespace crema {
 
 namespace {
 
-// How an object of such a class is made: without a note of the time, so that equal content is equal
+// Creation properties for objects of this class: no timestamps, so that equal content gives equal
 // bytes.
 Hdf5Handle made_without_time(hid_t of_class) {
   const hid_t made = H5Pcreate(of_class);
@@ -55,7 +55,7 @@ Hdf5Writer::Hdf5Writer(std::string path)
   H5FD_file_image_callbacks_t callbacks = image_->callbacks();
   H5Pset_fapl_core(access, kGrowth, false);
   H5Pset_file_image_callbacks(access, &callbacks);
-  // Under a name that no file has: one that lies there would be read first.
+  // Under a name that no file has, because an existing one would be read first.
   file_ = H5Fcreate(cat(path_, " in memory").c_str(), H5F_ACC_TRUNC,
                     made_without_time(H5P_FILE_CREATE), access);
   require(file_ >= 0, path_, ": the HDF5 library cannot make a file in memory");

@@ -1,6 +1,6 @@
-// Writing HDF5 files: trees of named groups and datasets, in which weights and solver states are
-// kept. Names are paths: "data/conv1/0". The HDF5 library keeps state of its own: one thread at a
-// time.
+// Hdf5Writer: writes HDF5 files, trees of named groups and datasets that hold weights and solver
+// states. Names are paths: "data/conv1/0". The HDF5 library has global state: use it from one
+// thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,8 @@
 
 namespace crema {
 
-// A new file that appears whole, at commit(), or not at all. Groups on the way to a name are made.
-// It is put together in memory: the library does not survive a disk that fills up while it has the
-// file open.
+// A new file that commit() writes atomically. Missing groups in a name are created. The file is
+// built in memory: the library does not survive a disk that fills up while it has the file open.
 class Hdf5Writer {
  public:
   explicit Hdf5Writer(std::string path);
@@ -22,7 +21,7 @@ class Hdf5Writer {
   Hdf5Writer(const Hdf5Writer&) = delete;
   Hdf5Writer& operator=(const Hdf5Writer&) = delete;
 
-  // An empty group; nothing happens when it exists.
+  // An empty group; a no-op when it exists.
   void group(const std::string& name);
   void floats(const std::string& name, const Shape& shape, const float* values);
   void doubles(const std::string& name, const Shape& shape, const double* values);

@@ -15,7 +15,7 @@ namespace {
 using leveldb::Slice;
 using leveldb::Status;
 
-// A table, not mapped into memory as LevelDB would do.
+// A table that, unlike LevelDB's own, is not mapped into memory.
 class TableFile : public leveldb::RandomAccessFile {
  public:
   explicit TableFile(const std::string& path) : file_(path) {}
@@ -40,11 +40,11 @@ bool is_log(const std::string& name) {
   return name.ends_with(".log") || name.starts_with("MANIFEST-");
 }
 
-// Of files and of writes. LevelDB asserts that they fit into 56 bits and grow, which ends the
-// program, even where checksums agree.
-constexpr uint64_t kMostNumber = uint64_t{1} << 48;
+// Limit for file and write numbers. LevelDB asserts that they fit into 56 bits and increase, which
+// aborts the program even where checksums agree.
+constexpr uint64_t kMaxNumber = uint64_t{1} << 48;
 
-// Reads the fields of a record of a manifest: numbers of seven bits a byte, and texts.
+// Reads the fields of a manifest record: integers with seven bits per byte, and strings.
 class Fields {
  public:
   explicit Fields(const std::string& bytes) : bytes_(bytes) {}
@@ -72,23 +72,23 @@ class Fields {
   bool whole_ = true;
 };
 
-// Of a manifest, so far.
+// File numbers of a manifest so far.
 struct FileNumbers {
   uint64_t log = 0, next = 0;
 };
 
-// Whether a record of a manifest, a change of the set of tables, has numbers that LevelDB takes.
+// Whether a manifest record, which changes the set of tables, has numbers that LevelDB accepts.
 bool has_good_numbers(const std::string& change, FileNumbers* last) {
   Fields in(change);
   uint64_t value = 0;
-  const auto good = [&](uint64_t least) {
+  const auto good = [&](uint64_t minimum) {
     value = in.number();
-    return in.whole() && value >= least && value <= kMostNumber;
+    return in.whole() && value >= minimum && value <= kMaxNumber;
   };
   while (!in.done()) {
     bool fine = true;
     switch (in.number()) {
-      case 1:  // how keys compare
+      case 1:  // the comparator
         in.text();
         break;
       case 2:  // the log
@@ -96,7 +96,7 @@ bool has_good_numbers(const std::string& change, FileNumbers* last) {
         last->log = value;
         break;
       case 4:  // the last write
-      case 9:  // the log before
+      case 9:  // the previous log
         fine = good(0);
         break;
       case 3:  // the next file
@@ -107,7 +107,7 @@ bool has_good_numbers(const std::string& change, FileNumbers* last) {
         in.number();
         in.text();
         break;
-      case 6:  // a table that is gone
+      case 6:  // a removed table
         in.number();
         fine = good(1);
         break;
@@ -126,27 +126,27 @@ bool has_good_numbers(const std::string& change, FileNumbers* last) {
   return true;
 }
 
-// A record of a log begins with the number of its first write and how many they are.
+// A log record begins with the number of its first write and how many there are.
 bool has_good_number(const std::string& writes) {
   uint64_t first = 0;
   uint32_t count = 0;
-  if (writes.size() < sizeof first + sizeof count) return true;  // which LevelDB says
+  if (writes.size() < sizeof first + sizeof count) return true;  // LevelDB reports this itself
   std::memcpy(&first, writes.data(), sizeof first);
   std::memcpy(&count, writes.data() + sizeof first, sizeof count);
-  return first <= kMostNumber && first + count > 0;
+  return first <= kMaxNumber && first + count > 0;
 }
 
-// A log is blocks of 32 KiB, each some pieces of records and up to 6 bytes of rest. A piece is a
-// checksum of four bytes, its length, and whether it is a whole record (1), the first (2), a
-// further (3) or the last piece (4) of one. LevelDB takes a record that is not whole for one that
-// was being written when the machine stopped, and pieces of zeros for room that was never written
-// to, and says nothing of either. (Checksums it holds itself.)
+// A log consists of blocks of 32 KiB: pieces of records and up to 6 bytes of padding. A piece is a
+// checksum of four bytes, its length, and whether it is a whole record (1), or the first (2), a
+// middle (3) or the last piece (4) of one. LevelDB takes an incomplete record for one that was
+// being written when the machine stopped, and pieces of zeros for space that was never written, and
+// reports neither. (It verifies checksums itself.)
 Status check_log(const std::string& path) {
   constexpr size_t kBlock = 32768, kHeader = 7;
   const crema::RandomAccessFile file(path);
   std::vector<unsigned char> block(kBlock);
-  const auto damaged = [&](uint64_t place, const char* what) {
-    return Status::Corruption(cat(name_of_file(path), " ", what, " at byte ", place));
+  const auto damaged = [&](uint64_t offset, const char* what) {
+    return Status::Corruption(cat(name_of_file(path), " ", what, " at byte ", offset));
   };
   const bool manifest = !path.ends_with(".log");
   bool inside = false, ended = false;
@@ -158,7 +158,7 @@ Status check_log(const std::string& path) {
       if (kBlock - at < kHeader) break;
       const unsigned char* piece = block.data() + at;
       if (std::all_of(piece, piece + (size - at), [](unsigned char c) { return c == 0; })) {
-        ended = true;  // set aside by old versions, which then did not come to use it
+        ended = true;  // preallocated by old versions, and then not used
         break;
       }
       if (ended) return damaged(start + at, "has records after an empty place");
@@ -176,7 +176,7 @@ Status check_log(const std::string& path) {
     }
   }
   if (inside) return damaged(file.size(), "is cut short");
-  // The next file's number would be that of a file that is there.
+  // The next file would get the number of an existing one.
   if (manifest && numbers.log >= numbers.next && numbers.next > 0)
     return damaged(file.size(), "gives its log a number that is still free");
   return Status::OK();
@@ -214,7 +214,7 @@ Status LeveldbReadingEnv::NewRandomAccessFile(const std::string& file,
                                               leveldb::RandomAccessFile** opened) {
   if (memory_->FileExists(file)) return memory_->NewRandomAccessFile(file, opened);
   *opened = nullptr;
-  // LevelDB asks for names of its older versions next.
+  // LevelDB then tries the names that its older versions used.
   if (!FileExists(file)) return Status::NotFound(file);
   try {
     *opened = new TableFile(file);

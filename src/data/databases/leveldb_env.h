@@ -1,8 +1,8 @@
-// A LevelDB's folder, seen so that the database can be read without a trace. Opened as usual,
-// LevelDB takes a lock, turns its log into tables, writes a new manifest and deletes what it then
-// holds for superfluous: it cannot read a read-only folder, one process at a time can have it open,
-// and what was wrong with it is gone afterwards. Only files that know LevelDB's headers include
-// this.
+// LeveldbReadingEnv: a view of a LevelDB's folder that reads the database without leaving a trace.
+// Opened as usual, LevelDB takes a lock, turns its log into tables, writes a new manifest and
+// deletes what it then considers superfluous. So it cannot read a read-only folder, only one
+// process at a time can open it, and evidence of damage is gone afterwards. Only files that know
+// LevelDB's headers include this.
 #pragma once
 
 #include <leveldb/env.h>
@@ -16,11 +16,10 @@
 
 namespace crema {
 
-// What LevelDB writes while it opens a database stays in memory (a table made of the log, at most),
-// and what it removes is only hidden. After opening nothing can be written: LevelDB's compaction
-// gives up and reading goes on. A log or manifest that is cut short inside of a record is an
-// error, which LevelDB takes for the end. Locks are free: any number of readers can have the
-// database open.
+// What LevelDB writes while it opens a database stays in memory (at most a table made from the
+// log), and what it removes is only hidden. After opening, writes fail: LevelDB's compaction gives
+// up and reading continues. A log or manifest that is cut off inside a record is an error, which
+// LevelDB would take for the end. Locks are no-ops: any number of readers can open the database.
 class LeveldbReadingEnv : public leveldb::EnvWrapper {
  public:
   LeveldbReadingEnv();
@@ -42,7 +41,7 @@ class LeveldbReadingEnv : public leveldb::EnvWrapper {
   leveldb::Status LockFile(const std::string& file, leveldb::FileLock** lock) override;
   leveldb::Status UnlockFile(leveldb::FileLock* lock) override;
   leveldb::Status NewLogger(const std::string& file, leveldb::Logger** logger) override;
-  // LevelDB asks for compactions only, and for the first when it is open.
+  // LevelDB schedules only compactions, the first when it is open.
   void Schedule(void (*function)(void*), void* argument) override;
 
  private:

@@ -1,6 +1,6 @@
 // Records of a LevelDB. Its keys can only be found by reading it through, so they are collected as
-// training walks along: the size is known after the first time round, or when somebody asks for it
-// (shuffling does).
+// training proceeds: the size is known after the first epoch, or when it is asked for (shuffling
+// does).
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/source.h"
@@ -22,7 +22,7 @@ namespace {
 class LeveldbSource : public Source {
  public:
   explicit LeveldbSource(const std::string& path) : Source(path) {
-    // Asking first, as LevelDB's own words for these do not say what to do.
+    // Checked first, because LevelDB's own messages for these do not say what to do.
     require(folder_exists(path), path, ": is not a LevelDB: a LevelDB is a folder");
     require(file_exists(path + "/CURRENT"), path,
             ": is not a LevelDB: there is no file CURRENT in it");
@@ -30,7 +30,7 @@ class LeveldbSource : public Source {
     options.env = &env_;
     options.paranoid_checks = true;
     options.max_open_files = 100;
-    // Of a log that was never made a table: as few tables as may be.
+    // For a log that was never made into tables: as few tables as possible.
     options.write_buffer_size = 64 << 20;
     leveldb::DB* opened = nullptr;
     const leveldb::Status status =
@@ -55,7 +55,7 @@ class LeveldbSource : public Source {
     return static_cast<int64_t>(keys_.size());
   }
 
-  Place place(int64_t position) const override {
+  RecordIndex record_index(int64_t position) const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     while (walk_ && position >= static_cast<int64_t>(keys_.size())) advance();
     const int64_t known = static_cast<int64_t>(keys_.size());
@@ -85,7 +85,8 @@ class LeveldbSource : public Source {
                "; nothing in its folder was changed; copy or convert it again");
   }
 
-  // A damaged table may claim a block of any size, for which LevelDB takes memory before it reads.
+  // A damaged table may claim a block of any size, for which LevelDB allocates memory before
+  // reading.
   template <typename Work>
   static leveldb::Status guarded(const Work& work) {
     try {
@@ -99,7 +100,7 @@ class LeveldbSource : public Source {
     if (!status.ok()) fail(reason(status));
   }
 
-  // After each step: LevelDB goes on behind a part that it cannot read.
+  // Called after each step: LevelDB skips a part that it cannot read and continues.
   void check_walk(const leveldb::Status& status) const {
     if (!status.ok()) fail(path(), ", after record ", keys_.size(), ": ", reason(status));
   }

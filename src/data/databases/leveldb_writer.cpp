@@ -41,11 +41,11 @@ class LeveldbWriter : public DatabaseWriter {
   }
   void close() override {
     flush();
-    // No key lies in this range, so all that is done is to make a table of what is only in the log
-    // yet. Tables are what readers check best, and a log has to be gone through at each opening.
+    // No key is in this range, so this only makes tables of what is still only in the log. Readers
+    // check tables best, and must read a log through each time they open it.
     const leveldb::Slice nothing;
     database_->CompactRange(&nothing, &nothing);
-    // Fails if anything before has failed.
+    // Fails if any earlier write has failed.
     leveldb::WriteOptions synced;
     synced.sync = true;
     check(database_->Write(synced, &pending_));

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// Where things lie in a page and in a node of it, in bytes.
+// Byte offsets in a page and in a node of it.
 constexpr size_t kPageHeader = 16, kPageFlags = 10, kPageLower = 12, kPageUpper = 14;
 constexpr size_t kNodeHeader = 8, kNodeFlags = 4, kNodeKeySize = 6;
 enum PageFlags : uint16_t { kBranch = 1, kLeaf = 2, kOverflow = 4, kMeta = 8 };
@@ -17,10 +17,10 @@ enum NodeFlags : uint16_t { kBigData = 1, kSubData = 2, kDuplicates = 4 };
 
 constexpr uint32_t kMagic = 0xBEEFC0DE, kVersion = 1;
 constexpr uint64_t kNoPage = ~uint64_t{0};
-// A database has at most so many levels: LMDB's own limit.
-constexpr int kMostLevels = 32;
+// Maximum number of levels: LMDB's own limit.
+constexpr int kMaxLevels = 32;
 
-// The head of a tree: of the free pages, and of the records.
+// The header of a tree: of the free pages, and of the records.
 struct TreeHead {
   uint32_t page_size;  // of the first tree only
   uint16_t flags, depth;
@@ -48,7 +48,7 @@ std::string_view text_at(const unsigned char* bytes, size_t count) {
 
 }  // namespace
 
-// From the root to every record, in the order of the keys.
+// Walks from the root to every record, in key order.
 class LmdbFile::Walk {
  public:
   Walk(LmdbFile& file, const Tree& tree)
@@ -69,7 +69,7 @@ class LmdbFile::Walk {
         --depth;
       } else {
         const unsigned char* node = node_of(level, level.next++);
-        // A branch's node has no flags: their place belongs to the number of the page below.
+        // A branch's node has no flags: their bytes are part of the number of the page below.
         const uint64_t below =
             number_at<uint32_t>(node) | uint64_t{number_at<uint16_t>(node + kNodeFlags)} << 32;
         enter(below, ++depth);
@@ -92,7 +92,7 @@ class LmdbFile::Walk {
          "; copy or convert it again");
   }
 
-  // Notes that [first, first + count) is taken. With each page taken once there are no cycles.
+  // Marks [first, first + count) as taken. If no page is taken twice there are no cycles.
   void take(uint64_t first, uint64_t count) {
     if (first < 2 || first > tree_.last_page || count > tree_.last_page - first + 1)
       damaged("page ", first, " is wanted, but only 2 to ", tree_.last_page, " are there");
@@ -125,7 +125,7 @@ class LmdbFile::Walk {
     level.next = 0;
   }
 
-  // Node i of a page, whose header and key lie inside the page.
+  // Node i of a page; checks that its header and key are inside the page.
   const unsigned char* node_of(const Level& level, int i) const {
     const unsigned char* page = level.page.data();
     const size_t begin = number_at<uint16_t>(page + kPageHeader + 2 * i);
@@ -135,7 +135,7 @@ class LmdbFile::Walk {
     return page + begin;
   }
 
-  // The records of a leaf.
+  // Indexes the records of a leaf.
   void index(const Level& level) {
     std::string_view before = last_key_;
     for (int i = 0; i < level.nodes; ++i) {
@@ -190,14 +190,14 @@ LmdbFile::Tree LmdbFile::read_meta() {
   Meta metas[2];
   for (int i = 0; i < 2; ++i) {
     unsigned char page[kPageHeader + sizeof(Meta)] = {};
-    const uint64_t place = i * page_size_;
-    const bool whole = file_.read(place, page, sizeof(page)) == sizeof(page);
+    const uint64_t record_index = i * page_size_;
+    const bool whole = file_.read(record_index, page, sizeof(page)) == sizeof(page);
     std::memcpy(&metas[i], page + kPageHeader, sizeof(Meta));
     const size_t size = metas[i].free_pages.page_size;
     require(whole && metas[i].magic == kMagic && number_at<uint64_t>(page) == uint64_t(i) &&
                 number_at<uint16_t>(page + kPageFlags) == kMeta,
             path_, ": is not an LMDB, or it is damaged: ", file_.path(),
-            " has no meta page at byte ", place);
+            " has no meta page at byte ", record_index);
     require(metas[i].version == kVersion, path_, ": this LMDB has version ", metas[i].version,
             " of the format, of which Crema reads version ", kVersion,
             ", or it is damaged; copy or convert it again");
@@ -206,9 +206,9 @@ LmdbFile::Tree LmdbFile::read_meta() {
         path_, ": is not an LMDB, or it is damaged: pages of ", size, " bytes");
     page_size_ = size;
   }
-  // Nothing but the numbers of their transactions says which meta page counts; if one is wrong, an
-  // older content would stand there, with fewer records. They are written in turn, so the numbers
-  // are neighbours; of a new database both are 0 and empty; and files only grow.
+  // Only the numbers of their transactions say which meta page is current; if one were wrong, an
+  // older state with fewer records would be read. The pages are written alternately, so the numbers
+  // are consecutive; in a new database both are 0 and empty; and files only grow.
   const uint64_t even = metas[0].transaction, odd = metas[1].transaction;
   const Meta &meta = metas[odd > even], &older = metas[odd <= even];
   const bool in_turn =
@@ -231,8 +231,8 @@ LmdbFile::Tree LmdbFile::read_meta() {
       ") for keys in another order or several values of one; Crema reads LMDBs of plain records, "
       "as Caffe's tools write them; or the database is damaged");
   require(head.entries > 0 || head.root != kNoPage, path_, ": the LMDB holds no record");
-  // Two bytes are the least that a leaf spends on a record besides its node.
-  if (head.depth < 1 || head.depth > kMostLevels ||
+  // Besides its node a leaf needs at least two bytes per record.
+  if (head.depth < 1 || head.depth > kMaxLevels ||
       head.entries > file_.size() / (kNodeHeader + 2)) {
     fail(path_, ": the database is damaged: it says that it has ", head.entries, " records in ",
          head.depth, " levels of pages; copy or convert it again");
@@ -264,7 +264,7 @@ LmdbFile::Value LmdbFile::value(int64_t index) const {
   value.begin = value.bytes.get() + header;
   read(entry.value, value.bytes.get(), header + value.size);
   if (entry.overflow) {
-    // Only now, as opening would otherwise read a page of every large value.
+    // Only here, because opening would otherwise read a page of every large value.
     const auto* page = reinterpret_cast<const unsigned char*>(value.bytes.get());
     const uint64_t pages = number_at<uint32_t>(page + kPageLower);
     require(number_at<uint64_t>(page) == entry.value / page_size_ &&

@@ -1,11 +1,11 @@
-// The data file of an LMDB, read as its format says and without its library. The library maps the
+// LmdbFile: reads the data file of an LMDB by its format, without its library. The library maps the
 // file and trusts every byte of it: a damaged one ends in SIGSEGV, SIGBUS or an assertion that
-// aborts, or gives fewer records than there were. Here no byte is trusted.
+// aborts, or yields too few records. Here no byte is trusted.
 //
 // The format (version 1, of LMDB 0.9; numbers little-endian, 64-bit): pages of one size. Pages 0
-// and 1 are meta pages, written in turn, one a transaction; the later one counts. It names the root
-// of a B+ tree of branch and leaf pages, with keys in ascending order. A value that is large for a
-// leaf lies in overflow pages of its own, side by side.
+// and 1 are meta pages, written alternately, one per transaction; the later one counts. It names
+// the root of a B+ tree of branch and leaf pages, with keys in ascending order. A value that is too
+// large for a leaf has contiguous overflow pages of its own.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ namespace crema {
 class LmdbFile {
  public:
   // Walks through the whole tree. Error, naming `path` (what the user calls the database) and the
-  // record, when anything is not as it must be; afterwards all records that the file says to have
-  // are known, and lie inside it, each in a place of its own.
+  // record, when anything is invalid. Afterwards all records that the file claims to have are
+  // known, and each is inside the file and overlaps no other.
   LmdbFile(std::string path, const std::string& file);
 
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
-  // Of a record. Error gives the reason only. May be called from several threads at the same time.
+  // The key of a record. Error gives the reason only. Thread-safe.
   std::string key(int64_t index) const;
   struct Value {
     std::unique_ptr<char[]> bytes;
@@ -36,7 +36,7 @@ class LmdbFile {
 
  private:
   struct Entry {
-    uint64_t key, value;  // where they begin; of an overflow value its first page
+    uint64_t key, value;  // where they begin; for an overflow value its first page
     uint32_t value_size;
     uint16_t key_size;
     bool overflow;

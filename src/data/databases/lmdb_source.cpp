@@ -1,4 +1,4 @@
-// Records of an LMDB: what data/databases/lmdb_file.h finds, as messages.
+// LmdbSource: the records that data/databases/lmdb_file.h finds, parsed as messages.
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/lmdb_file.h"
@@ -7,8 +7,8 @@
 namespace crema {
 namespace {
 
-// Without locks: they need a folder that can be written, and nobody writes into a database that is
-// being trained on.
+// Without locks: they need a writable folder, and a database is not written while it is used for
+// training.
 class LmdbSource : public Source {
  public:
   LmdbSource(const std::string& path, const std::string& file) : Source(path), file_(path, file) {}

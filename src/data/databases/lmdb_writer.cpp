@@ -1,4 +1,4 @@
-// Writes an LMDB. Its map grows as it fills, so that no size has to be guessed.
+// Writes an LMDB. Its map grows as it fills, so no size has to be guessed.
 #include <lmdb.h>
 
 #include <cerrno>
@@ -19,8 +19,8 @@ class LmdbWriter : public DatabaseWriter {
     check(mdb_env_create(&made));
     environment_.reset(made);
     check(mdb_env_set_mapsize(made, map_size_));
-    // Nobody sees the database before it is whole: it is synced once, at the end, and needs no
-    // locks. Their file would be mapped, and on a full disk a mapped file is a SIGBUS.
+    // The database is invisible until it is complete: it is synced once, at the end, and needs no
+    // locks. Their file would be mapped, and on a full disk a mapped file means SIGBUS.
     check(mdb_env_open(made, temporary_path().c_str(), MDB_NOSYNC | MDB_NOLOCK, 0644));
   }
 
@@ -30,7 +30,7 @@ class LmdbWriter : public DatabaseWriter {
   };
 
   void check(int status) const {
-    // LMDB's word for a write that came out short.
+    // LMDB returns EIO for an incomplete write.
     constexpr const char* kShort = "not all bytes were written: is the disk or a quota full?";
     if (status != MDB_SUCCESS)
       fail(path(), ": cannot write the LMDB: ", status == EIO ? kShort : mdb_strerror(status));
@@ -45,7 +45,7 @@ class LmdbWriter : public DatabaseWriter {
     if (pending_bytes_ > (64u << 20)) flush();
   }
 
-  // One transaction; a full map fails it as a whole.
+  // One transaction; when the map is full it fails as a whole.
   int commit() {
     MDB_txn* transaction = nullptr;
     int status = mdb_txn_begin(environment_.get(), nullptr, 0, &transaction);

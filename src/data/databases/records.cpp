@@ -25,15 +25,15 @@ float Records::label_of(const Record& record) const {
   return labelled_ ? exact_label(record.label) : static_cast<float>(record.label);
 }
 
-void Records::load(const Turn& turn, Sample& sample) const {
-  source_->read(turn.place.index, sample.record.datum);
+void Records::load(const SampleIndex& sample_index, Sample& sample) const {
+  source_->read(sample_index.record_index.index, sample.record.datum);
   decode(sample.record, transform_.color());
-  transform_.augment(sample.record, draws_of(turn));
+  transform_.augment(sample.record, rng_of(sample_index));
   sample.shape = transform_.output(sample.record.shape());
 }
 
-void Records::write(const Turn& turn, Sample& sample, float* data) const {
-  transform_.apply(sample.record, turn.draws(), data);
+void Records::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
+  transform_.apply(sample.record, sample_index.random_words(), data);
   sample.labels.assign(1, label_of(sample.record));
 }
 

@@ -1,33 +1,35 @@
-// Records: the samples of a database, as transform_param makes them.
+// Records: the samples of a database, transformed by transform_param.
 #pragma once
 
 #include <memory>
 
 #include "data/databases/source.h"
-#include "data/loader/samples.h"
+#include "data/loader/dataset.h"
 #include "data/transforms/transform.h"
 
 namespace crema {
 
-class Records : public Samples {
+class Records : public Dataset {
  public:
-  // Reads the first record. labelled: somebody reads the labels, which must be ones that a blob can
-  // hold then.
+  // Reads the first record. labelled: a layer reads the labels, so a blob must be able to hold
+  // them.
   Records(std::shared_ptr<const Source> source, Transform transform, bool labelled = true);
 
   int64_t size() const override { return source_->size(); }
-  Place place(int64_t position) const override { return source_->place(position); }
-  std::string describe(const Turn& turn) const override {
-    return source_->describe(turn.place.index);
+  RecordIndex record_index(int64_t position) const override {
+    return source_->record_index(position);
+  }
+  std::string describe(const SampleIndex& sample_index) const override {
+    return source_->describe(sample_index.record_index.index);
   }
   std::string how_to_equalize() const override;
   bool decodes() const override { return encoded_; }
-  void load(const Turn& turn, Sample& sample) const override;
-  void write(const Turn& turn, Sample& sample, float* data) const override;
+  void load(const SampleIndex& sample_index, Sample& sample) const override;
+  void write(const SampleIndex& sample_index, Sample& sample, float* data) const override;
 
   const Source& source() const { return *source_; }
   const Transform& transform() const { return transform_; }
-  // As a blob has it. Error gives only the reason.
+  // The label as a blob holds it. Error gives only the reason.
   float label_of(const Record& record) const;
 
  private:

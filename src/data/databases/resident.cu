@@ -8,13 +8,13 @@
 #include "device/parallel.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #endif
 
 namespace crema {
 namespace {
 
-// Everything that a batch is made of.
+// Everything needed to make a batch.
 struct BatchParts {
   const uint8_t* bytes;
   const float *labels, *mean;
@@ -22,11 +22,11 @@ struct BatchParts {
   int64_t batch_size, skip, rank, ranks;
   bool shuffle;
   Random random;
-  TransformNumbers transform;
+  TransformParams transform;
   uint64_t pass;
   const uint64_t* live_pass;
   int64_t out_height, out_width;
-  int pixel;  // channels-last: values from one pixel to the next, zeros behind the last channel
+  int pixel;  // channels-last: values from one pixel to the next, with zeros after the last channel
   float* label;
 };
 
@@ -37,7 +37,7 @@ struct alignas(sizeof(T) * kPixel) Pixel {
   T v[kPixel];
 };
 
-// The first `channels` of a pixel's are made; the others are zero.
+// Computes the first `channels` values of a pixel; the others are zero.
 template <int kPixel, typename T, typename Make>
 __device__ void make_pixel(T* to, int channels, const Make& make) {
   Pixel<T, kPixel> all;
@@ -47,7 +47,7 @@ __device__ void make_pixel(T* to, int channels, const Make& make) {
   *reinterpret_cast<Pixel<T, kPixel>*>(to) = all;
 }
 
-// Some blocks for each sample, a thread for each of its pixels.
+// Several blocks per sample, one thread per pixel.
 template <typename T>
 __global__ void make_samples(BatchParts s, T* data) {
   __shared__ int64_t index;
@@ -57,12 +57,12 @@ __global__ void make_samples(BatchParts s, T* data) {
   if (threadIdx.x == 0) {
     const auto pass = static_cast<int64_t>(s.live_pass ? *s.live_pass : s.pass);
     const int64_t turn = s.skip + (pass * s.batch_size + sample) * s.ranks + s.rank;
-    const int64_t place = turn % s.records;
+    const int64_t record_index = turn % s.records;
     const Random epoch{s.random.seed,
                        mix(s.random.stream, static_cast<uint64_t>(turn / s.records))};
-    index = s.shuffle ? Permutation(s.records, epoch)(place) : place;
-    const Random draws{epoch.seed, mix(epoch.stream, 1)};
-    cut = s.transform.cut(s.height, s.width, draws.four(static_cast<uint64_t>(index)));
+    index = s.shuffle ? Permutation(s.records, epoch)(record_index) : record_index;
+    const Random rng{epoch.seed, mix(epoch.stream, 1)};
+    cut = s.transform.cut(s.height, s.width, rng.four(static_cast<uint64_t>(index)));
     if (s.label && blockIdx.y == 0) s.label[sample] = s.labels[index];
   }
   __syncthreads();
@@ -105,7 +105,7 @@ __global__ void make_samples(BatchParts s, T* data) {
 }  // namespace
 
 std::unique_ptr<ResidentData> ResidentData::load(Context& context, const Records& records,
-                                                 const LoaderOptions& options, size_t most_bytes) {
+                                                 const LoaderOptions& options, size_t max_bytes) {
   if (context.device() != Device::gpu || records.decodes()) return nullptr;
   const Source& source = records.source();
   const Transform& transform = records.transform();
@@ -118,7 +118,7 @@ std::unique_ptr<ResidentData> ResidentData::load(Context& context, const Records
   data->records_ = source.size();
   const auto each = static_cast<size_t>(record.shape().count());
   const size_t bytes = each * static_cast<size_t>(data->records_);
-  if (!record.bytes || bytes > most_bytes) return nullptr;
+  if (!record.bytes || bytes > max_bytes) return nullptr;
 
   std::vector<uint8_t> all(bytes);
   std::vector<float> labels(static_cast<size_t>(data->records_));
@@ -128,7 +128,7 @@ std::unique_ptr<ResidentData> ResidentData::load(Context& context, const Records
       decode(record, transform.color());
       labels[static_cast<size_t>(i)] = records.label_of(record);
     } catch (const Error&) {
-      return nullptr;  // the loader names the record when its turn comes
+      return nullptr;  // the loader names the record when it gets there
     }
     if (!record.bytes || record.interleaved || record.shape() != data->record_) return nullptr;
     std::memcpy(all.data() + static_cast<size_t>(i) * each, record.bytes, each);
@@ -184,10 +184,10 @@ void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_p
                      labels.data<float>()};
   on_real(data, [&]<typename T>() {
     constexpr int64_t kThreads = 256, kBlocks = 4 * 132;  // enough for a card
-    const int64_t most = (out[2] * out[3] + kThreads - 1) / kThreads;
-    const int64_t each = std::clamp<int64_t>(kBlocks / options_.batch_size, 1, most);
+    const int64_t maximum = (out[2] * out[3] + kThreads - 1) / kThreads;
+    const int64_t each = std::clamp<int64_t>(kBlocks / options_.batch_size, 1, maximum);
     const dim3 blocks(static_cast<unsigned>(options_.batch_size), static_cast<unsigned>(each));
-    launch_early(context.gpu(), make_samples<T>, {blocks, kThreads}, s, data.data<T>());
+    launch_programmatic(context.gpu(), make_samples<T>, {blocks, kThreads}, s, data.data<T>());
   });
 #else
   (void)context, (void)pass, (void)live_pass, (void)data, (void)labels;

@@ -1,5 +1,5 @@
-// ResidentData: all records of a database in the memory of a GPU, and batches made there. They hold
-// the same numbers as those of a Loader with the same transform and options.
+// ResidentData: all records of a database in GPU memory, and the batches made from them there.
+// These hold the same values as those of a Loader with the same transform and options.
 #pragma once
 
 #include <memory>
@@ -12,27 +12,27 @@ namespace crema {
 
 class ResidentData {
  public:
-  // Null where that does not work: on a CPU, with records that are encoded, that hold no bytes or
-  // differ in shape, and with more than `most_bytes` of them.
+  // Null where this is not possible: on a CPU, when records are encoded, hold no bytes or differ in
+  // shape, and when they take more than `max_bytes`.
   static std::unique_ptr<ResidentData> load(Context& context, const Records& records,
-                                            const LoaderOptions& options, size_t most_bytes);
+                                            const LoaderOptions& options, size_t max_bytes);
 
   // Batch number `pass`, or *live_pass where that is not null. data: (batch, C, H, W) in any real
-  // type and order, with or without padding of the channels; labels: (batch), or empty.
+  // type and order, with or without channel padding; labels: (batch), or empty.
   void batch(Context& context, uint64_t pass, const uint64_t* live_pass, const Tensor& data,
              const Tensor& labels) const;
-  // Of the GPU's memory.
+  // Bytes of GPU memory.
   size_t bytes() const { return bytes_.bytes() + labels_.bytes() + mean_.bytes(); }
   // The epoch that the last sample of a batch belongs to.
   int64_t epoch(uint64_t pass) const;
 
  private:
   LoaderOptions options_;
-  TransformNumbers transform_;
+  TransformParams transform_;
   int64_t records_ = 0;
   Shape record_;
   Tensor bytes_, labels_, mean_;
-  int64_t mean_count_ = 0;  // 0: none; 1; one a channel; one a value
+  int64_t mean_count_ = 0;  // 0: none; 1; one per channel; one per value
 };
 
 }  // namespace crema

@@ -9,7 +9,7 @@ std::string Source::describe(int64_t index) const {
   try {
     return cat(path_, ", record ", index, " (key \"", key(index), "\")");
   } catch (const Error&) {
-    return cat(path_, ", record ", index);  // of a damaged database
+    return cat(path_, ", record ", index);  // the key of a damaged database cannot be read
   }
 }
 

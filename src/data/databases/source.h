@@ -1,30 +1,31 @@
-// A source: an indexable sequence of records. Every source hands out messages, as they are
-// stored; decoding (data/images/record.h) and transforming (data/transforms/transform.h) come after
-// it.
+// Source: an indexable sequence of records. Every source returns messages as they are stored;
+// decoding (data/images/record.h) and transforming (data/transforms/transform.h) come later.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
-#include "data/loader/samples.h"
+#include "data/loader/dataset.h"
 #include "proto/data.pb.h"
 
 namespace crema {
 
-// All functions may be called from several threads at the same time.
+// All functions are thread-safe.
 class Source {
  public:
   virtual ~Source() = default;
 
   virtual int64_t size() const = 0;
-  // `record`: a Datum, or an AnnotatedDatum. Error gives only the reason: the caller puts
-  // describe(index) in front of it.
+  // `record`: a Datum, or an AnnotatedDatum. Error gives only the reason: the caller prefixes it
+  // with describe(index).
   virtual void read(int64_t index, google::protobuf::Message& record) const = 0;
   virtual std::string key(int64_t index) const = 0;
 
-  // A source that learns its size only by walking through itself overrides this.
-  virtual Place place(int64_t position) const { return {position / size(), position % size()}; }
+  // A source that learns its size only by reading through itself overrides this.
+  virtual RecordIndex record_index(int64_t position) const {
+    return {position / size(), position % size()};
+  }
 
   const std::string& path() const { return path_; }
   // `PATH, record 17 (key "00000017_cat.jpg")`, for messages; without the key where it cannot be
@@ -33,7 +34,7 @@ class Source {
 
  protected:
   explicit Source(std::string path) : path_(std::move(path)) {}
-  // The stored bytes as such a message; Error when they are none.
+  // Parses the stored bytes as such a message; Error when they are not one.
   static void parse(const void* bytes, size_t count, google::protobuf::Message& record);
 
  private:
@@ -47,7 +48,7 @@ Backend backend_named(const std::string& name);
 const char* name_of(Backend backend);
 
 // Opens a database for reading. Error names the path, what is there and what was expected.
-// Databases without a record are refused: nobody can do anything with them.
+// Databases without records are refused, as useless.
 std::unique_ptr<Source> open_database(const std::string& path, Backend backend);
 
 std::unique_ptr<Source> open_lmdb(const std::string& path);

@@ -22,9 +22,9 @@ SparseRecords::SparseRecords(std::shared_ptr<const Source> source) : source_(std
   length_ = first.size();
 }
 
-void SparseRecords::load(const Turn& turn, Sample& sample) const {
+void SparseRecords::load(const SampleIndex& sample_index, Sample& sample) const {
   SparseDatum record;
-  source_->read(turn.place.index, record);
+  source_->read(sample_index.record_index.index, record);
   require(record.size() == length_, "its size is ", record.size(),
           ", but that of the first record ", length_);
   const int given = record.has_nnz() ? record.nnz() : record.data_size();
@@ -32,11 +32,11 @@ void SparseRecords::load(const Turn& turn, Sample& sample) const {
           given, " values, but has ", record.data_size(), " values at ", record.indices_size(),
           " places");
   for (int i = 0; i < given; ++i) {
-    const int place = record.indices(i);
-    require(place >= 0 && place < length_, "value ", i, " has the place ", place,
+    const int position = record.indices(i);
+    require(position >= 0 && position < length_, "value ", i, " has the place ", position,
             ", but places are from 0 to ", length_ - 1);
   }
-  // As they are: a record may be short and its vector longer than any memory.
+  // Kept sparse: a record may be short and its vector larger than any memory.
   Datum& kept = sample.record.datum;
   kept.mutable_float_data()->Assign(record.data().begin(), record.data().begin() + given);
   kept.mutable_data()->assign(reinterpret_cast<const char*>(record.indices().data()),
@@ -46,13 +46,14 @@ void SparseRecords::load(const Turn& turn, Sample& sample) const {
   sample.label_shape = Shape();
 }
 
-void SparseRecords::write(const Turn&, Sample& sample, float* data) const {
+void SparseRecords::write(const SampleIndex&, Sample& sample, float* data) const {
   std::fill(data, data + length_, 0.f);
   const Datum& kept = sample.record.datum;
   for (int i = 0; i < kept.float_data_size(); ++i) {
-    int32_t place;
-    std::memcpy(&place, kept.data().data() + sizeof place * static_cast<size_t>(i), sizeof place);
-    data[place] += kept.float_data(i);
+    int32_t position;
+    std::memcpy(&position, kept.data().data() + sizeof position * static_cast<size_t>(i),
+                sizeof position);
+    data[position] += kept.float_data(i);
   }
 }
 

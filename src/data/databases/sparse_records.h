@@ -1,27 +1,29 @@
-// SparseRecords: the sparse vectors of a database of SparseDatum messages, with all their zeros.
+// SparseRecords: the sparse vectors of a database of SparseDatum messages, as dense vectors.
 #pragma once
 
 #include <memory>
 
 #include "data/databases/source.h"
-#include "data/loader/samples.h"
+#include "data/loader/dataset.h"
 
 namespace crema {
 
-class SparseRecords : public Samples {
+class SparseRecords : public Dataset {
  public:
-  // Reads the first record, whose length is that of all.
+  // Reads the first record; all must have its length.
   explicit SparseRecords(std::shared_ptr<const Source> source);
 
   int64_t size() const override { return source_->size(); }
-  Place place(int64_t position) const override { return source_->place(position); }
-  std::string describe(const Turn& turn) const override {
-    return source_->describe(turn.place.index);
+  RecordIndex record_index(int64_t position) const override {
+    return source_->record_index(position);
+  }
+  std::string describe(const SampleIndex& sample_index) const override {
+    return source_->describe(sample_index.record_index.index);
   }
   std::string how_to_equalize() const override { return "write all records with one `size`"; }
   bool decodes() const override { return false; }
-  void load(const Turn& turn, Sample& sample) const override;
-  void write(const Turn& turn, Sample& sample, float* data) const override;
+  void load(const SampleIndex& sample_index, Sample& sample) const override;
+  void write(const SampleIndex& sample_index, Sample& sample, float* data) const override;
 
  private:
   std::shared_ptr<const Source> source_;

@@ -15,7 +15,7 @@ namespace {
 template <typename Module>
 const Module& load_module(const char* file, const char* entry) {
 #ifdef CREMA_OPENCV
-  // Beside this library. By its whole path: a search would depend on who intercepts dlopen.
+  // In this library's folder. By its full path: a search would depend on who intercepts dlopen.
   Dl_info self{};
   dladdr(reinterpret_cast<void*>(&load_module<Module>), &self);
   const std::string path = cat(folder_of(self.dli_fname), "/", file);
@@ -37,9 +37,9 @@ const ImageModule& images() {
   return loaded;
 }
 
-const FilmModule& films() {
-  static const FilmModule& loaded =
-      load_module<FilmModule>("libcrema_films.so", "crema_film_module");
+const VideoModule& videos() {
+  static const VideoModule& loaded =
+      load_module<VideoModule>("libcrema_videos.so", "crema_video_module");
   return loaded;
 }
 
@@ -58,8 +58,8 @@ Image cut_image(const Image& image, int64_t top, int64_t left, int64_t height, i
 
 Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width,
                    const uint8_t* pixel) {
-  if (width > kMostPixels / height) {
-    fail("the image cannot be extended to ", width, " x ", height, " pixels; at most ", kMostPixels,
+  if (width > kMaxPixels / height) {
+    fail("the image cannot be extended to ", width, " x ", height, " pixels; at most ", kMaxPixels,
          " are made of one");
   }
   const int64_t channels = image.channels, row = image.width * channels;
@@ -74,11 +74,11 @@ Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height
   return larger;
 }
 
-void decode_image(std::string_view file, Color color, Image& image, int64_t most_pixels) {
+void decode_image(std::string_view file, Color color, Image& image, int64_t max_pixels) {
   const ImageModule& module = images();
   if (const std::optional<ImageHeader> header = read_image_header(file)) {
-    if (header->width > most_pixels / header->height) {
-      fail("the image has ", header->width, " x ", header->height, " pixels; at most ", most_pixels,
+    if (header->width > max_pixels / header->height) {
+      fail("the image has ", header->width, " x ", header->height, " pixels; at most ", max_pixels,
            " are decoded (-max_pixels of the converters)");
     }
     require(!header->cut, "the JPEG file is cut short: its end is missing; copy or download it ",
@@ -88,9 +88,9 @@ void decode_image(std::string_view file, Color color, Image& image, int64_t most
 }
 
 void resize_image(int64_t height, int64_t width, Image& image, Interpolation interpolation) {
-  if (height < 1 || width < 1 || width > kMostPixelsEver / height) {
+  if (height < 1 || width < 1 || width > kMaxPixelsEver / height) {
     fail("the image cannot be resized to ", width, " x ", height, " pixels; there must be 1 to ",
-         kMostPixelsEver);
+         kMaxPixelsEver);
   }
   images().resize(height, width, image, interpolation);
 }
@@ -108,12 +108,12 @@ std::string encode_image(const Image& image, const std::string& kind, int qualit
 std::vector<Image> read_frames(const std::string& path, int64_t first, int64_t count,
                                int64_t step) {
   require_regular(path);
-  return films().read_frames(path, first, count, step);
+  return videos().read_frames(path, first, count, step);
 }
 
 int64_t count_frames(const std::string& path) {
   require_regular(path);
-  return films().count_frames(path);
+  return videos().count_frames(path);
 }
 
 }  // namespace crema

@@ -5,7 +5,7 @@
 namespace crema {
 namespace {
 
-// Numbers of a file; 0 behind its end.
+// Numbers in a file; 0 beyond its end.
 class Bytes {
  public:
   explicit Bytes(std::string_view file, bool little = false) : file_(file), little_(little) {}
@@ -31,19 +31,19 @@ class Bytes {
 
 using Header = std::optional<ImageHeader>;
 
-// Walks from segment to segment: a thumbnail lies inside of one, so its end is not taken for that
-// of the picture. What follows the end does not matter.
+// Walks from segment to segment: a thumbnail is inside one, so its end is not mistaken for that of
+// the image. What follows the end does not matter.
 Header of_jpeg(std::string_view file) {
   const Bytes bytes(file);
   Header header;
   size_t at = 2;
-  // To the next marker: behind the data of a scan and, as decoders do, behind rubbish.
+  // To the next marker: skips the data of a scan and, as decoders do, garbage.
   while ((at = file.find('\xFF', at)) != std::string_view::npos) {
     const int64_t kind = bytes.byte(++at);
-    if (kind == 0xFF) continue;  // any number of them may stand before a marker
+    if (kind == 0xFF) continue;  // any number of them may precede a marker
     ++at;
     if (kind == 0xD9) return header;
-    // A 255 of the data, and markers without a segment.
+    // A data byte of 255, and markers without a segment.
     if (kind < 0xC0 || (kind >= 0xD0 && kind <= 0xD8)) continue;
     const bool frame = kind <= 0xCF && kind != 0xC4 && kind != 0xC8 && kind != 0xCC;
     if (frame && !header) {
@@ -63,7 +63,7 @@ Header of_png(const Bytes& bytes) {
 Header of_bmp(std::string_view file) {
   const Bytes bytes(file, true);
   if (bytes.number(14, 4) == 12) return ImageHeader{bytes.number(20, 2), bytes.number(18, 2)};
-  // Rows from the top have a negative height.
+  // Rows stored from the top have a negative height.
   const auto height = static_cast<int32_t>(bytes.number(22, 4));
   return ImageHeader{std::abs(int64_t{height}), bytes.number(18, 4)};
 }
@@ -80,7 +80,7 @@ Header of_webp(std::string_view file) {
   return {};
 }
 
-// The first picture of the file.
+// The first image of the file.
 Header of_tiff(std::string_view file) {
   const Bytes bytes(file, file[0] == 'I');
   const auto entries = static_cast<size_t>(bytes.number(4, 4));
@@ -88,7 +88,7 @@ Header of_tiff(std::string_view file) {
   for (int64_t i = 0; i < bytes.number(entries, 2); ++i) {
     const size_t entry = entries + 2 + static_cast<size_t>(i) * 12;
     if (entry + 12 > file.size()) return {};
-    const int width = bytes.number(entry + 2, 2) == 3 ? 2 : 4;  // of the numbers of this entry
+    const int width = bytes.number(entry + 2, 2) == 3 ? 2 : 4;  // of the values of this entry
     const bool elsewhere = bytes.number(entry + 4, 4) * width > 4;
     const size_t at = elsewhere ? static_cast<size_t>(bytes.number(entry + 8, 4)) : entry + 8;
     const int64_t tag = bytes.number(entry, 2), value = bytes.number(at, width);
@@ -99,7 +99,7 @@ Header of_tiff(std::string_view file) {
   return header;
 }
 
-// The words of a text header, comments left out.
+// The words of a text header, skipping comments.
 Header of_pnm(std::string_view file) {
   int64_t numbers[3] = {0, 0, 255};
   const char kind = file[1];

@@ -1,4 +1,4 @@
-// OpenCV's matrices as images. For *_opencv.cpp files only.
+// Converts OpenCV's matrices to images. For *_opencv.cpp files only.
 #pragma once
 
 #include <algorithm>

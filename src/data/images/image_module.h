@@ -1,5 +1,5 @@
-// What libcrema_images.so offers. It is loaded with the first image: OpenCV's image formats bring
-// some 130 shared libraries, which would take most of the start of every program.
+// The interface of libcrema_images.so. It is loaded with the first image: OpenCV's image formats
+// bring in some 130 shared libraries, which would dominate the start-up time of every program.
 #pragma once
 
 #include "data/images/image.h"
@@ -15,15 +15,16 @@ struct ImageModule {
   std::string (*encode)(const Image& image, const std::string& kind, int quality);
 };
 
-// What libcrema_films.so offers, likewise with the first film: its formats bring a hundred more.
-struct FilmModule {
+// The interface of libcrema_videos.so, loaded with the first video: its formats bring in a hundred
+// more.
+struct VideoModule {
   std::vector<Image> (*read_frames)(const std::string& path, int64_t first, int64_t count,
                                     int64_t step);
   int64_t (*count_frames)(const std::string& path);
 };
 
-// The modules' one entry each, looked up by these names.
+// The modules' entry points, looked up by these names.
 extern "C" const ImageModule* crema_image_module();
-extern "C" const FilmModule* crema_film_module();
+extern "C" const VideoModule* crema_video_module();
 
 }  // namespace crema

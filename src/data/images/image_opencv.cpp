@@ -1,4 +1,4 @@
-// The image module: what images need of OpenCV, as a library of its own
+// The image module: everything that images need from OpenCV, as a separate library
 // (data/images/image_module.h).
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
@@ -74,8 +74,8 @@ void resize(int64_t height, int64_t width, Image& image, Interpolation interpola
             image);
 }
 
-// The library's own factors decide which pixels are read, so sizes that come out the same way are
-// not enough for the same picture.
+// The library's own factors decide which pixels are read: an equal output size alone does not give
+// an equal image.
 void scale(double factor, Image& image) {
   const auto side = [&](int64_t pixels) {
     return std::max<int64_t>(1, cvRound(static_cast<double>(pixels) * factor));
@@ -93,7 +93,7 @@ void change_color(ColorChange change, Image& image) {
                                                    : cv::COLOR_HSV2BGR);
 }
 
-// Changes the brightness and leaves the colours.
+// Changes the brightness and keeps the colours.
 template <typename Change>
 void change_brightness(Image& image, const Change& change) {
   cv::Mat matrix = view(image), brightness;

@@ -45,7 +45,7 @@ void decode(Record& record, Color color) {
   const auto plausible = [](int64_t extent) { return extent > 0 && extent <= (1 << 20); };
   const Shape shape = record.shape();
   if (!plausible(record.channels) || !plausible(record.height) || !plausible(record.width) ||
-      !at_most(shape, kMostValues))
+      !at_most(shape, kMaxValues))
     fail("the Datum has the shape ", shape.brief(), ": it is damaged, or holds no sample");
   const bool bytes = !datum.data().empty();
   const int64_t held =

@@ -1,4 +1,4 @@
-// Record: one sample of a source, decoded: its numbers, their shape and the label.
+// Record: one decoded sample of a source: its values, their shape and the label.
 #pragma once
 
 #include "data/images/image.h"
@@ -7,16 +7,16 @@
 
 namespace crema {
 
-// Filled again for every sample, so that its memory is used again.
+// Reused for every sample, to reuse its memory.
 struct Record {
-  Datum datum;  // as the source holds it
+  Datum datum;  // as stored in the source
   int64_t channels = 0, height = 0, width = 0;
   int label = 0;
-  // One of the two is set; they point into `datum` or `image`.
+  // Exactly one of these is set; it points into `datum` or `image`.
   const uint8_t* bytes = nullptr;
   const float* values = nullptr;
   bool interleaved =
-      false;  // the channels of a pixel lie together (decoded images), not one plane after another
+      false;  // the channels of a pixel are adjacent (decoded images), not in separate planes
   Image image;
 
   Shape shape() const { return {channels, height, width}; }
@@ -25,11 +25,12 @@ struct Record {
 // Sets everything but the label from record.image.
 void show_image(Record& record);
 
-// Puts what decode() found into record.image, where it is not yet. Error when it is no picture.
+// Puts what decode() found into record.image, if it is not there yet. Error when it is not an
+// image.
 void to_image(Record& record);
 
-// Sets everything from record.datum. The colour is for encoded images: others have no picture to
-// convert. Error gives only the reason.
+// Sets everything from record.datum. `color` applies only to encoded images; others have no image
+// to convert. Error gives only the reason.
 void decode(Record& record, Color color);
 
 }  // namespace crema

@@ -1,4 +1,5 @@
-// The film module: what films need of OpenCV, as a library of its own (data/images/image_module.h).
+// The video module: everything that videos need from OpenCV, as a separate library
+// (data/images/image_module.h).
 #include <opencv2/core/utils/logger.hpp>
 #include <opencv2/videoio.hpp>
 
@@ -9,16 +10,16 @@
 namespace crema {
 namespace {
 
-cv::VideoCapture open_film(const std::string& path) {
-  // It would print what each of its readers cannot read.
+cv::VideoCapture open_video(const std::string& path) {
+  // OpenCV would print what each of its readers cannot read.
   cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);
-  cv::VideoCapture film;
+  cv::VideoCapture video;
   std::string reason;
-  // By name the readers of files, because it would also look for cameras.
+  // Names the file readers, because otherwise it would also look for cameras.
   for (const int reader :
        {cv::CAP_FFMPEG, cv::CAP_GSTREAMER, cv::CAP_OPENCV_MJPEG, cv::CAP_IMAGES}) {
     try {
-      if (film.open(path, reader)) return film;
+      if (video.open(path, reader)) return video;
     } catch (const cv::Exception& problem) {
       reason = cat(": ", problem.err);
     }
@@ -27,34 +28,34 @@ cv::VideoCapture open_film(const std::string& path) {
 }
 
 int64_t count_frames(const std::string& path) {
-  return static_cast<int64_t>(open_film(path).get(cv::CAP_PROP_FRAME_COUNT));
+  return static_cast<int64_t>(open_video(path).get(cv::CAP_PROP_FRAME_COUNT));
 }
 
 std::vector<Image> read_frames(const std::string& path, int64_t first, int64_t count,
                                int64_t step) {
-  cv::VideoCapture film = open_film(path);
+  cv::VideoCapture video = open_video(path);
   std::vector<Image> frames(static_cast<size_t>(count));
   const int64_t last = first + (count - 1) * step;
-  // Some films let one jump only near a frame: these are read from the start.
-  const bool jumped = first > 0 && film.set(cv::CAP_PROP_POS_FRAMES, static_cast<double>(first)) &&
-                      static_cast<int64_t>(film.get(cv::CAP_PROP_POS_FRAMES)) == first;
-  if (first > 0 && !jumped) film = open_film(path);
+  // Some videos allow seeking only near a frame: these are read from the start.
+  const bool jumped = first > 0 && video.set(cv::CAP_PROP_POS_FRAMES, static_cast<double>(first)) &&
+                      static_cast<int64_t>(video.get(cv::CAP_PROP_POS_FRAMES)) == first;
+  if (first > 0 && !jumped) video = open_video(path);
   cv::Mat frame;
   for (int64_t number = jumped ? first : 0; number <= last; ++number) {
-    const bool there = film.grab();
+    const bool there = video.grab();
     require(there, path, ": has ", number, " frames, but frame ", last, " is needed");
     if (number < first || (number - first) % step != 0) continue;
-    require(film.retrieve(frame) && frame.depth() == CV_8U, path, ": frame ", number,
+    require(video.retrieve(frame) && frame.depth() == CV_8U, path, ": frame ", number,
             " cannot be decoded");
     take(frame, frames[static_cast<size_t>((number - first) / step)]);
   }
   return frames;
 }
 
-constexpr FilmModule kModule = {read_frames, count_frames};
+constexpr VideoModule kModule = {read_frames, count_frames};
 
 }  // namespace
 
-extern "C" const FilmModule* crema_film_module() { return &kModule; }
+extern "C" const VideoModule* crema_video_module() { return &kModule; }
 
 }  // namespace crema

@@ -30,7 +30,7 @@ std::vector<Object> objects_of(const AnnotatedDatum& record) {
   return objects;
 }
 
-// The part of the image that a region covers, in whole pixels.
+// The part of the image inside the region, in whole pixels.
 Image cut_region(const Image& image, const Region& region) {
   const auto pixel = [](float share, int64_t side) {
     return static_cast<int64_t>(share * static_cast<float>(side));
@@ -77,14 +77,14 @@ std::string AnnotatedRecords::how_to_equalize() const {
   return "give transform_param a resize_param, or set batch_size: 1";
 }
 
-Shape AnnotatedRecords::joined(std::vector<float>& labels) const {
+Shape AnnotatedRecords::joined_label_shape(std::vector<float>& labels) const {
   if (labels.empty()) labels.assign(kNumbers, -1);
   return {1, 1, static_cast<int64_t>(labels.size()) / kNumbers, kNumbers};
 }
 
-void AnnotatedRecords::load(const Turn& turn, Sample& sample) const {
+void AnnotatedRecords::load(const SampleIndex& sample_index, Sample& sample) const {
   AnnotatedDatum annotated;
-  read(turn.place.index, annotated);
+  read(sample_index.record_index.index, annotated);
   if (boxes_ && !has_boxes(annotated))
     fail("the record has no type of annotation, but ", source_->describe(0), " has boxes");
   sample.record.datum.Swap(annotated.mutable_datum());
@@ -94,24 +94,24 @@ void AnnotatedRecords::load(const Turn& turn, Sample& sample) const {
 
   const Augmentation& augmentation = transform_.augmentation();
   Image& image = sample.record.image;
-  Draws draws = draws_of(turn);
-  augmentation.distort(image, draws);
-  const Region shown = augmentation.expand(image, draws);
+  Rng rng = rng_of(sample_index);
+  augmentation.distort(image, rng);
+  const Region shown = augmentation.expand(image, rng);
   objects = crop_objects(objects, shown, constraint_.get());
-  const std::vector<Region> regions = sample_regions(parameter_.batch_sampler(), objects, draws);
+  const std::vector<Region> regions = sample_regions(parameter_.batch_sampler(), objects, rng);
   if (!regions.empty()) {
-    const Region& region = regions[draws.pick(static_cast<int64_t>(regions.size()))];
+    const Region& region = regions[rng.pick(static_cast<int64_t>(regions.size()))];
     image = cut_region(image, region);
     objects = crop_objects(objects, region, constraint_.get());
   }
   augmentation.resize_objects(image.height, image.width, objects);
-  augmentation.resize(image, draws);
-  augmentation.finish(image, draws);
+  augmentation.resize(image, rng);
+  augmentation.finish(image, rng);
   show_image(sample.record);
   sample.shape = transform_.output(sample.record.shape());
 
-  const TransformNumbers& numbers = transform_.numbers();
-  const Cut cut = numbers.cut(image.height, image.width, turn.draws());
+  const TransformParams& numbers = transform_.numbers();
+  const Cut cut = numbers.cut(image.height, image.width, sample_index.random_words());
   const auto share = [](int64_t part, int64_t whole) {
     return static_cast<float>(part) / static_cast<float>(whole);
   };
@@ -127,14 +127,14 @@ void AnnotatedRecords::load(const Turn& turn, Sample& sample) const {
     const float left = cut.mirror ? 1 - box.xmax : box.xmin,
                 right = cut.mirror ? 1 - box.xmin : box.xmax;
     sample.labels.insert(sample.labels.end(),
-                         {static_cast<float>(turn.in_batch), exact_label(object.label),
+                         {static_cast<float>(sample_index.in_batch), exact_label(object.label),
                           static_cast<float>(object.instance), left, box.ymin, right, box.ymax,
                           static_cast<float>(object.difficult)});
   }
 }
 
-void AnnotatedRecords::write(const Turn& turn, Sample& sample, float* data) const {
-  transform_.apply(sample.record, turn.draws(), data);
+void AnnotatedRecords::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
+  transform_.apply(sample.record, sample_index.random_words(), data);
 }
 
 }  // namespace crema

@@ -8,12 +8,12 @@
 namespace crema {
 namespace {
 
-constexpr float kUnseen = 0.4f;     // share of a field in regions that nobody has looked at
-constexpr float kLeastBest = 0.2f;  // overlap from which an object that no field fits is put down
-constexpr int64_t kJitter = 10;     // pixels
+constexpr float kUnannotated = 0.4f;  // fraction of a field in unannotated regions
+constexpr float kMinBest = 0.2f;      // minimum overlap to record an object that no field fits
+constexpr int64_t kJitter = 10;       // pixels
 
 int64_t rounded(float x) {
-  // A box of next to no pixels is enlarged without end.
+  // A box of almost no pixels would be enlarged without limit.
   if (!(std::abs(x) < 1e9f)) fail("an object is enlarged to ", x, " pixels: is its box too small?");
   return std::lround(x);
 }
@@ -63,12 +63,12 @@ std::vector<FieldImage> read_field_list(const std::string& path) {
   return images;
 }
 
-// An image on its way to a sample, and what lies in it.
+// An image while it becomes a sample, and what it contains.
 struct FieldImages::Scene {
   Image image;
   std::vector<FieldObject> objects;
   std::vector<Region> unseen;
-  float middle_x = 0, middle_y = 0;  // of what the crop shall show
+  float middle_x = 0, middle_y = 0;  // centre of what the crop shows
   float zoom_x = 1, zoom_y = 1;
   // The part of the sample that the image covers.
   int64_t top = 0, left = 0;
@@ -98,7 +98,7 @@ FieldImages::FieldImages(std::string path, ImageReading reading,
     const bool shows = std::any_of(image.objects.begin(), image.objects.end(),
                                    [](const FieldObject& object) { return !object.ignored; });
     images_.insert(images_.end(), shows ? parameter_.fg_img_multiple() : 1, image);
-    most_objects_ = std::max(most_objects_, static_cast<int64_t>(image.objects.size()));
+    max_objects_ = std::max(max_objects_, static_cast<int64_t>(image.objects.size()));
   }
   require(!images_.empty(), path_, ": fg_img_multiple: 0 leaves no image");
   require(means_.size() <= 1 || means_.size() == 3, "the images have 3 channels, but there are ",
@@ -128,8 +128,8 @@ FieldImages::FieldImages(std::string path, ImageReading reading,
           ", but both must be above 0, the smaller one first");
 }
 
-std::string FieldImages::describe(const Turn& turn) const {
-  return cat(path_, ":", images_[turn.place.index].line);
+std::string FieldImages::describe(const SampleIndex& sample_index) const {
+  return cat(path_, ":", images_[sample_index.record_index.index].line);
 }
 
 std::string FieldImages::how_to_equalize() const {
@@ -149,37 +149,37 @@ void FieldImages::read(const FieldImage& listed, Scene& scene) const {
           image.width, ": too small for samples of ", height_, "x", width_);
 }
 
-// So that the chosen object gets one of the sizes between min_scale and max_scale, half octaves
-// apart; and half of the time its sides another ratio.
-void FieldImages::zoom(Scene& scene, const FieldObject& chosen, Draws& draws) const {
-  const auto least = static_cast<float>(parameter_.min_scale()),
-             most = static_cast<float>(parameter_.max_scale());
+// Zooms so that the chosen object gets one of the sizes between min_scale and max_scale, half
+// octaves apart; half of the time its aspect ratio changes too.
+void FieldImages::zoom(Scene& scene, const FieldObject& chosen, Rng& rng) const {
+  const auto minimum = static_cast<float>(parameter_.min_scale()),
+             maximum = static_cast<float>(parameter_.max_scale());
   const float width = chosen.box.width(), height = chosen.box.height();
   require(width > 0 && height > 0, "an object is ", width, " wide and ", height, " high");
-  const int64_t sizes = rounded(2 * std::log2(most / least) + 1);
+  const int64_t sizes = rounded(2 * std::log2(maximum / minimum) + 1);
   int64_t nearest = 0;
   float best = 0;
   for (int64_t i = 0; i < sizes; ++i) {
-    const float side = least * std::exp2(static_cast<float>(i) / 2), own = width * height;
+    const float side = minimum * std::exp2(static_cast<float>(i) / 2), own = width * height;
     const float ratio = std::min(own, side * side) / std::max(own, side * side);
     if (ratio > best) nearest = i;
     best = std::max(best, ratio);
   }
-  const float factor = std::exp2(static_cast<float>(draws.pick(sizes) - nearest) / 2);
+  const float factor = std::exp2(static_cast<float>(rng.pick(sizes) - nearest) / 2);
   scene.zoom_x = scene.zoom_y = factor;
   const auto steps = rounded((parameter_.max_whaspect() - parameter_.min_whaspect()) / 0.05f);
-  if (steps <= 0 || !draws.chance(0.5f)) return;
-  const float ratio = parameter_.min_whaspect() + 0.05f * static_cast<float>(draws.pick(steps));
+  if (steps <= 0 || !rng.chance(0.5f)) return;
+  const float ratio = parameter_.min_whaspect() + 0.05f * static_cast<float>(rng.pick(steps));
   const float change = ratio / (width / height);
-  const auto fits = [&](float side) { return side >= least * 0.8f && side <= most * 1.2f; };
-  if (draws.chance(0.5f)) {
+  const auto fits = [&](float side) { return side >= minimum * 0.8f && side <= maximum * 1.2f; };
+  if (rng.chance(0.5f)) {
     if (fits(width * factor * change)) scene.zoom_x *= change;
   } else if (fits(height * factor / change)) {
     scene.zoom_y /= change;
   }
 }
 
-// What the crop cannot show need not be enlarged.
+// Cuts off what the crop cannot show, to avoid enlarging it.
 void FieldImages::cut_before_zoom(Scene& scene) const {
   const Image& image = scene.image;
   const auto part = [](int64_t side, float zoom, float middle, int64_t* first) {
@@ -197,17 +197,17 @@ void FieldImages::cut_before_zoom(Scene& scene) const {
   scene.move_all(1, 1, -static_cast<float>(left), -static_cast<float>(top));
 }
 
-// Zooms, and cuts out what the sample shows, or finds the place of a smaller image in it.
-void FieldImages::place(Scene& scene, Draws& draws) const {
+// Zooms and cuts out what the sample shows, or positions a smaller image in the sample.
+void FieldImages::place_in_sample(Scene& scene, Rng& rng) const {
   Image& image = scene.image;
   const auto zoomed = [](int64_t side, float zoom) {
     return std::max<int64_t>(1, rounded(static_cast<float>(side) * zoom));
   };
   resize_image(zoomed(image.height, scene.zoom_y), zoomed(image.width, scene.zoom_x), image);
   scene.move_all(scene.zoom_x, scene.zoom_y, 0, 0);
-  // Where the sample begins in the image; negative: the image begins in the sample.
+  // Where the sample begins in the image; negative: the image begins inside the sample.
   const auto begin = [&](int64_t side, int64_t wanted, float middle) {
-    const int64_t jitter = draws.pick(2 * kJitter) - kJitter, spare = side - wanted;
+    const int64_t jitter = rng.pick(2 * kJitter) - kJitter, spare = side - wanted;
     if (spare < 0) return -std::clamp<int64_t>((1 - spare) / 2 + jitter, 0, -spare);
     return std::clamp<int64_t>(rounded(middle) + jitter - (wanted + 1) / 2, 0, spare);
   };
@@ -220,12 +220,12 @@ void FieldImages::place(Scene& scene, Draws& draws) const {
   scene.left = std::max<int64_t>(0, -left);
 }
 
-void FieldImages::load(const Turn& turn, Sample& sample) const {
-  Draws draws = draws_of(turn);
+void FieldImages::load(const SampleIndex& sample_index, Sample& sample) const {
+  Rng rng = rng_of(sample_index);
   Scene scene;
-  read(images_[turn.place.index], scene);
+  read(images_[sample_index.record_index.index], scene);
   Image& image = scene.image;
-  if (mirror_ && draws.chance(0.5f)) {
+  if (mirror_ && rng.chance(0.5f)) {
     for (int64_t y = 0; y < image.height; ++y) {
       for (int64_t x = 0; x < image.width / 2; ++x) {
         uint8_t* const row = image.pixels.data() + y * image.width * 3;
@@ -238,20 +238,19 @@ void FieldImages::load(const Turn& turn, Sample& sample) const {
   }
   if (scene.objects.empty()) {
     scene.middle_x =
-        static_cast<float>(draws.pick(image.width - width_ + 1)) + static_cast<float>(width_) / 2;
-    scene.middle_y = static_cast<float>(draws.pick(image.height - height_ + 1)) +
-                     static_cast<float>(height_) / 2;
+        static_cast<float>(rng.pick(image.width - width_ + 1)) + static_cast<float>(width_) / 2;
+    scene.middle_y =
+        static_cast<float>(rng.pick(image.height - height_ + 1)) + static_cast<float>(height_) / 2;
   } else {
-    const FieldObject& chosen =
-        scene.objects[draws.pick(static_cast<int64_t>(scene.objects.size()))];
+    const FieldObject& chosen = scene.objects[rng.pick(static_cast<int64_t>(scene.objects.size()))];
     scene.middle_x = (chosen.box.xmin + chosen.box.xmax) / 2;
     scene.middle_y = (chosen.box.ymin + chosen.box.ymax) / 2;
     const bool zooms =
         parameter_.do_multiple_scale() && parameter_.has_min_scale() && parameter_.has_max_scale();
-    if (zooms && draws.chance(0.5f)) zoom(scene, chosen, draws);
+    if (zooms && rng.chance(0.5f)) zoom(scene, chosen, rng);
   }
   if (scene.zoom_x > 1.5f || scene.zoom_y > 1.5f) cut_before_zoom(scene);
-  place(scene, draws);
+  place_in_sample(scene, rng);
 
   for (FieldObject& object : scene.objects) {
     const Region& box = object.box;
@@ -261,7 +260,7 @@ void FieldImages::load(const Turn& turn, Sample& sample) const {
         box.height() + 1 < parameter_.min_gt_height())
       object.ignored = true;
   }
-  sample.labels.assign(map_numbers_ + 1 + most_objects_ * kNumbers, 0);
+  sample.labels.assign(map_numbers_ + 1 + max_objects_ * kNumbers, 0);
   std::vector<Best> best(scene.objects.size());
   float* to = sample.labels.data();
   for (int map = 0; map < static_cast<int>(maps_.size()); to += maps_[map++].count())
@@ -269,12 +268,13 @@ void FieldImages::load(const Turn& turn, Sample& sample) const {
   write_missed(scene, best, sample.labels);
   *to++ = static_cast<float>(scene.objects.size());
   for (const auto& [box, label, ignored] : scene.objects) {
-    for (const float number : {static_cast<float>(turn.in_batch), box.xmin, box.ymin, box.xmax,
-                               box.ymax, static_cast<float>(label), static_cast<float>(ignored)})
+    for (const float number :
+         {static_cast<float>(sample_index.in_batch), box.xmin, box.ymin, box.xmax, box.ymax,
+          static_cast<float>(label), static_cast<float>(ignored)})
       *to++ = number;
   }
   sample.label_shape = {static_cast<int64_t>(sample.labels.size())};
-  // The sample is made here already: only its pixels are left for write().
+  // The sample is finished here already: only its pixels are left for write().
   sample.stored_height = scene.top;
   sample.stored_width = scene.left;
   sample.record.image = std::move(image);
@@ -282,7 +282,7 @@ void FieldImages::load(const Turn& turn, Sample& sample) const {
 }
 
 void FieldImages::write_map(const Scene& scene, int map, std::vector<Best>& best, float* to) const {
-  const int64_t rows = maps_[map][1], columns = maps_[map][2], places = rows * columns;
+  const int64_t rows = maps_[map][1], columns = maps_[map][2], positions = rows * columns;
   const auto step = static_cast<float>(parameter_.downsample_rate(map)),
              half_width = static_cast<float>(parameter_.field_w(map)) / 2,
              half_height = static_cast<float>(parameter_.field_h(map)) / 2;
@@ -290,15 +290,15 @@ void FieldImages::write_map(const Scene& scene, int map, std::vector<Best>& best
   const int64_t top = in_steps(scene.top), left = in_steps(scene.left),
                 bottom = top + in_steps(scene.image.height),
                 right = left + in_steps(scene.image.width);
-  for (int64_t place = 0; place < places; ++place) {
-    const int64_t h = place / columns, w = place % columns;
+  for (int64_t position = 0; position < positions; ++position) {
+    const int64_t h = position / columns, w = position % columns;
     const float x = (static_cast<float>(w) + 0.5f) * step,
                 y = (static_cast<float>(h) + 0.5f) * step;
     const Region field{x - half_width, y - half_height, x + half_width, y + half_height};
-    float& share = to[(kChannels - 1) * places + place];
+    float& share = to[(kChannels - 1) * positions + position];
     float unseen = 0;
     for (const Region& region : scene.unseen) unseen += coverage(field, region);
-    if (h < top || h >= bottom || w < left || w >= right || unseen >= kUnseen) {
+    if (h < top || h >= bottom || w < left || w >= right || unseen >= kUnannotated) {
       share = 1;  // background that does not count
       continue;
     }
@@ -314,17 +314,16 @@ void FieldImages::write_map(const Scene& scene, int map, std::vector<Best>& best
     best[match].found = true;
     const float numbers[] = {ignored ? 0.f : static_cast<float>(label), (box.xmin + box.xmax) / 2,
                              (box.ymin + box.ymax) / 2, box.width(), box.height()};
-    for (int k = 0; k < kChannels - 1; ++k) to[k * places + place] = numbers[k];
+    for (int k = 0; k < kChannels - 1; ++k) to[k * positions + position] = numbers[k];
   }
 }
 
-// Objects that no field overlaps enough are put down where their middle is, in the map that comes
-// nearest.
+// Objects that no field overlaps enough are recorded at their centre, in the nearest map.
 void FieldImages::write_missed(const Scene& scene, const std::vector<Best>& best,
                                std::vector<float>& labels) const {
   for (size_t i = 0; i < best.size(); ++i) {
     const auto& [box, label, ignored] = scene.objects[i];
-    if (ignored || best[i].found || best[i].overlap < kLeastBest) continue;
+    if (ignored || best[i].found || best[i].overlap < kMinBest) continue;
     const int map = best[i].map;
     float* to = labels.data();
     for (int before = 0; before < map; ++before) to += maps_[before].count();
@@ -340,7 +339,7 @@ void FieldImages::write_missed(const Scene& scene, const std::vector<Best>& best
   }
 }
 
-void FieldImages::write(const Turn&, Sample& sample, float* data) const {
+void FieldImages::write(const SampleIndex&, Sample& sample, float* data) const {
   const Image& image = sample.record.image;
   std::fill_n(data, sample.shape.count(), 0.f);
   for (int c = 0; c < 3; ++c) {

@@ -28,14 +28,14 @@ void ImageReading::add_channel(const std::string& path, Interpolation interpolat
   require(grey.height == image.height && grey.width == image.width, file, ": has ", grey.height,
           " x ", grey.width, " pixels, but the image that it is a channel of has ", image.height,
           " x ", image.width, "; new_height and new_width make them equal");
-  std::vector<uint8_t> joined;
-  joined.reserve(image.pixels.size() + grey.pixels.size());
+  std::vector<uint8_t> interleaved;
+  interleaved.reserve(image.pixels.size() + grey.pixels.size());
   for (size_t i = 0; i < grey.pixels.size(); ++i) {
     const auto pixel = image.pixels.begin() + static_cast<std::ptrdiff_t>(i * image.channels);
-    joined.insert(joined.end(), pixel, pixel + image.channels);
-    joined.push_back(grey.pixels[i]);
+    interleaved.insert(interleaved.end(), pixel, pixel + image.channels);
+    interleaved.push_back(grey.pixels[i]);
   }
-  image.pixels = std::move(joined);
+  image.pixels = std::move(interleaved);
   ++image.channels;
 }
 
@@ -70,27 +70,27 @@ ImageFiles::ImageFiles(const std::string& list, std::vector<ListedImage> images,
       reading_(std::move(reading)),
       transform_(std::move(transform)) {}
 
-std::string ImageFiles::describe(const Turn& turn) const {
-  return cat(list_, ":", images_[turn.place.index].line);
+std::string ImageFiles::describe(const SampleIndex& sample_index) const {
+  return cat(list_, ":", images_[sample_index.record_index.index].line);
 }
 
 std::string ImageFiles::how_to_equalize() const {
   return "give new_height and new_width, give transform_param a crop_size, or set batch_size: 1";
 }
 
-void ImageFiles::load(const Turn& turn, Sample& sample) const {
-  const ListedImage& listed = images_[turn.place.index];
+void ImageFiles::load(const SampleIndex& sample_index, Sample& sample) const {
+  const ListedImage& listed = images_[sample_index.record_index.index];
   reading_.read(listed.path, reading_.color, Interpolation::linear, sample.record.image);
   show_image(sample.record);
-  transform_.augment(sample.record, draws_of(turn));
+  transform_.augment(sample.record, rng_of(sample_index));
   sample.shape = transform_.output(sample.record.shape());
   const int64_t labels = static_cast<int64_t>(listed.labels.size());
   sample.label_shape = labels == 1 ? Shape() : Shape{labels};
 }
 
-void ImageFiles::write(const Turn& turn, Sample& sample, float* data) const {
-  transform_.apply(sample.record, turn.draws(), data);
-  sample.labels = images_[turn.place.index].labels;
+void ImageFiles::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
+  transform_.apply(sample.record, sample_index.random_words(), data);
+  sample.labels = images_[sample_index.record_index.index].labels;
 }
 
 }  // namespace crema

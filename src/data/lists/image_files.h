@@ -1,50 +1,50 @@
-// ImageFiles: the images that a list names, with one number or several as label.
+// ImageFiles: the images that a list names, with one or several numbers as label.
 #pragma once
 
 #include "base/files.h"
 #include "data/lists/image_list.h"
-#include "data/loader/samples.h"
+#include "data/loader/dataset.h"
 #include "data/transforms/transform.h"
 
 namespace crema {
 
 // How image files are found, read and resized, in that order.
 struct ImageReading {
-  std::string root;    // put before every path
-  std::string folder;  // of the prototxt, where relative paths are looked up next
+  std::string root;    // prefix of every path
+  std::string folder;  // the prototxt's; relative paths are looked up there next
   Color color = Color::color;
-  int64_t height = 0, width = 0;  // 0: as it is
-  int64_t short_side = 0;         // of the smaller side, keeping the proportions; 0: as it is
-  // Where grey images lie that are one more channel: put before the same paths. Empty: there are
+  int64_t height = 0, width = 0;  // 0: unchanged
+  int64_t short_side = 0;         // of the smaller side, keeping the aspect ratio; 0: unchanged
+  // Where grey images that form one more channel are stored: the prefix of the same paths. Empty:
   // none.
   std::string channel_root = {};
 
-  // Where a path of a list lies.
+  // Where a path of the list is stored.
   std::string find(const std::string& path) const {
     return find_file(root + as_listed(path, root, folder), folder);
   }
-  // Error names the file, of which decode() gets the content.
+  // decode() gets the file's content; an Error names the file.
   void decode(const std::string& path, const std::string& file, Color color, Image& image) const;
   void resize(Interpolation interpolation, Image& image) const;
-  // Adds the grey image of the same path. Error where its size is another.
+  // Adds the grey image with the same path. Error when its size differs.
   void add_channel(const std::string& path, Interpolation interpolation, Image& image) const;
-  // All of it.
+  // Reads, decodes, resizes and adds the channel.
   void read(const std::string& path, Color color, Interpolation interpolation, Image& image) const;
 };
 
-class ImageFiles : public Samples {
+class ImageFiles : public Dataset {
  public:
-  // Of lines `path label` or `path label label ...`.
+  // From lines `path label` or `path label label ...`.
   ImageFiles(const std::string& list, ImageReading reading, Transform transform);
-  // Of lines already read, with as many labels each.
+  // From lines already read, all with the same number of labels.
   ImageFiles(const std::string& list, std::vector<ListedImage> images, ImageReading reading,
              Transform transform);
 
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
-  std::string describe(const Turn& turn) const override;
+  std::string describe(const SampleIndex& sample_index) const override;
   std::string how_to_equalize() const override;
-  void load(const Turn& turn, Sample& sample) const override;
-  void write(const Turn& turn, Sample& sample, float* data) const override;
+  void load(const SampleIndex& sample_index, Sample& sample) const override;
+  void write(const SampleIndex& sample_index, Sample& sample, float* data) const override;
 
  private:
   std::string list_;

@@ -15,11 +15,11 @@ namespace {
 
 constexpr const char* kBlanks = " \t";
 
-std::string place(const std::string& list, const ListedImage& image) {
+std::string line_prefix(const std::string& list, const ListedImage& image) {
   return cat(list, ":", image.line, ": ");
 }
 
-// Hands every line that is not blank to `take`, without blanks behind it.
+// Passes every line that is not blank to `take`, without trailing blanks.
 template <typename Take>
 std::vector<ListedImage> read_list(const std::string& list, const char* form, const Take& take) {
   std::vector<ListedImage> images;
@@ -32,14 +32,15 @@ std::vector<ListedImage> read_list(const std::string& list, const char* form, co
     ListedImage image;
     image.line = number;
     if (!take(std::string_view(text).substr(0, end), image))
-      fail(place(list, image), "a line is ", form, ", not `", bare, "`");
+      fail(line_prefix(list, image), "a line is ", form, ", not `", bare, "`");
     images.push_back(std::move(image));
   }
   require(!images.empty(), list, ": names no image; a line is ", form);
   return images;
 }
 
-// A word that is a number. One that no double can hold is infinite; `inf` and `nan` are no numbers.
+// A word that is a number. One too large for a double becomes infinite; `inf` and `nan` are not
+// numbers.
 std::optional<double> number_of(std::string_view word) {
   double value = 0;
   if (!word.empty() && word.front() == '+') word.remove_prefix(1);
@@ -50,7 +51,8 @@ std::optional<double> number_of(std::string_view word) {
   return value;
 }
 
-// As a blob has it. Who writes an integer means it; other numbers are rounded.
+// The label as stored in a blob. A word written as an integer must be exact; other numbers are
+// rounded.
 float blob_label(const std::string& where, std::string_view word, double value) {
   const bool integer = word.find_first_not_of("+-0123456789") == std::string_view::npos;
   const auto label = static_cast<float>(value);
@@ -65,7 +67,7 @@ float blob_label(const std::string& where, std::string_view word, double value) 
   }
 }
 
-// The last word of a line, and what stands before it.
+// The last word of a line, and what precedes it.
 struct LastWord {
   std::string_view word, rest;
   explicit LastWord(std::string_view line) {
@@ -85,13 +87,14 @@ std::vector<ListedImage> read_labelled_list(const std::string& list) {
       const LastWord last(line);
       const std::optional<double> label = number_of(last.word);
       if (!label || last.rest.empty()) break;
-      image.labels.insert(image.labels.begin(), blob_label(place(list, image), last.word, *label));
+      image.labels.insert(image.labels.begin(),
+                          blob_label(line_prefix(list, image), last.word, *label));
       line = last.rest;
     }
     image.path = line;
     if (!image.labels.empty() && labels > image.labels.size()) {
-      fail(place(list, image), "has ", image.labels.size(), " labels, but the first line has ",
-           labels);
+      fail(line_prefix(list, image), "has ", image.labels.size(),
+           " labels, but the first line has ", labels);
     }
     labels = image.labels.size();
     return labels > 0;
@@ -106,9 +109,10 @@ std::vector<ListedImage> read_class_list(const std::string& list) {
     const LastWord last(line);
     const std::optional<double> label = number_of(last.word);
     if (!label || last.rest.empty()) return false;
-    if (number_of(LastWord(last.rest).word)) fail(place(list, image), "has several labels", kOnly);
+    if (number_of(LastWord(last.rest).word))
+      fail(line_prefix(list, image), "has several labels", kOnly);
     if (*label != std::trunc(*label) || *label < INT32_MIN || *label > INT32_MAX) {
-      fail(place(list, image), "the label ", last.word, " is no integer of 32 bits", kOnly);
+      fail(line_prefix(list, image), "the label ", last.word, " is no integer of 32 bits", kOnly);
     }
     image.path = last.rest;
     image.class_number = static_cast<int32_t>(*label);
@@ -139,12 +143,12 @@ std::vector<ListedImage> read_boxed_list(
     const std::string& list, const std::function<std::string(const std::string& path)>& find) {
   constexpr size_t kNumbers = 5;  // of an object
   std::vector<ListedImage> images = read_pair_list(list);
-  size_t most = 0;
+  size_t maximum = 0;
   for (ListedImage& image : images) {
     WordReader reader(find(image.label_path));
     while (!reader.at_end()) {
       const bool is_class = image.labels.size() % kNumbers == kNumbers - 1;
-      // Whole pixels, as its program reads them.
+      // Whole pixels, as the original program reads them.
       image.labels.push_back(is_class ? static_cast<float>(reader.label("the class of a box"))
                                       : std::trunc(reader.corner<float>("a corner of a box")));
     }
@@ -152,10 +156,10 @@ std::vector<ListedImage> read_boxed_list(
       reader.wrong(cat("the file has ", image.labels.size(), " numbers, but each object needs ",
                        kNumbers, ": x1 y1 x2 y2 class"));
     }
-    most = std::max(most, image.labels.size());
+    maximum = std::max(maximum, image.labels.size());
   }
-  require(most > 0, list, ": not one of its ", images.size(), " images has an object");
-  for (ListedImage& image : images) image.labels.resize(most, -1);
+  require(maximum > 0, list, ": not one of its ", images.size(), " images has an object");
+  for (ListedImage& image : images) image.labels.resize(maximum, -1);
   return images;
 }
 

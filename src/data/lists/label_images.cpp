@@ -10,7 +10,7 @@ namespace {
 
 using Column = LabelImageOptions::Column;
 
-std::vector<ListedImage> read_list(const std::string& list, Column second) {
+std::vector<ListedImage> read_pairs(const std::string& list, Column second) {
   switch (second) {
     case Column::image:
       return read_pair_list(list);
@@ -23,12 +23,12 @@ std::vector<ListedImage> read_list(const std::string& list, Column second) {
 }
 
 int64_t scaled(int64_t side, float scale) {
-  // What is beyond any picture is resize_image's to refuse.
-  constexpr float kMost = 1e9f;
-  return std::max<int64_t>(1, std::lround(std::min(static_cast<float>(side) * scale, kMost)));
+  // Sizes beyond any image are left for resize_image to refuse.
+  constexpr float kMax = 1e9f;
+  return std::max<int64_t>(1, std::lround(std::min(static_cast<float>(side) * scale, kMax)));
 }
 
-// Labels for `balance`.
+// Used for `balance`.
 bool one_value_prevails(const Image& labels) {
   constexpr double kShare = 0.8;
   int64_t counts[256] = {};
@@ -42,7 +42,7 @@ bool one_value_prevails(const Image& labels) {
 LabelImages::LabelImages(const std::string& list, ImageReading reading, Transform transform,
                          LabelImageOptions options)
     : list_(list),
-      images_(read_list(list, options.second)),
+      images_(read_pairs(list, options.second)),
       reading_(std::move(reading)),
       transform_(std::move(transform)),
       options_(std::move(options)) {
@@ -53,9 +53,9 @@ LabelImages::LabelImages(const std::string& list, ImageReading reading, Transfor
       options_.stride > 0 ? "scale_ratios" : "scale_factors, or new_height and new_width");
   for (const float scale : options_.scales)
     require(scale > 0, "scale_factors has ", scale, "; an image is resized by factors above 0");
-  require(0 < options_.least_scale && options_.least_scale <= options_.most_scale &&
-              std::isfinite(options_.most_scale),
-          "scale_ratios are ", options_.least_scale, " and ", options_.most_scale,
+  require(0 < options_.min_scale && options_.min_scale <= options_.max_scale &&
+              std::isfinite(options_.max_scale),
+          "scale_ratios are ", options_.min_scale, " and ", options_.max_scale,
           "; an image is resized by a factor between two, above 0, the smaller one first");
   ignored_pixel_.assign(3, static_cast<uint8_t>(options_.ignore));
   // Padding becomes 0 when the mean is subtracted.
@@ -66,8 +66,8 @@ LabelImages::LabelImages(const std::string& list, ImageReading reading, Transfor
   }
 }
 
-std::string LabelImages::describe(const Turn& turn) const {
-  return cat(list_, ":", images_[turn.place.index].line);
+std::string LabelImages::describe(const SampleIndex& sample_index) const {
+  return cat(list_, ":", images_[sample_index.record_index.index].line);
 }
 
 std::string LabelImages::how_to_equalize() const {
@@ -96,56 +96,54 @@ void LabelImages::read(const ListedImage& listed, Image& image, Image& labels) c
                        static_cast<uint8_t>(label));
 }
 
-void LabelImages::rescale(const Turn& turn, Image& image, Image& labels) const {
+void LabelImages::rescale(const SampleIndex& sample_index, Image& image, Image& labels) const {
   if (options_.scales.empty()) return;
-  const float scale = options_.scales[TransformNumbers::pick(
-      turn.draws().v[3], static_cast<int64_t>(options_.scales.size()))];
+  const float scale = options_.scales[TransformParams::pick(
+      sample_index.random_words().v[3], static_cast<int64_t>(options_.scales.size()))];
   const int64_t height = scaled(image.height, scale), width = scaled(image.width, scale);
   resize_image(height, width, image);
   resize_image(height, width, labels, Interpolation::nearest);
 }
 
 void LabelImages::pad(Image& image, const std::vector<uint8_t>& pixel) const {
-  const TransformNumbers& numbers = transform_.numbers();
+  const TransformParams& numbers = transform_.numbers();
   const int64_t height = std::max(image.height, numbers.crop_height),
                 width = std::max(image.width, numbers.crop_width);
   if (!options_.pad || (height == image.height && width == image.width)) return;
   image = extend_image(image, 0, 0, height, width, pixel.data());
 }
 
-// What a sample shows of the image, which is resized before.
+// What a sample shows of the image, which is resized first.
 struct LabelImages::Part {
   int64_t height, width;  // that the image is resized to
   int64_t top = 0, left = 0, rows = 0, columns = 0;
 };
 
-LabelImages::Part LabelImages::draw_part(Draws& draws, const Image& image) const {
-  const TransformNumbers& numbers = transform_.numbers();
-  const float scale = draws.between(options_.least_scale, options_.most_scale);
+LabelImages::Part LabelImages::draw_part(Rng& rng, const Image& image) const {
+  const TransformParams& numbers = transform_.numbers();
+  const float scale = rng.between(options_.min_scale, options_.max_scale);
   Part part{scaled(image.height, scale), scaled(image.width, scale)};
-  // With a crop given, pad() makes the image as large.
+  // With a crop given, pad() enlarges the image to it.
   const bool given = numbers.crop_height > 0;
   const int64_t height = given ? std::max(part.height, numbers.crop_height) : part.height,
                 width = given ? std::max(part.width, numbers.crop_width) : part.width,
                 stride = options_.stride;
-  part.rows =
-      given ? numbers.crop_height : std::min(height / stride * stride, options_.most_height);
-  part.columns =
-      given ? numbers.crop_width : std::min(width / stride * stride, options_.most_width);
+  part.rows = given ? numbers.crop_height : std::min(height / stride * stride, options_.max_height);
+  part.columns = given ? numbers.crop_width : std::min(width / stride * stride, options_.max_width);
   require(part.rows > 0 && part.columns > 0, "the image is ", height, "x", width,
-          options_.least_scale < options_.most_scale ? ", resized by a drawn factor" : "",
+          options_.min_scale < options_.max_scale ? ", resized by a drawn factor" : "",
           ": smaller than the stride of ", stride, ", of which its crop is a multiple");
-  const auto place = [&](int64_t spare) {
-    return numbers.training ? draws.pick(spare + 1) : spare / 2;
+  const auto crop_offset = [&](int64_t spare) {
+    return numbers.training ? rng.pick(spare + 1) : spare / 2;
   };
-  part.top = place(height - part.rows);
-  part.left = place(width - part.columns);
+  part.top = crop_offset(height - part.rows);
+  part.left = crop_offset(width - part.columns);
   return part;
 }
 
-void LabelImages::take_part(const Turn& turn, Image& image, Image& labels) const {
-  constexpr int kMostAgain = 10;
-  Draws draws = draws_of(turn);
+void LabelImages::take_part(const SampleIndex& sample_index, Image& image, Image& labels) const {
+  constexpr int kMaxRecomputed = 10;
+  Rng rng = rng_of(sample_index);
   const auto shown = [&](const Part& part, const Image& whole, Interpolation interpolation,
                          const std::vector<uint8_t>& outside) {
     Image resized = whole;
@@ -154,24 +152,24 @@ void LabelImages::take_part(const Turn& turn, Image& image, Image& labels) const
     return cut_image(resized, part.top, part.left, part.rows, part.columns);
   };
   for (int again = 0;; ++again) {
-    const Part part = draw_part(draws, image);
+    const Part part = draw_part(rng, image);
     Image drawn = shown(part, labels, Interpolation::nearest, ignored_pixel_);
-    if (options_.balance && again < kMostAgain && one_value_prevails(drawn)) continue;
+    if (options_.balance && again < kMaxRecomputed && one_value_prevails(drawn)) continue;
     image = shown(part, image, Interpolation::linear, mean_pixel_);
     labels = std::move(drawn);
     return;
   }
 }
 
-void LabelImages::load(const Turn& turn, Sample& sample) const {
+void LabelImages::load(const SampleIndex& sample_index, Sample& sample) const {
   Image& image = sample.record.image;
-  read(images_[turn.place.index], image, sample.label_image);
+  read(images_[sample_index.record_index.index], image, sample.label_image);
   sample.stored_height = image.height;
   sample.stored_width = image.width;
   if (options_.stride > 0) {
-    take_part(turn, image, sample.label_image);
+    take_part(sample_index, image, sample.label_image);
   } else {
-    rescale(turn, image, sample.label_image);
+    rescale(sample_index, image, sample.label_image);
     pad(image, mean_pixel_);
     pad(sample.label_image, ignored_pixel_);
   }
@@ -180,10 +178,11 @@ void LabelImages::load(const Turn& turn, Sample& sample) const {
   sample.label_shape = {sample.label_image.channels, sample.shape[1], sample.shape[2]};
 }
 
-void LabelImages::write(const Turn& turn, Sample& sample, float* data) const {
-  transform_.apply(sample.record, turn.draws(), data);
+void LabelImages::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
+  transform_.apply(sample.record, sample_index.random_words(), data);
   const Image& labels = sample.label_image;
-  const Cut cut = transform_.numbers().cut(labels.height, labels.width, turn.draws());
+  const Cut cut =
+      transform_.numbers().cut(labels.height, labels.width, sample_index.random_words());
   const int64_t height = sample.shape[1], width = sample.shape[2];
   sample.labels.resize(sample.label_shape.count());
   float* to = sample.labels.data();

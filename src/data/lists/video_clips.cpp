@@ -41,7 +41,7 @@ VideoClips::VideoClips(const std::string& list, ImageReading reading, const Tran
   const auto frames = static_cast<size_t>(options_.length * options_.segments);
   require(transforms_.size() == 1 || transforms_.size() == frames, "the mean is that of clips of ",
           transforms_.size(), " frames, but these have ", frames);
-  const size_t numbers = options_.films && options_.whole && options_.segments == 1 ? 1 : 2;
+  const size_t numbers = options_.videos && options_.whole && options_.segments == 1 ? 1 : 2;
   require(clips_[0].labels.size() == numbers, list_, ":", clips_[0].line, ": a line is `path ",
           numbers == 1     ? ""
           : options_.whole ? "frames "
@@ -55,17 +55,17 @@ VideoClips::VideoClips(const std::string& list, ImageReading reading, const Tran
   frame_name(options_.pattern, 1, 'x');
 }
 
-std::string VideoClips::describe(const Turn& turn) const {
-  return cat(list_, ":", clips_[turn.place.index].line);
+std::string VideoClips::describe(const SampleIndex& sample_index) const {
+  return cat(list_, ":", clips_[sample_index.record_index.index].line);
 }
 
 std::string VideoClips::how_to_equalize() const {
   return "give new_height and new_width, give transform_param a crop_size, or set batch_size: 1";
 }
 
-// The numbers of a clip's frames: files count from 1, the frames of a film from 0.
-std::vector<int64_t> VideoClips::frames_of(const ListedImage& clip, Draws& draws) const {
-  const int64_t base = options_.films ? 0 : 1, reach = (options_.length - 1) * options_.step + 1;
+// The numbers of a clip's frames: files count from 1, the frames of a video from 0.
+std::vector<int64_t> VideoClips::frames_of(const ListedImage& clip, Rng& rng) const {
+  const int64_t base = options_.videos ? 0 : 1, reach = (options_.length - 1) * options_.step + 1;
   std::vector<int64_t> numbers;
   const auto take = [&](int64_t first) {
     for (int64_t i = 0; i < options_.length; ++i) numbers.push_back(first + i * options_.step);
@@ -79,9 +79,9 @@ std::vector<int64_t> VideoClips::frames_of(const ListedImage& clip, Draws& draws
   require(frames >= reach, "the clip has ", frames, " frames, but ", reach, " are needed");
   const int64_t part = frames / options_.segments;
   for (int64_t segment = 0; segment < options_.segments; ++segment) {
-    // A part that is too short shares frames with its neighbours.
+    // Segments that are too short share frames with their neighbours.
     const int64_t spare = std::max<int64_t>(0, part - reach);
-    const int64_t within = options_.drawn ? draws.pick(spare + 1) : (spare + 1) / 2;
+    const int64_t within = options_.drawn ? rng.pick(spare + 1) : (spare + 1) / 2;
     take(base + std::min(segment * part + within, frames - reach));
   }
   return numbers;
@@ -89,7 +89,7 @@ std::vector<int64_t> VideoClips::frames_of(const ListedImage& clip, Draws& draws
 
 void VideoClips::read(const ListedImage& clip, const std::vector<int64_t>& numbers,
                       std::vector<Image>& frames) const {
-  if (options_.films) {
+  if (options_.videos) {
     const std::string path = reading_.find(clip.path);
     for (size_t first = 0; first < numbers.size(); first += options_.length) {
       for (Image& frame : read_frames(path, numbers[first], options_.length, options_.step)) {
@@ -122,16 +122,16 @@ void VideoClips::read(const ListedImage& clip, const std::vector<int64_t>& numbe
   }
 }
 
-void VideoClips::load(const Turn& turn, Sample& sample) const {
-  Draws draws = draws_of(turn);
-  const ListedImage& clip = clips_[turn.place.index];
+void VideoClips::load(const SampleIndex& sample_index, Sample& sample) const {
+  Rng rng = rng_of(sample_index);
+  const ListedImage& clip = clips_[sample_index.record_index.index];
   std::vector<Image> frames;
-  read(clip, frames_of(clip, draws), frames);
-  // All frames one below the other, changed alike.
+  read(clip, frames_of(clip, rng), frames);
+  // All frames stacked vertically, so that they change alike.
   Image& all = sample.record.image;
   all.pixels.clear();
   for (Image& frame : frames) {
-    Draws same = draws;
+    Rng same = rng;
     transform(0).augmentation().apply(frame, same);
     const Image& first = frames.front();
     require(frame.height == first.height && frame.width == first.width, "a frame is ", frame.height,
@@ -149,49 +149,49 @@ void VideoClips::load(const Turn& turn, Sample& sample) const {
   sample.label_shape = Shape();
 }
 
-void VideoClips::write(const Turn& turn, Sample& sample, float* data) const {
+void VideoClips::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
   const Shape& shape = sample.shape;
   const int64_t channels = sample.record.channels, axes = shape.axes();
-  const int64_t place = shape[axes - 2] * shape[axes - 1],
-                count = shape.count() / (place * channels);
+  const int64_t plane = shape[axes - 2] * shape[axes - 1],
+                count = shape.count() / (plane * channels);
   Record frame;
   frame.channels = channels;
   frame.height = sample.record.height;
   frame.width = sample.record.width;
   frame.interleaved = true;
-  std::vector<float> values(options_.stacked ? 0 : channels * place);
+  std::vector<float> values(options_.stacked ? 0 : channels * plane);
   for (int64_t i = 0; i < count; ++i) {
     frame.bytes = sample.record.image.pixels.data() + i * frame.shape().count();
-    float* const to = options_.stacked ? data + i * channels * place : values.data();
-    transform(i).apply(frame, turn.draws(), to);
+    float* const to = options_.stacked ? data + i * channels * plane : values.data();
+    transform(i).apply(frame, sample_index.random_words(), to);
     for (int64_t c = 0; c < channels && !options_.stacked; ++c)
-      std::copy_n(values.data() + c * place, place, data + (c * count + i) * place);
+      std::copy_n(values.data() + c * plane, plane, data + (c * count + i) * plane);
   }
-  sample.labels.assign(1, clips_[turn.place.index].labels.back());
+  sample.labels.assign(1, clips_[sample_index.record_index.index].labels.back());
 }
 
-FilmFrames::FilmFrames(std::string path, Transform transform, int64_t skip)
+VideoFrames::VideoFrames(std::string path, Transform transform, int64_t skip)
     : path_(std::move(path)), transform_(std::move(transform)), step_(skip + 1) {
   count_ = (count_frames(path_) + step_ - 1) / step_;
   require(count_ > 0, path_, ": the film has no frames");
 }
 
-std::string FilmFrames::describe(const Turn& turn) const {
-  return cat(path_, ", frame ", turn.place.index * step_);
+std::string VideoFrames::describe(const SampleIndex& sample_index) const {
+  return cat(path_, ", frame ", sample_index.record_index.index * step_);
 }
 
-std::string FilmFrames::how_to_equalize() const { return "give transform_param a resize_param"; }
+std::string VideoFrames::how_to_equalize() const { return "give transform_param a resize_param"; }
 
-void FilmFrames::load(const Turn& turn, Sample& sample) const {
-  sample.record.image = read_frames(path_, turn.place.index * step_, 1, 1)[0];
+void VideoFrames::load(const SampleIndex& sample_index, Sample& sample) const {
+  sample.record.image = read_frames(path_, sample_index.record_index.index * step_, 1, 1)[0];
   show_image(sample.record);
-  transform_.augment(sample.record, draws_of(turn));
+  transform_.augment(sample.record, rng_of(sample_index));
   sample.shape = transform_.output(sample.record.shape());
   sample.label_shape = Shape();
 }
 
-void FilmFrames::write(const Turn& turn, Sample& sample, float* data) const {
-  transform_.apply(sample.record, turn.draws(), data);
+void VideoFrames::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
+  transform_.apply(sample.record, sample_index.random_words(), data);
   sample.labels.assign(1, 0);
 }
 

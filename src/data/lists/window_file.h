@@ -1,11 +1,11 @@
-// ListedWindow files of R-CNN: images, and boxes in each with the class of the object that they
-// overlap.
+// WindowFile: the window files of R-CNN, which list images, and for each image boxes with the class
+// of the object that they overlap.
 //   # INDEX
 //   PATH
-//   COUNT PATH ...             in files with masks: how many the image has, and where they lie
+//   COUNT PATH ...             in files with masks: how many the image has, and their paths
 //   CHANNELS HEIGHT WIDTH      of the image
 //   COUNT                      of the boxes that follow
-//   CLASS OVERLAP X1 Y1 X2 Y2  corners that lie inside the box, in pixels
+//   CLASS OVERLAP X1 Y1 X2 Y2  inclusive corners, in pixels
 #pragma once
 
 #include <cstdint>
@@ -30,16 +30,16 @@ struct ListedWindow {
 struct WindowFile {
   std::vector<ListedWindowImage> images;
   std::vector<ListedWindow> objects, background;
-  std::vector<ListedWindow> in_order;  // in place of the other two
+  std::vector<ListedWindow> in_order;  // replaces the other two
 };
 
-// How a file is read.
+// How to read a file.
 struct WindowRules {
-  // A window shows an object from the one overlap on, and background, of class 0, below the other.
+  // From the first overlap up a window shows an object, below the second background, of class 0.
   float object_overlap = 0.5f, background_overlap = 0.5f;
-  bool masks = false;  // each image has some, and all have as many
-  // Windows are not sorted into objects and background, which leaves out those between: all stay,
-  // as they are listed.
+  bool masks = false;  // each image has some, and all have the same number
+  // Windows are not sorted into objects and background, which would drop those in between: all are
+  // kept, in the list's order.
   bool in_order = false;
 };
 

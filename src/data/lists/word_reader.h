@@ -1,4 +1,4 @@
-// WordReader: the words and lines of a text file, for lists whose entries go over several lines.
+// WordReader: reads the words and lines of a text file, for lists with multi-line entries.
 #pragma once
 
 #include <charconv>
@@ -14,7 +14,7 @@
 
 namespace crema {
 
-// Errors name PATH:LINE, the line that the last word lay on.
+// Errors name PATH:LINE, the line of the last word.
 class WordReader {
  public:
   explicit WordReader(std::string path) : path_(std::move(path)), text_(read_text(path_)) {}
@@ -36,7 +36,7 @@ class WordReader {
     if (!good) wrong(cat("found `", found, "` where ", what, " was expected"));
     return value;
   }
-  // Of a box, in pixels.
+  // A coordinate of a box, in pixels.
   template <typename T>
   T corner(const char* what) {
     const T at = number<T>(what);
@@ -44,7 +44,7 @@ class WordReader {
       wrong(cat(what, " is ", at, ", farther out than any image reaches"));
     return at;
   }
-  // A class, as a blob can hold it.
+  // A class that a blob can hold exactly.
   int label(const char* what) {
     const int label = number<int>(what);
     try {

@@ -11,8 +11,8 @@ namespace crema {
 
 int loader_workers(bool decodes, bool cpu_computes) {
   const int cores = usable_processors();
-  const int most = cpu_computes ? std::max(1, cores / 2) : std::max(1, cores - 1);
-  return std::min(most, decodes ? 16 : cores >= 8 ? 2 : 1);
+  const int maximum = cpu_computes ? std::max(1, cores / 2) : std::max(1, cores - 1);
+  return std::min(maximum, decodes ? 16 : cores >= 8 ? 2 : 1);
 }
 
 Shape Loader::of_batch(const Shape& of_sample) const {
@@ -24,7 +24,7 @@ Shape Loader::of_batch(const Shape& of_sample) const {
 Shape Loader::label_shape() const {
   if (!samples_->labels_vary()) return of_batch(label_shape_);
   std::vector<float> none;
-  return samples_->joined(none);
+  return samples_->joined_label_shape(none);
 }
 
 void Loader::set_label_shape(Batch& batch, const Shape& of_sample) const {
@@ -32,11 +32,11 @@ void Loader::set_label_shape(Batch& batch, const Shape& of_sample) const {
   batch.labels.resize(batch.label_shape.count());
 }
 
-Loader::Loader(std::shared_ptr<const Samples> samples, LoaderOptions options)
+Loader::Loader(std::shared_ptr<const Dataset> samples, LoaderOptions options)
     : samples_(std::move(samples)), options_(options) {
   require(options_.batch_size > 0, "a batch needs at least one sample");
-  Turn first;
-  first.random = turn_at(0, 0).random;
+  SampleIndex first;
+  first.random = sample_index_at(0, 0).random;
   Sample sample;
   try {
     samples_->load(first, sample);
@@ -88,15 +88,15 @@ const Batch& Loader::batch(int64_t number) {
 }
 
 void Loader::join_labels(Slot& slot) const {
-  std::vector<float>& joined = slot.batch.labels;
-  joined.clear();
+  std::vector<float>& labels_of_batch = slot.batch.labels;
+  labels_of_batch.clear();
   for (const std::vector<float>& labels : slot.labels)
-    joined.insert(joined.end(), labels.begin(), labels.end());
-  slot.batch.label_shape = samples_->joined(joined);
+    labels_of_batch.insert(labels_of_batch.end(), labels.begin(), labels.end());
+  slot.batch.label_shape = samples_->joined_label_shape(labels_of_batch);
 }
 
-// Threads may still write into the slots for the old numbers: new tasks wait until they are
-// through.
+// Threads may still be writing into slots for the old numbers: new tasks wait until they have
+// finished.
 void Loader::start_at(int64_t number, std::unique_lock<std::mutex>& lock) {
   seeking_ = true;
   done_.wait(lock, [&] { return busy_ == 0; });
@@ -114,8 +114,8 @@ Loader::Task Loader::take_task() {
     next.missing = options_.batch_size;
     next.error = nullptr;
   }
-  // Pieces small enough that all threads work on the batch that is needed first, large enough to be
-  // worth taking.
+  // Tasks small enough that all threads work on the batch that is needed first, large enough to be
+  // worth their overhead.
   const int64_t share = options_.batch_size / (4 * std::max(1, options_.workers));
   const int64_t piece = std::max<int64_t>(samples_->decodes() ? 1 : 16,
                                           options_.workers > 1 ? share : options_.batch_size);
@@ -147,7 +147,7 @@ void Loader::work() {
     lock.lock();
     --busy_;
     Slot& slot = *task.slot;
-    // The first of several errors in the order of the samples, not in that of the clock.
+    // Of several errors, the first by sample order, not by time.
     if (error && (!slot.error || task.first < slot.error_at)) {
       slot.error = error;
       slot.error_at = task.first;
@@ -158,18 +158,21 @@ void Loader::work() {
   }
 }
 
-Turn Loader::turn_at(int64_t number, int64_t in_batch) const {
-  Turn turn;
-  turn.in_batch = in_batch;
-  turn.position =
+SampleIndex Loader::sample_index_at(int64_t number, int64_t in_batch) const {
+  SampleIndex sample_index;
+  sample_index.in_batch = in_batch;
+  sample_index.position =
       options_.skip + (number * options_.batch_size + in_batch) * options_.ranks + options_.rank;
-  turn.place = samples_->place(turn.position);
-  const Random epoch{options_.random.seed,
-                     mix(options_.random.stream, static_cast<uint64_t>(turn.place.epoch))};
-  if (options_.shuffle) turn.place.index = Permutation(samples_->size(), epoch)(turn.place.index);
-  // A stream of its own, so that crops do not depend on the draws of the order.
-  turn.random = {epoch.seed, mix(epoch.stream, 1)};
-  return turn;
+  sample_index.record_index = samples_->record_index(sample_index.position);
+  const Random epoch{
+      options_.random.seed,
+      mix(options_.random.stream, static_cast<uint64_t>(sample_index.record_index.epoch))};
+  if (options_.shuffle)
+    sample_index.record_index.index =
+        Permutation(samples_->size(), epoch)(sample_index.record_index.index);
+  // A separate stream, so that crops do not depend on the random numbers of the order.
+  sample_index.random = {epoch.seed, mix(epoch.stream, 1)};
+  return sample_index;
 }
 
 void Loader::check_shapes(const Sample& sample) const {
@@ -184,35 +187,36 @@ void Loader::check_shapes(const Sample& sample) const {
        samples_->how_to_equalize());
 }
 
-void Loader::make(const Turn& turn, Sample& sample, Slot& slot) const {
+void Loader::make(const SampleIndex& sample_index, Sample& sample, Slot& slot) const {
   Batch& batch = slot.batch;
-  samples_->load(turn, sample);
+  samples_->load(sample_index, sample);
   check_shapes(sample);
   if (options_.batch_size == 1) {
     batch.shape = sample.shape;
     batch.data.resize(sample.shape.count());
     set_label_shape(batch, sample.label_shape);
   }
-  batch.sizes[2 * turn.in_batch] = static_cast<float>(sample.stored_height);
-  batch.sizes[2 * turn.in_batch + 1] = static_cast<float>(sample.stored_width);
-  samples_->write(turn, sample, batch.data.data() + turn.in_batch * sample_shape_.count());
+  batch.sizes[2 * sample_index.in_batch] = static_cast<float>(sample.stored_height);
+  batch.sizes[2 * sample_index.in_batch + 1] = static_cast<float>(sample.stored_width);
+  samples_->write(sample_index, sample,
+                  batch.data.data() + sample_index.in_batch * sample_shape_.count());
   if (samples_->labels_vary()) {
-    slot.labels[turn.in_batch] = sample.labels;
+    slot.labels[sample_index.in_batch] = sample.labels;
   } else {
     std::copy(sample.labels.begin(), sample.labels.end(),
-              batch.labels.begin() + turn.in_batch * label_shape_.count());
+              batch.labels.begin() + sample_index.in_batch * label_shape_.count());
   }
 }
 
 void Loader::fill(const Task& task, Sample& sample) const {
   for (int64_t i = task.first; i < task.last; ++i) {
-    const Turn turn = turn_at(task.number, i);
+    const SampleIndex sample_index = sample_index_at(task.number, i);
     try {
-      make(turn, sample, *task.slot);
+      make(sample_index, sample, *task.slot);
     } catch (const Error& problem) {
-      fail(samples_->describe(turn), ": ", problem.what());
+      fail(samples_->describe(sample_index), ": ", problem.what());
     }
-    if (i + 1 == options_.batch_size) task.slot->batch.epoch = turn.place.epoch;
+    if (i + 1 == options_.batch_size) task.slot->batch.epoch = sample_index.record_index.epoch;
   }
 }
 

@@ -1,4 +1,5 @@
-// A random order of 0 .. count-1 that needs no memory: a pure function of (count, seed, stream).
+// A random permutation of 0 .. count-1 that needs no memory: a pure function of (count, seed,
+// stream).
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 
 namespace crema {
 
-// A Feistel network permutes the next power of two; values outside the range go through it again
-// until they are inside (on average less than two rounds).
+// A Feistel network permutes the next power of two; values out of range are permuted again until
+// they are in range (fewer than two rounds on average).
 class Permutation {
  public:
   CREMA_HD Permutation(int64_t count, Random random)

@@ -1,4 +1,4 @@
-// Host numbers into a tensor of a net, whatever its dtype and device.
+// Copies host values into a tensor of any dtype and device.
 #pragma once
 
 #include <vector>

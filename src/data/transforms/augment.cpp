@@ -14,7 +14,7 @@ uint8_t saturated(float value) {
   return static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.f, 255.f));
 }
 
-// x * factor + shift of one channel, or of all (-1).
+// x * factor + shift for one channel, or for all (-1).
 void adjust(Image& image, int channel, float factor, float shift) {
   uint8_t changed[256];
   for (int i = 0; i < 256; ++i) changed[i] = saturated(static_cast<float>(i) * factor + shift);
@@ -23,7 +23,7 @@ void adjust(Image& image, int channel, float factor, float shift) {
     image.pixels[i] = changed[image.pixels[i]];
 }
 
-// Channel c of a pixel becomes what channel order[c] was.
+// Channel c of a pixel becomes the old channel order[c].
 void reorder_colors(Image& image, const int order[3]) {
   for (size_t i = 0; i < image.pixels.size(); i += 3) {
     uint8_t* const pixel = image.pixels.data() + i;
@@ -62,7 +62,7 @@ Interpolation interpolation_of(ResizeParameter::Interp_mode mode) {
   return Interpolation::linear;
 }
 
-// The place of row or column `at` of an image of `count` when what lies outside is `mode`.
+// The row or column to read for `at` in an image of `count`, when `mode` fills the outside.
 int64_t inside(int64_t at, int64_t count, ResizeParameter::Pad_mode mode) {
   if (mode == ResizeParameter::REPEAT_NEAREST || count == 1)
     return std::clamp<int64_t>(at, 0, count - 1);
@@ -94,21 +94,21 @@ struct Size {
   int64_t height, width;
 };
 
-// What an image of this size is resized to, before it is padded.
+// The size to which an image of this size is resized, before padding.
 Size fitted(const ResizeParameter& parameter, int64_t height, int64_t width) {
   const int64_t to_height = parameter.height(), to_width = parameter.width();
   if (parameter.resize_mode() == ResizeParameter::WARP) return {to_height, to_width};
   const float proportion = static_cast<float>(width) / static_cast<float>(height);
   const bool wider = proportion > static_cast<float>(to_width) / static_cast<float>(to_height);
   const auto whole = [](float side) { return std::max<int64_t>(1, static_cast<int64_t>(side)); };
-  // The wider image fits by its width, or covers by its height.
+  // A wider image fits by its width, or covers by its height.
   if (wider == (parameter.resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD))
     return {whole(static_cast<float>(to_width) / proportion), to_width};
   return {to_height, whole(static_cast<float>(to_height) * proportion)};
 }
 
-void resize_by(const ResizeParameter& parameter, Image& image, Draws& draws) {
-  const auto drawn = static_cast<int>(draws.pick(std::max(1, parameter.interp_mode_size())));
+void resize_by(const ResizeParameter& parameter, Image& image, Rng& rng) {
+  const auto drawn = static_cast<int>(rng.pick(std::max(1, parameter.interp_mode_size())));
   const Interpolation interpolation = parameter.interp_mode_size() > 0
                                           ? interpolation_of(parameter.interp_mode(drawn))
                                           : Interpolation::linear;
@@ -154,10 +154,11 @@ Augmentation::Augmentation(const TransformationParameter& parameter, bool traini
   }
   if (p.has_random_resize_param() || p.img_rand_resize_lower() > 0) {
     const bool fork = p.img_rand_resize_lower() > 0;
-    const uint32_t least = fork ? p.img_rand_resize_lower() : p.random_resize_param().min_size(),
-                   most = fork ? p.img_rand_resize_upper() : p.random_resize_param().max_size();
-    require(0 < least && least <= most, "the smaller side is to be resized to a length from ",
-            least, " to ", most, "; both must be above 0, the smaller one first");
+    const uint32_t minimum = fork ? p.img_rand_resize_lower() : p.random_resize_param().min_size(),
+                   maximum = fork ? p.img_rand_resize_upper() : p.random_resize_param().max_size();
+    require(0 < minimum && minimum <= maximum,
+            "the smaller side is to be resized to a length from ", minimum, " to ", maximum,
+            "; both must be above 0, the smaller one first");
   }
   constexpr float kLargest = 1000;
   require(
@@ -166,48 +167,48 @@ Augmentation::Augmentation(const TransformationParameter& parameter, bool traini
       "; an image grows by a factor from 1 to ", kLargest);
 }
 
-void Augmentation::apply(Image& image, Draws& draws) const {
-  distort(image, draws);
-  expand(image, draws);
-  crop_at_random(image, draws);
-  resize_at_random(image, draws);
-  resize(image, draws);
-  finish(image, draws);
-  place_crop(image, draws);
+void Augmentation::apply(Image& image, Rng& rng) const {
+  distort(image, rng);
+  expand(image, rng);
+  crop_at_random(image, rng);
+  resize_at_random(image, rng);
+  resize(image, rng);
+  finish(image, rng);
+  place_crop(image, rng);
 }
 
-void Augmentation::distort(Image& image, Draws& draws) const {
+void Augmentation::distort(Image& image, Rng& rng) const {
   if (!parameter_.has_distort_param()) return;
   const DistortionParameter& d = parameter_.distort_param();
   const bool color = image.channels == 3;
   const auto contrast = [&] {
-    if (draws.chance(d.contrast_prob()))
-      adjust(image, -1, draws.between(d.contrast_lower(), d.contrast_upper()), 0);
+    if (rng.chance(d.contrast_prob()))
+      adjust(image, -1, rng.between(d.contrast_lower(), d.contrast_upper()), 0);
   };
-  if (draws.chance(d.brightness_prob()))
-    adjust(image, -1, 1, draws.between(-d.brightness_delta(), d.brightness_delta()));
+  if (rng.chance(d.brightness_prob()))
+    adjust(image, -1, 1, rng.between(-d.brightness_delta(), d.brightness_delta()));
   // Contrast comes first or last.
-  const bool contrast_first = draws.chance(0.5f);
+  const bool contrast_first = rng.chance(0.5f);
   if (contrast_first) contrast();
-  const bool saturation = color && draws.chance(d.saturation_prob()),
-             hue = color && draws.chance(d.hue_prob());
+  const bool saturation = color && rng.chance(d.saturation_prob()),
+             hue = color && rng.chance(d.hue_prob());
   if (saturation || hue) {
     change_color(ColorChange::bgr_to_hsv, image);
-    if (saturation) adjust(image, 1, draws.between(d.saturation_lower(), d.saturation_upper()), 0);
-    if (hue) adjust(image, 0, 1, draws.between(-d.hue_delta(), d.hue_delta()));
+    if (saturation) adjust(image, 1, rng.between(d.saturation_lower(), d.saturation_upper()), 0);
+    if (hue) adjust(image, 0, 1, rng.between(-d.hue_delta(), d.hue_delta()));
     change_color(ColorChange::hsv_to_bgr, image);
   }
   if (!contrast_first) contrast();
-  if (color && draws.chance(d.random_order_prob())) {
+  if (color && rng.chance(d.random_order_prob())) {
     int order[3] = {0, 1, 2};
-    std::swap(order[2], order[draws.pick(3)]);
-    std::swap(order[1], order[draws.pick(2)]);
+    std::swap(order[2], order[rng.pick(3)]);
+    std::swap(order[1], order[rng.pick(2)]);
     reorder_colors(image, order);
   }
 }
 
-void Augmentation::finish(Image& image, Draws& draws) const {
-  if (parameter_.has_noise_param()) add_noise(parameter_.noise_param(), image, draws);
+void Augmentation::finish(Image& image, Rng& rng) const {
+  if (parameter_.has_noise_param()) add_noise(parameter_.noise_param(), image, rng);
   const bool red_first =
       parameter_.bgr2rgb() ||
       (parameter_.has_color_order() && parameter_.color_order() == TransformationParameter::RGB);
@@ -215,18 +216,17 @@ void Augmentation::finish(Image& image, Draws& draws) const {
   if (red_first && image.channels == 3) reorder_colors(image, kRedFirst);
 }
 
-Region Augmentation::expand(Image& image, Draws& draws) const {
+Region Augmentation::expand(Image& image, Rng& rng) const {
   const ExpansionParameter& e = parameter_.expand_param();
-  constexpr float kLeast = 1.01f;
-  if (!parameter_.has_expand_param() || !draws.chance(e.prob()) || e.max_expand_ratio() < kLeast)
+  constexpr float kMin = 1.01f;
+  if (!parameter_.has_expand_param() || !rng.chance(e.prob()) || e.max_expand_ratio() < kMin)
     return {};
-  const float ratio = draws.between(1, e.max_expand_ratio());
+  const float ratio = rng.between(1, e.max_expand_ratio());
   const auto grown = [&](int64_t side) {
     return std::max(side, static_cast<int64_t>(static_cast<float>(side) * ratio));
   };
   const int64_t height = grown(image.height), width = grown(image.width);
-  const int64_t top = draws.pick(height - image.height + 1),
-                left = draws.pick(width - image.width + 1);
+  const int64_t top = rng.pick(height - image.height + 1), left = rng.pick(width - image.width + 1);
   std::vector<uint8_t> pixel(static_cast<size_t>(image.channels));
   for (int c = 0; c < static_cast<int>(pixel.size()) && parameter_.mean_value_size() > 0; ++c)
     pixel[c] = saturated(parameter_.mean_value(c % parameter_.mean_value_size()));
@@ -239,36 +239,36 @@ Region Augmentation::expand(Image& image, Draws& draws) const {
   return shown;
 }
 
-void Augmentation::crop_at_random(Image& image, Draws& draws) const {
+void Augmentation::crop_at_random(Image& image, Rng& rng) const {
   if (!parameter_.has_random_aspect_ratio_param()) return;
   const RandomAspectRatioParameter& p = parameter_.random_aspect_ratio_param();
   const auto area = static_cast<float>(image.height * image.width);
   for (uint32_t attempt = 0; attempt < p.max_attempt(); ++attempt) {
-    const float part = area * draws.between(p.min_area_ratio(), p.max_area_ratio());
-    const float change = draws.between(1, p.aspect_ratio_change());
-    const float ratio = draws.chance(0.5f) ? change : 1 / change;
+    const float part = area * rng.between(p.min_area_ratio(), p.max_area_ratio());
+    const float change = rng.between(1, p.aspect_ratio_change());
+    const float ratio = rng.chance(0.5f) ? change : 1 / change;
     const int64_t height = std::lround(std::sqrt(part / ratio)),
                   width = std::lround(std::sqrt(part * ratio));
     if (height < 1 || width < 1 || height > image.height || width > image.width) continue;
-    const int64_t top = draws.pick(image.height - height + 1),
-                  left = draws.pick(image.width - width + 1);
+    const int64_t top = rng.pick(image.height - height + 1),
+                  left = rng.pick(image.width - width + 1);
     image = cut_image(image, top, left, height, width);
     break;
   }
-  if (p.has_resize_param()) resize_by(p.resize_param(), image, draws);
+  if (p.has_resize_param()) resize_by(p.resize_param(), image, rng);
 }
 
-void Augmentation::resize_at_random(Image& image, Draws& draws) const {
-  if (stretches()) return stretch(image, draws);
+void Augmentation::resize_at_random(Image& image, Rng& rng) const {
+  if (stretches()) return stretch(image, rng);
   if (!parameter_.has_random_resize_param()) return;
   const RandomResizeParameter& p = parameter_.random_resize_param();
-  const int64_t least = p.min_size(), most = p.max_size();
-  const int64_t side = least + draws.pick(most - least + 1);
+  const int64_t minimum = p.min_size(), maximum = p.max_size();
+  const int64_t side = minimum + rng.pick(maximum - minimum + 1);
   ResizeParameter resize = p.resize_param();
   resize.set_resize_mode(ResizeParameter::FIT_SMALL_SIZE);
   resize.set_height(static_cast<uint32_t>(side));
   resize.set_width(static_cast<uint32_t>(side));
-  resize_by(resize, image, draws);
+  resize_by(resize, image, rng);
 }
 
 bool Augmentation::stretches() const {
@@ -279,26 +279,26 @@ bool Augmentation::stretches() const {
          p.has_horizontal_stretch_upper();
 }
 
-// The smaller side gets a random length, the larger one keeps its proportion or gets a random one,
-// and both are stretched by themselves; never below the crop.
-void Augmentation::stretch(Image& image, Draws& draws) const {
+// The smaller side gets a random length, the larger one keeps its ratio to it or gets a random one,
+// then each is stretched independently; never below the crop.
+void Augmentation::stretch(Image& image, Rng& rng) const {
   const TransformationParameter& p = parameter_;
   const int64_t smaller = std::min(image.height, image.width);
   int64_t side = smaller;
   if (p.img_rand_resize_lower() > 0) {
-    const int64_t least = p.img_rand_resize_lower();
-    side = least + draws.pick(p.img_rand_resize_upper() - least + 1);
+    const int64_t minimum = p.img_rand_resize_lower();
+    side = minimum + rng.pick(p.img_rand_resize_upper() - minimum + 1);
   }
   const float factor = static_cast<float>(side) / static_cast<float>(smaller);
   float height = factor * static_cast<float>(image.height),
         width = factor * static_cast<float>(image.width);
   if (p.rand_resize_ratio_lower() >= 1 && p.rand_resize_ratio_upper() > 1) {
-    const float ratio = draws.between(p.rand_resize_ratio_lower(), p.rand_resize_ratio_upper());
-    const bool wide = width > height || (width == height && draws.chance(0.5f));
+    const float ratio = rng.between(p.rand_resize_ratio_lower(), p.rand_resize_ratio_upper());
+    const bool wide = width > height || (width == height && rng.chance(0.5f));
     (wide ? width : height) = ratio * (wide ? height : width);
   }
-  height *= draws.between(p.vertical_stretch_lower(), p.vertical_stretch_upper());
-  width *= draws.between(p.horizontal_stretch_lower(), p.horizontal_stretch_upper());
+  height *= rng.between(p.vertical_stretch_lower(), p.vertical_stretch_upper());
+  width *= rng.between(p.horizontal_stretch_lower(), p.horizontal_stretch_upper());
   const auto whole = [&](float length, int64_t crop, int64_t now) {
     const int64_t wanted = std::max({std::llround(length), static_cast<long long>(crop), 1LL});
     return p.allow_upscale() ? wanted : std::min(wanted, now);
@@ -310,9 +310,9 @@ void Augmentation::stretch(Image& image, Draws& draws) const {
                interpolation_of(down ? p.interpolation_algo_down() : p.interpolation_algo_up()));
 }
 
-// What the net's crop shall show: cut out at a corner, in the centre, between them or anywhere, in
-// one of several sizes, and brought to the crop's size.
-void Augmentation::place_crop(Image& image, Draws& draws) const {
+// Cuts out what the net's crop will show: at a corner, in the centre, between them or anywhere, in
+// one of several sizes, resized to the crop's size.
+void Augmentation::place_crop(Image& image, Rng& rng) const {
   if (!training_ || !places_crop()) return;
   const TransformationParameter& p = parameter_;
   int64_t height = crop_height_, width = crop_width_;
@@ -322,7 +322,7 @@ void Augmentation::place_crop(Image& image, Draws& draws) const {
     const auto length = [&](size_t i, int64_t crop) {
       const auto side =
           static_cast<int64_t>(static_cast<float>(std::min(image.height, image.width)) * ratios[i]);
-      // Nearly the crop's size is that size: nothing is resized.
+      // Nearly the crop's size counts as that size, to avoid resizing.
       return std::abs(side - crop) < 3 ? crop : std::max<int64_t>(1, side);
     };
     std::vector<std::pair<int64_t, int64_t>> sizes;
@@ -332,33 +332,33 @@ void Augmentation::place_crop(Image& image, Draws& draws) const {
           sizes.emplace_back(length(i, crop_height_), length(j, crop_width_));
       }
     }
-    std::tie(height, width) = sizes[draws.pick(static_cast<int64_t>(sizes.size()))];
+    std::tie(height, width) = sizes[rng.pick(static_cast<int64_t>(sizes.size()))];
   }
   require(height <= image.height && width <= image.width, "the image is ", image.height, "x",
           image.width, ": too small for a crop of ", height, "x", width);
   const int64_t spare_rows = image.height - height, spare_columns = image.width - width;
-  int64_t top = draws.pick(spare_rows + 1), left = draws.pick(spare_columns + 1);
+  int64_t top = rng.pick(spare_rows + 1), left = rng.pick(spare_columns + 1);
   if (p.fix_crop()) {
-    // In quarters of the way: corners and centre, then the middles of the sides, then those
+    // In quarters of the spare space: corners and centre, the middles of the sides, then those
     // between.
-    constexpr int kPlaces[13][2] = {{0, 0}, {0, 4}, {4, 0}, {4, 4}, {2, 2}, {0, 2}, {4, 2},
-                                    {2, 0}, {2, 4}, {1, 1}, {1, 3}, {3, 1}, {3, 3}};
-    const int* place = kPlaces[draws.pick(p.more_fix_crop() ? 13 : 5)];
-    top = spare_rows / 4 * place[0];
-    left = spare_columns / 4 * place[1];
+    constexpr int kPositions[13][2] = {{0, 0}, {0, 4}, {4, 0}, {4, 4}, {2, 2}, {0, 2}, {4, 2},
+                                       {2, 0}, {2, 4}, {1, 1}, {1, 3}, {3, 1}, {3, 3}};
+    const int* offsets = kPositions[rng.pick(p.more_fix_crop() ? 13 : 5)];
+    top = spare_rows / 4 * offsets[0];
+    left = spare_columns / 4 * offsets[1];
   }
   image = cut_image(image, top, left, height, width);
   resize_image(crop_height_, crop_width_, image);
 }
 
-void Augmentation::resize(Image& image, Draws& draws) const {
-  if (parameter_.has_resize_param()) resize_by(parameter_.resize_param(), image, draws);
+void Augmentation::resize(Image& image, Rng& rng) const {
+  if (parameter_.has_resize_param()) resize_by(parameter_.resize_param(), image, rng);
 }
 
 void Augmentation::resize_objects(int64_t height, int64_t width,
                                   std::vector<Object>& objects) const {
   const ResizeParameter& p = parameter_.resize_param();
-  // Shares stay what they are, unless something is added around the image.
+  // Relative coordinates stay the same unless padding is added around the image.
   if (!parameter_.has_resize_param() || p.resize_mode() != ResizeParameter::FIT_LARGE_SIZE_AND_PAD)
     return;
   const Size size = fitted(p, height, width);

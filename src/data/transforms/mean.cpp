@@ -10,7 +10,7 @@
 namespace crema {
 
 std::vector<float> Mean::channels() const {
-  // Sums in float32 as Caffe's do, so that the printed digits are the same.
+  // Sums in float32 as Caffe's, so that the printed digits agree.
   std::vector<float> means(static_cast<size_t>(shape[0]));
   const int64_t plane = shape.count(1);
   for (int64_t i = 0; i < shape.count(); ++i) means[i / plane] += values[i];
@@ -20,8 +20,8 @@ std::vector<float> Mean::channels() const {
 
 namespace {
 
-// C3D's first files number the fields of a blob otherwise: the length of clips is the third one,
-// all behind it one further.
+// C3D's first files number the fields of a blob differently: the length of clips is the third
+// field, and all later ones have numbers one higher.
 void read_clip_mean(BlobProto& blob) {
   const auto& others = blob.GetReflection()->GetUnknownFields(blob);
   constexpr int kWidth = 5;

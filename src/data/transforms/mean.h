@@ -1,5 +1,4 @@
-// Mean images, kept as a BlobProto of 1 x C x H x W; mean clips (C3D) of
-// 1 x C x L x H x W.
+// Mean images, stored as a BlobProto of 1 x C x H x W; mean clips (C3D) of 1 x C x L x H x W.
 #pragma once
 
 #include <string>
@@ -17,7 +16,7 @@ struct Mean {
 
 // Error names the file and what is wrong with it.
 Mean read_mean(const std::string& path);
-// Whole or not at all.
+// Written atomically.
 void write_mean(const Mean& mean, const std::string& path);
 
 }  // namespace crema

@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// Weights of brightness.
+// The weights are those of brightness.
 void take_color_away(Image& image) {
   if (image.channels != 3) return;
   for (size_t i = 0; i < image.pixels.size(); i += 3) {
@@ -18,11 +18,11 @@ void take_color_away(Image& image) {
   }
 }
 
-void salt(const SaltPepperParameter& parameter, Image& image, Draws& draws) {
-  const int64_t places = image.height * image.width;
-  const auto count = static_cast<int64_t>(parameter.fraction() * static_cast<float>(places));
+void salt(const SaltPepperParameter& parameter, Image& image, Rng& rng) {
+  const int64_t pixel_count = image.height * image.width;
+  const auto count = static_cast<int64_t>(parameter.fraction() * static_cast<float>(pixel_count));
   for (int64_t i = 0; i < count; ++i) {
-    uint8_t* const pixel = image.pixels.data() + draws.pick(places) * image.channels;
+    uint8_t* const pixel = image.pixels.data() + rng.pick(pixel_count) * image.channels;
     for (int c = 0; c < static_cast<int>(image.channels); ++c)
       pixel[c] = static_cast<uint8_t>(parameter.value(c % parameter.value_size()));
   }
@@ -42,7 +42,7 @@ void check_noise(const NoiseParameter& p) {
           "noise_param asks for both convert_to_hsv and convert_to_lab");
 }
 
-void add_noise(const NoiseParameter& p, Image& image, Draws& draws) {
+void add_noise(const NoiseParameter& p, Image& image, Rng& rng) {
   if (p.decolorize()) take_color_away(image);
   if (p.gauss_blur()) filter_image(ImageFilter::blur, image);
   if (p.hist_eq()) filter_image(ImageFilter::equalize, image);
@@ -57,7 +57,7 @@ void add_noise(const NoiseParameter& p, Image& image, Draws& draws) {
     if (p.posterize()) value = static_cast<uint8_t>(value / 64 * 64 + 32);
     if (p.inverse()) value = static_cast<uint8_t>(255 - value);
   }
-  if (p.saltpepper()) salt(p.saltpepper_param(), image, draws);
+  if (p.saltpepper()) salt(p.saltpepper_param(), image, rng);
   if (image.channels != 3) return;
   if (p.convert_to_hsv()) change_color(ColorChange::bgr_to_hsv, image);
   if (p.convert_to_lab()) change_color(ColorChange::bgr_to_lab, image);

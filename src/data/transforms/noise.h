@@ -1,16 +1,16 @@
-// Noise: the changes of an image that noise_param names, in the order grey, blur, histogram,
-// histogram by regions, JPEG, erosion, posterizing, inversion, single pixels, HSV, Lab.
+// Noise: the image changes that noise_param names, in the order grey, blur, histogram equalization,
+// the same by regions, JPEG, erosion, posterizing, inversion, single pixels, HSV, Lab.
 #pragma once
 
 #include "data/images/image.h"
-#include "data/transforms/draws.h"
+#include "data/transforms/rng.h"
 #include "proto/data.pb.h"
 
 namespace crema {
 
-// Error says which setting cannot be.
+// Error says which setting is invalid.
 void check_noise(const NoiseParameter& parameter);
 
-void add_noise(const NoiseParameter& parameter, Image& image, Draws& draws);
+void add_noise(const NoiseParameter& parameter, Image& image, Rng& rng);
 
 }  // namespace crema

@@ -21,7 +21,7 @@ bool keeps(const EmitConstraint& constraint, const Region& crop, const Region& b
   return x >= crop.xmin && x <= crop.xmax && y >= crop.ymin && y <= crop.ymax;
 }
 
-// One of the objects must pass all of the measures that are given.
+// At least one of the objects must satisfy all of the measures that are given.
 bool fulfils(const SampleConstraint& constraint, const Region& sample,
              const std::vector<Object>& objects) {
   const bool by_overlap =
@@ -31,8 +31,8 @@ bool fulfils(const SampleConstraint& constraint, const Region& sample,
   const bool by_object =
       constraint.has_min_object_coverage() || constraint.has_max_object_coverage();
   if (!by_overlap && !by_sample && !by_object) return true;
-  const auto inside = [](float value, bool has_least, float least, bool has_most, float most) {
-    return (!has_least || value >= least) && (!has_most || value <= most);
+  const auto inside = [](float value, bool has_min, float minimum, bool has_max, float maximum) {
+    return (!has_min || value >= minimum) && (!has_max || value <= maximum);
   };
   const auto object_fulfils = [&](const Object& object) {
     const Region& box = object.box;
@@ -52,15 +52,15 @@ bool fulfils(const SampleConstraint& constraint, const Region& sample,
   return std::any_of(objects.begin(), objects.end(), object_fulfils);
 }
 
-Region draw_region(const Sampler& sampler, Draws& draws) {
-  const float scale = draws.between(sampler.min_scale(), sampler.max_scale());
-  // No wider and no higher than the image.
+Region draw_region(const Sampler& sampler, Rng& rng) {
+  const float scale = rng.between(sampler.min_scale(), sampler.max_scale());
+  // At most as wide and as high as the image.
   const float ratio =
-      std::clamp(draws.between(sampler.min_aspect_ratio(), sampler.max_aspect_ratio()),
-                 scale * scale, 1 / (scale * scale));
+      std::clamp(rng.between(sampler.min_aspect_ratio(), sampler.max_aspect_ratio()), scale * scale,
+                 1 / (scale * scale));
   const float width = std::min(1.f, scale * std::sqrt(ratio)),
               height = std::min(1.f, scale / std::sqrt(ratio));
-  const float left = draws.between(0, 1 - width), top = draws.between(0, 1 - height);
+  const float left = rng.between(0, 1 - width), top = rng.between(0, 1 - height);
   return {left, top, left + width, top + height};
 }
 
@@ -91,15 +91,15 @@ std::vector<Object> crop_objects(const std::vector<Object>& objects, const Regio
 }
 
 std::vector<Region> sample_regions(const google::protobuf::RepeatedPtrField<BatchSampler>& samplers,
-                                   const std::vector<Object>& objects, Draws& draws) {
+                                   const std::vector<Object>& objects, Rng& rng) {
   std::vector<Region> regions;
   for (const BatchSampler& sampler : samplers) {
-    // As in SSD: a sampler of other samplers' boxes draws none.
+    // As in SSD: a sampler that uses other samplers' boxes samples none.
     if (!sampler.use_original_image()) continue;
     uint32_t found = 0;
     for (uint32_t trial = 0; trial < sampler.max_trials(); ++trial) {
       if (sampler.has_max_sample() && found >= sampler.max_sample()) break;
-      const Region box = draw_region(sampler.sampler(), draws);
+      const Region box = draw_region(sampler.sampler(), rng);
       if (!fulfils(sampler.sample_constraint(), box, objects)) continue;
       ++found;
       regions.push_back(box);

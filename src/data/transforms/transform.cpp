@@ -9,9 +9,9 @@
 namespace crema {
 namespace {
 
-// One row (or a run of whole rows). `step`: from one value of a channel to the next. Subtract says
-// what to do with value i. Vectors of 16 serve narrow rows too, which those of 64 that the bytes
-// would allow leave to single steps.
+// Writes one row (or several contiguous ones). `step`: from one value of a channel to the next.
+// Subtract gives value i minus the mean. simdlen(16) also vectorizes narrow rows; the vectors of 64
+// that the byte type would allow leave those to scalar code.
 template <typename In, typename Subtract>
 void write_run(const In* in, int64_t step, int64_t count, Subtract subtract, float scale,
                bool mirror, float* out) {
@@ -44,7 +44,7 @@ void write(const Record& record, const In* in, const Window& window, const float
            const std::vector<float>& mean_values, float scale, float* out) {
   const int64_t step = record.interleaved ? record.channels : 1;
   const int64_t plane = record.height * record.width;
-  // Without a crop and a mirror the rows of a channel are one run.
+  // Without cropping and mirroring, all rows of a channel are contiguous.
   const bool whole = window.width == record.width && !window.mirror;
   const int64_t runs = whole ? 1 : window.height,
                 count = whole ? window.height * window.width : window.width;
@@ -127,10 +127,10 @@ std::vector<Transform> Transform::of_frames() const {
   return all;
 }
 
-void Transform::augment(Record& record, Draws draws) const {
+void Transform::augment(Record& record, Rng rng) const {
   if (!augmentation_.any()) return;
   to_image(record);
-  augmentation_.apply(record.image, draws);
+  augmentation_.apply(record.image, rng);
   show_image(record);
 }
 
@@ -150,8 +150,8 @@ Shape Transform::output(const Shape& record) const {
   return {record[0], numbers_.crop_height, numbers_.crop_width};
 }
 
-void Transform::apply(const Record& record, const Random::Four& draws, float* out) const {
-  const Cut cut = numbers_.cut(record.height, record.width, draws);
+void Transform::apply(const Record& record, const Random::Four& rng, float* out) const {
+  const Cut cut = numbers_.cut(record.height, record.width, rng);
   Window window{cut.top, cut.left, record.height, record.width, cut.mirror, numbers_.flow};
   if (numbers_.crop_height > 0) {
     window.height = numbers_.crop_height;

@@ -1,341 +1,383 @@
-// For each call of a convolution or a fully connected layer the fastest on this card of a library's
-// kernel; our own product that gathers its operands, which pads no channels, writes float32
-// gradients and takes ReLU and bias along, so that small kernels are often ours; and of the
-// implementations that serve few cases but serve those well.
+// The autotuner picks the fastest implementation on this card for each call of a convolution or a
+// fully connected layer. Candidates: a library's kernel; ImplicitGemm, which pads no channels,
+// writes float32 gradients and fuses ReLU and bias, so that it often wins for small kernels; and
+// implementations that support only a few cases, but those well.
 #include <algorithm>
 #include <functional>
 #include <utility>
 
 #include "device/memory.h"
 #include "kernels/conv/benchmark.h"
+#include "kernels/conv/conv_assignment.h"
 #include "kernels/conv/conv_bodies.h"
 #include "kernels/conv/dense.h"
 
 namespace crema {
 namespace {
 
-// Not worth timing: with channels enough for its tensor-core kernels, libraries win large products.
+// Above, benchmarking is not profitable: with enough channels for tensor cores, libraries win.
 constexpr double kLargestOwn = 40e9;
-constexpr double kSmall = 1e9;  // ours where nothing is timed
+constexpr double kSmall = 1e9;  // below, ImplicitGemm if nothing is timed
 
 double operations(const ConvCase& c) {
   return 2.0 * static_cast<double>(c.y.count()) * static_cast<double>(c.w.count(1));
 }
 
-// One of the ways is for these, and our own product has none.
+// Supported by candidates of their own, and not by ImplicitGemm.
 bool depthwise(const ConvCase& c) {
   return is_half(c.dtype) && c.order == Order::channels_last && c.x.axes() == 4 && c.groups > 1 &&
          c.groups == c.x[1] && c.groups == c.y[1];
 }
 
-// One of those to choose from, with what it noted in context.served. The first letters of the names
-// differ.
-struct Way {
-  const char* name;
-  std::unique_ptr<WeightedSum> sum;
-  std::vector<std::string> served;
+// One implementation, with the names that it added to context.chosen. ImplicitGemm, which is
+// tuned per call, is the candidate after these.
+struct Candidate {
+  std::string name;
+  std::unique_ptr<LinearKernel> kernel;
+  std::vector<std::string> chosen;
 };
 
-class FastestSum final : public WeightedSum {
+class AutotunedKernel final : public LinearKernel {
  public:
-  // ways: at least the library's, as the first; the last is taken where nothing is timed.
-  FastestSum(Context& context, std::vector<Way> ways, const ConvCase& c)
-      : ways_(std::move(ways)),
+  // candidates: at least one; the first is the library's, unless the case is depthwise.
+  AutotunedKernel(Context& context, std::vector<Candidate> candidates, const ConvCase& c)
+      : candidates_(std::move(candidates)),
         c_(c),
-        gathers_(!depthwise(c)),
-        format_(ways_[0].sum->weights_format()),
-        forward_(context, c, GatherRole::forward, false),
-        data_(context, c, GatherRole::data, masks(c)),
-        weights_(context, c, GatherRole::weights, masks(c)) {}
-
-  // False: the library has all calls.
-  bool choose(Context& context) {
-    Tuning& tuning = context.gpu().tuning;
-    std::string key =
-        cat("fastest ", forward_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
-            c_.relu_taken ? " taken" : "", c_.dropout ? " dropout" : "", c_.sums ? " sums" : "",
-            c_.backward_data ? " data" : "", c_.backward_weights ? " weights" : "",
-            context.repeatable ? "" : " adds");
-    for (size_t i = 1; i < ways_.size(); ++i) key += cat(" or ", ways_[i].name);
-    const std::optional<std::string> known = tuning.find(key);
-    if (known && is_answer(*known)) {
-      answer_ = *known;
-    } else if (tuning.candidates() <= 1 ||
-               free_memory(context) < Trial::bytes(c_, most_workspace())) {
-      answer_ = untimed();
-    } else {
-      answer_ = measured(context);
-      const std::optional<std::string> others = tuning.remember(key, answer_);
-      if (others && is_answer(*others)) answer_ = *others;
-    }
-    // Tuned before: what the products remember, or what they take without timing.
-    if (c_.forward && own(kForward)) forward_.tune(context, {});
-    if (c_.backward_data && own(kData)) data_.tune(context, {});
-    if (c_.backward_weights && own(kWeights)) weights_.tune(context, {});
-    note_served(context);
-    return answer_ != kLibraryAlone;
+        calls_{c.forward, c.backward_data, c.backward_weights},
+        supports_implicit_gemm_(!depthwise(c)),
+        format_(candidates_[0].kernel->weights_format()),
+        fprop_(context, c, ConvOperator::fprop, false),
+        dgrad_(context, c, ConvOperator::dgrad, masks(c)),
+        wgrad_(context, c, ConvOperator::wgrad, masks(c)) {
+    for (const Candidate& candidate : candidates_)
+      identities_.push_back({candidate.name, candidate.kernel->fuses_gradients()});
+    if (supports_implicit_gemm_) identities_.push_back({"implicit_gemm"});
   }
 
-  std::unique_ptr<WeightedSum> library() { return std::move(ways_[0].sum); }
+  // False: the first candidate is chosen for all calls.
+  bool choose(Context& context) {
+    Tuning& tuning = context.gpu().tuning;
+    const std::string key = this->key(context);
+    const auto parse = [&](const std::optional<std::string>& text) {
+      return text ? ConvAssignment::parse(*text, calls_, identities_) : std::nullopt;
+    };
+    if (const std::optional<ConvAssignment> known = parse(tuning.find(key))) {
+      assigned_ = *known;
+    } else if (tuning.candidates() <= 1 ||
+               free_memory(context) < Benchmark::bytes(c_, max_workspace())) {
+      assigned_ = untimed();
+    } else {
+      assigned_ = measured(context);
+      // Another process may have answered first.
+      const std::optional<std::string> others = tuning.remember(key, assigned_.text(identities_));
+      if (const std::optional<ConvAssignment> theirs = parse(others)) assigned_ = *theirs;
+    }
+    // Without timing: takes the products' configurations from the tuning cache, or their defaults.
+    if (own(ConvCall::fprop)) fprop_.tune(context, {});
+    if (own(ConvCall::dgrad)) dgrad_.tune(context, {});
+    if (own(ConvCall::wgrad)) wgrad_.tune(context, {});
+    note_chosen(context);
+    const bool first_only =
+        std::all_of(std::begin(ConvAssignment::kCalls), std::end(ConvAssignment::kCalls),
+                    [&](ConvCall call) { return assigned_[call] <= 0; });
+    return !first_only || candidates_[0].kernel->fuses_gradients() != fuses_gradients();
+  }
+
+  std::unique_ptr<LinearKernel> first() { return std::move(candidates_[0].kernel); }
 
   Format weights_format() const override { return format_; }
   size_t workspace() const override {
     size_t bytes = 0;
-    for (const Way& way : ways_) {
-      if (some(*way.name)) bytes = std::max(bytes, way.sum->workspace());
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (has_call(i)) bytes = std::max(bytes, candidates_[i].kernel->workspace());
     }
     return bytes;
   }
   bool takes_relu() const override {
-    return gathers_ && (c_.backward_data || c_.backward_weights) &&
-           (!c_.backward_data || along(kData)) && (!c_.backward_weights || along(kWeights));
+    return supports_implicit_gemm_ && (calls_.dgrad || calls_.wgrad) &&
+           (!calls_.dgrad || fuses_relu(ConvCall::dgrad)) &&
+           (!calls_.wgrad || fuses_relu(ConvCall::wgrad));
   }
 
   bool gives_sums() const override {
-    return c_.forward && !own(kForward) && with(kForward).gives_sums();
+    return calls_.fprop && !own(ConvCall::fprop) && kernel(ConvCall::fprop).gives_sums();
   }
-  bool takes_affine() const override { return gives_sums() && with(kForward).takes_affine(); }
+  bool takes_affine() const override {
+    return gives_sums() && kernel(ConvCall::fprop).takes_affine();
+  }
   bool gradient_takes_affine() const override {
-    return takes_affine() && !joins_gradients() && !own(kWeights) &&
-           with(kWeights).gradient_takes_affine();
+    return takes_affine() && !fuses_gradients() && !own(ConvCall::wgrad) &&
+           kernel(ConvCall::wgrad).gradient_takes_affine();
   }
   void backward_weights_affine(Context& context, const Tensor& x, const Tensor& affine,
                                const Tensor& dy, const Tensor& dw, bool accumulate,
                                const Tensor& workspace) override {
-    with(kWeights).backward_weights_affine(context, x, affine, dy, dw, accumulate, workspace);
+    kernel(ConvCall::wgrad)
+        .backward_weights_affine(context, x, affine, dy, dw, accumulate, workspace);
   }
-  void forward_summing(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
-                       const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
-    with(kForward).forward_summing(context, x, affine, w, y, sums, workspace);
+  void forward_with_sums(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
+                         const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
+    kernel(ConvCall::fprop).forward_with_sums(context, x, affine, w, y, sums, workspace);
   }
 
   bool adds_weights() const override {
-    if (joins_gradients()) return with(kBoth).adds_weights();
-    return own(kWeights) ? weights_.adds() : with(kWeights).adds_weights();
+    if (fuses_gradients()) return kernel(ConvCall::both_gradients).adds_weights();
+    return own(ConvCall::wgrad) ? wgrad_.adds() : kernel(ConvCall::wgrad).adds_weights();
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
-    if (!own(kForward)) return with(kForward).forward(context, x, w, b, y, workspace);
-    run_forward(context, x, w, b, y, {});
+    if (own(ConvCall::fprop)) return run_fprop(context, x, w, b, y, {});
+    kernel(ConvCall::fprop).forward(context, x, w, b, y, workspace);
   }
-  void forward_dropping(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                        const Tensor& y, const DropoutMask& mask,
-                        const Tensor& workspace) override {
-    if (own(kForward)) return run_forward(context, x, w, b, y, mask);
-    WeightedSum::forward_dropping(context, x, w, b, y, mask, workspace);
+  void forward_with_dropout(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                            const Tensor& y, const DropoutMask& mask,
+                            const Tensor& workspace) override {
+    if (own(ConvCall::fprop)) return run_fprop(context, x, w, b, y, mask);
+    LinearKernel::forward_with_dropout(context, x, w, b, y, mask, workspace);
   }
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
-    if (!own(kData)) return with(kData).backward_data(context, g, w, dx, workspace);
-    GatherTensors t = gradient(g);
+    if (!own(ConvCall::dgrad))
+      return kernel(ConvCall::dgrad).backward_data(context, g, w, dx, workspace);
+    ImplicitGemmTensors t = gradient(g);
     t.w = w.raw(), t.out = dx.raw();
-    data_.run(context, t);
+    dgrad_.run(context, t);
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                         const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
-    if (!own(kWeights)) {
-      return with(kWeights).backward_weights(context, x, g, dw, db, accumulate_w, accumulate_b,
-                                             workspace);
+    if (!own(ConvCall::wgrad)) {
+      return kernel(ConvCall::wgrad)
+          .backward_weights(context, x, g, dw, db, accumulate_w, accumulate_b, workspace);
     }
-    GatherTensors t = gradient(g);
+    ImplicitGemmTensors t = gradient(g);
     t.x = x.raw(), t.out = dw.raw(), t.db = db.data<float>();
     t.accumulate_w = accumulate_w, t.accumulate_b = accumulate_b;
-    weights_.run(context, t);
+    wgrad_.run(context, t);
   }
 
-  bool joins_gradients() const override { return answer_[kBoth] != kApart; }
+  bool fuses_gradients() const override {
+    return assigned_[ConvCall::both_gradients] != ConvAssignment::kNone;
+  }
   void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
                      const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
                      bool accumulate_b, const Tensor& workspace) override {
-    if (joins_gradients()) {
-      with(kBoth).backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
-                                workspace);
+    if (fuses_gradients()) {
+      kernel(ConvCall::both_gradients)
+          .backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
     } else {
-      WeightedSum::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
-                                 workspace);
+      LinearKernel::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
+                                  workspace);
     }
   }
 
  private:
-  enum Call { kForward, kData, kWeights, kBoth };
-  static constexpr char kOwn = 'o', kApart = '-';
-  static constexpr const char* kLibraryAlone = "lll-";
-
-  std::string untimed() const {
-    const Way &first = ways_[0], &last = ways_.back();
-    if (!gathers_) return {'l', 'l', 'l', first.sum->joins_gradients() ? *first.name : kApart};
-    return std::string(3, operations(c_) < kSmall ? kOwn : *last.name) + kApart;
+  // What the answer depends on.
+  std::string key(const Context& context) const {
+    std::string key =
+        cat("conv ", fprop_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
+            c_.relu_taken ? " taken" : "", c_.dropout ? " dropout" : "", c_.sums ? " sums" : "",
+            calls_.fprop ? " fprop" : "", calls_.dgrad ? " dgrad" : "",
+            calls_.wgrad ? " wgrad" : "", context.repeatable ? "" : " adds", " by");
+    for (const ConvCandidate& identity : identities_) key += cat(" ", identity.name);
+    return key;
   }
 
-  void run_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                   const Tensor& y, const DropoutMask& mask) const {
-    forward_.run(context,
-                 {.x = x.raw(), .w = w.raw(), .b = b.raw(), .out = y.raw(), .dropout = mask});
+  int implicit_gemm() const { return static_cast<int>(candidates_.size()); }
+
+  ConvAssignment untimed() const {
+    ConvAssignment assigned;
+    const int last = static_cast<int>(candidates_.size()) - 1;
+    const int choice = !supports_implicit_gemm_  ? 0
+                       : operations(c_) < kSmall ? implicit_gemm()
+                                                 : last;
+    if (calls_.fprop) assigned[ConvCall::fprop] = choice;
+    if (calls_.dgrad) assigned[ConvCall::dgrad] = choice;
+    if (calls_.wgrad) assigned[ConvCall::wgrad] = choice;
+    if (!supports_implicit_gemm_ && calls_.dgrad && calls_.wgrad && identities_[0].fuses_gradients)
+      assigned[ConvCall::both_gradients] = 0;
+    return assigned;
   }
 
-  static GatherTensors gradient(const OutputGradient& g) {
+  void run_fprop(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
+                 const Tensor& y, const DropoutMask& mask) const {
+    fprop_.run(context,
+               {.x = x.raw(), .w = w.raw(), .b = b.raw(), .out = y.raw(), .dropout = mask});
+  }
+
+  static ImplicitGemmTensors gradient(const OutputGradient& g) {
     return {.dy = g.dy.raw(), .y = g.y ? g.y->raw() : nullptr, .dropout = {{}, 0, g.factor}};
   }
 
-  bool own(Call call) const { return answer_[call] == kOwn; }
-  // Takes ReLU and bias along.
-  bool along(Call call) const { return own(call) || with(call).takes_relu(); }
-  WeightedSum& with(Call call) const {
-    for (const Way& way : ways_) {
-      if (*way.name == answer_[call]) return *way.sum;
-    }
-    return *ways_[0].sum;
+  bool own(ConvCall call) const { return assigned_[call] == implicit_gemm(); }
+  bool fuses_relu(ConvCall call) const { return own(call) || kernel(call).takes_relu(); }
+  LinearKernel& kernel(ConvCall call) const {
+    return *candidates_[static_cast<size_t>(std::max(assigned_[call], 0))].kernel;
   }
-  // Whether some call that will be made has this letter.
-  bool some(char letter) const {
-    return (c_.forward && answer_[kForward] == letter) ||
-           (c_.backward_data && answer_[kData] == letter) ||
-           (c_.backward_weights && answer_[kWeights] == letter) || answer_[kBoth] == letter;
+  bool has_call(size_t candidate) const {
+    return std::any_of(
+        std::begin(ConvAssignment::kCalls), std::end(ConvAssignment::kCalls),
+        [&](ConvCall call) { return assigned_[call] == static_cast<int>(candidate); });
   }
-  bool is_answer(const std::string& text) const {
-    const auto has = [this](char letter, bool joined) {
-      return std::any_of(ways_.begin(), ways_.end(), [&](const Way& way) {
-        return *way.name == letter && (!joined || way.sum->joins_gradients());
-      });
-    };
-    return text.size() == 4 && (text[kBoth] == kApart || has(text[kBoth], true)) &&
-           std::all_of(text.begin(), text.begin() + kBoth, [&](char letter) {
-             return (letter == kOwn && gathers_) || has(letter, false);
-           });
-  }
-  size_t most_workspace() const {
+  size_t max_workspace() const {
     size_t bytes = 0;
-    for (const Way& way : ways_) bytes = std::max(bytes, way.sum->workspace());
+    for (const Candidate& candidate : candidates_)
+      bytes = std::max(bytes, candidate.kernel->workspace());
     return bytes;
   }
-  // What those that have calls noted, then "gather forward", "blocks weights".
-  void note_served(Context& context) const {
-    const auto note_call = [&](bool made, Call call, const char* what) {
-      if (made && own(call)) context.served.push_back(cat("gather ", what));
-      for (size_t i = 1; made && i < ways_.size(); ++i) {
-        if (*ways_[i].name == answer_[call])
-          context.served.push_back(cat(ways_[i].name, " ", what));
-      }
-    };
-    for (const Way& way : ways_) {
-      if (!some(*way.name)) continue;
-      context.served.insert(context.served.end(), way.served.begin(), way.served.end());
+  // What the chosen candidates noted, then "implicit_gemm fprop", "space_to_depth wgrad".
+  void note_chosen(Context& context) const {
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      const std::vector<std::string>& names = candidates_[i].chosen;
+      if (has_call(i)) context.chosen.insert(context.chosen.end(), names.begin(), names.end());
     }
-    note_call(c_.forward, kForward, "forward");
-    note_call(c_.backward_data && !joins_gradients(), kData, "data");
-    note_call(c_.backward_weights && !joins_gradients(), kWeights, "weights");
-    note_call(joins_gradients(), kBoth, "both gradients");
+    for (ConvCall call : ConvAssignment::kCalls) {
+      const bool single = call == ConvCall::dgrad || call == ConvCall::wgrad;
+      if (assigned_[call] <= 0 || (single && fuses_gradients())) continue;
+      context.chosen.push_back(
+          cat(identities_[static_cast<size_t>(assigned_[call])].name, " ", name_of(call)));
+    }
   }
 
-  // Times all ways on tensors of the case.
-  std::string measured(Context& context) {
-    Trial trial(context, c_, format_, most_workspace());
-    std::string answer = kLibraryAlone, along = kLibraryAlone;
-    double best[4] = {1e30, 1e30, 1e30, 1e30}, best_along[4] = {1e30, 1e30, 1e30, 1e30};
-    const auto offer = [&](Call call, char letter, double time, bool takes_relu) {
-      if (time < best[call]) best[call] = time, answer[call] = letter;
-      if (takes_relu && time < best_along[call]) best_along[call] = time, along[call] = letter;
-    };
-    const double dropping = c_.dropout ? trial.dropping() : 0;
-    const double summing = c_.sums ? trial.summing() : 0;
-    for (const Way& way : ways_) {
-      WeightedSum& sum = *way.sum;
-      const bool takes = sum.takes_relu(), masked = gathers_ && takes;
-      if (c_.forward) {
-        const double more = dropping + (sum.gives_sums() ? 0 : summing);
-        offer(kForward, *way.name, trial.forward(sum) + more, false);
-      }
-      if (c_.backward_data) offer(kData, *way.name, trial.data(sum), takes);
-      if (c_.backward_weights) offer(kWeights, *way.name, trial.weights(sum, masked), takes);
-      if (c_.backward_data && c_.backward_weights && sum.joins_gradients())
-        offer(kBoth, *way.name, trial.both(sum), false);
+  // The fastest so far of one call.
+  struct Best {
+    int candidate = ConvAssignment::kNone;
+    double time = 1e30;
+    void offer(int number, double milliseconds) {
+      if (milliseconds < time) candidate = number, time = milliseconds;
     }
-    if (best[kBoth] >= best[kData] + best[kWeights]) answer[kBoth] = kApart;
-    if (!gathers_) return answer;
-    const auto tuned = [&](GatherProduct& product, const GatherTensors& tensors) {
-      product.tune(context, tensors);
-      return trial.time([&] { product.run(context, tensors); });
-    };
-    if (c_.forward) offer(kForward, kOwn, tuned(forward_, trial.gather_forward()) + summing, false);
-    if (!c_.backward_data && !c_.backward_weights) return answer;
-    if (c_.backward_data) offer(kData, kOwn, tuned(data_, trial.gather_data()), true);
-    if (c_.backward_weights) offer(kWeights, kOwn, tuned(weights_, trial.gather_weights()), true);
-    // Gradients that take ReLU and bias along spare their own pass, when there are no others.
-    double apart = c_.bias || masks(c_) ? trial.separate() : 0, together = 0;
-    if (c_.backward_data) apart += best[kData], together += best_along[kData];
-    if (c_.backward_weights) apart += best[kWeights], together += best_along[kWeights];
-    if (together < apart) answer[kData] = along[kData], answer[kWeights] = along[kWeights];
-    return answer;
+  };
+
+  // Times all candidates on tensors of the case.
+  ConvAssignment measured(Context& context) {
+    const Benchmark benchmark(context, c_, format_, max_workspace());
+    Best fprop, both, dgrad, wgrad, dgrad_relu, wgrad_relu;  // relu: with the ReLU fused
+    const double dropping = c_.dropout ? benchmark.dropping() : 0;
+    const double summing = c_.sums ? benchmark.summing() : 0;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      LinearKernel& kernel = *candidates_[i].kernel;
+      const int number = static_cast<int>(i);
+      const bool takes_relu = kernel.takes_relu(), masked = supports_implicit_gemm_ && takes_relu;
+      if (calls_.fprop) {
+        const double more = dropping + (kernel.gives_sums() ? 0 : summing);
+        fprop.offer(number, benchmark.forward(kernel) + more);
+      }
+      if (calls_.dgrad) {
+        const double time = benchmark.data(kernel);
+        dgrad.offer(number, time);
+        if (takes_relu) dgrad_relu.offer(number, time);
+      }
+      if (calls_.wgrad) {
+        const double time = benchmark.weights(kernel, masked);
+        wgrad.offer(number, time);
+        if (takes_relu) wgrad_relu.offer(number, time);
+      }
+      if (calls_.dgrad && calls_.wgrad && kernel.fuses_gradients())
+        both.offer(number, benchmark.both(kernel));
+    }
+    ConvAssignment assigned;
+    if (both.time < dgrad.time + wgrad.time) assigned[ConvCall::both_gradients] = both.candidate;
+    if (supports_implicit_gemm_) {
+      const auto tuned = [&](ImplicitGemm& product, const ImplicitGemmTensors& tensors) {
+        product.tune(context, tensors);
+        return benchmark.time([&] { product.run(context, tensors); });
+      };
+      const int own = implicit_gemm();
+      if (calls_.fprop) fprop.offer(own, tuned(fprop_, benchmark.implicit_gemm_fprop()) + summing);
+      if (calls_.dgrad) {
+        const double time = tuned(dgrad_, benchmark.implicit_gemm_dgrad());
+        dgrad.offer(own, time), dgrad_relu.offer(own, time);
+      }
+      if (calls_.wgrad) {
+        const double time = tuned(wgrad_, benchmark.implicit_gemm_wgrad());
+        wgrad.offer(own, time), wgrad_relu.offer(own, time);
+      }
+      // Where all gradients fuse ReLU and bias, the separate pass for these is spared.
+      if (calls_.dgrad || calls_.wgrad) {
+        double apart = c_.bias || masks(c_) ? benchmark.separate() : 0, fused = 0;
+        if (calls_.dgrad) apart += dgrad.time, fused += dgrad_relu.time;
+        if (calls_.wgrad) apart += wgrad.time, fused += wgrad_relu.time;
+        if (fused < apart) dgrad = dgrad_relu, wgrad = wgrad_relu;
+      }
+    }
+    assigned[ConvCall::fprop] = fprop.candidate;
+    assigned[ConvCall::dgrad] = dgrad.candidate;
+    assigned[ConvCall::wgrad] = wgrad.candidate;
+    return assigned;
   }
 
-  std::vector<Way> ways_;
+  std::vector<Candidate> candidates_;
   ConvCase c_;
-  bool gathers_;  // our own product serves the case
+  ConvCalls calls_;
+  bool supports_implicit_gemm_;
   Format format_;
-  GatherProduct forward_, data_, weights_;
-  // For each call who has it: the first letter of a way's name, or kOwn; of both gradients kApart
-  // when two calls are faster.
-  std::string answer_ = kLibraryAlone;
+  std::vector<ConvCandidate> identities_;  // of candidates_, then of ImplicitGemm
+  ImplicitGemm fprop_, dgrad_, wgrad_;
+  ConvAssignment assigned_;
 };
 
-using Ways = std::vector<std::pair<const char*, std::function<std::unique_ptr<WeightedSum>()>>>;
+using Makers = std::vector<std::pair<const char*, std::function<std::unique_ptr<LinearKernel>()>>>;
 
-// The winner, or the library's kernel alone. ways: the library's first; some may make nothing.
-std::unique_ptr<WeightedSum> fastest(Context& context, const ConvCase& c, std::string& reason,
-                                     const Ways& ways) {
+// The winner, or the first candidate alone. The first maker must make a kernel; others may return
+// null.
+std::unique_ptr<LinearKernel> autotuned(Context& context, const ConvCase& c, std::string& reason,
+                                        const Makers& makers) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
     return nullptr;
   }
-  if (!depthwise(c) && !GatherProduct::serves(c, reason)) return nullptr;
+  if (!depthwise(c) && !ImplicitGemm::supports(c, reason)) return nullptr;
   if (!has_tensor_cores(context, reason)) return nullptr;
   if (operations(c) > kLargestOwn && c.x_channels == 0 && c.groups == 1) {
     reason = "a large product of many channels";
     return nullptr;
   }
-  std::vector<Way> made;
-  for (const auto& [name, make] : ways) {
-    const auto noted = static_cast<int64_t>(context.served.size());
-    std::unique_ptr<WeightedSum> sum = make();
-    Way way{name, std::move(sum), {context.served.begin() + noted, context.served.end()}};
-    context.served.resize(static_cast<size_t>(noted));
-    if (way.sum) made.push_back(std::move(way));
+  std::vector<Candidate> made;
+  for (const auto& [name, make] : makers) {
+    const auto noted = static_cast<int64_t>(context.chosen.size());
+    std::unique_ptr<LinearKernel> kernel = make();
+    Candidate candidate{
+        name, std::move(kernel), {context.chosen.begin() + noted, context.chosen.end()}};
+    context.chosen.resize(static_cast<size_t>(noted));
+    if (candidate.kernel) made.push_back(std::move(candidate));
     if (made.empty()) return nullptr;
   }
-  auto sum = std::make_unique<FastestSum>(context, std::move(made), c);
-  if (!sum->choose(context)) return sum->library();
-  return sum;
+  auto kernel = std::make_unique<AutotunedKernel>(context, std::move(made), c);
+  if (!kernel->choose(context)) return kernel->first();
+  return kernel;
 }
 
 }  // namespace
 
-std::unique_ptr<WeightedSum> make_conv_fastest(Context& context, const ConvCase& c,
-                                               std::string& reason) {
+std::unique_ptr<LinearKernel> make_conv_autotuned(Context& context, const ConvCase& c,
+                                                  std::string& reason) {
   std::string refusal;
-  const Ways ours = {{"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }},
-                     {"tensor", [&] { return make_conv_tensor(context, c, refusal); }}};
-  // cuDNN would compile candidates for these, for seconds, and was slower where it was measured.
-  if (depthwise(c) && ours[0].second()) return fastest(context, c, reason, ours);
-  return fastest(context, c, reason,
-                 {{"library", [&] { return make_conv_cudnn(context, c, reason); }},
-                  {"groups", [&] { return make_conv_groups(context, c, refusal); }},
-                  {"blocks", [&] { return make_conv_blocks(context, c, refusal); }},
-                  {"rows", [&] { return make_conv_rows(context, c, refusal); }},
-                  {"pixels", [&] { return make_conv_pixels(context, c, refusal); }}});
+  const Makers for_depthwise = {
+      {"depthwise", [&] { return make_conv_depthwise(context, c, refusal); }},
+      {"depthwise_tensor", [&] { return make_conv_depthwise_tensor(context, c, refusal); }}};
+  // For these cuDNN would compile candidates for seconds, and was slower where measured.
+  if (depthwise(c) && for_depthwise[0].second())
+    return autotuned(context, c, reason, for_depthwise);
+  return autotuned(
+      context, c, reason,
+      {{"cudnn", [&] { return make_conv_cudnn(context, c, reason); }},
+       {"per_group", [&] { return make_conv_per_group(context, c, refusal); }},
+       {"space_to_depth", [&] { return make_conv_space_to_depth(context, c, refusal); }},
+       {"stem_7x7s2", [&] { return make_conv_stem_7x7s2(context, c, refusal); }},
+       {"stem_3x3", [&] { return make_conv_stem_3x3(context, c, refusal); }}});
 }
 
-std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCase& c,
-                                                std::string& reason) {
+std::unique_ptr<LinearKernel> make_dense_autotuned(Context& context, const DenseCase& c,
+                                                   std::string& reason) {
   if (c.transposed) {
     reason = "transposed weights";
     return nullptr;
   }
-  return fastest(context, conv_case_of(c), reason,
-                 {{"library", [&] { return make_dense_cublas(context, c, reason); }}});
+  return autotuned(context, conv_case_of(c), reason,
+                   {{"cublas", [&] { return make_dense_cublas(context, c, reason); }}});
 }
 
 }  // namespace crema

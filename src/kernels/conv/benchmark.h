@@ -1,4 +1,4 @@
-// The tensors of a case in a GPU's memory, and the milliseconds that calls take on them. Only for
+// Benchmarks the calls of a case, in milliseconds, on tensors in GPU memory. Only for
 // autotuner_gpu.cpp.
 #pragma once
 
@@ -9,31 +9,32 @@
 
 namespace crema {
 
-// Backward takes the gradient through the ReLU.
+// Backward applies the gradient of the ReLU.
 inline bool masks(const ConvCase& c) { return c.relu && !c.relu_taken; }
 
-class Trial {
+class Benchmark {
  public:
-  // weights: the format that all who are tried have; workspace: the most bytes that one needs.
-  Trial(Context& context, const ConvCase& c, const Format& weights, size_t workspace);
-  // That it takes, roughly.
+  // weights: the format that all candidates use; workspace: the largest that any of them needs, in
+  // bytes.
+  Benchmark(Context& context, const ConvCase& c, const Format& weights, size_t workspace);
+  // Roughly its GPU memory.
   static size_t bytes(const ConvCase& c, size_t workspace);
 
   double time(const std::function<void()>& work) const;
-  double forward(WeightedSum& sum) const;  // with the sums of channels where it gives them
-  double data(WeightedSum& sum) const;
-  double weights(WeightedSum& sum, bool masked) const;  // masked: with the ReLU and the bias
-  double both(WeightedSum& sum) const;
-  // What follows where it is not taken along: a dropout, sums of channels (one pass over y), ReLU
-  // and bias of a gradient.
+  double forward(LinearKernel& sum) const;  // with the per-channel sums if it gives them
+  double data(LinearKernel& sum) const;
+  double weights(LinearKernel& sum, bool masked) const;  // masked: with the ReLU and the bias
+  double both(LinearKernel& sum) const;
+  // The separate kernels where nothing is fused: a dropout; per-channel sums (one pass over y);
+  // ReLU and bias of a gradient.
   double dropping() const;
   double summing() const;
   double separate() const;
 
-  // For our own product.
-  GatherTensors gather_forward() const;
-  GatherTensors gather_data() const;
-  GatherTensors gather_weights() const;
+  // For ImplicitGemm.
+  ImplicitGemmTensors implicit_gemm_fprop() const;
+  ImplicitGemmTensors implicit_gemm_dgrad() const;
+  ImplicitGemmTensors implicit_gemm_wgrad() const;
 
  private:
   Tensor bias() const { return c_.bias ? b_ : Tensor(); }

@@ -12,7 +12,7 @@ constexpr DropoutMask kHalf{{}, 1u << 31, 2};
 
 }  // namespace
 
-Trial::Trial(Context& context, const ConvCase& c, const Format& weights, size_t workspace)
+Benchmark::Benchmark(Context& context, const ConvCase& c, const Format& weights, size_t workspace)
     : context_(context),
       c_(c),
       x_(context, c.x, c.dtype, {Order::channels_last, nullptr, c.x_channels}),
@@ -24,56 +24,56 @@ Trial::Trial(Context& context, const ConvCase& c, const Format& weights, size_t 
       db_(context, Shape{c.w[0]}, DType::f32),
       sums_(context, Shape{2, c.w[0]}, DType::f32),
       workspace_(context, Shape{static_cast<int64_t>(workspace)}, DType::u8) {
-  // Small numbers that are not zero: see Tuning::scratch.
+  // Small nonzero values: see Tuning::scratch.
   for (const Tensor* tensor : {&x_, &w_, &b_, &y_, &dy_}) {
     check_cuda(cudaMemsetAsync(tensor->raw(), 0x23, tensor->bytes(), context.gpu().stream),
                "filling memory");
   }
 }
 
-size_t Trial::bytes(const ConvCase& c, size_t workspace) {
+size_t Benchmark::bytes(const ConvCase& c, size_t workspace) {
   const auto count = static_cast<size_t>(c.x.count() / c.x[1] * std::max(c.x[1], c.x_channels) +
                                          2 * c.y.count() + 4 * c.w.count());
   return 2 * count + workspace + (size_t{16} << 20);
 }
 
-double Trial::time(const std::function<void()>& work) const {
+double Benchmark::time(const std::function<void()>& work) const {
   return context_.gpu().tuning.time_repeated(context_, work);
 }
 
-double Trial::forward(WeightedSum& sum) const {
+double Benchmark::forward(LinearKernel& sum) const {
   return time([&] {
     if (sum.gives_sums()) {
-      sum.forward_summing(context_, x_, Tensor(), w_, y_, sums_, workspace_);
+      sum.forward_with_sums(context_, x_, Tensor(), w_, y_, sums_, workspace_);
     } else {
       sum.forward(context_, x_, w_, bias(), y_, workspace_);
     }
   });
 }
 
-double Trial::data(WeightedSum& sum) const {
+double Benchmark::data(LinearKernel& sum) const {
   return time([&] { sum.backward_data(context_, dy_, w_, x_, workspace_); });
 }
 
-double Trial::weights(WeightedSum& sum, bool masked) const {
+double Benchmark::weights(LinearKernel& sum, bool masked) const {
   const OutputGradient g = masked && masks(c_) ? OutputGradient(dy_, y_) : OutputGradient(dy_);
   const Tensor db = masked && c_.bias ? db_ : Tensor();
   const bool adds = sum.adds_weights();
   return time([&] { sum.backward_weights(context_, x_, g, dw_, db, adds, adds, workspace_); });
 }
 
-double Trial::both(WeightedSum& sum) const {
+double Benchmark::both(LinearKernel& sum) const {
   const Tensor& dx = c_.y == c_.x ? y_ : x_;
   const bool adds = sum.adds_weights();
   return time(
       [&] { sum.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), adds, adds, workspace_); });
 }
 
-double Trial::dropping() const {
+double Benchmark::dropping() const {
   return time([&] { dropout(context_, kHalf, y_, y_); });
 }
 
-double Trial::summing() const {
+double Benchmark::summing() const {
   return time([&] {
     on_real(y_, [&]<typename T>() {
       bias_gradient(context_, c_.y.count() / c_.y[1], c_.y[1], 1, y_.data<T>(),
@@ -82,7 +82,7 @@ double Trial::summing() const {
   });
 }
 
-double Trial::separate() const {
+double Benchmark::separate() const {
   return time([&] {
     on_real(dy_, [&]<typename T>() {
       relu_and_bias_gradient(context_, c_.y.count() / c_.y[1], c_.y[1], 1,
@@ -92,18 +92,18 @@ double Trial::separate() const {
   });
 }
 
-GatherTensors Trial::gather_forward() const {
-  GatherTensors t{.x = x_.raw(), .w = w_.raw(), .b = bias().raw(), .out = y_.raw()};
+ImplicitGemmTensors Benchmark::implicit_gemm_fprop() const {
+  ImplicitGemmTensors t{.x = x_.raw(), .w = w_.raw(), .b = bias().raw(), .out = y_.raw()};
   if (c_.dropout) t.dropout = kHalf;
   return t;
 }
 
-GatherTensors Trial::gather_data() const {
+ImplicitGemmTensors Benchmark::implicit_gemm_dgrad() const {
   return {.w = w_.raw(), .dy = dy_.raw(), .y = sign(), .out = x_.raw()};
 }
 
-GatherTensors Trial::gather_weights() const {
-  GatherTensors t{.x = x_.raw(), .dy = dy_.raw(), .y = sign(), .out = dw_.raw()};
+ImplicitGemmTensors Benchmark::implicit_gemm_wgrad() const {
+  ImplicitGemmTensors t{.x = x_.raw(), .dy = dy_.raw(), .y = sign(), .out = dw_.raw()};
   if (c_.bias) t.db = db_.data<float>();
   t.accumulate_w = t.accumulate_b = !context_.repeatable;
   return t;

@@ -26,24 +26,28 @@ ConvGeometry geometry_of(const ConvCase& c) {
   return g;
 }
 
-std::unique_ptr<WeightedSum> make_conv(Context& context, const ConvCase& c) {
+std::unique_ptr<LinearKernel> make_conv(Context& context, const ConvCase& c) {
   const int axes = c.x.axes() - 2;
-  require(axes >= 1 && axes <= kMostSpatialAxes, "a convolution over ", axes,
-          " spatial axes is not supported: 1 to ", kMostSpatialAxes);
-  static const std::vector<Implementation<WeightedSum, ConvCase>> list = {
+  require(axes >= 1 && axes <= kMaxSpatialAxes, "a convolution over ", axes,
+          " spatial axes is not supported: 1 to ", kMaxSpatialAxes);
+  static const std::vector<Implementation<LinearKernel, ConvCase>> list = {
 #ifdef CREMA_CUDA
-      {"fastest", make_conv_fastest},     {"rows", make_conv_rows},
-      {"pixels", make_conv_pixels},       {"blocks", make_conv_blocks},
-      {"groups", make_conv_groups},       {"cudnn", make_conv_cudnn},
-      {"tensor", make_conv_tensor},
+      {"autotuned", make_conv_autotuned},
+      {"stem_7x7s2", make_conv_stem_7x7s2},
+      {"stem_3x3", make_conv_stem_3x3},
+      {"space_to_depth", make_conv_space_to_depth},
+      {"per_group", make_conv_per_group},
+      {"cudnn", make_conv_cudnn},
+      {"depthwise_tensor", make_conv_depthwise_tensor},
 #endif
 #ifdef CREMA_ONEDNN
       {"onednn", make_conv_onednn},
 #endif
-      {"depthwise", make_conv_depthwise}, {"im2col", make_conv_im2col},
-      {"plain", make_conv_plain},
+      {"depthwise", make_conv_depthwise},
+      {"im2col", make_conv_im2col},
+      {"plain", make_conv_reference},
   };
-  std::unique_ptr<WeightedSum> conv = choose(context, "the convolution", c, list);
+  std::unique_ptr<LinearKernel> conv = choose(context, "the convolution", c, list);
   if (c.weights_format && !same_layout(*c.weights_format, conv->weights_format(), c.w)) {
     const Format format = conv->weights_format();
     conv = with_weights_in(*c.weights_format, std::move(conv), c.w, c.dtype, format);

@@ -1,7 +1,7 @@
-// Convolution by cuDNN's graph API: one to three spatial axes (one is seen as two), with bias and
-// ReLU in the forward plan where cuDNN has one for them. Groups are cuDNN's work or, for the
-// implementation "groups", one convolution after the other on a part of the channels, which has
-// kernels that those for groups lack.
+// Convolution by cuDNN's graph API: one to three spatial axes (one is treated as two), with bias
+// and ReLU in the forward plan if cuDNN has such a plan. cuDNN handles groups itself or, for the
+// implementation "per_group", runs one convolution per group, for which it has kernels that grouped
+// ones lack.
 #include <algorithm>
 
 #include "kernels/conv/conv_bodies.h"
@@ -10,20 +10,21 @@
 #include "kernels/core/bias.h"
 #include "kernels/move/reorder.h"
 #include "tensor/on.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
 namespace graph = cudnn_frontend::graph;
-using Integers = ConvNumbers::Integers;
-using enum ConvNumbers::Tag;
+using Integers = ConvParams::Integers;
+using enum ConvParams::Tag;
 
-class CudnnConv final : public WeightedSum {
+class CudnnConv final : public LinearKernel {
  public:
-  CudnnConv(const ConvCase& c, bool groups_apart) : c_(c), numbers_(c, groups_apart) {}
+  CudnnConv(const ConvCase& c, bool groups_apart) : c_(c), params_(c, groups_apart) {}
 
   bool prepare(const CudnnTarget& target, std::string& reason) {
-    const ConvNumbers& n = numbers_;
+    const ConvParams& n = params_;
     if (c_.forward && !prepare_fused(target) && !prepare_forward(target, reason)) return false;
     if (c_.backward_data) {
       data_ = std::make_unique<CudnnGraph>(c_.dtype);
@@ -43,7 +44,7 @@ class CudnnConv final : public WeightedSum {
       gradient_bytes_ = weights_bytes();
     }
     if (c_.forward && c_.sums && !fused_)
-      norm_.prepare(target, c_, numbers_, *forward_, weights_.get());
+      norm_.prepare(target, c_, params_, *forward_, weights_.get());
     return true;
   }
 
@@ -70,8 +71,8 @@ class CudnnConv final : public WeightedSum {
     });
   }
 
-  void forward_summing(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
-                       const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
+  void forward_with_sums(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
+                         const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
     float* const sum = sums.data<float>();
     std::vector<CudnnGraph::Bound> tensors = {
         {kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}, {kSum, sum}, {kSquares, sum + c_.y[1]}};
@@ -110,7 +111,7 @@ class CudnnConv final : public WeightedSum {
   }
 
  private:
-  // cuDNN overwrites, and writes 16 bits where it reads them.
+  // cuDNN cannot accumulate, and writes 16 bits if it reads 16 bits.
   void write_weights(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
                      const Tensor& dw, bool accumulate, const Tensor& workspace) const {
     const bool apart = accumulate || dw.dtype() != c_.dtype;
@@ -123,28 +124,28 @@ class CudnnConv final : public WeightedSum {
       reorder(context, goal, dw);
     }
   }
-  // Weights, or their gradient, at the start of the workspace: as the plans see them.
+  // The start of the workspace, which holds weights or their gradient in the plans' format.
   Tensor scratch(const Tensor& workspace) const {
     return part_of(workspace, 0, c_.w, c_.dtype, weights_format());
   }
   size_t weights_bytes() const {
     return aligned(static_cast<size_t>(weights_format().elements(c_.w)) * size_of(c_.dtype));
   }
-  std::string key(const char* what) const { return numbers_.key(c_, what); }
+  std::string key(const char* what) const { return params_.key(c_, what); }
 
   void run(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
            void* workspace) const {
-    for (int64_t part = 0; part < numbers_.parts; ++part) {
+    for (int64_t part = 0; part < params_.parts; ++part) {
       graph.run(context, tensors, workspace);
       for (CudnnGraph::Bound& bound : tensors) {
         bound.memory = static_cast<char*>(bound.memory) +
-                       numbers_.step(bound.uid) * static_cast<int64_t>(size_of(c_.dtype));
+                       params_.step(bound.uid) * static_cast<int64_t>(size_of(c_.dtype));
       }
     }
   }
 
   bool prepare_forward(const CudnnTarget& target, std::string& reason) {
-    const ConvNumbers& n = numbers_;
+    const ConvParams& n = params_;
     forward_ = std::make_unique<CudnnGraph>(c_.dtype);
     const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
     n.output(*forward_,
@@ -153,11 +154,11 @@ class CudnnConv final : public WeightedSum {
     return forward_->build(target, c_.precision, key("forward"), reason);
   }
 
-  // With bias and ReLU in one plan. Exact float32 has none that is worth it.
+  // Bias and ReLU in one plan. For exact float32 no such plan is profitable.
   bool prepare_fused(const CudnnTarget& target) {
     if (c_.precision == Precision::fp32 || !c_.bias || (c_.relu && c_.relu_slope != 0))
       return false;
-    const ConvNumbers& n = numbers_;
+    const ConvParams& n = params_;
     forward_ = std::make_unique<CudnnGraph>(c_.dtype);
     graph::Graph& g = forward_->graph();
     const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
@@ -176,16 +177,16 @@ class CudnnConv final : public WeightedSum {
     return fused_;
   }
 
-  // y as outer x channels x inner.
-  int64_t outer() const { return numbers_.channels_last ? c_.y[0] * c_.y.count(2) : c_.y[0]; }
-  int64_t inner() const { return numbers_.channels_last ? 1 : c_.y.count(2); }
+  // The extents of y as outer x channels x inner.
+  int64_t outer() const { return params_.channels_last ? c_.y[0] * c_.y.count(2) : c_.y[0]; }
+  int64_t inner() const { return params_.channels_last ? 1 : c_.y.count(2); }
 
   ConvCase c_;
-  ConvNumbers numbers_;
+  ConvParams params_;
   std::unique_ptr<CudnnGraph> forward_, data_, weights_;
   ConvNormPlans norm_;
-  bool fused_ = false;         // the forward plan adds the bias and has the ReLU
-  size_t gradient_bytes_ = 0;  // of a weight gradient that is then added or widened
+  bool fused_ = false;         // the forward plan includes bias and ReLU
+  size_t gradient_bytes_ = 0;  // of a weight gradient that still has to be accumulated or widened
 };
 
 }  // namespace
@@ -193,7 +194,7 @@ class CudnnConv final : public WeightedSum {
 CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card, bool groups_apart) {
   CudnnSupport support;
   CudnnConv conv(c, groups_apart);
-  support.served = conv.prepare(CudnnTarget(card), support.reason);
+  support.chosen = conv.prepare(CudnnTarget(card), support.reason);
   support.fused = conv.fused();
   support.sums = conv.gives_sums();
   support.affine = conv.takes_affine();
@@ -203,8 +204,8 @@ CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card, bool
 
 namespace {
 
-std::unique_ptr<WeightedSum> make(Context& context, const ConvCase& c, bool groups_apart,
-                                  std::string& reason) {
+std::unique_ptr<LinearKernel> make(Context& context, const ConvCase& c, bool groups_apart,
+                                   std::string& reason) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
   } else if (c.dtype == DType::f64) {
@@ -226,18 +227,18 @@ std::unique_ptr<WeightedSum> make(Context& context, const ConvCase& c, bool grou
 
 }  // namespace
 
-std::unique_ptr<WeightedSum> make_conv_cudnn(Context& context, const ConvCase& c,
-                                             std::string& reason) {
+std::unique_ptr<LinearKernel> make_conv_cudnn(Context& context, const ConvCase& c,
+                                              std::string& reason) {
   return make(context, c, false, reason);
 }
 
-std::unique_ptr<WeightedSum> make_conv_groups(Context& context, const ConvCase& c,
-                                              std::string& reason) {
-  constexpr int64_t kMostGroups = 8, kVector = 8;
+std::unique_ptr<LinearKernel> make_conv_per_group(Context& context, const ConvCase& c,
+                                                  std::string& reason) {
+  constexpr int64_t kMaxGroups = 8, kVector = 8;
   if (!is_half(c.dtype) || c.order != Order::channels_last) {
     reason = "for channels-last images of 16-bit numbers only";
-  } else if (c.groups == 1 || c.groups > kMostGroups) {
-    reason = cat(c.groups, " groups, not 2 to ", kMostGroups);
+  } else if (c.groups == 1 || c.groups > kMaxGroups) {
+    reason = cat(c.groups, " groups, not 2 to ", kMaxGroups);
   } else if (c.w[1] % kVector != 0 || c.w[0] / c.groups % kVector != 0) {
     reason = cat("the channels of a group are no multiples of ", kVector);
   } else {

@@ -1,7 +1,7 @@
-// Plans of cuDNN for a convolution with batch normalizations around it: with the sums of the
-// channels that the one behind begins with, and for an x that the one before, which ends in a ReLU,
-// has not written: relu(x * scale + shift) is made as it is read. float16 and channels-last only,
-// says cuDNN.
+// cuDNN's plans for a convolution between batch normalizations: one also computes the per-channel
+// sums that the next one starts from; others apply the previous one and its ReLU, relu(x * scale +
+// shift), as x is read, so that this is never written. cuDNN supports only float16 and
+// channels-last.
 #pragma once
 
 #include <memory>
@@ -11,12 +11,12 @@
 namespace crema {
 
 struct ConvNormPlans {
-  // Each is null where cuDNN has none, or where it was measured to take more time than the plan
-  // without and the pass over memory that it spares.
+  // Each is null if cuDNN has none, or if it was measured to be slower than the unfused plan plus
+  // the pass over memory that it saves.
   std::unique_ptr<CudnnGraph> sums, affine, affine_weights;
 
-  // forward, weights: the plans without; weights may be null.
-  void prepare(const CudnnTarget& target, const ConvCase& c, const ConvNumbers& n,
+  // forward, weights: the unfused plans; weights may be null.
+  void prepare(const CudnnTarget& target, const ConvCase& c, const ConvParams& n,
                CudnnGraph& forward, CudnnGraph* weights);
 };
 

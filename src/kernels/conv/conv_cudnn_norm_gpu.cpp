@@ -6,11 +6,11 @@ namespace {
 
 namespace graph = cudnn_frontend::graph;
 using Scratch = CudnnGraph::Scratch;
-using enum ConvNumbers::Tag;
+using enum ConvParams::Tag;
 
 class Maker {
  public:
-  Maker(const CudnnTarget& target, const ConvCase& c, const ConvNumbers& n)
+  Maker(const CudnnTarget& target, const ConvCase& c, const ConvParams& n)
       : target_(target), c_(c), n_(n) {}
 
   std::unique_ptr<CudnnGraph> forward(bool affine) const {
@@ -35,7 +35,7 @@ class Maker {
     return built(std::move(plan), "affine weights");
   }
 
-  // Null unless the plan takes less time than `without`, which is called with its tensors.
+  // Null unless the plan is faster than `without`, which is called with the plan's tensors.
   template <typename Without>
   std::unique_ptr<CudnnGraph> kept(std::unique_ptr<CudnnGraph> plan, const char* what,
                                    const Without& without) const {
@@ -47,7 +47,7 @@ class Maker {
   CudnnGraph::Attributes input(CudnnGraph& plan, bool affine) const {
     auto x = n_.input(plan, n_.x, kX);
     if (!affine) return x;
-    ConvNumbers::Integers one(n_.x.size(), 1);
+    ConvParams::Integers one(n_.x.size(), 1);
     one[1] = n_.x[1];
     graph::Graph& g = plan.graph();
     const auto pointwise = [](cudnn_frontend::PointwiseMode_t mode) {
@@ -83,14 +83,15 @@ class Maker {
 
   const CudnnTarget& target_;
   const ConvCase& c_;
-  const ConvNumbers& n_;
+  const ConvParams& n_;
 };
 
 }  // namespace
 
-void ConvNormPlans::prepare(const CudnnTarget& target, const ConvCase& c, const ConvNumbers& n,
+void ConvNormPlans::prepare(const CudnnTarget& target, const ConvCase& c, const ConvParams& n,
                             CudnnGraph& forward, CudnnGraph* weights) {
-  // Scale and shift, and the two sums, lie behind each other: each must begin at 16 bytes.
+  // Scale and shift are stored contiguously, and so are the two sums: each must be aligned to 16
+  // bytes.
   if (c.dtype != DType::f16 || !n.channels_last || n.parts > 1 || c.bias || c.relu ||
       c.x[1] % 8 != 0 || c.y[1] % 8 != 0 || forward.workspace() > CudnnGraph::kWorkspaceLimit)
     return;
@@ -101,7 +102,7 @@ void ConvNormPlans::prepare(const CudnnTarget& target, const ConvCase& c, const 
                   memory.at<float>(kSum), false);
   });
   if (!sums || !c.affine) return;
-  // As long as who writes that x.
+  // Takes as long as writing that x.
   const auto write = [&](Context& context, const Scratch& memory) {
     add_bias(context, c.x.count() / c.x[1], c.x[1], 1, memory.at<Half>(kShift), {true, 0},
              memory.at<Half>(kX));

@@ -1,5 +1,5 @@
-// The numbers of a convolution's case as cuDNN's graphs want them. Only files of a CUDA build
-// include it.
+// The parameters of a convolution in the form of cuDNN's graphs. Only files of a CUDA build include
+// it.
 #pragma once
 
 #include <functional>
@@ -12,17 +12,17 @@
 
 namespace crema {
 
-// The numbers of a case with at least two spatial axes, or of one of its groups.
-struct ConvNumbers {
+// The parameters of a case with at least two spatial axes, or of one of its groups.
+struct ConvParams {
   using Integers = std::vector<int64_t>;
-  // Names of the tensors within a graph.
+  // Uids of the tensors within a graph.
   enum Tag : int64_t { kX = 1, kW, kY, kB, kSum, kSquares, kScale, kShift };
 
   Integers x, w, y, stride, pad, dilation;
-  int64_t parts = 1;  // groups that are convolutions of their own
+  int64_t parts = 1;  // groups, if each runs as a convolution of its own
   bool channels_last;
 
-  ConvNumbers(const ConvCase& c, bool apart)
+  ConvParams(const ConvCase& c, bool apart)
       : x(c.x.dims()),
         w(c.w.dims()),
         y(c.y.dims()),
@@ -40,7 +40,7 @@ struct ConvNumbers {
     dilation.insert(dilation.begin(), 1);
   }
 
-  // Images keep the channels of all groups together.
+  // Strides of a tensor; x and y hold the channels of all groups.
   Integers strides(const Integers& dims, Tag tag) const {
     const int64_t channels = dims[1] * (tag == kX || tag == kY ? parts : 1);
     Integers strides(dims.size(), 1);
@@ -52,7 +52,7 @@ struct ConvNumbers {
     }
     return strides;
   }
-  // From a group's part of a channels-last tensor to the next one's, in elements.
+  // Offset from one group's part of a channels-last tensor to the next group's, in elements.
   int64_t step(int64_t tag) const {
     if (tag == kX) return x[1];
     if (tag != kW) return y[1];
@@ -71,7 +71,7 @@ struct ConvNumbers {
     return Attributes().set_padding(pad).set_stride(stride).set_dilation(dilation);
   }
 
-  // What a plan is remembered by.
+  // The key that a plan is cached under.
   std::string key(const ConvCase& c, const char* what) const {
     const auto list = [](const Integers& values) {
       std::string text;

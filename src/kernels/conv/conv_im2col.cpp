@@ -1,9 +1,9 @@
-// Convolution as matrix products on the CPU: the patches of x that the outputs see are laid side by
-// side, a piece at a time so that they stay in the cache. Serves float32 and float64, any number of
-// spatial axes, groups and both orders; it is what trains where oneDNN is missing or refuses.
+// Convolution as matrix products on the CPU (im2col), a piece of the patch matrix at a time so that
+// it stays in the cache. Supports float32 and float64, any number of spatial axes, groups and both
+// orders; it is used for training where oneDNN is missing or declines.
 //   channels-last   patches are rows (points x taps*channels), weights (O, taps, C):
 //                   y = patches * w'
-//   plain           patches are columns (channels*taps x points), weights (O, C, taps):
+//   row-major       patches are columns (channels*taps x points), weights (O, C, taps):
 //                   y = w * patches
 #include <algorithm>
 #include <cstring>
@@ -18,11 +18,11 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kPatchBytes = 384 << 10;  // of one thread's piece: a share of the second cache
-constexpr int64_t kFewestPoints = 128;      // fewer would not pay for packing the weights again
-constexpr size_t kMostPartialBytes = size_t{256} << 20;
+constexpr int64_t kPatchBytes = 384 << 10;  // per thread: a share of the L2 cache
+constexpr int64_t kFewestPoints = 128;      // fewer would not amortize packing the weights again
+constexpr size_t kMaxPartialBytes = size_t{256} << 20;
 
-class Im2colConv final : public WeightedSum {
+class Im2colConv final : public LinearKernel {
  public:
   explicit Im2colConv(const ConvCase& c) : c_(c), g_(geometry_of(c)), patches_(g_, c.order) {
     const int64_t row = patches_.row() * static_cast<int64_t>(size_of(c.dtype));
@@ -31,9 +31,9 @@ class Im2colConv final : public WeightedSum {
     piece_ = std::min(piece_, g_.out_points);
     threads_ = threads_here();
     patch_bytes_ = patches_.needed() ? aligned(static_cast<size_t>(piece_ * row)) : 0;
-    // Each thread sums gradients of its own where that is affordable.
+    // Each thread has its own partial weight gradient if that fits.
     const size_t weights = aligned(static_cast<size_t>(c.w.count()) * size_of(c.dtype));
-    if (c.backward_weights && weights * threads_ <= kMostPartialBytes) partial_bytes_ = weights;
+    if (c.backward_weights && weights * threads_ <= kMaxPartialBytes) partial_bytes_ = weights;
   }
 
   Format weights_format() const override { return {c_.order, nullptr}; }
@@ -60,7 +60,7 @@ class Im2colConv final : public WeightedSum {
     });
   }
 
-  // Patches overlap, so one thread takes a whole image.
+  // Patches overlap, so each image is processed by one thread.
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
     on(dx, [&]<typename T>() {
@@ -88,7 +88,7 @@ class Im2colConv final : public WeightedSum {
     on(dw, [&]<typename T>() {
       const int64_t count = dw.count();
       const int threads = partial_bytes_ > 0 ? threads_for(g_.images * pieces()) : 1;
-      // The first thread sums in dw itself.
+      // The first thread accumulates directly in dw.
       if (!accumulate_w) std::memset(dw.raw(), 0, sizeof(T) * count);
       for (int t = 1; t < threads; ++t)
         std::memset(partial_of<T>(workspace, t), 0, sizeof(T) * count);
@@ -148,15 +148,15 @@ class Im2colConv final : public WeightedSum {
                                 thread * partial_bytes_);
   }
 
-  // body(task, thread) for every task, each thread a contiguous share. A single thread leaves the
-  // products to all threads.
+  // body(task, thread) for every task, each thread a contiguous share. With a single thread, the
+  // products inside use all threads.
   template <typename Body>
   static void for_pieces([[maybe_unused]] int threads, int64_t tasks, const Body& body) {
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int64_t task = 0; task < tasks; ++task) body(task, thread_number());
   }
 
-  // The part of y (or dy) of one group and piece: its address and the distance of its rows.
+  // The address of y (or dy) of one group and piece; output_row() is its row pitch.
   template <typename T>
   T* outputs(T* y, const Piece& p, int64_t group) const {
     return last() ? y + p.first * g_.all_out_channels() + group * g_.out_channels
@@ -236,15 +236,15 @@ class Im2colConv final : public WeightedSum {
   ConvCase c_;
   ConvGeometry g_;
   Patches patches_;
-  int64_t piece_ = 0;  // output points whose patches are made at once
+  int64_t piece_ = 0;  // output positions whose patches are computed together
   int threads_ = 1;
   size_t patch_bytes_ = 0, partial_bytes_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<WeightedSum> make_conv_im2col(Context& context, const ConvCase& c,
-                                              std::string& reason) {
+std::unique_ptr<LinearKernel> make_conv_im2col(Context& context, const ConvCase& c,
+                                               std::string& reason) {
   if (context.device() != Device::cpu) {
     reason = "it is written for the CPU";
     return nullptr;

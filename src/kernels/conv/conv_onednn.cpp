@@ -1,7 +1,7 @@
-// Convolution by oneDNN: float32 on the CPU, one to three spatial axes. Activations stay in the
-// order of the case. The weights are kept in the format that the forward pass likes best; where a
-// gradient wants another one, they are reordered in the workspace (measured: that costs less than a
-// forward pass in a compromise).
+// Convolution by oneDNN: float32 on the CPU, one to three spatial axes. Activations keep the order
+// of the case. Weights are stored in the format that the forward pass prefers; if a gradient needs
+// another one, they are reordered in the workspace (measured: that costs less than a forward pass
+// in a compromise format).
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -20,7 +20,7 @@ using BackwardWeights = dnnl::convolution_backward_weights;
 
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
-// Its reference and matrix-product bodies are slower than ours.
+// oneDNN's reference and GEMM implementations are slower than ours.
 template <typename Plan>
 bool is_good(const Plan& plan, std::string& reason) {
   if (!plan) {
@@ -33,9 +33,9 @@ bool is_good(const Plan& plan, std::string& reason) {
   return false;
 }
 
-class OnednnConv final : public WeightedSum {
+class OnednnConv final : public LinearKernel {
  public:
-  // False with the reason when oneDNN does not serve the case.
+  // False with the reason when oneDNN does not support the case.
   bool prepare(const ConvCase& c, std::string& reason) {
     for (const std::string& problem :
          {onednn::too_large(c.x), onednn::too_large(c.y), onednn::too_large_weights(c.w)}) {
@@ -50,7 +50,7 @@ class OnednnConv final : public WeightedSum {
                b = onednn::describe({c.w[0]}, c.dtype, {});
     const Desc used_b = c.bias ? b : Desc();
     dnnl::memory::dims dilation = c.dilation;
-    for (auto& step : dilation) step -= 1;  // oneDNN counts the points between two taps
+    for (auto& step : dilation) step -= 1;  // oneDNN counts the elements between two taps
 
     const auto kind = c.backward_weights || c.backward_data ? dnnl::prop_kind::forward_training
                                                             : dnnl::prop_kind::forward_inference;
@@ -125,7 +125,7 @@ class OnednnConv final : public WeightedSum {
     char* const scratch = workspace.data<char>();
     const bool direct = !accumulate_w && !write_weights_;
     const bool own_bias =
-        has_bias_gradient_ && (!db || accumulate_b);  // the primitive overwrites, and always writes
+        has_bias_gradient_ && (!db || accumulate_b);  // the primitive always writes, and overwrites
     float* const bias = reinterpret_cast<float*>(scratch + weights_bytes_);
     weights_.run(on_, {{DNNL_ARG_SRC, x.raw()},
                        {DNNL_ARG_DIFF_DST, g.dy.raw()},
@@ -166,10 +166,9 @@ class OnednnConv final : public WeightedSum {
     return true;
   }
 
-  // With stride 1 the gradient of the data is itself a convolution, of dy with the mirrored
-  // weights, and the library's newer forward body is 5 to 25 percent faster than its gradient body.
-  // Not for paddings that would make y grow, nor for small cases, where mirroring the weights takes
-  // longer.
+  // With stride 1 the data gradient is itself a convolution, of dy with the mirrored weights, and
+  // oneDNN's newer forward kernels are 5 to 25 percent faster than its gradient kernels. Not for
+  // paddings that would make y grow, nor for small cases, where mirroring the weights takes longer.
   bool prepare_mirrored(const ConvCase& c, const Desc& x, const Desc& y,
                         const dnnl::memory::dims& dilation) {
     constexpr int64_t kProductsForATap = 4'000'000, kPointsForWeights = 512;
@@ -202,9 +201,9 @@ class OnednnConv final : public WeightedSum {
     return true;
   }
 
-  // Decides the format of the stored weights: `wanted`, or plain when our words cannot say it.
+  // Chooses the format of the stored weights: `wanted`, or row-major when Format cannot express it.
   void keep(const Desc& wanted, const ConvCase& c) {
-    format_ = onednn::weights_format(wanted, c.w, c.groups).value_or(Format::plain());
+    format_ = onednn::weights_format(wanted, c.w, c.groups).value_or(Format::row_major());
     kept_ = onednn::describe_weights(c.w, format_, c.groups);
   }
 
@@ -215,7 +214,7 @@ class OnednnConv final : public WeightedSum {
   }
   void need(size_t bytes) { workspace_ = std::max(workspace_, bytes); }
 
-  // The weights as a primitive wants them: as they are, or reordered to `scratch`.
+  // The weights in a primitive's format: as they are, or reordered to `scratch`.
   void* in_format(Call& reorder, const Tensor& w, char* scratch) {
     if (!reorder) return w.raw();
     reorder.run(on_, {{DNNL_ARG_FROM, w.raw()}, {DNNL_ARG_TO, scratch}});
@@ -227,17 +226,17 @@ class OnednnConv final : public WeightedSum {
   Desc kept_;
   Call forward_, data_, weights_;
   Call forward_weights_, data_weights_, write_weights_, add_weights_;
-  std::optional<onednn::Mirror> mirror_;  // backward_data is the convolution with mirrored weights
+  std::optional<onednn::Mirror> mirror_;  // backward_data convolves with mirrored weights
   bool has_bias_gradient_ = false;
-  // The workspace of each call: weights (and bias) in the primitive's format first, then its
-  // scratch memory.
+  // The workspace of each call: first weights (and bias) in the primitive's format, then its
+  // scratchpad.
   size_t forward_bytes_ = 0, data_bytes_ = 0, weights_bytes_ = 0, bias_bytes_ = 0, workspace_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<WeightedSum> make_conv_onednn(Context& context, const ConvCase& c,
-                                              std::string& reason) {
+std::unique_ptr<LinearKernel> make_conv_onednn(Context& context, const ConvCase& c,
+                                               std::string& reason) {
   const int axes = c.x.axes() - 2;
   if (context.device() != Device::cpu) {
     reason = "it is used on the CPU";

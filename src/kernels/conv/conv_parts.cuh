@@ -1,5 +1,5 @@
-// The end of a gradient of the weights to which each block of threads has added a part. Only for
-// .cu files of a CUDA build.
+// The final reduction of a weight gradient from the partial sums of the thread blocks. Only for .cu
+// files of a CUDA build.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 namespace crema {
 
 // Adds up `count` parts of `all` elements each, a multiple of 32, in a fixed order and calls
-// store(element, sum). A block of eight warps has 32 elements, each warp a share of the parts.
+// store(element, sum). A block of eight warps has 32 elements; each warp takes every eighth part.
 template <typename Store>
 __global__ void __launch_bounds__(256)
     add_parts(int64_t all, const float* parts, int count, Store store) {

@@ -2,14 +2,14 @@
 
 namespace crema {
 
-// Above, a library's convolution and passes over the memory are faster.
-constexpr double kMostOperations = 4e9;
+// Above this, a library's convolution followed by separate passes is faster.
+constexpr double kMaxOperations = 4e9;
 
-bool worth_pooling(const Context& context, const ConvCase& c) {
+bool pooling_is_profitable(const Context& context, const ConvCase& c) {
   const double operations =
       2.0 * static_cast<double>(c.y.count()) * static_cast<double>(c.w.count(1));
   return context.device() == Device::gpu && is_half(c.dtype) && c.order == Order::channels_last &&
-         c.groups == 1 && operations <= kMostOperations;
+         c.groups == 1 && operations <= kMaxOperations;
 }
 
 std::unique_ptr<PooledConv> make_pooled_conv(Context& context, const ConvCase& c,

@@ -10,19 +10,19 @@ class PooledProducts final : public PooledConv {
  public:
   PooledProducts(Context& context, const ConvCase& c)
       : c_(c),
-        forward_(context, c, GatherRole::forward, false),
-        data_(context, c, GatherRole::data, false),
-        weights_(context, c, GatherRole::weights, false) {}
+        forward_(context, c, ConvOperator::fprop, false),
+        data_(context, c, ConvOperator::dgrad, false),
+        weights_(context, c, ConvOperator::wgrad, false) {}
 
-  bool serves() const {
+  bool supports() const {
     return (!c_.forward || forward_.choice_count() > 0) &&
            (!c_.backward_data || data_.choice_count() > 0) &&
            (!c_.backward_weights || weights_.choice_count() > 0);
   }
 
-  // On scratch memory, where there is enough.
+  // On scratch memory, if there is enough.
   void tune(Context& context) {
-    GatherTensors none;
+    ImplicitGemmTensors none;
     const auto tensor = [&](const Shape& shape, DType dtype) {
       Tensor made(context, Shape{shape.count()}, dtype);
       check_cuda(cudaMemsetAsync(made.raw(), 0x23, made.bytes(), context.gpu().stream),
@@ -35,14 +35,14 @@ class PooledProducts final : public PooledConv {
     const auto bytes = static_cast<size_t>(2 * (x.count() + w.count() + 2 * y.count()) + y.count() +
                                            4 * w.count());
     if (free_memory(context) < bytes + (size_t{16} << 20)) {
-      for (GatherProduct* product : {&forward_, &data_, &weights_}) product->tune(context, {});
+      for (ImplicitGemm* product : {&forward_, &data_, &weights_}) product->tune(context, {});
       return;
     }
     const Tensor images = tensor(x, c_.dtype), weights = tensor(w, c_.dtype),
                  maxima = tensor(y, c_.dtype), kept = tensor(y, DType::u8),
                  bias = tensor(Shape{c_.w[0]}, c_.dtype), dw = tensor(w, DType::f32),
                  db = tensor(Shape{c_.w[0]}, DType::f32);
-    GatherTensors t;
+    ImplicitGemmTensors t;
     t.kept = kept.data<uint8_t>();
     t.x = images.raw(), t.w = weights.raw(), t.out = maxima.raw();
     if (c_.bias) t.b = bias.raw();
@@ -60,7 +60,7 @@ class PooledProducts final : public PooledConv {
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& kept, const DropoutMask& mask) override {
-    GatherTensors t;
+    ImplicitGemmTensors t;
     t.x = x.raw(), t.w = w.raw(), t.b = b.raw(), t.out = y.raw();
     t.kept = kept.data<uint8_t>();
     t.dropout = mask;
@@ -68,7 +68,7 @@ class PooledProducts final : public PooledConv {
   }
   void backward_data(Context& context, const Tensor& dy, const Tensor& kept, float factor,
                      const Tensor& w, const Tensor& dx) override {
-    GatherTensors t;
+    ImplicitGemmTensors t;
     t.dy = dy.raw(), t.w = w.raw(), t.out = dx.raw();
     t.kept = kept.data<uint8_t>();
     t.dropout.factor = factor;
@@ -77,7 +77,7 @@ class PooledProducts final : public PooledConv {
   void backward_weights(Context& context, const Tensor& x, const Tensor& dy, const Tensor& kept,
                         float factor, const Tensor& dw, const Tensor& db, bool accumulate_w,
                         bool accumulate_b) override {
-    GatherTensors t;
+    ImplicitGemmTensors t;
     t.x = x.raw(), t.dy = dy.raw(), t.out = dw.raw();
     t.kept = kept.data<uint8_t>();
     t.db = db.data<float>();
@@ -88,25 +88,25 @@ class PooledProducts final : public PooledConv {
 
  private:
   ConvCase c_;
-  GatherProduct forward_, data_, weights_;
+  ImplicitGemm forward_, data_, weights_;
 };
 
 }  // namespace
 
 std::unique_ptr<PooledConv> make_pooled_conv_gpu(Context& context, const ConvCase& c,
                                                  std::string& reason) {
-  if (!GatherProduct::serves(c, reason) || !has_tensor_cores(context, reason)) return nullptr;
+  if (!ImplicitGemm::supports(c, reason) || !has_tensor_cores(context, reason)) return nullptr;
   if (c.y.axes() != 4) {
     reason = "for images of two axes only";
     return nullptr;
   }
   auto made = std::make_unique<PooledProducts>(context, c);
-  if (!made->serves()) {
+  if (!made->supports()) {
     reason = "images too small, or too large for shared memory";
     return nullptr;
   }
   made->tune(context);
-  context.served.push_back("pooled");
+  context.chosen.push_back("pooled");
   return made;
 }
 

@@ -1,5 +1,5 @@
-// The plain convolution: for any number of spatial axes, groups and orders, on both devices. Each
-// index gathers one element of its result, so nothing is written twice and the sums do not depend
+// The reference convolution: for any number of spatial axes, groups and orders, on both devices.
+// One thread per element of the result, so no element is written twice and the sums do not depend
 // on the number of threads.
 #include "device/parallel.h"
 #include "kernels/conv/conv_bodies.h"
@@ -20,10 +20,10 @@ struct ConvForward {
   T* y;
 
   CREMA_HD void operator()(int64_t i) const {
-    const AxisPlace out = place_of(i, g.axes, g.out, g.all_out_channels());
+    const AxisPosition out = position_of(i, g.axes, g.out, g.all_out_channels());
     const int64_t first =
-        out.channel / g.out_channels * g.in_channels;  // input channel of this group
-    int64_t tap[kMostSpatialAxes] = {};
+        out.channel / g.out_channels * g.in_channels;  // first input channel of this group
+    int64_t tap[kMaxSpatialAxes] = {};
     T sum = b ? b[out.channel] : T(0);
     do {
       int64_t from = out.outer * xs.outer + first * xs.channel, weight = out.channel * ws.outer;
@@ -38,7 +38,7 @@ struct ConvForward {
       if (!inside) continue;
       for (int64_t c = 0; c < g.in_channels; ++c)
         sum += w[weight + c * ws.channel] * x[from + c * xs.channel];
-    } while (next_place(tap, g.kernel, g.axes));
+    } while (next_position(tap, g.kernel, g.axes));
     y[offset_of(out, ys, g.axes)] = sum;
   }
 };
@@ -52,10 +52,10 @@ struct ConvBackwardData {
   T* dx;
 
   CREMA_HD void operator()(int64_t i) const {
-    const AxisPlace in = place_of(i, g.axes, g.in, g.all_in_channels());
+    const AxisPosition in = position_of(i, g.axes, g.in, g.all_in_channels());
     const int64_t first =
-        in.channel / g.in_channels * g.out_channels;  // output channel of this group
-    int64_t tap[kMostSpatialAxes] = {};
+        in.channel / g.in_channels * g.out_channels;  // first output channel of this group
+    int64_t tap[kMaxSpatialAxes] = {};
     T sum = 0;
     do {
       int64_t from = in.outer * ys.outer + first * ys.channel;
@@ -71,7 +71,7 @@ struct ConvBackwardData {
       if (!inside) continue;
       for (int64_t o = 0; o < g.out_channels; ++o)
         sum += w[weight + o * ws.outer] * dy[from + o * ys.channel];
-    } while (next_place(tap, g.kernel, g.axes));
+    } while (next_position(tap, g.kernel, g.axes));
     dx[offset_of(in, xs, g.axes)] = sum;
   }
 };
@@ -86,12 +86,12 @@ struct ConvBackwardWeights {
   bool accumulate;
 
   CREMA_HD void operator()(int64_t i) const {
-    const AxisPlace tap = place_of(i, g.axes, g.kernel, g.in_channels);
+    const AxisPosition tap = position_of(i, g.axes, g.kernel, g.in_channels);
     const int64_t channel = tap.outer / g.out_channels * g.in_channels + tap.channel;
     T sum = 0;
     for (int64_t image = 0; image < g.images; ++image) {
-      T of_image = 0;  // summed apart: long sums of float32 lose digits
-      int64_t out[kMostSpatialAxes] = {};
+      T of_image = 0;  // partial sum per image: long float32 sums lose digits
+      int64_t out[kMaxSpatialAxes] = {};
       do {
         int64_t from = image * xs.outer + channel * xs.channel;
         int64_t gradient = image * ys.outer + tap.outer * ys.channel;
@@ -104,7 +104,7 @@ struct ConvBackwardWeights {
           gradient += out[axis] * ys.axis[axis];
         }
         if (inside) of_image += x[from] * dy[gradient];
-      } while (next_place(out, g.out, g.axes));
+      } while (next_position(out, g.out, g.axes));
       sum += of_image;
     }
     T& goal = dw[offset_of(tap, ws, g.axes)];
@@ -112,13 +112,13 @@ struct ConvBackwardWeights {
   }
 };
 
-class PlainConv final : public WeightedSum {
+class ReferenceConv final : public LinearKernel {
  public:
-  explicit PlainConv(const ConvCase& c)
+  explicit ReferenceConv(const ConvCase& c)
       : c_(c),
         g_(geometry_of(c)),
         xs_(strides_of(c.x, c.order)),
-        ws_(strides_of(c.w, Order::plain)),
+        ws_(strides_of(c.w, Order::row_major)),
         ys_(strides_of(c.y, c.order)) {}
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
@@ -164,8 +164,8 @@ class PlainConv final : public WeightedSum {
 
 }  // namespace
 
-std::unique_ptr<WeightedSum> make_conv_plain(Context&, const ConvCase& c, std::string&) {
-  return std::make_unique<PlainConv>(c);
+std::unique_ptr<LinearKernel> make_conv_reference(Context&, const ConvCase& c, std::string&) {
+  return std::make_unique<ReferenceConv>(c);
 }
 
 }  // namespace crema

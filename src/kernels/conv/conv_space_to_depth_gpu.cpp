@@ -1,27 +1,27 @@
-// Convolution on an image whose blocks of pixels have become channels: space_to_depth.h. For a
-// net's first layer.
+// Convolution after space to depth (space_to_depth.h). For a net's first layer.
 #include <algorithm>
 
 #include "kernels/conv/conv_bodies.h"
 #include "kernels/conv/space_to_depth.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
-class BlockConv final : public WeightedSum {
+class SpaceToDepthConv final : public LinearKernel {
  public:
-  BlockConv(const ConvCase& c, const ConvCase& in, std::unique_ptr<WeightedSum> inner)
+  SpaceToDepthConv(const ConvCase& c, const ConvCase& in, std::unique_ptr<LinearKernel> inner)
       : blocks_(c),
         in_(in),
         format_{Order::channels_last, nullptr, c.x_channels},
         inner_(std::move(inner)) {
-    const auto place = [this](const Shape& shape, const Format& format, DType dtype) {
+    const auto position = [this](const Shape& shape, const Format& format, DType dtype) {
       const size_t at = kept_;
       kept_ += aligned(static_cast<size_t>(format.elements(shape)) * size_of(dtype));
       return at;
     };
-    image_at_ = place(in.x, image_format(), in.dtype);
-    weights_at_ = place(in.w, inner_->weights_format(), DType::f32);  // or their gradient
+    image_at_ = position(in.x, image_format(), in.dtype);
+    weights_at_ = position(in.w, inner_->weights_format(), DType::f32);  // or their gradient
   }
 
   Format weights_format() const override { return format_; }
@@ -30,8 +30,8 @@ class BlockConv final : public WeightedSum {
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     const Tensor weights = block_weights(workspace, in_.dtype);
-    blocks_of_weights(context, blocks_, w, weights);
-    inner_->forward(context, block_image(context, x, workspace), weights, b, y, rest(workspace));
+    weights_to_depth(context, blocks_, w, weights);
+    inner_->forward(context, to_depth(context, x, workspace), weights, b, y, rest(workspace));
   }
 
   void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
@@ -43,16 +43,16 @@ class BlockConv final : public WeightedSum {
                         const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
     const Tensor gradient = block_weights(workspace, DType::f32);
-    inner_->backward_weights(context, block_image(context, x, workspace), g, gradient, db, false,
+    inner_->backward_weights(context, to_depth(context, x, workspace), g, gradient, db, false,
                              accumulate_b, rest(workspace));
-    gradient_of_blocks(context, blocks_, gradient, dw, accumulate_w);
+    weights_gradient_from_depth(context, blocks_, gradient, dw, accumulate_w);
   }
 
  private:
   Format image_format() const { return {Order::channels_last, nullptr, in_.x_channels}; }
-  Tensor block_image(Context& context, const Tensor& x, const Tensor& workspace) const {
+  Tensor to_depth(Context& context, const Tensor& x, const Tensor& workspace) const {
     const Tensor image = part_of(workspace, image_at_, in_.x, in_.dtype, image_format());
-    blocks_of_image(context, blocks_, x, image);
+    space_to_depth(context, blocks_, x, image);
     return image;
   }
   Tensor block_weights(const Tensor& workspace, DType dtype) const {
@@ -63,27 +63,27 @@ class BlockConv final : public WeightedSum {
     return part_of(workspace, kept_, {static_cast<int64_t>(inner_->workspace())}, DType::u8);
   }
 
-  BlockCase blocks_;
+  SpaceToDepthCase blocks_;
   ConvCase in_;
   Format format_;
-  std::unique_ptr<WeightedSum> inner_;
+  std::unique_ptr<LinearKernel> inner_;
   size_t image_at_ = 0, weights_at_ = 0, kept_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<WeightedSum> make_conv_blocks(Context& context, const ConvCase& c,
-                                              std::string& reason) {
+std::unique_ptr<LinearKernel> make_conv_space_to_depth(Context& context, const ConvCase& c,
+                                                       std::string& reason) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
     return nullptr;
   }
-  if (!BlockCase::serves(c, reason)) return nullptr;
-  const ConvCase in = BlockCase(c).inner(c);
-  // Products that gather have no use for blocks: they take the image as it lies.
-  std::unique_ptr<WeightedSum> inner = make_conv_cudnn(context, in, reason);
+  if (!SpaceToDepthCase::supports(c, reason)) return nullptr;
+  const ConvCase in = SpaceToDepthCase(c).inner(c);
+  // Implicit GEMM does not profit from space to depth: it reads the image as it is.
+  std::unique_ptr<LinearKernel> inner = make_conv_cudnn(context, in, reason);
   if (!inner) return nullptr;
-  return std::make_unique<BlockConv>(c, in, std::move(inner));
+  return std::make_unique<SpaceToDepthConv>(c, in, std::move(inner));
 }
 
 }  // namespace crema

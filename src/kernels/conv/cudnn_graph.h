@@ -1,4 +1,4 @@
-// A graph of cuDNN operations with the plan that runs it: the best of several that were timed, or
+// A graph of cuDNN operations with its execution plan: the fastest of several benchmarked ones, or
 // the first that works. Only files of a CUDA build include it.
 #pragma once
 
@@ -14,13 +14,13 @@
 
 namespace crema {
 
-// The card that a graph is made for: a context's GPU, or one that is only described, of which can
-// be asked what it supports.
+// The card that a graph is built for: a context's GPU, or a card known only by its description,
+// which can still be queried for support.
 class CudnnTarget {
  public:
   CudnnTarget(Context& context) : context_(&context) {}  // NOLINT: a context is a target
-  // `json`: its properties as cuDNN writes them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). Error
-  // when this cuDNN does not take them.
+  // `json`: the card's properties as cuDNN writes them (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION).
+  // Error when this cuDNN does not accept them.
   explicit CudnnTarget(const std::string& json);
 
   Context* context() const { return context_; }  // null: only described
@@ -29,7 +29,7 @@ class CudnnTarget {
  private:
   Context* context_ = nullptr;
   std::shared_ptr<const cudnn_frontend::DeviceProperties> properties_;
-  int version_ = 0;  // of its instructions: 90
+  int version_ = 0;  // compute capability: 90 for 9.0
 };
 
 class CudnnGraph {
@@ -40,22 +40,22 @@ class CudnnGraph {
 
   using Attributes = std::shared_ptr<cudnn_frontend::graph::Tensor_attributes>;
 
-  // Tensors of the graph are of `storage` unless one says otherwise; sums are float32.
+  // Tensors of the graph have type `storage` unless one says otherwise; accumulation is in float32.
   explicit CudnnGraph(DType storage);
   Graph& graph() { return graph_; }
-  // A tensor of these dims and strides that lies in memory, known by `uid` when the graph runs.
+  // A tensor of these dims and strides in memory, identified by `uid` when the graph runs.
   Attributes input(const std::vector<int64_t>& dims, const std::vector<int64_t>& strides,
                    int64_t uid);
   void output(const Attributes& tensor, const std::vector<int64_t>& dims,
               const std::vector<int64_t>& strides, int64_t uid);
-  // Sums, a float32 for each channel; some engines add in another order on each run, which from now
-  // on does not rule them out.
+  // Per-channel sums in float32. Some engines add in a different order on each run; from now on
+  // that does not rule them out.
   void output_sums(const Attributes& tensor, int64_t channels, int64_t uid);
 
-  // Makes the plan; for a card that is only described, says whether there is one. `key` says what
-  // the graph computes, first in words, then precision and sizes: plans are remembered by it. False
-  // with the reason when cuDNN has no plan. Engines that add in another order on each run are left
-  // out (but see output_sums), and with fp32 those that round.
+  // Builds the plan; for a card that is only described, says whether there is one. `key` says what
+  // the graph computes, first in words, then precision and sizes: plans are cached under it. False
+  // with the reason when cuDNN has no plan. Excludes engines that add in a different order on each
+  // run (but see output_sums) and, with fp32, those that round.
   bool build(const CudnnTarget& target, Precision precision, const std::string& key,
              std::string& reason);
   size_t workspace() const { return workspace_; }
@@ -65,8 +65,7 @@ class CudnnGraph {
     void* memory;
   };
   void run(Context& context, const std::vector<Bound>& tensors, void* workspace);
-  // Its tensors in the tuning's scratch memory, and a workspace behind them; none without that
-  // much.
+  // Its tensors in the tuning's scratch memory, followed by a workspace; none without that much.
   struct Scratch {
     std::vector<Bound> tensors;
     void* workspace;
@@ -88,7 +87,7 @@ class CudnnGraph {
   bool find_plans(const CudnnTarget& target, Precision precision, std::string& reason);
   bool choose_plan(Context& context, const std::string& key, std::string& reason);
   bool use(int64_t plan);
-  // None: there is no memory to try them in.
+  // None: not enough memory to benchmark them.
   std::optional<int64_t> fastest(Context& context, const std::vector<int64_t>& plans);
   double time(Context& context, int64_t plan, std::vector<Bound>& tensors, void* workspace);
 

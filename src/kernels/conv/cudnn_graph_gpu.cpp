@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "device/aligned.h"
 #include "device/gpu_libraries.h"
 #include "device/tuning.h"
 #include "kernels/conv/cudnn_graph.h"
@@ -82,7 +83,7 @@ bool CudnnGraph::build(const CudnnTarget& target, Precision precision, const std
   std::string name;
   if (graph_.get_plan_name_at_index(plan_, name).is_good()) {
     const std::string words = key.substr(0, key.find(cat(" ", name_of(precision), " ")));
-    context->served.push_back(cat(words, " ", name));
+    context->chosen.push_back(cat(words, " ", name));
   }
   return true;
 }
@@ -151,13 +152,13 @@ bool CudnnGraph::use(int64_t plan) {
 
 std::optional<CudnnGraph::Scratch> CudnnGraph::scratch(Context& context) const {
   size_t total = kWorkspaceLimit;
-  for (const Extent& extent : extents_) total += (extent.bytes + 255) / 256 * 256;
+  for (const Extent& extent : extents_) total += aligned(extent.bytes);
   char* at = static_cast<char*>(context.gpu().tuning.scratch(context, total));
   if (!at) return std::nullopt;
   Scratch scratch;
   for (const Extent& extent : extents_) {
     scratch.tensors.push_back({extent.uid, at});
-    at += (extent.bytes + 255) / 256 * 256;
+    at += aligned(extent.bytes);
   }
   scratch.workspace = at;
   return scratch;
@@ -170,7 +171,7 @@ std::optional<int64_t> CudnnGraph::fastest(Context& context, const std::vector<i
   double best_time = 1e30;
   for (int64_t plan : plans) {
     const double seconds = time(context, plan, memory->tensors, memory->workspace);
-    if (seconds < 0.98 * best_time) {  // the heuristics' order decides between equals
+    if (seconds < 0.98 * best_time) {  // between near-equals the heuristics' order decides
       best = plan;
       best_time = seconds;
     }
@@ -178,7 +179,7 @@ std::optional<int64_t> CudnnGraph::fastest(Context& context, const std::vector<i
   return best;
 }
 
-// Milliseconds of the fastest of several runs; very long when it cannot run.
+// Milliseconds of the fastest of several runs; a very large value when it cannot run.
 double CudnnGraph::time(Context& context, int64_t plan, std::vector<Bound>& tensors,
                         void* workspace) {
   std::unordered_map<int64_t, void*> memory;

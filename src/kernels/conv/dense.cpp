@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-class GemmDense final : public WeightedSum {
+class GemmDense final : public LinearKernel {
  public:
   explicit GemmDense(const DenseCase& c) : c_(c) {}
 
@@ -72,16 +72,16 @@ ConvCase conv_case_of(const DenseCase& c) {
   return one;
 }
 
-std::unique_ptr<WeightedSum> make_dense_gemm(Context&, const DenseCase& c, std::string& reason) {
+std::unique_ptr<LinearKernel> make_dense_gemm(Context&, const DenseCase& c, std::string& reason) {
   if (!is_half(c.dtype)) return std::make_unique<GemmDense>(c);
   reason = cat("no ", name_of(c.dtype));
   return nullptr;
 }
 
-std::unique_ptr<WeightedSum> make_dense(Context& context, const DenseCase& c) {
-  static const std::vector<Implementation<WeightedSum, DenseCase>> list = {
+std::unique_ptr<LinearKernel> make_dense(Context& context, const DenseCase& c) {
+  static const std::vector<Implementation<LinearKernel, DenseCase>> list = {
 #ifdef CREMA_CUDA
-      {"fastest", make_dense_fastest},
+      {"autotuned", make_dense_autotuned},
       {"cublas", make_dense_cublas},
 #endif
       {"plain", make_dense_gemm},

@@ -18,26 +18,26 @@ struct DenseCase {
   int64_t rows = 0, inputs = 0, outputs = 0;
   bool transposed = false, bias = false;
   Relu relu;
-  bool relu_taken = false;                               // as ConvCase has it
-  bool dropout = false;                                  // forward_dropping() will be called
+  bool relu_taken = false;                               // as in ConvCase
+  bool dropout = false;                                  // forward_with_dropout() will be called
   bool backward_data = false, backward_weights = false;  // calls that will be made
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
   Precision precision = Precision::fp32;
 };
 
-// The same, weights not transposed, as a convolution over images of one place.
+// The same case, weights not transposed, as a convolution over images of one pixel.
 ConvCase conv_case_of(const DenseCase& c);
 
-// Chooses from fastest (of cuBLAS and implicit_gemm.h, 16 bits on a GPU), cublas (GPU) and plain
-// (anything that gemm() takes).
-std::unique_ptr<WeightedSum> make_dense(Context& context, const DenseCase& c);
+// Chooses from: fastest (the autotuner, on a GPU in 16 bits: cuBLAS and implicit_gemm.h), cublas
+// (GPU) and plain (anything that gemm() supports).
+std::unique_ptr<LinearKernel> make_dense(Context& context, const DenseCase& c);
 
-// Its implementations. Only the first sums db: it takes_relu().
-std::unique_ptr<WeightedSum> make_dense_fastest(Context& context, const DenseCase& c,
+// Its implementations. Only the first computes db: it has takes_relu().
+std::unique_ptr<LinearKernel> make_dense_autotuned(Context& context, const DenseCase& c,
+                                                   std::string& reason);
+std::unique_ptr<LinearKernel> make_dense_cublas(Context& context, const DenseCase& c,
                                                 std::string& reason);
-std::unique_ptr<WeightedSum> make_dense_cublas(Context& context, const DenseCase& c,
-                                               std::string& reason);
-std::unique_ptr<WeightedSum> make_dense_gemm(Context& context, const DenseCase& c,
-                                             std::string& reason);
+std::unique_ptr<LinearKernel> make_dense_gemm(Context& context, const DenseCase& c,
+                                              std::string& reason);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// Fully connected layers by cuBLASLt, with bias and ReLU in the product's epilogue. Its matrices
-// are column-major, which is our rows transposed: y' = w x' is asked for.
+// Fully connected layers by cuBLASLt, with bias and ReLU in the epilogue. cuBLAS is column-major,
+// which is our row-major transposed: it computes y' = w x'.
 #include <cublasLt.h>
 
 #include <cstring>
@@ -41,8 +41,7 @@ bool from_hex(const std::string& text, void* bytes, size_t count) {
   return true;
 }
 
-// One product d = op(a) op(b) + beta d of fixed sizes, column-major, with the algorithm that runs
-// it.
+// One product d = op(a) op(b) + beta d of fixed sizes, column-major, with its chosen algorithm.
 class Product {
  public:
   struct Case {
@@ -98,9 +97,9 @@ class Product {
 
     cublasLtMatmulPreference_t preference;
     check_cublas(cublasLtMatmulPreferenceCreate(&preference), "choosing a product's algorithm");
-    const size_t most = Gpu::kBlasBytes;
+    const size_t maximum = Gpu::kBlasBytes;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                         &most, sizeof most);
+                                         &maximum, sizeof maximum);
     std::vector<cublasLtMatmulHeuristicResult_t> found(std::min(tuning.candidates(), 32));
     int count = 0;
     const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
@@ -145,10 +144,10 @@ class Product {
            result.workspaceSize <= Gpu::kBlasBytes;
   }
 
-  // False: there is no memory to try them in.
+  // False: not enough memory to benchmark them.
   bool fastest(Context& context, const std::vector<cublasLtMatmulHeuristicResult_t>& found) {
     const auto padded = [](int64_t count, DType type) {
-      return (static_cast<size_t>(count) * size_of(type) + 255) / 256 * 256;
+      return aligned(static_cast<size_t>(count) * size_of(type));
     };
     const size_t a_bytes = padded(c_.m * c_.k, c_.in), b_bytes = padded(c_.k * c_.n, c_.in),
                  d_bytes = padded(c_.m * c_.n, c_.out), bias_bytes = padded(c_.m, c_.out);
@@ -182,7 +181,7 @@ class Product {
   cublasLtMatmulAlgo_t algorithm_ = {};
 };
 
-class CublasDense final : public WeightedSum {
+class CublasDense final : public LinearKernel {
  public:
   explicit CublasDense(const DenseCase& c) : c_(c), leaky_(c.relu.on && c.relu.slope != 0) {}
 
@@ -197,7 +196,7 @@ class CublasDense final : public WeightedSum {
     f.relu = c_.relu.on && !leaky_;
     data.transpose_a = c_.transposed;
     data.m = c_.inputs, data.k = c_.outputs;
-    // dw' = x' dy, or transposed dw' = dy' x.
+    // dw' = x' dy, or if transposed dw' = dy' x.
     weights.transpose_a = false;
     weights.transpose_b = true;
     weights.m = c_.transposed ? c_.outputs : c_.inputs;
@@ -244,8 +243,8 @@ class CublasDense final : public WeightedSum {
 
 }  // namespace
 
-std::unique_ptr<WeightedSum> make_dense_cublas(Context& context, const DenseCase& c,
-                                               std::string& reason) {
+std::unique_ptr<LinearKernel> make_dense_cublas(Context& context, const DenseCase& c,
+                                                std::string& reason) {
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
   } else if (c.dtype == DType::f64) {

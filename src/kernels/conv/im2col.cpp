@@ -5,13 +5,13 @@
 namespace crema {
 namespace {
 
-// Some output points in a row along the last axis, seen through the filter's taps of all other
-// axes.
+// A run of output positions along the last axis, for one combination of the filter's taps along all
+// other axes.
 struct Line {
-  int64_t point;     // place of the first of them in the piece
-  int64_t q, count;  // its coordinate along the last axis; how many
-  int64_t tap;       // number of the tap, the taps of the last axis not counted
-  int64_t input;  // number of the input point where this line of the image begins; -1: outside of
+  int64_t point;     // index of the first position in the piece
+  int64_t q, count;  // its coordinate along the last axis; the length of the run
+  int64_t tap;       // index of the tap, not counting the last axis
+  int64_t input;  // index of the input position where this line of the image starts; -1: outside of
                   // the image
 };
 
@@ -24,7 +24,7 @@ void for_lines(const ConvGeometry& g, int64_t first, int64_t points, const Visit
     int64_t line = (first + done) / g.out[last];
     const int64_t q = (first + done) % g.out[last],
                   count = std::min(g.out[last] - q, points - done);
-    int64_t out[kMostSpatialAxes];
+    int64_t out[kMaxSpatialAxes];
     for (int axis = last - 1; axis >= 0; --axis) {
       out[axis] = line % g.out[axis];
       line /= g.out[axis];
@@ -48,7 +48,7 @@ struct Range {
   int64_t begin, end;
 };
 
-// The taps of the last axis that lie inside the image; `at` is where the first tap looks.
+// The taps along the last axis that are inside the image; `at` is the coordinate of the first tap.
 Range taps_inside(const ConvGeometry& g, int64_t at) {
   const int last = g.axes - 1;
   const int64_t d = g.dilation[last];
@@ -58,7 +58,7 @@ Range taps_inside(const ConvGeometry& g, int64_t at) {
   return {begin, std::max(begin, end)};
 }
 
-// The points of a line that see the image with all taps of the last axis.
+// The positions of a line for which all taps of the last axis are inside the image.
 Range points_all_inside(const ConvGeometry& g, const Line& line) {
   if (line.input < 0) return {line.count, line.count};
   const int last = g.axes - 1;
@@ -68,7 +68,7 @@ Range points_all_inside(const ConvGeometry& g, const Line& line) {
   return {begin, std::max(begin, room < 0 ? 0 : std::min(line.count, room / s + 1))};
 }
 
-// The points of a line that see the image through this tap of the last axis.
+// The positions of a line for which this tap of the last axis is inside the image.
 Range points_inside(const ConvGeometry& g, const Line& line, int64_t tap) {
   const int last = g.axes - 1;
   const int64_t at = line.q * g.stride[last] - g.pad[last] + tap * g.dilation[last],
@@ -78,7 +78,7 @@ Range points_inside(const ConvGeometry& g, const Line& line, int64_t tap) {
   return {begin, std::max(begin, end)};
 }
 
-// For the few numbers that a filter's row of taps holds, a call of memcpy costs more than the copy.
+// For the few elements of a filter's row of taps, a call of memcpy costs more than the copy.
 template <typename T>
 void copy_few(const T* from, int64_t count, T* to) {
   typedef T Some __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
@@ -94,13 +94,13 @@ void copy_few(const T* from, int64_t count, T* to) {
   for (int64_t i = 0; i + width < count; i += width) {
     *reinterpret_cast<Some*>(to + i) = *reinterpret_cast<const Some*>(from + i);
   }
-  // The last ones, some of them for the second time.
+  // The last vector; it may overlap the one before.
   *reinterpret_cast<Some*>(to + count - width) =
       *reinterpret_cast<const Some*>(from + count - width);
 }
 
-// Channels-last, one line: the numbers of one output point are the filter's taps along the last
-// axis, each of all channels.
+// Channels-last, one line: a patch row holds the filter's taps along the last axis, each with all
+// channels.
 struct RowsOfLine {
   RowsOfLine(const ConvGeometry& g, int64_t group, const Line& line)
       : channels(g.in_channels),
@@ -111,7 +111,7 @@ struct RowsOfLine {
         patch(line.point * channels * g.taps + line.tap * wide),
         patch_step(channels * g.taps),
         image((line.input + line.q * stride - g.pad[g.axes - 1]) * pixel + group * channels) {}
-  // Where the numbers of the line's point i begin.
+  // Offsets of the line's position i.
   int64_t patch_of(int64_t i) const { return patch + i * patch_step; }
   int64_t image_of(int64_t i) const { return image + i * stride * pixel; }
 
@@ -125,7 +125,7 @@ void gather_rows(const ConvGeometry& g, const T* image, int64_t group, int64_t f
     const RowsOfLine rows(g, group, line);
     const Range inside = points_all_inside(g, line);
     const bool together =
-        rows.tap_step == rows.channels;  // the taps lie next to each other in the image too
+        rows.tap_step == rows.channels;  // the taps are contiguous in the image too
     for (int64_t i = inside.begin; i < inside.end; ++i) {
       const T* from = image + rows.image_of(i);
       T* to = patches + rows.patch_of(i);
@@ -180,7 +180,7 @@ void scatter_rows(const ConvGeometry& g, const T* patches, int64_t group, int64_
   });
 }
 
-// Plain order: calls visit(patches' row, image's line) for every channel and tap of each line.
+// Row-major: calls visit(patches' row, image's line) for every channel and tap of each line.
 template <typename Visit>
 void for_columns(const ConvGeometry& g, int64_t group, int64_t first, int64_t points,
                  const Visit& visit) {

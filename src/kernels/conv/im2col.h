@@ -1,6 +1,6 @@
-// The patches of an image that the points of a convolution's output see, laid side by side; and the
-// way back, where overlapping patches are added up. CPU, one image and one group at a time, one
-// thread. T: float or double.
+// im2col: the input patches of a convolution's output positions, laid out as a matrix; and col2im,
+// where overlapping patches are added up. CPU, one image and one group at a time, one thread. T:
+// float or double.
 #pragma once
 
 #include "kernels/conv/conv_bodies.h"
@@ -11,26 +11,26 @@ class Patches {
  public:
   Patches(const ConvGeometry& g, Order order);
 
-  // A matrix: its rows are patches (channels-last) or its columns are (plain).
+  // A matrix: its rows are patches (channels-last) or its columns are (row-major).
   template <typename T>
   struct View {
     T* data;
-    int64_t row;  // elements between its rows
+    int64_t row;  // elements from one row to the next
   };
 
-  // Numbers in one patch.
+  // Elements in one patch.
   int64_t row() const { return g_.in_channels * g_.taps; }
   // False for 1x1 filters of stride 1 without padding: the image itself is the matrix.
   bool needed() const { return needed_; }
 
-  // The patches of `points` output points from `first` on, in `patches` unless the image itself
-  // serves.
+  // The patches of `points` output positions from `first` on, in `patches` unless the image itself
+  // can be used.
   template <typename T>
   View<T> gather(T* image, int64_t group, int64_t first, int64_t points, T* patches) const;
-  // Where the gradient of these patches belongs: `patches`, or the image itself.
+  // Where the gradient of these patches is written: `patches`, or the image itself.
   template <typename T>
   View<T> goal(T* image, int64_t group, int64_t first, int64_t points, T* patches) const;
-  // Adds the patches to the image.
+  // Adds the patches to the image (col2im).
   template <typename T>
   void scatter(const T* patches, int64_t group, int64_t first, int64_t points, T* image) const;
 

@@ -4,13 +4,14 @@
 
 #include "base/error.h"
 #include "kernels/move/reorder.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
-class Reordered final : public WeightedSum {
+class Reordered final : public LinearKernel {
  public:
-  Reordered(const Format& format, std::unique_ptr<WeightedSum> inner, const Shape& w, DType dtype,
+  Reordered(const Format& format, std::unique_ptr<LinearKernel> inner, const Shape& w, DType dtype,
             const Format& wanted)
       : format_(format), inner_(std::move(inner)), w_(w), dtype_(dtype), wanted_(wanted) {
     // Gradients of 16-bit weights are float32.
@@ -56,7 +57,7 @@ class Reordered final : public WeightedSum {
   }
 
   Format format_;
-  std::unique_ptr<WeightedSum> inner_;
+  std::unique_ptr<LinearKernel> inner_;
   Shape w_;
   DType dtype_;
   Format wanted_;
@@ -65,28 +66,20 @@ class Reordered final : public WeightedSum {
 
 }  // namespace
 
-void WeightedSum::forward_summing(Context&, const Tensor&, const Tensor&, const Tensor&,
-                                  const Tensor&, const Tensor&, const Tensor&) {
+void LinearKernel::forward_with_sums(Context&, const Tensor&, const Tensor&, const Tensor&,
+                                     const Tensor&, const Tensor&, const Tensor&) {
   fail("the sums of channels do not come with this kernel");
 }
 
-void WeightedSum::backward_weights_affine(Context&, const Tensor&, const Tensor&, const Tensor&,
-                                          const Tensor&, bool, const Tensor&) {
+void LinearKernel::backward_weights_affine(Context&, const Tensor&, const Tensor&, const Tensor&,
+                                           const Tensor&, bool, const Tensor&) {
   fail("this kernel takes x as it is");
 }
 
-std::unique_ptr<WeightedSum> with_weights_in(const Format& format,
-                                             std::unique_ptr<WeightedSum> inner, const Shape& w,
-                                             DType dtype, const Format& wanted) {
+std::unique_ptr<LinearKernel> with_weights_in(const Format& format,
+                                              std::unique_ptr<LinearKernel> inner, const Shape& w,
+                                              DType dtype, const Format& wanted) {
   return std::make_unique<Reordered>(format, std::move(inner), w, dtype, wanted);
-}
-
-Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype,
-               const Format& format) {
-  char* const start = static_cast<char*>(workspace.raw());
-  if (!workspace.memory()) return Tensor::wrap(start + at, shape, dtype, format);
-  const size_t before = static_cast<size_t>(start - static_cast<char*>(workspace.memory()->data()));
-  return Tensor(workspace.memory(), before + at, shape, dtype, format);
 }
 
 }  // namespace crema

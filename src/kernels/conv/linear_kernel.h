@@ -1,5 +1,5 @@
-// What convolutions and fully connected layers are to their callers: y = relu(b + sums of x
-// weighted with w), and the gradients.
+// The interface of convolutions and fully connected layers: y = relu(w * x + b), where * is the
+// convolution or matrix product, and its gradients.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace crema {
 
-// A gradient that arrives at y. It has gone through the case's ReLU, unless y comes along: then the
-// callee takes it through.
+// The gradient of y. It has already passed through the case's ReLU, unless y is given: then the
+// callee applies the ReLU's gradient.
 struct OutputGradient {
   const Tensor& dy;
   const Tensor* y = nullptr;
@@ -21,49 +21,50 @@ struct OutputGradient {
   OutputGradient(const Tensor& gradient, const Tensor& output) : dy(gradient), y(&output) {}
 };
 
-// Made for one case. w and dw lie in weights_format(); the workspace has at least workspace()
+// Made for one case. w and dw are in weights_format(); the workspace has at least workspace()
 // bytes.
-class WeightedSum {
+class LinearKernel {
  public:
-  virtual ~WeightedSum() = default;
-  virtual Format weights_format() const { return Format::plain(); }
+  virtual ~LinearKernel() = default;
+  virtual Format weights_format() const { return Format::row_major(); }
   virtual size_t workspace() const { return 0; }
-  // forward_summing() can be called, and was measured to cost less than a pass over y.
+  // forward_with_sums() is supported, and measured to cost less than a separate pass over y.
   virtual bool gives_sums() const { return false; }
-  // forward_summing() can take `affine`, and was measured to cost less than writing that x.
+  // forward_with_sums() supports `affine`, and is measured to cost less than writing that x.
   virtual bool takes_affine() const { return false; }
   virtual bool gradient_takes_affine() const { return false; }  // likewise
-  // The backward calls take y of the case's ReLU along, and backward_weights sums db.
+  // The backward calls accept y of the case's ReLU, and backward_weights computes db.
   virtual bool takes_relu() const { return false; }
-  // backward_weights and backward_both add to dw and db, in any order: faster with `accumulate`,
-  // into cleared ones.
+  // backward_weights and backward_both add to dw and db in varying order: faster with `accumulate`,
+  // into cleared tensors.
   virtual bool adds_weights() const { return false; }
   // b is empty without bias.
   virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                        const Tensor& y, const Tensor& workspace) = 0;
-  // backward_weights() without bias from such an x, where gradient_takes_affine().
+  // backward_weights() without bias for such an x; only if gradient_takes_affine().
   virtual void backward_weights_affine(Context&, const Tensor& x, const Tensor& affine,
                                        const Tensor& dy, const Tensor& dw, bool accumulate,
                                        const Tensor& workspace);
-  // With a dropout of y, a list of values without spatial axes.
-  virtual void forward_dropping(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                                const Tensor& y, const DropoutMask& mask, const Tensor& workspace) {
+  // With a dropout of y, which has no spatial axes.
+  virtual void forward_with_dropout(Context& context, const Tensor& x, const Tensor& w,
+                                    const Tensor& b, const Tensor& y, const DropoutMask& mask,
+                                    const Tensor& workspace) {
     forward(context, x, w, b, y, workspace);
     dropout(context, mask, y, y);
   }
-  // And adds up each channel of y, and their squares: sums (2, channels), float32. The order of
-  // additions may differ from call to call. affine (2, channels of x), float16: what is summed is
-  // relu(x * affine[0] + affine[1]); empty: x itself.
-  virtual void forward_summing(Context&, const Tensor& x, const Tensor& affine, const Tensor& w,
-                               const Tensor& y, const Tensor& sums, const Tensor& workspace);
+  // Also sums each channel of y and of its squares: sums (2, channels), float32. The order of
+  // additions may differ from call to call. affine (2, channels of x), float16: the convolution's
+  // input is relu(x * affine[0] + affine[1]); empty: x itself.
+  virtual void forward_with_sums(Context&, const Tensor& x, const Tensor& affine, const Tensor& w,
+                                 const Tensor& y, const Tensor& sums, const Tensor& workspace);
   virtual void backward_data(Context& context, const OutputGradient& g, const Tensor& w,
                              const Tensor& dx, const Tensor& workspace) = 0;
   // db may be empty. accumulate: add instead of overwrite.
   virtual void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                                 const Tensor& dw, const Tensor& db, bool accumulate_w,
                                 bool accumulate_b, const Tensor& workspace) = 0;
-  // Both gradients by one call; worth it where they are joined, that is x and dy read once.
-  virtual bool joins_gradients() const { return false; }
+  // Both gradients in one call; profitable if fused, so that x and dy are read once.
+  virtual bool fuses_gradients() const { return false; }
   virtual void backward_both(Context& context, const Tensor& x, const OutputGradient& g,
                              const Tensor& w, const Tensor& dx, const Tensor& dw, const Tensor& db,
                              bool accumulate_w, bool accumulate_b, const Tensor& workspace) {
@@ -72,14 +73,10 @@ class WeightedSum {
   }
 };
 
-// The same with weights (and their gradient) in another format than `inner` wants: they are
+// Wraps `inner` for weights (and their gradient) in another format than it wants: they are
 // reordered at each call. w, dtype: of the weights; wanted: inner's format.
-std::unique_ptr<WeightedSum> with_weights_in(const Format& format,
-                                             std::unique_ptr<WeightedSum> inner, const Shape& w,
-                                             DType dtype, const Format& wanted);
-
-// A tensor inside the workspace, `at` bytes from its start.
-Tensor part_of(const Tensor& workspace, size_t at, const Shape& shape, DType dtype,
-               const Format& format = {});
+std::unique_ptr<LinearKernel> with_weights_in(const Format& format,
+                                              std::unique_ptr<LinearKernel> inner, const Shape& w,
+                                              DType dtype, const Format& wanted);
 
 }  // namespace crema

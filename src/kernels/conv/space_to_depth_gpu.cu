@@ -5,9 +5,9 @@ namespace crema {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kQuad = 4, kVector = 8;  // elements that a thread loads and stores at once
-// cuDNN's kernels that load by TMA reach half of the arithmetic limit from so many channels on, and
-// less where their number is no multiple of it.
+constexpr int kQuad = 4, kVector = 8;  // elements per load and per store of a thread
+// cuDNN's TMA kernels reach half of the arithmetic limit from this many channels on, and less if
+// the channels are not a multiple of it.
 constexpr int kDeep = 32;
 
 struct alignas(8) Quad {
@@ -21,15 +21,15 @@ int over(int a, int b) { return (a + b - 1) / b; }
 
 int64_t channels_in_memory(const ConvCase& c) { return c.x_channels > 0 ? c.x_channels : c.x[1]; }
 
-// One row of blocks. A thread makes the same eight channels of several blocks.
+// One row of blocks. A thread computes the same eight channels of several blocks.
 __global__ void __launch_bounds__(kThreads)
-    image_to_blocks(BlockCase c, const Quad* image, Vector* blocks) {
+    image_to_blocks(SpaceToDepthCase c, const Quad* image, Vector* blocks) {
   const int quads = c.channels / kQuad;
   const int i = static_cast<int>(blockIdx.x) % c.blocks[0];
   const int64_t n = static_cast<int64_t>(blockIdx.x) / c.blocks[0];
   const int vectors = c.deep / kVector, together = static_cast<int>(blockDim.x) / vectors;
   const int vector = static_cast<int>(threadIdx.x) % vectors;
-  const Quad* from[2];  // the halves' places in the row's first block
+  const Quad* from[2];  // addresses of the two halves in the row's first block
   int column[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -53,9 +53,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Element (output, tap, k) of the blocks' weights.
-struct WeightsToBlocks {
-  BlockCase c;
+// Computes element (output, tap, k) of the block image's weights.
+struct WeightsToDepth {
+  SpaceToDepthCase c;
   const uint16_t* w;
   uint16_t* blocks;
   CREMA_HD void operator()(int64_t i) const {
@@ -69,9 +69,9 @@ struct WeightsToBlocks {
   }
 };
 
-// Element (output, row, column, channel) of dw.
-struct BlocksToGradient {
-  BlockCase c;
+// Computes element (output, row, column, channel) of dw.
+struct DepthToWeightsGradient {
+  SpaceToDepthCase c;
   const float* blocks;
   float* dw;
   bool accumulate;
@@ -88,7 +88,7 @@ struct BlocksToGradient {
 
 }  // namespace
 
-bool BlockCase::serves(const ConvCase& c, std::string& reason) {
+bool SpaceToDepthCase::supports(const ConvCase& c, std::string& reason) {
   const bool images = c.order == Order::channels_last && c.x.axes() == 4;
   const int64_t channels = channels_in_memory(c);
   if (!is_half(c.dtype)) {
@@ -105,7 +105,7 @@ bool BlockCase::serves(const ConvCase& c, std::string& reason) {
     reason = "stride 1";
   } else if (channels != 4 && channels != 8) {
     reason = cat(channels, " channels in memory, not 4 or 8");
-  } else if (BlockCase(c).deep > kThreads * kVector) {
+  } else if (SpaceToDepthCase(c).deep > kThreads * kVector) {
     reason = "blocks of too many pixels";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
@@ -115,7 +115,7 @@ bool BlockCase::serves(const ConvCase& c, std::string& reason) {
   return false;
 }
 
-BlockCase::BlockCase(const ConvCase& c) {
+SpaceToDepthCase::SpaceToDepthCase(const ConvCase& c) {
   const auto number = [](int64_t value) { return static_cast<int>(value); };
   images = number(c.x[0]), height = number(c.x[2]), width = number(c.x[3]);
   channels = number(channels_in_memory(c));
@@ -134,7 +134,7 @@ BlockCase::BlockCase(const ConvCase& c) {
   deep = over(block_channels, kDeep) * kDeep;
 }
 
-ConvCase BlockCase::inner(const ConvCase& c) const {
+ConvCase SpaceToDepthCase::inner(const ConvCase& c) const {
   ConvCase in = c;
   in.x = {c.x[0], block_channels, blocks[0], blocks[1]};
   in.w = {c.w[0], block_channels, taps[0], taps[1]};
@@ -146,23 +146,24 @@ ConvCase BlockCase::inner(const ConvCase& c) const {
   return in;
 }
 
-void blocks_of_image(Context& context, const BlockCase& c, const Tensor& x, const Tensor& blocks) {
+void space_to_depth(Context& context, const SpaceToDepthCase& c, const Tensor& x,
+                    const Tensor& blocks) {
   const int vectors = c.deep / kVector, threads = kThreads / vectors * vectors;
   const LaunchShape shape{static_cast<unsigned>(c.images * c.blocks[0]),
                           static_cast<unsigned>(threads)};
   launch(context.gpu(), image_to_blocks, shape, c, x.data<Quad>(), blocks.data<Vector>());
 }
 
-void blocks_of_weights(Context& context, const BlockCase& c, const Tensor& w,
-                       const Tensor& blocks) {
+void weights_to_depth(Context& context, const SpaceToDepthCase& c, const Tensor& w,
+                      const Tensor& blocks) {
   parallel_for(context, blocks.elements(),
-               WeightsToBlocks{c, w.data<uint16_t>(), blocks.data<uint16_t>()});
+               WeightsToDepth{c, w.data<uint16_t>(), blocks.data<uint16_t>()});
 }
 
-void gradient_of_blocks(Context& context, const BlockCase& c, const Tensor& blocks,
-                        const Tensor& dw, bool accumulate) {
+void weights_gradient_from_depth(Context& context, const SpaceToDepthCase& c, const Tensor& blocks,
+                                 const Tensor& dw, bool accumulate) {
   parallel_for(context, dw.elements(),
-               BlocksToGradient{c, blocks.data<float>(), dw.data<float>(), accumulate});
+               DepthToWeightsGradient{c, blocks.data<float>(), dw.data<float>(), accumulate});
 }
 
 }  // namespace crema

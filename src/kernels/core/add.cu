@@ -30,7 +30,7 @@ struct Sum {
   }
 };
 
-// The same for 16 bytes at a time, on the GPU: all loads are on the way together.
+// The same for 16 bytes at a time, on the GPU: all loads are in flight together.
 template <typename T, int kCount>
 struct SumPacks {
   const WidePack<T>* x[kCount];

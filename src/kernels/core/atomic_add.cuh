@@ -1,10 +1,10 @@
-// Adding neighbours to neighbours in memory at once, in any order with what other threads add
-// there. Only for device code.
+// Vector atomics: adds adjacent values to memory in one operation, in any order relative to other
+// threads. Only for device code.
 #pragma once
 
 namespace crema {
 
-// Two, at a multiple of two floats.
+// `to` is aligned to two floats.
 __device__ inline void atomic_add_pair(float* to, float2 values) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(values.x),
@@ -16,7 +16,7 @@ __device__ inline void atomic_add_pair(float* to, float2 values) {
 #endif
 }
 
-// Four, at a multiple of four floats.
+// `to` is aligned to four floats.
 __device__ inline void atomic_add_quad(float* to, float4 values) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(values.x),

@@ -1,4 +1,4 @@
-// Coordinates along any number of spatial axes, for bodies that serve every shape and order.
+// Coordinates along any number of spatial axes, for kernels that support every shape and order.
 #pragma once
 
 #include "base/host_device.h"
@@ -7,13 +7,12 @@
 
 namespace crema {
 
-constexpr int kMostSpatialAxes = 6;
+constexpr int kMaxSpatialAxes = 6;
 
-// Elements between neighbours along each axis of an (images or outputs, channels, points...)
-// tensor.
+// Strides, in elements, of an (images or outputs, channels, spatial...) tensor.
 struct AxisStrides {
   int64_t outer = 0, channel = 0;
-  int64_t axis[kMostSpatialAxes] = {};
+  int64_t axis[kMaxSpatialAxes] = {};
 };
 
 inline AxisStrides strides_of(const Shape& shape, Order order) {
@@ -30,14 +29,15 @@ inline AxisStrides strides_of(const Shape& shape, Order order) {
   return s;
 }
 
-struct AxisPlace {
+struct AxisPosition {
   int64_t outer, channel;
-  int64_t at[kMostSpatialAxes];
+  int64_t at[kMaxSpatialAxes];
 };
 
 // The logical coordinates of element i of a row-major tensor.
-CREMA_HD inline AxisPlace place_of(int64_t i, int axes, const int64_t* extents, int64_t channels) {
-  AxisPlace p;
+CREMA_HD inline AxisPosition position_of(int64_t i, int axes, const int64_t* extents,
+                                         int64_t channels) {
+  AxisPosition p;
   for (int axis = axes - 1; axis >= 0; --axis) {
     p.at[axis] = i % extents[axis];
     i /= extents[axis];
@@ -47,14 +47,14 @@ CREMA_HD inline AxisPlace place_of(int64_t i, int axes, const int64_t* extents, 
   return p;
 }
 
-CREMA_HD inline int64_t offset_of(const AxisPlace& p, const AxisStrides& s, int axes) {
+CREMA_HD inline int64_t offset_of(const AxisPosition& p, const AxisStrides& s, int axes) {
   int64_t at = p.outer * s.outer + p.channel * s.channel;
   for (int axis = 0; axis < axes; ++axis) at += p.at[axis] * s.axis[axis];
   return at;
 }
 
-// Steps `index` through a box of `extents`, the last axis fastest; false after the last place.
-CREMA_HD inline bool next_place(int64_t* index, const int64_t* extents, int axes) {
+// Steps `index` through a box of `extents`, the last axis fastest; false after the last position.
+CREMA_HD inline bool next_position(int64_t* index, const int64_t* extents, int axes) {
   for (int axis = axes - 1; axis >= 0; --axis) {
     if (++index[axis] < extents[axis]) return true;
     index[axis] = 0;

@@ -1,4 +1,4 @@
-// Choosing the best of many ranks (kernels/core/rank.h) in a block of threads. Only for device
+// Selects and sorts the best of many ranks (kernels/core/rank.h) in a thread block. Only for device
 // code.
 #pragma once
 
@@ -6,14 +6,14 @@
 
 namespace crema {
 
-// The least rank that is among the `most` largest of rank(i), i < count, or a number between it and
-// the next. At least `most` of the ranks, which is above 0, must not be 0, and no two others may be
-// equal. Every thread of the block must call it, at least 32 of them.
+// The smallest of the `maximum` largest values of rank(i), i < count, or a number between it and
+// the next smaller one. `maximum` must be above 0, at least so many ranks nonzero, and those
+// distinct. All threads of the block, at least 32, must call it.
 template <typename Rank>
-__device__ uint64_t least_of_best(int count, int most, const Rank& rank) {
+__device__ uint64_t min_of_best(int count, int maximum, const Rank& rank) {
   __shared__ int histogram[256], chosen, left_in_chosen;
-  uint64_t least = 0;
-  int left = most;  // of those that share the digits known so far
+  uint64_t minimum = 0;
+  int left = maximum;  // to select among those that share the digits known so far
   bool whole = false;
 #pragma unroll 1
   for (int shift = 56; shift >= 0 && !whole; shift -= 8) {
@@ -21,11 +21,11 @@ __device__ uint64_t least_of_best(int count, int most, const Rank& rank) {
     __syncthreads();
     for (int i = threadIdx.x; i < count; i += blockDim.x) {
       const uint64_t r = rank(i);
-      const bool alike = shift == 56 || r >> (shift + 8) == least >> (shift + 8);
+      const bool alike = shift == 56 || r >> (shift + 8) == minimum >> (shift + 8);
       if (r != 0 && alike) atomicAdd(histogram + (r >> shift & 255), 1);
     }
     __syncthreads();
-    if (threadIdx.x < 32) {  // a lane has eight digits, the first the largest
+    if (threadIdx.x < 32) {  // each lane has eight digits, starting with the largest
       int digit = 255 - 8 * static_cast<int>(threadIdx.x), own = 0;
       for (int k = 0; k < 8; ++k) own += histogram[digit - k];
       int before = own;
@@ -42,15 +42,15 @@ __device__ uint64_t least_of_best(int count, int most, const Rank& rank) {
       }
     }
     __syncthreads();
-    least |= static_cast<uint64_t>(chosen) << shift;
+    minimum |= static_cast<uint64_t>(chosen) << shift;
     left = left_in_chosen;
     whole = left == histogram[chosen];
     __syncthreads();
   }
-  return least > 0 ? least : 1;
+  return minimum > 0 ? minimum : 1;
 }
 
-// Sorts `count` ranks in shared memory, a power of two, the largest first.
+// Sorts `count` ranks in shared memory in descending order; `count` is a power of two.
 __device__ inline void sort_ranks(uint64_t* ranks, int count) {
   __syncthreads();
 #pragma unroll 1

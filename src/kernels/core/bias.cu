@@ -25,10 +25,10 @@ struct AddBias {
   }
 };
 
-// The same on a GPU for channels that lie beside each other, 16 bytes at a time.
+// The same on a GPU for contiguous channels, 16 bytes at a time.
 template <typename T>
 struct AddBiasPacks {
-  Divisor packs;  // of the channels
+  Divisor packs;  // packs per row of channels
   const WidePack<T>* b;
   Relu relu;
   WidePack<T>* y;
@@ -43,8 +43,8 @@ struct AddBiasPacks {
   }
 };
 
-// The same for a CPU, where a division for each element would cost more than the rest: whole rows
-// at a time.
+// The same on a CPU, where a division per element would cost more than the rest: whole rows at a
+// time.
 template <typename T>
 void add_bias_rows(int64_t outer, int64_t channels, int64_t inner, const T* b, Relu relu, T* y) {
   const int64_t rows = inner == 1 ? outer : outer * channels,
@@ -92,7 +92,7 @@ void add_bias(Context& context, int64_t outer, int64_t channels, int64_t inner, 
   if constexpr (std::is_same_v<T, Compute<T>>) {
     if (context.device() == Device::cpu) return add_bias_rows(outer, channels, inner, b, relu, y);
   }
-  if (inner == 1 && b && takes_packs<T>(channels, b, y) && outer * channels < Divisor::kMost) {
+  if (inner == 1 && b && takes_packs<T>(channels, b, y) && outer * channels < Divisor::kMax) {
     const int64_t packs = channels / kPackCount<T>;
     return parallel_for(context, outer * packs,
                         AddBiasPacks<T>{Divisor(packs), reinterpret_cast<const WidePack<T>*>(b),

@@ -1,6 +1,6 @@
-// Adding a bias to each channel, with a ReLU behind it, and the gradients of both. The tensors are
-// seen as outer x channels x inner; pointers lie on the context's device. T: float or double, on a
-// GPU also Half and BFloat16; sums are then float.
+// Bias per channel followed by a ReLU, and the gradients of both. The tensors are seen as outer x
+// channels x inner; pointers are on the context's device. T: float or double, on a GPU also Half
+// and BFloat16; sums are then float.
 #pragma once
 
 #include "device/context.h"
@@ -10,7 +10,7 @@ namespace crema {
 
 struct Relu {
   bool on = false;
-  float slope = 0;  // left of zero
+  float slope = 0;  // for negative values
 };
 
 // y += b per channel (b may be null), then the ReLU.
@@ -23,8 +23,8 @@ template <typename T>
 void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner, const T* dy,
                    Compute<T>* db, bool accumulate);
 
-// Of a gradient behind a ReLU. right: 1, or the factor of a dropout behind that, whose zeros in y
-// then take it as what the ReLU cut off does (left 0).
+// Factors of a gradient where a ReLU's output is positive (right) and elsewhere (left). right: 1,
+// or the factor of a dropout after the ReLU; what that zeroed in y gets `left` (0), too.
 struct ReluSlopes {
   float left = 0, right = 1;
 };
@@ -33,13 +33,13 @@ struct ReluSlopes {
 template <typename T>
 void relu_gradient(Context& context, int64_t count, const T* y, ReluSlopes slopes, T* dy);
 
-// Both: dy *= y > 0 ? right : left where y is not null, then db as above where it is not null. On a
-// GPU in one pass when inner is 1.
+// Both: dy *= y > 0 ? right : left unless y is null, then db as above unless it is null. On a GPU
+// in one pass when inner is 1.
 template <typename T>
 void relu_and_bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t inner,
                             const T* y, ReluSlopes slopes, T* dy, Compute<T>* db, bool accumulate);
 
-// GPU, float and 16 bits: the body of that pass.
+// GPU, float and 16 bits: the implementation of that pass.
 template <typename T>
 void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, const T* y,
                             ReluSlopes slopes, T* dy, float* db, bool accumulate);

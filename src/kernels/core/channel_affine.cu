@@ -1,5 +1,5 @@
-// Element by element with one value a channel: the forward pass of BatchNorm, Scale and Bias, and
-// BatchNorm's gradient.
+// Element-wise operations with one value per channel: the forward pass of BatchNorm, Scale and
+// Bias, and BatchNorm's gradient.
 #include <algorithm>
 
 #include "device/parallel.h"
@@ -9,8 +9,8 @@
 namespace crema {
 namespace {
 
-// A row of a plain tensor is one channel of one image; a row of a channels-last tensor is all
-// channels of one place.
+// A row of a row-major tensor is one channel of one image; a row of a channels-last tensor is all
+// channels of one position.
 struct Rows {
   int64_t rows, columns, outer, channels;
   bool columns_are_channels;
@@ -20,14 +20,14 @@ struct Rows {
     rows = view.groups * view.outer * (columns_are_channels ? 1 : view.channels);
     columns = columns_are_channels ? view.channels : view.inner;
   }
-  // The first per-channel value of a row.
+  // The index of a row's first per-channel value.
   CREMA_HD int64_t value(int64_t row) const {
     if (columns_are_channels) return row / outer * channels;
     return row / (outer * channels) * channels + row % channels;
   }
 };
 
-// The bodies work on one row: from() moves their pointers to its start; c is 0 where the row is one
+// The bodies process one row: from() advances their pointers to its start; c is 0 if the row is one
 // channel.
 template <typename T, bool kCenter, bool kFactor, bool kShift, bool kAdded, bool kRelu>
 struct Affine {
@@ -95,7 +95,7 @@ void over_elements(Context& context, const ChannelView& view, const Body& body) 
   }
 #endif
   (void)context;
-  constexpr int64_t kPiece = 8192;  // long rows are cut, so that few of them use all threads too
+  constexpr int64_t kPiece = 8192;  // long rows are split, so that a few of them use all threads
   const int64_t pieces = (r.columns + kPiece - 1) / kPiece;
 #pragma omp parallel for schedule(static) if (view.count() > 1 << 14)
   for (int64_t task = 0; task < r.rows * pieces; ++task) {
@@ -137,7 +137,8 @@ void run_affine(Context& context, const ChannelView& view, const ChannelAffine& 
 
 ChannelView ChannelView::of(const Shape& shape, const Format& format) {
   if (shape.axes() < 2 || shape[1] == 1) return {1, 1, 1, shape.count()};
-  if (same_layout(format, Format::plain(), shape)) return {1, shape[0], shape[1], shape.count(2)};
+  if (same_layout(format, Format::row_major(), shape))
+    return {1, shape[0], shape[1], shape.count(2)};
   return {1, shape[0] * shape.count(2), shape[1], 1};
 }
 

@@ -1,5 +1,5 @@
-// Few channels make short rows in channels-last: on the CPU several rows are then taken as one,
-// with as many copies of the per-channel values. What is left over at the end is taken as it is.
+// For few channels in channels-last on the CPU: joins several short rows into one wide row, with as
+// many copies of the per-channel values. The remainder at the end is processed as it is.
 #pragma once
 
 #include <algorithm>
@@ -7,11 +7,12 @@
 
 #include "kernels/core/channel.h"
 #include "tensor/on.h"
+#include "tensor/part.h"
 
 namespace crema {
 
 struct NarrowChannels {
-  int64_t copies = 1;      // rows in one
+  int64_t copies = 1;      // rows per wide row
   ChannelView wide, rest;  // rest starts at element `at`
   int64_t at = 0;
 
@@ -26,7 +27,7 @@ struct NarrowChannels {
            view.channels <= 32 && view.outer >= 256;
   }
 
-  // The per-channel values as often as `copies` says; empty stays empty.
+  // The per-channel values, repeated `copies` times; empty stays empty.
   Tensor repeated(Context& context, const Tensor& values) const {
     if (!values) return {};
     const Tensor many(context, Shape{wide.channels}, values.dtype());
@@ -39,8 +40,7 @@ struct NarrowChannels {
   // The elements of the rest.
   Tensor tail(const Tensor& x) const {
     if (!x) return {};
-    char* start = static_cast<char*>(x.raw()) + at * size_of(x.dtype());
-    return Tensor::wrap(start, Shape{rest.count()}, x.dtype());
+    return part_of(x, at * size_of(x.dtype()), Shape{rest.count()}, x.dtype());
   }
 
   ChannelGradient wide_gradient(Context& context, const ChannelGradient& gradient) const {

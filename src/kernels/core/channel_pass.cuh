@@ -1,6 +1,6 @@
-// One pass over tensors that are seen as a ChannelView, on the GPU: each element becomes a function
-// of one or two inputs and of its channel's values, and what the function gives besides is summed
-// for each channel, in an order that depends on sizes alone. Only for .cu files of a CUDA build.
+// One pass over tensors seen as a ChannelView, on the GPU: each element becomes a function of one
+// or two inputs and of its channel's values, and the function's additional outputs are summed per
+// channel, in an order that depends on sizes alone. Only for .cu files of a CUDA build.
 //   struct ScaleGradient {
 //     static constexpr int kInputs = 2, kValues = 1, kSums = 1;
 //     CREMA_HD static float apply(const float* in, const float* value, float* sum) {
@@ -21,14 +21,14 @@
 namespace crema {
 
 struct ChannelPassTensors {
-  Tensor in[2], out;        // out may lie in the memory of an input; empty: nothing is written
-  Tensor value[2], sum[2];  // one number a channel, in float32 or in the inputs' type; or empty
-  bool accumulate[2] = {};  // sums are added to what is there
+  Tensor in[2], out;        // out may alias an input; empty: nothing is written
+  Tensor value[2], sum[2];  // one per channel, in float32 or in the inputs' type; or empty
+  bool accumulate[2] = {};  // sums are added to the old values
 };
 
 namespace channel_pass_gpu {
 
-// Where there are no values: 1 for the first, a factor, and 0 for the second.
+// Missing values default to 1 for the first, a factor, and to 0 for the second.
 template <typename T>
 struct Value {
   const float* wide;
@@ -87,7 +87,7 @@ struct Pass {
       loaded.in[i] = *reinterpret_cast<const Pack<T, kPack>*>(in[i] + at);
     return loaded;
   }
-  // One element of a pack; the result takes the place of the first input.
+  // One element of a pack; the result overwrites the first input.
   __device__ static void apply(Loaded& loaded, int k, const float* values, float* terms) {
     float inputs[F::kInputs];
 #pragma unroll
@@ -99,8 +99,8 @@ struct Pass {
   }
 };
 
-// Channels-last: a thread keeps the values of a pack of channels and walks over rows.
-// kSums: of Pass.
+// Channels-last: a thread keeps the values of a pack of channels and walks down the rows. kSums: of
+// Pass.
 template <typename T, int kPack, typename F, int kSums>
 __global__ void pass_rows(ColumnGrid grid, Pass<T, kPack, F> pass, float* parts,
                           unsigned* counters) {
@@ -151,7 +151,7 @@ __global__ void pass_rows(ColumnGrid grid, Pass<T, kPack, F> pass, float* parts,
 
 constexpr int kPacksAtOnce = 4;
 
-// Plain: `row` neighbours belong to one channel, and a block takes neighbouring packs.
+// Row-major: runs of `row` elements belong to one channel, and a block processes adjacent packs.
 template <typename T, int kPack, typename F>
 __global__ void pass_planes(int64_t packs, int64_t row, int64_t channels, Pass<T, kPack, F> pass) {
   const int64_t begin = static_cast<int64_t>(blockIdx.x) * 256 * kPacksAtOnce + threadIdx.x;
@@ -177,7 +177,7 @@ __global__ void pass_planes(int64_t packs, int64_t row, int64_t channels, Pass<T
   }
 }
 
-// The same with sums: the blocks of a column of the grid share a channel, of which `packs` are.
+// The same with sums: the blocks of a column of the grid share a channel of `packs` packs.
 template <typename T, int kPack, typename F>
 __global__ void sum_planes(int64_t packs, int64_t row, Pass<T, kPack, F> pass, float* parts,
                            unsigned* counters) {
@@ -185,7 +185,7 @@ __global__ void sum_planes(int64_t packs, int64_t row, Pass<T, kPack, F> pass, f
   float value[F::kValues], sums[F::kSums] = {};
 #pragma unroll
   for (int v = 0; v < F::kValues; ++v) value[v] = pass.value[v].at(c);
-  const auto place = [&](int64_t i) {
+  const auto position = [&](int64_t i) {
     const int64_t element = i * kPack;
     return (element / row * channels + c) * row + element % row;
   };
@@ -195,7 +195,7 @@ __global__ void sum_planes(int64_t packs, int64_t row, Pass<T, kPack, F> pass, f
 #pragma unroll
     for (int a = 0; a < kPacksAtOnce; ++a) {
       const int64_t i = begin + a * 256;
-      if (i < packs) loaded[a] = pass.load(place(i));
+      if (i < packs) loaded[a] = pass.load(position(i));
     }
 #pragma unroll
     for (int a = 0; a < kPacksAtOnce; ++a) {
@@ -208,7 +208,7 @@ __global__ void sum_planes(int64_t packs, int64_t row, Pass<T, kPack, F> pass, f
 #pragma unroll
         for (int s = 0; s < F::kSums; ++s) sums[s] += terms[s];
       }
-      pass.store(loaded[a], place(i));
+      pass.store(loaded[a], position(i));
     }
   }
   double totals[F::kSums];
@@ -244,7 +244,7 @@ void run(const Gpu& gpu, const ChannelView& view, const ChannelPassTensors& tens
     ColumnGrid grid(view.outer, view.channels, kPack);
     if constexpr (F::kSums > 0) {
       grid = grid_of_sums(kernel, view.outer, view.channels, kPack, F::kSums);
-      if (view.groups > 1) {  // they share the multiprocessors, the parts and the counters
+      if (view.groups > 1) {  // the groups share the multiprocessors, the parts and the counters
         const ColumnGrid all =
             grid_of_sums(kernel, view.groups * view.outer, view.channels, kPack, F::kSums);
         const auto pieces = static_cast<unsigned>(all.blocks.x / view.groups);
@@ -260,7 +260,7 @@ void run(const Gpu& gpu, const ChannelView& view, const ChannelPassTensors& tens
            packs, view.inner, view.channels, pass);
   } else {
     const int64_t packs = view.each() / kPack, channels = view.channels;
-    // Enough blocks for every multiprocessor, where a channel has work for them.
+    // Enough blocks for every multiprocessor, if a channel has work for them.
     const int64_t wanted = std::min<int64_t>(132 * 8 / channels, packs / (256 * kPacksAtOnce));
     const dim3 blocks(static_cast<unsigned>(channels),
                       static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, 1024)));
@@ -280,10 +280,10 @@ void channel_pass(Context& context, const ChannelView& view, const ChannelPassTe
     }
     return;
   }
-  constexpr int64_t kMost = 1 << 24;  // columns: a grid has at most 65535 tiles of them
-  if (view.count() == view.channels && view.channels > kMost) {
-    for (int64_t first = 0; first < view.channels; first += kMost) {
-      const Shape shape{std::min(kMost, view.channels - first)};
+  constexpr int64_t kMax = 1 << 24;  // columns: a grid has at most 65535 tiles of them
+  if (view.count() == view.channels && view.channels > kMax) {
+    for (int64_t first = 0; first < view.channels; first += kMax) {
+      const Shape shape{std::min(kMax, view.channels - first)};
       ChannelPassTensors piece = tensors;
       for (Tensor* t : {&piece.in[0], &piece.in[1], &piece.out, &piece.value[0], &piece.value[1],
                         &piece.sum[0], &piece.sum[1]}) {

@@ -1,6 +1,6 @@
-// Sums over channels on the CPU: short runs in the tensor's own type, which vectorise, gathered in
-// double. The work is cut into pieces by size alone, so that the result does not depend on the
-// number of threads.
+// Per-channel sums on the CPU: short runs are summed in the tensor's own type, so that loops
+// vectorise, and the runs in double. The work is split by size alone, so that the result does not
+// depend on the number of threads.
 #include "kernels/core/channel_sums.h"
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kSmall = 1 << 14;  // elements that are not worth a second thread
+constexpr int64_t kSmall = 1 << 14;  // elements for which a second thread is not profitable
 
-// Channels-last: piece by piece of the rows, all channels at once.
+// Channels-last: splits the rows into pieces; all channels at once.
 template <typename T, typename Term>
 void sum_rows(const ChannelView& view, const Term& term, double* sums) {
   constexpr int64_t kRun = 64;  // rows summed in T
@@ -24,7 +24,7 @@ void sum_rows(const ChannelView& view, const Term& term, double* sums) {
   std::vector<double> partial(view.groups * pieces * 2 * channels);
 #pragma omp parallel if (view.count() > kSmall)
   {
-    const Term local = term;  // a copy that no store can change: the loop vectorises
+    const Term local = term;  // a copy that no store can alias, so that the loop vectorises
     std::vector<T> run(2 * channels);
     T *first = run.data(), *second = first + channels;
 #pragma omp for schedule(static)
@@ -59,8 +59,7 @@ void sum_rows(const ChannelView& view, const Term& term, double* sums) {
   }
 }
 
-// Plain: channel by channel, or in pieces of its runs of consecutive elements where channels are
-// few.
+// Row-major: channel by channel, or in pieces of its contiguous runs where there are few channels.
 template <typename T, typename Term>
 void sum_planes(const ChannelView& view, const Term& term, double* sums) {
   constexpr int64_t kRun = 4096;

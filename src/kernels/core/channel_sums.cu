@@ -1,5 +1,5 @@
-// Sums over channels on the GPU: blocks leave partial sums in the scratch memory, which a second,
-// small kernel adds in order.
+// Per-channel sums on the GPU: blocks write partial sums to the scratch memory; a second, small
+// kernel adds them in order.
 #include "kernels/core/channel_sums.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace crema {
 namespace {
 
-// Into how many pieces the elements of a channel are cut: enough blocks for a large card.
+// The number of pieces of a channel's elements: enough blocks for a large card.
 int64_t pieces_of(const ChannelView& view) {
   const int64_t blocks =
       view.inner == 1 ? view.groups * ((view.channels + 31) / 32) : view.values();
@@ -35,7 +35,7 @@ struct AddPieces {
 
 #ifdef __CUDACC__
 
-// Plain: a block of 256 threads for one channel and one piece of its elements.
+// Row-major: a block of 256 threads for one channel and one piece of its elements.
 template <typename T, typename Term>
 __global__ void sum_planes(ChannelView view, Term term, double* partial) {
   const int64_t value = blockIdx.x, piece = blockIdx.y, pieces = gridDim.y;
@@ -57,7 +57,7 @@ __global__ void sum_planes(ChannelView view, Term term, double* partial) {
   }
 }
 
-// Channels-last: a block of 32 channels x 8 rows at a time, so that a warp reads neighbours.
+// Channels-last: a block covers 32 channels x 8 rows at a time, so that loads are coalesced.
 template <typename T, typename Term>
 __global__ void sum_rows(ChannelView view, Term term, double* partial) {
   __shared__ double shared[2][8][33];

@@ -1,4 +1,4 @@
-// The GPU's body of channel_sums(); kernels/core/channel.h is the interface.
+// The GPU implementation of channel_sums(); kernels/core/channel.h is the interface.
 #pragma once
 
 #include "kernels/core/channel.h"

@@ -1,5 +1,5 @@
 // The terms of channel_sums() and channel_gradient(), element by element, for both devices: a term
-// gives g and h = x - center of element i, which belongs to per-channel value c.
+// computes g and h = x - center of element i, which uses per-channel value c.
 #pragma once
 
 #include "base/error.h"
@@ -12,7 +12,7 @@ template <typename T>
 struct StatisticsTerm {
   const T *x, *center;
   CREMA_HD void operator()(int64_t i, int64_t c, T& g, T& h) const { g = h = x[i] - center[c]; }
-  // The term whose elements and values are counted from here on.
+  // The same term with its pointers advanced by i elements and c values.
   CREMA_HD StatisticsTerm from(int64_t i, int64_t c) const { return {x + i, center + c}; }
 };
 
@@ -39,7 +39,7 @@ struct ProductTerm {
 };
 
 // The mask is recomputed from x exactly as the forward pass computed y. It is a factor and not a
-// choice between two values: loops then need no branch.
+// choice between two values, so that loops need no branch.
 template <typename T>
 struct MaskedByInput {
   const T *dy, *x, *center, *factor, *shift;
@@ -68,7 +68,7 @@ struct MaskedByOutput {
   }
 };
 
-// Calls body(term) with the term that the gradient asks for.
+// Calls body(term) with the term that fits the gradient.
 template <typename T, typename Body>
 void with_term(const ChannelGradient& gradient, const Tensor& masked, const Body& body) {
   const T *dy = gradient.dy.data<T>(), *x = gradient.x.data<T>(),

@@ -1,5 +1,5 @@
-// Explicit CPU vectors for kernels whose inner loop runs over channels. GCC's and Clang's vector
-// extension, so the same text serves every instruction set.
+// Explicit CPU vectors for kernels whose inner loop runs over channels. Uses GCC's and Clang's
+// vector extension, so one source covers every instruction set.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct VectorOf {
 template <typename T, int N = kLanes<T>>
 using Vector = typename VectorOf<T, N>::type;
 
-// The integers as wide as T, which comparisons of T give: all ones for true.
+// The integers as wide as T that comparisons of T return: all ones for true.
 template <typename T>
 struct MaskOf;
 template <>
@@ -54,8 +54,8 @@ inline void store(const V& v, T* to) {
   std::memcpy(to, &v, sizeof(V));
 }
 
-// Integers of 1, 2, 4 or 8 bytes turned into those of another width, by halves and doubles:
-// compilers do single steps well and take larger ones element by element.
+// Converts integers of 1, 2, 4 or 8 bytes to another width by halving or doubling: compilers
+// vectorise such single steps and convert element by element in larger ones.
 template <int kBytes>
 struct UnsignedOf;
 template <>
@@ -96,7 +96,7 @@ inline Vector<T> where_equal(const Index* index, int32_t cell, const T* values) 
   return indexes == Mask<T>{} + cell ? load<Vector<T>>(values) : Vector<T>{};
 }
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-// Two instructions where the extension takes a dozen.
+// Two instructions where the vector extension takes a dozen.
 inline Vector<float> where_equal(const uint8_t* index, int32_t cell, const float* values) {
   const __m128i indexes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(index));
   return _mm512_maskz_loadu_ps(_mm_cmpeq_epi8_mask(indexes, _mm_set1_epi8(static_cast<char>(cell))),
@@ -104,8 +104,7 @@ inline Vector<float> where_equal(const uint8_t* index, int32_t cell, const float
 }
 #endif
 
-// Turns kLanes rows of kLanes elements into columns. Step s exchanges the s x s blocks beside the
-// diagonal.
+// Transposes kLanes rows of kLanes elements. Step s exchanges off-diagonal s x s blocks.
 template <typename T>
 inline void transpose(Vector<T>* rows) {
   constexpr int n = kLanes<T>;

@@ -1,5 +1,5 @@
-// Blocks that share their memory: clusters, of GPUs that have them; elsewhere a cluster is a block.
-// Only for device code.
+// Thread block clusters, whose blocks share their memory, on GPUs that have them; elsewhere a
+// cluster is one block. Only for device code.
 #pragma once
 
 #include "device/launch.h"
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Whether blocks can be launched in clusters of several.
+// Whether clusters of several blocks can be launched.
 inline bool has_clusters(const Context& context) {
   int major = 0;
   check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),
@@ -26,8 +26,8 @@ __device__ inline void cluster_barrier() {
 #endif
 }
 
-// The same in two halves, between which a block need not wait: after the second all blocks of the
-// cluster run. Orders no memory.
+// The barrier in two halves, with work in between: after the second all blocks of the cluster are
+// running. Does not order memory accesses.
 __device__ inline void arrive_at_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.relaxed.aligned;");
@@ -39,7 +39,7 @@ __device__ inline void wait_for_cluster() {
 #endif
 }
 
-// Of this block in its cluster, and how many that has.
+// The rank of this block in its cluster, and the cluster's size.
 __device__ inline int cluster_rank() {
 #if __CUDA_ARCH__ >= 900
   return static_cast<int>(cooperative_groups::this_cluster().block_rank());
@@ -55,7 +55,7 @@ __device__ inline int cluster_blocks() {
 #endif
 }
 
-// The same place of shared memory in the block of this rank.
+// The address of `mine` in the shared memory of the cluster's block `rank`.
 template <typename T>
 __device__ T* of_cluster(T* mine, int rank) {
 #if __CUDA_ARCH__ >= 900

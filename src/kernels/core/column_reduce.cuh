@@ -1,7 +1,6 @@
-// Sums over the rows of matrices (rows x columns, a row after the other in memory: channels-last
-// activations) in one kernel: every block sums some rows and leaves its part in Gpu::parts; of the
-// blocks that share columns the last to finish adds the parts, in their order. Only for .cu files
-// of a CUDA build.
+// Column sums of matrices (rows x columns, row-major: channels-last activations) in one kernel:
+// every block sums some rows and writes a partial result to Gpu::parts; of the blocks that share
+// columns the last to finish adds the partial results in order. Only for .cu files of a CUDA build.
 #pragma once
 
 #include <algorithm>
@@ -14,38 +13,39 @@
 
 namespace crema {
 
-// Rows that a thread visits at once, so that their loads are on the way together: `first` and those
-// `step` apart from it.
+// Rows that a thread loads together, so that their loads are in flight together: `first`, first +
+// step, ...
 struct RowSet {
   int64_t first, step;
 };
 constexpr int kRowsAtOnce = 4;
 
-// How the work is laid out: a block has `lanes` threads side by side, each with a pack of columns,
-// and as many rows of threads as fit; kRowsAtOnce rows for each of them are a chunk.
+// The tiling: a block has `lanes` threads across, each with a pack of columns, and as many rows of
+// threads as fit; a chunk is kRowsAtOnce rows for each of them.
 struct ColumnGrid {
   int64_t rows, columns, chunk, chunks;
   int lanes, threads_down, sums = 0;
-  // The last rows first: what the kernel before left in the cache, when that began with the first.
+  // Start with the last rows: they are still in the cache if the previous kernel started with the
+  // first.
   bool from_end = false;
   dim3 blocks;  // x: pieces of the rows, y: tiles of the columns
 
-  // each_processor: blocks that a multiprocessor holds.
+  // each_processor: resident blocks per multiprocessor.
   ColumnGrid(int64_t rows_, int64_t columns_, int pack, int sums_, int each_processor)
       : rows(rows_), columns(columns_), sums(sums_), from_end(true) {
     const int64_t packs = columns / pack;
-    // 64 columns are a whole memory line of 16-bit numbers; more of them in a block would leave
-    // more parts for its last one to add.
+    // 64 columns of 16-bit values fill a cache line; wider blocks would leave more partial results
+    // for the last one to add.
     const int64_t narrow = std::max<int64_t>(1, 64 / pack);
-    const int64_t least = (packs + Gpu::kCounters - 1) / Gpu::kCounters;
-    // Cut evenly, so that no block has idle threads.
-    const int64_t most = std::min<int64_t>(std::max(narrow, least), 256);
-    const int64_t cuts = (packs + most - 1) / most;
+    const int64_t minimum = (packs + Gpu::kCounters - 1) / Gpu::kCounters;
+    // Divided evenly, so that no block has idle threads.
+    const int64_t maximum = std::min<int64_t>(std::max(narrow, minimum), 256);
+    const int64_t cuts = (packs + maximum - 1) / maximum;
     lanes = static_cast<int>((packs + cuts - 1) / cuts);
     threads_down = 256 / lanes;
     count_chunks();
     const int64_t tiles = (packs + lanes - 1) / lanes;
-    // Enough blocks for every multiprocessor, but at least two chunks for each.
+    // Enough blocks for every multiprocessor, but at least two chunks per block.
     const int64_t wanted = std::max<int64_t>(1, 132 * each_processor / tiles);
     const int64_t room = Gpu::kParts / (sums * columns);
     const int64_t pieces = std::min({wanted, room, (chunks + 1) / 2});
@@ -53,7 +53,7 @@ struct ColumnGrid {
         dim3(static_cast<unsigned>(std::max<int64_t>(1, pieces)), static_cast<unsigned>(tiles));
   }
 
-  // Where nothing is summed: whole rows, and short blocks, so that none is late.
+  // Without sums: whole rows, and little work per block, so that none finishes late.
   ColumnGrid(int64_t rows_, int64_t columns_, int pack) : rows(rows_), columns(columns_) {
     const int64_t packs = columns / pack, tiles = (packs + 255) / 256;
     lanes = static_cast<int>(std::min<int64_t>(packs, 256));
@@ -74,7 +74,7 @@ struct ColumnGrid {
 
 #ifdef __CUDACC__
 
-// The grid on which `kernel` sums, one that sum_columns() is in.
+// The grid for `kernel`, which calls sum_columns().
 template <typename Kernel>
 ColumnGrid grid_of_sums(const Kernel& kernel, int64_t rows, int64_t columns, int pack, int sums) {
   int blocks = 1;
@@ -83,7 +83,7 @@ ColumnGrid grid_of_sums(const Kernel& kernel, int64_t rows, int64_t columns, int
   return {rows, columns, pack, sums, std::clamp(blocks, 1, 4)};
 }
 
-// The first column of this thread's pack, which may lie behind the last.
+// The first column of this thread's pack; it may be past the last column.
 template <int kPack>
 __device__ int64_t first_column(const ColumnGrid& grid) {
   const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
@@ -91,7 +91,7 @@ __device__ int64_t first_column(const ColumnGrid& grid) {
 }
 
 // Calls visit<count>(rows, first column) for this thread's rows, kRowsAtOnce or 1 at a time. Blocks
-// that sum walk side by side through all rows, others have theirs together.
+// that sum stride together through all rows; others have contiguous rows.
 template <int kPack, typename Visit>
 __device__ void over_rows(const ColumnGrid& grid, const Visit& visit) {
   const int down = static_cast<int>(threadIdx.x) / grid.lanes;
@@ -139,7 +139,7 @@ __device__ void add_down(const ColumnGrid& grid, const float (&sums)[kSums][kPac
   }
 }
 
-// kPack floats that another block has written.
+// Loads kPack floats that another block has written.
 template <int kPack>
 __device__ void load_parts(const float* from, float (&to)[kPack]) {
   if constexpr (kPack % 4 == 0) {
@@ -154,9 +154,8 @@ __device__ void load_parts(const float* from, float (&to)[kPack]) {
   }
 }
 
-// In a block: visit<count>(rows, first column, sums[kSums][kPack]) for this thread's rows; then all
-// threads work together, and finish(column, totals[kSums]) is called once for each column, in some
-// block.
+// In a block: calls visit<count>(rows, first column, sums[kSums][kPack]) for this thread's rows;
+// then all blocks cooperate, and one of them calls finish(column, totals[kSums]) once per column.
 template <int kPack, int kSums, typename Visit, typename Finish>
 __device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* counters,
                             const Visit& visit, const Finish& finish) {
@@ -176,7 +175,7 @@ __device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* coun
       parts[(static_cast<int64_t>(blockIdx.x) * kSums + s) * grid.columns + first + c] = totals[s];
   });
   if (!last_of(&counters[blockIdx.y], static_cast<int>(gridDim.x))) return;
-  // The threads that share columns share their parts.
+  // Threads that share columns split their parts.
   const int lane = static_cast<int>(threadIdx.x) % grid.lanes;
   const int down = static_cast<int>(threadIdx.x) / grid.lanes;
   const int pieces =
@@ -203,8 +202,8 @@ __device__ void sum_columns(const ColumnGrid& grid, float* parts, unsigned* coun
 
 #endif
 
-// Calls body<kPack>() with the widest pack of T, up to 16 bytes, that divides the columns and that
-// the pointers' alignment allows.
+// Calls body<kPack>() with the widest pack of T, at most 16 bytes, that divides the columns and
+// that the pointers' alignment allows.
 template <typename T, typename Body, typename... Pointers>
 void with_column_pack(int64_t columns, const Body& body, const Pointers*... pointers) {
   const auto fits = [&](int pack) {

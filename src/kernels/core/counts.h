@@ -1,5 +1,5 @@
-// How often each of some numbers comes up. These are whole numbers, so the order in which they are
-// added does not matter. For .cu files only, as device/parallel.h.
+// Histograms: how often each bin comes up. The counts are integers, so the order of additions does
+// not matter. For .cu files only, like device/parallel.h.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Given to the body of parallel_counts().
+// Passed to the body of parallel_counts().
 struct Counter {
   int32_t* counts;
   CREMA_HD void add(int64_t bin) const {
@@ -22,7 +22,7 @@ struct Counter {
 };
 
 #ifdef __CUDACC__
-// A block counts in its own memory first, where the bins fit there.
+// Each block first counts in shared memory, if the bins fit there.
 template <typename Body>
 __global__ void __launch_bounds__(256)
     run_counts(int64_t count, int64_t bins, bool shared, Body body, int32_t* counts) {
@@ -40,8 +40,8 @@ __global__ void __launch_bounds__(256)
 }
 #endif
 
-// counts[bin], for bin < bins, becomes the number of calls of counter.add(bin) by body(i, counter)
-// for all i < count. Body is a struct with a CREMA_HD const operator().
+// Sets counts[bin], for bin < bins, to the number of times that body(i, counter), over all i <
+// count, calls counter.add(bin). Body is a struct with a CREMA_HD const operator().
 template <typename Body>
 void parallel_counts(Context& context, int64_t count, int64_t bins, const Body& body,
                      int32_t* counts) {

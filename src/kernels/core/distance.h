@@ -1,4 +1,5 @@
-// Squared distances of rows, as values for parallel_sum(): sum k is that of row k of a and of b.
+// Squared distances of rows, as values for parallel_sum(): sum k is that of row k of a and row k of
+// b.
 #pragma once
 
 #include <cstdint>

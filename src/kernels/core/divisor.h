@@ -1,5 +1,5 @@
-// Division by a number that is known before a kernel starts: a multiplication and a shift, where a
-// GPU would take a dozen instructions for 32 bits and a call for 64.
+// Division by a number that is known before a kernel starts: a multiplication and a shift (Granlund
+// and Montgomery, 1994), where a GPU would need a dozen instructions for 32 bits and a call for 64.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace crema {
 
-// For numbers below kMost; the divisor is at least 1.
+// For dividends below kMax; the divisor is at least 1.
 struct Divisor {
-  static constexpr int64_t kMost = int64_t{1} << 31;
+  static constexpr int64_t kMax = int64_t{1} << 31;
 
   Divisor() = default;
-  explicit Divisor(int64_t by) : value(static_cast<uint32_t>(by < kMost ? by : kMost)) {
+  explicit Divisor(int64_t by) : value(static_cast<uint32_t>(by < kMax ? by : kMax)) {
     while (uint64_t{1} << shift < value) ++shift;
     factor = static_cast<uint32_t>((((uint64_t{1} << shift) - value) << 32) / value + 1);
   }
@@ -30,6 +30,16 @@ struct Divisor {
     const uint32_t quotient = over(number);
     number -= quotient * value;
     return quotient;
+  }
+
+  // The same for numbers that are not negative.
+  CREMA_HD int quotient(int number) const {
+    return static_cast<int>(over(static_cast<uint32_t>(number)));
+  }
+  CREMA_HD int split(int number, int& rest) const {
+    const int whole = quotient(number);
+    rest = number - whole * static_cast<int>(value);
+    return whole;
   }
 
   uint32_t value = 1, factor = 1, shift = 0;

@@ -1,6 +1,6 @@
 #include "kernels/core/dropout.h"
 
-#include "kernels/core/drawn_values.h"
+#include "kernels/core/random_values.h"
 
 namespace crema {
 namespace {
@@ -23,7 +23,7 @@ struct Drop {
 
 void dropout(Context& context, const DropoutMask& mask, const Tensor& x, const Tensor& y,
              const DropoutValues& values) {
-  change_drawn(context, mask.random, Drop{mask.threshold, mask.factor, values}, x, y);
+  change_randomly(context, mask.random, Drop{mask.threshold, mask.factor, values}, x, y);
 }
 
 }  // namespace crema

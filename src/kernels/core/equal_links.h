@@ -1,14 +1,14 @@
-// Links between equal values of a list, so that what belongs to equal values can be added up in the
-// order of the list, on every run the same. For .cu files only.
+// Links between equal values of a list, so that what belongs to equal values is added up in list
+// order, the same on every run. For .cu files only.
 #pragma once
 
 #include "device/parallel.h"
 
 namespace crema {
 
-// Of several lists of `extent` values each: for each value the place of the next equal one in its
-// list, or -1, and whether it is the first of its kind. Only whole numbers from 0 to kinds - 1
-// count. On a GPU a warp searches for one value.
+// For several lists of `extent` values each: for each value the index of the next equal one in its
+// list, or -1, and whether it is the first of its kind. Only integers from 0 to kinds - 1 count. On
+// a GPU one warp searches for each value.
 template <typename T>
 struct EqualLinks {
   const T* values;
@@ -40,7 +40,7 @@ __global__ void search_equal(int64_t count, EqualLinks<T> links) {
   const int64_t at = i % links.extent;
   const bool counts = list[at] >= 0 && list[at] < static_cast<T>(links.kinds);
   const auto kind = static_cast<int32_t>(list[at]);
-  // The first equal value of [begin, end), or -1.
+  // The index of the first equal value in [begin, end), or -1.
   const auto find = [&](int64_t begin, int64_t end) -> int64_t {
     constexpr int kAtOnce = 4;
     for (; begin < end; begin += 32 * kAtOnce) {

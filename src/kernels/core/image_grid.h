@@ -1,5 +1,6 @@
-// The places of images (N, C, H, W) for parallel_rows(), in either order. Plain: a row of the loop
-// is a row of a plane; channels-last: a row of the loop is a pixel, its columns the channels.
+// Iteration over images (N, C, H, W) with parallel_rows(), in either order. Row-major: a row of the
+// loop is a row of a plane; channels-last: a row of the loop is a pixel, its columns are the
+// channels.
 #pragma once
 
 #include "base/host_device.h"
@@ -7,7 +8,7 @@
 
 namespace crema {
 
-struct ImagePlace {
+struct ImagePosition {
   int64_t plane, channel, h, w;  // plane: image and channel; channels-last: only the image
 };
 
@@ -16,24 +17,24 @@ struct ImageGrid {
   int64_t height, width, channels;
 
   explicit ImageGrid(const Shape& shape) : height(shape[2]), width(shape[3]), channels(shape[1]) {}
-  // Of the loop.
+  // Extents of the loop.
   static int64_t rows(const Shape& shape) {
     return kLast ? shape[0] * shape[2] * shape[3] : shape.count(0, 3);
   }
   static int64_t columns(const Shape& shape) { return kLast ? shape[1] : shape[3]; }
 
-  CREMA_HD ImagePlace place(int64_t row, int64_t column) const {
+  CREMA_HD ImagePosition position(int64_t row, int64_t column) const {
     const int64_t w = kLast ? row % width : column, line = kLast ? row / width : row;
     return {line / height, kLast ? column : 0, line % height, w};
   }
-  // In elements, of the same plane and channel at row h, column w.
-  CREMA_HD int64_t offset(const ImagePlace& p, int64_t h, int64_t w) const {
+  // The offset, in elements, of row h, column w in the plane and channel of p.
+  CREMA_HD int64_t offset(const ImagePosition& p, int64_t h, int64_t w) const {
     const int64_t pixel = (p.plane * height + h) * width + w;
     return kLast ? pixel * channels + p.channel : pixel;
   }
 };
 
-// Calls body<kLast>() for the order of an image.
+// Calls body<kLast>() for the order of the image.
 template <typename Body>
 void with_order_of(const Tensor& image, const Body& body) {
   if (image.format().order == Order::channels_last) {

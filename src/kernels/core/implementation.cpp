@@ -7,12 +7,13 @@ namespace crema {
 const std::vector<std::string>& implementation_names() {
   static const std::vector<std::string> names = {
 #ifdef CREMA_CUDA
-      "blocks",    "cublas", "cudnn", "fastest", "groups", "pixels", "rows", "tensor",
+      "autotuned", "cublas",         "cudnn",    "depthwise_tensor",
+      "per_group", "space_to_depth", "stem_3x3", "stem_7x7s2",
 #endif
 #ifdef CREMA_ONEDNN
       "onednn",
 #endif
-      "depthwise", "im2col", "plain"};
+      "depthwise", "im2col",         "plain"};
   return names;
 }
 

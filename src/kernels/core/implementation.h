@@ -1,5 +1,5 @@
-// An ordered list of implementations of one kernel. The first that accepts a case serves it; the
-// last accepts every case.
+// An ordered list of implementations of one kernel. The first that supports a case is used; the
+// last supports every case.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,21 @@
 
 namespace crema {
 
-// make returns null and sets `reason` when it cannot serve the case.
+// make returns null and sets `reason` when it does not support the case.
 template <typename Kernel, typename Case>
 struct Implementation {
   const char* name;
   std::unique_ptr<Kernel> (*make)(Context& context, const Case& c, std::string& reason);
 };
 
-// The names that context.implementation may have: a new one in a kernel belongs here too, which the
-// tests of the layers then run.
+// The allowed values of context.implementation. A new implementation's name must be added here; the
+// layer tests then run it.
 const std::vector<std::string>& implementation_names();
-// Error with the nearest of those when `name` is none; "" is good.
+// Error that suggests the nearest name when `name` is not one of those; "" is valid.
 void check_implementation(const std::string& name);
 
-// context.implementation, when it names an entry of this list, forces that entry (it still may
-// refuse: then the next entries are tried). -v 1 logs who serves and who refused why;
-// context.served gets the name.
+// If context.implementation names an entry, the search starts there (if it declines, the next ones
+// are tried). -v 1 logs the choice and why others declined; context.chosen gets the name.
 template <typename Kernel, typename Case>
 std::unique_ptr<Kernel> choose(Context& context, const char* kernel, const Case& c,
                                const std::vector<Implementation<Kernel, Case>>& list) {
@@ -37,22 +36,22 @@ std::unique_ptr<Kernel> choose(Context& context, const char* kernel, const Case&
   std::string refusals;
   for (size_t i = first; i < list.size(); ++i) {
     std::string reason;
-    const size_t noted = context.served.size();
+    const size_t noted = context.chosen.size();
     if (std::unique_ptr<Kernel> made = list[i].make(context, c, reason)) {
-      context.served.insert(context.served.begin() + static_cast<int64_t>(noted), list[i].name);
+      context.chosen.insert(context.chosen.begin() + static_cast<int64_t>(noted), list[i].name);
       if (context.log().verbosity >= 1)
-        context.log().info(cat(kernel, " is served by ", list[i].name, refusals));
+        context.log().info(cat(kernel, " is implemented by ", list[i].name, refusals));
       return made;
     }
-    context.served.resize(noted);
-    refusals += cat("; ", list[i].name, " refused: ", reason);
+    context.chosen.resize(noted);
+    refusals += cat("; ", list[i].name, " declined: ", reason);
   }
   fail("no implementation of ", kernel, " takes this case", refusals);
 }
 
-// Of kernels that have one body for every device and a faster one for the CPU: whether the first
-// runs.
-inline bool plain_body(const Context& context) {
+// For kernels with one implementation for every device and a faster one for the CPU: whether to use
+// the former.
+inline bool generic_body(const Context& context) {
   return context.device() == Device::gpu || context.implementation == "plain";
 }
 

@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-// All digits of a label, which mostly was a float: 1.5, 16777216.
+// All digits of a label, which usually was a float: 1.5, 16777216.
 std::string digits_of(double label) {
   if (std::isnan(label)) return cat(label);
   char text[32];
@@ -23,11 +23,11 @@ std::string digits_of(double label) {
 
 }  // namespace
 
-void fail_for_label(int64_t place, double label, int64_t classes, int64_t each,
+void fail_for_label(int64_t position, double label, int64_t classes, int64_t each,
                     const std::string& when) {
   const bool integer = std::abs(label) < 1e9 && label == std::trunc(label);
-  fail("label ", digits_of(label), " of image ", place / each, " of the batch", when,
-       each > 1 ? cat(", position ", place % each) : "", ", is no class: there are ", classes,
+  fail("label ", digits_of(label), " of image ", position / each, " of the batch", when,
+       each > 1 ? cat(", position ", position % each) : "", ", is no class: there are ", classes,
        " scores for each label, so labels are the integers from 0 to ", classes - 1,
        ". Correct the data, or num_output of the layer that gives the scores",
        integer    ? cat("; ignore_label: ", digits_of(label),
@@ -59,7 +59,7 @@ std::optional<NotedLabel> take_label_note(Context& context, const Tensor& note) 
 
 void check_label_note(Context& context, const Tensor& note) {
   if (const std::optional<NotedLabel> bad = take_label_note(context, note)) {
-    fail_for_label(bad->place, bad->label, bad->classes, bad->each,
+    fail_for_label(bad->position, bad->label, bad->classes, bad->each,
                    cat(" of forward pass ", bad->pass, " (counted from 0)"));
   }
 }

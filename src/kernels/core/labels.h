@@ -1,5 +1,6 @@
-// Labels that must be classes, in losses and Accuracy: one that is none is an Error on the CPU; a
-// GPU does not stop for it, it gives NaN and notes why for the time when somebody reads the result.
+// Labels that must be classes, in losses and Accuracy. A label that is not a class is an Error on
+// the CPU; a GPU does not stop, but returns NaN and notes the label until the host reads the
+// result.
 #pragma once
 
 #include <optional>
@@ -9,29 +10,29 @@
 
 namespace crema {
 
-// Whether a label is one of so many classes: an integer from 0 to classes - 1. NaN is none.
+// Whether a label is an integer from 0 to classes - 1. NaN is not.
 template <typename T>
 CREMA_HD bool is_class(T label, int64_t classes) {
   return label >= 0 && label < static_cast<T>(classes) &&
          label == static_cast<T>(static_cast<int>(label));
 }
 
-// What kernels write about the first bad label.
+// The note in which kernels record the first bad label.
 struct LabelNote {
   // int32: position + 1 of the label, the bits of the label as a float, the number of classes, the
-  // number of places of an image, the pass. Zero at first; it stays until check_label_note() takes
-  // it back.
+  // number of positions per image, the pass. Initially zero; a note stays until check_label_note()
+  // resets it.
   static constexpr int64_t kCount = 5;
   int32_t* numbers = nullptr;
-  int64_t classes = 0, each = 1;  // each: places of an image
-  uint64_t pass = 0;              // of the forward pass, or *live_pass where that is not null
+  int64_t classes = 0, each = 1;  // each: positions per image
+  uint64_t pass = 0;              // of the forward pass; *live_pass is used instead unless null
   const uint64_t* live_pass = nullptr;
 
-  // Nothing on the CPU.
+  // A no-op on the CPU.
   template <typename T>
-  CREMA_HD void write([[maybe_unused]] int64_t place, [[maybe_unused]] T label) const {
+  CREMA_HD void write([[maybe_unused]] int64_t position, [[maybe_unused]] T label) const {
 #ifdef __CUDA_ARCH__
-    if (atomicCAS(numbers, 0, static_cast<int>(place) + 1) != 0) return;
+    if (atomicCAS(numbers, 0, static_cast<int>(position) + 1) != 0) return;
     numbers[1] = __float_as_int(static_cast<float>(label));
     numbers[2] = static_cast<int>(classes);
     numbers[3] = static_cast<int>(each);
@@ -40,7 +41,7 @@ struct LabelNote {
   }
 };
 
-// Labels as classes.
+// Reads labels as classes.
 template <typename T>
 struct ClassLabels {
   static constexpr int kIgnored = -1, kBad = -2;
@@ -50,32 +51,32 @@ struct ClassLabels {
   bool ignoring = false;
   int ignored = 0;
 
-  // The class of a place, or one of the constants above.
-  CREMA_HD int at(int64_t place) const {
-    const T label = labels[place];
+  // The class at a position, or one of the constants above.
+  CREMA_HD int at(int64_t position) const {
+    const T label = labels[position];
     if (ignoring && label == static_cast<T>(ignored)) return kIgnored;
     return is_class(label, classes) ? static_cast<int>(label) : kBad;
   }
 };
 
-// Error for the first label, on the CPU, that is neither an integer from 0 to classes - 1 nor the
-// ignored one.
+// CPU: Error for the first label that is neither an integer from 0 to classes - 1 nor the ignored
+// one.
 void check_labels(const Tensor& labels, int64_t classes, int64_t each, std::optional<int> ignored);
 
-// What a note names.
+// The contents of a note.
 struct NotedLabel {
-  int64_t place;
+  int64_t position;
   double label;
   int64_t classes, each, pass;
 };
-// Nothing when the note is empty; it is zero again afterwards. Waits for the GPU: meant for where
-// the host reads the result anyway.
+// Nothing when the note is empty; resets it to zero. Waits for the GPU: call it where the host
+// reads the result anyway.
 std::optional<NotedLabel> take_label_note(Context& context, const Tensor& note);
-// Error when the note names a label.
+// Error when the note holds a label.
 void check_label_note(Context& context, const Tensor& note);
 
-// each: places of one image. when: "" or " of forward pass 7".
-[[noreturn]] void fail_for_label(int64_t place, double label, int64_t classes, int64_t each,
+// each: positions per image. when: "" or " of forward pass 7".
+[[noreturn]] void fail_for_label(int64_t position, double label, int64_t classes, int64_t each,
                                  const std::string& when = "");
 
 }  // namespace crema

@@ -1,6 +1,6 @@
-// Tensor-core instructions on 16-bit numbers with float sums, and what feeds them: asynchronous
-// copies into shared memory and matrix loads from there (PTX ISA: mma, ldmatrix, cp.async). Compute
-// capability 8.0 and newer. Only for .cu files of a CUDA build.
+// Tensor-core instructions on 16-bit operands with float accumulation, and their operand loads:
+// asynchronous copies to shared memory and matrix loads from there (PTX ISA: mma, ldmatrix,
+// cp.async). Compute capability 8.0 and newer. Only for .cu files of a CUDA build.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,6 @@
 #include "tensor/half.h"
 
 namespace crema {
-
-// n / divisor by a multiplication, for 0 <= n < 2^31 (Granlund and Montgomery, 1994).
-struct FastDivide {
-  uint32_t divisor = 1, magic = 0, shift = 0;
-
-  FastDivide() = default;
-  explicit FastDivide(int64_t by) : divisor(static_cast<uint32_t>(by)) {
-    while ((uint64_t{1} << shift) < divisor) ++shift;
-    magic = static_cast<uint32_t>(
-        ((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / divisor + 1);
-  }
-#ifdef __CUDACC__
-  __device__ int quotient(int n) const {
-    const auto value = static_cast<uint32_t>(n);
-    return static_cast<int>((__umulhi(value, magic) + value) >> shift);
-  }
-  __device__ int split(int n, int& rest) const {
-    const int whole = quotient(n);
-    rest = n - whole * static_cast<int>(divisor);
-    return whole;
-  }
-#endif
-};
 
 #ifdef __CUDACC__
 
@@ -44,8 +21,8 @@ __device__ void copy_async(uint32_t to, const void* from, bool wanted) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
                "r"(wanted ? kBytes : 0));
 }
-// Sixteen bytes past the first cache, or as many zeros where no bit is set. A predicate of the
-// instruction, which a size that is chosen before does not become.
+// Copies 16 bytes bypassing L1, or writes zeros if `bit` is 0. In assembly, to get a predicated
+// instruction; a size selected beforehand does not give one.
 __device__ inline void copy_octet(uint32_t to, const void* from, uint32_t bit) {
   asm volatile(
       "{\n.reg .pred wanted;\n.reg .b32 size;\nsetp.ne.b32 wanted, %2, 0;\n"
@@ -70,7 +47,7 @@ __device__ void with_vector(int vector, const Body& body) {
   }
 }
 
-// Four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
+// Loads four 8 x 8 matrices; lane l gives the address of row l % 8 of matrix l / 8.
 __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -118,7 +95,7 @@ __device__ void multiply_add(float (&sums)[4], uint32_t a0, uint32_t a1, uint32_
   }
 }
 
-// Two numbers rounded to T, the first in the lower half. kRelu: numbers below zero become zero.
+// Two values rounded to T, the first in the lower half. kRelu: negative values become zero.
 template <typename T, bool kRelu>
 __device__ uint32_t rounded_pair(float first, float second) {
   uint32_t pair;
@@ -134,8 +111,8 @@ __device__ uint32_t rounded_pair(float first, float second) {
   return pair;
 }
 
-// The two numbers of `pair` where those of `sign` are above zero, else zeros. Signed 16-bit
-// integers compare like the numbers they are the bits of, not-a-number apart.
+// The two values of `pair` where those of `sign` are positive, else zeros. 16-bit floating-point
+// values, NaN apart, compare with zero as their bits do as signed integers.
 __device__ inline uint32_t where_positive(uint32_t pair, uint32_t sign) {
   return pair & __vcmpgts2(sign, 0);
 }

@@ -52,7 +52,7 @@ Layout layout_of(const Shape& shape, const Format& format) {
   return layout;
 }
 
-// Puts the groups as an axis of their own in front of O / groups.
+// Splits off the groups as an axis before O / groups.
 Layout split_groups(const Layout& whole, int64_t groups) {
   Layout split = whole;
   int64_t block = 1;
@@ -76,7 +76,7 @@ Layout split_groups(const Layout& whole, int64_t groups) {
   return split;
 }
 
-// The opposite; none when groups of blocks do not follow each other as blocks of O would.
+// The inverse; none when the groups are not laid out like one axis O.
 std::optional<Layout> join_groups(const Layout& split) {
   Layout whole = split;
   const int64_t groups = split.dims[0], each = split.dims[1];
@@ -118,8 +118,8 @@ bool same(const Layout& a, const Layout& b) {
   return a.inner_sizes == b.inner_sizes && a.inner_axes == b.inner_axes;
 }
 
-// Blocked layouts can be asked for by name only: the names are tried until one gives this layout.
-// Empty when none does.
+// oneDNN accepts blocked layouts by name only: tries all names until one gives this layout. Empty
+// when none does.
 Desc make_desc(const Layout& layout, dnnl::memory::data_type type) {
   if (layout.inner_sizes.empty()) return Desc(layout.dims, type, layout.strides);
   for (int tag = dnnl_format_tag_any + 1; tag < dnnl_format_tag_last; ++tag) {
@@ -189,22 +189,22 @@ Dims grouped_dims(const Shape& shape, int64_t groups) {
 }  // namespace
 
 std::string too_large(const Shape& activations) {
-  // Measured: the gradient of the weights takes 20 to 80 us to generate for each column.
-  constexpr int64_t kMostPlaces = int64_t{1} << 18;
+  // Measured: generating the code of the weight gradient takes 20 to 80 us per column.
+  constexpr int64_t kMaxPositions = int64_t{1} << 18;
   const Shape& shape = activations;
   for (int axis = 2; axis < shape.axes(); ++axis) {
-    if (shape[axis] > kMostPlaces)
-      return cat("an axis of ", shape[axis], " places, at most ", kMostPlaces);
+    if (shape[axis] > kMaxPositions)
+      return cat("an axis of ", shape[axis], " places, at most ", kMaxPositions);
   }
-  Shape image = shape, places = shape;
+  Shape image = shape, positions = shape;
   image[0] = sizeof(float);
-  if (shape.axes() > 1) places[1] = 1;
+  if (shape.axes() > 1) positions[1] = 1;
   if (!at_most(image, INT32_MAX)) return "images of 2 GiB or more";
-  return at_most(places, INT32_MAX) ? "" : "2^31 places or more";
+  return at_most(positions, INT32_MAX) ? "" : "2^31 places or more";
 }
 
 std::string too_large_weights(const Shape& weights) {
-  constexpr int64_t kBlock = 16;  // of channels: what is left of one is filled with zeros
+  constexpr int64_t kBlock = 16;  // channels are padded with zeros to whole blocks
   Shape whole = weights;
   for (int axis = 0; axis < std::min(2, whole.axes()); ++axis)
     whole[axis] = (whole[axis] + kBlock - 1) / kBlock * kBlock;
@@ -232,7 +232,7 @@ Desc describe_any_weights(const Shape& shape, int64_t groups) {
 }
 
 std::optional<Format> weights_format(const Desc& desc, const Shape& shape, int64_t groups) {
-  for (const Format& known : {Format::plain(), Format::channels_last()}) {
+  for (const Format& known : {Format::row_major(), Format::channels_last()}) {
     if (desc == describe_weights(shape, known, groups)) return known;
   }
   std::optional<Layout> layout = read(desc);

@@ -1,4 +1,4 @@
-// oneDNN in Crema's terms. What differs between its versions 2 and 3 is decided here and in
+// oneDNN in Crema's terms. The differences between versions 2 and 3 are handled here and in
 // onednn.cpp, nowhere else. Only for files of a build with oneDNN (*_onednn.cpp).
 #pragma once
 
@@ -22,27 +22,28 @@ struct Engine {
 
 using Desc = dnnl::memory::desc;
 
-// It counts in 32 bits inside an image and inside weights, and some of the code that it generates
-// is as long as an image is wide: for larger tensors it divides by zero, leaves its memory, or does
-// not come back. Why it must not be asked about activations (N, C, ...), or weights, of this shape;
-// "" when it may.
+// oneDNN counts in 32 bits inside an image and inside weights, and some of its generated code grows
+// with an image's width: for larger tensors it divides by zero, leaves its memory, or does not
+// return. The reason not to pass it activations (N, C, ...), or weights, of this shape; "" if it
+// may have them.
 std::string too_large(const Shape& activations);
 std::string too_large_weights(const Shape& weights);
 
-// How oneDNN sees a tensor. Empty (is_zero()) for a blocked format that oneDNN 3 has no name for.
+// oneDNN's description of a tensor. Empty (is_zero()) for a blocked format that oneDNN 3 has no
+// name for.
 Desc describe(const Shape& shape, DType dtype, const Format& format);
-// The layout is the library's choice.
+// Lets oneDNN choose the layout.
 Desc describe_any(const Shape& shape, DType dtype);
 // Weights (O, C/groups, kernel...): with groups they are described as (groups, O/groups, C/groups,
 // kernel...).
 Desc describe_weights(const Shape& shape, const Format& format, int64_t groups);
 Desc describe_any_weights(const Shape& shape, int64_t groups);
-// The way back; none when the layout cannot be said in terms of the shape's axes.
+// The inverse; none when the layout cannot be expressed in terms of the shape's axes.
 std::optional<Format> weights_format(const Desc& desc, const Shape& shape, int64_t groups);
 
-// A plan of one operation: `arguments` as in oneDNN's documentation, without engine and attributes.
-// Empty (false) when oneDNN does not take the case. Operation is a primitive class such as
-// dnnl::convolution_forward.
+// The primitive descriptor of one operation: `arguments` as in oneDNN's documentation, without
+// engine and attributes. Empty (false) when oneDNN does not support the case. Operation is a
+// primitive class such as dnnl::convolution_forward.
 template <typename Operation, typename... Arguments>
 typename Operation::primitive_desc plan(const Engine& on, const dnnl::primitive_attr& attributes,
                                         const Arguments&... arguments) {
@@ -56,8 +57,7 @@ typename Operation::primitive_desc plan(const Engine& on, const dnnl::primitive_
 #endif
 }
 
-// The same for a backward operation; `forward` is the plan of the forward operation that it belongs
-// to.
+// The same for a backward operation; `forward` is the descriptor of its forward operation.
 template <typename Operation, typename Forward, typename... Arguments>
 typename Operation::primitive_desc plan_backward(const Engine& on,
                                                  const dnnl::primitive_attr& attributes,
@@ -81,8 +81,8 @@ dnnl::primitive_attr attributes_with_relu(float slope);
 // ... and that adds to what the output holds.
 dnnl::primitive_attr attributes_that_add();
 
-// A primitive with the memory that it works on; the addresses are given for each run. Arguments
-// without memory (an empty Desc) are left out.
+// A primitive with its memory objects; the addresses are passed to each run. Arguments without
+// memory (an empty Desc) are left out.
 class Call {
  public:
   Call() = default;
@@ -100,12 +100,12 @@ class Call {
 // A reorder primitive: DNNL_ARG_FROM, DNNL_ARG_TO. add: to += from.
 Call reorder_call(const Engine& on, const Desc& from, const Desc& to, bool add = false);
 
-// Turns weights (O, I, kernel...) into those of the convolution that computes the gradient of the
-// data from that of the output: (I, O, kernel...) with the taps in reverse; with groups each has a
-// groups axis in front.
+// Turns weights (O, I, kernel...) into those of the convolution that computes the data gradient
+// from the output's: (I, O, kernel...) with the taps reversed; with groups both have a leading
+// groups axis.
 class Mirror {
  public:
-  // None when oneDNN has no words for the layout of one tap.
+  // None when oneDNN cannot describe the layout of one tap.
   static std::optional<Mirror> make(const Engine& on, const Desc& from, const Desc& to,
                                     bool groups);
   void run(Engine& on, void* from, void* to);

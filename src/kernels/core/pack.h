@@ -1,4 +1,4 @@
-// Elements that one GPU thread loads and stores at once.
+// Elements that a GPU thread loads and stores in one access.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ struct alignas(sizeof(T) * kCount) Pack {
   T v[kCount];
 };
 
-// As many as fill 16 bytes, the widest access of a thread.
+// Elements that fill 16 bytes, the widest access of a thread.
 template <typename T>
 inline constexpr int kPackCount = 16 / static_cast<int>(sizeof(T));
 
 template <typename T>
 using WidePack = Pack<T, kPackCount<T>>;
 
-// True when all pointers (null counts) and `count` elements of T allow whole packs.
+// Whether all pointers (null is fine) and `count` elements of T allow whole packs.
 template <typename T, typename... Pointers>
 bool takes_packs(int64_t count, const Pointers*... pointers) {
   return count % kPackCount<T> == 0 && ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);

@@ -1,6 +1,6 @@
-// Functions applied value by value. A layer gives functors, structs with a CREMA_HD const
-// operator() that is a template over the real type; the same text is the CPU's loop and the GPU's
-// kernel. For .cu files only, as device/parallel.h.
+// Element-wise functions. A layer passes functors, structs with a CREMA_HD const operator() that is
+// a template over the real type; the same source becomes the CPU's loop and the GPU's kernel. For
+// .cu files only, like device/parallel.h.
 //   struct Square { template <typename T> CREMA_HD T operator()(T x) const { return x * x; } };
 //   pointwise(context, Square{}, y, x);
 #pragma once
@@ -56,7 +56,7 @@ struct PointwisePacks2 {
   }
 };
 
-// y[i] = f(a[i]). All tensors lie alike in memory; y may be a.
+// y[i] = f(a[i]). All tensors have the same layout; y may be a.
 template <typename F>
 void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a) {
   on_real(y, [&]<typename T>() {
@@ -85,7 +85,7 @@ void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a, c
   });
 }
 
-// y = x, at no cost when both are the same memory.
+// y = x; a no-op when both are the same memory.
 struct Same {
   template <typename T>
   CREMA_HD T operator()(T x) const {
@@ -98,7 +98,7 @@ inline void pointwise_copy(Context& context, const Tensor& y, const Tensor& x) {
 }
 
 #ifdef __CUDACC__
-// `count` pairs from a row and a column on. Indexes of 32 bits: a division of 64 costs more than
+// `count` pairs, starting at a row and a column. 32-bit indices: a 64-bit division costs more than
 // most bodies.
 template <typename Body>
 __global__ void run_rows(uint32_t count, Divisor columns, int64_t row, int64_t column, Body body) {
@@ -112,8 +112,8 @@ __global__ void run_rows(uint32_t count, Divisor columns, int64_t row, int64_t c
 
 template <typename Body>
 void rows_on_gpu(const Gpu& gpu, int64_t rows, int64_t columns, const Body& body) {
-  constexpr int64_t kMost = Divisor::kMost - 1;
-  const int64_t wide = std::min(columns, kMost), high = std::min(rows, kMost / wide);
+  constexpr int64_t kMax = Divisor::kMax - 1;
+  const int64_t wide = std::min(columns, kMax), high = std::min(rows, kMax / wide);
   for (int64_t row = 0; row < rows; row += high) {
     for (int64_t column = 0; column < columns; column += wide) {
       const int64_t width = std::min(wide, columns - column);
@@ -125,8 +125,8 @@ void rows_on_gpu(const Gpu& gpu, int64_t rows, int64_t columns, const Body& body
 }
 #endif
 
-// Calls body(row, column) for every pair, in any order, at the same time. On the CPU the columns
-// are the inner, vectorised loop: what depends on the row only is computed once for it.
+// Calls body(row, column) for every pair, concurrently and in any order. On the CPU the columns are
+// the inner, vectorised loop: what depends only on the row is computed once per row.
 template <typename Body>
 void parallel_rows(Context& context, int64_t rows, int64_t columns, const Body& body) {
   if (rows <= 0 || columns <= 0) return;

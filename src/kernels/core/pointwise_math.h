@@ -1,6 +1,6 @@
-// Elementary functions that a loop can be vectorised over: on the CPU the float versions are
-// branch-free polynomials (the library's expf is a call per value), within 2 units in the last
-// place. float64 and the GPU use the library's.
+// Elementary functions that vectorise: on the CPU the float versions are branch-free polynomials
+// (the library's expf is a call per value), within 2 units in the last place. float64 and the GPU
+// use the library's.
 #pragma once
 
 #include <cmath>
@@ -46,8 +46,8 @@ CREMA_HD inline float exp_of(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * r * r + r + 1.0f;
-  // 2^n in two factors, so that results near the ends of float's range come out as infinity or
-  // denormal numbers.
+  // 2^n in two factors, so that results near the ends of float's range become infinity or denormal
+  // numbers.
   const int32_t whole = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kRounder);
   const int32_t half = whole >> 1;
   return p * std::bit_cast<float>((half + 127) << 23) *
@@ -95,7 +95,7 @@ CREMA_HD inline float log_of(float x) {
   p = p * f + 3.3333331174e-1f;
   const float rest = f * z * p - n * 2.12194440e-4f - 0.5f * z;
   const float result = f + rest + n * 0.693359375f;
-  const float edge = x == 0 ? -INFINITY : x > 0 ? x : NAN;  // of 0, infinity, what has no logarithm
+  const float edge = x == 0 ? -INFINITY : x > 0 ? x : NAN;  // of 0, infinity, negative x or NaN
   return x > 0 && x < INFINITY ? result : edge;
 #endif
 }
@@ -126,11 +126,11 @@ CREMA_HD inline T softplus_of(T x) {
   return right + log1p_of(exp_of(x > 0 ? -x : x));
 }
 
-// The probability that a normal number is below x.
+// The normal cumulative distribution function.
 CREMA_HD inline double normal_below(double x) { return 0.5 * erfc(x * -0.70710678118654752); }
 CREMA_HD inline float normal_below(float x) {
-  // That of -|x| is e^(-x^2/2) times a smooth function of |x|: a polynomial in t = 1 / (1 + 0.32 *
-  // |x|) that was fitted at Chebyshev points, relative error 5e-8. The GPU's library needs three
+  // The value at -|x| is e^(-x^2/2) times a smooth function of |x|: a polynomial in t = 1 / (1 +
+  // 0.32 * |x|), fitted at Chebyshev points, relative error 5e-8. The GPU's library takes three
   // times as long.
   const float t = reciprocal_of(1.0f + 0.32f * (x < 0 ? -x : x));
   float p = -2.0754162292e-2f;

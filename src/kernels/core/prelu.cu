@@ -6,11 +6,11 @@
 namespace crema {
 namespace {
 
-// Rows and columns: channels lie along the columns, or every row belongs to one channel.
+// kChannelColumns: the channels are the columns; else every row belongs to one channel.
 template <typename T, bool kChannelColumns>
 struct PreluBody {
   const T *x, *slopes;
-  const T* dy;  // null: y goes to out, else dx
+  const T* dy;  // null: out is y, else dx
   T* out;
   int64_t channels, columns;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
@@ -31,8 +31,8 @@ struct SlopeTerm {
   }
 };
 
-void run(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
-         const Tensor& dy, const Tensor& out) {
+void run_prelu(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
+               const Tensor& dy, const Tensor& out) {
   on(x, [&]<typename T>() {
     const auto with = [&]<bool kChannelColumns>() {
       const int64_t rows = kChannelColumns ? view.outer : view.outer * view.channels,
@@ -53,7 +53,7 @@ void prelu_forward(Context& context, const ChannelView& view, const Tensor& slop
   if (context.device() == Device::gpu && x.dtype() != DType::f64)
     return prelu_forward_gpu(context, view, slopes, x, y);
 #endif
-  run(context, view, slopes, x, {}, y);
+  run_prelu(context, view, slopes, x, {}, y);
 }
 
 void prelu_backward(Context& context, const ChannelView& view, const Tensor& slopes,
@@ -70,7 +70,7 @@ void prelu_backward(Context& context, const ChannelView& view, const Tensor& slo
                       {d_slopes.data<T>(), 1, accumulate});
     });
   }
-  if (dx) run(context, view, slopes, x, dy, dx);
+  if (dx) run_prelu(context, view, slopes, x, dy, dx);
 }
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// PReLU: y = x where x > 0, slope * x elsewhere, with one slope a channel, and its gradients.
-// Slopes and their gradient are float32 where x has 16 bits, which it may on a GPU.
+// PReLU: y = x where x > 0, slope * x elsewhere, with one slope per channel, and its gradients.
+// Slopes and their gradient are float32 where x has 16 bits, which is supported on a GPU.
 #pragma once
 
 #include "kernels/core/channel.h"
@@ -9,13 +9,13 @@ namespace crema {
 void prelu_forward(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
                    const Tensor& y);
 
-// dx = dy where x > 0, slope * dy elsewhere; d_slopes = sum of dy * x over x <= 0, added to what is
-// there when `accumulate`. Gradients that are not wanted are empty.
+// dx = dy where x > 0, slope * dy elsewhere; d_slopes = sum of dy * x over x <= 0, added to the old
+// value when `accumulate`. Gradients that are not wanted are empty.
 void prelu_backward(Context& context, const ChannelView& view, const Tensor& slopes,
                     const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
                     bool accumulate);
 
-// GPU, float32 and 16 bits: the bodies.
+// The GPU implementations, for float32 and 16 bits.
 void prelu_forward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
                        const Tensor& x, const Tensor& y);
 void prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,

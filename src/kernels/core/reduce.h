@@ -1,5 +1,5 @@
-// Sums that come out the same on every run: the order of the additions depends on sizes only, never
-// on the number of threads. For .cu files only, as device/parallel.h.
+// Sums that are the same on every run: the order of additions depends on sizes only, never on the
+// number of threads. For .cu files only, like device/parallel.h.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ void sum_along_columns(const SumExtent& e, const Value& value, const Finish& fin
   const int64_t column_pieces = (e.columns + columns_each - 1) / columns_each;
   const int64_t pieces = row_pieces * column_pieces;
   std::vector<double> partial(e.sums * pieces);
-  Value local = value;  // each thread's own copy below: then loops vectorise
+  Value local = value;  // each thread has its own copy below, so that loops vectorise
 #pragma omp parallel for schedule(static) \
     firstprivate(local) if (e.sums * e.rows * e.columns > kPiece)
   for (int64_t task = 0; task < e.sums * pieces; ++task) {
@@ -49,7 +49,7 @@ void sum_along_columns(const SumExtent& e, const Value& value, const Finish& fin
   }
 }
 
-// All sums at once, row after row: for values that lie next to each other from one sum to the next.
+// All sums at once, row after row: for values that are adjacent in memory across sums.
 template <typename T, typename Value, typename Finish>
 void sum_along_sums(const SumExtent& e, const Value& value, const Finish& finish) {
   const int64_t terms = e.rows * e.columns;
@@ -73,7 +73,7 @@ void sum_along_sums(const SumExtent& e, const Value& value, const Finish& finish
 }
 
 // Value is a struct with CREMA_HD T operator()<T>(k, row, column) const. Choose columns = 1 when
-// neighbours in memory belong to different sums. finish(k, &sum) is called once for each.
+// neighbours in memory belong to different sums. finish(k, &sum) is called once per sum.
 template <typename T, typename Value, typename Finish>
 void parallel_sums(Context& context, const SumExtent& e, const Value& value, const Finish& finish) {
 #ifdef __CUDACC__
@@ -99,7 +99,7 @@ struct KeepTotals {
   void operator()(int64_t k, const double* sum) const { totals[k] = *sum; }
 };
 
-// kSums sums over the same rows and columns in one pass, and what is made of them, such as a
+// kSums sums over the same rows and columns in one pass, and a result computed from them, such as a
 // quotient: finish(0, sums) is called once, on the device.
 template <typename T, int kSums, typename Value, typename Finish>
 void parallel_totals(Context& context, int64_t rows, int64_t columns, const Value& value,

@@ -1,4 +1,4 @@
-// What parallel_sum() sums and where the sums go.
+// The inputs of parallel_sum() and its result.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct SumExtent {
   int64_t sums = 1, rows = 1, columns = 1;
 };
 
-// out[k] = factor * sum, added to what is there when `accumulate`.
+// out[k] = factor * sum, added to the old value when `accumulate`.
 template <typename T>
 struct SumTarget {
   T* out;

@@ -1,4 +1,4 @@
-// The GPU's kernels behind kernels/core/reduce.h. Only for device code.
+// The GPU kernels of kernels/core/reduce.h. Only for device code.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// A thread's way through rows x columns: so many values on, without a division for each.
+// A thread's stride through rows x columns, split in advance to avoid a division per value.
 struct SumStep {
   int64_t values, rows, columns;
   SumStep(const SumExtent& e, int64_t step)
@@ -18,8 +18,7 @@ struct SumStep {
         columns(step % std::max<int64_t>(e.columns, 1)) {}
 };
 
-// Adds the values first, first + step, ... of the sums from k on. Four loads are on their way
-// together.
+// Adds the values first, first + step, ... of the sums from k on, with four loads in flight.
 template <typename T, int kSums, typename Value>
 __device__ void add_values(const SumExtent& e, const SumStep& step, const Value& value, int64_t k,
                            int64_t first, double (&sums)[kSums]) {
@@ -55,8 +54,8 @@ __device__ void add_values(const SumExtent& e, const SumStep& step, const Value&
   }
 }
 
-// Few sums of many values: gridDim.x blocks share one; where they are several, the last to finish
-// adds their parts. kSums sums that come from the same values are taken together.
+// Few sums of many values: gridDim.x blocks share one; if they are several, the last to finish adds
+// their partial sums. kSums sums of the same values are computed together.
 template <typename T, int kSums, typename Value, typename Finish>
 __global__ void __launch_bounds__(256) run_sum(SumExtent e, SumStep step, Value value,
                                                Finish finish, double* parts, unsigned* counters) {
@@ -85,7 +84,7 @@ __global__ void __launch_bounds__(256) run_sum(SumExtent e, SumStep step, Value 
   }
 }
 
-// Many sums of few values: a warp has one.
+// Many sums of few values: one warp per sum.
 template <typename T, typename Value, typename Finish>
 __global__ void __launch_bounds__(256)
     run_sum_in_warps(SumExtent e, SumStep step, Value value, Finish finish) {
@@ -98,7 +97,7 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// The sum over the eight warps of a block, lane by lane, in the first of them.
+// The sum over the eight warps of a block, lane by lane, in the first warp.
 __device__ inline double add_warps(double value) {
   __shared__ double of_warp[8][32];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -113,8 +112,8 @@ __device__ inline double add_warps(double value) {
   return sum;
 }
 
-// Sums whose values lie next to each other from one sum to the next: each lane has one, the warps
-// of gridDim.x blocks share the rows.
+// Sums whose values are adjacent in memory across sums: one lane per sum; the warps of gridDim.x
+// blocks share the rows.
 template <typename T, typename Value, typename Finish>
 __global__ void __launch_bounds__(256)
     run_sum_in_lanes(SumExtent e, Value value, Finish finish, double* parts, unsigned* counters) {
@@ -149,40 +148,41 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// Blocks of `kernel` that share each of `sums` sums: at most as many as a GPU runs at once, and for
-// each of them at least `least` values or rows.
+// Blocks of `kernel` that share each of `sums` sums: at most as many as a GPU runs at once, each
+// with at least `minimum` values or rows.
 template <typename Kernel>
-unsigned blocks_of_sum(const Kernel& kernel, int64_t sums, int64_t count, int64_t least) {
+unsigned blocks_of_sum(const Kernel& kernel, int64_t sums, int64_t count, int64_t minimum) {
   if (sums > Gpu::kCounters) return 1;
   int each_processor = 1;
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each_processor, kernel, 256, 0),
              "asking how many blocks fit");
   const int64_t room = int64_t{132} * each_processor / sums;
-  return static_cast<unsigned>(std::max<int64_t>(1, std::min((count + least - 1) / least, room)));
+  return static_cast<unsigned>(
+      std::max<int64_t>(1, std::min((count + minimum - 1) / minimum, room)));
 }
 
-constexpr int64_t kLeastOfBlock = 2048;  // values
+constexpr int64_t kMinOfBlock = 2048;  // values
 
 template <typename T, typename Value, typename Finish>
 void sum_on_gpu(const Gpu& gpu, const SumExtent& e, const Value& value, const Finish& finish) {
   if (e.sums == 0) return;
   const int64_t count = e.rows * e.columns;
   auto* const parts = reinterpret_cast<double*>(gpu.parts);
-  const auto most = [](int64_t blocks) {
+  const auto maximum = [](int64_t blocks) {
     return static_cast<unsigned>(std::min<int64_t>(blocks, 65535));
   };
   if (e.sums > 1 && e.columns == 1 && e.rows > 1) {
     const auto kernel = run_sum_in_lanes<T, Value, Finish>;
     const int64_t tiles = (e.sums + 31) / 32;
-    const dim3 blocks(blocks_of_sum(kernel, tiles, e.rows, 64), most(tiles));
+    const dim3 blocks(blocks_of_sum(kernel, tiles, e.rows, 64), maximum(tiles));
     launch(gpu, kernel, {blocks, 256}, e, value, finish, parts, gpu.counters);
   } else if (e.sums > 1 && (count <= 256 || (count <= 4096 && e.sums >= 132 * 32))) {
-    launch(gpu, run_sum_in_warps<T, Value, Finish>, {most((e.sums + 7) / 8), 256}, e,
+    launch(gpu, run_sum_in_warps<T, Value, Finish>, {maximum((e.sums + 7) / 8), 256}, e,
            SumStep(e, 32), value, finish);
   } else {
     const auto kernel = run_sum<T, 1, Value, Finish>;
-    const unsigned pieces = blocks_of_sum(kernel, e.sums, count, kLeastOfBlock);
-    launch(gpu, kernel, {dim3(pieces, most(e.sums)), 256}, e, SumStep(e, pieces * int64_t{256}),
+    const unsigned pieces = blocks_of_sum(kernel, e.sums, count, kMinOfBlock);
+    launch(gpu, kernel, {dim3(pieces, maximum(e.sums)), 256}, e, SumStep(e, pieces * int64_t{256}),
            value, finish, parts, gpu.counters);
   }
 }
@@ -193,7 +193,7 @@ void totals_on_gpu(const Gpu& gpu, int64_t rows, int64_t columns, const Value& v
                    const Finish& finish) {
   const SumExtent e{1, rows, columns};
   const auto kernel = run_sum<T, kSums, Value, Finish>;
-  const unsigned pieces = blocks_of_sum(kernel, 1, rows * columns, kLeastOfBlock);
+  const unsigned pieces = blocks_of_sum(kernel, 1, rows * columns, kMinOfBlock);
   launch(gpu, kernel, {pieces, 256}, e, SumStep(e, pieces * int64_t{256}), value, finish,
          reinterpret_cast<double*>(gpu.parts), gpu.counters);
 }

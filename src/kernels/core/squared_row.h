@@ -1,4 +1,4 @@
-// Squared lengths of rows. For .cu files only, as device/parallel.h.
+// Squared lengths of rows. For .cu files only, like device/parallel.h.
 #pragma once
 
 #include "base/host_device.h"

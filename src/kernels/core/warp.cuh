@@ -1,4 +1,4 @@
-// Reductions inside a warp and inside a block, and finding the last of many blocks. Only for device
+// Reductions in a warp and in a block, and detection of the last of many blocks. Only for device
 // code.
 #pragma once
 
@@ -19,7 +19,7 @@ struct Larger {
   }
 };
 
-// The combination of all 32 lanes, in every lane.
+// Reduces over all 32 lanes; every lane gets the result.
 template <typename T, typename Combine>
 __device__ T warp_all(T value, Combine combine) {
   for (int step = 16; step > 0; step /= 2)
@@ -27,8 +27,8 @@ __device__ T warp_all(T value, Combine combine) {
   return value;
 }
 
-// The combination of all threads of a block, in every thread. blockDim.x is a multiple of 32, at
-// most 1024; every thread must call it. Can be called again at once.
+// Reduces over all threads of a block; every thread gets the result. blockDim.x is a multiple of
+// 32, at most 1024; every thread must call it. Calls may follow each other directly.
 template <typename T, typename Combine>
 __device__ T block_all(T value, Combine combine) {
   __shared__ T of_warp[32];
@@ -41,7 +41,8 @@ __device__ T block_all(T value, Combine combine) {
   return value;
 }
 
-// True in every thread of the last of `count` blocks to come here; the counter is zero again then.
+// True in every thread of the last of `count` blocks to call it, which also resets the counter to
+// zero.
 __device__ inline bool last_of(unsigned* counter, int count) {
   __shared__ bool last;
   __threadfence();

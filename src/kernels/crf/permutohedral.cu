@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "device/aligned.h"
 #include "device/memory.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/crf/permutohedral_corners.h"
@@ -11,20 +12,18 @@
 namespace crema {
 namespace {
 
-size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
-
-// Parts of a memory, one behind the other.
+// Consecutive parts of an allocation.
 struct LatticeParts {
   char* at;
   template <typename T>
   T* next(int64_t count) {
     char* const part = at;
-    at += padded(count * sizeof(T));
+    at += aligned(count * sizeof(T));
     return reinterpret_cast<T*>(part);
   }
 };
 
-// What making a lattice scribbles on.
+// The workspace of make_lattice().
 struct LatticeScratch {
   LatticeCorner* corners;
   int32_t* slots;
@@ -67,7 +66,7 @@ struct LinkNeighbours {
     if (i >= *lattice.count) return;
     const int d = lattice.dimensions;
     LatticeCorner before = table.corners[lattice.entries[lattice.first[i]]], behind = before;
-    for (int k = 0; k < Lattice::kMostDimensions; ++k) {
+    for (int k = 0; k < Lattice::kMaxDimensions; ++k) {
       const int step = k >= d ? 0 : k == axis ? -d : 1;
       before.at[k] -= step;
       behind.at[k] += step;
@@ -82,9 +81,9 @@ struct LinkNeighbours {
   }
 };
 
-constexpr int kPlanes = 8;  // that are summed at a time
+constexpr int kPlanes = 8;  // that are filtered at a time
 
-// Each corner collects in the order of the points: the same sums on every run.
+// Each corner gathers in the order of the points: the same sums on every run.
 template <typename T>
 struct SpreadToCorners {
   Lattice lattice;
@@ -141,7 +140,8 @@ struct ReadCorners {
   }
 };
 
-// Corners to walk through: on a GPU all that there may be, as the host does not know their number.
+// The number of corners to iterate over: on a GPU the upper bound, as the host does not know the
+// number.
 int64_t corners_of(Context& context, const Lattice& lattice) {
   return context.device() == Device::cpu ? *lattice.count : lattice.entry_count();
 }
@@ -163,14 +163,15 @@ Lattice::Lattice(void* memory, int dimensions, int64_t points)
 
 size_t Lattice::bytes(int dimensions, int64_t points) {
   const int64_t all = points * (dimensions + 1);
-  return 3 * padded(all * sizeof(int32_t)) + padded(sizeof(int32_t)) +
-         padded((all + 1) * sizeof(int32_t)) + 2 * padded((dimensions + 1) * all * sizeof(int32_t));
+  return 3 * aligned(all * sizeof(int32_t)) + aligned(sizeof(int32_t)) +
+         aligned((all + 1) * sizeof(int32_t)) +
+         2 * aligned((dimensions + 1) * all * sizeof(int32_t));
 }
 
 size_t lattice_workspace(Context& context, int dimensions, int64_t points) {
   const int64_t entries = points * (dimensions + 1);
-  size_t bytes = padded(entries * sizeof(LatticeCorner)) +
-                 padded(CornerTable::slot_count(entries) * sizeof(int32_t));
+  size_t bytes = aligned(entries * sizeof(LatticeCorner)) +
+                 aligned(CornerTable::slot_count(entries) * sizeof(int32_t));
 #ifdef CREMA_CUDA
   if (context.device() == Device::gpu) bytes += number_corners_gpu_workspace(entries);
 #endif
@@ -181,8 +182,8 @@ size_t lattice_workspace(Context& context, int dimensions, int64_t points) {
 void make_lattice(Context& context, const Lattice& lattice, const float* features,
                   void* workspace) {
   const int dimensions = lattice.dimensions;
-  require(dimensions > 0 && dimensions <= Lattice::kMostDimensions, "a lattice of ", dimensions,
-          " dimensions: there may be ", Lattice::kMostDimensions);
+  require(dimensions > 0 && dimensions <= Lattice::kMaxDimensions, "a lattice of ", dimensions,
+          " dimensions: there may be ", Lattice::kMaxDimensions);
   require(lattice.entry_count() <= INT32_MAX / 2, "a lattice of ", lattice.points,
           " points: its corners are counted in 32 bits");
   const int64_t entries = lattice.entry_count(), slots = CornerTable::slot_count(entries);

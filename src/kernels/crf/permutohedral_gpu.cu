@@ -1,31 +1,32 @@
-// Numbering the corners of a lattice on a GPU: a slot of the hash table for each, which depends on
-// who comes first; but entries are sorted by their slots, stably, so that those of a corner stand
-// in their order.
+// Numbers the corners of a lattice on a GPU. The slot of a corner in the hash table depends on the
+// order of insertion, but entries are sorted stably by slot, so that those of a corner keep their
+// order.
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include "device/aligned.h"
 #include "device/parallel.h"
 #include "kernels/crf/permutohedral_corners.h"
 
 namespace crema {
 namespace {
 
-// Arrays of as many numbers as there are entries, and what sorting and summing need.
+// Arrays with one value per entry, and the workspaces of sort and scan.
 struct NumberingScratch {
-  int32_t *slots, *places, *sorted, *numbers;
+  int32_t *slots, *positions, *sorted, *numbers;
   void* temporary;
   size_t temporary_bytes;
   NumberingScratch(void* workspace, int64_t entries) {
     const int64_t each = (entries + 63) / 64 * 64;
     slots = static_cast<int32_t*>(workspace);
-    places = slots + each;
-    sorted = places + each;
+    positions = slots + each;
+    sorted = positions + each;
     numbers = sorted + each;
     temporary = numbers + each;
     size_t of_sort = 0, of_scan = 0;
     const auto count = static_cast<int>(entries);
-    check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, of_sort, slots, sorted, places, places,
-                                               count, 0, 31),
+    check_cuda(cub::DeviceRadixSort::SortPairs(nullptr, of_sort, slots, sorted, positions,
+                                               positions, count, 0, 31),
                "asking what sorting needs");
     check_cuda(cub::DeviceScan::InclusiveSum(nullptr, of_scan, numbers, numbers, count),
                "asking what sums need");
@@ -33,13 +34,13 @@ struct NumberingScratch {
   }
   size_t bytes() const {
     return static_cast<size_t>(static_cast<char*>(temporary) - reinterpret_cast<char*>(slots)) +
-           (temporary_bytes + 255) / 256 * 256;
+           aligned(temporary_bytes);
   }
 };
 
 struct InsertCorner {
   CornerTable table;
-  int32_t *slot_of, *places;
+  int32_t *slot_of, *positions;
   __device__ void operator()(int64_t i) const {
     const auto entry = static_cast<int32_t>(i);
     const LatticeCorner corner = table.corners[entry];
@@ -50,7 +51,7 @@ struct InsertCorner {
       slot = table.next(slot);
     }
     slot_of[entry] = static_cast<int32_t>(slot);
-    places[entry] = entry;
+    positions[entry] = entry;
   }
 };
 
@@ -89,13 +90,13 @@ void number_corners_gpu(Context& context, const Lattice& lattice, const CornerTa
   const int64_t entries = lattice.entry_count();
   const auto count = static_cast<int>(entries);
   NumberingScratch s(workspace, entries);
-  parallel_for(context, entries, InsertCorner{table, s.slots, s.places});
+  parallel_for(context, entries, InsertCorner{table, s.slots, s.positions});
   int bits = 1;
   while (table.last >> bits != 0) ++bits;
-  check_cuda(
-      cub::DeviceRadixSort::SortPairs(s.temporary, s.temporary_bytes, s.slots, s.sorted, s.places,
-                                      lattice.entries, count, 0, bits, context.gpu().stream),
-      "sorting");
+  check_cuda(cub::DeviceRadixSort::SortPairs(s.temporary, s.temporary_bytes, s.slots, s.sorted,
+                                             s.positions, lattice.entries, count, 0, bits,
+                                             context.gpu().stream),
+             "sorting");
   parallel_for(context, entries, BeginsCorner{s.sorted, s.numbers});
   check_cuda(cub::DeviceScan::InclusiveSum(s.temporary, s.temporary_bytes, s.numbers, s.numbers,
                                            count, context.gpu().stream),

@@ -5,7 +5,7 @@
 namespace crema {
 namespace {
 
-// Boxes that stay, their sides apart, so that a box is held against several of them at once.
+// The kept boxes as a structure of arrays, so that a box is compared with several of them at once.
 class Kept {
  public:
   void add(const Box& box, float pixel) {
@@ -16,7 +16,7 @@ class Kept {
     area_.push_back(area(box, pixel));
   }
 
-  // Whether one of them overlaps the box by more than `threshold`.
+  // True when a kept box overlaps the box by more than `threshold`.
   bool cover(const Box& box, float pixel, OverlapBy by, float threshold) const {
     constexpr size_t kTogether = 128;
     const float own = area(box, pixel);
@@ -43,14 +43,14 @@ class Kept {
 }  // namespace
 
 std::vector<int> suppress(const Box* boxes, const std::vector<int>& order, const Suppression& how) {
-  const size_t most = how.most < 0 ? order.size() : static_cast<size_t>(how.most);
-  if (how.threshold > 1 && how.eta == 1)  // no overlap is so large
-    return {order.begin(), order.begin() + static_cast<int64_t>(std::min(most, order.size()))};
+  const size_t maximum = how.maximum < 0 ? order.size() : static_cast<size_t>(how.maximum);
+  if (how.threshold > 1 && how.eta == 1)  // no overlap exceeds 1
+    return {order.begin(), order.begin() + static_cast<int64_t>(std::min(maximum, order.size()))};
   Kept kept;
   std::vector<int> stay;
   float threshold = how.threshold;
   for (int candidate : order) {
-    if (stay.size() >= most) break;
+    if (stay.size() >= maximum) break;
     if (kept.cover(boxes[candidate], how.pixel, how.by, threshold)) continue;
     kept.add(boxes[candidate], how.pixel);
     stay.push_back(candidate);

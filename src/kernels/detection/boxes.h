@@ -1,6 +1,6 @@
-// Boxes of detection layers: overlap, coding against a prior, non-maximum suppression. One box at a
-// time on CPU and GPU alike; suppression here is the CPU's, of many lists of boxes on either device
-// it is kernels/detection/nms.h.
+// Boxes for detection layers: overlap, encoding against a prior, non-maximum suppression. Box
+// functions work on one box and on both CPU and GPU; suppression here is for the CPU, and
+// kernels/detection/nms.h does it for many lists of boxes on either device.
 #pragma once
 
 #include <cmath>
@@ -11,25 +11,25 @@
 
 namespace crema {
 
-// Corners, left and upper first. Either shares of the image or pixels: `pixel` below is what a box
-// is wider than x2 - x1, 0 for shares, 1 where a box from pixel 3 to pixel 3 is one pixel wide.
+// Corners, upper left first. In fractions of the image or in pixels: `pixel` below is added to x2 -
+// x1 to get the width, 0 for fractions, 1 where a box from pixel 3 to pixel 3 is one pixel wide.
 struct Box {
   float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
 };
 
-// 0 for a box whose corners are the wrong way round.
+// 0 for a box whose corners are swapped.
 CREMA_HD inline float area(const Box& b, float pixel = 0) {
   return b.x2 < b.x1 || b.y2 < b.y1 ? 0 : (b.x2 - b.x1 + pixel) * (b.y2 - b.y1 + pixel);
 }
 
-// What both cover; its corners are the wrong way round when there is nothing.
+// The intersection; its corners are swapped when it is empty.
 CREMA_HD inline Box intersection(const Box& a, const Box& b) {
   return {a.x1 > b.x1 ? a.x1 : b.x1, a.y1 > b.y1 ? a.y1 : b.y1, a.x2 < b.x2 ? a.x2 : b.x2,
           a.y2 < b.y2 ? a.y2 : b.y2};
 }
 
-// What the area that two boxes have in common is divided by: the area that they cover together,
-// that of the smaller one, or that of the second, which is the better one where boxes are ranked.
+// The divisor of the area of the intersection: the area of the union (IoU), of the smaller box, or
+// of the second, which is the better one where boxes are ranked.
 enum class OverlapBy { both, smaller, second };
 
 CREMA_HD inline float divisor_of_overlap(OverlapBy by, float common, float first, float second) {
@@ -38,7 +38,7 @@ CREMA_HD inline float divisor_of_overlap(OverlapBy by, float common, float first
                                                       : second;
 }
 
-// 0 to 1.
+// Between 0 and 1.
 CREMA_HD inline float overlap(const Box& a, const Box& b, float pixel = 0,
                               OverlapBy by = OverlapBy::both) {
   const Box both = intersection(a, b);
@@ -48,25 +48,25 @@ CREMA_HD inline float overlap(const Box& a, const Box& b, float pixel = 0,
   return common / divisor_of_overlap(by, common, area(a, pixel), area(b, pixel));
 }
 
-// Cut at the border of an image that goes from 0 to (right, bottom).
+// Clips a box to an image from 0 to (right, bottom).
 CREMA_HD inline Box clipped(const Box& b, float right = 1, float bottom = 1) {
-  const auto within = [](float x, float most) { return x < 0 ? 0 : x > most ? most : x; };
+  const auto within = [](float x, float maximum) { return x < 0 ? 0 : x > maximum ? maximum : x; };
   return {within(b.x1, right), within(b.y1, bottom), within(b.x2, right), within(b.y2, bottom)};
 }
 
-// What the four numbers of a prediction mean.
+// The meaning of the four values of a prediction.
 enum class BoxCoding {
-  corner,       // shifts of the corners
-  center_size,  // shift of the centre in sizes of the prior, logarithm of the size in such sizes
-  corner_size,  // shifts of the corners in sizes of the prior
+  corner,       // offsets of the corners
+  center_size,  // offset of the center and log of the size, both relative to the size of the prior
+  corner_size,  // offsets of the corners, relative to the size of the prior
 };
 
-// One for each of the four numbers: a code is divided by it.
+// One for each of the four values: encoded values are divided by it.
 struct BoxVariances {
   float v[4] = {1, 1, 1, 1};
 };
 
-// The box whose code against `prior` is `code`.
+// The box whose encoding against `prior` is `code`.
 CREMA_HD inline Box decode(BoxCoding coding, const Box& prior, const BoxVariances& variances,
                            const Box& code) {
   const float* v = variances.v;
@@ -86,8 +86,8 @@ CREMA_HD inline Box decode(BoxCoding coding, const Box& prior, const BoxVariance
   return {x - half_width, y - half_height, x + half_width, y + half_height};
 }
 
-// The code of `box` against `prior`, whose sides must be positive; with center_size those of the
-// box, too.
+// Encodes `box` against `prior`, whose sides must be positive; with center_size those of the box,
+// too.
 CREMA_HD inline Box encode(BoxCoding coding, const Box& prior, const BoxVariances& variances,
                            const Box& box) {
   const float* v = variances.v;
@@ -107,14 +107,15 @@ CREMA_HD inline Box encode(BoxCoding coding, const Box& prior, const BoxVariance
 }
 
 struct Suppression {
-  float threshold = 0.3f;  // of two boxes that overlap more, the better one stays
-  float eta = 1;           // below 1: factor on a threshold above 0.5 after each box that stays
+  float threshold = 0.3f;  // of two boxes that overlap more, only the better one is kept
+  float eta = 1;           // below 1: a threshold above 0.5 is multiplied by it after each kept box
   float pixel = 0;
-  int64_t most = -1;  // stop when so many stay; -1: all
+  int64_t maximum = -1;  // stop after this many kept boxes; -1: never
   OverlapBy by = OverlapBy::both;
 };
 
-// Non-maximum suppression. `order`: indexes into boxes, the best first; returns those that stay.
+// Non-maximum suppression. `order`: indices into boxes, the best first; returns those that are
+// kept.
 std::vector<int> suppress(const Box* boxes, const std::vector<int>& order, const Suppression& how);
 
 }  // namespace crema

@@ -7,8 +7,8 @@
 namespace crema {
 namespace {
 
-// The rank of the k-th largest value is found from its highest digits on, four bits at a time: the
-// largest digit that still leaves k values at or above.
+// Finds the rank of the k-th largest value by radix select from the highest digit on, four bits at
+// a time: the largest digit that still leaves k values at or above it.
 constexpr int kDigitBits = 4, kDigits = (1 << kDigitBits) - 1;
 
 template <typename T>
@@ -23,8 +23,8 @@ struct AtOrAbove {
   int shift;
   template <typename T>
   CREMA_HD T operator()(int64_t digit, int64_t, int64_t column) const {
-    const uint32_t least = *rank + (static_cast<uint32_t>(digit + 1) << shift);
-    return high_rank(values[column]) >= least ? T(1) : T(0);
+    const uint32_t minimum = *rank + (static_cast<uint32_t>(digit + 1) << shift);
+    return high_rank(values[column]) >= minimum ? T(1) : T(0);
   }
 };
 

@@ -1,11 +1,12 @@
-// A block of threads has a list: it chooses the candidates, sorts them in shared memory and lets
-// them pass one after the other, 32 at a time, each warp holding one against all that stay. Few
-// long lists have a cluster of blocks each: all do the same, but of what stays each block keeps a
-// share, and holds the candidates against that.
+// NMS on the GPU. A block of threads has one list: it selects the candidates, sorts them in shared
+// memory and tests them in rounds of 32, one warp per candidate, against all kept boxes. A few long
+// lists get a cluster of blocks each: all blocks test the same candidates, but each block stores,
+// and tests against, only its share of the kept boxes.
 #include "kernels/detection/nms_gpu.h"
 
 #include <algorithm>
 
+#include "device/aligned.h"
 #include "kernels/core/best_ranks.cuh"
 #include "kernels/core/cluster.cuh"
 #include "kernels/core/divisor.h"
@@ -16,43 +17,43 @@ namespace crema {
 namespace {
 
 constexpr int kThreads = 1024, kTogether = kThreads / 32;
-constexpr int64_t kMostCandidates = 16384;  // that are sorted in shared memory
-constexpr int kTooMany = -1;                // the count of a list with more
-constexpr int kMostBlocks = 8;              // of a list
+constexpr int64_t kMaxCandidates = 16384;  // that can be sorted in shared memory
+constexpr int kTooMany = -1;               // the count of a list that has more
+constexpr int kMaxBlocks = 8;              // per list
 
 struct Sizes {
-  int64_t lists, candidates, room;  // room: of those of a list that stay
+  int64_t lists, candidates, room;  // room: for the kept boxes of a list
   size_t counts, ranks, boxes, found;
   explicit Sizes(const BoxLists& l)
       : lists(l.groups * l.each),
         candidates(l.candidates < 0 ? l.count : std::min(l.candidates, l.count)),
-        room(l.suppression.most < 0 ? candidates : std::min(l.suppression.most, candidates)),
-        counts(padded(lists * sizeof(int32_t))),
-        ranks(padded(lists * room * sizeof(uint64_t))),
-        boxes(padded(lists * (room + kMostBlocks) * sizeof(Box))),
-        found(padded(lists * room * sizeof(Detection))) {}
+        room(l.suppression.maximum < 0 ? candidates : std::min(l.suppression.maximum, candidates)),
+        counts(aligned(lists * sizeof(int32_t))),
+        ranks(aligned(lists * room * sizeof(uint64_t))),
+        boxes(aligned(lists * (room + kMaxBlocks) * sizeof(Box))),
+        found(aligned(lists * room * sizeof(Detection))) {}
   size_t all() const { return counts + ranks + boxes + found; }
-  // So many that all run at once, each with some rounds of candidates.
+  // As many blocks as run at once, each with several rounds of candidates.
   int64_t blocks_of_list() const {
     int64_t blocks = 1;
-    while (2 * blocks <= kMostBlocks && 2 * blocks * lists <= 132 && blocks * 1024 < candidates)
+    while (2 * blocks <= kMaxBlocks && 2 * blocks * lists <= 132 && blocks * 1024 < candidates)
       blocks *= 2;
     return blocks;
   }
-  // Ranks that shared memory has room for.
+  // Ranks for which shared memory has room.
   int sorted() const {
     int64_t count = kTogether;
-    while (count < std::min(candidates, kMostCandidates)) count *= 2;
+    while (count < std::min(candidates, kMaxCandidates)) count *= 2;
     return static_cast<int>(count);
   }
 };
 
-// In the workspace.
+// The kept boxes, in the workspace.
 struct Stay {
   int64_t room;
   int32_t* counts = nullptr;
   uint64_t* ranks = nullptr;  // (lists, room)
-  float4* boxes = nullptr;    // (lists, room + kMostBlocks): of each block its share
+  float4* boxes = nullptr;    // (lists, room + kMaxBlocks): each block's share
 };
 
 __device__ inline Box box_at(const float4* at) {
@@ -60,7 +61,7 @@ __device__ inline Box box_at(const float4* at) {
   return {box.x, box.y, box.z, box.w};
 }
 
-// Sorted candidates and their boxes, those of a list.
+// The sorted candidates of a list and their boxes.
 struct Candidates {
   const uint64_t* ranks;
   int count;
@@ -69,28 +70,29 @@ struct Candidates {
   __device__ bool has(int i) const { return i < count; }
   __device__ uint64_t rank(int i) const { return i < count ? ranks[i] : 0; }
   __device__ Box box(int i) const {
-    return i < count ? boxes[ranked_place(ranks[i]) * stride] : Box{};
+    return i < count ? boxes[ranked_position(ranks[i]) * stride] : Box{};
   }
 };
 
-// Lets candidates pass. The block keeps every cluster_blocks()-th box that stays, and the first
+// Tests the candidates in order. The block stores every cluster_blocks()-th kept box, and the first
 // block the ranks and their number.
-__device__ void let_stay(const Candidates& candidates, const Suppression& how,
-                         uint64_t* ranks_that_stay, float4* boxes_that_stay,
-                         int32_t* count_that_stay) {
-  // The most that those that stay in a block cover of each candidate, of this round and the next,
-  // from all blocks; what one candidate covers of another.
-  __shared__ float covered_by[2][kMostBlocks][kTogether], shares[kTogether][kTogether];
+__device__ void keep_boxes(const Candidates& candidates, const Suppression& how,
+                           uint64_t* ranks_that_stay, float4* boxes_that_stay,
+                           int32_t* count_that_stay) {
+  // covered_by: each candidate's largest overlap with the kept boxes of each block, for this round
+  // and the next; shares: the overlaps between candidates.
+  __shared__ float covered_by[2][kMaxBlocks][kTogether], shares[kTogether][kTogether];
   __shared__ float threshold_now;
   __shared__ int stay_now;
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int blocks = cluster_blocks(), own = cluster_rank(), count = candidates.count;
-  const int most = how.most < 0 || how.most > count ? count : static_cast<int>(how.most);
+  const int maximum =
+      how.maximum < 0 || how.maximum > count ? count : static_cast<int>(how.maximum);
   float threshold = how.threshold;
   int stay = 0, round = 0;
-  cluster_barrier();  // others must have begun before their memory is written
+  cluster_barrier();  // other blocks must have started before their shared memory is written
 #pragma unroll 1
-  for (int first = 0; first < count && stay < most; first += kTogether, round ^= 1) {
+  for (int first = 0; first < count && stay < maximum; first += kTogether, round ^= 1) {
     const int own_stay = (stay - own + blocks - 1) / blocks;
     const Box box = candidates.box(first + warp);
     float covered = -1;
@@ -107,25 +109,26 @@ __device__ void let_stay(const Candidates& candidates, const Suppression& how,
     covered = warp_all(covered, Larger());
     if (lane < blocks) *of_cluster(&covered_by[round][own][warp], lane) = covered;
     cluster_barrier();
-    if (warp == 0) {  // by each other: lane i has candidate i
+    if (warp == 0) {  // against each other: lane i has candidate i
       const uint64_t rank = candidates.rank(first + lane);
       const Box of_lane = candidates.box(first + lane);
-      float by_most = covered_by[round][0][lane];
+      float by_max = covered_by[round][0][lane];
       for (int block = 1; block < blocks; ++block)
-        by_most = Larger()(by_most, covered_by[round][block][lane]);
-      int place = -1;
+        by_max = Larger()(by_max, covered_by[round][block][lane]);
+      int position = -1;
 #pragma unroll 4
       for (int i = 0; i < kTogether; ++i) {
-        const float share = shares[i][lane], of_candidate = __shfl_sync(0xffffffffu, by_most, i);
-        const bool stays = candidates.has(first + i) && stay < most && !(of_candidate > threshold);
-        place = stays && lane == i ? stay : place;
-        by_most = stays && share > by_most ? share : by_most;
+        const float share = shares[i][lane], of_candidate = __shfl_sync(0xffffffffu, by_max, i);
+        const bool stays =
+            candidates.has(first + i) && stay < maximum && !(of_candidate > threshold);
+        position = stays && lane == i ? stay : position;
+        by_max = stays && share > by_max ? share : by_max;
         threshold = stays && how.eta < 1 && threshold > 0.5f ? threshold * how.eta : threshold;
         stay += stays;
       }
-      if (place >= 0 && own == 0) ranks_that_stay[place] = rank;
-      if (place >= 0 && place % blocks == own) {
-        boxes_that_stay[place / blocks] =
+      if (position >= 0 && own == 0) ranks_that_stay[position] = rank;
+      if (position >= 0 && position % blocks == own) {
+        boxes_that_stay[position / blocks] =
             make_float4(of_lane.x1, of_lane.y1, of_lane.x2, of_lane.y2);
       }
       if (lane == 0) {
@@ -151,7 +154,7 @@ __global__ void __launch_bounds__(kThreads) find_best(BoxLists l, int sorted, St
   const float* scores = l.scores + group * l.count * l.each + own;
   const auto rank_at = [&](int i) {
     const float score = scores[i * l.each];
-    return score > l.least ? rank_of(score, i) : uint64_t{0};
+    return score > l.minimum ? rank_of(score, i) : uint64_t{0};
   };
   const int count = static_cast<int>(l.count);
   int passing = 0;
@@ -163,7 +166,7 @@ __global__ void __launch_bounds__(kThreads) find_best(BoxLists l, int sorted, St
     if (threadIdx.x == 0) out.counts[list] = candidates == 0 ? 0 : kTooMany;
     return;
   }
-  const uint64_t least = some ? least_of_best(count, candidates, rank_at) : 1;
+  const uint64_t minimum = some ? min_of_best(count, candidates, rank_at) : 1;
   int power = 1;
   while (power < candidates) power *= 2;
   for (int i = threadIdx.x; i < power; i += kThreads) ranks[i] = 0;
@@ -171,21 +174,22 @@ __global__ void __launch_bounds__(kThreads) find_best(BoxLists l, int sorted, St
   __syncthreads();
   for (int i = threadIdx.x; i < count; i += kThreads) {
     const uint64_t rank = rank_at(i);
-    if (rank >= least) ranks[atomicAdd(&gathered, 1)] = rank;
+    if (rank >= minimum) ranks[atomicAdd(&gathered, 1)] = rank;
   }
   sort_ranks(ranks, power);
-  const int64_t room = out.room + kMostBlocks, share = room / cluster_blocks();
-  let_stay({ranks, candidates, l.boxes + group * l.count * l.places + (l.places == 1 ? 0 : own),
-            l.places},
-           l.suppression, out.ranks + list * out.room,
-           out.boxes + list * room + cluster_rank() * share, out.counts + list);
+  const int64_t room = out.room + kMaxBlocks, share = room / cluster_blocks();
+  keep_boxes({ranks, candidates,
+              l.boxes + group * l.count * l.positions + (l.positions == 1 ? 0 : own), l.positions},
+             l.suppression, out.ranks + list * out.room,
+             out.boxes + list * room + cluster_rank() * share, out.counts + list);
 }
 
-// Of what stays in the lists of a group the best; lists begin with their best.
+// Keeps the best of all lists of a group; each list starts with its best.
 __global__ void __launch_bounds__(kThreads) limit_group(BoxLists l, Stay stay, Divisor room) {
   int32_t* const counts = stay.counts + blockIdx.x * l.each;
   const uint64_t* const ranks = stay.ranks + blockIdx.x * l.each * stay.room;
-  const int most = static_cast<int>(l.most_of_group), slots = static_cast<int>(l.each * stay.room);
+  const int maximum = static_cast<int>(l.max_of_group),
+            slots = static_cast<int>(l.each * stay.room);
   int all = 0, too_many = 0;
   for (int64_t k = threadIdx.x; k < l.each; k += kThreads) {
     all += counts[k] > 0 ? counts[k] : 0;
@@ -193,21 +197,21 @@ __global__ void __launch_bounds__(kThreads) limit_group(BoxLists l, Stay stay, D
   }
   all = block_all(all, Plus());
   too_many = block_all(too_many, Plus());
-  if (all <= most || too_many > 0) return;
+  if (all <= maximum || too_many > 0) return;
   const auto rank_at = [&](int i) {
     auto slot = static_cast<uint32_t>(i);
     const uint32_t k = room.split(slot);
     return static_cast<int>(slot) < counts[k] ? rank_of(ranked_score(ranks[i]), i) : uint64_t{0};
   };
-  const uint64_t least = most > 0 ? least_of_best(slots, most, rank_at) : ~uint64_t{0};
+  const uint64_t minimum = maximum > 0 ? min_of_best(slots, maximum, rank_at) : ~uint64_t{0};
   for (int64_t k = threadIdx.x; k < l.each; k += kThreads) {
     int count = counts[k];
-    while (count > 0 && rank_at(static_cast<int>(k * stay.room) + count - 1) < least) --count;
+    while (count > 0 && rank_at(static_cast<int>(k * stay.room) + count - 1) < minimum) --count;
     counts[k] = count;
   }
 }
 
-// Puts what stays of all lists one after the other.
+// Concatenates the kept boxes of all lists.
 __global__ void pack_found(BoxLists l, Stay stay, Detection* found) {
   const int64_t list = blockIdx.x, group = list / l.each;
   int before = 0;
@@ -218,10 +222,10 @@ __global__ void pack_found(BoxLists l, Stay stay, Detection* found) {
   before = block_all(before, Plus());
   for (int i = threadIdx.x; i < stay.counts[list]; i += blockDim.x) {
     const uint64_t rank = stay.ranks[list * stay.room + i];
-    const int64_t at = group * l.count + ranked_place(rank), own = list % l.each;
+    const int64_t at = group * l.count + ranked_position(rank), own = list % l.each;
     found[before + i] = {static_cast<int32_t>(group),
                          l.labels ? l.labels[at] : static_cast<int32_t>(own), ranked_score(rank),
-                         l.boxes[at * l.places + (l.places == 1 ? 0 : own)]};
+                         l.boxes[at * l.positions + (l.positions == 1 ? 0 : own)]};
   }
 }
 
@@ -232,23 +236,23 @@ std::vector<T> to_host(Context& context, const T* from, int64_t count) {
   return values;
 }
 
-// More candidates than are sorted in shared memory.
-BestBoxes of_long_lists(Context& context, BoxLists lists) {
+// For lists with more candidates than can be sorted in shared memory.
+Nms of_long_lists(Context& context, BoxLists lists) {
   const int64_t count = lists.groups * lists.count;
   const std::vector<float> scores = to_host(context, lists.scores, count * lists.each);
-  const std::vector<Box> boxes = to_host(context, lists.boxes, count * lists.places);
+  const std::vector<Box> boxes = to_host(context, lists.boxes, count * lists.positions);
   const std::vector<int32_t> labels = to_host(context, lists.labels, lists.labels ? count : 0);
   lists.scores = scores.data();
   lists.boxes = boxes.data();
   if (lists.labels) lists.labels = labels.data();
-  return best_boxes_on_host(lists);
+  return nms_on_host(lists);
 }
 
 }  // namespace
 
-size_t best_boxes_gpu_workspace(const BoxLists& lists) { return Sizes(lists).all(); }
+size_t nms_gpu_workspace(const BoxLists& lists) { return Sizes(lists).all(); }
 
-BestBoxes best_boxes_gpu(Context& context, const BoxLists& lists, void* workspace) {
+Nms nms_gpu(Context& context, const BoxLists& lists, void* workspace) {
   const Sizes sizes(lists);
   if (sizes.lists == 0) return {};
   char* at = static_cast<char*>(workspace);
@@ -271,7 +275,7 @@ BestBoxes best_boxes_gpu(Context& context, const BoxLists& lists, void* workspac
   const auto cluster = static_cast<unsigned>(has_clusters(context) ? sizes.blocks_of_list() : 1);
   launch(context.gpu(), find_best, {blocks * cluster, kThreads, shared, cluster}, lists, sorted,
          stay);
-  if (lists.most_of_group >= 0) {
+  if (lists.max_of_group >= 0) {
     launch(context.gpu(), limit_group, {static_cast<unsigned>(lists.groups), kThreads}, lists, stay,
            Divisor(stay.room));
   }

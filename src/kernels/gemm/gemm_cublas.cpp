@@ -1,5 +1,5 @@
-// gemm by cuBLAS. Its matrices are column-major, which is our rows transposed: so c' = b' * a' is
-// asked for.
+// gemm by cuBLAS. cuBLAS is column-major, which is our row-major transposed: it computes c' = b' *
+// a'.
 #include <type_traits>
 
 #include "device/gpu.h"

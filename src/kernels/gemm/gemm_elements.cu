@@ -1,4 +1,4 @@
-// The plain gemm of the GPU: each index computes one element of c.
+// The reference gemm of the GPU: one thread per element of c.
 #include "device/parallel.h"
 #include "kernels/gemm/gemm_bodies.h"
 

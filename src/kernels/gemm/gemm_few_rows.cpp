@@ -1,5 +1,5 @@
-// gemm for few rows of a and a large transposed b (a fully connected layer at a small batch). Such
-// a product is bound by reading b, so b is read once, in order and where it lies: each element of c
+// gemm for few rows of a and a large transposed b (a fully connected layer with a small batch).
+// Such a product is bound by reading b, so b is read once, in order and in place: each element of c
 // is a dot product of two rows.
 #include <algorithm>
 #include <memory>
@@ -10,26 +10,25 @@
 namespace crema {
 namespace {
 
-// kTile rows of a and of b have their products summed side by side: as many sums as the register
-// file holds.
+// Register tile: kTile rows of a by kTile rows of b, as many accumulators as the register file
+// holds.
 #if defined(__AVX512F__)
-constexpr int kVectorBytes = 64, kTile = 4;
+constexpr int kRowVectorBytes = 64, kTile = 4;
 #else
-constexpr int kVectorBytes = 32, kTile = 3;
+constexpr int kRowVectorBytes = 32, kTile = 3;
 #endif
-constexpr int64_t kMostRows = 32;
-constexpr int64_t kBytes =
-    2048;  // of a piece of a row: the pieces of a and b stay in the first cache
+constexpr int64_t kMaxRows = 32;
+constexpr int64_t kBytes = 2048;  // of a piece of a row: the pieces of a and b stay in the L1 cache
 
 template <typename T>
 struct Vector {
-  typedef T Type __attribute__((vector_size(kVectorBytes)));
-  // The same at any address.
-  typedef T Anywhere __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias));
-  static constexpr int64_t width = kVectorBytes / sizeof(T);
+  typedef T Type __attribute__((vector_size(kRowVectorBytes)));
+  // The same without alignment.
+  typedef T Anywhere __attribute__((vector_size(kRowVectorBytes), aligned(alignof(T)), may_alias));
+  static constexpr int64_t width = kRowVectorBytes / sizeof(T);
 };
 
-// sums[i][j] += the lanes of a[i] * b[j] over `count` elements.
+// sums[i][j] += a[i] * b[j] lane by lane, over `count` elements.
 template <typename T>
 [[gnu::noinline]] void dot_tile(const T* const* a, const T* const* b, int64_t count,
                                 typename Vector<T>::Type* sums) {
@@ -58,8 +57,8 @@ template <typename T>
   }
 }
 
-// a cut into pieces of its rows, the pieces of one place together: rows that lie a multiple of 4096
-// bytes apart would push each other out of the cache.
+// Packs a in pieces of its rows, those of the same columns together: rows a multiple of 4096 bytes
+// apart would evict each other from the cache.
 template <typename T>
 std::unique_ptr<T[]> cut(const Gemm& g, const T* a, int64_t piece) {
   const int64_t pieces = (g.k + piece - 1) / piece;
@@ -73,12 +72,12 @@ std::unique_ptr<T[]> cut(const Gemm& g, const T* a, int64_t piece) {
   return packed;
 }
 
-// c of all rows and the columns [first, first + columns), columns at most kTile; a as cut() leaves
-// it.
+// Computes c for all rows and the columns [first, first + columns), columns at most kTile; a is
+// packed by cut().
 template <typename T>
 void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t first,
                  int64_t columns, T* c) {
-  typename Vector<T>::Type sums[(kMostRows + kTile) * kTile] = {};
+  typename Vector<T>::Type sums[(kMaxRows + kTile) * kTile] = {};
   for (int64_t k = 0; k < g.k; k += piece) {
     const int64_t count = std::min(piece, g.k - k);
     const T* y[kTile];
@@ -105,7 +104,7 @@ void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t f
 }  // namespace
 
 bool suits_few_rows(const Gemm& g) {
-  return !g.transpose_a && g.transpose_b && g.batch == 1 && g.m <= kMostRows && g.n >= 8 &&
+  return !g.transpose_a && g.transpose_b && g.batch == 1 && g.m <= kMaxRows && g.n >= 8 &&
          g.k >= 64;
 }
 

@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-// Where the operands of each product begin.
+// Computes the addresses of each product's operands.
 template <typename T, typename C>
 struct GroupPointers {
   Gemm g;
@@ -28,7 +28,8 @@ struct GroupPointers {
 };
 
 #ifdef CREMA_CUDA
-// cuBLAS does not see where pointers in an array point, and takes them to be aligned so.
+// cuBLAS cannot inspect pointers in an array on the GPU and assumes that they are aligned like
+// this.
 template <typename T>
 bool aligned(const T* start, std::initializer_list<int64_t> steps) {
   bool all = reinterpret_cast<uintptr_t>(start) % 16 == 0;

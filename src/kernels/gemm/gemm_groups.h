@@ -1,5 +1,5 @@
-// Products of matrices that lie in groups beside each other, as the heads of attention do: where a
-// Gemm has one stride from batch to batch, these have a second one inside each batch.
+// Products of matrices in interleaved groups, such as the heads of attention: where a Gemm has one
+// stride from batch to batch, these have a second one inside each batch.
 #pragma once
 
 #include "kernels/gemm/gemm.h"
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Each product of a Gemm `count` times, each operand advancing by its step.
+// `count` copies of each product of a Gemm, each operand advancing by its step.
 struct GemmGroups {
   int64_t count = 1, step_a = 0, step_b = 0, step_c = 0;
 };

@@ -10,7 +10,7 @@
 namespace crema {
 
 bool gemm_onednn(const Gemm& g, const float* a, const float* b, float* c) {
-  // It cuts matrices into parts that it counts in 32 bits.
+  // oneDNN uses 32-bit sizes for the parts that it splits matrices into.
   if (std::max({g.m, g.n, g.k, g.row_a, g.row_b, g.row_c}) > INT32_MAX) return false;
   for (int64_t i = 0; i < g.batch; ++i) {
     const dnnl_status_t status =

@@ -1,6 +1,6 @@
-// The plain gemm of the CPU. Blocks of op(a) and op(b) are packed into panels, so that the
-// innermost loop reads both in order and keeps a tile of c in registers (the way of Goto and van de
-// Geijn). Threads take bands of rows or of columns.
+// The reference gemm of the CPU. Blocks of op(a) and op(b) are packed into panels, so that the
+// innermost loop reads both in order and keeps a tile of c in registers (Goto and van de Geijn).
+// Each thread computes a band of rows or of columns.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-// As many accumulators as the register file holds beside two vectors of b.
+// As many accumulators as the register file holds besides two vectors of b.
 #if defined(__AVX512F__)
 constexpr int kVectorBytes = 64, kTileRows = 12;
 #elif defined(__AVX__)
@@ -19,22 +19,22 @@ constexpr int kVectorBytes = 32, kTileRows = 6;
 #else
 constexpr int kVectorBytes = 16, kTileRows = 6;
 #endif
-constexpr int64_t kDepth = 256;        // of a block along k: a panel of b stays in the first cache
-constexpr int64_t kBlockRows = 192;    // of a packed block of a: stays in the second cache
+constexpr int64_t kDepth = 256;        // of a block along k: a panel of b stays in the L1 cache
+constexpr int64_t kBlockRows = 192;    // of a packed block of a: stays in the L2 cache
 constexpr int64_t kBlockBytes = 4096;  // of a row of a packed block of b
 
 template <typename T>
 struct Tile {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
-  // The same at any address.
+  // The same without alignment.
   typedef T Anywhere __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias));
   static constexpr int64_t width = kVectorBytes / sizeof(T);
   static constexpr int64_t rows = kTileRows;
   static constexpr int64_t columns = 2 * width;
 };
 
-// to[k][lane] of panels of `lanes` rows: element (row, k) of the matrix lies at from[row * step_row
-// + k * step_k]. Lanes beyond `rows` are zero.
+// Packs panels of `lanes` rows as to[k][lane]: element (row, k) of the matrix is from[row *
+// step_row + k * step_k]. Lanes beyond `rows` are zero.
 template <typename T, int64_t lanes>
 void pack(const T* from, int64_t step_row, int64_t step_k, int64_t rows, int64_t depth, T* to) {
   for (int64_t first = 0; first < rows; first += lanes, to += lanes * depth) {
@@ -45,7 +45,7 @@ void pack(const T* from, int64_t step_row, int64_t step_k, int64_t rows, int64_t
       for (int64_t k = 0; k < depth; ++k)
         std::memcpy(to + k * lanes, source + k * step_k, sizeof(T) * lanes);
     } else {
-      constexpr int64_t block = 16;  // of k: what is written stays in the first cache
+      constexpr int64_t block = 16;  // of k: the written part stays in the L1 cache
       for (int64_t k = 0; k < depth; k += block) {
         const int64_t end = std::min(depth, k + block);
         for (int64_t lane = 0; lane < here; ++lane) {
@@ -57,7 +57,7 @@ void pack(const T* from, int64_t step_row, int64_t step_k, int64_t rows, int64_t
   }
 }
 
-// tile = panel of a times panel of b. Not inlined, so that the caller's values take no registers.
+// tile = panel of a times panel of b. Not inlined, so that the caller's values occupy no registers.
 template <typename T>
 [[gnu::noinline]] void multiply_panels(int64_t depth, const T* a, const T* b, T* tile) {
   using Vector = typename Tile<T>::Vector;
@@ -75,7 +75,7 @@ template <typename T>
   std::memcpy(tile, sum, sizeof(sum));
 }
 
-// One thread's share: c of m x n, already advanced pointers.
+// One thread's share of gemm: c is m x n, its pointers are already offset.
 template <typename T>
 class Band {
  public:
@@ -152,7 +152,7 @@ class Band {
 }  // namespace
 
 template <typename T>
-void gemm_plain(const Gemm& g, const T* a, const T* b, T* c) {
+void gemm_reference(const Gemm& g, const T* a, const T* b, T* c) {
   const bool by_columns = g.n >= g.m;
   const int64_t unit = by_columns ? Tile<T>::columns : kTileRows, extent = by_columns ? g.n : g.m;
   const int64_t tiles = (extent + unit - 1) / unit;
@@ -177,7 +177,7 @@ void gemm_plain(const Gemm& g, const T* a, const T* b, T* c) {
   }
 }
 
-template void gemm_plain<float>(const Gemm&, const float*, const float*, float*);
-template void gemm_plain<double>(const Gemm&, const double*, const double*, double*);
+template void gemm_reference<float>(const Gemm&, const float*, const float*, float*);
+template void gemm_reference<double>(const Gemm&, const double*, const double*, double*);
 
 }  // namespace crema

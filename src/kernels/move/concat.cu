@@ -1,4 +1,4 @@
-// On a GPU one kernel copies all pieces, on a CPU a loop each.
+// On a GPU one kernel copies all pieces; on a CPU there is one loop per piece.
 #include "kernels/move/concat.h"
 
 #include <utility>
@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-// The tensor in memory: `rows` rows, each with all entries of the axis, `inner` elements for each
+// A tensor in memory: `rows` rows, each with all entries of the axis and `inner` elements per
 // entry.
 struct Strips {
   int64_t rows, entries, inner;
@@ -39,19 +39,19 @@ struct CopyBody {
   }
 };
 
-constexpr int kPieces = 8;  // of a kernel
-constexpr int kWholes = 5;  // added at once
+constexpr int kPieces = 8;  // per kernel
+constexpr int kWholes = 5;  // added in one pass
 
-// Some pieces beside each other, in the columns of the whole's rows. P: a pack or one element.
+// Some adjacent pieces as columns of the whole's rows. P: a pack or one element.
 template <typename P>
 struct Pieces {
   P* at[kPieces] = {};                        // null: zeros, or not wanted
-  uint32_t end[kPieces] = {};                 // behind its last column; none left: the last end
-  uint32_t first = 0, columns = 0, step = 0;  // of the whole: where they begin, all, a row's
+  uint32_t end[kPieces] = {};                 // one past its last column; unused: the last end
+  uint32_t first = 0, columns = 0, step = 0;  // of the whole: first column, columns in all, per row
 
-  // The piece of a column, which becomes the piece's own.
+  // Finds the piece of a column, and converts the column to one of the piece.
   CREMA_HD P* find(uint32_t row, uint32_t* column) const {
-    // Without a varying index: that would put all of this into local memory.
+    // Selects without a variable index, which would put the arrays into local memory.
     P* piece = at[0];
     uint32_t begin = 0, width = end[0];
 #ifdef __CUDA_ARCH__
@@ -126,10 +126,10 @@ void over_pieces(const Strips& whole, int pack, const std::vector<int64_t>& exte
   }
 }
 
-// Whether all lie in whole packs of 16 bytes.
+// True when all tensors consist of whole aligned packs of 16 bytes.
 template <typename T>
-bool in_packs(const Strips& whole, const std::vector<int64_t>& extents,
-              const std::vector<Tensor>& pieces, const std::vector<Tensor>& wholes) {
+bool pieces_in_packs(const Strips& whole, const std::vector<int64_t>& extents,
+                     const std::vector<Tensor>& pieces, const std::vector<Tensor>& wholes) {
   bool fits = true;
   for (int64_t extent : extents) fits = fits && extent * whole.inner % kPackCount<T> == 0;
   for (const Tensor& tensor : pieces) fits = fits && takes_packs<T>(0, tensor.raw());
@@ -137,19 +137,19 @@ bool in_packs(const Strips& whole, const std::vector<int64_t>& extents,
   return fits;
 }
 
-// Columns and rows are counted in 32 bits.
+// Column and row indices have 32 bits.
 bool in_one_kernel(Context& context, int64_t count) {
   return context.device() == Device::gpu && count < int64_t{1} << 31;
 }
 
 }  // namespace
 
-int wholes_at_once(Context& context, int64_t count) {
+int max_fused_wholes(Context& context, int64_t count) {
   return in_one_kernel(context, count) ? kWholes : 1;
 }
 
-void join_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
-                 const std::vector<Tensor>& pieces, const Tensor& whole) {
+void concat_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
+                   const std::vector<Tensor>& pieces, const Tensor& whole) {
   const Strips strips = strips_of(whole, axis);
   on_real(whole, [&]<typename T>() {
     if (in_one_kernel(context, whole.count())) {
@@ -159,7 +159,7 @@ void join_pieces(Context& context, int axis, const std::vector<int64_t>& extents
           parallel_for(context, count, Join<P>{some, whole.data<P>()});
         });
       };
-      const bool packs = in_packs<T>(strips, extents, pieces, {whole});
+      const bool packs = pieces_in_packs<T>(strips, extents, pieces, {whole});
       return packs ? join.template operator()<kPackCount<T>>() : join.template operator()<1>();
     }
     int64_t begin = 0;
@@ -173,8 +173,8 @@ void join_pieces(Context& context, int axis, const std::vector<int64_t>& extents
   });
 }
 
-void cut_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
-                const std::vector<Tensor>& wholes, const std::vector<Tensor>& pieces) {
+void split_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
+                  const std::vector<Tensor>& wholes, const std::vector<Tensor>& pieces) {
   const Strips strips = strips_of(wholes[0], axis);
   on_real(wholes[0], [&]<typename T>() {
     if (in_one_kernel(context, wholes[0].count())) {
@@ -187,7 +187,7 @@ void cut_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
                                       parallel_for(context, count, body);
                                     });
       };
-      const bool packs = in_packs<T>(strips, extents, pieces, wholes);
+      const bool packs = pieces_in_packs<T>(strips, extents, pieces, wholes);
       const auto cut_sum = [&]<int kCount>() {
         packs ? cut.template operator()<kPackCount<T>, kCount>()
               : cut.template operator()<1, kCount>();

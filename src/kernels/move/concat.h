@@ -1,5 +1,5 @@
-// Tensors one after another along an axis: what Concat and Slice copy. All tensors have the same
-// order (plain or channels-last), dtype and, on the other axes, extents.
+// Concatenation along an axis, and its inverse: the copies of Concat and Slice. All tensors have
+// the same layout (NCHW or channels-last), dtype and, on the other axes, extents.
 #pragma once
 
 #include <vector>
@@ -8,16 +8,16 @@
 
 namespace crema {
 
-// whole = [pieces...]. extents: of the pieces along the axis; where a piece is empty the whole gets
+// whole = [pieces...]. extents: of the pieces along the axis; an empty piece fills its part with
 // zeros.
-void join_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
-                 const std::vector<Tensor>& pieces, const Tensor& whole);
+void concat_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
+                   const std::vector<Tensor>& pieces, const Tensor& whole);
 
-// [pieces...] = the sum of `wholes`; where a piece is empty it is not wanted.
-void cut_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
-                const std::vector<Tensor>& wholes, const std::vector<Tensor>& pieces);
+// [pieces...] = the sum of `wholes`; an empty piece is not wanted.
+void split_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
+                  const std::vector<Tensor>& wholes, const std::vector<Tensor>& pieces);
 
-// How many wholes of `count` elements can be added up while they are cut.
-int wholes_at_once(Context& context, int64_t count);
+// How many wholes of `count` elements split_pieces() can add in one pass.
+int max_fused_wholes(Context& context, int64_t count);
 
 }  // namespace crema

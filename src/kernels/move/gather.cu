@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// Numbers of entries are not 16 bits wide where the entries are.
+// Indices have at least 32 bits even where the entries have 16.
 template <typename T>
 using IndexOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -48,8 +48,8 @@ struct GatherPacks {
   }
 };
 
-// Chains of the picks of each entry: first[entry], then next[pick] again and again; -1 ends them.
-// Item i < entries is an entry, the others are picks.
+// Linked lists of the picks of each entry: first[entry], then next[pick] repeatedly; -1 ends a
+// list. Item i < entries is an entry, the others are picks.
 template <typename T>
 struct ChainBody {
   GatherExtent e;
@@ -101,10 +101,10 @@ struct GatherPacksGradient {
   }
 };
 
-bool in_packs(Context& context, const GatherExtent& e, const Tensor& x, const Tensor& y) {
+bool picks_in_packs(Context& context, const GatherExtent& e, const Tensor& x, const Tensor& y) {
   const int64_t in_pack = 16 / static_cast<int64_t>(size_of(x.dtype()));
   return context.device() == Device::gpu && e.inner % in_pack == 0 &&
-         takes_packs<char>(0, x.raw(), y.raw()) && std::max(x.count(), y.count()) < Divisor::kMost;
+         takes_packs<char>(0, x.raw(), y.raw()) && std::max(x.count(), y.count()) < Divisor::kMax;
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ void gather(Context& context, const GatherExtent& extent, const Tensor& x, const
                 extent.entries - 1);
       }
     }
-    if (in_packs(context, extent, x, y)) {
+    if (picks_in_packs(context, extent, x, y)) {
       using P = WidePack<T>;
       parallel_for(context, y.count() / kPackCount<T>,
                    GatherPacks<T>{extent, Divisor(extent.inner / kPackCount<T>),
@@ -139,7 +139,7 @@ void gather_gradient(Context& context, const GatherExtent& extent, const Tensor&
     int32_t *first = scratch.data<int32_t>(), *next = first + extent.entries;
     parallel_for(context, extent.scratch(),
                  ChainBody<IndexOf<T>>{extent, index.data<IndexOf<T>>(), first, next});
-    if (in_packs(context, extent, dy, dx)) {
+    if (picks_in_packs(context, extent, dy, dx)) {
       using P = WidePack<T>;
       parallel_for(
           context, dx.count() / kPackCount<T>,

@@ -1,9 +1,9 @@
-// Entries picked along an axis by number, as often as they are named; and the gradient, summed for
-// each entry in the order of the numbers.
+// Gathers entries along an axis by index, with repetition; the gradient is summed for each entry in
+// the order of the indices.
 //   y[o, j, i] = x[o, index[j], i]
-// Shapes: x (outer, entries, inner), index (picks) with whole numbers from 0 to entries - 1, y
-// (outer, picks, inner); index is float64 where x is, else float32. A number out of range is an
-// Error on the CPU; on a GPU it gives NaN and no gradient.
+// Shapes: x (outer, entries, inner), index (picks) with integers from 0 to entries - 1, y (outer,
+// picks, inner); index is float64 where x is, else float32. An index out of range is an Error on
+// the CPU; on a GPU it gives NaN and no gradient.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -13,7 +13,7 @@ namespace crema {
 struct GatherExtent {
   int64_t outer = 1, entries = 0, picks = 0, inner = 1;
 
-  // int32 elements that the gradient needs as scratch.
+  // Scratch for the gradient, in int32 elements.
   int64_t scratch() const { return entries + picks; }
 };
 

@@ -17,18 +17,18 @@ struct InterpolateBody {
   T* y;
   InterpolationLine<Real> rows, columns;
   ImageGrid<kLast> in, out;
-  CREMA_HD Real at(const ImagePlace& place, int64_t h, int64_t w) const {
-    return x[in.offset(place, h + rows.start, w + columns.start)];
+  CREMA_HD Real at(const ImagePosition& position, int64_t h, int64_t w) const {
+    return x[in.offset(position, h + rows.start, w + columns.start)];
   }
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const ImagePlace place = out.place(row, column);
-    const InterpolationTap<Real> v(rows, static_cast<int>(place.h)),
-        u(columns, static_cast<int>(place.w));
+    const ImagePosition position = out.position(row, column);
+    const InterpolationTap<Real> v(rows, static_cast<int>(position.h)),
+        u(columns, static_cast<int>(position.w));
     const Real upper =
-        (1 - u.part) * at(place, v.first, u.first) + u.part * at(place, v.first, u.second);
+        (1 - u.part) * at(position, v.first, u.first) + u.part * at(position, v.first, u.second);
     const Real lower =
-        (1 - u.part) * at(place, v.second, u.first) + u.part * at(place, v.second, u.second);
-    y[out.offset(place, place.h, place.w)] = (1 - v.part) * upper + v.part * lower;
+        (1 - u.part) * at(position, v.second, u.first) + u.part * at(position, v.second, u.second);
+    y[out.offset(position, position.h, position.w)] = (1 - v.part) * upper + v.part * lower;
   }
 };
 
@@ -41,26 +41,27 @@ struct GradientBody {
   InterpolationLine<Real> rows, columns;
   ImageGrid<kLast> in, out;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const ImagePlace place = in.place(row, column);
-    const int i = static_cast<int>(place.h) - rows.start,
-              j = static_cast<int>(place.w) - columns.start;
+    const ImagePosition position = in.position(row, column);
+    const int i = static_cast<int>(position.h) - rows.start,
+              j = static_cast<int>(position.w) - columns.start;
     Real sum = 0;
     if (i >= 0 && i < rows.in && j >= 0 && j < columns.in) {
-      const InterpolationGoals<Real> v(rows, i), u(columns, j);
+      const InterpolationOutputs<Real> v(rows, i), u(columns, j);
       for (int p = v.begin; p < v.end; ++p) {
         const Real vertical = InterpolationTap<Real>(rows, p).weight(i);
         for (int q = u.begin; q < u.end; ++q) {
           sum += vertical * InterpolationTap<Real>(columns, q).weight(j) *
-                 Real(dy[out.offset(place, p, q)]);
+                 Real(dy[out.offset(position, p, q)]);
         }
       }
     }
-    dx[in.offset(place, place.h, place.w)] = sum;
+    dx[in.offset(position, position.h, position.w)] = sum;
   }
 };
 #endif
 
-// On the CPU a line of dx gathers the lines of dy with their weights, then its places the sums.
+// On the CPU each row of dx first sums its rows of dy with their weights, then distributes the sums
+// over its columns.
 template <typename T>
 void gradient_on_cpu(const InterpolationLine<T>& rows, const InterpolationLine<T>& columns,
                      const Tensor& dy, const Tensor& dx) {
@@ -79,7 +80,7 @@ void gradient_on_cpu(const InterpolationLine<T>& rows, const InterpolationLine<T
       const int i = static_cast<int>(line % x[2]) - rows.start;
       if (i < 0 || i >= rows.in) continue;
       std::fill(sum, sum + width, T(0));
-      const InterpolationGoals<T> goals(rows, i);
+      const InterpolationOutputs<T> goals(rows, i);
       for (int p = goals.begin; p < goals.end; ++p) {
         const T weight = InterpolationTap<T>(rows, p).weight(i);
         const T* const from = dy.data<T>() + (line / x[2] * rows.out + p) * width;

@@ -1,14 +1,14 @@
-// Images in another size, by linear interpolation along both axes; the first and the last row and
-// column stay what they are (what other programs call align_corners).
+// Bilinear resize of images; the first and the last rows and columns map onto each other
+// (align_corners).
 //   y[h] = (1 - l) * x[i] + l * x[i + 1]   with i + l = h * (H - 1) / (H' - 1), and so for columns
-// Shapes: x (N, C, H, W), y (N, C, H', W'); plain or channels-last, both alike.
+// Shapes: x (N, C, H, W), y (N, C, H', W'); both NCHW or both channels-last.
 #pragma once
 
 #include "tensor/tensor.h"
 
 namespace crema {
 
-// The part of x that counts: without so many rows and columns before and behind it.
+// The part of x that is resized: without `before` leading and `behind` trailing rows and columns.
 struct InterpolationCut {
   int64_t before = 0, behind = 0;
 };

@@ -1,7 +1,7 @@
-// Interpolation on the GPU. Forward a thread has a pack of channels of a goal; where channels do
-// not come in packs a block has a row of goals, whose source row it makes in shared memory.
-// Backward a block has some columns of some source rows: first it sums the goals' rows, each with
-// its weights, then their columns.
+// Interpolation on the GPU. Forward, a thread has a pack of channels of an output pixel; where
+// channels do not fill packs, a block has a row of outputs, whose interpolated source row it
+// computes in shared memory. Backward, a block has some columns of some source rows: it first sums
+// the output rows with their weights, then their columns.
 #include <algorithm>
 
 #include "device/launch.h"
@@ -15,17 +15,17 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int64_t kSharedBytes = 48 << 10;
-// That a block of the gradient sums, where it can choose: of a row, and in all.
+// Floats that a gradient block sums, where it can choose: per row, and in all.
 constexpr int kLineFloats = 2048, kSharedFloats = 6144;
 
 using Line = InterpolationLine<float>;
 using Tap = InterpolationTap<float>;
-using Goals = InterpolationGoals<float>;
+using Goals = InterpolationOutputs<float>;
 
-// The images of x, or in plain order their planes, as rows of elements.
+// The images of x, or in NCHW order its planes, as rows of elements.
 struct Lines {
   Line rows, columns;
-  int images, channels, height, width;  // of x; channels: 1 in plain order
+  int images, channels, height, width;  // of x; channels: 1 in NCHW order
 
   Lines(const InterpolationCut& cut, const Tensor& x, const Tensor& y)
       : rows(x.shape()[2], cut, y.shape()[2]), columns(x.shape()[3], cut, y.shape()[3]) {
@@ -34,7 +34,7 @@ struct Lines {
     channels = static_cast<int>(last ? x.shape()[1] : 1);
     height = static_cast<int>(x.shape()[2]), width = static_cast<int>(x.shape()[3]);
   }
-  // Where the part of a row of x that counts begins, in elements; `row` without what is cut away.
+  // Offset in elements of the uncropped part of a row of x; `row` counts without the cropped rows.
   __device__ int64_t source(int image, int row) const {
     return ((static_cast<int64_t>(image) * height + row + rows.start) * width + columns.start) *
            channels;
@@ -74,13 +74,13 @@ __global__ void __launch_bounds__(kThreads)
   y[i] = out;
 }
 
-// A column of goals: where its left source begins in the row, and the share of the right one.
+// One output column: the offset of its left source in the row, and the weight of the right one.
 struct ColumnTap {
   int first;
   float part;
 };
 
-// The source row has its last place twice, so that every goal has a right neighbour.
+// The source row repeats its last position, so that every output has a right neighbor.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     interpolate_rows(Lines lines, Divisor channels, const T* x, T* y) {
@@ -111,15 +111,16 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// A block's part of dx: `down` source rows, `across` of their columns and `deep` of their channels.
-struct Pieces {
-  int down, across, deep, room;  // room: floats in shared memory for a row
+// The tile of dx of a block: `down` source rows, `across` of their columns and `deep` of their
+// channels.
+struct ImagePieces {
+  int down, across, deep, room;  // room: floats per row in shared memory
   uint32_t row_pieces, column_pieces, channel_pieces;
 };
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    gradient_pieces(Lines lines, Pieces pieces, const T* dy, T* dx) {
+    gradient_pieces(Lines lines, ImagePieces pieces, const T* dy, T* dx) {
   extern __shared__ float line[];
   uint32_t block = blockIdx.x;
   const int channel0 = static_cast<int>(block % pieces.channel_pieces) * pieces.deep;
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(kThreads)
   const int deep = min(pieces.deep, lines.channels - channel0);
   const int across = min(pieces.across, lines.width - column0);
   const int down = min(pieces.down, lines.height - row0);
-  // The rows and columns that count, without what is cut away.
+  // The rows and columns of the block without cropped ones.
   const int top = max(row0 - lines.rows.start, 0);
   const int bottom = min(row0 + down - lines.rows.start, lines.rows.in);
   const int left = max(column0 - lines.columns.start, 0);
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool counts = top < bottom && left < right;
   int first = 0;
   if (counts) {
-    // The goals that they have a part in.
+    // The output columns that they contribute to.
     first = Goals(lines.columns, left).begin;
     const int goals = (Goals(lines.columns, right - 1).end - first) * deep;
     const int begin = Goals(lines.rows, top).begin, end = Goals(lines.rows, bottom - 1).end;
@@ -155,7 +156,7 @@ __global__ void __launch_bounds__(kThreads)
         const int at = min(base + k * kThreads, goals - 1);
         from[k] = dy + (deep == lines.channels ? at : at / deep * lines.channels + at % deep);
       }
-      // What source row `at_row` gets, and the one behind it.
+      // The sums for source row `at_row`, and for the row after it.
       float here[kEach] = {}, behind[kEach] = {};
       int at_row = top - 1;
       const auto go_on = [&] {
@@ -196,8 +197,8 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
   for (int at = threadIdx.x; at < down * across * deep; at += kThreads) {
-    const int channel = at % deep, place = at / deep;
-    const int column = column0 + place % across, row = row0 + place / across;
+    const int channel = at % deep, position = at / deep;
+    const int column = column0 + position % across, row = row0 + position / across;
     const int i = row - lines.rows.start, j = column - lines.columns.start;
     float sum = 0;
     if (i >= top && i < bottom && j >= left && j < right) {
@@ -212,7 +213,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Goals that some neighbouring columns have a part in, at most.
+// The maximum number of outputs that some adjacent columns contribute to.
 int64_t reach(const Line& line, int columns) {
   if (line.step <= 0) return line.out;
   return std::min<int64_t>(line.out, static_cast<int64_t>((columns + 1) / line.step) + 5);
@@ -220,13 +221,13 @@ int64_t reach(const Line& line, int columns) {
 
 template <typename Body>
 bool on_floats(const Tensor& x, const Tensor& y, const Body& body) {
-  if (x.dtype() == DType::f64 || std::max(x.count(), y.count()) >= Divisor::kMost) return false;
+  if (x.dtype() == DType::f64 || std::max(x.count(), y.count()) >= Divisor::kMax) return false;
   if (x.count() == 0 || y.count() == 0) return true;
-  bool served = false;
+  bool chosen = false;
   on_real(x, [&]<typename T>() {
-    if constexpr (!std::is_same_v<T, double>) served = body.template operator()<T>();
+    if constexpr (!std::is_same_v<T, double>) chosen = body.template operator()<T>();
   });
-  return served;
+  return chosen;
 }
 
 }  // namespace
@@ -263,7 +264,7 @@ bool interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, con
                               const Tensor& dx) {
   return on_floats(dx, dy, [&]<typename T>() {
     const Lines lines(cut, dx, dy);
-    Pieces pieces{};
+    ImagePieces pieces{};
     pieces.deep = std::min(lines.channels, 64);
     pieces.across = lines.width;
     while (pieces.across > 1 && reach(lines.columns, pieces.across) * pieces.deep > kLineFloats)

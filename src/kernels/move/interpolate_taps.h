@@ -1,4 +1,5 @@
-// Which places a linear interpolation reads, with what weights, and which goals read a place.
+// Which positions a linear interpolation reads, with which weights, and which outputs read a
+// position.
 #pragma once
 
 #include "base/host_device.h"
@@ -6,11 +7,11 @@
 
 namespace crema {
 
-// One axis: `in` source positions from `start` on, `out` goals.
+// One axis: `in` source positions from `start` on, `out` output positions.
 template <typename Real>
 struct InterpolationLine {
   int start, in, out;
-  Real step;  // source positions from one goal to the next
+  Real step;  // source positions per output position
 
   InterpolationLine(int64_t extent, const InterpolationCut& cut, int64_t goals)
       : start(static_cast<int>(cut.before)),
@@ -19,7 +20,7 @@ struct InterpolationLine {
         step(goals > 1 ? static_cast<Real>(static_cast<double>(in - 1) / (out - 1)) : 0) {}
 };
 
-// What a goal is made of: (1 - part) of source position `first`, `part` of `second`.
+// One output is (1 - part) of source position `first` plus `part` of `second`.
 template <typename Real>
 struct InterpolationTap {
   int first, second;
@@ -36,21 +37,22 @@ struct InterpolationTap {
   }
 };
 
-// The goals that a source position may have a part in: [begin, end).
+// The outputs to which a source position may contribute: [begin, end).
 template <typename Real>
-struct InterpolationGoals {
+struct InterpolationOutputs {
   int begin, end;
-  CREMA_HD InterpolationGoals(const InterpolationLine<Real>& line, int position)
+  CREMA_HD InterpolationOutputs(const InterpolationLine<Real>& line, int position)
       : begin(0), end(line.out) {
     if (line.step <= 0) return;
-    const int least = static_cast<int>(static_cast<Real>(position - 1) / line.step) - 1,
-              most = static_cast<int>(static_cast<Real>(position + 1) / line.step) + 2;
-    if (least > begin) begin = least;
-    if (most < end) end = most;
+    const int minimum = static_cast<int>(static_cast<Real>(position - 1) / line.step) - 1,
+              maximum = static_cast<int>(static_cast<Real>(position + 1) / line.step) + 2;
+    if (minimum > begin) begin = minimum;
+    if (maximum < end) end = maximum;
   }
 };
 
-// GPU, float32 and 16 bits: false, with nothing done, where the body for every device has to.
+// GPU, float32 and 16 bits. Returns false, and writes nothing, for a case that the generic body
+// must compute.
 bool interpolate_gpu(Context& context, const InterpolationCut& cut, const Tensor& x,
                      const Tensor& y);
 bool interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, const Tensor& dy,

@@ -9,11 +9,12 @@ namespace crema {
 
 namespace {
 
-// A matrix of Format::points as what it is: rows x channels x points.
+// A view of a Format::points matrix as what it really is: rows x channels x points.
 Tensor spread(const Tensor& matrix, int64_t points) {
   const Shape& shape = matrix.shape();
-  return matrix.reshaped({shape[0], shape[1] / points, points},
-                         matrix.format().points > 0 ? Format::channels_last() : Format::plain());
+  return matrix.reshaped({shape[0], shape[1] / points, points}, matrix.format().points > 0
+                                                                    ? Format::channels_last()
+                                                                    : Format::row_major());
 }
 
 }  // namespace
@@ -21,7 +22,7 @@ Tensor spread(const Tensor& matrix, int64_t points) {
 void reorder(Context& context, const Tensor& from, const Tensor& to) {
   assert(from.shape() == to.shape());
   if (from.format().points != to.format().points) {
-    if (from.format().points > 0 && to.format().points > 0) {  // layers of other images share it
+    if (from.format().points > 0 && to.format().points > 0) {  // layers of two image sizes share it
       const Tensor plain(context, from.shape(), from.dtype());
       reorder(context, from, plain);
       return reorder(context, plain, to);
@@ -45,7 +46,8 @@ void reorder(Context& context, const Tensor& from, const Tensor& to) {
   const bool blocked = from.format().order == Order::blocked || to.format().order == Order::blocked;
   if (context.device() == Device::cpu) {
     if (!blocked) {
-      // Row-major to channels-last turns the matrix channels x points of each image, and back.
+      // Row-major to channels-last transposes the channels x points matrix of each image; the other
+      // direction transposes it back.
       const int64_t channels = shape[1], points = shape.count(2);
       const bool to_last = to.format().order == Order::channels_last;
       return transpose(from.raw(), to.raw(), shape[0], to_last ? channels : points,

@@ -1,4 +1,4 @@
-// Reordering of any format to any other, one element for each index.
+// Reordering from any format to any other, one index per element.
 #include "base/error.h"
 #include "device/parallel.h"
 #include "kernels/move/reorder_bodies.h"
@@ -6,16 +6,16 @@
 namespace crema {
 namespace {
 
-constexpr int kMostAxes = 8, kMostBlocks = 4;
+constexpr int kMaxReorderAxes = 8, kMaxBlocks = 4;
 
-// Format::offset in a form that a GPU can copy.
+// Format::offset in a form that can be passed to a GPU kernel.
 struct Layout {
-  int64_t strides[kMostAxes] = {};
-  int64_t block_sizes[kMostBlocks] = {};
-  int block_axes[kMostBlocks] = {};
+  int64_t strides[kMaxReorderAxes] = {};
+  int64_t block_sizes[kMaxBlocks] = {};
+  int block_axes[kMaxBlocks] = {};
   int blocks = 0;
 
-  // Consumes the coordinates.
+  // Overwrites the coordinates.
   CREMA_HD int64_t offset(int64_t* index, int axes) const {
     int64_t at = 0, stride = 1;
     for (int block = blocks - 1; block >= 0; --block) {
@@ -34,8 +34,8 @@ Layout layout_of(const Shape& shape, const Format& format) {
   if (format.order == Order::blocked) {
     const Blocking& blocking = *format.blocking;
     layout.blocks = static_cast<int>(blocking.inner_sizes.size());
-    require(layout.blocks <= kMostBlocks, "a layout of ", layout.blocks,
-            " blocks is not known here: at most ", kMostBlocks);
+    require(layout.blocks <= kMaxBlocks, "a layout of ", layout.blocks,
+            " blocks is not known here: at most ", kMaxBlocks);
     for (int i = 0; i < layout.blocks; ++i) {
       layout.block_sizes[i] = blocking.inner_sizes[i];
       layout.block_axes[i] = blocking.inner_axes[i];
@@ -59,13 +59,13 @@ Layout layout_of(const Shape& shape, const Format& format) {
 template <typename T>
 struct ReorderElement {
   int axes;
-  int64_t dims[kMostAxes];
+  int64_t dims[kMaxReorderAxes];
   Layout from_layout, to_layout;
   const T* from;
   T* to;
 
   CREMA_HD void operator()(int64_t i) const {
-    int64_t index[kMostAxes], again[kMostAxes];
+    int64_t index[kMaxReorderAxes], again[kMaxReorderAxes];
     for (int axis = axes - 1; axis >= 0; --axis) {
       index[axis] = again[axis] = i % dims[axis];
       i /= dims[axis];
@@ -75,10 +75,10 @@ struct ReorderElement {
 };
 
 template <typename T>
-void run(Context& context, const Tensor& from, const Tensor& to) {
+void reorder_each(Context& context, const Tensor& from, const Tensor& to) {
   const Shape& shape = from.shape();
-  require(shape.axes() <= kMostAxes, "a blob of ", shape.axes(),
-          " axes cannot be reordered: at most ", kMostAxes);
+  require(shape.axes() <= kMaxReorderAxes, "a blob of ", shape.axes(),
+          " axes cannot be reordered: at most ", kMaxReorderAxes);
   ReorderElement<T> body{};
   body.axes = shape.axes();
   for (int axis = 0; axis < shape.axes(); ++axis) body.dims[axis] = shape[axis];
@@ -94,11 +94,11 @@ void run(Context& context, const Tensor& from, const Tensor& to) {
 void reorder_elements(Context& context, const Tensor& from, const Tensor& to) {
   switch (size_of(from.dtype())) {
     case 1:
-      return run<uint8_t>(context, from, to);
+      return reorder_each<uint8_t>(context, from, to);
     case 4:
-      return run<uint32_t>(context, from, to);
+      return reorder_each<uint32_t>(context, from, to);
     default:
-      return run<uint64_t>(context, from, to);
+      return reorder_each<uint64_t>(context, from, to);
   }
 }
 

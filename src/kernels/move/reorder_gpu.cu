@@ -1,8 +1,8 @@
-// Reordering on the GPU: conversion of the real type, and the transposition between plain and
-// channels-last, both at the speed of the memory.
+// Reordering on the GPU: conversion of the floating-point type, and transposition between row-major
+// and channels-last, both memory-bound.
 #include <algorithm>
 
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pack.h"
 #include "kernels/move/reorder_bodies.h"
@@ -34,8 +34,8 @@ __global__ void convert_packs(int64_t packs, const Pack<From, 8>* from, Pack<To,
   }
 }
 
-// Few channels (images): a thread has all channels of a place. In channels-last they lie `padded`
-// apart, with zeros behind them.
+// Few channels (images): a thread has all channels of a pixel. In channels-last pixels are `padded`
+// channels apart, and the padding is zero.
 template <typename From, typename To, bool kToLast>
 __global__ void transpose_narrow(int64_t narrow, int64_t padded, int64_t wide, int64_t count,
                                  const From* from, To* to) {
@@ -83,7 +83,7 @@ unsigned blocks_for(int64_t count) {
   return static_cast<unsigned>(std::clamp<int64_t>((count + 255) / 256, 1, 132 * 16));
 }
 
-// Calls body<From, To>() for any two real types that a GPU net mixes.
+// Calls body<From, To>() for any two floating-point types that a GPU net mixes.
 template <typename Body>
 void on_pair(const Tensor& from, const Tensor& to, const Body& body) {
   on_real(from, [&]<typename From>() {
@@ -129,11 +129,11 @@ void transpose_gpu(Context& context, const Tensor& from, const Tensor& to) {
       const int64_t memory = std::max(channels, (to_last ? to : from).format().channels);
       if constexpr (sizeof(To) == 2) {
         const auto pixels = [&]<int kPadded>() {
-          launch_early(gpu, transpose_pixels<From, To, kPadded>, {blocks_for(count), 256},
-                       static_cast<int>(channels), Divisor(points), count, from.data<From>(),
-                       to.data<Pack<To, kPadded>>());
+          launch_programmatic(gpu, transpose_pixels<From, To, kPadded>, {blocks_for(count), 256},
+                              static_cast<int>(channels), Divisor(points), count, from.data<From>(),
+                              to.data<Pack<To, kPadded>>());
         };
-        const bool whole = to_last && count < Divisor::kMost &&
+        const bool whole = to_last && count < Divisor::kMax &&
                            reinterpret_cast<uintptr_t>(to.raw()) % (memory * sizeof(To)) == 0;
         if (whole && memory == 4) return pixels.template operator()<4>();
         if (whole && memory == 8) return pixels.template operator()<8>();

@@ -10,15 +10,16 @@
 namespace crema {
 namespace {
 
-constexpr int kMostAxes = 6, kMostSums = 2;
+constexpr int kMaxKeptAxes = 6, kMaxSums = 2;
 
 #ifdef CREMA_CUDA
-// For what rearrange_gpu() leaves. The outer axes are all but the last, which is the columns.
+// For what strided_copy_gpu() does not support. The outer axes are all but the last, which is the
+// columns.
 template <typename T, int kOuter, bool kSums>
 struct MoveBody {
   const T* x;
   T* y;
-  MovedAxis outer[kOuter > 0 ? kOuter : 1], column, sums[kMostSums];
+  MovedAxis outer[kOuter > 0 ? kOuter : 1], column, sums[kMaxSums];
   Compute<T> factor;
 
   CREMA_HD void operator()(int64_t row, int64_t at) const {
@@ -43,7 +44,7 @@ struct MoveBody {
 };
 
 template <int kOuter>
-void run(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+void move_each(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
   on_real(y, [&]<typename T>() {
     const auto with_sums = [&]<bool kSums>() {
       MoveBody<T, kOuter, kSums> body{};
@@ -71,36 +72,36 @@ void run_bodies(Context& context, const SortedMoves& s, const Tensor& x, const T
   switch (s.kept.size()) {
     case 0:
     case 1:
-      return run<0>(context, s, x, y);
+      return move_each<0>(context, s, x, y);
     case 2:
-      return run<1>(context, s, x, y);
+      return move_each<1>(context, s, x, y);
     case 3:
-      return run<2>(context, s, x, y);
+      return move_each<2>(context, s, x, y);
     case 4:
-      return run<3>(context, s, x, y);
+      return move_each<3>(context, s, x, y);
     case 5:
-      return run<4>(context, s, x, y);
+      return move_each<4>(context, s, x, y);
     default:
-      return run<5>(context, s, x, y);
+      return move_each<5>(context, s, x, y);
   }
 }
 #endif
 
-// Neighbours whose steps are those of one longer axis become that.
+// Merges adjacent axes whose steps are those of one longer axis.
 void join(std::vector<MovedAxis>& axes) {
-  std::vector<MovedAxis> joined;
+  std::vector<MovedAxis> fused;
   for (const MovedAxis& axis : axes) {
-    if (!joined.empty() && joined.back().to == axis.to * axis.extent &&
-        joined.back().from == axis.from * axis.extent) {
-      joined.back() = {joined.back().extent * axis.extent, axis.to, axis.from};
+    if (!fused.empty() && fused.back().to == axis.to * axis.extent &&
+        fused.back().from == axis.from * axis.extent) {
+      fused.back() = {fused.back().extent * axis.extent, axis.to, axis.from};
     } else {
-      joined.push_back(axis);
+      fused.push_back(axis);
     }
   }
-  axes = joined;
+  axes = fused;
 }
 
-// Large matrices that are transposed, one after another: reorder() does it in tiles.
+// Batches of large matrices to transpose: reorder() does it in tiles.
 bool transpose(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
   if (!s.sums.empty() || s.to_start != 0 || s.from_start != 0 || s.factor != 1) return false;
   std::vector<MovedAxis> axes = s.kept;
@@ -120,7 +121,7 @@ bool transpose(Context& context, const SortedMoves& s, const Tensor& x, const Te
 
 }  // namespace
 
-SortedMoves::SortedMoves(const Rearrangement& moves)
+SortedMoves::SortedMoves(const StridedCopy& moves)
     : to_start(moves.to_start), from_start(moves.from_start), factor(moves.factor) {
   for (const MovedAxis& axis : moves.axes) {
     if (axis.extent != 1) (axis.to == 0 ? sums : kept).push_back(axis);
@@ -135,35 +136,35 @@ SortedMoves::SortedMoves(const Rearrangement& moves)
   join(sums);
 }
 
-int64_t Rearrangement::goals() const {
+int64_t StridedCopy::goals() const {
   int64_t goals = 1;
   for (const MovedAxis& axis : axes) goals *= axis.to == 0 ? 1 : axis.extent;
   return goals;
 }
 
-Rearrangement Rearrangement::reversed() const {
-  Rearrangement back = *this;
+StridedCopy StridedCopy::reversed() const {
+  StridedCopy back = *this;
   std::swap(back.to_start, back.from_start);
   for (MovedAxis& axis : back.axes) std::swap(axis.to, axis.from);
   return back;
 }
 
-void rearrange(Context& context, const Rearrangement& moves, const Tensor& x, const Tensor& y) {
+void strided_copy(Context& context, const StridedCopy& moves, const Tensor& x, const Tensor& y) {
   for (const MovedAxis& axis : moves.axes) {
     if (axis.extent == 0) return;
   }
   const SortedMoves s(moves);
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu && rearrange_gpu(context, s, x, y)) return;
+  if (context.device() == Device::gpu && strided_copy_gpu(context, s, x, y)) return;
 #endif
   if (transpose(context, s, x, y)) return;
-  require(s.kept.size() <= kMostAxes && s.sums.size() <= kMostSums, "values would move along ",
-          s.kept.size() + s.sums.size(), " axes at once: at most ", kMostAxes, " and ", kMostSums,
+  require(s.kept.size() <= kMaxKeptAxes && s.sums.size() <= kMaxSums, "values would move along ",
+          s.kept.size() + s.sums.size(), " axes at once: at most ", kMaxKeptAxes, " and ", kMaxSums,
           " that are summed over");
 #ifdef CREMA_CUDA
   if (context.device() == Device::gpu) return run_bodies(context, s, x, y);
 #endif
-  rearrange_cpu(s, x, y);
+  strided_copy_cpu(s, x, y);
 }
 
 std::vector<int64_t> steps_of(const Tensor& tensor) {

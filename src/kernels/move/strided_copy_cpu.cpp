@@ -1,5 +1,5 @@
-// rearrange() on a CPU. The three axes with the shortest steps are loops, of which threads take
-// pieces; along the others a thread steps from piece to piece without dividing.
+// strided_copy() on a CPU. The three axes with the shortest strides are loops, split into pieces
+// over the threads; along the other axes a thread steps from piece to piece without division.
 #include <algorithm>
 #include <cstdlib>
 
@@ -9,9 +9,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kPiece = 8192;  // elements that are moved between two steps of the outer axes
-constexpr int64_t kTile = 32;     // of a transposition: both sides stay in the first cache
-constexpr int64_t kLongSum = 16;  // neighbours that are worth a loop of their own
+constexpr int64_t kPiece = 8192;  // elements that are copied between two steps of the outer axes
+constexpr int64_t kTile = 32;     // of a transposition: both sides stay in the L1 cache
+constexpr int64_t kLongSum = 16;  // shortest run that gets its own summation loop
 
 // y[i * to] = factor * x[i * from] along one axis.
 template <typename T>
@@ -37,7 +37,7 @@ void move_plane(const MovedAxis& rows, const MovedAxis& columns, T factor, const
       move_line(columns, factor, x + i * rows.from, y + i * rows.to);
     return;
   }
-  // Neighbours in x lie along the rows. Lines go along the longer side of a tile.
+  // Neighbors in x are along the rows. The inner loop runs along the longer side of a tile.
   for (int64_t row = 0; row < rows.extent; row += kTile) {
     const int64_t height = std::min(kTile, rows.extent - row);
     for (int64_t column = 0; column < columns.extent; column += kTile) {
@@ -90,7 +90,7 @@ void sum_line(const MovedAxis& axis, const MovedAxis sums[2], T factor, const T*
   }
 }
 
-// The three innermost loops, the last moving fastest, and what is summed in them.
+// The three innermost loops, the last one fastest, and the sums inside them.
 struct Nest {
   MovedAxis axes[3], sums[2];
 
@@ -114,11 +114,11 @@ struct Nest {
   }
 };
 
-// All loops: over what the outer axes count, over pieces of the longest inner axis, and a Nest.
+// All loops: over the outer axes, over pieces of the longest inner axis, and a Nest.
 struct Walk {
-  std::vector<MovedAxis> outer;  // the last moves fastest
+  std::vector<MovedAxis> outer;  // the last one is fastest
   Nest nest;
-  int split = 0;  // the axis of the nest that is cut
+  int split = 0;  // the axis of the nest that is split into pieces
   int64_t piece = 1, pieces = 1;
 
   explicit Walk(const SortedMoves& s) : outer(s.kept) {
@@ -185,7 +185,7 @@ struct Walk {
 
 }  // namespace
 
-void rearrange_cpu(SortedMoves s, const Tensor& x, const Tensor& y) {
+void strided_copy_cpu(SortedMoves s, const Tensor& x, const Tensor& y) {
   for (MovedAxis& axis : s.kept) {
     if (axis.to >= 0) continue;
     s.to_start += (axis.extent - 1) * axis.to;

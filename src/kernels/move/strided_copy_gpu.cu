@@ -1,6 +1,6 @@
-// Values moved to other places on the GPU: in the widest pieces that lie together on both sides,
-// through tiles where the axes that run fastest differ, and else a piece at a time, several on
-// their way for each thread.
+// Strided copies on the GPU: in the widest pieces that are contiguous on both sides; through tiles
+// where the fastest axes differ; otherwise one piece at a time, with several loads in flight per
+// thread.
 #include <cstdlib>
 #include <utility>
 
@@ -11,10 +11,10 @@
 namespace crema {
 namespace {
 
-constexpr int kMostAxes = 6, kThreads = 256;
-constexpr int64_t kLeastTile = 16;  // extents that are worth a tile
+constexpr int kMaxAxes = 6, kStretchThreads = 256;
+constexpr int64_t kMinTile = 16;  // smallest extents for which tiles are profitable
 
-// `count` pieces: where piece number i goes and comes from, in pieces.
+// `count` pieces: the destination and source of piece i, in pieces.
 template <int kAxes>
 struct Paths {
   uint32_t count;
@@ -36,29 +36,29 @@ struct Paths {
     goal = 0, source = 0;
 #pragma unroll
     for (int axis = kAxes - 1; axis > 0; --axis) {
-      uint32_t place = i;
-      i = extent[axis].split(place);
-      goal += static_cast<int32_t>(place) * to[axis];
-      source += static_cast<int32_t>(place) * from[axis];
+      uint32_t position = i;
+      i = extent[axis].split(position);
+      goal += static_cast<int32_t>(position) * to[axis];
+      source += static_cast<int32_t>(position) * from[axis];
     }
     goal += static_cast<int32_t>(i) * to[0];
     source += static_cast<int32_t>(i) * from[0];
   }
 };
 
-// Pieces of a thread: enough bytes on their way to keep the memory busy.
+// Pieces per thread: enough bytes in flight to keep the memory busy.
 template <typename Piece>
 constexpr int kEach = sizeof(Piece) == 2 ? 8 : 4;
 
 template <typename Piece, int kAxes>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kStretchThreads)
     move_pieces(Paths<kAxes> paths, const Piece* from, Piece* to) {
-  const uint32_t first = blockIdx.x * (kThreads * kEach<Piece>)+threadIdx.x;
+  const uint32_t first = blockIdx.x * (kStretchThreads * kEach<Piece>)+threadIdx.x;
   Piece pieces[kEach<Piece>];
   int32_t goals[kEach<Piece>];
 #pragma unroll
   for (int k = 0; k < kEach<Piece>; ++k) {
-    const uint32_t i = first + k * kThreads;
+    const uint32_t i = first + k * kStretchThreads;
     if (i >= paths.count) continue;
     int32_t source;
     paths.at(i, goals[k], source);
@@ -66,22 +66,22 @@ __global__ void __launch_bounds__(kThreads)
   }
 #pragma unroll
   for (int k = 0; k < kEach<Piece>; ++k) {
-    if (first + k * kThreads < paths.count) to[goals[k]] = pieces[k];
+    if (first + k * kStretchThreads < paths.count) to[goals[k]] = pieces[k];
   }
 }
 
-// A stretch of x whose elements become a stretch of y, in another order, again and again: through
-// shared memory, with a table of who comes from where.
+// Copies stretches: a contiguous stretch of x becomes a contiguous stretch of y in another order,
+// the same for every stretch. Goes through shared memory, with a table of source indices.
 constexpr int kStretchBytes = 16 << 10;
 
 template <typename T>
-__global__ void __launch_bounds__(kThreads)
-    move_stretches(Paths<kMostAxes> inside, int32_t first, Paths<3> stretches, const T* from,
+__global__ void __launch_bounds__(kStretchThreads)
+    move_stretches(Paths<kMaxAxes> inside, int32_t first, Paths<3> stretches, const T* from,
                    T* to) {
   __shared__ WidePack<T> stretch[kStretchBytes / 16];
   __shared__ Pack<uint16_t, kPackCount<T>> sources[kStretchBytes / 16];
   const T* const elements = reinterpret_cast<const T*>(stretch);
-  for (uint32_t i = threadIdx.x; i < inside.count; i += kThreads) {
+  for (uint32_t i = threadIdx.x; i < inside.count; i += kStretchThreads) {
     int32_t goal, source;
     inside.at(i, goal, source);
     reinterpret_cast<uint16_t*>(sources)[goal] = static_cast<uint16_t>(source + first);
@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(kThreads)
     const auto* const given = reinterpret_cast<const WidePack<T>*>(from + source);
     auto* const made = reinterpret_cast<WidePack<T>*>(to + goal);
 #pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < packs; i += kThreads) stretch[i] = given[i];
+    for (uint32_t i = threadIdx.x; i < packs; i += kStretchThreads) stretch[i] = given[i];
     __syncthreads();
-    for (uint32_t i = threadIdx.x; i < packs; i += kThreads) {
+    for (uint32_t i = threadIdx.x; i < packs; i += kStretchThreads) {
       const Pack<uint16_t, kPackCount<T>> of = sources[i];
       WidePack<T> p;
 #pragma unroll
@@ -106,16 +106,16 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Packs that are sums of `outer` x `inner` others.
+// Packs that are sums of `outer` x `inner` packs.
 struct SummedPacks {
   int32_t outer, inner, outer_step, inner_step;
 };
 
 template <typename T, int kPack>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kStretchThreads)
     sum_packs(Paths<4> paths, SummedPacks s, Compute<T> factor, const Pack<T, kPack>* from,
               Pack<T, kPack>* to) {
-  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  const uint32_t i = blockIdx.x * kStretchThreads + threadIdx.x;
   if (i >= paths.count) return;
   int32_t goal, source;
   paths.at(i, goal, source);
@@ -140,7 +140,7 @@ int64_t pieces_of(const std::vector<MovedAxis>& axes) {
   return count;
 }
 
-// Whether pieces of so many elements lie together on both sides.
+// True when pieces of `pack` elements are contiguous and aligned on both sides.
 bool in_packs(const SortedMoves& moves, int64_t pack) {
   if (moves.kept.empty()) return false;
   const MovedAxis& last = moves.kept.back();
@@ -166,18 +166,19 @@ bool aligned(size_t bytes, const Tensor& x, const Tensor& y) {
          reinterpret_cast<uintptr_t>(y.raw()) % bytes == 0;
 }
 
-// The moves as transposed matrices: the axis that runs fastest in y and that which does in x.
+// Expresses the copy as transposed matrices of the axis that is fastest in y and the one that is
+// fastest in x.
 bool as_transposition(const SortedMoves& moves, Transposition& t) {
-  if (moves.kept.size() < 2 || moves.kept.size() > Transposition::kMostOuter + 2) return false;
+  if (moves.kept.size() < 2 || moves.kept.size() > Transposition::kMaxOuter + 2) return false;
   const MovedAxis& rows = moves.kept.back();
-  if (rows.to != 1 || rows.extent < kLeastTile) return false;
+  if (rows.to != 1 || rows.extent < kMinTile) return false;
   bool found = false;
   for (const MovedAxis& axis : moves.kept) {
     if (&axis == &rows) continue;
-    if (!found && axis.from == 1 && axis.extent >= kLeastTile) {
+    if (!found && axis.from == 1 && axis.extent >= kMinTile) {
       t.columns = axis.extent, t.to_column = axis.to;
       found = true;
-    } else if (t.outer < Transposition::kMostOuter) {
+    } else if (t.outer < Transposition::kMaxOuter) {
       t.extent[t.outer] = axis.extent, t.from[t.outer] = axis.from, t.to[t.outer] = axis.to;
       ++t.outer;
     } else {
@@ -188,16 +189,17 @@ bool as_transposition(const SortedMoves& moves, Transposition& t) {
   return found;
 }
 
-// The last axes of a move within stretches, and those from stretch to stretch.
+// Splits the axes of a copy into the last ones, inside a stretch, and those that step from stretch
+// to stretch.
 struct Stretches {
   std::vector<MovedAxis> inside, outside;
   int64_t count = 1;
-  int32_t first = 0;  // where the first element comes from
+  int32_t first = 0;  // offset of the first element's source in the stretch
 
-  // As many of the last axes as fill a stretch of `most` elements, the longest of them in part
-  // where it goes straight on.
-  Stretches(const SortedMoves& moves, int64_t most) : outside(moves.kept) {
-    while (!outside.empty() && count * outside.back().extent <= most &&
+  // Takes as many of the last axes as fit into a stretch of `maximum` elements, and then a part of
+  // the next axis where it is contiguous on both sides.
+  Stretches(const SortedMoves& moves, int64_t maximum) : outside(moves.kept) {
+    while (!outside.empty() && count * outside.back().extent <= maximum &&
            outside.back().to == count) {
       count *= outside.back().extent;
       inside.insert(inside.begin(), outside.back());
@@ -205,7 +207,7 @@ struct Stretches {
     }
     if (outside.empty() || outside.back().to != count || outside.back().from != count) return;
     MovedAxis& axis = outside.back();
-    int64_t part = most / count;
+    int64_t part = maximum / count;
     while (axis.extent % part != 0) --part;
     if (part == 1) return;
     inside.insert(inside.begin(), {part, count, count});
@@ -213,7 +215,7 @@ struct Stretches {
     axis = {axis.extent / part, count, count};
   }
 
-  // Whether the stretch of y comes from one stretch of x, all in whole packs.
+  // True when a stretch of y comes from exactly one stretch of x, all in whole packs.
   bool closed(const SortedMoves& moves, int64_t pack) {
     std::vector<MovedAxis> axes = inside;
     std::stable_sort(axes.begin(), axes.end(), [](const MovedAxis& a, const MovedAxis& b) {
@@ -240,8 +242,9 @@ bool move_in_stretches(Context& context, const SortedMoves& moves, const Tensor&
   if (!aligned(16, x, y) || !s.closed(moves, kPackCount<T>)) return false;
   const Paths<3> stretches(s.outside);
   const unsigned blocks = std::min(stretches.count, 132u * 7);
-  launch(context.gpu(), move_stretches<T>, {blocks, kThreads}, Paths<kMostAxes>(s.inside), s.first,
-         stretches, x.data<T>() + moves.from_start - s.first, y.data<T>() + moves.to_start);
+  launch(context.gpu(), move_stretches<T>, {blocks, kStretchThreads}, Paths<kMaxAxes>(s.inside),
+         s.first, stretches, x.data<T>() + moves.from_start - s.first,
+         y.data<T>() + moves.to_start);
   return true;
 }
 
@@ -254,8 +257,8 @@ void move_all(Context& context, const SortedMoves& moves, const Tensor& x, const
     if (as_transposition(moves, t) && transpose_tiles(context.gpu(), t, from, to)) return;
     if (moves.kept.size() > 1 && move_in_stretches<Piece>(context, moves, x, y)) return;
   }
-  const int64_t each = kThreads * kEach<Piece>, count = pieces_of(moves.kept);
-  const LaunchShape shape{static_cast<unsigned>((count + each - 1) / each), kThreads};
+  const int64_t each = kStretchThreads * kEach<Piece>, count = pieces_of(moves.kept);
+  const LaunchShape shape{static_cast<unsigned>((count + each - 1) / each), kStretchThreads};
   const auto run = [&]<int kAxes>() {
     launch(context.gpu(), move_pieces<Piece, kAxes>, shape, Paths<kAxes>(moves.kept), from, to);
   };
@@ -263,7 +266,7 @@ void move_all(Context& context, const SortedMoves& moves, const Tensor& x, const
   [&]<int... n>(std::integer_sequence<int, n...>) {
     ((std::max(axes, 1) == n + 1 ? run.template operator()<n + 1>() : void()), ...);
   }
-  (std::make_integer_sequence<int, kMostAxes>{});
+  (std::make_integer_sequence<int, kMaxAxes>{});
 }
 
 void move_plainly(Context& context, SortedMoves moves, const Tensor& x, const Tensor& y) {
@@ -296,8 +299,9 @@ void sum_up(Context& context, SortedMoves moves, const Tensor& x, const Tensor& 
       const Paths<4> paths(moves.kept);
       using P = Pack<T, kPack>;
       launch(context.gpu(), sum_packs<T, kPack>,
-             {static_cast<unsigned>((paths.count + kThreads - 1) / kThreads), kThreads}, paths, s,
-             static_cast<Compute<T>>(moves.factor), x.data<P>() + moves.from_start,
+             {static_cast<unsigned>((paths.count + kStretchThreads - 1) / kStretchThreads),
+              kStretchThreads},
+             paths, s, static_cast<Compute<T>>(moves.factor), x.data<P>() + moves.from_start,
              y.data<P>() + moves.to_start);
     };
     if (in_packs(moves, kPackCount<T>) && aligned(16, x, y)) {
@@ -311,11 +315,12 @@ void sum_up(Context& context, SortedMoves moves, const Tensor& x, const Tensor& 
 
 }  // namespace
 
-bool rearrange_gpu(Context& context, const SortedMoves& moves, const Tensor& x, const Tensor& y) {
-  // Places are counted in 32 bits.
-  if (std::max(x.elements(), y.elements()) >= Divisor::kMost) return false;
+bool strided_copy_gpu(Context& context, const SortedMoves& moves, const Tensor& x,
+                      const Tensor& y) {
+  // Offsets have 32 bits.
+  if (std::max(x.elements(), y.elements()) >= Divisor::kMax) return false;
   const size_t size = size_of(y.dtype());
-  if (moves.sums.empty() && moves.factor == 1 && moves.kept.size() <= kMostAxes &&
+  if (moves.sums.empty() && moves.factor == 1 && moves.kept.size() <= kMaxAxes &&
       (size == 2 || size == 4 || size == 8)) {
     move_plainly(context, moves, x, y);
     return true;

@@ -1,4 +1,4 @@
-// Transposes matrices on the CPU, tile by tile, so that neither side leaves the first cache.
+// Transposes matrices on the CPU, tile by tile, so that both sides stay in the L1 cache.
 #include <algorithm>
 #include <cstdint>
 
@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kTileRows = 16, kTileColumns = 512;
 
-// The goal's rows are written in order; `rows` known at compile time lets the inner loop unroll.
+// Writes the destination's rows in order; `rows`, if known at compile time, lets the inner loop
+// unroll.
 template <typename T, int64_t rows_known>
 void tile(const T* from, T* to, int64_t rows, int64_t columns, int64_t from_row, int64_t to_row) {
   const int64_t count = rows_known > 0 ? rows_known : rows;

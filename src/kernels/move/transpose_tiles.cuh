@@ -1,5 +1,5 @@
-// Matrices transposed at the speed of the memory, tile by tile through shared memory. Only for .cu
-// files of a CUDA build.
+// Memory-bound matrix transposition, tile by tile through shared memory. Only for .cu files of a
+// CUDA build.
 #pragma once
 
 #include <algorithm>
@@ -10,44 +10,46 @@
 
 namespace crema {
 
-// Element (row, column) of a matrix goes from row * from_row + column to column * to_column + row.
+// Element (row, column) of a matrix moves from row * from_row + column to column * to_column + row.
 struct Transposition {
-  static constexpr int kMostOuter = 4;
+  static constexpr int kMaxOuter = 4;
 
   int64_t rows = 1, columns = 1, from_row = 0, to_column = 0;
-  // There are as many matrices as the product of the extents, each so many elements from the other.
+  // A batch of matrices: their number is the product of the extents, with the given strides in
+  // elements.
   int outer = 0;
-  int64_t extent[kMostOuter] = {1, 1, 1, 1}, from[kMostOuter] = {}, to[kMostOuter] = {};
+  int64_t extent[kMaxOuter] = {1, 1, 1, 1}, from[kMaxOuter] = {}, to[kMaxOuter] = {};
 
   int64_t matrices() const { return extent[0] * extent[1] * extent[2] * extent[3]; }
-  // Whether all that is given is a multiple of `pack` elements.
+  // True when all sizes and strides are multiples of `pack` elements.
   bool in_packs(int pack) const {
     bool fits =
         rows % pack == 0 && columns % pack == 0 && from_row % pack == 0 && to_column % pack == 0;
-    for (int i = 0; i < kMostOuter; ++i) fits = fits && from[i] % pack == 0 && to[i] % pack == 0;
+    for (int i = 0; i < kMaxOuter; ++i) fits = fits && from[i] % pack == 0 && to[i] % pack == 0;
     return fits;
   }
 };
 
 namespace transposing {
 
-constexpr int kTile = 64, kThreads = 256;
+constexpr int kTile = 64, kTransposeThreads = 256;
 constexpr int kPack = 4;  // elements that a thread loads and stores at once
 constexpr int kPacks = kTile / kPack;
 
 struct Grid {
   Transposition t;
-  Divisor across, down, extent[Transposition::kMostOuter];
+  Divisor across, down, extent[Transposition::kMaxOuter];
 };
 
-// Where the tile keeps pack `pack` of the rows of a column: threads that load columns beside each
-// other, or every fourth, and threads that store packs beside each other all find other banks.
+// The slot in the tile of pack `pack` of a column's rows. The swizzle avoids bank conflicts both
+// for threads that load adjacent columns, or every fourth, and for threads that store adjacent
+// packs.
 __device__ inline int slot(int column, int pack) {
   return column * kPacks + (pack ^ ((column ^ column >> 2) & (kPacks - 1)));
 }
 
 template <typename From, typename To, bool kWide>
-__global__ void __launch_bounds__(kThreads) transpose(Grid g, const From* from, To* to) {
+__global__ void __launch_bounds__(kTransposeThreads) transpose(Grid g, const From* from, To* to) {
   __shared__ __align__(32) unsigned char memory[kTile * kTile * sizeof(To)];
   auto* const tile = reinterpret_cast<Pack<To, kPack>*>(memory);
   uint32_t block = blockIdx.x, column0 = block;
@@ -55,7 +57,7 @@ __global__ void __launch_bounds__(kThreads) transpose(Grid g, const From* from, 
   uint32_t row0 = block;
   block = g.down.split(row0);
 #pragma unroll
-  for (int i = Transposition::kMostOuter - 1; i >= 0; --i) {
+  for (int i = Transposition::kMaxOuter - 1; i >= 0; --i) {
     uint32_t at = block;
     block = g.extent[i].split(at);
     from += at * g.t.from[i];
@@ -87,7 +89,7 @@ __global__ void __launch_bounds__(kThreads) transpose(Grid g, const From* from, 
     }
     __syncthreads();
 #pragma unroll
-    for (int c = 0; c < kTile; c += kThreads / kPacks) {
+    for (int c = 0; c < kTile; c += kTransposeThreads / kPacks) {
       const int column = c + down;
       if (column < columns && right * kPack < rows) {
         *reinterpret_cast<Pack<To, kPack>*>(to + column * g.t.to_column + right * kPack) =
@@ -95,7 +97,7 @@ __global__ void __launch_bounds__(kThreads) transpose(Grid g, const From* from, 
       }
     }
   } else {
-    constexpr int kWarps = kThreads / 32, kEach = kTile / kWarps;
+    constexpr int kWarps = kTransposeThreads / 32, kEach = kTile / kWarps;
     const int lane = thread % 32, warp = thread / 32;
     From in[kTile / 32][kEach] = {};
 #pragma unroll
@@ -132,20 +134,20 @@ __global__ void __launch_bounds__(kThreads) transpose(Grid g, const From* from, 
 
 }  // namespace transposing
 
-// False, with nothing done, where there are too many tiles for one kernel.
+// Returns false, and writes nothing, where there are too many tiles for one kernel.
 template <typename From, typename To>
 bool transpose_tiles(const Gpu& gpu, const Transposition& t, const From* from, To* to) {
   using namespace transposing;
   const int64_t across = (t.columns + kTile - 1) / kTile, down = (t.rows + kTile - 1) / kTile;
   const int64_t blocks = across * down * t.matrices();
-  if (blocks >= Divisor::kMost) return false;
+  if (blocks >= Divisor::kMax) return false;
   Grid grid{t, Divisor(across), Divisor(down), {}};
-  for (int i = 0; i < Transposition::kMostOuter; ++i) grid.extent[i] = Divisor(t.extent[i]);
+  for (int i = 0; i < Transposition::kMaxOuter; ++i) grid.extent[i] = Divisor(t.extent[i]);
   const bool wide = t.in_packs(kPack) &&
                     reinterpret_cast<uintptr_t>(from) % (kPack * sizeof(From)) == 0 &&
                     reinterpret_cast<uintptr_t>(to) % (kPack * sizeof(To)) == 0;
   const auto kernel = wide ? transpose<From, To, true> : transpose<From, To, false>;
-  launch(gpu, kernel, {static_cast<unsigned>(blocks), kThreads}, grid, from, to);
+  launch(gpu, kernel, {static_cast<unsigned>(blocks), kTransposeThreads}, grid, from, to);
   return true;
 }
 

@@ -1,16 +1,17 @@
-// Batch normalization: passes over the data are those of kernels/core/channel.h, what lies between
-// them is work on a few numbers a channel. Two passes forward (statistics, result) and two backward
-// (sums, result).
+// Batch normalization: the passes over the data are those of kernels/core/channel.h; between them
+// there is work on a few values per channel. Two passes forward (statistics, result) and two
+// backward (sums, result).
 #include "kernels/norm/batch_norm.h"
 
 #include "device/parallel.h"
 #include "kernels/norm/batch_norm_bodies.h"
 #include "tensor/on.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
-// The workspace: numbers for each channel, then what channel_sums() needs.
+// The workspace: values for each channel, then the workspace of channel_sums().
 struct Workspace {
   Tensor factor, shift, pivot, slant, offset;
   double* sums;
@@ -23,7 +24,7 @@ struct Workspace {
     at += 2 * channels * sizeof(double);
     for (Tensor* tensor : {&factor, &shift, &pivot, &slant, &offset}) {
       const size_t offset_bytes = static_cast<size_t>(at - static_cast<char*>(memory.raw()));
-      *tensor = part(memory, offset_bytes, Shape{channels}, dtype);
+      *tensor = part_of(memory, offset_bytes, Shape{channels}, dtype);
       at += channels * sizeof(double);
     }
     scratch = at;
@@ -31,20 +32,10 @@ struct Workspace {
   static size_t bytes(Context& context, const ChannelView& view) {
     return 7 * view.channels * sizeof(double) + channel_sums_scratch(context, view);
   }
-
- private:
-  // A tensor inside another one, also when that is a view of memory that somebody else owns.
-  static Tensor part(const Tensor& memory, size_t offset, const Shape& shape, DType dtype) {
-    if (!memory.memory())
-      return Tensor::wrap(static_cast<char*>(memory.raw()) + offset, shape, dtype);
-    const size_t start =
-        static_cast<char*>(memory.raw()) - static_cast<char*>(memory.memory()->data());
-    return Tensor(memory.memory(), start + offset, shape, dtype);
-  }
 };
 
-// A value near each channel's mean: the mean of some elements spread over all. Sums of differences
-// from it lose no digits.
+// A value near each channel's mean: the mean of some elements spread over the channel. Sums of
+// differences from it suffer no cancellation.
 template <typename T>
 struct Pivot {
   ChannelView view;
@@ -63,7 +54,7 @@ struct Pivot {
   }
 };
 
-// Statistics of the batch out of the sums, and their share in the stored ones.
+// Computes the batch's statistics from the sums, and updates the stored ones.
 template <typename T>
 struct BatchStatistics {
   const double* sums;
@@ -99,7 +90,7 @@ struct FactorAndShift {
 
 // dx = factor * g + h * slant + offset, with h = x - mean or, when there is only y, h = y.
 template <typename T>
-struct GradientNumbers {
+struct GradientParams {
   const double* sums;
   const T *inverse, *factor;
   int64_t channels, each;
@@ -162,7 +153,7 @@ void apply(Context& context, const BatchNormCase& c, const BatchNormParameters& 
 bool batch_norm_takes_packs([[maybe_unused]] const Context& context,
                             [[maybe_unused]] const BatchNormCase& c, [[maybe_unused]] DType dtype) {
 #ifdef CREMA_CUDA
-  return batch_norm_serves_gpu(context, c, dtype) &&
+  return batch_norm_supported_gpu(context, c, dtype) &&
          c.view.channels * static_cast<int64_t>(size_of(dtype)) % 16 == 0;
 #else
   return false;
@@ -170,7 +161,7 @@ bool batch_norm_takes_packs([[maybe_unused]] const Context& context,
 }
 
 size_t batch_norm_workspace(Context& context, const ChannelView& view) {
-  return Workspace::bytes(context, view);  // more than the GPU's own body needs
+  return Workspace::bytes(context, view);  // more than the GPU's own implementation needs
 }
 
 void batch_norm_forward(Context& context, const BatchNormCase& c,
@@ -178,7 +169,7 @@ void batch_norm_forward(Context& context, const BatchNormCase& c,
                         [[maybe_unused]] const Tensor& sums, const Tensor& y,
                         const BatchNormSaved& saved, const Tensor& workspace) {
 #ifdef CREMA_CUDA
-  if (batch_norm_serves_gpu(context, c, x.dtype()))
+  if (batch_norm_supported_gpu(context, c, x.dtype()))
     return batch_norm_forward_gpu(context, c, parameters, x, added, sums, y, saved, workspace);
 #endif
   on(x, [&]<typename T>() {
@@ -195,7 +186,7 @@ void batch_norm_affine([[maybe_unused]] Context& context, [[maybe_unused]] const
                        [[maybe_unused]] const BatchNormSaved& saved,
                        [[maybe_unused]] const Tensor& workspace) {
 #ifdef CREMA_CUDA
-  if (batch_norm_serves_gpu(context, c, x.dtype()))
+  if (batch_norm_supported_gpu(context, c, x.dtype()))
     return batch_norm_affine_gpu(context, c, parameters, x, sums, affine, saved, workspace);
 #endif
   fail("a batch normalization without its top is for GPUs");
@@ -206,7 +197,7 @@ void batch_norm_recompute(Context& context, const BatchNormCase& c,
                           const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
                           const Tensor& workspace) {
 #ifdef CREMA_CUDA
-  if (batch_norm_serves_gpu(context, c, x.dtype()))
+  if (batch_norm_supported_gpu(context, c, x.dtype()))
     return batch_norm_recompute_gpu(context, c, parameters, x, added, y, saved, workspace);
 #endif
   apply(context, c, parameters, x, added, y, saved, workspace);
@@ -218,7 +209,7 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
                          const BatchNormSaved& saved, const BatchNormGradients& gradients,
                          const Tensor& workspace) {
 #ifdef CREMA_CUDA
-  if (batch_norm_serves_gpu(context, c, dy.dtype())) {
+  if (batch_norm_supported_gpu(context, c, dy.dtype())) {
     return batch_norm_backward_gpu(context, c, parameters, x, y, dy, more_dy, saved, gradients,
                                    workspace);
   }
@@ -247,14 +238,14 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
     on(dy, [&]<typename T>() {
       parallel_for(
           context, c.view.channels,
-          GradientNumbers<T>{w.sums, saved.inverse.data<T>(), w.factor.data<T>(), c.view.channels,
-                             c.view.each(), h_is_y, w.slant.data<T>(), w.offset.data<T>(),
-                             gradients.d_scale.data<T>(), gradients.d_shift.data<T>(),
-                             gradients.accumulate_scale, gradients.accumulate_shift});
+          GradientParams<T>{w.sums, saved.inverse.data<T>(), w.factor.data<T>(), c.view.channels,
+                            c.view.each(), h_is_y, w.slant.data<T>(), w.offset.data<T>(),
+                            gradients.d_scale.data<T>(), gradients.d_shift.data<T>(),
+                            gradients.accumulate_scale, gradients.accumulate_shift});
     });
   }
   if (!gradients.dx) return;
-  if (gradients.d_added) {  // holds the masked gradient already
+  if (gradients.d_added) {  // already holds the masked gradient
     gradient.dy = gradients.d_added;
     gradient.mask = ChannelGradient::Mask::none;
   }

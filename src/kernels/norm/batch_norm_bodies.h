@@ -1,5 +1,5 @@
-// Batch normalization's body for channels-last tensors on a GPU (batch_norm.cu serves all others),
-// and what both do with a channel's stored statistics.
+// Batch normalization's GPU implementation for channels-last tensors (batch_norm.cu computes all
+// other cases), and the update of stored statistics that both share.
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,7 @@ struct StoredStatistics {
         share(c.share),
         unbiased(c.unbiased) {}
 
-  // each: values of the channel, whose variance is biased.
+  // each: values per channel. batch_variance is biased.
   CREMA_HD void add(int64_t c, T batch_mean, double batch_variance, double each) const {
     if (!mean) return;
     if (unbiased && each > 1) batch_variance *= each / (each - 1);
@@ -45,12 +45,12 @@ struct StoredStatistics {
   }
 };
 
-bool batch_norm_serves_gpu(const Context& context, const BatchNormCase& c, DType dtype);
+bool batch_norm_supported_gpu(const Context& context, const BatchNormCase& c, DType dtype);
 void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
                             const Tensor& added, const Tensor& sums, const Tensor& y,
                             const BatchNormSaved& saved, const Tensor& workspace);
-// Mean and inverse into `saved`: those of x, found from its sums unless these are empty, or the
+// Writes mean and inverse to `saved`: those of x, from its sums unless these are empty, or the
 // stored ones.
 void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
                                const BatchNormParameters& parameters, const Tensor& x,
@@ -64,10 +64,10 @@ void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
                               const BatchNormParameters& parameters, const Tensor& x,
                               const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
                               const Tensor& workspace);
-// The first half of backward, with a ReLU and nothing added, where dy is 0 but at some places: only
-// these are in x and dy, row by row. Gradients of scale and shift, and into the workspace slant and
-// offset of dx = factor * g + (x - mean) * slant + offset, g being dy + more_dy through the ReLU.
-// With more_dy g is written to dy.
+// The first half of backward, with a ReLU and nothing added, for a dy that is 0 except at some
+// positions: x and dy contain only those, row by row. Writes the gradients of scale and shift and,
+// into the workspace, slant and offset of dx = factor * g + (x - mean) * slant + offset, where g is
+// dy + more_dy through the ReLU. With more_dy, g is written to dy.
 void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
                          const BatchNormParameters& parameters, const Tensor& x, const Tensor& dy,
                          const Tensor& more_dy, const BatchNormSaved& saved,

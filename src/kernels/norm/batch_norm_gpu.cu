@@ -1,5 +1,5 @@
 // Batch normalization of channels-last tensors on the GPU, forward: two kernels (statistics,
-// result). A thread keeps a pack of channels with their numbers and walks over rows.
+// result). A thread keeps the parameters of one pack of channels and walks over rows.
 #include <algorithm>
 
 #include "device/launch.h"
@@ -14,10 +14,10 @@ namespace {
 using namespace batch_norm;
 
 template <typename T, int kPack>
-__global__ void find_statistics(ColumnGrid grid, const T* x, Numbers n, float* parts,
-                                unsigned* counters) {
+__global__ void find_channel_statistics(ColumnGrid grid, const T* x, ChannelParams n, float* parts,
+                                        unsigned* counters) {
   using P = Pack<T, kPack>;
-  float pivot[kPack];  // a value near the mean: squares of differences from it lose no digits
+  float pivot[kPack];  // near the mean: squares of differences from it keep all digits
   const int64_t column = first_column<kPack>(grid);
   if (column < grid.columns) {
     const P p = *reinterpret_cast<const P*>(x + column);
@@ -51,34 +51,34 @@ __global__ void find_statistics(ColumnGrid grid, const T* x, Numbers n, float* p
   sum_columns<kPack, 2>(grid, parts, counters, visit, finish);
 }
 
-__global__ void take_stored(int64_t channels, Numbers n) {
+__global__ void take_stored(int64_t channels, ChannelParams n) {
   const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   if (c < channels) n.stored.take(c, n.mean, n.inverse);
 }
 
-// Out of the sums.
-__global__ void take_sums(Numbers n, int64_t channels) {
+// Computes the statistics from the sums.
+__global__ void take_sums(ChannelParams n, int64_t channels) {
   const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   float mean, inverse;
   if (c < channels) n.statistics(c, channels, true, mean, inverse);
 }
 
-__global__ void write_affine(Numbers n, int64_t channels, Half* affine) {
+__global__ void write_affine(ChannelParams n, int64_t channels, Half* affine) {
   const int64_t c = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
   if (c >= channels) return;
-  constexpr float kMost = 65504;
+  constexpr float kMax = 65504;
   float mean, inverse;
   n.statistics(c, channels, true, mean, inverse);
   const float factor = n.factor(c, inverse), shift = n.bias(c) - mean * factor;
-  affine[c] = fminf(fmaxf(factor, -kMost), kMost);
-  affine[channels + c] = fminf(fmaxf(shift, -kMost), kMost);
+  affine[c] = fminf(fmaxf(factor, -kMax), kMax);
+  affine[channels + c] = fminf(fmaxf(shift, -kMax), kMax);
 }
 
-// signs: a byte a pack, or null. Where there are sums, the statistics are made of them here, by
-// each thread its own, so that no kernel stands between.
+// signs: one byte per pack, or null. Where sums are given, each thread derives the statistics of
+// its channels from them, which saves a kernel.
 template <typename T, int kPack, bool kAdded, bool kRelu>
-__global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t* signs,
-                      float slope, Numbers n) {
+__global__ void apply_to_rows(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t* signs,
+                              float slope, ChannelParams n) {
   using P = Pack<T, kPack>;
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
@@ -121,12 +121,12 @@ __global__ void apply(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t
   });
 }
 
-// The batch's statistics, or the stored ones, unless there are sums to make them of.
+// Writes the batch's statistics or the stored ones, unless sums are given.
 template <typename T, int kPack>
-void find(const Gpu& gpu, const BatchNormCase& c, const Tensor& x, const Numbers& n) {
+void find(const Gpu& gpu, const BatchNormCase& c, const Tensor& x, const ChannelParams& n) {
   if (n.sums) return;
   if (c.batch_statistics) {
-    const auto kernel = find_statistics<T, kPack>;
+    const auto kernel = find_channel_statistics<T, kPack>;
     const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
     launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), n, gpu.parts, gpu.counters);
   } else {
@@ -138,17 +138,19 @@ void find(const Gpu& gpu, const BatchNormCase& c, const Tensor& x, const Numbers
 // signs: may be empty.
 template <typename T, int kPack>
 void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c, const Tensor& x,
-                  const Tensor& added, const Tensor& y, const Tensor& signs, const Numbers& n) {
-  const auto kernel = added    ? c.relu ? apply<T, kPack, true, true> : apply<T, kPack, true, false>
-                         : c.relu ? apply<T, kPack, false, true>
-                               : apply<T, kPack, false, false>;
+                  const Tensor& added, const Tensor& y, const Tensor& signs,
+                  const ChannelParams& n) {
+  const auto kernel =
+      added    ? c.relu ? apply_to_rows<T, kPack, true, true> : apply_to_rows<T, kPack, true, false>
+         : c.relu ? apply_to_rows<T, kPack, false, true>
+               : apply_to_rows<T, kPack, false, false>;
   launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), added.data<T>(), y.data<T>(),
          signs.data<uint8_t>(), c.slope, n);
 }
 
 }  // namespace
 
-bool batch_norm_serves_gpu(const Context& context, const BatchNormCase& c, DType dtype) {
+bool batch_norm_supported_gpu(const Context& context, const BatchNormCase& c, DType dtype) {
   return context.device() == Device::gpu && context.implementation != "plain" &&
          c.view.groups == 1 && (c.view.inner == 1 || c.view.channels == 1) && dtype != DType::f64;
 }
@@ -159,14 +161,15 @@ void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormSaved& saved, const Tensor& workspace) {
   if (x.count() == 0) return;
   const Gpu& gpu = context.gpu();
-  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
   with_grid(
       c.view, x,
       [&]<typename T, int kPack>(ColumnGrid wide) {
         require_packs<T, kPack>(saved.signs);
         find<T, kPack>(gpu, c, x, n);
-        // What the statistics' pass, or who wrote x, began with lies farthest from the cache.
+        // Starts at the end of x that was touched last and is still cached: the statistics pass
+        // walks backwards, the producer of x forwards.
         wide.from_end = n.sums || !c.batch_statistics;
         write_result<T, kPack>(gpu, wide, c, x, added, y, saved.signs, n);
       },
@@ -177,7 +180,7 @@ void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
                                const BatchNormParameters& parameters, const Tensor& x,
                                const Tensor& sums, const BatchNormSaved& saved,
                                const Tensor& workspace) {
-  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics && sums) {
     n.sums = sums.data<float>();
     const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
@@ -192,7 +195,7 @@ void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
                            const BatchNormParameters& parameters, const Tensor& x,
                            const Tensor& sums, const Tensor& affine, const BatchNormSaved& saved,
                            const Tensor& workspace) {
-  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
   if (!n.sums) batch_norm_statistics_gpu(context, c, parameters, x, Tensor(), saved, workspace);
   const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
@@ -204,7 +207,7 @@ void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
                               const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
                               const Tensor& workspace) {
   if (x.count() == 0) return;
-  const Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  const ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   with_grid(
       c.view, x,
       [&]<typename T, int kPack>(const ColumnGrid& wide) {

@@ -1,5 +1,5 @@
 // Batch normalization of channels-last tensors on the GPU, backward: two kernels (sums, result). A
-// thread keeps a pack of channels with their numbers and walks over rows.
+// thread keeps the parameters of one pack of channels and walks over rows.
 #include "device/launch.h"
 #include "kernels/norm/batch_norm_params.cuh"
 
@@ -8,20 +8,19 @@ namespace {
 
 using namespace batch_norm;
 
-// How the gradient that arrives at x is found: through the ReLU by the sign of y, by the bits that
-// forward kept of it, or by that of the value computed from x again; h is x - mean, or y where x is
-// not kept.
+// How the gradient g before the ReLU is computed: by the sign of y, by the sign bits that forward
+// saved, or by the sign of the value recomputed from x; h is x - mean, or y where x is not kept.
 enum class Mask { none, from_y, from_signs, from_x };
-enum class From { x, y, nothing };  // h; nothing: 0, with stored statistics nobody asks
+enum class From { x, y, nothing };  // h; nothing: 0, unused with stored statistics
 
 template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>
 struct Term {
-  const T *x, *y, *dy, *more_dy;  // kTwo: dy + more_dy is the gradient
+  const T *x, *y, *dy, *more_dy;  // kTwo: the gradient is dy + more_dy
   const uint8_t* signs;
   float slope;
   float mean[kPack], factor[kPack], bias[kPack];
 
-  __device__ void start(const Numbers& n, int64_t c) {
+  __device__ void start(const ChannelParams& n, int64_t c) {
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
       mean[k] = n.mean[c + k];
@@ -65,10 +64,10 @@ struct Term {
   }
 };
 
-// masked: where the gradient that arrives at x is kept, which may be dy's memory; or null.
+// masked: where to store the gradient before the ReLU; may be dy's memory, or null.
 template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo>
 __global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom, kTwo> term, T* masked,
-                              Numbers n, bool through_statistics, float* parts,
+                              ChannelParams n, bool through_statistics, float* parts,
                               unsigned* counters) {
   using P = Pack<T, kPack>;
   const int64_t column = first_column<kPack>(grid);
@@ -102,7 +101,7 @@ __global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom, kTwo
 
 template <typename T, int kPack, Mask kMask, From kFrom>
 __global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kFrom> term, T* dx,
-                               Numbers n) {
+                               ChannelParams n) {
   using P = Pack<T, kPack>;
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
@@ -132,7 +131,7 @@ __global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kFrom> ter
   });
 }
 
-// What backward reads.
+// The inputs of backward.
 template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo>
 Term<T, kPack, kMask, kFrom, kTwo> term_of(const Tensor& x, const Tensor& y, const Tensor& dy,
                                            const Tensor& more_dy, const Tensor& signs,
@@ -147,11 +146,11 @@ Term<T, kPack, kMask, kFrom, kTwo> term_of(const Tensor& x, const Tensor& y, con
   return term;
 }
 
-// rows: with a gradient, of c.view.each().
+// rows: those that have a gradient, of c.view.each().
 template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo>
 void start_sums(const Gpu& gpu, const BatchNormCase& c, int64_t rows,
                 const Term<T, kPack, kMask, kFrom, kTwo>& term, const Tensor& kept,
-                const Numbers& n, bool through_statistics) {
+                const ChannelParams& n, bool through_statistics) {
   const auto kernel = sum_gradients<T, kPack, kMask, kFrom, kTwo>;
   const ColumnGrid grid = grid_of_sums(kernel, rows, c.view.channels, kPack, 2);
   launch(gpu, kernel, {grid.blocks, 256}, grid, term, kept.data<T>(), n, through_statistics,
@@ -164,7 +163,7 @@ void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
                          const BatchNormParameters& parameters, const Tensor& x, const Tensor& dy,
                          const Tensor& more_dy, const BatchNormSaved& saved,
                          const BatchNormGradients& gradients, const Tensor& workspace) {
-  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   n.learn(gradients);
   const int64_t rows = dy.count() / c.view.channels;
   on_real(dy, [&]<typename T>() {
@@ -187,12 +186,12 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
                              const Tensor& workspace) {
   if (dy.count() == 0) return;
   const Gpu& gpu = context.gpu();
-  Numbers n = numbers_of(c, parameters, saved, workspace.data<float>());
+  ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   n.learn(gradients);
   const bool from_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
   const bool through_statistics = c.batch_statistics && gradients.dx;
-  // The gradient that arrives at x, masked and of both parts, when the first pass keeps it: for the
-  // added bottom, or so that the second pass reads one part only.
+  // Where the first pass stores the gradient before the ReLU, with both parts added: for the added
+  // bottom, or so that the second pass reads only one part.
   const Tensor kept = gradients.d_added ? gradients.d_added : more_dy ? dy : Tensor();
   const bool sums = through_statistics || gradients.d_scale || gradients.d_shift || kept;
 
@@ -206,7 +205,7 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
       start_sums(gpu, c, c.view.each(), read.template operator()<kMask, kTwo>(dy), kept, n,
                  through_statistics);
     if (!gradients.dx) return;
-    Numbers last = n;
+    ChannelParams last = n;
     if (!through_statistics) last.slant = last.offset = nullptr;
     if (kept) {
       launch(gpu, apply_gradient<T, kPack, Mask::none, kFrom>, {wide.blocks, 256}, wide,

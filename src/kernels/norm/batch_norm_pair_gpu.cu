@@ -1,7 +1,7 @@
-// Two batch normalizations of channels-last tensors that are added, on the GPU: forward one kernel
-// behind their statistics, backward two, for the sums and for both gradients. A thread keeps a pack
-// of channels with the numbers of both and walks over rows. Limit: memory, each tensor once a
-// kernel.
+// The sum of two batch normalizations of channels-last tensors on the GPU: forward is one kernel
+// after their statistics, backward two, for the sums and for both gradients. A thread keeps the
+// parameters of one pack of channels of both and walks over rows. Memory-bound: each kernel reads
+// or writes each tensor once.
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/norm/batch_norm_bodies.h"
@@ -14,11 +14,11 @@ namespace {
 
 using namespace batch_norm;
 
-// signs: a byte a pack, or null.
+// signs: one byte per pack, or null.
 template <typename T, int kPack>
 __global__ void __launch_bounds__(256, 2)
     apply_pair(ColumnGrid grid, const T* x, const T* z, T* y, uint8_t* signs, float slope,
-               Numbers a, Numbers b) {
+               ChannelParams a, ChannelParams b) {
   using P = Pack<T, kPack>;
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(256, 2)
   });
 }
 
-// What the gradient comes from: dy + more_dy (null: dy alone) through the ReLU, and the two x.
+// The gradient before the ReLU, dy + more_dy (null: dy alone) masked, and the two x.
 template <typename T>
 struct PairTerm {
   const T *dy, *more_dy, *x, *z;
@@ -75,10 +75,10 @@ struct PairLoaded {
   unsigned signs;
 };
 
-// kept: where the gradient before the ReLU goes, which may be dy's memory.
+// kept: where to store the gradient before the ReLU; may be dy's memory.
 template <typename T, int kPack, bool kTwo>
 __global__ void __launch_bounds__(256, 2)
-    sum_pair(ColumnGrid grid, PairTerm<T> term, T* kept, Numbers a, Numbers b,
+    sum_pair(ColumnGrid grid, PairTerm<T> term, T* kept, ChannelParams a, ChannelParams b,
              bool through_statistics, float* parts, unsigned* counters) {
   using P = Pack<T, kPack>;
   float mean[2][kPack];
@@ -94,12 +94,12 @@ __global__ void __launch_bounds__(256, 2)
     PairLoaded<T, kPack> loaded[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const int64_t place = (rows.first + r * rows.step) * grid.columns + at;
-      loaded[r].dy = *reinterpret_cast<const P*>(term.dy + place);
-      if constexpr (kTwo) loaded[r].more = *reinterpret_cast<const P*>(term.more_dy + place);
-      loaded[r].x = *reinterpret_cast<const P*>(term.x + place);
-      loaded[r].z = *reinterpret_cast<const P*>(term.z + place);
-      loaded[r].signs = term.signs[place / kPack];
+      const int64_t position = (rows.first + r * rows.step) * grid.columns + at;
+      loaded[r].dy = *reinterpret_cast<const P*>(term.dy + position);
+      if constexpr (kTwo) loaded[r].more = *reinterpret_cast<const P*>(term.more_dy + position);
+      loaded[r].x = *reinterpret_cast<const P*>(term.x + position);
+      loaded[r].z = *reinterpret_cast<const P*>(term.z + position);
+      loaded[r].signs = term.signs[position / kPack];
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
@@ -124,10 +124,11 @@ __global__ void __launch_bounds__(256, 2)
   sum_columns<kPack, 3>(grid, parts, counters, visit, finish);
 }
 
-// term.dy: what sum_pair kept. dx or dz may be its memory, or null.
+// term.dy: the gradient that sum_pair stored. dx or dz may share its memory, or be null.
 template <typename T, int kPack>
 __global__ void __launch_bounds__(256, 2)
-    apply_pair_gradient(ColumnGrid grid, PairTerm<T> term, T* dx, T* dz, Numbers a, Numbers b) {
+    apply_pair_gradient(ColumnGrid grid, PairTerm<T> term, T* dx, T* dz, ChannelParams a,
+                        ChannelParams b) {
   using P = Pack<T, kPack>;
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(256, 2)
   });
 }
 
-// Calls body<T>() for what packs are there of.
+// Calls body<T>() for the dtypes that have packs.
 template <typename Body>
 void on_packs(const Tensor& tensor, const Body& body) {
   on_real(tensor, [&]<typename T>() {
@@ -175,8 +176,8 @@ void on_packs(const Tensor& tensor, const Body& body) {
 }
 
 template <typename T, bool kTwo>
-void start_sums(const Gpu& gpu, const BatchNormCase& c, const PairTerm<T>& term, T* kept,
-                const Numbers& a, const Numbers& b) {
+void start_pair_sums(const Gpu& gpu, const BatchNormCase& c, const PairTerm<T>& term, T* kept,
+                     const ChannelParams& a, const ChannelParams& b) {
   const auto kernel = sum_pair<T, kPackCount<T>, kTwo>;
   const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPackCount<T>, 3);
   launch(gpu, kernel, {grid.blocks, 256}, grid, term, kept, a, b, c.batch_statistics, gpu.parts,
@@ -187,7 +188,7 @@ class BatchNormPairGpu final : public BatchNormPair {
  public:
   explicit BatchNormPairGpu(const BatchNormCase& c) : c_(c) {}
 
-  // Two numbers a channel for each side.
+  // Two values per channel for each side.
   size_t workspace() const override {
     return 4 * static_cast<size_t>(c_.view.channels) * sizeof(float);
   }
@@ -199,21 +200,21 @@ class BatchNormPairGpu final : public BatchNormPair {
         batch_norm_statistics_gpu(context, c_, side->parameters, side->x, Tensor(), side->saved,
                                   workspace);
     }
-    Numbers n = numbers(a, 0, workspace), m = numbers(b, 1, workspace);
+    ChannelParams n = params_of(a, 0, workspace), m = params_of(b, 1, workspace);
     if (c_.batch_statistics) n.sums = a.sums.data<float>(), m.sums = b.sums.data<float>();
     write(context, a.x, b.x, y, a.saved.signs, n, m);
   }
 
   void recompute(Context& context, const BatchNormSide& a, const BatchNormSide& b, const Tensor& y,
                  const Tensor& workspace) override {
-    write(context, a.x, b.x, y, Tensor(), numbers(a, 0, workspace), numbers(b, 1, workspace));
+    write(context, a.x, b.x, y, Tensor(), params_of(a, 0, workspace), params_of(b, 1, workspace));
   }
 
   void backward(Context& context, const BatchNormSide& a, const BatchNormSide& b, const Tensor& dy,
                 const Tensor& more_dy, const BatchNormGradients& of_a,
                 const BatchNormGradients& of_b, const Tensor& workspace) override {
     const Gpu& gpu = context.gpu();
-    Numbers n = numbers(a, 0, workspace), m = numbers(b, 1, workspace);
+    ChannelParams n = params_of(a, 0, workspace), m = params_of(b, 1, workspace);
     n.learn(of_a);
     m.learn(of_b);
     on_packs(dy, [&]<typename T>() {
@@ -224,9 +225,9 @@ class BatchNormPairGpu final : public BatchNormPair {
                              a.saved.signs.data<uint8_t>(),
                              c_.slope};
       if (more_dy) {
-        start_sums<T, true>(gpu, c_, term, dy.data<T>(), n, m);
+        start_pair_sums<T, true>(gpu, c_, term, dy.data<T>(), n, m);
       } else {
-        start_sums<T, false>(gpu, c_, term, dy.data<T>(), n, m);
+        start_pair_sums<T, false>(gpu, c_, term, dy.data<T>(), n, m);
       }
       if (!of_a.dx && !of_b.dx) return;
       const ColumnGrid wide(c_.view.each(), c_.view.channels, kPackCount<T>);
@@ -236,13 +237,13 @@ class BatchNormPairGpu final : public BatchNormPair {
   }
 
  private:
-  Numbers numbers(const BatchNormSide& side, int number, const Tensor& workspace) const {
-    return numbers_of(c_, side.parameters, side.saved,
-                      workspace.data<float>() + 2 * number * c_.view.channels);
+  ChannelParams params_of(const BatchNormSide& side, int number, const Tensor& workspace) const {
+    return channel_params(c_, side.parameters, side.saved,
+                          workspace.data<float>() + 2 * number * c_.view.channels);
   }
 
   void write(Context& context, const Tensor& x, const Tensor& z, const Tensor& y,
-             const Tensor& signs, const Numbers& a, const Numbers& b) const {
+             const Tensor& signs, const ChannelParams& a, const ChannelParams& b) const {
     on_packs(y, [&]<typename T>() {
       ColumnGrid wide(c_.view.each(), c_.view.channels, kPackCount<T>);
       wide.from_end = a.sums && b.sums;

@@ -1,5 +1,5 @@
-// What the GPU kernels of batch normalization know of a channel, and how their grids are made. Only
-// for .cu files of a CUDA build.
+// Per-channel parameters of batch normalization's GPU kernels, and their grids. Only for .cu files
+// of a CUDA build.
 #pragma once
 
 #include "kernels/core/column_reduce.cuh"
@@ -8,18 +8,19 @@
 
 namespace crema::batch_norm {
 
-// One value a channel each.
-struct Numbers {
+// Each array has one value per channel.
+struct ChannelParams {
   const float *scale, *shift;  // learned; null: 1 and 0
   StoredStatistics<float> stored;
-  float *mean, *inverse;     // kept for backward
+  float *mean, *inverse;     // saved for backward
   float *slant, *offset;     // backward: dx = factor g + h slant + offset
   float *d_scale, *d_shift;  // null: not wanted
   bool accumulate_scale, accumulate_shift;
-  double each;        // elements of a channel
-  const float *sums;  // of x and, behind them, of its squares; null: mean and inverse are known
+  double each;        // elements per channel
+  const float *sums;  // of x, followed by those of its squares; null: mean and inverse are known
 
-  // Kept ones, or where there are sums those made of them; notes: keeps them then.
+  // The saved statistics or, where sums are given, those computed from them; notes: then also saves
+  // them.
   __device__ void statistics(int64_t c, int64_t channels, bool notes, float &mean_c,
                              float &inverse_c) const {
     if (!sums) {
@@ -47,7 +48,7 @@ struct Numbers {
     d_shift = gradients.d_shift.data<float>(), accumulate_shift = gradients.accumulate_shift;
   }
 
-  // From the sums of the gradient g and of g h. h_is_y: h is not x - mean.
+  // From the sums of g and of g h, where g is the gradient. h_is_y: h is not x - mean.
   __device__ void finish_gradients(int64_t c, double sum_g, double sum_gh, bool h_is_y,
                                    bool through_statistics) const {
     const float inverse_c = inverse[c], factor_c = factor(c, inverse_c);
@@ -65,10 +66,10 @@ struct Numbers {
   }
 };
 
-// slants: room for two numbers a channel.
-inline Numbers numbers_of(const BatchNormCase &c, const BatchNormParameters &p,
-                          const BatchNormSaved &saved, float *slants) {
-  Numbers n{};
+// slants: room for two values per channel.
+inline ChannelParams channel_params(const BatchNormCase &c, const BatchNormParameters &p,
+                                    const BatchNormSaved &saved, float *slants) {
+  ChannelParams n{};
   n.scale = p.scale.data<float>();
   n.shift = p.shift.data<float>();
   n.stored = {c, p};
@@ -80,7 +81,7 @@ inline Numbers numbers_of(const BatchNormCase &c, const BatchNormParameters &p,
   return n;
 }
 
-// What batch_norm_takes_packs() allows.
+// Checks the alignment that batch_norm_takes_packs() promises.
 template <typename T, int kPack>
 void require_packs(const Tensor &given) {
   require(!given || kPack == kPackCount<T>,
@@ -88,7 +89,7 @@ void require_packs(const Tensor &given) {
           "that begin at multiples of 16 bytes");
 }
 
-// Calls body<T, kPack>(grid without sums) for the tensor's type and the widest pack.
+// Calls body<T, kPack>(grid for kernels without sums) for the tensor's dtype and the widest pack.
 template <typename Body, typename... Tensors>
 void with_grid(const ChannelView &view, const Tensor &x, const Body &body,
                const Tensors &...others) {

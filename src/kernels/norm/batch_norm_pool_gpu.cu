@@ -1,7 +1,7 @@
-// Batch normalization, ReLU and max pooling of channels-last tensors on the GPU: forward one kernel
-// behind the statistics, backward two, for the sums over what windows kept and for the gradient.
-// Normalizing and the ReLU never change the order of a channel's values, or turn it round, so
-// windows are compared before them. Limit: memory, x once forward and twice backward.
+// Batch normalization, ReLU and max pooling of channels-last tensors on the GPU: forward is one
+// kernel after the statistics, backward two, for the sums over the selected values and for the
+// gradient. Normalization and ReLU preserve or reverse the order of a channel's values, so windows
+// are compared on x. Memory-bound: x once forward and twice backward.
 #include "device/launch.h"
 #include "kernels/norm/batch_norm_params.cuh"
 #include "kernels/norm/batch_norm_pool.h"
@@ -16,12 +16,12 @@ using namespace pooling;
 template <typename T, int kWindow, int kStep>
 __global__ void __launch_bounds__(256, 3)
     apply_max(Window w, Tiles tiles, const Words* __restrict__ x, WidePack<T>* __restrict__ y,
-              WidePack<T>* __restrict__ kept, Cells<T>* __restrict__ index, Numbers n) {
-  constexpr int kLanes = kPackCount<T> / 4, kBits = 32 / kLanes;  // of a word
-  const Place o(w, tiles, kWalkRows);
+              WidePack<T>* __restrict__ kept, Cells<T>* __restrict__ index, ChannelParams n) {
+  constexpr int kLanes = kPackCount<T> / 4, kBits = 32 / kLanes;  // per word
+  const Position o(w, tiles, kWalkRows);
   if (!o.inside) return;
   float factor[kPackCount<T>], offset[kPackCount<T>];  // norm(x) = x factor + offset
-  Words turned = {};  // the sign bits of channels whose values fall where x rises
+  Words turned = {};  // sign bits of channels with a negative factor, whose order is reversed
 #pragma unroll
   for (int k = 0; k < kPackCount<T>; ++k) {
     const int64_t c = static_cast<int64_t>(o.pack) * kPackCount<T> + k;
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(256, 3)
 #pragma unroll
         for (int k = 0; k < kPackCount<T>; ++k) {
           const float value = static_cast<float>(best.v[k]) * factor[k] + offset[k];
-          out.v[k] = value <= 0 ? 0 : value;  // what is no number stays so
+          out.v[k] = value <= 0 ? 0 : value;  // NaN stays NaN
           if (!(value > 0))
             cells[k / kLanes] |= (kLanes == 1 ? ~0u : 0xffffu) << (k % kLanes * kBits);
         }
@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(256, 3)
 template <typename T, int kWindow, int kStep>
 __global__ void __launch_bounds__(256, 2)
     apply_max_gradient(Window w, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
-                       const WidePack<T>* x, WidePack<T>* dx, Numbers n) {
-  const Place tile(w, tiles, kWalkRows);
+                       const WidePack<T>* x, WidePack<T>* dx, ChannelParams n) {
+  const Position tile(w, tiles, kWalkRows);
   if (!tile.inside) return;
   float factor[kPackCount<T>], slant[kPackCount<T>], offset[kPackCount<T>];
 #pragma unroll
@@ -82,7 +82,7 @@ class BatchNormPoolGpu final : public BatchNormPool {
  public:
   BatchNormPoolGpu(const BatchNormCase& c, const PoolWindow& window) : c_(c), window_(window) {}
 
-  // Two numbers a channel.
+  // Two values per channel.
   size_t workspace() const override {
     return 2 * static_cast<size_t>(c_.view.channels) * sizeof(float);
   }
@@ -91,7 +91,7 @@ class BatchNormPoolGpu final : public BatchNormPool {
                const Tensor& sums, const Tensor& y, const BatchNormPoolSaved& saved,
                const Tensor& workspace) override {
     batch_norm_statistics_gpu(context, c_, parameters, x, sums, saved.norm, workspace);
-    const Numbers n = numbers_of(c_, parameters, saved.norm, workspace.data<float>());
+    const ChannelParams n = channel_params(c_, parameters, saved.norm, workspace.data<float>());
     with_kernels(x, y, [&]<typename T, int kWindow, int kStep>(const Window& w) {
       const Launch l(w, w.out, kWalkRows);
       launch(context.gpu(), apply_max<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
@@ -106,7 +106,7 @@ class BatchNormPoolGpu final : public BatchNormPool {
     batch_norm_sums_gpu(context, c_, parameters, saved.kept, dy, more_dy, saved.norm, gradients,
                         workspace);
     if (!gradients.dx) return;
-    const Numbers n = numbers_of(c_, parameters, saved.norm, workspace.data<float>());
+    const ChannelParams n = channel_params(c_, parameters, saved.norm, workspace.data<float>());
     with_kernels(x, dy, [&]<typename T, int kWindow, int kStep>(const Window& w) {
       const Launch l = launch_of_gradients(w);
       launch(context.gpu(), apply_max_gradient<T, kWindow, kStep>, {l.blocks, l.threads}, w,

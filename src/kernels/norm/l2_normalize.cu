@@ -20,7 +20,7 @@ struct ScaleRow {
 
 }  // namespace
 
-void make_unit_rows(Context& context, double epsilon, const Tensor& w, const Tensor& scratch) {
+void l2_normalize_rows(Context& context, double epsilon, const Tensor& w, const Tensor& scratch) {
   const int64_t rows = w.shape()[0], columns = w.shape().count(1);
   on(w, [&]<typename T>() {
     T *values = w.data<T>(), *squares = scratch.data<T>();

@@ -1,6 +1,6 @@
-// Local response normalization on the CPU. Both kinds of neighbourhood become sums over a padded
-// line in which neighbours are `shift` elements apart, so that one loop serves all orders and runs
-// over consecutive elements.
+// Local response normalization on the CPU. Both kinds of neighborhood become sums over a padded
+// line in which neighbors are `shift` elements apart, so that one loop supports all layouts and
+// runs over contiguous elements.
 #include "kernels/norm/lrn.h"
 
 #include <algorithm>
@@ -14,9 +14,9 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kSmall = 1 << 12;  // elements that are not worth a second thread
+constexpr int64_t kSmall = 1 << 12;  // fewer elements are not worth a second thread
 
-// s^-beta; the exponent that everybody uses needs no pow.
+// s^-beta; the usual exponent, 0.75, needs no pow.
 struct ThreeQuarters {
   explicit ThreeQuarters(double) {}
   template <typename T>
@@ -34,7 +34,7 @@ struct AnyExponent {
   }
 };
 
-// kSize 0: a size known at run time only.
+// kSize 0: the size is known only at run time.
 template <typename T, int kSize, typename Power>
 struct Line {
   T alpha, k, spread;
@@ -54,7 +54,7 @@ struct Line {
     return total;
   }
 
-  // `squares` is padded: the neighbourhood of element i starts at squares[i].
+  // `squares` is padded: the neighborhood of element i starts at squares[i].
   void forward(const T* squares, int64_t shift, int64_t count, const T* x, T* y) const {
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) y[i] = x[i] * power(k + alpha * sum(squares + i, shift));
@@ -75,25 +75,25 @@ struct Line {
   }
 };
 
-// One place after the other; channels-last: the line is the channels of the place.
+// Channels-last, one position after the other: the line is the channels of the position.
 template <typename T, typename L>
-void across_places(const LrnGeometry& g, const L& line, int64_t places, const T* x, const T* dy,
-                   T* out) {
+void across_positions(const LrnGeometry& g, const L& line, int64_t positions, const T* x,
+                      const T* dy, T* out) {
   const int64_t channels = g.columns.extent, half = g.columns.half;
-#pragma omp parallel if (places * channels > kSmall)
+#pragma omp parallel if (positions * channels > kSmall)
   {
     std::vector<T> squares(channels + 2 * half), ratios(channels + 2 * half);
 #pragma omp for schedule(static)
-    for (int64_t place = 0; place < places; ++place) {
-      const T* from = x + place * channels;
-      T* to = out + place * channels;
+    for (int64_t position = 0; position < positions; ++position) {
+      const T* from = x + position * channels;
+      T* to = out + position * channels;
       T* inner = squares.data() + half;
 #pragma omp simd
       for (int64_t c = 0; c < channels; ++c) inner[c] = from[c] * from[c];
       if (!dy) {
         line.forward(squares.data(), 1, channels, from, to);
       } else {
-        line.ratio(squares.data(), 1, channels, from, dy + place * channels, to,
+        line.ratio(squares.data(), 1, channels, from, dy + position * channels, to,
                    ratios.data() + half);
         line.subtract(ratios.data(), 1, channels, from, to);
       }
@@ -101,7 +101,7 @@ void across_places(const LrnGeometry& g, const L& line, int64_t places, const T*
   }
 }
 
-// Plain: blocks of places; the line is all channels of a block, kBlock elements apart.
+// NCHW: blocks of positions; the line is all channels of a block, kBlock elements apart.
 template <typename T, typename L>
 void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T* x, const T* dy,
                    T* out) {
@@ -139,8 +139,8 @@ void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T*
   }
 }
 
-// Within channels: sums over columns of rows first, then along the row, whose neighbours are
-// columns.stride apart. finish(sums, row start) does the rest for one row.
+// Within channels: sums of rows along the columns first, then along the row, whose neighbors are
+// columns.stride apart. finish(sums, row start) completes one row.
 template <typename T, typename Term, typename Finish>
 void within(const LrnGeometry& g, int64_t images, const Term& term, const Finish& finish) {
   const int64_t length = g.columns.extent * g.columns.stride,
@@ -172,7 +172,8 @@ void run(const LrnWindow& window, const Tensor& tensor, const T* x, const T* dy,
   const LrnGeometry g(window, tensor);
   const int64_t count = tensor.count();
   if (window.across_channels) {
-    if (g.columns.stride == 1) return across_places(g, line, count / g.columns.extent, x, dy, out);
+    if (g.columns.stride == 1)
+      return across_positions(g, line, count / g.columns.extent, x, dy, out);
     return across_planes(g, line, tensor.shape()[0], x, dy, out);
   }
   const int64_t length = g.columns.extent * g.columns.stride,
@@ -209,12 +210,12 @@ void lrn_forward(Context& context, const LrnWindow& window, const Tensor& x, con
 #ifdef CREMA_CUDA
   if (on_gpu(context) && lrn_forward_gpu(context, window, x, y)) return;
 #endif
-  if (plain_body(context)) return lrn_forward_plain(context, window, x, y);
+  if (generic_body(context)) return lrn_forward_reference(context, window, x, y);
   on(x, [&]<typename T>() { run<T>(window, x, nullptr, y.data<T>(), nullptr); });
 }
 
 size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, DType dtype) {
-  return plain_body(context) || !window.across_channels ? x.count() * size_of(dtype) : 0;
+  return generic_body(context) || !window.across_channels ? x.count() * size_of(dtype) : 0;
 }
 
 void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
@@ -222,7 +223,8 @@ void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, co
 #ifdef CREMA_CUDA
   if (on_gpu(context) && lrn_backward_gpu(context, window, x, dy, dx)) return;
 #endif
-  if (plain_body(context)) return lrn_backward_plain(context, window, x, dy, dx, workspace.raw());
+  if (generic_body(context))
+    return lrn_backward_reference(context, window, x, dy, dx, workspace.raw());
   on(x, [&]<typename T>() { run<T>(window, x, dy.data<T>(), dx.data<T>(), workspace.data<T>()); });
 }
 

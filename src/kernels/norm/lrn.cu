@@ -1,4 +1,5 @@
-// Local response normalization's plain body: one index an element, for the GPU and the CPU.
+// The reference implementation of local response normalization: one index per element, for GPU and
+// CPU.
 #include "device/parallel.h"
 #include "kernels/norm/lrn_geometry.h"
 #include "tensor/on.h"
@@ -6,7 +7,7 @@
 namespace crema {
 namespace {
 
-// Sum of value(neighbour) over the neighbourhood of i.
+// Sum of value(neighbor) over the neighborhood of i.
 template <typename T, typename Value>
 CREMA_HD T neighbourhood_sum(const LrnGeometry& g, int64_t i, const Value& value) {
   T sum = 0;
@@ -69,8 +70,8 @@ struct LrnSpread {
 
 }  // namespace
 
-void lrn_forward_plain(Context& context, const LrnWindow& window, const Tensor& x,
-                       const Tensor& y) {
+void lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
+                           const Tensor& y) {
   on(x, [&]<typename T>() {
     parallel_for(context, x.count(),
                  LrnForward<T>{LrnGeometry(window, x), static_cast<T>(window.alpha),
@@ -80,8 +81,8 @@ void lrn_forward_plain(Context& context, const LrnWindow& window, const Tensor& 
   });
 }
 
-void lrn_backward_plain(Context& context, const LrnWindow& window, const Tensor& x,
-                        const Tensor& dy, const Tensor& dx, void* ratios) {
+void lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
+                            const Tensor& dy, const Tensor& dx, void* ratios) {
   const LrnGeometry g(window, x);
   on(x, [&]<typename T>() {
     T* ratio = static_cast<T*>(ratios);

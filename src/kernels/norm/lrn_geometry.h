@@ -1,4 +1,4 @@
-// The neighbourhood of local response normalization in memory, shared by its bodies.
+// The neighborhood of local response normalization in memory, shared by its implementations.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace crema {
 
-// Two axes of an image, of which the first may be trivial: rows and columns, or just channels.
-// Element i has position (i / stride) % extent on each; the neighbourhood reaches `half` to both
+// Two axes of an image, rows and columns, or only channels as columns (the first is then trivial).
+// Element i has position (i / stride) % extent along each; the neighborhood extends `half` to both
 // sides.
 struct LrnGeometry {
   struct Axis {
     int64_t extent, stride, half;
     CREMA_HD int64_t at(int64_t i) const { return i / stride % extent; }
-    // First and last step that stay inside.
+    // Signed steps to the first and the last neighbor inside the image.
     CREMA_HD int64_t before(int64_t i) const {
       const int64_t room = at(i);
       return room < half ? -room : -half;
@@ -29,7 +29,7 @@ struct LrnGeometry {
 
   LrnGeometry(const LrnWindow& window, const Tensor& x) {
     const Shape& shape = x.shape();
-    const bool last = !same_layout(x.format(), Format::plain(), shape);
+    const bool last = !same_layout(x.format(), Format::row_major(), shape);
     const int64_t half = window.size / 2, channels = shape[1];
     if (window.across_channels) {
       columns = {channels, last ? 1 : shape.count(2), half};
@@ -41,13 +41,14 @@ struct LrnGeometry {
   }
 };
 
-// The body for every case and device; kernels/norm/lrn.cpp prefers its own CPU loops. `ratios` has
-// the size of x.
-void lrn_forward_plain(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y);
-void lrn_backward_plain(Context& context, const LrnWindow& window, const Tensor& x,
-                        const Tensor& dy, const Tensor& dx, void* ratios);
+// The reference implementation for every case and device; kernels/norm/lrn.cpp prefers its own CPU
+// loops. `ratios` has the size of x.
+void lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
+                           const Tensor& y);
+void lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
+                            const Tensor& dy, const Tensor& dx, void* ratios);
 
-// GPU: across channels, channels-last. False: not served.
+// GPU: across channels, channels-last. Returns false for an unsupported case.
 bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y);
 bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
                       const Tensor& dx);

@@ -1,9 +1,9 @@
 // Local response normalization across the channels of channels-last tensors on the GPU. The usual
-// sizes, 3 and 5, work in registers: a thread has a pack of channels and sees those on both sides.
-// For others a block takes some places and keeps their channels in shared memory.
+// sizes, 3 and 5, work in registers: a thread has a pack of channels and the channels on both
+// sides. For other sizes a block takes some positions and keeps their channels in shared memory.
 #include <algorithm>
 
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/norm/lrn_geometry.h"
 #include "tensor/on.h"
@@ -12,16 +12,16 @@ namespace crema {
 namespace {
 
 constexpr int kThreads = 256;
-// Of the kernel without shared memory: its blocks find room beside those of weights' gradients,
-// which are queued before and leave few registers.
+// Threads per block of the register kernel: small blocks find room next to those of weight gradient
+// kernels, which are queued earlier and leave few registers.
 constexpr int kFewThreads = 128;
 
-struct Rows {
+struct LrnRows {
   int64_t rows;
   int channels, half, rows_each;
   float alpha, beta, k;
 
-  // Of s ^ -beta.
+  // s ^ -beta.
   __device__ float power(float s) const {
     if (beta == 0.75f) {
       const float root = rsqrtf(s);
@@ -31,11 +31,11 @@ struct Rows {
   }
 };
 
-// Shared memory has a line of channels + 2 * half floats for each place, zero at both ends. Calls
-// visit(start in shared memory of a pack's leftmost neighbours, position in x) for each of this
+// Shared memory has a line of channels + 2 * half floats per position, zero at both ends. Calls
+// visit(offset in shared memory of a pack's leftmost neighbor, offset in x) for each of this
 // thread's packs.
 template <int kPack, typename Visit>
-__device__ void for_packs(const Rows& r, const Visit& visit) {
+__device__ void for_packs(const LrnRows& r, const Visit& visit) {
   const int64_t first = static_cast<int64_t>(blockIdx.x) * r.rows_each;
   const int rows = static_cast<int>(min(static_cast<int64_t>(r.rows_each), r.rows - first));
   const int packs = r.channels / kPack;
@@ -45,7 +45,7 @@ __device__ void for_packs(const Rows& r, const Visit& visit) {
   }
 }
 
-__device__ void clear_borders(const Rows& r, float* memory) {
+__device__ void clear_borders(const LrnRows& r, float* memory) {
   const int width = r.channels + 2 * r.half;
   for (int i = threadIdx.x; i < r.rows_each * 2 * r.half; i += kThreads) {
     const int row = i / (2 * r.half), at = i % (2 * r.half);
@@ -53,8 +53,8 @@ __device__ void clear_borders(const Rows& r, float* memory) {
   }
 }
 
-// The sums over the neighbourhoods of kPack channels; `line` is that of the first one's leftmost
-// neighbour.
+// The sums over the neighborhoods of kPack channels; `line` points to the leftmost neighbor of the
+// first channel.
 template <int kPack, typename Term>
 __device__ void neighbourhoods(const float* line, int half, const Term& term,
                                float (&sums)[kPack]) {
@@ -77,7 +77,7 @@ struct Value {
 };
 
 template <typename T, int kPack>
-__global__ void forward(Rows r, const T* x, T* y) {
+__global__ void forward(LrnRows r, const T* x, T* y) {
   extern __shared__ float values[];
   using P = Pack<T, kPack>;
   clear_borders(r, values);
@@ -99,7 +99,7 @@ __global__ void forward(Rows r, const T* x, T* y) {
 }
 
 template <typename T, int kPack>
-__global__ void backward(Rows r, const T* x, const T* dy, T* dx) {
+__global__ void backward(LrnRows r, const T* x, const T* dy, T* dx) {
   extern __shared__ float values[];
   float* const ratios = values + r.rows_each * (r.channels + 2 * r.half);
   using P = Pack<T, kPack>;
@@ -138,8 +138,8 @@ __global__ void backward(Rows r, const T* x, const T* dy, T* dx) {
   });
 }
 
-// A thread's own pack of channels with those on both sides, zero outside of the row: enough for
-// neighbourhoods of neighbourhoods of up to kPack / 2 channels to each side, all in registers.
+// A thread's own pack of channels with those on both sides, zero outside the row: enough for
+// neighborhoods of neighborhoods of up to kPack / 2 channels to each side, all in registers.
 template <typename T, int kPack>
 struct Stretch {
   float v[3 * kPack];
@@ -158,7 +158,7 @@ struct Stretch {
 };
 
 template <typename T, int kPack, int kHalf, bool kBackward>
-__global__ void in_registers(Rows r, const T* x, const T* dy, T* out) {
+__global__ void in_registers(LrnRows r, const T* x, const T* dy, T* out) {
   using P = Pack<T, kPack>;
   const int packs = r.channels / kPack;
   const int64_t i = blockIdx.x * static_cast<int64_t>(kFewThreads) + threadIdx.x;
@@ -168,7 +168,7 @@ __global__ void in_registers(Rows r, const T* x, const T* dy, T* out) {
   const int channel = static_cast<int>(i - row * packs) * kPack;
   const T* const line = x + row * r.channels;
   const Stretch<T, kPack> near(line, channel, r.channels);
-  // s of the channels from kHalf before the pack to kHalf behind it (forward: of the pack).
+  // s of the channels from kHalf before the pack to kHalf after it (forward: of the pack).
   constexpr int kReach = kBackward ? kHalf : 0, kCount = kPack + 2 * kReach;
   float power[kCount], scale[kCount];
 #pragma unroll
@@ -207,9 +207,9 @@ __global__ void in_registers(Rows r, const T* x, const T* dy, T* out) {
   *reinterpret_cast<P*>(out + row * r.channels + channel) = result;
 }
 
-// False: the neighbourhood or the packs do not suit it.
+// Returns false where it does not support the neighborhood or the packs.
 template <typename T, int kPack, bool kBackward>
-bool run_in_registers(Context& context, const Rows& r, const T* x, const T* dy, T* out) {
+bool run_in_registers(Context& context, const LrnRows& r, const T* x, const T* dy, T* out) {
   if constexpr (kPack < 4) {
     return false;
   } else {
@@ -217,9 +217,11 @@ bool run_in_registers(Context& context, const Rows& r, const T* x, const T* dy, 
     const auto blocks = static_cast<unsigned>((threads + kFewThreads - 1) / kFewThreads);
     const Gpu& gpu = context.gpu();
     if (r.half == 1) {
-      launch_early(gpu, in_registers<T, kPack, 1, kBackward>, {blocks, kFewThreads}, r, x, dy, out);
+      launch_programmatic(gpu, in_registers<T, kPack, 1, kBackward>, {blocks, kFewThreads}, r, x,
+                          dy, out);
     } else if (r.half == 2) {
-      launch_early(gpu, in_registers<T, kPack, 2, kBackward>, {blocks, kFewThreads}, r, x, dy, out);
+      launch_programmatic(gpu, in_registers<T, kPack, 2, kBackward>, {blocks, kFewThreads}, r, x,
+                          dy, out);
     } else {
       return false;
     }
@@ -227,11 +229,11 @@ bool run_in_registers(Context& context, const Rows& r, const T* x, const T* dy, 
   }
 }
 
-// The layout for tensors like x with `arrays` floats a value in shared memory; rows_each 0: not
-// served.
-Rows rows_for(const LrnWindow& window, const Tensor& x, int arrays) {
+// The layout for tensors like x with `arrays` floats per value in shared memory; rows_each 0:
+// unsupported.
+LrnRows rows_for(const LrnWindow& window, const Tensor& x, int arrays) {
   const LrnGeometry g(window, x);
-  Rows r{};
+  LrnRows r{};
   if (!window.across_channels || g.columns.stride != 1 || x.dtype() == DType::f64) return r;
   r.channels = static_cast<int>(g.columns.extent);
   r.rows = x.count() / std::max(1, r.channels);
@@ -239,16 +241,16 @@ Rows rows_for(const LrnWindow& window, const Tensor& x, int arrays) {
   r.alpha = static_cast<float>(window.alpha);
   r.beta = static_cast<float>(window.beta);
   r.k = static_cast<float>(window.k);
-  constexpr int kMostFloats = 12 * 1024;
+  constexpr int kMaxFloats = 12 * 1024;
   const int line = (r.channels + 2 * r.half) * arrays;
-  if (line <= kMostFloats) r.rows_each = std::clamp(4096 / line, 1, 64);
+  if (line <= kMaxFloats) r.rows_each = std::clamp(4096 / line, 1, 64);
   return r;
 }
 
 template <typename Launch>
 bool serve(const LrnWindow& window, const Tensor& x, const Tensor& out, int arrays,
            const Launch& launch) {
-  const Rows r = rows_for(window, x, arrays);
+  const LrnRows r = rows_for(window, x, arrays);
   if (r.rows_each == 0) return false;
   if (r.rows == 0) return true;
   const auto blocks = static_cast<unsigned>((r.rows + r.rows_each - 1) / r.rows_each);
@@ -268,7 +270,8 @@ bool serve(const LrnWindow& window, const Tensor& x, const Tensor& out, int arra
 bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
   const Gpu& gpu = context.gpu();
   return serve(
-      window, x, y, 1, [&]<typename T, int kPack>(const Rows& r, unsigned blocks, size_t shared) {
+      window, x, y, 1,
+      [&]<typename T, int kPack>(const LrnRows& r, unsigned blocks, size_t shared) {
         if (run_in_registers<T, kPack, false>(context, r, x.data<T>(), nullptr, y.data<T>()))
           return;
         launch(gpu, forward<T, kPack>, {blocks, kThreads, shared}, r, x.data<T>(), y.data<T>());
@@ -279,7 +282,8 @@ bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x
                       const Tensor& dx) {
   const Gpu& gpu = context.gpu();
   return serve(
-      window, x, dx, 2, [&]<typename T, int kPack>(const Rows& r, unsigned blocks, size_t shared) {
+      window, x, dx, 2,
+      [&]<typename T, int kPack>(const LrnRows& r, unsigned blocks, size_t shared) {
         if (run_in_registers<T, kPack, true>(context, r, x.data<T>(), dy.data<T>(), dx.data<T>()))
           return;
         launch(gpu, backward<T, kPack>, {blocks, kThreads, shared}, r, x.data<T>(), dy.data<T>(),

@@ -1,4 +1,4 @@
-// Normalization of rows on the CPU, a thread a row.
+// Row normalization on the CPU, one thread per row.
 #include "kernels/norm/row_norm.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace crema {
 namespace {
 
-// The sums over the runs of a row of what `term(i, j)` gives for the place i in memory and the
-// parameter j: a pair. Sums of runs are added in double.
+// Two sums over the runs of a row of the pair that `term(i, j)` returns for memory offset i and
+// parameter j. The sums of runs are added in double.
 template <typename T, typename Term>
 void sum_row(const RowNormView& v, int64_t row, const Term& term, double& first, double& second) {
   const int64_t begin = v.begin(row), parameter = v.first_parameter(row);
@@ -47,7 +47,7 @@ void forward(const RowNorm& n, const T* x, T* y) {
   const auto length = mean ? static_cast<double>(v.length()) : 1.0;
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < v.rows; ++row) {
-    const T pivot = mean ? x[v.begin(row)] : T(0);  // sums of differences from it lose no digits
+    const T pivot = mean ? x[v.begin(row)] : T(0);  // differences from it keep all digits
     double sum, squares;
     sum_row<T>(
         v, row,
@@ -79,7 +79,7 @@ void backward_data(const RowNorm& n, const T* x, const T* dy, T* dx) {
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < v.rows; ++row) {
     const T inverse = n.inverse.data<T>()[row];
-    // x is normalized already where it is the result.
+    // x is already normalized where it is the result.
     const T center = n.from_result || !mean ? T(0) : mean[row];
     const T by = n.from_result ? T(1) : inverse;
     double sum, product;
@@ -99,7 +99,8 @@ void backward_data(const RowNorm& n, const T* x, const T* dy, T* dx) {
   }
 }
 
-// Pieces of the rows whose sums are added in order: it must not depend on the number of threads.
+// The number of pieces of the rows whose sums are added in order; it must not depend on the number
+// of threads.
 int64_t pieces_of(const RowNormView& v) { return std::clamp<int64_t>(v.rows / v.groups, 1, 64); }
 
 template <typename T>
@@ -137,7 +138,7 @@ void parameter_gradients(const RowNorm& n, const T* x, const T* dy, T* parts) {
   }
 }
 
-// Adds up the parts of all pieces.
+// Adds up the partial sums of all pieces.
 template <typename T>
 void finish_parameters(const RowNorm& n, const RowNormGradients& g, const T* parts) {
   const int64_t pieces = pieces_of(n.view), count = n.view.parameters();
@@ -163,18 +164,18 @@ RowNormView RowNormView::of_rows(int64_t rows, int64_t length) {
 
 RowNormView RowNormView::of_groups(const Shape& shape, const Format& format, int64_t groups) {
   RowNormView v;
-  const int64_t channels = shape[1] / groups, places = shape.count(2);
+  const int64_t channels = shape[1] / groups, positions = shape.count(2);
   v.rows = shape[0] * groups;
   v.groups = groups;
   v.image_step = shape.count(1);
-  if (format.order == Order::channels_last && places > 1) {
+  if (format.order == Order::channels_last && positions > 1) {
     v.group_step = v.run = channels;
-    v.runs = places;
+    v.runs = positions;
     v.run_step = shape[1];
   } else {
-    v.group_step = channels * places;
+    v.group_step = channels * positions;
     v.runs = channels;
-    v.run = v.run_step = places;
+    v.run = v.run_step = positions;
     v.by_run = true;
   }
   return v;
@@ -193,8 +194,8 @@ void row_norm_forward(Context& context, const RowNorm& n, const Tensor& x, const
   (void)context;
 #endif
   on(x, [&]<typename T>() {
-    takes_groups_beside(n) ? forward_groups_beside(n, x.data<T>(), y.data<T>())
-                           : forward(n, x.data<T>(), y.data<T>());
+    supports_adjacent_groups(n) ? forward_adjacent_groups(n, x.data<T>(), y.data<T>())
+                                : forward(n, x.data<T>(), y.data<T>());
   });
 }
 
@@ -210,8 +211,8 @@ void row_norm_backward(Context& context, const RowNorm& n, const Tensor& x, cons
     const T *from = x.data<T>(), *slopes = dy.data<T>();
     T *const dx = gradients.dx.data<T>(), *const parts = workspace.data<T>();
     const bool learns = gradients.d_scale || gradients.d_shift;
-    if (takes_groups_beside(n)) {
-      backward_groups_beside(n, from, slopes, dx, pieces_of(n.view), parts);
+    if (supports_adjacent_groups(n)) {
+      backward_adjacent_groups(n, from, slopes, dx, pieces_of(n.view), parts);
     } else {
       if (learns) parameter_gradients(n, from, slopes, parts);
       if (dx) backward_data(n, from, slopes, dx);

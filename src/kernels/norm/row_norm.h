@@ -1,6 +1,6 @@
-// Normalization of rows, each by itself:
+// Row normalization, each row by itself:
 //   y = (x - mean) * inverse * scale + shift    inverse = 1 / sqrt(variance + eps)
-// mean and variance are a row's; scale and shift are learned, or absent (1 and 0).
+// mean and variance are those of a row; scale and shift are learned, or absent (1 and 0).
 #pragma once
 
 #include "base/host_device.h"
@@ -8,15 +8,16 @@
 
 namespace crema {
 
-// How the rows lie in memory: `runs` runs of `run` neighbours each, `run_step` apart. Row r begins
-// at r / groups * image_step + r % groups * group_step; its numbers of scale and shift at r %
-// groups * each. They belong to the runs (each = runs), or to the places in a run (each = run).
+// The memory layout of the rows: `runs` runs of `run` contiguous elements each, `run_step` apart.
+// Row r begins at r / groups * image_step + r % groups * group_step; its scale and shift parameters
+// at r % groups * each. There is one parameter per run (each = runs), or one per position in a run
+// (each = run).
 struct RowNormView {
   int64_t rows = 0, groups = 1, image_step = 0, group_step = 0;
   int64_t runs = 1, run = 0, run_step = 0;
   bool by_run = false;
 
-  // Rows of `length` neighbours.
+  // Rows of `length` contiguous elements.
   static RowNormView of_rows(int64_t rows, int64_t length);
   // Groups of the channels of each image (axis 1).
   static RowNormView of_groups(const Shape& shape, const Format& format, int64_t groups);
@@ -34,20 +35,20 @@ struct RowNorm {
   RowNormView view;
   float eps = 1e-5f;
   Tensor scale, shift;  // empty: 1 and 0
-  // One number a row, from forward to backward. Without a mean it is 0, and variance is the sum of
+  // One value per row, from forward to backward. Without a mean it is 0, and variance is the sum of
   // squares: rows get length 1.
   Tensor mean, inverse;
-  // As MVN has it: inverse = 1, or 1 / (sqrt(variance) + eps); and backward is given y instead of
-  // x, which without scale and shift is all it needs.
+  // For MVN: inverse = 1, or 1 / (sqrt(variance) + eps); and backward receives y instead of x,
+  // which is sufficient without scale and shift.
   bool centre_only = false, eps_beside_root = false, from_result = false;
 };
 
-// Bytes that backward scribbles on.
+// Bytes of workspace for backward.
 size_t row_norm_workspace(Context& context, const RowNormView& view);
 
 void row_norm_forward(Context& context, const RowNorm& n, const Tensor& x, const Tensor& y);
 
-// Gradients that are not wanted are empty. dx may lie in the memory of dy.
+// Gradients that are not wanted are empty. dx may share the memory of dy.
 struct RowNormGradients {
   Tensor dx, d_scale, d_shift;
   bool accumulate_scale = false, accumulate_shift = false;

@@ -1,5 +1,4 @@
-// Normalization of rows in float64 on the GPU, which nets do not compute in, but tests: a thread a
-// row, or a parameter.
+// Row normalization in float64 on the GPU, for tests only: one thread per row, or per parameter.
 #pragma once
 
 #include <cmath>
@@ -9,14 +8,14 @@
 namespace crema {
 
 // x, dy, ... as in RowNorm.
-struct PlainRows {
+struct RowsFloat64 {
   RowNormView view;
   double eps;
   bool centre_only, eps_beside_root, from_result;
   const double *x, *dy, *scale, *shift;
   double *mean, *inverse;
 
-  // Calls visit(place in memory, parameter).
+  // Calls visit(memory offset, parameter).
   template <typename Visit>
   CREMA_HD void over(int64_t row, const Visit& visit) const {
     const int64_t begin = view.begin(row), parameter = view.first_parameter(row);
@@ -25,16 +24,16 @@ struct PlainRows {
         visit(begin + run * view.run_step + k, parameter + (view.by_run ? run : k));
     }
   }
-  // What sums over a row are divided by.
+  // The divisor of sums over a row.
   CREMA_HD double length() const { return mean ? static_cast<double>(view.length()) : 1; }
-  // In backward.
+  // The normalized value of x, in backward.
   CREMA_HD double normal(int64_t row, int64_t at) const {
     return from_result ? x[at] : (x[at] - (mean ? mean[row] : 0)) * inverse[row];
   }
 };
 
-struct PlainForward {
-  PlainRows n;
+struct ForwardFloat64 {
+  RowsFloat64 n;
   double* y;
   CREMA_HD void operator()(int64_t row) const {
     const double length = n.length();
@@ -54,8 +53,8 @@ struct PlainForward {
   }
 };
 
-struct PlainGradient {
-  PlainRows n;
+struct GradientFloat64 {
+  RowsFloat64 n;
   double* dx;
   CREMA_HD double above(int64_t at, int64_t j) const {
     return n.dy[at] * (n.scale ? n.scale[j] : 1);
@@ -74,8 +73,8 @@ struct PlainGradient {
   }
 };
 
-struct PlainParameters {
-  PlainRows n;
+struct ParametersFloat64 {
+  RowsFloat64 n;
   double *d_scale, *d_shift;  // null: not wanted
   bool accumulate_scale, accumulate_shift;
   CREMA_HD void operator()(int64_t parameter) const {
@@ -91,7 +90,7 @@ struct PlainParameters {
   }
 };
 
-inline PlainRows plain_rows(const RowNorm& n, const Tensor& x, const Tensor& dy) {
+inline RowsFloat64 plain_rows(const RowNorm& n, const Tensor& x, const Tensor& dy) {
   return {n.view,
           n.eps,
           n.centre_only,

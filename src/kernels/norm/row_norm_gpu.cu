@@ -1,10 +1,11 @@
-// Normalization of rows on the GPU: a warp or a block a row, which it keeps in registers where
-// these suffice; the gradients of scale and shift are sums over all rows.
+// Row normalization on the GPU: one warp or block per row, which is kept in registers where these
+// suffice; the gradients of scale and shift are sums over all rows.
 #include <algorithm>
 
 #include "device/launch.h"
 #include "device/parallel.h"
 #include "kernels/core/column_reduce.cuh"
+#include "kernels/core/divisor.h"
 #include "kernels/core/mma.cuh"
 #include "kernels/core/warp.cuh"
 #include "kernels/norm/row_norm.h"
@@ -16,11 +17,11 @@ namespace {
 
 constexpr int kBlock = 256;
 
-// A view whose numbers fit a thread, with runs counted in packs.
+// RowNorm in the form that kernels take, with runs counted in packs.
 struct Rows {
   RowNormView view;
-  int packs;  // of a row
-  FastDivide by_run;
+  int packs;  // per row
+  Divisor by_run;
   float length;
   const float *scale, *shift;
   float *mean, *inverse;
@@ -59,7 +60,7 @@ struct RowPart {
   const Rows& n;
   int64_t row = static_cast<int64_t>(blockIdx.x) * (kBlock / kThreads) + threadIdx.x / kThreads;
 
-  // Calls visit(index among this thread's packs, place in memory, first parameter) for each.
+  // Calls visit(index among this thread's packs, memory offset, first parameter) for each.
   template <typename Visit>
   __device__ void over(const Visit& visit) const {
     const int64_t begin = n.view.begin(row), parameter = n.view.first_parameter(row);
@@ -87,12 +88,12 @@ struct RowPart {
     if constexpr (kEach > 0) return kept[e];
     return *reinterpret_cast<const P*>(from + at);
   }
-  // A pack's factors or summands, `otherwise` where there are none.
+  // The scale or shift parameters of a pack, `otherwise` where there are none.
   __device__ void numbers(const float* from, float otherwise, int64_t parameter,
                           float (&to)[kPack]) const {
-    // As many bytes as a pack of T has, which is how far the pointers are aligned.
+    // As many bytes as a pack of T: the pointers are aligned no further.
     constexpr int kWidth = kPack * sizeof(T) < 4 ? 1 : kPack * static_cast<int>(sizeof(T)) / 4;
-    using Numbers = Pack<float, kWidth>;
+    using ParameterPack = Pack<float, kWidth>;
 #pragma unroll
     for (int k = 0; k < kPack; ++k) to[k] = otherwise;
     if (!from) return;
@@ -103,7 +104,7 @@ struct RowPart {
     }
 #pragma unroll
     for (int k = 0; k < kPack; k += kWidth) {
-      const Numbers some = *reinterpret_cast<const Numbers*>(from + parameter + k);
+      const ParameterPack some = *reinterpret_cast<const ParameterPack*>(from + parameter + k);
 #pragma unroll
       for (int j = 0; j < kWidth; ++j) to[k + j] = some.v[j];
     }
@@ -124,7 +125,7 @@ __global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
   P kept[part.kKept];
   part.keep(x, kept);
   const float pivot = n.mean ? static_cast<float>(x[n.view.begin(row)])
-                             : 0;  // sums of differences from it lose no digits
+                             : 0;  // sums of differences from it suffer no cancellation
   float sum = 0, squares = 0;
   part.over([&](int e, int64_t at, int64_t) {
     const P p = part.take(x, kept, e, at);
@@ -163,7 +164,7 @@ __global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
   P kept_x[part.kKept], kept_dy[part.kKept];
   part.keep(x, kept_x);
   part.keep(dy, kept_dy);
-  // x is h already where it is the result.
+  // x is already normalized where it is the result.
   const float mean = n.from_result ? 0 : n.mean_of(row), inverse = n.inverse[row];
   const float by = n.from_result ? 1 : inverse;
   float sum = 0, product = 0;
@@ -203,7 +204,7 @@ struct Sums {
   }
 };
 
-// Parameters that belong to runs: a block has one, over all images.
+// One parameter per run: each block computes one, over all images.
 template <typename T>
 __global__ void __launch_bounds__(kBlock) sum_runs(Rows n, const T* x, const T* dy, Sums sums) {
   const int64_t parameter = blockIdx.x, group = parameter / n.view.runs;
@@ -223,12 +224,11 @@ __global__ void __launch_bounds__(kBlock) sum_runs(Rows n, const T* x, const T* 
   if (threadIdx.x == 0) sums.put(parameter, scale, shift);
 }
 
-// Parameters that belong to places in a run: columns of a matrix with a row for each run of each
-// image.
+// One parameter per position in a run: columns of a matrix with a row for each run of each image.
 template <typename T, int kPack>
 __global__ void __launch_bounds__(kBlock)
-    sum_places(ColumnGrid grid, Rows n, const T* x, const T* dy, Sums sums, float* parts,
-               unsigned* counters) {
+    sum_positions(ColumnGrid grid, Rows n, const T* x, const T* dy, Sums sums, float* parts,
+                  unsigned* counters) {
   using P = Pack<T, kPack>;
   const int64_t own = first_column<kPack>(grid);
   const int64_t group = own / n.view.run;
@@ -258,7 +258,7 @@ __global__ void __launch_bounds__(kBlock)
   });
 }
 
-// Calls body<T, kPack>() with the widest pack that all runs consist of; x is not float64.
+// Calls body<T, kPack>() with the widest pack that divides all runs; x is not float64.
 template <typename Body, typename... Tensors>
 void with_pack(const RowNormView& v, const Tensor& x, const Body& body, const Tensors&... others) {
   require(v.length() < (int64_t{1} << 31), "rows of ", v.length(), " elements are too long");
@@ -276,8 +276,8 @@ void with_pack(const RowNormView& v, const Tensor& x, const Body& body, const Te
   });
 }
 
-// Calls body<kThreads, kEach>(shape of the launch): how many threads have a row, and how many packs
-// of it each of them keeps.
+// Calls body<kThreads, kEach>(launch shape): how many threads share a row, and how many of its
+// packs each keeps.
 template <typename T, int kPack, typename Body>
 void with_threads(const Rows& n, const Body& body) {
   const auto with = [&]<int kThreads, int kEach>() {
@@ -299,7 +299,7 @@ void with_threads(const Rows& n, const Body& body) {
 
 void row_norm_forward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& y) {
   if (x.dtype() == DType::f64) {
-    const PlainForward body{plain_rows(n, x, Tensor()), y.data<double>()};
+    const ForwardFloat64 body{plain_rows(n, x, Tensor()), y.data<double>()};
     return parallel_for(context, n.view.rows, body);
   }
   with_pack(
@@ -317,11 +317,11 @@ void row_norm_forward_gpu(Context& context, const RowNorm& n, const Tensor& x, c
 void row_norm_backward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& dy,
                            const RowNormGradients& g) {
   if (x.dtype() == DType::f64) {
-    const PlainRows rows = plain_rows(n, x, dy);
-    const PlainParameters parameters{rows, g.d_scale.data<double>(), g.d_shift.data<double>(),
-                                     g.accumulate_scale, g.accumulate_shift};
+    const RowsFloat64 rows = plain_rows(n, x, dy);
+    const ParametersFloat64 parameters{rows, g.d_scale.data<double>(), g.d_shift.data<double>(),
+                                       g.accumulate_scale, g.accumulate_shift};
     if (g.d_scale || g.d_shift) parallel_for(context, n.view.parameters(), parameters);
-    if (g.dx) parallel_for(context, n.view.rows, PlainGradient{rows, g.dx.data<double>()});
+    if (g.dx) parallel_for(context, n.view.rows, GradientFloat64{rows, g.dx.data<double>()});
     return;
   }
   const Gpu& gpu = context.gpu();
@@ -335,7 +335,7 @@ void row_norm_backward_gpu(Context& context, const RowNorm& n, const Tensor& x, 
           const auto blocks = static_cast<unsigned>(n.view.parameters());
           launch(gpu, sum_runs<T>, {blocks, kBlock}, rows, x.data<T>(), dy.data<T>(), sums);
         } else if (g.d_scale || g.d_shift) {
-          const auto kernel = sum_places<T, kPack>;
+          const auto kernel = sum_positions<T, kPack>;
           const int64_t images = n.view.rows / n.view.groups;
           const ColumnGrid grid =
               grid_of_sums(kernel, images * n.view.runs, n.view.parameters(), kPack, 2);

@@ -1,6 +1,5 @@
-// Normalization, on the CPU, of rows that are groups of a few channels in channels-last order:
-// several groups that lie side by side at once, so that loops go over more neighbours than a group
-// has.
+// Row normalization on the CPU for rows that are groups of a few channels in channels-last order:
+// processes several adjacent groups at once, so that inner loops are longer than a group.
 #pragma once
 
 #include <algorithm>
@@ -10,23 +9,23 @@
 
 namespace crema {
 
-constexpr int64_t kMostBeside = 64;  // channels of the groups that are taken together
+constexpr int64_t kMaxAdjacent = 64;  // channels of the groups that are processed together
 
-inline bool takes_groups_beside(const RowNorm& n) {
+inline bool supports_adjacent_groups(const RowNorm& n) {
   const RowNormView& v = n.view;
-  return !v.by_run && v.runs > 1 && v.run < kMostBeside && v.group_step == v.run && n.mean &&
+  return !v.by_run && v.runs > 1 && v.run < kMaxAdjacent && v.group_step == v.run && n.mean &&
          !n.centre_only && !n.from_result && !n.eps_beside_root;
 }
 
-// Some groups of an image.
+// Adjacent groups of an image.
 template <typename T>
-struct GroupsBeside {
+struct AdjacentGroups {
   const RowNormView& v;
   int64_t first_row, groups, channels, begin, parameter;
 
-  static int64_t together(const RowNormView& v) { return std::min(v.groups, kMostBeside / v.run); }
+  static int64_t together(const RowNormView& v) { return std::min(v.groups, kMaxAdjacent / v.run); }
   static int64_t pieces(const RowNormView& v) { return (v.groups + together(v) - 1) / together(v); }
-  GroupsBeside(const RowNormView& view, int64_t image, int64_t piece)
+  AdjacentGroups(const RowNormView& view, int64_t image, int64_t piece)
       : v(view),
         first_row(image * v.groups + piece * together(v)),
         groups(std::min(together(v), v.groups - piece * together(v))),
@@ -40,15 +39,15 @@ struct GroupsBeside {
     for (int64_t c = 0; c < channels; ++c) each[c] = of_row(first_row + c / v.run);
   }
 
-  // Two sums for each channel of what term(i, c) gives for place i of channel c, a pair; in double
-  // after some runs.
+  // Two sums for each channel c of the pair that term(i, c) returns for memory offset i; in double
+  // after every kRuns runs.
   template <typename Term>
   void sum(const Term& term, double* first, double* second) const {
     constexpr int64_t kRuns = 32;
     std::fill(first, first + channels, 0.0);
     std::fill(second, second + channels, 0.0);
     for (int64_t run = 0; run < v.runs; run += kRuns) {
-      T a[kMostBeside] = {}, b[kMostBeside] = {};
+      T a[kMaxAdjacent] = {}, b[kMaxAdjacent] = {};
       for (int64_t k = run; k < std::min(run + kRuns, v.runs); ++k) {
         const int64_t at = begin + k * v.run_step;
 #pragma omp simd
@@ -61,7 +60,7 @@ struct GroupsBeside {
       for (int64_t c = 0; c < channels; ++c) first[c] += a[c], second[c] += b[c];
     }
   }
-  // Of the group that starts at channel c.
+  // The sum over the group that starts at channel c.
   double of_group(const double* sums, int64_t c) const {
     double sum = 0;
     for (int64_t k = 0; k < v.run; ++k) sum += sums[c + k];
@@ -78,17 +77,17 @@ struct GroupsBeside {
 };
 
 template <typename T>
-void forward_groups_beside(const RowNorm& n, const T* x, T* y) {
+void forward_adjacent_groups(const RowNorm& n, const T* x, T* y) {
   const RowNormView v = n.view;
   const T *scale = n.scale.data<T>(), *shift = n.shift.data<T>();
   T *const mean = n.mean.data<T>(), *const inverse = n.inverse.data<T>();
-  const int64_t pieces = GroupsBeside<T>::pieces(v);
+  const int64_t pieces = AdjacentGroups<T>::pieces(v);
   const auto length = static_cast<double>(v.length());
 #pragma omp parallel for schedule(static)
   for (int64_t task = 0; task < v.rows / v.groups * pieces; ++task) {
-    const GroupsBeside<T> part(v, task / pieces, task % pieces);
-    double sums[kMostBeside], squares[kMostBeside];
-    T center[kMostBeside], by[kMostBeside], factor[kMostBeside], summand[kMostBeside];
+    const AdjacentGroups<T> part(v, task / pieces, task % pieces);
+    double sums[kMaxAdjacent], squares[kMaxAdjacent];
+    T center[kMaxAdjacent], by[kMaxAdjacent], factor[kMaxAdjacent], summand[kMaxAdjacent];
     part.spread(center, [&](int64_t row) { return x[v.begin(row)]; });
     part.sum(
         [&](int64_t i, int64_t c, T& a, T& b) {
@@ -113,27 +112,27 @@ void forward_groups_beside(const RowNorm& n, const T* x, T* y) {
   }
 }
 
-// parts: for each of `shares` of the images sums for the scales, then for the shifts.
+// parts: for each of `shares` parts of the images, the sums for the scales, then for the shifts.
 template <typename T>
-void backward_groups_beside(const RowNorm& n, const T* x, const T* dy, T* dx, int64_t shares,
-                            T* parts) {
+void backward_adjacent_groups(const RowNorm& n, const T* x, const T* dy, T* dx, int64_t shares,
+                              T* parts) {
   const RowNormView v = n.view;
   const T* scale = n.scale.data<T>();
   const T *const mean = n.mean.data<T>(), *const inverse = n.inverse.data<T>();
-  const int64_t pieces = GroupsBeside<T>::pieces(v), images = v.rows / v.groups;
+  const int64_t pieces = AdjacentGroups<T>::pieces(v), images = v.rows / v.groups;
   const auto length = static_cast<double>(v.length());
 #pragma omp parallel for schedule(static)
   for (int64_t task = 0; task < shares * pieces; ++task) {
     const int64_t share = task / pieces, end = images * (share + 1) / shares;
     for (int64_t image = images * share / shares; image < end; ++image) {
-      const GroupsBeside<T> part(v, image, task % pieces);
+      const AdjacentGroups<T> part(v, image, task % pieces);
       T *const scales = parts + share * 2 * v.parameters() + part.parameter, *const shifts =
                                                                                  scales +
                                                                                  v.parameters();
       const bool first = image == images * share / shares;
-      double sums[kMostBeside], products[kMostBeside];
-      T center[kMostBeside], by[kMostBeside], factor[kMostBeside];
-      T offset[kMostBeside], slant[kMostBeside];
+      double sums[kMaxAdjacent], products[kMaxAdjacent];
+      T center[kMaxAdjacent], by[kMaxAdjacent], factor[kMaxAdjacent];
+      T offset[kMaxAdjacent], slant[kMaxAdjacent];
       part.spread(center, [&](int64_t row) { return mean[row]; });
       part.spread(by, [&](int64_t row) { return inverse[row]; });
       part.sum(

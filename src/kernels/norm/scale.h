@@ -1,17 +1,17 @@
-// What Scale, Bias and Axpy are made of: y = x * factor + shift with one value a channel, and its
-// gradient. On a GPU x may have 16 bits, and each of the values and their gradients x's type or
-// float32; one pass gives all gradients.
+// The kernels of Scale, Bias and Axpy: y = x * factor + shift with one value per channel, and the
+// gradient. On a GPU x may have 16 bits, and each of the values and their gradients x's dtype or
+// float32; one pass computes all gradients.
 #pragma once
 
 #include "kernels/core/channel.h"
 
 namespace crema {
 
-// factor, shift: 1 and 0 where empty, but not both. y may lie in the memory of x.
+// factor, shift: 1 and 0 where empty, but not both. y may share the memory of x.
 void scale_forward(Context& context, const ChannelView& view, const Tensor& factor,
                    const Tensor& shift, const Tensor& x, const Tensor& y);
 
-// Gradients that are not wanted are empty. dx may lie in the memory of dy.
+// Gradients that are not wanted are empty. dx may share the memory of dy.
 struct ScaleGradients {
   Tensor dx, d_factor, d_shift;
   bool accumulate_factor = false, accumulate_shift = false;
@@ -24,7 +24,7 @@ void scale_backward(Context& context, const ChannelView& view, const Tensor& fac
                     const Tensor& workspace);
 size_t scale_workspace(Context& context, const ChannelView& view);
 
-// GPU, float32 and 16 bits: the bodies.
+// The GPU implementation, for float32 and 16 bits.
 void scale_forward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
                        const Tensor& shift, const Tensor& x, const Tensor& y);
 void scale_backward_gpu(Context& context, const ChannelView& view, const Tensor& factor,

@@ -44,7 +44,7 @@ void scale_backward_gpu(Context& context, const ChannelView& view, const Tensor&
                         const Tensor& x, const Tensor& dy, const ScaleGradients& g) {
   ChannelPassTensors tensors;
   tensors.in[0] = dy;
-  // Without a factor dx is dy, which need not be written to itself.
+  // Without a factor dx equals dy: where it shares dy's memory it need not be written.
   if (factor || g.dx.raw() != dy.raw()) tensors.out = g.dx;
   tensors.value[0] = factor;
   if (g.d_factor) {

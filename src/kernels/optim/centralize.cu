@@ -13,7 +13,7 @@ namespace crema {
 namespace {
 
 #ifdef __CUDACC__
-// A warp a row.
+// One warp per row.
 template <typename T>
 __global__ void centralize_rows(const Centralizer::Row* rows, int64_t count, T* values) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

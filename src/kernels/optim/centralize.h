@@ -1,5 +1,5 @@
-// Gradient centralization (Yong et al., 2020): from the gradient of each output's weights, those of
-// one place on the first axis of a blob, their mean is taken.
+// Gradient centralization (Yong et al., 2020): subtracts its mean from the gradient of each
+// output's weights, a slice along the first axis of a blob.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@ namespace crema {
 
 class Centralizer {
  public:
-  // Of the segments with lr_mult and two axes and more, of which an output has more than one
-  // weight. dtype: of the gradients, float or double.
+  // For the segments with lr_mult, at least two axes, and more than one weight per output. dtype:
+  // of the gradients, float or double.
   Centralizer(Context& context, const std::vector<Segment>& segments, DType dtype);
 
-  // Changes the gradients in their arena. Sums are the same on every run.
+  // Changes the gradients in their arena. The sums are the same on every run.
   void run(Context& context, const Tensor& diff) const;
 
-  // The gradients of an output's weights, one after another.
+  // The gradients of an output's weights, contiguous in memory.
   struct Row {
     int64_t begin, count;
   };
@@ -31,8 +31,8 @@ class Centralizer {
   static void centralize(Context& context, const Rows& rows, const Tensor& values);
 
   Rows rows_;  // in the arena
-  // Blobs whose outputs do not lie one after another, or with padding between: they are brought
-  // into plain order and back.
+  // Blobs whose outputs are not contiguous or have padding: they are reordered to row-major and
+  // back.
   struct Reordered {
     Segment segment;
     Rows rows;  // in plain_

@@ -1,4 +1,4 @@
-// Small steps of a training iteration that run on the device, so that a CUDA graph can repeat it.
+// Small steps of a training iteration that run on the device, so that a CUDA graph can replay them.
 #pragma once
 
 #include "kernels/optim/update.h"
@@ -6,11 +6,11 @@
 namespace crema {
 
 // losses[updates % their number] = share * (sum of value), or += when `add`. value: float or
-// double. One that is not finite ends all updates, where the limits say so.
+// double. A loss that is not finite stops all updates if the limits say so.
 void note_loss(Context& context, const Tensor& value, double share, bool add,
                const LiveUpdate& live, const Tensor& losses);
 // seed[i] = weight * loss scale. Float or double.
-void seed_loss(Context& context, double weight, const UpdateNumbers* numbers, const Tensor& seed);
+void seed_loss(Context& context, double weight, const UpdateParams* params, const Tensor& seed);
 // ++*pass.
 void next_pass(Context& context, uint64_t* pass);
 

@@ -26,7 +26,7 @@ struct Square {
   }
 };
 
-// x * factor, or x / (sqrt(*squares) + a little).
+// x * factor, or x / (sqrt(*squares) + epsilon).
 template <typename T>
 struct Scaled {
   T* x;
@@ -39,7 +39,7 @@ struct Scaled {
 
 }  // namespace
 
-Orthogonalizer::Orthogonalizer(Context& context, std::vector<Matrix> matrices, DType dtype)
+NewtonSchulz::NewtonSchulz(Context& context, std::vector<Matrix> matrices, DType dtype)
     : matrices_(std::move(matrices)) {
   int64_t count = 1, side = 1;
   for (const Matrix& matrix : matrices_) {
@@ -55,7 +55,7 @@ Orthogonalizer::Orthogonalizer(Context& context, std::vector<Matrix> matrices, D
 }
 
 template <typename T>
-void Orthogonalizer::run_one(Context& context, const Matrix& matrix) const {
+void NewtonSchulz::run_one(Context& context, const Matrix& matrix) const {
   const int64_t rows = matrix.rows(), columns = matrix.columns(), count = rows * columns;
   const bool wide = rows <= columns;
   const int64_t side = wide ? rows : columns;
@@ -83,7 +83,7 @@ void Orthogonalizer::run_one(Context& context, const Matrix& matrix) const {
                Scaled<T>{x_.data<T>(), static_cast<T>(0.2 * std::sqrt(size)), nullptr});
 }
 
-void Orthogonalizer::run(Context& context, const Tensor& arena) const {
+void NewtonSchulz::run(Context& context, const Tensor& arena) const {
   for (const Matrix& matrix : matrices_) {
     const size_t offset = static_cast<size_t>(matrix.offset) * size_of(arena.dtype());
     const Tensor stored(arena.memory(), offset, matrix.shape, arena.dtype(), matrix.format);

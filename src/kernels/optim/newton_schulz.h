@@ -1,6 +1,6 @@
-// The nearest matrix with orthogonal rows or columns, by five steps of a Newton-Schulz iteration of
-// fifth order: X = M / |M|, then X <- a X + (b A + c A A) X with A = X X^T. Singular values end
-// between about 0.7 and 1.2.
+// Newton-Schulz orthogonalization, as in Muon: the nearest matrix with orthogonal rows or columns,
+// by five fifth-order steps: X = M / |M|, then X <- a X + (b A + c A A) X with A = X X^T. Singular
+// values end between about 0.7 and 1.2.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace crema {
 
-class Orthogonalizer {
+class NewtonSchulz {
  public:
-  // A blob seen as a matrix: its first axis by all others together.
+  // A blob viewed as a matrix: its first axis by all others.
   struct Matrix {
     int64_t offset = 0;  // in the arena, in elements
     Shape shape;
@@ -19,10 +19,10 @@ class Orthogonalizer {
     int64_t rows() const { return shape[0]; }
     int64_t columns() const { return shape.count() / shape[0]; }
   };
-  Orthogonalizer(Context& context, std::vector<Matrix> matrices, DType dtype);
+  NewtonSchulz(Context& context, std::vector<Matrix> matrices, DType dtype);
 
-  // Each matrix M of the arena becomes 0.2 * sqrt(max(rows, columns)) * orthogonal(M): so large
-  // that its elements are about as large as those of a step of Adam, whatever its shape.
+  // Replaces each matrix M of the arena by 0.2 * sqrt(max(rows, columns)) * orthogonal(M), so that
+  // its elements are about as large as those of an Adam step, whatever its shape.
   void run(Context& context, const Tensor& arena) const;
 
  private:

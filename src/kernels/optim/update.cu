@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-// What clipping by blob and rates from norms look at: gradient, weights, the first history.
+// The sums for clipping by blob and for rates from norms: gradient, weights, first history.
 template <typename T>
 struct Norms {
   UpdateInputs<T> in;
@@ -22,7 +22,7 @@ struct Norms {
   }
 };
 
-// What the ratio of LAMB looks at: its step, weights.
+// The sums for LAMB's ratio: its step, weights.
 template <typename T>
 struct LambNorms {
   UpdateInputs<T> in;
@@ -45,16 +45,16 @@ struct Exchange {
 
 #ifdef __CUDACC__
 
-// norm, factor and finite out of the sum of squares.
-__device__ inline void judge(double squares, double clip, UpdateNumbers* numbers) {
-  const double norm = sqrt(squares) / numbers->loss_scale;
-  numbers->norm = norm;
-  numbers->finite = norm - norm == 0 && !numbers->diverged;
-  numbers->factor =
-      static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / numbers->loss_scale);
+// Computes norm, factor and finite from the sum of squares.
+__device__ inline void judge(double squares, double clip, UpdateParams* params) {
+  const double norm = sqrt(squares) / params->loss_scale;
+  params->norm = norm;
+  params->finite = norm - norm == 0 && !params->diverged;
+  params->factor =
+      static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / params->loss_scale);
 }
 
-// A sum for each CUDA block; the last one adds up all sums, always in the same order.
+// One sum per CUDA block; the last block adds up all sums in a fixed order.
 template <typename T>
 __global__ void square_blocks(const Block* blocks, int count, const T* diff, double* sums,
                               LiveUpdate live, unsigned* counter) {
@@ -72,17 +72,17 @@ __global__ void square_blocks(const Block* blocks, int count, const T* diff, dou
   }
   const double all = block_all(mine, Plus{});
   if (threadIdx.x == 0) sums[blockIdx.x] = all;
-  if (!live.numbers || !last_of(counter, static_cast<int>(gridDim.x))) return;
+  if (!live.params || !last_of(counter, static_cast<int>(gridDim.x))) return;
   double total = 0;
 #pragma unroll 8
   for (unsigned i = threadIdx.x; i < gridDim.x; i += 256) total += __ldcg(sums + i);
   total = block_all(total, Plus{});
-  if (threadIdx.x == 0) judge(total, live.limits.clip, live.numbers);
+  if (threadIdx.x == 0) judge(total, live.limits.clip, live.params);
 }
 
 #endif
 
-// One sum a block, on a GPU a CUDA block.
+// One sum per Block, on a GPU per CUDA block.
 template <typename T>
 void sum_squares(Context& context, const Block* blocks, int64_t count, const T* diff, double* sums,
                  const LiveUpdate* live) {
@@ -146,12 +146,12 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
       factors_(context, factors, table_, rule == UpdateRule::lamb) {
   make_tables(context, segments);
   if (rule == UpdateRule::muon) {
-    std::vector<Orthogonalizer::Matrix> matrices;
+    std::vector<NewtonSchulz::Matrix> matrices;
     for (const Segment& segment : segments) {
       if (segment.lr_mult != 0 && is_matrix(segment))
         matrices.push_back({segment.offset, segment.shape, segment.format});
     }
-    orthogonalizer_.emplace(context, std::move(matrices), dtype);
+    newton_schulz_.emplace(context, std::move(matrices), dtype);
   }
   int64_t sums = table_.size();
 #ifdef __CUDACC__
@@ -273,7 +273,7 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
       case UpdateRule::muon:
         walk(context, {others_, factors, live, false}, Adam<T>{in}, finish);
         walk(context, {matrices_, factors, live, false}, MuonMomentum<T>{in}, UpdateFinish<T>{});
-        orthogonalizer_->run(context, history[1]);
+        newton_schulz_->run(context, history[1]);
         return walk(context, {matrices_, factors, live}, Muon<T>{in}, finish);
     }
   });

@@ -1,5 +1,5 @@
 // Update rules: one pass over all parameters of a net turns gradients into new weights and new
-// optimizer state. With g = scale * diff, cut to [-limit, limit], + penalty (L2: decay * w, L1:
+// optimizer state. With g = scale * diff, clipped to [-limit, limit], + penalty (L2: decay * w, L1:
 // decay * sign(w)) and rate, decay multiplied by each segment's own factors:
 //   SGD       h = rate * g + momentum * h
 //             w -= h
@@ -17,8 +17,8 @@
 //             k = momentum2 * k + (1 - momentum2) * g^2
 //             w -= rate * correction * h / (sqrt(k) + delta)
 //             correction = sqrt(1 - momentum2^t) / (1 - momentum^t), t = iteration + 1
-//             with amsgrad k is never less than before; without `divides` w -= rate * correction *
-//             h; with belief k = momentum2 * k + (1 - momentum2) * (g - h)^2 + delta
+//             amsgrad: k never decreases; without `divides`: w -= rate * correction * h;
+//             belief: k = momentum2 * k + (1 - momentum2) * (g - h)^2 + delta
 //   AdamW     as Adam
 //   LAMB      h, k as Adam; u = correction * h / (sqrt(k) + delta) + shrink * w
 //             w -= rate * |w| / |u| * u      norms of the segment; a ratio with a zero is 1
@@ -27,11 +27,10 @@
 //   Muon      matrices: h = momentum * h + g; k = orthogonal(g + momentum * h)
 //   (kernels/optim/newton_schulz.h)
 //             w -= rate * k;  all other segments as AdamW
-// Before, and in all but LAMB, the weights shrink (decoupled decay): w -= rate * shrink * w.
-// After, where slow weights are kept, at every slow_every-th update: slow += slow_length * (w -
-// slow), w = slow.
-// Then, where an average is kept: average = keep * average + (1 - keep) * w.
-// Where 0 / 0 would come out, nothing is added to the weight.
+// Before the rule, except in LAMB, decoupled decay shrinks the weights: w -= rate * shrink * w.
+// After it, where slow weights are kept, at every slow_every-th update: slow += slow_length * (w -
+// slow), w = slow. Then, where an average is kept: average = keep * average + (1 - keep) * w. Where
+// a quotient would be 0 / 0, nothing is added to the weight.
 #pragma once
 
 #include <optional>
@@ -46,37 +45,37 @@ namespace crema {
 
 enum class UpdateRule { sgd, nesterov, adagrad, rmsprop, adadelta, adam, adamw, lamb, lion, muon };
 
-// By name ("SGD", "AdaGrad"...), in any case; Error with near names.
+// By name ("SGD", "AdaGrad"...), case-insensitive; the Error suggests similar names.
 UpdateRule update_rule(const std::string& name);
-// Arenas of optimizer state that a rule keeps: 1, or 2 (AdaDelta, Adam, AdamW, LAMB, Muon).
+// Number of optimizer state arenas: 1, or 2 (AdaDelta, Adam, AdamW, LAMB, Muon).
 int history_count(UpdateRule rule);
-// Whether weight decay shrinks the weights instead of adding to the gradient.
+// True when weight decay shrinks the weights instead of adding to the gradient.
 bool always_decoupled(UpdateRule rule);
 
 struct UpdateStep {
   UpdateRates at;
   float scale = 1;    // of the gradient: clipping, and 1 / batches
-  float batches = 1;  // whose gradients were summed: iter_size
-  float limit = -1;   // largest element of a gradient; below 0: none
+  float batches = 1;  // number of batches whose gradients were summed: iter_size
+  float limit = -1;   // elements of the gradient are clipped to it; below 0: no clipping
   bool l1 = false;
   float momentum2 = 0.999f, delta = 1e-8f, rms_decay = 0.99f;
   bool amsgrad = false, belief = false;
-  float keep = 0;  // of the average
+  float keep = 0;  // decay of the average
   float slow_length = 0;
   int64_t slow_every = 1;
-  int64_t iteration = 0;  // updates before this one, where none is live
+  int64_t iteration = 0;  // number of previous updates, where no LiveUpdate counts them
 };
 
 // The arenas (one axis, one dtype, float or double) that an update reads (diff) and changes.
 struct UpdateArenas {
   Tensor data, diff;
   std::vector<Tensor> history;
-  Tensor half;     // a copy of data in 16 bits, or empty
-  Tensor average;  // of the weights over the updates, or empty
-  Tensor slow;     // weights that follow from time to time, or empty
+  Tensor half;     // copy of data in 16 bits, or empty
+  Tensor average;  // moving average of the weights, or empty
+  Tensor slow;     // slow weights (Lookahead), or empty
 };
 
-// Made once for a net. Segments with lr_mult 0 are left alone.
+// Created once per net. Segments with lr_mult 0 are not updated.
 class Update {
  public:
   Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments,
@@ -85,24 +84,25 @@ class Update {
   // Sum of the squares of all gradients, in double and in an order that depends on the segments
   // only.
   double squared_norm(Context& context, const Tensor& diff) const;
-  // live (on a GPU): its rates instead of the step's, and its factor for the step's scale; counters
-  // and loss scale move on afterwards.
+  // live (on a GPU): supplies the rates instead of the step, and a factor for the step's scale;
+  // run() then advances its counters and loss scale.
   enum class Part { all, early, late };
   void run(Context& context, const UpdateStep& step, const UpdateArenas& arenas,
            const LiveUpdate* live = nullptr, Part part = Part::all) const;
-  // The same segments again, of which others may be cleared now. run() can take the early ones
-  // first, and then the others, with which the counters move on: unless there are none, or a rule
-  // looks at all gradients before it changes a weight; then false.
+  // Sets the same segments with other `clears` flags. With early segments, run() can update those
+  // first and the others later, which advances the counters. Returns false where there are none, or
+  // where the rule needs all gradients before it changes a weight.
   bool renew(Context& context, const std::vector<Segment>& segments,
              const std::function<bool(const Segment&)>& early);
-  // On a GPU, before run() where limits ask for it: norm, factor and finite from the gradient.
+  // On a GPU, before run() where the limits need it: computes norm, factor and finite from the
+  // gradient.
   void measure(Context& context, const Tensor& diff, const LiveUpdate& live) const;
-  // Weights and average change places; what no update changes stays.
+  // Swaps weights and average; weights that no update changes stay.
   void exchange(Context& context, const Tensor& data, const Tensor& average) const;
-  // One number a segment with lr_mult: what larc_turbo remembers.
+  // One value per segment with lr_mult: the state of larc_turbo.
   Tensor correlations() const { return factors_.correlations(); }
 
-  // The correction of Adam and its relatives after `iteration` updates; 1 for other rules.
+  // Adam's bias correction after `iteration` updates, also for its relatives; 1 for other rules.
   static float correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration);
 
  private:
@@ -111,11 +111,11 @@ class Update {
 
   UpdateRule rule_;
   BlockTable table_;
-  BlockTable early_, late_;       // of the divided update
+  BlockTable early_, late_;       // of the split update
   BlockTable matrices_, others_;  // of Muon
   UpdateFactors factors_;
-  std::optional<Orthogonalizer> orthogonalizer_;
-  Tensor partial_;  // a sum of squares for each block, on a GPU for each CUDA block
+  std::optional<NewtonSchulz> newton_schulz_;
+  Tensor partial_;  // a sum of squares per Block, on a GPU per CUDA block
 };
 
 }  // namespace crema

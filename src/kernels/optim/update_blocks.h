@@ -1,5 +1,5 @@
-// Walks over the blocks of an update's table: applying a rule, and sums of each segment. For .cu
-// files only, as device/parallel.h.
+// Walks over the blocks of an update's table: applies a rule, or computes sums per segment. For .cu
+// files only, like device/parallel.h.
 #pragma once
 
 #include "device/parallel.h"
@@ -13,7 +13,7 @@
 
 namespace crema {
 
-// Weights that follow the others at every so many updates, and take them along.
+// Slow weights: every so many updates they move towards the weights and then replace them.
 template <typename T>
 struct SlowWeights {
   T* slow = nullptr;
@@ -24,15 +24,15 @@ struct SlowWeights {
   CREMA_HD T followed(int64_t i, T weight) const { return slow[i] += length * (weight - slow[i]); }
 };
 
-// Where a new weight goes besides its place.
+// Where a new weight is stored besides the weights themselves.
 template <typename T>
 struct UpdateFinish {
-  uint16_t* half = nullptr;  // of either type
+  uint16_t* half = nullptr;  // float16 or bfloat16
   bool brain = false;
   T* average = nullptr;
   T keep = 0;
   SlowWeights<T> slow = {};
-  T* cleared = nullptr;  // the gradient, of blocks that clear it
+  T* cleared = nullptr;  // the gradient, for blocks that clear it
   CREMA_HD void averaged(int64_t i, T weight) const {
     average[i] = keep * average[i] + (1 - keep) * weight;
   }
@@ -42,7 +42,7 @@ struct UpdateFinish {
   }
 };
 
-// Which walk of an update this is. last: the counters move on behind it.
+// One walk of an update. last: it advances the counters at its end.
 struct Walk {
   const BlockTable& table;
   const SegmentFactor* factors = nullptr;
@@ -50,11 +50,11 @@ struct Walk {
   bool last = true;
 };
 
-// Counters and loss scale after an update.
+// Advances counters and loss scale after an update.
 struct Advance {
   LiveUpdate live;
   CREMA_HD void operator()(int64_t) const {
-    UpdateNumbers& n = *live.numbers;
+    UpdateParams& n = *live.params;
     if (live.pass) ++*live.pass;
     ++n.updates;
     if (!live.limits.scales_loss) return;
@@ -65,7 +65,7 @@ struct Advance {
   }
 };
 
-// The rule with the numbers of one block in it.
+// The rule with the factors of one block applied.
 template <typename Rule>
 CREMA_HD Rule within(const Rule& rule, const Block& block, const SegmentFactor* factors) {
   Rule local = rule;
@@ -81,15 +81,14 @@ CREMA_HD Rule within(const Rule& rule, const Block& block, const SegmentFactor* 
 
 #ifdef __CUDACC__
 
-// As many CUDA blocks as run at the same time: each ends with a count of all others, which costs
-// more than another of our blocks.
-constexpr int kUpdateBlocks = 5;  // of a multiprocessor
+// Only as many CUDA blocks as are resident: each ends with an atomic count, which costs more than
+// processing one more Block.
+constexpr int kUpdateBlocks = 5;  // per multiprocessor
 inline unsigned grid_for(int64_t blocks) {
   return static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, kUpdateBlocks * 132));
 }
 
-// The rule on four elements side by side, in registers between one load and one store of each
-// arena.
+// Applies the rule to four adjacent elements in registers, with one load and one store per arena.
 template <typename T, typename Rule>
 __device__ void run_four(const Rule& rule, T shrink, int64_t at, const UpdateFinish<T>& finish) {
   using Four = Pack<T, 4>;
@@ -124,15 +123,15 @@ __device__ void run_four(const Rule& rule, T shrink, int64_t at, const UpdateFin
   if (finish.half) *reinterpret_cast<Pack<uint16_t, 4>*>(finish.half + at) = half;
 }
 
-// This thread's part of a block's gradient.
+// Clears this thread's part of a block's gradient.
 template <typename T>
 __device__ void clear_four(const Block& block, T* diff) {
   const int32_t first = 4 * static_cast<int32_t>(threadIdx.x);
   for (int32_t at = first; at < min(first + 4, block.count); ++at) diff[block.begin + at] = 0;
 }
 
-// Four elements a thread of each block. Its first block is on its way while the iteration's numbers
-// are found.
+// Each thread has four elements of each Block. The load of the first Block is in flight while the
+// iteration's parameters are read.
 template <typename T, typename Rule>
 __global__ void __launch_bounds__(256, sizeof(T) == 4 ? kUpdateBlocks : 3)
     run_blocks(Rule rule, const Block* blocks, int count, const SegmentFactor* factors,
@@ -141,9 +140,9 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? kUpdateBlocks : 3)
   int b = static_cast<int>(blockIdx.x);
   Block next = blocks[b];
   rule.in.follow(live);
-  if (live.numbers) finish.slow.updates = live.numbers->updates;
+  if (live.params) finish.slow.updates = live.params->updates;
   if (!finish.slow.follow_now()) finish.slow.slow = nullptr;
-  if (live.numbers && !live.numbers->finite) {
+  if (live.params && !live.params->finite) {
     for (; b < count; b += step) {
       if (finish.cleared && blocks[b].clears) clear_four(blocks[b], finish.cleared);
     }
@@ -168,11 +167,11 @@ __global__ void __launch_bounds__(256, sizeof(T) == 4 ? kUpdateBlocks : 3)
     }
     if (finish.cleared && block.clears) clear_four(block, finish.cleared);
   }
-  if (last && live.numbers && last_of(counter, static_cast<int>(gridDim.x)) && threadIdx.x == 0)
+  if (last && live.params && last_of(counter, static_cast<int>(gridDim.x)) && threadIdx.x == 0)
     Advance{live}(0);
 }
 
-// A warp a block.
+// One warp per Block.
 template <typename Value>
 __global__ void sum_of_blocks(Value value, const Block* blocks, int count, SegmentSums* sums,
                               LiveUpdate live) {
@@ -204,7 +203,7 @@ void walk(Context& context, const Walk& how, const Rule& rule, const UpdateFinis
   const Block* const blocks = how.table.blocks();
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    static_assert(Block::kMost == 4 * 256);
+    static_assert(Block::kMax == 4 * 256);
     return launch(context.gpu(), run_blocks<T, Rule>, {grid_for(count), 256}, rule, blocks,
                   static_cast<int>(count), how.factors, finish, how.live ? *how.live : LiveUpdate{},
                   how.last, context.gpu().counters);
@@ -233,7 +232,7 @@ void walk(Context& context, const Walk& how, const Rule& rule, const UpdateFinis
   }
 }
 
-// The sums of each segment, in an order that depends on the table only. Value: `in` as a rule, and
+// Sums per segment, in an order that depends on the table only. Value: has `in` like a rule, and
 // add(i, &sums) const.
 template <typename Value>
 void sum_segments(Context& context, const BlockTable& table, const Value& value,

@@ -11,7 +11,7 @@ namespace crema {
 namespace {
 
 CREMA_HD inline UpdateRates now(const UpdateRates& at, const LiveUpdate& live) {
-  return live.numbers ? live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates] : at;
+  return live.params ? live.params->rates[live.params->updates % UpdateParams::kRates] : at;
 }
 
 CREMA_HD inline double part_within(double norm, double limit) {
@@ -29,7 +29,7 @@ struct Decide {
   LiveUpdate live;
 
   CREMA_HD void operator()(int64_t s) const {
-    if (live.numbers && !live.numbers->finite) return;  // the update is left out
+    if (live.params && !live.params->finite) return;  // the update is skipped
     const UpdateRates rates = now(at, live);
     const SegmentSpan& span = spans[s];
     double gradient = 1;
@@ -79,7 +79,7 @@ struct DecideRatios {
 };
 
 #ifdef __CUDACC__
-// A warp a segment.
+// One warp per segment.
 __global__ void sum_of_segments(const SegmentSpan* spans, int count, const SegmentSums* blocks,
                                 SegmentSums* sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

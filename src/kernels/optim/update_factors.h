@@ -1,5 +1,5 @@
-// What each blob's gradient and learning rate are multiplied with: clipping blob by blob and layer
-// by layer, and rates from the norms of weights and gradients (LARC, LARS, the ratio of LAMB).
+// Per-blob factors for gradients and learning rates: clipping by blob and by layer, and rates from
+// the norms of weights and gradients (LARC, LARS, the ratio of LAMB).
 #pragma once
 
 #include "base/host_device.h"
@@ -18,19 +18,19 @@ struct FactorRules {
   Rates rates = Rates::by_lr_mult;
   bool clip_rate = false, turbo = false;
   float eta = 0.001f;
-  // Largest norm of a blob's, of a layer's gradient, both of the sum over iter_size batches; below
-  // 0: none. Layers first.
+  // Largest gradient norm of a blob and of a layer, both of the sum over iter_size batches; below
+  // 0: no clipping. Layers are clipped first.
   float clip_blob = -1, clip_layer = -1;
 
   bool any() const { return rates != Rates::by_lr_mult || clip_blob >= 0 || clip_layer >= 0; }
 };
 
-// Of a segment: gradient multiplies its gradient, rate is its learning rate (lr_mult is in it).
+// Per segment: gradient multiplies its gradient, rate is its learning rate (including lr_mult).
 struct SegmentFactor {
   float gradient, rate;
 };
 
-// Sums over a segment of three numbers an element has.
+// Sums over a segment of products of three values x, y, z per element.
 struct SegmentSums {
   double xx = 0, yy = 0, zz = 0, xz = 0;
   CREMA_HD void add(const SegmentSums& other) {
@@ -44,19 +44,19 @@ struct SegmentSums {
 class UpdateFactors {
  public:
   UpdateFactors() = default;
-  // `measures`: sums are needed even where the rules ask for none (LAMB).
+  // `measures`: sums are needed even where the rules need none (LAMB).
   UpdateFactors(Context& context, const FactorRules& rules, const BlockTable& table, bool measures);
 
   const FactorRules& rules() const { return rules_; }
   SegmentSums* partial() const { return static_cast<SegmentSums*>(partial_.raw()); }
   SegmentFactor* factors() const { return static_cast<SegmentFactor*>(factors_.raw()); }
-  // float32, a number a segment: c of turbo.
+  // float32, one value per segment: c of turbo.
   Tensor correlations() const { return correlations_; }
 
-  // partial(), a sum a block of the table, becomes a sum a segment.
+  // Reduces partial(), one sum per Block of the table, to one sum per segment.
   void add_up(Context& context, const BlockTable& table) const;
-  // Factors out of sums with x the gradient as the rules will see it, y the weights, z the history.
-  // `batches`: what the gradient was divided by. live: null on a CPU.
+  // Computes the factors from sums where x is the gradient as the rules see it, y the weights and z
+  // the history. `batches`: what the gradient was divided by. live: null on a CPU.
   void decide(Context& context, const BlockTable& table, const UpdateRates& at, float batches,
               const LiveUpdate* live) const;
   // The same for LAMB: x is its step, y the weights.

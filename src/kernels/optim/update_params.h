@@ -1,12 +1,12 @@
-// What an update reads that changes from one iteration to the next. On a GPU it lies in the
-// device's memory: kernels that a CUDA graph repeats read it there.
+// The parameters of an update that change with every iteration. On a GPU they are in device memory,
+// where the kernels that a CUDA graph replays read them.
 #pragma once
 
 #include <cstdint>
 
 namespace crema {
 
-// The numbers of one iteration.
+// The parameters of one iteration.
 struct UpdateRates {
   float rate = 0;
   float correction = 1;  // of Adam's moments
@@ -16,31 +16,31 @@ struct UpdateRates {
   bool divides = true;  // Adam: by the root of the second moment
 };
 
-struct UpdateNumbers {
+struct UpdateParams {
   static constexpr int64_t kRates = 1024;
   UpdateRates rates[kRates] = {};  // of update n at n % kRates
-  uint64_t updates = 0;            // done so far
+  uint64_t updates = 0;            // number of updates so far
   double norm = 0;                 // of the last gradient
   float factor = 1;                // of the gradient: clipping, 1 / loss scale
   float loss_scale = 1;
-  int32_t finite = 1;    // 0: the gradient had infinities, the update is left out
-  int32_t diverged = 0;  // 1: a loss was not finite, all updates are left out from then on
+  int32_t finite = 1;    // 0: the gradient had infinities, the update is skipped
+  int32_t diverged = 0;  // 1: a loss was not finite, all updates from then on are skipped
   int32_t good = 0;      // updates since the loss scale changed
 };
 
-// How the numbers change with each update.
+// How the parameters change with each update.
 struct UpdateLimits {
   double clip = -1;             // largest norm; below 0: none
-  bool stops = false;           // at a loss that is not finite
-  bool scales_loss = false;     // float16: the scale is halved at infinities and doubled when
-  int32_t growth_after = 2000;  // that many updates went well
+  bool stops = false;           // stop at a loss that is not finite
+  bool scales_loss = false;     // float16: the scale is halved at infinities and doubled after
+  int32_t growth_after = 2000;  // that many good updates
 };
 
-// What an update on a GPU reads and moves on, there.
+// The device state that an update on a GPU reads and advances.
 struct LiveUpdate {
-  UpdateNumbers* numbers = nullptr;
+  UpdateParams* params = nullptr;
   UpdateLimits limits;
-  uint64_t* pass = nullptr;  // null: somebody else's
+  uint64_t* pass = nullptr;  // null: advanced elsewhere
 };
 
 }  // namespace crema

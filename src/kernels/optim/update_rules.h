@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// What all rules read. rate, penalty and shrink are those of the block that is being walked.
+// The inputs of all rules. rate, penalty and shrink are those of the current block.
 template <typename T>
 struct UpdateInputs {
   const T* diff;
@@ -30,16 +30,16 @@ struct UpdateInputs {
     shrink = at.shrink;
     divides = at.divides;
   }
-  // The numbers of this iteration where they lie on the device.
+  // Reads the parameters of this iteration from device memory.
   CREMA_HD void follow(const LiveUpdate& live) {
-    if (!live.numbers) return;
-    take(live.numbers->rates[live.numbers->updates % UpdateNumbers::kRates]);
-    scale *= live.numbers->factor;
+    if (!live.params) return;
+    take(live.params->rates[live.params->updates % UpdateParams::kRates]);
+    scale *= live.params->factor;
   }
   // Without decay.
   CREMA_HD T pure_gradient(int64_t i) const {
     const T g = scale * diff[i];
-    const T below = g > limit ? limit : g;  // comparisons keep what is not a number
+    const T below = g > limit ? limit : g;  // comparisons preserve NaN
     return below < -limit ? -limit : below;
   }
   CREMA_HD T gradient(int64_t i) const {
@@ -53,7 +53,8 @@ CREMA_HD T over(T a, T b) {
   return a == 0 ? T(0) : a / b;
 }
 
-// kShrinks: decoupled decay goes before the rule. kOnlyWeights, where it is there: h and k stay.
+// kShrinks: decoupled decay is applied before the rule. A rule with kOnlyWeights leaves h and k
+// unchanged.
 
 template <typename T>
 struct Sgd {
@@ -161,7 +162,7 @@ struct Lion {
   }
 };
 
-// The first and the last pass of Muon over matrices; between them k is made orthogonal.
+// The first and the last pass of Muon over matrices; between them k is orthogonalized.
 template <typename T>
 struct MuonMomentum {
   static constexpr bool kShrinks = false;

@@ -26,8 +26,8 @@ BlockTable::BlockTable(Context& context, const std::vector<Segment>& all,
     const Segment& segment = segments[s];
     SegmentSpan span{static_cast<int32_t>(blocks.size()), 0, s, s + 1, segment.lr_mult};
     const int64_t elements = !chosen || chosen(segment) ? segment.count : 0;
-    for (int64_t at = 0; at < elements; at += Block::kMost) {
-      const auto length = static_cast<int32_t>(std::min(Block::kMost, elements - at));
+    for (int64_t at = 0; at < elements; at += Block::kMax) {
+      const auto length = static_cast<int32_t>(std::min(Block::kMax, elements - at));
       blocks.push_back(
           {segment.offset + at, length, s, segment.lr_mult, segment.decay_mult, segment.clears});
     }

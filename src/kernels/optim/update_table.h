@@ -1,4 +1,4 @@
-// The table that an update walks: the segments of the parameters, cut into blocks.
+// The table that an update walks over: the segments of the parameters, cut into blocks.
 #pragma once
 
 #include <functional>
@@ -8,35 +8,36 @@
 
 namespace crema {
 
-// A run of elements with the same factors, in the arenas of weights, gradients and optimizer state
-// alike: one learned blob. Segments of a layer lie next to each other.
+// A segment: one learned blob, a contiguous run of elements with the same factors at the same
+// offset in the arenas of weights, gradients and optimizer state. The segments of a layer are
+// contiguous.
 struct Segment {
   int64_t offset = 0, count = 0;
   float lr_mult = 1, decay_mult = 1;
-  int layer = 0;     // any number that is the layer's own
-  Shape shape = {};  // of the blob; with its format: where Muon finds rows and columns
+  int layer = 0;     // any number unique to the layer
+  Shape shape = {};  // of the blob; with its format it tells Muon the rows and columns
   Format format = {};
-  bool clears = false;  // an update on a GPU leaves zeros where it found the gradient
+  bool clears = false;  // an update on a GPU zeroes the gradient after reading it
 };
 
-// At most kBlock elements of a segment: what one CPU thread takes at a time.
+// At most kMax elements of a segment: the unit of work of a CPU thread.
 struct Block {
-  static constexpr int64_t kMost = 1024;
+  static constexpr int64_t kMax = 1024;
   int64_t begin;
   int32_t count, segment;
   float lr_mult, decay_mult;
   int32_t clears;
 };
 
-// Where a segment's blocks are, and which segments are of the same layer.
+// The blocks of a segment, and the range of segments of its layer.
 struct SegmentSpan {
   int32_t first_block, blocks;
   int32_t layer_begin, layer_end;
   float lr_mult;
 };
 
-// Segments with lr_mult 0 are left out; the others keep their order. Those that are not chosen keep
-// their number, but have no blocks.
+// Segments with lr_mult 0 are left out; the others keep their order. Segments that are not chosen
+// keep their index, but have no blocks.
 class BlockTable {
  public:
   BlockTable() = default;

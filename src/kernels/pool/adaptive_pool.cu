@@ -9,23 +9,23 @@
 namespace crema {
 namespace {
 
-// One axis.
+// The windows along one axis.
 struct Windows {
   int64_t in, out;
   CREMA_HD int64_t begin(int64_t o) const { return o * in / out; }
   CREMA_HD int64_t end(int64_t o) const { return ((o + 1) * in + out - 1) / out; }
-  // The outputs whose windows hold input i: [first, last).
+  // The outputs whose windows contain input i: [first, last).
   CREMA_HD int64_t first(int64_t i) const { return i * out / in; }
   CREMA_HD int64_t last(int64_t i) const { return ((i + 1) * out + in - 1) / in; }
 };
 
-// On the CPU: a channel of an image, or some of channels-last order, whose loops are the inner
-// ones.
+// On the CPU: channels of a slice. A slice is one channel of an image or, in channels-last order,
+// up to this many, which are the innermost loops.
 constexpr int64_t kTogether = 128;
 
 struct Slices {
   Windows rows, columns;
-  int64_t channels, step, groups;  // step: of places in memory
+  int64_t channels, step, groups;  // step: between pixels in memory
 
   Slices(const Tensor& x, const Tensor& y)
       : rows{x.shape()[2], y.shape()[2]}, columns{x.shape()[3], y.shape()[3]} {
@@ -37,8 +37,8 @@ struct Slices {
   int64_t width(int64_t slice) const {
     return std::min(kTogether, channels - slice % groups * kTogether);
   }
-  int64_t begin(int64_t slice, int64_t places) const {
-    return slice / groups * places * step + slice % groups * kTogether;
+  int64_t begin(int64_t slice, int64_t positions) const {
+    return slice / groups * positions * step + slice % groups * kTogether;
   }
   int64_t begin_x(int64_t slice) const { return begin(slice, rows.in * columns.in); }
   int64_t begin_y(int64_t slice) const { return begin(slice, rows.out * columns.out); }
@@ -48,7 +48,7 @@ struct Slices {
 };
 
 template <typename T>
-void pool_slice(const Slices& s, int64_t slice, bool largest, const T* x, int32_t* place, T* y) {
+void pool_slice(const Slices& s, int64_t slice, bool largest, const T* x, int32_t* position, T* y) {
   const int64_t width = s.width(slice), begin = s.begin_x(slice);
   T kept[kTogether];
   int32_t at[kTogether];
@@ -77,20 +77,21 @@ void pool_slice(const Slices& s, int64_t slice, bool largest, const T* x, int32_
     const int64_t to = s.begin_y(slice) + o * s.step;
     const auto divisor = static_cast<T>(largest ? 1 : s.cells(p, q));
     for (int64_t c = 0; c < width; ++c) y[to + c] = kept[c] / divisor;
-    if (largest) std::copy(at, at + width, place + to);
+    if (largest) std::copy(at, at + width, position + to);
   }
 }
 
 template <typename T>
-void spread_slice(const Slices& s, int64_t slice, bool largest, const int32_t* place, const T* dy,
-                  T* dx) {
+void spread_slice(const Slices& s, int64_t slice, bool largest, const int32_t* position,
+                  const T* dy, T* dx) {
   const int64_t width = s.width(slice), begin = s.begin_x(slice);
   for (int64_t i = 0; i < s.rows.in * s.columns.in; ++i)
     std::fill(dx + begin + i * s.step, dx + begin + i * s.step + width, T(0));
   for (int64_t o = 0; o < s.rows.out * s.columns.out; ++o) {
     const int64_t from = s.begin_y(slice) + o * s.step;
     if (largest) {
-      for (int64_t c = 0; c < width; ++c) dx[begin + place[from + c] * s.step + c] += dy[from + c];
+      for (int64_t c = 0; c < width; ++c)
+        dx[begin + position[from + c] * s.step + c] += dy[from + c];
       continue;
     }
     const int64_t p = o / s.columns.out, q = o % s.columns.out;
@@ -115,27 +116,27 @@ struct PoolBody {
   Windows rows, columns;
   ImageGrid<kLast> in, out;
   const T* x;
-  int32_t* place;
+  int32_t* position;
   T* y;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const ImagePlace at = out.place(row, column);
+    const ImagePosition at = out.position(row, column);
     const int64_t top = rows.begin(at.h), left = columns.begin(at.w), bottom = rows.end(at.h),
                   right = columns.end(at.w);
     Real kept = x[in.offset(at, top, left)], sum = 0;
-    int64_t kept_place = top * in.width + left;
+    int64_t kept_position = top * in.width + left;
     for (int64_t h = top; h < bottom; ++h) {
       for (int64_t w = left; w < right; ++w) {
         const Real value = x[in.offset(at, h, w)];
         sum += value;
         if (value > kept) {
           kept = value;
-          kept_place = h * in.width + w;
+          kept_position = h * in.width + w;
         }
       }
     }
     const int64_t goal = out.offset(at, at.h, at.w);
     y[goal] = largest ? kept : sum / static_cast<Real>((bottom - top) * (right - left));
-    if (largest) place[goal] = static_cast<int32_t>(kept_place);
+    if (largest) position[goal] = static_cast<int32_t>(kept_position);
   }
 };
 
@@ -145,11 +146,11 @@ struct GradientBody {
   bool largest;
   Windows rows, columns;
   ImageGrid<kLast> in, out;
-  const int32_t* place;
+  const int32_t* position;
   const T* dy;
   T* dx;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const ImagePlace at = in.place(row, column);
+    const ImagePosition at = in.position(row, column);
     const int64_t here = at.h * in.width + at.w;
     Real sum = 0;
     for (int64_t p = rows.first(at.h); p < rows.last(at.h); ++p) {
@@ -157,7 +158,7 @@ struct GradientBody {
         const int64_t from = out.offset(at, p, q);
         const int64_t cells = (rows.end(p) - rows.begin(p)) * (columns.end(q) - columns.begin(q));
         if (largest) {
-          sum += place[from] == here ? Real(dy[from]) : Real(0);
+          sum += position[from] == here ? Real(dy[from]) : Real(0);
         } else {
           sum += Real(dy[from]) / static_cast<Real>(cells);
         }
@@ -167,7 +168,7 @@ struct GradientBody {
   }
 };
 
-// The same on a GPU in channels-last order, for packs of channels and in 32 bits.
+// The same on a GPU in channels-last order, for packs of channels and with 32-bit indices.
 struct PackWindows {
   Divisor in, out;
   PackWindows(int64_t inputs, int64_t outputs) : in(inputs), out(outputs) {}
@@ -188,7 +189,7 @@ struct PoolPacks {
   PackWindows rows, columns;
   Divisor packs;
   const WidePack<T>* x;
-  int32_t* place;
+  int32_t* position;
   WidePack<T>* y;
   CREMA_HD void operator()(int64_t i) const {
     uint32_t pack = static_cast<uint32_t>(i), q = packs.split(pack), p = columns.out.split(q);
@@ -198,10 +199,10 @@ struct PoolPacks {
     const WidePack<T>* const from =
         x + static_cast<int64_t>(image) * rows.in.value * width * packs.value + pack;
     Compute<T> kept[kPack], sums[kPack] = {};
-    int places[kPack];
+    int positions[kPack];
     for (int k = 0; k < kPack; ++k) {
       kept[k] = from[(top * width + left) * static_cast<int64_t>(packs.value)].v[k];
-      places[k] = top * width + left;
+      positions[k] = top * width + left;
     }
     for (int h = top; h < bottom; ++h) {
       for (int w = left; w < right; ++w) {
@@ -212,7 +213,7 @@ struct PoolPacks {
           sums[k] += value;
           const bool larger = value > kept[k];
           kept[k] = larger ? value : kept[k];
-          places[k] = larger ? at : places[k];
+          positions[k] = larger ? at : positions[k];
         }
       }
     }
@@ -220,7 +221,7 @@ struct PoolPacks {
     WidePack<T> out;
     for (int k = 0; k < kPack; ++k) out.v[k] = largest ? kept[k] : sums[k] / cells;
     y[i] = out;
-    for (int k = 0; k < kPack && largest; ++k) place[i * kPack + k] = places[k];
+    for (int k = 0; k < kPack && largest; ++k) position[i * kPack + k] = positions[k];
   }
 };
 
@@ -230,7 +231,7 @@ struct GradientPacks {
   bool largest;
   PackWindows rows, columns;
   Divisor packs;
-  const int32_t* place;
+  const int32_t* position;
   const WidePack<T>* dy;
   WidePack<T>* dx;
   CREMA_HD void operator()(int64_t i) const {
@@ -251,7 +252,7 @@ struct GradientPacks {
         for (int k = 0; k < kPack; ++k) {
           const Compute<T> share = shares.v[k];
           if (largest) {
-            sums[k] += place[from * kPack + k] == here ? share : Compute<T>(0);
+            sums[k] += position[from * kPack + k] == here ? share : Compute<T>(0);
           } else {
             sums[k] += share / static_cast<Compute<T>>(cells);
           }
@@ -264,18 +265,18 @@ struct GradientPacks {
   }
 };
 
-// x: the images or their gradient, y: what they are pooled to.
+// x: the input or its gradient, y: the pooled output.
 template <typename T>
 bool in_packs(const Tensor& x, const Tensor& y) {
   const Shape &in = x.shape(), &out = y.shape();
-  const bool small = std::max(x.count(), y.count()) < Divisor::kMost &&
-                     (in[2] + 1) * (out[2] + 1) < Divisor::kMost &&
-                     (in[3] + 1) * (out[3] + 1) < Divisor::kMost;
+  const bool small = std::max(x.count(), y.count()) < Divisor::kMax &&
+                     (in[2] + 1) * (out[2] + 1) < Divisor::kMax &&
+                     (in[3] + 1) * (out[3] + 1) < Divisor::kMax;
   return x.format().order == Order::channels_last && small &&
          takes_packs<T>(in[1], x.raw(), y.raw());
 }
 
-void pool_on_gpu(Context& context, bool largest, const Tensor& x, const Tensor& place,
+void pool_on_gpu(Context& context, bool largest, const Tensor& x, const Tensor& position,
                  const Tensor& y) {
   on_real(y, [&]<typename T>() {
     if (in_packs<T>(x, y)) {
@@ -285,7 +286,7 @@ void pool_on_gpu(Context& context, bool largest, const Tensor& x, const Tensor& 
                               PackWindows(in[3], out[3]),
                               Divisor(in[1] / kPackCount<T>),
                               x.data<WidePack<T>>(),
-                              place.data<int32_t>(),
+                              position.data<int32_t>(),
                               y.data<WidePack<T>>()};
       return parallel_for(context, y.count() / kPackCount<T>, body);
     }
@@ -298,13 +299,13 @@ void pool_on_gpu(Context& context, bool largest, const Tensor& x, const Tensor& 
                                        in,
                                        out,
                                        x.data<T>(),
-                                       place.data<int32_t>(),
+                                       position.data<int32_t>(),
                                        y.data<T>()});
     });
   });
 }
 
-void gradient_on_gpu(Context& context, bool largest, const Tensor& place, const Tensor& dy,
+void gradient_on_gpu(Context& context, bool largest, const Tensor& position, const Tensor& dy,
                      const Tensor& dx) {
   on_real(dx, [&]<typename T>() {
     if (in_packs<T>(dx, dy)) {
@@ -313,7 +314,7 @@ void gradient_on_gpu(Context& context, bool largest, const Tensor& place, const 
                                   PackWindows(in[2], out[2]),
                                   PackWindows(in[3], out[3]),
                                   Divisor(in[1] / kPackCount<T>),
-                                  place.data<int32_t>(),
+                                  position.data<int32_t>(),
                                   dy.data<WidePack<T>>(),
                                   dx.data<WidePack<T>>()};
       return parallel_for(context, dx.count() / kPackCount<T>, body);
@@ -326,7 +327,7 @@ void gradient_on_gpu(Context& context, bool largest, const Tensor& place, const 
                                            {in.width, out.width},
                                            in,
                                            out,
-                                           place.data<int32_t>(),
+                                           position.data<int32_t>(),
                                            dy.data<T>(),
                                            dx.data<T>()});
     });
@@ -337,31 +338,31 @@ void gradient_on_gpu(Context& context, bool largest, const Tensor& place, const 
 
 }  // namespace
 
-void adaptive_pool(Context& context, bool largest, const Tensor& x, const Tensor& place,
+void adaptive_pool(Context& context, bool largest, const Tensor& x, const Tensor& position,
                    const Tensor& y) {
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return pool_on_gpu(context, largest, x, place, y);
+  if (context.device() == Device::gpu) return pool_on_gpu(context, largest, x, position, y);
 #endif
   (void)context;
   const Slices slices(x, y);
   on(y, [&]<typename T>() {
 #pragma omp parallel for schedule(static)
     for (int64_t slice = 0; slice < slices.count(x); ++slice)
-      pool_slice(slices, slice, largest, x.data<T>(), place.data<int32_t>(), y.data<T>());
+      pool_slice(slices, slice, largest, x.data<T>(), position.data<int32_t>(), y.data<T>());
   });
 }
 
-void adaptive_pool_gradient(Context& context, bool largest, const Tensor& place, const Tensor& dy,
-                            const Tensor& dx) {
+void adaptive_pool_gradient(Context& context, bool largest, const Tensor& position,
+                            const Tensor& dy, const Tensor& dx) {
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return gradient_on_gpu(context, largest, place, dy, dx);
+  if (context.device() == Device::gpu) return gradient_on_gpu(context, largest, position, dy, dx);
 #endif
   (void)context;
   const Slices slices(dx, dy);
   on(dx, [&]<typename T>() {
 #pragma omp parallel for schedule(static)
     for (int64_t slice = 0; slice < slices.count(dx); ++slice)
-      spread_slice(slices, slice, largest, place.data<int32_t>(), dy.data<T>(), dx.data<T>());
+      spread_slice(slices, slice, largest, position.data<int32_t>(), dy.data<T>(), dx.data<T>());
   });
 }
 

@@ -1,6 +1,6 @@
-// Pooling on the CPU: max and average, as sums and maxima over lists of taps, vectorised over
-// channels. Plain tensors are taken a vector of planes at a time, transposed into a small
-// channels-last tile. The rest goes to the plain body.
+// Pooling on the CPU: max and average, as sums and maxima over lists of taps, vectorized over
+// channels. NCHW tensors are processed one vector of planes at a time, transposed into a small
+// channels-last tile. The reference implementation computes the other cases.
 #include "kernels/pool/pool.h"
 
 #include <cfloat>
@@ -14,10 +14,10 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kSmall = 1 << 14;  // elements that are not worth a second thread
+constexpr int64_t kSmall = 1 << 14;  // fewer elements are not worth a second thread
 
-// Calls body(first channel) for blocks of kBlock vectors; the last one overlaps its neighbour,
-// which is harmless because a destination is only ever written whole.
+// Calls body(first channel) for blocks of kBlock vectors. The last block overlaps its neighbor,
+// which is harmless because each output element is overwritten, never accumulated.
 template <typename T, typename Body>
 inline void over_channels(int64_t channels, const Body& body) {
   constexpr int64_t lanes = kLanes<T>;
@@ -34,8 +34,9 @@ inline void over_channels(int64_t channels, const Body& body) {
   if (c < channels) body.template operator()<1>(channels - lanes);
 }
 
-// The three things that are done with a destination pixel's taps. x, y, index: of the first channel
-// of pixel 0, of the destination pixel, of both in turn.
+// The three reductions over the taps of a destination pixel. x, y and index point to the first
+// channel: x of pixel 0 of the image, y of the destination pixel, the input index like x and the
+// output index like y.
 enum class Indices { none, all, of_positive };
 template <typename T, typename Index, Indices kIndices>
 struct KeepLargest {
@@ -95,7 +96,7 @@ struct ShareOut : AddUp<T, Index> {
 };
 
 template <typename T, typename Index>
-struct GatherKept {
+struct MaxBackward {
   static constexpr bool kBackward = true;
   static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* dy,
                     const Index* index, T* dx, Index*) {
@@ -134,7 +135,8 @@ void run_channels_last(const PoolGeometry& g, const T* x, const Index* index, T*
   }
 }
 
-// kLanes planes of `count` elements become a tile [count][kLanes]; `planes` of them exist.
+// Transposes kLanes planes of `count` elements into a tile [count][kLanes]; only `planes` of them
+// exist.
 template <typename T, typename V>
 void planes_to_tile(const V* from, int64_t count, int64_t planes, V* tile) {
   constexpr int64_t lanes = kLanes<T>;
@@ -206,14 +208,14 @@ void run_plain(const PoolGeometry& g, const T* x, const Index* index, T* y, Inde
   }
 }
 
-// The plain order's gradient of max needs no tiles: planes are scattered into one by one.
+// Max pooling's gradient in NCHW order needs no tiles: it scatters into one plane at a time.
 template <typename T, typename Index>
 void scatter_kept(const PoolGeometry& g, const T* dy, const Index* index, T* dx) {
   const int64_t in_plane = g.in[0] * g.in[1] * g.in[2], out_plane = g.out[0] * g.out[1] * g.out[2];
-  std::vector<int64_t> place(g.cells());  // of each cell, from the window's first one
+  std::vector<int64_t> position(g.cells());  // of each cell, from its window's first cell
   for (int64_t cell = 0; cell < g.cells(); ++cell) {
     const int64_t row = cell / g.kernel[2], w = cell % g.kernel[2];
-    place[cell] = (row / g.kernel[1] * g.in[1] + row % g.kernel[1]) * g.in[2] + w;
+    position[cell] = (row / g.kernel[1] * g.in[1] + row % g.kernel[1]) * g.in[2] + w;
   }
 #pragma omp parallel for schedule(static) if (g.images * g.channels * in_plane > kSmall)
   for (int64_t plane = 0; plane < g.images * g.channels; ++plane) {
@@ -226,17 +228,18 @@ void scatter_kept(const PoolGeometry& g, const T* dy, const Index* index, T* dx)
             ((od * g.stride[0] - g.pad[0]) * g.in[1] + oh * g.stride[1] - g.pad[1]) * g.in[2] -
             g.pad[2];
         for (int64_t ow = 0; ow < g.out[2]; ++ow, ++at, corner += g.stride[2]) {
-          if (index[at] != static_cast<Index>(-1)) to[corner + place[index[at]]] += dy[at];
+          if (index[at] != static_cast<Index>(-1)) to[corner + position[index[at]]] += dy[at];
         }
       }
     }
   }
 }
 
-// Whether the loops here serve: a vector of channels, or of planes.
-bool serves(Context& context, const PoolWindow& window, const PoolGeometry& g) {
+// True when the loops in this file support the case: they need a full vector of channels or of
+// planes.
+bool supports(Context& context, const PoolWindow& window, const PoolGeometry& g) {
   const bool method = window.method == PoolMethod::max || window.method == PoolMethod::average;
-  return !plain_body(context) && method &&
+  return !generic_body(context) && method &&
          (g.channels_last ? g.channels : g.images * g.channels) >= kLanes<float>;
 }
 
@@ -253,7 +256,7 @@ using LargestAndPositiveIndex = KeepLargest<T, Index, Indices::of_positive>;
 template <typename T, typename Index>
 using LargestOnly = KeepLargest<T, Index, Indices::none>;
 
-// Calls body<T, Index>() for the tensor's type and the window's kind of index.
+// Calls body<T, Index>() for the tensor's dtype and the window's index dtype.
 template <typename Body>
 void with_types(const Tensor& tensor, const PoolWindow& window, const Body& body) {
   on(tensor, [&]<typename T>() {
@@ -272,8 +275,8 @@ void pool_forward(Context& context, const PoolWindow& window, const PassRandom& 
       pool_forward_gpu(context, window, x, y, index))
     return;
 #endif
-  if (mask || !serves(context, window, g))
-    return pool_forward_plain(context, window, random, x, y, index, mask);
+  if (mask || !supports(context, window, g))
+    return pool_forward_reference(context, window, random, x, y, index, mask);
   with_types(x, window, [&]<typename T, typename Index>() {
     const Index* none = nullptr;
     if (window.method == PoolMethod::average) {
@@ -301,14 +304,15 @@ void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, 
       pool_backward_gpu(context, window, index, dy, dx))
     return;
 #endif
-  if (!serves(context, window, g)) return pool_backward_plain(context, window, x, index, dy, dx);
+  if (!supports(context, window, g))
+    return pool_backward_reference(context, window, x, index, dy, dx);
   with_types(dy, window, [&]<typename T, typename Index>() {
     Index* none = nullptr;
     if (window.method == PoolMethod::average) {
       run<ShareOut>(g, dy.data<T>(), static_cast<const Index*>(nullptr), dx.data<T>(), none);
     } else if (g.channels_last) {
-      run_channels_last<GatherKept<T, Index>>(g, dy.data<T>(), index.data<const Index>(),
-                                              dx.data<T>(), none);
+      run_channels_last<MaxBackward<T, Index>>(g, dy.data<T>(), index.data<const Index>(),
+                                               dx.data<T>(), none);
     } else {
       scatter_kept(g, dy.data<T>(), index.data<Index>(), dx.data<T>());
     }

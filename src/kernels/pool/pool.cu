@@ -1,5 +1,5 @@
-// Pooling's plain body: one index an element, written once for the GPU and the CPU, every method,
-// order and dtype.
+// The reference implementation of pooling: one index per element, one source for GPU and CPU, every
+// method, layout and dtype.
 #include <cfloat>
 
 #include "device/parallel.h"
@@ -10,11 +10,11 @@
 namespace crema {
 namespace {
 
-// An element of the input or the output, taken apart.
-struct Place {
+// The coordinates of an element of the input or the output.
+struct VoxelPosition {
   int64_t image, channel, at[3];
 
-  CREMA_HD Place(const PoolGeometry& g, const int64_t* extent, int64_t i) {
+  CREMA_HD VoxelPosition(const PoolGeometry& g, const int64_t* extent, int64_t i) {
     if (g.channels_last) {
       channel = i % g.channels;
       i /= g.channels;
@@ -31,17 +31,18 @@ struct Place {
   }
 };
 
-CREMA_HD int64_t offset(const PoolGeometry& g, const int64_t* extent, const Place& p, int64_t d,
-                        int64_t h, int64_t w) {
+CREMA_HD int64_t offset(const PoolGeometry& g, const int64_t* extent, const VoxelPosition& p,
+                        int64_t d, int64_t h, int64_t w) {
   const int64_t plane = (d * extent[1] + h) * extent[2] + w;
   if (g.channels_last)
     return (p.image * extent[0] * extent[1] * extent[2] + plane) * g.channels + p.channel;
   return (p.image * g.channels + p.channel) * extent[0] * extent[1] * extent[2] + plane;
 }
 
-// Calls visit(value, d, h, w) for each cell of output o's window in scan order, until it says stop.
+// Calls visit(value, d, h, w) for each cell of output o's window in scan order, until it returns
+// stop.
 template <typename T, typename Visit>
-CREMA_HD void scan(const PoolGeometry& g, const T* x, const Place& o, Visit& visit) {
+CREMA_HD void scan(const PoolGeometry& g, const T* x, const VoxelPosition& o, Visit& visit) {
   for (int64_t d = g.first(0, o.at[0]); d < g.last(0, o.at[0]); ++d) {
     for (int64_t h = g.first(1, o.at[1]); h < g.last(1, o.at[1]); ++h) {
       for (int64_t w = g.first(2, o.at[2]); w < g.last(2, o.at[2]); ++w) {
@@ -70,7 +71,7 @@ struct Squares {
   }
 };
 
-// A kept cell: its value and coordinates.
+// The selected cell of a window: its value and coordinates.
 template <typename T>
 struct Kept {
   T value;
@@ -93,8 +94,8 @@ struct Largest : Kept<T> {
   }
 };
 
-// Stops where the running sum reaches the drawn threshold; keeps the last cell when rounding lets
-// none reach it.
+// Stops where the running sum reaches the random threshold; selects the last cell when, due to
+// rounding, none reaches it.
 template <typename T>
 struct Drawn : Kept<T> {
   T threshold, sum = 0;
@@ -118,7 +119,7 @@ struct PoolForward {
 
   CREMA_HD void operator()(int64_t i) const {
     using C = Compute<T>;
-    const Place o(g, g.out, i);
+    const VoxelPosition o(g, g.out, i);
     if (method == PoolMethod::average) {
       Sum<C> all;
       scan(g, x, o, all);
@@ -137,7 +138,7 @@ struct PoolForward {
       scan(g, x, o, all);
       Drawn<C> drawn;
       drawn.value = 0;
-      // The draw belongs to the logical element, whatever the order in memory.
+      // The random number belongs to the logical element, whatever the order in memory.
       const int64_t plane = (o.at[0] * g.out[1] + o.at[1]) * g.out[2] + o.at[2];
       const int64_t logical =
           (o.image * g.channels + o.channel) * g.out[0] * g.out[1] * g.out[2] + plane;
@@ -147,7 +148,7 @@ struct PoolForward {
     }
   }
 
-  CREMA_HD void finish(int64_t i, const Place& o, const Kept<Compute<T>>& kept) const {
+  CREMA_HD void finish(int64_t i, const VoxelPosition& o, const Kept<Compute<T>>& kept) const {
     y[i] = relu && kept.value <= 0 ? Compute<T>(0) : kept.value;
     if (index) {
       const int64_t cell =
@@ -163,7 +164,7 @@ struct PoolForward {
   }
 };
 
-// One input element gathers from the outputs whose windows hold it.
+// One input element gathers the gradients of the outputs whose windows contain it.
 template <typename T, typename Index>
 struct PoolBackward {
   PoolGeometry g;
@@ -174,7 +175,7 @@ struct PoolBackward {
   T* dx;
 
   CREMA_HD void operator()(int64_t i) const {
-    const Place p(g, g.in, i);
+    const VoxelPosition p(g, g.in, i);
     Compute<T> sum = 0;
     for (int64_t d = g.from(0, p.at[0]); d < g.to(0, p.at[0]); ++d) {
       for (int64_t h = g.from(1, p.at[1]); h < g.to(1, p.at[1]); ++h) {
@@ -184,12 +185,13 @@ struct PoolBackward {
     dx[i] = sum;
   }
 
-  CREMA_HD Compute<T> share(int64_t i, const Place& p, int64_t d, int64_t h, int64_t w) const {
+  CREMA_HD Compute<T> share(int64_t i, const VoxelPosition& p, int64_t d, int64_t h,
+                            int64_t w) const {
     using C = Compute<T>;
     const int64_t o = offset(g, g.out, p, d, h, w);
     if (method == PoolMethod::average) return dy[o] / static_cast<Compute<T>>(g.divisor(d, h, w));
     if (method == PoolMethod::stochastic_test) {
-      Place window = p;
+      VoxelPosition window = p;
       window.at[0] = d;
       window.at[1] = h;
       window.at[2] = w;
@@ -208,9 +210,10 @@ struct PoolBackward {
 
 PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tensor& y)
     : images(x.shape()[0]), channels(x.shape()[1]), count_padding(window.count_padding) {
-  // A tensor of one channel or one place lies the same in both orders: the other one then tells.
+  // With one channel or one pixel, both layouts of a tensor are the same; the other tensor then
+  // decides.
   const auto plain = [](const Tensor& t) {
-    return same_layout(t.format(), Format::plain(), t.shape());
+    return same_layout(t.format(), Format::row_major(), t.shape());
   };
   channels_last = !plain(x) || !plain(y);
   const int lacking = 5 - x.shape().axes();
@@ -223,8 +226,9 @@ PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tens
   }
 }
 
-void pool_forward_plain(Context& context, const PoolWindow& window, const PassRandom& random,
-                        const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
+void pool_forward_reference(Context& context, const PoolWindow& window, const PassRandom& random,
+                            const Tensor& x, const Tensor& y, const Tensor& index,
+                            const Tensor& mask) {
   const PoolGeometry g(window, x, y);
   on_real(x, [&]<typename T>() {
     const auto run = [&]<typename Index>() {
@@ -239,8 +243,8 @@ void pool_forward_plain(Context& context, const PoolWindow& window, const PassRa
   });
 }
 
-void pool_backward_plain(Context& context, const PoolWindow& window, const Tensor& x,
-                         const Tensor& index, const Tensor& dy, const Tensor& dx) {
+void pool_backward_reference(Context& context, const PoolWindow& window, const Tensor& x,
+                             const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const PoolGeometry g(window, dx, dy);
   on_real(dy, [&]<typename T>() {
     const auto run = [&]<typename Index>() {

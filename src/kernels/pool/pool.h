@@ -1,11 +1,11 @@
-// Pooling: a window slides over each channel and keeps one value.
-//   max         the largest value; of equal ones the first in scan order
-//   average     the sum over the number of cells, those of the padding included unless
+// Pooling: a window slides over each channel and produces one value per position.
+//   max         the maximum; the first of equal values in scan order
+//   average     the sum over the number of cells, including those of the padding unless
 //               count_padding is off
 //   stochastic  in training a value drawn with probability x / sum(x), in testing
 //               sum(x^2) / sum(x)
-// Shapes: x (N, C, one to three spatial axes), y the same with the output's extents; plain or
-// channels-last, both alike.
+// Shapes: x (N, C, one to three spatial axes), y the same with the output's extents; both NCHW or
+// both channels-last.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -14,33 +14,33 @@ namespace crema {
 
 enum class PoolMethod { max, average, stochastic, stochastic_test };
 
-// Of the last one, two or three axes here: a 2-D window has kernel {1, height, width}.
+// A window with fewer than three axes uses the last ones here: in 2-D kernel is {1, height, width}.
 struct PoolWindow {
   PoolMethod method = PoolMethod::max;
   int64_t kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1};
   int64_t pad[3] = {0, 0, 0};
   bool count_padding = true;
-  // x comes from a ReLU, whose gradient backward takes as well: an output that is not positive
-  // gives none. Only max.
+  // x comes from a ReLU, whose gradient backward includes: an output that is not positive passes no
+  // gradient. Only max.
   bool takes_relu = false;
-  // y goes through a ReLU, whose gradient backward takes as well. Only max.
+  // y goes through a ReLU, whose gradient backward includes. Only max.
   bool relu = false;
 
-  // Outputs that are not positive give no gradient.
+  // Outputs that are not positive pass no gradient.
   bool only_positive() const { return takes_relu || relu; }
 
   int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
-  // Of the tensor that tells which cell of its window each output kept: one byte where that is
-  // enough.
+  // Dtype of the index tensor, which stores the selected cell of each output's window: one byte
+  // where that suffices.
   DType index_dtype() const { return cells() <= 255 ? DType::u8 : DType::i32; }
-  // True when backward needs that tensor.
+  // True when backward needs the index tensor.
   bool has_index() const { return method == PoolMethod::max || method == PoolMethod::stochastic; }
 };
 
-// A window without a cell gives -FLT_MAX (max) or 0, and no gradient. `index` (shape of y,
-// index_dtype(); -1 or 255 for an output that gives no gradient) and `mask` (shape and dtype of y:
-// the kept cell's place in its channel, -1 for none) may be empty.
+// An empty window gives -FLT_MAX (max) or 0, and no gradient. `index` (shape of y, index_dtype();
+// -1 or 255 for an output that passes no gradient) and `mask` (shape and dtype of y: the selected
+// cell's position in its channel, -1 for none) may be empty.
 void pool_forward(Context& context, const PoolWindow& window, const PassRandom& random,
                   const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask);
 

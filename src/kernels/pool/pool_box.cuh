@@ -1,5 +1,5 @@
-// Places, windows and the loads around them, for pooling's GPU kernels. Positions are
-// (depth, height, width); offsets count packs of channels and fit in 32 bits.
+// Positions, windows and loads for the GPU kernels of pooling. Coordinates are (depth, height,
+// width); offsets count packs of channels and fit 32 bits.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,12 @@ struct Box {
   int first[3], last[3];
 };
 
-// Where an output's uncut window begins; outside of the image in the padding.
+// The first position of an output's unclipped window; in the padding it is outside the image.
 struct Corner {
   int at[3];
 };
 
-// The geometry in 32 bits.
+// PoolGeometry with 32-bit integers.
 struct Window {
   int in[3], out[3], kernel[3], stride[3], pad[3];
   int packs, images;
@@ -57,7 +57,7 @@ struct Window {
     return 1.f / static_cast<float>(max(counted, 1));
   }
 
-  // Inputs of an output's window.
+  // Inputs in an output's window.
   __device__ Box cells_of(const int (&o)[3]) const {
     Box box;
 #pragma unroll
@@ -68,7 +68,7 @@ struct Window {
     }
     return box;
   }
-  // Outputs whose window holds the input i.
+  // Outputs whose windows contain input i.
   __device__ Box windows_of(const int (&i)[3]) const {
     Box box;
 #pragma unroll
@@ -81,8 +81,8 @@ struct Window {
   }
 };
 
-// How the places to write are divided: `groups` of packs, blocks `across` and `down`, with threads
-// for (packs, columns, some rows each).
+// How the output positions are tiled: `groups` of packs, blocks `across` and `down`, with threads
+// for (packs, columns, `rows_each` rows each).
 struct Tiles {
   int extent[3];
   int groups, across, down;
@@ -93,33 +93,33 @@ struct Launch {
   dim3 threads;
   unsigned blocks;
 
-  // extent: of what is written; a thread has so many rows of it.
+  // extent: of the tensor to write; a thread writes `rows_each` rows of it.
   Launch(const Window& w, const int* extent, int rows_each) {
-    const auto pieces = [](int count, int most) { return (count + most - 1) / most; };
-    // Whole memory lines of channels, then a square of neighbours; the last block is as full as
-    // the others.
+    const auto pieces = [](int count, int maximum) { return (count + maximum - 1) / maximum; };
+    // Whole cache lines of channels, then a square of neighboring positions; blocks are balanced,
+    // the last one included.
     const int lanes = w.packs <= 16 ? w.packs : 8;
     const int columns = extent[2], rows = pieces(extent[1], rows_each);
-    // Where all fit at once, small blocks: they find room beside those of weights' gradients, which
-    // are queued before and leave few registers.
+    // When all threads fit on the GPU at once, use small blocks: they find room next to the blocks
+    // of weight gradient kernels, which are queued earlier and leave few registers.
     const int64_t all = int64_t{w.packs} * columns * rows * w.images * extent[0];
-    const int most = all < 132 * 1024 ? 128 : 256;
+    const int maximum = all < 132 * 1024 ? 128 : 256;
     std::copy_n(extent, 3, tiles.extent);
     tiles.groups = pieces(w.packs, lanes);
     tiles.across = pieces(columns, lanes <= 8 ? 8 : 4);
     const int wide = pieces(columns, tiles.across);
-    tiles.down = pieces(rows, std::min(std::max(most / (lanes * wide), 1), 64));
+    tiles.down = pieces(rows, std::min(std::max(maximum / (lanes * wide), 1), 64));
     threads = dim3(lanes, wide, pieces(rows, tiles.down));
     blocks = static_cast<unsigned>(tiles.groups) * tiles.across * tiles.down * w.images * extent[0];
   }
 };
 
-// What a thread writes: its pack, its image, and the first position.
-struct Place {
+// What a thread writes: its pack, its image, and its first position.
+struct Position {
   int packs, pack, image, at[3];
   bool inside;
 
-  __device__ Place(const Window& w, const Tiles& tiles, int rows_each) {
+  __device__ Position(const Window& w, const Tiles& tiles, int rows_each) {
     packs = w.packs;
     unsigned block = blockIdx.x;
     const unsigned group = block % tiles.groups;
@@ -135,25 +135,25 @@ struct Place {
     at[1] = static_cast<int>(down * blockDim.z + threadIdx.z) * rows_each;
     inside = pack < w.packs && at[1] < tiles.extent[1] && at[2] < tiles.extent[2];
   }
-  // Of this pack at a position of the same image.
+  // Offset of this pack at a position of the same image.
   __device__ int offset(const int (&extent)[3], int d, int h, int v) const {
     return (((image * extent[0] + d) * extent[1] + h) * extent[2] + v) * packs + pack;
   }
 };
 
 // Calls use(load(offset), d, h, v) for the positions in a box of a source with this extent, in
-// row-major order; kAtOnce of a row are loaded before the first is used.
+// row-major order; kAtOnce positions of a row are loaded before the first is used.
 template <int kAtOnce, typename Load, typename Use>
-__device__ void over_box(const Place& place, const int (&extent)[3], const Box& box,
+__device__ void over_box(const Position& position, const int (&extent)[3], const Box& box,
                          const Load& load, const Use& use) {
   for (int d = box.first[0]; d < box.last[0]; ++d) {
     for (int h = box.first[1]; h < box.last[1]; ++h) {
       for (int v = box.first[2]; v < box.last[2]; v += kAtOnce) {
-        const int at = place.offset(extent, d, h, v);
+        const int at = position.offset(extent, d, h, v);
         decltype(load(0)) loaded[kAtOnce];
 #pragma unroll
         for (int c = 0; c < kAtOnce; ++c) {
-          if (v + c < box.last[2]) loaded[c] = load(at + c * place.packs);
+          if (v + c < box.last[2]) loaded[c] = load(at + c * position.packs);
         }
 #pragma unroll
         for (int c = 0; c < kAtOnce; ++c) {

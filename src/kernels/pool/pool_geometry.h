@@ -1,5 +1,5 @@
-// The arithmetic of pooling windows, shared by all bodies. Spatial axes are always three: depth,
-// height, width; those that a tensor lacks have extent 1.
+// The arithmetic of pooling windows, shared by all implementations. There are always three spatial
+// axes: depth, height, width; an axis that the tensor lacks has extent 1.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct PoolGeometry {
 
   int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
 
-  // Input positions [first, last) of output position o along an axis, cut at the border.
+  // Input positions [first, last) of output position o along an axis, clipped to the image.
   CREMA_HD int64_t first(int axis, int64_t o) const {
     const int64_t at = o * stride[axis] - pad[axis];
     return at > 0 ? at : 0;
@@ -28,7 +28,7 @@ struct PoolGeometry {
     const int64_t at = o * stride[axis] - pad[axis] + kernel[axis];
     return at < in[axis] ? at : in[axis];
   }
-  // Output positions [from, to) whose window holds input position i.
+  // Output positions [from, to) whose windows contain input position i.
   CREMA_HD int64_t from(int axis, int64_t i) const {
     const int64_t at = i + pad[axis] - kernel[axis];
     return at < 0 ? 0 : at / stride[axis] + 1;
@@ -37,20 +37,20 @@ struct PoolGeometry {
     const int64_t at = (i + pad[axis]) / stride[axis] + 1;
     return at < out[axis] ? at : out[axis];
   }
-  // Where input position i lies in the uncut window of output position o.
+  // Index of input position i in the unclipped window of output position o.
   CREMA_HD int64_t inside(int axis, int64_t o, int64_t i) const {
     return i - (o * stride[axis] - pad[axis]);
   }
 
-  // The extent that the divisor of the mean counts: Caffe cuts a window at the far side of the
-  // padding; at the image itself when padding does not count.
+  // The extent that counts for the divisor of the mean: Caffe clips a window to the padded image,
+  // or to the image itself when padding does not count.
   CREMA_HD int64_t counted(int axis, int64_t o) const {
     if (!count_padding) return last(axis, o) - first(axis, o);
     const int64_t at = o * stride[axis] - pad[axis], end = at + kernel[axis],
                   border = in[axis] + pad[axis];
     return (end < border ? end : border) - at;
   }
-  // An empty window has divisor 1: its mean is 0.
+  // An empty window has divisor 1, so its mean is 0.
   CREMA_HD int64_t divisor(int64_t od, int64_t oh, int64_t ow) const {
     const int64_t a = counted(0, od), b = counted(1, oh), c = counted(2, ow);
     return a > 0 && b > 0 && c > 0 ? a * b * c : 1;

@@ -1,10 +1,9 @@
-// Max and average pooling of channels-last tensors on the GPU. A thread has a pack of channels of
-// one place and loads what it needs from around that; a block has neighbours in both directions, so
-// that windows that overlap find their values in the cache. For the usual windows there are faster
-// kernels (pool_walk.cuh).
+// Max and average pooling of channels-last tensors on the GPU. A thread computes one pack of
+// channels of one position; a block covers neighbors in both directions, so that overlapping
+// windows hit the cache. For common window shapes there are faster kernels (pool_walk.cuh).
 #include <cfloat>
 
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/pool/pool_reference.h"
 #include "kernels/pool/pool_walk.cuh"
@@ -19,7 +18,7 @@ template <typename T, int kPack>
 __global__ void max_forward(Window w, Tiles tiles, bool only_positive, bool relu,
                             const Pack<T, kPack>* x, Pack<T, kPack>* y,
                             Pack<uint8_t, kPack>* index) {
-  const Place o(w, tiles, 1);
+  const Position o(w, tiles, 1);
   if (!o.inside) return;
   wait_for_earlier_kernels();
   Compute<T> best[kPack];
@@ -58,7 +57,7 @@ __global__ void max_forward(Window w, Tiles tiles, bool only_positive, bool relu
 template <typename T, int kPack>
 __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* index,
                              const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
-  const Place p(w, tiles, 1);
+  const Position p(w, tiles, 1);
   if (!p.inside) return;
   wait_for_earlier_kernels();
   Compute<T> sum[kPack] = {};
@@ -87,11 +86,11 @@ __global__ void max_backward(Window w, Tiles tiles, const Pack<uint8_t, kPack>* 
   dx[p.offset(w.in, p.at[0], p.at[1], p.at[2])] = out;
 }
 
-// Windows beside each other, which leave nothing out: an output writes all of its own.
+// Windows that neither overlap nor leave gaps: each output writes the whole window of dx.
 template <typename T, int kPack>
 __global__ void max_backward_apart(Window w, Tiles tiles, const Pack<uint8_t, kPack>* index,
                                    const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
-  const Place o(w, tiles, 1);
+  const Position o(w, tiles, 1);
   if (!o.inside) return;
   wait_for_earlier_kernels();
   const int from = o.offset(w.out, o.at[0], o.at[1], o.at[2]);
@@ -122,7 +121,7 @@ bool apart(const Window& w) {
 
 template <typename T, int kPack>
 __global__ void average_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, Pack<T, kPack>* y) {
-  const Place o(w, tiles, 1);
+  const Position o(w, tiles, 1);
   if (!o.inside) return;
   wait_for_earlier_kernels();
   Compute<T> sum[kPack] = {};
@@ -143,7 +142,7 @@ __global__ void average_forward(Window w, Tiles tiles, const Pack<T, kPack>* x, 
 template <typename T, int kPack>
 __global__ void average_backward(Window w, Tiles tiles, const Pack<T, kPack>* dy,
                                  Pack<T, kPack>* dx) {
-  const Place p(w, tiles, 1);
+  const Position p(w, tiles, 1);
   if (!p.inside) return;
   wait_for_earlier_kernels();
   Compute<T> sum[kPack] = {};
@@ -161,27 +160,27 @@ __global__ void average_backward(Window w, Tiles tiles, const Pack<T, kPack>* dy
   dx[p.offset(w.in, p.at[0], p.at[1], p.at[2])] = out;
 }
 
-bool serves(const PoolGeometry& g, const PoolWindow& window, const Tensor& x, const Tensor& y) {
+bool supports(const PoolGeometry& g, const PoolWindow& window, const Tensor& x, const Tensor& y) {
   const bool method = window.method == PoolMethod::average ||
                       (window.method == PoolMethod::max && window.index_dtype() == DType::u8);
   return method && g.channels_last && x.dtype() != DType::f64 &&
          std::max(x.count(), y.count()) < (int64_t{1} << 31);
 }
 
-// Calls body<window, step>() where walking kernels serve, which take whole packs; else returns
-// false.
+// Calls body<window, step>() where the walking kernels, which need whole packs, support the case;
+// else returns false.
 template <typename T, int kPack, typename Body>
 bool walks(const PoolWindow& window, const Body& body) {
   if constexpr (kPack == kPackCount<T>) return with_walk(window, body);
   return false;
 }
 
-// Calls body<T, kPack>(geometry) for the widest pack; false where the kernels
-// here do not serve. x: the larger tensor, y: the pooled one.
+// Calls body<T, kPack>(geometry) for the widest pack; false where the kernels in this file do not
+// support the case. x: the larger tensor, y: the pooled one.
 template <typename Body>
 bool with_window(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
   const PoolGeometry g(window, x, y);
-  if (!serves(g, window, x, y)) return false;
+  if (!supports(g, window, x, y)) return false;
   if (x.count() == 0 || y.count() == 0) return true;
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
@@ -203,19 +202,19 @@ bool pool_forward_gpu(Context& context, const PoolWindow& window, const Tensor& 
     using P = Pack<T, kPack>;
     const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
       const Launch l(w, w.out, kWalkRows);
-      launch_early(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-                   window.only_positive(), window.relu, x.data<Words>(), y.data<Words>(),
-                   index.data<Cells<T>>());
+      launch_programmatic(gpu, walk_forward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                          window.only_positive(), window.relu, x.data<Words>(), y.data<Words>(),
+                          index.data<Cells<T>>());
     });
     if (walked) return;
     const Launch l(w, w.out, 1);
     if (window.method == PoolMethod::max) {
-      launch_early(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
-                   window.only_positive(), window.relu, x.data<P>(), y.data<P>(),
-                   index.data<Pack<uint8_t, kPack>>());
+      launch_programmatic(gpu, max_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                          window.only_positive(), window.relu, x.data<P>(), y.data<P>(),
+                          index.data<Pack<uint8_t, kPack>>());
     } else {
-      launch_early(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, x.data<P>(),
-                   y.data<P>());
+      launch_programmatic(gpu, average_forward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                          x.data<P>(), y.data<P>());
     }
   });
 }
@@ -228,23 +227,23 @@ bool pool_backward_gpu(Context& context, const PoolWindow& window, const Tensor&
     using P = Pack<T, kPack>;
     const bool walked = walks<T, kPack>(window, [&]<int kWindow, int kStep>() {
       const Launch l = launch_of_gradients(w);
-      launch_early(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
-                   index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
+      launch_programmatic(gpu, walk_backward<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+                          index.data<Cells<T>>(), dy.data<P>(), dx.data<P>());
     });
     if (walked) return;
     if (window.method == PoolMethod::max && apart(w)) {
       const Launch l(w, w.out, 1);
-      launch_early(gpu, max_backward_apart<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
-                   index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+      launch_programmatic(gpu, max_backward_apart<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                          index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
       return;
     }
     const Launch l(w, w.in, 1);
     if (window.method == PoolMethod::max) {
-      launch_early(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
-                   index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
+      launch_programmatic(gpu, max_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                          index.data<Pack<uint8_t, kPack>>(), dy.data<P>(), dx.data<P>());
     } else {
-      launch_early(gpu, average_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles, dy.data<P>(),
-                   dx.data<P>());
+      launch_programmatic(gpu, average_backward<T, kPack>, {l.blocks, l.threads}, w, l.tiles,
+                          dy.data<P>(), dx.data<P>());
     }
   });
 }

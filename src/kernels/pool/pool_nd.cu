@@ -1,5 +1,5 @@
-// On a GPU one index an element of the result: an output goes through its window, an input through
-// the windows that hold it.
+// On a GPU one thread per element of the result: forward loops over the output's window, backward
+// over the windows that contain the input.
 #include "kernels/pool/pool_nd.h"
 
 #include <cfloat>
@@ -15,12 +15,12 @@ namespace {
 struct Geometry {
   int axes;
   int64_t channels;
-  int64_t in[kMostSpatialAxes], out[kMostSpatialAxes], kernel[kMostSpatialAxes];
-  int64_t stride[kMostSpatialAxes], pad[kMostSpatialAxes], dilation[kMostSpatialAxes];
+  int64_t in[kMaxSpatialAxes], out[kMaxSpatialAxes], kernel[kMaxSpatialAxes];
+  int64_t stride[kMaxSpatialAxes], pad[kMaxSpatialAxes], dilation[kMaxSpatialAxes];
   bool count_padding, average;
   AxisStrides xs, ys;
 
-  Geometry(const PoolAxes& window, bool mean, const Tensor& x, const Tensor& y)
+  Geometry(const PoolNd& window, bool mean, const Tensor& x, const Tensor& y)
       : axes(x.shape().axes() - 2),
         channels(x.shape()[1]),
         count_padding(window.count_padding),
@@ -37,8 +37,8 @@ struct Geometry {
     }
   }
 
-  // Cells of output position o along an axis that the mean counts: Caffe cuts a window at the far
-  // side of the padding; at the image itself when padding does not count.
+  // Cells of output position o along an axis that count for the mean: Caffe clips a window to the
+  // padded image, or to the image itself when padding does not count.
   CREMA_HD int64_t counted(int axis, int64_t o) const {
     const int64_t at = o * stride[axis] - pad[axis], gap = dilation[axis];
     const int64_t border = in[axis] + (count_padding ? pad[axis] : 0);
@@ -49,7 +49,7 @@ struct Geometry {
 };
 
 template <typename T>
-struct PoolAxesForward {
+struct PoolNdForward {
   Geometry g;
   const T* x;
   T* y;
@@ -57,28 +57,28 @@ struct PoolAxesForward {
   T* mask;
 
   CREMA_HD void operator()(int64_t i) const {
-    const AxisPlace o = place_of(i, g.axes, g.out, g.channels);
-    int64_t cell[kMostSpatialAxes] = {};
+    const AxisPosition o = position_of(i, g.axes, g.out, g.channels);
+    int64_t cell[kMaxSpatialAxes] = {};
     Compute<T> sum = 0, largest = -FLT_MAX;
     int64_t kept = -1;
     do {
-      int64_t from = o.outer * g.xs.outer + o.channel * g.xs.channel, place = 0;
+      int64_t from = o.outer * g.xs.outer + o.channel * g.xs.channel, position = 0;
       bool inside = true;
       for (int axis = 0; axis < g.axes; ++axis) {
         const int64_t at =
             o.at[axis] * g.stride[axis] - g.pad[axis] + cell[axis] * g.dilation[axis];
         inside = inside && at >= 0 && at < g.in[axis];
         from += at * g.xs.axis[axis];
-        place = place * g.in[axis] + at;
+        position = position * g.in[axis] + at;
       }
       if (!inside) continue;
       const auto value = Compute<T>(x[from]);
       sum += value;
       if (value > largest) {
         largest = value;
-        kept = place;
+        kept = position;
       }
-    } while (next_place(cell, g.kernel, g.axes));
+    } while (next_position(cell, g.kernel, g.axes));
     const int64_t to = offset_of(o, g.ys, g.axes);
     if (g.average) {
       int64_t divisor = 1;
@@ -93,17 +93,17 @@ struct PoolAxesForward {
 };
 
 template <typename T>
-struct PoolAxesBackward {
+struct PoolNdBackward {
   Geometry g;
   const int32_t* index;
   const T* dy;
   T* dx;
 
   CREMA_HD void operator()(int64_t i) const {
-    const AxisPlace p = place_of(i, g.axes, g.in, g.channels);
-    int64_t place = 0;
-    for (int axis = 0; axis < g.axes; ++axis) place = place * g.in[axis] + p.at[axis];
-    int64_t cell[kMostSpatialAxes] = {};
+    const AxisPosition p = position_of(i, g.axes, g.in, g.channels);
+    int64_t position = 0;
+    for (int axis = 0; axis < g.axes; ++axis) position = position * g.in[axis] + p.at[axis];
+    int64_t cell[kMaxSpatialAxes] = {};
     Compute<T> sum = 0;
     do {
       int64_t from = p.outer * g.ys.outer + p.channel * g.ys.channel, divisor = 1;
@@ -118,9 +118,9 @@ struct PoolAxesBackward {
       if (!inside) continue;
       if (g.average)
         sum += dy[from] / static_cast<Compute<T>>(divisor);
-      else if (index[from] == place)
+      else if (index[from] == position)
         sum += Compute<T>(dy[from]);
-    } while (next_place(cell, g.kernel, g.axes));
+    } while (next_position(cell, g.kernel, g.axes));
     dx[offset_of(p, g.xs, g.axes)] = sum;
   }
 };
@@ -128,37 +128,37 @@ struct PoolAxesBackward {
 }  // namespace
 #endif
 
-void pool_axes_forward(Context& context, const PoolAxes& window, bool average, const Tensor& x,
-                       const Tensor& y, const Tensor& index, const Tensor& mask) {
+void pool_nd_forward(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                     const Tensor& y, const Tensor& index, const Tensor& mask) {
 #ifdef CREMA_CUDA
   if (context.device() == Device::gpu) {
-    if (pool_axes_forward_gpu(context, window, average, x, y, index, mask)) return;
+    if (pool_nd_forward_gpu(context, window, average, x, y, index, mask)) return;
     const Geometry g(window, average, x, y);
     return on_real(x, [&]<typename T>() {
       parallel_for(
           context, y.count(),
-          PoolAxesForward<T>{g, x.data<T>(), y.data<T>(), index.data<int32_t>(), mask.data<T>()});
+          PoolNdForward<T>{g, x.data<T>(), y.data<T>(), index.data<int32_t>(), mask.data<T>()});
     });
   }
 #endif
   (void)context;
-  pool_axes_forward_cpu(window, average, x, y, index, mask);
+  pool_nd_forward_cpu(window, average, x, y, index, mask);
 }
 
-void pool_axes_backward(Context& context, const PoolAxes& window, bool average, const Tensor& index,
-                        const Tensor& dy, const Tensor& dx) {
+void pool_nd_backward(Context& context, const PoolNd& window, bool average, const Tensor& index,
+                      const Tensor& dy, const Tensor& dx) {
 #ifdef CREMA_CUDA
   if (context.device() == Device::gpu) {
-    if (pool_axes_backward_gpu(context, window, average, index, dy, dx)) return;
+    if (pool_nd_backward_gpu(context, window, average, index, dy, dx)) return;
     const Geometry g(window, average, dx, dy);
     return on_real(dy, [&]<typename T>() {
       parallel_for(context, dx.count(),
-                   PoolAxesBackward<T>{g, index.data<int32_t>(), dy.data<T>(), dx.data<T>()});
+                   PoolNdBackward<T>{g, index.data<int32_t>(), dy.data<T>(), dx.data<T>()});
     });
   }
 #endif
   (void)context;
-  pool_axes_backward_cpu(window, average, index, dy, dx);
+  pool_nd_backward_cpu(window, average, index, dy, dx);
 }
 
 }  // namespace crema

@@ -1,6 +1,6 @@
-// Max and average pooling over any number of spatial axes, whose windows may have gaps between
-// their cells. kernels/pool/pool.h serves up to three axes without gaps, faster.
-// Shapes: x (N, C, spatial axes), y the same with the output's extents; plain or channels-last.
+// Max and average pooling with dilation, over any number of spatial axes. kernels/pool/pool.h is
+// faster for up to three axes without dilation. Shapes: x (N, C, spatial axes), y the same with the
+// output's extents; NCHW or channels-last.
 #pragma once
 
 #include <vector>
@@ -9,33 +9,33 @@
 
 namespace crema {
 
-// One entry a spatial axis; at most kMostSpatialAxes (kernels/conv/conv.h).
-struct PoolAxes {
+// One entry per spatial axis; at most kMaxSpatialAxes (kernels/conv/conv.h).
+struct PoolNd {
   std::vector<int64_t> kernel, stride, pad, dilation;
-  // Whether the mean's divisor counts cells of the padding.
+  // Whether the mean's divisor counts padding cells.
   bool count_padding = true;
 };
 
-// `average`: the mean, else the largest value, of equal ones the first in scan order. A window
-// without a cell gives -FLT_MAX (largest) or 0. `index` (i32) and `mask` (dtype of y), shaped like
-// y, get the kept cell's place in its channel, -1 for none; both may be empty.
-void pool_axes_forward(Context& context, const PoolAxes& window, bool average, const Tensor& x,
-                       const Tensor& y, const Tensor& index, const Tensor& mask);
+// `average`: the mean, otherwise the maximum, the first of equal values in scan order. An empty
+// window gives -FLT_MAX (max) or 0. `index` (i32) and `mask` (dtype of y), shaped like y, receive
+// the selected cell's position in its channel, -1 for none; both may be empty.
+void pool_nd_forward(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                     const Tensor& y, const Tensor& index, const Tensor& mask);
 
 // dx is overwritten. `index` is read unless `average`.
-void pool_axes_backward(Context& context, const PoolAxes& window, bool average, const Tensor& index,
-                        const Tensor& dy, const Tensor& dx);
+void pool_nd_backward(Context& context, const PoolNd& window, bool average, const Tensor& index,
+                      const Tensor& dy, const Tensor& dx);
 
-void pool_axes_forward_cpu(const PoolAxes& window, bool average, const Tensor& x, const Tensor& y,
-                           const Tensor& index, const Tensor& mask);
-void pool_axes_backward_cpu(const PoolAxes& window, bool average, const Tensor& index,
-                            const Tensor& dy, const Tensor& dx);
+void pool_nd_forward_cpu(const PoolNd& window, bool average, const Tensor& x, const Tensor& y,
+                         const Tensor& index, const Tensor& mask);
+void pool_nd_backward_cpu(const PoolNd& window, bool average, const Tensor& index, const Tensor& dy,
+                          const Tensor& dx);
 
-// GPU, channels-last, not float64: false, with nothing done, for what the body for every order and
-// dtype has to do.
-bool pool_axes_forward_gpu(Context& context, const PoolAxes& window, bool average, const Tensor& x,
-                           const Tensor& y, const Tensor& index, const Tensor& mask);
-bool pool_axes_backward_gpu(Context& context, const PoolAxes& window, bool average,
-                            const Tensor& index, const Tensor& dy, const Tensor& dx);
+// GPU, channels-last, not float64. Returns false, and writes nothing, for a case that the generic
+// body must compute.
+bool pool_nd_forward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                         const Tensor& y, const Tensor& index, const Tensor& mask);
+bool pool_nd_backward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
+                          const Tensor& dy, const Tensor& dx);
 
 }  // namespace crema

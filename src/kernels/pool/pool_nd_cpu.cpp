@@ -1,5 +1,5 @@
-// On a CPU whole lines are pooled at once: of the last spatial axis, in channels-last order of the
-// channels. The other axes are stepped through.
+// On a CPU the inner loop pools a whole line: along the last spatial axis or, in channels-last
+// order, along the channels. An odometer steps through the other axes.
 #include <algorithm>
 #include <cfloat>
 
@@ -10,17 +10,17 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kMostWidth = 256;  // of a line that is worked on at once
+constexpr int64_t kMaxWidth = 256;  // elements of a line that are processed at once
 
 struct Lines {
-  const PoolAxes& window;
+  const PoolNd& window;
   bool average, last;  // last: channels-last
-  int axes, stepped;   // spatial axes, and those of them that are not along the line
+  int axes, stepped;   // spatial axes, and how many of them are not along the line
   int64_t channels, images;
   const Shape &x, &y;
   AxisStrides xs, ys;
 
-  Lines(const PoolAxes& pooling, bool mean, const Tensor& in, const Tensor& out)
+  Lines(const PoolNd& pooling, bool mean, const Tensor& in, const Tensor& out)
       : window(pooling),
         average(mean),
         last(in.format().order == Order::channels_last),
@@ -33,13 +33,12 @@ struct Lines {
         xs(strides_of(x, in.format().order)),
         ys(strides_of(y, out.format().order)) {}
 
-  // A task has a plane of its own: a channel of an image, or some channels where they lie side by
-  // side.
-  int64_t width() const { return last ? std::min(channels, kMostWidth) : 1; }
+  // Each task has its own plane: one channel of an image, or a group of contiguous channels.
+  int64_t width() const { return last ? std::min(channels, kMaxWidth) : 1; }
   int64_t tasks() const { return images * ((channels + width() - 1) / width()); }
 
-  // Cells of output position o along an axis that the mean counts: Caffe cuts a window at the far
-  // side of the padding; at the image itself when padding does not count.
+  // Cells of output position o along an axis that count for the mean: Caffe clips a window to the
+  // padded image, or to the image itself when padding does not count.
   int64_t counted(int axis, int64_t o) const {
     const int64_t at = o * window.stride[axis] - window.pad[axis], gap = window.dilation[axis];
     const int64_t border = x[axis + 2] + (window.count_padding ? window.pad[axis] : 0);
@@ -49,22 +48,24 @@ struct Lines {
   }
 };
 
-// Elements o of a piece of a line, first <= o < end, meet the cell of a window at `from + o * step`
-// in x, which is place `place + o * step`, or `place` for all of them in channels-last order.
+// One cell of the windows of a piece of a line: element o of the piece, first <= o < end, reads x
+// at offset `from + o * step`, which is position `position + o * step` of the plane, or `position`
+// for all of them in channels-last order.
 struct Meeting {
-  int64_t first, end, from, step, place;
+  int64_t first, end, from, step, position;
 };
 
-// For each piece of the task's lines of y: piece.start(to, begin, count, divisor), where it begins
-// in y and in its line, its length, and what a mean's divisor is but for the axis along the line;
-// then cell(meeting) for each cell of its windows that lies in x, then finish(the same).
+// For each piece of the task's lines of y: calls piece.start(to, begin, count, divisor) with the
+// piece's offset in y, its offset in the line, its length, and the mean's divisor without the
+// factor of the axis along the line; then cell(meeting) for each cell of its windows inside x; then
+// finish() with the arguments of start().
 template <typename Piece>
 void over_lines(const Lines& l, int64_t task, Piece& piece) {
   const int64_t groups = (l.channels + l.width() - 1) / l.width();
   const int64_t image = task / groups, channel = task % groups * l.width();
-  const int line = l.axes - 1;  // the axis along the line in plain order
+  const int line = l.axes - 1;  // the axis along the line in NCHW order
   const int64_t length = l.last ? std::min(l.width(), l.channels - channel) : l.y[line + 2];
-  int64_t o[kMostSpatialAxes] = {}, extents[kMostSpatialAxes], kernel[kMostSpatialAxes];
+  int64_t o[kMaxSpatialAxes] = {}, extents[kMaxSpatialAxes], kernel[kMaxSpatialAxes];
   for (int axis = 0; axis < l.axes; ++axis) {
     extents[axis] = l.y[axis + 2];
     kernel[axis] = l.window.kernel[axis];
@@ -75,34 +76,34 @@ void over_lines(const Lines& l, int64_t task, Piece& piece) {
       to += o[axis] * l.ys.axis[axis];
       divisor *= l.average ? l.counted(axis, o[axis]) : 1;
     }
-    for (int64_t begin = 0; begin < length; begin += kMostWidth) {
-      const int64_t count = std::min(kMostWidth, length - begin);
+    for (int64_t begin = 0; begin < length; begin += kMaxWidth) {
+      const int64_t count = std::min(kMaxWidth, length - begin);
       piece.start(to + begin, begin, count, divisor);
-      int64_t c[kMostSpatialAxes] = {};
+      int64_t c[kMaxSpatialAxes] = {};
       do {
-        int64_t from = image * l.xs.outer + channel * l.xs.channel, place = 0;
+        int64_t from = image * l.xs.outer + channel * l.xs.channel, position = 0;
         bool inside = true;
         for (int axis = 0; axis < l.stepped; ++axis) {
           const int64_t at = o[axis] * l.window.stride[axis] - l.window.pad[axis] +
                              c[axis] * l.window.dilation[axis];
           inside = inside && at >= 0 && at < l.x[axis + 2];
           from += at * l.xs.axis[axis];
-          place = place * l.x[axis + 2] + at;
+          position = position * l.x[axis + 2] + at;
         }
         if (!inside) continue;
         if (l.last) {
-          piece.cell({0, count, from + begin, 1, place});
+          piece.cell({0, count, from + begin, 1, position});
           continue;
         }
         const int64_t step = l.window.stride[line], in = l.x[line + 2];
         const int64_t shift = begin * step - l.window.pad[line] + c[line] * l.window.dilation[line];
         const int64_t first = shift >= 0 ? 0 : (step - 1 - shift) / step;
         const int64_t end = shift >= in ? 0 : std::min(count, (in - 1 - shift) / step + 1);
-        if (first < end) piece.cell({first, end, from + shift, step, place * in + shift});
-      } while (next_place(c, kernel, l.axes));
+        if (first < end) piece.cell({first, end, from + shift, step, position * in + shift});
+      } while (next_position(c, kernel, l.axes));
       piece.finish(to + begin, begin, count, divisor);
     }
-  } while (next_place(o, extents, l.stepped));
+  } while (next_position(o, extents, l.stepped));
 }
 
 template <typename T>
@@ -112,8 +113,8 @@ struct ForwardPiece {
   T* y;
   int32_t* index;
   T* mask;
-  T value[kMostWidth];  // the sum, or the largest
-  int32_t kept[kMostWidth];
+  T value[kMaxWidth];  // the sum, or the maximum
+  int32_t kept[kMaxWidth];
 
   void start(int64_t, int64_t, int64_t count, int64_t) {
     std::fill(value, value + count, l.average ? T(0) : T(-FLT_MAX));
@@ -129,16 +130,17 @@ struct ForwardPiece {
       take<0>(m, from);
     }
   }
-  template <int kStep>  // 0: any
+  template <int kStep>  // 0: any step
   void take(const Meeting& m, const T* from) {
     const int64_t step = kStep > 0 ? kStep : m.step;
-    const auto place = static_cast<int32_t>(m.place), on = static_cast<int32_t>(l.last ? 0 : step);
+    const auto position = static_cast<int32_t>(m.position),
+               on = static_cast<int32_t>(l.last ? 0 : step);
 #pragma omp simd
     for (int64_t i = m.first; i < m.end; ++i) {
       const T one = from[i * step];
       const bool larger = one > value[i];
       value[i] = larger ? one : value[i];
-      kept[i] = larger ? place + static_cast<int32_t>(i) * on : kept[i];
+      kept[i] = larger ? position + static_cast<int32_t>(i) * on : kept[i];
     }
   }
   void finish(int64_t to, int64_t begin, int64_t count, int64_t divisor) {
@@ -153,13 +155,13 @@ struct ForwardPiece {
   }
 };
 
-// Of a mean: each output gives its share to the cells.
+// Average pooling's gradient: each output adds its share to its window's cells.
 template <typename T>
 struct MeanGradientPiece {
   const Lines& l;
   const T* dy;
   T* dx;
-  T share[kMostWidth];
+  T share[kMaxWidth];
 
   void start(int64_t to, int64_t begin, int64_t count, int64_t divisor) {
     for (int64_t i = 0; i < count; ++i) {
@@ -173,16 +175,17 @@ struct MeanGradientPiece {
   void finish(int64_t, int64_t, int64_t, int64_t) {}
 };
 
-// What a task writes of dx: `runs` runs of `run` elements, `step` apart, from `begin` on.
+// The part of dx that a task writes: `runs` runs of `run` elements, `step` apart, starting at
+// `begin`.
 struct Plane {
   int64_t begin, runs, run, step;
   Plane(const Lines& l, const Shape& shape, int64_t task) {
-    const int64_t groups = (l.channels + l.width() - 1) / l.width(), places = shape.count(2);
+    const int64_t groups = (l.channels + l.width() - 1) / l.width(), positions = shape.count(2);
     const int64_t image = task / groups, channel = task % groups * l.width();
-    begin = image * shape.count(1) + channel * (l.last ? 1 : places);
-    runs = l.last ? places : 1;
-    run = l.last ? std::min(l.width(), l.channels - channel) : places;
-    step = l.last ? l.channels : places;
+    begin = image * shape.count(1) + channel * (l.last ? 1 : positions);
+    runs = l.last ? positions : 1;
+    run = l.last ? std::min(l.width(), l.channels - channel) : positions;
+    step = l.last ? l.channels : positions;
   }
 };
 
@@ -197,16 +200,16 @@ void backward(const Lines& l, int64_t task, const int32_t* index, const T* dy, T
   }
   for (int64_t i = 0; i < y.runs; ++i) {
     for (int64_t k = 0; k < y.run; ++k) {
-      const int64_t at = y.begin + i * y.step + k, place = index[at];
-      if (place >= 0) dx[x.begin + (l.last ? place * l.channels + k : place)] += dy[at];
+      const int64_t at = y.begin + i * y.step + k, position = index[at];
+      if (position >= 0) dx[x.begin + (l.last ? position * l.channels + k : position)] += dy[at];
     }
   }
 }
 
 }  // namespace
 
-void pool_axes_forward_cpu(const PoolAxes& window, bool average, const Tensor& x, const Tensor& y,
-                           const Tensor& index, const Tensor& mask) {
+void pool_nd_forward_cpu(const PoolNd& window, bool average, const Tensor& x, const Tensor& y,
+                         const Tensor& index, const Tensor& mask) {
   const Lines lines(window, average, x, y);
   on(x, [&]<typename T>() {
 #pragma omp parallel for schedule(static)
@@ -218,8 +221,8 @@ void pool_axes_forward_cpu(const PoolAxes& window, bool average, const Tensor& x
   });
 }
 
-void pool_axes_backward_cpu(const PoolAxes& window, bool average, const Tensor& index,
-                            const Tensor& dy, const Tensor& dx) {
+void pool_nd_backward_cpu(const PoolNd& window, bool average, const Tensor& index, const Tensor& dy,
+                          const Tensor& dx) {
   const Lines lines(window, average, dx, dy);
   on(dy, [&]<typename T>() {
 #pragma omp parallel for schedule(static)

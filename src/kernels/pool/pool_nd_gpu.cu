@@ -1,6 +1,6 @@
-// Pooling with gaps or over four spatial axes on the GPU, channels-last: a thread has a pack of
-// channels of a place and steps through its window, or the windows that hold it, with loops that
-// are known when it is compiled.
+// Pooling with dilation or over four spatial axes on the GPU, channels-last: a thread has one pack
+// of channels of one position and loops over its window, or over the windows that contain it; the
+// number of axes is a compile-time constant.
 #include <algorithm>
 #include <cfloat>
 
@@ -15,17 +15,18 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// In 32 bits; `here` are the extents of what threads write, `there` of what they read.
+// Geometry with 32-bit integers; `here` are the extents of the tensor that threads write, `there`
+// of the one they read.
 template <int kAxes>
-struct AxesWindow {
+struct WindowNd {
   uint32_t count;  // packs to write
   Divisor packs, here[kAxes], stride[kAxes];
-  int there[kAxes], image[kAxes];  // image: of x
+  int there[kAxes], image[kAxes];  // image: extents of x
   int kernel[kAxes], pad[kAxes], dilation[kAxes];
   bool count_padding, average;
 
-  AxesWindow(const PoolAxes& window, bool mean, int pack, const Tensor& x, const Tensor& to,
-             const Tensor& from)
+  WindowNd(const PoolNd& window, bool mean, int pack, const Tensor& x, const Tensor& to,
+           const Tensor& from)
       : count(static_cast<uint32_t>(to.count() / pack)),
         packs(to.shape()[1] / pack),
         count_padding(window.count_padding),
@@ -41,8 +42,9 @@ struct AxesWindow {
     }
   }
 
-  // Takes the index of a pack apart; returns where its image begins in what is read, in packs.
-  __device__ int64_t place(uint32_t i, int (&at)[kAxes], int& pack) const {
+  // Splits the index of a pack into coordinates; returns the offset of its image in the tensor that
+  // is read, in packs.
+  __device__ int64_t position(uint32_t i, int (&at)[kAxes], int& pack) const {
     uint32_t rest = i, part = i;
     rest = packs.split(part);
     pack = static_cast<int>(part);
@@ -58,7 +60,7 @@ struct AxesWindow {
     return rest * size + pack;
   }
 
-  // Cells of output o along an axis that the mean counts, as for every device.
+  // Cells of output o along an axis that count for the mean, as on every device.
   __device__ int counted(int a, int o) const {
     const int at = o * static_cast<int>(stride[a].value) - pad[a], gap = dilation[a];
     const int border = image[a] + (count_padding ? pad[a] : 0);
@@ -67,31 +69,34 @@ struct AxesWindow {
     return min(last, kernel[a]) - first;
   }
 
-  // Calls use(place of an image) for the cells of the window of output `o`.
+  // Calls use(position in the image) for the cells of output o's window.
   template <int kAxis = 0, typename Use>
-  __device__ void over_cells(const int (&o)[kAxes], int place, const Use& use) const {
+  __device__ void over_cells(const int (&o)[kAxes], int position, const Use& use) const {
     if constexpr (kAxis == kAxes) {
-      use(place);
+      use(position);
     } else {
       int at = o[kAxis] * static_cast<int>(stride[kAxis].value) - pad[kAxis];
       for (int k = 0; k < kernel[kAxis]; ++k, at += dilation[kAxis]) {
-        if (at >= 0 && at < there[kAxis]) over_cells<kAxis + 1>(o, place * there[kAxis] + at, use);
+        if (at >= 0 && at < there[kAxis])
+          over_cells<kAxis + 1>(o, position * there[kAxis] + at, use);
       }
     }
   }
 
-  // Calls use(place of an output, cells that its mean counts) for the windows that hold input `i`.
+  // Calls use(output position, number of cells that its mean counts) for the windows that contain
+  // input `i`.
   template <int kAxis = 0, typename Use>
-  __device__ void over_windows(const int (&i)[kAxes], int place, int cells, const Use& use) const {
+  __device__ void over_windows(const int (&i)[kAxes], int position, int cells,
+                               const Use& use) const {
     if constexpr (kAxis == kAxes) {
-      use(place, cells);
+      use(position, cells);
     } else {
       int at = i[kAxis] + pad[kAxis];
       for (int k = 0; k < kernel[kAxis] && at >= 0; ++k, at -= dilation[kAxis]) {
         uint32_t left = static_cast<uint32_t>(at);
         const int o = static_cast<int>(stride[kAxis].split(left));
         if (left == 0 && o < there[kAxis]) {
-          over_windows<kAxis + 1>(i, place * there[kAxis] + o,
+          over_windows<kAxis + 1>(i, position * there[kAxis] + o,
                                   average ? cells * counted(kAxis, o) : 1, use);
         }
       }
@@ -100,20 +105,20 @@ struct AxesWindow {
 };
 
 template <typename T, int kAxes>
-__global__ void __launch_bounds__(kThreads) axes_forward(AxesWindow<kAxes> w, const WidePack<T>* x,
-                                                         WidePack<T>* y, int32_t* index, T* mask) {
+__global__ void __launch_bounds__(kThreads)
+    axes_forward(WindowNd<kAxes> w, const WidePack<T>* x, WidePack<T>* y, int32_t* index, T* mask) {
   constexpr int kPack = kPackCount<T>;
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= w.count) return;
   int o[kAxes], pack;
-  x += w.place(i, o, pack);
+  x += w.position(i, o, pack);
   float sums[kPack] = {}, largest[kPack];
   int kept[kPack];
   bool any = false;
 #pragma unroll
   for (int k = 0; k < kPack; ++k) largest[k] = -FLT_MAX, kept[k] = -1;
-  w.over_cells(o, 0, [&](int place) {
-    const WidePack<T> p = x[static_cast<int64_t>(place) * w.packs.value];
+  w.over_cells(o, 0, [&](int position) {
+    const WidePack<T> p = x[static_cast<int64_t>(position) * w.packs.value];
     any = true;
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
@@ -121,7 +126,7 @@ __global__ void __launch_bounds__(kThreads) axes_forward(AxesWindow<kAxes> w, co
       sums[k] += value;
       const bool larger = value > largest[k];
       largest[k] = larger ? value : largest[k];
-      kept[k] = larger ? place : kept[k];
+      kept[k] = larger ? position : kept[k];
     }
   });
   WidePack<T> out;
@@ -152,18 +157,18 @@ __global__ void __launch_bounds__(kThreads) axes_forward(AxesWindow<kAxes> w, co
 }
 
 template <typename T, int kAxes>
-__global__ void __launch_bounds__(kThreads) axes_backward(AxesWindow<kAxes> w, const int32_t* index,
-                                                          const WidePack<T>* dy, WidePack<T>* dx) {
+__global__ void __launch_bounds__(kThreads)
+    axes_backward(WindowNd<kAxes> w, const int32_t* index, const WidePack<T>* dy, WidePack<T>* dx) {
   constexpr int kPack = kPackCount<T>;
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
   if (i >= w.count) return;
   int at[kAxes], pack, here = 0;
-  const int64_t first = w.place(i, at, pack);
+  const int64_t first = w.position(i, at, pack);
 #pragma unroll
   for (int a = 0; a < kAxes; ++a) here = here * static_cast<int>(w.here[a].value) + at[a];
   float sums[kPack] = {};
-  w.over_windows(at, 0, 1, [&](int place, int cells) {
-    const int64_t from = first + static_cast<int64_t>(place) * w.packs.value;
+  w.over_windows(at, 0, 1, [&](int position, int cells) {
+    const int64_t from = first + static_cast<int64_t>(position) * w.packs.value;
     const WidePack<T> p = dy[from];
     if (w.average) {
 #pragma unroll
@@ -186,44 +191,44 @@ __global__ void __launch_bounds__(kThreads) axes_backward(AxesWindow<kAxes> w, c
   dx[i] = out;
 }
 
-// Calls body<T, kAxes>() where the kernels serve; x: the image, y: what it is pooled to.
+// Calls body<T, kAxes>() where the kernels support the case; x: the image, y: the pooled output.
 template <typename Body>
 bool with_axes(const Tensor& x, const Tensor& y, const Body& body) {
   const int axes = x.shape().axes() - 2;
   const auto last = [](const Tensor& t) { return t.format().order == Order::channels_last; };
   if (x.dtype() == DType::f64 || !last(x) || !last(y) || axes < 2 || axes > 4 || x.count() == 0 ||
-      y.count() == 0 || std::max(x.count(), y.count()) >= Divisor::kMost)
+      y.count() == 0 || std::max(x.count(), y.count()) >= Divisor::kMax)
     return false;
-  bool served = false;
+  bool chosen = false;
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
-      served = takes_packs<T>(x.shape()[1], x.raw(), y.raw());
-      if (!served) return;
+      chosen = takes_packs<T>(x.shape()[1], x.raw(), y.raw());
+      if (!chosen) return;
       if (axes == 2) return body.template operator()<T, 2>();
       if (axes == 3) return body.template operator()<T, 3>();
       body.template operator()<T, 4>();
     }
   });
-  return served;
+  return chosen;
 }
 
 unsigned blocks_for(uint32_t count) { return (count + kThreads - 1) / kThreads; }
 
 }  // namespace
 
-bool pool_axes_forward_gpu(Context& context, const PoolAxes& window, bool average, const Tensor& x,
-                           const Tensor& y, const Tensor& index, const Tensor& mask) {
+bool pool_nd_forward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                         const Tensor& y, const Tensor& index, const Tensor& mask) {
   return with_axes(x, y, [&]<typename T, int kAxes>() {
-    const AxesWindow<kAxes> w(window, average, kPackCount<T>, x, y, x);
+    const WindowNd<kAxes> w(window, average, kPackCount<T>, x, y, x);
     launch(context.gpu(), axes_forward<T, kAxes>, {blocks_for(w.count), kThreads}, w,
            x.data<WidePack<T>>(), y.data<WidePack<T>>(), index.data<int32_t>(), mask.data<T>());
   });
 }
 
-bool pool_axes_backward_gpu(Context& context, const PoolAxes& window, bool average,
-                            const Tensor& index, const Tensor& dy, const Tensor& dx) {
+bool pool_nd_backward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
+                          const Tensor& dy, const Tensor& dx) {
   return with_axes(dx, dy, [&]<typename T, int kAxes>() {
-    const AxesWindow<kAxes> w(window, average, kPackCount<T>, dx, dx, dy);
+    const WindowNd<kAxes> w(window, average, kPackCount<T>, dx, dx, dy);
     launch(context.gpu(), axes_backward<T, kAxes>, {blocks_for(w.count), kThreads}, w,
            index.data<int32_t>(), dy.data<WidePack<T>>(), dx.data<WidePack<T>>());
   });

@@ -1,5 +1,5 @@
-// Which source pixels meet in a destination pixel of pooling, as lists: the CPU's loops then know
-// no borders.
+// For each destination pixel of pooling, the list of source pixels it reads: with these lists the
+// CPU's loops need no border handling.
 #pragma once
 
 #include <algorithm>
@@ -11,16 +11,16 @@
 namespace crema {
 
 // One source pixel of a destination pixel: forward a cell of the window, backward a window that
-// holds the cell.
+// contains the destination pixel.
 template <typename T>
 struct Tap {
-  int64_t at;    // the source pixel, from the base of its list
-  int32_t cell;  // place of the cell in the window
-  T weight;      // of a mean
+  int64_t at;    // the source pixel, relative to the base of its list
+  int32_t cell;  // index of the cell in the window
+  T weight;      // for average pooling
 };
 
-// The taps of every destination pixel. Pixels that see the same pattern share one list: away from
-// the border all do, and in backward those whose distance is a multiple of the stride.
+// The taps of every destination pixel. Pixels with the same pattern share one list: forward, all
+// pixels away from the border; backward, those whose distance is a multiple of the stride.
 template <typename T>
 class Taps {
  public:
@@ -53,7 +53,7 @@ class Taps {
   }
 
   List of(int64_t d, int64_t h, int64_t w) const {
-    const auto &a = axes_[0].places[d], &b = axes_[1].places[h], &c = axes_[2].places[w];
+    const auto &a = axes_[0].positions[d], &b = axes_[1].positions[h], &c = axes_[2].positions[w];
     const size_t rows = axes_[1].patterns.size(), columns = axes_[2].patterns.size();
     const auto& [first, count] = lists_[(a.pattern * rows + b.pattern) * columns + c.pattern];
     return {taps_.data() + first, static_cast<int>(count),
@@ -61,14 +61,14 @@ class Taps {
   }
 
  private:
-  // The same along one axis.
+  // The taps along one axis.
   struct Axis {
-    struct Place {
+    struct Position {
       size_t pattern;
       int64_t base;
     };
     std::vector<std::vector<Tap<T>>> patterns;
-    std::vector<Place> places;
+    std::vector<Position> positions;
 
     Axis() = default;
     Axis(const PoolGeometry& g, int axis, bool backward) {
@@ -94,7 +94,7 @@ class Taps {
           ++pattern;
         }
         if (pattern == patterns.size()) patterns.push_back(taps);
-        places.push_back({pattern, from});
+        positions.push_back({pattern, from});
       }
     }
   };

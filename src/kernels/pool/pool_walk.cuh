@@ -1,31 +1,31 @@
-// Max pooling with square windows at least as wide as their distance, so that none is empty: the
-// usual ones (3 by 2, 3 by 1, 2 by 2). A thread has 16 bytes of channels of one column and walks
-// down, so that what windows of several rows share is loaded and compared once. Only for .cu
-// files of a CUDA build.
+// Max pooling with the common square windows, whose size is at least the stride, so that none is
+// empty (3 stride 2, 3 stride 1, 2 stride 2). A thread has 16 bytes of channels of one column and
+// walks down the rows, so that rows shared by several windows are loaded and compared once. Only
+// for .cu files of a CUDA build.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/core/pack.h"
 #include "kernels/pool/pool_box.cuh"
 
 namespace crema::pooling {
 
-// Rows of places to write that a thread walks over.
+// Rows of the result per thread (of walk_gradients(): rows of tiles).
 constexpr int kWalkRows = 4;
 
 struct alignas(16) Words {
   uint32_t v[4];
 };
-// The cells of as many windows, a byte each.
+// The selected cells of a pack of windows, one byte each.
 template <typename T>
 struct alignas(kPackCount<T>) Cells {
   uint32_t v[kPackCount<T> / 4];
 };
 
-// 4 bytes as one or two lanes of T. Cells and masks have the same lanes; a mask's are all ones or
+// 4 bytes as one or two lanes of T. Cells and masks have the same lanes; a mask lane is all ones or
 // zero.
 template <typename T>
 struct Lanes {
@@ -34,8 +34,8 @@ struct Lanes {
   static constexpr uint32_t kLowest = std::is_same_v<T, Half> ? 0xfc00fc00 : 0xff80ff80;
   static __device__ Two two(uint32_t bits) { return *reinterpret_cast<const Two*>(&bits); }
   static __device__ uint32_t larger(uint32_t a, uint32_t b) {
-    const Two most = __hmax2(two(a), two(b));
-    return *reinterpret_cast<const uint32_t*>(&most);
+    const Two maximum = __hmax2(two(a), two(b));
+    return *reinterpret_cast<const uint32_t*>(&maximum);
   }
   static __device__ uint32_t equal(uint32_t a, uint32_t b) { return __heq2_mask(two(a), two(b)); }
   static __device__ uint32_t above(uint32_t a, uint32_t b) { return __hgt2_mask(two(a), two(b)); }
@@ -68,11 +68,11 @@ __device__ inline uint32_t select(uint32_t mask, uint32_t yes, uint32_t no) {
 }
 __device__ inline int inside(int at, int extent) { return min(max(at, 0), extent - 1); }
 
-// Calls write(offset, largest, cells) for the windows of this thread: what load(offset) gives is
-// compared, cells has the lanes of the largest ones' cells. A place outside of the image is
-// replaced by the nearest one, which lies in the same window, and so is its cell.
+// Calls write(offset, largest, cells) for the windows of this thread: the maxima of what
+// load(offset) returns, and the cells that hold them, one per lane. A position outside the image is
+// clamped to the nearest one inside, which is in the same window, and its cell is clamped too.
 template <typename T, int kWindow, int kStep, typename Load, typename Write>
-__device__ void walk_windows(const Window& w, const Place& o, const Load& load,
+__device__ void walk_windows(const Window& w, const Position& o, const Load& load,
                              const Write& write) {
   using L = Lanes<T>;
   const int left = o.at[2] * kStep - w.pad[2], top = o.at[1] * kStep - w.pad[1];
@@ -85,7 +85,7 @@ __device__ void walk_windows(const Window& w, const Place& o, const Load& load,
     cells[v] = static_cast<uint32_t>(column - left) * L::kOnes;
   }
   const int row_packs = w.in[2] * w.packs;
-  uint32_t most[kWindow][4], from[kWindow][4];  // of rows; the last kWindow of them
+  uint32_t maximum[kWindow][4], from[kWindow][4];  // per input row; only the last kWindow rows
 #pragma unroll
   for (int r = 0; r < kStep * (kWalkRows - 1) + kWindow; ++r) {
     const int row = inside(top + r, w.in[1]) * row_packs;
@@ -101,10 +101,10 @@ __device__ void walk_windows(const Window& w, const Place& o, const Load& load,
 #pragma unroll
       for (int v = kLast - 1; v >= 0; --v)
         cell = select(L::equal(loaded[v].v[i], largest), cells[v], cell);
-      most[r % kWindow][i] = largest;
+      maximum[r % kWindow][i] = largest;
       from[r % kWindow][i] = cell;
     }
-    // The window that ends in this row.
+    // Completes the window that ends in this row.
     if (r < kLast || (r - kLast) % kStep != 0) continue;
     const int down = (r - kLast) / kStep, first = top + down * kStep;
     uint32_t in_rows[kWindow];
@@ -115,14 +115,14 @@ __device__ void walk_windows(const Window& w, const Place& o, const Load& load,
     uint32_t kept[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      uint32_t largest = most[r % kWindow][i], cell = from[r % kWindow][i] + in_rows[kLast];
+      uint32_t largest = maximum[r % kWindow][i], cell = from[r % kWindow][i] + in_rows[kLast];
 #pragma unroll
       for (int v = kLast - 1; v >= 0; --v)
-        largest = L::larger(largest, most[(r - kLast + v) % kWindow][i]);
+        largest = L::larger(largest, maximum[(r - kLast + v) % kWindow][i]);
 #pragma unroll
       for (int v = kLast - 1; v >= 0; --v) {
         const int slot = (r - kLast + v) % kWindow;
-        cell = select(L::equal(most[slot][i], largest), from[slot][i] + in_rows[v], cell);
+        cell = select(L::equal(maximum[slot][i], largest), from[slot][i] + in_rows[v], cell);
       }
       out.v[i] = largest;
       kept[i] = cell;
@@ -132,20 +132,20 @@ __device__ void walk_windows(const Window& w, const Place& o, const Load& load,
   }
 }
 
-// only_positive: only outputs above 0 get a cell. relu: those below 0 become 0.
+// only_positive: only outputs above 0 record a cell. relu: outputs below 0 become 0.
 template <typename T, int kWindow, int kStep>
 __global__ void walk_forward(Window w, Tiles tiles, bool only_positive, bool relu, const Words* x,
                              Words* y, Cells<T>* index) {
   using L = Lanes<T>;
-  const Place o(w, tiles, kWalkRows);
+  const Position o(w, tiles, kWalkRows);
   if (!o.inside) return;
   wait_for_earlier_kernels();
-  const uint32_t least = only_positive ? 0u : L::kLowest;
+  const uint32_t minimum = only_positive ? 0u : L::kLowest;
   walk_windows<T, kWindow, kStep>(
       w, o, [&](int at) { return x[at]; },
       [&](int to, const Words& largest, uint32_t(&cells)[4]) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) cells[i] |= ~L::above(largest.v[i], least);
+        for (int i = 0; i < 4; ++i) cells[i] |= ~L::above(largest.v[i], minimum);
         Words out = largest;
 #pragma unroll
         for (int i = 0; i < 4; ++i)
@@ -156,8 +156,8 @@ __global__ void walk_forward(Window w, Tiles tiles, bool only_positive, bool rel
   let_next_kernel_start();
 }
 
-// Of two: sum += g where the lanes of a and b are equal numbers below 1024, with one comparison for
-// both.
+// For both lanes: sum += g where the lanes of a and b are equal, with one comparison of half pairs:
+// the lanes are integers below 1024, which compare as (subnormal) halves.
 __device__ inline void add_where_equal(uint32_t a, uint32_t b, const float* g, float* sum) {
   asm("{ .reg .pred p, q; setp.eq.f16x2 p|q, %2, %3; @p add.f32 %0, %0, %4; @q add.f32 %1, %1, %5; "
       "}"
@@ -165,16 +165,16 @@ __device__ inline void add_where_equal(uint32_t a, uint32_t b, const float* g, f
       : "r"(a), "r"(b), "f"(g[0]), "f"(g[1]));
 }
 
-// A tile is kStep x kStep places of dx, so cut that a window begins with each tile. Calls write(
-// offset, load(offset), sums) for the places of this thread's tiles, with the sums of the gradients
-// that they get; what is loaded is on its way while they are found.
+// A tile is kStep x kStep pixels of dx, aligned so that a window starts at each tile. Calls
+// write(offset, load(offset), sums) for the pixels of this thread's tiles, with the sums of their
+// gradients; the loads are in flight while the sums are computed.
 template <typename T, int kWindow, int kStep, typename Load, typename Write>
-__device__ void walk_gradients(const Window& w, const Place& tile, const Cells<T>* index,
+__device__ void walk_gradients(const Window& w, const Position& tile, const Cells<T>* index,
                                const WidePack<T>* dy, const Load& load, const Write& write) {
   constexpr int kPack = kPackCount<T>;
-  constexpr int kBefore = (kWindow - 1) / kStep;  // windows that reach in from before a tile
+  constexpr int kBefore = (kWindow - 1) / kStep;  // earlier windows that reach into a tile
   const int left = tile.at[2] * kStep - w.pad[2], top = tile.at[1] * kStep - w.pad[1];
-  float sums[kWindow][kStep][kPack] = {};  // of the rows that the window of this step holds
+  float sums[kWindow][kStep][kPack] = {};  // for the rows of the window at this step
 #pragma unroll
   for (int step = -kBefore; step < kWalkRows; ++step) {
     const int o = tile.at[1] + step;
@@ -188,7 +188,7 @@ __device__ void walk_gradients(const Window& w, const Place& tile, const Cells<T
       }
     }
     float g[kBefore + 1][kPack];
-    uint32_t cells[kBefore + 1][kPack / 2];  // that the windows kept, two each
+    uint32_t cells[kBefore + 1][kPack / 2];  // that the windows selected, two per word
 #pragma unroll
     for (int c = 0; c <= kBefore; ++c) {
       const int column = tile.at[2] - c;
@@ -239,7 +239,7 @@ __device__ void walk_gradients(const Window& w, const Place& tile, const Cells<T
   }
 }
 
-// The tiles of walk_gradients().
+// The launch for the tiles of walk_gradients().
 inline Launch launch_of_gradients(const Window& w) {
   int tiles[3] = {w.in[0]};
   for (int a = 1; a < 3; ++a) tiles[a] = (w.in[a] + w.pad[a] + w.stride[a] - 1) / w.stride[a];
@@ -250,7 +250,7 @@ template <typename T, int kWindow, int kStep>
 __global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
                               WidePack<T>* dx) {
   struct Nothing {};
-  const Place tile(w, tiles, kWalkRows);
+  const Position tile(w, tiles, kWalkRows);
   if (!tile.inside) return;
   wait_for_earlier_kernels();
   walk_gradients<T, kWindow, kStep>(
@@ -264,7 +264,7 @@ __global__ void walk_backward(Window w, Tiles tiles, const Cells<T>* index, cons
   let_next_kernel_start();
 }
 
-// Calls body<window, step>() where these kernels serve; else returns false.
+// Calls body<window, step>() where these kernels support the case; else returns false.
 template <typename Body>
 bool with_walk(const PoolWindow& w, const Body& body) {
   const auto is = [&](int window, int step) {

@@ -1,5 +1,5 @@
-// Means of whole images on the GPU, channels-last. A block has 32 packs of channels of an image,
-// and its warps share the places.
+// Global average pooling on the GPU, channels-last. A block has 32 packs of channels of one image,
+// and its warps split the pixels.
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/pool/pool_geometry.h"
@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kLanes = 32, kWarps = 8;
 
-// Of a thread: where its pack begins in its image, in packs; behind the last one it has nothing.
+// What a thread reads: the offset of its pack in its image, in packs; past the last pack it is
+// idle.
 struct Lane {
   int64_t image;
   int pack;
@@ -24,17 +25,17 @@ struct Lane {
 
 template <typename T, int kPack>
 __global__ void __launch_bounds__(kLanes* kWarps)
-    mean_of_images(int places, int packs, const Pack<T, kPack>* x, T* y) {
+    mean_of_images(int positions, int packs, const Pack<T, kPack>* x, T* y) {
   __shared__ float shared[kPack][kWarps][kLanes + 1];
   const Lane at(packs);
   const int lane = static_cast<int>(threadIdx.x) % kLanes,
             warp = static_cast<int>(threadIdx.x) / kLanes;
   float sums[kPack] = {};
   if (at.pack < packs) {
-    x += at.image * places * packs + at.pack;
+    x += at.image * positions * packs + at.pack;
 #pragma unroll 8
-    for (int place = warp; place < places; place += kWarps) {
-      const Pack<T, kPack> p = x[static_cast<int64_t>(place) * packs];
+    for (int position = warp; position < positions; position += kWarps) {
+      const Pack<T, kPack> p = x[static_cast<int64_t>(position) * packs];
 #pragma unroll
       for (int k = 0; k < kPack; ++k) sums[k] += static_cast<float>(p.v[k]);
     }
@@ -48,26 +49,28 @@ __global__ void __launch_bounds__(kLanes* kWarps)
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) sum += shared[c % kPack][w][c / kPack];
     if (first + c < packs * kPack)
-      y[at.image * packs * kPack + first + c] = sum / static_cast<float>(places);
+      y[at.image * packs * kPack + first + c] = sum / static_cast<float>(positions);
   }
 }
 
 template <typename T, int kPack>
 __global__ void __launch_bounds__(kLanes* kWarps)
-    spread_means(int places, int packs, const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
+    spread_means(int positions, int packs, const Pack<T, kPack>* dy, Pack<T, kPack>* dx) {
   const Lane at(packs);
   if (at.pack >= packs) return;
   Pack<T, kPack> p = dy[at.image * packs + at.pack];
 #pragma unroll
-  for (int k = 0; k < kPack; ++k) p.v[k] = static_cast<float>(p.v[k]) / static_cast<float>(places);
-  dx += at.image * places * packs + at.pack;
+  for (int k = 0; k < kPack; ++k)
+    p.v[k] = static_cast<float>(p.v[k]) / static_cast<float>(positions);
+  dx += at.image * positions * packs + at.pack;
 #pragma unroll 4
-  for (int place = static_cast<int>(threadIdx.x) / kLanes; place < places; place += kWarps)
-    dx[static_cast<int64_t>(place) * packs] = p;
+  for (int position = static_cast<int>(threadIdx.x) / kLanes; position < positions;
+       position += kWarps)
+    dx[static_cast<int64_t>(position) * packs] = p;
 }
 
-// Calls body<T, kPack>(places, packs, blocks) where windows are whole images of many channels; else
-// returns false. x: the images, y: their means.
+// Calls body<T, kPack>(positions, packs, blocks) where windows are whole images of many channels;
+// else returns false. x: the images, y: their means.
 template <typename Body>
 bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, const Body& body) {
   const PoolGeometry g(window, x, y);
@@ -75,7 +78,7 @@ bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, con
   for (int axis = 0; axis < 3; ++axis)
     whole = whole && g.out[axis] == 1 && g.kernel[axis] == g.in[axis] && g.pad[axis] == 0;
   if (!whole || x.count() >= int64_t{1} << 31) return false;
-  bool served = false;
+  bool chosen = false;
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
       with_column_pack<T>(
@@ -83,8 +86,8 @@ bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, con
           [&]<int kPack>() {
             const int packs = static_cast<int>(g.channels / kPack);
             const int64_t blocks = g.images * ((packs + kLanes - 1) / kLanes);
-            served = packs >= kLanes && blocks > 0;
-            if (served) {
+            chosen = packs >= kLanes && blocks > 0;
+            if (chosen) {
               body.template operator()<T, kPack>(static_cast<int>(g.in[0] * g.in[1] * g.in[2]),
                                                  packs, static_cast<unsigned>(blocks));
             }
@@ -92,7 +95,7 @@ bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, con
           x.data<T>(), y.data<T>());
     }
   });
-  return served;
+  return chosen;
 }
 
 }  // namespace
@@ -100,19 +103,19 @@ bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, con
 bool pool_whole_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x,
                             const Tensor& y) {
   return with_images(window, x, y,
-                     [&]<typename T, int kPack>(int places, int packs, unsigned blocks) {
+                     [&]<typename T, int kPack>(int positions, int packs, unsigned blocks) {
                        launch(context.gpu(), mean_of_images<T, kPack>, {blocks, kLanes * kWarps},
-                              places, packs, x.data<Pack<T, kPack>>(), y.data<T>());
+                              positions, packs, x.data<Pack<T, kPack>>(), y.data<T>());
                      });
 }
 
 bool pool_whole_backward_gpu(Context& context, const PoolWindow& window, const Tensor& dy,
                              const Tensor& dx) {
   return with_images(window, dx, dy,
-                     [&]<typename T, int kPack>(int places, int packs, unsigned blocks) {
+                     [&]<typename T, int kPack>(int positions, int packs, unsigned blocks) {
                        using P = Pack<T, kPack>;
                        launch(context.gpu(), spread_means<T, kPack>, {blocks, kLanes * kWarps},
-                              places, packs, dy.data<P>(), dx.data<P>());
+                              positions, packs, dy.data<P>(), dx.data<P>());
                      });
 }
 

@@ -12,20 +12,21 @@ namespace {
 template <typename T>
 using MaskOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Which elements of y a mask speaks of: a row is a plane, or an image of channels-last.
+// Maps values to the elements of y that the mask names. A row is a plane or, in channels-last
+// order, an image.
 template <typename T>
 struct Goals {
   const MaskOf<T>* mask;
-  int64_t channels, places, columns;  // channels: 1 in plain order
-  Divisor each;                       // of the channels
+  int64_t channels, positions, columns;  // channels: 1 in NCHW order
+  Divisor each;                          // by the number of channels
   CREMA_HD int64_t source(int64_t row, int64_t column) const { return row * columns + column; }
   // On a GPU. -1: none.
   CREMA_HD int64_t goal(int64_t row, int64_t column) const {
-    const int64_t place = static_cast<int64_t>(mask[source(row, column)]);
-    if (place < 0 || place >= places) return -1;
+    const int64_t position = static_cast<int64_t>(mask[source(row, column)]);
+    if (position < 0 || position >= positions) return -1;
     uint32_t channel = static_cast<uint32_t>(column);
     each.split(channel);
-    return (row * places + place) * channels + channel;
+    return (row * positions + position) * channels + channel;
   }
 };
 
@@ -49,7 +50,7 @@ Goals<T> goals_of(const Tensor& mask, const Tensor& y) {
 template <typename T>
 struct LatestBody {
   Goals<T> goals;
-  int32_t* latest;  // 1 + number of the value within its row
+  int32_t* latest;  // 1 + index of the value in its row
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t goal = goals.goal(row, column);
 #ifdef __CUDA_ARCH__
@@ -70,7 +71,7 @@ struct UnpoolBody {
   }
 };
 
-// Four at a time.
+// Four elements per thread.
 template <typename T>
 struct UnpoolFours {
   const T* x;
@@ -105,7 +106,7 @@ void unpool_on_gpu(Context& context, const Goals<T>& goals, int64_t rows, const 
   zero(context, latest);
   parallel_rows(context, rows, goals.columns, LatestBody<T>{goals, latest.data<int32_t>()});
   const int64_t columns_y = y.count() / rows;
-  if (columns_y % 4 == 0 && y.count() < Divisor::kMost &&
+  if (columns_y % 4 == 0 && y.count() < Divisor::kMax &&
       takes_packs<char>(0, latest.raw(), y.raw())) {
     return parallel_for(
         context, y.count() / 4,
@@ -118,8 +119,8 @@ void unpool_on_gpu(Context& context, const Goals<T>& goals, int64_t rows, const 
 }
 #endif
 
-// On the CPU: body(source, goal), goal -1 for none, for the values of a row in their order. A
-// thread has rows of its own, or channels of its own where they lie side by side.
+// On the CPU: calls body(source, goal), with goal -1 for none, for the values of a row in order. A
+// thread has its own rows or, in channels-last order, its own channels.
 constexpr int64_t kChannels = 16;
 
 template <typename T, typename Start, typename Body>
@@ -133,11 +134,12 @@ void over_goals(const Goals<T>& goals, int64_t rows, const Start& start, const B
       for (int64_t at = 0; at < goals.columns; at += channels) {
         for (int64_t channel = first; channel < end; ++channel) {
           const int64_t source = row * goals.columns + at + channel;
-          const MaskOf<T> place = goals.mask[source];
-          const bool inside = place >= 0 && place < static_cast<MaskOf<T>>(goals.places);
-          body(source, inside
-                           ? (row * goals.places + static_cast<int64_t>(place)) * channels + channel
-                           : -1);
+          const MaskOf<T> position = goals.mask[source];
+          const bool inside = position >= 0 && position < static_cast<MaskOf<T>>(goals.positions);
+          body(source,
+               inside
+                   ? (row * goals.positions + static_cast<int64_t>(position)) * channels + channel
+                   : -1);
         }
       }
     }
@@ -145,16 +147,17 @@ void over_goals(const Goals<T>& goals, int64_t rows, const Start& start, const B
 }
 
 template <typename T>
-void require_places(const Goals<T>& goals, const Tensor& mask, const Shape& y) {
-  const auto most = static_cast<MaskOf<T>>(goals.places);
+void require_positions(const Goals<T>& goals, const Tensor& mask, const Shape& y) {
+  const auto maximum = static_cast<MaskOf<T>>(goals.positions);
   const int64_t count = mask.count();
   int64_t wrong = 0;
 #pragma omp parallel for simd schedule(static) reduction(+ : wrong)
-  for (int64_t i = 0; i < count; ++i) wrong += goals.mask[i] >= -1 && goals.mask[i] < most ? 0 : 1;
+  for (int64_t i = 0; i < count; ++i)
+    wrong += goals.mask[i] >= -1 && goals.mask[i] < maximum ? 0 : 1;
   for (int64_t i = 0; wrong > 0 && i < count; ++i) {
-    const MaskOf<T> place = goals.mask[i];
-    require(place >= -1 && place < most, "the mask names place ", place, ", but the top has ",
-            goals.places, " places (", y.brief(),
+    const MaskOf<T> position = goals.mask[i];
+    require(position >= -1 && position < maximum, "the mask names place ", position,
+            ", but the top has ", goals.positions, " places (", y.brief(),
             "): it must be as large as the bottom of the pooling that made the mask");
   }
 }
@@ -170,16 +173,16 @@ void unpool(Context& context, const Tensor& x, const Tensor& mask,
     if (context.device() == Device::gpu) return unpool_on_gpu(context, goals, rows, x, latest, y);
 #endif
     (void)context;
-    require_places(goals, mask, y.shape());
+    require_positions(goals, mask, y.shape());
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    const int64_t channels = goals.channels, places = goals.places;
+    const int64_t channels = goals.channels, positions = goals.positions;
     over_goals(
         goals, rows,
         [=](int64_t row, int64_t first, int64_t end) {
-          T* const image = to + row * places * channels;
-          if (end - first == channels) std::fill(image, image + places * channels, T(0));
-          for (int64_t i = 0; end - first < channels && i < places; ++i)
+          T* const image = to + row * positions * channels;
+          if (end - first == channels) std::fill(image, image + positions * channels, T(0));
+          for (int64_t i = 0; end - first < channels && i < positions; ++i)
             std::fill(image + i * channels + first, image + i * channels + end, T(0));
         },
         [=](int64_t source, int64_t goal) {

@@ -1,4 +1,4 @@
-// What each thread does in pooling regions and in its gradient. For .cu files only, as
+// The per-thread functors of RoI pooling and its gradient. For .cu files only, like
 // device/parallel.h.
 #pragma once
 
@@ -9,12 +9,12 @@
 
 namespace crema {
 
-// An element by its coordinates.
+// The coordinates of an element.
 struct Spot {
   int32_t outer, channel, row, column;
 };
 
-// How x or y lies in memory.
+// The memory layout of x or y.
 struct Lines {
   int32_t channels, rows, columns;
   bool channels_last;
@@ -43,24 +43,24 @@ struct Lines {
     at.outer = static_cast<int32_t>(i);
     return at;
   }
-  // Of row 0, column 0; a place further is step() away.
+  // Offset of row 0, column 0; the next position is step() further.
   CREMA_HD int64_t start(int32_t outer, int32_t channel) const {
-    const int64_t places = static_cast<int64_t>(rows) * columns;
-    return channels_last ? outer * places * channels + channel
-                         : (static_cast<int64_t>(outer) * channels + channel) * places;
+    const int64_t positions = static_cast<int64_t>(rows) * columns;
+    return channels_last ? outer * positions * channels + channel
+                         : (static_cast<int64_t>(outer) * channels + channel) * positions;
   }
   CREMA_HD int64_t step() const { return channels_last ? channels : 1; }
 };
 
 template <typename T>
 struct MaxBody {
-  RegionTables t;
+  RoiTables t;
   Lines in, out;
   bool ring;
   const T* x;
   T* y;
   int32_t* index;
-  // Whether a place lies inside the hole of a ring.
+  // True for a position inside the hole of a ring.
   CREMA_HD bool left_out(int32_t r, int32_t h, int32_t w) const {
     if (!ring) return false;
     const Span rows = t.holes[2 * r], columns = t.holes[2 * r + 1];
@@ -77,10 +77,10 @@ struct MaxBody {
       const T* map = x + in.start(image, at.channel);
       const int64_t step = in.step();
       for (int32_t h = rows.first; h < rows.last; ++h) {
-        const T* at_place = map + (h * t.width + columns.first) * step;
-        for (int32_t w = columns.first; w < columns.last; ++w, at_place += step) {
+        const T* at_position = map + (h * t.width + columns.first) * step;
+        for (int32_t w = columns.first; w < columns.last; ++w, at_position += step) {
           if (left_out(r, h, w)) continue;
-          const Compute<T> value = *at_place;
+          const Compute<T> value = *at_position;
           if (value > best) {
             best = value;
             where = h * t.width + w;
@@ -95,14 +95,14 @@ struct MaxBody {
 
 template <typename T>
 struct MaxGradient {
-  RegionTables t;
+  RoiTables t;
   Lines in, out;
   const int32_t* index;
   const T* dy;
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
     const Spot at = in.spot(i);
-    const int32_t place = at.row * t.width + at.column;
+    const int32_t position = at.row * t.width + at.column;
     const int64_t step = out.step();
     Compute<T> sum = 0;
     t.for_readers(at.outer, at.row, at.column, 0, 0, [&](int32_t r) {
@@ -111,7 +111,7 @@ struct MaxGradient {
       for (int32_t k = rows.first; k < rows.last; ++k) {
         for (int32_t j = columns.first; j < columns.last; ++j) {
           const int64_t cell = grid + (k * t.columns + j) * step;
-          if (index[cell] == place) sum += static_cast<Compute<T>>(dy[cell]);
+          if (index[cell] == position) sum += static_cast<Compute<T>>(dy[cell]);
         }
       }
     });
@@ -121,9 +121,9 @@ struct MaxGradient {
 
 template <typename T>
 struct WeightedBody {
-  RegionTables t;
+  RoiTables t;
   Lines in, out;
-  bool own_channels;  // each cell has channels of its own
+  bool own_channels;  // each cell reads its own channels
   const T* x;
   T* y;
   CREMA_HD void operator()(int64_t i) const {
@@ -140,9 +140,9 @@ struct WeightedBody {
       const int64_t step = in.step();
       for (int32_t h = rows.first; h < rows.last; ++h) {
         Compute<T> line = 0;
-        const T* at_place = map + (h * t.width + columns.first) * step;
-        for (int32_t w = columns.first; w < columns.last; ++w, at_place += step)
-          line += column_weights[w] * static_cast<Compute<T>>(*at_place);
+        const T* at_position = map + (h * t.width + columns.first) * step;
+        for (int32_t w = columns.first; w < columns.last; ++w, at_position += step)
+          line += column_weights[w] * static_cast<Compute<T>>(*at_position);
         sum += row_weights[h] * line;
       }
     }
@@ -152,7 +152,7 @@ struct WeightedBody {
 
 template <typename T>
 struct WeightedGradient {
-  RegionTables t;
+  RoiTables t;
   Lines in, out;
   bool own_channels;
   const T* dy;
@@ -177,15 +177,16 @@ struct WeightedGradient {
     dx[i] = sum;
   }
 
-  // Each channel is read by one cell of its own. In channels-last maps neighbours take the channels
-  // of one cell, of which each has some: then they have the same regions to visit.
+  // Each channel is read by only one cell of the grid. In channels-last maps, consecutive indices
+  // are remapped to the `each` channels of one cell, so that neighboring threads visit the same
+  // RoIs.
   CREMA_HD void of_one_cell(int64_t i) const {
     const Spot at = in.spot(i);
     const int32_t cells = t.rows * t.columns, each = in.channels / cells;
     const int32_t channel =
         in.channels_last ? at.channel % each * cells + at.channel / each : at.channel;
     const int32_t cell = channel % cells, row = cell / t.columns, column = cell % t.columns;
-    const int64_t region = int64_t{cells} * each;
+    const int64_t roi = int64_t{cells} * each;
     const float *of_row = t.row_weights(0, row) + at.row,
                 *of_column = t.column_weights(0, column) + at.column;
     const T* slope = dy + out.start(0, channel / cells) + cell * out.step();
@@ -193,19 +194,19 @@ struct WeightedGradient {
     Compute<T> sum = 0;
     t.for_readers(at.outer, at.row, at.column, row, column, [&](int32_t r) {
       const int64_t to_weights = int64_t{r} * weights;
-      const Compute<T> line = of_column[to_weights] * static_cast<Compute<T>>(slope[r * region]);
+      const Compute<T> line = of_column[to_weights] * static_cast<Compute<T>>(slope[r * roi]);
       sum += of_row[to_weights] * line;
     });
     dx[in.channels_last ? i - at.channel + channel : i] = sum;
   }
 };
 
-// A CPU's pooling of channels-last maps: a cell at a time, all channels of a place at once.
+// The CPU's forward for channels-last maps: one cell at a time, all channels of a position at once.
 template <typename T>
 struct MaxCell {
   MaxBody<T> body;
   CREMA_HD void operator()(int64_t cell) const {
-    const RegionTables& t = body.t;
+    const RoiTables& t = body.t;
     const int64_t cells = int64_t{t.rows} * t.columns;
     const auto r = static_cast<int32_t>(cell / cells), at = static_cast<int32_t>(cell % cells);
     const Span rows = t.row(r, at / t.columns), columns = t.column(r, at % t.columns);
@@ -221,13 +222,13 @@ struct MaxCell {
     for (int32_t h = rows.first; h < rows.last; ++h) {
       for (int32_t w = columns.first; w < columns.last; ++w) {
         if (body.left_out(r, h, w)) continue;
-        const int32_t place = h * t.width + w;
-        const T* x = body.x + body.in.start(image, 0) + int64_t{place} * channels;
+        const int32_t position = h * t.width + w;
+        const T* x = body.x + body.in.start(image, 0) + int64_t{position} * channels;
 #pragma omp simd
         for (int32_t c = 0; c < channels; ++c) {
           const bool larger = x[c] > y[c];
           y[c] = larger ? x[c] : y[c];
-          index[c] = larger ? place : index[c];
+          index[c] = larger ? position : index[c];
         }
       }
     }
@@ -238,7 +239,7 @@ template <typename T>
 struct WeightedCell {
   WeightedBody<T> body;
   CREMA_HD void operator()(int64_t cell) const {
-    const RegionTables& t = body.t;
+    const RoiTables& t = body.t;
     const int64_t cells = int64_t{t.rows} * t.columns;
     const auto r = static_cast<int32_t>(cell / cells), at = static_cast<int32_t>(cell % cells);
     const int32_t i = at / t.columns, j = at % t.columns;
@@ -259,8 +260,8 @@ struct WeightedCell {
   }
 };
 
-// The CPU's gradients: some channels of an image at a time, to which its regions add in their
-// order; the same sums as above, without asking each place about each region.
+// The CPU's gradients: a block of channels of one image at a time, to which the image's RoIs add in
+// order. The sums are the same as above, without testing every position against every RoI.
 struct ChannelBlock {
   int32_t image, first, count;
   CREMA_HD ChannelBlock(const Lines& x, int32_t each, int64_t block) {
@@ -278,11 +279,11 @@ struct MaxBlock {
   CREMA_HD void operator()(int64_t block) const {
     const ChannelBlock b(g.in, each, block);
     T* map = g.dx + g.in.start(b.image, b.first);
-    const int64_t step = g.in.step(), places = int64_t{g.t.height} * g.t.width;
-    for (int64_t i = 0; i < places; ++i) {
+    const int64_t step = g.in.step(), positions = int64_t{g.t.height} * g.t.width;
+    for (int64_t i = 0; i < positions; ++i) {
       for (int32_t c = 0; c < b.count; ++c) map[i * step + c] = 0;
     }
-    for (int32_t r = 0; r < g.t.regions; ++r) {
+    for (int32_t r = 0; r < g.t.rois; ++r) {
       if (g.t.image[r] != b.image) continue;
       const int64_t grid = g.out.start(r, b.first), cells = int64_t{g.t.rows} * g.t.columns;
       for (int64_t i = 0; i < cells; ++i) {
@@ -305,11 +306,11 @@ struct WeightedBlock {
     const ChannelBlock b(g.in, each, block);
     const int32_t cells = g.t.rows * g.t.columns;
     T* map = g.dx + g.in.start(b.image, b.first);
-    const int64_t step = g.in.step(), places = int64_t{g.t.height} * g.t.width;
-    for (int64_t i = 0; i < places; ++i) {
+    const int64_t step = g.in.step(), positions = int64_t{g.t.height} * g.t.width;
+    for (int64_t i = 0; i < positions; ++i) {
       for (int32_t c = 0; c < b.count; ++c) map[i * step + c] = 0;
     }
-    for (int32_t r = 0; r < g.t.regions; ++r) {
+    for (int32_t r = 0; r < g.t.rois; ++r) {
       if (g.t.image[r] != b.image) continue;
       const int32_t first = g.own_channels ? b.first % cells : 0,
                     last = g.own_channels ? first + 1 : cells;

@@ -1,5 +1,5 @@
-// A GPU's gradients of pooled regions of channels-last maps, where neighbouring lanes have
-// neighbouring channels. Only for device code.
+// The GPU's RoI pooling gradients for channels-last maps, where neighboring lanes have neighboring
+// channels. Only for device code.
 #pragma once
 
 #include "device/launch.h"
@@ -7,9 +7,10 @@
 
 namespace crema {
 
-constexpr int kRegionWarps = 8;  // of a block, which share the regions
+constexpr int kRoiWarps = 8;  // of a block, which split the RoIs
 
-// One of `count` things that is numbered fastest in `rest`, which becomes the number of the others.
+// Splits a linear index whose fastest dimension has extent `count`: returns that coordinate and
+// leaves the others in `rest`.
 __device__ inline int take_fastest(int64_t& rest, int count) {
   const int64_t others = rest / count;
   const int at = static_cast<int>(rest - others * count);
@@ -17,11 +18,12 @@ __device__ inline int take_fastest(int64_t& rest, int count) {
   return at;
 }
 
-// The regions of a word that a warp takes: four side by side.
+// The bits of a word whose RoIs belong to warp `part`: four adjacent ones.
 __device__ inline uint32_t bits_of_part(int part) { return 0xfu << (4 * part); }
 
-// A word of the regions that read a row or a column; a lane asks one region.
-inline __global__ void __launch_bounds__(256) mark_readers(RegionTables t, bool own_channels) {
+// A warp computes one word of the bit mask of RoIs that read a row or a column; each lane tests one
+// RoI.
+inline __global__ void __launch_bounds__(256) mark_readers(RoiTables t, bool own_channels) {
   const int64_t index = (blockIdx.x * int64_t{256} + threadIdx.x) / 32;
   const int64_t row_lines = int64_t{t.readers.row_sets} * t.images * t.height,
                 lines = row_lines + int64_t{t.readers.column_sets} * t.width;
@@ -30,12 +32,12 @@ inline __global__ void __launch_bounds__(256) mark_readers(RegionTables t, bool 
   const auto r = static_cast<int32_t>(32 * (index - line * t.readers.words) + threadIdx.x % 32);
   const bool across = line >= row_lines;
   const auto at = static_cast<int32_t>(across ? line - row_lines : line);
-  const int32_t extent = across ? t.width : t.height, place = at % extent,
+  const int32_t extent = across ? t.width : t.height, position = at % extent,
                 image = across ? 0 : at / extent % t.images,
                 set = across ? at / extent : at / extent / t.images;
-  bool reads = r < t.regions && (across ? t.image[r] >= 0 : t.image[r] == image);
+  bool reads = r < t.rois && (across ? t.image[r] >= 0 : t.image[r] == image);
   if (reads) {
-    const Span cells = across ? t.columns_at(r, place) : t.rows_at(r, place);
+    const Span cells = across ? t.columns_at(r, position) : t.rows_at(r, position);
     reads = own_channels ? cells.first <= set && set < cells.last : !cells.empty();
   }
   const uint32_t bits = __ballot_sync(0xffffffffu, reads);
@@ -44,15 +46,15 @@ inline __global__ void __launch_bounds__(256) mark_readers(RegionTables t, bool 
   if (threadIdx.x % 32 == 0) *words = bits;
 }
 
-// A block has some columns of a row of a map, of 32 channels. Its warps share the regions: each
-// walks through the cells that read the row and adds what is meant for these places in shared
-// memory, where a lane has a bank.
+// A block has some columns of one row of a map, for 32 channels. Its warps split the RoIs: each
+// walks through the cells that read the row and adds their gradients for these positions in shared
+// memory, where each lane has its own bank.
 template <typename T>
 struct MaxRow {
   using C = Compute<T>;
   static constexpr int kColumns = 256 / static_cast<int>(sizeof(C)), kAtOnce = 8;
   using Sums = C[kColumns][32];
-  static constexpr size_t kBytes = kRegionWarps * sizeof(Sums);
+  static constexpr size_t kBytes = kRoiWarps * sizeof(Sums);
   static int64_t blocks(const Lines& in, int32_t images) {
     const int64_t groups = (in.channels + 31) / 32, tiles = (in.columns + kColumns - 1) / kColumns;
     return images * int64_t{in.rows} * tiles * groups;
@@ -60,12 +62,12 @@ struct MaxRow {
 };
 
 template <typename T>
-__global__ void __launch_bounds__(32 * kRegionWarps) max_region_gradient(MaxGradient<T> g) {
+__global__ void __launch_bounds__(32 * kRoiWarps) max_roi_gradient(MaxGradient<T> g) {
   using Row = MaxRow<T>;
   using C = Compute<T>;
   extern __shared__ __align__(16) unsigned char memory[];
   auto* const parts = reinterpret_cast<typename Row::Sums*>(memory);
-  const RegionTables& t = g.t;
+  const RoiTables& t = g.t;
   const int part = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   int64_t rest = blockIdx.x;
   const int group = take_fastest(rest, (g.in.channels + 31) / 32);
@@ -107,53 +109,52 @@ __global__ void __launch_bounds__(32 * kRegionWarps) max_region_gradient(MaxGrad
   __syncthreads();
   if (channel >= g.in.channels) return;
   T* const dx = g.dx + g.in.start(image, channel) + begin * g.in.step();
-  for (int w = part; w < count; w += kRegionWarps) {
+  for (int w = part; w < count; w += kRoiWarps) {
     C sum = 0;
 #pragma unroll
-    for (int other = 0; other < kRegionWarps; ++other) sum += parts[other][w][lane];
+    for (int other = 0; other < kRoiWarps; ++other) sum += parts[other][w][lane];
     dx[w * g.in.step()] = sum;
   }
 }
 
-// A block has some places of a row side by side, of 32 packs of channels; its warps share the
-// regions, in a way that depends on their number only, and a lane has a pack of all the places, so
-// that what it loads serves all of them.
+// A block has kPositions adjacent positions of a row, for 32 packs of channels. Its warps split the
+// RoIs in a way that depends only on their number, and a lane has one pack at all the positions, so
+// that each load is used for all of them.
 template <typename T>
-struct WeightedPlaces {
-  static constexpr int kPlaces = 4;
+struct WeightedPositions {
+  static constexpr int kPositions = 4;
   static int64_t blocks(const Lines& in, int32_t images) {
     const int64_t groups = (in.channels / kPackCount<T> + 31) / 32;
-    return groups * ((in.columns + kPlaces - 1) / kPlaces) * in.rows * images;
+    return groups * ((in.columns + kPositions - 1) / kPositions) * in.rows * images;
   }
 };
 
 template <typename T>
-__global__ void __launch_bounds__(32 * kRegionWarps)
-    weighted_region_gradient(WeightedGradient<T> g) {
+__global__ void __launch_bounds__(32 * kRoiWarps) weighted_roi_gradient(WeightedGradient<T> g) {
   using C = Compute<T>;
-  constexpr int kCount = kPackCount<T>, kPlaces = WeightedPlaces<T>::kPlaces;
-  __shared__ C parts[kRegionWarps][kPlaces][kCount][32];
-  const RegionTables& t = g.t;
+  constexpr int kCount = kPackCount<T>, kPositions = WeightedPositions<T>::kPositions;
+  __shared__ C parts[kRoiWarps][kPositions][kCount][32];
+  const RoiTables& t = g.t;
   const int part = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int packs = g.in.channels / kCount;
   int64_t rest = blockIdx.x;
   const int pack = 32 * take_fastest(rest, (packs + 31) / 32) + lane;
-  const int first = kPlaces * take_fastest(rest, (t.width + kPlaces - 1) / kPlaces);
+  const int first = kPositions * take_fastest(rest, (t.width + kPositions - 1) / kPositions);
   const int h = take_fastest(rest, t.height);
   const auto image = static_cast<int32_t>(rest);
   const int channel = (pack < packs ? pack : packs - 1) * kCount;
-  int columns[kPlaces];  // behind the last place the last again
+  int columns[kPositions];  // past the end, the last column repeated
 #pragma unroll
-  for (int p = 0; p < kPlaces; ++p) columns[p] = min(first + p, t.width - 1);
+  for (int p = 0; p < kPositions; ++p) columns[p] = min(first + p, t.width - 1);
   const int64_t step = g.out.step();
-  C sums[kPlaces][kCount] = {};
+  C sums[kPositions][kCount] = {};
   const auto visit = [&](int32_t r) {
     const Span rows = t.rows_at(r, h);
-    Span cells{t.columns, 0};  // those that read any of the places
+    Span cells{t.columns, 0};  // the cells that read any of the positions
 #pragma unroll
-    for (int p = 0; p < kPlaces; ++p) {
-      const Span of_place = t.columns_at(r, columns[p]);
-      cells = {min(cells.first, of_place.first), max(cells.last, of_place.last)};
+    for (int p = 0; p < kPositions; ++p) {
+      const Span of_position = t.columns_at(r, columns[p]);
+      cells = {min(cells.first, of_position.first), max(cells.last, of_position.last)};
     }
     const int64_t grid = g.out.start(r, channel);
     for (int32_t k = rows.first; k < rows.last; ++k) {
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(32 * kRegionWarps)
         const float* const of_columns = t.column_weights(r, j);
         const WidePack<T> dy = pack_at(g.dy + grid + (k * t.columns + j) * step);
 #pragma unroll
-        for (int p = 0; p < kPlaces; ++p) {
+        for (int p = 0; p < kPositions; ++p) {
           const C weight = of_row * static_cast<C>(of_columns[columns[p]]);
 #pragma unroll
           for (int c = 0; c < kCount; ++c) sums[p][c] += weight * static_cast<C>(dy.v[c]);
@@ -171,24 +172,24 @@ __global__ void __launch_bounds__(32 * kRegionWarps)
     }
   };
   for (int32_t word = 0; word < t.readers.words; ++word) {
-    uint32_t of_places = 0;
+    uint32_t of_positions = 0;
 #pragma unroll
-    for (int p = 0; p < kPlaces; ++p) of_places |= t.column_readers(columns[p], 0)[word];
-    t.for_bits(word, t.row_readers(image, h, 0)[word] & of_places & bits_of_part(part), visit);
+    for (int p = 0; p < kPositions; ++p) of_positions |= t.column_readers(columns[p], 0)[word];
+    t.for_bits(word, t.row_readers(image, h, 0)[word] & of_positions & bits_of_part(part), visit);
   }
 #pragma unroll
-  for (int p = 0; p < kPlaces; ++p) {
+  for (int p = 0; p < kPositions; ++p) {
 #pragma unroll
     for (int c = 0; c < kCount; ++c) parts[part][p][c][lane] = sums[p][c];
   }
   __syncthreads();
-  if (part >= kPlaces || first + part >= t.width || pack >= packs) return;
+  if (part >= kPositions || first + part >= t.width || pack >= packs) return;
   WidePack<T> dx;
 #pragma unroll
   for (int c = 0; c < kCount; ++c) {
     C sum = 0;
 #pragma unroll
-    for (int other = 0; other < kRegionWarps; ++other) sum += parts[other][part][c][lane];
+    for (int other = 0; other < kRoiWarps; ++other) sum += parts[other][part][c][lane];
     dx.v[c] = sum;
   }
   T* const to =
@@ -196,31 +197,30 @@ __global__ void __launch_bounds__(32 * kRegionWarps)
   *reinterpret_cast<WidePack<T>*>(to) = dx;
 }
 
-// Which regions read a row or a column of the map, from which places they read.
-inline void mark_region_readers(Context& context, const RegionTables& t, bool own_channels) {
+// Fills readers from the positions tables: which RoIs read each row and each column of the map.
+inline void mark_roi_readers(Context& context, const RoiTables& t, bool own_channels) {
   const int64_t lines =
       int64_t{t.readers.row_sets} * t.images * t.height + int64_t{t.readers.column_sets} * t.width;
   const auto blocks = static_cast<unsigned>((lines * t.readers.words + 7) / 8);
   if (blocks > 0) launch(context.gpu(), mark_readers, {blocks, 256}, t, own_channels);
 }
 
-// False, with nothing done, where channels do not allow it.
+// Returns false, and writes nothing, where the number of channels does not allow it.
 template <typename T>
-bool region_gradient_by_channels(Context& context, const MaxGradient<T>& g) {
+bool roi_gradient_by_channels(Context& context, const MaxGradient<T>& g) {
   const auto blocks = static_cast<unsigned>(MaxRow<T>::blocks(g.in, g.t.images));
-  check_cuda(
-      cudaFuncSetAttribute(max_region_gradient<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                           static_cast<int>(MaxRow<T>::kBytes)),
-      "asking for shared memory");
-  launch(context.gpu(), max_region_gradient<T>, {blocks, 32 * kRegionWarps, MaxRow<T>::kBytes}, g);
+  check_cuda(cudaFuncSetAttribute(max_roi_gradient<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(MaxRow<T>::kBytes)),
+             "asking for shared memory");
+  launch(context.gpu(), max_roi_gradient<T>, {blocks, 32 * kRoiWarps, MaxRow<T>::kBytes}, g);
   return true;
 }
 
 template <typename T>
-bool region_gradient_by_channels(Context& context, const WeightedGradient<T>& g) {
+bool roi_gradient_by_channels(Context& context, const WeightedGradient<T>& g) {
   if (g.own_channels || !takes_packs<T>(g.in.channels, g.dx, g.dy)) return false;
-  const auto blocks = static_cast<unsigned>(WeightedPlaces<T>::blocks(g.in, g.t.images));
-  launch(context.gpu(), weighted_region_gradient<T>, {blocks, 32 * kRegionWarps}, g);
+  const auto blocks = static_cast<unsigned>(WeightedPositions<T>::blocks(g.in, g.t.images));
+  launch(context.gpu(), weighted_roi_gradient<T>, {blocks, 32 * kRoiWarps}, g);
   return true;
 }
 

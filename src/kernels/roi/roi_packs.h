@@ -1,5 +1,5 @@
-// What each thread of a GPU does in pooling regions of channels-last maps: as roi_bodies.h, for
-// as many channels of a place as it loads at once. The same sums in the same order.
+// The per-thread functors of RoI pooling on a GPU for channels-last maps: as roi_bodies.h, but for
+// a pack of channels, as many as one load fetches. The same sums in the same order.
 #pragma once
 
 #include "kernels/core/pack.h"
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Where the i-th pack of channels lies; the channel is its first.
+// The coordinates of the i-th pack of channels; `channel` is its first.
 template <typename T>
 CREMA_HD Spot pack_spot(Lines lines, int64_t i) {
   lines.channels /= kPackCount<T>;
@@ -27,7 +27,7 @@ struct MaxPack {
   CREMA_HD void operator()(int64_t i) const {
     constexpr int kCount = kPackCount<T>;
     using Places = Pack<int32_t, kCount>;
-    const RegionTables& t = body.t;
+    const RoiTables& t = body.t;
     const Spot at = pack_spot<T>(body.out, i);
     const int32_t r = at.outer, image = t.image[r];
     const Span rows = t.row(r, at.row), columns = t.column(r, at.column);
@@ -42,10 +42,10 @@ struct MaxPack {
       const int64_t step = body.in.step();
       const T* map = body.x + body.in.start(image, at.channel);
       for (int32_t h = rows.first; h < rows.last; ++h) {
-        const T* at_place = map + (h * t.width + columns.first) * step;
-        for (int32_t w = columns.first; w < columns.last; ++w, at_place += step) {
+        const T* at_position = map + (h * t.width + columns.first) * step;
+        for (int32_t w = columns.first; w < columns.last; ++w, at_position += step) {
           if (body.left_out(r, h, w)) continue;
-          const WidePack<T> x = pack_at(at_place);
+          const WidePack<T> x = pack_at(at_position);
           for (int k = 0; k < kCount; ++k) {
             const Compute<T> value = x.v[k];
             where.v[k] = value > best[k] ? h * t.width + w : where.v[k];
@@ -66,7 +66,7 @@ struct WeightedPack {
   WeightedBody<T> body;
   CREMA_HD void operator()(int64_t i) const {
     constexpr int kCount = kPackCount<T>;
-    const RegionTables& t = body.t;
+    const RoiTables& t = body.t;
     const Spot at = pack_spot<T>(body.out, i);
     const int32_t r = at.outer, image = t.image[r];
     Compute<T> sum[kCount] = {};
@@ -78,9 +78,9 @@ struct WeightedPack {
       const T* map = body.x + body.in.start(image, at.channel);
       for (int32_t h = rows.first; h < rows.last; ++h) {
         Compute<T> line[kCount] = {};
-        const T* at_place = map + (h * t.width + columns.first) * step;
-        for (int32_t w = columns.first; w < columns.last; ++w, at_place += step) {
-          const WidePack<T> x = pack_at(at_place);
+        const T* at_position = map + (h * t.width + columns.first) * step;
+        for (int32_t w = columns.first; w < columns.last; ++w, at_position += step) {
+          const WidePack<T> x = pack_at(at_position);
           for (int k = 0; k < kCount; ++k)
             line[k] += column_weights[w] * static_cast<Compute<T>>(x.v[k]);
         }

@@ -1,7 +1,7 @@
-// Where the cells of regions lie on a feature map: per region, along the height and along the width
-// alike. What pooling makes of a cell is a product of one weight for its row and one for its
-// column, so that two short tables a region describe all of it. In float32 for every type of x, so
-// that all compute the same cells.
+// Tables of where the cells of each RoI are on a feature map, separately along height and width.
+// The weight of a position in a cell is the product of a row weight and a column weight, so two
+// short tables per RoI describe all of it. They are float32 for every type of x, so that all types
+// compute the same cells.
 #pragma once
 
 #include <cmath>
@@ -19,23 +19,23 @@ struct Span {
 CREMA_HD inline int32_t whole(float value) {
   return static_cast<int32_t>(value > 1e8f ? 1e8f : value > -1e8f ? value : -1e8f);
 }
-CREMA_HD inline int32_t within(int32_t value, int32_t least, int32_t most) {
-  return value < least ? least : value > most ? most : value;
+CREMA_HD inline int32_t within(int32_t value, int32_t minimum, int32_t maximum) {
+  return value < minimum ? minimum : value > maximum ? maximum : value;
 }
 
-// One side of one region.
-struct RegionSide {
-  RegionKind kind;
+// One axis of one RoI.
+struct RoiSide {
+  RoiPoolKind kind;
   float from, to;  // in pixels of the image
   float scale, margin, offset;
-  int32_t cells, extent;  // of the grid, of the map
+  int32_t cells, extent;  // of the grid; of the map
   int32_t samples;
 
   CREMA_HD Span clipped(int32_t first, int32_t last) const {
     return {within(first, 0, extent), within(last, 0, extent)};
   }
 
-  // Borders are rounded to places of the map.
+  // Borders are rounded to positions of the map.
   CREMA_HD Span max_cell(int32_t cell) const {
     const float more = (to - from + 1) * margin;
     return cell_between(whole(roundf((from - more) * scale)), whole(roundf((to + more) * scale)),
@@ -47,8 +47,8 @@ struct RegionSide {
     return clipped(whole(floorf(static_cast<float>(cell) * each)) + begin,
                    whole(ceilf(static_cast<float>(cell + 1) * each)) + begin);
   }
-  // The places of a rectangle of a ring, both included; one where the corners are the wrong way
-  // round.
+  // The positions of one side of a ring's rectangle, both ends included; one position where the
+  // corners are swapped.
   CREMA_HD Span ring_side() const {
     const int32_t begin = whole(floorf((from + 1 + offset) * scale + 0.5f));
     const int32_t end = whole(ceilf((to + 1 - offset) * scale - 0.5f));
@@ -62,10 +62,11 @@ struct RegionSide {
                    whole(ceilf(static_cast<float>(cell + 1) * each + begin)));
   }
 
-  // Adds `share` of the value at a point between places `at` and `at` + 1 to their weights.
+  // Adds `share`, the weight of a point between positions `at` and `at` + 1, to the weights of
+  // both.
   CREMA_HD void interpolate(float point, float share, float* weights, Span* touched) const {
-    const float most = static_cast<float>(extent - 1);
-    const float at = point < 0 ? 0 : point > most ? most : point;
+    const float maximum = static_cast<float>(extent - 1);
+    const float at = point < 0 ? 0 : point > maximum ? maximum : point;
     const int32_t low = whole(floorf(at)), high = low + 1 < extent ? low + 1 : low;
     const float part = at - static_cast<float>(low);
     weights[low] += share * (1 - part);
@@ -88,7 +89,7 @@ struct RegionSide {
     }
     return touched;
   }
-  // Of `cells` corners, the first and the last lie on the border of the region.
+  // The first and the last of the `cells` corners are on the border of the RoI.
   CREMA_HD Span corner(int32_t cell, float* weights) const {
     const float more = (to - from + 1) * margin;
     const float begin = (from - more) * scale - 0.5f, end = (to + more) * scale - 0.5f;
@@ -100,61 +101,62 @@ struct RegionSide {
     return touched;
   }
 
-  // The places that a cell reads. weights: one a place, zero before; of max and ring none.
+  // The positions that a cell reads. weights: one per position, zero before the call; max and ring
+  // have none.
   CREMA_HD Span cell(int32_t at, float* weights) const {
     switch (kind) {
-      case RegionKind::max:
+      case RoiPoolKind::max:
         return max_cell(at);
-      case RegionKind::ring: {
+      case RoiPoolKind::ring: {
         const Span side = ring_side();
         return cell_between(side.first, side.last, at);
       }
-      case RegionKind::mean: {
-        const Span places = mean_cell(at);
-        for (int32_t i = places.first; i < places.last; ++i) {
-          weights[i] = 1 / static_cast<float>(places.last - places.first);
+      case RoiPoolKind::mean: {
+        const Span positions = mean_cell(at);
+        for (int32_t i = positions.first; i < positions.last; ++i) {
+          weights[i] = 1 / static_cast<float>(positions.last - positions.first);
         }
-        return places;
+        return positions;
       }
-      case RegionKind::samples:
+      case RoiPoolKind::samples:
         return sampled_cell(at, weights);
-      case RegionKind::corners:
+      case RoiPoolKind::corners:
         break;
     }
     return corner(at, weights);
   }
 };
 
-// The regions of which a row of the map is read, and of which a column is, as bits, so that the
-// gradient of a place finds its readers without asking all. Where each cell has channels of its own
-// these are the readers by one row or column of the grid; else by any.
-struct RegionReaders {
-  int32_t words = 0;  // of 32 regions
+// Bit masks of the RoIs that read each row and each column of the map, so that the gradient of a
+// position finds its readers without testing all RoIs. Where each cell has its own channels there
+// is one set for each row or column of the grid; otherwise one for all.
+struct RoiReaders {
+  int32_t words = 0;  // of 32 RoIs
   int32_t row_sets = 1, column_sets = 1;
   uint32_t* rows = nullptr;     // row_sets x images x height x words
   uint32_t* columns = nullptr;  // column_sets x width x words
 };
 
-// The tables in a workspace. Rows and columns of the grid are numbered one after the other, those
-// of the map, too.
-struct RegionTables {
-  int32_t regions, rows, columns, images, height, width;
-  int32_t* image = nullptr;  // of each region; -1: none
-  Span* cells = nullptr;     // regions x (rows + columns): the places that a row or column reads
-  Span* places = nullptr;    // regions x (height + width): the rows or columns that read a place,
-                             // in a GPU's backward
+// The tables in a workspace. Entries of the grid are rows followed by columns, and so are those of
+// the map.
+struct RoiTables {
+  int32_t rois, rows, columns, images, height, width;
+  int32_t* image = nullptr;   // of each RoI; -1: none
+  Span* cells = nullptr;      // RoIs x (rows + columns): positions that a row or column reads
+  Span* positions = nullptr;  // RoIs x (height + width): rows or columns that read a position, in a
+                              // GPU's backward
   Span* holes =
-      nullptr;  // regions x 2, of rings: places strictly between first and last are left out
-  float* weights = nullptr;  // regions x (rows x height + columns x width); of max and ring none
-  RegionReaders readers{};   // in a GPU's backward
+      nullptr;  // RoIs x 2, of rings: positions strictly between first and last are excluded
+  float* weights = nullptr;  // RoIs x (rows x height + columns x width); max and ring: none
+  RoiReaders readers{};      // in a GPU's backward
 
   CREMA_HD Span row(int32_t r, int32_t i) const { return cells[r * (rows + columns) + i]; }
   CREMA_HD Span column(int32_t r, int32_t j) const {
     return cells[r * (rows + columns) + rows + j];
   }
-  CREMA_HD Span rows_at(int32_t r, int32_t h) const { return places[r * (height + width) + h]; }
+  CREMA_HD Span rows_at(int32_t r, int32_t h) const { return positions[r * (height + width) + h]; }
   CREMA_HD Span columns_at(int32_t r, int32_t w) const {
-    return places[r * (height + width) + height + w];
+    return positions[r * (height + width) + height + w];
   }
   // The words of a row, or a column, of a set.
   CREMA_HD const uint32_t* row_readers(int32_t image, int32_t h, int32_t set) const {
@@ -163,7 +165,7 @@ struct RegionTables {
   CREMA_HD const uint32_t* column_readers(int32_t w, int32_t set) const {
     return readers.columns + (set * width + w) * readers.words;
   }
-  // Calls visit(r) for the regions whose bits of a word are set, in their order.
+  // Calls visit(r) for the RoIs whose bits are set in a word, in order.
   template <typename Visit>
   CREMA_HD static void for_bits(int32_t word, uint32_t bits, const Visit& visit) {
     for (; bits != 0; bits &= bits - 1) {
@@ -174,7 +176,7 @@ struct RegionTables {
 #endif
     }
   }
-  // For the regions that read a place of an image.
+  // Calls visit(r) for the RoIs that read a position of an image.
   template <typename Visit>
   CREMA_HD void for_readers(int32_t image, int32_t h, int32_t w, int32_t row_set,
                             int32_t column_set, const Visit& visit) const {

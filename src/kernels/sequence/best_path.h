@@ -1,5 +1,5 @@
-// Reading labels from scores step by step: the best class of each step, equal neighbours joined,
-// blanks dropped. For .cu files only.
+// Best-path decoding of CTC scores: takes the best class of each step, merges repeats and drops
+// blanks. For .cu files only.
 #pragma once
 
 #include <algorithm>
@@ -9,17 +9,18 @@
 
 namespace crema {
 
-// The best classes of all sequences and what is read from them.
+// The best classes of all sequences, and the labels read from them.
 struct BestPath {
   int64_t steps, sequences;
-  int64_t of_step, of_sequence;  // distances in `best`
+  int64_t of_step, of_sequence;  // strides in `best`
   int64_t blank;
   bool joins;
   const int32_t* best;
 
-  // Writes the labels of sequence n, as many as it returns, at most `until` (steps that count).
+  // Writes the labels of sequence n and returns their number, at most `until` (the number of valid
+  // steps).
   CREMA_HD int32_t read(int64_t n, int64_t until, int32_t* labels) const {
-    constexpr int kTogether = 8;  // loads that are on their way at once
+    constexpr int kTogether = 8;  // loads in flight at once
     int32_t count = 0, before = -1;
     for (int64_t first = 0; first < until; first += kTogether) {
       int32_t label[kTogether];
@@ -37,19 +38,19 @@ struct BestPath {
   }
 };
 
-// Where the labels that should come out lie: (sequences, most), blanks anywhere.
+// The target labels: (sequences, maximum), blanks anywhere.
 template <typename T>
 struct WantedLabels {
   const T* labels;
-  int64_t most, blank;
+  int64_t maximum, blank;
   // A label below zero ends the sequence, when `ending`.
   bool ending;
-  // Writes those of sequence n that count, as many as it returns.
+  // Writes the valid labels of sequence n and returns their number.
   CREMA_HD int32_t read(int64_t n, int32_t* wanted) const {
     int32_t count = 0;
     bool ended = false;
-    for (int64_t j = 0; j < most; ++j) {
-      const T label = labels[n * most + j];
+    for (int64_t j = 0; j < maximum; ++j) {
+      const T label = labels[n * maximum + j];
       ended = ended || (ending && label < 0);
       const auto whole = static_cast<int32_t>(label + T(0.5));
       if (!ended && whole != blank) wanted[count++] = whole;
@@ -59,7 +60,7 @@ struct WantedLabels {
 };
 
 #ifdef __CUDACC__
-// A warp has a row.
+// One warp per row.
 template <typename T>
 __global__ void __launch_bounds__(256)
     find_best_classes(int64_t rows, int classes, const T* scores, int32_t* best) {
@@ -67,26 +68,26 @@ __global__ void __launch_bounds__(256)
   const int64_t row = static_cast<int64_t>(blockIdx.x) * 8 + threadIdx.x / 32;
   if (row >= rows) return;
   const T* const score = scores + row * classes;
-  int place = lane < classes ? lane : 0;
-  T most = score[place];
+  int position = lane < classes ? lane : 0;
+  T maximum = score[position];
 #pragma unroll 8
   for (int k = lane + 32; k < classes; k += 32) {
     const T value = score[k];
-    place = value > most ? k : place;
-    most = value > most ? value : most;
+    position = value > maximum ? k : position;
+    maximum = value > maximum ? value : maximum;
   }
   for (int step = 16; step > 0; step /= 2) {
-    const T other = __shfl_xor_sync(0xffffffffu, most, step);
-    const int other_place = __shfl_xor_sync(0xffffffffu, place, step);
-    const bool better = other > most || (other == most && other_place < place);
-    place = better ? other_place : place;
-    most = better ? other : most;
+    const T other = __shfl_xor_sync(0xffffffffu, maximum, step);
+    const int other_position = __shfl_xor_sync(0xffffffffu, position, step);
+    const bool better = other > maximum || (other == maximum && other_position < position);
+    position = better ? other_position : position;
+    maximum = better ? other : maximum;
   }
-  if (lane == 0) best[row] = place;
+  if (lane == 0) best[row] = position;
 }
 #endif
 
-// Scores of (rows, classes): the best class of each row, of equal ones the first.
+// Scores of (rows, classes): the best class of each row, the first of equal ones.
 template <typename T>
 void best_classes(Context& context, const Tensor& scores, int64_t classes, int32_t* best) {
   const T* const all = scores.data<T>();
@@ -100,12 +101,12 @@ void best_classes(Context& context, const Tensor& scores, int64_t classes, int32
   (void)context;
 #pragma omp parallel for schedule(static) if (rows > 64)
   for (int64_t row = 0; row < rows; ++row) {
-    // The largest in a loop that vectorizes, then its place, out of the cache.
+    // Finds the maximum in a loop that vectorizes, then its index, from the cache.
     const T* const score = all + row * classes;
-    T most = score[0];
-#pragma omp simd reduction(max : most)
-    for (int64_t k = 0; k < classes; ++k) most = score[k] > most ? score[k] : most;
-    const T* const found = std::find(score, score + classes, most);
+    T maximum = score[0];
+#pragma omp simd reduction(max : maximum)
+    for (int64_t k = 0; k < classes; ++k) maximum = score[k] > maximum ? score[k] : maximum;
+    const T* const found = std::find(score, score + classes, maximum);
     best[row] = static_cast<int32_t>(found < score + classes ? found - score : 0);
   }
 }

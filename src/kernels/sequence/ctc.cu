@@ -13,12 +13,12 @@ namespace {
 
 template <typename T>
 CREMA_HD T log_of_sum(T a, T b, T c) {
-  const T most = a > b ? (a > c ? a : c) : (b > c ? b : c);
-  if (most == -T(INFINITY)) return most;
-  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
+  const T maximum = a > b ? (a > c ? a : c) : (b > c ? b : c);
+  if (maximum == -T(INFINITY)) return maximum;
+  return maximum + std::log(std::exp(a - maximum) + std::exp(b - maximum) + std::exp(c - maximum));
 }
 
-// A sequence's states and what the scores say about them.
+// The states of a sequence and their scores.
 template <typename T>
 struct States {
   int64_t sequences, classes, labels, blank, count;
@@ -30,7 +30,8 @@ struct States {
   CREMA_HD int32_t label_of(int64_t n, int64_t s) const { return label[n * labels + s / 2]; }
   CREMA_HD bool is_label(int64_t s) const { return s % 2 == 1; }
   CREMA_HD int64_t last(int64_t n) const { return 2 * length(n); }
-  // From state s - 2 to s: over a blank that need not be there between different labels.
+  // True when a path may skip from state s - 2 to s: over an optional blank between different
+  // labels.
   CREMA_HD bool may_skip_to(int64_t n, int64_t s) const {
     return is_label(s) && s >= 2 && label_of(n, s) != label_of(n, s - 2);
   }
@@ -42,7 +43,7 @@ struct States {
   CREMA_HD int64_t at(int64_t n, int64_t s) const { return n * count + s; }
 };
 
-// Of step t: the logarithm of the sum over the beginnings of paths that are in state s then.
+// For step t: the log of the summed probability of all path prefixes that end in state s.
 template <typename T>
 struct ForwardStep {
   States<T> states;
@@ -78,8 +79,8 @@ struct Cost {
   }
 };
 
-// Of step t: the logarithm of the sum over the rests of paths that were in state s, and from it the
-// share of all paths that are there.
+// For step t: the log of the summed probability of all path suffixes from state s, and from it the
+// share of all paths that pass through s at t.
 template <typename T>
 struct BackwardStep {
   States<T> states;
@@ -107,10 +108,10 @@ template <typename T>
 struct Fits {
   States<T> states;
   const T* forward;
-  // Some path gives the labels of sequence n.
+  // True when some path gives the labels of sequence n.
   CREMA_HD bool operator()(int64_t n) const {
     const int64_t last = states.last(n), steps = states.steps(n);
-    if (last < 0 || steps == 0) return last < 0;  // wrong labels: the gradient is NaN as well
+    if (last < 0 || steps == 0) return last < 0;  // invalid labels: the gradient is NaN too
     const T* end = forward + (steps - 1) * states.sequences * states.count + states.at(n, last);
     return end[0] > -T(INFINITY) || (last > 0 && end[-1] > -T(INFINITY));
   }
@@ -122,18 +123,18 @@ struct Probabilities {
   const T* d_cost;
   T factor;
   T* d_scores;
-  CREMA_HD void operator()(int64_t place, int64_t k) const {
+  CREMA_HD void operator()(int64_t position, int64_t k) const {
     const States<T>& states = fits.states;
-    const int64_t n = place % states.sequences, i = place * states.classes + k;
+    const int64_t n = position % states.sequences, i = position * states.classes + k;
     T value = 0;
-    if (place / states.sequences < states.steps(n) && fits(n))
+    if (position / states.sequences < states.steps(n) && fits(n))
       value = states.last(n) < 0 ? T(NAN) : factor * *d_cost * states.probabilities[i];
     d_scores[i] = value;
   }
 };
 
-// Column 0 takes off the share of the blank, column 1 + j that of the labels equal to label j,
-// where that is the first of them.
+// Subtracts shares: column 0 that of the blank, column 1 + j that of all labels equal to label j,
+// if j is the first of them.
 template <typename T>
 struct LessShares {
   Fits<T> fits;
@@ -141,12 +142,12 @@ struct LessShares {
   T factor;
   const int32_t *next, *first;
   T* d_scores;
-  CREMA_HD void operator()(int64_t place, int64_t column) const {
+  CREMA_HD void operator()(int64_t position, int64_t column) const {
     const States<T>& states = fits.states;
-    const int64_t n = place % states.sequences, j = column - 1;
-    if (place / states.sequences >= states.steps(n) || column > states.length(n) || !fits(n))
+    const int64_t n = position % states.sequences, j = column - 1;
+    if (position / states.sequences >= states.steps(n) || column > states.length(n) || !fits(n))
       return;
-    const T* of_state = share + place * states.count;
+    const T* of_state = share + position * states.count;
     const int64_t list = n * states.labels;
     T sum = 0;
     if (column == 0) {
@@ -156,7 +157,7 @@ struct LessShares {
       for (int64_t i = j; i >= 0; i = next[list + i]) sum += of_state[2 * i + 1];
     }
     const int64_t k = column == 0 ? states.blank : states.label[list + j];
-    d_scores[place * states.classes + k] -= factor * *d_cost * sum;
+    d_scores[position * states.classes + k] -= factor * *d_cost * sum;
   }
 };
 
@@ -172,7 +173,8 @@ States<T> states_of(const CtcCase& c, const CtcTargets& targets, const Tensor& p
           probabilities.data<T>()};
 }
 
-// Of backward: the shares of all steps, the rests of two, and the links between equal labels.
+// The workspace of backward: the shares of all steps, the suffixes of two steps, and the links
+// between equal labels.
 struct Workspace {
   size_t rests, links, end;
   Workspace(const CtcCase& c, DType dtype) {

@@ -1,10 +1,10 @@
-// Connectionist temporal classification: how probable it is that the labels of a sequence come out
-// of its steps, whichever way they are aligned.
-//   A path names a class a step; joining equal neighbours and then dropping blanks gives its labels.
+// Connectionist temporal classification: the probability that a sequence's steps produce its
+// labels, over all alignments.
+//   A path names one class per step; merging repeats and then dropping blanks gives its labels.
 //   cost = -log(sum over the paths that give the labels of the product of their probabilities)
-// Computed in logarithms, forward and backward along the states blank, label 0, blank, label 1,
-// ...; a probability counts as at least the smallest normal float32. Labels that do not fit into
-// the steps cost nothing and have no gradient.
+// Computed in log space, forward and backward along the states blank, label 0, blank, label 1, ...;
+// probabilities are clamped to at least the smallest normal float32. Labels that do not fit into
+// the steps have cost 0 and no gradient.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -13,7 +13,7 @@ namespace crema {
 
 struct CtcCase {
   int64_t steps = 0, sequences = 0, classes = 0;
-  int64_t labels = 0;  // at most, a sequence
+  int64_t labels = 0;  // maximum per sequence
   int64_t blank = 0;
   int64_t states() const { return 2 * labels + 1; }
 };
@@ -25,10 +25,10 @@ struct CtcSaved {
   Tensor costs;          // (sequences)
 };
 
-// What a sequence is.
+// The steps and labels of each sequence.
 struct CtcTargets {
-  Tensor labels;   // int32 (sequences, labels): classes, none of them the blank; -1 behind the last
-  Tensor lengths;  // int32 (2, sequences): steps, and labels or -1 when they are wrong (costs NaN)
+  Tensor labels;   // int32 (sequences, labels): classes, never the blank; padded with -1
+  Tensor lengths;  // int32 (2, sequences): steps, and labels or -1 when they are invalid (cost NaN)
 };
 
 // scores: (steps, sequences, classes).

@@ -1,5 +1,5 @@
-// One cell of an LSTM, and its gradient.
-//   i, f, o = sigmoid, g = tanh of their gates' sums;  c = go_on f c_before + i g;  h = o tanh(c)
+// One LSTM cell and its gradient.
+//   i, f, o = sigmoid, g = tanh of the gates' sums;  c = go_on f c_before + i g;  h = o tanh(c)
 #pragma once
 
 #include "kernels/core/pointwise_math.h"
@@ -8,7 +8,7 @@ namespace crema {
 
 template <typename T>
 struct LstmGradient {
-  T i, f, o, g;  // of the gates' sums
+  T i, f, o, g;  // activations of the gates
   T c_before;
 };
 
@@ -18,8 +18,8 @@ struct LstmCell {
   T go_on, c_before;
   T c, squashed;  // squashed: tanh(c)
 
-  // sums: of gate i; those of f, o and g lie `hidden` further each. go_on: 0 where a sequence
-  // begins, which forgets c_before whatever it is.
+  // sums: the preactivation of gate i; those of f, o and g follow, each `hidden` further. go_on: 0
+  // where a sequence begins, which discards c_before whatever its value.
   CREMA_HD LstmCell(const T* sums, int64_t hidden, T c_before_, T go_on_)
       : i(sigmoid_of(sums[0])),
         f(sigmoid_of(sums[hidden])),

@@ -1,5 +1,5 @@
-// A row is a thread's on a CPU and a warp's on a GPU, where it comes from the cache after its first
-// reading.
+// Each row is processed by one thread on a CPU and by one warp on a GPU, where rereads hit the
+// cache.
 #include "kernels/softmax/attention.h"
 
 #include "device/parallel.h"
@@ -12,11 +12,11 @@
 namespace crema {
 namespace {
 
-// What dropping makes of a weight.
+// Applies dropout to a weight.
 template <typename Real>
 struct Drop {
   Random random;
-  uint32_t threshold;  // words below it drop
+  uint32_t threshold;  // random words below it drop the weight
   Real factor;
   bool on;
   CREMA_HD Real operator()(int64_t i, Real value) const {
@@ -29,7 +29,7 @@ template <typename T>
 struct RowsBody {
   using Real = Compute<T>;
   AttentionRows rows;
-  const T* weights;  // P; S while they are made
+  const T* weights;  // P; before, S
   T* to;             // P, or the gradient
   T* dropped;
 
@@ -42,8 +42,8 @@ struct RowsBody {
             static_cast<Real>(1 / (1 - rows.ratio)), rows.ratio > 0};
   }
 
-  // Keys from `first` on, every `step`; the others are other lanes'. all_largest and all_sum
-  // combine what the lanes found.
+  // Processes the keys first, first + step, ...; other lanes have the others. all_largest and
+  // all_sum combine the lanes' results.
   template <typename Largest, typename Sum>
   CREMA_HD void weigh(int64_t row, int64_t first, int64_t step, const Largest& all_largest,
                       const Sum& all_sum) const {
@@ -103,12 +103,12 @@ struct SlopeRow {
 
 #ifdef __CUDACC__
 
-constexpr int kWarps = 8;
+constexpr int kRowWarps = 8;
 
 template <typename T, bool kSlopes>
-__global__ void __launch_bounds__(kWarps * 32) attention_rows(RowsBody<T> body) {
+__global__ void __launch_bounds__(kRowWarps * 32) attention_rows(RowsBody<T> body) {
   using Real = Compute<T>;
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
+  const int64_t row = static_cast<int64_t>(blockIdx.x) * kRowWarps + threadIdx.x / 32;
   if (row >= body.rows.count) return;
   const int64_t lane = threadIdx.x % 32;
   const auto sum = [](Real value) { return warp_all(value, Plus{}); };
@@ -127,8 +127,8 @@ void run(Context& context, const RowsBody<T>& body) {
   if (body.rows.count == 0 || body.rows.keys == 0) return;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    const auto blocks = static_cast<unsigned>((body.rows.count + kWarps - 1) / kWarps);
-    launch(context.gpu(), attention_rows<T, kSlopes>, {blocks, kWarps * 32}, body);
+    const auto blocks = static_cast<unsigned>((body.rows.count + kRowWarps - 1) / kRowWarps);
+    launch(context.gpu(), attention_rows<T, kSlopes>, {blocks, kRowWarps * 32}, body);
     return;
   }
 #endif

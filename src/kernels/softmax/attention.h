@@ -1,7 +1,7 @@
-// The middle of attention: from the scores of keys to the weights of values, and back.
+// The middle of attention, from the scores of keys to the weights of values, and its gradient:
 //   P = softmax(S) over the keys;  D = P * mask / (1 - ratio), mask 0 with probability `ratio`
-// Rows are queries, of which `queries` belong together (a head of an image); causal: keys behind
-// the query's place get no weight. T: float, double, on a GPU also Half and BFloat16.
+// Rows are queries, in groups of `queries` (one head of one image); causal: keys after the query's
+// position get weight 0. T: float, double, on a GPU also Half and BFloat16.
 #pragma once
 
 #include "device/context.h"
@@ -16,11 +16,11 @@ struct AttentionRows {
   PassRandom random;
 };
 
-// weights: S, becomes P. dropped: D, null where that is P.
+// weights: S, overwritten with P. dropped: D, null where it equals P.
 template <typename T>
 void attention_weights(Context& context, const AttentionRows& rows, T* weights, T* dropped);
 
-// slopes: the gradient of D, becomes that of S.
+// slopes: the gradient of D, overwritten with that of S.
 template <typename T>
 void attention_slopes(Context& context, const AttentionRows& rows, const T* weights, T* slopes);
 

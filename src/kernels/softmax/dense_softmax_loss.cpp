@@ -4,16 +4,16 @@
 
 namespace crema {
 
-bool DenseSoftmaxLoss::worth_it(const Context& context) const {
-  // Each row reads all weights; beyond this a matrix product is faster.
-  constexpr int64_t kMostProducts = int64_t{4} << 20, kMostRows = 1024;
+bool DenseSoftmaxLoss::is_profitable(const Context& context) const {
+  // Each row reads all weights; beyond this limit a GEMM is faster.
+  constexpr int64_t kMaxProducts = int64_t{4} << 20, kMaxRows = 1024;
   return context.device() == Device::gpu && context.implementation.empty() && inputs % 4 == 0 &&
-         rows > 0 && rows <= kMostRows && outputs <= kMostOutputs &&
-         rows * inputs * outputs <= kMostProducts;
+         rows > 0 && rows <= kMaxRows && outputs <= kMaxOutputs &&
+         rows * inputs * outputs <= kMaxProducts;
 }
 
 #ifndef CREMA_CUDA
-// Nobody calls them where it is not worth it.
+// Never called where is_profitable() is false.
 void DenseSoftmaxLoss::forward(Context&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                                const Tensor&, const Tensor&) const {}
 void DenseSoftmaxLoss::backward(Context&, const Tensor&, const Tensor&, const Tensor&,

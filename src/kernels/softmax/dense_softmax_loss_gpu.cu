@@ -1,4 +1,4 @@
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/core/pack.h"
 #include "kernels/core/warp.cuh"
 #include "kernels/softmax/dense_softmax_loss.h"
@@ -8,12 +8,12 @@
 namespace crema {
 namespace {
 
-constexpr int kThreads = 256;  // of a block, which has a row
+constexpr int kThreads = 256;  // of a block, which has one row
 constexpr int kWarps = kThreads / 32;
-constexpr int kAtOnce = 10;       // outputs whose weights are on their way together
-constexpr int kMostOutputs = 60;  // a multiple of it, of which a lane has two
-constexpr int kPack = 4;          // elements that a thread reads at a time
-static_assert(DenseSoftmaxLoss::kMostOutputs == kMostOutputs);
+constexpr int kAtOnce = 10;      // outputs whose weights are loaded together
+constexpr int kMaxOutputs = 60;  // a multiple of kAtOnce; a lane has two outputs
+constexpr int kPack = 4;         // elements that a thread reads at a time
+static_assert(DenseSoftmaxLoss::kMaxOutputs == kMaxOutputs);
 
 template <typename T>
 using Elements = Pack<T, kPack>;
@@ -25,8 +25,8 @@ struct Rows {
   SoftmaxLabels<float> labels;
   float smoothing;
 
-  // For each pack of a row that is this thread's, use(o, pack of w) for kAtOnce outputs from
-  // `first` on. Behind the last output the last one's come again.
+  // Calls use(o, pack of w at column `at`) for kAtOnce outputs from `first` on. Past the last
+  // output it repeats the last one.
   template <typename Use>
   __device__ void weights_at(int at, int first, const Use& use) const {
     Elements<T> packs[kAtOnce];
@@ -39,8 +39,9 @@ struct Rows {
     for (int o = 0; o < kAtOnce; ++o) use(o, packs[o]);
   }
 
-  // Sums of each warp's products, in shared memory, for all outputs; every thread may read them.
-  __device__ void multiply(int row, float (*of_warp)[kMostOutputs]) const {
+  // Writes each warp's partial products for all outputs to shared memory; afterwards every thread
+  // may read them.
+  __device__ void multiply(int row, float (*of_warp)[kMaxOutputs]) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     for (int first = 0; first < outputs; first += kAtOnce) {
       float sums[kAtOnce] = {};
@@ -61,8 +62,8 @@ struct Rows {
   }
 };
 
-// The scores of a row, in the first warp: a lane has those of two outputs, 32 apart. Made before
-// the products, so that what it reads is on its way meanwhile.
+// The scores of a row, in the first warp: a lane has those of two outputs, 32 apart. Constructed
+// before multiply(), so that its loads are in flight meanwhile.
 struct RowScores {
   int label;
   float bias[2] = {}, score[2], largest, sum;  // sum: of exp(score - largest)
@@ -81,7 +82,7 @@ struct RowScores {
       if (threadIdx.x < 32 && o < outputs) body(i, o);
     }
   }
-  __device__ void finish(int outputs, const float (*of_warp)[kMostOutputs]) {
+  __device__ void finish(int outputs, const float (*of_warp)[kMaxOutputs]) {
     score[0] = score[1] = -INFINITY;
     for_outputs(outputs, [&](int i, int o) {
       score[i] = bias[i];
@@ -91,7 +92,7 @@ struct RowScores {
     largest = warp_all(fmaxf(score[0], score[1]), Larger{});
     sum = warp_all(expf(score[0] - largest) + expf(score[1] - largest), Plus{});
   }
-  // Of one output, in every lane.
+  // The score of one output, in every lane.
   __device__ float of(int o) const {
     return __shfl_sync(0xffffffffu, o < 32 ? score[0] : score[1], o % 32);
   }
@@ -110,12 +111,12 @@ __device__ float loss_of_row(const Rows<T>& rows, const RowScores& of) {
   return limited_loss(logf(of.sum) + own);
 }
 
-// parts: the loss of each row, in double; the last block adds them in their order.
+// parts: the loss of each row, in double; the last block adds them in a fixed order.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     dense_softmax_loss(Rows<T> rows, LabelNote note, double normalizer, float* loss, double* parts,
                        unsigned* counter) {
-  __shared__ float of_warp[kWarps][kMostOutputs];
+  __shared__ float of_warp[kWarps][kMaxOutputs];
   const int row = static_cast<int>(blockIdx.x), count = static_cast<int>(gridDim.x);
   wait_for_earlier_kernels();
   RowScores scores(rows, row);
@@ -140,12 +141,12 @@ __global__ void __launch_bounds__(kThreads)
     *loss = static_cast<float>(sum / (normalizer > 0 ? normalizer : fmax(valid, 1.0)));
 }
 
-// normalizer: 0 for the number of labels that count.
+// normalizer: 0 means the number of labels that count.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     dense_softmax_gradient(Rows<T> rows, float normalizer, const float* d_loss, float relu_factor,
                            float* ds, T* dx) {
-  __shared__ float of_warp[kWarps][kMostOutputs], slopes[kMostOutputs];
+  __shared__ float of_warp[kWarps][kMaxOutputs], slopes[kMaxOutputs];
   const int row = static_cast<int>(blockIdx.x), outputs = rows.outputs;
   wait_for_earlier_kernels();
   RowScores scores(rows, row);
@@ -164,8 +165,8 @@ __global__ void __launch_bounds__(kThreads)
     const float scale = scores.label == SoftmaxLabels<float>::kBad ? NAN : d / divisor;
     const float everywhere = rows.smoothing / static_cast<float>(outputs);
     const bool counts = scores.label != SoftmaxLabels<float>::kIgnored;
-    // Behind the last output zeros, as many as are read at once.
-    RowScores::for_outputs(kMostOutputs, [&](int i, int o) {
+    // Zeros past the last output, up to the next multiple of kAtOnce, which the loop below reads.
+    RowScores::for_outputs(kMaxOutputs, [&](int i, int o) {
       const float target = everywhere + (o == scores.label ? 1 - rows.smoothing : 0.f);
       const float slope = scale * (expf(scores.score[i] - scores.largest) / scores.sum - target);
       const float value = counts && o < outputs ? slope : 0.f;
@@ -245,7 +246,7 @@ __global__ void __launch_bounds__(kSumThreads) dense_softmax_parameters(Paramete
         for (int k = 0; k < kPack; ++k) sums[o][k] += slope * float(from[half].v[k]);
       }
     }
-    // A warp each has one or two of the biases.
+    // Each warp computes one or two of the biases.
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int o = thread / 32 + i * kSumWarps;
@@ -296,7 +297,7 @@ Rows<T> rows_of(const DenseSoftmaxLoss& c, const Tensor& x, const Tensor& w, con
           c.loss.smoothing};
 }
 
-// float32 and 16 bits.
+// Dispatches float32 and 16-bit dtypes.
 template <typename Body>
 void on_stored(const Tensor& x, const Body& body) {
   on_real(x, [&]<typename T>() {
@@ -312,10 +313,10 @@ void DenseSoftmaxLoss::forward(Context& context, const Tensor& x, const Tensor& 
   const Gpu& gpu = context.gpu();
   on_stored(x, [&]<typename T>() {
     const LabelNote where{note.data<int32_t>(), outputs, 1, loss.pass, loss.live_pass};
-    launch_early(gpu, dense_softmax_loss<T>, {static_cast<unsigned>(rows), kThreads},
-                 rows_of<T>(*this, x, w, b, labels), where,
-                 loss.divide_by_valid ? 0.0 : loss.normalizer, total.data<float>(),
-                 reinterpret_cast<double*>(gpu.parts), gpu.counters);
+    launch_programmatic(gpu, dense_softmax_loss<T>, {static_cast<unsigned>(rows), kThreads},
+                        rows_of<T>(*this, x, w, b, labels), where,
+                        loss.divide_by_valid ? 0.0 : loss.normalizer, total.data<float>(),
+                        reinterpret_cast<double*>(gpu.parts), gpu.counters);
   });
 }
 
@@ -324,9 +325,9 @@ void DenseSoftmaxLoss::backward(Context& context, const Tensor& x, const Tensor&
                                 const Tensor& dx) const {
   on_stored(x, [&]<typename T>() {
     const float divisor = loss.divide_by_valid ? 0.f : static_cast<float>(loss.normalizer);
-    launch_early(context.gpu(), dense_softmax_gradient<T>, {static_cast<unsigned>(rows), kThreads},
-                 rows_of<T>(*this, x, w, b, labels), divisor, d_loss.data<float>(), relu_factor,
-                 ds.data<float>(), dx.data<T>());
+    launch_programmatic(context.gpu(), dense_softmax_gradient<T>,
+                        {static_cast<unsigned>(rows), kThreads}, rows_of<T>(*this, x, w, b, labels),
+                        divisor, d_loss.data<float>(), relu_factor, ds.data<float>(), dx.data<T>());
   });
 }
 
@@ -336,7 +337,7 @@ void DenseSoftmaxLoss::backward_parameters(Context& context, const Tensor& x, co
   on_stored(x, [&]<typename T>() {
     const dim3 blocks(static_cast<unsigned>((inputs + kColumns - 1) / kColumns),
                       static_cast<unsigned>((outputs + kAtOnce - 1) / kAtOnce));
-    launch_early(
+    launch_programmatic(
         context.gpu(), dense_softmax_parameters<T>, {blocks, kSumThreads},
         ParameterGradient<T>{x.data<T>(), ds.data<float>(), dw.data<float>(), db.data<float>(),
                              static_cast<int>(rows), static_cast<int>(inputs),

@@ -37,7 +37,7 @@ void backward_row(int64_t classes, const T* y, const T* dy, T* dx) {
   for (int64_t k = 0; k < classes; ++k) dx[k] = y[k] * (dy[k] - dot);
 }
 
-// `count` places next to each other, whose classes lie `stride` apart.
+// `count` adjacent positions, whose classes are `stride` apart.
 template <typename T>
 void forward_block(int64_t classes, int64_t stride, int64_t count, const T* x, T* y) {
   T largest[kBlock], sum[kBlock];
@@ -81,7 +81,7 @@ void backward_block(int64_t classes, int64_t stride, int64_t count, const T* y, 
 }  // namespace
 
 void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y) {
-  if (plain_body(context)) return softmax_forward_plain(context, view, x, y);
+  if (generic_body(context)) return softmax_forward_reference(context, view, x, y);
   on(x, [&]<typename T>() {
     over_softmax_blocks(view, [&](const SoftmaxBlock& block) {
       const T* from = x.data<T>() + block.at;
@@ -97,7 +97,7 @@ void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x,
 
 void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy,
                       const Tensor& dx) {
-  if (plain_body(context)) return softmax_backward_plain(context, view, y, dy, dx);
+  if (generic_body(context)) return softmax_backward_reference(context, view, y, dy, dx);
   on(y, [&]<typename T>() {
     over_softmax_blocks(view, [&](const SoftmaxBlock& block) {
       const T *from = y.data<T>() + block.at, *slope = dy.data<T>() + block.at;

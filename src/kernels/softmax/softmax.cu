@@ -1,5 +1,5 @@
-// Softmax for every device: one index a place; on the GPU also a warp or a block where the classes
-// lie next to each other and are many.
+// Softmax on every device: one index per position; on the GPU also one warp or block per position
+// where the classes are contiguous and many.
 #include "kernels/softmax/softmax.h"
 
 #include "device/parallel.h"
@@ -18,8 +18,8 @@ struct SoftmaxForward {
   SoftmaxView view;
   const T* x;
   T* y;
-  CREMA_HD void operator()(int64_t place) const {
-    const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
+  CREMA_HD void operator()(int64_t position) const {
+    const int64_t start = position / view.inner * view.classes * view.inner + position % view.inner;
     const auto at = [&](int64_t k) { return x[start + k * view.inner]; };
     SoftmaxSums<T> sums;
     sums.add(view.classes, at);
@@ -34,8 +34,8 @@ struct SoftmaxBackward {
   SoftmaxView view;
   const T *y, *dy;
   T* dx;
-  CREMA_HD void operator()(int64_t place) const {
-    const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
+  CREMA_HD void operator()(int64_t position) const {
+    const int64_t start = position / view.inner * view.classes * view.inner + position % view.inner;
     T dot = 0;
     for (int64_t k = 0; k < view.classes; ++k)
       dot += y[start + k * view.inner] * dy[start + k * view.inner];
@@ -48,41 +48,43 @@ struct SoftmaxBackward {
 
 #ifdef __CUDACC__
 
-template <typename T, SoftmaxWay kWay>
+template <typename T, SoftmaxAlgorithm kWay>
 __global__ void __launch_bounds__(256) softmax_kernel(SoftmaxForward<T> body) {
-  if constexpr (kWay == SoftmaxWay::places) {
-    const int64_t place = blockIdx.x * int64_t{kTilePlaces} + threadIdx.x;
-    if (place < body.view.places()) body(place);
+  if constexpr (kWay == SoftmaxAlgorithm::positions) {
+    const int64_t position = blockIdx.x * int64_t{kTilePositions} + threadIdx.x;
+    if (position < body.view.positions()) body(position);
   } else {
-    rewrite_places<kWay>(body.view, body.x, body.y, [](int64_t, const PlaceRow<T, kWay>& row) {
-      const auto at = [&](int64_t k) { return row[k]; };
-      SoftmaxSums<T> sums;
-      sums.add(row.count(), at);
-      if constexpr (kWay != SoftmaxWay::tiles) combine_sums<kWay>(sums);
-      over_classes<T>(row.count(), at, [&](int64_t k, T value) {
-        row.put(k, exp_of(value - sums.largest) / sums.sum);
-      });
-    });
+    rewrite_positions<kWay>(body.view, body.x, body.y,
+                            [](int64_t, const PositionRow<T, kWay>& row) {
+                              const auto at = [&](int64_t k) { return row[k]; };
+                              SoftmaxSums<T> sums;
+                              sums.add(row.count(), at);
+                              if constexpr (kWay != SoftmaxAlgorithm::tiles)
+                                combine_sums<kWay>(sums);
+                              over_classes<T>(row.count(), at, [&](int64_t k, T value) {
+                                row.put(k, exp_of(value - sums.largest) / sums.sum);
+                              });
+                            });
   }
 }
 
-template <typename T, SoftmaxWay kWay>
+template <typename T, SoftmaxAlgorithm kWay>
 __global__ void __launch_bounds__(256) softmax_gradient(SoftmaxBackward<T> body) {
-  using Threads = PlaceThreads<kWay>;
+  using Threads = PositionThreads<kWay>;
   extern __shared__ __align__(16) unsigned char memory[];
-  const int64_t classes = body.view.classes, places = body.view.places();
-  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
-  const int64_t place = first + Threads::place();
-  if constexpr (kWay == SoftmaxWay::places) {
-    if (place < places) body(place);
-  } else if constexpr (kWay == SoftmaxWay::tiles) {
+  const int64_t classes = body.view.classes, positions = body.view.positions();
+  const int64_t first = blockIdx.x * int64_t{Threads::kPositions};
+  const int64_t position = first + Threads::position();
+  if constexpr (kWay == SoftmaxAlgorithm::positions) {
+    if (position < positions) body(position);
+  } else if constexpr (kWay == SoftmaxAlgorithm::tiles) {
     T* const tile = reinterpret_cast<T*>(memory);
-    T* const slopes = tile + kTilePlaces * classes;
-    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
+    T* const slopes = tile + kTilePositions * classes;
+    const int count = static_cast<int>(min(positions - first, int64_t{kTilePositions}) * classes);
     copy_tile(tile, body.y + first * classes, count);
     copy_tile(slopes, body.dy + first * classes, count);
     __syncthreads();
-    if (place < places) {
+    if (position < positions) {
       const T* y = tile + threadIdx.x * classes;
       T* const slope = slopes + threadIdx.x * classes;
       const TileOrder order(classes);
@@ -95,8 +97,8 @@ __global__ void __launch_bounds__(256) softmax_gradient(SoftmaxBackward<T> body)
     }
     __syncthreads();
     copy_tile(body.dx + first * classes, slopes, count);
-  } else if (place < places) {
-    const int64_t start = place * classes;
+  } else if (position < positions) {
+    const int64_t start = position * classes;
     T dot = 0;
     for (int64_t k = Threads::lane(); k < classes; k += Threads::kCount)
       dot += body.y[start + k] * body.dy[start + k];
@@ -111,43 +113,43 @@ __global__ void __launch_bounds__(256) softmax_gradient(SoftmaxBackward<T> body)
 }  // namespace
 
 SoftmaxView SoftmaxView::of(const Shape& shape, const Format& format, int axis) {
-  if (same_layout(format, Format::plain(), shape))
+  if (same_layout(format, Format::row_major(), shape))
     return {shape.count(0, axis), shape[axis], shape.count(axis + 1)};
   require(axis == 1, "softmax over axis ", axis, " does not take channels-last blobs");
   return {shape[0] * shape.count(2), shape[1], 1};
 }
 
-void softmax_forward_plain(Context& context, const SoftmaxView& view, const Tensor& x,
-                           const Tensor& y) {
-  if (view.places() == 0) return;
+void softmax_forward_reference(Context& context, const SoftmaxView& view, const Tensor& x,
+                               const Tensor& y) {
+  if (view.positions() == 0) return;
   on(x, [&]<typename T>() {
     const SoftmaxForward<T> body{view, x.data<T>(), y.data<T>()};
 #ifdef __CUDACC__
     if (context.device() == Device::gpu) {
-      return with_softmax_way<T>(view, 1, INT32_MAX,
-                                 [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
-                                   launch(context.gpu(), softmax_kernel<T, kWay>, shape, body);
-                                 });
+      return with_softmax_algorithm<T>(
+          view, 1, INT32_MAX, [&]<SoftmaxAlgorithm kWay>(const LaunchShape& shape) {
+            launch(context.gpu(), softmax_kernel<T, kWay>, shape, body);
+          });
     }
 #endif
-    parallel_for(context, view.places(), body, 64);
+    parallel_for(context, view.positions(), body, 64);
   });
 }
 
-void softmax_backward_plain(Context& context, const SoftmaxView& view, const Tensor& y,
-                            const Tensor& dy, const Tensor& dx) {
-  if (view.places() == 0) return;
+void softmax_backward_reference(Context& context, const SoftmaxView& view, const Tensor& y,
+                                const Tensor& dy, const Tensor& dx) {
+  if (view.positions() == 0) return;
   on(y, [&]<typename T>() {
     const SoftmaxBackward<T> body{view, y.data<T>(), dy.data<T>(), dx.data<T>()};
 #ifdef __CUDACC__
     if (context.device() == Device::gpu) {
-      return with_softmax_way<T>(view, 2, INT32_MAX,
-                                 [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
-                                   launch(context.gpu(), softmax_gradient<T, kWay>, shape, body);
-                                 });
+      return with_softmax_algorithm<T>(
+          view, 2, INT32_MAX, [&]<SoftmaxAlgorithm kWay>(const LaunchShape& shape) {
+            launch(context.gpu(), softmax_gradient<T, kWay>, shape, body);
+          });
     }
 #endif
-    parallel_for(context, view.places(), body, 64);
+    parallel_for(context, view.positions(), body, 64);
   });
 }
 

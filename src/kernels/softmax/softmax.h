@@ -6,17 +6,17 @@
 
 namespace crema {
 
-// A tensor seen as (outer, classes, inner) in memory.
+// A tensor viewed as (outer, classes, inner) in memory.
 struct SoftmaxView {
   int64_t outer = 1, classes = 1, inner = 1;
 
-  // Channels-last is served for axis 1.
+  // Supports channels-last for axis 1.
   static SoftmaxView of(const Shape& shape, const Format& format, int axis);
-  // Each has its own distribution over the classes.
-  CREMA_HD int64_t places() const { return outer * inner; }
+  // Each position has its own distribution over the classes.
+  CREMA_HD int64_t positions() const { return outer * inner; }
 };
 
-// The tensors lie alike; y may be x and dx may be dy.
+// The tensors have the same layout; y may be x and dx may be dy.
 void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y);
 void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy,
                       const Tensor& dx);

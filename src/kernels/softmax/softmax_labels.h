@@ -1,4 +1,4 @@
-// Labels of softmax's loss, read alike on both devices.
+// Labels of the softmax loss, read in the same way on both devices.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,31 @@ namespace crema {
 
 template <typename T>
 struct SoftmaxLabels : ClassLabels<T> {
-  const T* weights;        // one a class, or null
-  const T* place_weights;  // one a place, or null
+  const T* weights;           // one per class, or null
+  const T* position_weights;  // one per position, or null
 
   SoftmaxLabels(const SoftmaxLossCase& c, const Tensor& labels)
       : ClassLabels<T>{labels.data<T>(), c.view.classes, c.ignore_label.has_value(),
                        c.ignore_label.value_or(0)},
         weights(c.class_weights.data<T>()),
-        place_weights(c.place_weights.data<T>()) {}
+        position_weights(c.position_weights.data<T>()) {}
 
-  CREMA_HD T weight(int64_t place, int64_t label) const {
-    return (weights ? weights[label] : T(1)) * (place_weights ? place_weights[place] : T(1));
+  CREMA_HD T weight(int64_t position, int64_t label) const {
+    return (weights ? weights[label] : T(1)) *
+           (position_weights ? position_weights[position] : T(1));
   }
-  // What the normalizer counts: places, or their weights where they have any.
-  CREMA_HD T counted(int64_t place) const {
-    const int label = this->at(place);
-    return label < 0 ? T(0) : place_weights ? weight(place, label) : T(1);
+  // What the normalizer counts: positions, or the sum of their weights if there are any.
+  CREMA_HD T counted(int64_t position) const {
+    const int label = this->at(position);
+    return label < 0 ? T(0) : position_weights ? weight(position, label) : T(1);
   }
 };
 
-// Caffe takes the logarithm of max(p, FLT_MIN), so no place costs more than this.
+// Caffe takes the logarithm of max(p, FLT_MIN), so no position costs more than this.
 template <typename T>
 CREMA_HD T limited_loss(T loss) {
-  const T most = T(87.33654475);
-  return loss > most ? most : loss;
+  const T maximum = T(87.33654475);
+  return loss > maximum ? maximum : loss;
 }
 
 }  // namespace crema

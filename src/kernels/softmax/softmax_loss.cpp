@@ -1,4 +1,4 @@
-// Softmax's cross-entropy on the CPU, and the total.
+// Softmax cross-entropy on the CPU, and the total.
 #include "kernels/softmax/softmax_loss.h"
 
 #include <algorithm>
@@ -16,50 +16,50 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kSmall = 1 << 12;  // elements that are not worth a second thread
-constexpr int64_t kBlock = kSoftmaxBlock;
+constexpr int64_t kSmall = 1 << 12;  // fewer elements are not worth a second thread
+constexpr int64_t kLossBlock = kSoftmaxBlock;
 
 template <typename T>
 void check_labels(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels) {
   bool bad = false;
-#pragma omp parallel for reduction(|| : bad) if (c.view.places() > kSmall)
-  for (int64_t place = 0; place < c.view.places(); ++place)
-    bad = bad || labels.at(place) == SoftmaxLabels<T>::kBad;
-  for (int64_t place = 0; bad && place < c.view.places(); ++place) {
-    if (labels.at(place) == SoftmaxLabels<T>::kBad) {
-      fail_for_label(place, labels.labels[place], c.view.classes, c.places_each());
+#pragma omp parallel for reduction(|| : bad) if (c.view.positions() > kSmall)
+  for (int64_t position = 0; position < c.view.positions(); ++position)
+    bad = bad || labels.at(position) == SoftmaxLabels<T>::kBad;
+  for (int64_t position = 0; bad && position < c.view.positions(); ++position) {
+    if (labels.at(position) == SoftmaxLabels<T>::kBad) {
+      fail_for_label(position, labels.labels[position], c.view.classes, c.positions_each());
     }
   }
 }
 
-// x, to, dx below: of class 0 of the first place.
+// x, to, dx below point to class 0 of the first position.
 template <typename T>
 struct CpuLoss {
   SoftmaxLabels<T> labels;
   T smoothing;
-  T *largest, *inverse, *losses;  // of the places
+  T *largest, *inverse, *losses;  // per position
 
   CpuLoss(const SoftmaxLossCase& c, const Tensor& labels, const SoftmaxLossSaved& saved)
       : labels(c, labels),
         smoothing(static_cast<T>(c.smoothing)),
-        largest(saved.places.data<T>()),
-        inverse(largest + c.view.places()),
-        losses(inverse + c.view.places()) {}
+        largest(saved.positions.data<T>()),
+        inverse(largest + c.view.positions()),
+        losses(inverse + c.view.positions()) {}
 
-  // x: of class 0, the classes are `stride` apart; below: sum of (top - x).
-  void finish(int64_t place, const T* x, int64_t stride, T top, T sum, T below) const {
-    const int64_t label = labels.at(place);
-    largest[place] = top;
-    inverse[place] = 1 / sum;
-    losses[place] = 0;
+  // x: points to class 0, and classes are `stride` apart; below: the sum of (top - x).
+  void finish(int64_t position, const T* x, int64_t stride, T top, T sum, T below) const {
+    const int64_t label = labels.at(position);
+    largest[position] = top;
+    inverse[position] = 1 / sum;
+    losses[position] = 0;
     if (label < 0) return;
     T own = top - x[label * stride];
     if (smoothing > 0) own = (1 - smoothing) * own + smoothing * below / labels.classes;
-    losses[place] = labels.weight(place, label) * limited_loss(std::log(sum) + own);
+    losses[position] = labels.weight(position, label) * limited_loss(std::log(sum) + own);
   }
 
-  // The probabilities go to `to` unless it is null.
-  void row(int64_t place, const T* x, T* to) const {
+  // Writes the probabilities to `to` unless it is null.
+  void row(int64_t position, const T* x, T* to) const {
     T top = x[0], sum = 0, below = 0;
 #pragma omp simd reduction(max : top)
     for (int64_t k = 0; k < labels.classes; ++k) top = x[k] > top ? x[k] : top;
@@ -72,11 +72,11 @@ struct CpuLoss {
 #pragma omp simd
       for (int64_t k = 0; k < labels.classes; ++k) to[k] = exp_of(x[k] - top) / sum;
     }
-    finish(place, x, 1, top, sum, below);
+    finish(position, x, 1, top, sum, below);
   }
 
-  void block(int64_t place, const T* x, int64_t stride, int64_t count, T* to) const {
-    T top[kBlock], sum[kBlock], below[kBlock];
+  void block(int64_t position, const T* x, int64_t stride, int64_t count, T* to) const {
+    T top[kLossBlock], sum[kLossBlock], below[kLossBlock];
     std::copy(x, x + count, top);
     std::fill(sum, sum + count, T(0));
     std::fill(below, below + count, T(0));
@@ -93,7 +93,8 @@ struct CpuLoss {
         below[i] += top[i] - line[i];
       }
     }
-    for (int64_t i = 0; i < count; ++i) finish(place + i, x + i, stride, top[i], sum[i], below[i]);
+    for (int64_t i = 0; i < count; ++i)
+      finish(position + i, x + i, stride, top[i], sum[i], below[i]);
     for (int64_t k = 0; to && k < labels.classes; ++k) {
 #pragma omp simd
       for (int64_t i = 0; i < count; ++i)
@@ -102,25 +103,26 @@ struct CpuLoss {
   }
 
   // dx = factor * (softmax - target), 0 where the label is ignored. dx may be x.
-  void row_gradient(int64_t place, const T* x, T factor, T* dx) const {
-    const int64_t label = labels.at(place);
-    const T scale = label < 0 ? T(0) : factor * labels.weight(place, label), top = largest[place];
-    const T share = scale * inverse[place], everywhere = scale * smoothing / labels.classes;
+  void row_gradient(int64_t position, const T* x, T factor, T* dx) const {
+    const int64_t label = labels.at(position);
+    const T scale = label < 0 ? T(0) : factor * labels.weight(position, label),
+            top = largest[position];
+    const T share = scale * inverse[position], everywhere = scale * smoothing / labels.classes;
 #pragma omp simd
     for (int64_t k = 0; k < labels.classes; ++k) dx[k] = exp_of(x[k] - top) * share - everywhere;
     if (label >= 0) dx[label] -= (1 - smoothing) * scale;
   }
 
-  void block_gradient(int64_t place, const T* x, int64_t stride, int64_t count, T factor,
+  void block_gradient(int64_t position, const T* x, int64_t stride, int64_t count, T factor,
                       T* dx) const {
-    T scale[kBlock], share[kBlock];
+    T scale[kLossBlock], share[kLossBlock];
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t label = labels.at(place + i);
-      scale[i] = label < 0 ? T(0) : factor * labels.weight(place + i, label);
-      share[i] = scale[i] * inverse[place + i];
+      const int64_t label = labels.at(position + i);
+      scale[i] = label < 0 ? T(0) : factor * labels.weight(position + i, label);
+      share[i] = scale[i] * inverse[position + i];
     }
     const T everywhere = smoothing / labels.classes;
-    const T* top = largest + place;
+    const T* top = largest + position;
     for (int64_t k = 0; k < labels.classes; ++k) {
       const int64_t line = k * stride;
 #pragma omp simd
@@ -128,7 +130,7 @@ struct CpuLoss {
         dx[line + i] = exp_of(x[line + i] - top[i]) * share[i] - everywhere * scale[i];
     }
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t label = labels.at(place + i);
+      const int64_t label = labels.at(position + i);
       if (label >= 0) dx[label * stride + i] -= (1 - smoothing) * scale[i];
     }
   }
@@ -139,14 +141,15 @@ template <typename T>
 void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const SoftmaxLossSaved& saved,
            const Tensor& loss) {
   constexpr int64_t kPiece = 4096;
-  const int64_t count = c.view.places(), pieces = (count + kPiece - 1) / kPiece;
-  const T* losses = saved.places.data<T>() + 2 * count;
+  const int64_t count = c.view.positions(), pieces = (count + kPiece - 1) / kPiece;
+  const T* losses = saved.positions.data<T>() + 2 * count;
   std::vector<double> sums(pieces), valid(pieces);
 #pragma omp parallel for schedule(static) if (pieces > 4)
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    for (int64_t place = piece * kPiece; place < std::min(count, (piece + 1) * kPiece); ++place) {
-      sums[piece] += losses[place];
-      valid[piece] += labels.counted(place);
+    for (int64_t position = piece * kPiece; position < std::min(count, (piece + 1) * kPiece);
+         ++position) {
+      sums[piece] += losses[position];
+      valid[piece] += labels.counted(position);
     }
   }
   double sum = 0, counted = 0;
@@ -170,7 +173,7 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
     const CpuLoss<T> body(c, labels, saved);
     check_labels(c, body.labels);
     if (context.implementation == "plain") {
-      softmax_loss_places_plain(context, c, x, labels, saved, probability);
+      softmax_loss_positions_reference(context, c, x, labels, saved, probability);
     } else {
       over_softmax_blocks(c.view, [&](const SoftmaxBlock& block) {
         const T* from = x.data<T>() + block.at;
@@ -189,8 +192,8 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
 void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                            const Tensor& labels, const SoftmaxLossSaved& saved,
                            const Tensor& d_loss, const Tensor& dx) {
-  if (plain_body(context)) {
-    return softmax_loss_backward_plain(context, c, x, labels, saved, d_loss, dx);
+  if (generic_body(context)) {
+    return softmax_loss_backward_reference(context, c, x, labels, saved, d_loss, dx);
   }
   on(x, [&]<typename T>() {
     const CpuLoss<T> body(c, labels, saved);

@@ -1,5 +1,5 @@
-// Softmax's cross-entropy for every device: one index a place; on the GPU also a warp or a block
-// where the classes lie next to each other and are many, and the total comes with the places.
+// Softmax cross-entropy on every device: one index per position; on the GPU also one warp or block
+// per position where the classes are contiguous and many, and the same kernel computes the total.
 #include "kernels/softmax/softmax_loss.h"
 
 #include "device/parallel.h"
@@ -20,57 +20,57 @@ CREMA_HD T not_a_number() {
   return static_cast<T>(NAN);
 }
 
-// What is known about a place once its largest x and its sums are: shared by all bodies here. T:
-// what everything but x is stored in.
+// Finishes a position once its largest x and its sums are known; shared by all implementations
+// here. T: the type of everything but x.
 template <typename T>
-struct PlaceWriter {
+struct PositionWriter {
   SoftmaxLabels<T> labels;
   T smoothing;
-  int64_t count;  // places
-  T* places;
+  int64_t count;  // positions
+  T* positions;
   LabelNote note;
 
-  // x: of class 0, classes are `inner` apart. Returns the loss.
+  // x: points to class 0, and classes are `inner` apart. Returns the loss.
   template <typename X>
-  CREMA_HD T write(int64_t place, const X* x, int64_t inner, const SoftmaxSums<T>& of) const {
-    const int label = labels.at(place);
+  CREMA_HD T write(int64_t position, const X* x, int64_t inner, const SoftmaxSums<T>& of) const {
+    const int label = labels.at(position);
     T loss = 0;
     if (label >= 0) {
       T own = of.largest - x[label * inner];
       if (smoothing > 0) own = (1 - smoothing) * own + smoothing * of.below / labels.classes;
-      loss = labels.weight(place, label) * limited_loss(log(of.sum) + own);
+      loss = labels.weight(position, label) * limited_loss(log(of.sum) + own);
     } else if (label == SoftmaxLabels<T>::kBad) {
       loss = not_a_number<T>();
-      note.write(place, labels.labels[place]);
+      note.write(position, labels.labels[position]);
     }
-    places[place] = of.largest;
-    places[count + place] = 1 / of.sum;
-    places[2 * count + place] = loss;
+    positions[position] = of.largest;
+    positions[count + position] = 1 / of.sum;
+    positions[2 * count + position] = loss;
     return loss;
   }
 };
 
 template <typename T>
-PlaceWriter<T> writer_of(const SoftmaxLossCase& c, const Tensor& labels,
-                         const SoftmaxLossSaved& saved) {
+PositionWriter<T> writer_of(const SoftmaxLossCase& c, const Tensor& labels,
+                            const SoftmaxLossSaved& saved) {
   return {SoftmaxLabels<T>(c, labels),
           static_cast<T>(c.smoothing),
-          c.view.places(),
-          saved.places.data<T>(),
-          {saved.note.data<int32_t>(), c.view.classes, c.places_each(), c.pass, c.live_pass}};
+          c.view.positions(),
+          saved.positions.data<T>(),
+          {saved.note.data<int32_t>(), c.view.classes, c.positions_each(), c.pass, c.live_pass}};
 }
 
 template <typename T>
-struct LossPlaces {
+struct LossPositions {
   using C = Compute<T>;
   SoftmaxView view;
-  PlaceWriter<C> writer;
+  PositionWriter<C> writer;
   const T* x;
   C* probability;
-  CREMA_HD void operator()(int64_t place) const { take(place); }
+  CREMA_HD void operator()(int64_t position) const { take(position); }
   // Returns the loss.
-  CREMA_HD C take(int64_t place) const {
-    const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
+  CREMA_HD C take(int64_t position) const {
+    const int64_t start = position / view.inner * view.classes * view.inner + position % view.inner;
     const T* from = x + start;
     const auto at = [&](int64_t k) { return static_cast<C>(from[k * view.inner]); };
     SoftmaxSums<C> sums;
@@ -80,19 +80,19 @@ struct LossPlaces {
         probability[start + k * view.inner] = exp_of(value - sums.largest) / sums.sum;
       });
     }
-    return writer.write(place, from, view.inner, sums);
+    return writer.write(position, from, view.inner, sums);
   }
 };
 
-// The gradient of a place, by x: exp(x - largest) * share - everywhere, and less `own` at the
-// label.
+// The gradient of a position as a function of x: exp(x - largest) * share - everywhere, minus `own`
+// at the label.
 template <typename C>
-struct PlaceSlope {
+struct PositionSlope {
   int label;
   C largest, share, everywhere, own;
   CREMA_HD C of(C x, int64_t k) const {
-    // NaN for a bad label; one result for all outcomes: with a store in each branch ptxas 13.0
-    // (sm_90) drops the one of the good labels.
+    // NaN for an invalid label. One result for all outcomes: with a store in each branch, ptxas
+    // 13.0 (sm_90) drops the store for valid labels.
     const C slope = exp_of(x - largest) * share - everywhere - (k == label ? own : C(0));
     return label == ClassLabels<C>::kIgnored ? C(0) : slope;
   }
@@ -105,18 +105,18 @@ struct LossGradient {
   SoftmaxLabels<C> labels;
   C smoothing;
   const T* x;
-  const C *places, *normalizer, *d_loss;
+  const C *positions, *normalizer, *d_loss;
   T* dx;
-  CREMA_HD PlaceSlope<C> slope(int64_t place) const {
-    const int label = labels.at(place);
+  CREMA_HD PositionSlope<C> slope(int64_t position) const {
+    const int label = labels.at(position);
     C scale = label == SoftmaxLabels<C>::kBad ? not_a_number<C>() : C(0);
-    if (label >= 0) scale = labels.weight(place, label) * d_loss[0] / normalizer[0];
-    return {label, places[place], scale * places[view.places() + place],
+    if (label >= 0) scale = labels.weight(position, label) * d_loss[0] / normalizer[0];
+    return {label, positions[position], scale * positions[view.positions() + position],
             scale * smoothing / view.classes, scale * (1 - smoothing)};
   }
-  CREMA_HD void operator()(int64_t place) const {
-    const int64_t start = place / view.inner * view.classes * view.inner + place % view.inner;
-    const PlaceSlope<C> slope = this->slope(place);
+  CREMA_HD void operator()(int64_t position) const {
+    const int64_t start = position / view.inner * view.classes * view.inner + position % view.inner;
+    const PositionSlope<C> slope = this->slope(position);
     over_classes<C>(
         view.classes, [&](int64_t k) { return static_cast<C>(x[start + k * view.inner]); },
         [&](int64_t k, C value) { dx[start + k * view.inner] = slope.of(value, k); });
@@ -125,10 +125,10 @@ struct LossGradient {
 
 #ifdef __CUDACC__
 
-// The last block to come makes the loss and the normalizer of what all have summed.
+// The last block to finish computes the loss and the normalizer from the sums of all blocks.
 template <typename C>
 struct LossEnd {
-  double fixed;  // the normalizer, or 0 for the number of places that count
+  double fixed;  // the normalizer, or 0 for the number of positions that count
   C *normalizer, *loss;
   double* parts;
   unsigned* counter;
@@ -154,35 +154,35 @@ struct LossEnd {
   }
 };
 
-constexpr int kBlocksEach = 5;  // of loss_forward, that run at once on a multiprocessor
+constexpr int kBlocksEach = 5;  // blocks of loss_forward resident on one multiprocessor
 
-template <typename T, SoftmaxWay kWay>
+template <typename T, SoftmaxAlgorithm kWay>
 __global__ void __launch_bounds__(256, kBlocksEach)
-    loss_forward(LossPlaces<T> body, LossEnd<Compute<T>> end) {
+    loss_forward(LossPositions<T> body, LossEnd<Compute<T>> end) {
   using C = Compute<T>;
-  using Threads = PlaceThreads<kWay>;
+  using Threads = PositionThreads<kWay>;
   extern __shared__ __align__(16) unsigned char memory[];
   T* const tile = reinterpret_cast<T*>(memory);
-  const int64_t classes = body.view.classes, places = body.view.places();
+  const int64_t classes = body.view.classes, positions = body.view.positions();
   double sum = 0, valid = 0;
-  for (int64_t first = blockIdx.x * int64_t{Threads::kPlaces}; first < places;
-       first += gridDim.x * int64_t{Threads::kPlaces}) {
-    if constexpr (kWay == SoftmaxWay::tiles) {
+  for (int64_t first = blockIdx.x * int64_t{Threads::kPositions}; first < positions;
+       first += gridDim.x * int64_t{Threads::kPositions}) {
+    if constexpr (kWay == SoftmaxAlgorithm::tiles) {
       __syncthreads();
       copy_tile(tile, body.x + first * classes,
-                static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes));
+                static_cast<int>(min(positions - first, int64_t{kTilePositions}) * classes));
       __syncthreads();
     }
-    const int64_t place = first + Threads::place();
-    if (place >= places) continue;
+    const int64_t position = first + Threads::position();
+    if (position >= positions) continue;
     C loss = 0;
-    if constexpr (kWay == SoftmaxWay::places) {
-      loss = body.take(place);
+    if constexpr (kWay == SoftmaxAlgorithm::positions) {
+      loss = body.take(position);
     } else {
       SoftmaxSums<C> sums;
-      const T* row = body.x + place * classes;
+      const T* row = body.x + position * classes;
       const int lane = Threads::lane();
-      if constexpr (kWay == SoftmaxWay::tiles) {
+      if constexpr (kWay == SoftmaxAlgorithm::tiles) {
         row = tile + threadIdx.x * classes;
         const TileOrder order(classes);
         sums.add(classes, [&](int64_t k) { return static_cast<C>(row[order(k)]); });
@@ -192,33 +192,33 @@ __global__ void __launch_bounds__(256, kBlocksEach)
         combine_sums<kWay>(sums);
       }
       for (int64_t k = lane; body.probability && k < classes; k += Threads::kCount) {
-        body.probability[place * classes + k] =
+        body.probability[position * classes + k] =
             exp_of(static_cast<C>(row[k]) - sums.largest) / sums.sum;
       }
-      if (lane == 0) loss = body.writer.write(place, row, 1, sums);
+      if (lane == 0) loss = body.writer.write(position, row, 1, sums);
     }
     if (Threads::lane() == 0) {
       sum += loss;
-      valid += body.writer.labels.counted(place);
+      valid += body.writer.labels.counted(position);
     }
   }
   end(sum, valid);
 }
 
-template <typename T, SoftmaxWay kWay>
+template <typename T, SoftmaxAlgorithm kWay>
 __global__ void __launch_bounds__(256) loss_gradient(LossGradient<T> body) {
   using C = Compute<T>;
-  if constexpr (kWay == SoftmaxWay::places) {
-    const int64_t place = blockIdx.x * int64_t{kTilePlaces} + threadIdx.x;
-    if (place < body.view.places()) body(place);
+  if constexpr (kWay == SoftmaxAlgorithm::positions) {
+    const int64_t position = blockIdx.x * int64_t{kTilePositions} + threadIdx.x;
+    if (position < body.view.positions()) body(position);
   } else {
-    rewrite_places<kWay>(body.view, body.x, body.dx,
-                         [&](int64_t place, const PlaceRow<T, kWay>& row) {
-                           const PlaceSlope<C> slope = body.slope(place);
-                           over_classes<C>(
-                               row.count(), [&](int64_t k) { return static_cast<C>(row[k]); },
-                               [&](int64_t k, C value) { row.put(k, slope.of(value, row.of(k))); });
-                         });
+    rewrite_positions<kWay>(
+        body.view, body.x, body.dx, [&](int64_t position, const PositionRow<T, kWay>& row) {
+          const PositionSlope<C> slope = body.slope(position);
+          over_classes<C>(
+              row.count(), [&](int64_t k) { return static_cast<C>(row[k]); },
+              [&](int64_t k, C value) { row.put(k, slope.of(value, row.of(k))); });
+        });
   }
 }
 
@@ -226,13 +226,13 @@ __global__ void __launch_bounds__(256) loss_gradient(LossGradient<T> body) {
 
 }  // namespace
 
-void softmax_loss_places_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
-                               const Tensor& labels, const SoftmaxLossSaved& saved,
-                               const Tensor& probability) {
+void softmax_loss_positions_reference(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                                      const Tensor& labels, const SoftmaxLossSaved& saved,
+                                      const Tensor& probability) {
   on(x, [&]<typename T>() {
-    const LossPlaces<T> body{c.view, writer_of<T>(c, labels, saved), x.data<T>(),
-                             probability.data<T>()};
-    parallel_for(context, c.view.places(), body, 64);
+    const LossPositions<T> body{c.view, writer_of<T>(c, labels, saved), x.data<T>(),
+                                probability.data<T>()};
+    parallel_for(context, c.view.positions(), body, 64);
   });
 }
 
@@ -243,43 +243,43 @@ void softmax_loss_forward_gpu(Context& context, const SoftmaxLossCase& c, const 
   const Gpu& gpu = context.gpu();
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
-    const LossPlaces<T> body{c.view, writer_of<C>(c, labels, saved), x.data<T>(),
-                             probability.data<C>()};
+    const LossPositions<T> body{c.view, writer_of<C>(c, labels, saved), x.data<T>(),
+                                probability.data<C>()};
     const LossEnd<C> end{c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<C>(),
                          loss.data<C>(), reinterpret_cast<double*>(gpu.parts), gpu.counters};
-    with_softmax_way<T>(c.view, 1, 132 * kBlocksEach,
-                        [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
-                          launch(gpu, loss_forward<T, kWay>, shape, body, end);
-                        });
+    with_softmax_algorithm<T>(c.view, 1, 132 * kBlocksEach,
+                              [&]<SoftmaxAlgorithm kWay>(const LaunchShape& shape) {
+                                launch(gpu, loss_forward<T, kWay>, shape, body, end);
+                              });
   });
 #else
   (void)context, (void)c, (void)x, (void)labels, (void)loss, (void)saved, (void)probability;
 #endif
 }
 
-void softmax_loss_backward_plain(Context& context, const SoftmaxLossCase& c, const Tensor& x,
-                                 const Tensor& labels, const SoftmaxLossSaved& saved,
-                                 const Tensor& d_loss, const Tensor& dx) {
+void softmax_loss_backward_reference(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                                     const Tensor& labels, const SoftmaxLossSaved& saved,
+                                     const Tensor& d_loss, const Tensor& dx) {
   on_real(x, [&]<typename T>() {
     using C = Compute<T>;
     const LossGradient<T> body{c.view,
                                SoftmaxLabels<C>(c, labels),
                                static_cast<C>(c.smoothing),
                                x.data<T>(),
-                               saved.places.data<C>(),
+                               saved.positions.data<C>(),
                                saved.normalizer.data<C>(),
                                d_loss.data<C>(),
                                dx.data<T>()};
 #ifdef __CUDACC__
     if (context.device() == Device::gpu) {
-      if (c.view.places() == 0) return;
-      return with_softmax_way<T>(c.view, 1, INT32_MAX,
-                                 [&]<SoftmaxWay kWay>(const LaunchShape& shape) {
-                                   launch(context.gpu(), loss_gradient<T, kWay>, shape, body);
-                                 });
+      if (c.view.positions() == 0) return;
+      return with_softmax_algorithm<T>(c.view, 1, INT32_MAX,
+                                       [&]<SoftmaxAlgorithm kWay>(const LaunchShape& shape) {
+                                         launch(context.gpu(), loss_gradient<T, kWay>, shape, body);
+                                       });
     }
 #endif
-    parallel_for(context, c.view.places(), body, 64);
+    parallel_for(context, c.view.positions(), body, 64);
   });
 }
 

@@ -1,5 +1,5 @@
-// How the CPU's softmax walks over places: many classes row by row, else blocks of places side by
-// side, vectorised over them.
+// How the CPU's softmax walks over positions: row by row if there are many classes, otherwise in
+// blocks of adjacent positions, vectorized over them.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 
 namespace crema {
 
-constexpr int64_t kSoftmaxBlock = 64;  // places taken at once, and fewest classes taken row by row
+constexpr int64_t kSoftmaxBlock = 64;  // positions per block; fewest classes taken row by row
 
-// Places next to each other.
+// Adjacent positions.
 struct SoftmaxBlock {
-  int64_t first;  // counted over all
-  int64_t at;     // its first element
+  int64_t first;  // among all positions
+  int64_t at;     // offset of its first element
   int64_t count;
 };
 
@@ -24,12 +24,13 @@ inline bool softmax_by_rows(const SoftmaxView& view) {
 // Calls work(block) for every block, on all threads.
 template <typename Work>
 void over_softmax_blocks(const SoftmaxView& view, const Work& work) {
-  // Where inner is 1, the places of all images are one long run. By rows a block is one place.
+  // Where inner is 1, the positions of all images are one long run. In row-by-row mode a block is
+  // one position.
   const bool one_run = view.inner == 1;
   const int64_t outer = one_run ? 1 : view.outer, inner = one_run ? view.outer : view.inner;
   const int64_t size = softmax_by_rows(view) ? 1 : kSoftmaxBlock,
                 blocks = (inner + size - 1) / size;
-#pragma omp parallel for schedule(static) if (view.places() * view.classes > 1 << 12)
+#pragma omp parallel for schedule(static) if (view.positions() * view.classes > 1 << 12)
   for (int64_t task = 0; task < outer * blocks; ++task) {
     const int64_t o = task / blocks, first = task % blocks * size;
     work(SoftmaxBlock{o * inner + first,
@@ -38,8 +39,8 @@ void over_softmax_blocks(const SoftmaxView& view, const Work& work) {
   }
 }
 
-// A block as a matrix of classes x places: where inner is 1 a transposed copy, else the blob
-// itself.
+// A block as a matrix of classes x positions: where inner is 1 a transposed copy, otherwise the
+// blob itself.
 template <typename T>
 class SoftmaxTile {
  public:
@@ -56,7 +57,7 @@ class SoftmaxTile {
     }
     return tile_;
   }
-  // Where to write; finish() then brings it to y.
+  // Where to write; finish() then copies it to y if necessary.
   T* write(T* y) { return transposed_ ? tile_ : y; }
   void finish(T* y, int64_t count) const {
     if (!transposed_) return;

@@ -1,4 +1,5 @@
-// What softmax needs of a place: its largest x and the sum of exp(x - largest), read once.
+// The sums that softmax needs of a position, found in one pass: its largest x and the sum of exp(x
+// - largest).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace crema {
 
-// Calls put(k, at(k)) for k < count; of a group of eight the loads come before the stores.
+// Calls put(k, at(k)) for k < count; in each group of eight all loads precede the stores.
 template <typename C, typename At, typename Put>
 CREMA_HD void over_classes(int64_t count, const At& at, const Put& put) {
   constexpr int kGroup = 8;
@@ -35,8 +36,7 @@ struct SoftmaxSums {
   C below = 0;  // of largest - x
   int64_t count = 0;
 
-  // Takes so many more values, at(0), at(1), ...; of the values of a group the loads are on their
-  // way together.
+  // Adds the values at(0), at(1), ..., at(more - 1); the loads of a group are in flight together.
   template <typename At>
   CREMA_HD void add(int64_t more, const At& at) {
     constexpr int kGroup = 8;
@@ -61,7 +61,7 @@ struct SoftmaxSums {
       count += more - first < kGroup ? more - first : kGroup;
     }
   }
-  // The same sums about a larger value.
+  // Rescales the sums to a larger maximum.
   CREMA_HD void raise(C top) {
     if (!(top > largest)) return;
     if (count > 0) {

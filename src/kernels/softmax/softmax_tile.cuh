@@ -1,6 +1,6 @@
-// How the GPU's softmax walks over places: in groups of threads, each with a place, and places
-// whose few classes lie next to each other are brought into shared memory by a block together, so
-// that neither loads nor stores are scattered. Only for device code.
+// How the GPU's softmax walks over positions: one group of threads per position; positions whose
+// few classes are contiguous are staged through shared memory by a whole block, so that loads and
+// stores are coalesced. Only for device code.
 #pragma once
 
 #include <algorithm>
@@ -12,23 +12,24 @@
 
 namespace crema {
 
-constexpr int kTilePlaces = 256;  // of a block, and its threads
+constexpr int kTilePositions = 256;  // of a block, one per thread
 
-// Elements of T, in tiles that begin at multiples of 16 bytes where the tensor does.
+// Copies elements between global and shared memory, 16 bytes at a time where both are aligned.
 template <typename T>
 __device__ void copy_tile(T* to, const T* from, int count) {
   using P = WidePack<T>;
   const bool aligned =
       (reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16 == 0;
   const int packs = aligned ? count / kPackCount<T> : 0;
-  for (int i = static_cast<int>(threadIdx.x); i < packs; i += kTilePlaces)
+  for (int i = static_cast<int>(threadIdx.x); i < packs; i += kTilePositions)
     reinterpret_cast<P*>(to)[i] = reinterpret_cast<const P*>(from)[i];
-  for (int i = packs * kPackCount<T> + static_cast<int>(threadIdx.x); i < count; i += kTilePlaces)
+  for (int i = packs * kPackCount<T> + static_cast<int>(threadIdx.x); i < count;
+       i += kTilePositions)
     to[i] = from[i];
 }
 
-// Class k of a thread's place in a tile, from another class on for each place: threads side by side
-// then read different banks also where the classes are a power of two.
+// Maps class k of a thread's position in a tile to a class rotated by the thread's index, so that
+// adjacent threads read different banks even where the number of classes is a power of two.
 struct TileOrder {
   int classes, first;
   explicit __device__ TileOrder(int64_t count)
@@ -41,58 +42,60 @@ struct TileOrder {
 
 template <typename T>
 size_t tile_bytes(const SoftmaxView& view) {
-  return kTilePlaces * view.classes * sizeof(T);
+  return kTilePositions * view.classes * sizeof(T);
 }
 
-// How a view is cut: a thread (with or without tiles), a warp or a block for each place.
-enum class SoftmaxWay { places, tiles, warps, blocks };
+// What processes a position: a thread (without or with tiles), a warp or a block.
+enum class SoftmaxAlgorithm { positions, tiles, warps, blocks };
 
-// tiles: that a block needs at once.
+// tiles: how many a block needs at once.
 template <typename T>
-SoftmaxWay softmax_way(const SoftmaxView& view, int tiles) {
-  if (view.inner != 1) return SoftmaxWay::places;
+SoftmaxAlgorithm softmax_algorithm(const SoftmaxView& view, int tiles) {
+  if (view.inner != 1) return SoftmaxAlgorithm::positions;
   if (view.classes >= 32)
-    return view.classes <= 4096 && view.places() >= 132 * 8 ? SoftmaxWay::warps
-                                                            : SoftmaxWay::blocks;
-  // Of the 48 KB that a block may have, sums over it take a little too.
-  return tiles * tile_bytes<T>(view) <= 47 << 10 ? SoftmaxWay::tiles : SoftmaxWay::places;
+    return view.classes <= 4096 && view.positions() >= 132 * 8 ? SoftmaxAlgorithm::warps
+                                                               : SoftmaxAlgorithm::blocks;
+  // A block may have 48 KB, of which reductions take a little too.
+  return tiles * tile_bytes<T>(view) <= 47 << 10 ? SoftmaxAlgorithm::tiles
+                                                 : SoftmaxAlgorithm::positions;
 }
 
-// Places that a block of 256 threads has at a time.
-inline int64_t places_at_once(SoftmaxWay way) {
-  return way == SoftmaxWay::blocks ? 1 : way == SoftmaxWay::warps ? 8 : kTilePlaces;
+// Positions that a block of 256 threads processes at a time.
+inline int64_t positions_at_once(SoftmaxAlgorithm way) {
+  return way == SoftmaxAlgorithm::blocks ? 1 : way == SoftmaxAlgorithm::warps ? 8 : kTilePositions;
 }
 
-// Calls body<kWay>(shape of the launch) for the way of the view.
+// Calls body<kWay>(launch shape) with the algorithm for the view.
 template <typename T, typename Body>
-void with_softmax_way(const SoftmaxView& view, int tiles, int64_t most_blocks, const Body& body) {
-  const SoftmaxWay way = softmax_way<T>(view, tiles);
-  const int64_t each = places_at_once(way), blocks = (view.places() + each - 1) / each;
-  LaunchShape shape{static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, most_blocks)),
-                    kTilePlaces};
+void with_softmax_algorithm(const SoftmaxView& view, int tiles, int64_t max_blocks,
+                            const Body& body) {
+  const SoftmaxAlgorithm way = softmax_algorithm<T>(view, tiles);
+  const int64_t each = positions_at_once(way), blocks = (view.positions() + each - 1) / each;
+  LaunchShape shape{static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, max_blocks)),
+                    kTilePositions};
   switch (way) {
-    case SoftmaxWay::places:
-      return body.template operator()<SoftmaxWay::places>(shape);
-    case SoftmaxWay::tiles:
+    case SoftmaxAlgorithm::positions:
+      return body.template operator()<SoftmaxAlgorithm::positions>(shape);
+    case SoftmaxAlgorithm::tiles:
       shape.shared_bytes = tiles * tile_bytes<T>(view);
-      return body.template operator()<SoftmaxWay::tiles>(shape);
-    case SoftmaxWay::warps:
-      return body.template operator()<SoftmaxWay::warps>(shape);
-    case SoftmaxWay::blocks:
-      return body.template operator()<SoftmaxWay::blocks>(shape);
+      return body.template operator()<SoftmaxAlgorithm::tiles>(shape);
+    case SoftmaxAlgorithm::warps:
+      return body.template operator()<SoftmaxAlgorithm::warps>(shape);
+    case SoftmaxAlgorithm::blocks:
+      return body.template operator()<SoftmaxAlgorithm::blocks>(shape);
   }
 }
 
-// The threads of a place, as this thread sees them.
-template <SoftmaxWay kWay>
-struct PlaceThreads {
-  static constexpr int kCount = kWay == SoftmaxWay::blocks  ? 256
-                                : kWay == SoftmaxWay::warps ? 32
-                                                            : 1;
-  static constexpr int kPlaces = 256 / kCount;  // of a block
+// The threads that share a position.
+template <SoftmaxAlgorithm kWay>
+struct PositionThreads {
+  static constexpr int kCount = kWay == SoftmaxAlgorithm::blocks  ? 256
+                                : kWay == SoftmaxAlgorithm::warps ? 32
+                                                                  : 1;
+  static constexpr int kPositions = 256 / kCount;  // per block
 
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % kCount; }
-  __device__ static int place() { return static_cast<int>(threadIdx.x) / kCount; }
+  __device__ static int position() { return static_cast<int>(threadIdx.x) / kCount; }
   template <typename C, typename Combine>
   __device__ static C all(C value, Combine combine) {
     if constexpr (kCount == 32) return warp_all(value, combine);
@@ -101,53 +104,53 @@ struct PlaceThreads {
   }
 };
 
-// The classes of a place that a thread has, where the classes lie next to each other.
-template <typename T, SoftmaxWay kWay>
-struct PlaceRow {
-  using Threads = PlaceThreads<kWay>;
+// This thread's classes of a position, where classes are contiguous.
+template <typename T, SoftmaxAlgorithm kWay>
+struct PositionRow {
+  using Threads = PositionThreads<kWay>;
   const T* from;
   T* to;
   int64_t classes;
   TileOrder order;
-  __device__ PlaceRow(const T* x, T* y, int64_t count)
+  __device__ PositionRow(const T* x, T* y, int64_t count)
       : from(x), to(y), classes(count), order(count) {}
   __device__ int64_t count() const {
     return (classes - Threads::lane() + Threads::kCount - 1) / Threads::kCount;
   }
   __device__ int64_t of(int64_t k) const {
-    return kWay == SoftmaxWay::tiles ? order(k) : Threads::lane() + k * Threads::kCount;
+    return kWay == SoftmaxAlgorithm::tiles ? order(k) : Threads::lane() + k * Threads::kCount;
   }
   __device__ T operator[](int64_t k) const { return from[of(k)]; }
   __device__ void put(int64_t k, T value) const { to[of(k)] = value; }
 };
 
-// Calls body(place, row) for the places of a block, where row is what the thread has of x and of y:
-// a tile, that all bring and take away together, is both.
-template <SoftmaxWay kWay, typename T, typename Body>
-__device__ void rewrite_places(const SoftmaxView& view, const T* x, T* y, const Body& body) {
-  using Threads = PlaceThreads<kWay>;
+// Calls body(position, row) for the positions of a block, where row is this thread's part of x and
+// of y: a tile, which the whole block loads and stores, is both.
+template <SoftmaxAlgorithm kWay, typename T, typename Body>
+__device__ void rewrite_positions(const SoftmaxView& view, const T* x, T* y, const Body& body) {
+  using Threads = PositionThreads<kWay>;
   extern __shared__ __align__(16) unsigned char memory[];
   T* const tile = reinterpret_cast<T*>(memory);
-  const int64_t classes = view.classes, places = view.places();
-  const int64_t first = blockIdx.x * int64_t{Threads::kPlaces};
-  const int64_t place = first + Threads::place();
-  if constexpr (kWay == SoftmaxWay::tiles) {
-    const int count = static_cast<int>(min(places - first, int64_t{kTilePlaces}) * classes);
+  const int64_t classes = view.classes, positions = view.positions();
+  const int64_t first = blockIdx.x * int64_t{Threads::kPositions};
+  const int64_t position = first + Threads::position();
+  if constexpr (kWay == SoftmaxAlgorithm::tiles) {
+    const int count = static_cast<int>(min(positions - first, int64_t{kTilePositions}) * classes);
     copy_tile(tile, x + first * classes, count);
     __syncthreads();
     T* const row = tile + threadIdx.x * classes;
-    if (place < places) body(place, PlaceRow<T, kWay>(row, row, classes));
+    if (position < positions) body(position, PositionRow<T, kWay>(row, row, classes));
     __syncthreads();
     copy_tile(y + first * classes, tile, count);
-  } else if (place < places) {
-    body(place, PlaceRow<T, kWay>(x + place * classes, y + place * classes, classes));
+  } else if (position < positions) {
+    body(position, PositionRow<T, kWay>(x + position * classes, y + position * classes, classes));
   }
 }
 
-// Combines the sums of the threads of a place, in each of them.
-template <SoftmaxWay kWay, typename Sums>
+// Combines the sums of the threads of a position, in each of them.
+template <SoftmaxAlgorithm kWay, typename Sums>
 __device__ void combine_sums(Sums& sums) {
-  using Threads = PlaceThreads<kWay>;
+  using Threads = PositionThreads<kWay>;
   sums.raise(Threads::all(sums.largest, Larger{}));
   sums.sum = Threads::all(sums.sum, Plus{});
   sums.below = Threads::all(sums.below, Plus{});

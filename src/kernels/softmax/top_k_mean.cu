@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-// A value is kept when fewer than k others come before it.
+// A value is kept when fewer than k others rank before it.
 template <typename T>
 struct KeepBody {
   TopKMean mean;

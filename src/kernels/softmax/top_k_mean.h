@@ -1,6 +1,6 @@
-// The mean of the k largest of some values, and its gradient.
-// Shapes: x (outer, count, inner), y (outer, inner): over the middle axis. kept: u8 like x, 1 for
-// the values that count; of equal ones the earlier is kept.
+// The mean of the k largest values along an axis, and its gradient. Shapes: x (outer, count,
+// inner), y (outer, inner). kept: u8 like x, 1 for the values that count; of equal values the
+// earlier is kept.
 #pragma once
 
 #include "tensor/tensor.h"
@@ -10,7 +10,7 @@ namespace crema {
 struct TopKMean {
   int64_t outer = 1, count = 1, inner = 1;
   int64_t k = 1;     // at most `count`
-  float factor = 1;  // on the mean
+  float factor = 1;  // applied to the mean
 };
 
 void top_k_mean(Context& context, const TopKMean& mean, const Tensor& x, const Tensor& kept,

@@ -1,22 +1,23 @@
-// AnnotatedData: images with boxes around objects, of an LMDB or LevelDB of AnnotatedDatum
-// messages, batch after batch, for ever (SSD).
+// AnnotatedData: images with object boxes, from an LMDB or LevelDB of AnnotatedDatum messages,
+// repeating endlessly (SSD).
 //
 //   data[i]  = transform(image of record (n * batch_size + i) mod records)
 //   label[r] = (i, class, instance, xmin, ymin, xmax, ymax, difficult) of the r-th object of the
-//              batch, corners in shares of what is seen of its image
+//              batch, corners relative to the visible part of its image
 //   where n counts the batches
 //
-// Shapes: no bottoms; tops data (batch_size, C, H, W) and, when a second top is named, label
-// (1, 1, R, 8), or (batch_size) where the records have a class and no objects.
+// Shapes: no bottoms; tops data (batch_size, C, H, W) and, if a second top is named, label (1, 1,
+// R, 8), or (batch_size) if the records have a class and no objects.
 //
 // Parameters: data_param: source, backend, batch_size, prefetch, shuffle, rand_skip, threads as for
-// Data. annotated_data_param: batch_sampler, how regions of an image are drawn, one of which is
-// taken (the whole image where none is found); anno_type, for records that do not name theirs.
-// transform_param, in this order: distort_param, expand_param, the drawn region, resize_param,
-// crop, mirror, mean and scale; emit_constraint says which objects are seen in a part of the image.
+// Data. annotated_data_param: batch_sampler, how regions of an image are sampled, one of which is
+// used (the whole image if none is found); anno_type, for records without their own.
+// transform_param, in this order: distort_param, expand_param, the sampled region, resize_param,
+// crop, mirror, mean and scale; emit_constraint says which objects count as visible in a part of
+// the image.
 //
-// R grows with the largest number of objects that a batch had so far; rows to spare hold -1, as in
-// a batch without any object. Readers leave out rows whose first number is -1.
+// R grows with the largest number of objects in a batch so far; unused rows are -1, as in a batch
+// without objects. Readers skip rows whose first value is -1.
 //
 // Gradient: none.
 #include "base/error.h"

@@ -1,19 +1,19 @@
-// Data: samples of an LMDB or LevelDB, batch after batch, for ever.
+// Data: samples from an LMDB or LevelDB, repeating endlessly.
 //
 //   data[i,c,y,x] = transform(image of record (n * batch_size + i) mod records)
 //   label[i]      = label of that record
 //   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
 //
-// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and, when
-// a second top is named, label (batch_size).
+// Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and, if a
+// second top is named, label (batch_size).
 //
-// Parameters: data_param: source, the folder of the database; backend, LEVELDB unless written;
-// batch_size; prefetch, batches made ahead; shuffle, a new order in every epoch; rand_skip;
-// threads, 0 decides by itself. transform_param.
+// Parameters: data_param: source, the folder of the database; backend, by default LEVELDB;
+// batch_size; prefetch, number of batches prepared ahead; shuffle, a new order in every epoch;
+// rand_skip; threads, 0 for automatic. transform_param.
 //
-// Records come in the order of their keys. With several ranks each takes its share in turn, in
-// training. The first record decides the shape; others must have the same, unless they are cropped
-// or batch_size is 1: then the net follows the height and width of each.
+// Records come in the order of their keys. In training several ranks take records in turn. The
+// first record determines the shape; others must have the same, unless they are cropped or
+// batch_size is 1: then the net follows each one's height and width.
 //
 // Gradient: none.
 #include "base/error.h"
@@ -42,7 +42,7 @@ class DataLayer : public LoaderLayer {
     }
     const LoaderOptions options = database_options(context);
     start(context, records, options);
-    // LevelDB would have to walk through all of its keys to know.
+    // LevelDB would have to iterate over all of its keys to count them.
     records_ = data.backend() == DataParameter::LMDB ? source_->size() : 0;
     if (records_ > 0 && context.resident)
       resident_ = ResidentData::load(context, *records, options, free_memory(context) / 4);
@@ -71,7 +71,7 @@ class DataLayer : public LoaderLayer {
 
  private:
   std::shared_ptr<const Source> source_;
-  std::unique_ptr<ResidentData> resident_;  // in a GPU's memory; then the loader makes no batches
+  std::unique_ptr<ResidentData> resident_;  // in GPU memory; the loader then makes no batches
   int64_t records_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// DenseImageData: images and label images of the files that a list names (SegNet).
+// DenseImageData: images and label images from files in a list (SegNet).
 //
 //   data[i,c,y,x]  = transform(image of line (n * batch_size + i) mod lines)
 //   label[i,0,y,x] = floor(pixel of the line's label image / label_divider), cropped and mirrored
@@ -9,12 +9,12 @@
 // channels of label with is_label_color.
 //
 // Parameters: dense_image_data_param: source, a list with lines `image label-image`; root_folder,
-// put before every path; new_height and new_width, to which images are resized bilinearly, label
+// prefixed to every path; new_height and new_width, to which images are resized bilinearly, label
 // images to the nearest pixel; is_color, false for grey; crop_height and crop_width, mirror, scale
 // and mean_file, as in transform_param, which is read too; batch_size, shuffle, rand_skip.
 //
 // Images must have one size, unless they are resized or cropped, or batch_size is 1: then the net
-// follows the size of each.
+// follows each one's size.
 //
 // Gradient: none.
 #include "layers/data/label_image_layer.h"

@@ -1,5 +1,5 @@
-// DummyData: tops that fillers write, for tests and timing. Constant ones are written once, others
-// anew in every pass.
+// DummyData: tops written by fillers, for tests and timing. Constant ones are written once, others
+// in every pass.
 // Shapes: one `shape` for all tops or one for each (or num, channels, height, width of old files).
 // Parameters: none.
 // Gradient: none (nothing comes before it).
@@ -72,7 +72,7 @@ class DummyDataLayer : public Layer {
     }
   }
 
-  std::vector<const void*> filled_;  // the memory that already holds each constant top
+  std::vector<const void*> filled_;  // memory that already holds each constant top
 };
 
 }  // namespace

@@ -1,15 +1,15 @@
-// HDF5Data: rows of datasets in HDF5 files, batch after batch, for ever.
+// HDF5Data: rows of datasets in HDF5 files, repeating endlessly.
 //
 //   top[i, ...] = row (n * batch_size + i) mod rows of the dataset that has the top's name
-//   where n counts the batches, and the files of the list follow one another
+//   where n counts the batches, and the files of the list are concatenated
 //
-// Shapes: no bottoms; at least one top, each (batch_size, the dataset's axes but the first).
+// Shapes: no bottoms; at least one top, each (batch_size, the dataset's remaining axes).
 //
-// Parameters: hdf5_data_param: source, a text file that names one .h5 file a line; batch_size;
-// shuffle, a new order of the files, and of the rows inside each, in every epoch.
+// Parameters: hdf5_data_param: source, a text file with one .h5 file per line; batch_size; shuffle,
+// a new order of the files, and of the rows inside each, in every epoch.
 //
-// Whole numbers and doubles become real numbers of the net. transform_param is refused: the files
-// hold what the net reads. With several ranks each takes its share of the rows in turn (training).
+// Integers and doubles are converted to the net's real type. transform_param is an error: the files
+// hold what the net reads. In training several ranks take rows in turn.
 //
 // Gradient: none.
 #include <algorithm>
@@ -60,7 +60,7 @@ class Hdf5DataLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const HDF5DataParameter& data = params<HDF5DataParameter>();
     const int64_t batch = data.batch_size();
-    // As Caffe does: ranks take rows in turn in training; a test net runs on all of them.
+    // As in Caffe, ranks take rows in turn in training; each test net runs on all rows.
     const int64_t ranks = training() ? context.ranks : 1, rank = training() ? context.rank : 0;
     values_.resize(pass.top.size());
     for (size_t top = 0; top < pass.top.size(); ++top) values_[top].resize(pass.top[top].count());
@@ -79,7 +79,7 @@ class Hdf5DataLayer : public Layer {
 
  private:
   std::unique_ptr<Hdf5Source> source_;
-  std::vector<std::vector<float>> values_;  // one batch a top
+  std::vector<std::vector<float>> values_;  // one batch per top
 };
 
 REGISTER_LAYER(HDF5Data, Hdf5DataLayer);

@@ -1,18 +1,18 @@
-// HDF5Output: gathers its bottoms, pass after pass, and writes them to an HDF5 file.
+// HDF5Output: collects its bottoms over all passes and writes them to an HDF5 file.
 //
-//   dataset "data", row r  = row r of the first bottoms of all passes, one after another
+//   dataset "data", row r  = row r of the first bottoms of all passes, concatenated
 //   dataset "label", row r = row r of the second bottoms
 //
-// Shapes: bottoms data (N, ...) and label (N, ...) with as many rows, of up to four axes; no tops.
-// Both datasets have four axes: missing ones are 1.
+// Shapes: bottoms data (N, ...) and label (N, ...) with equally many rows, of up to four axes; no
+// tops. Both datasets have four axes: missing ones are 1.
 //
-// Parameters: hdf5_output_param: file_name, which replaces a file of that name; a relative one
-// belongs into the working directory.
+// Parameters: hdf5_output_param: file_name; an existing file is replaced; a relative path is
+// resolved from the working directory.
 //
-// The rows stay in the host's memory, as real numbers of 32 bits, until the net is taken down; then
-// the file appears whole. A net that ends before its first pass writes none.
+// The rows are kept in host memory as float32 until the net is destroyed; the file is then written
+// atomically. A net that ends before its first pass writes none.
 //
-// Gradient: none; what it reads gets none from here.
+// Gradient: none; its bottoms get no gradient from it.
 #include <array>
 
 #include "base/error.h"
@@ -47,7 +47,7 @@ class Hdf5OutputLayer : public Layer {
     log_ = &context.log();
     const std::string& path = params<HDF5OutputParameter>().file_name();
     require(!path.empty(), "hdf5_output_param needs a `file_name`");
-    const AtomicFile can_be_written(path);  // says so now and not after hours
+    const AtomicFile can_be_written(path);  // fails here, not after hours
     context.log().info("Writing HDF5 file " + path + " when the net ends");
   }
 
@@ -75,7 +75,7 @@ class Hdf5OutputLayer : public Layer {
   }
 
  private:
-  // What a row of such a bottom is, with four axes in all.
+  // Shape of a row of such a bottom, with four axes in all.
   static Shape rows(const Shape& bottom) {
     Shape row = bottom;
     while (row.axes() < kAxes) row.push_back(1);

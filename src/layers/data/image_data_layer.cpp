@@ -1,21 +1,21 @@
-// ImageData: images of the files that a list names, batch after batch, for ever.
+// ImageData: images from files in a list, repeating endlessly.
 //
 //   data[i,c,y,x] = transform(image of line (n * batch_size + i) mod lines)
 //   label[i]      = label of that line
 //   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and label
-// (batch_size), or (batch_size, labels) where the lines have several.
+// (batch_size), or (batch_size, labels) if the lines have several.
 //
 // Parameters: image_data_param: source, a text file with lines `path label` or `path label label
-// ...`, labels being any numbers; root_folder, put before every path; new_height and new_width, to
+// ...`, labels being any numbers; root_folder, prefixed to every path; new_height and new_width, to
 // which images are resized, or short_side, the length of the smaller side; is_color (or
 // images_in_color), false for grey; batch_size; shuffle, a new order in every epoch; rand_skip;
-// threads, as many as suit unless written. transform_param.
+// threads, by default automatic. transform_param.
 //
 // A path ends with the last word of its line that is not a number. Images must have one size,
-// unless they are resized or cropped, or batch_size is 1: then the net follows the size of each.
-// With several ranks each takes its share in turn, in training.
+// unless they are resized or cropped, or batch_size is 1: then the net follows each one's size. In
+// training several ranks take lines in turn.
 //
 // Gradient: none.
 #include "base/error.h"
@@ -30,7 +30,7 @@ namespace {
 class ImageDataLayer : public LoaderLayer {
  public:
   void setup(Context& context, const std::vector<Shape>&) override {
-    const ImageDataParameter& data = params<ImageDataParameter>();
+    const ImageDataParameter& data = message().image_data_param();
     require(!data.source().empty(), "image_data_param needs a `source`: a list of image files");
     require(data.batch_size() > 0, "image_data_param needs a `batch_size` of at least 1");
     require(

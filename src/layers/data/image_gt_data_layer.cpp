@@ -1,23 +1,23 @@
 // ImageGtData: images with boxes, and target maps for the fields of several scales (MS-CNN).
 //
-//   data[i]    = (pixels - mean_value) * scale of a crop around an object drawn at random
-//   target[m][i,:,h,w] = class, middle x and y, width and height of the object that overlaps the
-//   field of the place, field_h x field_w pixels around ((w + 1/2) * downsample_rate, ...), most
-//   and by more than fg_threshold; 0 where there is none, or it is to be ignored; then that
-//   overlap. An object without such a place, but an overlap of 0.2, takes the place of its middle
-//   in the map that comes nearest. Where there is no image, and where unseen regions of the list
-//   cover a field by 0.4, the overlap is 1 and the class 0: DetectionLoss leaves it out.
+//   data[i]    = (pixels - mean_value) * scale of a crop around a randomly chosen object
+//   target[m][i,:,h,w] = class, centre x and y, width and height of the object that most overlaps
+//   the position's field, field_h x field_w pixels around ((w + 1/2) * downsample_rate, ...), if
+//   by more than fg_threshold; 0 if there is none, or it is to be ignored; then that overlap. An
+//   object without such a position, but with an overlap of 0.2, gets the position of its centre in
+//   the map that fits best. Where there is no image, and where ignored regions of the list cover a
+//   field by 0.4, the overlap is 1 and the class 0: DetectionLoss skips the position.
 //
 // Shapes: no bottoms; tops data (batch_size, 3, H, W), for each downsample_rate a target
 // (batch_size, 6, H / downsample_rate, W / downsample_rate) and, with output_gt_boxes, boxes (G, 7,
 // 1, 1) of image, left, top, right, bottom, class, whether to ignore it, as many as the batch has;
-// when it has none one to be ignored.
+// if it has none, one to be ignored.
 //
 // Parameters: image_gt_data_param: source, a list (data/lists/field_images.h); root_folder,
 // resize_width and resize_height, crop_width and crop_height, which give H and W; min_gt_width and
 // min_gt_height, below which objects are ignored; do_multiple_scale with min_scale and max_scale,
-// between which the chosen object's size is brought in half of the samples, and min_whaspect and
-// max_whaspect; fg_img_multiple, how often images with objects are taken; batch_size, shuffle,
+// the range to which the chosen object's size is brought in half of the samples, and min_whaspect
+// and max_whaspect; fg_img_multiple, how often images with objects are taken; batch_size, shuffle,
 // scale. transform_param: mean_value, mirror.
 //
 // Gradient: none.
@@ -70,8 +70,8 @@ class ImageGtDataLayer : public LoaderLayer {
     std::vector<Shape> tops = {LoaderLayer::infer({}).tops[0]};
     for (const Shape& map : images_->maps()) tops.push_back({batch, map[0], map[1], map[2]});
     if (p().output_gt_boxes()) {
-      const int64_t most = std::max<int64_t>(1, batch * images_->most_objects());
-      tops.push_back({most, FieldImages::kNumbers, 1, 1});
+      const int64_t maximum = std::max<int64_t>(1, batch * images_->max_objects());
+      tops.push_back({maximum, FieldImages::kNumbers, 1, 1});
     }
     return {tops, {}};
   }

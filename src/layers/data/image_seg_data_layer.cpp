@@ -1,26 +1,27 @@
-// ImageSegData: images and label images of the files that a list names (DeepLab, PSPNet).
+// ImageSegData: images and label images from files in a list (DeepLab, PSPNet).
 //
 //   data[i,c,y,x]  = transform(image of line (n * batch_size + i) mod lines)
 //   label[i,0,y,x] = pixel of the line's label image, cropped and mirrored alike
 //   dim[i,0,0,:]   = height and width of the image, at most those of data
 //   where n counts the batches
 //
-// Shapes: no bottoms; tops data (batch_size, C, H, W), label (batch_size, 1, H, W) and, when a
-// third is named, dim (batch_size, 1, 1, 2).
+// Shapes: no bottoms; tops data (batch_size, C, H, W), label (batch_size, 1, H, W) and, if a third
+// is named, dim (batch_size, 1, 1, 2).
 //
 // Parameters: image_data_param: source, a list with lines `image label-image`; label_type: PIXEL,
-// IMAGE where the second column is the number of one class for all pixels, NONE where there is none
-// (all are 255); root_folder, put before every path; new_height and new_width, to which images are
-// resized bilinearly, label images to the nearest pixel; is_color, false for grey; batch_size,
-// shuffle, rand_skip. transform_param: crop, mirror, mean_value, scale; scale_factors, of which one
-// is drawn for each sample: both images are resized by it.
+// IMAGE if the second column is one class for all pixels, NONE if there is none (all are 255);
+// root_folder, prefixed to every path; new_height and new_width, to which images are resized
+// bilinearly, label images to the nearest pixel; is_color, false for grey; batch_size, shuffle,
+// rand_skip. transform_param: crop, mirror, mean_value, scale; scale_factors, of which one is
+// chosen at random for each sample: both images are resized by it.
 //
-// An image smaller than the crop gets rows below and columns to the right, of the mean, with the
-// label 255. Without a crop images must have one size, or batch_size is 1: then the net follows the
-// size of each.
+// An image smaller than the crop is padded below and on the right with the mean and the label 255.
+// Without a crop images must have one size, or batch_size is 1: then the net follows each one's
+// size.
 //
 // Gradient: none.
 #include "layers/data/label_image_layer.h"
+#include "proto/layer.pb.h"
 
 namespace crema {
 namespace {
@@ -30,7 +31,7 @@ class ImageSegDataLayer : public LabelImageLayer {
   Arity tops() const override { return {1, 3}; }
 
   void setup(Context& context, const std::vector<Shape>&) override {
-    const ImageDataParameter& data = params<ImageDataParameter>();
+    const ImageDataParameter& data = message().image_data_param();
     LabelImageOptions labels;
     using Column = LabelImageOptions::Column;
     labels.second = data.label_type() == ImageDataParameter::PIXEL   ? Column::image

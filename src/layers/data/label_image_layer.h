@@ -1,4 +1,4 @@
-// LabelImageLayer: what DenseImageData, ImageSegData, ImageLabelmapData and SegData have in common:
+// LabelImageLayer: base of DenseImageData, ImageSegData, ImageLabelmapData and SegData, which read
 // lists of images whose labels are images.
 #pragma once
 

@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-// The axis of labels whose number varies: (1, 1, rows, numbers).
+// The label axis of variable extent: (1, 1, rows, values).
 constexpr int kRows = 2;
 
 }  // namespace
@@ -21,7 +21,7 @@ LoaderOptions LoaderLayer::loader_options(Context& context, int64_t batch_size,
   options.batch_size = batch_size;
   options.random = context.random(id());
   if (rand_skip > 0) options.skip = options.random.word(0) % rand_skip;
-  // A test net runs on the whole of its data whatever the number of ranks.
+  // A test net runs on all of its data whatever the number of ranks.
   if (training()) {
     options.rank = context.rank;
     options.ranks = context.ranks;
@@ -55,7 +55,7 @@ std::shared_ptr<const Source> LoaderLayer::open_source(Context& context, const c
   return source;
 }
 
-void LoaderLayer::start(Context& context, std::shared_ptr<const Samples> samples,
+void LoaderLayer::start(Context& context, std::shared_ptr<const Dataset> samples,
                         LoaderOptions options) {
   log_ = &context.log();
   if (options.workers == 0)
@@ -87,7 +87,7 @@ bool LoaderLayer::reshapes(uint64_t pass) {
   if (next.shape == sample_ && room) return false;
   sample_ = next.shape;
   if (!room) labels_ = next.label_shape;
-  // Room for twice as many: a plan made anew for each batch would cost more than the training.
+  // Reserves twice the rows: a new plan for each batch would cost more than the training.
   if (!room && labels_vary_) labels_[kRows] *= 2;
   return true;
 }

@@ -1,8 +1,8 @@
-// MemoryData: images and labels that a program hands over (layers/data/memory_data.h), a batch a
+// MemoryData: images and labels passed by a program (layers/data/memory_data.h), one batch per
 // pass.
 //   y[n] = image (pass * batch_size + n) modulo the number of images
-// Shapes: images (batch_size, channels, height, width), or as `dim` says (a fork), where labels may
-// be left out; labels (batch_size).
+// Shapes: images (batch_size, channels, height, width), or as `dim` says (a fork), where the labels
+// are optional; labels (batch_size).
 // Parameters: none.
 // Gradient: none (nothing comes before it).
 #include "layers/data/memory_data.h"

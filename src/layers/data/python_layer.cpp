@@ -1,8 +1,8 @@
-// Python: a layer that a net's author wrote in Python. Such nets are read and, with -assume
+// Python: a layer written in Python by a net's author. Such nets can be read and, with -assume
 // TOP=SHAPE for the layer's tops, shown, timed and trained with random values in its place; running
-// the layer itself takes the Python module, which this build has not. Faster R-CNN's ProposalLayer
-// is here as type "Proposal".
-// Shapes: what the author's class makes of them.
+// the layer itself needs the Python module, which this build lacks. Faster R-CNN's ProposalLayer is
+// available as type "Proposal".
+// Shapes: determined by the author's class.
 // Gradient: that of the author's class.
 #include <cctype>
 
@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-// The numbers behind a key of YAML text: of "'scales': !!python/tuple [4, 8]" 4 and 8.
+// The numbers after a key of YAML text: of "'scales': !!python/tuple [4, 8]" 4 and 8.
 std::vector<std::string> numbers_of(const std::string& text, const std::string& key) {
   std::vector<std::string> numbers;
   size_t at = text.find(key);
@@ -32,7 +32,8 @@ std::vector<std::string> numbers_of(const std::string& text, const std::string& 
   return numbers;
 }
 
-// What computes the same as rpn/proposal_layer.py with the settings of its py-faster-rcnn.
+// The layer that computes the same as rpn/proposal_layer.py with the settings of its
+// py-faster-rcnn.
 std::string native_proposal(const std::string& param_str, bool training) {
   const std::vector<std::string> stride = numbers_of(param_str, "feat_stride");
   std::vector<std::string> scales = numbers_of(param_str, "scales");

@@ -1,4 +1,4 @@
-// VideoData: clips of films, or of folders of image files, as several forks read them.
+// VideoData: clips of videos, or of folders of image files, in the formats of several forks.
 //
 //   data[i]  = transform(frames of line (n * batch_size + i) mod lines), all frames alike
 //   label[i] = the last number of that line
@@ -7,23 +7,22 @@
 // Which frames:
 //   lines `path first-frame label` (C3D): new_length frames from that one on, every
 //     sampling_rate-th
-//   lines `path frames label`, when video_data_param has modality, num_segments or name_pattern
+//   lines `path frames label`, if video_data_param has modality, num_segments or name_pattern
 //     (TSN): new_length frames of each of num_segments equal parts
-//   use_temporal_jitter: likewise of the whole clip; of films lines are `path label`
-// In training frames of a part begin at random, in testing they lie in its middle. Without
-// use_image paths are films, else folders. Their files count from 1 and are called %06d.jpg (C3D),
-// image_%04d.jpg or, with modality FLOW, flow_%c_%04d.jpg with x and y for %c (TSN), or as
-// name_pattern says.
-// video_type VIDEO (SSD): each frame of video_file is a sample, skip_frames are left out between
-// two; batch_size as in data_param.
+//   use_temporal_jitter: likewise of the whole clip; for videos lines are `path label`
+// The frames of a part begin at a random one in training, and are its middle ones in testing.
+// Without use_image paths are videos, else folders. Their files count from 1 and are called
+// %06d.jpg (C3D), image_%04d.jpg or, with modality FLOW, flow_%c_%04d.jpg with x and y for %c
+// (TSN), or as name_pattern says. video_type VIDEO (SSD): each frame of video_file is a sample,
+// skip_frames are skipped between two; batch_size as in data_param.
 //
-// Shapes: no bottoms; tops data (batch_size, C, frames, H, W), of TSN (batch_size, frames * C, H,
-// W) with C 3 or, of flow, 2, of a film's frames (batch_size, 3, H, W); and label (batch_size).
+// Shapes: no bottoms; tops data (batch_size, C, frames, H, W), for TSN (batch_size, frames * C, H,
+// W) with C 3 or, for flow, 2, for a video's frames (batch_size, 3, H, W); and label (batch_size).
 //
 // Parameters: video_data_param, or image_data_param of C3D: source, root_folder, new_height and
-// new_width, batch_size, shuffle, rand_skip and those above. transform_param; is_flow turns the x
-// component round where a clip is mirrored; mean_file holds an image, or a clip (1, C, frames, H,
-// W) as C3D's do.
+// new_width, batch_size, shuffle, rand_skip and those above. transform_param; is_flow inverts the x
+// component where a clip is mirrored; mean_file holds an image, or a clip (1, C, frames, H, W) as
+// C3D's do.
 //
 // Gradient: none.
 #include "base/error.h"
@@ -40,7 +39,7 @@ class VideoDataLayer : public LoaderLayer {
   void setup(Context& context, const std::vector<Shape>&) override {
     const VideoDataParameter& video = params<VideoDataParameter>();
     if (!has_params<VideoDataParameter>()) {
-      read_list(context, params<ImageDataParameter>(), {});
+      read_list(context, message().image_data_param(), {});
     } else if (video.has_source()) {
       read_list(context, video, of_segments(video));
     } else {
@@ -55,7 +54,7 @@ class VideoDataLayer : public LoaderLayer {
     return {params<TransformationParameter>(), training(), folder(), context.log()};
   }
 
-  // What only the segments of TSN have.
+  // Options that only TSN's segments have.
   static ClipOptions of_segments(const VideoDataParameter& video) {
     ClipOptions clips;
     clips.stacked = video.has_modality() || video.has_num_segments() || video.has_name_pattern();
@@ -80,11 +79,11 @@ class VideoDataLayer : public LoaderLayer {
             "VideoData gives only one of new_height and new_width; give both");
     clips.length = p.new_length();
     clips.step = p.sampling_rate();
-    clips.films = !p.use_image();
+    clips.videos = !p.use_image();
     clips.whole |= p.use_temporal_jitter();
     clips.drawn = training();
     require(clips.segments > 0, "num_segments must be at least 1");
-    require(!clips.films || !clips.flow,
+    require(!clips.videos || !clips.flow,
             "modality FLOW reads two image files a frame, not films: leave use_image: false out");
     if (clips.pattern.empty()) clips.pattern = "%06d.jpg";
     ImageReading reading{p.root_folder(), folder()};
@@ -104,8 +103,8 @@ class VideoDataLayer : public LoaderLayer {
   void play(Context& context, const VideoDataParameter& video) {
     require(!video.video_file().empty(),
             "VideoData needs a `source`, a list of clips, or a video_file; a camera is not known");
-    const auto samples = std::make_shared<FilmFrames>(find_file(video.video_file(), folder()),
-                                                      transform(context), video.skip_frames());
+    const auto samples = std::make_shared<VideoFrames>(find_file(video.video_file(), folder()),
+                                                       transform(context), video.skip_frames());
     records_ = samples->size();
     start(context, samples, database_options(context));
   }

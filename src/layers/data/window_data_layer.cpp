@@ -1,23 +1,24 @@
-// WindowData: boxes of images and the class of what they show, for ever, as R-CNN trains on them.
+// WindowData: boxes of images and the class of their content, repeating endlessly, for training
+// R-CNN.
 //
 //   data[i]  = transform(the pixels of a window, resized to crop_size x crop_size)
 //   label[i] = its class; 0 for background
-//   The last floor(batch_size * fg_fraction) windows of a batch are drawn at random from those that
-//   show an object, the first ones from those that show background. With shuffle: false it is
+//   The last floor(batch_size * fg_fraction) windows of a batch are chosen at random from those
+//   that show an object, the first ones from those that show background. With shuffle: false it is
 //   window (n * batch_size + i) mod windows of the list, whatever it shows, where n counts the
 //   batches.
 //
 // Shapes: no bottoms; tops data (batch_size, C, crop_size, crop_size) and label (batch_size).
 //
-// Parameters: window_data_param: source, a window file (data/lists/window_file.h); root_folder, put
-// before its paths; batch_size; fg_threshold, the overlap from which a window shows an object;
-// bg_threshold, below which it shows background; fg_fraction; context_pad, how many pixels of the
-// sample's border lie around the box; crop_mode "warp" stretches the box, "square" takes the
-// smallest square around it; cache_images; shuffle, of a fork for saliency, where it is said to be
-// false. transform_param: crop_size, mirror, scale, mean_value or mean_file, of which the middle is
-// taken. What lies outside the image is 0.
+// Parameters: window_data_param: source, a window file (data/lists/window_file.h); root_folder,
+// prefixed to its paths; batch_size; fg_threshold, the overlap from which a window shows an object;
+// bg_threshold, below which it shows background; fg_fraction; context_pad, the width in the sample
+// of the border around the box, in pixels; crop_mode "warp" stretches the box, "square" takes the
+// smallest square around it; cache_images; shuffle, from a saliency fork, where it must be given as
+// false. transform_param: crop_size, mirror, scale, mean_value or mean_file, whose central crop is
+// used. Pixels outside the image are 0.
 //
-// The windows are a function of the seed and the pass. With several ranks each draws its own, or
+// The windows are a function of the seed and the pass. Of several ranks each draws its own, or
 // takes its share of the list.
 //
 // Gradient: none.
@@ -32,7 +33,7 @@ class WindowDataLayer : public WindowLayer {
     const WindowDataParameter& data = params<WindowDataParameter>();
     WindowOptions options;
     options.cache = data.cache_images();
-    // Caffe's own layer draws and knows no such field.
+    // Caffe's own layer samples at random and has no such field.
     options.in_order = data.has_shuffle() && !data.shuffle();
     start_reading(context, data, "window_data_param", data.root_folder(),
                   params<TransformationParameter>(), options);

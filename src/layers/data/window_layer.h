@@ -1,10 +1,10 @@
-// WindowLayer: what WindowData and McWindowData have in common: windows of the images that a window
+// WindowLayer: base of WindowData and McWindowData, which read windows of the images that a window
 // file lists.
 #pragma once
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/lists/window_samples.h"
+#include "data/lists/window_dataset.h"
 #include "layers/data/loader_layer.h"
 #include "proto/layer.pb.h"
 
@@ -12,12 +12,12 @@ namespace crema {
 
 class WindowLayer : public LoaderLayer {
  public:
-  // Windows that are drawn have no end.
+  // Randomly sampled windows have no epoch.
   int64_t records() const override { return in_order_ ? windows_->size() : 0; }
 
  protected:
-  // Ends setup. `Parameter`: WindowDataParameter or McWindowDataParameter; `where`: its name. Of
-  // the options those are taken that the message does not give.
+  // The last step of setup. `Parameter`: WindowDataParameter or McWindowDataParameter; `where`: its
+  // name. `options` supplies what the message does not give.
   template <typename Parameter>
   void start_reading(Context& context, const Parameter& data, const std::string& where,
                      const std::string& root, const TransformationParameter& transform,
@@ -41,15 +41,15 @@ class WindowLayer : public LoaderLayer {
     context.log().info(in_order_ ? cat("Number of windows: ", file.in_order.size())
                                  : cat("Number of windows: ", file.objects.size(), " of objects, ",
                                        file.background.size(), " of background"));
-    windows_ = std::make_shared<WindowSamples>(
+    windows_ = std::make_shared<WindowDataset>(
         path, std::move(file), ImageReading{root, folder()},
         Transform(transform, training(), folder(), context.log()), options);
     start(context, windows_, loader_options(context, options.batch_size, 0));
   }
-  const WindowSamples& windows() const { return *windows_; }
+  const WindowDataset& windows() const { return *windows_; }
 
  private:
-  std::shared_ptr<const WindowSamples> windows_;
+  std::shared_ptr<const WindowDataset> windows_;
   bool in_order_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Quantities that change with the number of forward passes. For code of both devices.
+// Quantities that depend on the number of forward passes. Host and device code.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// The number of a forward pass, also where a CUDA graph repeats it.
+// The index of a forward pass, correct also when a CUDA graph replays the pass.
 struct PassNumber {
   uint64_t pass = 0;
   const uint64_t* live = nullptr;

@@ -1,8 +1,8 @@
-// BboxAccuracy: how much better boxes fit their objects after box regression.
+// BboxAccuracy: how much box regression improves the overlap of boxes with their objects.
 //   y0 = mean overlap of decode(region, bbox_std * prediction + bbox_mean) with the object
 //   y1 = mean overlap of the region itself
-// over the regions that have an object, but those that overlap it by more than 0.975, which were
-// made from it; -1 when there are none.
+// over the regions that have an object, except those that overlap it by more than 0.975, which were
+// made from it; -1 if there are none.
 // Shapes: predictions (R, 4*K, ...), those of the object's class, or with cls_aware: false of class
 // 1; regions (R, 5, ...) of image and first and last pixels; objects (R, 6, ...) of class (0:
 // none), box and overlap. Tops: y0 and y1, (1, 1, 1, 1).

@@ -1,11 +1,11 @@
-// BoxAnnotatorOHEM: of each image's regions, keeps those with the largest loss for training (online
-// hard example mining, R-FCN).
-//   labels_out = label where the region is one of its image's roi_per_img with the largest loss,
+// BoxAnnotatorOHEM: keeps each image's regions with the largest loss for training (online hard
+// example mining, R-FCN).
+//   labels_out = label if the region is among its image's roi_per_img with the largest loss,
 //                ignore_label elsewhere
 //   weights_out = weights there, 0 elsewhere
-// Shapes: regions (R, 5, H, W), where the first of the 5 numbers is the image; losses and labels
-// (R, 1, H, W); weights of the box coordinates (R, C, H, W); axes of 1 may be left out. Tops:
-// labels (R, 1, H, W) and weights (R, C, H, W). Of regions with equal losses the first stay.
+// Shapes: regions (R, 5, H, W), where the first of the 5 values is the image; losses and labels (R,
+// 1, H, W); weights of the box coordinates (R, C, H, W); axes of 1 may be left out. Tops: labels
+// (R, 1, H, W) and weights (R, C, H, W). Of regions with equal losses the first are kept.
 // Parameters: none.
 // Gradient: none.
 #include "device/parallel.h"
@@ -23,11 +23,11 @@ Shape four_axes(const Shape& shape) {
   return four;
 }
 
-// A region stays when fewer than `most` of its image come before it. Regions are few: each is held
-// against all others.
+// Keeps a region if fewer than `maximum` of its image precede it. Regions are few, so each is
+// compared with all others.
 template <typename T>
 struct HardRegions {
-  int64_t count, inner, most;
+  int64_t count, inner, maximum;
   T ignored;
   const T *regions, *losses, *labels;
   T* chosen;
@@ -43,8 +43,8 @@ struct HardRegions {
       const bool harder = losses[other] > loss || (losses[other] == loss && other < i);
       before += harder && image(other) == own;
     }
-    stays[i] = before < most;
-    chosen[i] = before < most ? labels[i] : ignored;
+    stays[i] = before < maximum;
+    chosen[i] = before < maximum ? labels[i] : ignored;
   }
 };
 
@@ -74,19 +74,19 @@ class BoxAnnotatorOhemLayer : public Layer {
     const Shape regions = four_axes(bottoms[0]), weights = four_axes(bottoms[3]);
     require(regions[1] == 5, "the regions are ", bottoms[0].brief(),
             ", but must have 5 numbers each: image, left, top, right, bottom");
-    const Shape places{regions[0], 1, regions[2], regions[3]};
+    const Shape positions{regions[0], 1, regions[2], regions[3]};
     for (int i = 1; i < 3; ++i) {
-      require(four_axes(bottoms[i]) == places, "the ", i == 1 ? "losses" : "labels", " are ",
+      require(four_axes(bottoms[i]) == positions, "the ", i == 1 ? "losses" : "labels", " are ",
               bottoms[i].brief(), ", but with regions of ", bottoms[0].brief(), " must be ",
-              places.brief());
+              positions.brief());
     }
-    require(Shape({weights[0], 1, weights[2], weights[3]}) == places, "the weights are ",
+    require(Shape({weights[0], 1, weights[2], weights[3]}) == positions, "the weights are ",
             bottoms[3].brief(),
             ", but must be for as many regions as there are: ", bottoms[0].brief());
-    return {{places, weights}, {}};
+    return {{positions, weights}, {}};
   }
 
-  // Workspace: which regions stay, a byte each.
+  // Workspace: which regions are kept, one byte each.
   Prepared prepare(Context&, const Preparation& preparation) override {
     Prepared prepared;
     prepared.workspace = static_cast<size_t>(preparation.tops[0].count());

@@ -8,11 +8,11 @@
 namespace crema {
 namespace {
 
-constexpr float kLeastOverlap = 1e-6f;
+constexpr float kMinOverlap = 1e-6f;
 
 // The unmatched box that overlaps an object most.
 struct Candidate {
-  float overlap = kLeastOverlap;
+  float overlap = kMinOverlap;
   int box = -1;
 };
 
@@ -39,7 +39,7 @@ class Matcher {
         continue;
       }
       for (const std::vector<float>& of_object : overlaps_) {
-        if (of_object[i] > kLeastOverlap)
+        if (of_object[i] > kMinOverlap)
           matches_.overlap[i] = std::max(matches_.overlap[i], of_object[i]);
       }
     }
@@ -94,7 +94,7 @@ class Matcher {
     float best = -1;
     for (size_t k = 0; k < among_.size(); ++k) {
       const float of_object = overlaps_[k][i];
-      if (of_object <= kLeastOverlap || of_object < threshold || of_object <= best) continue;
+      if (of_object <= kMinOverlap || of_object < threshold || of_object <= best) continue;
       best = of_object;
       matches_.object[i] = among_[k];
       matches_.overlap[i] = of_object;
@@ -103,13 +103,13 @@ class Matcher {
 
   const std::vector<Object>& objects_;
   int count_;
-  std::vector<int> among_;                    // the objects that are matched
+  std::vector<int> among_;                    // indices of the matched objects
   std::vector<std::vector<float>> overlaps_;  // of each of them with each box
   BoxMatches matches_;
 };
 
-// Smaller boxes are not suppressed but dropped.
-constexpr float kLeastArea = 1e-5f;
+// Smaller boxes are dropped without suppression.
+constexpr float kMinArea = 1e-5f;
 
 }  // namespace
 
@@ -136,16 +136,16 @@ std::vector<Verdict> judge(const std::vector<Box>& found, const std::vector<Obje
   std::vector<bool> seen(objects.size(), false);
   std::vector<Verdict> verdicts;
   for (const Box& box : found) {
-    float most = -1;
+    float maximum = -1;
     size_t nearest = 0;
     for (size_t j = 0; j < objects.size(); ++j) {
       const float share = overlap(box, objects[j].box, rule.pixel);
-      if (share <= most) continue;
-      most = share;
+      if (share <= maximum) continue;
+      maximum = share;
       nearest = j;
     }
     Verdict verdict;
-    if (!objects.empty() && most >= rule.threshold) {
+    if (!objects.empty() && maximum >= rule.threshold) {
       const bool counts = rule.use_difficult || !objects[nearest].difficult;
       verdict.right = counts && !seen[nearest];
       verdict.wrong = counts && seen[nearest];
@@ -168,14 +168,13 @@ std::vector<int> mine_boxes(const MiningRule& rule, const float* loss,
   int objects = 0;
   for (int i = 0; i < count; ++i) {
     objects += matches.object[i] >= 0;
-    const bool background =
-        matches.object[i] == kNoObject && matches.overlap[i] < rule.most_overlap;
+    const bool background = matches.object[i] == kNoObject && matches.overlap[i] < rule.max_overlap;
     if (rule.hard_examples || background) eligible.push_back(i);
   }
-  const float share =
-      rule.hard_examples ? static_cast<float>(rule.most) : static_cast<float>(objects) * rule.ratio;
-  const size_t most = std::min(eligible.size(), static_cast<size_t>(share));
-  size_t sorted = most;
+  const float share = rule.hard_examples ? static_cast<float>(rule.maximum)
+                                         : static_cast<float>(objects) * rule.ratio;
+  const size_t maximum = std::min(eligible.size(), static_cast<size_t>(share));
+  size_t sorted = maximum;
   if (rule.suppress) {
     sorted = eligible.size();
     if (rule.candidates >= 0) sorted = std::min(sorted, static_cast<size_t>(rule.candidates));
@@ -185,10 +184,10 @@ std::vector<int> mine_boxes(const MiningRule& rule, const float* loss,
   });
   eligible.resize(sorted);
   if (rule.suppress) {
-    std::erase_if(eligible, [&](int i) { return area(boxes[i]) < kLeastArea; });
+    std::erase_if(eligible, [&](int i) { return area(boxes[i]) < kMinArea; });
     eligible = suppress(boxes.data(), eligible, rule.suppression);
   }
-  eligible.resize(std::min(most, eligible.size()));
+  eligible.resize(std::min(maximum, eligible.size()));
   std::vector<bool> chosen(count, false);
   for (int i : eligible) chosen[i] = true;
   std::vector<int> background;

@@ -1,5 +1,6 @@
-// Regions and how far objects are from them, as the multi-scale detector (MS-CNN) codes them:
-// (shift of the centre in sizes of the region, logarithm of the size; less a mean, by a deviation).
+// Box regression of the multi-scale detector (MS-CNN): an object relative to a region, coded as
+// (shift of the centre in units of the region's size, logarithm of the size ratio), minus a mean,
+// over a standard deviation.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 namespace crema {
 
-// A box of first and last pixels, as a plain one from edge to edge; and back.
+// Converts a box of first and last pixels to one of edges, and back.
 inline Box edges_of(const float* pixels) {
   return {pixels[0], pixels[1], pixels[2] + 1, pixels[3] + 1};
 }
@@ -28,7 +29,7 @@ struct BoxRegression {
     require(*std::min_element(deviation, deviation + 4) > 0, "bbox_std must be positive");
   }
 
-  // All boxes from edge to edge.
+  // All boxes are given by their edges.
   Box decoded(const Box& region, const float* code) const {
     const auto at = [&](int k) { return code[k] * deviation[k] + mean[k]; };
     return decode(BoxCoding::center_size, region, {}, {at(0), at(1), at(2), at(3)});

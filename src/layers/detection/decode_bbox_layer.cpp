@@ -1,12 +1,12 @@
-// DecodeBBox: regions moved to where the box regression of a detector sees the object (the next
-// stage of a cascade).
+// DecodeBBox: moves regions to the object predicted by a detector's box regression (the next stage
+// of a cascade).
 //   region' = decode(region, bbox_std * prediction + bbox_mean)
-//   of the object class: numbers 4 to 7
-// In phase TRAIN regions are left out whose corners come out the wrong way round, and with a third
-// bottom those that overlap their object by 0.95 and more: they were made from it.
+//   with the prediction of the object class: values 4 to 7
+// In phase TRAIN drops regions whose corners come out in the wrong order, and with a third bottom
+// those that overlap their object by 0.95 or more: they were made from it.
 // Shapes: predictions (R, 8, ...), regions (R, 5, ...) of image and first and last pixels, matched
-// objects (R, 6, ...) of class, box and overlap; the top is (M, 5, 1, 1) with M up to R, as the
-// pass decides.
+// objects (R, 6, ...) of class, box and overlap; the top is (M, 5, 1, 1) with M up to R, depending
+// on the data.
 // Parameters: none.
 // Gradient: none.
 #include "layers/detection/box_regression.h"
@@ -18,7 +18,7 @@ namespace crema {
 namespace {
 
 constexpr int kNumbers = 8, kRegion = 5;
-constexpr float kTheObjectItself = 0.95f;
+constexpr float kOwnOverlap = 0.95f;
 
 class DecodeBboxLayer : public Layer {
   Arity bottoms() const override { return {2, 3}; }
@@ -52,7 +52,7 @@ class DecodeBboxLayer : public Layer {
       const Box box = pixels_of(
           regression.decoded(edges_of(region + 1), predictions.data() + i * kNumbers + 4));
       if (training() && (box.x1 > box.x2 || box.y1 > box.y2)) continue;
-      if (!objects.empty() && objects[i * 6 + 5] >= kTheObjectItself) continue;
+      if (!objects.empty() && objects[i * 6 + 5] >= kOwnOverlap) continue;
       rows.insert(rows.end(), {region[0], box.x1, box.y1, box.x2, box.y2});
     }
     top_ = {static_cast<int64_t>(rows.size()) / kRegion, kRegion, 1, 1};

@@ -1,5 +1,6 @@
 #include "layers/detection/detection.h"
 
+#include "device/aligned.h"
 #include "device/parallel.h"
 #include "tensor/on.h"
 #include "tensor/part.h"
@@ -9,7 +10,7 @@ namespace {
 
 struct DetectionRow {
   int first_class;
-  CREMA_HD int64_t numbers() const { return kDetectionNumbers; }
+  CREMA_HD int64_t numbers() const { return kDetectionValues; }
   template <typename T>
   CREMA_HD void operator()(const Detection& d, T* y) const {
     y[0] = static_cast<T>(d.group);
@@ -53,7 +54,7 @@ struct WriteRow {
 };
 
 template <typename Row>
-void write_rows(Context& context, const BestBoxes& found, const Row& row, const Tensor& top) {
+void write_rows(Context& context, const Nms& found, const Row& row, const Tensor& top) {
   const int64_t count = found.count();
   if (!found.there) {
     std::vector<float> rows(count * row.numbers());
@@ -68,31 +69,31 @@ void write_rows(Context& context, const BestBoxes& found, const Row& row, const 
 
 }  // namespace
 
-Shape write_detections(Context& context, const BestBoxes& found, int64_t images, int first_class,
+Shape write_detections(Context& context, const Nms& found, int64_t images, int first_class,
                        const Tensor& top) {
   const int64_t count = found.count();
-  const Shape shape{1, 1, count > 0 ? count : images, kDetectionNumbers};
+  const Shape shape{1, 1, count > 0 ? count : images, kDetectionValues};
   if (count > 0) {
     write_rows(context, found, DetectionRow{first_class}, part(top, shape));
     return shape;
   }
   context.log().info("Couldn't find any detections");
   std::vector<float> rows(shape.count(), -1);
-  for (int64_t n = 0; n < images; ++n) rows[n * kDetectionNumbers] = static_cast<float>(n);
+  for (int64_t n = 0; n < images; ++n) rows[n * kDetectionValues] = static_cast<float>(n);
   from_floats(context, rows.data(), part(top, shape));
   return shape;
 }
 
-void write_regions(Context& context, const BestBoxes& found, const Tensor& top) {
+void write_regions(Context& context, const Nms& found, const Tensor& top) {
   write_rows(context, found, RegionRow{top.shape()[1] == 6}, top);
 }
 
-void write_scores(Context& context, const BestBoxes& found, const Tensor& top) {
+void write_scores(Context& context, const Nms& found, const Tensor& top) {
   write_rows(context, found, ScoreRow{}, top);
 }
 
-BestBoxes find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
-                     const FindBoxes& find) {
+Nms find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
+               const FindBoxes& find) {
   if (context.device() == Device::cpu || bottoms[0].dtype() != DType::f64)
     return find(context, bottoms, workspace.data<char>());
   Context host(Device::cpu);
@@ -105,18 +106,17 @@ BestBoxes find_boxes(Context& context, const std::vector<Tensor>& bottoms, const
   return find(host, copies, room.data<char>());
 }
 
-BoxRoom::BoxRoom(const BoxLists& lists, char* workspace) {
+BoxWorkspace::BoxWorkspace(const BoxLists& lists, char* workspace) {
   const auto all = static_cast<size_t>(lists.groups * lists.count);
   boxes = reinterpret_cast<Box*>(workspace);
-  workspace += padded(all * sizeof(Box));
+  workspace += aligned(all * sizeof(Box));
   scores = reinterpret_cast<float*>(workspace);
-  rest = workspace + padded(all * sizeof(float));
+  rest = workspace + aligned(all * sizeof(float));
 }
 
-size_t BoxRoom::bytes(Context& context, const BoxLists& lists) {
+size_t BoxWorkspace::bytes(Context& context, const BoxLists& lists) {
   const auto all = static_cast<size_t>(lists.groups * lists.count);
-  return padded(all * sizeof(Box)) + padded(all * sizeof(float)) +
-         best_boxes_workspace(context, lists);
+  return aligned(all * sizeof(Box)) + aligned(all * sizeof(float)) + nms_workspace(context, lists);
 }
 
 }  // namespace crema

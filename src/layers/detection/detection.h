@@ -1,5 +1,5 @@
-// Detections (kernels/detection/nms.h) in shares of the image that the net saw, and the blob in
-// which they are handed on.
+// Detections (kernels/detection/nms.h), normalized to the net's input image, and the blob that
+// carries them.
 #pragma once
 
 #include <functional>
@@ -11,35 +11,35 @@
 
 namespace crema {
 
-// Of an object: image, class, score, left, top, right, bottom.
-constexpr int64_t kDetectionNumbers = 7;
+// Values per detection: image, class, score, left, top, right, bottom.
+constexpr int64_t kDetectionValues = 7;
 
-// Fills `top` from its front with a row for each detection; their lists' groups are the images, and
-// label 0 is class `first_class`. With none at all a row for each of `images`: its number and six
-// times -1. Returns the shape of what is filled, (1, 1, rows, 7); `top` must have room for the
-// detections, and for a row an image.
-Shape write_detections(Context& context, const BestBoxes& found, int64_t images, int first_class,
+// Writes one row per detection from the front of `top`; the groups of their lists are the images,
+// and label 0 is class `first_class`. If there are none at all, one row for each of `images`: its
+// index and six times -1. Returns the shape of the rows written, (1, 1, rows, 7); `top` must have
+// room for the detections, and for one row per image.
+Shape write_detections(Context& context, const Nms& found, int64_t images, int first_class,
                        const Tensor& top);
 
-// Regions in pixels: image, left, top, right, bottom; and the score behind when there are six
-// numbers. `top` has a row for each.
-void write_regions(Context& context, const BestBoxes& found, const Tensor& top);
-// Their scores alone.
-void write_scores(Context& context, const BestBoxes& found, const Tensor& top);
+// RoIs in pixels: image, left, top, right, bottom, followed by the score if rows have six values.
+// `top` has a row for each.
+void write_regions(Context& context, const Nms& found, const Tensor& top);
+// Only their scores.
+void write_scores(Context& context, const Nms& found, const Tensor& top);
 
-// find(context, bottoms, workspace) with the bottoms as they are; of a float64 net on a GPU on the
-// host, with copies of them, so that it finds the CPU's bits: boxes are float32 in all nets.
-using FindBoxes = std::function<BestBoxes(Context&, const std::vector<Tensor>&, char*)>;
-BestBoxes find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
-                     const FindBoxes& find);
+// Calls find(context, bottoms, workspace) with the bottoms unchanged; for a float64 net on a GPU it
+// runs on the host with copies of them, to match the CPU's bits: boxes are float32 in all nets.
+using FindBoxes = std::function<Nms(Context&, const std::vector<Tensor>&, char*)>;
+Nms find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
+               const FindBoxes& find);
 
-// How the workspace is divided where each list has boxes of its own: these, their scores, and what
-// best_boxes needs.
-struct BoxRoom {
+// Layout of the workspace where each list has boxes of its own: the boxes, their scores, and the
+// workspace of nms.
+struct BoxWorkspace {
   Box* boxes;
   float* scores;
   char* rest;
-  BoxRoom(const BoxLists& lists, char* workspace);
+  BoxWorkspace(const BoxLists& lists, char* workspace);
   static size_t bytes(Context& context, const BoxLists& lists);
 };
 

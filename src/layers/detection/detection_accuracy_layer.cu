@@ -1,9 +1,9 @@
-// DetectionAccuracy: how right the classes and boxes of one map of MS-CNN are.
-//   y_0 = share of places whose class is among its top_k highest scores, y_1 the same of objects
-//   z   = mean overlap of the boxes that are predicted for objects with these objects
-//   Places with the label ignore_label of loss_param do not count, nor does background that
-//   overlaps an object by bg_threshold or more. Boxes as BoxOutput has them, not cut. What nothing
-//   counts for is -1.
+// DetectionAccuracy: accuracy of the classes and boxes of one map of MS-CNN.
+//   y_0 = share of positions whose class is among its top_k highest scores, y_1 the same of objects
+//   z   = mean overlap of the boxes predicted for objects with these objects
+//   Positions with the label ignore_label of loss_param do not count, nor does background that
+//   overlaps an object by bg_threshold or more. Boxes are decoded as in BoxOutput, not clipped. A
+//   value for which nothing counts is -1.
 // Shapes: predictions (N, cls_num + 4, H, W), targets (N, 6, H, W) of ImageGtData; tops y
 // (1, 1, 1, 2) and z (1, 1, 1, 1).
 // Parameters: none.
@@ -28,29 +28,29 @@ struct FieldAccuracyTerm {
   int64_t classes, width, top_k;
 
   CREMA_HD bool is_right(const T* scores, int label) const {
-    const T own = scores[label * targets.places];
+    const T own = scores[label * targets.positions];
     int64_t better = 0;
     for (int64_t k = 0; k < classes; ++k) {
-      const T other = scores[k * targets.places];
+      const T other = scores[k * targets.positions];
       better += other > own || (other == own && k > label) ? 1 : 0;
     }
     return better < top_k;
   }
 
   template <typename>
-  CREMA_HD T operator()(int64_t sum, int64_t image, int64_t place) const {
-    const int label = targets.label(image, place);
+  CREMA_HD T operator()(int64_t sum, int64_t image, int64_t position) const {
+    const int label = targets.label(image, position);
     const bool object = targets.is_object(label);
-    if (!object && !targets.is_background(image, place)) return T(0);
+    if (!object && !targets.is_background(image, position)) return T(0);
     if (sum == counted) return T(1);
     if (sum == objects) return object ? T(1) : T(0);
     if (sum != right && !object) return T(0);
-    const T* at = x + image * (classes + 4) * targets.places + place;
+    const T* at = x + image * (classes + 4) * targets.positions + position;
     if (sum != overlaps) return label >= 0 && label < classes && is_right(at, label) ? T(1) : T(0);
-    const Box box =
-        fields.box(at + classes * targets.places, targets.places, place / width, place % width);
+    const Box box = fields.box(at + classes * targets.positions, targets.positions,
+                               position / width, position % width);
     const auto target = [&](int channel) {
-      return static_cast<float>(targets.at(image, channel, place));
+      return static_cast<float>(targets.at(image, channel, position));
     };
     const float half_width = target(3) / 2, half_height = target(4) / 2;
     return overlap(box, {target(1) - half_width, target(2) - half_height, target(1) + half_width,

@@ -1,15 +1,15 @@
-// DetectionEvaluate: which detections find an object, for average precision: a solver with
-// eval_type: "detection" makes it of the rows of all batches.
-//   rows first of each class but the background: -1, class, number of objects, -1, -1; then of each
-//   detection: image, class, score, 1 or 0 when it is right, 1 or 0 when it is wrong
-//   Of an image and a class, the detections with the best scores come first. One is right when the
-//   object that it overlaps most, by overlap_threshold at least, was found by none before. With
+// DetectionEvaluate: which detections find an object. From these rows of all batches a solver with
+// eval_type: "detection" computes the average precision.
+//   first a row per class but the background: -1, class, number of objects, -1, -1; then one per
+//   detection: image, class, score, whether it is right (1 or 0), whether it is wrong (1 or 0)
+//   Within an image and class, detections are ordered by score. One is right if no earlier one has
+//   found the object that it overlaps most, by at least overlap_threshold. With
 //   evaluate_difficult_gt: false difficult objects do not count; what finds one is neither right
 //   nor wrong. name_size_file lists "name height width" of the images in the order of the data:
-//   boxes are then compared in pixels, as resize_param had made the images.
-// Shapes: detections (1, 1, K, 7): image, class, score, x1, y1, x2, y2, class -1: none; objects
-// (1, 1, G, 8) of AnnotatedData, image -1: none; the top is (1, 1, classes - 1 + K, 5). Rows that
-// are not used have class -1 and zeros.
+//   boxes are then compared in pixels of the images before resize_param.
+// Shapes: detections (1, 1, K, 7): image, class, score, x1, y1, x2, y2, class -1: unused; objects
+// (1, 1, G, 8) of AnnotatedData, image -1: unused; the top is (1, 1, classes - 1 + K, 5). Unused
+// rows have class -1 and zeros.
 // Parameters: none.
 // Gradient: none.
 #include <algorithm>
@@ -29,11 +29,11 @@ struct Found {
 };
 using ByClass = std::map<int, std::vector<Found>>;
 
-// In pixels of an image of this size, before it was resized; cut at its border.
+// Converts to pixels of an image of this size, before it was resized; clips at its border.
 Box in_pixels(const Box& box, float height, float width, const ResizeParameter* resize) {
   Box shares = box;
   if (resize && resize->resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD) {
-    // The image lay in the middle of the resized one, between borders.
+    // The image was centred in the resized one, with borders.
     const auto new_height = static_cast<float>(resize->height()),
                new_width = static_cast<float>(resize->width()), aspect = width / height;
     const bool wide = aspect > new_width / new_height;
@@ -90,7 +90,7 @@ class DetectionEvaluateLayer : public Layer {
       if (image == -1) continue;
       require(label != background_, "a detection of image ", image, " is of the background class, ",
               background_, ": background_label_id of DetectionOutput must be the same");
-      ByClass& classes = images[image];  // an image without detections counts as one of the data
+      ByClass& classes = images[image];  // an image without detections still counts
       if (label != -1) classes[label].push_back({{row[3], row[4], row[5], row[6]}, row[2]});
     }
     return images;
@@ -131,7 +131,7 @@ class DetectionEvaluateLayer : public Layer {
     from_floats(context, rows.data(), pass.top[0]);
   }
 
-  // Scores, the best first, and verdicts.
+  // Scores in decreasing order, and verdicts.
   std::vector<std::pair<float, Verdict>> judged(std::vector<Found> found,
                                                 std::vector<Object> objects) const {
     if (!sizes_.empty()) {
@@ -154,7 +154,7 @@ class DetectionEvaluateLayer : public Layer {
 
   int classes_ = 0, background_ = 0;
   std::vector<std::pair<float, float>> sizes_;  // height, width of each image
-  size_t next_ = 0;                             // the image that comes next in the data
+  size_t next_ = 0;                             // index of the next image in the data
 };
 
 }  // namespace

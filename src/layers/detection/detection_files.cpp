@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 
@@ -15,7 +16,7 @@
 namespace crema {
 namespace {
 
-// The first complaint of protobuf's parser.
+// Collects the first error of protobuf's parser.
 class Complaint : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
@@ -26,16 +27,12 @@ class Complaint : public google::protobuf::io::ErrorCollector {
 
 float hundredths(float value) { return std::round(value * 100) / 100; }
 
-// A number where it is one, as names of images and classes of COCO are.
+// As a number if it is one, such as COCO's names of images and classes.
 std::string json(const std::string& text) {
   static const std::regex number("-?(0|[1-9][0-9]*)(\\.[0-9]+)?");
   if (std::regex_match(text, number)) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "\"";
+  using Json = nlohmann::json;
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -79,7 +76,8 @@ Box in_pixels(const Box& box, int height, int width, const ResizeParameter* resi
   }
   Box whole = box;
   if (resize && resize->resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD) {
-    // The image fills one side of what the net saw; the same padding lies on both sides of it.
+    // The image fills the net's input along one side; along the other it has equal padding on both
+    // ends.
     const float seen = static_cast<float>(resize->width()) / static_cast<float>(resize->height());
     const float own = static_cast<float>(width) / static_cast<float>(height);
     const float pad_x = own > seen ? 0 : (1 - own / seen) / 2;
@@ -142,7 +140,7 @@ void DetectionFiles::write() const {
 
 namespace {
 
-// Whole pixels of the left upper corner and of the sides, as Caffe has them.
+// The upper left corner and the side lengths in whole pixels, as in Caffe.
 std::string corners(float left, float top, float width, float height) {
   const int x = static_cast<int>(left), y = static_cast<int>(top);
   return cat(" ", x, " ", y, " ", x + static_cast<int>(width), " ", y + static_cast<int>(height),

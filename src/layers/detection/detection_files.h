@@ -1,4 +1,4 @@
-// The files of detections that DetectionOutput writes at the end of a test.
+// The detection files that DetectionOutput writes at the end of a test.
 #pragma once
 
 #include <map>
@@ -10,28 +10,28 @@
 
 namespace crema {
 
-// The lines "name height width" of a name_size_file.
+// A line "name height width" of a name_size_file.
 struct ImageSize {
   std::string name;
   int height = 0, width = 0;
 };
 std::vector<ImageSize> read_name_size_file(const std::string& path);
 
-// Labels and their names from a text file of a LabelMap. Error for a label that is there twice.
+// Labels and their names from a text file of a LabelMap. Error for a repeated label.
 std::map<int, std::string> read_label_map(const std::string& path);
 
-// The box in pixels of the image as it was before `resize` (null: its sides were stretched).
+// The box in pixels of the original image, before `resize` (null: it was stretched).
 Box in_pixels(const Box& box, int height, int width, const ResizeParameter* resize);
 
-// Collects detections and writes them after each `num_test_image` images: a file a class (VOC), or
-// one for all (COCO, ILSVRC).
+// Collects detections and writes them after every `num_test_image` images: one file per class
+// (VOC), or one for all (COCO, ILSVRC).
 class DetectionFiles {
  public:
-  // Paths are looked up from `folder`, too. Error for what cannot be read or written.
+  // Relative paths are also resolved from `folder`. Error for what cannot be read or written.
   DetectionFiles(const SaveOutputParameter& p, const std::string& folder, int classes,
                  int background);
 
-  // Those of the next image, in the order of the name_size_file.
+  // Adds the detections of the next image, in the order of the name_size_file.
   void add(const std::vector<Detection>& found);
 
  private:
@@ -50,7 +50,7 @@ class DetectionFiles {
   int classes_, background_;
   std::map<int, std::string> names_;
   std::vector<ImageSize> images_;
-  size_t each_ = 0, next_ = 0;  // images of a test, and the next of them
+  size_t each_ = 0, next_ = 0;  // images per test, and the index of the next one
   std::vector<Line> lines_;
 };
 

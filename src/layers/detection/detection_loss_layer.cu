@@ -1,20 +1,20 @@
 // DetectionLoss: the loss of one map of MS-CNN, of classes and boxes together.
 //   loss = 1 / P * sum of w * -log(softmax(scores)[class]) + lambda / (4 K) * sum of f(z)
-//   P places count: those of the K objects, and background that overlaps objects by less than
-//   bg_threshold, of which sample_mode draws, in each image: "random" as many as there are objects,
-//   times bg_multiple, at least 4 a class; "bootstrap" so many for each class, at least 4, with its
-//   largest scores; "mixture" half of each; "all" all of it. Places with loss_param's ignore_label
-//   do not count.
+//   P positions count: those of the K objects, and background that overlaps objects by less than
+//   bg_threshold, of which sample_mode selects, per image: "random": as many as there are objects,
+//   times bg_multiple, at least 4 per class; "bootstrap": as many for each class, at least 4, with
+//   its largest scores; "mixture": half of each; "all": all of it. Positions with loss_param's
+//   ignore_label do not count.
 //   w = 1, with iou_weighted the overlap for objects; with pos_neg_weighted scaled so that objects
 //   have 1 / (1 + bg_multiple) of the sum, P, and background the rest
-//   z = prediction, kept within 1 / field_xyr and log(field_whr), minus
-//   ((middle - field's) / field's size, log(size / field's size)), less bbox_mean, by bbox_std
+//   z = prediction, limited by 1 / field_xyr and log(field_whr), minus the target, which is
+//   ((centre - field's) / field's size, log(size / field's size)), less bbox_mean, over bbox_std
 //   f = z^2 / 2, with bb_smooth |z| - 1/2 where |z| is above 1
-// Shapes: predictions (N, cls_num + 4, H, W), targets (N, 6, H, W) of ImageGtData; the top
-// (1, 1, 1, 2) is the loss and its second part by itself.
+// Shapes: predictions (N, cls_num + 4, H, W), targets (N, 6, H, W) of ImageGtData; the top (1, 1,
+// 1, 2) is the loss and its box part alone.
 // Parameters: none.
-// Gradient: of the first number of the top only, though both are in the sum that is displayed; it
-// passes z's limits as if there were none. None for the targets.
+// Gradient: of the top's first value only, though both are in the displayed sum; it ignores the
+// limits of z. None for the targets.
 #include <algorithm>
 
 #include "kernels/core/pointwise.h"
@@ -33,70 +33,70 @@ struct FieldLossTerm {
   FieldTargets<T> targets;
   FieldBoxes fields;
   const T* x;
-  const T *class_weights, *box_weights;  // of each place; 0: does not count
+  const T *class_weights, *box_weights;  // per position; 0: does not count
   int64_t classes, width;
   bool smooth;
 
-  CREMA_HD const T* at(int64_t image, int64_t place) const {
-    return x + image * (classes + 4) * targets.places + place;
+  CREMA_HD const T* at(int64_t image, int64_t position) const {
+    return x + image * (classes + 4) * targets.positions + position;
   }
 
-  // Largest score and the sum of exp(score - largest).
+  // Maximum score and the sum of exp(score - maximum).
   CREMA_HD void sums(const T* scores, T* largest, T* sum) const {
     *largest = scores[0];
     for (int64_t k = 1; k < classes; ++k) {
-      const T score = scores[k * targets.places];
+      const T score = scores[k * targets.positions];
       *largest = score > *largest ? score : *largest;
     }
     *sum = 0;
-    for (int64_t k = 0; k < classes; ++k) *sum += exp_of(scores[k * targets.places] - *largest);
+    for (int64_t k = 0; k < classes; ++k) *sum += exp_of(scores[k * targets.positions] - *largest);
   }
 
-  CREMA_HD T class_loss(int64_t image, int64_t place) const {
-    const T weight = class_weights[image * targets.places + place];
+  CREMA_HD T class_loss(int64_t image, int64_t position) const {
+    const T weight = class_weights[image * targets.positions + position];
     if (weight == 0) return T(0);
-    const T* scores = at(image, place);
-    const int label = targets.label(image, place);
+    const T* scores = at(image, position);
+    const int label = targets.label(image, position);
     if (label < 0 || label >= classes) return T(NAN);
     T largest, sum;
     sums(scores, &largest, &sum);
-    const T cost = log(sum) + largest - scores[label * targets.places];
+    const T cost = log(sum) + largest - scores[label * targets.positions];
     return weight * (cost < T(87.3365) ? cost : T(87.3365));
   }
 
-  // Number k of a box.
-  CREMA_HD T difference(int64_t image, int64_t place, int k) const {
-    const T target = targets.at(image, k + 1, place);
-    const int64_t along = k == 0 ? place % width : place / width;
+  // Coordinate k of a box: prediction minus target.
+  CREMA_HD T difference(int64_t image, int64_t position, int k) const {
+    const T target = targets.at(image, k + 1, position);
+    const int64_t along = k == 0 ? position % width : position / width;
     const T size = static_cast<T>(k % 2 == 0 ? fields.width : fields.height);
     const T code = k < 2 ? (target - static_cast<T>(fields.middle(along))) / size
                          : log((target < 2 ? T(2) : target) / size);
     const T mean = static_cast<T>(fields.mean[k]), deviation = static_cast<T>(fields.deviation[k]);
-    // Both numbers of a pair have the same limits, as in the fork.
+    // Both coordinates of a pair have the same limits, as in the fork.
     const int pair = k / 2 * 2;
     const T middle = static_cast<T>((fields.mean[pair] + fields.mean[pair + 1]) / 2),
             spread = static_cast<T>(sqrtf(fields.deviation[pair] * fields.deviation[pair + 1])),
-            limit = static_cast<T>(k < 2 ? fields.most_shift : fields.most_log);
-    const T value = at(image, place)[(classes + k) * targets.places];
+            limit = static_cast<T>(k < 2 ? fields.max_shift : fields.max_log);
+    const T value = at(image, position)[(classes + k) * targets.positions];
     return fields.within(value, (-limit - middle) / spread, (limit - middle) / spread) -
            (code - mean) / deviation;
   }
 
-  CREMA_HD T box_loss(int64_t image, int64_t place) const {
-    const T weight = box_weights[image * targets.places + place];
+  CREMA_HD T box_loss(int64_t image, int64_t position) const {
+    const T weight = box_weights[image * targets.positions + position];
     T sum = 0;
     if (weight == 0) return sum;
     for (int k = 0; k < 4; ++k) {
-      const T z = difference(image, place, k), size = z < 0 ? -z : z;
+      const T z = difference(image, position, k), size = z < 0 ? -z : z;
       sum += !smooth || size < 1 ? z * z / 2 : size - T(0.5);
     }
     return weight * sum;
   }
 
-  // Sum 0 is the loss, sum 1 its part for boxes.
+  // Sum 0 is the loss, sum 1 its box part.
   template <typename>
-  CREMA_HD T operator()(int64_t which, int64_t image, int64_t place) const {
-    return (which == 0 ? class_loss(image, place) : T(0)) + box_loss(image, place);
+  CREMA_HD T operator()(int64_t which, int64_t image, int64_t position) const {
+    return (which == 0 ? class_loss(image, position) : T(0)) + box_loss(image, position);
   }
 };
 
@@ -105,23 +105,23 @@ struct FieldLossGradient {
   FieldLossTerm<T> term;
   const T* top;
   T* dx;
-  CREMA_HD void operator()(int64_t image, int64_t place) const {
-    const int64_t places = term.targets.places, classes = term.classes;
-    T* out = dx + image * (classes + 4) * places + place;
-    const T weight = term.class_weights[image * places + place] * top[0],
-            box_weight = term.box_weights[image * places + place] * top[0];
-    const T* scores = term.at(image, place);
+  CREMA_HD void operator()(int64_t image, int64_t position) const {
+    const int64_t positions = term.targets.positions, classes = term.classes;
+    T* out = dx + image * (classes + 4) * positions + position;
+    const T weight = term.class_weights[image * positions + position] * top[0],
+            box_weight = term.box_weights[image * positions + position] * top[0];
+    const T* scores = term.at(image, position);
     T largest, sum;
     term.sums(scores, &largest, &sum);
-    const int label = term.targets.label(image, place);
+    const int label = term.targets.label(image, position);
     for (int64_t k = 0; k < classes; ++k) {
-      const T p = exp_of(scores[k * places] - largest) / sum;
-      out[k * places] = weight == 0 ? T(0) : weight * (p - (k == label ? T(1) : T(0)));
+      const T p = exp_of(scores[k * positions] - largest) / sum;
+      out[k * positions] = weight == 0 ? T(0) : weight * (p - (k == label ? T(1) : T(0)));
     }
     for (int k = 0; k < 4; ++k) {
-      T slope = box_weight == 0 ? T(0) : term.difference(image, place, k);
+      T slope = box_weight == 0 ? T(0) : term.difference(image, position, k);
       if (term.smooth) slope = term.fields.within(slope, T(-1), T(1));
-      out[(classes + k) * places] = box_weight * slope;
+      out[(classes + k) * positions] = box_weight * slope;
     }
   }
 };
@@ -148,8 +148,9 @@ class DetectionLossLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     check_field_maps(p(), bottoms[0], bottoms[1]);
-    const Shape places{bottoms[0][0], bottoms[0].count(2)};
-    return {{{1, 1, 1, 2}}, {{places, {}}, {places, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+    const Shape positions{bottoms[0][0], bottoms[0].count(2)};
+    return {{{1, 1, 1, 2}},
+            {{positions, {}}, {positions, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
@@ -199,12 +200,12 @@ class DetectionLossLayer : public Layer {
             p().bb_smooth()};
   }
 
-  // On the CPU; a GPU notes it.
+  // For the CPU; a GPU notes the error.
   template <typename T>
   void check_targets(const FieldTargets<T>& t, int64_t images) const {
     const auto classes = static_cast<int64_t>(p().cls_num());
-    for (int64_t i = 0; i < images * t.places; ++i) {
-      const int label = t.label(i / t.places, i % t.places);
+    for (int64_t i = 0; i < images * t.positions; ++i) {
+      const int label = t.label(i / t.positions, i % t.positions);
       require(!t.is_object(label) || (label > 0 && label < classes), "a target has the class ",
               label, ", but must have 0 to ", classes - 1);
     }
@@ -216,13 +217,13 @@ class DetectionLossLayer : public Layer {
     on(pass.bottom[0], [&]<typename T>() {
       const FieldLossTerm<T> sum = term<T>(pass.bottom, pass.saved);
       if (context.device() == Device::cpu) check_targets(sum.targets, images);
-      const LabelNote note{pass.saved[2].data<int32_t>(), classes, sum.targets.places, pass.pass,
+      const LabelNote note{pass.saved[2].data<int32_t>(), classes, sum.targets.positions, pass.pass,
                            pass.live_pass};
       sample_fields<T>(context, sampling(), sum.targets, images, classes, sum.x, note,
                        {{}, context.random(0).seed, id(), pass.pass, pass.live_pass, nullptr},
                        pass.workspace.data<char>(), pass.saved[0].data<T>(),
                        pass.saved[1].data<T>());
-      parallel_sum<T>(context, {2, images, sum.targets.places}, sum, {pass.top[0].data<T>()});
+      parallel_sum<T>(context, {2, images, sum.targets.positions}, sum, {pass.top[0].data<T>()});
     });
   }
 

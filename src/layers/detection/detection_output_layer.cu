@@ -1,21 +1,21 @@
-// DetectionOutput: the objects that SSD found, from its predictions.
+// DetectionOutput: SSD's detected objects, from its predictions.
 //   box = decode(prior, prediction) as code_type says: CORNER, CENTER_SIZE or CORNER_SIZE
-//   of each class but the background, the nms_param.top_k boxes with the best scores above
-//   confidence_threshold; of those that overlap by more than nms_threshold, the better one; of an
-//   image's boxes of all classes, the keep_top_k best
-// With nms_param.eta below 1, each box that stays multiplies a threshold above 0.5 by it.
-// Shapes: predictions (N, P*L*4) for P priors and L = 1 place of all classes (share_location) or
-// one for each; scores (N, P*num_classes); priors (1, 2, P*4), boxes and then their variances,
-// which variance_encoded_in_target leaves out; a fourth bottom, the image, is not read. The top is
-// (1, 1, M, 7), for each object image, class, score, left, top, right, bottom, the last four as
-// shares of the image and not cut at its border; with none in any image N rows of image and -1.
-// With save_output_param, files of VOC, COCO or ILSVRC are written when num_test_image images were
-// seen.
+//   for each class but the background: the nms_param.top_k best boxes with scores above
+//   confidence_threshold, then NMS with nms_threshold; of all classes together an image's
+//   keep_top_k best
+// With nms_param.eta below 1, each box kept multiplies a threshold above 0.5 by eta.
+// Shapes: predictions (N, P*L*4) for P priors and L = 1 box for all classes (share_location) or one
+// per class; scores (N, P*num_classes); priors (1, 2, P*4), boxes and then their variances, which
+// variance_encoded_in_target makes unused; a fourth bottom, the image, is not read. The top is (1,
+// 1, M, 7), for each object image, class, score, left, top, right, bottom, the last four relative
+// to the image and not clipped; if no image has any, N rows of image and -1. With
+// save_output_param, files of VOC, COCO or ILSVRC are written after num_test_image images.
 // Parameters: none.
 // Gradient: none.
 #include <algorithm>
 #include <limits>
 
+#include "device/aligned.h"
 #include "device/parallel.h"
 #include "layers/detection/detection_files.h"
 #include "layers/detection/multibox_assignment.h"
@@ -26,12 +26,12 @@
 namespace crema {
 namespace {
 
-// The boxes of all images: (images, count, places).
+// The boxes of all images: (images, count, positions).
 template <typename T>
 struct PredictedBoxes {
   BoxCoding coding;
   bool with_variances;
-  int64_t count, places;
+  int64_t count, positions;
   const T *predictions, *priors;
   Box* boxes;
   CREMA_HD static Box box_at(const T* at) {
@@ -39,7 +39,7 @@ struct PredictedBoxes {
             static_cast<float>(at[3])};
   }
   CREMA_HD void operator()(int64_t i) const {
-    const int64_t prior = i / places % count;
+    const int64_t prior = i / positions % count;
     BoxVariances variances;
     for (int k = 0; k < 4 && with_variances; ++k)
       variances.v[k] = static_cast<float>(priors[(count + prior) * 4 + k]);
@@ -75,7 +75,7 @@ class DetectionOutputLayer : public Layer {
     threshold_ = p().has_confidence_threshold() ? p().confidence_threshold()
                                                 : -std::numeric_limits<float>::max();
     classes_ = p().num_classes();
-    places_ = p().share_location() ? 1 : classes_;
+    positions_ = p().share_location() ? 1 : classes_;
     open_files(context);
   }
 
@@ -85,7 +85,7 @@ class DetectionOutputLayer : public Layer {
     if (save.label_map_file().empty() || save.name_size_file().empty()) {
       context.log().warning(
           "detections are not written to files: save_output_param needs label_map_file and "
-          "name_size_file besides output_directory");
+          "name_size_file params_except output_directory");
       return;
     }
     files_ = std::make_unique<DetectionFiles>(save, folder(), static_cast<int>(classes_),
@@ -103,51 +103,51 @@ class DetectionOutputLayer : public Layer {
               what, " are ", shape.brief(), ", but ", count, " priors need ", count * each,
               " numbers (", each, " a prior) for each of ", images, " images");
     };
-    check(predictions, places_ * 4, "predictions, the first bottom,");
+    check(predictions, positions_ * 4, "predictions, the first bottom,");
     check(scores, classes_, "scores, the second bottom,");
     const int background = p().background_label_id();
     const int64_t objects = classes_ - (background >= 0 && background < classes_ ? 1 : 0);
-    int64_t most = (top_k_ >= 0 ? std::min<int64_t>(top_k_, count) : count) * objects;
-    if (p().keep_top_k() >= 0) most = std::min<int64_t>(most, p().keep_top_k());
-    return {{{1, 1, images * std::max<int64_t>(most, 1), kDetectionNumbers}}, {}};
+    int64_t maximum = (top_k_ >= 0 ? std::min<int64_t>(top_k_, count) : count) * objects;
+    if (p().keep_top_k() >= 0) maximum = std::min<int64_t>(maximum, p().keep_top_k());
+    return {{{1, 1, images * std::max<int64_t>(maximum, 1), kDetectionValues}}, {}};
   }
 
   BoxLists lists_of(const Shape& predictions, const Shape& priors) const {
-    BoxLists lists{predictions[0], priors[2] / 4, classes_, places_, p().background_label_id()};
-    lists.least = threshold_;
+    BoxLists lists{predictions[0], priors[2] / 4, classes_, positions_, p().background_label_id()};
+    lists.minimum = threshold_;
     lists.candidates = top_k_;
     lists.suppression = suppression_;
-    lists.most_of_group = p().keep_top_k() < 0 ? -1 : p().keep_top_k();
+    lists.max_of_group = p().keep_top_k() < 0 ? -1 : p().keep_top_k();
     return lists;
   }
 
-  // Workspace: boxes, the scores of a net that does not compute in float32, what best_boxes needs.
+  // Workspace: boxes, the scores if the net does not compute in float32, nms's workspace.
   size_t box_bytes(const BoxLists& lists) const {
-    return padded(static_cast<size_t>(lists.groups * lists.count * places_) * sizeof(Box));
+    return aligned(static_cast<size_t>(lists.groups * lists.count * positions_) * sizeof(Box));
   }
   static size_t score_bytes(const BoxLists& lists, DType dtype) {
     const auto scores = static_cast<size_t>(lists.groups * lists.count * lists.each);
-    return dtype == DType::f32 ? 0 : padded(scores * sizeof(float));
+    return dtype == DType::f32 ? 0 : aligned(scores * sizeof(float));
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const BoxLists lists = lists_of(preparation.bottoms[0], preparation.bottoms[2]);
     Prepared prepared;
-    prepared.workspace = box_bytes(lists) + score_bytes(lists, preparation.dtype) +
-                         best_boxes_workspace(context, lists);
+    prepared.workspace =
+        box_bytes(lists) + score_bytes(lists, preparation.dtype) + nms_workspace(context, lists);
     return prepared;
   }
 
-  // Of each class of each image.
-  BestBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+  // For each class of each image.
+  Nms found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
     BoxLists lists = lists_of(bottoms[0].shape(), bottoms[2].shape());
     auto* const boxes = reinterpret_cast<Box*>(workspace);
     auto* const scores = reinterpret_cast<float*>(workspace + box_bytes(lists));
     lists.boxes = boxes;
     on(bottoms[0], [&]<typename T>() {
-      parallel_for(context, lists.groups * lists.count * places_,
+      parallel_for(context, lists.groups * lists.count * positions_,
                    PredictedBoxes<T>{box_coding(p().code_type()), !p().variance_encoded_in_target(),
-                                     lists.count, places_, bottoms[0].data<T>(),
+                                     lists.count, positions_, bottoms[0].data<T>(),
                                      bottoms[2].data<T>(), boxes});
       lists.scores = scores;
       if constexpr (std::is_same_v<T, float>) {
@@ -156,16 +156,14 @@ class DetectionOutputLayer : public Layer {
         parallel_for(context, bottoms[1].count(), InFloat<T>{bottoms[1].data<T>(), scores});
       }
     });
-    return best_boxes(context, lists,
-                      workspace + box_bytes(lists) + score_bytes(lists, bottoms[0].dtype()));
+    return nms(context, lists,
+               workspace + box_bytes(lists) + score_bytes(lists, bottoms[0].dtype()));
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const BestBoxes best =
-        find_boxes(context, pass.bottom, pass.workspace,
-                   [&](Context& where, const std::vector<Tensor>& bottoms, char* workspace) {
-                     return found(where, bottoms, workspace);
-                   });
+    const Nms best = find_boxes(context, pass.bottom, pass.workspace,
+                                [&](Context& where, const std::vector<Tensor>& bottoms,
+                                    char* workspace) { return found(where, bottoms, workspace); });
     if (files_) {
       for (const std::vector<Detection>& of_image : in_lists(context, best, classes_))
         files_->add(of_image);
@@ -175,7 +173,7 @@ class DetectionOutputLayer : public Layer {
 
   std::vector<Shape> dynamic_tops() const override { return {top_}; }
 
-  int64_t classes_ = 0, places_ = 1;  // places: of a prior, one for each class or one for all
+  int64_t classes_ = 0, positions_ = 1;  // positions: boxes per prior, one per class or one for all
   int64_t top_k_ = -1;
   float threshold_ = 0;
   Suppression suppression_;

@@ -1,17 +1,17 @@
 // EvalDetection (forks): which detections of a YOLO version 2 detector find an object, for average
 // precision.
-//   boxes, classes and scores as YoloDetectionOutput has them; score_type says which score ranks:
-//   that of the box (OBJ), of its class (PROB) or their product
-//   with nms of 0 and more, of boxes that score at least 0.005 and overlap by nms or more, of all
-//   classes, the better one
-// Of an image and a class, the detections with the best scores come first. One is right when the
-// object that it overlaps most, by threshold at least, was found by none before. (Some forks count
-// one that overlaps too little neither right nor wrong.) Difficult objects count, too.
+//   boxes, classes and scores as in YoloDetectionOutput; score_type says which score ranks: the
+//   box's (OBJ), its class's (PROB) or their product
+//   if nms is at least 0: NMS across all classes, at an overlap of nms or more, of boxes that
+//   score at least 0.005
+// Within an image and class, detections are ordered by score. One is right if no earlier one found
+// the object that it overlaps most, by at least threshold. (Some forks count one that overlaps too
+// little neither right nor wrong.) Difficult objects count, too.
 // Shapes: x (N, num_object * (5 + num_class), S, S); objects (N, ...) of rows (class, x, y, width,
-// height) that end with the first x = 0, or (1, 1, G, 8) of AnnotatedData, whose classes count from
-// 1, image -1: none; a third bottom is not read. The top is (N, num_class + 4 * num_object * S *
-// S): number of objects of each class, then of each detection class (from 0), score, 1 or 0 when it
-// is right, 1 or 0 when it is wrong; the rest is 0.
+// height), ended by the first x = 0, or (1, 1, G, 8) of AnnotatedData, whose classes count from 1,
+// image -1: unused; a third bottom is not read. The top is (N, num_class + 4 * num_object * S * S):
+// number of objects per class, then for each detection class (from 0), score, whether it is right
+// (1 or 0), whether it is wrong (1 or 0); the rest is 0.
 // Parameters: none.
 // Gradient: none.
 #include "layers/detection/box_matching.h"
@@ -22,7 +22,7 @@
 namespace crema {
 namespace {
 
-constexpr float kLeastScore = 0.005f;
+constexpr float kMinScore = 0.005f;
 
 class EvalDetectionLayer : public Layer {
   const EvalDetectionParameter& p() const { return params<EvalDetectionParameter>(); }
@@ -48,7 +48,7 @@ class EvalDetectionLayer : public Layer {
                                                                     : YoloRule::Score::product;
     rule.suppress = p().nms() >= 0;
     rule.same = p().nms();
-    rule.least = rule.suppress ? kLeastScore : 0;
+    rule.minimum = rule.suppress ? kMinScore : 0;
   }
 
   static bool annotated(const Shape& objects) {
@@ -68,7 +68,7 @@ class EvalDetectionLayer : public Layer {
     return prepared;
   }
 
-  // Of each image, with classes that count from 0.
+  // The objects of each image, with classes counted from 0.
   std::vector<std::vector<Object>> objects_of(const std::vector<float>& rows, const Shape& shape,
                                               int64_t images) const {
     std::vector<std::vector<Object>> all(images);

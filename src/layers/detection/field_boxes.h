@@ -1,6 +1,6 @@
-// The maps of the multi-scale detector (MS-CNN): each place of one stands for a box of the same
-// size, its field, around the place; predictions are class scores and how far the object is from
-// the field, targets what ImageGtData writes.
+// Feature maps of the multi-scale detector (MS-CNN): each position stands for a box of fixed size
+// around it, its field. Predictions are class scores and the object's box relative to the field;
+// targets are what ImageGtData writes.
 #pragma once
 
 #include "layers/detection/box_regression.h"
@@ -8,11 +8,11 @@
 
 namespace crema {
 
-// Fields, and what the four numbers of a prediction mean: the shift of the centre in sizes of the
-// field and the logarithm of the size in such sizes, less a mean and by a deviation.
+// Fields, and what the four values of a prediction mean: shift of the centre in units of the
+// field's size and logarithm of the size ratio, minus a mean, over a standard deviation.
 struct FieldBoxes {
-  float height, width, step;  // of the field; pixels from place to place
-  float most_shift, most_log;
+  float height, width, step;  // of the field; step: pixels between positions
+  float max_shift, max_log;
   float mean[4], deviation[4];
 
   FieldBoxes(float field_h, float field_w, float downsample_rate, float field_whr, float field_xyr,
@@ -23,34 +23,36 @@ struct FieldBoxes {
             field_w, " and ", downsample_rate);
     require(field_whr >= 1 && field_xyr > 0, "field_whr is ", field_whr, " and field_xyr ",
             field_xyr, ", but must be at least 1, and above 0");
-    most_shift = 1 / field_xyr;
-    most_log = std::log(field_whr);
+    max_shift = 1 / field_xyr;
+    max_log = std::log(field_whr);
     const BoxRegression r(regression);
     std::copy(r.mean, r.mean + 4, mean);
     std::copy(r.deviation, r.deviation + 4, deviation);
   }
 
   template <typename T>
-  CREMA_HD static T within(T x, T least, T most) {
-    return x < least ? least : x > most ? most : x;
+  CREMA_HD static T within(T x, T minimum, T maximum) {
+    return x < minimum ? minimum : x > maximum ? maximum : x;
   }
-  CREMA_HD float middle(int64_t place) const { return (static_cast<float>(place) + 0.5f) * step; }
+  CREMA_HD float middle(int64_t position) const {
+    return (static_cast<float>(position) + 0.5f) * step;
+  }
 
-  // The box of a prediction at row h and column w; its four numbers lie `stride` apart.
+  // The box of the prediction at row h and column w; its four values are `stride` apart.
   template <typename T>
   CREMA_HD Box box(const T* code, int64_t stride, int64_t h, int64_t w) const {
     float c[4];
     for (int k = 0; k < 4; ++k)
       c[k] = static_cast<float>(code[k * stride]) * deviation[k] + mean[k];
-    const float x = within(c[0], -most_shift, most_shift) * width + middle(w),
-                y = within(c[1], -most_shift, most_shift) * height + middle(h);
-    const float half_width = width * expf(within(c[2], -most_log, most_log)) / 2,
-                half_height = height * expf(within(c[3], -most_log, most_log)) / 2;
+    const float x = within(c[0], -max_shift, max_shift) * width + middle(w),
+                y = within(c[1], -max_shift, max_shift) * height + middle(h);
+    const float half_width = width * expf(within(c[2], -max_log, max_log)) / 2,
+                half_height = height * expf(within(c[3], -max_log, max_log)) / 2;
     return {x - half_width, y - half_height, x + half_width, y + half_height};
   }
 };
 
-// What a layer's parameters say of the field that its places stand for.
+// The field that a layer's parameters describe.
 template <typename Parameters>
 FieldBoxes field_boxes(const Parameters& p, const BBoxRegParameter& regression) {
   return {static_cast<float>(p.field_h()),
@@ -61,35 +63,35 @@ FieldBoxes field_boxes(const Parameters& p, const BBoxRegParameter& regression) 
           regression};
 }
 
-// Channels of a target map: class (0 is background), middle, width and height of the object, and
-// how much the field overlaps an object.
+// Channels of a target map: class (0 is background), the object's centre (2 channels), width and
+// height, and the field's overlap with an object.
 constexpr int kTargetChannels = 6;
 
-// Target maps, seen place by place.
+// Target maps, accessed by position.
 template <typename T>
 struct FieldTargets {
   const T* data;
-  int64_t places;  // of a map
-  T most_overlap;  // of background
+  int64_t positions;  // of a map
+  T max_overlap;      // of background
   bool objectness, has_ignore;
   int ignore;
 
-  CREMA_HD T at(int64_t image, int channel, int64_t place) const {
-    return data[(image * kTargetChannels + channel) * places + place];
+  CREMA_HD T at(int64_t image, int channel, int64_t position) const {
+    return data[(image * kTargetChannels + channel) * positions + position];
   }
-  CREMA_HD int label(int64_t image, int64_t place) const {
-    const int label = static_cast<int>(at(image, 0, place));
+  CREMA_HD int label(int64_t image, int64_t position) const {
+    const int label = static_cast<int>(at(image, 0, position));
     return objectness && label > 1 ? 1 : label;
   }
   CREMA_HD bool ignored(int label) const { return has_ignore && label == ignore; }
   CREMA_HD bool is_object(int label) const { return label != 0 && !ignored(label); }
-  CREMA_HD bool is_background(int64_t image, int64_t place) const {
-    return label(image, place) == 0 && !ignored(0) &&
-           at(image, kTargetChannels - 1, place) < most_overlap;
+  CREMA_HD bool is_background(int64_t image, int64_t position) const {
+    return label(image, position) == 0 && !ignored(0) &&
+           at(image, kTargetChannels - 1, position) < max_overlap;
   }
 };
 
-// The shapes of predictions and targets, for their layers.
+// Checks the shapes of predictions and targets.
 template <typename Parameter>
 void check_field_maps(const Parameter& p, const Shape& predictions, const Shape& targets) {
   require(p.coord_num() == 4, "coord_num is ", p.coord_num(), ", but a box has 4 numbers");

@@ -47,8 +47,8 @@ MiningRule MultiBoxAssigner::mining_rule() const {
   MiningRule rule;
   rule.hard_examples = mining_ == MultiBoxLossParameter::HARD_EXAMPLE;
   rule.ratio = p_.neg_pos_ratio();
-  rule.most_overlap = p_.neg_overlap();
-  rule.most = p_.sample_size();
+  rule.max_overlap = p_.neg_overlap();
+  rule.maximum = p_.sample_size();
   rule.suppress = p_.has_nms_param() && p_.nms_param().nms_threshold() > 0;
   rule.suppression.threshold = p_.nms_param().nms_threshold();
   if (p_.nms_param().has_top_k()) rule.candidates = p_.nms_param().top_k();
@@ -77,8 +77,8 @@ void MultiBoxAssigner::match(MultiBoxAssignment& a, int64_t image) const {
   }
 }
 
-// Matches and labels of an image as the terms read them. counts: which background priors do;
-// null: all.
+// Writes an image's matches and labels in the form of MultiBoxTerms. counts: the background priors
+// that count; null: all.
 void MultiBoxAssigner::write(MultiBoxAssignment& a, int64_t image,
                              const std::vector<int>* counts) const {
   const int64_t count = static_cast<int64_t>(a.priors.size());

@@ -1,5 +1,4 @@
-// The host's part of MultiBoxLoss: which priors of a batch belong to which objects, and which
-// count.
+// The host's part of MultiBoxLoss: which priors of a batch match which objects, and which count.
 #pragma once
 
 #include <map>
@@ -17,14 +16,14 @@ constexpr int32_t kUncounted = -1;  // label of a prior whose class does not cou
 BoxCoding box_coding(PriorBoxParameter::CodeType type);
 inline int64_t prior_count(const Shape& priors) { return priors.count() / 8; }
 
-// What the host knows of one pass.
+// State of one pass on the host.
 struct MultiBoxAssignment {
   std::map<int, std::vector<Object>> objects;  // by image
   std::vector<Box> priors;
   std::vector<BoxVariances> variances;
-  std::vector<float> predictions;  // empty when nobody asks for them
+  std::vector<float> predictions;  // empty if not needed
   std::vector<BoxMatches> found;   // images x coordinate classes
-  // images x priors x coordinate classes: the object's row in the layer's bottom, or -1.
+  // images x priors x coordinate classes: the object's row in its bottom, or -1.
   std::vector<int32_t> matches;
   std::vector<int32_t> labels;  // images x priors: a class, or kUncounted
 };
@@ -33,11 +32,11 @@ class MultiBoxAssigner {
  public:
   MultiBoxAssigner(const MultiBoxLossParameter& p, MultiBoxLossParameter::MiningType mining);
 
-  // bottom: those of the layer. Without mining, so all background priors count.
+  // bottom: those of the layer. No mining yet: all background priors count.
   MultiBoxAssignment assign(Context& context, const std::vector<Tensor>& bottom) const;
   MatchRule match_rule() const;
   MiningRule mining_rule() const;
-  // Leaves the hardest by `losses`, images x priors.
+  // Keeps the hardest by `losses`, images x priors.
   void mine(MultiBoxAssignment& a, const std::vector<float>& losses) const;
 
  private:
@@ -48,7 +47,7 @@ class MultiBoxAssigner {
   const MultiBoxLossParameter& p_;
   MultiBoxLossParameter::MiningType mining_;
   int classes_, background_;
-  int64_t each_;  // coordinate classes: 1, or one set of coordinates a class
+  int64_t each_;  // coordinate classes: 1, or one set of coordinates per class
 };
 
 }  // namespace crema

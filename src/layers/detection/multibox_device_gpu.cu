@@ -1,4 +1,4 @@
-// A block of threads has an image, or before that an object.
+// One thread block per image; in the first step one per object.
 #include "device/launch.h"
 #include "kernels/core/best_ranks.cuh"
 #include "kernels/core/rank.h"
@@ -10,7 +10,7 @@ namespace crema {
 namespace {
 
 constexpr int kImageThreads = 1024, kObjectThreads = 512;
-constexpr float kOverlapsNot = 1e-6f;  // so little counts as none
+constexpr float kOverlapsNot = 1e-6f;  // smaller overlaps count as none
 
 struct Least {
   template <typename T>
@@ -39,7 +39,7 @@ struct DeviceMatcher {
            (m.use_difficult || object[7] == 0);
   }
 
-  // The rows of the image's objects to `among`, in their order; returns how many.
+  // Writes the rows of the image's objects to `among`, in order; returns their number.
   __device__ int collect(int64_t image, int32_t* among) const {
     __shared__ int count;
     if (threadIdx.x < 32) {
@@ -61,7 +61,7 @@ struct DeviceMatcher {
     return count;
   }
 
-  // A row of the image whose label is no class.
+  // Notes a row of the image whose label is out of range.
   __device__ void note_unknown(int64_t image, int64_t row) const {
     const T* object = rows + row * 8;
     if (static_cast<int64_t>(object[0]) == image && !is_known(object[1]))
@@ -74,7 +74,7 @@ struct DeviceMatcher {
                                       b.x2 > 1 || b.y2 < 0 || b.y2 > 1);
   }
 
-  // A block has an object: its overlap with each prior, and the rank of the prior that it overlaps
+  // One block per object: its overlap with each prior, and the rank of the prior that it overlaps
   // most.
   __device__ void compare(int64_t row) const {
     float* const overlaps = m.overlaps + row * m.priors;
@@ -90,7 +90,7 @@ struct DeviceMatcher {
     if (threadIdx.x == 0) m.first_best[row] = best;
   }
 
-  // Rank of the free prior that overlaps an object most; 0: none. All threads get it.
+  // Rank of the unmatched prior that overlaps an object most; 0: none. All threads get it.
   __device__ uint64_t best_for(const float* overlaps, const int32_t* matches) const {
     uint64_t best = 0;
     for (int64_t i = threadIdx.x; i < m.priors; i += kImageThreads) {
@@ -102,9 +102,9 @@ struct DeviceMatcher {
     return block_all(best, Larger());
   }
 
-  // Each object gets the prior that overlaps it most, the best pair of all first.
+  // Each object gets the prior that overlaps it most, greedily from the best pair on.
   __device__ void match_best(int count, const int32_t* among, uint64_t* best, int32_t* matches,
-                             float* most_overlap) const {
+                             float* max_overlap) const {
     for (int k = threadIdx.x; k < count; k += kImageThreads) best[k] = m.first_best[among[k]];
     __syncthreads();
     uint64_t pair = 1;
@@ -118,15 +118,15 @@ struct DeviceMatcher {
       for (int k = threadIdx.x; k < count; k += kImageThreads)
         object = best[k] == pair && k < object ? k : object;
       object = block_all(object, Least());
-      const int32_t prior = ranked_place(pair);
+      const int32_t prior = ranked_position(pair);
       if (threadIdx.x == 0 && pair != 0) {
         matches[prior] = object;
-        most_overlap[prior] = ranked_score(pair);
+        max_overlap[prior] = ranked_score(pair);
         best[object] = 0;
       }
       __syncthreads();
       for (int k = 0; k < count && pair != 0; ++k) {
-        if (best[k] == 0 || ranked_place(best[k]) != prior) continue;
+        if (best[k] == 0 || ranked_position(best[k]) != prior) continue;
         const uint64_t rank = best_for(m.overlaps + among[k] * m.priors, matches);
         if (threadIdx.x == 0) best[k] = rank;
       }
@@ -134,18 +134,18 @@ struct DeviceMatcher {
     }
   }
 
-  // The object that a free prior overlaps most, by the threshold at least.
+  // The object that an unmatched prior overlaps most, by at least the threshold.
   __device__ int over_threshold(int64_t prior, int count, const int32_t* among,
-                                float* most_overlap) const {
-    float most = -1;
+                                float* max_overlap) const {
+    float maximum = -1;
     int object = kNoObject;
     for (int k = 0; k < count; ++k) {
       const float share = m.overlaps[among[k] * m.priors + prior];
-      if (share <= kOverlapsNot || share < m.rule.threshold || share <= most) continue;
-      most = share;
+      if (share <= kOverlapsNot || share < m.rule.threshold || share <= maximum) continue;
+      maximum = share;
       object = k;
     }
-    if (object != kNoObject) *most_overlap = most;
+    if (object != kNoObject) *max_overlap = maximum;
     return object;
   }
 
@@ -153,24 +153,24 @@ struct DeviceMatcher {
     int32_t *const among = m.among + image * m.objects,
                    *const matches = m.matches + image * m.priors,
                    *const labels = m.labels + image * m.priors;
-    float* const most_overlap = m.most_overlap + image * m.priors;
+    float* const max_overlap = m.max_overlap + image * m.priors;
     const int count = collect(image, among);
     for (int64_t i = threadIdx.x; i < m.priors; i += kImageThreads) {
       const bool ignored = count > 0 && is_ignored(i);
-      float most = 0;
+      float maximum = 0;
       for (int k = 0; k < count && !ignored; ++k) {
         const float share = m.overlaps[among[k] * m.priors + i];
-        most = share > kOverlapsNot && share > most ? share : most;
+        maximum = share > kOverlapsNot && share > maximum ? share : maximum;
       }
-      most_overlap[i] = most;
+      max_overlap[i] = maximum;
       matches[i] = ignored ? kIgnored : kNoObject;
     }
     __syncthreads();
-    match_best(count, among, m.best + image * m.objects, matches, most_overlap);
+    match_best(count, among, m.best + image * m.objects, matches, max_overlap);
     int matched = 0;
     for (int64_t i = threadIdx.x; i < m.priors; i += kImageThreads) {
       int object = matches[i];
-      if (object == kNoObject) object = over_threshold(i, count, among, most_overlap + i);
+      if (object == kNoObject) object = over_threshold(i, count, among, max_overlap + i);
       const T* row = object >= 0 ? rows + among[object] * int64_t{8} : nullptr;
       if (row && m.rule.ignore_difficult && row[7] != 0) object = kIgnored;
       int32_t label = object == kIgnored && m.rule.ignore_difficult ? kUncounted : m.background;
@@ -200,28 +200,28 @@ __global__ void __launch_bounds__(kImageThreads)
   const int64_t image = blockIdx.x;
   int32_t *const matches = m.matches + image * m.priors, *const labels =
                                                              m.labels + image * m.priors;
-  const float* const most_overlap = m.most_overlap + image * m.priors;
+  const float* const max_overlap = m.max_overlap + image * m.priors;
   losses += image * m.priors;
   const int matched = m.matched[image], count = static_cast<int>(m.priors);
   const auto rank_at = [&](int i) {
-    const bool background = matches[i] == kNoObject && most_overlap[i] < rule.most_overlap;
+    const bool background = matches[i] == kNoObject && max_overlap[i] < rule.max_overlap;
     return rule.hard_examples || background ? rank_of(static_cast<float>(losses[i]), i)
                                             : uint64_t{0};
   };
-  int most = 0;  // an image without objects has none that count
-  uint64_t least = 1;
+  int maximum = 0;  // in an image without objects no prior counts
+  uint64_t minimum = 1;
   if (matched >= 0) {
     int eligible = 0;
     for (int i = threadIdx.x; i < count; i += kImageThreads) eligible += rank_at(i) != 0;
     eligible = block_all(eligible, Plus());
-    const float share = rule.hard_examples ? static_cast<float>(rule.most)
+    const float share = rule.hard_examples ? static_cast<float>(rule.maximum)
                                            : static_cast<float>(matched) * rule.ratio;
-    most = share < static_cast<float>(eligible) ? static_cast<int>(share) : eligible;
-    if (most > 0 && most < eligible) least = least_of_best(count, most, rank_at);
+    maximum = share < static_cast<float>(eligible) ? static_cast<int>(share) : eligible;
+    if (maximum > 0 && maximum < eligible) minimum = min_of_best(count, maximum, rank_at);
   }
   int stay = 0;
   for (int i = threadIdx.x; i < count; i += kImageThreads) {
-    const bool chosen = most > 0 && rank_at(i) >= least;
+    const bool chosen = maximum > 0 && rank_at(i) >= minimum;
     const int32_t match = matches[i];
     const bool counts = match >= 0 ? chosen || !rule.hard_examples : match == kNoObject && chosen;
     if (match >= 0 && !counts) matches[i] = kIgnored;

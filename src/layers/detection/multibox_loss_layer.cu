@@ -1,25 +1,25 @@
-// MultiBoxLoss: the loss of SSD, over priors that belong to objects and priors that are background.
+// MultiBoxLoss: the loss of SSD, over priors matched to objects and background priors.
 //   loss = 1 / D * (loc_weight * sum of f(x - code) + sum of c(scores, label))
-//   f: SMOOTH_L1 z^2 / 2 where |z| < 1, else |z| - 1/2; L2 z^2 / 2; over the priors of objects
+//   f: SMOOTH_L1 z^2 / 2 where |z| < 1, else |z| - 1/2; L2 z^2 / 2; over the matched priors
 //   c: SOFTMAX -log(softmax(scores)[label]), LOGISTIC the cross-entropy of each class by itself
 //   Matching: each object gets the prior that overlaps it most, with match_type PER_PREDICTION also
-//   all that overlap it by overlap_threshold. The code of an object against its prior by code_type:
-//   CORNER, CENTER_SIZE, CORNER_SIZE (kernels/detection/boxes.h).
-//   mining_type: which priors' classes count. NONE all; MAX_NEGATIVE those of objects and
-//   neg_pos_ratio times as many of the others with the largest loss, of those that overlap no
-//   object by neg_overlap; HARD_EXAMPLE the sample_size priors of an image with the largest losses,
-//   after suppression by nms_param. An image without objects counts with NONE only. D, by
-//   loss_param's normalization: VALID (the default) priors of objects, FULL all, BATCH_SIZE images,
-//   NONE 1; at least 1.
+//   all that overlap it by overlap_threshold. The code of an object relative to its prior by
+//   code_type: CORNER, CENTER_SIZE, CORNER_SIZE (kernels/detection/boxes.h).
+//   mining_type: the priors whose classification loss counts. NONE: all; MAX_NEGATIVE: the matched
+//   ones and neg_pos_ratio times as many with the largest loss among those that overlap no object
+//   by neg_overlap; HARD_EXAMPLE: the sample_size priors of an image with the largest losses, after
+//   NMS by nms_param. An image without objects counts with NONE only. D, by loss_param's
+//   normalization: VALID (the default) matched priors, FULL all, BATCH_SIZE images, NONE 1; at
+//   least 1.
 // MultiBoxFocalLoss: the same with alpha * (1 - p)^gamma * -log(p) of focal_loss_param for SOFTMAX.
 // Shapes: coordinates (N, P * 4), or (N, P * classes * 4) with share_location: false; scores (N, P
 // * classes); priors (1, 2, P * 4) of PriorBox; objects (1, 1, G, 8) of AnnotatedData: image,
-// label, instance, x1, y1, x2, y2, difficult; rows of image -1 are none. The loss is a scalar.
-// Without propagate_down of a bottom its part of the loss is left out.
+// label, instance, x1, y1, x2, y2, difficult; rows with image -1 are unused. The loss is a scalar.
+// If propagate_down of a bottom is false, its part of the loss is omitted.
 // Parameters: none.
-// Gradient: that of both sums, times the loss weight; none for priors and objects. What matches
-// what counts as constant.
-#include "kernels/conv/linear_kernel.h"
+// Gradient: that of both sums, times the loss weight; none for priors and objects. The matching is
+// treated as constant.
+#include "device/aligned.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
 #include "layers/detection/multibox_assignment.h"
@@ -30,6 +30,7 @@
 #include "proto/layer.pb.h"
 #include "proto/params/forks_detection.pb.h"
 #include "tensor/on.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -40,7 +41,7 @@ struct PriorLoss {
   CoordinateTerm<T> coordinates;
   T score_weight, coordinate_weight;
   T* y;
-  bool known = false;  // y has the class losses, with which mining went by
+  bool known = false;  // y has the class losses, computed for mining
   CREMA_HD void operator()(int64_t prior) const {
     T sum = scores.labels[prior] == kUncounted ? T(0)
             : known                            ? score_weight * y[prior]
@@ -61,10 +62,10 @@ struct PriorSum {
   }
 };
 
-// 1 / the number of priors that have an object, at least 1; or `given`. The loss is scaled by it.
+// 1 / the number of matched priors, at least 1; or `given`. Scales the loss by it.
 template <typename T>
 struct LossShare {
-  const int32_t* matched;  // of each image
+  const int32_t* matched;  // per image
   int64_t images;
   double given;  // 0: none
   T *share, *loss;
@@ -103,6 +104,10 @@ void to_device(Context& context, const std::vector<int32_t>& values, const Tenso
 }
 
 class MultiBoxLossLayer : public Layer {
+ public:
+  explicit MultiBoxLossLayer(bool focal = false) : focal_(focal) {}
+
+ private:
   using Param = MultiBoxLossParameter;
   const Param& p() const { return params<Param>(); }
   Arity bottoms() const override { return {4, 4}; }
@@ -158,7 +163,8 @@ class MultiBoxLossLayer : public Layer {
     require(scores.axes() > 0 && scores[0] == images && scores.count() == images * count * classes_,
             "bottom 1 must have ", classes_, " scores for each of ", count, " priors and each of ",
             images, " images, but is ", scores.brief());
-    // Matches, labels, the share of a prior in the loss, a note of a bad label, sums of scores.
+    // saved: matches, labels, the weight of a prior in the loss, a note of a bad label, sums of
+    // scores.
     return {{Shape()},
             {{{images * count * each}, DType::i32},
              {{images * count}, DType::i32},
@@ -167,9 +173,9 @@ class MultiBoxLossLayer : public Layer {
              {{images * count, 2}, {}}}};
   }
 
-  // Workspace: the loss of each prior, what the device's matching needs.
+  // Workspace: the loss of each prior, and what matching on the device needs.
   static size_t loss_bytes(int64_t priors, DType dtype) {
-    return (static_cast<size_t>(priors) * size_of(dtype) + 255) / 256 * 256;
+    return aligned(static_cast<size_t>(priors) * size_of(dtype));
   }
   Prepared prepare(Context&, const Preparation& preparation) override {
     const std::vector<Shape>& bottoms = preparation.bottoms;
@@ -198,7 +204,7 @@ class MultiBoxLossLayer : public Layer {
     ClassTerm<T> term{ClassLoss::softmax, classes_, coordinate_classes(), background_};
     if (p().conf_loss_type() == Param::LOGISTIC) {
       term.kind = ClassLoss::logistic;
-    } else if (type() == "MultiBoxFocalLoss") {
+    } else if (focal_) {
       const auto& focal = params<FocalLossParameter>();
       term.kind = ClassLoss::focal;
       term.alpha = static_cast<T>(focal.alpha());
@@ -233,7 +239,7 @@ class MultiBoxLossLayer : public Layer {
     return message().propagate_down_size() <= bottom || message().propagate_down(bottom);
   }
 
-  // The share of each prior in the loss; 0: one by the number of those that have an object.
+  // The weight of each prior in the loss; 0: 1 / the number of matched priors.
   double given_share(int64_t images, int64_t priors) const {
     const auto& loss = params<LossParameter>();
     const bool valid = loss.has_normalization() ? loss.normalization() == LossParameter::VALID
@@ -268,7 +274,7 @@ class MultiBoxLossLayer : public Layer {
     });
   }
 
-  // What each prior costs before mining: (images * priors), in the workspace.
+  // The loss of each prior before mining: (images * priors), in the workspace.
   template <typename T>
   Tensor mining_losses(Context& context, const Forward& pass) const {
     const int64_t all = pass.saved[1].count();
@@ -301,8 +307,8 @@ class MultiBoxLossLayer : public Layer {
     matching.note = {pass.saved[3].data<int32_t>(), classes_, 1, pass.pass, pass.live_pass};
     matching.matches = pass.saved[0].data<int32_t>();
     matching.labels = pass.saved[1].data<int32_t>();
-    matching.place(pass.workspace.data<char>() +
-                   loss_bytes(pass.saved[1].count(), pass.bottom[0].dtype()));
+    matching.assign_workspace(pass.workspace.data<char>() +
+                              loss_bytes(pass.saved[1].count(), pass.bottom[0].dtype()));
     match_on_device(context, matching, pass.bottom[2], pass.bottom[3]);
     on(pass.bottom[0], [&]<typename T>() {
       if (mining_ != Param::NONE) {
@@ -320,7 +326,7 @@ class MultiBoxLossLayer : public Layer {
 
   void check(Context& context, const Forward& pass) const override {
     const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[3]);
-    require(!bad, "row ", bad ? bad->place : 0, " of the objects of forward pass ",
+    require(!bad, "row ", bad ? bad->position : 0, " of the objects of forward pass ",
             bad ? bad->pass : 0, " has label ", bad ? bad->label : 0,
             ", but with num_classes: ", classes_, " labels are 0 to ", classes_ - 1,
             " without the background, ", background_);
@@ -346,10 +352,11 @@ class MultiBoxLossLayer : public Layer {
   int64_t classes_ = 0;
   int32_t background_ = 0;
   Param::MiningType mining_ = Param::MAX_NEGATIVE;
-  bool on_device_ = false;  // matching and mining, too
+  bool on_device_ = false;  // matching and mining included
+  const bool focal_;        // MultiBoxFocalLoss
 };
 
 }  // namespace
 REGISTER_LAYER(MultiBoxLoss, MultiBoxLossLayer);
-REGISTER_LAYER(MultiBoxFocalLoss, MultiBoxLossLayer);
+REGISTER_LAYER(MultiBoxFocalLoss, MultiBoxLossLayer, true);
 }  // namespace crema

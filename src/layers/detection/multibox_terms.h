@@ -1,5 +1,5 @@
-// The device's part of MultiBoxLoss: for each prior of each image the loss of its class and of its
-// coordinates, and their gradients. For .cu files only, as device/parallel.h.
+// The device's part of MultiBoxLoss: the classification and localization loss of each prior of each
+// image, and their gradients. For .cu files only, like device/parallel.h.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@ struct ClassTerm {
   ClassLoss kind;
   int64_t classes, coordinate_classes;
   int32_t background;
-  T alpha = 1, gamma = 0;              // focal
-  bool background_is_a_target = true;  // logistic: else background has no class at all
+  T alpha = 1, gamma = 0;              // focal loss
+  bool background_is_a_target = true;  // logistic: if false, the background has no class
   const T* scores = nullptr;           // (images * priors, classes)
-  const int32_t* labels = nullptr;     // of each prior: a class or kUncounted
+  const int32_t* labels = nullptr;     // per prior: a class or kUncounted
   const int32_t* matches =
       nullptr;        // (images * priors, coordinate_classes): row of an object or -1
-  T* sums = nullptr;  // (images * priors, 2), of softmax and focal: what loss leaves for gradient
+  T* sums = nullptr;  // (images * priors, 2), softmax and focal: written by loss for gradient
 
   CREMA_HD T target(int64_t prior, int64_t k) const {
-    // A prior may have objects of several classes when each has coordinates of its own.
+    // A prior may match objects of several classes if each class has its own coordinates.
     if (coordinate_classes > 1 && k != background)
       return matches[prior * coordinate_classes + k] >= 0 ? T(1) : T(0);
     const bool own = labels[prior] == k;
     return own && (k != background || background_is_a_target) ? T(1) : T(0);
   }
 
-  // Not below 0 for what rounding makes of p = 1.
+  // 1 - p, clamped at 0 against rounding at p = 1.
   CREMA_HD static T rest(T p) { return p < 1 ? 1 - p : T(0); }
 
-  // Of a prior that counts.
+  // For a prior that counts.
   CREMA_HD T loss(int64_t prior) const {
     const T* x = scores + prior * classes;
     if (kind == ClassLoss::logistic) {
@@ -54,11 +54,12 @@ struct ClassTerm {
     sums[2 * prior + 1] = sum;
     const T own = x[labels[prior]] - largest;
     const T cost = log(sum) - own;
-    const T least = cost < T(87.3365) ? cost : T(87.3365);
-    return kind == ClassLoss::focal ? least * alpha * pow(rest(exp_of(own) / sum), gamma) : least;
+    const T minimum = cost < T(87.3365) ? cost : T(87.3365);
+    return kind == ClassLoss::focal ? minimum * alpha * pow(rest(exp_of(own) / sum), gamma)
+                                    : minimum;
   }
 
-  // By score k; 0 where the prior does not count.
+  // With respect to score k; 0 if the prior does not count.
   CREMA_HD T gradient(int64_t prior, int64_t k) const {
     const int32_t label = labels[prior];
     if (label == kUncounted) return T(0);
@@ -68,7 +69,8 @@ struct ClassTerm {
     T slope = 1;
     if (kind == ClassLoss::focal) {
       const T own = x[label] - largest, p = exp_of(own) / sum;
-      // At p = 1 the slope of the fading is taken times the logarithm, which is 0.
+      // At p = 1 the derivative of the modulating factor is multiplied by the logarithm, which is
+      // 0.
       const T fading = rest(p) > 0 ? gamma * p * pow(rest(p), gamma - 1) * (own - log(sum)) : T(0);
       slope = alpha * (pow(rest(p), gamma) - fading);
     }
@@ -82,8 +84,8 @@ struct CoordinateTerm {
   BoxCoding coding;
   bool smooth;             // smooth L1; else half the square
   bool variances_in_code;  // the target is divided by the variances, the prediction not
-  bool inside_only;        // coordinates of a box outside of the image cost nothing
-  bool by_prediction;      // that box is the prediction, not the prior
+  bool inside_only;        // coordinates of a box outside the image add no loss
+  bool by_prediction;      // the test is on the predicted box, not on the prior
   const T *predictions, *boxes, *objects;  // boxes: (2, priors, 4); objects: rows of 8
   const int32_t* matches;
 
@@ -92,8 +94,8 @@ struct CoordinateTerm {
             static_cast<float>(at[3])};
   }
 
-  // What the loss of each of four numbers is a function of, and by what the prediction is divided
-  // in it.
+  // The differences that the loss of the four coordinates is a function of, and the divisor of the
+  // prediction in each.
   CREMA_HD bool differences(int64_t slot, T* z, T* divisor) const {
     const int32_t row = matches[slot];
     if (row < 0) return false;
@@ -105,10 +107,10 @@ struct CoordinateTerm {
     const T* x = predictions + slot * 4;
     const Box code = encode(coding, box, variances, box_at(objects + row * 8 + 3));
     const T wanted[4] = {code.x1, code.y1, code.x2, code.y2};
-    Box place = box;
+    Box position = box;
     if (inside_only && by_prediction)
-      place = decode(coding, box, variances_in_code ? variances : BoxVariances(), box_at(x));
-    const float corners[4] = {place.x1, place.y1, place.x2, place.y2};
+      position = decode(coding, box, variances_in_code ? variances : BoxVariances(), box_at(x));
+    const float corners[4] = {position.x1, position.y1, position.x2, position.y2};
     for (int i = 0; i < 4; ++i) {
       divisor[i] = variances_in_code ? T(1) : static_cast<T>(variances.v[i]);
       const bool left_out = inside_only && (corners[i] < 0 || corners[i] > 1);

@@ -1,14 +1,14 @@
-// PriorBox: the default boxes of SSD: some at each place of a feature map, as shares of the image.
-// PriorBoxClustered: the same with boxes given by width and height (one each a box).
-//   centre = (w + offset) * step_w, (h + offset) * step_h in pixels; step is the image's size by
-//   the map's unless given boxes of PriorBox, for each min_size: a square of it, one of
-//   sqrt(min_size * max_size) when there is a max_size, then for each aspect_ratio r (and 1 / r
-//   with flip) min_size * sqrt(r) wide and min_size / sqrt(r) high. As in SSD, sizes lose their
-//   fraction.
-// Shapes: a feature map (N, C, H, W) and the image (N, C', H', W') whose size counts unless
-// img_size or img_h and img_w give it; the top is (1, 2, H * W * boxes * 4): x1, y1, x2, y2 of each
-// box, by clip: true cut at the image's border; then the variances that predictions are divided by,
-// 0.1 unless given.
+// PriorBox: SSD's default boxes: several per position of a feature map, relative to the image.
+// PriorBoxClustered: the same with a width and height given for each box.
+//   centre = (w + offset) * step_w, (h + offset) * step_h in pixels; step is the image's size over
+//   the map's unless given
+//   boxes of PriorBox, for each min_size: a square of it, one of sqrt(min_size * max_size) if there
+//   is a max_size, then for each aspect_ratio r (and 1 / r with flip) one min_size * sqrt(r) wide
+//   and min_size / sqrt(r) high. As in SSD, sizes are truncated to integers.
+// Shapes: a feature map (N, C, H, W) and the image (N, C', H', W'), which gives the image size
+// unless img_size or img_h and img_w do; the top is (1, 2, H * W * boxes * 4): x1, y1, x2, y2 of
+// each box, with clip: true clipped to the image; then the variances that predictions are divided
+// by, 0.1 unless given.
 // Parameters: none.
 // Gradient: none.
 #include <algorithm>
@@ -34,13 +34,13 @@ struct PriorBody {
   const float *widths, *heights, *variances;  // variances: 4
   bool clip;
   T* y;
-  // i counts corners' coordinates.
+  // i runs over the corners' coordinates.
   CREMA_HD void operator()(int64_t i) const {
-    const int64_t box = i / 4 % boxes, place = i / 4 / boxes;
+    const int64_t box = i / 4 % boxes, position = i / 4 / boxes;
     const bool across = i % 2 == 0, second = i % 4 >= 2;
     const double centre =
-        across ? (static_cast<double>(place % grid.width) + grid.offset_w) * grid.step_w
-               : (static_cast<double>(place / grid.width) + grid.offset_h) * grid.step_h;
+        across ? (static_cast<double>(position % grid.width) + grid.offset_w) * grid.step_w
+               : (static_cast<double>(position / grid.width) + grid.offset_h) * grid.step_h;
     const double half = static_cast<double>(across ? widths[box] : heights[box]) / 2;
     double at =
         (centre + (second ? half : -half)) / (across ? grid.image_width : grid.image_height);
@@ -51,6 +51,10 @@ struct PriorBody {
 };
 
 class PriorBoxLayer : public Layer {
+ public:
+  explicit PriorBoxLayer(bool clustered = false) : clustered_(clustered) {}
+
+ private:
   const PriorBoxParameter& p() const { return params<PriorBoxParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int) const override { return false; }
@@ -59,7 +63,7 @@ class PriorBoxLayer : public Layer {
   BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
-    if (type() == "PriorBoxClustered") {
+    if (clustered_) {
       read_clustered();
     } else {
       read_sizes();
@@ -75,9 +79,9 @@ class PriorBoxLayer : public Layer {
             "give img_size, or img_h and img_w, not both");
     require(!p().has_step() || !(p().has_step_h() || p().has_step_w()),
             "give step, or step_h and step_w, not both");
-    const auto both = [](bool h, bool w, double least, const char* name) {
+    const auto both = [](bool h, bool w, double minimum, const char* name) {
       require(h == w, name, "_h and ", name, "_w must be given together");
-      require(!h || least > 0, name, "_h and ", name, "_w must be positive");
+      require(!h || minimum > 0, name, "_h and ", name, "_w must be positive");
     };
     both(p().has_img_h(), p().has_img_w(), std::min(p().img_h(), p().img_w()), "img");
     both(p().has_step_h(), p().has_step_w(), std::min(p().step_h(), p().step_w()), "step");
@@ -105,18 +109,18 @@ class PriorBoxLayer : public Layer {
       if (p().flip()) ratios.push_back(1 / ratio);
     }
     for (int i = 0; i < sizes; ++i) {
-      const float least = std::floor(p().min_size(i));
+      const float minimum = std::floor(p().min_size(i));
       require(p().min_size(i) > 0, "min_size must be positive, but is ", p().min_size(i));
-      add(least, least);
+      add(minimum, minimum);
       if (p().max_size_size() > 0) {
         require(p().max_size(i) > p().min_size(i), "max_size ", p().max_size(i),
                 " must be greater than its min_size, ", p().min_size(i));
-        const float middle = std::sqrt(least * std::floor(p().max_size(i)));
+        const float middle = std::sqrt(minimum * std::floor(p().max_size(i)));
         add(middle, middle);
       }
       for (float ratio : ratios) {
         if (std::abs(ratio - 1) < 1e-6f) continue;
-        add(least * std::sqrt(ratio), least / std::sqrt(ratio));
+        add(minimum * std::sqrt(ratio), minimum / std::sqrt(ratio));
       }
     }
   }
@@ -153,8 +157,8 @@ class PriorBoxLayer : public Layer {
     grid_.width = map[3];
     grid_.image_height = square ? p().img_size() : p().has_img_h() ? p().img_h() : image[2];
     grid_.image_width = square ? p().img_size() : p().has_img_w() ? p().img_w() : image[3];
-    const auto step = [&](bool own, float given, double whole, int64_t places) -> double {
-      return p().has_step() ? p().step() : own ? given : whole / static_cast<double>(places);
+    const auto step = [&](bool own, float given, double whole, int64_t positions) -> double {
+      return p().has_step() ? p().step() : own ? given : whole / static_cast<double>(positions);
     };
     grid_.step_h = step(p().has_step_h(), p().step_h(), grid_.image_height, map[2]);
     grid_.step_w = step(p().has_step_w(), p().step_w(), grid_.image_width, map[3]);
@@ -179,10 +183,11 @@ class PriorBoxLayer : public Layer {
   std::vector<float> widths_, heights_, variances_;
   Grid grid_;
   Tensor numbers_;                // widths, heights, variances
-  const void* filled_ = nullptr;  // the memory that holds them already
+  const void* filled_ = nullptr;  // memory that already holds them
+  const bool clustered_;          // PriorBoxClustered
 };
 
 }  // namespace
 REGISTER_LAYER(PriorBox, PriorBoxLayer);
-REGISTER_LAYER(PriorBoxClustered, PriorBoxLayer);
+REGISTER_LAYER(PriorBoxClustered, PriorBoxLayer, true);
 }  // namespace crema

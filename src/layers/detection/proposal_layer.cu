@@ -1,15 +1,14 @@
-// Proposal: regions that may hold an object, from a region proposal network (Faster R-CNN).
-//   anchors: at each place of the map, for each ratio r and scale s, a box around the middle of its
-//   first base_size pixels, w = round(sqrt(base_size^2 / r)) * s wide and
-//   h = round(round(sqrt(base_size^2 / r)) * r) * s high; place (y, x) shifts it by feat_stride
-//   box = the anchor shifted by (dx * w, dy * h) and scaled by (exp(dw), exp(dh)), cut at the
-//   border of the image; boxes of less than min_size pixels (of the image before it was resized)
-//   are dropped; of the pre_nms_topn best, those that no better one overlaps by more than
-//   nms_thresh, at most post_nms_topn an image
-// Shapes: scores (N, 2*A, H, W) for A anchors, the background's first; shifts (N, 4*A, H, W);
-// image sizes (1 or N, 3 or more): height, width, and by what they were resized (one number, or one
-// for the height and one for the width). Tops: regions (R, 5) of image, left, top, right, bottom in
-// pixels, and their scores (R). R is 0 to N * post_nms_topn, as the pass finds them.
+// Proposal: region proposals from a region proposal network (Faster R-CNN).
+//   anchors: at each position of the map, for each ratio r and scale s, a box around the centre of
+//   its first base_size pixels, w = round(sqrt(base_size^2 / r)) * s wide and
+//   h = round(round(sqrt(base_size^2 / r)) * r) * s high; position (y, x) shifts it by feat_stride
+//   box = the anchor shifted by (dx * w, dy * h) and scaled by (exp(dw), exp(dh)), clipped to the
+//   image; boxes of less than min_size pixels (of the image before it was resized) are dropped;
+//   NMS with nms_thresh on the pre_nms_topn best keeps at most post_nms_topn per image
+// Shapes: scores (N, 2*A, H, W) for A anchors, the background's first; shifts (N, 4*A, H, W); image
+// sizes (1 or N, 3 or more): height, width, and the resize factor (one, or one for the height and
+// one for the width). Tops: regions (R, 5) of image, left, top, right, bottom in pixels, and their
+// scores (R). R is 0 to N * post_nms_topn, depending on the data.
 // Parameters: none.
 // Gradient: none.
 #include <algorithm>
@@ -28,35 +27,38 @@ namespace {
 
 constexpr float kPixel = 1;  // a box from pixel 3 to pixel 3 is one pixel wide
 
-constexpr float kDropped = -std::numeric_limits<float>::infinity();  // score of a box too small
+constexpr float kDropped = -std::numeric_limits<float>::infinity();  // score of a too small box
 
-// The boxes of all anchors, place after place, cut at the border, and their scores.
+// The boxes of all anchors, position by position, clipped to the image, and their scores.
 template <typename T>
 struct AnchorBoxes {
-  int64_t anchors, places, width, images_sized, numbers;
-  float stride, least, dropped;
+  int64_t anchors, positions, width, images_sized, numbers;
+  float stride, minimum, dropped;
   const T *anchor, *scores, *shifts, *sizes;
   Box* boxes;
   float* box_scores;
   CREMA_HD float number(const T* at) const { return static_cast<float>(*at); }
   CREMA_HD void operator()(int64_t i) const {
-    const int64_t k = i % anchors, place = i / anchors % places, image = i / anchors / places;
+    const int64_t k = i % anchors, position = i / anchors % positions,
+                  image = i / anchors / positions;
     const T *size = sizes + (images_sized == 1 ? 0 : image * numbers), *a = anchor + 4 * k;
-    const T* s = shifts + (image * anchors + k) * 4 * places + place;
-    const float x = static_cast<float>(place % width) * stride,
-                y = static_cast<float>(place / width) * stride;
-    // To the edge of the last pixel: now x2 - x1 is the width.
+    const T* s = shifts + (image * anchors + k) * 4 * positions + position;
+    const float x = static_cast<float>(position % width) * stride,
+                y = static_cast<float>(position / width) * stride;
+    // Adds one pixel to the far corner, so that x2 - x1 is the width.
     const Box box{number(a) + x, number(a + 1) + y, number(a + 2) + x + kPixel,
                   number(a + 3) + y + kPixel};
-    const Box shift{number(s), number(s + places), number(s + 2 * places), number(s + 3 * places)};
+    const Box shift{number(s), number(s + positions), number(s + 2 * positions),
+                    number(s + 3 * positions)};
     const Box cut = clipped(decode(BoxCoding::center_size, box, {}, shift),
                             number(size + 1) - kPixel, number(size) - kPixel);
     const float scale_y = number(size + 2), scale_x = numbers > 3 ? number(size + 3) : scale_y;
-    const bool large =
-        cut.x2 - cut.x1 + kPixel >= least * scale_x && cut.y2 - cut.y1 + kPixel >= least * scale_y;
+    const bool large = cut.x2 - cut.x1 + kPixel >= minimum * scale_x &&
+                       cut.y2 - cut.y1 + kPixel >= minimum * scale_y;
     boxes[i] = cut;
     box_scores[i] =
-        large ? number(scores + (image * 2 * anchors + anchors + k) * places + place) : dropped;
+        large ? number(scores + (image * 2 * anchors + anchors + k) * positions + position)
+              : dropped;
   }
 };
 
@@ -100,36 +102,36 @@ class ProposalLayer : public Layer {
     require(sizes.axes() >= 1 && (sizes[0] == 1 || sizes[0] == scores[0]) && sizes.count(1) >= 3,
             "the image sizes are ", sizes.brief(),
             ", but must be 1 x 3: height, width and by what the image was resized");
-    const int64_t most = scores[0] * p().post_nms_topn();
-    std::vector<Shape> tops = {{most, 5}};
-    if (message().top_size() > 1) tops.push_back({most});
+    const int64_t maximum = scores[0] * p().post_nms_topn();
+    std::vector<Shape> tops = {{maximum, 5}};
+    if (message().top_size() > 1) tops.push_back({maximum});
     return {tops, {}};
   }
 
   BoxLists lists_of(const Shape& scores) const {
     BoxLists lists{scores[0], static_cast<int64_t>(anchors_.size()) * scores.count(2)};
-    lists.least = kDropped;
+    lists.minimum = kDropped;
     lists.candidates = p().pre_nms_topn();
     lists.suppression = {p().nms_thresh(), 1, kPixel, p().post_nms_topn()};
     return lists;
   }
 
-  // Workspace: boxes, their scores, what best_boxes needs.
+  // Workspace: boxes, their scores, nms's workspace.
   Prepared prepare(Context& context, const Preparation& preparation) override {
     std::vector<float> corners;
     for (const Box& a : anchors_) corners.insert(corners.end(), {a.x1, a.y1, a.x2, a.y2});
     corners_ = Tensor(context, Shape{static_cast<int64_t>(corners.size())}, preparation.dtype);
     from_floats(context, corners.data(), corners_);
     Prepared prepared;
-    prepared.workspace = BoxRoom::bytes(context, lists_of(preparation.bottoms[0]));
+    prepared.workspace = BoxWorkspace::bytes(context, lists_of(preparation.bottoms[0]));
     return prepared;
   }
 
-  // Of each image; after the layer's bottoms the anchors.
-  BestBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+  // Per image; the anchors follow the layer's bottoms.
+  Nms found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
     const Shape &map = bottoms[0].shape(), &sizes = bottoms[2].shape();
     BoxLists lists = lists_of(map);
-    const BoxRoom room(lists, workspace);
+    const BoxWorkspace room(lists, workspace);
     on(bottoms[0], [&]<typename T>() {
       parallel_for(context, lists.groups * lists.count,
                    AnchorBoxes<T>{static_cast<int64_t>(anchors_.size()), map.count(2), map[3],
@@ -140,17 +142,15 @@ class ProposalLayer : public Layer {
     });
     lists.boxes = room.boxes;
     lists.scores = room.scores;
-    return best_boxes(context, lists, room.rest);
+    return nms(context, lists, room.rest);
   }
 
   void forward(Context& context, const Forward& pass) override {
     std::vector<Tensor> bottoms = pass.bottom;
     bottoms.push_back(corners_);
-    const BestBoxes regions =
-        find_boxes(context, bottoms, pass.workspace,
-                   [&](Context& where, const std::vector<Tensor>& there, char* workspace) {
-                     return found(where, there, workspace);
-                   });
+    const Nms regions = find_boxes(context, bottoms, pass.workspace,
+                                   [&](Context& where, const std::vector<Tensor>& there,
+                                       char* workspace) { return found(where, there, workspace); });
     tops_ = {{regions.count(), 5}};
     write_regions(context, regions, part(pass.top[0], tops_[0]));
     if (pass.top.size() == 1) return;

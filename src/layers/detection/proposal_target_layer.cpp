@@ -1,10 +1,11 @@
-// ProposalTarget: draws regions for training and gives them classes and targets of box regression.
-//   Regions and objects themselves count as objects from an overlap of fg_thr on, unless the object
-//   is to be ignored, as background from bg_thr_lw to below bg_thr_hg. Up to fg_fraction *
-//   batch_size of the first are drawn, and background up to batch_size; where that is too little,
-//   other regions in their order, and then boxes anywhere that are no object's. With batch_size -1
-//   all objects and all background are taken, and one box anywhere where there are none.
-//   target = (encode(region, object) - bbox_mean) / bbox_std, at the numbers of the object's class,
+// ProposalTarget: samples regions for training and gives them classes and box regression targets.
+//   Candidates are the regions and the objects themselves. From an overlap of fg_thr on they count
+//   as objects, unless the object is to be ignored; from bg_thr_lw to below bg_thr_hg as
+//   background. Up to fg_fraction * batch_size of the former are sampled, and background up to
+//   batch_size; if that is too little, other regions in order, and then random boxes that match no
+//   object. With batch_size -1 all objects and all background are taken, and one random box if
+//   there are none.
+//   target = (encode(region, object) - bbox_mean) / bbox_std, at the values of the object's class,
 //   or with cls_aware: false of class 1; inside and outside weights are 1 there, 0 elsewhere
 // Shapes: regions (R, 5, ...) of image and first and last pixels, objects (G, 7, ...) of image,
 // box, class and whether to ignore it. Tops, B = batch_size rows of each (1 to R + G with -1),
@@ -26,7 +27,7 @@ namespace {
 
 struct Region {
   int image = 0;
-  Box box;          // from edge to edge
+  Box box;          // given by its edges
   int object = -1;  // that it overlaps most
   float overlap = 0;
 };
@@ -68,11 +69,11 @@ class ProposalTargetLayer : public Layer {
             bottoms[0].brief(), ", but must be Rx5: image, left, top, right, bottom");
     require(bottoms[1].axes() >= 2 && bottoms[1].count(1) == 7, "the objects are ",
             bottoms[1].brief(), ", but must be Gx7: image, box, class, whether to ignore it");
-    const int64_t most = takes_all() ? bottoms[0][0] + bottoms[1][0] : p().batch_size();
+    const int64_t maximum = takes_all() ? bottoms[0][0] + bottoms[1][0] : p().batch_size();
     std::vector<Shape> tops;
     for (const int64_t each :
          {int64_t{5}, int64_t{1}, numbers(), numbers(), numbers(), int64_t{6}, int64_t{1}})
-      tops.push_back({most, each, 1, 1});
+      tops.push_back({maximum, each, 1, 1});
     tops.resize(message().top_size());
     return {tops, {}};
   }
@@ -94,7 +95,7 @@ class ProposalTargetLayer : public Layer {
     }
   }
 
-  // `count` of them, in a new order when there are more.
+  // Random sample of `count`, shuffled, if there are more.
   static void draw(std::vector<Region>* from, size_t count, const Random& random) {
     if (from->size() <= count) return;
     for (size_t i = 0; i < count; ++i)
@@ -102,7 +103,7 @@ class ProposalTargetLayer : public Layer {
     from->resize(count);
   }
 
-  // A box anywhere that is no object's, the `number`th try.
+  // A random box that matches no object; `number` is the attempt.
   Region anywhere(const std::vector<Object>& objects, const Random& random, uint64_t number) const {
     const auto below = [&](uint64_t k, uint32_t end) {
       return static_cast<float>(random.word(number * 8 + k) % end);
@@ -112,15 +113,15 @@ class ProposalTargetLayer : public Layer {
     const float x = below(1, p().img_width() - kSide), y = below(2, p().img_height() - kSide);
     const float width = below(3, p().img_width() - static_cast<uint32_t>(x)),
                 height = below(4, p().img_height() - static_cast<uint32_t>(y));
-    constexpr auto least = static_cast<float>(kSide);
-    region.box = {x, y, x + std::max(width, least), y + std::max(height, least)};
+    constexpr auto minimum = static_cast<float>(kSide);
+    region.box = {x, y, x + std::max(width, minimum), y + std::max(height, minimum)};
     match(&region, objects);
     return region;
   }
 
   struct Drawn {
     std::vector<Region> regions;  // objects first
-    size_t objects = 0;           // how many of them are
+    size_t objects = 0;           // number of objects among them
   };
 
   Drawn drawn(const std::vector<Region>& all, const std::vector<Object>& objects,
@@ -231,7 +232,7 @@ class ProposalTargetLayer : public Layer {
     return weights;
   }
 
-  static constexpr uint32_t kSide = 32;  // least side of boxes that are drawn anywhere
+  static constexpr uint32_t kSide = 32;  // minimum side of random boxes
   std::vector<Shape> tops_;              // of the last forward pass
 };
 

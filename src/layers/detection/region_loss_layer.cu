@@ -1,24 +1,25 @@
 // RegionLoss (forks): the loss of a YOLO version 2 detector.
 //   loss = 1 / N * sum of d^2    over all values of x, d as below
-// Each cell (i, j) of S x S has `num` boxes of 5 + C values: place in the cell and score through a
-// logistic function, size as logarithm of its ratio to the box's own (biases, in cells), classes
+// Each cell (i, j) of S x S has `num` boxes of 5 + C values: position in the cell and objectness
+// through a sigmoid, logarithm of the size relative to the anchor's (biases, in cells), classes
 // through a softmax. An object belongs to the cell of its centre and the box whose size overlaps
-// most; of several the last stays. With s the slope of the logistic function at a value:
-//   score: d = noobject_scale * p * s
+// most; of several objects the last one wins. With s the derivative of the sigmoid at a value:
+//   objectness: d = noobject_scale * p * s
 //     0 where the box overlaps an object by more than thresh
 //     object_scale * (p - truth) * s where an object belongs; truth is the overlap, 1 without
 //     rescore
 //   where an object belongs:
-//     place and size: d = coord_scale * (value - truth), of the place times s, without rescore
-//     times 2 - w * h
+//     position and size: d = coord_scale * (value - truth), without rescore times 2 - w * h;
+//     for the position times s
 //     classes: d = class_scale * (p - truth)
-//   place and size of other boxes: while fewer than 12800 images have been seen
-//     d = 0.01 * (value - that of the cell's centre and the box's own size), of the place times s;
-//     then 0
-// Shapes: x (N, num * (5 + C), S, S), objects (N, ...) of rows (class, x, y, width, height), shares
-// of the image, that end with the first x = 0; the loss is a scalar.
+//   position and size of other boxes: for the first 12800 images
+//     d = 0.01 * (value - that of the cell's centre and the anchor's size), for the position
+//     times s; then 0
+// Shapes: x (N, num * (5 + C), S, S), objects (N, ...) of rows (class, x, y, width, height)
+// relative to the image, ended by the first x = 0; the loss is a scalar.
 // Parameters: none.
-// Gradient, a rule of its own: dx = d / N, times the loss weight; none for the objects.
+// Gradient: not the derivative of the loss: dx = d / N, times the loss weight; none for the
+// objects.
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/pointwise_math.h"
@@ -40,8 +41,8 @@ template <typename T>
 struct RegionBoxes {
   const T *x, *sizes;
   int64_t side, boxes, classes;
-  CREMA_HD CellBox<T> box(int64_t image, int64_t place) const {
-    const int64_t cells = side * side, box = place / cells, cell = place % cells;
+  CREMA_HD CellBox<T> box(int64_t image, int64_t position) const {
+    const int64_t cells = side * side, box = position / cells, cell = position % cells;
     const T* at = x + (image * boxes + box) * (5 + classes) * cells + cell;
     return {(static_cast<T>(cell % side) + sigmoid_of(at[0])) / static_cast<T>(side),
             (static_cast<T>(cell / side) + sigmoid_of(at[cells])) / static_cast<T>(side),
@@ -54,31 +55,31 @@ template <typename T>
 struct RegionDeltas {
   Objects<T> objects;
   const T *x, *sizes;
-  const T *most_of_part, *last_of_part;  // as Closest leaves them
-  int64_t parts, all;                    // all: boxes of the batch
+  const T *max_of_part, *last_of_part;  // outputs of Closest
+  int64_t parts, all;                   // all: boxes of the batch
   int64_t side, boxes, classes;
   RegionScales<T> scales;
   PassNumber passes;
-  double early;  // passes that still pull all boxes to their cells
+  double early;  // number of passes that still pull all boxes to their cells
   LabelNote note;
   T* d;
   CREMA_HD void operator()(int64_t index) const {
-    const int64_t cells = side * side, place = index % (boxes * cells);
-    const int64_t image = index / (boxes * cells), box = place / cells, cell = place % cells;
+    const int64_t cells = side * side, position = index % (boxes * cells);
+    const int64_t image = index / (boxes * cells), box = position / cells, cell = position % cells;
     const int64_t at = (image * boxes + box) * (5 + classes) * cells + cell;
     const T width = sizes[2 * box], height = sizes[2 * box + 1], s = static_cast<T>(side);
     const T column = static_cast<T>(cell % side), line = static_cast<T>(cell / side);
     const T px = sigmoid_of(x[at]), py = sigmoid_of(x[at + cells]);
-    const ClosestObject<T> closest(most_of_part, last_of_part, index, all, parts);
-    const T most = closest.most;
+    const ClosestObject<T> closest(max_of_part, last_of_part, index, all, parts);
+    const T maximum = closest.maximum;
     const int64_t last = closest.last;
     const bool has = last >= 0;
     const T* truth = objects.row(image, has ? last : 0);
     const RegionBoxes<T> cell_boxes{x, sizes, side, boxes, classes};
-    const T overlap_of_last = has ? cell_boxes.box(image, place).overlap_with(truth) : T(0);
+    const T overlap_of_last = has ? cell_boxes.box(image, position).overlap_with(truth) : T(0);
     const T score = sigmoid_of(x[at + 4 * cells]), slope = score * (1 - score);
     const T wanted = scales.rescore ? overlap_of_last : T(1);
-    const T absent = most > scales.thresh ? T(0) : scales.noobject * score * slope;
+    const T absent = maximum > scales.thresh ? T(0) : scales.noobject * score * slope;
     d[at + 4 * cells] = has ? scales.object * (score - wanted) * slope : absent;
 
     const T size_weight = scales.rescore ? T(1) : 2 - truth[3] * truth[4];
@@ -147,12 +148,12 @@ class RegionLossLayer : public Layer {
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const auto side = static_cast<float>(preparation.bottoms[0][2]);
-    std::vector<float> sizes;  // shares of the image, then the numbers of the boxes
+    std::vector<float> sizes;  // relative to the image, then the boxes' indices
     for (const float size : p().biases()) sizes.push_back(size / side);
     for (int64_t box = 0; box < boxes(); ++box) sizes.push_back(static_cast<float>(box));
     sizes_ = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, preparation.dtype);
     from_floats(context, sizes.data(), sizes_);
-    Prepared prepared;  // workspace: where the objects belong, and what Closest leaves
+    Prepared prepared;  // workspace: the objects' boxes, and the outputs of Closest
     const int64_t parts = closest_parts(context.device() == Device::gpu);
     const Shape& x = preparation.bottoms[0];
     prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() / 5 +
@@ -172,13 +173,13 @@ class RegionLossLayer : public Layer {
       parallel_for(context, images * objects.each,
                    Assign<T>{objects, side, boxes(), sizes, sizes + 2 * boxes(), boxes(), belongs},
                    64);
-      const int64_t places = boxes() * side * side, all = images * places,
+      const int64_t positions = boxes() * side * side, all = images * positions,
                     parts = closest_parts(context.device() == Device::gpu);
-      T *most = belongs + images * objects.each, *last = most + parts * all;
+      T *maximum = belongs + images * objects.each, *last = maximum + parts * all;
       const RegionBoxes<T> cell_boxes{x.data<T>(), sizes, side, boxes(), classes};
       parallel_for(context, parts * all,
-                   Closest<T, RegionBoxes<T>>{cell_boxes, objects, belongs, images, places, parts,
-                                              most, last},
+                   Closest<T, RegionBoxes<T>>{cell_boxes, objects, belongs, images, positions,
+                                              parts, maximum, last},
                    64);
       const LabelNote note{pass.saved[1].data<int32_t>(), classes, objects.each, pass.pass,
                            pass.live_pass};
@@ -189,7 +190,7 @@ class RegionLossLayer : public Layer {
       const double early = static_cast<double>(12800 / images);
       parallel_for(
           context, all,
-          RegionDeltas<T>{objects, x.data<T>(), sizes, most, last, parts, all, side, boxes(),
+          RegionDeltas<T>{objects, x.data<T>(), sizes, maximum, last, parts, all, side, boxes(),
                           classes, scales, PassNumber(pass), early, note, d.data<T>()},
           64);
       parallel_sum<T>(context, {1, 1, x.count()}, Squares<T>{d.data<T>()},

@@ -1,5 +1,5 @@
-// What the losses of YOLO have in common: objects, overlaps and which cell and box an object
-// belongs to. For .cu files only, as device/parallel.h.
+// Shared code of the YOLO losses: objects, overlaps and the cell and box responsible for an object.
+// For .cu files only, like device/parallel.h.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Overlap of two boxes over what both cover; dx, dy: from one centre to the other.
+// Intersection over union of two boxes; dx, dy: distance of the centres.
 template <typename T>
 CREMA_HD T overlap_of(T dx, T dy, T w1, T h1, T w2, T h2) {
   const auto shared = [](T distance, T a, T b) {
@@ -21,23 +21,23 @@ CREMA_HD T overlap_of(T dx, T dy, T w1, T h1, T w2, T h2) {
   return both / (w1 * h1 + w2 * h2 - both);
 }
 
-// Rows of class, x, y, width, height, shares of the image, that end with the first x = 0.
+// Rows of class, x, y, width, height relative to the image; the first row with x = 0 ends them.
 template <typename T>
 struct Objects {
   const T* rows;
-  int64_t each;  // of an image
+  int64_t each;  // per image
   CREMA_HD const T* row(int64_t image, int64_t t) const { return rows + (image * each + t) * 5; }
   CREMA_HD bool ends(int64_t image, int64_t t) const { return t == each || row(image, t)[1] == 0; }
 };
 
-constexpr int kBeyond = -2;  // belongs[object] after the last object of an image
+constexpr int kEndOfObjects = -2;  // value of belongs[object] after the last object of an image
 
 // belongs[object] = box of the scale * S * S + cell, or -1.
 template <typename T>
 struct Assign {
   Objects<T> objects;
   int64_t side, boxes;
-  const T *sizes, *mask;  // of all boxes, as shares of the image; which the scale has
+  const T *sizes, *mask;  // of all boxes, relative to the image; which ones the scale has
   int64_t all;
   T* belongs;
   CREMA_HD void operator()(int64_t object) const {
@@ -45,15 +45,15 @@ struct Assign {
     bool beyond = false;
     for (int64_t t = object % objects.each; t >= 0 && !beyond; --t) beyond = row[1 - 5 * t] == 0;
     if (beyond) {
-      belongs[object] = kBeyond;
+      belongs[object] = kEndOfObjects;
       return;
     }
     int64_t best = -1;
-    T most = 0;
+    T maximum = 0;
     for (int64_t n = 0; n < all; ++n) {
       const T overlap = overlap_of(T(0), T(0), sizes[2 * n], sizes[2 * n + 1], row[3], row[4]);
-      best = overlap > most ? n : best;
-      most = overlap > most ? overlap : most;
+      best = overlap > maximum ? n : best;
+      maximum = overlap > maximum ? overlap : maximum;
     }
     int64_t box = -1;
     for (int64_t n = 0; n < boxes; ++n) box = static_cast<int64_t>(mask[n]) == best ? n : box;
@@ -65,7 +65,7 @@ struct Assign {
   }
 };
 
-// A box of a cell: centre and size as shares of the image.
+// A box of a cell: centre and size relative to the image.
 template <typename T>
 struct CellBox {
   T x, y, width, height;
@@ -74,50 +74,50 @@ struct CellBox {
   }
 };
 
-// What boxes need to know of the objects, a part of an image's objects for each index, so that few
-// boxes keep a GPU busy: the largest overlap, and the last object that belongs to the box, or -1.
-// Boxes has box(image, place), place = box of the scale * S * S + cell.
+// What boxes need to know of the objects: the maximum overlap, and the last object that belongs to
+// the box, or -1. Each index takes a part of an image's objects, so that few boxes keep a GPU busy.
+// Boxes has box(image, position), position = box of the scale * S * S + cell.
 template <typename T, typename Boxes>
 struct Closest {
   Boxes boxes;
   Objects<T> objects;
   const T* belongs;
-  int64_t images, places, parts;  // places: boxes of an image
-  T *most, *last;                 // (parts, images, places)
+  int64_t images, positions, parts;  // positions: boxes of an image
+  T *maximum, *last;                 // (parts, images, positions)
   CREMA_HD void operator()(int64_t index) const {
-    const int64_t place = index % places, image = index / places % images;
-    const int64_t part = index / places / images, each = (objects.each + parts - 1) / parts;
+    const int64_t position = index % positions, image = index / positions % images;
+    const int64_t part = index / positions / images, each = (objects.each + parts - 1) / parts;
     const int64_t first = part * each,
                   end = first + each < objects.each ? first + each : objects.each;
-    const CellBox<T> box = boxes.box(image, place);
+    const CellBox<T> box = boxes.box(image, position);
     T largest = 0;
     int64_t own = -1;
-    for (int64_t t = first; t < end && belongs[image * objects.each + t] != kBeyond; ++t) {
+    for (int64_t t = first; t < end && belongs[image * objects.each + t] != kEndOfObjects; ++t) {
       const T overlap = box.overlap_with(objects.row(image, t));
       largest = overlap > largest ? overlap : largest;
-      own = belongs[image * objects.each + t] == static_cast<T>(place) ? t : own;
+      own = belongs[image * objects.each + t] == static_cast<T>(position) ? t : own;
     }
-    most[index] = largest;
+    maximum[index] = largest;
     last[index] = static_cast<T>(own);
   }
 };
 
-// Puts the parts of one box together.
+// Combines the parts of one box.
 template <typename T>
 struct ClosestObject {
-  T most = 0;
+  T maximum = 0;
   int64_t last = -1;
-  CREMA_HD ClosestObject(const T* mosts, const T* lasts, int64_t index, int64_t boxes,
+  CREMA_HD ClosestObject(const T* maxima, const T* last_indices, int64_t index, int64_t boxes,
                          int64_t parts) {
     for (int64_t part = 0; part < parts; ++part) {
-      const T of_part = mosts[part * boxes + index], own = lasts[part * boxes + index];
-      most = of_part > most ? of_part : most;
+      const T of_part = maxima[part * boxes + index], own = last_indices[part * boxes + index];
+      maximum = of_part > maximum ? of_part : maximum;
       last = own >= 0 ? static_cast<int64_t>(own) : last;
     }
   }
 };
 
-// A GPU has many threads; on a CPU one part is quickest.
+// A GPU has many threads; on a CPU one part is fastest.
 inline int64_t closest_parts(bool gpu) { return gpu ? 16 : 1; }
 
 template <typename T>
@@ -129,14 +129,14 @@ struct Squares {
   }
 };
 
-// Error for a second bottom that is none.
+// Error if the second bottom has the wrong shape.
 inline void check_object_rows(const Shape& objects, int64_t images) {
   require(objects.axes() > 0 && objects[0] == images && objects.count() % (5 * images) == 0,
           "the second bottom must have rows of 5 values (class, x, y, width, height) for each of ",
           images, " images, but is ", objects.brief());
 }
 
-// Error for an object whose class is none. On the CPU.
+// Error for an object whose class is out of range. On the CPU.
 template <typename T>
 void check_objects(const Objects<T>& objects, int64_t images, int64_t classes) {
   for (int64_t image = 0; image < images; ++image) {

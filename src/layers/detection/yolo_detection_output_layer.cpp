@@ -1,13 +1,13 @@
-// YoloDetectionOutput (forks): the objects that a YOLO version 2 detector found.
+// YoloDetectionOutput (forks): the detected objects of a YOLO version 2 detector.
 //   centre = (cell + sigmoid(x, y)) / S    size = biases * exp(w, h) / S
-//   score = sigmoid(score) * the largest of softmax(classes)
-//   of an image's boxes of at least confidence_threshold and of all classes that overlap by
-//   nms_threshold or more, the better one
-// Shapes: one map or two with the same boxes, (N, num_box * (5 + num_classes), S, S); S is the
-// bottom's. The top is (1, 1, M, 7), for each object, an image's best first, image, class (from 1,
-// 0 is background), score, left, top, right, bottom, the last four as shares of the image and not
-// cut at its border; with none in any image N rows of image and -1. The forks give all images the
-// number 0 and let them suppress each other's boxes.
+//   score = sigmoid(score) * maximum of softmax(classes)
+//   NMS with nms_threshold (which already suppresses at equality) across all classes, of an image's
+//   boxes of at least confidence_threshold
+// Shapes: one map or two with the same boxes, (N, num_box * (5 + num_classes), S, S); S may differ.
+// The top is (1, 1, M, 7), for each object, an image's best first, image, class (from 1, 0 is
+// background), score, left, top, right, bottom, the last four relative to the image and not
+// clipped; if no image has any, N rows of image and -1. The forks give all images the index 0 and
+// let them suppress each other's boxes.
 // Parameters: none.
 // Gradient: none.
 #include "base/error.h"
@@ -32,7 +32,7 @@ class YoloDetectionOutputLayer : public YoloOutputLayer {
     const std::vector<float> sizes(p().biases().begin(), p().biases().begin() + 2 * p().num_box());
     detector_.scales.assign(bottoms.size(), {sizes, 1});
     detector_.rule.classes = p().num_classes();
-    detector_.rule.least = p().confidence_threshold();
+    detector_.rule.minimum = p().confidence_threshold();
     detector_.rule.same = p().nms_threshold();
   }
 };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "device/aligned.h"
 #include "device/parallel.h"
 #include "kernels/core/pointwise_math.h"
 #include "tensor/on.h"
@@ -18,7 +19,8 @@ struct Likeliest {
   float probability;
 };
 
-// A scale's boxes, one cell after the other, of all images; `first` of the `all` boxes of an image.
+// Decodes a scale's boxes of all images, cell by cell; they are `first` and following of the `all`
+// boxes of an image.
 template <typename T>
 struct CellBoxes {
   YoloRule rule;
@@ -31,21 +33,21 @@ struct CellBoxes {
 
   CREMA_HD float number(const T* at) const { return static_cast<float>(*at); }
   CREMA_HD void operator()(int64_t i) const {
-    const int64_t cells = height * width, place = i % cells, box = i / cells % boxes;
+    const int64_t cells = height * width, position = i % cells, box = i / cells % boxes;
     const int64_t image = i / cells / boxes, out = image * all + first + i % (cells * boxes);
-    const T* at = x + (image * boxes + box) * (5 + rule.classes) * cells + place;
+    const T* at = x + (image * boxes + box) * (5 + rule.classes) * cells + position;
     score_of[out] = no_score;
     const float object = sigmoid_of(number(at + 4 * cells));
-    // Most boxes are empty: their classes need not be read.
-    if (rule.score != YoloRule::Score::probability && !(object >= rule.least)) return;
+    // Most boxes are empty: their classes are not read.
+    if (rule.score != YoloRule::Score::probability && !(object >= rule.minimum)) return;
     const Likeliest found = likeliest(at + 5 * cells, cells);
     const float score = rule.score == YoloRule::Score::object        ? object
                         : rule.score == YoloRule::Score::probability ? found.probability
                                                                      : object * found.probability;
-    if (!(score >= rule.least)) return;
+    if (!(score >= rule.minimum)) return;
     const auto across = static_cast<float>(width), down = static_cast<float>(height);
-    const float cx = (static_cast<float>(place % width) + sigmoid_of(number(at))) / across;
-    const float cy = (static_cast<float>(place / width) + sigmoid_of(number(at + cells))) / down;
+    const float cx = (static_cast<float>(position % width) + sigmoid_of(number(at))) / across;
+    const float cy = (static_cast<float>(position / width) + sigmoid_of(number(at + cells))) / down;
     const float own_width = number(sizes + 2 * box), own_height = number(sizes + 2 * box + 1);
     const float w = exp_of(number(at + 2 * cells)) * own_width / (across * cell) / 2;
     const float h = exp_of(number(at + 3 * cells)) * own_height / (down * cell) / 2;
@@ -91,8 +93,8 @@ int64_t YoloDetector::boxes(const std::vector<Shape>& maps) const {
 
 BoxLists YoloDetector::lists(int64_t images, int64_t boxes) const {
   BoxLists lists{images, boxes};
-  lists.least = kNoScore;
-  // What overlaps by more than the threshold is suppressed; here as much is enough.
+  lists.minimum = kNoScore;
+  // nms suppresses above its threshold; here equality suffices.
   lists.suppression.threshold = rule.suppress ? std::nextafter(rule.same, -1.f) : 2;
   return lists;
 }
@@ -105,12 +107,12 @@ size_t YoloDetector::prepare(Context& context, const std::vector<Shape>& maps, D
   from_floats(context, sizes.data(), sizes_);
   const int64_t each = boxes(maps), images = maps[0][0];
   const auto all = static_cast<size_t>(images * each);
-  return padded(all * sizeof(Box)) + padded(all * sizeof(float)) + padded(all * sizeof(int32_t)) +
-         best_boxes_workspace(context, lists(images, each));
+  return aligned(all * sizeof(Box)) + aligned(all * sizeof(float)) +
+         aligned(all * sizeof(int32_t)) + nms_workspace(context, lists(images, each));
 }
 
-BestBoxes YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
-                               const Tensor& workspace) const {
+Nms YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
+                         const Tensor& workspace) const {
   std::vector<Tensor> bottoms = maps;
   bottoms.push_back(sizes_);
   return find_boxes(context, bottoms, workspace,
@@ -119,8 +121,8 @@ BestBoxes YoloDetector::detect(Context& context, const std::vector<Tensor>& maps
                     });
 }
 
-BestBoxes YoloDetector::found(Context& context, const std::vector<Tensor>& bottoms,
-                              char* workspace) const {
+Nms YoloDetector::found(Context& context, const std::vector<Tensor>& bottoms,
+                        char* workspace) const {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < scales.size(); ++i) shapes.push_back(bottoms[i].shape());
   const Tensor& sizes = bottoms.back();
@@ -129,7 +131,7 @@ BestBoxes YoloDetector::found(Context& context, const std::vector<Tensor>& botto
   char* at = workspace;
   const auto next = [&](size_t bytes) {
     char* const part = at;
-    at += padded(bytes);
+    at += aligned(bytes);
     return part;
   };
   auto* const box_of = reinterpret_cast<Box*>(next(all * sizeof(Box)));
@@ -152,12 +154,12 @@ BestBoxes YoloDetector::found(Context& context, const std::vector<Tensor>& botto
   of_images.scores = score_of;
   of_images.boxes = box_of;
   of_images.labels = label_of;
-  return best_boxes(context, of_images, at);
+  return nms(context, of_images, at);
 }
 
 Inference YoloOutputLayer::infer(const std::vector<Shape>& bottoms) const {
   const int64_t each = detector_.boxes(bottoms);
-  return {{{1, 1, bottoms[0][0] * each, kDetectionNumbers}}, {}};
+  return {{{1, 1, bottoms[0][0] * each, kDetectionValues}}, {}};
 }
 
 Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparation) {
@@ -167,7 +169,7 @@ Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparati
 }
 
 void YoloOutputLayer::forward(Context& context, const Forward& pass) {
-  const BestBoxes found = detector_.detect(context, pass.bottom, pass.workspace);
+  const Nms found = detector_.detect(context, pass.bottom, pass.workspace);
   top_ = write_detections(context, found, pass.bottom[0].shape()[0], 1, pass.top[0]);
 }
 

@@ -1,5 +1,4 @@
-// Detections of YOLO: what the boxes of a map's cells say, and the base of the layers that give
-// them out.
+// YOLO detections: decodes the boxes of a map's cells; and the base of the layers that output them.
 #pragma once
 
 #include <vector>
@@ -9,10 +8,10 @@
 
 namespace crema {
 
-// One scale of a detector. Each cell has some boxes of 5 + classes numbers: place in the cell and
-// score through a logistic function, size as logarithm of its ratio to the box's own, classes.
+// One scale of a detector. Each cell has several boxes of 5 + classes values: position in the cell
+// and objectness through a sigmoid, logarithm of the size relative to the anchor's, class scores.
 struct YoloScale {
-  std::vector<float> sizes;  // width and height of each box
+  std::vector<float> sizes;  // width and height of each anchor
   float cell = 1;            // width of a cell, in the unit of the sizes
 
   int64_t boxes() const { return static_cast<int64_t>(sizes.size()) / 2; }
@@ -25,8 +24,8 @@ struct YoloRule {
   int64_t classes = 0;
   Classes function = Classes::softmax;
   Score score = Score::product;
-  float least = 0;     // smallest score
-  float same = 0.45f;  // of two boxes that overlap at least so much the better one stays
+  float minimum = 0;   // minimum score
+  float same = 0.45f;  // overlap at which the better box suppresses the other (NMS)
   bool suppress = true;
 };
 
@@ -35,24 +34,23 @@ class YoloDetector {
   std::vector<YoloScale> scales;
   YoloRule rule;
 
-  // Boxes of an image. Error for maps that are none of the scales.
+  // Boxes per image. Error for maps that do not match the scales.
   int64_t boxes(const std::vector<Shape>& maps) const;
-  // Bytes of the workspace of detect().
+  // Bytes of detect()'s workspace.
   size_t prepare(Context& context, const std::vector<Shape>& maps, DType dtype);
-  // The detections of each image, the best first, each of the likeliest of its box's classes, which
-  // count from 0. Boxes of different classes suppress each other. `maps`: one for each scale.
-  BestBoxes detect(Context& context, const std::vector<Tensor>& maps,
-                   const Tensor& workspace) const;
+  // The detections of each image in order of decreasing score, each with the likeliest class of its
+  // box, counted from 0. Boxes of different classes suppress each other. `maps`: one per scale.
+  Nms detect(Context& context, const std::vector<Tensor>& maps, const Tensor& workspace) const;
 
  private:
-  // After the maps the sizes of the boxes.
-  BestBoxes found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const;
+  // bottoms: the maps, followed by the boxes' sizes.
+  Nms found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const;
   BoxLists lists(int64_t images, int64_t boxes) const;
   Tensor sizes_;  // of the boxes of all scales, on the device
 };
 
-// The bottoms are maps, one for each scale; the top is that of write_detections, classes counting
-// from 1. A layer sets detector_.
+// Bottoms: maps, one per scale; the top is that of write_detections, classes counted from 1. A
+// derived layer sets detector_.
 class YoloOutputLayer : public Layer {
  public:
   bool differentiable(int) const override { return false; }
@@ -71,7 +69,7 @@ class YoloOutputLayer : public Layer {
   Shape top_;  // of the last forward pass
 };
 
-// Error for a threshold that is no overlap; `field` names it.
+// Error for a threshold that is not a valid overlap; `field` names it.
 void check_overlap(const char* field, float threshold);
 
 }  // namespace crema

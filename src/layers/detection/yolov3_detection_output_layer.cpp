@@ -1,14 +1,14 @@
-// Yolov3DetectionOutput (forks): the objects that a YOLO version 3 detector found.
+// Yolov3DetectionOutput (forks): the detected objects of a YOLO version 3 detector.
 //   centre = (cell + sigmoid(x, y)) / S    size = biases * exp(w, h) / (S * anchors_scale)
-//   score = sigmoid(score) * the largest of sigmoid(classes)
-//   of an image's boxes above confidence_threshold and of all classes that overlap by nms_threshold
-//   or more, the better one
-// Shapes: mask_group_num maps, (N, num_box * (5 + num_classes), S, S) with an S each; bottom i has
-// anchors_scale i and the boxes of `biases` that the i-th num_box values of mask name. The top is
-// (1, 1, M, 7), for each object, an image's best first, image, class (from 1, 0 is background),
-// score, left, top, right, bottom, the last four as shares of the image and not cut at its border;
-// with none in any image N rows of image and -1. The fork gives all images the number 0 and lets
-// them suppress each other's boxes.
+//   score = sigmoid(score) * maximum of sigmoid(classes)
+//   NMS with nms_threshold (which already suppresses at equality) across all classes, of an image's
+//   boxes above confidence_threshold
+// Shapes: mask_group_num maps, (N, num_box * (5 + num_classes), S, S) each with its own S; bottom i
+// has anchors_scale i and the boxes of `biases` that the i-th num_box values of mask name. The top
+// is (1, 1, M, 7), for each object, an image's best first, image, class (from 1, 0 is background),
+// score, left, top, right, bottom, the last four relative to the image and not clipped; if no image
+// has any, N rows of image and -1. The fork gives all images the index 0 and lets them suppress
+// each other's boxes.
 // Parameters: none.
 // Gradient: none.
 #include <cmath>
@@ -45,7 +45,7 @@ class Yolov3DetectionOutputLayer : public YoloOutputLayer {
     for (int i = 0; i < maps; ++i) detector_.scales.push_back(scale(i, boxes));
     detector_.rule.classes = p().num_classes();
     detector_.rule.function = YoloRule::Classes::logistic;
-    detector_.rule.least =
+    detector_.rule.minimum =
         std::nextafter(p().confidence_threshold(), std::numeric_limits<float>::max());
     detector_.rule.same = p().nms_threshold();
   }
@@ -55,10 +55,10 @@ class Yolov3DetectionOutputLayer : public YoloOutputLayer {
     scale.cell = static_cast<float>(p().anchors_scale(map));
     require(scale.cell > 0, "anchors_scale is 0, but a cell has pixels");
     for (int64_t n = 0; n < boxes; ++n) {
-      const int64_t place = p().mask(static_cast<int>(map * boxes + n));
-      require(place < p().biases_size() / 2, "mask names box ", place, ", but `biases` has ",
+      const int64_t position = p().mask(static_cast<int>(map * boxes + n));
+      require(position < p().biases_size() / 2, "mask names box ", position, ", but `biases` has ",
               p().biases_size() / 2, " boxes, counted from 0");
-      const int box = static_cast<int>(place);
+      const int box = static_cast<int>(position);
       scale.sizes.insert(scale.sizes.end(), {p().biases(2 * box), p().biases(2 * box + 1)});
     }
     return scale;

@@ -1,20 +1,20 @@
-// Yolov3 (forks): the loss of one scale of a YOLO version 3 detector, as MobileNet-YOLO has it.
+// Yolov3 (forks): the loss of one scale of a YOLO version 3 detector, as in MobileNet-YOLO.
 //   loss = 1 / N * sum of d^2    over all values of x, d as below
-// Each cell (i, j) of S x S has `num` boxes of 5 + C values: place in the cell and score through a
-// logistic function, size as logarithm of its ratio to the box's own (biases, in pixels of the S *
-// anchors_scale wide image), classes through a logistic function. An object belongs to the cell of
-// its centre and to the box, of all biases, whose size overlaps most; none of this scale (mask)
-// may.
-//   score: d = p; 0 where the box overlaps an object by more than thresh; p - 1 (times object_scale
-//     with use_logic_gradient) where one belongs
+// Each cell (i, j) of S x S has `num` boxes of 5 + C values: position in the cell and objectness
+// through a sigmoid, logarithm of the size relative to the anchor's (biases, in pixels of the S *
+// anchors_scale wide image), classes through a sigmoid. An object belongs to the cell of its centre
+// and to the box, of all biases, whose size overlaps most; that box may not be in this scale's
+// mask.
+//   objectness: d = p; 0 where the box overlaps an object by more than thresh; p - 1 (times
+//     object_scale with use_logic_gradient) where one belongs
 //   where an object belongs:
-//     place and size: d = coord_scale * (2 - w * h) * (value - truth)
+//     position and size: d = coord_scale * (2 - w * h) * (value - truth)
 //     classes: d = class_scale * (p - truth)
-// Shapes: x (N, num * (5 + C), S, S), objects (N, ...) of rows (class, x, y, width, height), shares
-// of the image, that end with the first x = 0; the loss is a scalar.
+// Shapes: x (N, num * (5 + C), S, S), objects (N, ...) of rows (class, x, y, width, height)
+// relative to the image, ended by the first x = 0; the loss is a scalar.
 // Parameters: none.
-// Gradient, a rule of its own: dx = d / N, with use_logic_gradient times the slope of the logistic
-// function, times the loss weight; none for the objects.
+// Gradient: not the derivative of the loss: dx = d / N, with use_logic_gradient times the
+// derivative of the sigmoid, times the loss weight; none for the objects.
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/pointwise_math.h"
@@ -30,8 +30,8 @@ template <typename T>
 struct Yolov3Boxes {
   const T *x, *sizes, *mask;
   int64_t side, boxes, classes;
-  CREMA_HD CellBox<T> box(int64_t image, int64_t place) const {
-    const int64_t cells = side * side, box = place / cells, cell = place % cells;
+  CREMA_HD CellBox<T> box(int64_t image, int64_t position) const {
+    const int64_t cells = side * side, box = position / cells, cell = position % cells;
     const T* at = x + (image * boxes + box) * (5 + classes) * cells + cell;
     const T* own = sizes + 2 * static_cast<int64_t>(mask[box]);
     return {(static_cast<T>(cell % side) + sigmoid_of(at[0])) / static_cast<T>(side),
@@ -45,23 +45,23 @@ template <typename T>
 struct Deltas {
   Objects<T> objects;
   const T *x, *belongs, *sizes, *mask;
-  const T *most_of_part, *last_of_part;  // as Closest leaves them
-  int64_t parts, all;                    // all: boxes of the batch
+  const T *max_of_part, *last_of_part;  // outputs of Closest
+  int64_t parts, all;                   // all: boxes of the batch
   int64_t side, boxes, classes;
   T thresh, coord_scale, object_scale, class_scale;
   LabelNote note;
   T* d;
   CREMA_HD void operator()(int64_t index) const {
-    const int64_t cells = side * side, place = index % (boxes * cells);
-    const int64_t image = index / (boxes * cells), box = place / cells, cell = place % cells;
+    const int64_t cells = side * side, position = index % (boxes * cells);
+    const int64_t image = index / (boxes * cells), box = position / cells, cell = position % cells;
     const int64_t at = (image * boxes + box) * (5 + classes) * cells + cell;
     const T* own = sizes + 2 * static_cast<int64_t>(mask[box]);
     const T px = sigmoid_of(x[at]), py = sigmoid_of(x[at + cells]);
-    const ClosestObject<T> closest(most_of_part, last_of_part, index, all, parts);
-    const T most = closest.most;
+    const ClosestObject<T> closest(max_of_part, last_of_part, index, all, parts);
+    const T maximum = closest.maximum;
     const int64_t last = closest.last;
     const T score = sigmoid_of(x[at + 4 * cells]);
-    d[at + 4 * cells] = last >= 0 ? object_scale * (score - 1) : most > thresh ? T(0) : score;
+    d[at + 4 * cells] = last >= 0 ? object_scale * (score - 1) : maximum > thresh ? T(0) : score;
     const T* truth = objects.row(image, last < 0 ? 0 : last);
     const T scale = last < 0 ? T(0) : coord_scale * (2 - truth[3] * truth[4]);
     const T tx = truth[1] * static_cast<T>(side) - static_cast<T>(cell % side);
@@ -74,9 +74,9 @@ struct Deltas {
       const T p = sigmoid_of(x[at + (5 + c) * cells]);
       d[at + (5 + c) * cells] = last < 0 ? T(0) : class_scale * p;
     }
-    // All objects of the box have a share in its classes.
+    // All objects of the box contribute to its classes.
     for (int64_t t = 0; t <= last; ++t) {
-      if (belongs[image * objects.each + t] != static_cast<T>(place)) continue;
+      if (belongs[image * objects.each + t] != static_cast<T>(position)) continue;
       const T label = objects.row(image, t)[0];
       const bool known = is_class(label, classes);
       if (!known) note.write(image * objects.each + t, label);
@@ -89,7 +89,7 @@ struct Deltas {
 template <typename T>
 struct DeltaGradient {
   const T *x, *d, *weight;
-  int64_t cells, values;  // values: of a box
+  int64_t cells, values;  // values: per box
   bool logistic;
   T share;
   T* dx;
@@ -144,7 +144,7 @@ class Yolov3Layer : public Layer {
     sizes.insert(sizes.end(), p().mask().begin(), p().mask().end());
     sizes_ = Tensor(context, Shape{static_cast<int64_t>(sizes.size())}, preparation.dtype);
     from_floats(context, sizes.data(), sizes_);
-    Prepared prepared;  // workspace: where the objects belong, and what Closest leaves
+    Prepared prepared;  // workspace: the objects' boxes, and the outputs of Closest
     const int64_t parts = closest_parts(context.device() == Device::gpu);
     prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() / 5 +
                                              2 * parts * x[0] * boxes() * x.count(2)) *
@@ -163,19 +163,19 @@ class Yolov3Layer : public Layer {
       parallel_for(context, images * objects.each,
                    Assign<T>{objects, side, boxes(), sizes, mask, p().biases_size() / 2, belongs},
                    64);
-      const int64_t places = boxes() * side * side, all = images * places,
+      const int64_t positions = boxes() * side * side, all = images * positions,
                     parts = closest_parts(context.device() == Device::gpu);
-      T *most = belongs + images * objects.each, *last = most + parts * all;
+      T *maximum = belongs + images * objects.each, *last = maximum + parts * all;
       const Yolov3Boxes<T> cell_boxes{x.data<T>(), sizes, mask, side, boxes(), p().num_class()};
       parallel_for(context, parts * all,
-                   Closest<T, Yolov3Boxes<T>>{cell_boxes, objects, belongs, images, places, parts,
-                                              most, last},
+                   Closest<T, Yolov3Boxes<T>>{cell_boxes, objects, belongs, images, positions,
+                                              parts, maximum, last},
                    64);
       const LabelNote note{pass.saved[1].data<int32_t>(), p().num_class(), objects.each, pass.pass,
                            pass.live_pass};
       const T object_scale = p().use_logic_gradient() ? static_cast<T>(p().object_scale()) : T(1);
       parallel_for(context, all,
-                   Deltas<T>{objects, x.data<T>(), belongs, sizes, mask, most, last, parts, all,
+                   Deltas<T>{objects, x.data<T>(), belongs, sizes, mask, maximum, last, parts, all,
                              side, boxes(), p().num_class(), static_cast<T>(p().thresh()),
                              static_cast<T>(p().coord_scale()), object_scale,
                              static_cast<T>(p().class_scale()), note, d.data<T>()},
@@ -200,7 +200,7 @@ class Yolov3Layer : public Layer {
     check_label_note(context, pass.saved[1]);
   }
 
-  Tensor sizes_;  // of all boxes as shares of the image, then the mask
+  Tensor sizes_;  // of all boxes relative to the image, then the mask
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// AccuracyDecode (MyCaffe): the share of examples whose label is the nearest one, as Decode says.
-//   y = (number of examples whose label has the smallest distance, and no other that one) /
-//       (number of examples, without those of ignore_label), 0 when there are none
+// AccuracyDecode (MyCaffe): the share of examples whose label is the nearest by Decode's distances.
+//   y = (number of examples whose label alone has the smallest distance) /
+//       (number of examples, without those of ignore_label), 0 if there are none
 // Shapes: distances (N, K), labels (N) or (N, D...), of which the first of each example counts; y
 // is a scalar.
 // Parameters: none.
@@ -33,7 +33,7 @@ class AccuracyDecodeLayer : public Layer {
     return {{Shape()}, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // What find_hits needs.
+  // The workspace of find_hits.
   Prepared prepare(Context&, const Preparation& preparation) override {
     Prepared prepared;
     prepared.workspace =

@@ -1,17 +1,16 @@
-// BboxData (a fork): images of the files that a list names, with the boxes of their objects.
+// BboxData (a fork): images from files in a list, with the boxes of their objects.
 //
 //   data[i,c,y,x]    = transform(image of line (n * batch_size + i) mod lines)
-//   boxes[i,5k...+4] = x1, y1, x2, y2 and class of its object k, as its file has them; -1 behind
-//   the last where n counts the batches
+//   boxes[i,5k...+4] = x1, y1, x2, y2 and class of its object k, as in its file; then -1
+//   where n counts the batches
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and boxes
-// (batch_size, 5 M), where M is the most objects that an image of the list has.
+// (batch_size, 5 M), where M is the maximum number of objects per image of the list.
 //
 // Parameters: bbox_data_param: source, a text file with lines `image boxes`, the latter a text file
-// with x1 y1 x2 y2 class for each object; root_folder, put before every path; new_height and
+// with x1 y1 x2 y2 class for each object; root_folder, prefixed to every path; new_height and
 // new_width, to which images are resized; is_color, false for grey; batch_size; shuffle, a new
-// order in every epoch; rand_skip. transform_param. What changes images does not change their
-// boxes.
+// order in every epoch; rand_skip. transform_param. Transforms of images do not change their boxes.
 //
 // Gradient: none.
 #include "base/error.h"

@@ -1,9 +1,9 @@
-// K1_EuclideanLoss and K2_EuclideanLoss (a fork): what makes outputs between 0 and 1 good binary
+// K1_EuclideanLoss and K2_EuclideanLoss (a fork): turn outputs between 0 and 1 into good binary
 // codes.
-//   K1: loss = -1 / (2 * M * N) * sum of (x - 0.5)^2   away from one half, one way or the other
+//   K1: loss = -1 / (2 * M * N) * sum of (x - 0.5)^2   away from one half, in either direction
 //   K2: loss = 1 / (2 * N) * (mean of x - 0.5)^2        as many ones as zeros
-// Shapes: x (N, ...) with M values; a second bottom, as every loss of that fork has, is not read;
-// the loss is a scalar.
+// Shapes: x (N, ...) with M values; a second bottom, which every loss of that fork has, is not
+// read; the loss is a scalar.
 // Parameters: none.
 // Gradient: K1 dx = -(x - 0.5) / (M * N), K2 dx = (mean of x - 0.5) / (M * N), times the loss
 // weight; none for the second bottom.
@@ -44,7 +44,10 @@ struct CodeGradient {
 };
 
 class BinaryCodeLossLayer : public Layer {
-  bool apart() const { return type() == "K1_EuclideanLoss"; }
+ public:
+  explicit BinaryCodeLossLayer(bool apart = false) : apart_(apart) {}
+
+ private:
   Arity bottoms() const override { return {2, 2}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom == 0; }
@@ -61,10 +64,10 @@ class BinaryCodeLossLayer : public Layer {
                  values = static_cast<double>(x.count());
     on(x, [&]<typename T>() {
       T *loss = pass.top[0].data<T>(), *mean = pass.saved[0].data<T>();
-      const double factor = apart() ? -0.5 / (values * images) : 1 / values;
-      parallel_sum<T>(context, {1, 1, x.count()}, FromHalf<T>{x.data<T>(), apart()},
-                      {apart() ? loss : mean, static_cast<T>(factor)});
-      if (!apart())
+      const double factor = apart_ ? -0.5 / (values * images) : 1 / values;
+      parallel_sum<T>(context, {1, 1, x.count()}, FromHalf<T>{x.data<T>(), apart_},
+                      {apart_ ? loss : mean, static_cast<T>(factor)});
+      if (!apart_)
         parallel_for(context, 1, SquareMean<T>{mean, static_cast<T>(0.5 / images), loss});
     });
   }
@@ -75,14 +78,15 @@ class BinaryCodeLossLayer : public Layer {
     const double share = 1 / (static_cast<double>(x.count()) * static_cast<double>(x.shape()[0]));
     on(x, [&]<typename T>() {
       parallel_for(context, x.count(),
-                   CodeGradient<T>{x.data<T>(), apart() ? nullptr : pass.saved[0].data<T>(),
+                   CodeGradient<T>{x.data<T>(), apart_ ? nullptr : pass.saved[0].data<T>(),
                                    pass.top_diff[0].data<T>(), static_cast<T>(share),
                                    pass.bottom_diff[0].data<T>()});
     });
   }
+  const bool apart_;  // K1_EuclideanLoss
 };
 
 }  // namespace
-REGISTER_LAYER(K1_EuclideanLoss, BinaryCodeLossLayer);
+REGISTER_LAYER(K1_EuclideanLoss, BinaryCodeLossLayer, true);
 REGISTER_LAYER(K2_EuclideanLoss, BinaryCodeLossLayer);
 }  // namespace crema

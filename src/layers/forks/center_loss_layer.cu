@@ -6,11 +6,11 @@
 // num_output - 1; the loss is a scalar.
 // Parameters: c (num_output, K).
 // Gradient: dx = (x - c) / N, for L1 its sign, times the loss weight; none for labels. The centres
-// have a rule of their own, which loss_weight does not change: dc[k] = sum of (c[k] - x[n]) (L1:
-// its sign) over the vectors of class k / (1 + their number).
-// With cluster_num in place of num_output, as a fork has it, the layer moves the centres itself in
-// each backward pass of training, c[k] += alpha * w * sum of (x[n] - c[k]) / (1 + their number),
-// and dx = w * (x - c) is not divided by N; the solver leaves c alone.
+// have a separate rule, independent of loss_weight: dc[k] = sum of (c[k] - x[n]) (L1: its sign)
+// over the vectors of class k / (1 + their number). With cluster_num instead of num_output, as in
+// one fork, the layer moves the centres itself in each backward pass of training, c[k] += alpha * w
+// * sum of (x[n] - c[k]) / (1 + their number), and dx = w * (x - c) is not divided by N; the solver
+// leaves c alone.
 #include "kernels/core/equal_links.h"
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
@@ -57,7 +57,7 @@ struct VectorGradient {
   }
 };
 
-// The first vector of each class of the batch brings all of its class to the centre.
+// The first vector of each class in the batch sums the terms of its whole class.
 template <typename T>
 struct CentreGradient {
   ToCentre<T> of;
@@ -77,7 +77,7 @@ struct CentreGradient {
   }
 };
 
-// The same, which moves the centre.
+// The same, but moves the centre.
 template <typename T>
 struct MoveCentre {
   ToCentre<T> of;
@@ -177,7 +177,8 @@ class CenterLossLayer : public Layer {
       }
       if (const Tensor& dc = pass.parameter_diff[0]) {
         if (!pass.accumulate[0]) zero(context, dc);
-        // What arrives is loss_weight times the scale that the solver takes out of all gradients.
+        // The incoming gradient is loss_weight times the loss scale that the solver removes from
+        // all gradients.
         const float loss_weight = message().loss_weight_size() > 0 ? message().loss_weight(0) : 1;
         link_equal(context, 1, links);
         parallel_rows(context, batch, inputs_,

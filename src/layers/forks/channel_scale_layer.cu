@@ -1,10 +1,10 @@
-// ChannelScale: a factor for each place of each image, the same for all channels: it gives
-// normalized features of a face their length back.
+// ChannelScale: scales each position of each image by one factor for all channels: it restores the
+// length of normalized face features.
 //   y[n,c,i] = s[n,i] * x[n,c,i]
-// With global_scale y = g * x instead, g kept between min_global_scale and max_global_scale.
-// Without do_forward y = x.
-// Shapes: x (N, C, spatial...), s a value for each place of each image; y as x.
-// Parameters: with global_scale g (init_global_scale at first), which is not learned.
+// With global_scale y = g * x instead, g clipped to min_global_scale and max_global_scale. Without
+// do_forward y = x.
+// Shapes: x (N, C, spatial...), s with one value per position of each image; y as x.
+// Parameters: with global_scale g (initially init_global_scale), which is not learned.
 // Gradient: dx = s * dy (g * dy; dy without do_backward_feature), ds[n,i] = sum over c of dy * x, 0
 // without do_backward_scale and with global_scale.
 #include "kernels/core/pointwise.h"
@@ -15,17 +15,17 @@
 namespace crema {
 namespace {
 
-// What x is multiplied with: one value a place, or one for all.
+// The factors of x: one per position, or one for all.
 template <typename T>
 struct Factors {
   const T* values;
-  int64_t channels, places;
+  int64_t channels, positions;
   bool global;
-  T least, most;
-  CREMA_HD T at(int64_t row, int64_t place) const {
-    if (!global) return values[row / channels * places + place];
-    const T value = values[0] < least ? least : values[0];
-    return value > most ? most : value;
+  T minimum, maximum;
+  CREMA_HD T at(int64_t row, int64_t position) const {
+    if (!global) return values[row / channels * positions + position];
+    const T value = values[0] < minimum ? minimum : values[0];
+    return value > maximum ? maximum : value;
   }
 };
 
@@ -34,19 +34,19 @@ struct ChannelScaleBody {
   Factors<T> factors;
   const T* in;
   T* out;
-  CREMA_HD void operator()(int64_t row, int64_t place) const {
-    const int64_t i = row * factors.places + place;
-    out[i] = factors.at(row, place) * in[i];
+  CREMA_HD void operator()(int64_t row, int64_t position) const {
+    const int64_t i = row * factors.positions + position;
+    out[i] = factors.at(row, position) * in[i];
   }
 };
 
 template <typename Real>
 struct ChannelTerm {
   const Real *dy, *x;
-  int64_t channels, places;
+  int64_t channels, positions;
   template <typename T>
   CREMA_HD T operator()(int64_t k, int64_t row, int64_t column) const {
-    const int64_t i = (k / places * channels + row + column) * places + k % places;
+    const int64_t i = (k / positions * channels + row + column) * positions + k % positions;
     return dy[i] * x[i];
   }
 };
@@ -98,11 +98,11 @@ class ChannelScaleLayer : public Layer {
     } else if (ds) {
       on(ds, [&]<typename T>() {
         const Shape& shape = dy.shape();
-        const int64_t channels = shape[1], places = shape.count(2);
-        const SumExtent each_place =
-            places == 1 ? SumExtent{ds.count(), 1, channels} : SumExtent{ds.count(), channels, 1};
-        parallel_sum<T>(context, each_place,
-                        ChannelTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), channels, places},
+        const int64_t channels = shape[1], positions = shape.count(2);
+        const SumExtent each_position = positions == 1 ? SumExtent{ds.count(), 1, channels}
+                                                       : SumExtent{ds.count(), channels, 1};
+        parallel_sum<T>(context, each_position,
+                        ChannelTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), channels, positions},
                         {ds.data<T>()});
       });
     }

@@ -1,5 +1,5 @@
-// What the losses of a fork share whose scores are distances to the centres of all classes. For .cu
-// files only, as device/parallel.h.
+// Shared code of a fork's losses whose scores are distances to the centres of all classes. For .cu
+// files only, like device/parallel.h.
 #pragma once
 
 #include "kernels/core/labels.h"
@@ -9,8 +9,8 @@
 
 namespace crema {
 
-// Row n of x has the distances of example n to each class. A label that is no class makes the own
-// distance NaN.
+// Row n of x has the distances of example n to each class. With a label out of range the distance
+// to the own class is NaN.
 template <typename T>
 struct ClassDistances {
   const T* x;
@@ -24,7 +24,7 @@ struct ClassDistances {
     if (label < 0) note.write(n, labels.labels[n]);
     return label < 0 ? T(NAN) : at(n, label);
   }
-  // Of the others; 0 for the only class when there is one.
+  // The nearest of the other classes; 0 if there is only one class.
   CREMA_HD int64_t nearest_other(int64_t n) const {
     int64_t nearest = is_own(n, 0) && labels.classes > 1 ? 1 : 0;
     for (int64_t k = nearest + 1; k < labels.classes; ++k)

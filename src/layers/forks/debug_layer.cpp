@@ -1,5 +1,5 @@
-// Debug (MyCaffe): hands its first bottom on. Its program keeps batches of it and of the labels to
-// draw them, which nothing does here.
+// Debug (MyCaffe): passes its first bottom on. MyCaffe keeps batches of it and of the labels to
+// display them; this layer does not.
 //   y = x
 // Shapes: x any, labels any; y as x.
 // Parameters: none.

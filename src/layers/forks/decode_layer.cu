@@ -3,12 +3,11 @@
 //   l's vectors from the beginning and M = N cache_size
 //   d[n,l] = sum over i of (x[n,i] - c[l,i])^2, with c as it is after the batch; 3.4e38 for labels
 //   of ignore_label and those not seen yet
-//   target PREGEN: c is a lattice, which nothing moves: c[l,i] = s (digit i of l in base b), with
-//   s^2 a little more than 2 pregen_alpha and the smallest b that has enough points
+//   target PREGEN: c is a fixed lattice: c[l,i] = s (digit i of l in base b), with
+//   s^2 slightly above 2 pregen_alpha and the smallest b that gives enough points
 // Decode gives d and, on a second top, c: zeros in training before centroid_output_iteration and
-// while a label that was seen has had fewer than M vectors.
-// AccuracyEncoding moves c in testing too and gives the share of vectors whose label is the
-// nearest.
+// while a label seen so far has had fewer than M vectors. AccuracyEncoding moves c in testing too
+// and gives the share of vectors whose label is the nearest.
 // Shapes: x (N, K...), labels (N) or (N, D...), of which the first of each vector counts; testing
 // Decode needs none. d (N, L), c (L, K, 1, 1), the share a scalar. L is label_count of
 // decode_param, for PREGEN pregen_label_count.
@@ -27,11 +26,11 @@
 namespace crema {
 namespace {
 
-// The label of each vector, -1 for one that is none.
+// The label of each vector, -1 if it is out of range.
 template <typename T>
 struct FirstLabels {
   ClassLabels<T> labels;
-  int64_t step;  // from a vector's label to the next one's
+  int64_t step;  // stride from a vector's label to the next one's
   LabelNote note;
   T* own;
   CREMA_HD void operator()(int64_t n) const {
@@ -41,14 +40,14 @@ struct FirstLabels {
   }
 };
 
-// The first vector of each label in the batch brings all of that label's.
+// The first vector of each label in the batch handles all vectors of that label.
 template <typename T>
 struct MoveMeans {
   const T *x, *own;
   const int32_t *next, *first;  // of link_equal()
   const T* counts;
   int64_t inputs;
-  T most;
+  T maximum;
   T* means;
   CREMA_HD void operator()(int64_t n, int64_t i) const {
     if (!first[n]) return;
@@ -56,7 +55,7 @@ struct MoveMeans {
     T mean = means[label * inputs + i], count = counts[label];
     for (int64_t m = n; m >= 0; m = next[m]) {
       count += 1;
-      mean += (x[m * inputs + i] - mean) / (count < most ? count : most);
+      mean += (x[m * inputs + i] - mean) / (count < maximum ? count : maximum);
     }
     means[label * inputs + i] = mean;
   }
@@ -66,7 +65,7 @@ template <typename T>
 struct CountVectors {
   const T* own;
   const int32_t *next, *first;
-  T most;
+  T maximum;
   T *counts, *complete;
   CREMA_HD void operator()(int64_t n) const {
     if (!first[n]) return;
@@ -74,7 +73,7 @@ struct CountVectors {
     T count = counts[label];
     for (int64_t m = n; m >= 0; m = next[m]) count += 1;
     counts[label] = count;
-    complete[label] = count >= most ? T(1) : T(0);
+    complete[label] = count >= maximum ? T(1) : T(0);
   }
 };
 
@@ -109,7 +108,7 @@ struct LeaveOut {
   CREMA_HD void operator()(int64_t n) const { distances[n * labels + left_out] = T(FLT_MAX); }
 };
 
-// Labels that were seen, and those of them that have had too few vectors.
+// The labels seen so far, and how many of them have had too few vectors.
 template <typename T>
 struct Incomplete {
   const T *counts, *complete;
@@ -129,7 +128,7 @@ struct NoneIncomplete {
 
 template <typename T>
 struct ShowMeans {
-  const T *means, *shows;  // shows: null where they are always shown
+  const T *means, *shows;  // shows: null if always shown
   uint64_t pass;
   const uint64_t* live_pass;
   uint64_t from;
@@ -174,7 +173,7 @@ class MeansOfLabels : public Layer {
             pass.live_pass};
   }
 
-  // Workspace: the vectors' labels and the links between equal ones; `more` further numbers first.
+  // Workspace: the vectors' labels and the linked lists of equal ones, after `more` further values.
   Prepared workspace(const Preparation& preparation, int64_t more) const {
     const int64_t batch = preparation.bottoms[0][0];
     Prepared prepared;
@@ -195,12 +194,12 @@ class MeansOfLabels : public Layer {
       parallel_for(context, batch, FirstLabels<T>{classes, step, note(pass), own});
       link_equal(context, 1, EqualLinks<T>{own, batch, labels(), next, next + batch});
       T *complete = pass.parameters[1].data<T>(), *counts = pass.parameters[2].data<T>();
-      const T most = static_cast<T>(batch * p().cache_size());
+      const T maximum = static_cast<T>(batch * p().cache_size());
       parallel_rows(context, batch, inputs,
-                    MoveMeans<T>{x.data<T>(), own, next, next + batch, counts, inputs, most,
+                    MoveMeans<T>{x.data<T>(), own, next, next + batch, counts, inputs, maximum,
                                  means.data<T>()});
-      parallel_for(context, batch, CountVectors<T>{own, next, next + batch, most, counts, complete},
-                   64);
+      parallel_for(context, batch,
+                   CountVectors<T>{own, next, next + batch, maximum, counts, complete}, 64);
     });
   }
 
@@ -252,7 +251,8 @@ class DecodeLayer final : public MeansOfLabels {
     return {tops, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // Before the links, which are not needed any more, whether means are shown.
+  // The first value of the workspace later tells whether means are shown: labels and links are no
+  // longer needed then.
   Prepared prepare(Context&, const Preparation& preparation) override {
     return workspace(preparation, 0);
   }
@@ -308,7 +308,7 @@ class AccuracyEncodingLayer final : public MeansOfLabels {
     return {{Shape()}, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // The distances, and what find_hits needs.
+  // The distances, and the workspace of find_hits.
   Prepared prepare(Context&, const Preparation& preparation) override {
     return workspace(preparation, preparation.bottoms[0][0] * (labels() + 1));
   }

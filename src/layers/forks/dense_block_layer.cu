@@ -1,15 +1,15 @@
-// DenseBlock: a block of DenseNet in one layer, as one fork has it.
+// DenseBlock: a block of DenseNet in one layer, as in one fork.
 //   x_0 = the bottom, x_(t+1) = [x_t, d(conv3x3(relu(norm(x_t))))] along the channels; y is the
-//   last. With use_BC conv3x3(relu(norm(conv1x1(relu(norm(x_t)))))), of 4 * growthRate channels
-//   between. norm: batch normalization with a factor and a summand a channel, as BatchNorm and
-//   Scale; d: Dropout by dropout_amount where use_dropout is set, in training.
+//   last. With use_BC conv3x3(relu(norm(conv1x1(relu(norm(x_t)))))), with 4 * growthRate channels
+//   in between. norm: batch normalization with a scale and bias per channel, as BatchNorm and
+//   Scale; d: Dropout by dropout_amount if use_dropout is set, in training.
 // Shapes: x (N, C, H, W), y (N, C + numTransition * growthRate, H, W).
 // Parameters, in groups of one for each of the T = numTransition steps: filters (growthRate,
-// channels, 3, 3) of Filter_Filler; factors and summands of BN_Scaler_Filler (1 when absent) and
+// channels, 3, 3) of Filter_Filler; scales and biases of BN_Scaler_Filler (default 1) and
 // BN_Bias_Filler, sums of means and of variances, (1, channels, 1, 1) each; with use_BC the same
-// five of the convolutions 1 x 1; one number that the sums are to be divided by. Those from the
-// sums on are measured.
-// Gradient: through all steps. Each reads its x_t from y, and computes its normalization again.
+// five of the 1 x 1 convolutions; the number by which the sums are divided. Those from the sums on
+// are measured.
+// Gradient: through all steps. Each reads its x_t from y, and recomputes its normalization.
 #include "kernels/conv/conv.h"
 #include "kernels/core/add.h"
 #include "kernels/core/pointwise.h"
@@ -18,6 +18,7 @@
 #include "layers/layer.h"
 #include "proto/filler.pb.h"
 #include "proto/params/forks_segmentation.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 template <typename T>
 struct DropBody {
   PassRandom random;
-  uint32_t threshold;  // words below it drop
+  uint32_t threshold;  // random words below it drop
   T factor;
   T* x;
   CREMA_HD void operator()(int64_t i) const {
@@ -33,17 +34,17 @@ struct DropBody {
   }
 };
 
-// A normalization with a ReLU and the convolution that reads it.
+// A normalization with a ReLU, followed by a convolution.
 struct DenseStep {
   BatchNormCase norm;
-  std::unique_ptr<WeightedSum> conv;
+  std::unique_ptr<LinearKernel> conv;
   Shape x, y;  // of the whole step
-  // Parameters.
+  // Parameter indices.
   int filter = 0, scale = 0, shift = 0, mean = 0, variance = 0;
-  size_t saved = 0;  // mean and inverse, from here on
+  size_t saved = 0;  // index of mean and inverse among the saved tensors
 };
 
-constexpr int kMostSteps = 1000;  // five or ten parameters each
+constexpr int kMaxSteps = 1000;  // five or ten parameters each
 
 class DenseBlockLayer : public Layer {
   const DenseBlockParameter& p() const { return params<DenseBlockParameter>(); }
@@ -56,8 +57,8 @@ class DenseBlockLayer : public Layer {
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(bottoms[0].axes() == 4, "DenseBlock takes images (N, C, H, W), but the bottom is ",
             bottoms[0].brief());
-    require(steps() > 0 && steps() <= kMostSteps && p().growthrate() > 0,
-            "numTransition must be from 1 to ", kMostSteps,
+    require(steps() > 0 && steps() <= kMaxSteps && p().growthrate() > 0,
+            "numTransition must be from 1 to ", kMaxSteps,
             " and growthRate at least 1, but they are ", steps(), " and ", p().growthrate());
     require(p().filter_h() == 3 && p().filter_w() == 3 && p().pad_h() == 1 && p().pad_w() == 1 &&
                 p().conv_verticalstride() == 1 && p().conv_horizentalstride() == 1,
@@ -94,7 +95,7 @@ class DenseBlockLayer : public Layer {
             ", but the filters were made for ", channels_, " channels");
     Inference inference{{{x[0], grown(steps()), x[2], x[3]}}, {}};
     for (int t = 0; t < steps(); ++t) {
-      // Mean and inverse of each normalization; with use_BC what lies between the convolutions.
+      // Mean and inverse of each normalization; with use_BC the tensor between the convolutions.
       inference.saved.push_back({{grown(t)}, {}});
       inference.saved.push_back({{grown(t)}, {}});
       if (!p().use_bc()) continue;
@@ -105,7 +106,7 @@ class DenseBlockLayer : public Layer {
     return inference;
   }
 
-  // Of each t one step, or two with use_BC.
+  // Steps per t: one, or two with use_BC.
   int each() const { return p().use_bc() ? 2 : 1; }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
@@ -124,7 +125,7 @@ class DenseBlockLayer : public Layer {
         DenseStep step;
         step.x = {x[0], first ? grown(t) : narrow(), x[2], x[3]};
         step.y = {x[0], last ? int64_t{p().growthrate()} : narrow(), x[2], x[3]};
-        // The convolution of 1 x 1 is the first of two, its normalization that of the block.
+        // With use_BC the 1 x 1 convolution comes first; its normalization is the block's.
         step.filter = last ? t : 5 * steps() + t;
         const int norm = first ? 0 : 5 * steps();
         step.scale = norm + steps() + t;
@@ -159,7 +160,8 @@ class DenseBlockLayer : public Layer {
     return prepared;
   }
 
-  // The workspace holds five tensors of at most the top's size, a number, and what kernels need.
+  // The workspace holds five tensors of at most the top's size, a scalar, and the kernels'
+  // workspace.
   Tensor space(const Tensor& workspace, int index, const Shape& shape, DType dtype) const {
     return part_of(workspace, index * whole_, shape, dtype);
   }
@@ -168,7 +170,7 @@ class DenseBlockLayer : public Layer {
     return part_of(workspace, at, {static_cast<int64_t>(workspace.bytes() - at)}, DType::u8);
   }
 
-  // All normalizations share one divisor, which moves once a pass: with the last of them.
+  // All normalizations share one divisor, which is updated once per pass: by the last of them.
   BatchNormParameters norm_parameters(Context& context, const DenseStep& step,
                                       const std::vector<Tensor>& parameters,
                                       const Tensor& workspace) const {
@@ -178,8 +180,8 @@ class DenseBlockLayer : public Layer {
       copy(context, divisor, own);
       divisor = own;
     }
-    const auto channels = [&](int place) {
-      return parameters[place].reshaped({parameters[place].count()});
+    const auto channels = [&](int position) {
+      return parameters[position].reshaped({parameters[position].count()});
     };
     return {channels(step.mean), channels(step.variance), divisor, channels(step.scale),
             channels(step.shift)};
@@ -222,7 +224,7 @@ class DenseBlockLayer : public Layer {
       const Tensor next = t + 1 < steps()
                               ? space(pass.workspace, t % 2, steps_[(t + 1) * each()].x, dtype)
                               : pass.top[0];
-      join_pieces(context, 1, {grown(t), int64_t{p().growthrate()}}, {x, from}, next);
+      concat_pieces(context, 1, {grown(t), int64_t{p().growthrate()}}, {x, from}, next);
       x = next;
     }
   }
@@ -238,14 +240,14 @@ class DenseBlockLayer : public Layer {
       const Tensor below = t == 0 && pass.bottom_diff[0]
                                ? pass.bottom_diff[0]
                                : space(pass.workspace, t % 2, first.x, dtype);
-      cut_pieces(context, 1, {grown(t), growth}, {dx}, {below, dy});
+      split_pieces(context, 1, {grown(t), growth}, {dx}, {below, dy});
       drop(context, pass, t, dy);
       for (int k = each() - 1; k >= 0; --k) {
         const DenseStep& step = steps_[t * each() + k];
-        // x_t comes out of y; both normalizations are computed again.
+        // x_t is a part of y; both normalizations are recomputed.
         Tensor x = space(pass.workspace, 3, step.x, dtype);
         if (k == 0) {
-          cut_pieces(context, 1, {grown(t), grown(steps()) - grown(t)}, {y}, {x, Tensor()});
+          split_pieces(context, 1, {grown(t), grown(steps()) - grown(t)}, {y}, {x, Tensor()});
         } else {
           x = pass.saved[step.saved + 2];
         }
@@ -259,7 +261,7 @@ class DenseBlockLayer : public Layer {
           step.conv->backward_weights(context, normal, dy, dw, Tensor(),
                                       pass.accumulate[step.filter], false, inside(pass.workspace));
         }
-        // In the memory of the normalization's output, which nobody reads any more.
+        // In the memory of the normalization's output, which is no longer needed.
         step.conv->backward_data(context, dy, pass.parameters[step.filter], normal,
                                  inside(pass.workspace));
         BatchNormGradients gradients;

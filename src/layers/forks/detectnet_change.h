@@ -1,5 +1,6 @@
-// What DetectNetTransformation does to an image: drawn once for each, then read by everything that
-// moves its pixels and boxes. Places count in pixels: (0, 0) is the middle of the first one.
+// The change that DetectNetTransformation applies to an image: drawn at random once per image, then
+// read by all kernels that move its pixels and boxes. Coordinates are in pixels: (0, 0) is the
+// centre of the first one.
 #pragma once
 
 #include <cmath>
@@ -10,15 +11,15 @@
 namespace crema {
 
 struct DetectNetChange {
-  double hue = 0, saturation = 1;  // degrees to add; factor
+  double hue = 0, saturation = 1;  // hue: degrees to add; saturation: factor
   bool flip = false;
   double scale_x = 1, scale_y = 1;    // after that
   double width = 0, height = 0;       // of the scaled image
-  double cosine = 1, sine = 0;        // of the angle by which it turns then, clockwise
-  double middle_x = 0, middle_y = 0;  // where its middle comes to lie
-  double left = 0, top = 0;           // of the crop that is left of this
+  double cosine = 1, sine = 0;        // of the angle by which it is then rotated, clockwise
+  double middle_x = 0, middle_y = 0;  // where its centre is moved to
+  double left = 0, top = 0;           // of the crop taken of this
 
-  // From the scaled image to the result, and back.
+  // Maps the scaled image to the result, and back.
   CREMA_HD void turn(double& x, double& y) const {
     const double dx = x - width / 2, dy = y - height / 2;
     x = cosine * dx - sine * dy + middle_x - left;
@@ -29,14 +30,14 @@ struct DetectNetChange {
     x = cosine * dx + sine * dy + width / 2;
     y = -sine * dx + cosine * dy + height / 2;
   }
-  // Of the scaled image.
+  // Whether the point is inside the scaled image.
   CREMA_HD bool has(double x, double y) const {
     return x >= -0.5 && x < width - 0.5 && y >= -0.5 && y < height - 0.5;
   }
 };
 
-// The fields of detectnet_augmentation_param, and the images' sizes.
-struct DetectNetDraw {
+// The fields of detectnet_augmentation_param, and the image sizes.
+struct AugmentationParams {
   bool training = false;
   double hue_prob = 0, hue = 0, desaturation_prob = 0, desaturation = 0, flip_prob = 0;
   double scale_prob = 0, scale_min = 1, scale_max = 1, rotation_prob = 0, rotation = 0;
@@ -44,7 +45,7 @@ struct DetectNetDraw {
   int64_t shift_x = 0, shift_y = 0;
   int64_t width = 0, height = 0, out_width = 0, out_height = 0;
 
-  // Where the crop of an axis begins. at: from 0 to 1.
+  // Start of the crop along an axis. at: from 0 to 1.
   CREMA_HD static double begin(double at, double extent, int64_t wanted, int64_t shift) {
     return round(at * (extent - static_cast<double>(wanted - shift)) -
                  static_cast<double>(shift / 2));
@@ -71,7 +72,7 @@ struct DetectNetDraw {
         const double angle = (2 * number(8) - 1) * rotation * (3.14159265358979323846 / 180);
         c.cosine = cos(angle);
         c.sine = sin(angle);
-        // The whole pixels that the turned image touches are the ones that a crop chooses from.
+        // The crop is chosen among the whole pixels that the rotated image touches.
         const double reach_x = (c.width * fabs(c.cosine) + c.height * fabs(c.sine)) / 2;
         const double reach_y = (c.width * fabs(c.sine) + c.height * fabs(c.cosine)) / 2;
         c.middle_x = c.width / 2 - floor(c.width / 2 - reach_x);

@@ -7,49 +7,52 @@
 
 namespace crema {
 
-// Hue and saturation of a pixel, blue first, as OpenCV counts them.
+// Changes hue and saturation of a pixel (BGR), as OpenCV defines them.
 template <typename T>
-struct TurnColours {
+struct ShiftHue {
   const T* x;
   T* y;
   const float* mean;
-  int64_t places, mean_step;  // of the mean: from place to place, 0 or 1
+  int64_t positions, mean_step;  // mean_step: of the mean between positions, 0 or 1
   const DetectNetChange* changes;
 
   CREMA_HD static double part(double value, double chroma, double sector) {
     const double from = sector - 6 * floor(sector / 6);  // 0 to 6
     return value - chroma * fmax(0.0, fmin(1.0, fmin(from, 4 - from)));
   }
-  CREMA_HD void operator()(int64_t image, int64_t place) const {
-    const T* in = x + image * 3 * places + place;
-    T* out = y + image * 3 * places + place;
-    double b = in[0], g = in[places], r = in[2 * places];
+  CREMA_HD void operator()(int64_t image, int64_t position) const {
+    const T* in = x + image * 3 * positions + position;
+    T* out = y + image * 3 * positions + position;
+    double b = in[0], g = in[positions], r = in[2 * positions];
     const DetectNetChange& c = changes[image];
     if (fabs(c.hue) > 1e-7 || c.saturation < 1 - 1.0 / 255) {
-      const double most = fmax(r, fmax(g, b)), range = most - fmin(r, fmin(g, b));
+      const double maximum = fmax(r, fmax(g, b)), range = maximum - fmin(r, fmin(g, b));
       double hue = 0;  // in sixths of the circle
       if (range > 0) {
-        hue = most == r ? (g - b) / range : most == g ? 2 + (b - r) / range : 4 + (r - g) / range;
+        hue = maximum == r   ? (g - b) / range
+              : maximum == g ? 2 + (b - r) / range
+                             : 4 + (r - g) / range;
       }
       hue += c.hue / 60;
       const double chroma = range * c.saturation;
-      r = part(most, chroma, hue + 5);
-      g = part(most, chroma, hue + 3);
-      b = part(most, chroma, hue + 1);
+      r = part(maximum, chroma, hue + 5);
+      g = part(maximum, chroma, hue + 3);
+      b = part(maximum, chroma, hue + 1);
     }
-    const int64_t at = place * mean_step, step = mean_step ? places : 1;
+    const int64_t at = position * mean_step, step = mean_step ? positions : 1;
     out[0] = static_cast<T>(b - mean[at]);
-    out[places] = static_cast<T>(g - mean[at + step]);
-    out[2 * places] = static_cast<T>(r - mean[at + 2 * step]);
+    out[positions] = static_cast<T>(g - mean[at + step]);
+    out[2 * positions] = static_cast<T>(r - mean[at + 2 * step]);
   }
 };
 
-// Four neighbours on an axis and their weights (Keys, a = -0.75); beyond the edge its pixels go on.
+// Four neighbours along an axis and their weights (Keys, a = -0.75); the edge pixels are replicated
+// outwards.
 struct CubicTaps {
   int64_t at[4];
   double weight[4];
-  CREMA_HD CubicTaps(double place, int64_t extent) {
-    const double whole = floor(place), t = place - whole, a = -0.75;
+  CREMA_HD CubicTaps(double position, int64_t extent) {
+    const double whole = floor(position), t = position - whole, a = -0.75;
     const double s = 1 - t, u = 1 + t;
     weight[0] = ((a * u - 5 * a) * u + 8 * a) * u - 4 * a;
     weight[1] = ((a + 2) * t - (a + 3)) * t * t + 1;
@@ -80,7 +83,7 @@ struct MovePixels {
   T* y;
   int64_t height, width, out_height, out_width;
   const DetectNetChange* changes;
-  // row: of an image, all images one below the other.
+  // row: of an image, with all images stacked vertically.
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t image = row / out_height, line = row % out_height;
     const DetectNetChange c = changes[image];

@@ -1,5 +1,5 @@
-// DetectNetTransformation's target maps: where boxes lie after an image's change, and which cells
-// the middle of each covers. For .cu files only.
+// DetectNetTransformation's target maps: the boxes after the image's change, and the cells that the
+// centre region of each covers. For .cu files only.
 #pragma once
 
 #include <cmath>
@@ -8,11 +8,11 @@
 
 namespace crema {
 
-constexpr int64_t kDetectNetBox = 16;        // of a row of boxes
-constexpr int64_t kDetectNetMap = 8;         // channels before those of the classes
-constexpr double kLeastArea = 1.1920929e-7;  // smaller areas are none
+constexpr int64_t kDetectNetBox = 16;      // values per row of boxes
+constexpr int64_t kDetectNetMap = 8;       // channels before those of the classes
+constexpr double kMinArea = 1.1920929e-7;  // boxes with a smaller area are dropped
 
-// What the row of numbers before an image's boxes may say; of none the width does not matter.
+// Whether the header row before an image's boxes is valid; without boxes the width does not matter.
 template <typename T>
 CREMA_HD bool has_boxes(const T* header, int64_t rows) {
   return header[0] == T(0) ||
@@ -21,18 +21,18 @@ CREMA_HD bool has_boxes(const T* header, int64_t rows) {
 
 struct TargetBox {
   double left, top, right, bottom;                          // pixels of the result
-  double cover_left, cover_top, cover_right, cover_bottom;  // its covered middle
+  double cover_left, cover_top, cover_right, cover_bottom;  // the centre region that it covers
   double share;                                             // of the object weight
-  int channel;                                              // of the class; -1: it is not trained
+  int channel;                                              // of the class; -1: not trained
 };
 
 struct TargetRule {
-  double stride, scale, most, least, image_width, image_height;
+  double stride, scale, maximum, minimum, image_width, image_height;
   bool at_most, crop, by_area;
 
   CREMA_HD double covered(double size) const {
     const double part = size * scale;
-    return at_most ? fmin(most, part) : fmin(size, fmax(least, part));
+    return at_most ? fmin(maximum, part) : fmin(size, fmax(minimum, part));
   }
 };
 
@@ -42,9 +42,9 @@ struct MoveBoxes {
   const T* boxes;
   int64_t rows;
   const DetectNetChange* changes;
-  int64_t width;  // of the images that come in
+  int64_t width;  // of the input images
   TargetRule rule;
-  const float* classes;  // pairs: in the labels, its channel
+  const float* classes;  // pairs: class in the labels, its channel
   int64_t class_count;
   TargetBox* targets;
 
@@ -79,7 +79,7 @@ struct MoveBoxes {
     }
     wide = t.right - t.left;
     high = t.bottom - t.top;
-    if (!(wide > 0 && high > 0 && wide * high >= kLeastArea)) t.channel = -1;
+    if (!(wide > 0 && high > 0 && wide * high >= kMinArea)) t.channel = -1;
     const double cover_wide = rule.covered(wide), cover_high = rule.covered(high);
     t.cover_left = (t.left + t.right - cover_wide) / 2;
     t.cover_top = (t.top + t.bottom - cover_high) / 2;
@@ -98,7 +98,7 @@ struct FillMaps {
   int64_t rows, channels, height, width;
   double stride;
   T* y;
-  // row: of a map, all maps one below the other.
+  // row: of a map, with all maps stacked vertically.
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t image = row / height, line = row % height, plane = height * width;
     const T* header = boxes + image * (rows + 1) * kDetectNetBox;
@@ -109,11 +109,11 @@ struct FillMaps {
       const TargetBox& t = targets[image * rows + k];
       const double wide = fmin(t.cover_right, left + stride) - fmax(t.cover_left, left),
                    high = fmin(t.cover_bottom, top + stride) - fmax(t.cover_top, top);
-      if (t.channel >= 0 && wide > 0 && high > 0 && wide * high / (stride * stride) > kLeastArea)
+      if (t.channel >= 0 && wide > 0 && high > 0 && wide * high / (stride * stride) > kMinArea)
         last = k;
     }
     T* out = y + image * channels * plane + line * width + column;
-    // A bad number of boxes is an Error on the CPU.
+    // On the CPU an invalid number of boxes is an Error.
     const bool good = has_boxes(header, rows);
     const T nothing = good ? T(0) : T(NAN);
     for (int64_t k = 0; k < channels; ++k) out[k * plane] = nothing;

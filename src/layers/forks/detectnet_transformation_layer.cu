@@ -1,20 +1,20 @@
-// DetectNetTransformation: changes images at random and makes DetectNet's target maps of their
+// DetectNetTransformation: augments images at random and makes DetectNet's target maps of their
 // boxes (NVIDIA's Caffe).
-//   image  colours turned and paled (HSV), minus the mean, mirrored, scaled (bicubic), turned, cut
-//          to image_size_y x image_size_x; 0 where nothing is
-//   map    a cell of `stride` pixels is covered where it meets the middle of a box: scale_cvg of
-//          its size, with GRIDBOX_MAX at most max_cvg_len, with GRIDBOX_MIN at least min_cvg_len
+//   image  hue rotated and saturation reduced (HSV), minus the mean, mirrored, scaled (bicubic),
+//          rotated, cropped to image_size_y x image_size_x; 0 outside the image
+//   map    a cell of `stride` pixels is covered if it meets a box's centre region: scale_cvg of its
+//          size, with GRIDBOX_MAX at most max_cvg_len, with GRIDBOX_MIN at least min_cvg_len
 //          but not more than the box; of several boxes the last one wins
-//   channels of the map: covered or not; left, top, right, bottom of the box as seen from the cell;
+//   channels of the map: covered or not; left, top, right, bottom of the box relative to the cell;
 //          1 / width, 1 / height; stride^2 / covered area, with obj_norm: false at least 1; and for
 //          each class of object_class 1 where a box of it covers the cell
-// Each change of detectnet_augmentation_param is made with its probability (..._prob), in training
-// only; in testing images are scaled to the size that is wanted. Boxes go along with their image; a
-// turn moves their middles.
-// Shapes: images (N, 3, H, W), blue first; boxes (N, 1, 1 + rows, 16): row 0 has their number and
-// 16, each other one x, y, width, height, angle, class, ... in pixels; tops (N, 3, image_size_y,
+// Each change of detectnet_augmentation_param is applied with its probability (..._prob), in
+// training only; in testing images are scaled to the output size. Boxes follow their image; a
+// rotation moves their centres.
+// Shapes: images (N, 3, H, W), BGR; boxes (N, 1, 1 + rows, 16): row 0 has their number and 16, each
+// other one x, y, width, height, angle, class, ... in pixels; tops (N, 3, image_size_y,
 // image_size_x) and (N, 8 + classes, image_size_y / stride, image_size_x / stride).
-// Parameters: none; of transform_param mean_file or mean_value count.
+// Parameters: none; of transform_param only mean_file or mean_value is used.
 // Gradient: none.
 #include <algorithm>
 #include <cmath>
@@ -32,8 +32,8 @@
 namespace crema {
 namespace {
 
-struct DrawChanges {
-  DetectNetDraw how;
+struct SampleChanges {
+  AugmentationParams how;
   PassRandom random;
   DetectNetChange* changes;
   CREMA_HD void operator()(int64_t image) const { changes[image] = how.draw(random.get(), image); }
@@ -66,7 +66,7 @@ class DetectNetTransformationLayer : public Layer {
             "stride must be from 1 to image_size_x and image_size_y, but is ", p().stride(),
             " for an image of ", p().image_size_x(), " x ", p().image_size_y());
     require(p().scale_cvg() > 0, "scale_cvg must be positive, but is ", p().scale_cvg());
-    // KITTI's cars, when nothing is given.
+    // By default, KITTI's cars.
     std::map<uint32_t, uint32_t> channels;
     for (const auto& pair : p().object_class()) channels[pair.src()] = pair.dst();
     if (channels.empty()) channels[1] = 0;
@@ -135,28 +135,28 @@ class DetectNetTransformationLayer : public Layer {
     return prepared;
   }
 
-  // The mean image in the images' size.
+  // The mean image, scaled to the size of the images.
   std::vector<float> scaled_mean(int64_t height, int64_t width) const {
     const int64_t from_height = mean_image_.shape[1], from_width = mean_image_.shape[2];
     if (from_height == height && from_width == width) return mean_image_.values;
-    const auto place = [](int64_t at, int64_t from, int64_t to) {
+    const auto position = [](int64_t at, int64_t from, int64_t to) {
       return (static_cast<double>(at) + 0.5) * static_cast<double>(from) / static_cast<double>(to) -
              0.5;
     };
     std::vector<float> mean(3 * height * width);
     for (int64_t i = 0; i < 3 * height * width; ++i) {
       const int64_t plane = i / (height * width), row = i / width % height;
-      const CubicTaps down(place(row, from_height, height), from_height);
-      const CubicTaps across(place(i % width, from_width, width), from_width);
+      const CubicTaps down(position(row, from_height, height), from_height);
+      const CubicTaps across(position(i % width, from_width, width), from_width);
       const float* values = mean_image_.values.data() + plane * from_height * from_width;
       mean[i] = static_cast<float>(cubic(values, from_width, down, across));
     }
     return mean;
   }
 
-  DetectNetDraw draw_of(const Shape& x) const {
+  AugmentationParams draw_of(const Shape& x) const {
     const DetectNetAugmentationParameter& a = params<DetectNetAugmentationParameter>();
-    DetectNetDraw d;
+    AugmentationParams d;
     d.training = training();
     d.hue_prob = a.hue_rotation_prob();
     d.hue = a.hue_rotation();
@@ -203,18 +203,18 @@ class DetectNetTransformationLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &boxes = pass.bottom[1], &y = pass.top[0], &map = pass.top[1];
     const Shape& in = x.shape();
-    const int64_t images = in[0], places = in[2] * in[3], count = rows(boxes.shape());
+    const int64_t images = in[0], positions = in[2] * in[3], count = rows(boxes.shape());
     auto* changes = pass.workspace.data<DetectNetChange>();
     auto* targets = reinterpret_cast<TargetBox*>(changes + images);
     parallel_for(
         context, images,
-        DrawChanges{draw_of(in), context.random(id(), pass.pass, pass.live_pass), changes});
+        SampleChanges{draw_of(in), context.random(id(), pass.pass, pass.live_pass), changes});
     on(x, [&]<typename T>() {
       if (context.device() == Device::cpu) check_headers<T>(boxes, count);
       T* colours = reinterpret_cast<T*>(targets + images * count);
-      parallel_rows(context, images, places,
-                    TurnColours<T>{x.data<T>(), colours, mean_.data<float>(), places,
-                                   mean_.count() > 3 ? 1 : 0, changes});
+      parallel_rows(context, images, positions,
+                    ShiftHue<T>{x.data<T>(), colours, mean_.data<float>(), positions,
+                                mean_.count() > 3 ? 1 : 0, changes});
       parallel_rows(
           context, images * y.shape()[2], y.shape()[3],
           MovePixels<T>{colours, y.data<T>(), in[2], in[3], y.shape()[2], y.shape()[3], changes});

@@ -1,12 +1,12 @@
 // DiceCoefLoss (forks): one minus the overlap of predicted and true masks, the mean over images.
 //   loss = 1 / N * sum over n of
 //          1 - (2 * sum of x * t + smooth) / (sum of x^2 + sum of t^2 + smooth)
-// Shapes: x (N, C, ...), t as many values; or labels, one for each place, whose t is 1 in the
-// channel of the label and else 0. The channel of dice_coef_loss_param.ignore_label does not count.
-// The loss is a scalar.
+// Shapes: x (N, C, ...), t with as many values; or labels, one per position, whose t is 1 in the
+// label's channel and else 0. The channel of dice_coef_loss_param.ignore_label does not count. The
+// loss is a scalar.
 // Parameters: none.
-// Gradient: dx = 2 / N * (x * u - t * v) / v^2 with u and v above and below the bar, times the loss
-// weight; none for t.
+// Gradient: dx = 2 / N * (x * u - t * v) / v^2 with u the numerator and v the denominator, times
+// the loss weight; none for t.
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
@@ -31,7 +31,7 @@ struct Masks {
            : static_cast<int64_t>(label) == channel ? T(1)
                                                     : T(0);
   }
-  // Sum 2n is half of what stands above the bar for image n, sum 2n + 1 what stands below.
+  // Sum 2n is half the numerator of image n, sum 2n + 1 the denominator.
   template <typename>
   CREMA_HD T operator()(int64_t k, int64_t channel, int64_t column) const {
     const int64_t n = k / 2;

@@ -8,7 +8,7 @@
 // Shapes: distances x (N, C) to the centres of C classes, labels y (N); the loss is a scalar, a
 // second top has the mean of pull and that of max(0, negative_margin - x[n,k]) over all others.
 // Parameters: none.
-// Gradient: that of the loss, with two rules of that fork's own: the own distance counts only below
+// Gradient: that of the loss, except for two rules of that fork: the own distance counts only below
 // positive_outlier_thresh, but above positive_upper_bound always (with positive_first). With
 // normalize_negative r, the others' gradients are divided by s = |sum of their slopes| / (r * N)
 // where s > positive_weight. None for labels, none from the second top.
@@ -22,9 +22,9 @@ namespace {
 template <typename T>
 struct Contrast {
   ClassDistances<T> distances;
-  const T* nearest;  // or null: all others count
+  const T* nearest;  // null: all others count
   T positive_margin, negative_margin, positive_weight, negative_weight;
-  T outlier, bound;  // bound: own distances above stop the others
+  T outlier, bound;  // bound: larger own distances disable the others
   bool exponential;
 
   CREMA_HD T pull(int64_t n) const {
@@ -69,7 +69,7 @@ struct SlopeSum {
   }
 };
 
-// Sum 0: pulls, sum 1: the mean of the others' gaps.
+// Sum 0: pulls; sum 1: the mean of the others' gaps.
 template <typename T>
 struct MeanGaps {
   Contrast<T> of;
@@ -85,7 +85,8 @@ struct MeanGaps {
 template <typename T>
 struct ContrastGradient {
   Contrast<T> of;
-  const T *slopes, *weight;  // slopes: the mean sum of the others'; null: not normalized
+  const T *slopes, *weight;  // slopes: the mean of the sums of the others' slopes; null: not
+                             // normalized
   T norm, share;
   T* dx;
   CREMA_HD void operator()(int64_t n, int64_t k) const {
@@ -123,7 +124,7 @@ class GeneralContrastiveLossLayer : public Layer {
     require(x.count(1) > 1, "there must be two classes or more, but the distances are ", x.brief());
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back({2});
-    // saved: which other is nearest to each example, the mean sum of the others' slopes
+    // saved: the nearest other class of each example, the mean of the sums of the others' slopes
     return {tops, {{{x[0]}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 

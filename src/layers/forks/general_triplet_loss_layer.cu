@@ -2,14 +2,14 @@
 //   loss = negative_weight / N * sum over n and k != y[n] of max(0, x[n,y] + margin - x[n,k])
 //   hardest_only: k is the nearest other class only
 //   positive_first: where x[n,y] > positive_upper_bound, no k counts
-// Shapes: distances x (N, C) to the centres of C classes, labels y (N); a third bottom has a factor
-// on the gradient of each n; the loss is a scalar, a second top has the mean distance to the own
+// Shapes: distances x (N, C) to the centres of C classes, labels y (N); a third bottom has a
+// gradient factor for each n; the loss is a scalar, a second top has the mean distance to the own
 // class and to the others.
 // Parameters: none.
-// Gradient, a rule of that fork's own: dx[n,k] = -negative_weight / N where k counts; dx[n,y] =
-// positive_weight / N, once, where any k counts, with add_center_loss everywhere, and where
-// positive_first stops the others; times the loss weight. None for labels and factors, none from
-// the second top.
+// Gradient, not that of the loss but the fork's: dx[n,k] = -negative_weight / N where k counts;
+// dx[n,y] = positive_weight / N, once, where any k counts, with add_center_loss everywhere, and
+// where positive_first disables the others; times the loss weight. None for labels and factors,
+// none from the second top.
 #include "layers/forks/class_distances.h"
 #include "proto/layer.pb.h"
 #include "proto/params/forks_face.pb.h"
@@ -20,8 +20,8 @@ namespace {
 template <typename T>
 struct Violation {
   ClassDistances<T> distances;
-  const T* nearest;  // or null: all others count
-  T margin, bound;   // bound: own distances above stop the others
+  const T* nearest;  // null: all others count
+  T margin, bound;   // bound: larger own distances disable the others
   CREMA_HD T operator()(int64_t n, int64_t k) const {
     const T own = distances.own(n), violation = own + margin - distances.at(n, k);
     const bool counts =
@@ -48,7 +48,7 @@ struct ViolationCount {
   }
 };
 
-// Sum 0: own distances, sum 1: the mean of the others'.
+// Sum 0: own distances; sum 1: the mean of the others'.
 template <typename T>
 struct MeanDistances {
   ClassDistances<T> distances;
@@ -62,7 +62,7 @@ struct MeanDistances {
 template <typename T>
 struct DistanceGradient {
   Violation<T> violation;
-  const T *counts, *factors, *weight;  // factors: or null
+  const T *counts, *factors, *weight;  // factors: may be null
   bool always;                         // the own distance counts everywhere
   T positive, negative;
   T* dx;
@@ -94,7 +94,7 @@ class GeneralTripletLossLayer : public Layer {
             bottoms.back().brief());
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back({2});
-    // saved: how many others count and which is nearest, of each example
+    // saved: per example, how many others count and which one is nearest
     return {tops, {{{2, x[0]}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 

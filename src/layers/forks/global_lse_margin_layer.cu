@@ -1,16 +1,17 @@
-// GlobalLSEMargin (a fork for faces): scales cosines and takes a margin from that of the labelled
-// class, as large as the labelled classes are ahead in the batches so far.
+// GlobalLSEMargin (a fork for faces): scales cosines and subtracts a margin from that of the
+// labelled class; the margin follows the lead of the labelled classes in the batches so far.
 //   y = S x, for the label S (x - m) where m > 0
 //   ahead_n = x[n,label] - l_n,  l_n = 1/S * log of the sum over the other classes of exp(S x[n,k])
-// S is s, or of each vector its value in the third bottom. In training each forward pass moves m to
-// 0.9 m + 0.1 c, with c the mean of the ahead_n within 0.1 of m (of all, where none is); the first
-// one, while m is 0, sets it to where such means, from that of all on, come to rest (at most 20).
+// S is s, or per vector its value in the third bottom. In training each forward pass moves m to 0.9
+// m + 0.1 c, where c is the mean of the ahead_n within 0.1 of m (of all, if there are none); the
+// first one, while m is 0, sets it to the fixed point of such means, starting from that of all (at
+// most 20 iterations).
 // Shapes: x (N, K), labels (N), integers from 0 to K - 1, S (N); y as x. A second top (5): S, and
 // the means of x[n,label], of l, of the best x of another class (at least -1), and m.
-// Parameters: s (1), 30 where scale_param has no filler, kept within its min_value and max_value,
-// not learned with a third bottom; m (1), 0 at first, never learned.
-// Gradient, m held fast: dx = dy S, ds = sum of dy y / s, dS_n = sum over k of dy y / S_n; none for
-// labels.
+// Parameters: s (1), 30 if scale_param has no filler, clipped to its min_value and max_value, not
+// learned with a third bottom; m (1), initially 0, never learned.
+// Gradient, with m constant: dx = dy S, ds = sum of dy y / s, dS_n = sum over k of dy y / S_n; none
+// for labels.
 #include "device/parallel.h"
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
@@ -21,32 +22,32 @@
 namespace crema {
 namespace {
 
-constexpr int kTarget = 0, kOthers = 1, kBest = 2, kVectorNumbers = 3;  // of each vector
+constexpr int kTarget = 0, kOthers = 1, kBest = 2, kVectorValues = 3;  // per vector
 constexpr int kStatistics = 5;
 
 template <typename T>
 struct Scales {
-  const T *s, *lengths;  // lengths: or null
+  const T *s, *lengths;  // lengths: may be null
   CREMA_HD T operator()(int64_t n) const { return lengths ? lengths[n] : *s; }
 };
 
 template <typename T>
 struct KeepWithin {
-  T least, most;
+  T minimum, maximum;
   T* s;
   CREMA_HD void operator()(int64_t) const {
-    if (*s < least) *s = least;
-    if (*s > most) *s = most;
+    if (*s < minimum) *s = minimum;
+    if (*s > maximum) *s = maximum;
   }
 };
 
 template <typename T>
-struct LookAtVector {
+struct VectorStatistics {
   const T* x;
   ClassLabels<T> labels;
   LabelNote note;
   Scales<T> scales;
-  T* numbers;  // kVectorNumbers of each vector
+  T* numbers;  // kVectorValues per vector
   CREMA_HD void operator()(int64_t n) const {
     const int label = labels.at(n);
     const T *row = x + n * labels.classes, scale = scales(n);
@@ -56,25 +57,25 @@ struct LookAtVector {
       if (k != label && row[k] > best) best = row[k];
     for (int64_t k = 0; k < labels.classes; ++k)
       if (k != label) sum += exp(scale * (row[k] - best));
-    T* const out = numbers + n * kVectorNumbers;
+    T* const out = numbers + n * kVectorValues;
     out[kTarget] = label < 0 ? T(NAN) : row[label];
     out[kOthers] = log(sum) / scale + best;
     out[kBest] = best;
   }
 };
 
-// One for the batch: moves m and writes the second top.
+// A single index: moves m and writes the second top.
 template <typename T>
 struct MoveMargin {
   const T* numbers;
   int64_t batch;
   bool moves;
   Scales<T> scales;
-  T *m, *top;  // top: or null
+  T *m, *top;  // top: may be null
   CREMA_HD T ahead(int64_t n) const {
-    return numbers[n * kVectorNumbers + kTarget] - numbers[n * kVectorNumbers + kOthers];
+    return numbers[n * kVectorValues + kTarget] - numbers[n * kVectorValues + kOthers];
   }
-  // The mean of those near `middle`; that of all where none is.
+  // The mean of the values near `middle`, or of all if there are none.
   CREMA_HD T mean_near(T middle, T distance) const {
     T sum = 0, all = 0;
     int64_t count = 0;
@@ -100,14 +101,13 @@ struct MoveMargin {
   }
   CREMA_HD void operator()(int64_t) const {
     const T next = moves ? moved() : *m;
-    if (next == next) *m = next;  // no NaN stays
+    if (next == next) *m = next;  // NaN is not stored
     if (!top) return;
     for (int i = 0; i < kStatistics; ++i) top[i] = 0;
     const T share = T(1) / static_cast<T>(batch);
     for (int64_t n = 0; n < batch; ++n) {
       top[0] += share * scales(n);
-      for (int i = 0; i < kVectorNumbers; ++i)
-        top[1 + i] += share * numbers[n * kVectorNumbers + i];
+      for (int i = 0; i < kVectorValues; ++i) top[1 + i] += share * numbers[n * kVectorValues + i];
     }
     top[kStatistics - 1] = *m;
   }
@@ -139,7 +139,7 @@ struct ScaledBack {
   }
 };
 
-// dy y / S, to be summed over k or over all.
+// dy y / S, to be summed over k or over everything.
 template <typename T>
 struct ScaleSlope {
   const T *dy, *y;
@@ -178,11 +178,11 @@ class GlobalLseMarginLayer : public Layer {
     return {tops, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // Workspace: the numbers of each vector.
+  // Workspace: the values of each vector.
   Prepared prepare(Context&, const Preparation& preparation) override {
     Prepared prepared;
-    prepared.workspace = static_cast<size_t>(preparation.bottoms[0][0] * kVectorNumbers) *
-                         size_of(preparation.dtype);
+    prepared.workspace =
+        static_cast<size_t>(preparation.bottoms[0][0] * kVectorValues) * size_of(preparation.dtype);
     return prepared;
   }
 
@@ -200,12 +200,12 @@ class GlobalLseMarginLayer : public Layer {
       const ClassLabels<T> labels{pass.bottom[1].data<T>(), classes};
       const LabelNote note{pass.saved[0].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
       T *numbers = pass.workspace.data<T>(), *m = pass.parameters[1].data<T>();
-      const T most = p().has_max_value() ? static_cast<T>(p().max_value()) : T(1e30);
+      const T maximum = p().has_max_value() ? static_cast<T>(p().max_value()) : T(1e30);
       parallel_for(
           context, 1,
-          KeepWithin<T>{static_cast<T>(p().min_value()), most, pass.parameters[0].data<T>()});
+          KeepWithin<T>{static_cast<T>(p().min_value()), maximum, pass.parameters[0].data<T>()});
       const Scales<T> scales = this->scales<T>(pass);
-      parallel_for(context, batch, LookAtVector<T>{x.data<T>(), labels, note, scales, numbers});
+      parallel_for(context, batch, VectorStatistics<T>{x.data<T>(), labels, note, scales, numbers});
       T* const statistics = pass.top.size() > 1 ? pass.top[1].data<T>() : nullptr;
       parallel_for(context, 1, MoveMargin<T>{numbers, batch, training(), scales, m, statistics});
       parallel_rows(context, batch, classes,

@@ -1,11 +1,11 @@
-// GuidedDropout: Dropout of whole channels that a second bottom, the guidance, chooses; for nets
-// that learn several domains at once, of which each is to use the units that serve it.
+// GuidedDropout: dropout of whole channels chosen by a second bottom, the guidance; for nets that
+// learn several domains at once, each of which is to use the units useful to it.
 //   y[n,c,i] = x[n,c,i] * m[n,c] * C / s[n]; no division where s[n] is 0
 //   deterministic: m = 1 where g[n,c] > guidance_threshold, else 0; s[n] = sum over c of m[n,c];
 //                  in training and in testing
 //   stochastic:    m = 1 with probability p = 1 / (1 + exp(-sigmoid_scaler * g[n,c])), else 0;
 //                  s[n] = sum over c of p[n,c]; in testing y = x
-// Shapes: x (N, C, ...), g (N, C) or the same with axes of 1 behind; y as x.
+// Shapes: x (N, C, ...), g (N, C), optionally followed by axes of 1; y as x.
 // Parameters: none.
 // Gradient: dx = dy * m * C / s; g gets none.
 #include <cmath>
@@ -19,7 +19,7 @@
 namespace crema {
 namespace {
 
-// How far a channel counts: 0 or 1, or the probability that it is kept.
+// The weight of a channel in s: 0 or 1, or the probability that it is kept.
 template <typename T>
 struct Guide {
   const T* guidance;
@@ -48,7 +48,7 @@ struct FactorOfChannel {
   const T* sums;
   T* factors;
   int64_t channels;
-  bool all;  // every channel is kept as it is
+  bool all;  // every channel is kept unchanged
   CREMA_HD void operator()(int64_t i) const {
     if (all) {
       factors[i] = 1;
@@ -65,9 +65,9 @@ struct TimesFactor {
   const T* factors;
   const T* in;
   T* out;
-  int64_t places;
-  CREMA_HD void operator()(int64_t row, int64_t place) const {
-    out[row * places + place] = in[row * places + place] * factors[row];
+  int64_t positions;
+  CREMA_HD void operator()(int64_t row, int64_t position) const {
+    out[row * positions + position] = in[row * positions + position] * factors[row];
   }
 };
 
@@ -95,10 +95,10 @@ class GuidedDropoutLayer : public Layer {
 
   void times_factor(Context& context, const Tensor& in, const Tensor& factors,
                     const Tensor& out) const {
-    const int64_t places = in.shape().count(2);
+    const int64_t positions = in.shape().count(2);
     on(in, [&]<typename T>() {
-      parallel_rows(context, factors.count(), places,
-                    TimesFactor<T>{factors.data<T>(), in.data<T>(), out.data<T>(), places});
+      parallel_rows(context, factors.count(), positions,
+                    TimesFactor<T>{factors.data<T>(), in.data<T>(), out.data<T>(), positions});
     });
   }
 

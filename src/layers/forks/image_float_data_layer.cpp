@@ -1,17 +1,17 @@
-// ImageFloatData (a fork): images of the files that a list names, with numbers such as landmarks,
-// and if wanted weights.
+// ImageFloatData (a fork): images from files in a list, with numbers such as landmarks, and
+// optionally weights.
 //
 //   data[i,c,y,x] = transform(image of line (n * batch_size + i) mod lines); with with_heatmap its
-//   last channel comes from the grey image of the same name below heatmap_dir
+//   last channel is the grey image of the same name in heatmap_dir
 //   label[i,:]    = the numbers of that line
-//   weight[i]     = the last number of the line, with hard_sample; it is no label then
+//   weight[i]     = the last number of the line, with hard_sample; it is then not a label
 //   where n counts the batches
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, label
 // (batch_size, labels) and, with hard_sample, weight (batch_size).
 //
-// Parameters: image_data_param as for ImageData; image_float_data_param: label_dim, how many labels
-// there are, hard_sample, with_heatmap, heatmap_dir. transform_param. What changes images does not
+// Parameters: image_data_param as for ImageData; image_float_data_param: label_dim, the number of
+// labels, hard_sample, with_heatmap, heatmap_dir. transform_param. Transforms of images do not
 // change their numbers.
 //
 // Gradient: none.
@@ -29,7 +29,7 @@ class ImageFloatDataLayer : public LoaderLayer {
   Arity tops() const override { return {2, weighs() ? 3 : 2}; }
 
   void setup(Context& context, const std::vector<Shape>&) override {
-    const ImageDataParameter& data = params<ImageDataParameter>();
+    const ImageDataParameter& data = message().image_data_param();
     require(!data.source().empty(), "image_data_param needs a `source`: a list of image files");
     require(data.batch_size() > 0, "image_data_param needs a `batch_size` of at least 1");
     require((data.new_height() > 0) == (data.new_width() > 0),
@@ -87,7 +87,7 @@ class ImageFloatDataLayer : public LoaderLayer {
   bool weighs() const { return p().hard_sample(); }
   int64_t labels() const { return numbers_ - weighs(); }
 
-  int64_t numbers_ = 0;  // of a line
+  int64_t numbers_ = 0;  // per line
   std::shared_ptr<const ImageFiles> images_;
 };
 

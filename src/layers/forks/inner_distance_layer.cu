@@ -1,11 +1,11 @@
 // InnerDistance (forks): the distance of each vector to each row of the weights.
 //   L2: y[m,n] = b[n] + sum over k of (x[m,k] - w[n,k])^2    L1: the absolute differences
-// Shapes: x with the axes before `axis` as m and the rest as k; y keeps the former and has
-// num_output in place of the latter. A second bottom gives w instead, a third b.
+// Shapes: the axes of x before `axis` form m and the rest k; y keeps the former and has num_output
+// instead of the latter. A second bottom gives w instead, a third b.
 // Parameters: w (num_output, K) and, unless bias_term is false, b (num_output); none with more than
-// one bottom. With normalize: true forward scales the rows of w to length 1, in place.
+// one bottom. With normalize: true forward L2-normalizes the rows of w, in place.
 // Gradient, L2: dx = 2 * (x * sum of dy over n - dy w), dw = 2 * (w * sum of dy over m - dy' x),
-// with the scaled w; L1: sums of dy times signs; db sums dy over m.
+// with the normalized w; L1: sums of dy times signs; db sums dy over m.
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
 #include "kernels/core/squared_row.h"
@@ -28,10 +28,10 @@ struct AbsoluteDistance {
   }
 };
 
-// y is the product of x and w on entry (L2), or the distance (L1).
+// On entry y is the product of x and w (L2), or the distance (L1).
 template <typename T>
 struct Distances {
-  const T *xx, *ww, *b;  // xx, ww: squared lengths, null for L1; b: or null
+  const T *xx, *ww, *b;  // xx, ww: squared lengths, null for L1; b: may be null
   int64_t outputs;
   T* y;
   CREMA_HD void operator()(int64_t m, int64_t n) const {
@@ -52,11 +52,11 @@ struct PullBack {
   }
 };
 
-// L1: dv[r,k] (+)= sum over the others o of dy of the pair * sign(v[r,k] - other[o,k])
+// L1: dv[r,k] (+)= sum over o of dy[r,o] * sign(v[r,k] - other[o,k])
 template <typename T>
 struct Signs {
   const T *dy, *v, *others;
-  int64_t inputs, count, step_r, step_o;  // of dy
+  int64_t inputs, count, step_r, step_o;  // step_*: strides of dy
   bool accumulate;
   T* dv;
   CREMA_HD void operator()(int64_t r, int64_t k) const {
@@ -135,7 +135,7 @@ class InnerDistanceLayer : public Layer {
     const Tensor b = !biased_ ? Tensor() : own_ ? pass.parameters[1] : pass.bottom[2];
     on(x, [&]<typename T>() {
       T *y = pass.top[0].data<T>(), *lengths = pass.workspace.data<T>();
-      if (own_ && p().normalize()) make_unit_rows(context, 1e-6, w, pass.workspace);
+      if (own_ && p().normalize()) l2_normalize_rows(context, 1e-6, w, pass.workspace);
       if (squared()) {
         parallel_sum<T>(context, {rows, 1, inputs_}, SquaredRow<T>{x.data<T>(), inputs_},
                         {lengths});
@@ -154,7 +154,7 @@ class InnerDistanceLayer : public Layer {
     });
   }
 
-  // Of x, or of w when `transposed`: dy is then read by columns.
+  // Gradient of x, or of w if `transposed`: dy is then read by columns.
   template <typename T>
   void gradient(Context& context, bool transposed, int64_t rows, const T* dy, const T* v,
                 const T* others, const T* sums, bool accumulate, T* dv) const {
@@ -190,15 +190,15 @@ class InnerDistanceLayer : public Layer {
     if (biased_) db = own_ ? pass.parameter_diff[1] : pass.bottom_diff[2];
     on(x, [&]<typename T>() {
       const T* dy = pass.top_diff[0].data<T>();
-      T *row_sums = pass.workspace.data<T>(), *column_sums = row_sums + rows;
+      T *row_sums = pass.workspace.data<T>(), *sums_of_columns = row_sums + rows;
       parallel_sum<T>(context, {rows, 1, outputs_}, Strided<T>{dy, outputs_, 1}, {row_sums});
       const Strided<T> columns{dy, 1, outputs_};
-      parallel_sum<T>(context, {outputs_, rows, 1}, columns, {column_sums});
+      parallel_sum<T>(context, {outputs_, rows, 1}, columns, {sums_of_columns});
       if (db)
         parallel_sum<T>(context, {outputs_, rows, 1}, columns,
                         {db.data<T>(), T(1), own_ && pass.accumulate[1]});
       if (dw)
-        gradient<T>(context, true, rows, dy, w.data<T>(), x.data<T>(), column_sums,
+        gradient<T>(context, true, rows, dy, w.data<T>(), x.data<T>(), sums_of_columns,
                     own_ && pass.accumulate[0], dw.data<T>());
       if (const Tensor& dx = pass.bottom_diff[0])
         gradient<T>(context, false, rows, dy, x.data<T>(), w.data<T>(), row_sums, false,

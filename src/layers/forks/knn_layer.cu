@@ -1,26 +1,26 @@
-// Knn (MyCaffe): how near a vector lies to each class of those remembered from training.
-//   training: remembers the vectors and labels of the batch; y = 0
-//   testing: d[n,j] = mean distance |x[n] - m| over the k nearest remembered vectors m of the class
-//   (all of them where k is 0 or they are fewer), and with the smallest and largest d of n:
-//   y[n,j] = 1 - (d[n,j] - smallest) / (largest - smallest), 1 where both are equal. j counts the
-//   classes among the remembered labels, from the lowest on; the rest of y is 0, all of it while
-//   nothing is remembered.
+// Knn (MyCaffe): nearness of a vector to each class of the vectors stored in training.
+//   training: stores the vectors and labels of the batch; y = 0
+//   testing: d[n,j] = mean distance |x[n] - m| over the k nearest stored vectors m of the class,
+//   or all of them if k is 0 or they are fewer; and with the minimum and maximum d of n:
+//   y[n,j] = 1 - (d[n,j] - minimum) / (maximum - minimum), 1 if both are equal. j counts the
+//   classes among the stored labels, from the lowest on; the rest of y is 0, all of it while
+//   nothing is stored.
 // Shapes: x (N, K...), labels (N...); y (N, num_output, 1, 1).
-// Parameters, measured, not learned: how many batches are remembered (1, 1, 1, 1); then of each of
-// max_stored_batches batches its x and its labels. Batches take turns: that of forward pass p has
-// place p modulo max_stored_batches.
+// Parameters, measured, not learned: how many batches are stored (1, 1, 1, 1); then x and labels of
+// each of max_stored_batches batches, a ring buffer: forward pass p uses slot p modulo
+// max_stored_batches.
 // Gradient: none.
 #include <algorithm>
 #include <cmath>
 #include <map>
 
-#include "kernels/conv/linear_kernel.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
 #include "layers/forks/squared_between.h"
 #include "layers/layer.h"
 #include "proto/filler.pb.h"
 #include "proto/params/forks_face.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -32,7 +32,7 @@ struct CountBatch {
   CREMA_HD void operator()(int64_t) const { *count = *count < now ? now : *count; }
 };
 
-constexpr int kMostBatches = 10000;  // two blobs each
+constexpr int kMaxBatches = 10000;  // two blobs per batch
 
 class KnnLayer : public Layer {
   const KnnParameter& p() const { return params<KnnParameter>(); }
@@ -42,9 +42,9 @@ class KnnLayer : public Layer {
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(p().num_output() > 0 && p().max_stored_batches() > 0 &&
-                p().max_stored_batches() <= kMostBatches,
+                p().max_stored_batches() <= kMaxBatches,
             "num_output of knn_param must be positive and max_stored_batches from 1 to ",
-            kMostBatches, ", but they are ", p().num_output(), " and ", p().max_stored_batches());
+            kMaxBatches, ", but they are ", p().num_output(), " and ", p().max_stored_batches());
     require(bottoms[0].axes() > 0,
             "the first bottom must be vectors (N, K...), but it is a scalar");
     const FillerParameter& zeros = FillerParameter::default_instance();
@@ -85,19 +85,19 @@ class KnnLayer : public Layer {
   }
 
   void remember(Context& context, const Forward& pass) const {
-    const auto place = static_cast<int64_t>(pass.pass % p().max_stored_batches());
-    copy(context, pass.bottom[0], pass.parameters[1 + 2 * place]);
-    copy(context, pass.bottom[1], pass.parameters[2 + 2 * place]);
+    const auto position = static_cast<int64_t>(pass.pass % p().max_stored_batches());
+    copy(context, pass.bottom[0], pass.parameters[1 + 2 * position]);
+    copy(context, pass.bottom[1], pass.parameters[2 + 2 * position]);
     on(pass.bottom[0], [&]<typename T>() {
       parallel_for(context, 1,
-                   CountBatch<T>{pass.parameters[0].data<T>(), static_cast<T>(place + 1)});
+                   CountBatch<T>{pass.parameters[0].data<T>(), static_cast<T>(position + 1)});
     });
   }
 
   void compare(Context& context, const Forward& pass, int64_t batches) const {
     const Tensor& x = pass.bottom[0];
     const int64_t batch = x.shape()[0], inputs = x.shape().count(1);
-    // Of each class the places of its vectors.
+    // The indices of each class's vectors.
     std::map<double, std::vector<int64_t>> classes;
     const Tensor squares = part_of(pass.workspace, 0, {batches, batch, batch}, x.dtype());
     for (int64_t i = 0; i < batches; ++i) {
@@ -118,25 +118,25 @@ class KnnLayer : public Layer {
 #pragma omp parallel for
     for (int64_t n = 0; n < batch; ++n) {
       std::vector<double> means;
-      for (const auto& [label, places] : classes)
-        means.push_back(mean_of_nearest(all.data() + n * batch, places));
-      const auto [least, most] = std::minmax_element(means.begin(), means.end());
-      const double range = *most - *least;
+      for (const auto& [label, positions] : classes)
+        means.push_back(mean_of_nearest(all.data() + n * batch, positions));
+      const auto [minimum, maximum] = std::minmax_element(means.begin(), means.end());
+      const double range = *maximum - *minimum;
       for (size_t j = 0; j < means.size(); ++j)
-        y[n * p().num_output() + j] = range > 0 ? 1 - (means[j] - *least) / range : 1;
+        y[n * p().num_output() + j] = range > 0 ? 1 - (means[j] - *minimum) / range : 1;
     }
     from_doubles(context, y.data(), pass.top[0]);
   }
 
-  // Cut to an integer, as Caffe does.
+  // Truncated to an integer, as in Caffe.
   static double label_of(double value) {
     require(!std::isnan(value), "a label among those remembered is nan: labels are integers");
     return std::trunc(value);
   }
 
-  double mean_of_nearest(const double* squares, const std::vector<int64_t>& places) const {
+  double mean_of_nearest(const double* squares, const std::vector<int64_t>& positions) const {
     std::vector<double> near;
-    for (int64_t place : places) near.push_back(std::sqrt(squares[place]));
+    for (int64_t position : positions) near.push_back(std::sqrt(squares[position]));
     const size_t k = p().k() > 0 ? std::min<size_t>(p().k(), near.size()) : near.size();
     std::partial_sort(near.begin(), near.begin() + static_cast<std::ptrdiff_t>(k), near.end());
     double sum = 0;

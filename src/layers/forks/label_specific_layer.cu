@@ -1,12 +1,15 @@
-// Changes to the score of the labelled class, which make it harder to reach (forks for faces):
-// LabelSpecificAdd: y = x + b where x > -b, for the label (AM-Softmax: b negative). With bias_base
-// b grows over time: bias_base + (1 + bias_gamma * i)^bias_power - 1, from bias_min to bias_max.
-// LabelSpecificRescale: y = positive_weight * x for the label (plus 1 - positive_weight with
-// for_ip), y = negative_weight * x for the others. LabelSpecificMargin: y = cos(acos(x) + margin)
-// for the label, margin in degrees (ArcFace), at most margin_max where the file has one. It is the
-// first value of the parameter, and with margin_base grows in training: margin_base + (1 + gamma *
-// i)^power - 1. i: `iteration` plus the forward passes before this one. In testing y = x unless
-// transform_test, rescale_test or margin_on_test.
+// LabelSpecificAdd, LabelSpecificRescale and LabelSpecificMargin (forks for faces): change the
+// score of the labelled class, which makes it harder to reach.
+//   LabelSpecificAdd: y = x + b where x > -b, for the label (AM-Softmax: b negative). With
+//   bias_base b grows over time, from bias_min to bias_max:
+//   bias_base + (1 + bias_gamma * i)^bias_power - 1.
+//   LabelSpecificRescale: y = positive_weight * x for the label (plus 1 - positive_weight with
+//   for_ip), y = negative_weight * x for the others.
+//   LabelSpecificMargin: y = cos(acos(x) + margin) for the label, margin in degrees (ArcFace), at
+//   most margin_max if the file gives one. It is the first value of the parameter, and with
+//   margin_base grows in training: margin_base + (1 + gamma * i)^power - 1.
+//   i: `iteration` plus the number of earlier forward passes. In testing y = x unless
+//   transform_test, rescale_test or margin_on_test.
 // Shapes: x (N, K), labels (N), integers from 0 to K - 1; y as x. A second top has b (1); that of
 // LabelSpecificMargin (5) the margin, then zeros.
 // Parameters: of LabelSpecificMargin a blob of 5, not learned, that starts with the margin.
@@ -22,18 +25,18 @@ namespace {
 
 enum class Change { none, add, rescale, turn };
 
-// saved = base + (1 + gamma * i)^power - 1, from least to most.
+// saved = base + (1 + gamma * i)^power - 1, clipped to minimum and maximum.
 template <typename T>
 struct Anneal {
   PassNumber passes;
   bool grows;
-  double base, gamma, power, start, least, most;
+  double base, gamma, power, start, minimum, maximum;
   T *kept, *saved, *top;  // kept: the parameter, or null
   int tops;               // values of `top`
   CREMA_HD void operator()(int64_t) const {
     double value = kept ? static_cast<double>(*kept) : base;
     if (grows) value = base + pow(1 + gamma * (start + passes.get()), power) - 1;
-    value = value < least ? least : value > most ? most : value;
+    value = value < minimum ? minimum : value > maximum ? maximum : value;
     *saved = static_cast<T>(value);
     if (kept) *kept = *saved;
     for (int i = 0; i < tops; ++i) top[i] = i == 0 ? *saved : T(0);
@@ -44,7 +47,7 @@ template <typename T>
 struct Changed {
   Change change;
   const T* amount;
-  T own, others, shift;  // factors and summand of rescale
+  T own, others, shift;  // factors of the label and the others, and offset of rescale
 
   CREMA_HD T value(T v, bool is_label) const {
     if (change == Change::rescale) return is_label ? own * v + shift : others * v;
@@ -62,7 +65,7 @@ struct Changed {
   }
 };
 
-// kWidth classes at a time.
+// kWidth classes per thread.
 template <typename T, int kWidth>
 struct ChangeValues {
   Changed<T> changed;
@@ -106,6 +109,11 @@ struct ChangeGradient {
 };
 
 class LabelSpecificLayer : public Layer {
+ public:
+  enum class Variant { add, rescale, margin };
+  explicit LabelSpecificLayer(Variant variant = Variant::add) : variant_(variant) {}
+
+ private:
   const LabelSpecificAddParameter& add() const { return params<LabelSpecificAddParameter>(); }
   const LabelSpecificRescaleParameter& scale() const {
     return params<LabelSpecificRescaleParameter>();
@@ -113,8 +121,8 @@ class LabelSpecificLayer : public Layer {
   const LabelSpecificMarginParameter& margin() const {
     return params<LabelSpecificMarginParameter>();
   }
-  bool turns() const { return type() == "LabelSpecificMargin"; }
-  bool adds() const { return type() == "LabelSpecificAdd"; }
+  bool turns() const { return variant_ == Variant::margin; }
+  bool adds() const { return variant_ == Variant::add; }
   Change change() const {
     if (turns()) return training() || margin().margin_on_test() ? Change::turn : Change::none;
     if (adds()) return training() || add().transform_test() ? Change::add : Change::none;
@@ -237,10 +245,11 @@ class LabelSpecificLayer : public Layer {
   }
 
   FillerParameter filler_;
+  const Variant variant_;
 };
 
 }  // namespace
 REGISTER_LAYER(LabelSpecificAdd, LabelSpecificLayer);
-REGISTER_LAYER(LabelSpecificRescale, LabelSpecificLayer);
-REGISTER_LAYER(LabelSpecificMargin, LabelSpecificLayer);
+REGISTER_LAYER(LabelSpecificRescale, LabelSpecificLayer, LabelSpecificLayer::Variant::rescale);
+REGISTER_LAYER(LabelSpecificMargin, LabelSpecificLayer, LabelSpecificLayer::Variant::margin);
 }  // namespace crema

@@ -1,6 +1,6 @@
-// LabelsequenceAccuracy (forks): the share of sequences whose labels are read right as a whole.
-//   y = 1 / N * number of n with read(x[n]) = labels[n]
-//   read takes the best class of each step, joins equal neighbours and drops blanks
+// LabelsequenceAccuracy (forks): the share of sequences decoded entirely correctly.
+//   y = 1 / N * number of n with decode(x[n]) = labels[n]
+//   decode takes the best class of each step, merges repeats and drops blanks
 // Shapes: scores x (N, T, C), labels (N, L), where blanks do not count; y is a scalar.
 // Parameters: none.
 // Gradient: none.
@@ -16,10 +16,10 @@ template <typename T>
 struct IsRight {
   BestPath path;
   WantedLabels<T> labels;
-  int32_t* scratch;  // for each sequence: steps + most
+  int32_t* scratch;  // per sequence: steps + maximum
   T* right;
   CREMA_HD void operator()(int64_t n) const {
-    int32_t* read = scratch + n * (path.steps + labels.most);
+    int32_t* read = scratch + n * (path.steps + labels.maximum);
     int32_t* wanted = read + path.steps;
     const int32_t count = path.read(n, path.steps, read);
     bool same = count == labels.read(n, wanted);
@@ -52,7 +52,7 @@ class LabelsequenceAccuracyLayer : public Layer {
     return {{Shape()}, {}};
   }
 
-  // Workspace: right or not, best classes, scratch.
+  // Workspace: whether correct, best classes, scratch.
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape &x = preparation.bottoms[0], &labels = preparation.bottoms[1];
     const auto numbers = static_cast<size_t>(2 * x[0] * x[1] + labels.count());

@@ -8,7 +8,8 @@
 namespace crema {
 namespace {
 
-// Parts of the volume that links so far connect, and how many voxels of each segment they have.
+// Disjoint sets of voxels connected by the links so far, with the number of voxels of each segment
+// in each set.
 class Parts {
  public:
   Parts(int64_t voxels, const double* segments) : above_(voxels), inside_(voxels), known_(voxels) {
@@ -30,7 +31,7 @@ class Parts {
     return kind == VoxelPairs::of_one_segment ? same_ : different_;
   }
 
-  // Pairs of this kind that linking two voxels connects, which it does.
+  // Connects two voxels; returns the number of pairs of this kind newly connected.
   double join(int64_t a, int64_t b, VoxelPairs kind) {
     a = root(a);
     b = root(b);
@@ -59,12 +60,12 @@ class Parts {
   }
 
   std::vector<int64_t> above_;
-  std::vector<std::map<int64_t, int64_t>> inside_;  // of roots
-  std::vector<int64_t> known_;                      // voxels of roots that have a segment
+  std::vector<std::map<int64_t, int64_t>> inside_;  // per root
+  std::vector<int64_t> known_;                      // per root: voxels that have a segment
   double same_ = 0, different_ = 0;
 };
 
-// Where a link leads, -1: out of the volume.
+// Target voxel of a link, -1: outside the volume.
 int64_t end_of(const VoxelLinks& links, size_t kind, int64_t voxel) {
   int64_t rest = voxel, end = 0, size = 1;
   for (int axis = 2; axis >= 0; --axis) {
@@ -95,11 +96,11 @@ double malis(const VoxelLinks& links, const double* affinity, const double* segm
   if (all == 0) return 0;
   double loss = 0;
   for (const int64_t link : order) {
-    const double joined =
+    const double fused =
         parts.join(link % voxels, end_of(links, link / voxels, link % voxels), pairs);
     const double missing = (pairs == VoxelPairs::of_one_segment ? 1 : 0) - affinity[link];
-    loss += missing * missing * joined / all;
-    pull[link] = missing * joined / all;
+    loss += missing * missing * fused / all;
+    pull[link] = missing * fused / all;
   }
   return loss;
 }

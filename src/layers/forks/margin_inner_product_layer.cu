@@ -1,16 +1,16 @@
 // MarginInnerProduct (forks): InnerProduct whose score of the labelled class is that of a multiple
 // of the angle, which makes it harder to reach (SphereFace).
 //   y[m,n] = x[m] w[n], but for the label n of m  y = (|x| * g(t) + lambda * x w) / (1 + lambda)
-//   t: the angle of x and w; g(t) = (-1)^k cos(a * t) - 2k, falling for t from 0 to pi
+//   t: the angle of x and w; g(t) = (-1)^k cos(a * t) - 2k, decreasing for t from 0 to pi
 //   a = 1, 2, 3, 4 for type SINGLE, DOUBLE, TRIPLE, QUADRUPLE
 //   lambda = max(lambda_min, base * (1 + gamma * i)^-power), i: `iteration` plus the forward
-//   passes, this one counted
-// Shapes: x with the axes before `axis` as m and the rest as k; labels, one for each m, integers
-// from 0 to num_output - 1; y keeps the former axes and has num_output in place of the latter. A
-// second top has lambda.
-// Parameters: w (num_output, K); forward scales its rows to length 1, in place.
-// Gradient, as in the fork: dw = dy' x; dx = dy w, but with d(|x| g) / dx scaled to length 1 for
-// the label, which keeps steps alike for all angles. None for labels.
+//   passes, including this one
+// Shapes: the axes of x before `axis` form m and the rest k; labels, one per m, integers from 0 to
+// num_output - 1; y keeps the former axes and has num_output instead of the latter. A second top
+// has lambda.
+// Parameters: w (num_output, K); forward L2-normalizes its rows, in place.
+// Gradient, as in the fork: dw = dy' x; dx = dy w, but for the label with d(|x| g) / dx normalized
+// to length 1, so that steps are equal for all angles. None for labels.
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
@@ -28,16 +28,16 @@ namespace {
 template <typename T>
 struct Lambda {
   PassNumber passes;
-  double base, gamma, power, least, start;
-  T *lambda, *top;  // top: or null
+  double base, gamma, power, minimum, start;
+  T *lambda, *top;  // top: may be null
   CREMA_HD void operator()(int64_t) const {
     const double value = base * pow(1 + gamma * (start + passes.get() + 1), -power);
-    *lambda = static_cast<T>(value > least ? value : least);
+    *lambda = static_cast<T>(value > minimum ? value : minimum);
     if (top) *top = *lambda;
   }
 };
 
-// g of the cosine c, and what d(|x| g) is made of: w_share * w + x_share / |x| * x.
+// g of the cosine c, and the coefficients of d(|x| g): w_share * w + x_share / |x| * x.
 template <typename T>
 struct Margin {
   T g, w_share, x_share;
@@ -87,7 +87,7 @@ struct LabelScore {
   }
 };
 
-// dx, which is dy w, corrected for the label.
+// Corrects dx, which is dy w on entry, for the label.
 template <typename T>
 struct LabelGradient {
   ClassLabels<T> labels;
@@ -162,7 +162,7 @@ class MarginInnerProductLayer : public Layer {
                    Lambda<T>{PassNumber(pass), p().base(), p().gamma(), p().power(),
                              p().lambda_min(), static_cast<double>(p().iteration()), lambda,
                              pass.top.size() > 1 ? pass.top[1].data<T>() : nullptr});
-      make_unit_rows(context, 0, w, pass.workspace);
+      l2_normalize_rows(context, 0, w, pass.workspace);
       gemm<T>(
           context,
           Gemm{

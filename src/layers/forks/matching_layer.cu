@@ -1,13 +1,12 @@
 // LabeledMatching and UnlabeledMatching (a fork for person search): scores of vectors against
-// vectors remembered from passes before, for those with a number and for the others.
+// vectors stored in earlier passes, for labelled identities and for the others.
 //   s[n,k] = sum over i of x[n,i] w[k,i];  LabeledMatching's second top is the label of n, or -1
-//   where that is no row of w
+//   if that is not a row of w
 // Shapes: x (N, K...), labels (N); s (N, num_classes) or (N, queue_size), labels (N).
-// Parameters: w, zero at first, and for LabeledMatching how many passes ago each row was moved, for
-// UnlabeledMatching the row that is written next. They are measured, not learned: backward moves
-// them, unless the first has lr_mult 0. LabeledMatching: w[label] = momentum w[label] + (1 -
-// momentum) x[n], vector after vector. UnlabeledMatching: x[n] of label -1 takes the place of the
-// oldest row.
+// Parameters: w, initially zero, and for LabeledMatching how many passes ago each row was moved,
+// for UnlabeledMatching the next row to write. They are measured, not learned: backward moves them,
+// unless the first has lr_mult 0. LabeledMatching: w[label] = momentum w[label] + (1 - momentum)
+// x[n], one vector after the other. UnlabeledMatching: x[n] of label -1 replaces the oldest row.
 // Gradient: dx = ds w, with w as it was in the forward pass; none for the labels.
 #include "kernels/conv/dense.h"
 #include "kernels/core/pointwise.h"
@@ -17,13 +16,13 @@
 namespace crema {
 namespace {
 
-// -1 where a label is no row.
+// -1 if a label is not a row.
 template <typename T>
 struct RowOfLabel {
   const T* labels;
   int64_t rows;
   CREMA_HD int64_t operator()(int64_t n) const {
-    // Cut to an integer, as Caffe does.
+    // Truncated to an integer, as in Caffe.
     return labels[n] > T(-1) && labels[n] < T(rows) ? static_cast<int64_t>(labels[n]) : -1;
   }
 };
@@ -35,7 +34,7 @@ struct KnownLabel {
   CREMA_HD void operator()(int64_t n) const { known[n] = static_cast<T>(row_of(n)); }
 };
 
-// The first vector of each row of the batch brings all of that row's.
+// The first vector of each row in the batch handles all vectors of that row.
 template <typename T>
 struct MoveRows {
   RowOfLabel<T> row_of;
@@ -72,11 +71,11 @@ template <typename T>
 struct IsUnknown {
   const T* labels;
   CREMA_HD bool operator()(int64_t n) const {
-    return labels[n] > T(-2) && labels[n] <= T(-1);  // -1 when it is cut to an integer
+    return labels[n] > T(-2) && labels[n] <= T(-1);  // -1 after truncation to an integer
   }
 };
 
-// The row that is written next. It comes from files too, which may say anything.
+// The row to write next. Snapshots set it too, so it may have any value.
 template <typename T>
 CREMA_HD int64_t first_row(T next, int64_t rows) {
   return next >= 0 && next < T(rows) ? static_cast<int64_t>(next) : 0;
@@ -95,7 +94,7 @@ struct FillQueue {
       before += m < n && unknown(m);
       behind += m > n && unknown(m);
     }
-    if (behind >= rows) return;  // a later one takes its place
+    if (behind >= rows) return;  // a later vector overwrites it
     const int64_t row = (first_row(*next, rows) + before) % rows;
     w[row * inputs + i] = x[n * inputs + i];
   }
@@ -181,7 +180,7 @@ class MatchingLayer : public Layer {
   }
 
   const int tops_;
-  std::unique_ptr<WeightedSum> dense_;
+  std::unique_ptr<LinearKernel> dense_;
 };
 
 class LabeledMatchingLayer final : public MatchingLayer {

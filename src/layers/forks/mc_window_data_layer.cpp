@@ -1,5 +1,5 @@
-// McWindowData: windows of images and of their masks, grey images of the same size such as maps of
-// what an earlier net found salient (Zhao et al., "Saliency Detection by Multi-Context Deep
+// McWindowData: windows of images and of their masks, grey images of the same size, such as
+// saliency maps of an earlier net (Zhao et al., "Saliency Detection by Multi-Context Deep
 // Learning", CVPR 2015; V1 type MCWINDOW_DATA).
 //
 //   data[i]     = transform(the pixels of a window, resized to crop_size x crop_size)
@@ -7,7 +7,7 @@
 //                 mask_crop_size) / 255, from 0 to 1
 //   label[i]    = the window's class; 0 for background
 //   It is window (n * batch_size + i) mod windows of the list, where n counts the batches. With
-//   shuffle the windows of a batch are drawn as in WindowData.
+//   shuffle the windows of a batch are chosen as in WindowData.
 //
 // Shapes: no bottoms; tops data (batch_size, C, crop_size, crop_size), mask (batch_size, M,
 // mask_crop_size, mask_crop_size), where each image has M masks, and label (batch_size).
@@ -15,17 +15,17 @@
 // Parameters: mcwindow_data_param: source, a window file with masks (data/lists/window_file.h);
 // batch_size; crop_size and mask_crop_size; fg_threshold, the overlap from which a window shows an
 // object; bg_threshold, below which it shows background, of class 0; a window between keeps the
-// class of the list; fg_fraction, the share of objects in a batch that is drawn; context_pad, how
-// many of the crop_size pixels lie around the box on each side; crop_mode "warp" stretches the box,
+// class of the list; fg_fraction, the share of objects in a randomly chosen batch; context_pad, how
+// many of the crop_size pixels surround the box on each side; crop_mode "warp" stretches the box,
 // "square" takes the smallest square around it; mirror, scale and mean_file, as in transform_param,
 // which is read too.
 //
-// What lies outside the image is 0, in a mask too, where it has the same share of the window as in
-// data: in the fork a mask is stretched over its whole sample and then moved by rows and columns of
-// data, beyond the end of the sample.
+// Pixels outside the image are 0, also in a mask, where they take the same share of the window as
+// in data: the fork stretches a mask over its whole sample and then shifts it by rows and columns
+// of data, beyond the end of the sample.
 //
-// The windows are a function of the seed and the pass. With several ranks each takes its share of
-// the list, or draws its own.
+// The windows are a function of the seed and the pass. Of several ranks each takes its share of the
+// list, or draws its own.
 //
 // Gradient: none.
 #include "data/loader/to_tensor.h"

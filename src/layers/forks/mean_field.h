@@ -1,7 +1,9 @@
-// Mean field over the pixels of an image, for MultiStageMeanfield: an iteration and its gradient.
-// For .cu files only, as device/parallel.h. Inside, the classes of a pixel lie next to each other.
+// Mean-field inference over the pixels of an image, for MultiStageMeanfield: one iteration and its
+// gradient. For .cu files only, like device/parallel.h. Internally pixels are channels-last: the
+// classes of a pixel are contiguous.
 #pragma once
 
+#include "device/aligned.h"
 #include "device/memory.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/pointwise_math.h"
@@ -38,14 +40,14 @@ struct Softmax {
   CREMA_HD void operator()(int64_t pixel) const {
     const T* from = x + pixel * classes;
     T* to = y + pixel * classes;
-    T most = from[0], sum = 0;
-    for (int64_t k = 1; k < classes; ++k) most = from[k] > most ? from[k] : most;
-    for (int64_t k = 0; k < classes; ++k) sum += to[k] = exp_of(from[k] - most);
+    T maximum = from[0], sum = 0;
+    for (int64_t k = 1; k < classes; ++k) maximum = from[k] > maximum ? from[k] : maximum;
+    for (int64_t k = 0; k < classes; ++k) sum += to[k] = exp_of(from[k] - maximum);
     for (int64_t k = 0; k < classes; ++k) to[k] /= sum;
   }
 };
 
-// dx of the softmax whose output is q, of the sum of two gradients by q.
+// dx of the softmax with output q; its dy is the sum of `first` and `second`.
 template <typename T>
 struct SoftmaxGradient {
   int64_t classes;
@@ -71,7 +73,7 @@ struct Ones {
   CREMA_HD void operator()(int64_t i) const { x[i] = 1; }
 };
 
-// A pixel's share: 1 / the sum of its weights.
+// Normalizes a pixel: 1 / the sum of its weights.
 struct ShareOfSum {
   double* sums;
   CREMA_HD void operator()(int64_t i) const { sums[i] = 1 / (sums[i] + 1e-20); }
@@ -87,7 +89,7 @@ struct ScalePixels {
   }
 };
 
-// Places, and with an image its colours, in deviations of the kernel.
+// Pixel coordinates, and with an image its colours, in standard deviations of the kernel.
 template <typename T>
 struct PixelFeatures {
   int64_t pixels, width;
@@ -103,10 +105,10 @@ struct PixelFeatures {
   }
 };
 
-// One of the two filters, its sums made means.
+// One of the two filters, normalized from sums to means.
 struct MeanFilter {
   Lattice lattice;
-  double* shares;  // of each pixel
+  double* shares;  // 1 / sum of weights, per pixel
 
   template <typename T>
   void scale(Context& context, int64_t classes, T* x) const {
@@ -125,20 +127,20 @@ struct MeanFilter {
   }
 };
 
-// Parts of a memory, one behind the other.
+// Divides a buffer into consecutive parts.
 struct Parts {
   char* at;
   const char* begin = at;
   template <typename T>
   T* next(size_t count) {
     char* const part = at;
-    at += (count * sizeof(T) + 255) / 256 * 256;
+    at += aligned(count * sizeof(T));
     return reinterpret_cast<T*>(part);
   }
   size_t bytes() const { return static_cast<size_t>(at - begin); }
 };
 
-// What an iteration leaves for its gradient; (pixels, classes) each.
+// What an iteration saves for its gradient; (pixels, classes) each.
 template <typename T>
 struct Iteration {
   T *probabilities, *spatial, *bilateral, *message;
@@ -151,7 +153,7 @@ struct Iteration {
 
 template <typename T>
 struct Matrices {
-  T *spatial, *bilateral, *compatibility;  // (classes, classes); gradients: null where unwanted
+  T *spatial, *bilateral, *compatibility;  // (classes, classes); gradients: null if not needed
 };
 
 template <typename T>
@@ -163,7 +165,7 @@ struct MeanField {
 
   int64_t count() const { return classes * pixels; }
 
-  // y = alpha x op(a) + beta y, of pixels by classes.
+  // y = alpha x op(a) + beta y; x and y are (pixels, classes).
   void apply(const T* a, bool transposed, const T* x, float alpha, float beta, T* y) const {
     Gemm g;
     g.transpose_b = transposed;
@@ -173,7 +175,7 @@ struct MeanField {
     g.beta = beta;
     gemm(context, g, x, a, y);
   }
-  // c = alpha a^T b + beta c of pixels by classes.
+  // c = alpha a^T b + beta c; a and b are (pixels, classes).
   void products(const T* a, const T* b, float alpha, float beta, T* c) const {
     if (!c) return;
     Gemm g;
@@ -188,7 +190,7 @@ struct MeanField {
     copy_bytes(context, to, context.device(), from, context.device(), count() * sizeof(T));
   }
 
-  // y becomes that of the next iteration.
+  // Advances y by one iteration.
   void forward(const Matrices<T>& m, const T* scores, T* y, const Iteration<T>& it) const {
     parallel_for(context, pixels, Softmax<T>{classes, y, it.probabilities}, 64);
     spatial.mean(context, it.probabilities, classes, it.spatial, scratch);
@@ -199,7 +201,7 @@ struct MeanField {
     apply(m.compatibility, true, it.message, -1, 1, y);
   }
 
-  // dy becomes that of the iteration before. parts: three of pixels by classes.
+  // Turns dy into that of the previous iteration. parts: room for three (pixels, classes).
   void backward(const Matrices<T>& m, const Iteration<T>& it, const Matrices<T>& dm, T* dy,
                 T* d_scores, T* parts) const {
     T *d_message = parts, *d_mean = parts + count(), *d_spatial = parts + 2 * count();

@@ -1,17 +1,17 @@
-// MergeCrop: the first bottom and the middle of the second, one after another or added, as U-nets
-// without padding join their two sides.
+// MergeCrop: concatenates or adds the first bottom and the centre crop of the second, as U-nets
+// without padding do with their two paths.
 //   STACK  y = [a, crop(b)] along the channels
 //   ADD    y = a + crop(b)
 // where crop(b)[n, c, i, ...] = b[n, c, i + (B_i - A_i) / 2, ...] in the spatial extents of a.
-// `forward` with 0 at a bottom's place puts zeros there.
+// `forward` with 0 for a bottom replaces it by zeros.
 // Shapes: a (N, A, spatial...), b (N, B, at least as much...); y (N, A + B, spatial of a), with ADD
 // as a.
 // Parameters: none.
-// Gradient: each bottom's part of dy where `backward` has 1: for a alone when nothing is said.
-#include "kernels/conv/linear_kernel.h"
+// Gradient: each bottom gets its part of dy if `backward` has 1 for it; by default only a.
 #include "kernels/core/add.h"
-#include "layers/shape/rearrange_layer.h"
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/shape.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -53,11 +53,11 @@ class MergeCropLayer : public Layer {
     return prepared;
   }
 
-  // Of bottom i to the place in y that is its own.
-  Rearrangement moves(int i, const Tensor& x, const Tensor& y) const {
+  // The copy of bottom i to its part of y.
+  StridedCopy moves(int i, const Tensor& x, const Tensor& y) const {
     Shape extents = y.shape();
     extents[1] = x.shape()[1];
-    Rearrangement moves;
+    StridedCopy moves;
     moves.axes = moved_axes(extents, x, y);
     for (int axis = 2; axis < extents.axes(); ++axis)
       moves.from_start += (x.shape()[axis] - extents[axis]) / 2 * moves.axes[axis].from;
@@ -68,10 +68,10 @@ class MergeCropLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor& y = pass.top[0];
     if (!flows(0) || (!flows(1) && stacks())) zero(context, y);
-    if (flows(0)) rearrange(context, moves(0, pass.bottom[0], y), pass.bottom[0], y);
+    if (flows(0)) strided_copy(context, moves(0, pass.bottom[0], y), pass.bottom[0], y);
     if (!flows(1)) return;
     const Tensor goal = stacks() ? y : part_of(pass.workspace, 0, y.shape(), y.dtype(), y.format());
-    rearrange(context, moves(1, pass.bottom[1], goal), pass.bottom[1], goal);
+    strided_copy(context, moves(1, pass.bottom[1], goal), pass.bottom[1], goal);
     if (!stacks()) add_to(context, goal, y);
   }
 
@@ -80,9 +80,9 @@ class MergeCropLayer : public Layer {
     for (int i = 0; i < 2; ++i) {
       const Tensor& dx = pass.bottom_diff[i];
       if (!dx) continue;
-      const Rearrangement back = moves(i, dx, dy).reversed();
+      const StridedCopy back = moves(i, dx, dy).reversed();
       if (back.goals() < dx.count()) zero(context, dx);
-      rearrange(context, back, dy, dx);
+      strided_copy(context, back, dy, dx);
     }
   }
 

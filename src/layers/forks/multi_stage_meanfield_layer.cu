@@ -1,14 +1,14 @@
-// MultiStageMeanfield: a conditional random field over pixels, solved by some steps of mean field
-// that gradients go through (CRF-RNN).
+// MultiStageMeanfield: a conditional random field over pixels, solved by several differentiable
+// mean-field steps (CRF-RNN).
 //   y_0 = s,  y_t = u - C (A F(q) + B G(q))  with q = softmax of y_(t-1) over the classes
 //   F, G: means over all pixels, weighted by exp(-d^2 / 2), of a distance d in
 //     F  (x, y) / theta_gamma
 //     G  (x, y) / theta_alpha, colours / theta_beta
 //   and computed on a permutohedral lattice (kernels/crf/permutohedral.h).
-// Shapes: scores u (N, C, H, W), where the iteration begins s likewise (mostly the same blob),
+// Shapes: scores u (N, C, H, W), the iteration's initial value s likewise (usually the same blob),
 // images (N, 3, H, W), y as u after num_iterations.
 // Parameters, (1, 1, C, C) each: A, whose diagonal comes from spatial_filter_weights_str, or from a
-// file spatial.par in the working directory or beside the net, or is spatial_filter_weight; B
+// file spatial.par in the working directory or next to the net, or is spatial_filter_weight; B
 // likewise of bilateral_...; C, -1 on the diagonal.
 // Gradient: through all steps to u, s and the parameters; none for the images.
 #include <sstream>
@@ -24,14 +24,14 @@
 namespace crema {
 namespace {
 
-// Numbers between blanks.
-std::vector<float> numbers_of(const std::string& text, const std::string& where, int64_t least) {
+// Parses numbers separated by blanks.
+std::vector<float> numbers_of(const std::string& text, const std::string& where, int64_t minimum) {
   std::istringstream in(text);
   std::vector<float> numbers;
   for (float number; in >> number;) numbers.push_back(number);
-  require(static_cast<int64_t>(numbers.size()) >= least, where, " has ", numbers.size(),
-          " numbers, but ", least, " are needed: one for each class");
-  numbers.resize(least);
+  require(static_cast<int64_t>(numbers.size()) >= minimum, where, " has ", numbers.size(),
+          " numbers, but ", minimum, " are needed: one for each class");
+  numbers.resize(minimum);
   return numbers;
 }
 
@@ -81,12 +81,13 @@ class MultiStageMeanfieldLayer : public Layer {
     return {{u}, {}};
   }
 
-  // The filter of the places, which all images share, or one of theirs; the first in `memory`.
+  // The filter of the pixel coordinates, which all images share, or an image's filter; the next in
+  // `memory`.
   static meanfield::MeanFilter filter_in(meanfield::Parts& memory, int dimensions, int64_t pixels) {
     char* const tables = memory.next<char>(Lattice::bytes(dimensions, pixels));
     return {Lattice(tables, dimensions, pixels), memory.next<double>(pixels)};
   }
-  // Bytes for the backward pass: filters, and what iterations leave.
+  // Bytes saved for the backward pass: filters, and the iterations' results.
   static size_t filter_bytes(int64_t images, int64_t pixels) {
     meanfield::Parts parts{nullptr};
     filter_in(parts, 2, pixels);
@@ -97,7 +98,7 @@ class MultiStageMeanfieldLayer : public Layer {
     return (keeps_ ? u[0] * p().num_iterations() : 1) * 4 * u.count(1);
   }
 
-  // Workspace: what the filters scribble on, six tensors of an image.
+  // Workspace: scratch of the filters, six tensors of an image.
   template <typename T>
   struct Scratch {
     T *of_filter, *tensors;
@@ -107,7 +108,7 @@ class MultiStageMeanfieldLayer : public Layer {
     Scratch(Context& context, char* memory, int64_t classes, int64_t pixels) {
       meanfield::Parts parts{memory};
       tensors = parts.next<T>(6 * classes * pixels);
-      // Lattices are made when no filter runs.
+      // Lattices are built while no filter runs, so they share its scratch.
       const size_t filter = 2 * 6 * pixels * std::max<int64_t>(classes * sizeof(T), sizeof(double));
       features = parts.next<float>(5 * pixels);
       of_lattice =
@@ -220,7 +221,7 @@ class MultiStageMeanfieldLayer : public Layer {
     });
   }
 
-  // To zero, unless they are added to.
+  // Clears the diffs that are not accumulated.
   static void prepare_diffs(Context& context, const Backward& pass) {
     for (size_t i = 0; i < pass.parameter_diff.size(); ++i) {
       const Tensor& d = pass.parameter_diff[i];

@@ -6,28 +6,29 @@
 //   testing too
 // Shapes: y as x, any.
 // Parameters: none.
-// Gradient: dx = dy. What is added is a function of seed, layer and pass.
+// Gradient: dx = dy. The noise is a function of seed, layer and pass.
 #include <cmath>
 
-#include "kernels/core/drawn_values.h"
+#include "kernels/core/random_values.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/pointwise.pb.h"
 
 namespace crema {
 namespace {
 
-// Real: double for float64, in which rounding would show.
+// Real: double for float64, where float's rounding would be visible.
 template <typename Real>
 struct AddNoise {
   bool normal;
   Real base, spread;
-  struct Numbers {
+  struct Values {
     Real v[4];
   };
-  // Pairs of words give pairs of numbers of N(0, 1), by Box and Muller; or each one from 0 to 1.
-  CREMA_HD Numbers draw(const PassRandom& random, int64_t index) const {
+  // Pairs of random words give pairs of N(0, 1) values by Box-Muller; or each word a value from 0
+  // to 1.
+  CREMA_HD Values draw(const PassRandom& random, int64_t index) const {
     const Random::Four words = random.get().four(index);
-    Numbers numbers;
+    Values numbers;
     for (int pair = 0; pair < 4; pair += 2) {
       const Real u = (static_cast<Real>(words.v[pair] >> 8) + 1) * Real(0x1p-24),
                  v = static_cast<Real>(words.v[pair + 1] >> 8) * Real(0x1p-24);
@@ -75,9 +76,9 @@ class NoiseLayer : public PointwiseLayer {
     if (is_view()) return pointwise_copy(context, y, x);
     const PassRandom random = context.random(id(), pass.pass, pass.live_pass);
     if (x.dtype() == DType::f64) {
-      change_drawn(context, random, AddNoise<double>{normal_, base_, spread_}, x, y);
+      change_randomly(context, random, AddNoise<double>{normal_, base_, spread_}, x, y);
     } else {
-      change_drawn(context, random, AddNoise<float>{normal_, base_, spread_}, x, y);
+      change_randomly(context, random, AddNoise<float>{normal_, base_, spread_}, x, y);
     }
   }
   void backward(Context& context, const Backward& pass) override {

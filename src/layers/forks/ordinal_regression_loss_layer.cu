@@ -1,9 +1,10 @@
-// OrdinalRegressionLoss (a fork, for ages): of each of K thresholds, is the label above it?
+// OrdinalRegressionLoss (a fork, for ages): for each of K thresholds, whether the label is above
+// it.
 //   loss = 1 / N * sum over n and k of -log(p[n,k])    p: softmax of x[n,2k], "no", and x[n,2k+1],
-//   "yes", at the right answer, which is yes where k < label
+//   "yes", at the correct answer, which is yes where k < label
 // Shapes: x (N, 2K) or (N, 2K, 1, 1), labels (N), integers from 0 to K; the loss is a scalar.
-// Parameters: none. That fork's file with a weight of each threshold is not known here.
-// Gradient: dx = (p of its answer - 1 where that is right) / N, times the loss weight; none for
+// Parameters: none. That fork's file of threshold weights is not supported.
+// Gradient: dx = (p of its answer, minus 1 if that is correct) / N, times the loss weight; none for
 // labels.
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
@@ -19,7 +20,7 @@ struct ThresholdLoss {
   const T* x;
   ClassLabels<T> labels;  // classes: K + 1
   LabelNote note;
-  // How far the wrong answer is above the right one.
+  // By how much the wrong answer exceeds the correct one.
   CREMA_HD T lead(int64_t n, int64_t k) const {
     const int label = labels.at(n);
     const T* pair = x + 2 * (n * (labels.classes - 1) + k);

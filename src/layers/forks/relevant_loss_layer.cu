@@ -1,11 +1,11 @@
-// RelevantLoss (a fork for faces): how far the places of landmarks to each other are off.
+// RelevantLoss (a fork for faces): the error of the relative positions of landmarks.
 //   loss = 1 / (2N) * sum over the pairs i < j of ((a_i - a_j) - (b_i - b_j))^2
 // in each sample over the pairs of its first half, the columns, and over those of its second half,
 // the rows of the landmarks.
 // Shapes: a and b (N, 2K, ...) for K landmarks; the loss is a scalar.
 // Parameters: none.
 // Gradient: da_i = 1 / N * sum over j of (a_i - a_j) - (b_i - b_j), db = -da, times the loss
-// weight. (In the fork the sums of all iterations so far add up.)
+// weight. (The fork accumulates the sums over all iterations.)
 #include "device/parallel.h"
 #include "kernels/core/reduce.h"
 #include "layers/layer.h"
@@ -17,16 +17,16 @@ namespace {
 template <typename T>
 struct Relations {
   const T *a, *b;
-  int64_t half;  // values of one coordinate of a sample, which lie together
+  int64_t half;  // values of one coordinate of a sample, which are contiguous
   CREMA_HD T off(int64_t i) const { return a[i] - b[i]; }
-  // Of value i to the others of its half.
+  // The slope of value i relative to the others of its half.
   CREMA_HD T slope(int64_t i) const {
     const int64_t first = i / half * half;
     T sum = 0;
     for (int64_t j = first; j < first + half; ++j) sum += off(i) - off(j);
     return sum;
   }
-  // Each pair is seen from both sides.
+  // Each pair is counted from both sides.
   template <typename>
   CREMA_HD T operator()(int64_t, int64_t, int64_t i) const {
     const int64_t first = i / half * half;
@@ -41,7 +41,7 @@ struct RelationSlopes {
   Relations<T> relations;
   const T* weight;  // of the loss
   T share;
-  T *da, *db;  // null: not wanted
+  T *da, *db;  // null: not needed
   CREMA_HD void operator()(int64_t i) const {
     const T slope = *weight * share * relations.slope(i);
     if (da) da[i] = slope;

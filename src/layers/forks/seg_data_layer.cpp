@@ -1,29 +1,28 @@
-// SegData: images of any size and label images of the files that a list names, one image a batch
-// (the fork of Temporal Segment Networks, github.com/yjxiong/caffe).
+// SegData: images of any size and label images from files in a list, one image per batch (the fork
+// of Temporal Segment Networks, github.com/yjxiong/caffe).
 //
 //   data[i,c,y,x]  = transform(image of line (n * batch_size + i) mod lines)
 //   label[i,0,y,x] = pixel of the line's label image, resized, cropped and mirrored alike
 //   where n counts the batches
-//   The image is resized by a factor between the two scale_ratios, drawn anew each time, then
-//   cropped to H = floor(height / stride) * stride rows, or upper_height if that is less, and W
-//   columns likewise: the net follows each image, and its layers of stride come out even.
+//   The image is resized by a random factor between the two scale_ratios, then cropped to
+//   H = floor(height / stride) * stride rows, or upper_height if that is less, and W columns
+//   likewise: the net follows each image, and the strides of its layers divide the size evenly.
 //
 // Shapes: no bottoms; tops data (batch_size, 3, H, W) and label (batch_size, 1, H, W).
 //
-// Parameters: seg_data_param: source, a list with lines `image label-image`; root_dir, put before
+// Parameters: seg_data_param: source, a list with lines `image label-image`; root_dir, prefixed to
 // every path; shuffle; balance: while one value covers more than 0.8 of the labels, another factor
-// and crop are drawn, ten times at most; batch_size, 1 unless transform_param has a crop_size.
-// transform_param: stride; scale_ratios, two numbers, 1 and 1 when there are none; upper_size, or
-// upper_height and upper_width; crop_size, of other versions of this layer, in place of stride and
+// and crop are drawn, at most ten times; batch_size, 1 unless transform_param has a crop_size.
+// transform_param: stride; scale_ratios, two numbers, 1 and 1 by default; upper_size, or
+// upper_height and upper_width; crop_size, of other versions of this layer, instead of stride and
 // upper sizes; mirror, mean_value, scale.
 //
-// The crop is random in training and central in testing, as in all layers here, while the fork
-// draws it in both, and ends where mirror is off. An image smaller than crop_size gets rows below
-// and columns to the right, of the mean, with the label 255; one smaller than the stride is an
-// error.
+// The crop is random in training and central in testing, as in all layers here; the fork draws it
+// in both, and stops where mirror is off. An image smaller than crop_size is padded below and on
+// the right with the mean and the label 255; one smaller than the stride is an error.
 //
-// Other forks have other layers of this name, which read a database or a list of names without
-// extensions: DenseImageData and ImageSegData do for their lists, written out.
+// Other forks use this name for other layers, which read a database or a list of names without
+// extensions: DenseImageData and ImageSegData can read their lists, written out.
 //
 // Gradient: none.
 #include "layers/data/label_image_layer.h"
@@ -59,7 +58,7 @@ class SegDataLayer : public LabelImageLayer {
   }
 
  private:
-  // What transform_param says of factors and crops, of which a Transform itself knows crop_size.
+  // Reads factors and crops from transform_param; a Transform itself only knows crop_size.
   static void read_sizes(TransformationParameter& transform, LabelImageOptions& labels) {
     require(transform.stride() > 0, "stride is ", transform.stride(),
             "; height and width of a crop are multiples of it, 1 or more");
@@ -68,20 +67,20 @@ class SegDataLayer : public LabelImageLayer {
     require(ratios == 0 || ratios == 2, "there are ", ratios,
             " scale_ratios; SegData draws a factor between two, the least and the largest");
     if (ratios == 2) {
-      labels.least_scale = transform.scale_ratios(0);
-      labels.most_scale = transform.scale_ratios(1);
+      labels.min_scale = transform.scale_ratios(0);
+      labels.max_scale = transform.scale_ratios(1);
     }
     transform.clear_scale_ratios();
     require(transform.has_upper_height() == transform.has_upper_width(),
             "only one of upper_height and upper_width is given; give both, or upper_size");
     if (transform.has_upper_size()) {
-      labels.most_height = labels.most_width = transform.upper_size();
+      labels.max_height = labels.max_width = transform.upper_size();
     } else if (transform.has_upper_height()) {
-      labels.most_height = transform.upper_height();
-      labels.most_width = transform.upper_width();
+      labels.max_height = transform.upper_height();
+      labels.max_width = transform.upper_width();
     }
-    require(labels.most_height > 0 && labels.most_width > 0, "a crop of at most ",
-            labels.most_height, "x", labels.most_width,
+    require(labels.max_height > 0 && labels.max_width > 0, "a crop of at most ", labels.max_height,
+            "x", labels.max_width,
             " pixels is none; upper_size, upper_height and upper_width are 1 or more");
   }
 };

@@ -5,8 +5,8 @@
 //   testing:  y = x
 // Shapes: y as x, any.
 // Parameters: none.
-// Gradient: dx = a * dy, or 0 where x was dropped. What is dropped is a function of seed, layer and
-// pass: backward computes it again.
+// Gradient: dx = a * dy, or 0 where x was dropped. The mask is a function of seed, layer and pass:
+// backward recomputes it.
 #include <cmath>
 
 #include "kernels/core/dropout.h"

@@ -1,12 +1,12 @@
-// SparseData: sparse vectors of an LMDB or LevelDB, batch after batch, for ever (forks for text).
-//   data[i]  = the vector of record (n * batch_size + i) mod records; what a record leaves out is 0
+// SparseData: sparse vectors from an LMDB or LevelDB, repeating endlessly (forks for text).
+//   data[i]  = the vector of record (n * batch_size + i) mod records; omitted values are 0
 //   label[i] = its label
 //   where n counts the batches
-// Shapes: no bottoms; tops data (batch_size, size) and, when a second top is named, label
+// Shapes: no bottoms; tops data (batch_size, size) and, if a second top is named, label
 // (batch_size). `size` is that of the first record; others must have the same.
 // Parameters: sparse_data_param: source, the folder of a database of SparseDatum messages; backend,
-// LEVELDB unless written; batch_size; rand_skip.
-// The blob has all zeros, unlike the fork's: any layer can read it.
+// by default LEVELDB; batch_size; rand_skip. The blob is dense, unlike the fork's: any layer can
+// read it.
 // Gradient: none.
 #include "base/error.h"
 #include "data/databases/sparse_records.h"
@@ -28,7 +28,7 @@ class SparseDataLayer : public LoaderLayer {
     require(p().batch_size() > 0, "sparse_data_param needs a `batch_size` of at least 1");
     start(context, std::make_shared<SparseRecords>(source_),
           loader_options(context, p().batch_size(), p().rand_skip()));
-    // LevelDB would have to walk through all of its keys to know.
+    // LevelDB would have to iterate over all of its keys to count them.
     records_ = p().backend() == DataParameter::LMDB ? source_->size() : 0;
   }
 

@@ -1,4 +1,4 @@
-// What sums to the squared distances between two lists of vectors. For .cu files only.
+// Terms of the squared distances between two lists of vectors. For .cu files only.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace crema {
 
-// Element i of sum n * others + k: of vector n of `a` from vector k of `b`.
+// Term i of sum n * others + k: between vector n of `a` and vector k of `b`.
 template <typename T>
 struct SquaredBetween {
   const T *a, *b;

@@ -1,7 +1,7 @@
 // SqueezeDetLoss (a fork): boxes shifted from anchors, with classes and a confidence for each.
-//   The box of an anchor, cut at the image: centre + (dx, dy) * size, size * exp(dw), exp(dh). The
-//   anchor that overlaps an object most is the object's; u is that overlap. Of an image with n
-//   objects and A anchors, summed over the objects:
+//   The box of an anchor, clipped to the image: centre + (dx, dy) * size, size * exp(dw), exp(dh).
+//   The anchor that overlaps an object most is the object's; u is that overlap. Of an image with
+//   n objects and A anchors, summed over the objects:
 //     lambda_conf / n * -log(p of its class + epsilon)
 //     + pos_conf / n * (c - u)^2 + neg_conf / (A - n) * sum of c^2 over the other anchors
 //     + lambda_bbox / n * sum of the squared differences of its anchor's shifts from the object's
@@ -9,13 +9,13 @@
 // Shapes: p (N, A, classes), probabilities; c (N, H, W, anchors_per_grid); shifts dx, dy, dh, dw
 // (N, H, W, 4 anchors_per_grid); labels (N, 5 M), rows of x1, y1, x2, y2, class, as many as there
 // are before an x1 of -1. A = H W anchors_per_grid, in that order. The centres of the anchors
-// divide the image, transform_param.crop_size wide and high or else 416, W + 1 times in x and H + 1
-// times in y; place h W + w has the centre with number h W + w where y runs fastest, so places
-// where h is not w look elsewhere, as in the fork.
+// divide the image, transform_param.crop_size wide and high or else 416, into W + 1 parts in x and
+// H + 1 in y; position h W + w has the centre with index h W + w counted with y fastest, so where h
+// is not w it is another position's centre, as in the fork.
 // Parameters: none.
-// Gradient: that of c and of the shifts where u does not change; dp = -1 / (p + epsilon) of the
-// class, without its factors, as in the fork. Over N, times the loss weight; none for labels.
-#include "kernels/conv/linear_kernel.h"
+// Gradient: that of c and of the shifts with u constant; dp = -1 / (p + epsilon) of the class,
+// without its factors, as in the fork. Over N, times the loss weight; none for labels.
+#include "device/aligned.h"
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/pointwise_math.h"
@@ -26,12 +26,12 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kRow = 5, kSlice = 64;  // numbers of an object; anchors that one thread compares
+constexpr int64_t kRow = 5, kSlice = 64;  // values per object; anchors that one thread compares
 
-// What is known before a pass: anchors and images. Sizes of the anchors: width, height.
+// Anchors and images: constant during training. sizes: width and height of each anchor.
 template <typename T>
 struct AnchorGrid {
-  int64_t height, width, each;  // each: anchors of a place
+  int64_t height, width, each;  // each: anchors per position
   T image, epsilon;
   const T* sizes;
   CREMA_HD int64_t anchors() const { return height * width * each; }
@@ -44,7 +44,7 @@ struct AnchorGrid {
     return T(anchor / each % height + 1) * image / T(height + 1);
   }
   CREMA_HD T cut(T at) const { return at < 0 ? T(0) : at > image - 1 ? image - 1 : at; }
-  // Of an anchor's box with an object.
+  // Overlap of an anchor's box with an object.
   CREMA_HD T overlap(int64_t anchor, const T* shift, const T* object) const {
     const T cx = x(anchor) + w(anchor) * shift[0], cy = y(anchor) + h(anchor) * shift[1];
     const T half_h = h(anchor) * exp_of(shift[2]) / 2, half_w = w(anchor) * exp_of(shift[3]) / 2;
@@ -56,7 +56,7 @@ struct AnchorGrid {
     const T all = (x2 - x1) * (y2 - y1) + (object[2] - object[0]) * (object[3] - object[1]) - both;
     return both / (all + epsilon);
   }
-  // The shift, of number k, that gives an object's box, counted in whole pixels.
+  // Shift number k that gives an object's box; its size counts whole pixels.
   CREMA_HD T shift_to(const T* object, int64_t anchor, int k) const {
     const T wide = object[2] - object[0] + 1, high = object[3] - object[1] + 1;
     return k == 0   ? (object[0] + wide / 2 - x(anchor)) / w(anchor)
@@ -69,28 +69,28 @@ struct AnchorGrid {
 template <typename T>
 struct CountObjects {
   const T* labels;
-  int64_t most;
+  int64_t maximum;
   int32_t* counts;
   CREMA_HD void operator()(int64_t image) const {
-    const T* rows = labels + image * most * kRow;
+    const T* rows = labels + image * maximum * kRow;
     int32_t count = 0;
-    while (count < most && rows[count * kRow] != T(-1)) ++count;
+    while (count < maximum && rows[count * kRow] != T(-1)) ++count;
     counts[image] = count;
   }
 };
 
-// The best anchor of a slice for an object: row = image * most + object.
+// The best anchor of a slice for an object: row = image * maximum + object.
 template <typename T>
 struct BestOfSlice {
   AnchorGrid<T> grid;
   const T *shifts, *labels;
   const int32_t* counts;
-  int64_t most, slices;
+  int64_t maximum, slices;
   T* overlaps;
   int32_t* anchors;
   CREMA_HD void operator()(int64_t row, int64_t slice) const {
-    const int64_t image = row / most, all = grid.anchors();
-    if (row % most >= counts[image]) return;
+    const int64_t image = row / maximum, all = grid.anchors();
+    if (row % maximum >= counts[image]) return;
     const int64_t end = (slice + 1) * kSlice < all ? (slice + 1) * kSlice : all;
     T best = -1;
     int64_t at = slice * kSlice;
@@ -108,11 +108,11 @@ template <typename T>
 struct BestOfAll {
   const T* slice_overlaps;
   const int32_t *slice_anchors, *counts;
-  int64_t most, slices;
+  int64_t maximum, slices;
   T* overlaps;
   int32_t* anchors;
   CREMA_HD void operator()(int64_t row) const {
-    if (row % most >= counts[row / most]) return;
+    if (row % maximum >= counts[row / maximum]) return;
     int64_t best = row * slices;
     for (int64_t i = best + 1; i < (row + 1) * slices; ++i)
       if (slice_overlaps[i] > slice_overlaps[best]) best = i;
@@ -121,17 +121,17 @@ struct BestOfAll {
   }
 };
 
-// The terms of an anchor of an image.
+// The loss terms of one anchor of an image.
 template <typename T>
 struct AnchorTerms {
   AnchorGrid<T> grid;
   const T *p, *c, *shifts, *labels, *overlaps;
   const int32_t *owners, *counts;  // owners: the anchor of each object
-  int64_t most, classes;
+  int64_t maximum, classes;
   T lambda_conf, pos_conf, neg_conf, lambda_bbox;
   LabelNote note;
 
-  // The place of the class of an object in the anchor's probabilities; -1: it is none.
+  // Index of an object's class in the anchor's probabilities; -1: out of range.
   CREMA_HD int64_t class_of(int64_t row) const {
     const T label = labels[row * kRow + 4];
     return is_class(label, classes) ? static_cast<int64_t>(label) : -1;
@@ -145,7 +145,7 @@ struct AnchorTerms {
   CREMA_HD T operator()(int64_t, int64_t image, int64_t anchor) const {
     const int64_t at = image * grid.anchors() + anchor;
     T of_objects = 0, count_of_others = 0;
-    for (int64_t row = image * most; row < image * most + counts[image]; ++row) {
+    for (int64_t row = image * maximum; row < image * maximum + counts[image]; ++row) {
       if (owners[row] != anchor) {
         count_of_others += 1;
         continue;
@@ -172,14 +172,14 @@ struct AnchorGradient {
   AnchorTerms<T> terms;
   const T* weight;
   T share;
-  T *dp, *dc, *dshifts;  // null: not wanted
+  T *dp, *dc, *dshifts;  // null: not needed
   CREMA_HD void operator()(int64_t image, int64_t anchor) const {
     const AnchorTerms<T>& t = terms;
     const int64_t at = image * t.grid.anchors() + anchor;
     const T scale = share * *weight, n = T(t.counts[image] > 0 ? t.counts[image] : 1);
     T of_c = 0, of_shifts[4] = {0, 0, 0, 0};
     for (int64_t k = 0; dp && k < t.classes; ++k) dp[at * t.classes + k] = 0;
-    for (int64_t row = image * t.most; row < image * t.most + t.counts[image]; ++row) {
+    for (int64_t row = image * t.maximum; row < image * t.maximum + t.counts[image]; ++row) {
       if (t.owners[row] != anchor) {
         of_c += t.others(image) * t.c[at];
         continue;
@@ -246,8 +246,8 @@ class SqueezeDetLossLayer : public Layer {
     from_doubles(context, sizes.data(), sizes_);
     anchors_ = preparation.bottoms[1].count(1);
     slices_ = (anchors_ + kSlice - 1) / kSlice;
-    most_ = preparation.bottoms[3].count(1) / kRow;
-    const size_t slots = static_cast<size_t>(preparation.bottoms[1][0] * most_ * slices_);
+    maximum_ = preparation.bottoms[3].count(1) / kRow;
+    const size_t slots = static_cast<size_t>(preparation.bottoms[1][0] * maximum_ * slices_);
     anchors_at_ = aligned(slots * size_of(preparation.dtype));
     Prepared prepared;
     prepared.workspace = anchors_at_ + aligned(slots * sizeof(int32_t));
@@ -265,30 +265,30 @@ class SqueezeDetLossLayer : public Layer {
         static_cast<T>(transform.crop_size() > 0 ? transform.crop_size() : 416),
         static_cast<T>(p().epsilon()),
         sizes_.data<T>()};
-    return {
-        grid,
-        pass.bottom[0].template data<T>(),
-        pass.bottom[1].template data<T>(),
-        pass.bottom[2].template data<T>(),
-        pass.bottom[3].template data<T>(),
-        pass.saved[0].template data<T>(),
-        pass.saved[1].template data<int32_t>(),
-        pass.saved[2].template data<int32_t>(),
-        most_,
-        p().classes(),
-        static_cast<T>(p().lambda_conf()),
-        static_cast<T>(p().pos_conf()),
-        static_cast<T>(p().neg_conf()),
-        static_cast<T>(p().lambda_bbox()),
-        {pass.saved[3].template data<int32_t>(), p().classes(), most_, pass.pass, pass.live_pass}};
+    return {grid,
+            pass.bottom[0].template data<T>(),
+            pass.bottom[1].template data<T>(),
+            pass.bottom[2].template data<T>(),
+            pass.bottom[3].template data<T>(),
+            pass.saved[0].template data<T>(),
+            pass.saved[1].template data<int32_t>(),
+            pass.saved[2].template data<int32_t>(),
+            maximum_,
+            p().classes(),
+            static_cast<T>(p().lambda_conf()),
+            static_cast<T>(p().pos_conf()),
+            static_cast<T>(p().neg_conf()),
+            static_cast<T>(p().lambda_bbox()),
+            {pass.saved[3].template data<int32_t>(), p().classes(), maximum_, pass.pass,
+             pass.live_pass}};
   }
 
-  // On the CPU, where kernels note nothing.
+  // Called on the CPU, where kernels do not note errors.
   template <typename T>
   void check_classes(const AnchorTerms<T>& t, int64_t images) const {
-    for (int64_t row = 0; row < images * most_; ++row) {
-      if (row % most_ < t.counts[row / most_] && t.class_of(row) < 0)
-        fail_for_label(row, static_cast<double>(t.labels[row * kRow + 4]), t.classes, most_);
+    for (int64_t row = 0; row < images * maximum_; ++row) {
+      if (row % maximum_ < t.counts[row / maximum_] && t.class_of(row) < 0)
+        fail_for_label(row, static_cast<double>(t.labels[row * kRow + 4]), t.classes, maximum_);
     }
   }
 
@@ -297,15 +297,15 @@ class SqueezeDetLossLayer : public Layer {
     on(pass.bottom[0], [&]<typename T>() {
       const AnchorTerms<T> t = terms<T>(pass);
       parallel_for(context, images,
-                   CountObjects<T>{t.labels, most_, pass.saved[2].data<int32_t>()});
+                   CountObjects<T>{t.labels, maximum_, pass.saved[2].data<int32_t>()});
       if (context.device() == Device::cpu) check_classes(t, images);
       T* overlaps = pass.workspace.data<T>();
       auto* anchors = reinterpret_cast<int32_t*>(pass.workspace.data<char>() + anchors_at_);
-      parallel_rows(
-          context, images * most_, slices_,
-          BestOfSlice<T>{t.grid, t.shifts, t.labels, t.counts, most_, slices_, overlaps, anchors});
-      parallel_for(context, images * most_,
-                   BestOfAll<T>{overlaps, anchors, t.counts, most_, slices_,
+      parallel_rows(context, images * maximum_, slices_,
+                    BestOfSlice<T>{t.grid, t.shifts, t.labels, t.counts, maximum_, slices_,
+                                   overlaps, anchors});
+      parallel_for(context, images * maximum_,
+                   BestOfAll<T>{overlaps, anchors, t.counts, maximum_, slices_,
                                 pass.saved[0].data<T>(), pass.saved[1].data<int32_t>()});
       parallel_sum<T>(context, {1, images, anchors_}, t,
                       {pass.top[0].data<T>(), T(1) / static_cast<T>(images)});
@@ -328,8 +328,8 @@ class SqueezeDetLossLayer : public Layer {
   }
 
   Tensor sizes_;  // of the anchors
-  int64_t anchors_ = 0, slices_ = 0, most_ = 0;
-  size_t anchors_at_ = 0;  // in the workspace
+  int64_t anchors_ = 0, slices_ = 0, maximum_ = 0;
+  size_t anchors_at_ = 0;  // offset in the workspace
 };
 
 }  // namespace

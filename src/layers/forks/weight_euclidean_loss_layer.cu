@@ -1,14 +1,14 @@
 // WeightEuclideanLoss (a fork): a weighted squared distance between the 68 landmarks of faces.
 //   loss = 1 / (2N) * sum of w / s * m * (a - b)^2
-//   w: contour_weight for landmarks 0 to 16, main_weight for the others, coarse_weight (where it is
+//   w: contour_weight for landmarks 0 to 16, main_weight for the others, coarse_weight (if it is
 //   not 0) for 17, 21, 22, 26, 27, 31, 35, 36, 39, 42, 45, 48 and 54. s: 1, or with normalized: 1
 //   the size of the face b: with normalized_type 0 the distance of (x of landmark 36, y of 39) from
 //   (x of 42, y of 45), else that of (min x, min y), at most 1, from (max x, max y), at least 0.
-// Shapes: a and b (N, 136), all x and then all y; m as many, 1 where there is no third bottom; the
-// loss is a scalar.
+// Shapes: a and b (N, 136), all x and then all y; m has as many, and is 1 without a third bottom;
+// the loss is a scalar.
 // Parameters: none.
-// Gradient: da = w / s * m * (a - b) / N (the fork leaves m out), db = -da, times the loss weight;
-// none for m and for b by way of s.
+// Gradient: da = w / s * m * (a - b) / N (the fork omits m), db = -da, times the loss weight; none
+// for m, and for b none through s.
 #include <cfloat>
 
 #include "kernels/core/pointwise.h"
@@ -43,10 +43,10 @@ struct FaceSize {
 
 template <typename T>
 struct LandmarkTerms {
-  const T *a, *b, *mask, *sizes;  // mask and sizes: or null
+  const T *a, *b, *mask, *sizes;  // mask and sizes: may be null
   T contour, main, coarse;
   CREMA_HD T weight(int64_t landmark) const {
-    // A bit for each landmark from 17 to 54 that is coarse.
+    // One bit for each landmark from 17 to 54: whether it is coarse.
     constexpr uint64_t kCoarse = 0x20924c4631;
     const int64_t bit = landmark - 17;
     if (coarse != 0 && bit >= 0 && bit < 38 && (kCoarse >> bit & 1)) return coarse;
@@ -69,7 +69,7 @@ struct LandmarkGradient {
   LandmarkTerms<T> terms;
   const T* weight;  // of the loss
   T share;
-  T *da, *db;  // null: not wanted
+  T *da, *db;  // null: not needed
   CREMA_HD void operator()(int64_t n, int64_t i) const {
     const int64_t at = n * 2 * kLandmarks + i;
     const T slope = *weight * share * terms.slope(n, i);

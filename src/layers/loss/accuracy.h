@@ -1,5 +1,5 @@
-// Hits among the best scores of examples, which Accuracy and what MyCaffe has like it count. For
-// .cu files only, as device/parallel.h.
+// Top-k hits of examples, counted by Accuracy and its variants in MyCaffe. For .cu files only, like
+// device/parallel.h.
 #pragma once
 
 #include <cmath>
@@ -16,14 +16,14 @@ struct ScoredExamples {
   int64_t classes, inner, top_k;
   bool ignoring;
   int ignored;
-  bool least_wins = false;  // the smallest scores are the best
-  int64_t label_step = 1;   // from the label of an example to the next one's
+  bool min_wins = false;   // the smallest scores are the best
+  int64_t label_step = 1;  // stride from an example's label to the next one's
   CREMA_HD T label(int64_t i) const { return labels[i * label_step]; }
   CREMA_HD bool counts(int64_t i) const { return !ignoring || label(i) != static_cast<T>(ignored); }
   CREMA_HD bool has_class(int64_t i) const { return is_class(label(i), classes); }
 };
 
-// Sum i: the scores of example i that are at least as good as its label's, that one included.
+// Sum i: the number of example i's scores at least as good as its label's, including that one.
 template <typename T>
 struct ReachingScores {
   ScoredExamples<T> of;
@@ -33,12 +33,11 @@ struct ReachingScores {
     const T* score = of.scores + i / of.inner * of.classes * of.inner + i % of.inner;
     const T own = score[static_cast<int64_t>(of.label(i)) * of.inner],
             other = score[(row + column) * of.inner];
-    return (of.least_wins ? other <= own : other >= own) ? T(1) : T(0);
+    return (of.min_wins ? other <= own : other >= own) ? T(1) : T(0);
   }
 };
 
-// Of each example, or each of class k: whether it is right (NaN for a label that is no class),
-// and 1.
+// For each example, or each of class k: whether it is a hit (NaN for a label out of range), and 1.
 template <typename T>
 struct ExampleHit {
   ScoredExamples<T> of;
@@ -64,7 +63,7 @@ struct HitShare {
   }
 };
 
-// Whether each example is right; `reaching` has room for a value of each.
+// Whether each example is a hit; `reaching` has room for one value per example.
 template <typename T>
 ExampleHit<T> find_hits(Context& context, const ScoredExamples<T>& of, int64_t examples,
                         T* reaching, const LabelNote& note) {

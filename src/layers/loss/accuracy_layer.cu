@@ -1,12 +1,12 @@
 // Accuracy: the share of examples whose label is among the top_k highest scores, or with
 // min_is_better (a fork) the lowest. Scores that equal the label's rank before it.
-//   y = (number of hits) / (number of labels other than ignore_label), 0 when there are none
+//   y = (number of hits) / (number of labels other than ignore_label), 0 if there are none
 // Shapes: scores (N, C, H, W) with classes along `axis`, labels (N, H, W) or any shape with as many
-// values, integers from 0 to C - 1 or ignore_label; y is a scalar, a second top (C) holds the share
-// for each class.
+// values, integers from 0 to C - 1 or ignore_label; y is a scalar, a second top (C) has the share
+// per class.
 // Parameters: none.
-// Gradient: none.
-// EltwiseAccuracy (a fork's, from before Accuracy took images of labels) is the same.
+// Gradient: none. EltwiseAccuracy (a fork's, older than Accuracy's support for label images) is the
+// same.
 #include "layers/layer.h"
 #include "layers/loss/accuracy.h"
 #include "proto/layer.pb.h"
@@ -17,7 +17,7 @@ namespace {
 template <typename T>
 struct HitOfClass {
   ExampleHit<T> of;
-  bool hits;  // else all
+  bool hits;  // else all examples
   template <typename C>
   CREMA_HD T operator()(int64_t k, int64_t, int64_t i) const {
     const bool is = static_cast<int64_t>(of.of.label(i)) == k;
@@ -52,7 +52,7 @@ class AccuracyLayer : public Layer {
     return {tops, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // Workspace: of every example what ReachingScores gives, then hits and totals of every class.
+  // Workspace: what ReachingScores gives per example, then hits and totals per class.
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape& scores = preparation.bottoms[0];
     const int64_t classes = scores[scores.canonical_axis(p().axis())];
@@ -66,7 +66,7 @@ class AccuracyLayer : public Layer {
     const Tensor &scores = pass.bottom[0], &labels = pass.bottom[1];
     const int axis = scores.shape().canonical_axis(p().axis());
     const int64_t classes = scores.shape()[axis], examples = labels.count();
-    // Labels of one image, where there are as many for each.
+    // Labels per image, if their number is the same for each.
     const int64_t images = scores.shape()[0],
                   each = images > 0 && examples % images == 0 ? examples / images : 1;
     const LabelNote note{pass.saved[0].data<int32_t>(), classes, each, pass.pass, pass.live_pass};

@@ -1,6 +1,7 @@
-// ArgMax: where the top_k largest values are, the largest first; of equal values the later first.
-//   with axis:    y holds places along it, or the values with out_max_val
-//   without axis: each image is one list; y[n,0,j] is a place, and with out_max_val y[n,1,j] its
+// ArgMax: the indices of the top_k largest values, the largest first; of equal values the later
+// first.
+//   with axis:    y holds indices along it, or the values with out_max_val
+//   without axis: each image is one list; y[n,0,j] is an index, and with out_max_val y[n,1,j] its
 //                 value
 // Shapes: x (N, C, H, W) gives y (N, 1, top_k, 1), or (N, 2, top_k, 1) with out_max_val; with
 // axis: 1 it gives (N, top_k, H, W).
@@ -19,17 +20,17 @@ namespace {
 template <typename T>
 struct ArgMaxBody {
   const T* x;
-  int64_t extent, inner;  // of the list, and how far apart its entries are
+  int64_t extent, inner;  // of the list, and the stride of its entries
   int64_t top_k;
-  // Null: not wanted. Entry j goes to list * list_step + j * entry_step.
-  T *places, *values;
+  // Null: not needed. Entry j goes to list * list_step + j * entry_step.
+  T *positions, *values;
   int64_t list_step, entry_step;
 
   struct Found {
-    int64_t place = -1;
+    int64_t position = -1;
     T value = 0;
     CREMA_HD void take(bool better, int64_t k, T candidate) {
-      place = better ? k : place;
+      position = better ? k : position;
       value = better ? candidate : value;
     }
   };
@@ -46,27 +47,27 @@ struct ArgMaxBody {
     for (int64_t j = 1; j < top_k; ++j) {
       const Found next = behind(list, found);
       write(out + j * entry_step, next);
-      found = next.place < 0 ? found : next;  // only NaN are left
+      found = next.position < 0 ? found : next;  // only NaNs are left
     }
   }
-  // The largest of those that come after `last` in the order of values and places.
+  // The largest of those after `last` in the order of values and positions.
   CREMA_HD Found behind(const T* list, const Found& last) const {
     Found found;
     for (int64_t k = 0; k < extent; ++k) {
       const T value = list[k * inner];
       const bool free =
-          last.place < 0 || value < last.value || (value == last.value && k < last.place);
-      found.take(free && (found.place < 0 || value >= found.value), k, value);
+          last.position < 0 || value < last.value || (value == last.value && k < last.position);
+      found.take(free && (found.position < 0 || value >= found.value), k, value);
     }
     return found;
   }
   CREMA_HD void write(int64_t at, const Found& found) const {
-    if (places) places[at] = static_cast<T>(found.place);
-    if (values) values[at] = found.place < 0 ? T(NAN) : found.value;
+    if (positions) positions[at] = static_cast<T>(found.position);
+    if (values) values[at] = found.position < 0 ? T(NAN) : found.value;
   }
 };
 
-// The first entry alone, on the CPU, of lists whose entries lie `inner` apart.
+// CPU version for top_k 1: the first entry of lists whose entries have the stride `inner`.
 template <typename T>
 void largest_of_lists(const ArgMaxBody<T>& body, int64_t outer_count) {
   const int64_t inner = body.inner, groups = (inner + kListsTogether - 1) / kListsTogether;
@@ -74,13 +75,13 @@ void largest_of_lists(const ArgMaxBody<T>& body, int64_t outer_count) {
   for (int64_t task = 0; task < outer_count * groups; ++task) {
     const int64_t outer = task / groups, first = task % groups * kListsTogether;
     const int64_t count = std::min(kListsTogether, inner - first);
-    T most[kListsTogether];
+    T maximum[kListsTogether];
     int32_t best[kListsTogether];
     largest_of_lines<true>(body.x + outer * body.extent * inner + first, body.extent, inner, count,
-                           most, best);
+                           maximum, best);
     const int64_t out = outer * body.list_step + first;
-    if (body.places) std::copy(best, best + count, body.places + out);
-    if (body.values) std::copy(most, most + count, body.values + out);
+    if (body.positions) std::copy(best, best + count, body.positions + out);
+    if (body.values) std::copy(maximum, maximum + count, body.values + out);
   }
 }
 
@@ -121,7 +122,7 @@ class ArgMaxLayer : public Layer {
         body.inner = body.entry_step = x.count(axis + 1);
         body.list_step = top_k * body.inner;
         outer = x.count(0, axis);
-        if (p().out_max_val()) std::swap(body.places, body.values);
+        if (p().out_max_val()) std::swap(body.positions, body.values);
       } else if (p().out_max_val()) {
         body.values = y + top_k;
         body.list_step = 2 * top_k;

@@ -1,10 +1,10 @@
-// ContrastiveLoss: pulls the two vectors of an equal pair together and pushes those of other pairs
-// apart, up to a margin.
+// ContrastiveLoss: pulls the two vectors of a matching pair together and pushes those of other
+// pairs apart, up to a margin.
 //   loss = 1 / (2N) * sum over n of y * d^2 + (1 - y) * max(0, margin - d)^2    d = |a[n] - b[n]|
 //   with legacy_version: max(0, margin - d^2) for other pairs
 // Shapes: a and b (N, C) or (N, C, 1, 1), y (N), 0 or 1; the loss is a scalar.
 // Parameters: none.
-// Gradient: da = y * (a - b) / N, for other pairs nearer than the margin -(margin - d) / (d + 1e-4)
+// Gradient: da = y * (a - b) / N; for other pairs within the margin da = -(margin - d) / (d + 1e-4)
 // * (a - b) / N (legacy: -(a - b) / N); the 1e-4 is Caffe's. db = -da; times the loss weight; none
 // for y.
 #include "kernels/core/distance.h"
@@ -22,7 +22,7 @@ struct PairLoss {
   T margin;
   bool legacy;
 
-  // How much of the margin is left.
+  // How far the pair is within the margin.
   CREMA_HD T gap(int64_t pair) const {
     const T gap = margin - (legacy ? squares[pair] : sqrt(squares[pair]));
     return gap > 0 ? gap : T(0);
@@ -32,7 +32,7 @@ struct PairLoss {
     const T left = gap(pair);
     return static_cast<int>(equal[pair]) ? squares[pair] : legacy ? left : left * left;
   }
-  // Of half the loss of a pair by a - b, over a - b.
+  // Derivative of half a pair's loss with respect to a - b, divided by a - b.
   CREMA_HD T slope(int64_t pair) const {
     const T left = gap(pair);
     const T push = legacy ? (left > 0 ? T(1) : T(0)) : left / (sqrt(squares[pair]) + T(1e-4));

@@ -1,12 +1,12 @@
-// CTCGreedyDecoder (forks): reads labels from scores step by step: the best class of each step,
-// equal neighbours joined (unless ctc_merge_repeated is false), blanks dropped.
-// Shapes: scores x (T, N, C). Without more bottoms y (N, T, 1, 1) holds the labels read, -1 behind
-// the last. With indicators (T, N) a sequence ends where the next step has 0. With labels (N, L)
-// instead, which end below 0, y (1, 2, 1, 1) says how well they were read:
+// CTCGreedyDecoder (forks): decodes labels from scores: the best class of each step, repeats merged
+// (unless ctc_merge_repeated is false), blanks dropped.
+// Shapes: scores x (T, N, C). Without more bottoms y (N, T, 1, 1) has the decoded labels, padded
+// with -1. With indicators (T, N) a sequence ends where the next step has 0. With labels (N, L)
+// instead, which a negative value ends, y (1, 2, 1, 1) is the accuracy:
 //   y[0] = 1 - 1 / N * sum over n of edits[n] / (the longer of both)    edits: Levenshtein distance
 //   y[1] = 1 / N * number of n without edits
-// Parameters: none. blank_index is the blank; when absent the last class where there are
-// indicators, else 0.
+// Parameters: none. blank_index is the blank; by default the last class if there are indicators,
+// else 0.
 // Gradient: none.
 #include "kernels/core/reduce.h"
 #include "kernels/sequence/best_path.h"
@@ -20,7 +20,7 @@ template <typename T>
 struct ReadLabels {
   BestPath path;
   const T* indicators;  // null: all steps count
-  int32_t* scratch;     // for each sequence: steps
+  int32_t* scratch;     // per sequence: steps
   T* y;
   CREMA_HD void operator()(int64_t n) const {
     int64_t until = 1;
@@ -37,33 +37,33 @@ template <typename T>
 struct CountEdits {
   BestPath path;
   WantedLabels<T> labels;
-  int32_t* scratch;  // for each sequence: 2 * steps + most
-  T* wrong;          // (2, sequences): edits by length, any
+  int32_t* scratch;  // per sequence: 2 * steps + maximum
+  T* wrong;          // (2, sequences): edits over length; whether any
   CREMA_HD void operator()(int64_t n) const {
-    int32_t* read = scratch + n * (2 * path.steps + labels.most);
+    int32_t* read = scratch + n * (2 * path.steps + labels.maximum);
     int32_t *left = read + path.steps, *wanted = left + path.steps;
     const int32_t count = path.read(n, path.steps, read), length = labels.read(n, wanted);
     const int32_t edits = distance(read, count, wanted, length, left);
     const int32_t longer = count > length ? count : length;
     wrong[n] = longer > 0 ? static_cast<T>(edits) / static_cast<T>(longer) : T(0);
-    // Caffe's forks count a sequence without labels as not read right.
+    // Caffe's forks count a sequence without labels as wrong.
     wrong[path.sequences + n] = T(longer == 0 || edits > 0);
   }
 
-  // Of the table of distances between beginnings, columns of wanted ones go through registers, some
-  // at a time; left[i] is the column before them.
+  // Edit distance by dynamic programming: kColumns columns of wanted labels at a time are kept in
+  // registers; left[i] is the column before them.
   CREMA_HD static int32_t distance(const int32_t* read, int32_t count, const int32_t* wanted,
                                    int32_t length, int32_t* left) {
     constexpr int kColumns = 8;
     for (int32_t i = 0; i < count; ++i) left[i] = i + 1;
-    int32_t result = count;  // in the column of none wanted
+    int32_t result = count;  // in the column of the empty label sequence
     for (int32_t first = 0; first < length; first += kColumns) {
       int32_t column[kColumns], above[kColumns];
       for (int j = 0; j < kColumns; ++j) {
         column[j] = first + j < length ? wanted[first + j] : -1;
         above[j] = first + j + 1;
       }
-      int32_t corner = first;  // above left of the row
+      int32_t corner = first;  // upper left neighbour of the row
       for (int32_t i = 0; i < count; ++i) {
         const int32_t label = read[i];
         int32_t before = left[i], diagonal = corner;
@@ -123,10 +123,10 @@ class CtcGreedyDecoderLayer : public Layer {
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape& x = preparation.bottoms[0];
     const bool labels = has_labels(preparation.bottoms);
-    const int64_t most = labels ? preparation.bottoms[1].count(1) + x[0] : 0;
+    const int64_t maximum = labels ? preparation.bottoms[1].count(1) + x[0] : 0;
     Prepared prepared;
     prepared.workspace = (labels ? 2 * static_cast<size_t>(x[1]) * size_of(preparation.dtype) : 0) +
-                         static_cast<size_t>(x[1] * (2 * x[0] + most)) * sizeof(int32_t);
+                         static_cast<size_t>(x[1] * (2 * x[0] + maximum)) * sizeof(int32_t);
     return prepared;
   }
 

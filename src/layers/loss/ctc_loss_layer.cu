@@ -1,16 +1,16 @@
 // CtcLoss, WarpCTCLoss (forks): the cost of label sequences whose alignment with the steps is not
 // known (connectionist temporal classification).
 //   loss = 1 / N * sum over n of -log p(labels[n] | softmax(x[:,n]))
-//   p sums over all paths of one class a step that give the labels, when equal neighbours are
-//   joined and blanks dropped
+//   p sums over all paths of one class per step that give the labels once repeats are merged and
+//   blanks dropped
 // Shapes: scores x (T, N, C), without softmax; the loss is a scalar. The other bottoms are
-//   labels (N, L), blanks filling up: every sequence has time_step steps, or all;
-//   WarpCTCLoss also: indicators (T, N), 0 at the step behind a sequence, and labels (L, N), -1
-//   behind the last, counted from 1 where the blank is 0; or the numbers of steps (N) and of labels
-//   (N), and labels (L, N).
-// Parameters: none. blank_label or blank_index is the blank, 0 when absent.
-// Gradient: that of the sum of the costs, softmax(x) - share of the paths, not divided by N: so the
-// learning rates of these forks stay right. loss_param { normalization } divides both alike. Labels
+//   labels (N, L), padded with blanks: every sequence has time_step steps, or all;
+//   WarpCTCLoss also: indicators (T, N), 0 at the step after a sequence, and labels (L, N), padded
+//   with -1, counted from 1 if the blank is 0; or the numbers of steps (N) and of labels (N), and
+//   labels (L, N).
+// Parameters: none. blank_label or blank_index is the blank, by default 0.
+// Gradient: that of the sum of the costs, softmax(x) - share of the paths, not divided by N: this
+// keeps these forks' learning rates valid. loss_param { normalization } divides both alike. Labels
 // that do not fit into the steps cost nothing.
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
@@ -24,28 +24,28 @@
 namespace crema {
 namespace {
 
-// Where labels, and the lengths of sequences, come from.
+// The source of labels and sequence lengths.
 template <typename T>
 struct Source {
   const T* labels;
-  int64_t of_sequence, of_label;          // distances between labels
+  int64_t of_sequence, of_label;          // strides of the labels
   const T *indicators, *steps, *lengths;  // null: not given
   int64_t blank;
 
   CREMA_HD bool ends_at(T label) const { return indicators && label < 0; }
-  // Labels of a source with indicators leave out the blank 0.
+  // Labels of a source with indicators do not count the blank 0.
   CREMA_HD T label_at(int64_t n, int64_t j) const {
     const T label = labels[n * of_sequence + j * of_label];
     return indicators && blank == 0 && label >= 0 ? label + 1 : label;
   }
 };
 
-// Brings the labels of a sequence together and counts them and the steps.
+// Collects the labels of a sequence and counts them and the steps.
 template <typename T>
 struct Gather {
   Source<T> source;
   CtcCase c;
-  int64_t most_steps;
+  int64_t max_steps;
   LabelNote note;
   int32_t *labels, *lengths;
 
@@ -54,7 +54,7 @@ struct Gather {
     int64_t t = 1;
     while (source.indicators && t < c.steps && source.indicators[t * c.sequences + n] >= T(0.5))
       ++t;
-    return source.indicators ? t : most_steps;
+    return source.indicators ? t : max_steps;
   }
 
   CREMA_HD void operator()(int64_t n) const {
@@ -92,8 +92,12 @@ struct CostOf {
 };
 
 class CtcLossLayer : public Layer {
+ public:
+  explicit CtcLossLayer(bool warp = false) : warp_(warp) {}
+
+ private:
   const CtcLossParameter& p() const { return params<CtcLossParameter>(); }
-  Arity bottoms() const override { return {2, type() == "WarpCTCLoss" ? 4 : 2}; }
+  Arity bottoms() const override { return {2, warp_ ? 4 : 2}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   BackwardReads reads() const override { return {false, false}; }
@@ -110,7 +114,7 @@ class CtcLossLayer : public Layer {
     const Shape &x = bottoms[0], &labels = bottoms.back();
     require(x.axes() >= 3, "the scores must have the axes steps, sequences and classes, but their ",
             "shape is ", x.brief());
-    const bool columns = bottoms.size() > 2;  // labels of a sequence lie below each other
+    const bool columns = bottoms.size() > 2;  // labels are stored (L, N)
     require(labels.axes() >= (columns ? 2 : 1) && labels[columns ? 1 : 0] == x[1],
             "the labels must have the shape ",
             columns ? "labels x sequences" : "sequences x labels", " with ", x[1],
@@ -190,7 +194,7 @@ class CtcLossLayer : public Layer {
     });
   }
 
-  // On the CPU a wrong label or length is an error at once.
+  // On the CPU a wrong label or length is an Error at once.
   template <typename T>
   void check_targets(const CtcTargets& target, const Source<T>& from) const {
     if (target.lengths.device() != Device::cpu) return;
@@ -220,9 +224,10 @@ class CtcLossLayer : public Layer {
   }
 
   CtcCase case_;
+  const bool warp_;  // WarpCTCLoss, which may have lengths as bottoms
 };
 
 }  // namespace
 REGISTER_LAYER(CtcLoss, CtcLossLayer);
-REGISTER_LAYER(WarpCTCLoss, CtcLossLayer);
+REGISTER_LAYER(WarpCTCLoss, CtcLossLayer, true);
 }  // namespace crema

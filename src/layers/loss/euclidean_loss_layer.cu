@@ -1,8 +1,8 @@
-// EuclideanLoss: half the mean squared distance of two blobs, for regression.
-// WeightedEuclideanLoss (forks): the same with a weight for each value.
+// EuclideanLoss: half the mean squared distance of two blobs, for regression. WeightedEuclideanLoss
+// (forks): the same with a weight for each value.
 //   loss = 1 / (2N) * sum of w * (a - b)^2
-// Shapes: a and b have the same batch N and as many values; w as many, 1 where there is no third
-// bottom; the loss is a scalar.
+// Shapes: a and b have the same batch N and number of values; w has as many, and is 1 without a
+// third bottom; the loss is a scalar.
 // Parameters: none.
 // Gradient: da = w * (a - b) / N, db = -da, times the loss weight; none for w.
 #include "device/parallel.h"
@@ -28,7 +28,7 @@ struct ScaledDifference {
   WeightedDifference<T> difference;
   const T* weight;  // of the loss
   T share;
-  T *da, *db;  // null: not wanted
+  T *da, *db;  // null: not needed
   CREMA_HD void operator()(int64_t i) const {
     const T slope = *weight * share * difference.at(i);
     if (da) da[i] = slope;
@@ -37,7 +37,11 @@ struct ScaledDifference {
 };
 
 class EuclideanLossLayer : public Layer {
-  Arity bottoms() const override { return type() == "EuclideanLoss" ? Arity{2, 2} : Arity{3, 3}; }
+ public:
+  explicit EuclideanLossLayer(bool weighted = false) : weighted_(weighted) {}
+
+ private:
+  Arity bottoms() const override { return weighted_ ? Arity{3, 3} : Arity{2, 2}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom < 2; }
   BackwardReads reads() const override { return {true, false}; }
@@ -77,9 +81,10 @@ class EuclideanLossLayer : public Layer {
                               pass.bottom_diff[1].data<T>()});
     });
   }
+  const bool weighted_;  // the third bottom has weights
 };
 
 }  // namespace
 REGISTER_LAYER(EuclideanLoss, EuclideanLossLayer);
-REGISTER_LAYER(WeightedEuclideanLoss, EuclideanLossLayer);
+REGISTER_LAYER(WeightedEuclideanLoss, EuclideanLossLayer, true);
 }  // namespace crema

@@ -1,9 +1,9 @@
-// FocalLoss (forks): cross-entropy of softmax that fades for examples that are easy already.
+// FocalLoss (forks): softmax cross-entropy that down-weights easy examples.
 //   loss = 1 / D * sum of -alpha * (1 - p)^gamma * log(p)    p = softmax(x)[label]
 //   D as in SoftmaxWithLoss; alpha 0.25, gamma 2
-// Shapes: x (N, C, ...) with the classes along softmax_param's axis, labels with one value for each
-// place; the loss is a scalar, a second top has the probabilities, like x. Labels are the integers
-// from 0 to C - 1; others are an error.
+// Shapes: x (N, C, ...) with the classes along softmax_param's axis, labels with one value per
+// position; the loss is a scalar, a second top has the probabilities, like x. Labels are the
+// integers from 0 to C - 1; others are an error.
 // Parameters: none.
 // Gradient: with g = alpha * (1 - p)^(gamma - 1) * (gamma * p * log(p) - (1 - p)): dx[k] = g / D *
 // ((k is the label) - softmax(x)[k]), times the loss weight; none for labels, none from the second
@@ -20,7 +20,7 @@
 namespace crema {
 namespace {
 
-// A row is an image, a column a place of it.
+// A row is an image, a column one of its positions.
 template <typename T>
 struct Focal {
   ClassLabels<T> labels;
@@ -32,16 +32,17 @@ struct Focal {
   CREMA_HD int64_t start(int64_t row, int64_t column) const {
     return row * labels.classes * inner + column;
   }
-  // Of the label, which is one; never 0 or 1, so that its logarithm and powers of 1 - p are finite.
+  // Probability of the label; kept off 0 and 1, so that its logarithm and powers of 1 - p are
+  // finite.
   CREMA_HD T probability(int64_t row, int64_t column, int label) const {
     const T value = p[start(row, column) + label * inner];
-    const T least = T(1.17549435e-38), most = T(1) - T(1e-7);
-    return value < least ? least : value > most ? most : value;
+    const T minimum = T(1.17549435e-38), maximum = T(1) - T(1e-7);
+    return value < minimum ? minimum : value > maximum ? maximum : value;
   }
   CREMA_HD T loss(int64_t row, int64_t column) const {
-    const int64_t place = row * inner + column;
-    const int label = labels.at(place);
-    if (label == ClassLabels<T>::kBad) note.write(place, labels.labels[place]);
+    const int64_t position = row * inner + column;
+    const int label = labels.at(position);
+    if (label == ClassLabels<T>::kBad) note.write(position, labels.labels[position]);
     const T own = probability(row, column, label < 0 ? 0 : label);
     const T loss = -alpha * pow(1 - own, gamma) * log(own);
     return label >= 0 ? loss : label == ClassLabels<T>::kBad ? T(NAN) : T(0);
@@ -49,7 +50,7 @@ struct Focal {
   CREMA_HD T counted(int64_t row, int64_t column) const {
     return labels.at(row * inner + column) >= 0 ? T(1) : T(0);
   }
-  // Of the loss of a place by the logarithm of its p.
+  // Derivative of a position's loss with respect to the logarithm of its p.
   CREMA_HD T slope(int64_t row, int64_t column, int label) const {
     const T own = probability(row, column, label);
     return alpha * pow(1 - own, gamma - 1) * (gamma * own * log(own) - (1 - own));
@@ -95,9 +96,9 @@ class FocalLossLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
-    const int64_t places = x.count(0, axis_) * x.count(axis_ + 1);
-    require(bottoms[1].count() == places, "there must be one label for each place: scores of ",
-            x.brief(), " with classes along axis ", axis_, " need ", places,
+    const int64_t positions = x.count(0, axis_) * x.count(axis_ + 1);
+    require(bottoms[1].count() == positions, "there must be one label for each place: scores of ",
+            x.brief(), " with classes along axis ", axis_, " need ", positions,
             " labels, but there are ", bottoms[1].count(), " (", bottoms[1].brief(), ")");
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
@@ -122,8 +123,8 @@ class FocalLossLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &probability = pass.saved[0];
     const Shape& shape = x.shape();
-    const int64_t classes = shape[axis_], places = x.count() / classes;
-    const int64_t each = axis_ > 0 ? places / shape[0] : places;
+    const int64_t classes = shape[axis_], positions = x.count() / classes;
+    const int64_t each = axis_ > 0 ? positions / shape[0] : positions;
     check_labels(
         pass.bottom[1], classes, each,
         loss().has_ignore_label() ? std::optional<int>(loss().ignore_label()) : std::nullopt);
@@ -132,7 +133,7 @@ class FocalLossLayer : public Layer {
     on(x, [&]<typename T>() {
       Focal<T> terms = body<T>(pass.bottom, probability);
       terms.note = {pass.saved[2].data<int32_t>(), classes, each, pass.pass, pass.live_pass};
-      sum_loss<T>(context, places / terms.inner, terms.inner, terms, normalizer(shape),
+      sum_loss<T>(context, positions / terms.inner, terms.inner, terms, normalizer(shape),
                   pass.saved[1], pass.top[0]);
     });
   }

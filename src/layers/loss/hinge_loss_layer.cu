@@ -17,7 +17,7 @@ template <typename T>
 struct Margins {
   const T *x, *labels;
   int64_t classes;
-  // 1 for the class of the label, -1 for others; NaN for a label that is none.
+  // 1 for the label's class, -1 for others; NaN for a label out of range.
   CREMA_HD T target(int64_t image, int64_t k) const {
     const T label = labels[image];
     if (!is_class(label, classes)) return T(NAN);

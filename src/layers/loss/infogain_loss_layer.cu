@@ -1,9 +1,9 @@
-// InfogainLoss: cross-entropy of softmax in which a matrix says what each class is worth to a
-// label.
-//   loss = -1 / D * sum over places and k of H[label,k] * log(p[k])    p = softmax(x) along `axis`
+// InfogainLoss: softmax cross-entropy in which a matrix weights the classes for each label.
+//   loss = -1 / D * sum over positions and k of H[label,k] * log(p[k])
+//   p = softmax(x) along `axis`
 //   D as in SoftmaxWithLoss; with the identity as H the loss is that of SoftmaxWithLoss
-// As in Caffe, p counts as at least 1e-20 in the loss; the gradient has no such limit.
-// Shapes: x (N, C, ...), labels with one value for each place, H of C * C values, from the file
+// As in Caffe, p is clamped to at least 1e-20 in the loss; the gradient has no such limit.
+// Shapes: x (N, C, ...), labels with one value per position, H of C * C values, from the file
 // infogain_loss_param.source (a BlobProto) or a third bottom; the loss is a scalar, a second top
 // has the probabilities, like x. Labels are the integers from 0 to C - 1; others are an error.
 // Parameters: none.
@@ -21,7 +21,7 @@
 namespace crema {
 namespace {
 
-// A row is an image, a column a place of it.
+// A row is an image, a column one of its positions.
 template <typename T>
 struct Infogain {
   ClassLabels<T> labels;
@@ -33,16 +33,16 @@ struct Infogain {
     return row * labels.classes * inner + column;
   }
   CREMA_HD T loss(int64_t row, int64_t column) const {
-    const int64_t place = row * inner + column;
-    const int label = labels.at(place);
-    if (label == ClassLabels<T>::kBad) note.write(place, labels.labels[place]);
+    const int64_t position = row * inner + column;
+    const int label = labels.at(position);
+    if (label == ClassLabels<T>::kBad) note.write(position, labels.labels[position]);
     const T* own = p + start(row, column);
     const T* worth = h + (label < 0 ? 0 : label) * labels.classes;
-    const T least = T(1e-20);
+    const T minimum = T(1e-20);
     T sum = 0;
     for (int64_t k = 0; k < labels.classes; ++k) {
       const T value = own[k * inner];
-      sum -= worth[k] * log(value > least ? value : least);
+      sum -= worth[k] * log(value > minimum ? value : minimum);
     }
     return label >= 0 ? sum : label == ClassLabels<T>::kBad ? T(NAN) : T(0);
   }
@@ -109,9 +109,9 @@ class InfogainLossLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
-    const int64_t places = x.count(0, axis_) * x.count(axis_ + 1), classes = x[axis_];
-    require(bottoms[1].count() == places, "there must be one label for each place: scores of ",
-            x.brief(), " with classes along axis ", axis_, " need ", places,
+    const int64_t positions = x.count(0, axis_) * x.count(axis_ + 1), classes = x[axis_];
+    require(bottoms[1].count() == positions, "there must be one label for each place: scores of ",
+            x.brief(), " with classes along axis ", axis_, " need ", positions,
             " labels, but there are ", bottoms[1].count(), " (", bottoms[1].brief(), ")");
     const int64_t values =
         bottoms.size() == 3 ? bottoms[2].count() : static_cast<int64_t>(matrix_.size());
@@ -146,8 +146,8 @@ class InfogainLossLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &probability = pass.saved[0];
     const Shape& shape = x.shape();
-    const int64_t classes = shape[axis_], places = x.count() / classes;
-    const int64_t each = axis_ > 0 ? places / shape[0] : places;
+    const int64_t classes = shape[axis_], positions = x.count() / classes;
+    const int64_t each = axis_ > 0 ? positions / shape[0] : positions;
     const auto ignored =
         loss().has_ignore_label() ? std::optional<int>(loss().ignore_label()) : std::nullopt;
     check_labels(pass.bottom[1], classes, each, ignored);
@@ -158,7 +158,7 @@ class InfogainLossLayer : public Layer {
       terms.note = {pass.saved[3].data<int32_t>(), classes, each, pass.pass, pass.live_pass};
       parallel_sum<T>(context, {classes, 1, classes}, RowsOf<T>{terms.h, classes},
                       {pass.saved[1].data<T>()});
-      sum_loss<T>(context, places / terms.inner, terms.inner, terms, normalizer(shape),
+      sum_loss<T>(context, positions / terms.inner, terms.inner, terms, normalizer(shape),
                   pass.saved[2], pass.top[0]);
     });
   }

@@ -1,4 +1,4 @@
-// What a loss is divided by, as loss_param says.
+// The divisor of a loss, as loss_param gives it.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 namespace crema {
 
 struct LossNormalizer {
-  bool by_valid = false;  // divide by the examples that are not ignored, counted in each pass (1
-                          // when there are none)
-  double constant = 1;    // else by this
+  bool by_valid = false;  // divide by the number of examples not ignored, counted in each pass (1
+                          // if there are none)
+  double constant = 1;    // otherwise the divisor
 };
 
-// `images`: extent of the batch; `examples`: all that a loss is summed over. `when_absent`: the
-// mode of a file that gives none. `counting`: VALID needs counting even without ignore_label.
+// `images`: batch size; `examples`: all that a loss is summed over. `when_absent`: the mode if the
+// file gives none. `counting`: VALID needs counting even without ignore_label.
 inline LossNormalizer loss_normalizer(const LossParameter& p,
                                       LossParameter::NormalizationMode when_absent, int64_t images,
                                       int64_t examples, bool counting = false) {

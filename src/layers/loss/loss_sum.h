@@ -1,5 +1,5 @@
-// The end of a loss: the sum of its terms over what loss_param divides by. For .cu files only, as
-// device/parallel.h.
+// Final step of a loss: the sum of its terms over the divisor that loss_param gives. For .cu files
+// only, like device/parallel.h.
 #pragma once
 
 #include "kernels/core/reduce.h"
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// What the gradient is divided by, read on the device.
+// The divisor of the gradient, read on the device.
 template <typename T>
 struct LossDivisor {
   const T* counted;  // null: the constant
@@ -16,7 +16,7 @@ struct LossDivisor {
   CREMA_HD T value() const { return counted ? *counted : constant; }
 };
 
-// Where what counts of a pass lies, at the second place, for backward to read.
+// Saved sums; element 1 is the pass's count, which backward reads as the divisor.
 inline TensorSpec loss_sums() { return {{2}, {}}; }
 
 template <typename T>
@@ -24,7 +24,7 @@ LossDivisor<T> divisor_of(const LossNormalizer& normalizer, const Tensor& sums) 
   return {normalizer.by_valid ? sums.data<T>() + 1 : nullptr, static_cast<T>(normalizer.constant)};
 }
 
-// Sum 0 is the loss, sum 1 what counts.
+// Sum 0 is the loss, sum 1 the count.
 template <typename Terms>
 struct LossSums {
   Terms terms;
@@ -34,11 +34,11 @@ struct LossSums {
   }
 };
 
-// Divides the sum by what counts, at least 1, and leaves that; or by the constant.
+// Divides the sum by the count, at least 1, and stores that; or divides by the constant.
 template <typename T>
 struct DivideLoss {
   double constant;
-  T *both, *loss;  // the sum and what counts; null for the constant
+  T *both, *loss;  // both: sum and count; null for the constant
   CREMA_HD void operator()(int64_t, const double* sums) const {
     const double divisor = !both ? constant : sums[1] < 1 ? 1 : sums[1];
     if (both) both[1] = static_cast<T>(divisor);
@@ -47,7 +47,7 @@ struct DivideLoss {
 };
 
 // Terms is a struct with CREMA_HD const T loss(row, column), the term before the division, and T
-// counted(row, column), what VALID counts of it. sums: as loss_sums() says.
+// counted(row, column), its contribution to the count of VALID. sums: as loss_sums() says.
 template <typename T, typename Terms>
 void sum_loss(Context& context, int64_t rows, int64_t columns, const Terms& terms,
               const LossNormalizer& normalizer, const Tensor& sums, const Tensor& loss) {

@@ -1,10 +1,9 @@
-// MultiLabelAccuracy (forks): how well independent yes-or-no predictions are right, x >= 0 being a
-// yes.
+// MultiLabelAccuracy (forks): accuracy of independent yes-or-no predictions, where x >= 0 is a yes.
 //   y = (sensitivity: share of the yes that are found,
 //        specificity: share of the no that are found,
 //        harmonic mean of these two,
 //        precision: share of the found yes that are a yes,
-//        F1: harmonic mean of precision and sensitivity)   each 0 where it would be 0 / 0
+//        F1: harmonic mean of precision and sensitivity)   each 0 instead of 0 / 0
 // Shapes: x and the labels have as many values; labels above 0 are a yes, below 0 a no, and 0 does
 // not count; y (1, 5, 1, 1).
 // Parameters: none.
@@ -28,7 +27,7 @@ struct Right {
 };
 
 template <typename T>
-struct Shares {
+struct RightShares {
   const T* sums;
   T* y;
   CREMA_HD static T share(T part, T whole) { return whole > 0 ? part / whole : T(0); }
@@ -61,7 +60,7 @@ class MultiLabelAccuracyLayer : public Layer {
       T* sums = pass.saved[0].data<T>();
       parallel_sum<T>(context, {4, 1, x.count()}, Right<T>{x.data<T>(), pass.bottom[1].data<T>()},
                       {sums});
-      parallel_for(context, 1, Shares<T>{sums, pass.top[0].data<T>()});
+      parallel_for(context, 1, RightShares<T>{sums, pass.top[0].data<T>()});
     });
   }
 };

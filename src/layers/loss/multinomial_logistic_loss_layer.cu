@@ -1,6 +1,6 @@
 // MultinomialLogisticLoss: cross-entropy of given probabilities, such as those of a Softmax, with
-// integer labels. SoftmaxWithLoss does both more exactly.
-//   loss = -1 / N * sum of log(p[n,label])    p counts as at least 1e-20, as in Caffe
+// integer labels. SoftmaxWithLoss computes both more accurately.
+//   loss = -1 / N * sum of log(p[n,label])    p is clamped to at least 1e-20, as in Caffe
 // Shapes: p (N, K...), labels (N); the loss is a scalar.
 // Parameters: none.
 // Gradient: dp[n,label] = -1 / (N * p[n,label]), times the loss weight, else 0; none for the
@@ -19,8 +19,8 @@ struct LabelledProbability {
   const T* p;
   CREMA_HD T at(int64_t image) const {
     const int label = labels.at(image);
-    const T value = label < 0 ? T(NAN) : p[image * labels.classes + label], least = T(1e-20);
-    return value < least ? least : value;
+    const T value = label < 0 ? T(NAN) : p[image * labels.classes + label], minimum = T(1e-20);
+    return value < minimum ? minimum : value;
   }
 };
 

@@ -1,9 +1,10 @@
-// SegAccuracy (forks): how well places, such as pixels, are classified.
-//   y = (share of right places,
-//        mean over the classes that occur of their share of right places,
-//        mean over all classes of right places / places that have or get the class (1 where none))
-// The class with the highest score is the answer; with one channel, it is 1 above 0.5, else 0.
-// Shapes: scores (N, C, ...), labels with one value for each place; y (1, 1, 1, 3). Places whose
+// SegAccuracy (forks): classification accuracy of positions, such as pixels.
+//   y = (share of correct positions,
+//        mean over the classes that occur of their share of correct positions,
+//        mean over all classes of intersection over union: correct positions / positions that have
+//        or are predicted the class (1 if none))
+// The prediction is the class with the highest score; with one channel it is 1 above 0.5, else 0.
+// Shapes: scores (N, C, ...), labels with one value per position; y (1, 1, 1, 3). Positions whose
 // label is one of seg_accuracy_param.ignore_label do not count.
 // Parameters: none.
 // Gradient: none.
@@ -21,20 +22,20 @@
 namespace crema {
 namespace {
 
-constexpr int kMostIgnored = 32;
+constexpr int kMaxIgnored = 32;
 
 struct IgnoredLabels {
   int count = 0;
-  int labels[kMostIgnored];
+  int labels[kMaxIgnored];
   CREMA_HD bool has(double value) const {
     bool found = false;
-    for (int i = 0; i < kMostIgnored; ++i) found = found || (i < count && labels[i] == value);
+    for (int i = 0; i < kMaxIgnored; ++i) found = found || (i < count && labels[i] == value);
     return found;
   }
 };
 
-// Counts of C classes: k < C the places of class k, C <= k < 2C those that get class k - C, the
-// next C both; the last one labels that are no class.
+// Counts for C classes: k < C: positions of class k; C <= k < 2C: positions predicted as class k -
+// C; the next C: both; the last one: labels out of range.
 template <typename T>
 struct Confusion {
   const T *scores, *labels;
@@ -42,22 +43,22 @@ struct Confusion {
   IgnoredLabels ignored;
   LabelNote note;
   CREMA_HD int64_t only_class(T score) const { return channels == 1 && score > T(0.5) ? 1 : 0; }
-  CREMA_HD void operator()(int64_t place, const Counter& counter) const {
-    const T* score = scores + place / inner * channels * inner + place % inner;
-    T most = *score;
-    int64_t best = only_class(most);
+  CREMA_HD void operator()(int64_t position, const Counter& counter) const {
+    const T* score = scores + position / inner * channels * inner + position % inner;
+    T maximum = *score;
+    int64_t best = only_class(maximum);
     for (int64_t k = 1; k < channels; ++k) {
       const T value = score[k * inner];
-      best = value > most ? k : best;
-      most = value > most ? value : most;
+      best = value > maximum ? k : best;
+      maximum = value > maximum ? value : maximum;
     }
-    count(place, best, counter);
+    count(position, best, counter);
   }
-  CREMA_HD void count(int64_t place, int64_t best, const Counter& counter) const {
-    const T label = labels[place];
+  CREMA_HD void count(int64_t position, int64_t best, const Counter& counter) const {
+    const T label = labels[position];
     if (ignored.count > 0 && ignored.has(label)) return;
     if (!is_class(label, classes)) {
-      note.write(place, label);
+      note.write(position, label);
       counter.add(3 * classes);
       return;
     }
@@ -68,24 +69,24 @@ struct Confusion {
   }
 };
 
-// The counts on the CPU: many places at once.
+// The counts on the CPU: many positions at once.
 template <typename T>
-void count_places(const Confusion<T>& of, int64_t images, int64_t bins, int32_t* counts) {
+void count_positions(const Confusion<T>& of, int64_t images, int64_t bins, int32_t* counts) {
   std::fill(counts, counts + bins, 0);
   const int64_t groups = (of.inner + kListsTogether - 1) / kListsTogether;
 #pragma omp parallel
   {
     std::vector<int32_t> own(bins);
-    T most[kListsTogether];
+    T maximum[kListsTogether];
     int32_t best[kListsTogether];
 #pragma omp for schedule(static) nowait
     for (int64_t task = 0; task < images * groups; ++task) {
       const int64_t image = task / groups, first = task % groups * kListsTogether;
       const int64_t count = std::min(kListsTogether, of.inner - first);
       largest_of_lines<false>(of.scores + image * of.channels * of.inner + first, of.channels,
-                              of.inner, count, most, best);
+                              of.inner, count, maximum, best);
       for (int64_t i = 0; i < count; ++i) {
-        const int64_t answer = of.channels == 1 ? of.only_class(most[i]) : best[i];
+        const int64_t answer = of.channels == 1 ? of.only_class(maximum[i]) : best[i];
         of.count(image * of.inner + first + i, answer, Counter{own.data()});
       }
     }
@@ -94,8 +95,8 @@ void count_places(const Confusion<T>& of, int64_t images, int64_t bins, int32_t*
   }
 }
 
-// Sums over the classes: places, right places, classes that occur, shares of right places among
-// those that have the class and among those that have or get it.
+// Sums over the classes: positions, correct positions, classes that occur, shares of correct
+// positions among those of the class and among the union of its labels and predictions.
 struct ClassShares {
   const int32_t* counts;
   int64_t classes;
@@ -135,8 +136,8 @@ class SegAccuracyLayer : public Layer {
     require(p().reset(),
             "seg_accuracy_param.reset: false would add up batches; a test's mean over "
             "its iterations is what is known here");
-    require(p().ignore_label_size() <= kMostIgnored, "seg_accuracy_param has ",
-            p().ignore_label_size(), " ignore_label, but at most ", kMostIgnored, " are known");
+    require(p().ignore_label_size() <= kMaxIgnored, "seg_accuracy_param has ",
+            p().ignore_label_size(), " ignore_label, but at most ", kMaxIgnored, " are known");
     ignored_.count = p().ignore_label_size();
     std::copy(p().ignore_label().begin(), p().ignore_label().end(), ignored_.labels);
   }
@@ -161,11 +162,12 @@ class SegAccuracyLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor &scores = pass.bottom[0], &labels = pass.bottom[1];
     const Shape& shape = scores.shape();
-    const int64_t classes = this->classes(shape), inner = shape.count(2), places = labels.count();
+    const int64_t classes = this->classes(shape), inner = shape.count(2),
+                  positions = labels.count();
     const LabelNote note{pass.saved[0].data<int32_t>(), classes, inner, pass.pass, pass.live_pass};
     on(scores, [&]<typename T>() {
       if (labels.device() == Device::cpu) {
-        for (int64_t i = 0; i < places; ++i) {
+        for (int64_t i = 0; i < positions; ++i) {
           const T label = labels.data<T>()[i];
           if (!is_class(label, classes) && !ignored_.has(label))
             fail_for_label(i, label, classes, inner);
@@ -175,9 +177,9 @@ class SegAccuracyLayer : public Layer {
       const Confusion<T> confusion{
           scores.data<T>(), labels.data<T>(), shape[1], classes, inner, ignored_, note};
       if (context.device() == Device::cpu && inner > 1) {
-        count_places(confusion, shape[0], 3 * classes + 1, counts);
+        count_positions(confusion, shape[0], 3 * classes + 1, counts);
       } else {
-        parallel_counts(context, places, 3 * classes + 1, confusion, counts);
+        parallel_counts(context, positions, 3 * classes + 1, confusion, counts);
       }
       parallel_totals<double, 5>(context, 1, classes, ClassShares{counts, classes},
                                  Shares<T>{counts + 3 * classes, classes, pass.top[0].data<T>()});

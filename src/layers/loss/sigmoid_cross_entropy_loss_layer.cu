@@ -1,11 +1,10 @@
 // SigmoidCrossEntropyLoss: cross-entropy of independent yes-or-no predictions.
-// SigmoidCrossEntropyLossWeighted (forks): the same with a weight for each value.
-// MultiLabelLoss (forks): the same with the targets 1 and -1, and 0 where the answer is not known,
-// which does not count.
+// SigmoidCrossEntropyLossWeighted (forks): the same with a weight for each value. MultiLabelLoss
+// (forks): the same with the targets 1 and -1, and 0 for unknown answers, which do not count.
 //   loss = -1 / D * sum of w * (t * log(p) + (1 - t) * log(1 - p))   with p = 1 / (1 + exp(-x))
-//   D by loss_param's normalization, the batch size when absent; targets that equal ignore_label do
+//   D by loss_param's normalization, by default the batch size; targets that equal ignore_label do
 //   not count
-// Shapes: x and the targets t (0 to 1) have as many values, and so has w, the third bottom (1 where
+// Shapes: x and the targets t (0 to 1) have as many values, and so has w, the third bottom (1 if
 // there is none); the loss is a scalar, a second top of MultiLabelLoss has p, like x.
 // Parameters: none.
 // Gradient: dx = w * (p - t) / D, times the loss weight; none for targets and w, none from the
@@ -37,7 +36,7 @@ struct CrossEntropy {
   const T* x;
   Targets<T> targets;
   CREMA_HD T loss(int64_t, int64_t i) const {
-    // exp of a negative number only, so that it cannot overflow.
+    // exp of negative values only, so that it cannot overflow.
     const T loss =
         (x[i] > 0 ? x[i] : T(0)) - x[i] * targets.at(i) + log1p_of(exp_of(x[i] > 0 ? -x[i] : x[i]));
     return targets.counts(i) ? targets.weight(i) * loss : T(0);
@@ -65,8 +64,13 @@ struct Probability {
 };
 
 class SigmoidCrossEntropyLossLayer : public Layer {
-  bool weighted() const { return type() == "SigmoidCrossEntropyLossWeighted"; }
-  bool signs() const { return type() == "MultiLabelLoss"; }
+ public:
+  enum class Variant { plain, weighted, signs };
+  explicit SigmoidCrossEntropyLossLayer(Variant variant = Variant::plain) : variant_(variant) {}
+
+ private:
+  bool weighted() const { return variant_ == Variant::weighted; }
+  bool signs() const { return variant_ == Variant::signs; }
   Arity bottoms() const override { return weighted() ? Arity{3, 3} : Arity{2, 2}; }
   Arity tops() const override { return {1, signs() ? 2 : 1}; }
   bool is_loss() const override { return true; }
@@ -116,10 +120,13 @@ class SigmoidCrossEntropyLossLayer : public Layer {
       parallel_for(context, x.count(), body);
     });
   }
+  const Variant variant_;
 };
 
 }  // namespace
 REGISTER_LAYER(SigmoidCrossEntropyLoss, SigmoidCrossEntropyLossLayer);
-REGISTER_LAYER(SigmoidCrossEntropyLossWeighted, SigmoidCrossEntropyLossLayer);
-REGISTER_LAYER(MultiLabelLoss, SigmoidCrossEntropyLossLayer);
+REGISTER_LAYER(SigmoidCrossEntropyLossWeighted, SigmoidCrossEntropyLossLayer,
+               SigmoidCrossEntropyLossLayer::Variant::weighted);
+REGISTER_LAYER(MultiLabelLoss, SigmoidCrossEntropyLossLayer,
+               SigmoidCrossEntropyLossLayer::Variant::signs);
 }  // namespace crema

@@ -1,11 +1,13 @@
 // SmoothL1Loss: squared near zero, absolute elsewhere: the loss of box coordinates in Fast R-CNN.
 //   loss = 1 / D * sum of v * f(u * (a - b))
 //   f(z) = s / 2 * z^2 where |z| < 1 / s, |z| - 1 / (2 s) elsewhere, with s = sigma^2
-// D, by loss_param's normalization: FULL and VALID the places (batch and spatial axes), BATCH_SIZE
-// the batch, NONE 1, PRE_FIXED pre_fixed_normalizer; without loss_param the batch, as in Fast
-// R-CNN, but the places for SmoothL1LossOHEM (R-FCN), which is the same otherwise.
-// Shapes: predictions a and targets b (N, C, ...); inside weights u and outside weights v, which
-// may be left out, alike. The loss is a scalar; a second top (N, 1, ...) has the sum of each place.
+// D, by loss_param's normalization: FULL and VALID the number of positions (batch and spatial
+// axes), BATCH_SIZE the batch, NONE 1, PRE_FIXED pre_fixed_normalizer; without loss_param the
+// batch, as in Fast R-CNN, but the number of positions for SmoothL1LossOHEM (R-FCN), which is the
+// same otherwise.
+// Shapes: predictions a and targets b (N, C, ...); inside weights u and outside weights v, both
+// optional, have the same shape. The loss is a scalar; a second top (N, 1, ...) has the sum of each
+// position.
 // Parameters: none.
 // Gradient: da = v * u * f'(u * (a - b)) / D, db = -da, times the loss weight; none for the weights
 // and from the second top.
@@ -44,20 +46,20 @@ struct LossTerm {
 };
 
 template <typename T>
-struct PlaceLoss {
+struct PositionLoss {
   SmoothL1<T> f;
   int64_t channels, inner;
   T* y;
-  CREMA_HD void operator()(int64_t place) const {
-    const int64_t first = place / inner * channels * inner + place % inner;
+  CREMA_HD void operator()(int64_t position) const {
+    const int64_t first = position / inner * channels * inner + position % inner;
     T sum = 0;
     for (int64_t c = 0; c < channels; ++c) sum += f.loss(first + c * inner);
-    y[place] = sum;
+    y[position] = sum;
   }
 };
 
 template <typename T>
-struct GradientBody {
+struct SmoothL1Gradient {
   SmoothL1<T> f;
   const T* weight;
   T share;
@@ -66,18 +68,21 @@ struct GradientBody {
 };
 
 class SmoothL1LossLayer : public Layer {
+ public:
+  explicit SmoothL1LossLayer(bool ohem = false) : ohem_(ohem) {}
+
+ private:
   Arity bottoms() const override { return {2, 4}; }
   Arity tops() const override { return {1, 2}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom < 2; }
   OrderRule order_rule() const override {
-    return message().top_size() > 1 ? OrderRule::plain : OrderRule::any;
+    return message().top_size() > 1 ? OrderRule::row_major : OrderRule::any;
   }
   BackwardReads reads() const override { return {true, false}; }
 
   double divisor(const Shape& x) const {
-    const auto when_absent =
-        type() == "SmoothL1LossOHEM" ? LossParameter::VALID : LossParameter::BATCH_SIZE;
+    const auto when_absent = ohem_ ? LossParameter::VALID : LossParameter::BATCH_SIZE;
     return loss_normalizer(params<LossParameter>(), when_absent, x[0],
                            x[0] * x.count(x.axes() > 1 ? 2 : 1))
         .constant;
@@ -93,10 +98,10 @@ class SmoothL1LossLayer : public Layer {
               names[i], " must have the shape of the predictions, ", x.brief(), ", but have ",
               bottoms[i].brief());
     }
-    Shape places = x;
-    if (x.axes() > 1) places[1] = 1;
+    Shape positions = x;
+    if (x.axes() > 1) positions[1] = 1;
     std::vector<Shape> tops = {Shape()};
-    if (message().top_size() > 1) tops.push_back(places);
+    if (message().top_size() > 1) tops.push_back(positions);
     return {tops, {}};
   }
 
@@ -114,9 +119,9 @@ class SmoothL1LossLayer : public Layer {
       parallel_sum<T>(context, {1, 1, x.count()}, LossTerm<T>{f},
                       {pass.top[0].data<T>(), static_cast<T>(1 / divisor(x))});
       if (pass.top.size() == 1) return;
-      const int64_t channels = x.axes() > 1 ? x[1] : 1, places = pass.top[1].count();
-      parallel_for(context, places, PlaceLoss<T>{f, channels, places / x[0], pass.top[1].data<T>()},
-                   256);
+      const int64_t channels = x.axes() > 1 ? x[1] : 1, positions = pass.top[1].count();
+      parallel_for(context, positions,
+                   PositionLoss<T>{f, channels, positions / x[0], pass.top[1].data<T>()}, 256);
     });
   }
 
@@ -127,14 +132,15 @@ class SmoothL1LossLayer : public Layer {
       on(dx, [&]<typename T>() {
         const T share = static_cast<T>((i == 0 ? 1 : -1) / divisor(dx.shape()));
         parallel_for(context, dx.count(),
-                     GradientBody<T>{function<T>(pass.bottom), pass.top_diff[0].data<T>(), share,
-                                     dx.data<T>()});
+                     SmoothL1Gradient<T>{function<T>(pass.bottom), pass.top_diff[0].data<T>(),
+                                         share, dx.data<T>()});
       });
     }
   }
+  const bool ohem_;  // SmoothL1LossOHEM
 };
 
 }  // namespace
 REGISTER_LAYER(SmoothL1Loss, SmoothL1LossLayer);
-REGISTER_LAYER(SmoothL1LossOHEM, SmoothL1LossLayer);
+REGISTER_LAYER(SmoothL1LossOHEM, SmoothL1LossLayer, true);
 }  // namespace crema

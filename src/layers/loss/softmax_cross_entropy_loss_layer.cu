@@ -1,12 +1,11 @@
 // SoftmaxCrossEntropy2Loss (MyCaffe): softmax of the scores and its cross-entropy with a
 // distribution over the classes, where SoftmaxWithLoss has one label.
 //   loss = 1 / D * sum of -t * log(p)    p = softmax(x) along softmax_param's axis
-// D by loss_param's normalization: FULL and VALID (when absent) the number of places, BATCH_SIZE,
-// NONE and PRE_FIXED as in SoftmaxWithLoss. As there, -log(p) stops at 87.3365; the gradient has no
-// such limit.
-// SoftmaxCrossEntropyLoss (MyCaffe): the same with FULL and VALID being the number of values. The
-// loss there is that of sigmoids, with the gradient of a softmax; here it is the one that the
-// gradient lowers.
+// D by loss_param's normalization: FULL and VALID (the default) the number of positions,
+// BATCH_SIZE, NONE and PRE_FIXED as in SoftmaxWithLoss. As there, -log(p) is clamped to 87.3365;
+// the gradient has no such limit. SoftmaxCrossEntropyLoss (MyCaffe): the same with FULL and VALID
+// being the number of values. MyCaffe computes the loss of sigmoids with the gradient of a softmax;
+// here the loss matches the gradient.
 // Shapes: scores x (N, C, ...) and targets t with as many values, which should add up to 1 over the
 // classes; the loss is a scalar, a second top has -t * log(p), like x.
 // Parameters: none.
@@ -23,11 +22,11 @@ namespace crema {
 namespace {
 
 template <typename T>
-struct CrossEntropy {
+struct SoftCrossEntropy {
   const T *p, *t;
   CREMA_HD T at(int64_t i) const {
-    constexpr T kLeast = T(1.17549435e-38);  // of float32
-    return t[i] == 0 ? T(0) : -t[i] * log(p[i] > kLeast ? p[i] : kLeast);
+    constexpr T kMin = T(1.17549435e-38);  // of float32
+    return t[i] == 0 ? T(0) : -t[i] * log(p[i] > kMin ? p[i] : kMin);
   }
   CREMA_HD T loss(int64_t, int64_t i) const { return at(i); }
   CREMA_HD T counted(int64_t, int64_t) const { return T(0); }
@@ -35,20 +34,20 @@ struct CrossEntropy {
 
 template <typename T>
 struct Terms {
-  CrossEntropy<T> of;
+  SoftCrossEntropy<T> of;
   T* terms;
   CREMA_HD void operator()(int64_t i) const { terms[i] = of.at(i); }
 };
 
-// The sum of the targets of each place.
+// The sum of the targets of each position.
 template <typename T>
 struct TargetOf {
   const T* t;
   SoftmaxView view;
   template <typename>
-  CREMA_HD T operator()(int64_t place, int64_t row, int64_t column) const {
+  CREMA_HD T operator()(int64_t position, int64_t row, int64_t column) const {
     const int64_t k = row + column;
-    return t[(place / view.inner * view.classes + k) * view.inner + place % view.inner];
+    return t[(position / view.inner * view.classes + k) * view.inner + position % view.inner];
   }
 };
 
@@ -66,6 +65,10 @@ struct ScoreGradient {
 };
 
 class SoftmaxCrossEntropyLossLayer : public Layer {
+ public:
+  explicit SoftmaxCrossEntropyLossLayer(bool by_values = false) : by_values_(by_values) {}
+
+ private:
   Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }
   bool is_loss() const override { return true; }
@@ -85,12 +88,12 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
             x.brief(), " and ", t.brief());
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
-    return {tops, {{x, {}}, {{places(x)}, {}}}};  // saved: p, and the sums of t
+    return {tops, {{x, {}}, {{positions(x)}, {}}}};  // saved: p, and the sums of t
   }
 
-  int64_t places(const Shape& x) const { return x.count(0, axis_) * x.count(axis_ + 1); }
+  int64_t positions(const Shape& x) const { return x.count(0, axis_) * x.count(axis_ + 1); }
   LossNormalizer normalizer(const Shape& x) const {
-    const int64_t examples = type() == "SoftmaxCrossEntropyLoss" ? x.count() : places(x);
+    const int64_t examples = by_values_ ? x.count() : positions(x);
     return loss_normalizer(params<LossParameter>(), LossParameter::VALID, x[0], examples);
   }
   SoftmaxView view(const Tensor& x) const { return SoftmaxView::of(x.shape(), x.format(), axis_); }
@@ -100,11 +103,12 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
     const SoftmaxView view = this->view(x);
     softmax_forward(context, view, x, p);
     on(x, [&]<typename T>() {
-      const CrossEntropy<T> terms{p.data<T>(), t.data<T>()};
+      const SoftCrossEntropy<T> terms{p.data<T>(), t.data<T>()};
       sum_loss<T>(context, 1, x.count(), terms, normalizer(x.shape()), {}, pass.top[0]);
-      const SumExtent each_place = view.inner == 1 ? SumExtent{view.places(), 1, view.classes}
-                                                   : SumExtent{view.places(), view.classes, 1};
-      parallel_sum<T>(context, each_place, TargetOf<T>{t.data<T>(), view},
+      const SumExtent each_position = view.inner == 1
+                                          ? SumExtent{view.positions(), 1, view.classes}
+                                          : SumExtent{view.positions(), view.classes, 1};
+      parallel_sum<T>(context, each_position, TargetOf<T>{t.data<T>(), view},
                       {pass.saved[1].data<T>()});
       if (pass.top.size() > 1)
         parallel_for(context, x.count(), Terms<T>{terms, pass.top[1].data<T>()});
@@ -127,9 +131,10 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
   }
 
   int axis_ = 1;
+  const bool by_values_;  // divided by the count of all scores
 };
 
 }  // namespace
 REGISTER_LAYER(SoftmaxCrossEntropy2Loss, SoftmaxCrossEntropyLossLayer);
-REGISTER_LAYER(SoftmaxCrossEntropyLoss, SoftmaxCrossEntropyLossLayer);
+REGISTER_LAYER(SoftmaxCrossEntropyLoss, SoftmaxCrossEntropyLossLayer, true);
 }  // namespace crema

@@ -12,7 +12,9 @@ namespace {
 
 class SoftmaxLayer : public Layer {
   bool in_place() const override { return true; }
-  OrderRule order_rule() const override { return axis_ == 1 ? OrderRule::any : OrderRule::plain; }
+  OrderRule order_rule() const override {
+    return axis_ == 1 ? OrderRule::any : OrderRule::row_major;
+  }
   BackwardReads reads() const override { return {false, true}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {

@@ -6,22 +6,21 @@
 //   BATCH_SIZE           images of the batch
 //   NONE                 1
 //   PRE_FIXED            pre_fixed_normalizer (forks)
-// As in Caffe, -log(p) stops at 87.3365; a loss that stays there has diverged. The gradient has no
-// such limit.
-// Of forks: label_smoothing (or softmax_param.label_smooth_factor) e puts 1 - e on the label and
-// spreads e over all classes; class_weighting with weight_by_label_freqs: true, or
-// softmax_param.class_weight, multiplies each loss by its label's weight. A third bottom, which
-// WeightedSoftmaxWithLoss needs, multiplies it by a weight of its place; VALID then divides by the
-// sum of these weights (times those of the classes), at least 1. With it softmax_param.hard_ratio r
-// lets only the places with the largest losses give a gradient, divided by their number or weights:
-// all at least as large as the largest but (1 - r) of the places. The loss is that of all places.
-// Shapes: x (N, C, ...), labels with one value for each place, such as (N), (N, 1) or (N, H, W);
-// the loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0
-// to C - 1; others are an error. A third top (R-FCN, also as SoftmaxWithLossOHEM) has the loss of
-// each place before the division, like the labels, 0 where that is ignore_label.
+// As in Caffe, -log(p) is clamped to 87.3365; a loss that stays there has diverged. The gradient
+// has no such limit. From forks: label_smoothing (or softmax_param.label_smooth_factor) e puts 1 -
+// e on the label and spreads e over all classes; class_weighting with weight_by_label_freqs: true,
+// or softmax_param.class_weight, multiplies each loss by its label's weight. A third bottom, which
+// WeightedSoftmaxWithLoss needs, multiplies it by a weight per position; VALID then divides by the
+// sum of these weights (times those of the classes), at least 1. With softmax_param.hard_ratio
+// r in addition, only the share r of positions with the largest losses (ties included) has a
+// gradient, divided by their number or weights. The loss is that of all positions.
+// Shapes: x (N, C, ...), labels with one value per position, such as (N), (N, 1) or (N, H, W); the
+// loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0 to
+// C - 1; others are an error. A third top (R-FCN, also as SoftmaxWithLossOHEM) has the loss of each
+// position before the division, with the labels' shape, 0 where the label is ignore_label.
 // Parameters: none.
-// Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored places, none
-// from the second top.
+// Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored positions,
+// none from the second top.
 #include "kernels/core/labels.h"
 #include "kernels/detection/keep_largest.h"
 #include "kernels/softmax/softmax_loss.h"
@@ -35,10 +34,14 @@ namespace crema {
 namespace {
 
 class SoftmaxWithLossLayer : public Layer {
+ public:
+  explicit SoftmaxWithLossLayer(bool weighted = false) : weighted_(weighted) {}
+
+ private:
   const LossParameter& p() const { return params<LossParameter>(); }
   const SoftmaxParameter& softmax() const { return params<SoftmaxParameter>(); }
-  Arity bottoms() const override { return {type() == "WeightedSoftmaxWithLoss" ? 3 : 2, 3}; }
-  Arity tops() const override { return {1, type() == "WeightedSoftmaxWithLoss" ? 2 : 3}; }
+  Arity bottoms() const override { return {weighted_ ? 3 : 2, 3}; }
+  Arity tops() const override { return {1, weighted_ ? 2 : 3}; }
   bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   OrderRule order_rule() const override { return order_rule_; }
@@ -47,12 +50,12 @@ class SoftmaxWithLossLayer : public Layer {
 
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(softmax().axis());
-    // In channels-last, scores come place by place; labels must do so too.
+    // In channels-last, scores are ordered by position; the labels' order must agree.
     bool labels_alike = true;
     for (size_t i = 1; i < bottoms.size(); ++i)
       labels_alike =
-          labels_alike && same_layout(Format::channels_last(), Format::plain(), bottoms[i]);
-    order_rule_ = axis_ == 1 && labels_alike ? OrderRule::any : OrderRule::plain;
+          labels_alike && same_layout(Format::channels_last(), Format::row_major(), bottoms[i]);
+    order_rule_ = axis_ == 1 && labels_alike ? OrderRule::any : OrderRule::row_major;
     smoothing_ =
         p().has_label_smoothing() ? p().label_smoothing() : softmax().label_smooth_factor();
     require(smoothing_ >= 0 && smoothing_ < 1,
@@ -71,22 +74,22 @@ class SoftmaxWithLossLayer : public Layer {
     }
   }
 
-  // How many places at least give a gradient.
-  int64_t hard_places(int64_t places) const {
-    const float easy = static_cast<float>(places) * (1 - softmax().hard_ratio());
-    return std::max<int64_t>(1, places - static_cast<int64_t>(easy));
+  // Minimum number of positions that have a gradient.
+  int64_t hard_positions(int64_t positions) const {
+    const float easy = static_cast<float>(positions) * (1 - softmax().hard_ratio());
+    return std::max<int64_t>(1, positions - static_cast<int64_t>(easy));
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms[1];
-    const int64_t places = x.count(0, axis_) * x.count(axis_ + 1);
-    require(labels.count() == places, "there must be one label for each place: scores of ",
-            x.brief(), " with classes along axis ", axis_, " need ", places,
+    const int64_t positions = x.count(0, axis_) * x.count(axis_ + 1);
+    require(labels.count() == positions, "there must be one label for each place: scores of ",
+            x.brief(), " with classes along axis ", axis_, " need ", positions,
             " labels, but there are ", labels.count(), " (", labels.brief(), ")");
-    require(bottoms.size() < 3 || bottoms[2].count() == places,
+    require(bottoms.size() < 3 || bottoms[2].count() == positions,
             "the third bottom must have a weight "
             "for each of ",
-            places, " labels, but is ", bottoms.back().brief());
+            positions, " labels, but is ", bottoms.back().brief());
     const bool weighted = p().weight_by_label_freqs() || softmax().class_weight_size() > 0;
     require(!weighted || static_cast<int64_t>(weights_.size()) == x[axis_],
             p().weight_by_label_freqs() ? "class_weighting" : "class_weight", " has ",
@@ -94,10 +97,10 @@ class SoftmaxWithLossLayer : public Layer {
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
     if (message().top_size() > 2) tops.push_back(labels);
-    return {tops, {{{3, places}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+    return {tops, {{{3, positions}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // With hard_ratio backward reads what a second forward over the weights that are kept has left.
+  // With hard_ratio, backward reads what a second forward over the kept weights has saved.
   Prepared prepare(Context& context, const Preparation& preparation) override {
     if (!weights_.empty()) {
       class_weights_ = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
@@ -105,8 +108,9 @@ class SoftmaxWithLossLayer : public Layer {
     }
     Prepared prepared;
     if (!hard_ || !preparation.backward) return prepared;
-    const int64_t places = preparation.bottoms[1].count();
-    prepared.saved = {{{3, places}, {}}, {{1}, {}}, {{places}, {}}, {{1}, DType::i32}, {{}, {}}};
+    const int64_t positions = preparation.bottoms[1].count();
+    prepared.saved = {
+        {{3, positions}, {}}, {{1}, {}}, {{positions}, {}}, {{1}, DType::i32}, {{}, {}}};
     return prepared;
   }
 
@@ -118,12 +122,12 @@ class SoftmaxWithLossLayer : public Layer {
     c.images = axis_ == 0 ? 1 : shape[0];
     if (p().has_ignore_label()) c.ignore_label = p().ignore_label();
     const LossNormalizer divisor = loss_normalizer(p(), LossParameter::VALID, shape.count(0, axis_),
-                                                   c.view.places(), bottom.size() == 3);
+                                                   c.view.positions(), bottom.size() == 3);
     c.divide_by_valid = divisor.by_valid;
     c.normalizer = divisor.constant;
     c.smoothing = smoothing_;
     c.class_weights = class_weights_;
-    if (bottom.size() == 3) c.place_weights = bottom[2];
+    if (bottom.size() == 3) c.position_weights = bottom[2];
     return c;
   }
 
@@ -136,11 +140,11 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void choose_hard(Context& context, SoftmaxLossCase c, const Forward& pass) const {
-    const int64_t places = pass.bottom[1].count();
-    const Tensor &kept = pass.saved[5], losses = part(pass.saved[0], {places}, 2 * places);
-    keep_largest(context, losses, hard_places(places), pass.bottom[2].reshaped({places}), kept,
-                 pass.saved[6]);
-    c.place_weights = kept;
+    const int64_t positions = pass.bottom[1].count();
+    const Tensor &kept = pass.saved[5], losses = part(pass.saved[0], {positions}, 2 * positions);
+    keep_largest(context, losses, hard_positions(positions), pass.bottom[2].reshaped({positions}),
+                 kept, pass.saved[6]);
+    c.position_weights = kept;
     softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.saved[7],
                          unpack_hard(pass.saved), Tensor());
   }
@@ -153,14 +157,14 @@ class SoftmaxWithLossLayer : public Layer {
                          unpack(pass.saved), pass.top.size() > 1 ? pass.top[1] : Tensor());
     if (has_hard(pass.saved)) choose_hard(context, c, pass);
     if (pass.top.size() < 3) return;
-    const int64_t places = pass.saved[0].shape()[1];  // the third row has their losses
-    copy(context, part(pass.saved[0], {places}, 2 * places), pass.top[2]);
+    const int64_t positions = pass.saved[0].shape()[1];  // the third row has their losses
+    copy(context, part(pass.saved[0], {positions}, 2 * positions), pass.top[2]);
   }
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
     SoftmaxLossCase c = make_case(pass.bottom);
     const bool hard = has_hard(pass.saved);
-    if (hard) c.place_weights = pass.saved[5];
+    if (hard) c.position_weights = pass.saved[5];
     softmax_loss_backward(context, c, pass.bottom[0], pass.bottom[1],
                           hard ? unpack_hard(pass.saved) : unpack(pass.saved), pass.top_diff[0],
                           pass.bottom_diff[0]);
@@ -171,15 +175,16 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   int axis_ = 1;
-  OrderRule order_rule_ = OrderRule::plain;
+  OrderRule order_rule_ = OrderRule::row_major;
   float smoothing_ = 0;
   bool hard_ = false;
   std::vector<float> weights_;  // of the classes, or none
   Tensor class_weights_;
+  const bool weighted_;  // WeightedSoftmaxWithLoss: the third bottom is required
 };
 
 }  // namespace
 REGISTER_LAYER(SoftmaxWithLoss, SoftmaxWithLossLayer);
-REGISTER_LAYER(WeightedSoftmaxWithLoss, SoftmaxWithLossLayer);
+REGISTER_LAYER(WeightedSoftmaxWithLoss, SoftmaxWithLossLayer, true);
 REGISTER_LAYER(SoftmaxWithLossOHEM, SoftmaxWithLossLayer);
 }  // namespace crema

@@ -1,7 +1,7 @@
 // TripletLoss (forks): an anchor must be nearer to its positive than to its negative by a margin.
 //   loss = 1 / (2N) * sum over n of max(0, margin + |a[n] - p[n]|^2 - |a[n] - q[n]|^2)
-// Shapes: anchors a, positives p and negatives q alike, (N, C) or (N, C, 1, 1); the loss is a
-// scalar. A fourth bottom, which one fork has, is not read.
+// Shapes: anchors a, positives p and negatives q, all (N, C) or (N, C, 1, 1); the loss is a scalar.
+// A fourth bottom, which one fork has, is not read.
 // Parameters: none.
 // Gradient: da = (q - p) / N, dp = (p - a) / N, dq = (a - q) / N where the loss of n is positive,
 // times the loss weight.
@@ -16,7 +16,7 @@ namespace {
 
 template <typename T>
 struct Violation {
-  const T *positive, *negative;  // squared distances of each anchor
+  const T *positive, *negative;  // squared distances to each anchor
   T margin;
   template <typename>
   CREMA_HD T operator()(int64_t, int64_t, int64_t n) const {
@@ -25,7 +25,7 @@ struct Violation {
   }
 };
 
-// dx = to - from where the triplet costs something.
+// dx = to - from where the triplet's loss is positive.
 template <typename T>
 struct TripletGradient {
   Violation<T> violation;
@@ -80,7 +80,7 @@ class TripletLossLayer : public Layer {
 
   void backward(Context& context, const Backward& pass) override {
     const int64_t anchors = pass.bottom[0].shape()[0], channels = pass.bottom[0].shape().count(1);
-    // The gradient of bottom i goes from one bottom to another.
+    // The gradient of bottom i is the difference of two bottoms.
     const int from[] = {1, 0, 2}, to[] = {2, 1, 0};
     for (int i = 0; i < 3; ++i) {
       if (!pass.bottom_diff[i]) continue;

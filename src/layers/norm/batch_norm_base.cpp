@@ -1,6 +1,7 @@
 #include "layers/norm/batch_norm_base.h"
 
 #include "proto/params/activation.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -9,16 +10,12 @@ Tensor at(const std::vector<Tensor>& tensors, size_t index) {
   return index < tensors.size() ? tensors[index] : Tensor();
 }
 
-// Part number `part` of `parts` along the first axis; nothing of nothing.
+// Part `part` of `parts` along the first axis; an empty tensor stays empty.
 Tensor cut(const Tensor& tensor, int64_t part, int64_t parts) {
   if (!tensor || parts == 1) return tensor;
   Shape shape = tensor.shape();
   shape[0] /= parts;
-  const auto begin =
-      static_cast<const char*>(tensor.raw()) - static_cast<const char*>(tensor.memory()->data());
-  const size_t each = tensor.bytes() / static_cast<size_t>(parts);
-  return Tensor(tensor.memory(), static_cast<size_t>(begin) + static_cast<size_t>(part) * each,
-                shape, tensor.dtype(), tensor.format());
+  return crema::part(tensor, shape, tensor.elements() / parts * part);
 }
 
 BatchNormSaved cut_saved(const std::vector<Tensor>& tensors, int64_t part, int64_t parts) {
@@ -38,15 +35,15 @@ const FillerParameter& BatchNormBase::ones() {
 }
 
 BackwardReads BatchNormBase::reads() const {
-  // Alone, y is the normalized x that the gradient needs; joined, x is needed, and y for the sign
-  // before the ReLU only when it cannot be computed from x.
+  // Unfused, the gradient needs y, the normalized x; fused, it needs x, and y for the sign before
+  // the ReLU only if that cannot be computed from x.
   if (plain()) return {false, settings_.batch_statistics};
-  return {true, joins("+Sum"), true};
+  return {true, fuses("Sum"), true};
 }
 
-bool BatchNormBase::gives_affine() const {
-  return joins("+ReLU") && !joins("+Sum") && params<ReLUParameter>().negative_slope() == 0 &&
-         !takes_parts();
+Edge BatchNormBase::top_edge() const {
+  return {.affine = fuses("ReLU") && !fuses("Sum") &&
+                    params<ReLUParameter>().negative_slope() == 0 && !takes_parts()};
 }
 
 Inference BatchNormBase::infer(const std::vector<Shape>& bottoms) const {
@@ -73,7 +70,7 @@ Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation
   Prepared prepared;
   prepared.workspace = batch_norm_workspace(context, c.view);
   if (!c.relu || !batch_norm_takes_packs(context, c, preparation.storage)) return prepared;
-  prepared.top_diff_parts = 2;
+  prepared.top_edge.gradient_parts = 2;
   if (c.added && preparation.backward) {
     const auto bytes = static_cast<int64_t>(size_of(preparation.storage));
     prepared.saved = {{Shape{preparation.bottoms[0].count() * bytes / 16}, DType::u8}};
@@ -85,17 +82,17 @@ Prepared BatchNormBase::prepare(Context& context, const Preparation& preparation
 BatchNormCase BatchNormBase::case_of(const Shape& x, const Format& format) const {
   BatchNormCase c = settings_;
   c.view = ChannelView::of(x, format);
-  c.added = joins("+Sum");
-  c.relu = joins("ReLU");
+  c.added = fuses("Sum");
+  c.relu = fuses("ReLU");
   c.slope = params<ReLUParameter>().negative_slope();
   return c;
 }
 
 BatchNormParameters BatchNormBase::blobs(const std::vector<Tensor>& parameters) const {
-  // A place of -1 is behind the last.
-  const auto of = [&](int place) { return at(parameters, static_cast<size_t>(place)); };
-  return {of(place_.mean), of(place_.variance), of(place_.factor), of(place_.scale),
-          of(place_.shift)};
+  // An index of -1 (absent) is beyond the last.
+  const auto of = [&](int position) { return at(parameters, static_cast<size_t>(position)); };
+  return {of(position_.mean), of(position_.variance), of(position_.factor), of(position_.scale),
+          of(position_.shift)};
 }
 
 template <typename Kernel>
@@ -110,15 +107,15 @@ void BatchNormBase::run(const Forward& pass, const Kernel& kernel) const {
 }
 
 void BatchNormBase::forward(Context& context, const Forward& pass) {
-  if (pass.top_affine) {
+  if (pass.top_edge.affine) {
     const Tensor& x = pass.bottom[0];
     return batch_norm_affine(context, case_of(x.shape(), x.format()), blobs(pass.parameters), x,
-                             at(pass.bottom_sums, 0), pass.top_affine, cut_saved(pass.saved, 0, 1),
-                             pass.workspace);
+                             pass.bottom_edge(0).statistics, pass.top_edge.affine,
+                             cut_saved(pass.saved, 0, 1), pass.workspace);
   }
   run(pass, [&](const BatchNormCase& c, const BatchNormParameters& parameters, const Tensor& x,
                 const Tensor& added, const Tensor& y, const BatchNormSaved& saved) {
-    batch_norm_forward(context, c, parameters, x, added, at(pass.bottom_sums, 0), y, saved,
+    batch_norm_forward(context, c, parameters, x, added, pass.bottom_edge(0).statistics, y, saved,
                        pass.workspace);
   });
 }
@@ -132,13 +129,13 @@ void BatchNormBase::recompute(Context& context, const Forward& pass) {
 
 void BatchNormBase::parameter_gradients(const Backward& pass, bool further,
                                         BatchNormGradients& gradients) const {
-  if (place_.scale >= 0) {
-    gradients.d_scale = pass.parameter_diff[place_.scale];
-    gradients.accumulate_scale = further || pass.accumulate[place_.scale];
+  if (position_.scale >= 0) {
+    gradients.d_scale = pass.parameter_diff[position_.scale];
+    gradients.accumulate_scale = further || pass.accumulate[position_.scale];
   }
-  if (place_.shift >= 0) {
-    gradients.d_shift = pass.parameter_diff[place_.shift];
-    gradients.accumulate_shift = further || pass.accumulate[place_.shift];
+  if (position_.shift >= 0) {
+    gradients.d_shift = pass.parameter_diff[position_.shift];
+    gradients.accumulate_shift = further || pass.accumulate[position_.shift];
   }
 }
 
@@ -152,8 +149,8 @@ void BatchNormBase::backward(Context& context, const Backward& pass) {
     const Tensor dy = cut(pass.top_diff[0], i, count);
     batch_norm_backward(context, case_of(dy.shape(), dy.format()), blobs(pass.parameters),
                         cut(pass.bottom[0], i, count), cut(pass.top[0], i, count), dy,
-                        cut(at(pass.more_top_diff, 0), i, count), cut_saved(pass.saved, i, count),
-                        gradients, pass.workspace);
+                        cut(at(pass.top_edge.gradient_parts, 0), i, count),
+                        cut_saved(pass.saved, i, count), gradients, pass.workspace);
   }
 }
 

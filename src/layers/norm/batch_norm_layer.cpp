@@ -1,25 +1,25 @@
 // BatchNorm: gives each channel mean 0 and variance 1.
 //   y = (x - mean) / sqrt(variance + eps)
-// In training over the batch and all places; with f = moving_average_fraction and m values a
+// In training over the batch and all positions; with f = moving_average_fraction and m values per
 // channel, the stored statistics then become
 //   stored mean     = mean + f * stored mean
 //   stored variance = m / (m - 1) * variance + f * stored variance
 //   number          = 1 + f * number
-// With stats_batch_size (a fork) that many images after another have mean and variance of their
-// own, and the stored ones change once for each. In testing, or with use_global_stats: true, the
-// stored ones over `number` are used. Scale (with bias_term: true) usually follows; scale_bias:
-// true learns the same two blobs in this layer.
+// With stats_batch_size (a fork) each group of that many consecutive images has its own mean and
+// variance, and updates the stored ones. In testing, or with use_global_stats: true, it uses the
+// stored ones divided by `number`. Scale (with bias_term: true) usually follows; scale_bias: true
+// learns the same two blobs in this layer.
 // Shapes: x (N, C, ...), y the same.
-// Parameters: sums of means (C) and variances (C), number (1), which are measured and not learned;
-// with scale_bias also factor (C) and summand (C).
+// Parameters: sums of means (C) and variances (C), number (1), which are measured, not learned;
+// with scale_bias also scale (C) and bias (C).
 // Gradient: dx = (dy - mean(dy) - y * mean(dy * y)) / sqrt(variance + eps); with stored statistics
 // dx = dy / sqrt(variance + eps).
 //
-// The planner's types join it with the layers that follow: "BatchNorm+Scale", "BatchNorm+ReLU",
+// The planner's types fuse it with the layers that follow: "BatchNorm+Scale", "BatchNorm+ReLU",
 // "BatchNorm+Sum+ReLU", "BatchNorm+Scale+ReLU" and "BatchNorm+Scale+Sum+ReLU". With a sum there is
 // a second bottom z:
 //   y = relu((x - mean) / sqrt(variance + eps) * scale + bias + z)
-// Their message has batch_norm_param, scale_param and relu_param, their parameters are BatchNorm's
+// Their message has batch_norm_param, scale_param and relu_param; their parameters are BatchNorm's
 // followed by Scale's.
 #include "layers/norm/batch_norm_base.h"
 #include "proto/layer.pb.h"
@@ -40,7 +40,7 @@ class BatchNormLayer : public BatchNormBase {
     settings_.eps = p().eps();
     settings_.fraction = p().moving_average_fraction();
     if (!stored) images_together_ = p().stats_batch_size();
-    place_.mean = 0, place_.variance = 1, place_.factor = 2;
+    position_.mean = 0, position_.variance = 1, position_.factor = 2;
     const int64_t channels = channels_of(x);
     for (int i = 0; i < 3; ++i) {
       add_parameter(i < 2 ? Shape{channels} : Shape{1}, FillerParameter::default_instance(), false);
@@ -50,7 +50,7 @@ class BatchNormLayer : public BatchNormBase {
               ", but BatchNorm's statistics are measured, not learned: write param { lr_mult: 0 } "
               "three times, or none at all");
     }
-    if (joins("+Scale")) {
+    if (fuses("Scale")) {
       const ScaleParameter& scale = params<ScaleParameter>();
       require(!p().scale_bias() && !p().bias_term(),
               "a BatchNorm that has factors of its own cannot be joined with a Scale");
@@ -68,26 +68,18 @@ class BatchNormLayer : public BatchNormBase {
 
   void add_scale(int64_t channels, const FillerParameter* filler, bool bias,
                  const FillerParameter& bias_filler) {
-    place_.scale = 3;
+    position_.scale = 3;
     add_parameter({channels}, filler ? *filler : ones());
     if (!bias) return;
-    place_.shift = 4;
+    position_.shift = 4;
     add_parameter({channels}, bias_filler);
   }
 };
 
 REGISTER_LAYER(BatchNorm, BatchNormLayer);
 
-// Names that are no identifiers.
-[[maybe_unused]] const bool joined_types = [] {
-  for (const char* type : {"BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Sum+ReLU",
-                           "BatchNorm+Scale+ReLU", "BatchNorm+Scale+Sum+ReLU"}) {
-    LayerRegistry::add(
-        type,
-        {[]() -> std::unique_ptr<Layer> { return std::make_unique<BatchNormLayer>(); }, __FILE__});
-  }
-  return true;
-}();
+REGISTER_FUSED(BatchNormLayer, "BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Sum+ReLU",
+               "BatchNorm+Scale+ReLU", "BatchNorm+Scale+Sum+ReLU");
 
 }  // namespace
 }  // namespace crema

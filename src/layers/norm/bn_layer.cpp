@@ -1,16 +1,16 @@
-// BN: BatchNorm with Scale in one layer, as forks have it.
+// BN: BatchNorm with Scale in one layer, as in forks.
 //   y = (x - mean) / sqrt(variance + eps) * slope + bias
-// In training over the batch and all places; the stored statistics then become
+// In training over the batch and all positions; the stored statistics then become
 //   stored = momentum * stored + (1 - momentum) * (mean or variance of the batch)
-// In testing, and with frozen: true, the stored ones are used; frozen also keeps slope and bias.
-// Files that name scale_filler, shift_filler, bn_mode or variance_eps come from a segmentation fork
-// (SegNet), which stores no statistics: bn_mode LEARN uses the batch's in testing too, and
-// INFERENCE is y = x * slope + bias. moving_average: false is like LEARN.
+// In testing, and with frozen: true, it uses the stored ones; frozen also keeps slope and bias
+// unchanged. Files that name scale_filler, shift_filler, bn_mode or variance_eps come from a
+// segmentation fork (SegNet), which stores no statistics: bn_mode LEARN uses the batch's in testing
+// too, and INFERENCE is y = x * slope + bias. moving_average: false is like LEARN.
 // Shapes: x (N, C, ...), y the same.
 // Parameters: slope (1 unless a filler is given) and bias; mean and variance, which are measured,
-// unless none are stored. Each is (1, C), or (1, C, 1, 1) of SegNet.
-// Gradient: as BatchNorm and Scale have it.
-// The planner joins it to "BN+ReLU" and "BN+Sum+ReLU".
+// unless none are stored. Each is (1, C), or (1, C, 1, 1) in SegNet.
+// Gradient: as of BatchNorm followed by Scale. The planner fuses it into "BN+ReLU" and
+// "BN+Sum+ReLU".
 #include "layers/norm/batch_norm_base.h"
 #include "proto/layer.pb.h"
 #include "proto/params/normalization.pb.h"
@@ -24,7 +24,7 @@ class BnLayer : public BatchNormBase {
     return p().has_bn_mode() || p().has_scale_filler() || p().has_shift_filler() ||
            p().has_variance_eps();
   }
-  // Forks whose factor has a scale_filler and that store statistics have a momentum too.
+  // Forks that store statistics and name the slope's filler scale_filler also have a momentum.
   bool stores() const {
     const bool asks = p().has_momentum() || p().has_moving_average() || p().frozen();
     return p().moving_average() && (asks || !of_segnet());
@@ -41,7 +41,7 @@ class BnLayer : public BatchNormBase {
     settings_.share = 1 - p().momentum();
     settings_.unbiased = false;
     const Shape shape = of_segnet() ? Shape{1, x[1], 1, 1} : Shape{1, x[1]};
-    place_.scale = 0, place_.shift = 1;
+    position_.scale = 0, position_.shift = 1;
     add_parameter(shape,
                   p().has_slope_filler()   ? p().slope_filler()
                   : p().has_scale_filler() ? p().scale_filler()
@@ -50,21 +50,14 @@ class BnLayer : public BatchNormBase {
     add_parameter(shape, p().has_bias_filler() ? p().bias_filler() : p().shift_filler(),
                   !p().frozen());
     if (!stores() || inference) return;
-    place_.mean = 2, place_.variance = 3;
+    position_.mean = 2, position_.variance = 3;
     add_parameter(shape, FillerParameter::default_instance(), false);
-    // Without a file of weights a frozen layer is the identity.
+    // Without trained weights a frozen layer is the identity.
     add_parameter(shape, p().frozen() ? ones() : FillerParameter::default_instance(), false);
   }
 };
 
-// Names that are no identifiers.
-[[maybe_unused]] const bool joined_types = [] {
-  for (const char* type : {"BN+ReLU", "BN+Sum+ReLU"}) {
-    LayerRegistry::add(
-        type, {[]() -> std::unique_ptr<Layer> { return std::make_unique<BnLayer>(); }, __FILE__});
-  }
-  return true;
-}();
+REGISTER_FUSED(BnLayer, "BN+ReLU", "BN+Sum+ReLU");
 
 }  // namespace
 REGISTER_LAYER(BN, BnLayer);

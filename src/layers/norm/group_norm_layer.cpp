@@ -1,10 +1,11 @@
-// GroupNorm: mean 0 and variance 1 over groups of channels of each image.
+// GroupNorm: normalizes groups of channels of each image to mean 0 and variance 1.
 //   y = (x - mean) / sqrt(variance + eps) * s + b
-// Shapes: x (N, C, ...), y the same; mean and variance are numbers of an image and a group, which
-// has C / num_groups channels with all their places.
-// Parameters: s (C, 1 at first) and b (C); none with scale_bias: false.
+// Shapes: x (N, C, ...), y the same; one mean and variance per image and group, which has C /
+// num_groups channels with all their positions.
+// Parameters: s (C, initially 1) and b (C); none with scale_bias: false.
 // Gradient: dx = (g - mean(g) - h * mean(g * h)) / sqrt(variance + eps) with g = dy * s and h the
-// normalized x, means over a group; ds = sum of dy * h and db = sum of dy over images and places.
+// normalized x, means over a group; ds = sum of dy * h and db = sum of dy over images and
+// positions.
 #include "layers/norm/row_norm_base.h"
 #include "proto/params/modern_norm.pb.h"
 

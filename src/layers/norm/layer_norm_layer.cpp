@@ -1,8 +1,9 @@
-// LayerNorm: mean 0 and variance 1 over the axes from `axis` on, for each place of the axes before.
+// LayerNorm: normalizes to mean 0 and variance 1 over the axes from `axis` on, for each index of
+// the axes before.
 //   y = (x - mean) / sqrt(variance + eps) * s + b
-// Shapes: x any, y the same; mean and variance are numbers of a row, the elements of all axes from
+// Shapes: x any, y the same; one mean and variance per row, which is the elements of all axes from
 // `axis` on.
-// Parameters: s (1 at first) and b, of the shape of a row; none with scale_bias: false.
+// Parameters: s (initially 1) and b, of the shape of a row; none with scale_bias: false.
 // Gradient: dx = (g - mean(g) - h * mean(g * h)) / sqrt(variance + eps) with g = dy * s and h the
 // normalized x, means over a row; ds = sum of dy * h and db = sum of dy over all rows.
 #include "layers/norm/row_norm_base.h"

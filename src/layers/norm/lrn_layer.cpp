@@ -1,7 +1,7 @@
 // LRN: local response normalization, divides by a power of the sum of squares in a neighbourhood.
 //   y = x / s^beta    s = k + a * (sum of x^2 over the neighbourhood; 0 outside of the blob)
-//   ACROSS_CHANNELS   local_size channels at the same place; a = alpha / local_size
-//   WITHIN_CHANNEL    local_size x local_size places of the same channel;
+//   ACROSS_CHANNELS   local_size channels at the same position; a = alpha / local_size
+//   WITHIN_CHANNEL    local_size x local_size pixels of the same channel;
 //                     a = alpha / local_size^2, and k is 1 whatever the file says
 // Shapes: x (N, C, H, W), across channels any with at least two axes; y the same.
 // Parameters: none.

@@ -1,5 +1,5 @@
-// MVN: each channel of each image (or each image, with across_channels) gets mean 0 and, unless
-// normalize_variance is false, variance 1.
+// MVN: normalizes each channel of each image (or each image, with across_channels) to mean 0 and,
+// unless normalize_variance is false, variance 1.
 //   y = (x - m) / (s + eps)   with m = mean of x, s = sqrt(mean of (x - m)^2)
 // Shapes: y as x.
 // Parameters: none.
@@ -50,7 +50,7 @@ class MVNLayer : public Layer {
     const Tensor& dy = pass.top_diff[0];
     RowNormGradients gradients;
     gradients.dx = pass.bottom_diff[0];
-    // Without the variance y has no share in the gradient, and is not kept.
+    // Without the variance, the gradient does not depend on y, which is not kept.
     const Tensor& y = p().normalize_variance() ? pass.top[0] : dy;
     row_norm_backward(context, norm(dy.shape(), pass.saved), y, dy, gradients, {});
   }

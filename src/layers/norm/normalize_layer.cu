@@ -1,15 +1,15 @@
-// Normalize: scales vectors to length 1. Two layers of forks have this name:
+// Normalize: scales vectors to unit length. Two forks use this name for different layers:
 //   with norm_param (SSD)                  y = a[c] * x / sqrt(sum(x^2) + eps)
 //   without, or with normalize_param       y = x / |x|, |x| = sqrt(sum(x^2) + 1e-12), or with
 //   (face recognition)                     normalize_type "L1" sum(|x|) + 1e-6
-// The sums run over the channels at each place; in SSD, unless across_spatial: false, over the
+// The sums run over the channels at each position; in SSD, unless across_spatial: false, over the
 // whole image.
 // Shapes: x (N, C, ...); y as x. a is (C), or a scalar unless channel_shared: false. Without
 // norm_param a second top (N, 1, H, W) has the norms.
-// Parameters: a with norm_param, filled by scale_filler, 1 when absent; else none.
+// Parameters: a with norm_param, filled by scale_filler, 1 by default; else none.
 // Gradient: dx = (g - d * sum(g * x) / |x|) / |x| with g = a * dy and d = x / |x|, sign(x) for L1;
-// da[c] = sum of dy * x / |x|. fix_gradient leaves the last division out; with bp_norm the gradient
-// of the norms adds d times theirs, without it they have none.
+// da[c] = sum of dy * x / |x|. fix_gradient omits the last division; with bp_norm the norms'
+// gradient adds d times itself to dx, without it the norms pass no gradient on.
 #include "kernels/core/channel.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
@@ -21,14 +21,14 @@
 namespace crema {
 namespace {
 
-// Which vector and channel the elements belong to: (outer, channels, inner) in memory.
+// Maps elements to their vector and channel: (outer, channels, inner) in memory.
 struct Vectors {
   int64_t outer, channels, inner;
-  int64_t image;  // elements of a vector that is a whole image; 0: vectors of channels
+  int64_t image;  // vector length if a vector is a whole image; 0: vectors of channels
   CREMA_HD int64_t count() const {
     return image ? outer * channels * inner / image : outer * inner;
   }
-  // The elements as rows and columns, so that a row needs its divisions once.
+  // Splits elements into rows and columns, so that index divisions are needed once per row.
   int64_t rows() const { return inner == 1 ? outer : outer * channels; }
   CREMA_HD int64_t columns() const { return inner == 1 ? channels : inner; }
   CREMA_HD int64_t channel(int64_t row, int64_t column) const {
@@ -38,7 +38,7 @@ struct Vectors {
     if (image) return row * columns() / image;
     return inner == 1 ? row : row / channels * inner + column;
   }
-  // Of a sum for each vector.
+  // The extent of one sum per vector.
   SumExtent extent() const {
     if (image) return {count(), 1, image};
     return inner == 1 ? SumExtent{count(), 1, channels} : SumExtent{count(), channels, 1};
@@ -75,7 +75,7 @@ template <typename T>
 struct ScaleBody {
   using C = Compute<T>;
   const T* x;
-  const C *norms, *scale;  // scale: null, one value, or one a channel
+  const C *norms, *scale;  // scale: null, one value, or one per channel
   Vectors vectors;
   bool shared;
   T* y;
@@ -88,12 +88,12 @@ struct ScaleBody {
   }
 };
 
-// dy * x * a / |x|, without a where it is shared by all channels.
+// dy * x * a / |x|, without a if it is shared by all channels.
 template <typename T>
 struct DotTerm {
   using C = Compute<T>;
   const T *x, *dy;
-  const C *norms, *scale;  // scale: null, or one a channel
+  const C *norms, *scale;  // scale: null, or one per channel
   Vectors vectors;
   template <typename>
   CREMA_HD C operator()(int64_t vector, int64_t row, int64_t column) const {
@@ -202,8 +202,8 @@ class NormalizeLayer : public Layer {
     return {view.outer, view.channels, view.inner, across() ? x.shape().count(1) : 0};
   }
 
-  // Rows that lie one after another, with a factor of their own for each channel or none: what
-  // kernels/norm/row_norm.h does.
+  // Contiguous rows with one factor per channel or none: the case that kernels/norm/row_norm.h
+  // supports.
   bool by_rows(const Shape& x, const Format& format) const {
     return ChannelView::of(x, format).inner == 1 && !across() && !shared() && !absolute() &&
            message().top_size() <= 1 && !vector_p().fix_gradient();
@@ -218,7 +218,7 @@ class NormalizeLayer : public Layer {
     return n;
   }
 
-  // Workspace: a product for each vector.
+  // Workspace: one dot product per vector.
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const Shape& x = preparation.bottoms[0];
     Prepared prepared;

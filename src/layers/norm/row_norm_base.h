@@ -1,4 +1,4 @@
-// What LayerNorm and GroupNorm share: all but which rows are normalized.
+// Base of LayerNorm and GroupNorm: everything but which rows are normalized.
 #pragma once
 
 #include "kernels/norm/row_norm.h"
@@ -15,7 +15,7 @@ class RowNormBase : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape rows{view(bottoms[0], {}).rows};
-    return {{bottoms[0]}, {{rows, {}}, {rows, {}}}};  // saved: mean and inverse
+    return {{bottoms[0]}, {{rows, {}}, {rows, {}}}};  // saved: mean and inverse standard deviation
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
@@ -47,7 +47,7 @@ class RowNormBase : public Layer {
  protected:
   virtual RowNormView view(const Shape& x, const Format& format) const = 0;
 
-  // Message: with eps, scale_bias and two fillers.
+  // Message: has eps, scale_bias and two fillers.
   template <typename Message>
   void setup_from(const Message& p, const Shape& learned) {
     eps_ = p.eps();

@@ -1,5 +1,5 @@
-// Axpy: a factor for each channel of each image, and a sum: how a squeeze-and-excitation block
-// ends.
+// Axpy: scales each channel of each image and adds a blob, as at the end of a
+// squeeze-and-excitation block.
 //   y[n,c,i] = a[n,c] * x[n,c,i] + b[n,c,i]
 // Shapes: bottoms a (N, C) or (N, C, 1, 1), x (N, C, spatial...), b as x; y as x.
 // Parameters: none.
@@ -11,16 +11,17 @@
 namespace crema {
 namespace {
 
-// out = a * in + b, `kWidth` columns at a time. kLast: a row is a place, its columns the channels.
+// out = a * in + b, `kWidth` columns per thread. kLast: a row is a position, its columns the
+// channels.
 template <typename T, bool kLast, int kWidth>
 struct AxpyBody {
   using P = Pack<T, kWidth>;
-  const T *a, *in, *b;  // b null: nothing is added
+  const T *a, *in, *b;  // b null: no sum
   T* out;
-  int64_t places, columns;
+  int64_t positions, columns;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t i = row * columns + column * kWidth;
-    const int64_t factor = kLast ? row / places * columns + column * kWidth : row;
+    const int64_t factor = kLast ? row / positions * columns + column * kWidth : row;
     const P x = *reinterpret_cast<const P*>(in + i);
     P y = b ? *reinterpret_cast<const P*>(b + i) : P{};
     for (int k = 0; k < kWidth; ++k)
@@ -45,7 +46,7 @@ class AxpyLayer : public Layer {
     return {{x}, {}};
   }
 
-  // The channels of each image are channels of their own.
+  // The channels of all images, each with a factor of its own.
   static ChannelView view(const Shape& x, Order order) {
     if (order == Order::channels_last) return {x[0], x.count(2), x[1], 1};
     return {1, 1, x.count(0, 2), x.count(2)};
@@ -61,12 +62,12 @@ class AxpyLayer : public Layer {
   void run(Context& context, const Tensor& a, const Tensor& in, const Tensor& b,
            const Tensor& out) const {
     const bool last = in.format().order == Order::channels_last;
-    const int64_t places = in.shape().count(2), columns = last ? in.shape()[1] : places;
+    const int64_t positions = in.shape().count(2), columns = last ? in.shape()[1] : positions;
     on_real(in, [&]<typename T>() {
       const auto with = [&]<bool kLast, int kWidth>() {
         parallel_rows(context, in.count() / columns, columns / kWidth,
                       AxpyBody<T, kLast, kWidth>{a.data<T>(), in.data<T>(), b.data<T>(),
-                                                 out.data<T>(), places, columns});
+                                                 out.data<T>(), positions, columns});
       };
       const bool packs =
           context.device() == Device::gpu && takes_packs<T>(columns, in.raw(), b.raw(), out.raw());

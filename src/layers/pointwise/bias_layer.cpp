@@ -1,9 +1,9 @@
-// Bias: adds a learned blob, or the second bottom, spread over the other axes.
+// Bias: adds a learned blob, or the second bottom, broadcast over the other axes.
 //   y = x + b
 // Shapes: x any; b has axes `axis` to `axis` + num_axes - 1 of x (num_axes -1: all from `axis` on,
-// 0: one number), a second bottom its own number of axes; y as x.
-// Parameters: b (0 where no filler is given) unless it is a bottom.
-// Gradient: dx = dy; db = sum of dy over the axes that b is spread over.
+// 0: a scalar); a second bottom has as many as its own axes; y as x.
+// Parameters: b (0 if no filler is given) unless it is a bottom.
+// Gradient: dx = dy; db = sum of dy over the axes that b is broadcast over.
 #include "layers/pointwise/broadcast_layer.h"
 #include "proto/params/pointwise.pb.h"
 

@@ -1,5 +1,5 @@
-// What Scale and Bias share: one value for each index of some axes of x, learned or the second
-// bottom, for all the others.
+// Base of Scale and Bias: one value, learned or from the second bottom, for each index of some axes
+// of x, broadcast over the others.
 #pragma once
 
 #include "kernels/norm/scale.h"
@@ -10,9 +10,9 @@ namespace crema {
 struct BroadcastAxes {
   int first = 0, count = 0;  // axes [first, first + count) of x have values of their own
   Shape shape;               // of the values
-  OrderRule order_rule = OrderRule::plain;
+  OrderRule order_rule = OrderRule::row_major;
 
-  // axis and num_axes as in the files; with a second bottom its axes count instead of num_axes.
+  // axis and num_axes as in the files; with a second bottom its axes replace num_axes.
   static BroadcastAxes of(const std::vector<Shape>& bottoms, int axis, int num_axes) {
     const Shape& x = bottoms[0];
     BroadcastAxes b;
@@ -38,7 +38,7 @@ struct BroadcastAxes {
                 " and must have the same extents");
       }
     }
-    // In channels-last these lie as ChannelView can tell: a number, N, C, (N, C), and a second
+    // The cases that ChannelView supports in channels-last: a scalar, N, C, (N, C), and a second
     // bottom like the first.
     const bool like_x = bottoms.size() > 1 && b.count == x.axes();
     if (b.count == 0 || (b.first == 1 && b.count == 1) || (b.first == 0 && b.count <= 2) || like_x)
@@ -49,7 +49,7 @@ struct BroadcastAxes {
   ChannelView view(const Shape& x, const Format& format) const {
     const int end = first + count;
     if (count == 0) return {1, 1, 1, x.count()};
-    if (same_layout(format, Format::plain(), x) || (first == 0 && count != 2) ||
+    if (same_layout(format, Format::row_major(), x) || (first == 0 && count != 2) ||
         count == x.axes()) {
       return {1, x.count(0, first), x.count(first, end), x.count(end)};
     }
@@ -83,7 +83,7 @@ class BroadcastLayer : public Layer {
   }
 
   ChannelView view(const Tensor& x) const { return axes_.view(x.shape(), x.format()); }
-  // Of the two lists of tensors, that of the values or of their gradient.
+  // Of two lists of tensors, the one with the values or their gradient.
   const Tensor& values(const std::vector<Tensor>& parameters,
                        const std::vector<Tensor>& bottoms) const {
     return learned_ ? parameters[0] : bottoms[1];

@@ -1,4 +1,4 @@
-// Clip: keeps values within bounds.
+// Clip: limits values to a range.
 //   y = min(max(x, min), max)
 // Shapes: y as x, any.
 // Parameters: none.
@@ -10,21 +10,21 @@ namespace crema {
 namespace {
 
 struct Clip {
-  float least, most;
-  explicit Clip(const ClipParameter& p) : least(p.min()), most(p.max()) {
+  float minimum, maximum;
+  explicit Clip(const ClipParameter& p) : minimum(p.min()), maximum(p.max()) {
     require(p.has_min() && p.has_max(),
             "Clip needs its bounds: clip_param { min: -1 max: 1 }, for example");
-    require(least <= most, "min, ", least, ", is larger than max, ", most);
+    require(minimum <= maximum, "min, ", minimum, ", is larger than max, ", maximum);
   }
   static constexpr bool from_top() { return false; }
   template <typename T>
   CREMA_HD T value(T x) const {
-    const T bounded = x < T(least) ? T(least) : x;
-    return bounded > T(most) ? T(most) : bounded;
+    const T bounded = x < T(minimum) ? T(minimum) : x;
+    return bounded > T(maximum) ? T(maximum) : bounded;
   }
   template <typename T>
   CREMA_HD T gradient(T dy, T x) const {
-    return x >= T(least) && x <= T(most) ? dy : T(0);
+    return x >= T(minimum) && x <= T(maximum) ? dy : T(0);
   }
 };
 

@@ -6,7 +6,7 @@
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
-// backward computes it again.
+// backward recomputes it.
 #include "layers/layer.h"
 #include "layers/pointwise/dropout_params.h"
 

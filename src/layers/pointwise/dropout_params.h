@@ -1,4 +1,4 @@
-// What dropout_param asks for.
+// The settings in dropout_param.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@ namespace crema {
 
 struct DropoutParams {
   bool drops = false;
-  float factor = 1;  // of what is not dropped
+  float factor = 1;  // scale of the values kept
 
   DropoutParams() = default;
   DropoutParams(const DropoutParameter& p, bool training) : ratio_(p.dropout_ratio()) {

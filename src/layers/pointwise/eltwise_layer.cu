@@ -1,8 +1,8 @@
-// Eltwise: combines bottoms of one shape value by value.
+// Eltwise: combines bottoms of one shape elementwise.
 //   SUM:  y = sum of coeff[i] * x[i] (coeff is 1 when absent)
 //   PROD: y = product of x[i]
-//   MAX:  y = largest of x[i]
-// Shapes: all bottoms and y alike.
+//   MAX:  y = maximum of x[i]
+// Shapes: all bottoms and y are equal.
 // Parameters: none.
 // Gradient:
 //   SUM:  dx[i] = coeff[i] * dy
@@ -46,12 +46,12 @@ struct Quotient {
   }
 };
 
-// y = the larger of y_before and x; `choice` remembers which bottom y comes from.
+// y = maximum of y_before and x; `choice` records the bottom that y comes from.
 template <typename T>
 struct MaxBody {
   const T *before, *x;
   T* y;
-  uint8_t* choice;  // null: nobody asks
+  uint8_t* choice;  // null: not needed
   uint8_t index;    // of x among the bottoms
   CREMA_HD void operator()(int64_t i) const {
     const bool take = index == 1 ? !(before[i] > x[i]) : x[i] > before[i];
@@ -127,7 +127,7 @@ class EltwiseLayer : public Layer {
   }
 
   void backward(Context& context, const Backward& pass) override {
-    // Bottom 0 last: its gradient may lie in the memory of dy.
+    // Bottom 0 last: its gradient may share the memory of dy.
     for (size_t i = pass.bottom_diff.size(); i-- > 0;) {
       const Tensor &dx = pass.bottom_diff[i], &dy = pass.top_diff[0];
       if (!dx) continue;

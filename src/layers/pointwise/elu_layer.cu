@@ -1,5 +1,5 @@
-// ELU: x right of zero, an exponential that levels off at -alpha left of it, both times lambda.
-// SELU (SeLu) is the same with the numbers that keep mean 0 and variance 1 through a net.
+// ELU: x if positive, else an exponential that saturates at -alpha; both times lambda. SELU (SeLu)
+// is the same with the constants that keep mean 0 and variance 1 through a net.
 //   y = lambda * x where x > 0, lambda * alpha * (exp(x) - 1) elsewhere
 // Shapes: y as x, any.
 // Parameters: none.
@@ -13,7 +13,7 @@ namespace {
 
 struct Elu {
   float slope, depth;  // lambda, lambda * alpha
-  float top;           // 1: the gradient reads y, 0: x; with a bool loops would not vectorise
+  float top;           // 1: the gradient reads y, 0: x; loops over a bool would not vectorize
   template <typename Message>
   explicit Elu(const Message& p)
       : slope(p.lambda()), depth(p.lambda() * p.alpha()), top(slope > 0 && depth >= 0 ? 1 : 0) {}

@@ -1,5 +1,5 @@
 // Exp: a power of a base.
-//   y = base ^ (shift + scale * x); base -1 stands for e
+//   y = base ^ (shift + scale * x); base -1 means e
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy * y * scale * log(base).

@@ -1,4 +1,4 @@
-// GELU: the value times the probability that a normal number is below it.
+// GELU: the value times the probability that a standard normal variable is below it.
 //   y = x * P(x)   with P(x) = (1 + erf(x / sqrt(2))) / 2
 //   y = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) with approximate: true
 // Shapes: y as x, any.
@@ -38,7 +38,7 @@ struct Gelu {
 };
 
 class GeluLayer : public PointwiseLayer {
-  // The gradient is that of x, which y does not tell.
+  // The gradient needs x, which y does not determine.
   bool in_place() const override { return false; }
   BackwardReads reads() const override { return {true, false}; }
 

@@ -1,11 +1,10 @@
-// HardSigmoid: a straight line between 0 and 1. HardSwish: x times that, with alpha 1/6 and beta
-// 1/2.
+// HardSigmoid: piecewise linear, from 0 to 1. HardSwish: x times that, with alpha 1/6 and beta 1/2.
 //   HardSigmoid: y = h(x)   with h(x) = min(max(alpha * x + beta, 0), 1)
 //   HardSwish:   y = x * min(max(x + 3, 0), 6) / 6
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy * alpha where 0 < h(x) < 1, 0 elsewhere; of HardSwish dx = dy * (2 * x + 3) / 6
-// where |x| < 3, dy right of that, 0 left of it.
+// where |x| < 3, dy above, 0 below.
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
 
@@ -13,8 +12,8 @@ namespace crema {
 namespace {
 
 template <typename T>
-CREMA_HD T within(T x, T least, T most) {
-  return x < least ? least : x > most ? most : x;
+CREMA_HD T within(T x, T minimum, T maximum) {
+  return x < minimum ? minimum : x > maximum ? maximum : x;
 }
 
 struct HardSigmoid {

@@ -1,5 +1,5 @@
 // Log: the logarithm of a scaled and shifted value.
-//   y = log(shift + scale * x) / log(base); base -1 stands for e
+//   y = log(shift + scale * x) / log(base); base -1 means e
 // Shapes: y as x, any.
 // Parameters: none.
 // Gradient: dx = dy * scale / ((shift + scale * x) * log(base)).

@@ -1,4 +1,4 @@
-// Mish: a smooth function that is close to x right of zero and to 0 far left of it.
+// Mish: a smooth function that is close to x above zero and to 0 far below it.
 //   y = x * t   with t = tanh(log(1 + exp(x)))
 // Shapes: y as x, any.
 // Parameters: none.
@@ -9,7 +9,8 @@
 namespace crema {
 namespace {
 
-// With e = exp(x) and n = e * (e + 2): t = n / (n + 2), which is 1 in any real type before x is 40.
+// With e = exp(x) and n = e * (e + 2): t = n / (n + 2), which reaches 1 in any real type before x =
+// 40.
 template <typename T>
 struct MishTerms {
   T e, n, r;

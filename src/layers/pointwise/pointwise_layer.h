@@ -1,6 +1,5 @@
-// What layers that treat each value by itself have in common: one bottom, one top of its shape, any
-// order. Most are a FunctionLayer, which is nothing but a function and its gradient. For .cu files
-// only, as kernels/core/pointwise.h.
+// Base of pointwise layers: one bottom, one top of its shape, any order. Most are a FunctionLayer,
+// which needs only a function and its gradient. For .cu files only, like kernels/core/pointwise.h.
 #pragma once
 
 #include <type_traits>
@@ -42,9 +41,9 @@ struct GradientOf {
 //     template <typename T> CREMA_HD T value(T x) const;           // y
 //     template <typename T> CREMA_HD T gradient(T dy, T y) const;  // dx
 //   };
-// from_top: gradient's second argument is y, and the layer can work in place; else it is x. With
-// parameters, Message is theirs, and the function is made from it: explicit Clip(const
-// ClipParameter&), which throws where they are wrong.
+// from_top: gradient's second argument is y, and the layer can work in place; otherwise it is x. A
+// layer with parameters gives their type as Message, and the function is constructed from it:
+// explicit Clip(const ClipParameter&), which throws if they are wrong.
 template <typename F, typename Message = void>
 class FunctionLayer : public PointwiseLayer {
   F function() const {

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-// power 1; and power 0 or scale 0, where y is the constant `shift`. Its gradient is the same with
+// power 1; and power 0 or scale 0, where y is the constant `shift`. The gradient is the same with
 // shift 0.
 struct Affine {
   float scale, shift;

@@ -1,7 +1,7 @@
-// PReLU: ReLU whose slope left of zero is learned, one for each channel or one for all.
+// PReLU: ReLU with a learned negative slope, one per channel or one for all.
 //   y[n,c,i] = max(x, 0) + a[c] * min(x, 0)   with x = x[n,c,i]
 // Shapes: y as x, two axes or more; a is (C), or a scalar with channel_shared.
-// Parameters: a, 0.25 at first.
+// Parameters: a, initially 0.25.
 // Gradient: dx = dy where x > 0, a[c] * dy elsewhere; da[c] = sum of dy * x over x <= 0.
 #include "kernels/core/prelu.h"
 #include "layers/layer.h"

@@ -1,4 +1,4 @@
-// ReLU6: ReLU that ends at 6, as nets for small arithmetic have it.
+// ReLU6: ReLU capped at 6, as used in nets for low-precision arithmetic.
 //   y = min(max(x, 0), 6)
 // Shapes: y as x, any.
 // Parameters: none.

@@ -1,4 +1,4 @@
-// ReLU: cuts off what is negative, or scales it down (leaky ReLU).
+// ReLU: sets negative values to zero, or scales them down (leaky ReLU).
 //   y = max(x, 0) + negative_slope * min(x, 0)
 // Shapes: y as x, any.
 // Parameters: none.
@@ -30,10 +30,10 @@ class ReluLayer : public PointwiseLayer {
   float slope() const { return params<ReLUParameter>().negative_slope(); }
   bool in_place() const override { return slope() >= 0; }
   BackwardReads reads() const override { return {slope() < 0, slope() >= 0}; }
-  bool ends_in_relu() const override { return slope() == 0; }
+  Edge top_edge() const override { return {.relu = slope() == 0}; }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
-    relu_taken_ = preparation.relu_taken;
+    relu_taken_ = preparation.top_edge.relu;
     Prepared prepared;
     if (relu_taken_) prepared.reads = {false, false};
     return prepared;

@@ -1,11 +1,12 @@
-// Scale: multiplies by a learned blob, or by the second bottom, spread over the other axes; with
+// Scale: multiplies by a learned blob, or by the second bottom, broadcast over the other axes; with
 // bias_term also adds a learned one.
 //   y = x * s + b
 // Shapes: x any; s has axes `axis` to `axis` + num_axes - 1 of x (num_axes -1: all from `axis` on,
-// 0: one number), a second bottom its own number of axes; y as x.
-// Parameters: s (1 where no filler is given) unless it is a bottom, b like s. With min_value and
-// max_value (a fork) forward first brings the values of s within these bounds, in place.
-// Gradient: dx = dy * s; ds = sum of dy * x and db = sum of dy over the axes that s is spread over.
+// 0: a scalar); a second bottom has as many as its own axes; y as x.
+// Parameters: s (1 if no filler is given) unless it is a bottom, b like s. With min_value and
+// max_value (a fork) forward first clips s to these bounds, in place.
+// Gradient: dx = dy * s; ds = sum of dy * x and db = sum of dy over the axes that s is broadcast
+// over.
 #include <limits>
 
 #include "device/parallel.h"
@@ -18,11 +19,11 @@ namespace {
 
 template <typename T>
 struct KeepFactors {
-  T least, most;
+  T minimum, maximum;
   T* factors;
   CREMA_HD void operator()(int64_t i) const {
-    if (factors[i] < least) factors[i] = least;
-    if (factors[i] > most) factors[i] = most;
+    if (factors[i] < minimum) factors[i] = minimum;
+    if (factors[i] > maximum) factors[i] = maximum;
   }
 };
 
@@ -43,11 +44,12 @@ class ScaleLayer : public BroadcastLayer {
 
   void keep_factors(Context& context, const Tensor& factors) const {
     constexpr float kFar = std::numeric_limits<float>::max();
-    const float least = p().has_min_value() ? p().min_value() : -kFar;
-    const float most = p().has_max_value() ? p().max_value() : kFar;
+    const float minimum = p().has_min_value() ? p().min_value() : -kFar;
+    const float maximum = p().has_max_value() ? p().max_value() : kFar;
     on(factors, [&]<typename T>() {
-      parallel_for(context, factors.count(),
-                   KeepFactors<T>{static_cast<T>(least), static_cast<T>(most), factors.data<T>()});
+      parallel_for(
+          context, factors.count(),
+          KeepFactors<T>{static_cast<T>(minimum), static_cast<T>(maximum), factors.data<T>()});
     });
   }
 

@@ -1,4 +1,4 @@
-// Sigmoid: squeezes every value into (0, 1).
+// Sigmoid: maps every value into (0, 1).
 //   y = 1 / (1 + exp(-x))
 // Shapes: y as x, any.
 // Parameters: none.

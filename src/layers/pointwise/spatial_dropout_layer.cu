@@ -5,7 +5,7 @@
 // Shapes: x (N, C, spatial...), y as x.
 // Parameters: none.
 // Gradient: dx = dy with the same mask and factor. The mask is a function of seed, layer and pass:
-// backward computes it again.
+// backward recomputes it.
 #include <type_traits>
 #include <vector>
 
@@ -17,52 +17,53 @@
 namespace crema {
 namespace {
 
-// A channel of an image, counted through all images.
+// The factor of a channel, counted through all images.
 template <typename C>
 struct ChannelFactor {
   PassRandom random;
-  uint32_t threshold;  // words below it drop
+  uint32_t threshold;  // random words below it drop
   C factor;
   CREMA_HD C operator()(int64_t channel) const {
     return random.get().word(channel) < threshold ? C(0) : factor;
   }
 };
 
-// Factors that were found before.
+// Factors computed beforehand.
 template <typename C>
 struct FoundFactor {
   const C* factors;
   CREMA_HD C operator()(int64_t channel) const { return factors[channel]; }
 };
 
-// kLast: a row is a place and its columns are the channels; else a row is a channel.
+// kLast: a row is a position and its columns are the channels; else a row is a channel.
 template <typename T, bool kLast, typename Factor>
 struct SpatialDropoutBody {
   const T* x;
   T* y;
   Factor factor;
-  int64_t places, columns;
+  int64_t positions, columns;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const int64_t channel = kLast ? row / places * columns + column : row,
+    const int64_t channel = kLast ? row / positions * columns + column : row,
                   i = row * columns + column;
     const Compute<T> by = factor(channel), value = Compute<T>(x[i]) * by;
     y[i] = by == 0 ? Compute<T>(0) : value;
   }
 };
 
-// On a GPU: the same pack of channels at some places beside each other, whose mask is found once;
-// in plain order packs of a channel.
+// GPU version. Channels-last: a thread takes the same pack of channels at adjacent positions and
+// computes its mask once; row-major: a pack of one channel's positions.
 template <typename T, bool kLast>
 struct SpatialDropoutPacks {
-  static constexpr int kPack = kPackCount<T>, kPlaces = 4;
+  static constexpr int kPack = kPackCount<T>, kPositions = 4;
   const WidePack<T>* x;
   WidePack<T>* y;
   PassRandom random;
   uint32_t threshold;
   Compute<T> factor;
-  // packs: of a place, or in plain order of a channel; runs: of kPlaces places, of an image.
+  // packs: per position, or in row-major order per channel; runs: of kPositions positions, per
+  // image.
   Divisor packs, runs;
-  int64_t places;
+  int64_t positions;
 
   CREMA_HD void operator()(int64_t i) const {
     uint32_t pack = static_cast<uint32_t>(i), run = packs.split(pack);
@@ -71,21 +72,22 @@ struct SpatialDropoutPacks {
     int64_t at = i, step = 0;
     int count = 1;
     if constexpr (kLast) {
-      const int64_t image = runs.split(run), across = packs.value, first = int64_t{run} * kPlaces;
+      const int64_t image = runs.split(run), across = packs.value,
+                    first = int64_t{run} * kPositions;
       const int64_t channel = (image * across + pack) * kPack;
       for (int k = 0; k < kPack; ++k)
         factors[k] = words.word(channel + k) < threshold ? Compute<T>(0) : factor;
-      at = (image * places + first) * across + pack, step = across;
-      count = places - first < kPlaces ? static_cast<int>(places - first) : kPlaces;
+      at = (image * positions + first) * across + pack, step = across;
+      count = positions - first < kPositions ? static_cast<int>(positions - first) : kPositions;
     } else {
       const Compute<T> one = words.word(run) < threshold ? Compute<T>(0) : factor;
       for (Compute<T>& each : factors) each = one;
     }
-    WidePack<T> p[kPlaces];
-    for (int n = 0; n < kPlaces; ++n) {
+    WidePack<T> p[kPositions];
+    for (int n = 0; n < kPositions; ++n) {
       if (n < count) p[n] = x[at + n * step];
     }
-    for (int n = 0; n < kPlaces; ++n) {
+    for (int n = 0; n < kPositions; ++n) {
       if (n >= count) continue;
       for (int k = 0; k < kPack; ++k) p[n].v[k] = Compute<T>(p[n].v[k]) * factors[k];
       y[at + n * step] = p[n];
@@ -109,27 +111,27 @@ class SpatialDropoutLayer : public PointwiseLayer {
   void run(Context& context, const Tensor& x, const Tensor& y, const PassRandom& random) const {
     if (is_view()) return;
     const uint32_t threshold = static_cast<uint32_t>(ratio() * 4294967296.0);
-    const int64_t places = x.shape().count(2);
+    const int64_t positions = x.shape().count(2);
     on_real(x, [&]<typename T>() {
       const Compute<T> factor = 1 / (1 - ratio());
       const auto with = [&]<bool kLast>() {
-        const int64_t columns = kLast ? x.shape()[1] : places;
-        if (context.device() == Device::gpu && x.count() < Divisor::kMost &&
+        const int64_t columns = kLast ? x.shape()[1] : positions;
+        if (context.device() == Device::gpu && x.count() < Divisor::kMax &&
             takes_packs<T>(columns, x.raw(), y.raw())) {
           using Body = SpatialDropoutPacks<T, kLast>;
-          const int64_t packs = columns / kPackCount<T>, each = Body::kPlaces,
-                        runs = (places + each - 1) / each,
+          const int64_t packs = columns / kPackCount<T>, each = Body::kPositions,
+                        runs = (positions + each - 1) / each,
                         threads = kLast ? x.shape()[0] * runs * packs : x.count() / kPackCount<T>;
           parallel_for(context, threads,
                        Body{x.data<WidePack<T>>(), y.data<WidePack<T>>(), random, threshold, factor,
-                            Divisor(packs), Divisor(runs), places});
+                            Divisor(packs), Divisor(runs), positions});
           return;
         }
         const ChannelFactor<Compute<T>> drawn{random, threshold, factor};
         const auto over_rows = [&](const auto& found) {
           using Body = SpatialDropoutBody<T, kLast, std::decay_t<decltype(found)>>;
           parallel_rows(context, x.count() / columns, columns,
-                        Body{x.data<T>(), y.data<T>(), found, places, columns});
+                        Body{x.data<T>(), y.data<T>(), found, positions, columns});
         };
         if (context.device() == Device::gpu) return over_rows(drawn);
         std::vector<Compute<T>> factors(x.shape().count(0, 2));

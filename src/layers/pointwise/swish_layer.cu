@@ -1,4 +1,4 @@
-// Swish: the value times the sigmoid of it; SiLU is the same with beta 1.
+// Swish: the value times its sigmoid; SiLU is the same with beta 1.
 //   y = x / (1 + exp(-beta * x))
 // Shapes: y as x, any.
 // Parameters: none.

@@ -1,4 +1,4 @@
-// TanH: squeezes every value into (-1, 1).
+// TanH: maps every value into (-1, 1).
 //   y = tanh(x)
 // Shapes: y as x, any.
 // Parameters: none.

@@ -1,8 +1,8 @@
-// Threshold: tells which values are above a bound.
+// Threshold: marks the values above a bound.
 //   y = 1 where x > threshold, 0 elsewhere
 // Shapes: y as x, any.
 // Parameters: none.
-// Gradient: none; what comes from above ends here.
+// Gradient: none; dy is ignored.
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
 

@@ -1,7 +1,7 @@
-// ContinuationIndicator (forks): says that a sequence begins at the first step of every batch, for
-// the second bottom of LSTM and RNN.
+// ContinuationIndicator (forks): marks the first step of every batch as the beginning of a
+// sequence, for the second bottom of LSTM and RNN.
 //   y[t,n] = t > 0 ? 1 : 0
-// Shapes: y (time_step, batch_size); where batch_size is absent a bottom gives it, at its `axis`.
+// Shapes: y (time_step, batch_size); if batch_size is absent a bottom gives it, along its `axis`.
 // Parameters: none.
 // Gradient: none.
 #include "kernels/core/pointwise.h"

@@ -1,18 +1,19 @@
-// ConvLSTM (a fork): an LSTM along sequences of images, whose weights are convolutions (*).
-//   i, f, o = sigmoid, g = tanh of the gates' sums
+// ConvLSTM (a fork): an LSTM along sequences of images, with convolutions (*) instead of matrix
+// products.
+//   i, f, o = sigmoid, g = tanh of the gates' pre-activations
 //     w_x * x[t] + w_s * x_static + w_h * (cont[t] h[t-1]) + b + w_c c[t-1]
 //   c[t] = cont[t] f c[t-1] + i g;  h[t] = o tanh(c[t])
-// w_c (unless disable_hadamard) has a factor for each place, the same for all channels, and none
-// for g; it sees c[t-1] also where a sequence begins.
-// Shapes: x (T, N, C, spatial...), cont (T, N), 0 where a sequence begins, else 1, and x_static
-// (N, C, spatial...) where given; y = h (T, N, num_output, spatial...). With expose_hidden: h and c
-// before the first step come as two more bottoms and those after the last go to two more tops,
-// (1, N, num_output, spatial...); else they stay from one forward pass to the next, zero at first.
-// With ignore_x only the shape of x counts.
+// w_c (unless disable_hadamard) has one weight per position, shared by all channels, and none for
+// g; it sees c[t-1] also where a sequence begins.
+// Shapes: x (T, N, C, spatial...), cont (T, N), 0 where a sequence begins, else 1, and x_static (N,
+// C, spatial...) if given; y = h (T, N, num_output, spatial...). With expose_hidden: h and c before
+// the first step are two more bottoms and those after the last two more tops, (1, N, num_output,
+// spatial...); otherwise they are kept from one forward pass to the next, initially zero. With
+// ignore_x only the shape of x matters.
 // Parameters, for i, f, o and g in turn: w_x (num_output, C/group, kernel...); w_s likewise; then
-// w_h and b of each; then w_c of i, f and o (the state's axes from axis_hadamard on), 1 at first.
-// lstm_conv_param is for both kinds of convolutions, or there is one with type "input" and one with
-// type "hidden".
+// w_h and b of each; then w_c of i, f and o (the state's axes from axis_hadamard on), initially 1.
+// lstm_conv_param describes both kinds of convolutions, or there is one with type "input" and one
+// with type "hidden".
 // Gradient: back along the steps of this batch; none for cont and the states.
 #include <algorithm>
 
@@ -27,7 +28,6 @@
 
 namespace crema {
 namespace {
-
 constexpr int kGates = GateConvolution::kGates;
 
 class ConvLstmLayer final : public LstmLayer {
@@ -36,12 +36,12 @@ class ConvLstmLayer final : public LstmLayer {
   // The convolutions of one kind.
   struct Kind {
     GateConvolution conv;
-    GatePlaces weights;
-    std::unique_ptr<WeightedSum> all;
+    GateIndices weights;
+    std::unique_ptr<LinearKernel> all;
   };
 
-  // The description that is not for `other`.
-  const ConvolutionParameter& besides(const char* other) const {
+  // The convolution_param whose type is not `other`.
+  const ConvolutionParameter& params_except(const char* other) const {
     const auto& all = message().lstm_conv_param();
     if (all[0].type() != other) return all[0];
     require(all.size() > 1, "the only lstm_conv_param has type: \"", other,
@@ -88,7 +88,7 @@ class ConvLstmLayer final : public LstmLayer {
             x.brief());
     outputs_ = message().lstm_conv_param(0).num_output();
     spatial_axes_ = x.axes() - 3;
-    if (!p().ignore_x()) input_ = make_kind(besides("hidden"), behind(x, 2), false);
+    if (!p().ignore_x()) input_ = make_kind(params_except("hidden"), behind(x, 2), false);
     if (static_cast<int>(bottoms.size()) > 2 + exposed()) {
       require(!p().ignore_x(),
               "with ignore_x there is no third bottom: an input that stays the "
@@ -97,10 +97,10 @@ class ConvLstmLayer final : public LstmLayer {
               "the third bottom is the input that stays the same "
               "at all steps and must have the first one's axes without steps, but its shape is ",
               bottoms[2].brief());
-      fixed_ = make_kind(besides("hidden"), behind(bottoms[2], 1), false);
+      fixed_ = make_kind(params_except("hidden"), behind(bottoms[2], 1), false);
       fixed_weights_ = fixed_.weights.first;
     }
-    const ConvolutionParameter& hidden = besides("input");
+    const ConvolutionParameter& hidden = params_except("input");
     hidden_kind_ = make_kind(hidden, unit_shape(x), hidden.bias_term());
     if (hidden.bias_term()) biases_ = {hidden_kind_.weights.first + 1, 2};
     if (p().disable_hadamard()) return;
@@ -146,7 +146,7 @@ class ConvLstmLayer final : public LstmLayer {
             x.brief(), " needs ", now.brief());
   }
 
-  // Pieces of the workspace behind what the convolutions need, each there in both passes.
+  // Parts of the workspace after that of the convolutions, each present in both passes.
   enum Own { kInputW, kFixedW, kHiddenW, kBiases, kOfHidden, kWeightsDiff, kOwnEnd };
   size_t bytes_of(const Shape& shape) const {
     return aligned(static_cast<size_t>(shape.count()) * size_of(dtype_));
@@ -158,7 +158,7 @@ class ConvLstmLayer final : public LstmLayer {
     return own(workspace, piece, kind.conv.weights());
   }
 
-  // x and the sums as images.
+  // Shape of x or of the pre-activations as images.
   Shape images(int64_t count, int64_t channels) const {
     Shape shape = unit_;
     shape[0] = channels;
@@ -184,19 +184,19 @@ class ConvLstmLayer final : public LstmLayer {
       c.backward_weights = weights;
       c.dtype = preparation.dtype;
       c.precision = product_precision(preparation);
-      std::unique_ptr<WeightedSum> conv = make_conv(context, c);
+      std::unique_ptr<LinearKernel> conv = make_conv(context, c);
       workspace = std::max(workspace, conv->workspace());
       return conv;
     };
-    const auto learns = [&](const GatePlaces& places) {
+    const auto learns = [&](const GateIndices& positions) {
       bool any = false;
       for (int gate = 0; gate < kGates; ++gate)
-        any = any || preparation.parameter_needs_diff[places.of(gate)];
+        any = any || preparation.parameter_needs_diff[positions.of(gate)];
       return any;
     };
-    size_t most = 0;
+    size_t maximum = 0;
     const auto images_of = [&](const Kind& kind, int64_t count) {
-      most = std::max(most, bytes_of(kind.conv.weights()));
+      maximum = std::max(maximum, bytes_of(kind.conv.weights()));
       return kind.conv.conv_case(images(count, kind.conv.channels));
     };
     if (input_.weights.there())
@@ -207,7 +207,7 @@ class ConvLstmLayer final : public LstmLayer {
                         learns(fixed_.weights));
     ConvCase step = images_of(hidden_kind_, x_.sequences);
     step.bias = biases_.there();
-    // cuDNN wants each step's images to begin at a multiple of 16 bytes.
+    // cuDNN requires each step's images to be aligned to 16 bytes.
     const int64_t each = images(x_.sequences, outputs_).count();
     const bool even = each * static_cast<int64_t>(size_of(preparation.dtype)) % 16 == 0;
     const std::string wanted = context.implementation;
@@ -219,10 +219,10 @@ class ConvLstmLayer final : public LstmLayer {
     if (learns(hidden_kind_.weights))
       hidden_gradient_ = make(images_of(hidden_kind_, all_steps()), false, false, true);
     if (peephole_ >= 0) {
-      places_.count = parameters()[peephole_].shape.count();
+      positions_.count = parameters()[peephole_].shape.count();
       const int axes = static_cast<int>(p().axis_hadamard() + p().num_axes_hadamard());
       const Shape state = images(x_.sequences, outputs_);  // without the leading 1
-      places_.inner = state.count(std::max(0, axes - 1));
+      positions_.inner = state.count(std::max(0, axes - 1));
     }
     const Shape biases = {kGates * outputs_};
     const size_t sizes[kOwnEnd] = {input_.weights.there() ? bytes_of(input_.conv.weights()) : 0,
@@ -230,7 +230,7 @@ class ConvLstmLayer final : public LstmLayer {
                                    bytes_of(hidden_kind_.conv.weights()),
                                    bytes_of(biases),
                                    bytes_of(images(x_.sequences, kGates * outputs_)),
-                                   std::max(most, bytes_of(biases))};
+                                   std::max(maximum, bytes_of(biases))};
     size_t at = aligned(workspace);
     for (int piece = 0; piece < kOwnEnd; ++piece) starts_[piece] = at, at += sizes[piece];
     return lay_out(preparation, at);
@@ -240,14 +240,14 @@ class ConvLstmLayer final : public LstmLayer {
   void join_all(Context& context, const Pass& pass) const {
     const auto join = [&](const Kind& kind, Own piece) {
       if (kind.weights.there())
-        join_gates(context, pass.parameters, kind.weights, kind.conv.groups,
-                   weights_in(pass.workspace, piece, kind));
+        concat_gates(context, pass.parameters, kind.weights, kind.conv.groups,
+                     weights_in(pass.workspace, piece, kind));
     };
     join(input_, kInputW);
     join(fixed_, kFixedW);
     join(hidden_kind_, kHiddenW);
     if (biases_.there())
-      join_gates(context, pass.parameters, biases_, 1, biases_in(pass.workspace));
+      concat_gates(context, pass.parameters, biases_, 1, biases_in(pass.workspace));
   }
   Tensor biases_in(const Tensor& workspace) const {
     return biases_.there() ? own(workspace, kBiases, {kGates * outputs_}) : Tensor();
@@ -255,9 +255,9 @@ class ConvLstmLayer final : public LstmLayer {
 
   template <typename T>
   Peepholes<T> peepholes(const std::vector<Tensor>& parameters) const {
-    if (peephole_ < 0) return {nullptr, nullptr, nullptr, places_};
+    if (peephole_ < 0) return {nullptr, nullptr, nullptr, positions_};
     const auto of = [&](int gate) { return parameters[peephole_ + gate].template data<T>(); };
-    return {of(0), of(1), of(2), places_};
+    return {of(0), of(1), of(2), positions_};
   }
 
   void input_sums(Context& context, const Forward& pass) override {
@@ -335,15 +335,15 @@ class ConvLstmLayer final : public LstmLayer {
                               dx.reshaped(x.shape()), pass.workspace);
   }
 
-  void weights_gradient(Context& context, const Backward& pass, const Kind& kind, WeightedSum* conv,
-                        const Tensor& x, const Tensor& diff) const {
+  void weights_gradient(Context& context, const Backward& pass, const Kind& kind,
+                        LinearKernel* conv, const Tensor& x, const Tensor& diff) const {
     bool wanted = false;
     for (int gate = 0; gate < kGates; ++gate)
       wanted = wanted || pass.parameter_diff[kind.weights.of(gate)];
     if (!wanted) return;
     const Tensor all = weights_in(pass.workspace, kWeightsDiff, kind);
     conv->backward_weights(context, x, diff, all, Tensor(), false, false, pass.workspace);
-    part_gates(context, all, kind.weights, kind.conv.groups, pass.parameter_diff, pass.accumulate);
+    split_gates(context, all, kind.weights, kind.conv.groups, pass.parameter_diff, pass.accumulate);
   }
 
   void biases_gradient(Context& context, const Backward& pass, const Tensor& diff) const {
@@ -353,19 +353,19 @@ class ConvLstmLayer final : public LstmLayer {
       bias_gradient(context, all_steps(), kGates * outputs_, unit_.count(1), diff.data<T>(),
                     all.data<T>(), false);
     });
-    part_gates(context, all, biases_, 1, pass.parameter_diff, pass.accumulate);
+    split_gates(context, all, biases_, 1, pass.parameter_diff, pass.accumulate);
   }
 
   void peepholes_gradient(Context& context, const Backward& pass, const Tensor& diff) const {
     if (peephole_ < 0) return;
-    const int64_t rows = all_steps() * hidden_ / (places_.count * places_.inner);
+    const int64_t rows = all_steps() * hidden_ / (positions_.count * positions_.inner);
     on(diff, [&]<typename T>() {
       for (int gate = 0; gate < kPeepholes; ++gate) {
         const Tensor& dw = pass.parameter_diff[peephole_ + gate];
         if (!dw) continue;
-        parallel_sum<T>(context, {places_.count, rows, places_.inner},
+        parallel_sum<T>(context, {positions_.count, rows, positions_.inner},
                         PeepholeTerm{diff.data<T>() + gate * hidden_, pass.saved[kCells].raw(),
-                                     hidden_, places_},
+                                     hidden_, positions_},
                         {dw.data<T>(), T(1), pass.accumulate[peephole_ + gate] != 0});
       }
     });
@@ -384,14 +384,14 @@ class ConvLstmLayer final : public LstmLayer {
 
   int64_t outputs_ = 0;
   int spatial_axes_ = 2;
-  int peephole_ = -1;  // place of the first of three parameters; -1: there are none
-  GatePlaces biases_;
+  int peephole_ = -1;  // index of the first of three parameters; -1: none
+  GateIndices biases_;
   FillerParameter ones_;
   Kind input_, fixed_, hidden_kind_;
-  // Of this plan.
+  // Of the current plan.
   Shape unit_;
-  PeepholePlaces places_;
-  std::unique_ptr<WeightedSum> hidden_gradient_;
+  PeepholeIndices positions_;
+  std::unique_ptr<LinearKernel> hidden_gradient_;
   size_t starts_[kOwnEnd] = {};
 };
 

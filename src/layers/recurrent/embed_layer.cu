@@ -1,6 +1,6 @@
 // Embed: looks up a row of a learned table for each index.
 //   y[m,:] = w[x[m],:] + b
-// Shapes: indices x of any shape, whole numbers from 0 to input_dim - 1; y has that shape and then
+// Shapes: indices x of any shape, integers from 0 to input_dim - 1; y has that shape followed by
 // num_output.
 // Parameters: w (input_dim, num_output); b (num_output) unless bias_term is false.
 // Gradient: dw[k,:] sums dy[m,:] over the m with x[m] = k, db sums dy over all m; none for the
@@ -32,7 +32,8 @@ struct LookUp {
   }
 };
 
-// The first place of each index adds up all of them, in their order. kWidth outputs at a time.
+// The first position of each index sums all of its positions, in order, which is deterministic.
+// kWidth outputs per thread.
 template <typename T, int kWidth>
 struct AddRows {
   const T *x, *dy;
@@ -45,8 +46,8 @@ struct AddRows {
     const int64_t n = piece * kWidth;
     P* out = reinterpret_cast<P*>(dw + static_cast<int64_t>(x[m]) * outputs + n);
     P sum = *out;
-    for (int64_t place = m; place >= 0; place = next[place]) {
-      const P more = *reinterpret_cast<const P*>(dy + place * outputs + n);
+    for (int64_t position = m; position >= 0; position = next[position]) {
+      const P more = *reinterpret_cast<const P*>(dy + position * outputs + n);
       for (int k = 0; k < kWidth; ++k) sum.v[k] += more.v[k];
     }
     *out = sum;
@@ -73,7 +74,7 @@ class EmbedLayer : public Layer {
     return {{y}, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // Workspace: the links.
+  // Workspace: linked lists of equal indices.
   Prepared prepare(Context&, const Preparation& preparation) override {
     Prepared prepared;
     prepared.workspace = 2 * static_cast<size_t>(preparation.bottoms[0].count()) * sizeof(int32_t);
@@ -124,11 +125,11 @@ class EmbedLayer : public Layer {
 
   void check(Context& context, const Forward& pass) const override {
     if (const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[0]))
-      fail_for_index(bad->place, bad->label, cat(" of forward pass ", bad->pass));
+      fail_for_index(bad->position, bad->label, cat(" of forward pass ", bad->pass));
   }
 
-  [[noreturn]] void fail_for_index(int64_t place, double index, const std::string& when) const {
-    fail("index ", index, " at place ", place, " of the bottom", when,
+  [[noreturn]] void fail_for_index(int64_t position, double index, const std::string& when) const {
+    fail("index ", index, " at place ", position, " of the bottom", when,
          " is in no row of the table: input_dim is ", p().input_dim(),
          ", so indices are the integers from 0 to ", p().input_dim() - 1,
          ". Correct the data or input_dim");

@@ -7,9 +7,9 @@
 namespace crema {
 namespace {
 
-// One gate's filters among those of all. each: weights of a filter.
+// Copies one gate's filters into those of all gates. each: weights per filter.
 template <typename T>
-struct JoinGate {
+struct ConcatGate {
   const T* w;
   T* all;
   int64_t each, rows_of_group, columns;
@@ -20,7 +20,7 @@ struct JoinGate {
 };
 
 template <typename T>
-struct PartGate {
+struct SplitGate {
   const T* all;
   T* dw;
   int64_t each, rows_of_group, columns;
@@ -73,34 +73,34 @@ ConvCase GateConvolution::conv_case(const Shape& x) const {
   c.stride = spatial.stride;
   c.pad = spatial.pad;
   c.dilation = spatial.dilation;
-  c.weights_format = Format::plain();
+  c.weights_format = Format::row_major();
   return c;
 }
 
-void join_gates(Context& context, const std::vector<Tensor>& parameters, const GatePlaces& places,
-                int64_t groups, const Tensor& all) {
+void concat_gates(Context& context, const std::vector<Tensor>& parameters,
+                  const GateIndices& positions, int64_t groups, const Tensor& all) {
   const int64_t rows = all.shape()[0] / GateConvolution::kGates, columns = all.shape().count(1);
   on(all, [&]<typename T>() {
     for (int gate = 0; gate < GateConvolution::kGates; ++gate) {
       parallel_rows(context, rows, columns,
-                    JoinGate<T>{parameters[places.of(gate)].template data<T>(),
-                                all.data<T>() + gate * rows * columns, columns / groups,
-                                rows / groups, columns});
+                    ConcatGate<T>{parameters[positions.of(gate)].template data<T>(),
+                                  all.data<T>() + gate * rows * columns, columns / groups,
+                                  rows / groups, columns});
     }
   });
 }
 
-void part_gates(Context& context, const Tensor& all, const GatePlaces& places, int64_t groups,
-                const std::vector<Tensor>& diffs, const std::vector<char>& accumulate) {
+void split_gates(Context& context, const Tensor& all, const GateIndices& positions, int64_t groups,
+                 const std::vector<Tensor>& diffs, const std::vector<char>& accumulate) {
   const int64_t rows = all.shape()[0] / GateConvolution::kGates, columns = all.shape().count(1);
   on(all, [&]<typename T>() {
     for (int gate = 0; gate < GateConvolution::kGates; ++gate) {
-      const int place = places.of(gate);
-      if (!diffs[place]) continue;
+      const int position = positions.of(gate);
+      if (!diffs[position]) continue;
       parallel_rows(
           context, rows, columns / groups,
-          PartGate<T>{all.data<T>() + gate * rows * columns, diffs[place].template data<T>(),
-                      columns / groups, rows / groups, columns, accumulate[place] != 0});
+          SplitGate<T>{all.data<T>() + gate * rows * columns, diffs[position].template data<T>(),
+                       columns / groups, rows / groups, columns, accumulate[position] != 0});
     }
   });
 }

@@ -1,5 +1,5 @@
 // The convolutions of an LSTM's four gates, each with parameters of its own, computed as one: their
-// weights are put side by side before a pass, and the gradient is taken apart after it.
+// weights are concatenated before a pass, and the gradient is split after it.
 #pragma once
 
 #include <vector>
@@ -15,31 +15,32 @@ struct GateConvolution {
   static constexpr int kGates = 4;
 
   GateConvolution() = default;
-  // Reads what `p` says of images (channels, spatial...). Error unless the spatial extents stay.
+  // Reads from `p` what concerns images (channels, spatial...). Error unless the spatial extents
+  // are preserved.
   GateConvolution(const ConvolutionParameter& p, const Shape& image);
 
   Shape gate_weights() const;  // (outputs, channels / groups, kernel...)
   Shape weights() const;       // (4 outputs, channels, kernel...)
-  // x: (count, channels, spatial...). Which calls will be made is the caller's.
+  // x: (count, channels, spatial...). The caller sets which calls will be made.
   ConvCase conv_case(const Shape& x) const;
 
   SpatialParams spatial;
   int64_t channels = 0, outputs = 0, groups = 1;
 };
 
-// Where the gates' parameters of one kind are: at first, first + step, ...
-struct GatePlaces {
+// Indices of the gates' parameters of one kind: first, first + step, ...
+struct GateIndices {
   int first = -1, step = 1;
   bool there() const { return first >= 0; }
   int of(int gate) const { return first + gate * step; }
 };
 
-// all = [the gates' parameters], (4 outputs, ...). With groups a filter gets zeros for the channels
-// of other groups.
-void join_gates(Context& context, const std::vector<Tensor>& parameters, const GatePlaces& places,
-                int64_t groups, const Tensor& all);
-// The way back, to those diffs that are wanted.
-void part_gates(Context& context, const Tensor& all, const GatePlaces& places, int64_t groups,
-                const std::vector<Tensor>& diffs, const std::vector<char>& accumulate);
+// all = concatenation of the gates' parameters, (4 outputs, ...). With groups, a filter is zero for
+// the channels of other groups.
+void concat_gates(Context& context, const std::vector<Tensor>& parameters,
+                  const GateIndices& positions, int64_t groups, const Tensor& all);
+// The inverse, into those diffs that are needed.
+void split_gates(Context& context, const Tensor& all, const GateIndices& positions, int64_t groups,
+                 const std::vector<Tensor>& diffs, const std::vector<char>& accumulate);
 
 }  // namespace crema

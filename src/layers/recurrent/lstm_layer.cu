@@ -1,17 +1,18 @@
 // LSTM: long short-term memory along the steps of sequences; and Lstm, its form in forks.
-//   i, f, o = sigmoid, g = tanh of the gates' sums  w_x x[t] + b + w_s x_static + w_h cont[t]
-//   h[t-1] c[t] = cont[t] f c[t-1] + i g;  h[t] = o tanh(c[t])
-// Shapes: x (T, N, inputs...), cont (T, N), 0 where a sequence begins, else 1, and x_static
-// (N, ...) where given; y = h (T, N, num_output). With expose_hidden: h and c before the first step
-// come as two more bottoms and those after the last go to two more tops, (1, N, num_output); else
-// they stay from one forward pass to the next, zero at first.
-// Parameters, in rows i, f, o, g of num_output each: w_x, b, w_s where there is x_static, w_h.
+//   i, f, o = sigmoid, g = tanh of the gates' pre-activations
+//     w_x x[t] + b + w_s x_static + w_h cont[t] h[t-1]
+//   c[t] = cont[t] f c[t-1] + i g;  h[t] = o tanh(c[t])
+// Shapes: x (T, N, inputs...), cont (T, N), 0 where a sequence begins, else 1, and x_static (N,
+// ...) if given; y = h (T, N, num_output). With expose_hidden: h and c before the first step are
+// two more bottoms and those after the last two more tops, (1, N, num_output); otherwise they are
+// kept from one forward pass to the next, initially zero.
+// Parameters, in rows i, f, o, g of num_output each: w_x, b, w_s if there is x_static, w_h.
 // Gradient: back along the steps of this batch; none for cont and the states.
 //
 // Lstm: x is (T, N, inputs), or with batch_size N or another number of axes (T N, inputs...), which
 // gives y (T N, num_output). Without cont (T N values) every batch begins with new sequences. A
 // third bottom has no effect, as in its fork.
-// Parameters: w_x, w_h, b. clipping_threshold bounds the gradients of the gates' sums.
+// Parameters: w_x, w_h, b. clipping_threshold clips the gradients of the gates' pre-activations.
 // LstmAttention (MyCaffe), without attention, is the same; its x always has axes (T, N, inputs...).
 #include "layers/recurrent/lstm_layer.h"
 
@@ -27,17 +28,17 @@ template <typename T>
 struct Step {
   int64_t hidden;
   const T *sums, *c_before;
-  GoesOn<T> goes_on, goes_on_next;
+  Continues<T> continues, continues_next;
   T *h, *c;
   T* hidden_next;      // null at the last step
-  T *last_h, *last_c;  // null before it
+  T *last_h, *last_c;  // null before the last step
   CREMA_HD void operator()(int64_t n, int64_t d) const {
     const int64_t at = n * hidden + d;
-    const LstmCell<T> cell(sums + n * 4 * hidden + d, hidden, c_before[at], goes_on(n));
+    const LstmCell<T> cell(sums + n * 4 * hidden + d, hidden, c_before[at], continues(n));
     const T value = cell.h();
     h[at] = value;
     c[at] = cell.c;
-    if (hidden_next) hidden_next[at] = goes_on_next(n) * value;
+    if (hidden_next) hidden_next[at] = continues_next(n) * value;
     if (!last_h) return;
     last_h[at] = value;
     last_c[at] = cell.c;
@@ -48,9 +49,9 @@ template <typename T>
 struct StepBackward {
   int64_t hidden;
   const T *sums, *c_before;
-  GoesOn<T> goes_on, goes_on_next;
+  Continues<T> continues, continues_next;
   const T *dy, *dh_next;  // dh_next: null at the last step
-  T* dc;                  // of this step, then of the one before
+  T* dc;                  // of this step, then of the previous one
   T* diff;
   T bound;  // 0: none
   CREMA_HD T bounded(T value) const {
@@ -59,8 +60,8 @@ struct StepBackward {
   }
   CREMA_HD void operator()(int64_t n, int64_t d) const {
     const int64_t at = n * hidden + d;
-    const T dh = dy[at] + (dh_next ? goes_on_next(n) * dh_next[at] : T(0));
-    const LstmCell<T> cell(sums + n * 4 * hidden + d, hidden, c_before[at], goes_on(n));
+    const T dh = dy[at] + (dh_next ? continues_next(n) * dh_next[at] : T(0));
+    const LstmCell<T> cell(sums + n * 4 * hidden + d, hidden, c_before[at], continues(n));
     const LstmGradient<T> gradient = cell.gradient(dh, dh_next ? dc[at] : T(0));
     dc[at] = gradient.c_before;
     T* out = diff + n * 4 * hidden + d;
@@ -78,7 +79,7 @@ class ForkedLstmLayer : public LstmLayer {
     int64_t hidden;
     float bound;
     const FillerParameter *weights, *bias;
-    int64_t sequences = 0;  // in a first axis of steps and sequences alike; 0: it has steps only
+    int64_t sequences = 0;  // if the first axis merges steps and sequences; 0: it has steps only
   };
   // For bottoms of this shape.
   virtual Settings settings(const Shape& x) const {
@@ -91,7 +92,7 @@ class ForkedLstmLayer : public LstmLayer {
 
  private:
   float bound() const override { return bound_; }
-  Arity bottoms() const override { return {1, type() == "Lstm" ? 3 : 2}; }
+  Arity bottoms() const override { return {1, 3}; }
   Arity tops() const override { return {1, 1}; }
   bool reads_values(int bottom) const override { return bottom == 0 || bottom == 1; }
   bool differentiable(int bottom) const override { return bottom == 0; }
@@ -146,6 +147,7 @@ class ForkedLstmLayer : public LstmLayer {
 };
 
 class LstmAttentionLayer final : public ForkedLstmLayer {
+  Arity bottoms() const override { return {1, 2}; }
   Settings settings(const Shape& x) const override {
     const LSTMAttentionParameter& p = params<LSTMAttentionParameter>();
     require(!p.enable_attention(), "enable_attention is true, but only false is taken: in its ",
@@ -181,8 +183,8 @@ void LstmLayer::step(Context& context, const Forward& pass, int64_t t) {
     const Step<T> body{hidden_,
                        sums_at<T>(pass.saved[kSums], t),
                        units_at<T>(cells, t),
-                       goes_on<T>(pass, t),
-                       more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
+                       continues<T>(pass, t),
+                       more ? continues<T>(pass, t + 1) : Continues<T>{},
                        units_at<T>(pass.top[0], t),
                        units_at<T>(cells, t + 1),
                        more ? units_at<T>(pass.saved[kHiddenBefore], t + 1) : nullptr,
@@ -199,8 +201,8 @@ void LstmLayer::step_backward(Context& context, const Backward& pass, int64_t t)
         hidden_,
         sums_at<T>(pass.saved[kSums], t),
         units_at<T>(pass.saved[kCells], t),
-        goes_on<T>(pass, t),
-        more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
+        continues<T>(pass, t),
+        more ? continues<T>(pass, t + 1) : Continues<T>{},
         units_at<T>(pass.top_diff[0], t),
         more ? part(pass.workspace, kHiddenDiff).template data<T>() : nullptr,
         part(pass.workspace, kCellDiff).template data<T>(),

@@ -1,4 +1,4 @@
-// LSTM, as far as ConvLSTM shares it: what is pointwise in a step.
+// LSTM, as shared with ConvLSTM: the pointwise part of a step.
 #pragma once
 
 #include "layers/recurrent/recurrent_layer.h"
@@ -10,7 +10,7 @@ class LstmLayer : public RecurrentLayer {
   LstmLayer() : RecurrentLayer(4, 2) {}
 
  protected:
-  // Bounds the gradients of the gates' sums; 0: none.
+  // Clips the gradients of the gates' pre-activations; 0: none.
   virtual float bound() const { return 0; }
 
   void step(Context& context, const Forward& pass, int64_t t) override;

@@ -37,7 +37,7 @@ template <typename T>
 struct UnitBackward {
   Unit<T> unit;
   const T *dc, *dh;
-  T *dc_before, *dx;  // null: not wanted
+  T *dc_before, *dx;  // null: not needed
   CREMA_HD void operator()(int64_t n, int64_t d) const {
     const int64_t at = n * unit.hidden + d;
     const LstmGradient<T> gradient = unit.cell(n, d).gradient(dh[at], dc[at]);

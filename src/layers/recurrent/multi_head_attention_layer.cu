@@ -1,18 +1,18 @@
-// MultiHeadAttention: each query becomes a mean of the values, weighted by how well their keys suit
-// it. For each head, d of the C channels:
+// MultiHeadAttention: scaled dot-product attention in several heads: each query becomes a mean of
+// the values, weighted by how well their keys match it. For each head, d of the C channels:
 //   Q = q Wq' + bq, K = k Wk', V = v Wv' + bv
-//   P = softmax(Q K' / sqrt(d)) over the keys; causal: true leaves out keys behind the query's
-//   place O = D V   with D = P * mask / (1 - dropout_ratio) in training, else P y = O Wo' + bo with
-//   the O of all heads side by side
+//   P = softmax(Q K' / sqrt(d)) over the keys; causal: true masks keys after the query's position
+//   O = D V   with D = P * mask / (1 - dropout_ratio) in training, else P
+//   y = O Wo' + bo with the O of all heads concatenated
 // Shapes: queries q (N, T, C), keys k (N, S, any), values v (N, S, any), y (N, T, C). A single
 // bottom is all three. num_heads divides C.
-// Parameters: Wq, Wk, Wv, Wo (C, channels of what they multiply); then bq, bv, bo (C) unless
-// bias_term is false. What is added to all keys alike leaves the softmax as it is.
+// Parameters: Wq, Wk, Wv, Wo (C, input channels); then bq, bv, bo (C) unless bias_term is false.
+// There is no bk: a term common to all keys does not change the softmax.
 // Gradient: dO = dy Wo, dV = D' dO, dS = P * (dP - sum of dP * P) with dP that of dO V' through the
-// mask, dQ = dS K / sqrt(d), dK = dS' Q / sqrt(d), and those of four products with matrices.
+// mask, dQ = dS K / sqrt(d), dK = dS' Q / sqrt(d), and those of the four projections.
 #include <cmath>
 
-#include "kernels/conv/linear_kernel.h"
+#include "device/aligned.h"
 #include "kernels/core/bias.h"
 #include "kernels/gemm/gemm_groups.h"
 #include "kernels/softmax/attention.h"
@@ -25,7 +25,7 @@ namespace {
 
 class MultiHeadAttentionLayer : public Layer {
   enum Role { kQuery, kKey, kValue, kOut };
-  // Of Prepared::saved. kWeights are P, kDropped are D, which is P without dropout.
+  // Indices into Prepared::saved. kWeights is P; kDropped is D, P after dropout.
   enum Saved { kWeights = 3, kHeads, kDropped };
   static constexpr int kRoles = 4;
 
@@ -58,7 +58,7 @@ class MultiHeadAttentionLayer : public Layer {
     }
   }
 
-  // The parameter that is added after a role's product; -1: none.
+  // Index of a projection's bias parameter; -1: none.
   int bias_of(int role) const {
     if (!p().bias_term() || role == kKey) return -1;
     return role == kQuery ? kRoles : kRoles - 1 + role;
@@ -68,7 +68,7 @@ class MultiHeadAttentionLayer : public Layer {
     return bottoms == 1 ? 0 : static_cast<size_t>(role);
   }
 
-  // The numbers of a pass.
+  // The extents of a pass.
   struct Sizes {
     int64_t images, queries, keys;
   };
@@ -104,7 +104,7 @@ class MultiHeadAttentionLayer : public Layer {
     save({pairs(s)});
     save({rows(s, kOut), channels_});
     if (drops()) save({pairs(s)});
-    // Where the heads' operands begin, then the gradients of O, Q, K, V and P.
+    // Pointers to the heads' operands, then the gradients of O, Q, K, V and P.
     prepared.workspace = pointers(s);
     if (preparation.backward) {
       int64_t count = pairs(s);
@@ -114,17 +114,15 @@ class MultiHeadAttentionLayer : public Layer {
     return prepared;
   }
 
-  size_t pointers(const Sizes& s) const {
-    return (gemm_groups_scratch(s.images, heads_) + 255) / 256 * 256;
-  }
+  size_t pointers(const Sizes& s) const { return aligned(gemm_groups_scratch(s.images, heads_)); }
 
-  // The product of each head of each image: c = alpha op(a) op(b). Operands are either blobs of
-  // `places` rows with all heads side by side, or weights.
+  // One product per head and image: c = alpha op(a) op(b). Operands are either blobs of `positions`
+  // rows with all heads concatenated, or weights.
   struct Operand {
-    int64_t row, image, head;  // steps between rows, images and heads
+    int64_t row, image, head;  // strides between rows, images and heads
   };
-  Operand side_by_side(int64_t places) const {
-    return {channels_, places * channels_, channels_ / heads_};
+  Operand side_by_side(int64_t positions) const {
+    return {channels_, positions * channels_, channels_ / heads_};
   }
   Operand weights(const Sizes& s) const {
     return {s.keys, heads_ * s.queries * s.keys, s.queries * s.keys};
@@ -194,7 +192,7 @@ class MultiHeadAttentionLayer : public Layer {
             context.random(id(), pass.pass, pass.live_pass)};
   }
 
-  // Gradients of a role's matrix and of what is added, and of what it multiplied (dx may be null).
+  // Gradients of a projection's weights and bias, and of its input (dx may be null).
   template <typename T>
   void backward_project(Context& context, const Backward& pass, int64_t rows, int role, const T* x,
                         const T* dy, T* dx, bool add) const {
@@ -261,7 +259,7 @@ class MultiHeadAttentionLayer : public Layer {
 
   Precision precision_ = Precision::fp32;
   int64_t channels_ = 0, heads_ = 1;
-  int64_t inputs_[kRoles] = {};  // channels that each matrix multiplies
+  int64_t inputs_[kRoles] = {};  // input channels of each projection
 };
 
 }  // namespace

@@ -1,15 +1,15 @@
-// Peepholes: the factors by which the gates i, f and o of a ConvLSTM see the state of its cell. For
-// .cu files only, as kernels/core/pointwise.h.
+// Peepholes: the weights by which the gates i, f and o of a ConvLSTM see its cell state. For .cu
+// files only, like kernels/core/pointwise.h.
 #pragma once
 
 #include "kernels/core/pointwise.h"
 
 namespace crema {
 
-constexpr int kPeepholes = 3;  // of the gates i, f, o, g those before g
+constexpr int kPeepholes = 3;  // of the gates i, f, o, g all but g
 
-// Which factor an element of the state of all sequences has.
-struct PeepholePlaces {
+// Index of the weight for an element of the state of all sequences.
+struct PeepholeIndices {
   int64_t count = 1, inner = 1;
   CREMA_HD int64_t operator()(int64_t at) const { return at / inner % count; }
 };
@@ -17,8 +17,8 @@ struct PeepholePlaces {
 template <typename T>
 struct Peepholes {
   static constexpr int64_t kGates = 4;
-  const T *i, *f, *o;  // null: there are none
-  PeepholePlaces places;
+  const T *i, *f, *o;  // null: none
+  PeepholeIndices positions;
 };
 
 template <typename T>
@@ -35,7 +35,7 @@ struct AddToGates {
     if (fixed) sum += fixed[at];
     if (w.i && gate < kPeepholes) {
       const int64_t cell = row / Peepholes<T>::kGates * hidden + d;
-      sum += (gate == 0 ? w.i : gate == 1 ? w.f : w.o)[w.places(cell)] * cells[cell];
+      sum += (gate == 0 ? w.i : gate == 1 ? w.f : w.o)[w.positions(cell)] * cells[cell];
     }
     sums[at] = sum;
   }
@@ -48,20 +48,20 @@ struct AddToCells {
   Peepholes<T> w;
   T* dc;
   CREMA_HD void operator()(int64_t n, int64_t d) const {
-    const int64_t at = n * hidden + d, place = w.places(at);
+    const int64_t at = n * hidden + d, position = w.positions(at);
     const T* of = diff + n * Peepholes<T>::kGates * hidden + d;
-    dc[at] += w.i[place] * of[0] + w.f[place] * of[hidden] + w.o[place] * of[2 * hidden];
+    dc[at] += w.i[position] * of[0] + w.f[position] * of[hidden] + w.o[position] * of[2 * hidden];
   }
 };
 
-// Of one gate's factors, over all steps.
+// Gradient terms of one gate's weights, over all steps.
 struct PeepholeTerm {
   const void *diff, *cells;  // diff: of that gate at the first step
   int64_t hidden;
-  PeepholePlaces places;
+  PeepholeIndices positions;
   template <typename T>
   CREMA_HD T operator()(int64_t k, int64_t row, int64_t column) const {
-    const int64_t at = (row * places.count + k) * places.inner + column;
+    const int64_t at = (row * positions.count + k) * positions.inner + column;
     return static_cast<const T*>(cells)[at] *
            static_cast<const T*>(diff)[at / hidden * Peepholes<T>::kGates * hidden + at % hidden];
   }

@@ -6,20 +6,22 @@
 #include "kernels/core/reduce.h"
 #include "kernels/gemm/gemm.h"
 #include "proto/params/recurrent.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
-// The state before the first step: h as the first step takes it, c as it is (null: there is none).
+// Prepares the state before the first step: h masked for the first step, c unchanged (null:
+// absent).
 template <typename T>
 struct Begin {
   int64_t hidden;
-  GoesOn<T> goes_on;
+  Continues<T> continues;
   const T *h, *c;
   T *hidden_before, *cells;
   CREMA_HD void operator()(int64_t n, int64_t d) const {
     const int64_t at = n * hidden + d;
-    hidden_before[at] = goes_on(n) == 0 ? T(0) : goes_on(n) * h[at];
+    hidden_before[at] = continues(n) == 0 ? T(0) : continues(n) * h[at];
     if (c) cells[at] = c[at];
   }
 };
@@ -217,7 +219,7 @@ void RecurrentLayer::forward(Context& context, const Forward& pass) {
   on(pass.saved[kSums], [&]<typename T>() {
     const bool cells = states_ > 1;
     parallel_rows(context, x_.sequences, hidden_,
-                  Begin<T>{hidden_, goes_on<T>(pass, 0), state_before<T>(pass, 0),
+                  Begin<T>{hidden_, continues<T>(pass, 0), state_before<T>(pass, 0),
                            cells ? state_before<T>(pass, 1) : nullptr,
                            pass.saved[kHiddenBefore].data<T>(), pass.saved[kCells].data<T>()});
   });

@@ -1,6 +1,6 @@
-// What layers that walk along sequences have in common: shapes, weights, the state that stays from
-// one forward pass to the next, and the products of matrices, in whose place others may come. A
-// subclass gives what is pointwise in a step.
+// Base of the recurrent layers: shapes, weights, the state kept from one forward pass to the next,
+// and the matrix products, which a subclass may replace. A subclass gives the pointwise part of a
+// step.
 #pragma once
 
 #include "base/host_device.h"
@@ -9,17 +9,17 @@
 
 namespace crema {
 
-// Whether each sequence goes on at a step: 0 where one begins, else 1.
+// Whether each sequence continues at a step: 0 where one begins, else 1.
 template <typename T>
-struct GoesOn {
-  const T* at;  // for each sequence; null: `always` for all
+struct Continues {
+  const T* at;  // per sequence; null: `always` for all
   T always;
   CREMA_HD T operator()(int64_t sequence) const { return at ? at[sequence] : always; }
 };
 
 class RecurrentLayer : public Layer {
  protected:
-  // gates: sums for each hidden unit. states: 1 (h) or 2 (h and c).
+  // gates: pre-activations per hidden unit. states: 1 (h) or 2 (h and c).
   RecurrentLayer(int gates, int states) : gates_(gates), states_(states) {}
 
   // The first bottom, seen as (steps, sequences, inputs).
@@ -28,7 +28,7 @@ class RecurrentLayer : public Layer {
   };
   virtual Extents extents(const Shape& x) const { return {x[0], x[1], x.count(2)}; }
 
-  // As layers with a RecurrentParameter have them.
+  // As in layers with a RecurrentParameter.
   Arity bottoms() const override { return {2 + exposed(), 3 + exposed()}; }
   Arity tops() const override { return {1 + exposed(), 1 + exposed()}; }
   bool differentiable(int bottom) const override {
@@ -44,46 +44,46 @@ class RecurrentLayer : public Layer {
   int64_t multiply_adds(const std::vector<Shape>& bottoms,
                         const std::vector<Shape>& tops) const override;
 
-  // From the sums of step t to its h, which goes to the top, into saved[kHiddenBefore] of step
-  // t + 1, or at the last step into state_after(); c likewise.
+  // From the pre-activations of step t to its h, which goes to the top, and into
+  // saved[kHiddenBefore] of step t + 1 or, at the last step, into state_after(); c likewise.
   virtual void step(Context& context, const Forward& pass, int64_t t) = 0;
-  // Writes the gradient of the sums of step t. At the last step no gradient comes back along the
-  // sequences, before that it lies in the parts kHiddenDiff and kCellDiff.
+  // Writes the gradient of the pre-activations of step t. At the last step no gradient flows back
+  // along the sequences; before that it is in the parts kHiddenDiff and kCellDiff.
   virtual void step_backward(Context& context, const Backward& pass, int64_t t) = 0;
-  // After all steps, and before those of backward.
+  // Called after all steps of forward, and before those of backward.
   virtual void end(Context&, const Forward&) {}
   virtual void begin_backward(Context&, const Backward&) {}
 
-  // What the gates' sums are made of, here products with matrices. Before all steps: saved[kSums]
-  // from the bottoms. At a step: adds what saved[kHiddenBefore] gives.
+  // Compute the gates' pre-activations, here by matrix products. Before all steps: saved[kSums]
+  // from the bottoms. At each step: adds the term of saved[kHiddenBefore].
   virtual void input_sums(Context& context, const Forward& pass);
   virtual void hidden_sums(Context& context, const Forward& pass, int64_t t);
-  // From the gradient of the sums of step t to the parts kHiddenDiff and kCellDiff of the step
-  // before; the latter holds already what comes through the cell.
+  // From the gradient of the pre-activations of step t to the parts kHiddenDiff and kCellDiff of
+  // the step before; the latter already holds the gradient through the cell.
   virtual void hidden_gradient(Context& context, const Backward& pass, int64_t t);
-  // Those of bottoms and parameters, when the part kSumsDiff has all steps.
+  // Gradients of bottoms and parameters, once the part kSumsDiff has all steps.
   virtual void outer_gradients(Context& context, const Backward& pass);
 
-  // The axes of a state behind that of the sequences, hidden_ values together.
+  // The axes of a state after that of the sequences, hidden_ values in total.
   virtual Shape unit_shape(const Shape&) const { return {hidden_}; }
-  // Error where x or x_static have other extents than the weights were made for.
+  // Error if x or x_static have other extents than the weights were made for.
   virtual void check_inputs(const std::vector<Shape>& bottoms) const;
 
-  // What infer() lets save. kCells only where there are two states: c before each step and after
-  // the last. kState, and c behind it: h from one pass to the next, unless they are exposed.
+  // What infer() saves. kCells only with two states: c before each step and after the last. kState,
+  // followed by that of c: h from one pass to the next, unless states are exposed.
   enum Saved { kSums, kHiddenBefore, kCells, kState = 3 };
   std::vector<TensorSpec> saved(const Extents& x, int64_t hidden) const;
 
-  // Pieces of the workspace. Backward: gradients of the sums of all steps, of h and c of the step
-  // before, and (where there is one gate) of all h as the outputs read them.
+  // Parts of the workspace. Backward: gradients of the pre-activations of all steps, of h and c of
+  // the previous step, and (with one gate) of all h as the outputs read them.
   enum Part { kFixedSums, kSumsDiff, kHiddenDiff, kCellDiff, kOutputDiff, kEnd };
   Tensor part(const Tensor& workspace, Part part) const;
 
-  // The same with room in the workspace for products of the subclass.
+  // The same, with workspace for the subclass's products.
   Prepared prepare(Context& context, const Preparation& preparation, size_t products_workspace);
-  // Only the workspace: `products_workspace` bytes, and behind them the parts.
+  // Only the workspace: `products_workspace` bytes, followed by the parts.
   Prepared lay_out(const Preparation& preparation, size_t products_workspace);
-  // kFixedSums: the gradients of the sums, added up over the steps.
+  // kFixedSums: the gradients of the pre-activations, summed over the steps.
   Tensor fixed_sums_diff(Context& context, const Backward& pass);
 
   bool exposes() const;  // states are bottoms and tops
@@ -101,7 +101,7 @@ class RecurrentLayer : public Layer {
     return (exposes() ? pass.top[1 + state] : pass.saved[kState + state]).template data<T>();
   }
   template <typename T, typename Pass>
-  GoesOn<T> goes_on(const Pass& pass, int64_t t) const {
+  Continues<T> continues(const Pass& pass, int64_t t) const {
     const bool given = pass.bottom.size() > 1;
     return {given ? pass.bottom[1].template data<T>() + t * x_.sequences : nullptr, T(t > 0)};
   }
@@ -116,13 +116,13 @@ class RecurrentLayer : public Layer {
 
   const int gates_, states_;
   int64_t hidden_ = 0, fixed_inputs_ = 0;
-  // Places of parameters.
+  // Indices of parameters.
   int input_weights_ = 0, bias_ = 1, fixed_weights_ = -1, hidden_weights_ = 2;
-  // Of this plan.
+  // Of the current plan.
   Extents x_ = {};
   DType dtype_ = DType::f32;
 
-  // Of products: their factors are float32.
+  // Of products: their operands are float32.
   static Precision product_precision(const Preparation& preparation) {
     return is_half(preparation.precision) ? Precision::tf32 : preparation.precision;
   }
@@ -135,7 +135,7 @@ class RecurrentLayer : public Layer {
   size_t start_of(Part part) const;
 
   size_t products_workspace_ = 0;
-  std::unique_ptr<WeightedSum> input_product_, fixed_product_, hidden_product_;
+  std::unique_ptr<LinearKernel> input_product_, fixed_product_, hidden_product_;
 };
 
 }  // namespace crema

@@ -1,10 +1,10 @@
 // RNN: a simple recurrent net along the steps of sequences.
 //   h[t] = tanh(w_x x[t] + b + w_s x_static + w_h cont[t] h[t-1]);  y[t] = tanh(w_o h[t] + b_o)
-// Shapes: x (T, N, inputs...), cont (T, N), 0 where a sequence begins, else 1, and x_static
-// (N, ...) where given; y (T, N, num_output), h has as many units. With expose_hidden: h before the
-// first step comes as one more bottom and that after the last goes to one more top,
-// (1, N, num_output); else it stays from one forward pass to the next, zero at first.
-// Parameters: w_x, b, w_s where there is x_static, w_h, w_o, b_o.
+// Shapes: x (T, N, inputs...), cont (T, N), 0 where a sequence begins, else 1, and x_static (N,
+// ...) if given; y (T, N, num_output), h has as many units. With expose_hidden: h before the first
+// step is one more bottom and that after the last one more top, (1, N, num_output); otherwise it is
+// kept from one forward pass to the next, initially zero.
+// Parameters: w_x, b, w_s if there is x_static, w_h, w_o, b_o.
 // Gradient: back along the steps of this batch; none for cont and the state.
 #include "kernels/core/pointwise.h"
 #include "kernels/core/pointwise_math.h"
@@ -29,30 +29,30 @@ struct SquashGradient {
 };
 
 template <typename T>
-struct Step {
+struct RnnStep {
   int64_t hidden;
-  T* h;  // in: the sum
-  GoesOn<T> goes_on_next;
+  T* h;  // in: the pre-activation
+  Continues<T> continues_next;
   T *hidden_next, *last_h;  // null: not at this step
   CREMA_HD void operator()(int64_t n, int64_t d) const {
     const int64_t at = n * hidden + d;
     const T value = tanh_of(h[at]);
     h[at] = value;
-    if (hidden_next) hidden_next[at] = goes_on_next(n) * value;
+    if (hidden_next) hidden_next[at] = continues_next(n) * value;
     if (last_h) last_h[at] = value;
   }
 };
 
 template <typename T>
-struct StepBackward {
+struct RnnStepBackward {
   int64_t hidden;
   const T* h;
-  GoesOn<T> goes_on_next;
+  Continues<T> continues_next;
   const T *dh, *dh_next;  // of the outputs; of the next step, null at the last
   T* diff;
   CREMA_HD void operator()(int64_t n, int64_t d) const {
     const int64_t at = n * hidden + d;
-    const T sum = dh[at] + (dh_next ? goes_on_next(n) * dh_next[at] : T(0));
+    const T sum = dh[at] + (dh_next ? continues_next(n) * dh_next[at] : T(0));
     diff[at] = SquashGradient()(sum, h[at]);
   }
 };
@@ -90,10 +90,10 @@ class RnnLayer : public RecurrentLayer {
     on(pass.top[0], [&]<typename T>() {
       const bool more = !last(t);
       parallel_rows(context, x_.sequences, hidden_,
-                    Step<T>{hidden_, sums_at<T>(pass.saved[kSums], t),
-                            more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
-                            more ? units_at<T>(pass.saved[kHiddenBefore], t + 1) : nullptr,
-                            more ? nullptr : state_after<T>(pass, 0)});
+                    RnnStep<T>{hidden_, sums_at<T>(pass.saved[kSums], t),
+                               more ? continues<T>(pass, t + 1) : Continues<T>{},
+                               more ? units_at<T>(pass.saved[kHiddenBefore], t + 1) : nullptr,
+                               more ? nullptr : state_after<T>(pass, 0)});
     });
   }
 
@@ -104,7 +104,7 @@ class RnnLayer : public RecurrentLayer {
   }
 
   void begin_backward(Context& context, const Backward& pass) override {
-    // Room for the gradient of the outputs' sums, which is done with before the steps begin.
+    // Holds the gradient of the outputs' pre-activations, which is used up before the steps begin.
     const Tensor diff = part(pass.workspace, kSumsDiff), dh = part(pass.workspace, kOutputDiff);
     pointwise(context, SquashGradient{}, diff, pass.top_diff[0], pass.top[0]);
     if (const Tensor& dw = pass.parameter_diff[output_weights()])
@@ -125,11 +125,11 @@ class RnnLayer : public RecurrentLayer {
       const bool more = !last(t);
       parallel_rows(
           context, x_.sequences, hidden_,
-          StepBackward<T>{hidden_, sums_at<T>(pass.saved[kSums], t),
-                          more ? goes_on<T>(pass, t + 1) : GoesOn<T>{},
-                          units_at<T>(part(pass.workspace, kOutputDiff), t),
-                          more ? part(pass.workspace, kHiddenDiff).template data<T>() : nullptr,
-                          sums_at<T>(part(pass.workspace, kSumsDiff), t)});
+          RnnStepBackward<T>{hidden_, sums_at<T>(pass.saved[kSums], t),
+                             more ? continues<T>(pass, t + 1) : Continues<T>{},
+                             units_at<T>(part(pass.workspace, kOutputDiff), t),
+                             more ? part(pass.workspace, kHiddenDiff).template data<T>() : nullptr,
+                             sums_at<T>(part(pass.workspace, kSumsDiff), t)});
     });
   }
 
@@ -138,7 +138,7 @@ class RnnLayer : public RecurrentLayer {
     return RecurrentLayer::multiply_adds(bottoms, tops) + tops[0].count() * hidden_;
   }
 
-  std::unique_ptr<WeightedSum> output_product_;
+  std::unique_ptr<LinearKernel> output_product_;
 };
 
 }  // namespace

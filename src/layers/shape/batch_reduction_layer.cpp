@@ -1,11 +1,11 @@
-// BatchReduction: sums, means or means of the k largest over neighbouring entries of an axis (the
-// frames of a clip, say), which need not be the last.
+// BatchReduction: sums, means or top-k means over groups of consecutive entries of any axis (for
+// example the frames of a clip).
 //   y[..., l, ...] = sum (or mean, or mean of the k largest) of x[..., t, ...]
 //                    over the entries t of group l
-// `level` gives the groups one after another, level * level entries each; one level 1, or none, is
+// Each `level` gives a group of level * level entries, in order; a single level 1, or none, makes
 // one group of all entries. reduction_param gives operation and axis.
-// Shapes: y as x with as many entries as there are groups; without the axis when all are one group.
-// With pos entry t counts only at place t of the next axis, and that axis disappears too.
+// Shapes: y as x with one entry per group; with a single group the axis disappears. With pos, entry
+// t counts only at index t of the next axis, which disappears too.
 // Parameters: none.
 // Gradient: dx = dy of its group, times 1 (SUM), 1 / entries (MEAN), 1 / k for the largest (TOPK).
 #include "kernels/move/strided_copy.h"
@@ -37,10 +37,10 @@ class BatchReductionLayer : public Layer {
       require(level > 0, "level is ", level, ", but must be at least 1");
   }
 
-  // x as (outer, entries, place, inner); place is the next axis with pos, else 1.
+  // x as (outer, entries, position, inner); position is the next axis with pos, else 1.
   struct View {
-    int64_t outer, entries, places, inner;
-    std::vector<int64_t> groups;  // their entries
+    int64_t outer, entries, positions, inner;
+    std::vector<int64_t> groups;  // number of entries per group
   };
 
   View view(const Shape& x) const {
@@ -60,7 +60,7 @@ class BatchReductionLayer : public Layer {
       require(sum == v.entries, "the groups of `level` have ", sum, " entries together, but axis ",
               axis, " of the bottom, ", x.brief(), ", has ", v.entries);
     }
-    require(!p().pos() || v.places >= v.entries, "with pos the axis behind axis ", axis,
+    require(!p().pos() || v.positions >= v.entries, "with pos the axis behind axis ", axis,
             " must be at least as long, but the bottom is ", x.brief());
     require(!top_k() || (reduction().k() >= 1 && reduction().k() <= v.entries), "k is ",
             reduction().k(), ", but there are ", v.entries, " entries to choose from");
@@ -79,15 +79,15 @@ class BatchReductionLayer : public Layer {
     return {{y}, {}};
   }
 
-  // One for each group.
-  std::vector<Rearrangement> moves(const Shape& x) const {
+  // One per group.
+  std::vector<StridedCopy> moves(const Shape& x) const {
     const View v = view(x);
-    const int64_t entry = v.places * v.inner, groups = static_cast<int64_t>(v.groups.size());
-    std::vector<Rearrangement> all;
+    const int64_t entry = v.positions * v.inner, groups = static_cast<int64_t>(v.groups.size());
+    std::vector<StridedCopy> all;
     int64_t first = 0;
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t entries = v.groups[group];
-      Rearrangement moves;
+      StridedCopy moves;
       moves.axes = {{v.outer, groups * v.inner, v.entries * entry},
                     {entries, 0, p().pos() ? entry + v.inner : entry},
                     {v.inner, 1, 1}};
@@ -108,15 +108,15 @@ class BatchReductionLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     if (top_k()) return top_k_mean(context, top_k_of(x.shape()), x, pass.saved[0], y);
-    for (const Rearrangement& group : moves(x.shape())) rearrange(context, group, x, y);
+    for (const StridedCopy& group : moves(x.shape())) strided_copy(context, group, x, y);
   }
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
     if (top_k()) return top_k_mean_gradient(context, top_k_of(dx.shape()), dy, pass.saved[0], dx);
     if (p().pos()) zero(context, dx);
-    for (const Rearrangement& group : moves(dx.shape()))
-      rearrange(context, group.reversed(), dy, dx);
+    for (const StridedCopy& group : moves(dx.shape()))
+      strided_copy(context, group.reversed(), dy, dx);
   }
 };
 

@@ -1,15 +1,15 @@
-// BatchReindex: images of a batch picked by number, in any order and as often as they are named.
+// BatchReindex: selects images of a batch by index, in any order and with repetition.
 //   y[j] = x[index[j]]
-// Gather does it along any axis (`axis`, 0 when nothing is said); with one bottom, or as many tops
-// as bottoms, tops are the bottoms: there it joins the batches of the processes of a fork, and one
+// Gather does so along any axis (`axis`, default 0); with one bottom, or as many tops as bottoms,
+// the tops are the bottoms: in a fork that form gathers the batches of all processes, and here one
 // process has them all.
-// Shapes: x any, index (M) with whole numbers; y as x but M long along the axis.
+// Shapes: x any, index (M) of integers; y as x but M long along the axis.
 // Parameters: none.
 // Gradient: dx[i] = sum of the dy[j] with index[j] = i; none for the index.
-#include "kernels/conv/linear_kernel.h"
 #include "kernels/move/gather.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {

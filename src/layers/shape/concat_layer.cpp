@@ -1,6 +1,6 @@
-// Concat: bottoms one after another along an axis (the channels when nothing is said).
+// Concat: concatenates bottoms along an axis (default: the channels).
 //   y = [x0, x1, ...]
-// Shapes: all bottoms alike but for the axis; y has the sum of their extents there.
+// Shapes: all bottoms equal except along the axis, where y has the sum of their extents.
 // Parameters: none.
 // Gradient: each dx is its part of dy.
 #include "kernels/move/concat.h"
@@ -15,7 +15,7 @@ class ConcatLayer : public Layer {
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {false, false}; }
-  bool joins_bottoms() const override { return true; }
+  bool concatenates() const override { return true; }
 
   int axis_of(const Shape& bottom) const {
     const ConcatParameter& p = params<ConcatParameter>();
@@ -39,7 +39,7 @@ class ConcatLayer : public Layer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    join_pieces(context, axis_of(pass.bottom[0].shape()), extents_, pass.bottom, pass.top[0]);
+    concat_pieces(context, axis_of(pass.bottom[0].shape()), extents_, pass.bottom, pass.top[0]);
   }
 
   bool recomputes() const override { return true; }
@@ -49,14 +49,15 @@ class ConcatLayer : public Layer {
     extents_.clear();
     for (const Shape& shape : preparation.bottoms) extents_.push_back(shape[axis_of(shape)]);
     Prepared prepared;
-    prepared.top_diff_parts = wholes_at_once(context, preparation.tops[0].count());
+    prepared.top_edge.gradient_parts = max_fused_wholes(context, preparation.tops[0].count());
     return prepared;
   }
 
   void backward(Context& context, const Backward& pass) override {
     std::vector<Tensor> parts = {pass.top_diff[0]};
-    parts.insert(parts.end(), pass.more_top_diff.begin(), pass.more_top_diff.end());
-    cut_pieces(context, axis_of(parts[0].shape()), extents_, parts, pass.bottom_diff);
+    const std::vector<Tensor>& more = pass.top_edge.gradient_parts;
+    parts.insert(parts.end(), more.begin(), more.end());
+    split_pieces(context, axis_of(parts[0].shape()), extents_, parts, pass.bottom_diff);
   }
 
   std::vector<int64_t> extents_;  // of the bottoms along the axis

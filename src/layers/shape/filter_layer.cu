@@ -3,7 +3,7 @@
 // Shapes: bottoms x_i (N, ...), the selector (N) or (N, 1, ...); a top y_i (M, ...) for each x_i,
 // where M is how many items the pass's selector chooses, 0 to N.
 // Parameters: none.
-// Gradient: dx_i = dy_i for the items that stay, 0 for the others; none to the selector.
+// Gradient: dx_i = dy_i for the items kept, 0 for the others; none to the selector.
 #include "kernels/core/pointwise.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
@@ -14,23 +14,23 @@ namespace {
 template <typename T>
 struct PackRows {
   const T* x;
-  const int32_t* places;  // of each item in y; -1: left out
+  const int32_t* positions;  // of each item in y; -1: dropped
   T* y;
   int64_t columns;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    if (places[row] >= 0) y[places[row] * columns + column] = x[row * columns + column];
+    if (positions[row] >= 0) y[positions[row] * columns + column] = x[row * columns + column];
   }
 };
 
 template <typename T>
 struct SpreadRows {
   const T* dy;
-  const int32_t* places;
+  const int32_t* positions;
   T* dx;
   int64_t columns;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     dx[row * columns + column] =
-        places[row] >= 0 ? dy[places[row] * columns + column] : static_cast<T>(Compute<T>(0));
+        positions[row] >= 0 ? dy[positions[row] * columns + column] : static_cast<T>(Compute<T>(0));
   }
 };
 
@@ -64,11 +64,11 @@ class FilterLayer : public Layer {
 
   void forward(Context& context, const Forward& pass) override {
     const std::vector<float> selector = to_floats(context, pass.bottom.back());
-    std::vector<int32_t> places;
+    std::vector<int32_t> positions;
     int32_t chosen = 0;
-    for (const float value : selector) places.push_back(value != 0 ? chosen++ : -1);
+    for (const float value : selector) positions.push_back(value != 0 ? chosen++ : -1);
     const Tensor& on_device = pass.saved[0];
-    copy_bytes(context, on_device.raw(), on_device.device(), places.data(), Device::cpu,
+    copy_bytes(context, on_device.raw(), on_device.device(), positions.data(), Device::cpu,
                on_device.bytes());
     tops_.clear();
     for (int i = 0; i < items(); ++i) {
@@ -89,7 +89,7 @@ class FilterLayer : public Layer {
     for (int i = 0; i < items(); ++i) {
       const Tensor &dx = pass.bottom_diff[i], &dy = pass.top_diff[i];
       if (!dx) continue;
-      if (!dy) {  // that top leads nowhere
+      if (!dy) {  // that top has no gradient
         zero(context, dx);
         continue;
       }

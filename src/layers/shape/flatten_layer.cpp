@@ -1,5 +1,5 @@
-// Flatten: joins neighbouring axes into one. The values stay where they are.
-//   y = x with axes axis to end_axis (all after the first when nothing is said) as one
+// Flatten: merges adjacent axes into one, without moving values.
+//   y = x with axes axis to end_axis (default: all after the first) merged
 // Shapes: x (N, C, H, W) gives y (N, C*H*W).
 // Parameters: none.
 // Gradient: dx = dy.

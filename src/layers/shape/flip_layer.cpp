@@ -4,13 +4,13 @@
 // Shapes: x (N, C, H, W), y as x.
 // Parameters: none.
 // Gradient: dx is dy mirrored.
-#include "layers/shape/rearrange_layer.h"
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {
 namespace {
 
-class FlipLayer : public RearrangeLayer {
+class FlipLayer : public StridedCopyLayer {
   const FlipParameter& p() const { return params<FlipParameter>(); }
   OrderRule order_rule() const override { return OrderRule::any; }
 
@@ -20,8 +20,8 @@ class FlipLayer : public RearrangeLayer {
     return {{bottoms[0]}, {}};
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
-    Rearrangement moves;
+  StridedCopy moves(const Tensor& x, const Tensor& y) const override {
+    StridedCopy moves;
     moves.axes = moved_axes(x.shape(), x, y);
     for (const int axis : {2, 3}) {
       if (!(axis == 2 ? p().flip_height() : p().flip_width())) continue;

@@ -1,7 +1,7 @@
 // Parameter: a learned blob as a top, for other layers to read.
 //   y = w
 // Shapes: y and w as parameter_param { shape } says.
-// Parameters: w (0 where no filler is given).
+// Parameters: w (0 if no filler is given).
 // Gradient: dw = dy.
 #include "kernels/core/add.h"
 #include "layers/layer.h"

@@ -1,22 +1,22 @@
-// Permute: axes in another order; Transpose is the same by another name.
+// Permute: reorders the axes; Transpose is the same under another name.
 //   y[i_order[0], i_order[1], ...] = x[i0, i1, ...]
-// `order` (`dim` of Transpose) names the bottom's axis that each axis of the top takes; those that
-// are left out follow in their old order. Two `dim` for more than two axes are swapped.
+// `order` (`dim` of Transpose) names the bottom's axis that each axis of the top takes; axes that
+// it omits follow in their old order. Two `dim` for more than two axes swap those axes.
 // Shapes: x (N, C, H, W) with order 0, 2, 3, 1 gives y (N, H, W, C).
 // Parameters: none.
-// Gradient: dx is dy with the axes put back.
+// Gradient: dx is dy with the inverse order.
 #include <algorithm>
 #include <numeric>
 
-#include "layers/shape/rearrange_layer.h"
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/shape.pb.h"
 
 namespace crema {
 namespace {
 
-class PermuteLayer : public RearrangeLayer {
+class PermuteLayer : public StridedCopyLayer {
  protected:
-  // The bottom's axis of each of the top's, as the file begins the list.
+  // For each of the top's axes the bottom's axis, as far as the file lists them.
   virtual std::vector<int> given(const Shape& x) const {
     const auto& order = params<PermuteParameter>().order();
     std::vector<int> axes(order.begin(), order.end());
@@ -45,9 +45,9 @@ class PermuteLayer : public RearrangeLayer {
     return {{y}, {}};
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
+  StridedCopy moves(const Tensor& x, const Tensor& y) const override {
     const std::vector<int64_t> from = steps_of(x), to = steps_of(y);
-    Rearrangement moves;
+    StridedCopy moves;
     int i = 0;
     for (const int axis : order(x.shape())) {
       moves.axes.push_back({x.shape()[axis], to[i], from[axis]});

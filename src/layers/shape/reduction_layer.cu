@@ -1,7 +1,7 @@
-// Reduction: one number from all values behind the first axes.
+// Reduction: reduces all axes from `axis` on to one value.
 //   SUM y = c * sum of x   ASUM y = c * sum of |x|   SUMSQ y = c * sum of x^2   MEAN y = c * mean
 //   TOPK (a fork) y = c * mean of the k largest
-// with c = coeff, over all axes from `axis` (0 when nothing is said) on.
+// with c = coeff, over all axes from `axis` (default 0) on.
 // Shapes: x any; y has the axes of x before `axis`, a scalar for 0.
 // Parameters: none.
 // Gradient: dx = c * dy times 1, sign(x), 2 x, 1 / count; TOPK 1 / k where x was among the largest.
@@ -16,7 +16,7 @@ namespace {
 
 using Op = ReductionParameter;
 
-// What of x[i] is summed, and its derivative.
+// The term of x[i] in the sum, and its derivative.
 struct Summand {
   Op::ReductionOp op;
   template <typename T>

@@ -1,5 +1,5 @@
-// Reorder: the same blob in another memory order. The planner puts it at the borders between plain
-// and channels-last regions; files have no use for it.
+// Reorder: converts a blob to another memory order. The planner inserts it between row-major and
+// channels-last parts of a net; files do not need it.
 //   y = x        dx = dy        bottom and top: any shape, equal
 #include "kernels/move/reorder.h"
 #include "layers/layer.h"

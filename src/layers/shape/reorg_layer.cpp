@@ -1,20 +1,20 @@
-// Reorg: squares of s x s pixels become channels (the passthrough of YOLO version 2), s = `stride`;
-// with reverse, channels become squares of pixels.
+// Reorg: space-to-depth: blocks of s x s pixels become channels (the passthrough of YOLO version
+// 2), s = `stride`; with reverse, depth-to-space.
 //   reverse:  y[n, c, h*s + i, w*s + j] = x[n, (i*s + j)*C/s^2 + c, h, w]   for c < C/s^2; i, j < s
-//   else:     the same formula read from right to left, where y counts as (N, C, H, W) and x as
-//             (N, C/s^2, H*s, W*s), whatever their shapes. Darknet does so, hence trained weights
+//   else:     the same formula read from right to left, where y is taken as (N, C, H, W) and x as
+//             (N, C/s^2, H*s, W*s), whatever their shapes. Darknet does so, so trained weights
 //             need it.
 // Shapes: x (N, C, H, W), y (N, C*s*s, H/s, W/s), or with reverse (N, C/(s*s), H*s, W*s); s divides
 // H and W and s*s divides C.
 // Parameters: none.
-// Gradient: dx is dy put back.
-#include "layers/shape/rearrange_layer.h"
+// Gradient: dx is dy moved back.
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/forks_yolo.pb.h"
 
 namespace crema {
 namespace {
 
-class ReorgLayer : public RearrangeLayer {
+class ReorgLayer : public StridedCopyLayer {
   const ReorgParameter& p() const { return params<ReorgParameter>(); }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
@@ -30,16 +30,16 @@ class ReorgLayer : public RearrangeLayer {
     return {{{x[0], x[1] * s * s, x[2] / s, x[3] / s}}, {}};
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor&) const override {
+  StridedCopy moves(const Tensor& x, const Tensor&) const override {
     const int64_t s = p().stride(), images = x.shape()[0], channels = x.shape()[1] / (s * s),
                   height = x.shape()[2], width = x.shape()[3];
     const int64_t points = height * width, image = x.shape().count(1), row = width * s;
-    const Rearrangement reverse{{{images, image, image},
-                                 {s, row, s * channels * points},
-                                 {s, 1, channels * points},
-                                 {channels, s * s * points, points},
-                                 {height, s * row, width},
-                                 {width, s, 1}}};
+    const StridedCopy reverse{{{images, image, image},
+                               {s, row, s * channels * points},
+                               {s, 1, channels * points},
+                               {channels, s * s * points, points},
+                               {height, s * row, width},
+                               {width, s, 1}}};
     return p().reverse() ? reverse : reverse.reversed();
   }
 };

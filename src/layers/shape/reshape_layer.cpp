@@ -1,4 +1,4 @@
-// Reshape: another shape for the same values. They stay where they are.
+// Reshape: gives the same values another shape, without moving them.
 //   y = x with num_axes axes from `axis` on replaced by `shape`, where 0 keeps the bottom's extent
 //   and one -1 takes what is left
 // Shapes: x (N, 8) with shape { dim: 0 dim: -1 dim: 2 } gives y (N, 4, 2).
@@ -17,7 +17,7 @@ class ReshapeLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
     const ReshapeParameter& p = params<ReshapeParameter>();
-    // -1 stands behind the last axis here, not before it: new axes can then be appended.
+    // Here -1 means after the last axis, not before it: new axes can be appended.
     const int first = p.axis() >= 0 ? p.axis() : x.axes() + p.axis() + 1;
     require(first >= 0 && first <= x.axes(), "axis ", p.axis(), " is out of range for a bottom of ",
             x.axes(), " axes (", x.brief(), ")");

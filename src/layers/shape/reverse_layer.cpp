@@ -1,15 +1,15 @@
-// Reverse (forks): turns a blob round along an axis.
+// Reverse (forks): reverses a blob along an axis.
 //   y[o,k,i] = x[o, K-1-k, i] with k along `axis`, of K entries
 // Shapes: y as x.
 // Parameters: none.
-// Gradient: dx turns dy round alike.
-#include "layers/shape/rearrange_layer.h"
+// Gradient: dx is dy reversed.
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/shape.pb.h"
 
 namespace crema {
 namespace {
 
-class ReverseLayer : public RearrangeLayer {
+class ReverseLayer : public StridedCopyLayer {
   OrderRule order_rule() const override { return OrderRule::any; }
 
   int axis(const Shape& x) const { return x.canonical_axis(params<ReverseParameter>().axis()); }
@@ -19,8 +19,8 @@ class ReverseLayer : public RearrangeLayer {
     return {{bottoms[0]}, {}};
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
-    Rearrangement moves;
+  StridedCopy moves(const Tensor& x, const Tensor& y) const override {
+    StridedCopy moves;
     moves.axes = moved_axes(x.shape(), x, y);
     MovedAxis& turned = moves.axes[axis(x.shape())];
     moves.from_start = (turned.extent - 1) * turned.from;

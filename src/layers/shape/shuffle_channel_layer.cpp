@@ -1,16 +1,16 @@
-// ShuffleChannel: deals the channels of several groups out, so that the next grouped convolution
-// sees something of each.
+// ShuffleChannel: interleaves the channels of several groups, so that each group of the next
+// grouped convolution sees channels of all.
 //   y[n, j*G + g, ...] = x[n, g*C/G + j, ...]   for g < G = `group`, j < C/G
 // Shapes: x two axes or more, y as x; G divides C.
 // Parameters: none.
-// Gradient: dx is dy dealt back.
-#include "layers/shape/rearrange_layer.h"
+// Gradient: dx is dy with the inverse permutation.
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/shape.pb.h"
 
 namespace crema {
 namespace {
 
-class ShuffleChannelLayer : public RearrangeLayer {
+class ShuffleChannelLayer : public StridedCopyLayer {
   int64_t groups() const { return params<ShuffleChannelParameter>().group(); }
   OrderRule order_rule() const override { return OrderRule::any; }
 
@@ -23,9 +23,9 @@ class ShuffleChannelLayer : public RearrangeLayer {
     return {{x}, {}};
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
+  StridedCopy moves(const Tensor& x, const Tensor& y) const override {
     const int64_t each = x.shape()[1] / groups();
-    Rearrangement moves;
+    StridedCopy moves;
     moves.axes = moved_axes(x.shape(), x, y);
     const MovedAxis channel = moves.axes[1];
     moves.axes[1] = {each, groups() * channel.to, channel.from};

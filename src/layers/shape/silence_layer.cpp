@@ -1,4 +1,4 @@
-// Silence: takes blobs that nobody else reads, so that they are not outputs of the net.
+// Silence: consumes blobs that no other layer reads, so that they are not outputs of the net.
 // Shapes: any bottoms, no top.
 // Parameters: none.
 // Gradient: dx = 0.

@@ -1,8 +1,8 @@
-// Slice: cuts a bottom along an axis (the channels when nothing is said), at the given points or
-// into equal parts.
+// Slice: splits a bottom along an axis (default: the channels), at the given points or into equal
+// parts.
 //   [y0, y1, ...] = x
-// SliceHalf cuts it into two halves, of which the second is longer by one where that is needed.
-// Shapes: tops as x but for the axis, where their extents add up to that of x.
+// SliceHalf splits it into two halves; the second is longer by one if the extent is odd.
+// Shapes: tops as x except along the axis, where their extents add up to that of x.
 // Parameters: none.
 // Gradient: dx = [dy0, dy1, ...]; zeros for a part whose top has no gradient.
 #include "kernels/move/concat.h"
@@ -26,7 +26,7 @@ class SliceLayer : public Layer {
     return bottom.canonical_axis(p.has_slice_dim() ? static_cast<int>(p.slice_dim()) : p.axis());
   }
 
-  // Of each top along the axis.
+  // Extent of each top along the axis.
   virtual std::vector<int64_t> extents(int64_t whole) const {
     const auto& points = params<SliceParameter>().slice_point();
     const int tops = message().top_size();
@@ -63,13 +63,13 @@ class SliceLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor& x = pass.bottom[0];
     const int axis = axis_of(x.shape());
-    cut_pieces(context, axis, extents(x.shape()[axis]), {x}, pass.top);
+    split_pieces(context, axis, extents(x.shape()[axis]), {x}, pass.top);
   }
 
   void backward(Context& context, const Backward& pass) override {
     const Tensor& dx = pass.bottom_diff[0];
     const int axis = axis_of(dx.shape());
-    join_pieces(context, axis, extents(dx.shape()[axis]), pass.top_diff, dx);
+    concat_pieces(context, axis, extents(dx.shape()[axis]), pass.top_diff, dx);
   }
 };
 

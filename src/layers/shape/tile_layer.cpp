@@ -1,15 +1,15 @@
-// Tile: copies of the bottom one after another along an axis (the channels when nothing is said).
+// Tile: concatenates copies of the bottom along an axis (default: the channels).
 //   y = [x, x, ...]   `tiles` times
 // Shapes: y as x, but `tiles` times as long along the axis.
 // Parameters: none.
-// Gradient: dx = the sum of the pieces of dy.
-#include "layers/shape/rearrange_layer.h"
+// Gradient: dx = the sum of the slices of dy.
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/shape.pb.h"
 
 namespace crema {
 namespace {
 
-class TileLayer : public RearrangeLayer {
+class TileLayer : public StridedCopyLayer {
   const TileParameter& p() const { return params<TileParameter>(); }
   OrderRule order_rule() const override { return OrderRule::any; }
 
@@ -24,9 +24,9 @@ class TileLayer : public RearrangeLayer {
     return {{y}, {}};
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
+  StridedCopy moves(const Tensor& x, const Tensor& y) const override {
     const int axis = x.shape().canonical_axis(p().axis());
-    Rearrangement moves;
+    StridedCopy moves;
     moves.axes = moved_axes(x.shape(), x, y);
     moves.axes.push_back({p().tiles(), moves.axes[axis].to * x.shape()[axis], 0});
     return moves;

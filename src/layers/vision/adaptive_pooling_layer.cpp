@@ -1,10 +1,11 @@
 // AdaptivePooling: pooling to output_h by output_w values (output_size is both), whatever the size
-// of the image; 1 is global pooling.
-//   y[h,w] = mean (AVE, the default) or largest value (MAX) of x over rows floor(h * H / H') to
-//            ceil((h + 1) * H / H') - 1 and such columns; of equal values the first is kept
+// of the image; size 1 is global pooling.
+//   y[h,w] = mean (AVE, the default) or maximum (MAX) of x over rows floor(h * H / H') to
+//            ceil((h + 1) * H / H') - 1, columns likewise; of equal values the first wins
 // Shapes: x (N, C, H, W), y (N, C, H', W').
 // Parameters: none.
-// Gradient: MAX gives dy to the value that was kept, AVE a share to each of the window.
+// Gradient: MAX passes dy to the maximum's position, AVE an equal share to each pixel of the
+// window.
 #include "kernels/pool/adaptive_pool.h"
 #include "layers/layer.h"
 #include "proto/params/modern_shape.pb.h"
@@ -40,14 +41,14 @@ class AdaptivePoolingLayer : public Layer {
     return {{y}, {{y, DType::i32}}};
   }
 
-  static Tensor place(const std::vector<Tensor>& saved) {
+  static Tensor position(const std::vector<Tensor>& saved) {
     return saved.empty() ? Tensor() : saved[0];
   }
   void forward(Context& context, const Forward& pass) override {
-    adaptive_pool(context, largest(), pass.bottom[0], place(pass.saved), pass.top[0]);
+    adaptive_pool(context, largest(), pass.bottom[0], position(pass.saved), pass.top[0]);
   }
   void backward(Context& context, const Backward& pass) override {
-    adaptive_pool_gradient(context, largest(), place(pass.saved), pass.top_diff[0],
+    adaptive_pool_gradient(context, largest(), position(pass.saved), pass.top_diff[0],
                            pass.bottom_diff[0]);
   }
 };

@@ -1,5 +1,5 @@
-// What each thread does in resampling images by affine maps, and in its gradients. For .cu files
-// only, as device/parallel.h. Maps are those of SpatialTransformer: rows come first.
+// Per-thread code that resamples images by affine maps, and its gradients. For .cu files only, like
+// device/parallel.h. Maps are those of SpatialTransformer: row coordinates come first.
 #pragma once
 
 #include <cmath>
@@ -10,21 +10,21 @@
 namespace crema::affine {
 
 constexpr int kEntries = 6;
-constexpr int kTogether = 8;  // channels that a thread takes: they share where a place leads
+constexpr int kTogether = 8;  // channels per thread: they share the source position
 
 struct Transformer {
   int64_t channels, height, width, out_height, out_width;
-  int64_t given;           // entries that the second bottom has
-  int place[kEntries];     // of an entry in it; -1: fixed
-  double fixed[kEntries];  // its value then
+  int64_t given;           // entries in the second bottom
+  int position[kEntries];  // of an entry in the second bottom; -1: fixed
+  double fixed[kEntries];  // value of a fixed entry
   Divisor by_groups, by_width, by_out_width;
 
   int64_t groups() const { return (channels + kTogether - 1) / kTogether; }
-  CREMA_HD int64_t places() const { return height * width; }
-  CREMA_HD int64_t out_places() const { return out_height * out_width; }
+  CREMA_HD int64_t positions() const { return height * width; }
+  CREMA_HD int64_t out_positions() const { return out_height * out_width; }
 };
 
-// Some channels of an image, of which the last may be named more than once.
+// Some channels of an image; the last may be repeated.
 struct ChannelGroup {
   int64_t image, first;  // first: among the planes of all images
   int count;
@@ -38,9 +38,9 @@ struct ChannelGroup {
   CREMA_HD int64_t plane(int k) const { return first + (k < count ? k : count - 1); }
 };
 
-struct Place {
+struct Position {
   int row, column;
-  CREMA_HD Place(const Divisor& by_width, int64_t index) {
+  CREMA_HD Position(const Divisor& by_width, int64_t index) {
     auto rest = static_cast<uint32_t>(index);
     row = static_cast<int>(by_width.split(rest));
     column = static_cast<int>(rest);
@@ -48,18 +48,18 @@ struct Place {
 };
 
 template <typename T>
-struct SourcePlace {
+struct SourcePosition {
   T row, column;
 };
 
 // The map of an image.
 template <typename T>
 struct AffineMap {
-  T u[3], v[3];  // of the place's y, x and 1
+  T u[3], v[3];  // coefficients of the position's y, x and 1
   T height, width, out_height, out_width;
 
   CREMA_HD static T from_middle(int at, T count) { return static_cast<T>(2 * at) / count - 1; }
-  CREMA_HD SourcePlace<T> source(int h, int w) const {
+  CREMA_HD SourcePosition<T> source(int h, int w) const {
     const T y = from_middle(h, out_height), x = from_middle(w, out_width);
     return {(u[0] * y + u[1] * x + u[2] + 1) / 2 * height,
             (v[0] * y + v[1] * x + v[2] + 1) / 2 * width};
@@ -73,8 +73,8 @@ struct Maps {
 
   template <int kEntry>
   CREMA_HD T entry(int64_t image) const {
-    return t.place[kEntry] < 0 ? static_cast<T>(t.fixed[kEntry])
-                               : given[image * t.given + t.place[kEntry]];
+    return t.position[kEntry] < 0 ? static_cast<T>(t.fixed[kEntry])
+                                  : given[image * t.given + t.position[kEntry]];
   }
   CREMA_HD AffineMap<T> of(int64_t image) const {
     return {{entry<0>(image), entry<1>(image), entry<2>(image)},
@@ -86,13 +86,14 @@ struct Maps {
   }
 };
 
-// Where the four values around a place lie in a plane, and how far it is from the first.
+// Offsets in a plane of the four values around a position, and the position's distance from the
+// first.
 template <typename T>
 struct Corners {
   int first, right, below, last;  // -1: outside
   T down, across;
-  CREMA_HD Corners(const Transformer& t, const SourcePlace<T>& p) {
-    // Far outside every corner is 0; only numbers that an index can hold are converted.
+  CREMA_HD Corners(const Transformer& t, const SourcePosition<T>& p) {
+    // Far outside every corner is 0; only values that fit an index are converted.
     const T rows = static_cast<T>(t.height + 1), columns = static_cast<T>(t.width + 1);
     const bool near = p.row > -2 && p.column > -2 && p.row < rows && p.column < columns;
     const T top = near ? floor(p.row) : T(-2), left = near ? floor(p.column) : T(-2);
@@ -133,66 +134,66 @@ struct Resample {
   Maps<T> maps;
   const T* x;
   T* y;
-  CREMA_HD void operator()(int64_t channels, int64_t place) const {
+  CREMA_HD void operator()(int64_t channels, int64_t position) const {
     const Transformer& t = maps.t;
     const ChannelGroup group(t, channels);
-    const Place at(t.by_out_width, place);
+    const Position at(t.by_out_width, position);
     const Corners<T> corners(t, maps.of(group.image).source(at.row, at.column));
     T values[kTogether];
     for (int k = 0; k < kTogether; ++k)
-      values[k] = Around<T>(corners, x + group.plane(k) * t.places()).value();
+      values[k] = Around<T>(corners, x + group.plane(k) * t.positions()).value();
     for (int k = 0; k < kTogether; ++k) {
-      if (k < group.count) y[group.plane(k) * t.out_places() + place] = values[k];
+      if (k < group.count) y[group.plane(k) * t.out_positions() + position] = values[k];
     }
   }
 };
 
-// What all channels of a place of y want of its source: that it moves down and across. For each
-// image first the one for all places, then the other.
+// The gradient of a position's source coordinates, summed over the channels of y. Per image, the
+// row coordinates of all positions, then the column coordinates.
 template <typename T>
 struct SourceGradient {
   Maps<T> maps;
   const T *x, *dy;
   T* moves;
-  CREMA_HD void operator()(int64_t image, int64_t place) const {
+  CREMA_HD void operator()(int64_t image, int64_t position) const {
     const Transformer& t = maps.t;
-    const Place at(t.by_out_width, place);
+    const Position at(t.by_out_width, position);
     const Corners<T> corners(t, maps.of(image).source(at.row, at.column));
-    const T *from = x + image * t.channels * t.places(),
-            *slope = dy + image * t.channels * t.out_places() + place;
+    const T *from = x + image * t.channels * t.positions(),
+            *slope = dy + image * t.channels * t.out_positions() + position;
     T down = 0, across = 0;
-    for (int64_t c = 0; c < t.channels; ++c, from += t.places(), slope += t.out_places()) {
+    for (int64_t c = 0; c < t.channels; ++c, from += t.positions(), slope += t.out_positions()) {
       const Around<T> around(corners, from);
       down += *slope * around.slope_down();
       across += *slope * around.slope_across();
     }
-    T* const to = moves + 2 * image * t.out_places() + place;
+    T* const to = moves + 2 * image * t.out_positions() + position;
     to[0] = down * static_cast<T>(t.height) / 2;
-    to[t.out_places()] = across * static_cast<T>(t.width) / 2;
+    to[t.out_positions()] = across * static_cast<T>(t.width) / 2;
   }
 };
 
-// All entries of all maps: the sum of what a coordinate wants, times y, x or 1.
+// Gradient of all entries of all maps: the sum of a coordinate's gradient times y, x or 1.
 template <typename T>
 struct MapGradient {
   Transformer t;
   const T* moves;
   template <typename>
-  CREMA_HD T operator()(int64_t sum, int64_t, int64_t place) const {
+  CREMA_HD T operator()(int64_t sum, int64_t, int64_t position) const {
     const int64_t image = sum / t.given, which = sum % t.given;
     int entry = 0;
-    for (int k = 0; k < kEntries; ++k) entry = t.place[k] == which ? k : entry;
-    const Place at(t.by_out_width, place);
+    for (int k = 0; k < kEntries; ++k) entry = t.position[k] == which ? k : entry;
+    const Position at(t.by_out_width, position);
     const T factor =
         entry % 3 == 0   ? AffineMap<T>::from_middle(at.row, static_cast<T>(t.out_height))
         : entry % 3 == 1 ? AffineMap<T>::from_middle(at.column, static_cast<T>(t.out_width))
                          : T(1);
-    return moves[(2 * image + entry / 3) * t.out_places() + place] * factor;
+    return moves[(2 * image + entry / 3) * t.out_positions() + position] * factor;
   }
 };
 
-// One coordinate of the source as a line: start + down * h + across * w. Whatever comes nearer to a
-// place than 1 comes within `reach` of it also when lines are rounded.
+// One source coordinate as a line: start + down * h + across * w. Whatever is less than 1 away from
+// a position is within `reach` of it despite rounding.
 template <typename T>
 struct SourceLine {
   T start, down, across, reach, by_across;
@@ -203,7 +204,7 @@ struct SourceLine {
   }
 };
 
-// Some numbers in a row; what is no number does not narrow it.
+// A range of integers; NaN does not narrow it.
 struct Range {
   int first, last;
   template <typename T>
@@ -217,13 +218,13 @@ struct Range {
       if (to < static_cast<T>(last)) last = static_cast<int>(to);
     }
   }
-  // To those where the line, less `rest`, is within its reach.
+  // To the indices at which the line, minus `rest`, is within its reach.
   template <typename T>
   CREMA_HD void narrow(T rest, const SourceLine<T>& line) {
     const T low = rest - line.reach, high = rest + line.reach;
     if (line.across != 0) {
       const T one = low * line.by_across, other = high * line.by_across;
-      const T slack = T(0.01);  // for what the reciprocal is rounded
+      const T slack = T(0.01);  // covers the rounding of the reciprocal
       narrow((one < other ? one : other) - slack, (one < other ? other : one) + slack);
     } else if (low > 0 || high < 0) {
       last = first - 1;
@@ -231,22 +232,22 @@ struct Range {
   }
 };
 
-// Which places of y read a place of x: those whose source is less than one place away, walked
-// through in their order, so that sums come out the same on every run. They lie in a parallelogram
-// of y: the map's inverse tells its rows, all of them where there is hardly an inverse, and each
-// row runs through x along a line, near the place between two columns.
+// The positions of y that read a position of x: those whose source is less than one pixel away, in
+// a fixed order, so that sums are reproducible. They are in a parallelogram of y: the inverse map
+// gives its rows (all rows if the map is nearly singular), and each row follows a line through x,
+// which is close to the position only between two columns.
 template <typename T>
 struct ImageGradient {
   Maps<T> maps;
   const T* dy;
   T* dx;
 
-  CREMA_HD void operator()(int64_t channels, int64_t place) const {
+  CREMA_HD void operator()(int64_t channels, int64_t position) const {
     const Transformer& t = maps.t;
     const ChannelGroup group(t, channels);
-    const Place at(t.by_width, place);
+    const Position at(t.by_width, position);
     const AffineMap<T> map = maps.of(group.image);
-    const SourcePlace<T> start = map.source(0, 0);
+    const SourcePosition<T> start = map.source(0, 0);
     const T rows = map.out_height, columns = map.out_width;
     const SourceLine<T> r(start.row, map.u[0] * map.height / rows, map.u[1] * map.height / columns,
                           rows, columns),
@@ -260,16 +261,16 @@ struct ImageGradient {
       const T half = (fabs(c.across) * r.reach + fabs(r.across) * c.reach) / fabs(determinant);
       hs.narrow(middle - half - T(0.5), middle + half + T(0.5));
     }
-    const T* const from = dy + group.first * t.out_places();
+    const T* const from = dy + group.first * t.out_positions();
     const auto out_width = static_cast<int>(t.out_width);
-    int before[kTogether];  // places of y before a channel
+    int before[kTogether];  // offset in y of each channel
     T sums[kTogether];
     for (int k = 0; k < kTogether; ++k) {
-      before[k] = (k < group.count ? k : group.count - 1) * static_cast<int>(t.out_places());
+      before[k] = (k < group.count ? k : group.count - 1) * static_cast<int>(t.out_positions());
       sums[k] = 0;
     }
     for (int h = hs.first; h <= hs.last; ++h) {
-      // How far the row's first source is from the place.
+      // The distance of the row's first source from the position.
       const T row_away = r.down * static_cast<T>(h) - to_row,
               column_away = c.down * static_cast<T>(h) - to_column;
       Range ws{0, out_width - 1};
@@ -285,7 +286,7 @@ struct ImageGradient {
       }
     }
     for (int k = 0; k < kTogether; ++k) {
-      if (k < group.count) dx[group.plane(k) * t.places() + place] = sums[k];
+      if (k < group.count) dx[group.plane(k) * t.positions() + position] = sums[k];
     }
   }
 };

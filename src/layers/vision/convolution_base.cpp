@@ -10,7 +10,7 @@
 namespace crema {
 namespace {
 
-// Whether a top before top i has a gradient.
+// Whether any top before top i has a gradient.
 bool follows_gradient(const Backward& pass, size_t i) {
   return std::any_of(pass.top_diff.begin(), pass.top_diff.begin() + i,
                      [](const Tensor& diff) { return bool(diff); });
@@ -20,17 +20,17 @@ bool follows_gradient(const Backward& pass, size_t i) {
 
 OrderRule ConvolutionBase::order_rule() const {
   const size_t axes = spatial_.kernel.size();
-  return spatial_.axis == 1 && axes <= 3 ? OrderRule::prefers_channels_last : OrderRule::plain;
+  return spatial_.axis == 1 && axes <= 3 ? OrderRule::prefers_channels_last : OrderRule::row_major;
 }
 
 HalfRule ConvolutionBase::half_rule() const {
-  // What cuDNN computes.
+  // Half precision where cuDNN supports it.
   return spatial_.kernel.size() <= 3 ? HalfRule::prefers : HalfRule::never;
 }
 
 int64_t ConvolutionBase::padded_channels(DType storage) const {
-  // Of images: tensor cores take 4 or 8 channels at a time, and padding here costs less than what
-  // cuDNN does about it in each pass. With strides, pixels are put together
+  // For images: tensor cores take 4 or 8 channels at a time, and padding here is cheaper than
+  // cuDNN's own padding in each pass. With strides, kernels fold pixels into channels
   // (kernels/conv/stem/stem_7x7s2.cuh, kernels/conv/space_to_depth.h).
   const bool strided = std::any_of(spatial_.stride.begin(), spatial_.stride.end(),
                                    [](int64_t stride) { return stride > 1; });
@@ -46,7 +46,7 @@ void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms)
   channels_ = bottoms[0][spatial_.axis];
   outputs_ = p.num_output();
   groups_ = p.group();
-  if (type().find("Depthwise") != std::string::npos) {
+  if (depthwise_) {
     if (p.has_group() && groups_ != channels_) {
       context.log().warning(cat(name(), ": group ", groups_, " has no effect: ", type(),
                                 " has a group for each of its ", channels_, " channels"));
@@ -54,7 +54,7 @@ void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms)
     groups_ = channels_;
   }
   bias_ = p.bias_term();
-  if (ends_with(type(), "+ReLU")) relu_ = params<ReLUParameter>().negative_slope();
+  if (fuses("ReLU")) relu_ = params<ReLUParameter>().negative_slope();
   require(channels_ > 0, "the bottom has shape ", bottoms[0].brief(),
           ", that is no channels (axis ", spatial_.axis, ")");
   require(groups_ > 0 && channels_ % groups_ == 0, "group ", groups_,
@@ -101,9 +101,9 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.bias = bias_ && !transposed();
   c.relu = relu_.has_value();
   c.relu_slope = relu_.value_or(0);
-  c.relu_taken = preparation.relu_taken;
-  c.sums = preparation.wants_sums && !transposed() && preparation.tops.size() == 1;
-  c.affine = c.sums && preparation.offers_affine;
+  c.relu_taken = preparation.top_edge.relu;
+  c.sums = preparation.top_edge.statistics && !transposed() && preparation.tops.size() == 1;
+  c.affine = c.sums && preparation.bottom_edge.affine;
   c.order = preparation.bottom_orders[0];
   c.x_channels = preparation.bottom_channels[0];
   c.weights_format = preparation.parameter_formats[0];
@@ -129,9 +129,10 @@ Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparati
   prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
   prepared.workspace = conv_->workspace();
   prepared.adds_gradients = conv_->adds_weights();
-  prepared.gives_sums = c.sums && conv_->gives_sums();
-  prepared.takes_affine = c.affine && conv_->takes_affine();
-  prepared.gradient_takes_affine = prepared.takes_affine && conv_->gradient_takes_affine();
+  prepared.top_edge.statistics = c.sums && conv_->gives_sums();
+  Edge& bottom = prepared.bottom_edge;
+  bottom.affine = c.affine && conv_->takes_affine();
+  bottom.affine_gradient = bottom.affine && conv_->gradient_takes_affine();
   if (relu_taken_) prepared.reads = {true, false};
   return prepared;
 }
@@ -166,13 +167,13 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
       continue;
     }
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    // Some kernels take the ReLU along; they and those of a CPU have the bias's gradient with that
-    // of the weights.
+    // Some kernels fuse the ReLU; these and the CPU's compute the bias gradient with the weights'
+    // gradient.
     const bool takes_relu = !transposed() && conv_->takes_relu() && (pass.parameter_diff[0] || !db);
     const bool with_weights =
         !transposed() && pass.parameter_diff[0] && (takes_relu || context.device() == Device::cpu);
     if (!takes_relu) backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
-    // What adds to a gradient that is made aside has to be made there too.
+    // Whatever adds to a gradient made on a side stream must run there, too.
     const bool begun =
         follows_gradient(pass, i) || pass.begun[0] || (with_weights && db && pass.begun[1]);
     if (pass.parameter_diff[0] && pass.bottom_diff[i] && !begun &&
@@ -184,8 +185,8 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
     if (!pass.parameter_diff[0]) {
       bottom();
     } else {
-      context.aside(
-          pass.aside_lane,
+      context.on_side_stream(
+          pass.side_stream,
           [&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); }, bottom);
     }
   }

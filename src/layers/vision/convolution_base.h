@@ -1,4 +1,4 @@
-// What Convolution and Deconvolution share: reading the message, the case of the kernel, and
+// Base of Convolution and Deconvolution: reads the message, builds the kernel's case, and handles
 // several bottoms with one set of weights.
 #pragma once
 
@@ -20,44 +20,48 @@ class ConvolutionBase : public Layer {
   HalfRule half_rule() const override;
   int64_t padded_channels(DType storage) const override;
   BackwardReads reads() const override { return {true, relu_.has_value()}; }
-  bool ends_in_relu() const override { return relu_ == 0.f; }
+  Edge top_edge() const override { return {.relu = relu_ == 0.f}; }
   void setup(Context& context, const std::vector<Shape>& bottoms) override;
   Inference infer(const std::vector<Shape>& bottoms) const override;
   Prepared prepare(Context& context, const Preparation& preparation) override;
   void backward(Context& context, const Backward& pass) override;
   int64_t multiply_adds(const std::vector<Shape>& bottoms,
                         const std::vector<Shape>& tops) const override;
-  // What its kernel is made for.
+  // The case that its kernel is made for.
   ConvCase case_of(const Preparation& preparation) const;
 
  protected:
-  // From the bottom's extent to the top's along a spatial axis; Error when nothing is left.
+  explicit ConvolutionBase(bool depthwise = false) : depthwise_(depthwise) {}
+
+  // The top's extent along a spatial axis for the bottom's; Error if nothing is left.
   virtual int64_t extent(size_t axis, int64_t bottom) const = 0;
-  // True when the layer's forward is the kernel's gradient of the data.
+  // True if the layer's forward is the kernel's data gradient.
   virtual bool transposed() const = 0;
-  // False: not done, as the kernel does not join the gradients. db: as below.
+  // False: not done, as the kernel does not fuse the gradients. db: as below.
   virtual bool backward_both(Context&, const Backward&, size_t, const Tensor&) { return false; }
   virtual void backward_bottom(Context& context, const Backward& pass, size_t i) = 0;
   // db: to be written too, or empty.
   virtual void backward_weights(Context& context, const Backward& pass, size_t i,
                                 const Tensor& db) = 0;
 
-  // The tensor with all axes before the channels as one.
+  // The tensor with all axes before the channels flattened into one.
   Tensor view(const Tensor& tensor) const;
-  // True when the gradient of top i must be added to a parameter's: to that of an earlier top, step
-  // or pass, or to zeros.
+  // True if the gradient of top i must be added to a parameter's diff, which holds that of an
+  // earlier top, step or pass, or zeros.
   static bool accumulates(const Backward& pass, size_t parameter, size_t i);
 
+  const bool depthwise_;  // a group for each channel, whatever the file says
   SpatialParams spatial_;
   int64_t channels_ = 0, outputs_ = 0, groups_ = 1;
   bool bias_ = true;
-  std::optional<float> relu_;  // slope, when a ReLU has been joined
-  bool relu_taken_ = false;    // Preparation::relu_taken
-  std::unique_ptr<WeightedSum> conv_;
+  std::optional<float> relu_;  // negative slope, if a ReLU has been fused
+  bool relu_taken_ = false;    // by all readers: see Edge
+  std::unique_ptr<LinearKernel> conv_;
 
  private:
   Shape with_one_outer(const Shape& shape) const;
-  // The gradient of top i before the ReLU, in place, and that of the bias (db may be empty).
+  // Takes the gradient of top i through the ReLU, in place, and computes that of the bias (db may
+  // be empty).
   void backward_relu_and_bias(Context& context, const Backward& pass, size_t i,
                               const Tensor& db) const;
 };

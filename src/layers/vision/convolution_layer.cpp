@@ -2,21 +2,24 @@
 //   y[n,o,p] = b[o] + sum over c and k of w[o,c,k] * x[n, c, p*stride - pad + k*dilation]
 // Shapes: x (N, C, spatial...), y (N, num_output, out...) with
 //   out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down.
-// One to six spatial axes; group splits the channels of x and y into parts that do not see each
-// other. Several bottoms give one top each, with the same weights.
+// One to six spatial axes; group splits the channels of x and y into independent parts. Several
+// bottoms give one top each, with the same weights.
 // Parameters: w (num_output, C/group, kernel...), b (num_output) unless bias_term is false.
 // Gradient: dw correlates dy with x, dx correlates dy with the mirrored w, db sums dy.
-// ConvolutionDepthwise and DepthwiseConvolution (forks) are the same with a group for each channel.
+// ConvolutionDepthwise and DepthwiseConvolution (forks) are the same with one group per channel.
 // Convolution3D and NdConvolution (forks) are the same: kernel_depth, temporal_stride and
-// temporal_pad are for time, the first of three axes.
-// Convolution+ReLU, ConvolutionDepthwise+ReLU and DepthwiseConvolution+ReLU have a ReLU
-// (relu_param) at their end; the planner makes them.
+// temporal_pad apply to time, the first of three axes. Convolution+ReLU, ConvolutionDepthwise+ReLU
+// and DepthwiseConvolution+ReLU end in a ReLU (relu_param); the planner makes them.
 #include "layers/vision/convolution_base.h"
 
 namespace crema {
 namespace {
 
 class ConvolutionLayer : public ConvolutionBase {
+ public:
+  explicit ConvolutionLayer(bool depthwise = false) : ConvolutionBase(depthwise) {}
+
+ private:
   int64_t extent(size_t axis, int64_t bottom) const override {
     const int64_t window = spatial_.dilation[axis] * (spatial_.kernel[axis] - 1) + 1;
     const int64_t room = bottom + 2 * spatial_.pad[axis] - window;
@@ -31,10 +34,10 @@ class ConvolutionLayer : public ConvolutionBase {
   bool transposed() const override { return false; }
 
   void forward(Context& context, const Forward& pass) override {
-    if (pass.top_sums) {
-      return conv_->forward_summing(context, view(pass.bottom[0]), pass.bottom_affine,
-                                    pass.parameters[0], view(pass.top[0]), pass.top_sums,
-                                    pass.workspace);
+    if (pass.top_edge.statistics) {
+      return conv_->forward_with_sums(context, view(pass.bottom[0]), pass.bottom_edge(0).affine,
+                                      pass.parameters[0], view(pass.top[0]),
+                                      pass.top_edge.statistics, pass.workspace);
     }
     for (size_t i = 0; i < pass.bottom.size(); ++i) {
       conv_->forward(context, view(pass.bottom[i]), pass.parameters[0],
@@ -42,11 +45,11 @@ class ConvolutionLayer : public ConvolutionBase {
     }
   }
 
-  // Where the gradient has gone through the ReLU before, doing so again changes nothing.
+  // If the gradient has already been taken through the ReLU, doing so again changes nothing.
   bool with_relu() const { return relu_ && !relu_taken_ && conv_->takes_relu(); }
 
   bool backward_both(Context& context, const Backward& pass, size_t i, const Tensor& db) override {
-    if (!conv_->joins_gradients()) return false;
+    if (!conv_->fuses_gradients()) return false;
     conv_->backward_both(context, view(pass.bottom[i]),
                          with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
                                      : OutputGradient(view(pass.top_diff[i])),
@@ -57,16 +60,16 @@ class ConvolutionLayer : public ConvolutionBase {
 
   void backward_weights(Context& context, const Backward& pass, size_t i,
                         const Tensor& db) override {
-    if (pass.bottom_affine) {
-      return conv_->backward_weights_affine(context, view(pass.bottom[i]), pass.bottom_affine,
+    if (pass.bottom_edge.affine) {
+      return conv_->backward_weights_affine(context, view(pass.bottom[i]), pass.bottom_edge.affine,
                                             view(pass.top_diff[i]), pass.parameter_diff[0],
-                                            accumulates(pass, 0, i), pass.aside_workspace);
+                                            accumulates(pass, 0, i), pass.side_workspace);
     }
     conv_->backward_weights(context, view(pass.bottom[i]),
                             with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
                                         : OutputGradient(view(pass.top_diff[i])),
                             pass.parameter_diff[0], db, accumulates(pass, 0, i),
-                            db && accumulates(pass, 1, i), pass.aside_workspace);
+                            db && accumulates(pass, 1, i), pass.side_workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {
@@ -77,19 +80,17 @@ class ConvolutionLayer : public ConvolutionBase {
   }
 };
 
-std::unique_ptr<Layer> make() { return std::make_unique<ConvolutionLayer>(); }
-// Names that are no identifiers.
-[[maybe_unused]] const bool joined_types = [] {
-  for (const char* type :
-       {"Convolution+ReLU", "ConvolutionDepthwise+ReLU", "DepthwiseConvolution+ReLU"})
-    LayerRegistry::add(type, {make, __FILE__});
-  return true;
-}();
+struct DepthwiseConvolutionLayer : ConvolutionLayer {
+  DepthwiseConvolutionLayer() : ConvolutionLayer(true) {}
+};
+
+REGISTER_FUSED(ConvolutionLayer, "Convolution+ReLU");
+REGISTER_FUSED(DepthwiseConvolutionLayer, "ConvolutionDepthwise+ReLU", "DepthwiseConvolution+ReLU");
 
 }  // namespace
 REGISTER_LAYER(Convolution, ConvolutionLayer);
-REGISTER_LAYER(ConvolutionDepthwise, ConvolutionLayer);
-REGISTER_LAYER(DepthwiseConvolution, ConvolutionLayer);
+REGISTER_LAYER(ConvolutionDepthwise, DepthwiseConvolutionLayer);
+REGISTER_LAYER(DepthwiseConvolution, DepthwiseConvolutionLayer);
 REGISTER_LAYER(Convolution3D, ConvolutionLayer);
 REGISTER_LAYER(NdConvolution, ConvolutionLayer);
 }  // namespace crema

@@ -1,16 +1,16 @@
-// Crop: a part of the first bottom, in the size of the second from `axis` on.
+// Crop: cuts the first bottom to the size of the second from `axis` on.
 //   y[..., i, j] = x[..., offset0 + i, offset1 + j]
-// Shapes: y as x, with the second bottom's extents from `axis` (2 when nothing is said) on; one
-// offset for all these axes or one for each.
+// Shapes: y as x, with the second bottom's extents from `axis` (default 2) on; one offset for all
+// these axes or one per axis.
 // Parameters: none.
-// Gradient: dx is dy at its place and 0 around it; none for the second bottom.
-#include "layers/shape/rearrange_layer.h"
+// Gradient: dx is dy at its position and 0 around it; none for the second bottom.
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/shape.pb.h"
 
 namespace crema {
 namespace {
 
-class CropLayer : public RearrangeLayer {
+class CropLayer : public StridedCopyLayer {
   const CropParameter& p() const { return params<CropParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
   OrderRule order_rule() const override { return OrderRule::any; }
@@ -41,9 +41,9 @@ class CropLayer : public RearrangeLayer {
     return {{y}, {}};
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
+  StridedCopy moves(const Tensor& x, const Tensor& y) const override {
     const int first = x.shape().canonical_axis(p().axis());
-    Rearrangement moves;
+    StridedCopy moves;
     moves.axes = moved_axes(y.shape(), x, y);
     for (int axis = first; axis < x.shape().axes(); ++axis)
       moves.from_start += offset(axis, first) * moves.axes[axis].from;

@@ -5,7 +5,7 @@
 // With weight_filler bilinear, group = num_output = C and lr_mult 0 it is bilinear upsampling.
 // Parameters: w (C, num_output/group, kernel...), b (num_output) unless bias_term is false.
 // Gradient: dx is the convolution of dy with w, dw correlates x with dy, db sums dy.
-// Deconvolution3D (a fork) is the same: kernel_depth, temporal_stride and temporal_pad are for
+// Deconvolution3D (a fork) is the same: kernel_depth, temporal_stride and temporal_pad apply to
 // time, the first of three axes.
 #include "kernels/core/bias.h"
 #include "layers/vision/convolution_base.h"
@@ -43,7 +43,7 @@ class DeconvolutionLayer : public ConvolutionBase {
   void backward_weights(Context& context, const Backward& pass, size_t i, const Tensor&) override {
     conv_->backward_weights(context, view(pass.top_diff[i]), view(pass.bottom[i]),
                             pass.parameter_diff[0], Tensor(), accumulates(pass, 0, i), false,
-                            pass.aside_workspace);
+                            pass.side_workspace);
   }
 
   void backward_bottom(Context& context, const Backward& pass, size_t i) override {

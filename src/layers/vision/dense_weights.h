@@ -1,11 +1,11 @@
-// How the weights of a fully connected layer lie.
+// The memory layout of a fully connected layer's weights.
 #pragma once
 
 #include "layers/layer.h"
 
 namespace crema {
 
-// Where samples are channels-last images, the weights' columns lie in their order; else plain.
+// If samples are channels-last images, so are the weights' columns; otherwise row-major.
 inline Format dense_weights_format(const Preparation& preparation) {
   const Shape& x = preparation.bottoms[0];
   const bool images = preparation.bottom_orders[0] == Order::channels_last && x.axes() >= 3;

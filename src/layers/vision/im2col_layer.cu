@@ -1,11 +1,11 @@
-// Im2col: the patches that a convolution's window sees, laid out as channels.
+// Im2col: the patches under a convolution's window, laid out as channels.
 //   y[n, c*K + k, p] = x[n, c, p*stride - pad + k*dilation], 0 outside of x
-// where k runs over the K cells of the window, p over its positions.
+// where k runs over the K elements of the window, p over its positions.
 // Shapes: x (N, C, spatial...), y (N, C*K, out...) with
 //   out = (in + 2*pad - dilation*(kernel-1) - 1) / stride + 1, rounded down.
-// One to six spatial axes behind `axis`.
+// One to six spatial axes after `axis`.
 // Parameters: none.
-// Gradient: dx is the sum of dy over all the patches that a value is in.
+// Gradient: dx is the sum of dy over all patches that contain the value.
 #include "kernels/core/pointwise.h"
 #include "layers/layer.h"
 #include "layers/vision/spatial_params.h"
@@ -17,29 +17,29 @@ namespace {
 struct PatchAxis {
   int32_t in = 1, out = 1, kernel = 1, stride = 1, pad = 0, dilation = 1;
 
-  // Input place that the window at `place` sees through its cell, which may be outside; and whether
-  // it is not.
-  CREMA_HD int32_t seen(int32_t place, int32_t cell) const {
-    return place * stride - pad + cell * dilation;
+  // Input position that the window at `position` reads through its element `cell`, perhaps outside;
+  // and whether it is inside.
+  CREMA_HD int32_t seen(int32_t position, int32_t cell) const {
+    return position * stride - pad + cell * dilation;
   }
   CREMA_HD bool has(int32_t at) const { return at >= 0 && at < in; }
-  // Place of the window that sees `at` through its cell; -1: none.
+  // Position of the window that reads `at` through this cell; -1: none.
   CREMA_HD int32_t seeing(int32_t at, int32_t cell) const {
     const int32_t steps = at + pad - cell * dilation;
     if (steps < 0) return -1;
-    const int32_t place = stride == 1 ? steps : steps / stride;
-    return place < out && place * stride == steps ? place : -1;
+    const int32_t position = stride == 1 ? steps : steps / stride;
+    return position < out && position * stride == steps ? position : -1;
   }
 };
 
-// Rows are all points with the same places on all axes but the last.
+// A row: all points that differ only along the last axis.
 template <int kAxes>
 struct Patches {
   static constexpr int kLast = kAxes - 1;
   PatchAxis axis[kAxes];
   int64_t cells = 1, in_points = 1, out_points = 1;
 
-  // Input row that the window's row sees through the cell's row; -1: outside.
+  // Input row that the window's row reads through the cell's row; -1: outside.
   CREMA_HD int32_t row_seen(int32_t row, int32_t cell) const {
     int32_t input = 0, step = 1;
     for (int i = kLast - 1; i >= 0; --i) {
@@ -52,14 +52,14 @@ struct Patches {
     }
     return input;
   }
-  // The row of the windows that see this input row through the cell's row; -1: none.
+  // The row of windows that read this input row through the cell's row; -1: none.
   CREMA_HD int32_t row_seeing(int32_t input, int32_t cell) const {
     int32_t row = 0, step = 1;
     for (int i = kLast - 1; i >= 0; --i) {
       const PatchAxis& a = axis[i];
-      const int32_t place =
+      const int32_t position =
           a.seeing(i == 0 ? input : input % a.in, i == 0 ? cell : cell % a.kernel);
-      row = row < 0 || place < 0 ? -1 : row + place * step;
+      row = row < 0 || position < 0 ? -1 : row + position * step;
       input /= a.in;
       cell /= a.kernel;
       step *= a.out;
@@ -68,7 +68,7 @@ struct Patches {
   }
 };
 
-// kWidth points at a time.
+// kWidth points per thread.
 template <typename T, int kAxes, int kWidth>
 struct GatherPatches {
   Patches<kAxes> patches;
@@ -80,15 +80,15 @@ struct GatherPatches {
                point = static_cast<int32_t>(piece * kWidth);
     const int32_t column = cell % last.kernel, cell_row = cell / last.kernel;
     const T* plane = x + row / patches.cells * patches.in_points;
-    int32_t place = point % last.out, out_row = point / last.out;
+    int32_t position = point % last.out, out_row = point / last.out;
     int32_t in_row = patches.row_seen(out_row, cell_row);
     Pack<T, kWidth> values;
     for (int k = 0; k < kWidth; ++k) {
-      const int32_t at = last.seen(place, column);
+      const int32_t at = last.seen(position, column);
       values.v[k] =
           in_row >= 0 && last.has(at) ? plane[static_cast<int64_t>(in_row) * last.in + at] : T(0);
-      if (++place == last.out) {
-        place = 0;
+      if (++position == last.out) {
+        position = 0;
         in_row = patches.row_seen(++out_row, cell_row);
       }
     }
@@ -111,10 +111,10 @@ struct SumPatches {
       const int32_t row = patches.row_seeing(in_row, static_cast<int32_t>(cell) / last.kernel);
       if (row < 0) continue;
       for (int32_t k = 0; k < last.kernel; ++k) {
-        const int32_t place = last.seeing(column, k);
-        if (place < 0) continue;
-        sum += Compute<T>(
-            from[(cell + k) * patches.out_points + static_cast<int64_t>(row) * last.out + place]);
+        const int32_t position = last.seeing(column, k);
+        if (position < 0) continue;
+        sum += Compute<T>(from[(cell + k) * patches.out_points +
+                               static_cast<int64_t>(row) * last.out + position]);
       }
     }
     dx[plane * patches.in_points + input] = sum;
@@ -140,14 +140,14 @@ class Im2colLayer : public Layer {
       y[axis] = room / spatial_.stride[i] + 1;
       y[spatial_.axis] *= spatial_.kernel[i];
     }
-    constexpr int64_t kMost = int64_t{1} << 31;
-    require(bottoms[0].count(spatial_.axis + 1) < kMost && y.count(spatial_.axis + 1) < kMost,
+    constexpr int64_t kMax = int64_t{1} << 31;
+    require(bottoms[0].count(spatial_.axis + 1) < kMax && y.count(spatial_.axis + 1) < kMax,
             "the planes of ", bottoms[0].brief(), " or of ", y.brief(),
             " have 2^31 places or more, which Im2col does not count");
     return {{y}, {}};
   }
 
-  // Axes that are missing have one place.
+  // Missing axes have one position.
   template <int kAxes>
   Patches<kAxes> patches(const Shape& x, const Shape& y) const {
     Patches<kAxes> patches;

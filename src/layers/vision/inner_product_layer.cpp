@@ -1,16 +1,15 @@
 // InnerProduct (fully connected): every output is a weighted sum of all inputs of a sample.
 //   y[m,n] = b[n] + sum over k of x[m,k] * w[n,k]
-// Shapes: x with the axes before `axis` as m and the rest as k; y keeps the former and has
-// num_output in place of the latter.
+// Shapes: x the axes before `axis` form m and the rest k; y keeps the former and has num_output
+// instead of the latter.
 // Parameters: w (num_output, K), or (K, num_output) with transpose; b (num_output) unless bias_term
-// is false.
-// A second bottom gives w instead (NormFace), and with it num_output; a third gives b.
-// With normalize (a fork) forward first scales each row of w to length 1, w / sqrt(|w|^2 + 1e-6),
-// in place.
-// Gradient: dx = dy w, dw = dy' x, db sums dy over m.
-// SparseInnerProduct (forks for text) is the same: SparseData's vectors have all their zeros.
-// InnerProduct+ReLU is the same with a ReLU (relu_param) at its end, InnerProduct+ReLU+Dropout with
-// a dropout (dropout_param) behind that; the planner makes them.
+// is false. A second bottom gives w instead (NormFace), and with it num_output; a third gives b.
+// With normalize (a fork) forward first L2-normalizes each row of w, w / sqrt(|w|^2 + 1e-6), in
+// place.
+// Gradient: dx = dy w, dw = dy' x, db sums dy over m. SparseInnerProduct (forks for text) is the
+// same: SparseData's vectors are stored dense here. InnerProduct+ReLU is the same followed by a
+// ReLU (relu_param), InnerProduct+ReLU+Dropout by a ReLU and a dropout (dropout_param); the planner
+// makes them.
 #include <algorithm>
 
 #include "kernels/conv/dense.h"
@@ -27,18 +26,23 @@ namespace crema {
 namespace {
 
 class InnerProductLayer : public Layer {
-  Arity bottoms() const override { return {1, type() == "InnerProduct" ? 3 : 1}; }
-  // Where samples are images, the weights' columns lie in their order.
+ public:
+  explicit InnerProductLayer(bool takes_weights = false) : takes_weights_(takes_weights) {}
+
+ private:
+  Arity bottoms() const override { return {1, takes_weights_ ? 3 : 1}; }
+  // If samples are images, the weights' columns are stored in their order.
   OrderRule order_rule() const override {
     return axis_ == 1 && !transposed_ && !normalized_ && !given_ ? OrderRule::any
-                                                                 : OrderRule::plain;
+                                                                 : OrderRule::row_major;
   }
   HalfRule half_rule() const override {
     return normalized_ || given_ ? HalfRule::never : HalfRule::prefers;
   }
   BackwardReads reads() const override { return {true, relu_.on}; }
-  bool ends_in_relu() const override { return relu_.on && relu_.slope == 0; }
-  float relu_factor() const override { return dropout_.factor; }
+  Edge top_edge() const override {
+    return {.relu = relu_.on && relu_.slope == 0, .relu_factor = dropout_.factor};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const InnerProductParameter& p = params<InnerProductParameter>();
@@ -56,10 +60,8 @@ class InnerProductLayer : public Layer {
         !normalized_ || !transposed_,
         "inner_product_param has normalize and transpose, which do not go together: rows of the "
         "weights must be outputs");
-    if (type().find("+ReLU") != std::string::npos)
-      relu_ = {true, params<ReLUParameter>().negative_slope()};
-    if (type() == "InnerProduct+ReLU+Dropout")
-      dropout_ = DropoutParams(params<DropoutParameter>(), training());
+    if (fuses("ReLU")) relu_ = {true, params<ReLUParameter>().negative_slope()};
+    if (fuses("Dropout")) dropout_ = DropoutParams(params<DropoutParameter>(), training());
     add_parameter(transposed_ ? Shape{inputs_, outputs_} : Shape{outputs_, inputs_},
                   p.weight_filler());
     if (bias_) add_parameter({outputs_}, p.bias_filler());
@@ -76,15 +78,15 @@ class InnerProductLayer : public Layer {
     if (bias_ && bottoms.size() == 2) add_parameter({outputs_of(bottoms[1])}, p.bias_filler());
   }
 
-  // Of weights that are a bottom.
+  // For weights that are a bottom.
   int64_t outputs_of(const Shape& w) const {
     require(w.count() % inputs_ == 0, "the second bottom, the weights, is ", w.brief(),
             ", but must have rows of ", inputs_, " values, as many as a sample");
     return w.count() / inputs_;
   }
 
-  // The kernels drop from a list of values.
-  bool worth_joining(const Context&, const std::vector<Shape>&, Precision) const override {
+  // The kernels' fused dropout supports only tops without spatial axes.
+  bool is_profitable(const Context&, const std::vector<Shape>&, Precision) const override {
     return axis_ == 1 || !dropout_.changes();
   }
 
@@ -116,7 +118,7 @@ class InnerProductLayer : public Layer {
     c.transposed = transposed_;
     c.bias = bias_;
     c.relu = relu_;
-    c.relu_taken = relu_taken_ = preparation.relu_taken;
+    c.relu_taken = relu_taken_ = preparation.top_edge.relu;
     c.dropout = dropout_.drops;
     c.backward_data = preparation.bottom_needs_diff[0];
     c.backward_weights = preparation.parameter_needs_diff[0];
@@ -141,7 +143,7 @@ class InnerProductLayer : public Layer {
     return prepared;
   }
 
-  // The same in backward as in the forward pass that it belongs to.
+  // The same mask in backward as in the corresponding forward pass.
   template <typename Pass>
   DropoutMask mask(const Context& context, const Pass& pass) const {
     return dropout_.mask(context.random(id(), pass.pass, pass.live_pass));
@@ -154,11 +156,11 @@ class InnerProductLayer : public Layer {
                                                : pass.bottom[2];
       return product_.forward(context, pass.bottom[0], pass.bottom[1], b, pass.top[0]);
     }
-    if (normalized_) make_unit_rows(context, 1e-6, pass.parameters[0], pass.workspace);
+    if (normalized_) l2_normalize_rows(context, 1e-6, pass.parameters[0], pass.workspace);
     const Tensor &x = pass.bottom[0], &w = pass.parameters[0], &y = pass.top[0];
     const Tensor b = bias_ ? pass.parameters[1] : Tensor();
     if (!dropout_.changes()) return dense_->forward(context, x, w, b, y, pass.workspace);
-    dense_->forward_dropping(context, x, w, b, y, mask(context, pass), pass.workspace);
+    dense_->forward_with_dropout(context, x, w, b, y, mask(context, pass), pass.workspace);
   }
 
   void backward_given(Context& context, const Backward& pass) const {
@@ -176,8 +178,9 @@ class InnerProductLayer : public Layer {
     const bool masks = relu_.on && !relu_taken_;
     OutputGradient g =
         masks && dense_->takes_relu() ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
-    const bool inside = dense_->takes_relu() && (dw || !db);  // ReLU and bias
-    // What was dropped is zero in y, as what a ReLU without slope cut off: the rest is the factor.
+    const bool inside = dense_->takes_relu() && (dw || !db);  // fuses ReLU and bias
+    // Dropped values are zero in y, like those cut off by a ReLU without slope: only the factor
+    // remains.
     const bool simple = relu_.slope == 0;
     if (inside && masks) {
       g.factor = dropout_.factor;
@@ -202,34 +205,30 @@ class InnerProductLayer : public Layer {
     const auto weights = [&] {
       if (!inside && !masks) relu_and_bias();
       dense_->backward_weights(context, pass.bottom[0], g, dw, inside ? db : Tensor(),
-                               pass.accumulate[0], db && pass.accumulate[1], pass.aside_workspace);
+                               pass.accumulate[0], db && pass.accumulate[1], pass.side_workspace);
     };
-    context.aside(pass.aside_lane, weights, bottom);
+    context.on_side_stream(pass.side_stream, weights, bottom);
   }
 
   int64_t multiply_adds(const std::vector<Shape>&, const std::vector<Shape>& tops) const override {
     return tops[0].count() * inputs_;
   }
 
+  const bool takes_weights_;  // further bottoms may give weights and bias
   int axis_ = 1;
   int64_t inputs_ = 0, outputs_ = 0;
   bool transposed_ = false, bias_ = true, normalized_ = false;
   bool given_ = false;  // the weights are a bottom
   Relu relu_;
-  bool relu_taken_ = false;  // Preparation::relu_taken
+  bool relu_taken_ = false;  // by all readers: see Edge
   DropoutParams dropout_;
-  std::unique_ptr<WeightedSum> dense_;
+  std::unique_ptr<LinearKernel> dense_;
   ProductOfBottoms product_;
 };
 
-std::unique_ptr<Layer> make() { return std::make_unique<InnerProductLayer>(); }
-[[maybe_unused]] const bool joined_types = [] {
-  for (const char* type : {"InnerProduct+ReLU", "InnerProduct+ReLU+Dropout"})
-    LayerRegistry::add(type, {make, __FILE__});
-  return true;
-}();
+REGISTER_FUSED(InnerProductLayer, "InnerProduct+ReLU", "InnerProduct+ReLU+Dropout");
 
 }  // namespace
-REGISTER_LAYER(InnerProduct, InnerProductLayer);
+REGISTER_LAYER(InnerProduct, InnerProductLayer, true);
 REGISTER_LAYER(SparseInnerProduct, InnerProductLayer);
 }  // namespace crema

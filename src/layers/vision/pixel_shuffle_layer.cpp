@@ -1,16 +1,16 @@
-// PixelShuffle: channels become squares of r x r pixels (sub-pixel convolution), r =
+// PixelShuffle: depth-to-space: channels become blocks of r x r pixels (sub-pixel convolution), r =
 // `upscale_factor`.
 //   y[n, c, h*r + i, w*r + j] = x[n, (c*r + i)*r + j, h, w]   for i, j < r
 // Shapes: x (N, C*r*r, H, W), y (N, C, H*r, W*r).
 // Parameters: none.
-// Gradient: dx is dy put back.
-#include "layers/shape/rearrange_layer.h"
+// Gradient: dx is dy moved back.
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/modern_shape.pb.h"
 
 namespace crema {
 namespace {
 
-class PixelShuffleLayer : public RearrangeLayer {
+class PixelShuffleLayer : public StridedCopyLayer {
   int64_t factor() const { return params<PixelShuffleParameter>().upscale_factor(); }
   OrderRule order_rule() const override { return OrderRule::any; }
 
@@ -24,10 +24,10 @@ class PixelShuffleLayer : public RearrangeLayer {
     return {{{x[0], x[1] / (r * r), x[2] * r, x[3] * r}}, {}};
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
+  StridedCopy moves(const Tensor& x, const Tensor& y) const override {
     const std::vector<int64_t> from = steps_of(x), to = steps_of(y);
     const int64_t r = factor();
-    Rearrangement moves;
+    StridedCopy moves;
     moves.axes = {{x.shape()[0], to[0], from[0]},
                   {y.shape()[1], to[1], r * r * from[1]},
                   {r, to[2], r * from[1]},

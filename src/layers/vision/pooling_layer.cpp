@@ -1,19 +1,18 @@
-// Pooling: a window slides over each channel and keeps one value.
-//   MAX         y = the largest value; of equal ones the first from the upper left
-//   AVE         y = sum of the window / its number of cells, those of the padding included
-//   STOCHASTIC  in training a value drawn with probability x / sum(x), in testing
+// Pooling: reduces each window of a channel to one value.
+//   MAX         y = the maximum; of equal values the first from the upper left
+//   AVE         y = sum of the window / its number of pixels, padding included
+//   STOCHASTIC  in training a value sampled with probability x / sum(x), in testing
 //               sum(x^2) / sum(x); no padding
 // Shapes: x (N, C, H, W), or with one to six spatial axes (STOCHASTIC: to three); y (N, C, H', W')
 //   with H' = ceil((H + 2 pad - kernel) / stride) + 1, floor instead of ceil with round_mode:
 //   FLOOR; with a dilation of d the kernel spans d * (kernel - 1) + 1 values.
 // With padding, a last window that would start in the far padding is dropped. A second top of MAX
-// has the place of each value in its channel, h * W + w; -1 where the window is empty (there y is
-// -FLT_MAX).
-// The planner joins MAX and a ReLU behind it to "Pooling+ReLU".
+// has each maximum's index in its channel, h * W + w; -1 if the window is empty (there y is
+// -FLT_MAX). The planner fuses MAX and a following ReLU into "Pooling+ReLU".
 // Parameters: none.
-// Gradient: MAX and STOCHASTIC give dy to the value that was kept, AVE a share to each cell.
-// Pooling3D, NdPooling and PoolingND are names of forks for video and volumes: time is the first of
-// three axes, kernel_depth, temporal_stride and temporal_pad are for it.
+// Gradient: MAX and STOCHASTIC pass dy to the value that was kept, AVE an equal share to each
+// pixel. Pooling3D, NdPooling and PoolingND are names of forks for video and volumes: kernel_depth,
+// temporal_stride and temporal_pad apply to time, the first of three axes.
 #include <algorithm>
 
 #include "kernels/conv/conv.h"
@@ -28,7 +27,7 @@
 namespace crema {
 namespace {
 
-// A quantity of a window as the file gives it: one number for all axes, or some of height, width,
+// A property of a window as the file gives it: one value for all axes, or some of height, width,
 // depth, or a list.
 struct WindowField {
   const char* name;
@@ -58,7 +57,7 @@ struct WindowField {
 
 class PoolingLayer : public Layer {
  public:
-  std::optional<PoolWindow> served_window(const Shape& bottom) const {
+  std::optional<PoolWindow> chosen_window(const Shape& bottom) const {
     if (many_axes_) return std::nullopt;
     return window(bottom);
   }
@@ -67,16 +66,18 @@ class PoolingLayer : public Layer {
   const PoolingParameter& p() const { return params<PoolingParameter>(); }
   Arity tops() const override { return {1, p().pool() == PoolingParameter::MAX ? 2 : 1}; }
   OrderRule order_rule() const override { return OrderRule::any; }
-  // 16 bits do not hold the places of a mask.
+  // 16 bits cannot hold the indices of a mask.
   HalfRule half_rule() const override {
     return message().top_size() > 1 ? HalfRule::never : HalfRule::follows;
   }
   BackwardReads reads() const override { return {method_ == PoolMethod::stochastic_test, false}; }
-  bool can_take_relu() const override { return method_ == PoolMethod::max && !many_axes_; }
+  Edge bottom_edge(int) const override {
+    return {.relu = method_ == PoolMethod::max && !many_axes_};
+  }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     const int spatial = bottoms[0].axes() - 2;
-    require(spatial >= 1 && spatial <= kMostSpatialAxes,
+    require(spatial >= 1 && spatial <= kMaxSpatialAxes,
             "Pooling takes (N, C) and one to six spatial axes, but the bottom is ",
             bottoms[0].brief());
     switch (p().pool()) {
@@ -92,7 +93,7 @@ class PoolingLayer : public Layer {
     }
     read_window(spatial);
     read_dilation(spatial);
-    relu_ = ends_with(type(), "+ReLU");
+    relu_ = fuses("ReLU");
     many_axes_ = spatial > 3 || std::any_of(axes_.dilation.begin(), axes_.dilation.end(),
                                             [](int64_t distance) { return distance > 1; });
     require(
@@ -101,7 +102,7 @@ class PoolingLayer : public Layer {
         bottoms[0].brief());
   }
 
-  bool worth_joining(const Context& context, const std::vector<Shape>&, Precision) const override {
+  bool is_profitable(const Context& context, const std::vector<Shape>&, Precision) const override {
     return context.device() == Device::gpu && can_end_in_relu();
   }
   bool can_end_in_relu() const {
@@ -120,8 +121,8 @@ class PoolingLayer : public Layer {
   }
 
   void read_window(int spatial) {
-    // A file that gives the extent along time gives step and padding along time too, or means 1 and
-    // 0.
+    // A file that gives the extent along time gives stride and padding along time too; they default
+    // to 1 and 0.
     const bool time = p().has_kernel_depth();
     require((!time && !p().has_temporal_stride() && !p().has_temporal_pad()) || spatial == 3,
             "kernel_depth, temporal_stride and temporal_pad are for three spatial axes (time, "
@@ -184,15 +185,15 @@ class PoolingLayer : public Layer {
     }
   }
 
-  PoolAxes axes(const Shape& bottom) const {
-    PoolAxes w = axes_;
+  PoolNd axes(const Shape& bottom) const {
+    PoolNd w = axes_;
     if (p().global_pooling())
       for (int axis = 2; axis < bottom.axes(); ++axis) w.kernel[axis - 2] = bottom[axis];
     return w;
   }
 
   PoolWindow window(const Shape& bottom) const {
-    const PoolAxes all = axes(bottom);
+    const PoolNd all = axes(bottom);
     PoolWindow w;
     w.method = method_;
     w.count_padding = all.count_padding;
@@ -209,13 +210,13 @@ class PoolingLayer : public Layer {
 
   static int64_t outputs(int64_t extent, int64_t kernel, int64_t stride, bool round_down) {
     if (extent >= kernel) return (extent - kernel + (round_down ? 0 : stride - 1)) / stride + 1;
-    // A kernel that sticks out by less than a step still has one window.
+    // A kernel that exceeds the input by less than a stride still has one window.
     return round_down ? 0 : 1 - (kernel - extent) / stride;
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
-    const PoolAxes w = axes(x);
+    const PoolNd w = axes(x);
     const bool round_down =
         p().round_mode() == PoolingParameter::FLOOR || !p().ceil_mode() || p().torch_pooling();
     const bool padded =
@@ -239,7 +240,7 @@ class PoolingLayer : public Layer {
   Prepared prepare(Context&, const Preparation& preparation) override {
     require(!relu_ || can_end_in_relu(),
             "only a MAX pooling of one to three spatial axes can end in a ReLU, of slope 0");
-    takes_relu_ = preparation.takes_relu;
+    takes_relu_ = preparation.bottom_edge.relu;
     return {};
   }
 
@@ -248,8 +249,8 @@ class PoolingLayer : public Layer {
     const Tensor index = pass.saved.empty() ? Tensor() : in_order_of(pass.saved[0], pass.top[0]);
     const Shape& x = pass.bottom[0].shape();
     if (many_axes_) {
-      pool_axes_forward(context, axes(x), method_ == PoolMethod::average, pass.bottom[0],
-                        pass.top[0], index, mask);
+      pool_nd_forward(context, axes(x), method_ == PoolMethod::average, pass.bottom[0], pass.top[0],
+                      index, mask);
     } else {
       pool_forward(context, window(x), context.random(id(), pass.pass, pass.live_pass),
                    pass.bottom[0], pass.top[0], index, mask);
@@ -262,34 +263,31 @@ class PoolingLayer : public Layer {
         pass.saved.empty() ? Tensor() : in_order_of(pass.saved[0], pass.top_diff[0]);
     const Shape& x = pass.bottom_diff[0].shape();
     if (many_axes_) {
-      pool_axes_backward(context, axes(x), method_ == PoolMethod::average, index, pass.top_diff[0],
-                         pass.bottom_diff[0]);
+      pool_nd_backward(context, axes(x), method_ == PoolMethod::average, index, pass.top_diff[0],
+                       pass.bottom_diff[0]);
     } else {
       pool_backward(context, window(x), pass.bottom[0], index, pass.top_diff[0],
                     pass.bottom_diff[0]);
     }
   }
 
-  // The index is kept in the memory order of the tops.
+  // The index is stored in the memory order of the tops.
   static Tensor in_order_of(const Tensor& saved, const Tensor& top) {
     return saved.reshaped(top.shape(), top.format());
   }
 
   PoolMethod method_ = PoolMethod::max;
-  PoolAxes axes_;           // of a global pooling without the kernel
+  PoolNd axes_;             // of a global pooling, without the kernel
   bool many_axes_ = false;  // more than three, or with dilation: kernels/pool/pool_nd.h
   bool takes_relu_ = false, relu_ = false;
 };
 
-// A name that is no identifier.
-[[maybe_unused]] const bool joined_type = LayerRegistry::add(
-    "Pooling+ReLU",
-    {[]() -> std::unique_ptr<Layer> { return std::make_unique<PoolingLayer>(); }, __FILE__});
+REGISTER_FUSED(PoolingLayer, "Pooling+ReLU");
 
 }  // namespace
 
 std::optional<PoolWindow> pool_window(const Layer& pooling, const Shape& bottom) {
-  return static_cast<const PoolingLayer&>(pooling).served_window(bottom);
+  return static_cast<const PoolingLayer&>(pooling).chosen_window(bottom);
 }
 
 REGISTER_LAYER(Pooling, PoolingLayer);

@@ -1,4 +1,4 @@
-// What joined layers know of a Pooling among their members.
+// What fused layers know of a Pooling among their members.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-// Of a Pooling that is set up. None where it is not kernels/pool/pool.h that serves it.
+// The window of a Pooling after setup. None if it is not implemented by kernels/pool/pool.h.
 std::optional<PoolWindow> pool_window(const Layer& pooling, const Shape& bottom);
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// What InnerProduct computes where its weights are a bottom (NormFace): y = x w' + b, and the
-// gradients of all three. float or double, row-major, through gemm.
+// InnerProduct with its weights as a bottom (NormFace): y = x w' + b, and the gradients of all
+// three. float or double, row-major, by gemm.
 #pragma once
 
 #include "kernels/core/bias.h"
@@ -29,7 +29,7 @@ struct ProductOfBottoms {
     });
   }
 
-  // Empty gradients are not wanted. db is added to where `accumulate`.
+  // Empty gradients are not needed. db is added to if `accumulate`.
   void backward(Context& context, const Tensor& x, const Tensor& w, const Tensor& dy,
                 const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate) const {
     on(dy, [&]<typename T>() {

@@ -1,5 +1,5 @@
-// What layers that pool regions of a feature map have in common: two bottoms, the map and the
-// regions; the kernel's case in pool_, which setup() fills.
+// Base of the layers that pool RoIs of a feature map: two bottoms, the map and the RoIs; the
+// kernel's case is pool_, which setup() fills.
 #pragma once
 
 #include "base/error.h"
@@ -8,7 +8,7 @@
 
 namespace crema {
 
-class RegionPoolingBase : public Layer {
+class RoiPoolingBase : public Layer {
  public:
   Arity bottoms() const override { return {2, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
@@ -17,9 +17,9 @@ class RegionPoolingBase : public Layer {
   BackwardReads reads() const override { return {false, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
-    // Regions must lie row by row whatever the order of the map.
-    const bool alike = same_layout(Format::channels_last(), Format::plain(), bottoms[1]);
-    order_rule_ = alike ? OrderRule::any : OrderRule::plain;
+    // RoIs must be stored row by row whatever the order of the map.
+    const bool alike = same_layout(Format::channels_last(), Format::row_major(), bottoms[1]);
+    order_rule_ = alike ? OrderRule::any : OrderRule::row_major;
     require(bottoms[0].axes() == 4, type(), " needs a feature map (N, C, H, W), but bottom 0 is ",
             bottoms[0].brief());
     pool_ = read();
@@ -39,30 +39,30 @@ class RegionPoolingBase : public Layer {
             ", but bottom 1 is ", regions.brief());
     const int64_t count = regions.count() / numbers;
     const Shape y{count, top_channels(bottoms[0][1]), pool_.rows, pool_.columns};
-    const auto tables = static_cast<int64_t>(region_pool_tables(pool_, bottoms[0], count));
+    const auto tables = static_cast<int64_t>(roi_pool_tables(pool_, bottoms[0], count));
     Inference inference{{y}, {{{tables}, DType::u8}}};
     if (pool_.has_index()) inference.saved.push_back({y, DType::i32});
     return inference;
   }
 
   void forward(Context& context, const Forward& pass) override {
-    region_pool_forward(context, pool_, pass.bottom[0], pass.bottom[1], pass.top[0],
-                        index(pass.saved), pass.saved[0]);
+    roi_pool_forward(context, pool_, pass.bottom[0], pass.bottom[1], pass.top[0], index(pass.saved),
+                     pass.saved[0]);
   }
 
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
-    region_pool_backward(context, pool_, index(pass.saved), pass.top_diff[0], pass.bottom_diff[0],
-                         pass.saved[0]);
+    roi_pool_backward(context, pool_, index(pass.saved), pass.top_diff[0], pass.bottom_diff[0],
+                      pass.saved[0]);
   }
 
  protected:
   // The case that the layer's message describes.
-  virtual RegionPool read() const = 0;
+  virtual RoiPool read() const = 0;
   virtual int64_t top_channels(int64_t channels) const { return channels; }
 
   template <typename Message>
-  static RegionPool pool_of(RegionKind kind, const Message& p) {
+  static RoiPool pool_of(RoiPoolKind kind, const Message& p) {
     require(p.pad_ratio() >= 0, "pad_ratio must not be negative, but is ", p.pad_ratio());
     return {kind, p.pooled_h(), p.pooled_w(), p.spatial_scale(), p.pad_ratio()};
   }
@@ -72,8 +72,8 @@ class RegionPoolingBase : public Layer {
     return saved.size() > 1 ? saved[1] : Tensor();
   }
 
-  RegionPool pool_;
-  OrderRule order_rule_ = OrderRule::plain;
+  RoiPool pool_;
+  OrderRule order_rule_ = OrderRule::row_major;
 };
 
 }  // namespace crema

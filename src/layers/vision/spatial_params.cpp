@@ -8,7 +8,7 @@ namespace {
 
 using Repeated = google::protobuf::RepeatedField<uint32_t>;
 
-// What the file says about one property: a repeated field, or its _h and _w forms.
+// One property as the file gives it: a repeated field, or its _h and _w forms.
 struct Given {
   const char *name, *form;  // "kernel_size" and "kernel" for kernel_h and kernel_w
   const Repeated& all;
@@ -33,8 +33,7 @@ std::vector<int64_t> one_each(const Given& given, int axes, int64_t otherwise) {
   return values;
 }
 
-// The fields by which forks for video give the first of three axes, and shapes of any number of
-// axes.
+// Fields of video forks: the first of three axes, and shapes of any number of axes.
 void read_fork_fields(const ConvolutionParameter& p, SpatialParams& s) {
   const auto take = [&](const char* name, const BlobShape& shape, std::vector<int64_t>& values) {
     if (shape.dim_size() == 0) return;
@@ -56,12 +55,12 @@ void read_fork_fields(const ConvolutionParameter& p, SpatialParams& s) {
   s.stride[0] = p.temporal_stride();
 }
 
-// The most is far beyond any image, and no product of two leaves 64 bits.
-void check(const char* name, const std::vector<int64_t>& values, int64_t least) {
-  constexpr int64_t kMost = 65535;
+// The maximum is far beyond any image, and the product of two such values fits 64 bits.
+void check(const char* name, const std::vector<int64_t>& values, int64_t minimum) {
+  constexpr int64_t kMax = 65535;
   for (size_t axis = 0; axis < values.size(); ++axis) {
-    require(values[axis] >= least && values[axis] <= kMost, name, " is ", values[axis],
-            " on spatial axis ", axis, ", but must be from ", least, " to ", kMost);
+    require(values[axis] >= minimum && values[axis] <= kMax, name, " is ", values[axis],
+            " on spatial axis ", axis, ", but must be from ", minimum, " to ", kMax);
   }
 }
 

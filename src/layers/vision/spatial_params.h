@@ -1,5 +1,5 @@
-// The geometry that ConvolutionParameter gives: one number a spatial axis, however the file writes
-// it.
+// The geometry in a ConvolutionParameter: one value per spatial axis, whichever fields the file
+// uses.
 #pragma once
 
 #include <vector>
@@ -11,12 +11,12 @@ namespace crema {
 class ConvolutionParameter;
 
 struct SpatialParams {
-  int axis = 1;  // of the channels; the axes behind it are spatial, those before it are images
+  int axis = 1;  // of the channels; later axes are spatial, earlier ones are batch axes
   std::vector<int64_t> kernel, stride, pad, dilation;
 };
 
-// kernel_size, stride, pad and dilation once or once for each spatial axis of `bottom`, or the _h
-// and _w fields with two of them. Error for anything else.
+// kernel_size, stride, pad and dilation given once or once per spatial axis of `bottom`, or the _h
+// and _w fields if there are two axes. Error otherwise.
 SpatialParams spatial_params(const ConvolutionParameter& p, const Shape& bottom);
 
 }  // namespace crema

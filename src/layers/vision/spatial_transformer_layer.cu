@@ -1,13 +1,14 @@
-// SpatialTransformer: resamples each image by a map of its own, which a part of the net predicts.
+// SpatialTransformer: resamples each image by its own affine map, which another part of the net
+// predicts.
 //   y[n,c,h,w] = x[n,c] at row H * (u + 1) / 2 and column W * (v + 1) / 2, bilinear, 0 outside of x
 //   (u, v) = A[n] * (2 h / H' - 1, 2 w / W' - 1, 1): rows come first, as in the forks
-//   A: 2 x 3, row by row; entries theta_1_1 to theta_2_3 that the file gives are those of every
-//   image, the second bottom has the others in their order
+//   A: 2 x 3, row by row; entries theta_1_1 to theta_2_3 that the file gives are the same for every
+//   image, the second bottom has the others in order
 // Shapes: x (N, C, H, W), maps (N, 6 less the fixed entries), y (N, C, H', W') of output_H and
-// output_W, the height and width of x when absent.
+// output_W, by default the height and width of x.
 // Parameters: none.
-// Gradient: each dy in the same shares to the places it was read from, unless to_compute_dU is
-// false; that of a map sums dy times the slopes of x at the place that it leads to.
+// Gradient: each dy goes with the same weights to the pixels it was read from, unless to_compute_dU
+// is false; that of a map sums dy times the spatial derivatives of x at the source position.
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
 #include "layers/layer.h"
@@ -17,7 +18,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kMostPlaces = int64_t{1} << 28;  // of a channel: some channels' fit 32 bits
+constexpr int64_t kMaxPositions = int64_t{1} << 28;  // per channel: a few channels' fit 32 bits
 
 class SpatialTransformerLayer : public Layer {
   const SpatialTransformerParameter& p() const { return params<SpatialTransformerParameter>(); }
@@ -36,7 +37,7 @@ class SpatialTransformerLayer : public Layer {
                             p().theta_2_1(), p().theta_2_2(), p().theta_2_3()};
     transformer_.given = 0;
     for (int k = 0; k < affine::kEntries; ++k) {
-      transformer_.place[k] = has[k] ? -1 : static_cast<int>(transformer_.given++);
+      transformer_.position[k] = has[k] ? -1 : static_cast<int>(transformer_.given++);
       transformer_.fixed[k] = fixed[k];
     }
     require(transformer_.given > 0,
@@ -50,7 +51,7 @@ class SpatialTransformerLayer : public Layer {
             x.brief());
     const int64_t height = p().has_output_h() ? p().output_h() : x[2],
                   width = p().has_output_w() ? p().output_w() : x[3];
-    require(x[2] * x[3] < kMostPlaces && height * width < kMostPlaces, "images of ", x.brief(),
+    require(x[2] * x[3] < kMaxPositions && height * width < kMaxPositions, "images of ", x.brief(),
             " and tops of ", height, "x", width, " are too large: a channel may have 2^28 places");
     require(height > 0 && width > 0, "output_H and output_W are ", height, " and ", width,
             ", but must be positive");
@@ -73,7 +74,7 @@ class SpatialTransformerLayer : public Layer {
     return t;
   }
 
-  // Workspace: of each image how the source of each place wants to move.
+  // Workspace: per image the gradient of each position's source coordinates.
   Prepared prepare(Context&, const Preparation& preparation) override {
     Prepared prepared;
     if (!preparation.backward) return prepared;
@@ -86,7 +87,7 @@ class SpatialTransformerLayer : public Layer {
     const Tensor &x = pass.bottom[0], &y = pass.top[0];
     on(x, [&]<typename T>() {
       const affine::Transformer t = of(x.shape(), y.shape());
-      parallel_rows(context, x.shape()[0] * t.groups(), t.out_places(),
+      parallel_rows(context, x.shape()[0] * t.groups(), t.out_positions(),
                     affine::Resample<T>{{t, pass.bottom[1].data<T>()}, x.data<T>(), y.data<T>()});
     });
   }
@@ -98,14 +99,14 @@ class SpatialTransformerLayer : public Layer {
       const affine::Maps<T> maps{of(x.shape(), dy.shape()), pass.bottom[1].data<T>()};
       const affine::Transformer& t = maps.t;
       if (const Tensor& dx = pass.bottom_diff[0]) {
-        parallel_rows(context, images * t.groups(), t.places(),
+        parallel_rows(context, images * t.groups(), t.positions(),
                       affine::ImageGradient<T>{maps, dy.data<T>(), dx.data<T>()});
       }
       if (const Tensor& d_maps = pass.bottom_diff[1]) {
         T* const moves = pass.workspace.data<T>();
-        parallel_rows(context, images, t.out_places(),
+        parallel_rows(context, images, t.out_positions(),
                       affine::SourceGradient<T>{maps, x.data<T>(), dy.data<T>(), moves});
-        parallel_sum<T>(context, {images * t.given, 1, t.out_places()},
+        parallel_sum<T>(context, {images * t.given, 1, t.out_positions()},
                         affine::MapGradient<T>{t, moves}, {d_maps.data<T>()});
       }
     });

@@ -1,18 +1,19 @@
-// SPP: pooling over a pyramid of grids, so that images of any size give equally many values.
+// SPP: spatial pyramid pooling: images of any size give the same number of values.
 //   y = [level 0, level 1, ...]
-//   level i is Pooling into 2^i by 2^i cells, row by row in each channel
-// A cell of level i has ceil(H / 2^i) by ceil(W / 2^i) pixels; what the cells have too many is
-// padding on both sides. pool is MAX, AVE or STOCHASTIC as of Pooling.
+//   level i is Pooling into 2^i by 2^i cells, row-major in each channel
+// A cell of level i has ceil(H / 2^i) by ceil(W / 2^i) pixels; the excess over the image is padding
+// on both sides. pool is MAX, AVE or STOCHASTIC as of Pooling.
 // Shapes: x (N, C, H, W), y (N, C * (4^pyramid_height - 1) / 3), or (N, C, 1, 1) for
 // pyramid_height 1.
 // Parameters: none.
 // Gradient: that of each Pooling, summed.
-#include "kernels/conv/linear_kernel.h"
+#include "device/aligned.h"
 #include "kernels/core/add.h"
 #include "kernels/move/strided_copy.h"
 #include "kernels/pool/pool.h"
 #include "layers/layer.h"
 #include "proto/params/pooling.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 class SPPLayer : public Layer {
   const SPPParameter& p() const { return params<SPPParameter>(); }
   int levels() const { return static_cast<int>(p().pyramid_height()); }
-  // The levels are pooled in the order of x; where their values go, y, is a row for each image.
+  // The levels are pooled in the order of x; y has one row per image.
   OrderRule order_rule() const override { return OrderRule::any; }
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {method() == PoolMethod::stochastic_test, false}; }
@@ -79,7 +80,7 @@ class SPPLayer : public Layer {
     return inference;
   }
 
-  // The levels' tops one after another, then one blob like the bottom.
+  // The levels' tops, followed by one blob like the bottom.
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape& x = preparation.bottoms[0];
     size_t bytes = 0;
@@ -94,7 +95,7 @@ class SPPLayer : public Layer {
     return aligned(pooled(x, level).count() * size_of(dtype));
   }
 
-  // The place of each level in the workspace, and behind them that of a blob like x.
+  // The levels' tensors in the workspace, followed by one like x.
   struct Scratch {
     std::vector<Tensor> levels;
     Tensor like_x;
@@ -110,12 +111,12 @@ class SPPLayer : public Layer {
     if (backward) s.like_x = part_of(workspace, at, x.shape(), x.dtype(), x.format());
     return s;
   }
-  // The way of a level's values into y.
-  static Rearrangement moves(const Tensor& level, const Tensor& y) {
+  // The copy of a level's values into y.
+  static StridedCopy moves(const Tensor& level, const Tensor& y) {
     const Shape& shape = level.shape();
     const std::vector<int64_t> from = steps_of(level);
     const int64_t cells = shape.count(2);
-    Rearrangement moves;
+    StridedCopy moves;
     moves.to_start = (cells - 1) / 3 * shape[1];  // 1 + 4 + 16 + ... cells in the levels before
     moves.axes = {{shape[0], y.shape().count(1), from[0]},
                   {shape[1], cells, from[1]},
@@ -134,7 +135,7 @@ class SPPLayer : public Layer {
       pool_forward(context, window(x.shape(), level),
                    context.random(mix(id(), level), pass.pass, pass.live_pass), x, s.levels[level],
                    index(pass.saved, level), Tensor());
-      rearrange(context, moves(s.levels[level], y), s.levels[level], y);
+      strided_copy(context, moves(s.levels[level], y), s.levels[level], y);
     }
   }
 
@@ -143,7 +144,7 @@ class SPPLayer : public Layer {
     const Scratch s = scratch(pass.workspace, dx, true);
     for (int level = 0; level < levels(); ++level) {
       const Tensor& goal = level == 0 ? dx : s.like_x;
-      rearrange(context, moves(s.levels[level], dy).reversed(), dy, s.levels[level]);
+      strided_copy(context, moves(s.levels[level], dy).reversed(), dy, s.levels[level]);
       pool_backward(context, window(dx.shape(), level), pass.bottom[0], index(pass.saved, level),
                     s.levels[level], goal);
       if (level > 0) add_to(context, goal, dx);

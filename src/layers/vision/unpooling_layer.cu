@@ -1,25 +1,25 @@
 // Unpooling: undoes a pooling. UnPooling is another name for it.
 //   MAX, two bottoms  y[n, c, mask[n,c,i]] = x[n,c,i], 0 elsewhere; the second bottom is the
-//                     pooling's mask; of several values for one place the last counts
+//                     pooling's mask; of several values for one position the last wins
 //   MAX, one bottom   y[n, c, h*stride, w*stride] = x[n,c,h,w], 0 elsewhere
-//   AVE               each x is spread evenly over its window, where windows overlap they add up
-//   TILE              each x is repeated in its window, where windows overlap they add up
+//   AVE               each x is spread evenly over its window; overlaps add up
+//   TILE              each x is repeated over its window; overlaps add up
 // Shapes: x (N, C, H, W), y (N, C, unpool_size, unpool_size), or unpool_h by unpool_w, or without
 // them as large as the windows reach, but at least H*stride + 1.
 // Parameters: none.
-// Gradient: dx[n,c,i] = dy at its place; AVE the mean of dy in its window, TILE the sum.
-#include "kernels/conv/linear_kernel.h"
+// Gradient: dx[n,c,i] = dy at its position; AVE the mean of dy in its window, TILE the sum.
 #include "kernels/core/pointwise.h"
 #include "kernels/pool/pool_geometry.h"
 #include "kernels/pool/unpool.h"
 #include "layers/layer.h"
 #include "proto/layer.pb.h"
 #include "proto/params/forks_segmentation.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
-// In the geometry of the pooling that is undone y is the input and x the output.
+// In terms of the pooling that is undone: y is its input and x its output.
 template <typename T>
 struct SpreadBody {
   PoolGeometry g;
@@ -62,9 +62,9 @@ class UnpoolingLayer : public Layer {
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
   HalfRule half_rule() const override { return HalfRule::follows; }
-  // Windows are spread and collected in plain order.
+  // Windows are scattered and gathered in row-major order.
   OrderRule order_rule() const override {
-    return keeps_one() && message().bottom_size() == 2 ? OrderRule::any : OrderRule::plain;
+    return keeps_one() && message().bottom_size() == 2 ? OrderRule::any : OrderRule::row_major;
   }
   BackwardReads reads() const override { return {masked_, false}; }
   bool keeps_one() const { return p().unpool() == UnpoolingParameter::MAX; }
@@ -86,7 +86,7 @@ class UnpoolingLayer : public Layer {
             "unpool_h and unpool_w must be given together");
     for (int i = 0; i < 2; ++i) {
       reach_[i] = kernel[i];
-      // A single value goes to the first cell of its window.
+      // A single value goes to the first pixel of its window.
       window_.kernel[1 + i] = keeps_one() ? 1 : kernel[i];
       window_.stride[1 + i] = stride[i];
     }

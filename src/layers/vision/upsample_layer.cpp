@@ -1,22 +1,21 @@
-// Upsample, in the two meanings that forks give it.
-// One bottom: pixels are repeated.
+// Upsample, with the two meanings it has in forks. One bottom: pixels are repeated.
 //   y[n, c, h, w] = x[n, c, h / scale_h, w / scale_w]   rounded down; `scale` is both
 // Two bottoms: values go back to where a max pooling found them; the second bottom is its mask.
-//   y[n, c, mask[n,c,i]] = x[n,c,i], 0 elsewhere; of several values for one place the last counts
+//   y[n, c, mask[n,c,i]] = x[n,c,i], 0 elsewhere; of several values for one position the last wins
 // Shapes: x (N, C, H, W), the mask as x; y (N, C, H*scale_h, W*scale_w). With a mask also
 // (N, C, upsample_h, upsample_w), or one row less with pad_out_h, one column less with pad_out_w.
 // Parameters: none.
 // Gradient: dx = the sum of dy over the pixel's copies; with a mask dx[n,c,i] =
 // dy[n,c,mask[n,c,i]].
-#include "kernels/conv/linear_kernel.h"
 #include "kernels/pool/unpool.h"
-#include "layers/shape/rearrange_layer.h"
+#include "layers/shape/strided_copy_layer.h"
 #include "proto/params/forks_segmentation.pb.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace {
 
-class UpsampleLayer : public RearrangeLayer {
+class UpsampleLayer : public StridedCopyLayer {
   const UpsampleParameter& p() const { return params<UpsampleParameter>(); }
   Arity bottoms() const override { return {1, 2}; }
   bool differentiable(int bottom) const override { return bottom == 0; }
@@ -56,8 +55,8 @@ class UpsampleLayer : public RearrangeLayer {
     return prepared;
   }
 
-  Rearrangement moves(const Tensor& x, const Tensor& y) const override {
-    Rearrangement moves;
+  StridedCopy moves(const Tensor& x, const Tensor& y) const override {
+    StridedCopy moves;
     moves.axes = moved_axes(x.shape(), x, y);
     moves.axes.push_back({scale_h(), moves.axes[2].to, 0});
     moves.axes.push_back({scale_w(), moves.axes[3].to, 0});
@@ -67,13 +66,13 @@ class UpsampleLayer : public RearrangeLayer {
   }
 
   void forward(Context& context, const Forward& pass) override {
-    if (!masked_) return RearrangeLayer::forward(context, pass);
+    if (!masked_) return StridedCopyLayer::forward(context, pass);
     const Tensor& y = pass.top[0];
     unpool(context, pass.bottom[0], pass.bottom[1],
            part_of(pass.workspace, 0, {y.count()}, DType::i32), y);
   }
   void backward(Context& context, const Backward& pass) override {
-    if (!masked_) return RearrangeLayer::backward(context, pass);
+    if (!masked_) return StridedCopyLayer::backward(context, pass);
     unpool_gradient(context, pass.bottom[1], pass.top_diff[0], pass.bottom_diff[0]);
   }
 

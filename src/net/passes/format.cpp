@@ -1,6 +1,7 @@
-// Pass "format": the order and the real type of every value. Layers that run faster channels-last
-// get it, layers that take any order follow their first bottom, the others get plain order; the
-// same with 16 bits when the net computes so. Reorder nodes stand where either changes.
+// Pass "format": chooses the order and the real type of every value. Layers that run faster
+// channels-last get it, layers that take any order follow their first bottom, the others get
+// row-major (NCHW). 16-bit types are chosen likewise when the net computes in them. Reorder nodes
+// are inserted where either changes.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -24,7 +25,7 @@ class Formatter {
   }
 
  private:
-  // A source whose only reader is the copy in another format makes that format itself.
+  // A source whose only reader is the conversion to another format produces that format itself.
   void spare_copies() {
     const auto readers = readers_of(plan_);
     std::vector<int> replaced(plan_.values.size(), -1);
@@ -55,17 +56,17 @@ class Formatter {
 
   Order order_for(const PlanNode& node) const {
     switch (node.layer->order_rule()) {
-      case OrderRule::plain:
-        return Order::plain;
+      case OrderRule::row_major:
+        return Order::row_major;
       case OrderRule::prefers_channels_last:
-        return plan_.options.format ? Order::channels_last : Order::plain;
+        return plan_.options.format ? Order::channels_last : Order::row_major;
       case OrderRule::any:
         break;
     }
     for (int value : node.bottoms) {
       if (plan_.values[value].shape.axes() >= 3) return plan_.values[value].order;
     }
-    return Order::plain;
+    return Order::row_major;
   }
 
   DType dtype_for(const PlanNode& node) const {
@@ -93,22 +94,23 @@ class Formatter {
     }
     for (int id : node.tops) {
       PlanValue& value = plan_.values[id];
-      value.order = value.shape.axes() >= 3 ? order : Order::plain;
+      value.order = value.shape.axes() >= 3 ? order : Order::row_major;
       value.dtype = node.layer->is_loss() ? real : dtype;
     }
     nodes_.push_back(std::move(node));
   }
 
-  // Channels that bottom 0 gets in memory; 0: no padding. Only a copy from plain order is padded.
+  // Channels of bottom 0 in memory; 0: no padding. Only a copy from row-major is padded.
   int64_t padding_for(const PlanNode& node, Order order, DType dtype) const {
     if (order != Order::channels_last || node.bottoms.size() != 1 || node.propagate[0]) return 0;
     const PlanValue& from = plan_.values[node.bottoms[0]];
-    return from.order == Order::plain && from.shape.axes() >= 3 ? node.layer->padded_channels(dtype)
-                                                                : 0;
+    return from.order == Order::row_major && from.shape.axes() >= 3
+               ? node.layer->padded_channels(dtype)
+               : 0;
   }
 
   // The value, or a copy of it in the wanted order and type, with this many channels in memory (0:
-  // its own).
+  // as many as it has).
   int converted(int value, Order order, DType dtype, int64_t channels, bool propagate) {
     const PlanValue& from = plan_.values[value];
     if (from.shape.axes() < 3) order = from.order;

@@ -1,17 +1,18 @@
-// Pass "memory": a place for every tensor. Views and in-place layers share their bottom's memory
-// where nobody needs the old content; everything else lives in one arena from the step that writes
-// it to the last step that reads it.
+// Pass "memory": assigns memory to every tensor. Views and in-place layers share their bottom's
+// memory where nothing needs the old content; everything else is in one arena from the step that
+// writes it to the last step that reads it.
 #include <algorithm>
 #include <map>
 
+#include "device/aligned.h"
 #include "net/plan.h"
 
 namespace crema {
 namespace {
 
-// Of a gradient that exist at a time. Adding them late costs their memory, adding them in pairs
-// more passes over memory.
-constexpr size_t kMostParts = 8;
+// Parts of a gradient that exist at a time. Summing them late costs their memory, summing them in
+// pairs more passes over memory.
+constexpr size_t kMaxParts = 8;
 
 class MemoryPlanner {
  public:
@@ -48,9 +49,10 @@ class MemoryPlanner {
     for (size_t j = 0; j < node.tops.size(); ++j) {
       PlanValue& top = plan_.values[node.tops[j]];
       const Reads reads = reads_of(plan_, readers_, node.tops[j]);
-      const int last = top.again ? reads.last_forward : reads.last();
-      if (top.again) {
-        top.again_storage = add_storage(top.bytes(), reads.first_backward, reads.last_backward);
+      const int last = top.recomputed ? reads.last_forward : reads.last();
+      if (top.recomputed) {
+        top.recomputed_storage =
+            add_storage(top.bytes(), reads.first_backward, reads.last_backward);
       }
       if (top.folded) {
         const auto count = static_cast<size_t>(plan_.pairs_of_channels(node).count());
@@ -62,10 +64,10 @@ class MemoryPlanner {
         top.storage = add_storage(top.bytes(), plan_.forward_step(i), last, keeps);
       }
     }
-    if (node.prepared.gives_sums) {
+    if (node.prepared.top_edge.statistics) {
       const auto bytes = static_cast<size_t>(plan_.pairs_of_channels(node).count()) * sizeof(float);
-      node.sums_storage =
-          add_storage(bytes, plan_.forward_step(i), plan_.forward_step(node.sums_reader));
+      node.statistics_storage =
+          add_storage(bytes, plan_.forward_step(i), plan_.forward_step(node.statistics_reader));
     }
     const int until = node.backward ? plan_.backward_step(i) : plan_.forward_step(i);
     node.saved_storage.clear();
@@ -104,11 +106,11 @@ class MemoryPlanner {
       parts.storages.push_back(storage);
       parts.last_writer = i;
       bottom.diff_storage = parts.storages[0];
-      if (parts.storages.size() == kMostParts) add_up(node.bottoms[j]);
+      if (parts.storages.size() == kMaxParts) add_up(node.bottoms[j]);
     }
   }
 
-  // The gradient of a top when its producer's backward, which may not run, takes it.
+  // The gradient of a top, when the backward of its producer takes it; that may not run at all.
   void gather_diff(int i, size_t k) {
     PlanNode& node = plan_.nodes[i];
     const int id = node.tops[k];
@@ -116,7 +118,8 @@ class MemoryPlanner {
     std::vector<int>& parts = parts_[id].storages;
     if (parts.empty() && !node.backward) return;
     if (parts.empty()) {
-      // No reader: the loss weight alone, a seed of the user, or zero for a top that leads nowhere.
+      // No reader: the loss weight alone, a seed from the user, or zero for a top that no loss
+      // depends on.
       top.diff_storage = add_storage(top.bytes(), 0, last_step(), true);
       return;
     }
@@ -125,16 +128,16 @@ class MemoryPlanner {
       parts.push_back(top.seed_storage);
     }
     const bool taken = k == 0 && node.backward && !plan_.options.keep_blobs &&
-                       static_cast<int>(parts.size()) <= node.prepared.top_diff_parts;
+                       static_cast<int>(parts.size()) <= node.prepared.top_edge.gradient_parts;
     if (taken) {
-      node.more_top_diff_storage.assign(parts.begin() + 1, parts.end());
+      node.gradient_part_storages.assign(parts.begin() + 1, parts.end());
     } else if (parts.size() > 1) {
       add_up(id);
     }
     for (int storage : parts) extend(storage, plan_.backward_step(i));
   }
 
-  // All that there is of a gradient by now becomes one, as soon as the last part is written.
+  // Sums all parts of a gradient so far into one, as soon as the last of them is written.
   void add_up(int id) {
     auto& [storages, last_writer] = parts_[id];
     for (int storage : storages) extend(storage, plan_.backward_step(last_writer));
@@ -142,21 +145,21 @@ class MemoryPlanner {
     storages.resize(1);
   }
 
-  // The storage of the top's gradient, when backward may overwrite it with the bottom's.
+  // The storage of the top's gradient, if backward may overwrite it with the bottom's; else -1.
   int shared_diff(const PlanNode& node, int id) const {
     const PlanValue& bottom = plan_.values[id];
     const PlanValue& top = plan_.values[node.tops[0]];
     const bool view = node.layer->is_view();
     if (!view && !(node.layer->in_place() && reuse())) return -1;
-    // Shown gradients: the bottom's sum is not that of the top.
+    // With keep_blobs gradients are shown, and the bottom's sum is not the top's gradient.
     if (plan_.options.keep_blobs && readers_[id].size() > 1) return -1;
     if (plan_.storages[top.diff_storage].persistent || top.bytes() != bottom.bytes()) return -1;
     if ((top.order != bottom.order && !view) || top.dtype != bottom.dtype) return -1;
     return top.diff_storage;
   }
 
-  // What gradients of parameters are computed from.
-  void keep_for_aside() {
+  // Keeps what gradients of parameters are computed from until the end of the pass.
+  void keep_for_side_stream() {
     for (const PlanNode& node : plan_.nodes) {
       const std::vector<bool>& parameters = node.preparation.parameter_needs_diff;
       if (!node.backward || std::count(parameters.begin(), parameters.end(), true) == 0) continue;
@@ -166,32 +169,33 @@ class MemoryPlanner {
     }
   }
 
-  // Gradients of one layer beside those of the next; the sums of a shared parameter in one lane,
-  // with the losses. Where none of a blob follows, nothing else waits to run here.
-  // And the node whose weights are updated while the nodes before it go backward.
-  void choose_lanes() {
+  // Parameter gradients of consecutive layers run on different side streams; those of shared
+  // parameters all run on side stream 0, with the losses. A node that propagates no blob gradient
+  // uses the main stream, where nothing else waits to run. Also chooses early_node, whose weights
+  // are updated while the nodes before it run backward.
+  void choose_streams() {
     constexpr int64_t kWorthALaunch = int64_t{1} << 20;  // parameters
-    int64_t most = kWorthALaunch - 1;
+    int64_t maximum = kWorthALaunch - 1;
     std::map<int, int> users;
     for (const PlanNode& node : plan_.nodes) {
       for (int parameter : node.parameters) ++users[parameter];
     }
-    int lane = 0;
+    int side_stream = 0;
     for (auto node = plan_.nodes.rbegin(); node != plan_.nodes.rend(); ++node) {
       const auto shared = [&](int parameter) { return users[parameter] > 1; };
       if (node->parameters.empty() ||
           std::any_of(node->parameters.begin(), node->parameters.end(), shared))
         continue;
       if (std::count(node->propagate.begin(), node->propagate.end(), true) == 0) {
-        node->aside_lane = Context::kHere;
+        node->side_stream = Context::kHere;
         continue;
       }
-      lane = (lane + 1) % Context::kAsideLanes;
-      node->aside_lane = lane;
+      side_stream = (side_stream + 1) % Context::kSideStreams;
+      node->side_stream = side_stream;
       int64_t count = 0;
       for (const ParameterSpec& spec : node->layer->parameters()) count += spec.shape.count();
-      if (!node->backward || count <= most) continue;
-      most = count;
+      if (!node->backward || count <= maximum) continue;
+      maximum = count;
       plan_.early_node = static_cast<int>(plan_.nodes.rend() - node) - 1;
     }
   }
@@ -202,11 +206,11 @@ class MemoryPlanner {
     return storage;
   }
 
-  // Each step has its own, so that it does not add to steps that need none.
+  // Each step has its own, so that workspace does not add to steps that need none.
   void place_workspaces() {
     if (plan_.options.overlap) {
-      for (int lane = 0; lane < Context::kAsideLanes; ++lane)
-        plan_.aside_storages.push_back(add_workspace(plan_.workspace_bytes, 0, last_step()));
+      for (int side_stream = 0; side_stream < Context::kSideStreams; ++side_stream)
+        plan_.side_storages.push_back(add_workspace(plan_.workspace_bytes, 0, last_step()));
     }
     const int common = reuse() ? -1 : add_workspace(plan_.workspace_bytes, 0, last_step());
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
@@ -218,13 +222,13 @@ class MemoryPlanner {
                 backward = plan_.backward_step(static_cast<int>(i));
       node.forward_workspace = add_workspace(bytes, forward, forward);
       if (!node.backward) continue;
-      for (const Again& again : node.again)
-        bytes = std::max(bytes, plan_.nodes[again.node].prepared.workspace);
+      for (const Recomputation& recomputed : node.recomputed)
+        bytes = std::max(bytes, plan_.nodes[recomputed.node].prepared.workspace);
       node.backward_workspace = add_workspace(bytes, backward, backward);
     }
   }
 
-  // The bytes that all pieces need which are no workspace.
+  // The bytes that all pieces except workspaces need.
   size_t bytes_of_blobs() const {
     std::vector<Lifetime> pieces;
     for (const Storage& storage : plan_.storages) {
@@ -237,8 +241,8 @@ class MemoryPlanner {
   void place_all() {
     place_workspaces();
     if (plan_.options.overlap) {
-      keep_for_aside();
-      choose_lanes();
+      keep_for_side_stream();
+      choose_streams();
     }
     plan_.blob_bytes = bytes_of_blobs();
     std::vector<Lifetime> pieces;
@@ -248,7 +252,7 @@ class MemoryPlanner {
       Storage& storage = plan_.storages[s];
       if (storage.persistent) {
         storage.offset = plan_.persistent_bytes;
-        plan_.persistent_bytes += (storage.bytes + 255) / 256 * 256;
+        plan_.persistent_bytes += aligned(storage.bytes);
         continue;
       }
       pieces.push_back({storage.bytes, storage.first, storage.last, 0});
@@ -260,7 +264,7 @@ class MemoryPlanner {
 
   Plan& plan_;
   std::vector<std::vector<std::pair<int, int>>> readers_;
-  // What there is of a value's gradient so far.
+  // The parts of a value's gradient so far.
   struct Parts {
     std::vector<int> storages;
     int last_writer = -1;  // node

@@ -1,6 +1,7 @@
-// Pass "prepare": every node makes its kernels, now that shapes, orders and gradients are known,
+// Pass "prepare": every node creates its kernels, now that shapes, orders and gradients are known,
 // and says in which formats it wants its parameters. The first node that holds a parameter decides;
-// a net that shares them takes what is there. Whose backward has anything to do is decided, too.
+// a net that shares parameters takes their formats as they are. Also decides which nodes' backward
+// runs.
 #include <algorithm>
 
 #include "net/graph_builder.h"
@@ -9,7 +10,8 @@
 namespace crema {
 namespace {
 
-// A node's backward runs when the plan trains, the net asks for it, and some top has a gradient.
+// A node's backward runs when the plan trains, the net needs it, some top has a gradient and there
+// is a gradient to compute.
 void decide_backward(Plan& plan) {
   std::vector<bool> has_diff(plan.values.size(), false);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
@@ -29,27 +31,27 @@ void decide_backward(Plan& plan) {
   }
 }
 
-// A value that need not be written for its only reader.
+// A value that its producer can give its only reader as scale and shift instead of writing it.
 bool offers_affine(const Plan& plan, const Readers& readers, int id) {
   const PlanValue& value = plan.values[id];
-  return value.producer >= 0 && plan.nodes[value.producer].layer->gives_affine() &&
+  return value.producer >= 0 && plan.nodes[value.producer].layer->top_edge().affine &&
          readers[id].size() == 1 && !value.output && !value.keep && value.loss_weight == 0;
 }
 
 }  // namespace
 
 void prepare_node(Context& context, Plan& plan, PlanNode& node) {
-  context.served.clear();
+  context.chosen.clear();
   node.prepared = node.layer->prepare(context, node.preparation);
-  node.served = std::move(context.served);
+  node.chosen = std::move(context.chosen);
   node.reads = node.prepared.reads.value_or(node.layer->reads());
   node.saved = node.layer->infer(node.preparation.bottoms).saved;
   node.saved.insert(node.saved.end(), node.prepared.saved.begin(), node.prepared.saved.end());
   plan.workspace_bytes = std::max(plan.workspace_bytes, node.prepared.workspace);
   if (!node.follows) return;
-  // What kernels for other shapes might want when the memory is planned already.
+  // Kernels for other shapes might ask for something else when the memory is already planned.
   node.reads = {};
-  node.prepared.top_diff_parts = 1;
+  node.prepared.top_edge.gradient_parts = 1;
 }
 
 void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& parameters) {
@@ -64,12 +66,10 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     p.backward = plan.options.backward && node.backward;
     p.dtype = plan.options.dtype;
     p.precision = plan.precision_of(node);
-    p.takes_relu = node.takes_relu;
-    p.relu_factor = node.relu_factor;
-    p.relu_taken = node.relu_taken;
-    p.wants_sums = node.sums_reader >= 0;
-    p.offers_affine = p.wants_sums && plan.options.recompute != Recompute::off &&
-                      !node.bottoms.empty() && offers_affine(plan, readers, node.bottoms[0]);
+    p.bottom_edge = node.bottom_edge;
+    p.top_edge = node.top_edge;
+    p.bottom_edge.affine = p.top_edge.statistics && plan.options.recompute != Recompute::off &&
+                           !node.bottoms.empty() && offers_affine(plan, readers, node.bottoms[0]);
     p.storage = node.bottoms.empty() ? p.dtype : plan.values[node.bottoms[0]].dtype;
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       const PlanValue& value = plan.values[node.bottoms[j]];
@@ -88,11 +88,11 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       p.parameter_needs_diff.push_back(
           p.backward && parameter.learned &&
           (parameter.lr_mult != 0 || plan.options.all_parameter_diffs));
-      // Another shape of the same count (share_mode: PERMISSIVE) means anything only in plain
+      // Another shape of the same count (share_mode: PERMISSIVE) has a meaning only in row-major
       // order.
       const bool same_shape = k >= specs.size() || specs[k].shape == parameter.shape;
       if (!same_shape && !plan.parameter_formats[node.parameters[k]]) {
-        plan.parameter_formats[node.parameters[k]] = Format::plain();
+        plan.parameter_formats[node.parameters[k]] = Format::row_major();
       }
       p.parameter_formats.push_back(plan.parameter_formats[node.parameters[k]]);
     }
@@ -101,7 +101,7 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
       std::optional<Format>& format = plan.parameter_formats[node.parameters[k]];
       if (format) continue;
       format = k < node.prepared.parameter_formats.size() ? node.prepared.parameter_formats[k]
-                                                          : Format::plain();
+                                                          : Format::row_major();
     }
   }
   decide_backward(plan);

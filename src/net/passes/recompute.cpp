@@ -1,7 +1,8 @@
-// Pass "recompute": which values are not kept for backward but written again just before its first
-// step that reads them, from what is kept anyway (batch normalization's output from its input).
-// Where the step that reads one forward can work from the same (Prepared::takes_affine), it is not
-// written forward, and where that step's backward can, not at all.
+// Pass "recompute": chooses values that are not kept for backward but recomputed just before its
+// first step that reads them, from what is kept anyway (batch normalization's output from its
+// input). Where the forward step that reads such a value can work from the same input
+// (Edge::affine), forward does not write it; where that step's backward can too, it is
+// never written.
 #include <algorithm>
 #include <limits>
 
@@ -10,11 +11,11 @@
 namespace crema {
 namespace {
 
-// Recompute::cheap. Writing again moves nothing but bytes, and no step is faster than memory: when
-// it adds this share to what a pass moves, it takes at most this share of its time.
-constexpr double kMostTraffic = 1.0 / 32;
-// Below, a launch costs more than it saves memory.
-constexpr size_t kLeastBytes = size_t{16} << 20;
+// For Recompute::cheap. Recomputing only moves bytes, and no step is faster than memory: if it adds
+// this share to the traffic of a pass, it takes at most this share of its time.
+constexpr double kMaxTraffic = 1.0 / 32;
+// Below this size a launch costs more than the memory is worth.
+constexpr size_t kMinBytes = size_t{16} << 20;
 
 struct Candidate {
   int value = -1;
@@ -28,9 +29,9 @@ class Chooser {
 
   void run() {
     const bool all = plan_.options.recompute == Recompute::all;
-    const double most = all ? std::numeric_limits<double>::infinity() : kMostTraffic * traffic();
-    std::vector<Candidate> candidates = find(all ? 1 : kLeastBytes);
-    // The most memory for the traffic first, then the largest.
+    const double maximum = all ? std::numeric_limits<double>::infinity() : kMaxTraffic * traffic();
+    std::vector<Candidate> candidates = find(all ? 1 : kMinBytes);
+    // The most memory per traffic first, then the largest.
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) {
                        const double x = static_cast<double>(a.moved) * static_cast<double>(b.saved),
@@ -43,18 +44,19 @@ class Chooser {
       const Prepared* const reader =
           readers.empty() ? nullptr : &plan_.nodes[readers[0].first].prepared;
       const auto moved = static_cast<double>(candidate.moved);
-      if (spent + moved > most || depends_on_others(candidate)) continue;
+      if (spent + moved > maximum || depends_on_others(candidate)) continue;
       spent += moved;
       PlanValue& value = plan_.values[candidate.value];
-      value.folded = reader && reader->takes_affine;
-      value.again = !reader || !reader->gradient_takes_affine;
-      if (!value.again) continue;
-      plan_.nodes[plan_.step_count() - 1 - candidate.first].again.push_back({value.producer, {}});
+      value.folded = reader && reader->bottom_edge.affine;
+      value.recomputed = !reader || !reader->bottom_edge.affine_gradient;
+      if (!value.recomputed) continue;
+      plan_.nodes[plan_.step_count() - 1 - candidate.first].recomputed.push_back(
+          {value.producer, {}});
     }
   }
 
  private:
-  std::vector<Candidate> find(size_t least) const {
+  std::vector<Candidate> find(size_t minimum) const {
     std::vector<Candidate> found;
     for (const PlanNode& producer : plan_.nodes) {
       if (!producer.layer->recomputes() || !producer.backward || producer.tops.size() != 1)
@@ -62,7 +64,7 @@ class Chooser {
       const int id = producer.tops[0];
       const size_t bytes = plan_.values[id].bytes();
       const Reads reads = reads_of(plan_, readers_, id);
-      if (bytes < least || reads.first_backward < 0 || has_view(id) ||
+      if (bytes < minimum || reads.first_backward < 0 || has_view(id) ||
           reads.last_forward > plan_.forward_step(last_node()))
         continue;
       Candidate candidate{id, bytes, bytes, reads.first_backward};
@@ -84,19 +86,19 @@ class Chooser {
     });
   }
 
-  // True when it would be written from what is written again itself, or the other way round.
+  // True when its input is recomputed too, or it is the input of a recomputed value.
   bool depends_on_others(const Candidate& candidate) const {
-    const auto again = [&](int id) { return plan_.values[id].again; };
+    const auto recomputed = [&](int id) { return plan_.values[id].recomputed; };
     const std::vector<int>& bottoms = plan_.nodes[plan_.values[candidate.value].producer].bottoms;
     const auto& readers = readers_[candidate.value];
-    return std::any_of(bottoms.begin(), bottoms.end(), again) ||
+    return std::any_of(bottoms.begin(), bottoms.end(), recomputed) ||
            std::any_of(readers.begin(), readers.end(), [&](const auto& reader) {
              const std::vector<int>& tops = plan_.nodes[reader.first].tops;
-             return std::any_of(tops.begin(), tops.end(), again);
+             return std::any_of(tops.begin(), tops.end(), recomputed);
            });
   }
 
-  // Bytes of all values and gradients that forward and backward read and write, each once a step.
+  // Bytes of all values and gradients that forward and backward read and write, each once per step.
   double traffic() const {
     double bytes = 0;
     for (const PlanNode& node : plan_.nodes) {

@@ -1,5 +1,5 @@
-// Fields that files hold for other programs' sake: the schema marks them (proto/options.proto), and
-// whoever sets one is told.
+// Fields that exist only for other programs: the schema marks them (proto/options.proto), and
+// setting one gives a warning.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -11,8 +11,8 @@
 
 namespace crema {
 
-// A warning for each such field and enum value in `message`, with the place of the first and how
-// many there are. Nets inside a solver are left to who reads them.
+// A warning for each such field and enum value in `message`, with the position of its first use and
+// the number of uses. Nets inside a solver are left to their own reader.
 std::vector<Note> notes_without_effect(const google::protobuf::Message& message,
                                        const Locate& where);
 

@@ -18,8 +18,8 @@ void upgrade(NetFile* file) {
 }
 
 std::string read_prototxt(const std::string& path) {
-  constexpr size_t kMost = size_t{64} << 20;  // its message takes many times the memory
-  const std::string text = read_text(path, kMost);
+  constexpr size_t kMax = size_t{64} << 20;  // the parsed message takes many times the memory
+  const std::string text = read_text(path, kMax);
   require(!trim(text).empty(), path, ": is empty");
   return text;
 }

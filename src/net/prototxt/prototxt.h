@@ -1,5 +1,5 @@
-// Reads net and solver files: text to an upgraded message that still knows where each layer came
-// from. Every mistake in a file is one Error, "net.prototxt:12:5: layer "conv1": ...".
+// Reads net and solver files: from text to an upgraded message that still knows where each layer
+// was written. Every mistake in a file is one Error, "net.prototxt:12:5: layer "conv1": ...".
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace crema {
 
-// A net as it was read. Indexes are those of `net`, before any filter.
+// A net as it was read. Indices are those of `net`, before any filtering.
 struct NetFile {
   NetParameter net;  // upgraded
   std::string path;  // as given; the solver's path for a net inside a solver
@@ -23,10 +23,10 @@ struct NetFile {
 
   // "lenet.prototxt:34:3" of a layer's block.
   std::string where(int layer) const;
-  // The same of a field in it, "convolution_param.kernel_size" or "bottom[1]"; the nearest block
-  // around it when the field is not in the file or had another form before the upgrade.
+  // The same for a field of the layer, "convolution_param.kernel_size" or "bottom[1]"; the nearest
+  // enclosing block when the field is not in the file or had another form before the upgrade.
   std::string where(int layer, const std::string& field) const;
-  // The same of a field of the net itself: "state", "force_backward".
+  // The same for a field of the net itself: "state", "force_backward".
   std::string where(const std::string& field) const;
 
   std::string prefix;  // path of the net in its file: "net_param." inside a solver, else empty
@@ -38,11 +38,11 @@ struct SolverFile {
   std::string path;
   std::shared_ptr<const SourceMap> positions;
   std::vector<Note> notes;
-  // Nets that count in place of those written inside, by field: "train_net_param",
+  // Nets that replace those written inside the solver, by field: "train_net_param",
   // "test_net_param[1]".
   std::map<std::string, NetFile> rewritten;
 
-  // "solver.prototxt:3:1" of a field, "base_lr" or "test_iter[1]".
+  // "solver.prototxt:3:1" for a field, "base_lr" or "test_iter[1]".
   std::string where(const std::string& field) const { return positions->where(field); }
 };
 

@@ -19,13 +19,13 @@ using pb::io::Tokenizer;
 
 namespace {
 
-// Walks the text by the schema, as protobuf's parser does, but keeps no values: only what the
-// sentences need. The first mistake is thrown as a Problem.
+// Walks the text by the schema, as protobuf's parser does, but keeps only what the messages need,
+// and no values. Throws the first mistake as a Problem.
 class Diagnosis : private pb::io::ErrorCollector {
  public:
   Diagnosis(std::string_view text, const pb::Descriptor* root)
       : text_(text), stream_(text.data(), static_cast<int>(text.size())), tokens_(&stream_, this) {
-    // The settings of TextFormat.
+    // TextFormat's settings.
     tokens_.set_allow_f_after_float(true);
     tokens_.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
     blocks_.push_back({root, "", 0, 0, ""});
@@ -59,7 +59,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     stop(token().line, token().column, what);
   }
 
-  // A mistake inside a token: a text without an end, a wrong escape, a strange character.
+  // A mistake inside a token: an unterminated string, an invalid escape, a strange character.
   void AddError(int line, pb::io::ColumnNumber column, const std::string& what) override {
     if (what.find("cross line") != std::string::npos ||
         what.find("Unexpected end of string") != std::string::npos) {
@@ -80,7 +80,7 @@ class Diagnosis : private pb::io::ErrorCollector {
 
   // All fields up to `closing`; "" is the end of the file.
   void fields(std::string_view closing) {
-    std::map<const pb::FieldDescriptor*, int> lines;  // of fields that may stand once
+    std::map<const pb::FieldDescriptor*, int> lines;  // of fields that may appear only once
     while (true) {
       if (at(Tokenizer::TYPE_END)) {
         if (closing.empty()) return;
@@ -217,7 +217,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     stop(unknown_value(cat(negative ? "-" : "", token().text), field));
   }
 
-  // A value of another kind than the field wants.
+  // A value of another kind than the field takes.
   [[noreturn]] void mistyped(const pb::FieldDescriptor& field, const Tokenizer::Token& start,
                              bool negative) const {
     std::string hint;
@@ -236,7 +236,7 @@ class Diagnosis : private pb::io::ErrorCollector {
              at(Tokenizer::TYPE_END) ? ", and the file ends here" : cat(", found ", shown), hint));
   }
 
-  // A text without quotes: the message shows the line with them.
+  // A string without quotes: the message shows the line with them.
   [[noreturn]] void unquoted(const pb::FieldDescriptor& field,
                              const Tokenizer::Token& start) const {
     const bool brace = at("{") || at("}") || at("<") || at(Tokenizer::TYPE_END);
@@ -261,7 +261,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     stop(cat("a \":\" is missing after \"", field.name(), '"', found()));
   }
 
-  // Something stands where the name of a field should.
+  // Something else is where a field name should be.
   [[noreturn]] void stray() const {
     if (at("}") || at(">")) {
       stop(blocks_.size() == 1 ? cat("this \"", token().text, "\" closes nothing: one too many")
@@ -291,7 +291,7 @@ class Diagnosis : private pb::io::ErrorCollector {
 
   std::string_view text_;
   pb::io::ArrayInputStream stream_;
-  mutable Tokenizer tokens_;  // reading the current token is no const call in protobuf
+  mutable Tokenizer tokens_;  // reading the current token is not a const call in protobuf
   std::vector<OpenBlock> blocks_;
 };
 

@@ -1,4 +1,4 @@
-// Finds what is wrong with a text that protobuf refused, and says it in plain words.
+// Finds what is wrong with a text that protobuf rejected, and explains it in plain words.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -16,7 +16,7 @@ struct Problem {
   std::string text;
 };
 
-// The first mistake of `text` as a message of type `root`; none when this look finds nothing wrong.
+// The first mistake of `text` as a message of type `root`; none when no mistake is found.
 std::optional<Problem> diagnose(std::string_view text, const google::protobuf::Descriptor* root);
 
 }  // namespace crema

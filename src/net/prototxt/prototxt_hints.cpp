@@ -19,8 +19,8 @@ std::vector<std::string> field_names(const pb::Descriptor& type) {
   return names;
 }
 
-// Blocks of `type` that take the field: "convolution_param or pooling_param". Caffe's own come
-// first, a fork's only when there is no other.
+// Blocks of `type` that have the field: "convolution_param or pooling_param". Caffe's own come
+// first; a fork's only when there is no other.
 std::string inner_blocks(const pb::Descriptor& type, const std::string& word) {
   std::vector<std::string> own, fork;
   for (int i = 0; i < type.field_count(); ++i) {
@@ -45,7 +45,7 @@ const pb::Descriptor* elsewhere(const std::string& word, const pb::Descriptor& t
     for (int j = 0; j < files[i]->message_type_count(); ++j) {
       const pb::Descriptor* other = files[i]->message_type(j);
       const pb::FieldDescriptor* field = other->FindFieldByName(word);
-      // The old generations' lists hold nearly every name and would help nobody.
+      // The old generations' messages have nearly every name and would help nobody.
       if (!field || other == &type || other->name() == "V0LayerParameter") continue;
       if (field->number() < kFirstForkNumber) return other;
       if (!fork) fork = other;
@@ -76,8 +76,8 @@ std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& b
   }
   const std::string inside = inner_blocks(type, name);
   const std::string near = did_you_mean(word, field_names(type));
-  // A name that fits letter by letter elsewhere says more than a similar one here; but a list of
-  // layers or nets inside this block is no advice for a field of the file.
+  // An exact match elsewhere says more than a similar name here; but a list of layers or nets
+  // inside this block is no advice for a field of the file.
   if (!inside.empty() && blocks.size() > 1) return cat(what, "; write it inside ", inside, " { }");
   if (!near.empty()) return what + near;
   const pb::Descriptor* other = elsewhere(name, type);
@@ -127,7 +127,7 @@ std::string unknown_value(std::string_view word, const pb::FieldDescriptor& fiel
   for (int i = 0; i < field.enum_type()->value_count(); ++i) {
     names.push_back(field.enum_type()->value(i)->name());
   }
-  // Written in small letters is the common case, and too far away for did_you_mean.
+  // Lower case is the most common mistake, and too far away for did_you_mean.
   std::string upper(word);
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   const std::string near = field.enum_type()->FindValueByName(upper) ? did_you_mean(upper, {upper})

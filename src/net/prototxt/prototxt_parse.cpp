@@ -21,7 +21,7 @@ namespace pb = google::protobuf;
 
 namespace {
 
-// Keeps the first error; what follows it is noise.
+// Keeps the first error; those that follow it are noise.
 class FirstError : public pb::io::ErrorCollector {
  public:
   void AddError(int line, pb::io::ColumnNumber column, const std::string& text) override {
@@ -32,7 +32,7 @@ class FirstError : public pb::io::ErrorCollector {
   std::optional<Problem> problem;
 };
 
-// A byte order mark is dropped; UTF-16 and binary files cannot be read.
+// Drops a byte order mark; UTF-16 and binary files are refused.
 std::string_view without_mark(std::string_view text, const std::string& file) {
   if (starts_with(text, "\xEF\xBB\xBF")) return text.substr(3);
   require(!starts_with(text, "\xFF\xFE") && !starts_with(text, "\xFE\xFF"), file,
@@ -43,7 +43,7 @@ std::string_view without_mark(std::string_view text, const std::string& file) {
   return text;
 }
 
-// Goes down `path` ("layer[3].clip_param.min") to the message that should hold its last field.
+// Follows `path` ("layer[3].clip_param.min") to the message that should hold its last field.
 // `layer` becomes the name of the innermost layer on the way.
 const pb::Message& holder(const pb::Message& root, const std::string& path, std::string* layer) {
   const pb::Message* message = &root;
@@ -64,7 +64,7 @@ const pb::Message& holder(const pb::Message& root, const std::string& path, std:
   return *message;
 }
 
-// Fields that a message cannot do without; protobuf alone would name them without a place.
+// Fields that a message requires; protobuf alone would name them without a position.
 void check_required(const pb::Message& message, const SourceMap& positions) {
   std::vector<std::string> missing;
   message.FindInitializationErrors(&missing);
@@ -82,7 +82,7 @@ void check_required(const pb::Message& message, const SourceMap& positions) {
        incomplete.GetDescriptor()->name(), " needs ", join(fields, " and "));
 }
 
-// The number that a field holds, of any type that can hold what is none; else 0.
+// The value of a field of a type that can hold NaN; else 0.
 double real_number(const pb::Message& message, const pb::FieldDescriptor* field, int index) {
   const pb::Reflection* reflection = message.GetReflection();
   if (field->cpp_type() == pb::FieldDescriptor::CPPTYPE_FLOAT)
@@ -94,9 +94,9 @@ double real_number(const pb::Message& message, const pb::FieldDescriptor* field,
   return 0;
 }
 
-// The format has words for what is no number and for infinity. No field has a use for the first, and
-// no bound refuses it; a layer may have one for the second (a limit that never holds), but nothing
-// that a solver multiplies weights with. What a float cannot hold is infinite, too: 1e39.
+// The text format has words for NaN and infinity. No field has a use for NaN, and no bound rejects
+// it. A layer may have a use for infinity (a limit that never applies), but nothing that a solver
+// multiplies weights with. What a float cannot hold, such as 1e39, is infinite, too.
 void check_numbers(const pb::Message& message, const std::string& path,
                    const SourceMap& positions) {
   const pb::Reflection* reflection = message.GetReflection();

@@ -1,5 +1,5 @@
-// Text files into messages. protobuf's parser decides what is accepted; when it refuses, a second
-// look at the text says in plain words what is wrong and where.
+// Parses text files into messages. protobuf's parser decides what is accepted; when it rejects a
+// text, a second pass over it says in plain words what is wrong and where.
 #pragma once
 
 #include <google/protobuf/message.h>

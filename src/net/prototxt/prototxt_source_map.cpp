@@ -40,7 +40,7 @@ std::optional<Position> SourceMap::find(std::string_view path) const {
     index = field->is_repeated() ? std::max(index, 0) : -1;
     if (dot == std::string_view::npos) {
       auto place = tree->GetLocation(field, index);
-      // A list in brackets has one place for all its values.
+      // A list in brackets has one position for all its values.
       if (place.line < 0 && index > 0) place = tree->GetLocation(field, 0);
       if (place.line < 0) return std::nullopt;
       return position(place.line, place.column);

@@ -1,4 +1,4 @@
-// Where each field of a text file was written.
+// SourceMap: where each field of a text file was written.
 #pragma once
 
 #include <google/protobuf/text_format.h>
@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// Both count from 1, as editors do; a tab is one column.
+// Both count from 1, as editors do; a tab counts as one column.
 struct Position {
   int line = 0;
   int column = 0;
@@ -24,18 +24,18 @@ class SourceMap {
   SourceMap(std::string file, std::string text, const google::protobuf::Descriptor* root,
             std::unique_ptr<Tree> tree);
 
-  // `path` names a field from the root: "layer[3].convolution_param.kernel_size[1]". Without an
-  // index a repeated field means its first value. None when the file does not hold it. Values of
+  // `path` names a field from the root: "layer[3].convolution_param.kernel_size[1]". A repeated
+  // field without an index means its first value. None when the file does not contain it. Values of
   // a list in brackets are found at its field.
   std::optional<Position> find(std::string_view path) const;
 
-  // "lenet.prototxt:34:3": the field itself, else the nearest block around it that was written;
+  // "lenet.prototxt:34:3": the field itself, else the nearest enclosing block that was written;
   // "lenet.prototxt" when there is none.
   std::string where(std::string_view path) const;
 
   const std::string& file() const { return file_; }
 
-  // The same for a place that protobuf reports: both from 0, tabs up to the next multiple of 8.
+  // Converts a position that protobuf reports: both from 0, tabs up to the next multiple of 8.
   Position position(int line, int display_column) const;
   static Position position(std::string_view text, int line, int display_column);
 

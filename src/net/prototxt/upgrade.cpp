@@ -11,7 +11,7 @@ void note(Upgrade* upgrade, Severity severity, std::string line) {
   upgrade->notes.push_back({severity, std::move(line)});
 }
 
-// The three lines that Caffe's tools print around each step, with the way to be rid of them.
+// The three lines that Caffe's tools print around each step, with how to get rid of them.
 void begin_step(Upgrade* upgrade, const std::string& what, const std::string& file) {
   upgrade->changed = true;
   note(upgrade, Severity::info, cat("Attempting to upgrade ", what, ": ", file));
@@ -64,7 +64,7 @@ void upgrade_v1(NetParameter* net, const std::string& file, const Locate& where,
   end_step(upgrade, "file specified using deprecated V1LayerParameter");
 }
 
-// Net-level inputs become one Input layer in front.
+// Net-level inputs become one Input layer at the start.
 void upgrade_inputs(NetParameter* net, const std::string& file, const Locate& where,
                     Upgrade* upgrade) {
   if (net->input_size() == 0) {
@@ -108,7 +108,7 @@ void upgrade_inputs(NetParameter* net, const std::string& file, const Locate& wh
   note(upgrade, Severity::warning, "An Input layer says the same: layer { type: \"Input\" ... }.");
 }
 
-// Statistics are no learned blobs, whatever three old param blocks say.
+// Statistics are not learned, whatever three old param blocks say.
 void upgrade_batch_norms(NetParameter* net, const std::string& file, Upgrade* upgrade) {
   bool found = false;
   for (LayerParameter& layer : *net->mutable_layer()) {
@@ -124,7 +124,8 @@ void upgrade_batch_norms(NetParameter* net, const std::string& file, Upgrade* up
   end_step(upgrade, "batch norm layers using deprecated params.");
 }
 
-// Today's data layers keep these fields for old weight files only: neither Caffe nor we read them.
+// Today's data layers keep these fields only for old weight files: neither Caffe nor Crema reads
+// them.
 void warn_of_fields_without_effect(const NetParameter& net, const Locate& where, Upgrade* upgrade) {
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);

@@ -1,5 +1,5 @@
-// Files of older generations made equal to today's: V0 and V1 layers, net-level inputs, BatchNorm
-// with three param blocks, solver_type. Everything behind the reader sees today's form only.
+// Upgrades files of older generations to today's form: V0 and V1 layers, net-level inputs,
+// BatchNorm with three param blocks, solver_type. All code after the reader sees today's form only.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// One line for the log. What Caffe's users know (and parse) keeps Caffe's words.
+// One log line. What Caffe's users know (and parse) keeps Caffe's wording.
 struct Note {
   Severity severity;
   std::string line;
@@ -24,20 +24,21 @@ using Locate = std::function<std::string(const std::string& path)>;
 struct Upgrade {
   bool changed = false;
   std::vector<Note> notes;
-  // For each layer of the result, the path of the block that it was written in: "layer[3]",
-  // "layers[3]", or "input[0]" for the Input layer made of net-level inputs.
+  // For each layer of the result, the path of the block it was written in: "layer[3]", "layers[3]",
+  // or "input[0]" for the Input layer made from net-level inputs.
   std::vector<std::string> origins;
 };
 
 // `file` is the name in notes. Without `where`, errors name the file alone. Error when a net cannot
-// be expressed today (an unknown V0 type, inputs without shapes, both "layer" and "layers").
+// be expressed in today's form (an unknown V0 type, inputs without shapes, both "layer" and
+// "layers").
 Upgrade upgrade_net(NetParameter* net, const std::string& file, const Locate& where = {});
 
 // solver_type -> type. Nets inside the solver stay as they are.
 Upgrade upgrade_solver(SolverParameter* solver, const std::string& file, const Locate& where = {});
 
-// What Caffe does next when a run starts: without a snapshot_prefix, the solver's path without its
-// extension; a folder gets the solver's file name added.
+// Completes snapshot_prefix as Caffe does when a run starts: if missing, the solver's path without
+// its extension; if a folder, the solver's file name is appended.
 std::vector<Note> complete_snapshot_prefix(SolverParameter* solver, const std::string& path);
 
 void write_notes(Log& log, const std::vector<Note>& notes);

@@ -1,5 +1,5 @@
-// Convolutions that hold the layers behind them (fuse_type of an OpenCL fork): these become layers
-// again, which the planner joins where that is faster.
+// Unfuses convolutions that contain the layers after them (fuse_type of an OpenCL fork) into
+// separate layers, which the planner fuses where that is faster.
 #include <algorithm>
 
 #include "base/error.h"
@@ -20,7 +20,7 @@ LayerParameter layer_behind(const LayerParameter& convolution, const std::string
   return layer;
 }
 
-// The convolution alone, and what stands behind it.
+// The convolution alone, followed by the layers that it contained.
 std::vector<LayerParameter> unfolded(LayerParameter convolution, const std::string& place) {
   const auto kind = convolution.convolution_param().fuse_type();
   const ReLUParameter relu_param = convolution.convolution_param().relu_param();

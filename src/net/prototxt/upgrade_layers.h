@@ -8,8 +8,9 @@
 
 namespace crema {
 
-// V0 -> V1, padding layers merged into what reads them. Returns one line for each field that its
-// layer's type never had (it is dropped, as in Caffe). `origins` loses the padding layers.
+// V0 -> V1; merges padding layers into the layers that read them. Returns one line for each field
+// that its layer's type never had (it is dropped, as in Caffe). Removes the padding layers from
+// `origins`.
 std::vector<std::string> upgrade_v0_layers(NetParameter* net, std::vector<std::string>* origins,
                                            const Locate& where);
 
@@ -19,8 +20,8 @@ bool move_transform_fields(NetParameter* net);
 // V1 -> today's layers.
 void upgrade_v1_layers(NetParameter* net);
 
-// Convolutions with a fuse_type become a convolution and the layers behind it. `origins` has each
-// of these at the block of the convolution.
+// Splits convolutions with a fuse_type into a convolution and the layers after it. In `origins`
+// each of these has the convolution's block.
 void unfold_convolutions(NetParameter* net, std::vector<std::string>* origins, const Locate& where);
 
 // Today's name of a V1 type: SOFTMAX_LOSS -> "SoftmaxWithLoss".

@@ -42,8 +42,8 @@ const std::map<std::string, V1::LayerType>& v0_types() {
   return types;
 }
 
-// One V0 layer on its way to V1. A field goes where its layer's type has it today; what the type
-// never had is listed in `ignored`.
+// Converts one V0 layer to V1. Each field moves to where its layer's type has it today; fields that
+// the type never had are listed in `ignored`.
 class V0Layer {
  public:
   V0Layer(const V1LayerParameter& connection, V1LayerParameter* to, const Locate& where,
@@ -192,7 +192,7 @@ class V0Layer {
     if (from_.has_new_width() && allowed("new_width", {V1::IMAGE_DATA})) {
       images()->set_new_width(from_.new_width());
     }
-    // Any type may have these: Caffe never asked.
+    // Any type may have these: Caffe never checked.
     if (from_.has_scale()) to_->mutable_transform_param()->set_scale(from_.scale());
     if (from_.has_meanfile()) to_->mutable_transform_param()->set_mean_file(from_.meanfile());
     if (from_.has_cropsize()) to_->mutable_transform_param()->set_crop_size(from_.cropsize());
@@ -267,7 +267,7 @@ std::vector<std::string> upgrade_v0_layers(NetParameter* net, std::vector<std::s
   merge_padding(net, origins, where);
   std::vector<std::string> ignored;
   for (int i = 0; i < net->layers_size(); ++i) {
-    if (!net->layers(i).has_layer()) continue;  // of a later generation already
+    if (!net->layers(i).has_layer()) continue;  // already of a later generation
     V1LayerParameter upgraded;
     V0Layer layer(net->layers(i), &upgraded, where, (*origins)[i]);
     for (std::string& line : layer.move_fields()) ignored.push_back(std::move(line));

@@ -40,13 +40,13 @@ bool has_transform_fields(const V1LayerParameter& layer) {
   }
 }
 
-// The i-th param block, made when it is not there yet.
+// The i-th param block, created when missing.
 ParamSpec* param(LayerParameter* layer, int i) {
   while (layer->param_size() <= i) layer->add_param();
   return layer->mutable_param(i);
 }
 
-// Parameters of the types have one name in both generations.
+// Parameters of the layer types have the same name in both generations.
 void copy_type_parameters(const V1LayerParameter& from, LayerParameter* to) {
   std::vector<const pb::FieldDescriptor*> fields;
   from.GetReflection()->ListFields(from, &fields);

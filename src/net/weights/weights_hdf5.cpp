@@ -25,7 +25,7 @@ void write_parameter(Context& context, const Tensor& tensor, const std::string& 
   }
 }
 
-// The number that a dataset's name is, or -1.
+// The number that a dataset's name stands for, or -1.
 int index_of(const std::string& name) {
   const bool digits =
       !name.empty() && name.size() < 6 &&
@@ -33,8 +33,8 @@ int index_of(const std::string& name) {
   return digits ? std::stoi(name) : -1;
 }
 
-// Groups inside each other: no net's layers have so many '/' in their names.
-constexpr int kMostGroups = 32;
+// Nesting limit of groups: no net's layers have that many '/' in their names.
+constexpr int kMaxGroups = 32;
 
 class Visit {
  public:
@@ -44,14 +44,14 @@ class Visit {
 
   // A group is a layer when it holds datasets, or nothing at all; groups inside it belong to layers
   // with a '/' in their names.
-  void group(const std::string& place, int depth) {
-    const std::string group = "data" + (place.empty() ? "" : "/" + place);
+  void group(const std::string& group_name, int depth) {
+    const std::string group = "data" + (group_name.empty() ? "" : "/" + group_name);
     StoredLayer layer;
-    layer.name = place;
+    layer.name = group_name;
     std::vector<std::string> inside;
     for (const Hdf5File::Child& child : file_.children(group)) {
       const std::string name = group + "/" + child.name;
-      // Links make it possible: a group in itself would have no end.
+      // Links can make a group contain itself, which would never end.
       require(child.identity == 0 || seen_.insert(child.identity).second, path_, ": \"", name,
               "\" has a second name in this file; each layer and parameter of weights is stored "
               "once");
@@ -65,11 +65,11 @@ class Visit {
       layer.blobs[k].shape = file_.shape(name).dims();
       layer.blobs[k].data = file_.floats(name);
     }
-    if (!place.empty() && (!layer.blobs.empty() || inside.empty())) found_(layer);
-    require(inside.empty() || depth < kMostGroups, path_, ": \"", group, "\" is the last of ",
-            kMostGroups, " groups inside each other, and holds more: these are no weights");
+    if (!group_name.empty() && (!layer.blobs.empty() || inside.empty())) found_(layer);
+    require(inside.empty() || depth < kMaxGroups, path_, ": \"", group, "\" is the last of ",
+            kMaxGroups, " groups inside each other, and holds more: these are no weights");
     for (const std::string& name : inside)
-      this->group(place.empty() ? name : place + "/" + name, depth + 1);
+      this->group(group_name.empty() ? name : group_name + "/" + name, depth + 1);
   }
 
  private:
@@ -81,7 +81,7 @@ class Visit {
 
 }  // namespace
 
-std::string hdf5_place(const std::string& layer) {
+std::string hdf5_group(const std::string& layer) {
   std::vector<std::string> parts;
   for (const std::string& part : split(layer, '/')) {
     if (!part.empty() && part != ".") parts.push_back(part);
@@ -104,12 +104,12 @@ void check_hdf5_names(const Net& net) {
   const Graph& graph = net.graph();
   std::set<std::string> groups, datasets;
   for (int i = 0; i < graph.net.layer_size(); ++i) {
-    const std::string place = hdf5_place(graph.net.layer(i).name());
-    require(groups.insert(place).second, "two layers would be stored as \"", place,
+    const std::string group_name = hdf5_group(graph.net.layer(i).name());
+    require(groups.insert(group_name).second, "two layers would be stored as \"", group_name,
             "\" in an HDF5 file: give layer \"", graph.net.layer(i).name(),
             "\" another name, or write snapshot_format: BINARYPROTO");
     for (size_t k = 0; k < graph.views[i].parameters.size(); ++k) {
-      if (owns(graph, i, static_cast<int>(k))) datasets.insert(cat(place, "/", k));
+      if (owns(graph, i, static_cast<int>(k))) datasets.insert(cat(group_name, "/", k));
     }
   }
   for (const std::string& group : groups) {
@@ -130,15 +130,15 @@ void save_hdf5(Net& net, const std::string& path, bool gradients) {
   file.group("data");
   if (gradients) file.group("diff");
   for (int i = 0; i < graph.net.layer_size(); ++i) {
-    const std::string place = hdf5_place(graph.net.layer(i).name());
-    file.group("data/" + place);
-    if (gradients) file.group("diff/" + place);
+    const std::string group_name = hdf5_group(graph.net.layer(i).name());
+    file.group("data/" + group_name);
+    if (gradients) file.group("diff/" + group_name);
     for (size_t k = 0; k < graph.views[i].parameters.size(); ++k) {
       if (!owns(graph, i, static_cast<int>(k))) continue;
       const Parameter& parameter = graph.parameters[graph.views[i].parameters[k]];
-      write_parameter(net.context(), parameter.data, cat("data/", place, "/", k), &file);
+      write_parameter(net.context(), parameter.data, cat("data/", group_name, "/", k), &file);
       if (gradients && parameter.diff)
-        write_parameter(net.context(), parameter.diff, cat("diff/", place, "/", k), &file);
+        write_parameter(net.context(), parameter.diff, cat("diff/", group_name, "/", k), &file);
     }
   }
   file.commit();

@@ -1,4 +1,4 @@
-// The HDF5 side of weights: which layer lies where.
+// The HDF5 side of weights: where each layer is stored.
 #pragma once
 
 #include <functional>
@@ -8,11 +8,11 @@
 
 namespace crema {
 
-// Where a layer lies below "data": HDF5 takes '/' in its name for groups inside groups, and drops
+// The path of a layer's group below "data": HDF5 takes '/' in its name for nested groups, and drops
 // empty parts and ".". Error when nothing is left.
-std::string hdf5_place(const std::string& layer);
+std::string hdf5_group(const std::string& layer);
 
-// Calls `found` for each layer of an HDF5 weights file; its name is its place. A blob that the file
+// Calls `found` for each layer of an HDF5 weights file; its name is its path. A blob that the file
 // leaves out (stored with its owner) has no values.
 void read_hdf5_weights(const std::string& path,
                        const std::function<void(const StoredLayer&)>& found);

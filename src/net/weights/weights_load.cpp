@@ -12,7 +12,7 @@ namespace {
 
 using Outcome = LoadedLayer::Outcome;
 
-// Shapes of old files have four axes whatever the blob has: leading ones do not count.
+// Shapes of old files have four axes whatever the blob has: leading ones are ignored.
 Shape without_leading_ones(const Shape& shape) {
   size_t first = 0;
   while (first < shape.dims().size() && shape.dims()[first] == 1) ++first;
@@ -26,7 +26,7 @@ class Loader {
       : net_(net), graph_(net.graph()), path_(path), options_(options) {
     for (int i = graph_.net.layer_size() - 1; i >= 0; --i) {
       const std::string& name = graph_.net.layer(i).name();
-      layer_of_[hdf5 ? hdf5_place(name) : name] = i;
+      layer_of_[hdf5 ? hdf5_group(name) : name] = i;
     }
   }
 
@@ -78,7 +78,7 @@ class Loader {
                      LoadedLayer* layer) {
     const std::string what =
         cat("the file has ", stored.blobs.size(), " blobs, the net ", parameters.size());
-    // HDF5 files leave out what belongs to another layer.
+    // HDF5 files leave out parameters that belong to another layer.
     bool shared = stored.blobs.size() < parameters.size();
     for (size_t k = stored.blobs.size(); k < parameters.size(); ++k) {
       shared = shared && graph_.parameters[parameters[k]].layer != layer->name;
@@ -138,9 +138,9 @@ class Loader {
   }
 
   static std::string listed(std::vector<std::string> names) {
-    constexpr size_t kMost = 5;
+    constexpr size_t kMax = 5;
     if (names.empty()) return "none besides";
-    const size_t more = names.size() > kMost ? names.size() - kMost : 0;
+    const size_t more = names.size() > kMax ? names.size() - kMax : 0;
     names.resize(names.size() - more);
     return cat(join(names, ", "), more > 0 ? cat(" and ", more, " more") : "");
   }

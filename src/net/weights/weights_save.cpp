@@ -10,7 +10,7 @@ namespace {
 
 void store(Context& context, const Tensor& data, const Tensor& diff, BlobProto* blob) {
   for (int64_t extent : data.shape().dims()) blob->mutable_shape()->add_dim(extent);
-  blob->mutable_shape();  // a scalar has a shape too, without extents
+  blob->mutable_shape();  // a scalar has a shape too, with no extents
   if (data.dtype() == DType::f64) {
     const std::vector<double> values = to_doubles(context, data);
     blob->mutable_double_data()->Add(values.begin(), values.end());
@@ -26,7 +26,7 @@ void store(Context& context, const Tensor& data, const Tensor& diff, BlobProto* 
   }
 }
 
-// A layer's message as Caffe keeps it after setting the net up.
+// A layer's message as Caffe has it after setting the net up.
 LayerParameter completed(const Net& net, int i) {
   const Graph& graph = net.graph();
   LayerParameter layer = graph.net.layer(i);
@@ -48,7 +48,7 @@ void write_varint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
-// The start of a field that is stored as a length and bytes.
+// The header of a length-delimited field.
 std::string field_header(int number, size_t length) {
   constexpr int kLengthDelimited = 2;
   std::string header;
@@ -74,7 +74,7 @@ void save_caffemodel(Net& net, const std::string& path, bool gradients) {
                size_of(graph.parameters[id].data.dtype()) * (gradients ? 2 : 1);
   }
   check_size(path, bytes);
-  // Layer by layer, so that no more than one layer is in memory a second time.
+  // Layer by layer, so that at most one layer is in memory twice.
   AtomicFile file(path);
   bytes = 0;
   const auto write_field = [&](int number, const std::string& content) {

@@ -17,7 +17,7 @@ namespace {
 
 using Tag = WireCursor::Tag;
 
-// What else people hand over as weights, told by its first bytes.
+// Recognizes other kinds of files given as weights by their first bytes.
 void check_kind(std::string_view content, const std::string& file) {
   require(!content.empty(), file, ": is empty");
   require(!ends_with(file, ".solverstate"), file,
@@ -70,12 +70,12 @@ std::vector<float> raw_values(const WireCursor& raw, uint64_t type) {
   return out;
 }
 
-// The product, which must be the number of values.
+// The product of the shape must be the number of values.
 void check_count(const StoredBlob& blob, const WireCursor& end) {
-  if (blob.shape.size() > kMostBlobAxes)
-    end.corrupt(cat("a blob has ", blob.shape.size(), " axes, but may have ", kMostBlobAxes));
+  if (blob.shape.size() > kMaxBlobAxes)
+    end.corrupt(cat("a blob has ", blob.shape.size(), " axes, but may have ", kMaxBlobAxes));
   const Shape shape(blob.shape);
-  if (!at_most(shape, kMostValues)) end.corrupt("a blob has an impossible shape");
+  if (!at_most(shape, kMaxValues)) end.corrupt("a blob has an impossible shape");
   if (shape.count() != static_cast<int64_t>(blob.data.size()))
     end.corrupt(cat("a blob of shape ", shape.brief(), " should hold ", shape.count(),
                     " values, it holds ", blob.data.size()));
@@ -112,7 +112,7 @@ StoredBlob read_blob(WireCursor in) {
     } else if (tag.field == 12 && tag.kind == WireCursor::kBytes) {
       raw = in.part();
     } else {
-      in.skip(tag);  // gradients, and what forks add
+      in.skip(tag);  // gradients, and fields of forks
     }
   }
   if (!blob.data.empty() && !doubles.empty())
@@ -131,7 +131,7 @@ StoredBlob read_blob(WireCursor in) {
   return blob;
 }
 
-// Runs body; an Error gets the layer's name in front of its reason.
+// Runs body; an Error is prefixed with the layer's name.
 StoredBlob blob_of(const StoredLayer& layer, const WireCursor& part, const std::string& file) {
   try {
     return read_blob(part);
@@ -142,7 +142,7 @@ StoredBlob blob_of(const StoredLayer& layer, const WireCursor& part, const std::
   }
 }
 
-// Field numbers of one generation of layers. The type is text in V2 and V0, a number in V1.
+// Field numbers of one generation of layers. The type is a string in V2 and V0, a number in V1.
 struct LayerFields {
   uint32_t name, type, blobs;
 };

@@ -1,4 +1,4 @@
-// A bounds-checked walk over protobuf's wire format.
+// WireCursor: a bounds-checked walk over protobuf's wire format.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace crema {
 
 class WireCursor {
  public:
-  // The kinds of values on the wire.
+  // The wire types.
   enum Kind { kVarint = 0, kFixed64 = 1, kBytes = 2, kGroupBegin = 3, kGroupEnd = 4, kFixed32 = 5 };
   struct Tag {
     uint32_t field;
     Kind kind;
   };
 
-  // `file` must outlive the cursor; offsets in errors count from `begin`, and `kind` says what the
+  // `file` must outlive the cursor. Offsets in errors count from `begin`, and `kind` says what the
   // file should be, such as ".caffemodel".
   WireCursor(const std::string& file, const char* kind, const void* begin, size_t size);
 
@@ -26,13 +26,13 @@ class WireCursor {
 
   Tag tag();
   uint64_t varint();
-  // A part with its length in front: a message, a text, packed numbers.
+  // A length-delimited part: a message, a text, packed numbers.
   WireCursor part();
   std::string_view rest() const { return {reinterpret_cast<const char*>(here_), left()}; }
-  // Steps over the value of a tag that nobody wants.
+  // Skips the value of an unwanted tag.
   void skip(Tag tag);
 
-  // Appends the numbers behind a tag, packed or single.
+  // Appends the numbers after a tag, packed or single.
   void floats(Tag tag, std::vector<float>* out);
   void doubles(Tag tag, std::vector<float>* out);
   void whole_numbers(Tag tag, std::vector<int64_t>* out);

@@ -1,6 +1,6 @@
-// The implementation "depthwise": make_depthwise_gpu on a GPU, on the CPU loops over channels for
-// windows of any size, for what oneDNN does not serve: its kernels take half to all of their time.
-// And "tensor": make_depthwise_tensor_gpu.
+// The implementation "depthwise": make_depthwise_gpu on a GPU; on the CPU loops over channels for
+// windows of any size, for what oneDNN does not support: its kernels take half to all of their
+// time. And "depthwise_tensor": make_depthwise_tensor_gpu.
 #include "kernels/conv/depthwise/depthwise.h"
 
 #include <algorithm>
@@ -12,39 +12,39 @@
 namespace crema {
 namespace {
 
-// Which places of `in` a place of `out` meets along an axis, and through which tap.
+// A position of `in` under the window of a position of `out` along an axis, and its tap.
 struct Meeting {
   int64_t tap, at;
 };
-using Meetings = std::vector<std::vector<Meeting>>;
+using TapTable = std::vector<std::vector<Meeting>>;
 
-// backward: in is y's axis and out x's, else the other way round.
-Meetings meetings(const ConvCase& c, int axis, bool backward) {
+// backward: `in` is y's axis and `out` x's, else the other way round.
+TapTable meetings(const ConvCase& c, int axis, bool backward) {
   const int64_t stride = c.stride[axis], pad = c.pad[axis], dilation = c.dilation[axis];
   const int64_t in = (backward ? c.y : c.x)[axis + 2], out = (backward ? c.x : c.y)[axis + 2];
-  Meetings all(static_cast<size_t>(out));
-  for (int64_t place = 0; place < out; ++place) {
+  TapTable all(static_cast<size_t>(out));
+  for (int64_t position = 0; position < out; ++position) {
     for (int64_t tap = 0; tap < c.w[axis + 2]; ++tap) {
       const int64_t from =
-          backward ? place + pad - tap * dilation : place * stride - pad + tap * dilation;
+          backward ? position + pad - tap * dilation : position * stride - pad + tap * dilation;
       if (backward && from % stride != 0) continue;
       const int64_t at = backward ? from / stride : from;
-      if (from >= 0 && at < in) all[static_cast<size_t>(place)].push_back({tap, at});
+      if (from >= 0 && at < in) all[static_cast<size_t>(position)].push_back({tap, at});
     }
   }
   return all;
 }
 
-constexpr int kMostTaps = 64;
+constexpr int kMaxTaps = 64;
 
 // The pixels under a window, each with the weights of its tap.
 template <typename T>
 struct WeightedPixels {
-  const T *x[kMostTaps], *w[kMostTaps];
+  const T *x[kMaxTaps], *w[kMaxTaps];
   int count = 0;
 };
 
-// kVectors vectors of channels from c on.
+// Sums kVectors vectors of channels from c on.
 template <int kVectors, typename T>
 void sum_pixels(const WeightedPixels<T>& pixels, int64_t c, const T* bias, bool relu, T slope,
                 T* out) {
@@ -78,7 +78,7 @@ void sum_pixels(const WeightedPixels<T>& pixels, int64_t channels, const T* bias
   }
 }
 
-// sums[c] += the sum over `count` places of a[c] * b[c], where places lie a_step and b_step apart.
+// sums[c] += the sum over `count` positions of a[c] * b[c], with strides a_step and b_step.
 template <typename T>
 void add_products(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t count,
                   int64_t channels, T* sums) {
@@ -102,7 +102,7 @@ void add_products(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_
   }
 }
 
-class DepthwiseCpu final : public WeightedSum {
+class DepthwiseCpu final : public LinearKernel {
  public:
   explicit DepthwiseCpu(const ConvCase& c) : c_(c), channels_(c.x[1]), taps_(c.w.count(2)) {
     for (int axis = 0; axis < 2; ++axis) {
@@ -158,7 +158,7 @@ class DepthwiseCpu final : public WeightedSum {
 
  private:
   template <typename T>
-  void window(const Meetings (&meet)[2], const T* in, const Shape& in_shape, const T* w,
+  void window(const TapTable (&meet)[2], const T* in, const Shape& in_shape, const T* w,
               const T* bias, bool relu, T* out, const Shape& out_shape, T* turned) const {
     for (int64_t c = 0; c < channels_; ++c) {
       for (int64_t tap = 0; tap < taps_; ++tap) turned[tap * channels_ + c] = w[c * taps_ + tap];
@@ -181,7 +181,7 @@ class DepthwiseCpu final : public WeightedSum {
     }
   }
 
-  // Of each piece of the rows of places its sums for all taps, then those of dy alone.
+  // For each piece of y's rows: its sums for all taps, then the sums of dy alone.
   template <typename T>
   void find_parts(const T* x, const T* dy, bool biases, T* parts) const {
     const int64_t rows = c_.y[0] * c_.y[2], width = c_.y[3];
@@ -195,7 +195,7 @@ class DepthwiseCpu final : public WeightedSum {
         const T* const gradient = dy + line * width * channels_;
         for (const Meeting& row : forward_[0][static_cast<size_t>(line % c_.y[2])]) {
           for (int64_t s = 0; s < c_.w[3]; ++s) {
-            // Places of y whose window has this tap inside the image.
+            // Positions of y whose window has this tap inside the image.
             const int64_t shift = s * c_.dilation[1] - c_.pad[1], stride = c_.stride[1];
             const int64_t first = shift < 0 ? (-shift + stride - 1) / stride : 0;
             const int64_t room = c_.x[3] - 1 - shift;
@@ -216,18 +216,18 @@ class DepthwiseCpu final : public WeightedSum {
 
   ConvCase c_;
   int64_t channels_, taps_, pieces_;
-  Meetings forward_[2], data_[2];  // down, across
+  TapTable forward_[2], data_[2];  // down, across
 };
 
-bool serves(const ConvCase& c, std::string& reason) {
+bool supports(const ConvCase& c, std::string& reason) {
   if (c.groups == 1 || c.groups != c.x[1] || c.groups != c.y[1]) {
     reason = cat(c.groups, " groups for ", c.x[1], " channels and ", c.y[1], " outputs");
   } else if (c.order != Order::channels_last || c.x.axes() != 4) {
     reason = "for channels-last images of two axes only";
   } else if (c.x_channels > 0 || c.x.count() == 0 || c.y.count() == 0) {
     reason = "padded channels, or nothing to compute";
-  } else if (c.w.count(2) > kMostTaps) {
-    reason = cat(c.w.count(2), " taps, at most ", kMostTaps);
+  } else if (c.w.count(2) > kMaxTaps) {
+    reason = cat(c.w.count(2), " taps, at most ", kMaxTaps);
   } else {
     return true;
   }
@@ -236,26 +236,26 @@ bool serves(const ConvCase& c, std::string& reason) {
 
 }  // namespace
 
-std::unique_ptr<WeightedSum> make_conv_depthwise(Context& context, const ConvCase& c,
-                                                 std::string& reason) {
-  if (!serves(c, reason)) return nullptr;
+std::unique_ptr<LinearKernel> make_conv_depthwise(Context& context, const ConvCase& c,
+                                                  std::string& reason) {
+  if (!supports(c, reason)) return nullptr;
 #ifdef CREMA_CUDA
   if (context.device() == Device::gpu) return make_depthwise_gpu(context, c, reason);
 #else
   (void)context;
 #endif
-  constexpr int64_t kMostPlaces = 1 << 16;  // of an axis: there is a table with a row for each
-  if (std::max({c.x[2], c.x[3], c.y[2], c.y[3]}) > kMostPlaces) {
-    reason = cat("an axis of more than ", kMostPlaces, " places");
+  constexpr int64_t kMaxPositions = 1 << 16;  // of an axis, as there is a table entry for each
+  if (std::max({c.x[2], c.x[3], c.y[2], c.y[3]}) > kMaxPositions) {
+    reason = cat("an axis of more than ", kMaxPositions, " places");
     return nullptr;
   }
   return std::make_unique<DepthwiseCpu>(c);
 }
 
 #ifdef CREMA_CUDA
-std::unique_ptr<WeightedSum> make_conv_tensor(Context& context, const ConvCase& c,
-                                              std::string& reason) {
-  if (!serves(c, reason)) return nullptr;
+std::unique_ptr<LinearKernel> make_conv_depthwise_tensor(Context& context, const ConvCase& c,
+                                                         std::string& reason) {
+  if (!supports(c, reason)) return nullptr;
   if (context.device() == Device::gpu) return make_depthwise_tensor_gpu(context, c, reason);
   reason = "it needs a GPU";
   return nullptr;

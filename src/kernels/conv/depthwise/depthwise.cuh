@@ -1,45 +1,45 @@
-// How the kernels of depthwise convolutions divide channels-last images. A thread has two
-// neighbouring channels and walks down a strip, a few columns of an image, with what it needs of
-// the rows above in registers; the next rows are on their way while one is computed. So every
-// number is read once, but for the columns beside a strip and the rows above it, which are in the
-// cache. A block has a few strips of the same channels, at most a memory line of them.
+// The tiling of channels-last images in depthwise convolutions. A thread computes two adjacent
+// channels and walks down a strip, a few columns of an image; it keeps what it needs of the rows
+// above in registers, and loads the next rows while it computes one. So every element is read once,
+// except for the columns next to a strip and the rows above it, which are in the cache. A block has
+// a few strips of the same channels, at most a cache line of them.
 //
-// With a dilation, places that are so far apart never meet the others: each of the
-// dilation * dilation sets is an image of its own, a sheet.
+// With a dilation, the dilation * dilation sets of positions do not interact: each is treated as an
+// image of its own, a sheet.
 #pragma once
 
 #include "base/host_device.h"
 #include "device/gpu.h"
 #include "kernels/conv/conv.h"
+#include "kernels/core/divisor.h"
 #include "kernels/core/mma.cuh"
 
 namespace crema {
 
-constexpr int kDepthwiseThreads = 128;  // of a block, at most
-constexpr int kDepthwiseLanes = 32;     // of these side by side along the channels, at most
+constexpr int kDepthwiseThreads = 128;  // per block, at most
+constexpr int kDepthwiseLanes = 32;     // of these along the channels, at most
 
-// Where a walk goes, in steps: the first and the one after the last along an axis.
+// The extent of a walk in steps: the first, and one past the last, along an axis.
 struct DepthwiseRange {
   int first, end;
-  // Of forward, and of the data's gradient with stride 1.
-  static DepthwiseRange of_sums(int64_t places, int dilation) {
-    return {0, static_cast<int>((places + dilation - 1) / dilation)};
+  // For forward, and the data gradient with stride 1.
+  static DepthwiseRange of_sums(int64_t positions, int dilation) {
+    return {0, static_cast<int>((positions + dilation - 1) / dilation)};
   }
 };
 
 struct DepthwiseWalk {
   int channels, dilation;
-  int lanes, walkers;  // threads of a block along the channels, and strips at a time
-  int rows;            // steps of a strip, at most
-  int strips;          // for each piece of the channels
+  int lanes, walkers;  // threads of a block along the channels, and concurrent strips
+  int rows;            // steps per strip, at most
+  int strips;          // per piece of the channels
   DepthwiseRange down, across;
-  dim3 blocks;  // pieces of the channels, blocks for each
-  bool full;    // they take most of the places of a large card
-  FastDivide by_lanes, by_tiles, by_pieces, by_phases, by_dilation;
+  dim3 blocks;  // pieces of the channels, blocks per piece
+  bool full;    // the blocks take most of the block slots of a large card
+  Divisor by_lanes, by_tiles, by_pieces, by_phases, by_dilation;
 
-  // width: columns of a strip; before: rows that it begins with before its first result; resident:
-  // blocks that a multiprocessor holds; once: a strip for each walker, else as many blocks as the
-  // card holds.
+  // width: columns of a strip; before: rows that it processes before its first result; resident:
+  // blocks per multiprocessor; once: one strip per walker, else as many blocks as the card holds.
   DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
                 int width, int before, int resident, bool once);
   dim3 threads() const { return dim3(static_cast<unsigned>(lanes * walkers)); }
@@ -49,13 +49,13 @@ struct DepthwiseImage {
   int height, width;
 };
 
-// What a kernel is compiled for.
+// Template parameters of a kernel.
 struct DepthwiseKind {
   DType dtype;
   int kernel, stride;
 };
 
-// Calls body<T, kKernel, kStride>() for its kind; of types 16 bits only, or float32 too.
+// Calls body<T, kKernel, kStride>() for this kind; only 16-bit types, or float32 too (kFloats).
 template <bool kFloats, typename Body>
 void with_depthwise_kind(const DepthwiseKind& kind, const Body& body) {
   const auto of_type = [&]<typename T>() {
@@ -70,8 +70,8 @@ void with_depthwise_kind(const DepthwiseKind& kind, const Body& body) {
   if constexpr (kFloats) of_type.template operator()<float>();
 }
 
-// Calls body<kGang>(): so many neighbouring threads copy together, eight channels of 16 bits where
-// there are only such eights, each thread those of every kGang-th place; 1: each its own pairs.
+// Calls body<kGang>(): kGang adjacent threads copy together, eight channels of 16 bits if there is
+// a multiple of eight, each thread those of every kGang-th position; 1: each its own pairs.
 template <typename T, typename Body>
 void with_depthwise_gang(int channels, bool pays, const Body& body) {
   if (sizeof(T) == 2 && channels % 8 == 0 && pays) {
@@ -81,16 +81,16 @@ void with_depthwise_gang(int channels, bool pays, const Body& body) {
   }
 }
 
-// How a place of y ends.
+// The epilogue of a position of y.
 struct DepthwiseEnd {
   bool relu;
   float slope;
 };
 
-// y from x; or dx from dy, with stride 1 and mirrored weights. top, left: from a window's first
-// place to the image's.
+// y from x; or dx from dy, with stride 1 and mirrored weights. top, left: distance from a window's
+// first position to the image's.
 struct DepthwiseSums {
-  const void *x, *w, *bias;  // bias: or null
+  const void *x, *w, *bias;  // bias: may be null
   DepthwiseImage in, out;
   int top, left;
   DepthwiseEnd end;
@@ -101,31 +101,31 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx);
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums);
 
-// Both gradients from x and dy; dx or dw may be null: then the other one alone.
+// Both gradients from x and dy; dx or dw may be null: then only the other one.
 struct DepthwiseGradients {
   const void *x, *dy, *w;
   DepthwiseImage in, out;  // of x and of dy
   int top, left;           // pads
   void* dx;
-  float *dw, *db, *parts;  // db: or null; parts: depthwise_parts() floats, not where it adds
+  float *dw, *db, *parts;  // db: may be null; parts: depthwise_parts() floats, unused if it adds
   bool adds;               // to dw and db, in any order
   bool accumulate_w, accumulate_b;
 };
-// Steps along an axis that have places of x, and with a bias those that have one of dy for their
-// own: place i - (kernel - 1) / 2 / stride of step i.
+// Steps along an axis that contain positions of x, and with a bias those that own one of dy: step i
+// owns position i - (kernel - 1) / 2 / stride.
 DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis);
 DepthwiseWalk depthwise_gradients_walk(const ConvCase& c);
 int64_t depthwise_parts(const DepthwiseWalk& n, int taps);
 void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
                                const DepthwiseGradients& gradients);
-// False: with dx it would need more registers than there are.
-CREMA_HD constexpr bool joins_depthwise_gradients(int kernel, int stride) {
+// False: fused with dx it would need too many registers.
+CREMA_HD constexpr bool fuses_depthwise_gradients(int kernel, int stride) {
   return kernel == 3 || stride == 2;
 }
 
 #ifdef __CUDACC__
 
-// Two channels as they lie in memory.
+// Two adjacent channels as stored in memory.
 template <typename T>
 struct ChannelPair {
   uint32_t bits = 0;
@@ -157,8 +157,8 @@ __device__ inline void add_product(float2& sum, float2 a, float2 b) {
   sum.x += a.x * b.x, sum.y += a.y * b.y;
 }
 
-// copy_async where a bit is set. A predicate of the instruction, which a size that is chosen before
-// does not become.
+// copy_async if `bit` is set, else zeros. In assembly, to get a predicated instruction; a size
+// selected beforehand does not give one.
 template <int kBytes>
 __device__ void copy_where(uint32_t to, const void* from, uint32_t bit) {
   asm volatile(
@@ -168,7 +168,7 @@ __device__ void copy_where(uint32_t to, const void* from, uint32_t bit) {
 }
 
 struct DepthwiseStrip {
-  int image, down, across;  // the sheet's first place is there
+  int image, down, across;  // position of the sheet's first element
   int row, column;          // the first step
 
   __device__ DepthwiseStrip(const DepthwiseWalk& n, int strip, int width) {
@@ -181,41 +181,41 @@ struct DepthwiseStrip {
   }
 };
 
-// Neighbouring places of a strip in an image.
-template <int kPlaces>
-struct DepthwisePlaces {
+// Adjacent positions of a strip in an image.
+template <int kPositions>
+struct DepthwisePositions {
   int row, height, dilation, step;
   int64_t row_step, first;  // in elements
-  uint32_t inside;          // columns, a bit for each
+  uint32_t inside;          // one bit per column
 
-  __device__ DepthwisePlaces(const DepthwiseWalk& n, const DepthwiseImage& image, int number,
-                             int row_, int column, int channel)
+  __device__ DepthwisePositions(const DepthwiseWalk& n, const DepthwiseImage& image, int number,
+                                int row_, int column, int channel)
       : row(row_), height(image.height), dilation(n.dilation), step(n.dilation * n.channels) {
     row_step = static_cast<int64_t>(step) * image.width;
     first = static_cast<int64_t>((number * image.height + row) * image.width + column) * n.channels;
     first += channel;
     const auto columns_to = [&](int end) {
-      return min(n.by_dilation.quotient(max(end, 0) + dilation - 1), kPlaces);
+      return min(n.by_dilation.quotient(max(end, 0) + dilation - 1), kPositions);
     };
     inside = (1u << columns_to(image.width - column)) - (1u << columns_to(-column));
   }
 };
 
-// What of a ring's slot so many places take.
-CREMA_HD constexpr int depthwise_slots(int places, int gang) {
-  return (places + gang - 1) / gang * gang;
+// Slots of a ring row that `positions` positions take.
+CREMA_HD constexpr int depthwise_slots(int positions, int gang) {
+  return (positions + gang - 1) / gang * gang;
 }
 
-// The rows of a tensor that begin there.
-template <typename T, int kPlaces, int kGang = 1>
+// A cursor over rows of a tensor.
+template <typename T, int kPositions, int kGang = 1>
 struct DepthwiseRows {
-  T* place;
+  T* position;
   int64_t row_step;
   int row, height, dilation, step;
   uint32_t inside;
 
-  __device__ DepthwiseRows(const DepthwisePlaces<kPlaces>& p, T* data)
-      : place(data + p.first),
+  __device__ DepthwiseRows(const DepthwisePositions<kPositions>& p, T* data)
+      : position(data + p.first),
         row_step(p.row_step),
         row(p.row),
         height(p.height),
@@ -223,38 +223,38 @@ struct DepthwiseRows {
         step(p.step),
         inside(p.inside) {
     const int rank = static_cast<int>(threadIdx.x) % kGang;
-    place += rank * (step - 2), inside >>= rank;
+    position += rank * (step - 2), inside >>= rank;
   }
 
-  // Starts copying the row's places to `to`, a place of the ring's slot for each; zeros where there
-  // is no image.
+  // Starts copying the row's positions to `to`, each to its position of the ring's slot; zeros
+  // outside of the image.
   __device__ void fetch(uint32_t to) {
     constexpr int kPairBytes = 2 * static_cast<int>(sizeof(T));
     const uint32_t mask = row >= 0 && row < height ? inside : 0;
 #pragma unroll
-    for (int i = 0; i < kPlaces; i += kGang) {
-      copy_where<kGang * kPairBytes>(to + i * kDepthwiseThreads * kPairBytes, place + i * step,
+    for (int i = 0; i < kPositions; i += kGang) {
+      copy_where<kGang * kPairBytes>(to + i * kDepthwiseThreads * kPairBytes, position + i * step,
                                      mask & 1u << i);
     }
     next();
   }
-  __device__ void store(const float2 (&values)[kPlaces]) {
+  __device__ void store(const float2 (&values)[kPositions]) {
     const uint32_t mask = row >= 0 && row < height ? inside : 0;
 #pragma unroll
-    for (int i = 0; i < kPlaces; ++i) {
+    for (int i = 0; i < kPositions; ++i) {
       if (mask >> i & 1)
-        *reinterpret_cast<ChannelPair<T>*>(place + i * step) = ChannelPair<T>(values[i]);
+        *reinterpret_cast<ChannelPair<T>*>(position + i * step) = ChannelPair<T>(values[i]);
     }
     next();
   }
 
  private:
-  __device__ void next() { place += row_step, row += dilation; }
+  __device__ void next() { position += row_step, row += dilation; }
 };
 
-// Rows on their way through shared memory, a few ahead of the one that is computed. Each thread has
-// a column of it, which it or its gang fills, so none waits for other warps. With gangs all threads
-// of a warp make and take as many rows.
+// Ring buffer in shared memory for rows in flight, a few ahead of the computed one. Each thread has
+// a column of it, filled by itself or its gang, so none waits for other warps. With gangs all
+// threads of a warp fill and take the same number of rows.
 template <typename T, int kPairs, int kSlots, int kGang = 1>
 struct DepthwiseRing {
   static constexpr int kPairBytes = 2 * static_cast<int>(sizeof(T));
@@ -267,9 +267,9 @@ struct DepthwiseRing {
   __device__ explicit DepthwiseRing(unsigned char* memory)
       : own(memory + threadIdx.x * kPairBytes), address(shared_address(own)) {
     address += static_cast<int>(threadIdx.x) % kGang * (kStep - kPairBytes);
-    if constexpr (kGang > 1) __syncwarp();  // the last ring's rows have been taken
+    if constexpr (kGang > 1) __syncwarp();  // the last ring's rows have been read
   }
-  // The slot that is filled next. kSlots - 1 are filled before the first is taken.
+  // The slot that is filled next. kSlots - 1 are filled before the first is read.
   __device__ uint32_t slot() const { return address + to; }
   __device__ void fill() {
     end_copies();
@@ -285,8 +285,8 @@ struct DepthwiseRing {
   __device__ void take() { from = from + kSlotBytes == kBytes ? 0 : from + kSlotBytes; }
 };
 
-// The weights of a thread's channels; backwards when mirrored. All threads of a block call it. What
-// a thread brings for all of them is asked for at once.
+// Loads the weights of a thread's channels, reversed if mirrored. All threads of a block call it.
+// All loads that a thread makes for the block are issued at once.
 template <typename T, int kKernel>
 __device__ void load_taps(const DepthwiseWalk& n, const T* w, int lane, bool mirrored,
                           float2 (&taps)[kKernel][kKernel]) {

@@ -1,6 +1,6 @@
-// Depthwise convolution of channels-last images: every channel has a kernel of its own and sees no
-// other one, so a pass is little more than reading x and writing y. The weights (C, 1, kernel...)
-// are a channel's taps after the other in every format.
+// Depthwise convolution of channels-last images: each channel has its own kernel, so a pass does
+// little more than read x and write y. The weights (C, 1, kernel...) store each channel's taps
+// contiguously in every format.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace crema {
 
 #ifdef CREMA_CUDA
 // For a case that make_conv_depthwise has found to be depthwise; null with the reason for kernels,
-// strides and channels that it has no body for.
-std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase& c,
-                                                std::string& reason);
-// Likewise, on tensor cores: 16 bits, channels in eights.
-std::unique_ptr<WeightedSum> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
-                                                       std::string& reason);
+// strides and channels that it does not support.
+std::unique_ptr<LinearKernel> make_depthwise_gpu(Context& context, const ConvCase& c,
+                                                 std::string& reason);
+// Likewise, on tensor cores: 16 bits, a multiple of 8 channels.
+std::unique_ptr<LinearKernel> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
+                                                        std::string& reason);
 #endif
 
 }  // namespace crema

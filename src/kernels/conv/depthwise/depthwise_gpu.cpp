@@ -17,7 +17,7 @@ DepthwiseImage image_of(const Shape& shape) { return {number(shape[2]), number(s
 
 // Division: DepthwiseWalk or DepthwiseTiles.
 template <typename Division>
-class DepthwiseGpu final : public WeightedSum {
+class DepthwiseGpu final : public LinearKernel {
  public:
   DepthwiseGpu(const Context& context, const ConvCase& c, const Division& forward,
                const Division& data, const Division& gradients, bool joins)
@@ -26,7 +26,7 @@ class DepthwiseGpu final : public WeightedSum {
         forward_(forward),
         data_(data),
         gradients_(gradients),
-        joins_(joins),
+        fuses_(joins),
         adds_(c.backward_weights && !context.repeatable) {}
 
   Format weights_format() const override { return Format::channels_last(); }
@@ -34,9 +34,9 @@ class DepthwiseGpu final : public WeightedSum {
     if (!c_.backward_weights || adds_) return 0;
     return static_cast<size_t>(depthwise_parts(gradients_, number(c_.w.count(2)))) * sizeof(float);
   }
-  // Of a case without one: then the bias's gradient comes with that of the weights.
+  // Without a ReLU in the case: then the bias gradient is computed with the weight gradient.
   bool takes_relu() const override { return !c_.relu; }
-  bool joins_gradients() const override { return joins_; }
+  bool fuses_gradients() const override { return fuses_; }
   bool adds_weights() const override { return adds_; }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
@@ -84,9 +84,10 @@ class DepthwiseGpu final : public WeightedSum {
   void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
                      const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
                      bool accumulate_b, const Tensor& workspace) override {
-    if (joins_gradients())
+    if (fuses_gradients())
       return start(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
-    WeightedSum::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
+    LinearKernel::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
+                                workspace);
   }
 
  private:
@@ -119,10 +120,10 @@ class DepthwiseGpu final : public WeightedSum {
   ConvCase c_;
   DepthwiseKind kind_;
   Division forward_, data_, gradients_;
-  bool joins_, adds_;
+  bool fuses_, adds_;
 };
 
-bool serves(Context& context, const ConvCase& c, std::string& reason) {
+bool supports(Context& context, const ConvCase& c, std::string& reason) {
   if (c.w[2] != c.w[3] || (c.w[2] != 3 && c.w[2] != 5)) {
     reason = "for kernels of 3x3 and 5x5 only";
   } else if (c.stride[0] != c.stride[1] || c.dilation[0] != c.dilation[1]) {
@@ -132,7 +133,7 @@ bool serves(Context& context, const ConvCase& c, std::string& reason) {
   } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
     reason = "too many elements";
   } else {
-    return has_tensor_cores(context, reason);  // asynchronous copies came with them
+    return has_tensor_cores(context, reason);  // the same cards have asynchronous copies
   }
   return false;
 }
@@ -148,14 +149,15 @@ bool is_full(const dim3& blocks, int resident) {
 DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down,
                              DepthwiseRange across, int width, int before, int resident, bool once)
     : channels(channels), dilation(dilation), down(down), across(across) {
-  // Cut evenly, in sectors of the memory's lines where that leaves no lane idle.
-  const int pairs = channels / 2, least = over(pairs, kDepthwiseLanes);
-  lanes = std::min(over(over(pairs, least), 4) * 4, kDepthwiseLanes);
+  // Divided evenly, in multiples of memory sectors if that leaves no lane idle.
+  const int pairs = channels / 2, minimum = over(pairs, kDepthwiseLanes);
+  lanes = std::min(over(over(pairs, minimum), 4) * 4, kDepthwiseLanes);
   walkers = kDepthwiseThreads / lanes;
   const int cuts = over(pairs, lanes), height = down.end - down.first;
   const int tiles = over(across.end - across.first, width), sheets = images * dilation * dilation;
-  // The pieces of a column with the least time: rounds of blocks, by steps with some for a strip's
-  // start, by blocks that a multiprocessor has at once; one alone waits half of its time.
+  // The number of pieces with the lowest estimated time: rounds of blocks, times steps with some
+  // for a strip's start, times concurrent blocks per multiprocessor; one alone waits half of its
+  // time.
   int best = 0, pieces = 1;
   for (int count = 1; count <= over(height, 4); ++count) {
     const int all_blocks = cuts * over(sheets * tiles * count, walkers);
@@ -167,20 +169,20 @@ DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRa
   rows = over(height, pieces);
   pieces = over(height, rows);
   strips = sheets * pieces * tiles;
-  const int most = over(strips, walkers);
+  const int maximum = over(strips, walkers);
   const int at_once = std::max(1, resident * kMultiprocessors / cuts);
   blocks = dim3(static_cast<unsigned>(cuts),
-                static_cast<unsigned>(once ? most : std::min(most, at_once)));
+                static_cast<unsigned>(once ? maximum : std::min(maximum, at_once)));
   full = is_full(blocks, resident);
-  by_lanes = FastDivide(lanes), by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
-  by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
+  by_lanes = Divisor(lanes), by_tiles = Divisor(tiles), by_pieces = Divisor(pieces);
+  by_phases = Divisor(dilation * dilation), by_dilation = Divisor(dilation);
 }
 
 DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down,
                                DepthwiseRange across, const DepthwiseBudget& budget)
     : channels(channels), dilation(dilation), down(down), across(across) {
-  // As many octets as leave the fewest idle; not an odd number of several, which would part sectors
-  // of the memory's lines.
+  // The number of octets that leaves the fewest idle; no odd number above one, which would split
+  // memory sectors.
   const int all = channels / 8;
   octets = std::min(all, budget.warps);
   const auto idle = [&](int count) { return over(all, count) * count - all; };
@@ -195,14 +197,14 @@ DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, Depthwise
   groups = abreast > 1 ? width : budget.groups;
   const int height = down.end - down.first, tiles = over(width, groups);
   const int sets = over(sheets, abreast),
-            most = std::max(1, budget.resident * kMultiprocessors / cuts);
-  // Strips so short that blocks at work at the same time are neighbours in memory: far apart,
-  // reading and writing take a fifth longer. Of these the rows with the least time: rounds, by
-  // steps with those that a strip begins with, by blocks that a multiprocessor has at once; one
-  // alone waits half of its time.
+            maximum = std::max(1, budget.resident * kMultiprocessors / cuts);
+  // Strips so short that concurrent blocks are adjacent in memory: otherwise reading and writing
+  // take a fifth longer. Of these the one with the lowest estimated time: rounds, times steps with
+  // those before the first result, times concurrent blocks per multiprocessor; one alone waits half
+  // of its time.
   int best = 0, pieces = 1;
   for (int count = over(height, 8 * budget.before); count <= over(height, 4); ++count) {
-    const int walks = over(sets * tiles * count, strips), rounds = over(walks, most);
+    const int walks = over(sets * tiles * count, strips), rounds = over(walks, maximum);
     const int at_once = std::min(over(cuts * walks, kMultiprocessors), budget.resident);
     const int time = rounds * (over(height, count) + budget.before + 1) * (at_once + 1);
     if (best == 0 || time < best) best = time, pieces = count;
@@ -210,28 +212,28 @@ DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, Depthwise
   rows = over(height, pieces), pieces = over(height, rows);
   all_strips = sets * tiles * pieces;
   blocks = dim3(static_cast<unsigned>(cuts),
-                static_cast<unsigned>(std::min(most, over(all_strips, strips))));
+                static_cast<unsigned>(std::min(maximum, over(all_strips, strips))));
   full = is_full(blocks, budget.resident);
-  by_tiles = FastDivide(tiles), by_pieces = FastDivide(pieces);
-  by_warps = FastDivide(octets * strips), by_octets = FastDivide(octets);
-  by_phases = FastDivide(dilation * dilation), by_dilation = FastDivide(dilation);
+  by_tiles = Divisor(tiles), by_pieces = Divisor(pieces);
+  by_warps = Divisor(octets * strips), by_octets = Divisor(octets);
+  by_phases = Divisor(dilation * dilation), by_dilation = Divisor(dilation);
 }
 
-std::unique_ptr<WeightedSum> make_depthwise_gpu(Context& context, const ConvCase& c,
-                                                std::string& reason) {
-  if (!serves(context, c, reason)) return nullptr;
+std::unique_ptr<LinearKernel> make_depthwise_gpu(Context& context, const ConvCase& c,
+                                                 std::string& reason) {
+  if (!supports(context, c, reason)) return nullptr;
   if (c.dtype == DType::f64 || c.x[1] % 2 != 0) {
     reason = "float64, or an odd number of channels";
     return nullptr;
   }
   return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
       context, c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true),
-      depthwise_gradients_walk(c), joins_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
+      depthwise_gradients_walk(c), fuses_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
 }
 
-std::unique_ptr<WeightedSum> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
-                                                       std::string& reason) {
-  if (!serves(context, c, reason)) return nullptr;
+std::unique_ptr<LinearKernel> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
+                                                        std::string& reason) {
+  if (!supports(context, c, reason)) return nullptr;
   if (!is_half(c.dtype) || c.x[1] % 8 != 0) {
     reason = "for 16 bits and channels in eights only";
     return nullptr;

@@ -1,18 +1,18 @@
-// Both gradients of a depthwise convolution from one pass over x and dy. See depthwise.cuh. A
-// step along an axis is `stride` places of the padded x and one of dy: places stride * i + a meet
-// dy at i - m through the taps a + stride * m, for dx as for dw, so both read the rows of dy around
-// a step. Sums of dw stay in registers all along, until blocks add up theirs
+// Both gradients of a depthwise convolution in one pass over x and dy; tiling: depthwise.cuh. A
+// step along an axis is `stride` positions of the padded x and one of dy: positions stride * i + a
+// meet dy at i - m through the taps a + stride * m, for dx and for dw, so both read the rows of dy
+// around a step. Sums of dw stay in registers throughout, until blocks reduce theirs
 // (depthwise_parts.cuh).
 #include <algorithm>
 
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/conv/depthwise/depthwise.cuh"
 #include "kernels/conv/depthwise/depthwise_parts.cuh"
 
 namespace crema {
 namespace {
 
-// Columns of a strip, and blocks on a multiprocessor: as many as the registers hold.
+// Columns of a strip, and blocks per multiprocessor: as many as the registers allow.
 CREMA_HD constexpr int width_of(int kernel, int stride) {
   return stride == 2 ? 4 : kernel == 3 ? 7 : 3;
 }
@@ -22,7 +22,7 @@ CREMA_HD constexpr int resident(int kernel, int stride) {
   return kernel == 5 && stride == 2 ? 2 : 3;
 }
 
-// A step's row of dy and, behind it, those of x.
+// A step's row of dy, followed by those of x.
 CREMA_HD constexpr int slots_of_dy(int kernel, int stride, int gang) {
   return depthwise_slots(width_of(kernel, stride) + (kernel - 1) / stride, gang);
 }
@@ -38,15 +38,15 @@ template <typename T, int kKernel, int kStride, int kGang>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     depthwise_gradients(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                         const T* x, const T* dy, const T* w, T* dx, PartSums parts) {
-#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see serves()
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   constexpr int kWidth = width_of(kKernel, kStride), kTaps = kKernel * kKernel;
   constexpr int kBefore = (kKernel - 1) / kStride, kRows = kBefore + 1, kIn = kWidth + kBefore;
   constexpr int kOwn = kWidth * kStride;  // columns of x
   constexpr int kX = slots_of_dy(kKernel, kStride, kGang);
   constexpr int kXRow = slots_of_x(kKernel, kStride, kGang);
-  // A place of dy that each step has for its own, whatever the pad.
+  // Each step i owns position i - kMiddle of dy, whatever the pad.
   constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
-  constexpr bool kJoins = joins_depthwise_gradients(kKernel, kStride);
+  constexpr bool kFuses = fuses_depthwise_gradients(kKernel, kStride);
   int lane;
   const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
   const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
@@ -59,17 +59,17 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     const DepthwiseStrip strip(n, busy ? group + walker : 0, kWidth);
     const int row = strip.row * n.dilation + strip.down;
     const int column = strip.column * n.dilation + strip.across;
-    DepthwisePlaces<kIn> of_dy(n, out, strip.image, row - kBefore * n.dilation,
-                               column - kBefore * n.dilation, channel);
-    DepthwisePlaces<kOwn> own(n, in, strip.image, row * kStride - top, column * kStride - left,
-                              channel);
+    DepthwisePositions<kIn> of_dy(n, out, strip.image, row - kBefore * n.dilation,
+                                  column - kBefore * n.dilation, channel);
+    DepthwisePositions<kOwn> own(n, in, strip.image, row * kStride - top, column * kStride - left,
+                                 channel);
     if (!busy) of_dy.inside = own.inside = 0;
     DepthwiseRows<const T, kIn, kGang> gradient(of_dy, dy);
     DepthwiseRows<const T, kOwn, kGang> image(own, x);
     DepthwiseRows<T, kOwn> to(own, dx);
     float2 window[kRows][kIn];
     Ring ring(memory);
-    int number = 0;  // of dy's row that is fetched next
+    int number = 0;  // of the next row of dy to load
     const auto fetch = [&] {
       if (number < n.rows + kBefore) {
         gradient.fetch(ring.slot());
@@ -81,17 +81,17 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
       ++number;
       ring.fill();
     };
-    const auto take = [&](float2(&places)[kIn]) {
+    const auto take = [&](float2(&positions)[kIn]) {
       ring.wait();
 #pragma unroll
-      for (int i = 0; i < kIn; ++i) places[i] = ring[i];
+      for (int i = 0; i < kIn; ++i) positions[i] = ring[i];
     };
     if (group == begin) {
       wait_for_earlier_kernels();
       if (n.full) let_next_kernel_start();
     }
     for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
-    if constexpr (kJoins) {
+    if constexpr (kFuses) {
       if (dx && group == begin) load_taps<T, kKernel>(n, w, lane, false, taps);
     }
 #pragma unroll
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
       ring.take();
       fetch();
     }
-    // All strips as many steps: the last rows of the last are behind the image.
+    // All strips take as many steps: the last rows of the last may be past the image.
     for (int first = 0; first < n.rows; first += kRows) {
 #pragma unroll
       for (int turn = 0; turn < kRows; ++turn) {
@@ -115,9 +115,9 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
           if (parts.db) {
 #pragma unroll
             for (int j = 0; j < kWidth; ++j) {
-              const float2 place =
+              const float2 position =
                   window[(turn + kBefore - kMiddle) % kRows][j + kBefore - kMiddle];
-              bias_sum.x += place.x, bias_sum.y += place.y;
+              bias_sum.x += position.x, bias_sum.y += position.y;
             }
           }
           if (parts.dw) {
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
               }
             }
           }
-          if constexpr (kJoins) {
+          if constexpr (kFuses) {
             if (!dx) continue;
 #pragma unroll
             for (int a = 0; a < kStride; ++a) {
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   }
   if (!parts.dw) return;
 
-  __syncthreads();  // all rows have been taken
+  __syncthreads();  // all rows have been read
   auto* const shared = reinterpret_cast<float*>(memory);
   float* const set = shared + walker * parts.size();
   const auto sum_of = [&](int i) {
@@ -183,10 +183,10 @@ void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) 
   const auto kernel = depthwise_gradients<T, kKernel, kStride, kGang>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
              "reserving shared memory");
-  launch_early(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
-               static_cast<const T*>(g.x), static_cast<const T*>(g.dy), static_cast<const T*>(g.w),
-               static_cast<T*>(g.dx),
-               part_sums(gpu, g, kKernel * kKernel, n.channels, 2 * n.lanes));
+  launch_programmatic(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
+                      static_cast<const T*>(g.x), static_cast<const T*>(g.dy),
+                      static_cast<const T*>(g.w), static_cast<T*>(g.dx),
+                      part_sums(gpu, g, kKernel * kKernel, n.channels, 2 * n.lanes));
 }
 
 }  // namespace
@@ -194,8 +194,8 @@ void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) 
 DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis) {
   const int stride = static_cast<int>(c.stride[0]), dilation = static_cast<int>(c.dilation[0]);
   const int middle = (static_cast<int>(c.w[2]) - 1) / 2 / stride;
-  const auto of_x = [&](int64_t place) {
-    return static_cast<int>((place + c.pad[axis]) / (stride * dilation));
+  const auto of_x = [&](int64_t position) {
+    return static_cast<int>((position + c.pad[axis]) / (stride * dilation));
   };
   DepthwiseRange range{of_x(0), of_x(c.x[axis + 2] - 1) + 1};
   if (c.bias) {

@@ -1,6 +1,7 @@
-// The sums of the weights' gradients of depthwise convolutions over blocks. Each block adds its own
-// to dw; or, where results are to be repeatable, leaves them, the last of a few blocks adds theirs,
-// and the last of these those sums: the order of the additions depends on sizes only.
+// Reduces the weight gradients of depthwise convolutions over blocks. Each block adds its sums to
+// dw; or, if results must be repeatable, writes them to memory: the last block of a group adds the
+// group's, and the last of these blocks adds the groups'. The order of additions depends on sizes
+// only.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +12,21 @@
 
 namespace crema {
 
-constexpr int kDepthwisePartGroup = 16;  // blocks whose parts one adds
+constexpr int kDepthwisePartGroup = 16;  // blocks per group
 
-// Channels of a part, such that sums can be moved four at a time.
+// Channels of a partial result, padded so that sums can be moved four at a time.
 CREMA_HD constexpr int depthwise_part_channels(int channels) { return (channels + 7) / 8 * 8; }
 
-// Floats for the parts of `blocks` blocks that share their channels.
+// Floats for the partial results of `blocks` blocks that share their channels.
 inline int64_t depthwise_part_floats(int64_t blocks, int taps, int channels) {
   const int64_t groups = (blocks + kDepthwisePartGroup - 1) / kDepthwisePartGroup;
   return blocks > 1 ? (blocks + groups) * (taps + 1) * depthwise_part_channels(channels) : 0;
 }
 
-// Where the sums of blocks go. Sums of some channels lie as they do in dw, each channel's taps
-// after the other's, and then the bias's as in db. The number of channels is even.
+// The destination of blocks' sums. Sums of some channels are stored as in dw, each channel's taps
+// contiguous, followed by the bias's as in db. The number of channels is even.
 struct PartSums {
-  float *parts, *dw, *db;  // db: or null
+  float *parts, *dw, *db;  // db: may be null
   unsigned* counters;
   bool adds;  // to dw and db, in any order
   bool accumulate_w, accumulate_b;
@@ -34,8 +35,8 @@ struct PartSums {
 #ifdef __CUDACC__
   // Floats of a block's sums.
   __device__ int size() const { return (taps + 1) * of_block; }
-  // Adds up, over all blocks of these channels too, `sets` sets of sums that lie one after the
-  // other in shared memory. All threads of a block call it.
+  // Adds up `sets` contiguous sets of sums in shared memory, also over all blocks of these
+  // channels. All threads of a block call it.
   __device__ void add(const float* shared, int sets) const {
     const int block = static_cast<int>(blockIdx.y), count = static_cast<int>(gridDim.y);
     const auto own = [&](const Quad& quad) {
@@ -63,13 +64,13 @@ struct PartSums {
   }
 
  private:
-  // Four sums side by side, or the last two of the channels.
+  // Four adjacent sums, or the last two of the channels.
   struct Quad {
     int in_block, in_part;
     float* to;  // in dw or db
     bool weights, whole;
   };
-  // Calls body(quad) for all of the block's sums, each once.
+  // Calls body(quad) once for each quad of the block's sums.
   template <typename Body>
   __device__ void over_quads(const Body& body) const {
     const int first = static_cast<int>(blockIdx.x) * of_block;

@@ -1,43 +1,44 @@
-// How the kernels of depthwise convolutions in 16 bits divide channels-last images. A tap of eight
-// channels is a diagonal matrix, and `mma` multiplies sixteen places by two of them at once: an
-// eighth of its products are of use, but there are four times fewer instructions than numbers have
-// multiply-adds, and memory is the limit. A warp has eight channels and walks down a strip, some
-// eights of columns of one image or of small ones side by side. The block's threads copy the rows
-// of all its strips to shared memory, some steps ahead, and write finished rows from there: sixteen
-// bytes, an octet of channels, at a time. On an H200 they win over depthwise.cuh for large
-// images with stride 2 (112x112) and for the gradients of 5x5 (28x28): see tests/bench.
+// The tiling of channels-last images in depthwise convolutions in 16 bits on tensor cores. A tap of
+// eight channels is a diagonal matrix, and `mma` multiplies sixteen positions by two of them at
+// once: only an eighth of its products are useful, but there are four times fewer instructions than
+// with multiply-adds of single elements, and memory is the bound. A warp has eight channels and
+// walks down a strip: some groups of eight columns of one image, or of several small ones. The
+// block's threads copy the rows of all its strips to shared memory, some steps ahead, and write
+// finished rows from there, sixteen bytes (an octet of channels) at a time. On an H200 these
+// kernels beat depthwise.cuh for large images with stride 2 (112x112) and for the gradients of 5x5
+// (28x28): see tests/bench.
 //
-// With a dilation, places that are so far apart never meet the others: each of the
-// dilation * dilation sets is an image of its own, a sheet.
+// With a dilation, the dilation * dilation sets of positions do not interact: each is treated as an
+// image of its own, a sheet.
 #pragma once
 
 #include "kernels/conv/depthwise/depthwise.cuh"
 
 namespace crema {
 
-// Columns of a strip, in eights; warps of a block and blocks of a multiprocessor, at most; rows
-// that a strip begins with before its first result.
+// Groups of eight columns per strip; warps per block and blocks per multiprocessor, at most; rows
+// that a strip processes before its first result.
 struct DepthwiseBudget {
   int groups, warps, resident, before;
 };
 
 struct DepthwiseTiles {
   int channels, dilation, sheets;
-  int octets, strips;   // of a block, a warp for each pair of them
-  int abreast, groups;  // sheets side by side in a strip, and eights of columns of each
-  int rows;             // steps of a strip
-  int all_strips;       // for each piece of the channels
+  int octets, strips;   // per block, a warp for each octet of each strip
+  int abreast, groups;  // sheets per strip, and groups of eight columns of each
+  int rows;             // steps per strip
+  int all_strips;       // per piece of the channels
   DepthwiseRange down, across;
-  dim3 blocks;  // pieces of the channels, blocks for each
-  bool full;    // they take most of the places of a large card
-  FastDivide by_tiles, by_pieces, by_phases, by_dilation, by_warps, by_octets;
+  dim3 blocks;  // pieces of the channels, blocks per piece
+  bool full;    // the blocks take most of the block slots of a large card
+  Divisor by_tiles, by_pieces, by_phases, by_dilation, by_warps, by_octets;
 
   DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
                  const DepthwiseBudget& budget);
   dim3 threads() const { return dim3(static_cast<unsigned>(32 * octets * strips)); }
 };
 
-// For a multiple of eight channels.
+// channels must be a multiple of eight.
 DepthwiseTiles depthwise_sums_tiles(const ConvCase& c, bool of_dx);
 void start_depthwise_sums(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums);
@@ -48,14 +49,14 @@ void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTiles& n, const De
 
 #ifdef __CUDACC__
 
-// Of a place in shared memory: eight octets, and one more so that eight neighbouring places lie in
-// different banks.
-constexpr int kPlaceBytes = 9 * 16;
+// Pitch of a position in shared memory: eight octets, and one more so that eight adjacent positions
+// have no bank conflicts.
+constexpr int kPositionBytes = 9 * 16;
 
-// What a thread copies: an octet of every 32nd column.
+// A thread's share of copies: one octet of every 32nd column.
 struct DepthwiseOctet {
-  int slot, column, channel;  // slot: among the octets of a place in shared memory
-  int beside;                 // of the block's strips
+  int slot, column, channel;  // slot: among the octets of a position in shared memory
+  int beside;                 // index among the block's strips
 
   __device__ explicit DepthwiseOctet(const DepthwiseTiles& n) {
     column = n.by_warps.split(static_cast<int>(threadIdx.x), slot);
@@ -63,11 +64,11 @@ struct DepthwiseOctet {
     beside = n.by_octets.split(slot, octet);
     channel = (static_cast<int>(blockIdx.x) * n.octets + octet) * 8;
   }
-  __device__ int offset() const { return column * kPlaceBytes + slot * 16; }
+  __device__ int offset() const { return column * kPositionBytes + slot * 16; }
 };
 
-// Where a thread's strip is, in steps. Of several sheets side by side, which are images then, the
-// first.
+// The location of a thread's strip, in steps. If it has several sheets, which are images then, that
+// of the first.
 struct DepthwiseTile {
   int first_sheet, image, down_phase, across_phase;
   int row, column, end;
@@ -85,23 +86,23 @@ struct DepthwiseTile {
   }
 };
 
-// What of an image the octets of a row are: columns scale * (the tile's first - before) on, less
-// `left`; in shared memory as `scale` planes, of every scale-th column each, where a sheet's has
-// `margin` columns more than it has steps.
+// The part of an image that the octets of a row cover: columns from scale * (the tile's first -
+// before) - left on; in shared memory as `scale` planes of every scale-th column each, in which a
+// sheet has `margin` columns more than it has steps.
 struct DepthwiseView {
   DepthwiseImage image;
   int top, left, scale, before, margin;
 };
 
-// The rows of a tensor from `first` on, an octet of every 32nd place for each thread. Rows outside
-// [first_own, end_own) are zeros. In a tile's steps times scale.
+// Rows of a tensor from `first` on; each thread has an octet of every 32nd position. Rows outside
+// [first_own, end_own) are zeros. Rows are in a tile's steps times scale.
 template <typename T, int kColumns, int kPlanes>
 struct DepthwiseOctetRows {
-  static constexpr int kPlaces = kColumns * kPlanes, kPasses = (kPlaces + 31) / 32;
+  static constexpr int kPositions = kColumns * kPlanes, kPasses = (kPositions + 31) / 32;
   T* data;
   int offsets[kPasses];
   uint32_t inside = 0;
-  int ahead, count;  // the row from the first of its own on, and how many these are
+  int ahead, count;  // the current row relative to the first of its own, and the number of its own
   int dilation, row_step, column;
 
   DepthwiseOctetRows() = default;
@@ -118,7 +119,8 @@ struct DepthwiseOctetRows {
     const int to_next = view.image.height * view.image.width;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
-      const int place = own.column + pass * 32, plane = place / kColumns, i = place % kColumns;
+      const int position = own.column + pass * 32, plane = position / kColumns,
+                i = position % kColumns;
       const int beside = (i >= of_sheet) + (i >= 2 * of_sheet) + (i >= 3 * of_sheet);
       const int step = (tile.column + i - beside * of_sheet - view.before) * view.scale + plane;
       const int at = step * dilation + tile.across_phase - view.left;
@@ -129,13 +131,13 @@ struct DepthwiseOctetRows {
     }
   }
 
-  // Starts copying a row to the thread's place in shared memory; zeros where there is none.
+  // Starts copying a row to the thread's slots in shared memory; zeros outside of the image.
   __device__ void fetch(uint32_t to) {
     const uint32_t mask = own() ? inside : 0;
 #pragma unroll
     for (int pass = 0; pass < kPasses; ++pass) {
-      if (pass * 32 + 32 <= kPlaces || column < kPlaces - pass * 32)
-        copy_octet(to + pass * 32 * kPlaceBytes, data + offsets[pass], mask & 1u << pass);
+      if (pass * 32 + 32 <= kPositions || column < kPositions - pass * 32)
+        copy_octet(to + pass * 32 * kPositionBytes, data + offsets[pass], mask & 1u << pass);
     }
     next();
   }
@@ -145,7 +147,7 @@ struct DepthwiseOctetRows {
     for (int pass = 0; pass < kPasses; ++pass) {
       if (mask & 1u << pass)
         *reinterpret_cast<uint4*>(data + offsets[pass]) =
-            *reinterpret_cast<const uint4*>(from + pass * 32 * kPlaceBytes);
+            *reinterpret_cast<const uint4*>(from + pass * 32 * kPositionBytes);
     }
     next();
   }
@@ -161,10 +163,10 @@ struct DepthwiseOctetRows {
   }
 };
 
-// A warp's octet of channels, and what a lane does in products.
+// A warp's octet of channels, and a lane's role in products.
 struct DepthwiseLane {
   int warp, lane, octet, channel, strip;  // channel: the octet's first
-  bool diagonal;  // has a number of the diagonal matrices, that of channel lane / 4
+  bool diagonal;  // holds an element of the diagonal matrices, that of channel lane / 4
 
   __device__ explicit DepthwiseLane(const DepthwiseTiles& n)
       : warp(static_cast<int>(threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x) % 32) {
@@ -172,7 +174,7 @@ struct DepthwiseLane {
     channel = (static_cast<int>(blockIdx.x) * n.octets + octet) * 8;
     diagonal = lane / 8 == lane % 4 && channel < n.channels;
   }
-  // The weights of all taps as second operands.
+  // Loads the weights of all taps as B operands.
   template <int kKernel, typename T>
   __device__ void load_taps(const T* w, uint32_t (&taps)[kKernel][kKernel]) const {
     constexpr int kTaps = kKernel * kKernel;
@@ -184,22 +186,23 @@ struct DepthwiseLane {
       taps[i / kKernel][i % kKernel] = diagonal ? tap << (lane / 4 % 2 * 16) : 0;
     }
   }
-  // Where an eight of columns begins in a row whose sheets are of_sheet places wide. Eights that
-  // the strip's sheets do not need are zeros there.
+  // The first column of a group of eight columns in a row whose sheets are of_sheet positions wide.
+  // Groups that the strip's sheets do not need are zeros there.
   __device__ int column(const DepthwiseTiles& n, int group, int of_sheet) const {
-    const int of_group = n.groups >> 1;  // 1, 2 or 4 eights
+    const int of_group = n.groups >> 1;  // log2 of the 1, 2 or 4 groups
     return (group >> of_group) * of_sheet + (group & (n.groups - 1)) * 8;
   }
-  // Row lane % 8 of the matrix that begins at a column.
+  // The address of row lane % 8 of the matrix that starts at a column.
   __device__ uint32_t address(const unsigned char* memory, int column) const {
-    return shared_address(memory) + (column + lane % 8) * kPlaceBytes + warp * 16;
+    return shared_address(memory) + (column + lane % 8) * kPositionBytes + warp * 16;
   }
-  // Sums of sixteen places as they are written, from the first place on.
+  // Writes sums of sixteen positions, rounded to T, from `position` on.
   template <typename T>
-  __device__ void write(unsigned char* row, int place, const float (&sums)[4]) const {
-    unsigned char* const to = row + (place + lane / 4) * kPlaceBytes + warp * 16 + lane % 4 * 4;
+  __device__ void write(unsigned char* row, int position, const float (&sums)[4]) const {
+    unsigned char* const to =
+        row + (position + lane / 4) * kPositionBytes + warp * 16 + lane % 4 * 4;
     *reinterpret_cast<uint32_t*>(to) = ChannelPair<T>({sums[0], sums[1]}).bits;
-    *reinterpret_cast<uint32_t*>(to + 8 * kPlaceBytes) = ChannelPair<T>({sums[2], sums[3]}).bits;
+    *reinterpret_cast<uint32_t*>(to + 8 * kPositionBytes) = ChannelPair<T>({sums[2], sums[3]}).bits;
   }
 };
 

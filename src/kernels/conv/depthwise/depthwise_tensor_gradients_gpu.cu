@@ -1,25 +1,25 @@
-// Both gradients of a depthwise convolution in 16 bits from one pass over x and dy. See
-// depthwise_tensor.cuh. A step along an axis is `stride` places of the padded x and one of dy:
-// places stride * i + b meet dy at i - q through the taps b + stride * q. A row of dy is added to
-// the rows of dx that it belongs to, the first `stride` of which are then finished, and multiplied
-// by the rows of x that it meets; these come in before it and stay in registers. In products for dx
-// the second operand are diagonal matrices of the taps of two q; in those for dw the first operand
-// are the eight channels of dy at two q, the second those of x, and of the sums over sixteen places
-// the diagonals count. They stay in registers all along.
+// Both gradients of a depthwise convolution in 16 bits in one pass over x and dy; tiling:
+// depthwise_tensor.cuh. A step along an axis is `stride` positions of the padded x and one of dy:
+// positions stride * i + b meet dy at i - q through the taps b + stride * q. A row of dy is added
+// to the rows of dx that it contributes to, the first `stride` of which are then finished, and
+// multiplied by the rows of x that it meets; these are loaded before it and stay in registers. In
+// products for dx operand B holds diagonal matrices of the taps of two q. In those for dw operand A
+// holds the eight channels of dy at two q, operand B those of x, and of the sums over sixteen
+// positions only the diagonals count. These sums stay in registers throughout.
 #include <algorithm>
 
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/conv/depthwise/depthwise_parts.cuh"
 #include "kernels/conv/depthwise/depthwise_tensor.cuh"
 
 namespace crema {
 namespace {
 
-// Tiles of sixteen columns, and warps: what registers allow.
+// Tiles of sixteen columns, and warps: as many as registers allow.
 CREMA_HD constexpr int tiles(int kernel, int stride) { return kernel == 3 && stride == 1 ? 2 : 1; }
 CREMA_HD constexpr int warps(int kernel) { return kernel == 3 ? 8 : 6; }
 constexpr int kSlots = 4;
-// Rows of dy in a step: with stride 1 there is little to do for one.
+// Rows of dy per step: with stride 1 a single row is too little work.
 CREMA_HD constexpr int turns(int stride) { return stride == 1 ? 2 : 1; }
 constexpr int kResident = 2;
 
@@ -28,19 +28,19 @@ struct Layout {
   static constexpr int kBefore = (kKernel - 1) / kStride, kMeets = kBefore + 1;
   static constexpr int kTiles = tiles(kKernel, kStride), kGroups = 2 * kTiles;
   static constexpr int kColumns = kGroups * (8 + kBefore);  // of dy
-  static constexpr int kOwn = kStride * kGroups;            // eights of columns of x, by planes
-  static constexpr int kOwnBytes = kOwn * 8 * kPlaceBytes;
-  static constexpr int kTurns = turns(kStride);
-  static_assert(kBefore % kTurns == 0);
-  static constexpr int kRowBytes = kColumns * kPlaceBytes + kStride * kOwnBytes;  // with x's
-  static constexpr int kSlotBytes = kTurns * kRowBytes;
+  static constexpr int kOwn = kStride * kGroups;            // column groups of x, by planes
+  static constexpr int kOwnBytes = kOwn * 8 * kPositionBytes;
+  static constexpr int kRowsPerStep = turns(kStride);
+  static_assert(kBefore % kRowsPerStep == 0);
+  static constexpr int kRowBytes = kColumns * kPositionBytes + kStride * kOwnBytes;  // with x's
+  static constexpr int kSlotBytes = kRowsPerStep * kRowBytes;
   static constexpr int kRingBytes = kSlots * kSlotBytes;
   static constexpr int kOutBytes = kStride * kOwnBytes;
   static constexpr int kSumBytes = (kKernel * kKernel + 1) * 64 * static_cast<int>(sizeof(float));
-  static constexpr int kBytes = std::max(kRingBytes + 2 * kTurns * kOutBytes, kSumBytes);
-  // Loads of x four eights at a time; of two, both twice.
+  static constexpr int kBytes = std::max(kRingBytes + 2 * kRowsPerStep * kOutBytes, kSumBytes);
+  // Loads of x, four column groups each; of two, both are loaded twice.
   static constexpr int kLoads = (kOwn + 3) / 4;
-  // How many taps meet columns of plane b.
+  // Number of taps that meet columns of plane b.
   CREMA_HD static constexpr int meets(int b) { return (kKernel - b + kStride - 1) / kStride; }
 };
 
@@ -52,22 +52,23 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     depthwise_tensor_gradients(DepthwiseTiles n, DepthwiseImage in, DepthwiseImage out, int top,
                                int left, const T* x, const T* dy, const T* w, T* dx,
                                PartSums parts) {
-#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see serves()
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   using L = Layout<kKernel, kStride>;
-  constexpr int kTaps = kKernel * kKernel, kTurns = L::kTurns;
+  constexpr int kTaps = kKernel * kKernel, kRowsPerStep = L::kRowsPerStep;
   constexpr int kBefore = L::kBefore, kMeets = L::kMeets, kTiles = L::kTiles;
   constexpr int kPairs = (kMeets + 1) / 2;
-  // A place of dy that each step has for its own, whatever the pad.
+  // Each step i owns position i - kMiddle of dy, whatever the pad.
   constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
   extern __shared__ __align__(16) unsigned char memory[];
   const DepthwiseView of_x{in, top, left, kStride, 0, 0};
-  // Copies go on from strip to strip.
+  // Copies continue from strip to strip.
   DepthwiseOctetRows<const T, L::kColumns, 1> gradient;
   DepthwiseOctetRows<const T, L::kGroups * 8, kStride> image;
   const DepthwiseOctet own(n);
   const int own_offset = own.offset();
   const int groups = (n.all_strips + n.strips - 1) / n.strips, begin = static_cast<int>(blockIdx.y);
-  const int stride = static_cast<int>(gridDim.y), steps = (n.rows + kBefore + kTurns - 1) / kTurns;
+  const int stride = static_cast<int>(gridDim.y),
+            steps = (n.rows + kBefore + kRowsPerStep - 1) / kRowsPerStep;
   int to_come = 0, next = begin;
   const auto fetch = [&](int slot) {
     if (to_come == 0 && next < groups) {
@@ -85,11 +86,11 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
       --to_come;
       const uint32_t to = shared_address(memory) + own_offset + slot * L::kSlotBytes;
 #pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn) {
+      for (int turn = 0; turn < kRowsPerStep; ++turn) {
         gradient.fetch(to + turn * L::kRowBytes);
 #pragma unroll
         for (int a = 0; parts.dw && a < kStride; ++a)
-          image.fetch(to + turn * L::kRowBytes + L::kColumns * kPlaceBytes + a * L::kOwnBytes);
+          image.fetch(to + turn * L::kRowBytes + L::kColumns * kPositionBytes + a * L::kOwnBytes);
       }
     }
     end_copies();
@@ -103,12 +104,13 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   uint32_t taps[kKernel][kKernel] = {};
   if (dx) lane.load_taps(w, taps);
   const int matrix = lane.lane / 8, of_sheet = n.groups * 8 + kBefore;
-  // Places of dy as rows, of q 0 and 1; the last q alone; channels of dy as rows, likewise.
+  // Matrices whose rows are positions of dy, at q 0 and 1; whose rows are channels, likewise; and
+  // the unpaired last q.
   uint32_t pairs_at[kTiles], channels_at[kTiles];
 #pragma unroll
   for (int i = 0; i < kTiles; ++i) {
     pairs_at[i] = lane.address(memory, lane.column(n, 2 * i + matrix % 2, of_sheet)) +
-                  (kBefore - matrix / 2) * kPlaceBytes;
+                  (kBefore - matrix / 2) * kPositionBytes;
     channels_at[i] = lane.address(memory, lane.column(n, 2 * i + matrix / 2, of_sheet));
   }
   const uint32_t last_at = lane.address(memory, lane.column(n, matrix % L::kGroups, of_sheet));
@@ -122,11 +124,11 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
                                                       tile.row * kStride, tile.end * kStride, dx);
     const auto store = [&](int step) {
 #pragma unroll
-      for (int a = 0; a < kTurns * kStride; ++a)
-        to.store(memory + L::kRingBytes + (step & 1) * kTurns * L::kOutBytes + a * L::kOwnBytes +
-                 own_offset);
+      for (int a = 0; a < kRowsPerStep * kStride; ++a)
+        to.store(memory + L::kRingBytes + (step & 1) * kRowsPerStep * L::kOutBytes +
+                 a * L::kOwnBytes + own_offset);
     };
-    // Rows of dy that the warp's own strip counts for the bias.
+    // Rows of dy that the warp's own strip adds to the bias gradient.
     int tile_of_warp, piece;
     n.by_pieces.split(n.by_tiles.split(group * n.strips + lane.strip, tile_of_warp), piece);
     const int first_own = kBefore - kMiddle;
@@ -135,13 +137,13 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     float later[kKernel - kStride][kStride][kTiles][4] = {};
     for (int step = 0; step < steps; ++step) {
       wait_for_copies<kSlots - 2>();
-      __syncthreads();  // this step's rows are there, all have read the last step's
+      __syncthreads();  // this step's rows have arrived, all threads have read the last step's
       fetch(slot == 0 ? kSlots - 1 : slot - 1);
-      if (dx && step > kBefore / kTurns) store(step - 1);
+      if (dx && step > kBefore / kRowsPerStep) store(step - 1);
 #pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn) {
+      for (int turn = 0; turn < kRowsPerStep; ++turn) {
         const uint32_t row = slot * L::kSlotBytes + turn * L::kRowBytes;
-        const int at = step * kTurns + turn;
+        const int at = step * kRowsPerStep + turn;
         if (parts.dw) {
 #pragma unroll
           for (int r = 0; r < kKernel; ++r) {
@@ -152,7 +154,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
                 for (int k = 0; k < 4; ++k) window[r][i][k] = window[(r + kStride) % kKernel][i][k];
               } else {
                 load_transposed(window[r][i], x_at + row + (r - kKernel + kStride) * L::kOwnBytes +
-                                                  i * 32 * kPlaceBytes);
+                                                  i * 32 * kPositionBytes);
               }
             }
           }
@@ -160,10 +162,11 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
           for (int i = 0; i < kTiles; ++i) {
 #pragma unroll
             for (int j = 0; j < kPairs; ++j) {
-              // The lone last q stands in both halves; only the first counts.
+              // An unpaired last q is loaded into both halves; only the first counts.
               uint32_t channels[4];
               const int q = 2 * j + 1 < kMeets ? matrix % 2 : 0;
-              load_transposed(channels, channels_at[i] + row + (kBefore - 2 * j - q) * kPlaceBytes);
+              load_transposed(channels,
+                              channels_at[i] + row + (kBefore - 2 * j - q) * kPositionBytes);
 #pragma unroll
               for (int r = 0; r < kKernel; ++r) {
 #pragma unroll
@@ -183,13 +186,13 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
         uint32_t lasts[4];
         if (kMeets % 2) load_matrices(lasts, last_at + row);
         unsigned char* const results =
-            memory + L::kRingBytes + ((step & 1) * kTurns + turn) * L::kOutBytes;
+            memory + L::kRingBytes + ((step & 1) * kRowsPerStep + turn) * L::kOutBytes;
 #pragma unroll
         for (int i = 0; i < kTiles; ++i) {
           uint32_t pairs[kMeets / 2][4];
 #pragma unroll
           for (int j = 0; j < kMeets / 2; ++j)
-            load_matrices(pairs[j], pairs_at[i] + row - 2 * j * kPlaceBytes);
+            load_matrices(pairs[j], pairs_at[i] + row - 2 * j * kPositionBytes);
 #pragma unroll
           for (int r = 0; r < kKernel; ++r) {
 #pragma unroll
@@ -210,7 +213,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
                 }
               }
               if (r < kStride) {
-                if (step >= kBefore / kTurns)
+                if (step >= kBefore / kRowsPerStep)
                   lane.template write<T>(results + r * L::kOwnBytes, (b * L::kGroups + 2 * i) * 8,
                                          sums);
               } else {
@@ -257,10 +260,10 @@ void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseGradients& g)
   const auto kernel = depthwise_tensor_gradients<T, kKernel, kStride>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
              "reserving shared memory");
-  launch_early(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
-               static_cast<const T*>(g.x), static_cast<const T*>(g.dy), static_cast<const T*>(g.w),
-               static_cast<T*>(g.dx),
-               part_sums(gpu, g, kKernel * kKernel, n.channels, n.octets * 8));
+  launch_programmatic(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, g.in, g.out, g.top, g.left,
+                      static_cast<const T*>(g.x), static_cast<const T*>(g.dy),
+                      static_cast<const T*>(g.w), static_cast<T*>(g.dx),
+                      part_sums(gpu, g, kKernel * kKernel, n.channels, n.octets * 8));
 }
 
 }  // namespace

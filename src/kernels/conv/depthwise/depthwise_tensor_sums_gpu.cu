@@ -1,8 +1,8 @@
 // Depthwise convolution in 16 bits on a GPU: y, and with stride 1 dx, which is the same with
-// mirrored weights. See depthwise_tensor.cuh. A step down is `stride` rows of x: each is added
-// to the sums of all rows of y that it belongs to, the oldest of which is then finished. Two taps
-// side by side are one product. Limit: reading x and writing y once.
-#include "device/early_launch.h"
+// mirrored weights; tiling: depthwise_tensor.cuh. A step down is `stride` rows of x: each is added
+// to the sums of all rows of y that it contributes to, the oldest of which is then finished. Two
+// adjacent taps are one product. Bound by reading x and writing y once.
+#include "device/programmatic_launch.h"
 #include "kernels/conv/depthwise/depthwise_tensor.cuh"
 
 namespace crema {
@@ -10,9 +10,9 @@ namespace {
 
 constexpr int kTiles = 2, kGroups = 2 * kTiles;  // of sixteen and of eight columns
 CREMA_HD constexpr int slots(int stride) { return stride == 1 ? 4 : 3; }
-// Rows of y in a step: with stride 1 there is little to do for one.
+// Rows of y per step: with stride 1 a single row is too little work.
 CREMA_HD constexpr int turns(int stride) { return stride == 1 ? 2 : 1; }
-// As many as registers and shared memory hold.
+// As many as registers and shared memory allow.
 CREMA_HD constexpr int warps(int kernel) { return kernel == 3 ? 8 : 6; }
 CREMA_HD constexpr int resident(int kernel, int stride) {
   return kernel == 5 && stride == 2 ? 2 : 3;
@@ -20,18 +20,18 @@ CREMA_HD constexpr int resident(int kernel, int stride) {
 
 template <int kKernel, int kStride>
 struct Layout {
-  static constexpr int kLater = (kKernel - 1) / kStride;  // rows of y begun before their turn
+  static constexpr int kLater = (kKernel - 1) / kStride;  // rows of y begun ahead
   static constexpr int kColumns = kGroups * (8 + kLater);
-  static constexpr int kRowBytes = kStride * kColumns * kPlaceBytes;
-  static constexpr int kTurns = turns(kStride), kSlots = slots(kStride);
-  static_assert(kLater % kTurns == 0);
-  static constexpr int kSlotBytes = kTurns * kStride * kRowBytes;
+  static constexpr int kRowBytes = kStride * kColumns * kPositionBytes;
+  static constexpr int kRowsPerStep = turns(kStride), kSlots = slots(kStride);
+  static_assert(kLater % kRowsPerStep == 0);
+  static constexpr int kSlotBytes = kRowsPerStep * kStride * kRowBytes;
   static constexpr int kRingBytes = kSlots * kSlotBytes;
-  static constexpr int kOutBytes = kGroups * 8 * kPlaceBytes;
-  static constexpr int kBytes = kRingBytes + 2 * kTurns * kOutBytes;
-  // From a column to the one that the next tap of its places meets, and two taps on.
-  static constexpr int kTapBytes = kStride == 1 ? kPlaceBytes : kColumns * kPlaceBytes;
-  static constexpr int kPairBytes = 2 / kStride * kPlaceBytes;
+  static constexpr int kOutBytes = kGroups * 8 * kPositionBytes;
+  static constexpr int kBytes = kRingBytes + 2 * kRowsPerStep * kOutBytes;
+  // Distance from a column to that of the next tap of its positions, and to that two taps on.
+  static constexpr int kTapBytes = kStride == 1 ? kPositionBytes : kColumns * kPositionBytes;
+  static constexpr int kPairBytes = 2 / kStride * kPositionBytes;
 };
 
 template <typename T, int kKernel, int kStride>
@@ -39,17 +39,17 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
     depthwise_tensor_sums(DepthwiseTiles n, DepthwiseImage in, DepthwiseImage out, int top,
                           int left, const T* x, const T* w, const T* bias, DepthwiseEnd end,
                           bool mirrored, T* y) {
-#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see serves()
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   using L = Layout<kKernel, kStride>;
-  constexpr int kTaps = kKernel * kKernel, kTurns = L::kTurns, kSlots = L::kSlots;
+  constexpr int kTaps = kKernel * kKernel, kRowsPerStep = L::kRowsPerStep, kSlots = L::kSlots;
   extern __shared__ __align__(16) unsigned char memory[];
-  // Copies go on from strip to strip.
+  // Copies continue from strip to strip.
   DepthwiseOctetRows<const T, L::kColumns, kStride> from;
   const DepthwiseOctet own(n);
   const int own_offset = own.offset();
   const int groups = (n.all_strips + n.strips - 1) / n.strips, begin = static_cast<int>(blockIdx.y);
   const int stride = static_cast<int>(gridDim.y),
-            steps = (n.rows + L::kLater + kTurns - 1) / kTurns;
+            steps = (n.rows + L::kLater + kRowsPerStep - 1) / kRowsPerStep;
   int to_come = 0, next = begin;
   const auto fetch = [&](int slot) {
     if (to_come == 0 && next < groups) {
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
     if (to_come > 0) {
       --to_come;
 #pragma unroll
-      for (int e = 0; e < kTurns * kStride; ++e)
+      for (int e = 0; e < kRowsPerStep * kStride; ++e)
         from.fetch(shared_address(memory) + own_offset + slot * L::kSlotBytes + e * L::kRowBytes);
     }
     end_copies();
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
     pairs_at[i] = lane.address(memory, lane.column(n, 2 * i + matrix % 2, of_sheet)) +
                   matrix / 2 * L::kTapBytes;
   const uint32_t last_at = lane.address(memory, lane.column(n, matrix, of_sheet)) +
-                           (kKernel - 1) / kStride * kPlaceBytes;
+                           (kKernel - 1) / kStride * kPositionBytes;
 
   unsigned char* const results = memory + L::kRingBytes;
   int slot = 0;
@@ -108,8 +108,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
                                              tile.end, y);
     const auto store = [&](int step) {
 #pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn)
-        to.store(results + ((step & 1) * kTurns + turn) * L::kOutBytes + own_offset);
+      for (int turn = 0; turn < kRowsPerStep; ++turn)
+        to.store(results + ((step & 1) * kRowsPerStep + turn) * L::kOutBytes + own_offset);
     };
     float later[L::kLater][kTiles][4];
 #pragma unroll
@@ -117,11 +117,11 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
       later[i / (kTiles * 4)][i / 4 % kTiles][i % 4] = i % 2 ? first.y : first.x;
     for (int step = 0; step < steps; ++step) {
       wait_for_copies<kSlots - 2>();
-      __syncthreads();  // this step's rows are there, all have read the last step's
+      __syncthreads();  // this step's rows have arrived, all threads have read the last step's
       fetch(slot == 0 ? kSlots - 1 : slot - 1);
-      if (step > L::kLater / kTurns) store(step - 1);
+      if (step > L::kLater / kRowsPerStep) store(step - 1);
 #pragma unroll
-      for (int turn = 0; turn < kTurns; ++turn) {
+      for (int turn = 0; turn < kRowsPerStep; ++turn) {
         float sums[L::kLater + 1][kTiles][4];
 #pragma unroll
         for (int p = 0; p <= L::kLater; ++p) {
@@ -153,8 +153,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
             }
           }
         }
-        if (step >= L::kLater / kTurns) {
-          unsigned char* const row = results + ((step & 1) * kTurns + turn) * L::kOutBytes;
+        if (step >= L::kLater / kRowsPerStep) {
+          unsigned char* const row = results + ((step & 1) * kRowsPerStep + turn) * L::kOutBytes;
 #pragma unroll
           for (int i = 0; i < kTiles; ++i) {
             float(&finished)[4] = sums[L::kLater][i];
@@ -184,9 +184,9 @@ void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseSums& s) {
   const auto kernel = depthwise_tensor_sums<T, kKernel, kStride>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
              "reserving shared memory");
-  launch_early(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, s.in, s.out, s.top, s.left,
-               static_cast<const T*>(s.x), static_cast<const T*>(s.w),
-               static_cast<const T*>(s.bias), s.end, s.mirrored, static_cast<T*>(s.y));
+  launch_programmatic(gpu, kernel, {n.blocks, n.threads(), kBytes}, n, s.in, s.out, s.top, s.left,
+                      static_cast<const T*>(s.x), static_cast<const T*>(s.w),
+                      static_cast<const T*>(s.bias), s.end, s.mirrored, static_cast<T*>(s.y));
 }
 
 }  // namespace

@@ -1,83 +1,84 @@
-// What the kernels of direct_conv_gpu.cu and direct_conv_wgrad_gpu.cu know and how they load
-// images into shared memory.
+// What the kernels of direct_conv_gpu.cu and direct_conv_wgrad_gpu.cu share: their parameters, and
+// loading images into shared memory.
 #pragma once
 
 #include "kernels/conv/implicit_gemm/direct_conv.h"
+#include "kernels/core/divisor.h"
 #include "kernels/core/mma.cuh"
 
 namespace crema {
 
-// Where a tensor lies in shared memory: bytes from one row, and one pixel, to the next. Pixels are
-// an odd number of 16 bytes apart, so that matrix loads meet no bank twice.
-struct WindowTile {
+// A tensor in shared memory: bytes from one row, and one pixel, to the next. The pixel pitch is an
+// odd multiple of 16 bytes, so that ldmatrix has no bank conflicts.
+struct DirectConvTile {
   int at;  // from the start of a stage, or of all shared memory
   int rows, columns;
-  int chunks;  // of 8 channels that a pixel has
+  int chunks;  // of 8 channels per pixel
   int row, pixel;
-  FastDivide by_chunks;
+  Divisor by_chunks;
 };
 
-struct WindowImage {
+struct DirectConvImage {
   const void* data;
   int height, width, channels;
-  int vector;  // channels that are copied at once
+  int vector;  // channels per copy
   int step;    // elements from one image to the next
 };
 
-// Of a case with pooling (direct_conv_pool.cuh): forward's result, and dy's, are cells of 2 x 2
-// places.
-struct WindowPool {
+// For a case with pooling (direct_conv_pool.cuh): forward's result, and dy, consist of cells of 2 x
+// 2 positions.
+struct DirectConvPool {
   uint8_t* kept;
-  int cells[2];  // rows and columns of them
-  FastDivide by_row;
-  int places[2];  // of the convolution, which the last cells may reach over
-  // Cells of a row of the tile that holds dy, each with its chunks.
+  int cells[2];  // rows and columns of cells
+  Divisor by_row;
+  int positions[2];  // of the convolution; the last cells may extend past them
+  // Cells per row of the tile that holds dy, times its chunks.
   int slots;
-  FastDivide by_slots;
-  // Bits of the dropout for a strip's cells, four of one draw in a byte.
+  Divisor by_slots;
+  // Dropout bits of a strip's cells, the four of a draw in one byte.
   DropoutMask dropout;
-  int draws_at;      // in a stage
-  int quads, whole;  // and how many of them have four channels
-  FastDivide by_quads, by_whole;
+  int rng_at;        // in a stage
+  int quads, whole;  // quads, and how many of them have four channels
+  Divisor by_quads, by_whole;
 };
 
-// What is behind the convolution: nothing whose gradient a kernel takes, a ReLU whose sign it
-// reads, or a pooling, which has the ReLU in its places.
-enum class Behind { nothing, relu, pool };
+// What follows the convolution: nothing of which a kernel computes the gradient, a ReLU whose sign
+// it reads, or a pooling, whose kept positions include the ReLU.
+enum class FusedOp { none, relu, pool };
 
 // All coordinates are pairs of row and column.
-struct WindowNumbers {
-  WindowImage image;  // that the windows lie in: x, or dy for the gradient of the data
-  WindowImage other;  // w as an image of outputs x taps, or dy for the gradient of the weights
-  const void* sign;   // y beside dy
+struct DirectConvParams {
+  DirectConvImage image;  // the image of the windows: x, or dy for dgrad
+  DirectConvImage other;  // w as an image of outputs x taps, or dy for wgrad
+  const void* sign;       // y, with the layout of dy
   const void* bias;
   void* out;
   float* db;
   bool accumulate_w, accumulate_b, relu;
-  int places[2];  // of the windows
-  int origin[2];  // a place's window begins there, plus place * step
+  int positions[2];  // number of windows along each axis
+  int origin[2];     // a position's window starts at origin + position * step
   int step[2];
-  int tap[2], first_tap[2];  // tap t lies at first_tap + t * tap in the window
+  int tap[2], first_tap[2];  // tap t is at first_tap + t * tap in the window
   int taps, kernel_width;
   int columns;                      // of the result
-  int columns_each;                 // of a block's part of them, for forward
-  int strip, strips, units;         // rows of places a block takes at once; in an image; in all
-  FastDivide by_strips, by_places;  // by_places: in a row
-  WindowTile image_tile, other_tile;
-  int sign_at;  // of y in a stage
-  int tables;   // where the tables of offsets lie
+  int columns_each;                 // per block, for forward
+  int strip, strips, units;         // rows of positions per unit; strips per image; in total
+  Divisor by_strips, by_positions;  // by_positions: positions per row
+  DirectConvTile image_tile, other_tile;
+  int sign_at;  // offset of y in a stage
+  int tables;   // offset of the tables of offsets
   int stage, stages, stages_at;
-  int entries;  // chunks of 8 that are summed over, or that the result's columns are
+  int entries;  // chunks of 8 of the reduction, or of the result's columns
   int warps_m, warps_n, slices;
-  int slices_at;        // where slices behind the first leave their sums, after the stages
-  int tile_pitch;       // floats from row to row where blocks leave their sums
-  int blocks, cluster;  // blocks, and how many of them share their memory
+  int slices_at;        // where slices other than the first write their sums, after the stages
+  int tile_pitch;       // floats per row of a block's tile of sums
+  int blocks, cluster;  // blocks, and blocks per cluster
   bool adds;            // blocks add their sums to dw and db, in any order
   float* parts;
   unsigned* counters;
   int shared_bytes;
-  float factor;  // of the gradients
-  WindowPool pool;
+  float factor;  // multiplies the gradients
+  DirectConvPool pool;
 };
 
 #ifdef __CUDACC__
@@ -86,10 +87,10 @@ __device__ inline void store_zeros(uint32_t to) {
   asm volatile("st.shared.v4.u32 [%0], {%1,%1,%1,%1};" ::"r"(to), "r"(0));
 }
 
-// Calls start(column, chunk) and then body(row, slot's offset) for each row, for all 16 bytes of
-// the tile that this thread loads. A thread keeps its column as long as it can.
+// For all 16-byte slots of the tile that this thread loads: calls start(column, chunk), then
+// body(row, slot's offset) for each row. A thread keeps its column as long as it can.
 template <typename Start, typename Body>
-__device__ void for_slots(const WindowTile& tile, const Start& start, const Body& body) {
+__device__ void for_slots(const DirectConvTile& tile, const Start& start, const Body& body) {
   const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
   const int slots = tile.columns * tile.chunks;
   int first_slot = thread, first_row = 0, hop = 1;
@@ -108,14 +109,14 @@ __device__ void for_slots(const WindowTile& tile, const Start& start, const Body
   }
 }
 
-// Pixels from (first_row, first_column) on; zeros outside of the image and behind its channels.
+// Loads pixels from (first_row, first_column) on; zeros outside of the image and past its channels.
 template <typename T>
-__device__ void load_tile(const WindowImage& image, const void* data, int number, int first_row,
-                          int first_column, const WindowTile& tile, uint32_t to) {
+__device__ void load_tile(const DirectConvImage& image, const void* data, int number, int first_row,
+                          int first_column, const DirectConvTile& tile, uint32_t to) {
   const T* const from = static_cast<const T*>(data) + static_cast<int64_t>(number) * image.step;
   with_vector(image.vector, [&]<int kVector>() {
     const T* column_from = from;
-    int pieces = 0;  // that lie in the image where the row does
+    int pieces = 0;  // inside the image if the row is
     for_slots(
         tile,
         [&](int column, int chunk) {
@@ -137,8 +138,8 @@ __device__ void load_tile(const WindowImage& image, const void* data, int number
   });
 }
 
-// Takes dy through the ReLU of y: this thread's own slots, both loaded.
-__device__ inline void mask_tile(const WindowTile& tile, uint32_t dy, uint32_t y) {
+// Masks dy with the sign of y (ReLU): this thread's own slots, both loaded.
+__device__ inline void mask_tile(const DirectConvTile& tile, uint32_t dy, uint32_t y) {
   for_slots(
       tile, [](int, int) {},
       [&](int, int slot) {
@@ -156,8 +157,8 @@ __device__ inline void mask_tile(const WindowTile& tile, uint32_t dy, uint32_t y
       });
 }
 
-// Where entry e, chunk e % chunks of tap e / chunks, lies behind a window's begin.
-__device__ inline int window_entry(const WindowNumbers& n, int entry) {
+// The offset from a window's start of entry e: chunk e % chunks of tap e / chunks.
+__device__ inline int window_entry(const DirectConvParams& n, int entry) {
   int chunk;
   const int tap = n.image_tile.by_chunks.split(entry, chunk);
   const int row = tap / n.kernel_width, column = tap % n.kernel_width;
@@ -165,17 +166,18 @@ __device__ inline int window_entry(const WindowNumbers& n, int entry) {
          (n.first_tap[1] + column * n.tap[1]) * n.image_tile.pixel + chunk * 16;
 }
 
-// Where the window of a place of the strip begins.
-__device__ inline int window_place(const WindowNumbers& n, int place) {
+// The offset of the window of a position of the strip.
+__device__ inline int window_position(const DirectConvParams& n, int position) {
   int column;
-  const int row = n.by_places.split(min(place, n.strip * n.places[1] - 1), column);
+  const int row = n.by_positions.split(min(position, n.strip * n.positions[1] - 1), column);
   return row * n.step[0] * n.image_tile.row + column * n.step[1] * n.image_tile.pixel;
 }
 
-// Goes through the units of this block: load(unit, stage's address), then compute(unit, stage's
-// address) when its own copies have arrived. While one is computed the next one is on its way.
+// Loops over the units of this block, double-buffered: load(unit, stage's address), then
+// compute(unit, stage's address) when this block's copies have arrived. The next unit loads during
+// compute.
 template <typename Load, typename Mask, typename Compute>
-__device__ void for_units(const WindowNumbers& n, uint32_t memory, const Load& load,
+__device__ void for_units(const DirectConvParams& n, uint32_t memory, const Load& load,
                           const Mask& mask, const Compute& compute) {
   const uint32_t stages = memory + n.stages_at;
   const int hop = static_cast<int>(gridDim.x);

@@ -1,5 +1,5 @@
-// Forward and the gradient of the data: rows are places, columns outputs (or x's channels), summed
-// over chunks of 8 channels of each tap.
+// fprop and dgrad of the direct convolution: rows are positions, columns are outputs (or x's
+// channels), the reduction runs over chunks of 8 channels of each tap.
 #include "kernels/conv/implicit_gemm/direct_conv.cuh"
 #include "kernels/conv/implicit_gemm/direct_conv_launch.cuh"
 #include "kernels/conv/implicit_gemm/direct_conv_pool.cuh"
@@ -7,15 +7,15 @@
 namespace crema {
 namespace {
 
-// Offsets of the chunks in the image and, for the gradient of the data, in the weights.
+// Offsets of the chunks in the image and, for dgrad, in the weights.
 template <bool kData>
-__device__ void fill_tables(const WindowNumbers& n, int* image_at, int* weights_at, int count) {
+__device__ void fill_tables(const DirectConvParams& n, int* image_at, int* weights_at, int count) {
   for (int entry = static_cast<int>(threadIdx.x); entry < count;
        entry += static_cast<int>(blockDim.x)) {
     const bool there = entry < n.entries;
     image_at[entry] = there ? window_entry(n, entry) : 0;
     if constexpr (kData) {
-      // Behind the last there is a chunk of zeros, 8 outputs at tap 0.
+      // The last is followed by a chunk of zeros, 8 outputs at tap 0.
       int chunk = n.image_tile.chunks, tap = 0;
       if (there) tap = n.image_tile.by_chunks.split(entry, chunk);
       weights_at[entry] = chunk * 8 * n.other_tile.row + tap * n.other_tile.pixel;
@@ -24,15 +24,15 @@ __device__ void fill_tables(const WindowNumbers& n, int* image_at, int* weights_
 }
 
 template <int kM, int kN>
-struct WindowFragments {
+struct DirectConvFragments {
   uint32_t a[kM][4], b[kN / 2][4];
 };
 
-// Adds the sums of a group of warps, one for each slice, to those of the first, in their order.
+// Reduces the sums of a group of warps, one for each slice, into those of the first, in order.
 template <int kM, int kN>
-__device__ void add_slices(const WindowNumbers& n, unsigned char* memory, int group, int slice,
+__device__ void add_slices(const DirectConvParams& n, unsigned char* memory, int group, int slice,
                            float (&sums)[kM][kN][4]) {
-  constexpr int kQuads = kM * kN;  // of a lane
+  constexpr int kQuads = kM * kN;  // per lane
   const int lane = static_cast<int>(threadIdx.x) % 32;
   float4* const mine =
       reinterpret_cast<float4*>(memory + n.slices_at) + group * (n.slices - 1) * kQuads * 32 + lane;
@@ -55,13 +55,13 @@ __device__ void add_slices(const WindowNumbers& n, unsigned char* memory, int gr
       to[0] += more.x, to[1] += more.y, to[2] += more.z, to[3] += more.w;
     }
   }
-  wait();  // until then its place is not free for the next tile's
+  wait();  // only then may the next tile reuse the memory
 }
 
-template <typename T, bool kData, Behind kBehind, int kM, int kN>
-__global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
+template <typename T, bool kData, FusedOp kFusedOp, int kM, int kN>
+__global__ void __launch_bounds__(256, 2) direct_conv(DirectConvParams n) {
 #if __CUDA_ARCH__ >= 800
-  constexpr bool kSign = kBehind == Behind::relu, kCells = !kData && kBehind == Behind::pool;
+  constexpr bool kSign = kFusedOp == FusedOp::relu, kCells = !kData && kFusedOp == FusedOp::pool;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t base = shared_address(memory);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
   wait_for_earlier_kernels();
   load_tile<T>(n.other, n.other.data, 0, first_column, 0, n.other_tile, base + n.other_tile.at);
 
-  // What this lane adds to the offsets of a step's first or second chunk.
+  // This lane's offset relative to a step's first or second chunk.
   const uint32_t weights =
       base + n.other_tile.at +
       (kData ? (lane & 7) * n.other_tile.row + (warp_n * kN + (lane >> 4)) * 16
@@ -93,19 +93,19 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
   Random random;
   const bool drops = kCells && n.pool.dropout.threshold > 0;
   if (drops) random = n.pool.dropout.random.get();
-  const auto drawn = [&](uint32_t stage) { return memory + (stage - base) + n.pool.draws_at; };
+  const auto drawn = [&](uint32_t stage) { return memory + (stage - base) + n.pool.rng_at; };
   const auto load = [&](int unit, uint32_t stage) {
     int strip;
     const int number = n.by_strips.split(unit, strip);
     const int row = n.origin[0] + strip * n.strip * n.step[0];
-    if constexpr (kData && kBehind == Behind::pool) {
+    if constexpr (kData && kFusedOp == FusedOp::pool) {
       load_pooled<T>(n, n.image, number, row, n.origin[1], n.image_tile, stage);
     } else {
       load_tile<T>(n.image, n.image.data, number, row, n.origin[1], n.image_tile, stage);
     }
     if constexpr (kSign)
       load_tile<T>(n.image, n.sign, number, row, n.origin[1], n.image_tile, stage + n.sign_at);
-    if (drops) {  // while the copies are on their way
+    if (drops) {  // while the copies are in flight
       const int cells = n.strip / 2 * n.pool.cells[1];
       draw_cells(n.pool, random, number, strip * cells, cells, drawn(stage));
     }
@@ -116,23 +116,24 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
   const auto compute = [&](int unit, uint32_t stage) {
     int strip;
     const int number = n.by_strips.split(unit, strip);
-    const int first = strip * n.strip * n.places[1];
-    const int count = min(n.strip * n.places[1], n.places[0] * n.places[1] - first);
-    T* const out = static_cast<T*>(n.out) +
-                   (static_cast<int64_t>(number) * n.places[0] * n.places[1] + first) * n.columns;
+    const int first = strip * n.strip * n.positions[1];
+    const int count = min(n.strip * n.positions[1], n.positions[0] * n.positions[1] - first);
+    T* const out =
+        static_cast<T*>(n.out) +
+        (static_cast<int64_t>(number) * n.positions[0] * n.positions[1] + first) * n.columns;
     for (int tile = warp_m * kM; tile * 16 < count; tile += n.warps_m * kM) {
-      uint32_t places[kM];
+      uint32_t positions[kM];
 #pragma unroll
       for (int i = 0; i < kM; ++i) {
-        places[i] = stage + (kCells ? place_in_cell(n, tile * 4 + lane % 8, i, lane / 8 % 2)
-                                    : window_place(n, (tile + i) * 16 + lane % 16));
+        positions[i] = stage + (kCells ? offset_in_cell(n, tile * 4 + lane % 8, i, lane / 8 % 2)
+                                       : window_position(n, (tile + i) * 16 + lane % 16));
       }
       float sums[kM][kN][4] = {};
-      const auto fetch = [&](WindowFragments<kM, kN>& to, int step) {
+      const auto fetch = [&](DirectConvFragments<kM, kN>& to, int step) {
         const int at = image_at[step * 2 + (lane >> 4)];
         const uint32_t w = weights + (kData ? weights_at[step * 2 + (lane >> 3 & 1)] : step * 32);
 #pragma unroll
-        for (int i = 0; i < kM; ++i) load_matrices(to.a[i], places[i] + at);
+        for (int i = 0; i < kM; ++i) load_matrices(to.a[i], positions[i] + at);
 #pragma unroll
         for (int j = 0; j < kN / 2; ++j) {
           if constexpr (kData) {
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
           }
         }
       };
-      const auto multiply = [&](const WindowFragments<kM, kN>& f) {
+      const auto multiply = [&](const DirectConvFragments<kM, kN>& f) {
 #pragma unroll
         for (int i = 0; i < kM; ++i) {
 #pragma unroll
@@ -150,7 +151,7 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
             multiply_add<T>(sums[i][j], f.a[i], f.b[j / 2][j % 2 * 2], f.b[j / 2][j % 2 * 2 + 1]);
         }
       };
-      WindowFragments<kM, kN> even, odd;
+      DirectConvFragments<kM, kN> even, odd;
       fetch(even, first_step);
       for (int step = first_step; step < end_step; step += 2) {
         if (step + 1 < end_step) fetch(odd, step + 1);
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
         for (int i = 0; i < kM; ++i) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const int place = (tile + i) * 16 + half * 8 + lane / 4;
+            const int position = (tile + i) * 16 + half * 8 + lane / 4;
             float first_sum = sums[i][j][half * 2] + b0, second = sums[i][j][half * 2 + 1] + b1;
             if (!kData && n.relu) {
               first_sum = first_sum > 0 ? first_sum : 0;
@@ -187,8 +188,9 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
             }
             const T values[2] = {first_sum * (kData ? n.factor : 1.f),
                                  second * (kData ? n.factor : 1.f)};
-            if (inside && place < count)
-              *reinterpret_cast<uint32_t*>(out + static_cast<int64_t>(place) * n.columns + column) =
+            if (inside && position < count)
+              *reinterpret_cast<uint32_t*>(out + static_cast<int64_t>(position) * n.columns +
+                                           column) =
                   values[0].bits | static_cast<uint32_t>(values[1].bits) << 16;
           }
         }
@@ -199,36 +201,37 @@ __global__ void __launch_bounds__(256, 2) window_product(WindowNumbers n) {
 #endif
 }
 
-template <typename T, bool kData, Behind kBehind>
-void start(const Gpu& gpu, const WindowNumbers& n, int shape, const WindowGrid& grid) {
+template <typename T, bool kData, FusedOp kFusedOp>
+void start(const Gpu& gpu, const DirectConvParams& n, int shape, const WindowGrid& grid) {
   switch (shape) {
     case 0:
       // Cells need two rows of tiles.
-      if constexpr (kData || kBehind != Behind::pool)
-        return launch_window(gpu, window_product<T, kData, kBehind, 1, 4>, n, grid);
+      if constexpr (kData || kFusedOp != FusedOp::pool)
+        return launch_direct_conv(gpu, direct_conv<T, kData, kFusedOp, 1, 4>, n, grid);
       return;
     case 1:
-      return launch_window(gpu, window_product<T, kData, kBehind, 2, 4>, n, grid);
+      return launch_direct_conv(gpu, direct_conv<T, kData, kFusedOp, 2, 4>, n, grid);
     default:
-      return launch_window(gpu, window_product<T, kData, kBehind, 2, 8>, n, grid);
+      return launch_direct_conv(gpu, direct_conv<T, kData, kFusedOp, 2, 8>, n, grid);
   }
 }
 
 template <typename T>
-void start(const Gpu& gpu, const WindowNumbers& n, bool data, int shape, const WindowGrid& grid) {
+void start(const Gpu& gpu, const DirectConvParams& n, bool data, int shape,
+           const WindowGrid& grid) {
   if (!data) {
-    return n.pool.cells[0] > 0 ? start<T, false, Behind::pool>(gpu, n, shape, grid)
-                               : start<T, false, Behind::nothing>(gpu, n, shape, grid);
+    return n.pool.cells[0] > 0 ? start<T, false, FusedOp::pool>(gpu, n, shape, grid)
+                               : start<T, false, FusedOp::none>(gpu, n, shape, grid);
   }
-  if (n.pool.cells[0] > 0) return start<T, true, Behind::pool>(gpu, n, shape, grid);
-  return n.sign ? start<T, true, Behind::relu>(gpu, n, shape, grid)
-                : start<T, true, Behind::nothing>(gpu, n, shape, grid);
+  if (n.pool.cells[0] > 0) return start<T, true, FusedOp::pool>(gpu, n, shape, grid);
+  return n.sign ? start<T, true, FusedOp::relu>(gpu, n, shape, grid)
+                : start<T, true, FusedOp::none>(gpu, n, shape, grid);
 }
 
 }  // namespace
 
-void start_window_product(const Gpu& gpu, const WindowNumbers& n, DType dtype, bool data, int shape,
-                          const WindowGrid& grid) {
+void start_direct_conv(const Gpu& gpu, const DirectConvParams& n, DType dtype, bool data, int shape,
+                       const WindowGrid& grid) {
   if (dtype == DType::f16) {
     start<Half>(gpu, n, data, shape, grid);
   } else {

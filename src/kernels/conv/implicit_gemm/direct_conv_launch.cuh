@@ -1,8 +1,8 @@
-// How direct_conv_params_gpu.cpp starts the kernels of direct_conv_gpu.cu and
-// direct_conv_wgrad_gpu.cu.
+// Launches the kernels of direct_conv_gpu.cu and direct_conv_wgrad_gpu.cu for
+// direct_conv_params_gpu.cpp.
 #pragma once
 
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/conv/implicit_gemm/direct_conv.cuh"
 
 namespace crema {
@@ -11,21 +11,22 @@ struct WindowGrid {
   int blocks, parts, threads, cluster;
 };
 
-void start_window_product(const Gpu& gpu, const WindowNumbers& n, DType dtype, bool data, int shape,
-                          const WindowGrid& grid);
-void start_window_gradient(const Gpu& gpu, const WindowNumbers& n, DType dtype, int shape,
-                           const WindowGrid& grid);
+void start_direct_conv(const Gpu& gpu, const DirectConvParams& n, DType dtype, bool data, int shape,
+                       const WindowGrid& grid);
+void start_direct_conv_wgrad(const Gpu& gpu, const DirectConvParams& n, DType dtype, int shape,
+                             const WindowGrid& grid);
 
 template <typename Kernel>
-void launch_window(const Gpu& gpu, Kernel kernel, const WindowNumbers& n, const WindowGrid& grid) {
-  // At each launch, because it depends on the case; a net launches once, while its graph is
-  // recorded.
+void launch_direct_conv(const Gpu& gpu, Kernel kernel, const DirectConvParams& n,
+                        const WindowGrid& grid) {
+  // At each launch, because the size depends on the case; a net launches only once, while its graph
+  // is captured.
   check_cuda(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n.shared_bytes),
       "reserving shared memory");
   const dim3 blocks(grid.blocks, grid.parts), cluster(grid.cluster);
-  launch_early(gpu, kernel,
-               {blocks, dim3(grid.threads), static_cast<size_t>(n.shared_bytes), cluster}, n);
+  launch_programmatic(
+      gpu, kernel, {blocks, dim3(grid.threads), static_cast<size_t>(n.shared_bytes), cluster}, n);
 }
 
 }  // namespace crema

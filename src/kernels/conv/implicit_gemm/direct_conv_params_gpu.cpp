@@ -1,4 +1,4 @@
-// How the work of a WindowProduct is divided, and what its kernels are told.
+// The tilings of a DirectConv, and the parameters of its kernels.
 #include <algorithm>
 
 #include "kernels/conv/implicit_gemm/direct_conv_launch.cuh"
@@ -11,23 +11,23 @@ int over(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
 
 int vector_for(int channels) { return channels % 8 == 0 ? 8 : channels % 4 == 0 ? 4 : 2; }
 
-// 16 bytes at a time, an odd number of them.
+// Bytes of so many 16-byte slots, made an odd number.
 int odd_slots(int slots) { return (slots | 1) * 16; }
 
-WindowTile tile_of(int rows, int columns, int channels) {
-  WindowTile tile{};
+DirectConvTile tile_of(int rows, int columns, int channels) {
+  DirectConvTile tile{};
   tile.rows = rows, tile.columns = columns;
   tile.chunks = over(channels, 8);
-  tile.by_chunks = FastDivide(tile.chunks);
+  tile.by_chunks = Divisor(tile.chunks);
   tile.pixel = odd_slots(tile.chunks);
   tile.row = columns * tile.pixel;
   return tile;
 }
 
-constexpr int kMostWarps[2] = {8, 12};  // of a block: for places; for weights
-// WindowProduct::Choice::parts
-constexpr int most_parts(GatherRole role) {
-  return role == GatherRole::weights ? 16 : role == GatherRole::forward ? 4 : 1;
+constexpr int kMaxWarps[2] = {8, 12};  // per block: for positions; for wgrad
+// DirectConv::Choice::parts
+constexpr int max_parts(ConvOperator op) {
+  return op == ConvOperator::wgrad ? 16 : op == ConvOperator::fprop ? 4 : 1;
 }
 
 void clear(const Gpu& gpu, void* sums, int64_t count) {
@@ -37,8 +37,8 @@ void clear(const Gpu& gpu, void* sums, int64_t count) {
 
 }  // namespace
 
-WindowProduct::WindowProduct(Context& context, const ConvCase& c, GatherRole role, bool with_sign)
-    : c_(c), role_(role), with_sign_(with_sign) {
+DirectConv::DirectConv(Context& context, const ConvCase& c, ConvOperator op, bool with_sign)
+    : c_(c), op_(op), with_sign_(with_sign) {
   const auto ask = [&](cudaDeviceAttr what) {
     int value = 0;
     check_cuda(cudaDeviceGetAttribute(&value, what, context.ordinal()), "asking for the device");
@@ -47,18 +47,18 @@ WindowProduct::WindowProduct(Context& context, const ConvCase& c, GatherRole rol
   processors_ = ask(cudaDevAttrMultiProcessorCount);
   shared_bytes_ = ask(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   cluster_ = ask(cudaDevAttrComputeCapabilityMajor) >= 9 ? 8 : 1;
-  adds_ = role == GatherRole::weights && !context.repeatable;
+  adds_ = op == ConvOperator::wgrad && !context.repeatable;
   add_choices();
 }
 
-bool WindowProduct::cells() const { return !c_.pooled.empty() && role_ == GatherRole::forward; }
+bool DirectConv::cells() const { return !c_.pooled.empty() && op_ == ConvOperator::fprop; }
 
-void WindowProduct::add_choices() {
-  const GatherNumbers g = gather_numbers(c_, role_);
-  const int64_t places = g.by_plane.divisor;
-  const int64_t rows = cells() ? 2 * c_.pooled[0] : places / g.by_row.divisor;
-  const bool strided = role_ == GatherRole::data && g.strided;
-  if (c_.groups != 1 || strided || places < 16) return;
+void DirectConv::add_choices() {
+  const ImplicitGemmParams g = implicit_gemm_params(c_, op_);
+  const int64_t positions = g.by_plane.value;
+  const int64_t rows = cells() ? 2 * c_.pooled[0] : positions / g.by_row.value;
+  const bool strided = op_ == ConvOperator::dgrad && g.strided;
+  if (c_.groups != 1 || strided || positions < 16) return;
   int64_t before = 0;
   for (int64_t strips : {8, 6, 4, 3, 2, 1}) {
     int64_t strip = (rows + strips - 1) / strips;
@@ -67,10 +67,10 @@ void WindowProduct::add_choices() {
     before = strip;
     for (int shape = cells() ? 1 : 0; shape < kShapes; ++shape) {
       int warps = 0;
-      for (int parts = 1; parts <= most_parts(role_); ++parts) {
+      for (int parts = 1; parts <= max_parts(op_); ++parts) {
         const Choice choice{static_cast<int>(strip), shape, parts};
-        const WindowNumbers n = numbers(choice);
-        if (n.warps_m * n.warps_n > kMostWarps[role_ == GatherRole::weights] || n.warps_n == warps)
+        const DirectConvParams n = params(choice);
+        if (n.warps_m * n.warps_n > kMaxWarps[op_ == ConvOperator::wgrad] || n.warps_n == warps)
           continue;
         warps = n.warps_n;
         if (n.shared_bytes <= shared_bytes_) choices_.push_back(choice);
@@ -80,40 +80,40 @@ void WindowProduct::add_choices() {
   }
 }
 
-// Worth it where a block has few warps with many steps each.
-void WindowProduct::add_slices(Choice choice) {
-  constexpr int kLeastEntries = 16;  // of a slice
-  if (role_ == GatherRole::weights) return;
+// Profitable if a block has few warps with many steps each.
+void DirectConv::add_slices(Choice choice) {
+  constexpr int kMinEntries = 16;  // per slice
+  if (op_ == ConvOperator::wgrad) return;
   for (choice.slices = 2; choice.slices <= 4; choice.slices *= 2) {
-    const WindowNumbers n = numbers(choice);
-    if (n.entries < kLeastEntries * choice.slices || n.shared_bytes > shared_bytes_ ||
-        n.warps_m * n.warps_n * choice.slices > kMostWarps[0])
+    const DirectConvParams n = params(choice);
+    if (n.entries < kMinEntries * choice.slices || n.shared_bytes > shared_bytes_ ||
+        n.warps_m * n.warps_n * choice.slices > kMaxWarps[0])
       return;
     choices_.push_back(choice);
   }
 }
 
-// A small gradient of weights runs beside kernels that others wait for: it leaves them half of each
-// multiprocessor. A large one takes what there is.
-bool WindowProduct::leaves_room() const {
+// A small weight gradient runs concurrently with kernels that others depend on, and leaves them
+// half of each multiprocessor. A large one uses all of it.
+bool DirectConv::leaves_room() const {
   return c_.backward_data &&
          2 * static_cast<double>(c_.y.count()) * static_cast<double>(c_.w.count(1)) < 2e9;
 }
 
-WindowNumbers WindowProduct::numbers(const Choice& choice) const {
-  const GatherNumbers g = gather_numbers(c_, role_);
-  const bool data = role_ == GatherRole::data, weights = role_ == GatherRole::weights;
+DirectConvParams DirectConv::params(const Choice& choice) const {
+  const ImplicitGemmParams g = implicit_gemm_params(c_, op_);
+  const bool data = op_ == ConvOperator::dgrad, weights = op_ == ConvOperator::wgrad;
   const int outputs = static_cast<int>(c_.w[0]);
-  const WarpShape warp = shapes(role_, choice.shape);
-  WindowNumbers n{};
+  const WarpShape warp = shapes(op_, choice.shape);
+  DirectConvParams n{};
   n.image = {nullptr, g.height, g.width, g.channels, vector_for(g.channels), g.image};
-  n.places[1] = static_cast<int>(g.by_row.divisor);
-  n.places[0] = static_cast<int>(g.by_plane.divisor) / n.places[1];
+  n.positions[1] = static_cast<int>(g.by_row.value);
+  n.positions[0] = static_cast<int>(g.by_plane.value) / n.positions[1];
   n.factor = 1;
   for (size_t i = 0; i < c_.pooled.size(); ++i) {
     n.pool.cells[i] = static_cast<int>(c_.pooled[i]);
-    n.pool.places[i] = static_cast<int>(c_.y[2 + static_cast<int>(i)]);
-    if (cells()) n.places[i] = 2 * n.pool.cells[i];
+    n.pool.positions[i] = static_cast<int>(c_.y[2 + static_cast<int>(i)]);
+    if (cells()) n.positions[i] = 2 * n.pool.cells[i];
   }
   n.kernel_width = g.kernel_width;
   n.taps = static_cast<int>(c_.w.count(2));
@@ -127,25 +127,25 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
     n.tap[i] = g.tap[i];
   }
   n.strip = choice.strip;
-  n.strips = over(n.places[0], n.strip);
+  n.strips = over(n.positions[0], n.strip);
   n.units = static_cast<int>(c_.x[0]) * n.strips;
-  n.by_strips = FastDivide(n.strips);
-  n.by_places = FastDivide(n.places[1]);
+  n.by_strips = Divisor(n.strips);
+  n.by_positions = Divisor(n.positions[1]);
   n.image_tile = tile_of((n.strip - 1) * n.step[0] + std::abs(reach[0]) + 1,
-                         (n.places[1] - 1) * n.step[1] + std::abs(reach[1]) + 1, g.channels);
+                         (n.positions[1] - 1) * n.step[1] + std::abs(reach[1]) + 1, g.channels);
   n.entries = n.taps * n.image_tile.chunks;
   const int image_bytes = n.image_tile.rows * n.image_tile.row;
-  const int strip_tiles = over(n.strip * n.places[1], 16);
-  const int most = kMostWarps[weights];
+  const int strip_tiles = over(n.strip * n.positions[1], 16);
+  const int maximum = kMaxWarps[weights];
   if (weights) {
     n.columns = g.w_output;
     n.warps_m = over(over(outputs, 16), warp.rows);
-    n.warps_n = over(n.entries + 1, warp.columns * choice.parts);  // with the bias's tile
-    n.other = {nullptr, n.places[0],         n.places[1],
-               outputs, vector_for(outputs), n.places[0] * n.places[1] * outputs};
-    n.other_tile = tile_of(n.strip, n.places[1], outputs);
+    n.warps_n = over(n.entries + 1, warp.columns * choice.parts);  // including the bias's tile
+    n.other = {nullptr, n.positions[0],      n.positions[1],
+               outputs, vector_for(outputs), n.positions[0] * n.positions[1] * outputs};
+    n.other_tile = tile_of(n.strip, n.positions[1], outputs);
     n.other_tile.at = image_bytes;
-    // The last tile of 16 outputs may reach behind the last pixel.
+    // The last tile of 16 outputs may extend past the last pixel.
     const int dy_bytes = strip_tiles * 16 * n.other_tile.pixel + n.warps_m * warp.rows * 32;
     n.sign_at = image_bytes + dy_bytes;
     n.stage = n.sign_at + (with_sign_ ? dy_bytes : 0);
@@ -156,9 +156,10 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
     n.warps_n = over(over(n.columns, 8), warp.columns * choice.parts);
     n.columns_each = n.warps_n * warp.columns * 8;
     n.slices = choice.slices;
-    n.warps_m = std::max(1, std::min(most / (n.warps_n * n.slices), over(strip_tiles, warp.rows)));
+    n.warps_m =
+        std::max(1, std::min(maximum / (n.warps_n * n.slices), over(strip_tiles, warp.rows)));
     n.other = {nullptr, outputs, n.taps, inputs, vector_for(inputs), 0};
-    // An odd number of chunks is followed by one of zeros.
+    // An odd number of chunks is padded with a chunk of zeros.
     const int odd = n.entries % 2, steps = (n.entries + 1) / 2;
     if (data) {
       n.other_tile = tile_of((n.image_tile.chunks + odd) * 8, n.taps, inputs);
@@ -169,25 +170,25 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
       n.other_tile.row = odd_slots(steps * 2);
     }
     n.other_tile.at = over(steps * 4 * 4, 128) * 128;
-    const int columns = n.warps_n * warp.columns * 8;  // the last of them may be nobody's
+    const int columns = n.warps_n * warp.columns * 8;  // the last ones may be unused
     const int weights_bytes = (data ? n.other_tile.rows : columns) * n.other_tile.row + columns * 2;
     n.stages_at = n.other_tile.at + over(weights_bytes, 128) * 128;
     n.sign_at = image_bytes;
     n.stage = image_bytes * (data && with_sign_ ? 2 : 1);
   }
   if (n.pool.cells[0] > 0) {
-    n.pool.by_row = FastDivide(n.pool.cells[1]);
-    // dy's tile begins at place origin; cells begin at even places.
-    const WindowTile& tile = weights ? n.other_tile : n.image_tile;
+    n.pool.by_row = Divisor(n.pool.cells[1]);
+    // dy's tile starts at position origin; cells start at even positions.
+    const DirectConvTile& tile = weights ? n.other_tile : n.image_tile;
     const int first = weights ? 0 : n.origin[1], last = first + tile.columns - 1;
     n.pool.slots = ((last >> 1) - (first >> 1) + 1) * tile.chunks;
-    n.pool.by_slots = FastDivide(n.pool.slots);
+    n.pool.by_slots = Divisor(n.pool.slots);
     n.pool.quads = over(outputs, 4);
-    n.pool.by_quads = FastDivide(n.pool.quads);
+    n.pool.by_quads = Divisor(n.pool.quads);
     n.pool.whole = outputs / 4;
-    n.pool.by_whole = FastDivide(std::max(1, n.pool.whole));
+    n.pool.by_whole = Divisor(std::max(1, n.pool.whole));
     if (cells()) {
-      n.pool.draws_at = n.stage;
+      n.pool.rng_at = n.stage;
       n.stage += n.strip / 2 * n.pool.cells[1] * n.pool.quads;
     }
   }
@@ -199,8 +200,8 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
     const int tile = weights && !adds_ ? n.warps_m * warp.rows * 16 * n.tile_pitch * 4 : 0;
     return std::max(n.stages_at + stages * n.stage + slices_bytes, tile);
   };
-  // As many blocks as run at the same time, whole clusters of them; two stages only where a block
-  // has several units.
+  // As many blocks as run concurrently, in whole clusters; two stages only if a block has several
+  // units.
   const int threads = n.warps_m * n.warps_n * std::max(1, n.slices) * 32;
   for (n.stages = 1; n.stages <= 2; ++n.stages) {
     n.shared_bytes = bytes_of(n.stages);
@@ -217,14 +218,14 @@ WindowNumbers WindowProduct::numbers(const Choice& choice) const {
   return n;
 }
 
-void WindowProduct::run(Context& context, const GatherTensors& t, const Choice& choice) const {
+void DirectConv::run(Context& context, const ImplicitGemmTensors& t, const Choice& choice) const {
   const Gpu& gpu = context.gpu();
-  WindowNumbers n = numbers(choice);
-  const bool data = role_ == GatherRole::data, weights = role_ == GatherRole::weights;
+  DirectConvParams n = params(choice);
+  const bool data = op_ == ConvOperator::dgrad, weights = op_ == ConvOperator::wgrad;
   n.image.data = data ? t.dy : t.x;
   n.other.data = weights ? t.dy : t.w;
   n.sign = t.y;
-  n.bias = role_ == GatherRole::forward ? t.b : nullptr;
+  n.bias = op_ == ConvOperator::fprop ? t.b : nullptr;
   n.out = t.out;
   n.db = t.db;
   n.adds = adds_;
@@ -232,7 +233,7 @@ void WindowProduct::run(Context& context, const GatherTensors& t, const Choice& 
   if (adds_ && n.db && !t.accumulate_b) clear(gpu, n.db, n.other.channels);
   n.accumulate_w = t.accumulate_w;
   n.accumulate_b = t.accumulate_b;
-  n.relu = role_ == GatherRole::forward && c_.relu;
+  n.relu = op_ == ConvOperator::fprop && c_.relu;
   n.pool.kept = t.kept;
   n.pool.dropout = t.dropout;
   n.factor = t.dropout.factor;
@@ -241,9 +242,9 @@ void WindowProduct::run(Context& context, const GatherTensors& t, const Choice& 
   const WindowGrid grid{n.blocks, choice.parts, n.warps_m * n.warps_n * choice.slices * 32,
                         n.cluster};
   if (weights) {
-    start_window_gradient(gpu, n, c_.dtype, choice.shape, grid);
+    start_direct_conv_wgrad(gpu, n, c_.dtype, choice.shape, grid);
   } else {
-    start_window_product(gpu, n, c_.dtype, data, choice.shape, grid);
+    start_direct_conv(gpu, n, c_.dtype, data, choice.shape, grid);
   }
 }
 

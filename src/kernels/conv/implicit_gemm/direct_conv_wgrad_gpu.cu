@@ -1,7 +1,7 @@
-// The gradient of the weights: rows are outputs, columns chunks of 8 channels of each tap, summed
-// over places. Blocks take places of their own. Each adds what it found to the result; or, where
-// results are to be repeatable, clusters of blocks, then the last of all blocks, add up what they
-// found, always in the same order.
+// wgrad of the direct convolution: rows are outputs, columns are chunks of 8 channels of each tap,
+// the reduction runs over positions, divided among the blocks. Each block adds its sums to the
+// result; or, if results must be repeatable, clusters of blocks and then the last of all blocks
+// reduce them, always in the same order.
 #include "kernels/conv/implicit_gemm/direct_conv.cuh"
 #include "kernels/conv/implicit_gemm/direct_conv_launch.cuh"
 #include "kernels/conv/implicit_gemm/direct_conv_pool.cuh"
@@ -11,8 +11,9 @@
 namespace crema {
 namespace {
 
-// Adds to dw, or to db in the column behind its last, four sums of one output.
-__device__ void store_sums(const WindowNumbers& n, int row, int first_column, const float4& sums) {
+// Adds four sums of one output to dw, or to db if in the column after dw's last.
+__device__ void store_sums(const DirectConvParams& n, int row, int first_column,
+                           const float4& sums) {
   const float values[4] = {sums.x * n.factor, sums.y * n.factor, sums.z * n.factor,
                            sums.w * n.factor};
   const int channels = n.image.channels;
@@ -36,8 +37,8 @@ __device__ void store_sums(const WindowNumbers& n, int row, int first_column, co
   }
 }
 
-// Adds the tiles of sums of all blocks in this column of the grid.
-__device__ void finish_blocks(const WindowNumbers& n, float* tile, int rows, int columns) {
+// Reduces the tiles of sums of all blocks in this column of the grid.
+__device__ void finish_blocks(const DirectConvParams& n, float* tile, int rows, int columns) {
   const int quads_in_row = columns / 4, quads = rows * quads_in_row;
   const int blocks = static_cast<int>(gridDim.x), outer = blocks / n.cluster;
   const int rank = static_cast<int>(blockIdx.x) % n.cluster;
@@ -74,12 +75,12 @@ __device__ void finish_blocks(const WindowNumbers& n, float* tile, int rows, int
       store(quad, total);
     }
   }
-  cluster_barrier();  // until then others may read this block's shared memory
+  cluster_barrier();  // before it, others may read this block's shared memory
 }
 
-// Adds a warp's fragments of sums, whose first tile of columns is first_tile, to dw and db.
+// Adds a warp's accumulators, whose first tile of columns is first_tile, to dw and db.
 template <int kM, int kN>
-__device__ void add_sums(const WindowNumbers& n, const float (&sums)[kM][kN][4], int first_row,
+__device__ void add_sums(const DirectConvParams& n, const float (&sums)[kM][kN][4], int first_row,
                          int first_tile, int lane) {
   const int channels = n.image.channels, pitch = n.taps * channels;
   const auto each_row = [&](int j, const auto& add) {
@@ -114,28 +115,28 @@ struct GradientFragments {
   uint32_t a[kM][4], b[kN / 2][4];
 };
 
-template <typename T, Behind kBehind, int kM, int kN>
-__global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
+template <typename T, FusedOp kFusedOp, int kM, int kN>
+__global__ void __launch_bounds__(384) direct_conv_wgrad(DirectConvParams n) {
 #if __CUDA_ARCH__ >= 800
-  constexpr bool kSign = kBehind == Behind::relu;
+  constexpr bool kSign = kFusedOp == FusedOp::relu;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t base = shared_address(memory);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_m = warp % n.warps_m, warp_n = warp / n.warps_m;
   const int first_tile = (static_cast<int>(blockIdx.y) * n.warps_n + warp_n) * kN;
-  const int places = n.strip * n.places[1], steps = (places + 15) / 16;
+  const int positions = n.strip * n.positions[1], steps = (positions + 15) / 16;
 
-  int* const place_at = reinterpret_cast<int*>(memory + n.tables);
-  for (int place = static_cast<int>(threadIdx.x); place < steps * 16;
-       place += static_cast<int>(blockDim.x))
-    place_at[place] = window_place(n, place);
-  // Places behind the strip's last: zeros of dy, which no load touches.
+  int* const position_at = reinterpret_cast<int*>(memory + n.tables);
+  for (int position = static_cast<int>(threadIdx.x); position < steps * 16;
+       position += static_cast<int>(blockDim.x))
+    position_at[position] = window_position(n, position);
+  // Positions after the strip's last: zeros of dy, which no load overwrites.
   for (int stage = 0; stage < n.stages; ++stage) {
     const uint32_t dy = base + n.stages_at + stage * n.stage + n.other_tile.at;
     for (int slot = static_cast<int>(threadIdx.x);
-         slot < (steps * 16 - places) * n.other_tile.pixel / 16;
+         slot < (steps * 16 - positions) * n.other_tile.pixel / 16;
          slot += static_cast<int>(blockDim.x))
-      store_zeros(dy + places * n.other_tile.pixel + slot * 16);
+      store_zeros(dy + positions * n.other_tile.pixel + slot * 16);
   }
   int entry_at[kN / 2];
 #pragma unroll
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
     const int entry = first_tile + j * 2 + (lane >> 4);
     entry_at[j] = entry < n.entries ? window_entry(n, entry) : 0;
   }
-  // The column behind the last is all ones: its sums are the bias's gradient.
+  // An extra last column is all ones: its sums are the bias gradient.
   const int ones_tile = n.db ? n.entries - first_tile : -1;
   const uint32_t one = T(1.f).bits;
   const uint32_t ones = lane < 4 ? one | one << 16 : 0;  // column 0 of a tile
@@ -154,7 +155,7 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
     const int number = n.by_strips.split(unit, strip), row = strip * n.strip;
     load_tile<T>(n.image, n.image.data, number, n.origin[0] + row * n.step[0], n.origin[1],
                  n.image_tile, stage);
-    if constexpr (kBehind == Behind::pool) {
+    if constexpr (kFusedOp == FusedOp::pool) {
       load_pooled<T>(n, n.other, number, row, 0, n.other_tile, stage + n.other_tile.at);
     } else {
       load_tile<T>(n.other, n.other.data, number, row, 0, n.other_tile, stage + n.other_tile.at);
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
     const uint32_t dy = stage + n.other_tile.at + warp_m * kM * 32 + (lane >> 3 & 1) * 16 +
                         ((lane & 7) + (lane >> 4) * 8) * n.other_tile.pixel;
     const auto fetch = [&](GradientFragments<kM, kN>& to, int step) {
-      const uint32_t x = stage + place_at[step * 16 + lane % 16];
+      const uint32_t x = stage + position_at[step * 16 + lane % 16];
 #pragma unroll
       for (int i = 0; i < kM; ++i)
         load_transposed(to.a[i], dy + step * 16 * n.other_tile.pixel + i * 32);
@@ -216,29 +217,29 @@ __global__ void __launch_bounds__(384) window_gradient(WindowNumbers n) {
 #endif
 }
 
-template <typename T, Behind kBehind>
-void start(const Gpu& gpu, const WindowNumbers& n, int shape, const WindowGrid& grid) {
+template <typename T, FusedOp kFusedOp>
+void start(const Gpu& gpu, const DirectConvParams& n, int shape, const WindowGrid& grid) {
   switch (shape) {
     case 0:
-      return launch_window(gpu, window_gradient<T, kBehind, 2, 4>, n, grid);
+      return launch_direct_conv(gpu, direct_conv_wgrad<T, kFusedOp, 2, 4>, n, grid);
     case 1:
-      return launch_window(gpu, window_gradient<T, kBehind, 4, 4>, n, grid);
+      return launch_direct_conv(gpu, direct_conv_wgrad<T, kFusedOp, 4, 4>, n, grid);
     default:
-      return launch_window(gpu, window_gradient<T, kBehind, 2, 8>, n, grid);
+      return launch_direct_conv(gpu, direct_conv_wgrad<T, kFusedOp, 2, 8>, n, grid);
   }
 }
 
 }  // namespace
 
-void start_window_gradient(const Gpu& gpu, const WindowNumbers& n, DType dtype, int shape,
-                           const WindowGrid& grid) {
+void start_direct_conv_wgrad(const Gpu& gpu, const DirectConvParams& n, DType dtype, int shape,
+                             const WindowGrid& grid) {
   const auto of_type = [&]<typename T>() {
     if (n.pool.cells[0] > 0) {
-      start<T, Behind::pool>(gpu, n, shape, grid);
+      start<T, FusedOp::pool>(gpu, n, shape, grid);
     } else if (n.sign) {
-      start<T, Behind::relu>(gpu, n, shape, grid);
+      start<T, FusedOp::relu>(gpu, n, shape, grid);
     } else {
-      start<T, Behind::nothing>(gpu, n, shape, grid);
+      start<T, FusedOp::none>(gpu, n, shape, grid);
     }
   };
   if (dtype == DType::f16) {

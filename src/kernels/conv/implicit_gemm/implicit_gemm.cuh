@@ -1,9 +1,10 @@
-// How the kernel of implicit_gemm_kernel.cuh loads its operands into shared memory and from there
-// into registers.
+// The parameters of the kernel of implicit_gemm_kernel.cuh, and its loads into shared memory and
+// registers.
 #pragma once
 
 #include "kernels/conv/implicit_gemm/implicit_gemm.h"
 #include "kernels/core/cluster.cuh"
+#include "kernels/core/divisor.h"
 #include "kernels/core/mma.cuh"
 #ifdef __CUDACC__
 #include "kernels/core/warp.cuh"
@@ -11,117 +12,120 @@
 
 namespace crema {
 
-// Where the elements k of a window lie: `shift` elements from the window's first pixel (only the
-// channel, where coordinates are divided by a stride), y and x from its coordinates.
-struct GatherTap {
+// The location of element k of a window: `shift` elements after the window's first pixel (only the
+// channel, if coordinates are divided by a stride), and y and x relative to its coordinates.
+struct FilterTap {
   int shift;
   short y, x;
 };
-constexpr short kOutside = -32768;  // y of what is behind the last k
+constexpr short kOutside = -32768;  // y of elements past the last k
 
-// What a kernel knows. All offsets are in elements of one group.
-struct GatherNumbers {
+// The kernel's parameters. All offsets are in elements of one group.
+struct ImplicitGemmParams {
   const void *a, *sign, *b, *bias;
   void* out;
   float* db;
   int rows, columns, depth;
   bool accumulate_w, accumulate_b, relu;
   DropoutMask dropout;
-  DropoutDraws draws;
-  // The image that is gathered from: x, or dy for the gradient of the data.
-  int height, width, channels, pixel, image;  // pixel, image: elements from one to the next
-  int start[2], step[2], tap[2];  // place p, tap t: coordinate start + p * step + t * tap
+  DropoutLayout dropout_layout;
+  // The image that is gathered from: x, or dy for dgrad.
+  int height, width, channels, pixel, image;  // pixel, image: strides in elements
+  int start[2], step[2], tap[2];  // position p, tap t: coordinate start + p * step + t * tap
   int kernel_width;
-  FastDivide by_channels, by_stride[2];
-  bool strided;                      // divide the coordinate by the stride, whole results count
-  FastDivide by_plane, by_row;       // places of the other image: in all, and in a row
-  int a_vector, b_vector;            // elements that lie side by side in every case: 2, 4 or 8
-  int a_pixel, out_pixel, w_output;  // strides of dy's places, of the result's, of w's outputs
+  Divisor by_channels, by_stride[2];
+  bool strided;                      // divide coordinates by the stride; only exact results count
+  Divisor by_plane, by_row;          // positions of the other image: in total, and per row
+  int a_vector, b_vector;            // elements that are contiguous in every case: 2, 4 or 8
+  int a_pixel, out_pixel, w_output;  // strides of dy's positions, of the result's, of w's outputs
   int a_group, b_group, out_group, bias_group;
-  const GatherTap* taps;  // one for each a_vector (for dw: b_vector) elements along k
+  const FilterTap* taps;  // one for each a_vector (for wgrad: b_vector) elements along k
   int groups, pieces, steps_each;
-  int cluster_bits;   // 2 to their power blocks, with a piece each, share their memory
-  int stage_steps;    // of plain matrices: steps that are waited for together
-  int slots_at;       // bytes from the start of shared memory to the sums of all pieces
-  int room, at_once;  // bytes of shared memory that a block may have; blocks that run side by side
+  int cluster_bits;   // log2 of the blocks per cluster, which have one piece each
+  int stage_steps;    // for plain matrices: steps per wait
+  int slots_at;       // offset of the sums of all pieces in shared memory, in bytes
+  int room, at_once;  // shared memory available to a block, in bytes; blocks that run concurrently
   float* parts;
   unsigned* counters;
 };
 
 // Everything but the pointers, pieces and steps.
-GatherNumbers gather_numbers(const ConvCase& c, GatherRole role);
-std::vector<GatherTap> gather_taps(const ConvCase& c, GatherRole role);
-// Each window is one place, in the order of y's: nothing is gathered, all operands are matrices.
-bool plain_matrices(const ConvCase& c);
+ImplicitGemmParams implicit_gemm_params(const ConvCase& c, ConvOperator op);
+std::vector<FilterTap> filter_taps(const ConvCase& c, ConvOperator op);
+// Whether each window is one pixel, in y's order: nothing is gathered, all operands are plain
+// matrices.
+bool is_matrix_product(const ConvCase& c);
 
-constexpr int kGatherDepth = 32, kGatherStages = 4;
+constexpr int kTileDepth = 32, kGatherStages = 4;
 
-// kWarpsK: warps that share the results of one place and the summed axis between them.
+// kWarpsK: warps that compute the same results and split the reduction between them.
 template <int kM, int kN, int kWarpsM, int kWarpsN, int kWarpsK = 1, bool kPlain = false>
-struct GatherShape {
+struct TileShape {
   static constexpr int m = kM, n = kN, warps_m = kWarpsM, warps_n = kWarpsN, warps_k = kWarpsK;
-  static constexpr bool plain = kPlain;  // for plain_matrices()
+  static constexpr bool plain = kPlain;  // for is_matrix_product()
   static constexpr int threads = kWarpsM * kWarpsN * kWarpsK * 32;
 };
 
-// What blocks compute, by GatherProduct's choice: for windows, and for plain matrices.
-struct GatherResults {
+// The tile of a block, by ImplicitGemm's choice: for windows, and for plain matrices.
+struct TileExtent {
   int rows, columns;
 };
-constexpr int kGatherShapes = 5;
-constexpr GatherResults kGatheredResults[kGatherShapes] = {
+constexpr int kTileShapes = 5;
+constexpr TileExtent kGatheredTiles[kTileShapes] = {
     {32, 32}, {64, 32}, {64, 64}, {128, 32}, {128, 64}};
-constexpr GatherResults kPlainResults[kGatherShapes] = {
+constexpr TileExtent kMatrixTiles[kTileShapes] = {
     {32, 32}, {64, 32}, {32, 64}, {64, 64}, {128, 64}};
 
-// Bytes of one operand's tile: `wide` numbers that are not summed over by 32 that are, lying along
-// the summed axis or (transposed) across it. Rows are 16 bytes apart from a multiple of 128, so
-// that matrix loads meet no bank twice.
+// An operand's tile in shared memory: kWide elements along M or N, kTileDepth along K, contiguous
+// along K or (transposed) across it. Rows are padded by 16 bytes, so that ldmatrix has no bank
+// conflicts.
 template <int kWide, bool kTransposed>
-struct GatherTile {
-  static constexpr int pitch = (kTransposed ? kWide : kGatherDepth) + 8;
-  static constexpr int rows = kTransposed ? kGatherDepth : kWide;
+struct SharedTile {
+  static constexpr int pitch = (kTransposed ? kWide : kTileDepth) + 8;
+  static constexpr int rows = kTransposed ? kTileDepth : kWide;
   static constexpr int bytes = rows * pitch * 2;
-  static constexpr int chunks = (kTransposed ? kWide : kGatherDepth) / 8;  // of 8 numbers in a row
+  static constexpr int chunks = (kTransposed ? kWide : kTileDepth) / 8;  // of 8 elements per row
 };
 
-template <typename Shape, GatherRole kRole, bool kSign>
-struct GatherLayout {
-  static constexpr bool a_transposed = kRole == GatherRole::weights;
-  static constexpr bool b_transposed = kRole != GatherRole::forward;
-  using A = GatherTile<Shape::m, a_transposed>;
-  using B = GatherTile<Shape::n, b_transposed>;
+template <typename Shape, ConvOperator kOp, bool kSign>
+struct SharedLayout {
+  static constexpr bool a_transposed = kOp == ConvOperator::wgrad;
+  static constexpr bool b_transposed = kOp != ConvOperator::fprop;
+  using A = SharedTile<Shape::m, a_transposed>;
+  using B = SharedTile<Shape::n, b_transposed>;
   static constexpr int sign_at = A::bytes, b_at = A::bytes * (kSign ? 2 : 1);
   static constexpr int stage = b_at + B::bytes;
   static constexpr int bytes = stage * kGatherStages;
 };
 
-// On gpu.stream: n's kernel with this shape of blocks, of those for windows or of those for plain
-// matrices. n lacks what depends on the shape.
-void start_gathered(const Gpu& gpu, const GatherNumbers& n, GatherRole role, DType dtype,
-                    int shape);
-void start_plain(const Gpu& gpu, const GatherNumbers& n, GatherRole role, DType dtype, int shape);
+// Launches n's kernel with this tile shape on gpu.stream, for windows or for plain matrices. n
+// lacks the parameters that depend on the shape.
+void launch_window_gemm(const Gpu& gpu, const ImplicitGemmParams& n, ConvOperator op, DType dtype,
+                        int shape);
+void launch_matrix_gemm(const Gpu& gpu, const ImplicitGemmParams& n, ConvOperator op, DType dtype,
+                        int shape);
 
 #ifdef __CUDACC__
 
-// The window of a place: element and coordinates of its first pixel.
-struct GatherPlace {
+// The window of a position: element offset and coordinates of its first pixel.
+struct WindowPosition {
   int at, y, x;
 };
-__device__ inline GatherPlace gather_place(const GatherNumbers& n, int place, int count) {
+__device__ inline WindowPosition window_position(const ImplicitGemmParams& n, int position,
+                                                 int count) {
   int rest, column;
-  const int image = n.by_plane.split(place, rest);
+  const int image = n.by_plane.split(position, rest);
   const int row = n.by_row.split(rest, column);
-  if (place >= count) return {0, -(1 << 20), 0};  // every tap is outside
+  if (position >= count) return {0, -(1 << 20), 0};  // every tap is outside
   const int y = n.start[0] + row * n.step[0], x = n.start[1] + column * n.step[1];
   return {image * n.image + (n.strided ? 0 : (y * n.width + x) * n.pixel), y, x};
 }
 
-// Where a tap of a place lies; false: outside of the image.
-__device__ inline bool gather_tap(const GatherNumbers& n, const GatherPlace& place,
-                                  const GatherTap& tap, int& at) {
-  int y = place.y + tap.y, x = place.x + tap.x;
-  at = place.at + tap.shift;
+// The offset of a tap of a position's window; false: outside of the image.
+__device__ inline bool filter_tap(const ImplicitGemmParams& n, const WindowPosition& position,
+                                  const FilterTap& tap, int& at) {
+  int y = position.y + tap.y, x = position.x + tap.x;
+  at = position.at + tap.shift;
   if (!n.strided)
     return static_cast<unsigned>(y) < static_cast<unsigned>(n.height) &&
            static_cast<unsigned>(x) < static_cast<unsigned>(n.width);
@@ -133,42 +137,43 @@ __device__ inline bool gather_tap(const GatherNumbers& n, const GatherPlace& pla
   return rest_y == 0 && rest_x == 0 && y < n.height && x < n.width;
 }
 
-// Rows are places of the gathered image's partner, columns k = (tap, channel).
+// Rows are positions of the other image, columns k = (tap, channel) of the gathered one.
 template <typename T, typename Tile, int kThreads, bool kSign>
 struct GatheredRows {
   static constexpr int kRows = Tile::rows * Tile::chunks / kThreads;
-  GatherPlace places[kRows];
+  WindowPosition positions[kRows];
 
-  __device__ void start(const GatherNumbers& n, int first_row) {
+  __device__ void start(const ImplicitGemmParams& n, int first_row) {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
       const int row = (static_cast<int>(threadIdx.x) + i * kThreads) / Tile::chunks;
-      places[i] = gather_place(n, first_row + row, n.rows);
+      positions[i] = window_position(n, first_row + row, n.rows);
     }
   }
-  __device__ void load(const GatherNumbers& n, int first_k, uint32_t to, uint32_t sign_to) const {
+  __device__ void load(const ImplicitGemmParams& n, int first_k, uint32_t to,
+                       uint32_t sign_to) const {
     const int chunk = static_cast<int>(threadIdx.x) % Tile::chunks;
     with_vector(n.a_vector, [&]<int kVector>() {
 #pragma unroll
       for (int piece = 0; piece < 8 / kVector; ++piece) {
-        const GatherTap tap = n.taps[(first_k + chunk * 8) / kVector + piece];
+        const FilterTap tap = n.taps[(first_k + chunk * 8) / kVector + piece];
 #pragma unroll
         for (int i = 0; i < kRows; ++i) {
           const int row = (static_cast<int>(threadIdx.x) + i * kThreads) / Tile::chunks;
           int at;
-          const bool inside = gather_tap(n, places[i], tap, at);
+          const bool inside = filter_tap(n, positions[i], tap, at);
           at = inside ? at : 0;
-          const uint32_t place = (row * Tile::pitch + chunk * 8 + piece * kVector) * 2;
-          copy_async<kVector * 2>(to + place, static_cast<const T*>(n.a) + at, inside);
+          const uint32_t position = (row * Tile::pitch + chunk * 8 + piece * kVector) * 2;
+          copy_async<kVector * 2>(to + position, static_cast<const T*>(n.a) + at, inside);
           if constexpr (kSign)
-            copy_async<kVector * 2>(sign_to + place, static_cast<const T*>(n.sign) + at, inside);
+            copy_async<kVector * 2>(sign_to + position, static_cast<const T*>(n.sign) + at, inside);
         }
       }
     });
   }
 };
 
-// A 1 and zeros behind it, kVector numbers; zeros alone when not `wanted`.
+// Stores kVector elements: a 1 followed by zeros; only zeros when not `wanted`.
 template <typename T, int kVector>
 __device__ void store_one(uint32_t to, bool wanted) {
 #pragma unroll
@@ -178,7 +183,7 @@ __device__ void store_one(uint32_t to, bool wanted) {
   }
 }
 
-// Rows of a matrix: element (row, column) at row * pitch + column.
+// Loads rows of a matrix: element (row, column) is at row * pitch + column.
 template <typename T, typename Tile, int kThreads, bool kSign>
 __device__ void load_matrix(int vector, const void* from, const void* sign, int first_row, int rows,
                             int first_column, int columns, int pitch, uint32_t to,
@@ -193,18 +198,18 @@ __device__ void load_matrix(int vector, const void* from, const void* sign, int 
         const int column = chunk % Tile::chunks * 8 + piece * kVector;
         const bool inside = first_row + row < rows && first_column + column < columns;
         const int at = inside ? (first_row + row) * pitch + first_column + column : 0;
-        const uint32_t place = (row * Tile::pitch + column) * 2;
-        copy_async<kVector * 2>(to + place, static_cast<const T*>(from) + at, inside);
+        const uint32_t position = (row * Tile::pitch + column) * 2;
+        copy_async<kVector * 2>(to + position, static_cast<const T*>(from) + at, inside);
         if constexpr (kSign)
-          copy_async<kVector * 2>(sign_to + place, static_cast<const T*>(sign) + at, inside);
+          copy_async<kVector * 2>(sign_to + position, static_cast<const T*>(sign) + at, inside);
       }
     }
   });
 }
 
-// w for the gradient of the data: row k = (tap, output), column a channel of x.
+// Loads w for dgrad: row k = (tap, output), column a channel of x.
 template <typename T, typename Tile, int kThreads>
-__device__ void load_turned_weights(const GatherNumbers& n, int first_k, int first_column,
+__device__ void load_turned_weights(const ImplicitGemmParams& n, int first_k, int first_column,
                                     uint32_t to) {
   with_vector(n.b_vector, [&]<int kVector>() {
 #pragma unroll
@@ -226,15 +231,15 @@ __device__ void load_turned_weights(const GatherNumbers& n, int first_k, int fir
   });
 }
 
-// x for the gradient of the weights: row p is a place of y, column k = (tap, channel); the column
-// behind the last is all ones, its sums are the bias's gradient.
+// Operand x for wgrad: row p is a position of y, column k = (tap, channel). An extra last column is
+// all ones: its sums are the bias gradient.
 template <typename T, typename Tile, int kThreads>
 struct GatheredColumns {
   static_assert(kThreads % Tile::chunks == 0, "a thread keeps its columns");
-  GatherTap taps[4];
-  int column;  // of the bias, from this thread's first; negative or more than 7: not here
+  FilterTap taps[4];
+  int column;  // of the bias, from this thread's first; negative or above 7: not here
 
-  __device__ void start(const GatherNumbers& n, int first_k) {
+  __device__ void start(const ImplicitGemmParams& n, int first_k) {
     const int k = first_k + static_cast<int>(threadIdx.x) % Tile::chunks * 8;
     column = n.db ? n.columns - 1 - k : -1;
     with_vector(n.b_vector, [&]<int kVector>() {
@@ -242,21 +247,21 @@ struct GatheredColumns {
       for (int piece = 0; piece < 8 / kVector; ++piece) taps[piece] = n.taps[k / kVector + piece];
     });
   }
-  __device__ void load(const GatherNumbers& n, int first_place, uint32_t to) const {
+  __device__ void load(const ImplicitGemmParams& n, int first_position, uint32_t to) const {
     with_vector(n.b_vector, [&]<int kVector>() {
 #pragma unroll
       for (int chunk = static_cast<int>(threadIdx.x); chunk < Tile::rows * Tile::chunks;
            chunk += kThreads) {
         const int row = chunk / Tile::chunks;
-        const GatherPlace place = gather_place(n, first_place + row, n.depth);
+        const WindowPosition position = window_position(n, first_position + row, n.depth);
         const uint32_t goal = to + (row * Tile::pitch + chunk % Tile::chunks * 8) * 2;
 #pragma unroll
         for (int piece = 0; piece < 8 / kVector; ++piece) {
           int at;
-          const bool inside = gather_tap(n, place, taps[piece], at);
+          const bool inside = filter_tap(n, position, taps[piece], at);
           at = inside ? at : 0;
           if (column == piece * kVector) {
-            store_one<T, kVector>(goal + piece * kVector * 2, first_place + row < n.depth);
+            store_one<T, kVector>(goal + piece * kVector * 2, first_position + row < n.depth);
           } else {
             copy_async<kVector * 2>(goal + piece * kVector * 2, static_cast<const T*>(n.b) + at,
                                     inside);
@@ -267,21 +272,21 @@ struct GatheredColumns {
   }
 };
 
-// How a block loads both operands' tiles of the step that begins at `depth` of the summed axis.
-template <typename T, typename Shape, GatherRole kRole, bool kSign>
+// Loads both operands' tiles for the step that starts at `depth` along the reduction.
+template <typename T, typename Shape, ConvOperator kOp, bool kSign>
 struct GatheredOperands {
-  using Layout = GatherLayout<Shape, kRole, kSign>;
+  using Layout = SharedLayout<Shape, kOp, kSign>;
   using A = typename Layout::A;
   using B = typename Layout::B;
-  static constexpr bool kWeights = kRole == GatherRole::weights;
+  static constexpr bool kWeights = kOp == ConvOperator::wgrad;
   std::conditional_t<kWeights, GatheredColumns<T, B, Shape::threads>,
                      GatheredRows<T, A, Shape::threads, kSign>>
       gathered;
 
-  __device__ void start(const GatherNumbers& n, int first_row, int first_column, int) {
+  __device__ void start(const ImplicitGemmParams& n, int first_row, int first_column, int) {
     gathered.start(n, kWeights ? first_column : first_row);
   }
-  __device__ void load(const GatherNumbers& n, int first_row, int first_column, int depth, int,
+  __device__ void load(const ImplicitGemmParams& n, int first_row, int first_column, int depth, int,
                        uint32_t to) {
     const uint32_t sign_to = to + Layout::sign_at, b_to = to + Layout::b_at;
     if constexpr (kWeights) {
@@ -290,7 +295,7 @@ struct GatheredOperands {
       gathered.load(n, depth, b_to);
     } else {
       gathered.load(n, depth, to, sign_to);
-      if constexpr (kRole == GatherRole::forward) {
+      if constexpr (kOp == ConvOperator::fprop) {
         load_matrix<T, B, Shape::threads, false>(n.b_vector, n.b, nullptr, first_column, n.columns,
                                                  depth, n.depth, n.w_output, b_to, 0);
       } else {
@@ -300,7 +305,7 @@ struct GatheredOperands {
   }
 };
 
-// The fragments of one warp: 16 x 16 of `a`, twice 16 x 8 of `b`.
+// Load the fragments of one warp: 16 x 16 of `a`, two of 16 x 8 of `b`.
 template <typename Tile, bool kTransposed>
 __device__ void load_a(uint32_t (&to)[4], uint32_t from, int row, int depth) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

@@ -1,16 +1,16 @@
-// Matrix products on tensor cores whose operand `a` or `b` is gathered from an image on the way:
-// convolution and fully connected layers for nets whose kernels are small, where a library's extra
-// steps (padding channels, widening results, bias gradients) cost more than the product. 16-bit
-// storage, float sums, channels-last. Only files of a CUDA build include it.
-//   forward  y[p,o] = relu(b[o] + sum over k of x[p,k] w[o,k])     p: a place of y
-//   data     dx[q,c] = sum over (k, o) of g[q,(k,o)] w[o,k,c]      q: a place of x
-//   weights  dw[o,k] = sum over p of g[p,o] x[p,k], db[o] = sum over p of g[p,o]
+// Implicit GEMM: matrix products on tensor cores whose operand `a` or `b` is gathered from an image
+// as it is loaded. For convolutions and fully connected layers of nets whose kernels are small,
+// where a library's extra steps (padding channels, widening results, bias gradients) cost more than
+// the product. 16-bit storage, float accumulation, channels-last. Only files of a CUDA build
+// include it.
+//   fprop  y[p,o] = relu(b[o] + sum over k of x[p,k] w[o,k])     p: a position of y
+//   dgrad  dx[q,c] = sum over (k, o) of g[q,(k,o)] w[o,k,c]      q: a position of x
+//   wgrad  dw[o,k] = sum over p of g[p,o] x[p,k], db[o] = sum over p of g[p,o]
 // with k = (tap, channel), x[p,k] the element of x under that tap of the window at p, and g = dy,
-// through the ReLU where y is given. Sums are added in a fixed order, but for those of dw and db
-// where adds(). Where windows are single
-// pixels, as in fully connected layers, all operands are plain matrices, which have kernels of
-// their own (small_gemm_gpu.cu); else tune() also times the kernels that read windows from shared
-// memory (direct_conv.h).
+// through the ReLU if y is given. Sums are added in a fixed order, except those of dw and db if
+// adds(). With windows of a single pixel, as in fully connected layers, all operands are plain
+// matrices, which have their own kernels (small_gemm_gpu.cu); otherwise tune() also benchmarks the
+// kernels that read windows from shared memory (direct_conv.h).
 #pragma once
 
 #include "device/gpu.h"
@@ -19,52 +19,52 @@
 
 namespace crema {
 
-enum class GatherRole { forward, data, weights };
+enum class ConvOperator { fprop, dgrad, wgrad };
 
-// What a call reads and writes; which of them depends on the role. Pointers on the GPU; x, w, y,
-// dy, dx, b in 16 bits, dw and db in float32.
-struct GatherTensors {
+// The operands of a call; which of them are used depends on the operator. Pointers on the GPU; x,
+// w, y, dy, dx, b in 16 bits, dw and db in float32.
+struct ImplicitGemmTensors {
   const void *x = nullptr, *w = nullptr, *b = nullptr, *dy = nullptr;
-  const void* y = nullptr;  // of the ReLU whose gradient is to be taken first; null: none
+  const void* y = nullptr;  // of the ReLU whose gradient is applied first; null: none
   void* out = nullptr;      // y, dx or dw
   float* db = nullptr;      // null: not wanted
   bool accumulate_w = false, accumulate_b = false;
-  // Of a case with pooling, like y of that: which of its four places each output kept (written by
-  // forward unless null), 255 where none gets a gradient.
+  // For a case with pooling, shaped like its y: which of its four positions each output kept
+  // (written by forward unless null), 255 where none gets a gradient.
   uint8_t* kept = nullptr;
-  DropoutMask dropout = {};  // at forward's end; gradients are multiplied by its factor
+  DropoutMask dropout = {};  // after forward; gradients are multiplied by its factor
 };
 
-// False with the reason on cards older than these kernels' instructions.
+// False with the reason on cards that lack the instructions of these kernels.
 bool has_tensor_cores(const Context& context, std::string& reason);
 
-class WindowProduct;
+class DirectConv;
 
-// Made for one case and role.
-class GatherProduct {
+// Made for one case and operator.
+class ImplicitGemm {
  public:
-  // False with the reason when the kernels cannot serve the case: other types, more than two
+  // False with the reason when the kernels do not support the case: other types, more than two
   // spatial axes, an odd number of channels.
-  static bool serves(const ConvCase& c, std::string& reason);
+  static bool supports(const ConvCase& c, std::string& reason);
   // with_sign: run() will be given y.
-  GatherProduct(Context& context, const ConvCase& c, GatherRole role, bool with_sign);
-  ~GatherProduct();
-  // Takes what the tuning cache says, else times shapes of blocks on scratch memory, where it is
+  ImplicitGemm(Context& context, const ConvCase& c, ConvOperator op, bool with_sign);
+  ~ImplicitGemm();
+  // Takes the choice from the tuning cache; else benchmarks all choices on scratch memory, if it is
   // given.
-  void tune(Context& context, const GatherTensors& scratch);
-  void run(Context& context, const GatherTensors& tensors) const;
-  // See WeightedSum::adds_weights().
+  void tune(Context& context, const ImplicitGemmTensors& scratch);
+  void run(Context& context, const ImplicitGemmTensors& tensors) const;
+  // See LinearKernel::adds_weights().
   bool adds() const;
-  // For tests: all ways to run it, and taking one.
+  // For tests: the number of choices, and selecting one.
   size_t choice_count() const { return choices_.size(); }
   void take(size_t choice) { choice_ = choices_[choice]; }
   std::string choice_name() const { return text_of(choice_); }
-  // What this product is, for the tuning cache.
+  // The key of this product in the tuning cache.
   std::string key() const;
 
  private:
-  // A shape of blocks, the number of pieces that the summed axis is cut into, and how many of those
-  // are added up in a cluster of blocks; or one of the windows' choices.
+  // A tile shape, the number of pieces of split-K, and how many of them a cluster of blocks
+  // reduces; or, with window >= 0, an index into the direct convolution's choices.
   struct Choice {
     int shape = 0, pieces = 1, cluster = 1;
     int window = -1;
@@ -73,15 +73,15 @@ class GatherProduct {
   Choice untimed() const;
   int64_t blocks_of(const Choice& choice) const;
   std::string text_of(const Choice& choice) const;
-  void launch(Context& context, const GatherTensors& tensors, const Choice& choice) const;
+  void launch(Context& context, const ImplicitGemmTensors& tensors, const Choice& choice) const;
 
   ConvCase c_;
-  GatherRole role_;
+  ConvOperator op_;
   bool with_sign_, plain_, clusters_ = false;
-  int processors_ = 0, room_ = 0;   // room: bytes of shared memory for a block
-  int64_t rows_, columns_, depth_;  // of the product, for one group
-  Tensor taps_;                     // GatherTap of implicit_gemm.cuh
-  std::unique_ptr<WindowProduct> windows_;
+  int processors_ = 0, shared_limit_ = 0;  // shared_limit_: bytes of shared memory for a block
+  int64_t rows_, columns_, depth_;         // of the product (M, N, K), for one group
+  Tensor taps_;                            // FilterTap of implicit_gemm.cuh
+  std::unique_ptr<DirectConv> direct_conv_;
   std::vector<Choice> choices_;
   Choice choice_;
 };

@@ -1,30 +1,30 @@
-// The kernel of implicit_gemm.h. A block computes kM x kN results in steps of 32 along the summed
-// axis, through a ring of tiles in shared memory. Where there are few blocks the summed axis is cut
-// into pieces.
+// The kernel of implicit_gemm.h. A block computes kM x kN results in steps of 32 along the
+// reduction, through a ring of tiles in shared memory. If there are few blocks, the reduction is
+// divided into pieces (split-K).
 #pragma once
 
 #include <algorithm>
 
-#include "device/early_launch.h"
+#include "device/programmatic_launch.h"
 #include "kernels/conv/implicit_gemm/small_gemm.cuh"
 
 namespace crema {
 
 // Stores two results of a row: of an even column and of the next.
-template <typename T, GatherRole kRole>
+template <typename T, ConvOperator kOp>
 struct PairStore {
-  const GatherNumbers& n;
+  const ImplicitGemmParams& n;
   int group;
-  const uint32_t* bias;  // pairs, from column `bias_from`; null: none
+  const uint32_t* bias;  // pairs, from column `bias_from` on; null: none
   int bias_from;
   Random random;
 
   __device__ void operator()(int row, int column, float first, float second) const {
     if (row >= n.rows || column >= n.columns) return;
-    if constexpr (kRole == GatherRole::forward) finish(row, column, first, second);
+    if constexpr (kOp == ConvOperator::fprop) finish(row, column, first, second);
     first *= n.dropout.factor;
     second *= n.dropout.factor;
-    if constexpr (kRole == GatherRole::weights) {
+    if constexpr (kOp == ConvOperator::wgrad) {
       if (n.db && column == n.columns - 1) {
         float* const db = n.db + group * n.bias_group + row;
         *db = n.accumulate_b ? *db + first : first;
@@ -58,19 +58,19 @@ struct PairStore {
     }
     if (n.dropout.threshold > 0) {
       const int64_t at = static_cast<int64_t>(row) * n.out_pixel + column;
-      if (!n.dropout.keeps(random, n.draws, 0, at, 0)) first = 0;
-      if (!n.dropout.keeps(random, n.draws, 0, at + 1, 0)) second = 0;
+      if (!n.dropout.keeps(random, n.dropout_layout, 0, at, 0)) first = 0;
+      if (!n.dropout.keeps(random, n.dropout_layout, 0, at + 1, 0)) second = 0;
     }
   }
 };
 
-// Sums of a block's results over all pieces, and storing them. Each block of a cluster finishes
-// some rows, which the others, and each of its own warps_k, put into its shared memory; clusters
-// leave their sums in global memory, where the last one adds them up. The order is always that of
-// the pieces. slots: not in use by any block of the cluster. part: of warps_k.
+// Reduces a block's results over all pieces and stores them. Each block of a cluster finishes some
+// rows: the other blocks, and each of its own warps_k, write theirs to its shared memory. Clusters
+// write their sums to global memory, where the last one adds them up. The order is always that of
+// the pieces. slots: not in use by any block of the cluster. part: index among warps_k.
 template <typename Shape, int kM, int kN, typename Store>
-__device__ void finish_pieces(const GatherNumbers& n, const float (&sums)[kM][kN][4], float* slots,
-                              int piece, int warp_row, int warp_column, int part,
+__device__ void finish_pieces(const ImplicitGemmParams& n, const float (&sums)[kM][kN][4],
+                              float* slots, int piece, int warp_row, int warp_column, int part,
                               const Store& store) {
   constexpr int kPitch = Shape::n + 4, kPairs = Shape::n / 2;
   const int lane = static_cast<int>(threadIdx.x) % 32, cluster = 1 << n.cluster_bits;
@@ -95,7 +95,7 @@ __device__ void finish_pieces(const GatherNumbers& n, const float (&sums)[kM][kN
   cluster_barrier();
   const int at =
       static_cast<int>((store.group * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * cluster +
-      rank;  // of these rows among those of all blocks
+      rank;  // index of these rows among those of all blocks
   float2* const parts =
       reinterpret_cast<float2*>(n.parts) + static_cast<int64_t>(at) * outer * rows * kPairs;
   const auto store_at = [&](int pair, const float2& sum) {
@@ -125,22 +125,22 @@ __device__ void finish_pieces(const GatherNumbers& n, const float (&sums)[kM][kN
   }
 }
 
-// Of plain matrices: left alone, the compiler halves the registers and puts some into memory.
-// Weights have many blocks of few steps.
-template <typename Shape, GatherRole kRole>
-constexpr int kBlocksAtOnce = !Shape::plain                                           ? 0
-                              : kRole == GatherRole::weights && Shape::threads <= 256 ? 3
-                                                                                      : 1;
+// For plain matrices: by default the compiler halves the registers and spills some. wgrad has many
+// blocks of few steps.
+template <typename Shape, ConvOperator kOp>
+constexpr int kBlocksAtOnce = !Shape::plain                                         ? 0
+                              : kOp == ConvOperator::wgrad && Shape::threads <= 256 ? 3
+                                                                                    : 1;
 
-template <typename T, typename Shape, GatherRole kRole, bool kSign>
-__global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
-    gather_product(GatherNumbers n) {
+template <typename T, typename Shape, ConvOperator kOp, bool kSign>
+__global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kOp>)
+    implicit_gemm(ImplicitGemmParams n) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see autotuner_gpu.cpp
-  using Layout = GatherLayout<Shape, kRole, kSign>;
+  using Layout = SharedLayout<Shape, kOp, kSign>;
   using A = typename Layout::A;
   using B = typename Layout::B;
   constexpr int kM = Shape::m / Shape::warps_m / 16, kN = Shape::n / Shape::warps_n / 16;
-  constexpr bool kForward = kRole == GatherRole::forward;
+  constexpr bool kForward = kOp == ConvOperator::fprop;
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ uint32_t bias[kForward ? Shape::n / 2 : 1];
   const uint32_t base = shared_address(memory);
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
   const int piece = static_cast<int>(blockIdx.z) - group * n.pieces;
   const int first_row = static_cast<int>(blockIdx.x) * Shape::m;
   const int first_column = static_cast<int>(blockIdx.y) * Shape::n;
-  const int all_steps = (n.depth + kGatherDepth - 1) / kGatherDepth;
+  const int all_steps = (n.depth + kTileDepth - 1) / kTileDepth;
   const int begin = piece * n.steps_each, steps = max(0, min(n.steps_each, all_steps - begin));
   const bool shared_sums = n.pieces > 1 || Shape::warps_k > 1;
   if (Shape::plain && shared_sums) arrive_at_cluster();
@@ -156,20 +156,20 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
   n.b = static_cast<const T*>(n.b) + group * n.b_group;
   if (kSign) n.sign = static_cast<const T*>(n.sign) + group * n.a_group;
 
-  std::conditional_t<Shape::plain, PlainOperands<T, Shape, kRole, kSign>,
-                     GatheredOperands<T, Shape, kRole, kSign>>
+  std::conditional_t<Shape::plain, MatrixOperands<T, Shape, kOp, kSign>,
+                     GatheredOperands<T, Shape, kOp, kSign>>
       operands;
   wait_for_earlier_kernels();
-  operands.start(n, first_row, first_column, begin * kGatherDepth);
+  operands.start(n, first_row, first_column, begin * kTileDepth);
   const int stage_steps = Shape::plain ? n.stage_steps : 1;
   const auto after = [&](int slot) { return slot + 1 < kGatherStages ? slot + 1 : 0; };
-  const auto place_of = [&](int slot) { return base + slot * stage_steps * Layout::stage; };
+  const auto position_of = [&](int slot) { return base + slot * stage_steps * Layout::stage; };
   int loaded = 0, load_slot = 0;
   const auto load_stage = [&] {
     const int count = min(stage_steps, steps - loaded);
     if (count > 0) {
-      operands.load(n, first_row, first_column, (begin + loaded) * kGatherDepth, count,
-                    place_of(load_slot));
+      operands.load(n, first_row, first_column, (begin + loaded) * kTileDepth, count,
+                    position_of(load_slot));
     }
     loaded += count;
     load_slot = after(load_slot);
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
   float sums[kM][kN * 2][4] = {};
   const auto multiply = [&](uint32_t from) {
 #pragma unroll
-    for (int k = 0; k < kGatherDepth; k += 16 * Shape::warps_k) {
+    for (int k = 0; k < kTileDepth; k += 16 * Shape::warps_k) {
       const int depth = k + part * 16;
       uint32_t a[kM][4], b[kN][4];
 #pragma unroll
@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
     }
   };
 
-  // What the end needs comes along with the first tiles.
+  // The epilogue's operands are loaded with the first tiles.
   if (kForward && n.bias && threadIdx.x < Shape::n / 2) {
     const int column = first_column + static_cast<int>(threadIdx.x) * 2;
     const bool inside = column < n.columns;
@@ -218,8 +218,8 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
                   static_cast<const T*>(n.bias) + group * n.bias_group + (inside ? column : 0),
                   inside);
   }
-  // One loop, before whose first product some stages are on their way: the code that loads is long,
-  // and would have to come from memory twice.
+  // One loop includes the prologue that fills the pipeline: the loading code is long, and a copy of
+  // it would have to be fetched from memory too.
   int slot = 0;
   Random random;
 #pragma unroll 1
@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
     if (kForward && done == -stage_steps && n.dropout.threshold > 0)
       random = n.dropout.random.get();  // it waits for memory, as the first product will
     if (done >= 0) {
-      const uint32_t from = place_of(slot);
+      const uint32_t from = position_of(slot);
       const int here = min(stage_steps, steps - done);
 #pragma unroll 2
       for (int i = 0; i < here; ++i) multiply(from + i * Layout::stage);
@@ -241,10 +241,10 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
   }
   if (steps == 0) wait_for_copies<0>();  // the bias
   let_next_kernel_start();
-  const PairStore<T, kRole> store{n, group, kForward && n.bias ? bias : nullptr, first_column,
-                                  random};
+  const PairStore<T, kOp> store{n, group, kForward && n.bias ? bias : nullptr, first_column,
+                                random};
   if (shared_sums) {
-    // Of windows, the sums take the place of the ring of tiles, which has been read then.
+    // For windows, the sums reuse the memory of the ring of tiles, which has been read by then.
     if (Shape::plain) {
       wait_for_cluster();
     } else {
@@ -270,19 +270,19 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kRole>)
 template <typename Shape>
 constexpr int kSlotBytes = Shape::warps_k* Shape::m*(Shape::n + 4) * 4;
 
-// Calls body<T, kRole, kSign>().
+// Calls body<T, kOp, kSign>().
 template <typename Body>
-void with_role(GatherRole role, bool sign, DType dtype, const Body& body) {
+void with_op(ConvOperator op, bool sign, DType dtype, const Body& body) {
   const auto of_type = [&]<typename T>() {
-    switch (role) {
-      case GatherRole::forward:
-        return body.template operator()<T, GatherRole::forward, false>();
-      case GatherRole::data:
-        return sign ? body.template operator()<T, GatherRole::data, true>()
-                    : body.template operator()<T, GatherRole::data, false>();
-      case GatherRole::weights:
-        return sign ? body.template operator()<T, GatherRole::weights, true>()
-                    : body.template operator()<T, GatherRole::weights, false>();
+    switch (op) {
+      case ConvOperator::fprop:
+        return body.template operator()<T, ConvOperator::fprop, false>();
+      case ConvOperator::dgrad:
+        return sign ? body.template operator()<T, ConvOperator::dgrad, true>()
+                    : body.template operator()<T, ConvOperator::dgrad, false>();
+      case ConvOperator::wgrad:
+        return sign ? body.template operator()<T, ConvOperator::wgrad, true>()
+                    : body.template operator()<T, ConvOperator::wgrad, false>();
     }
   };
   if (dtype == DType::f16) {
@@ -292,15 +292,16 @@ void with_role(GatherRole role, bool sign, DType dtype, const Body& body) {
   }
 }
 
-template <typename T, typename Shape, GatherRole kRole, bool kSign>
-void launch_gather_product(const Gpu& gpu, const GatherNumbers& n, int shared_bytes, int most) {
-  const auto kernel = gather_product<T, Shape, kRole, kSign>;
+template <typename T, typename Shape, ConvOperator kOp, bool kSign>
+void launch_implicit_gemm(const Gpu& gpu, const ImplicitGemmParams& n, int shared_bytes,
+                          int maximum) {
+  const auto kernel = implicit_gemm<T, Shape, kOp, kSign>;
   static const cudaError_t allowed =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most);
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, maximum);
   check_cuda(allowed, "reserving shared memory");
   const dim3 blocks((n.rows + Shape::m - 1) / Shape::m, (n.columns + Shape::n - 1) / Shape::n,
                     n.groups * n.pieces);
-  launch_early(
+  launch_programmatic(
       gpu, kernel,
       {blocks, Shape::threads, static_cast<size_t>(shared_bytes), dim3(1, 1, 1u << n.cluster_bits)},
       n);

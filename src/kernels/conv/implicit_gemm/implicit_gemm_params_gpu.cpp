@@ -1,4 +1,4 @@
-// The numbers that implicit_gemm_gpu.cu needs, out of a convolution's.
+// Derives the parameters of implicit_gemm_gpu.cu from those of a convolution.
 #include <algorithm>
 
 #include "kernels/conv/implicit_gemm/implicit_gemm.cuh"
@@ -15,13 +15,13 @@ int vector_of(std::initializer_list<int64_t> counts) {
   return vector;
 }
 
-// The spatial numbers of a case of one or two axes, as two.
+// The spatial parameters of a case of one or two axes, as two.
 struct Plane {
   int64_t x[2], y[2], kernel[2], stride[2], pad[2], dilation[2];
   explicit Plane(const ConvCase& c) {
     const int axes = c.x.axes() - 2;
     for (int i = 0; i < 2; ++i) {
-      const int axis = i - 2 + axes;  // below 0: an axis of one element
+      const int axis = i - 2 + axes;  // negative: an axis of extent 1
       const bool there = axis >= 0;
       x[i] = there ? c.x[axis + 2] : 1;
       y[i] = there ? c.y[axis + 2] : 1;
@@ -33,7 +33,7 @@ struct Plane {
   }
 };
 
-// Coordinates of a tap, and of the places it is added to, are kept in 16 bits.
+// Coordinates of a tap, and of the positions it is added to, are stored in 16 bits.
 bool fits_short(const ConvCase& c) {
   const Plane plane(c);
   for (int i = 0; i < 2; ++i) {
@@ -47,12 +47,12 @@ int64_t x_channels(const ConvCase& c) { return c.x_channels > 0 ? c.x_channels :
 
 }  // namespace
 
-GatherNumbers gather_numbers(const ConvCase& c, GatherRole role) {
+ImplicitGemmParams implicit_gemm_params(const ConvCase& c, ConvOperator op) {
   const Plane plane(c);
-  const bool data = role == GatherRole::data;
+  const bool data = op == ConvOperator::dgrad;
   const int64_t in = x_channels(c) / c.groups, out = c.w[0] / c.groups;
   const int64_t taps = plane.kernel[0] * plane.kernel[1];
-  GatherNumbers n{};
+  ImplicitGemmParams n{};
   n.groups = static_cast<int>(c.groups);
   const int64_t* const from = data ? plane.y : plane.x;  // the image gathered from
   const int64_t* const other = data ? plane.x : plane.y;
@@ -65,37 +65,37 @@ GatherNumbers gather_numbers(const ConvCase& c, GatherRole role) {
     n.start[i] = static_cast<int>(data ? plane.pad[i] : -plane.pad[i]);
     n.step[i] = static_cast<int>(data ? 1 : plane.stride[i]);
     n.tap[i] = static_cast<int>(data ? -plane.dilation[i] : plane.dilation[i]);
-    n.by_stride[i] = FastDivide(plane.stride[i]);
+    n.by_stride[i] = Divisor(plane.stride[i]);
   }
   n.strided = data && plane.stride[0] * plane.stride[1] > 1;
-  n.by_channels = FastDivide(n.channels);
+  n.by_channels = Divisor(n.channels);
   n.kernel_width = static_cast<int>(plane.kernel[1]);
-  n.by_plane = FastDivide(other[0] * other[1]);
-  n.by_row = FastDivide(other[1]);
+  n.by_plane = Divisor(other[0] * other[1]);
+  n.by_row = Divisor(other[1]);
   n.w_output = static_cast<int>(taps * in);
-  const int64_t places_y = c.y[0] * plane.y[0] * plane.y[1];
-  const int64_t places_x = c.x[0] * plane.x[0] * plane.x[1];
+  const int64_t positions_y = c.y[0] * plane.y[0] * plane.y[1];
+  const int64_t positions_x = c.x[0] * plane.x[0] * plane.x[1];
   const int64_t y_pixel = out * c.groups, x_pixel = in * c.groups;
-  switch (role) {
-    case GatherRole::forward:
-      n.rows = static_cast<int>(places_y), n.columns = static_cast<int>(out);
+  switch (op) {
+    case ConvOperator::fprop:
+      n.rows = static_cast<int>(positions_y), n.columns = static_cast<int>(out);
       n.depth = static_cast<int>(taps * in);
       n.a_vector = n.b_vector = vector_of({in});
       n.out_pixel = static_cast<int>(y_pixel);
       n.a_group = static_cast<int>(in), n.b_group = static_cast<int>(out * n.w_output);
       n.out_group = n.bias_group = static_cast<int>(out);
       break;
-    case GatherRole::data:
-      n.rows = static_cast<int>(places_x), n.columns = static_cast<int>(in);
+    case ConvOperator::dgrad:
+      n.rows = static_cast<int>(positions_x), n.columns = static_cast<int>(in);
       n.depth = static_cast<int>(taps * out);
       n.a_vector = vector_of({out}), n.b_vector = vector_of({in});
       n.out_pixel = static_cast<int>(x_pixel);
       n.a_group = static_cast<int>(out), n.b_group = static_cast<int>(out * n.w_output);
       n.out_group = static_cast<int>(in);
       break;
-    case GatherRole::weights:
+    case ConvOperator::wgrad:
       n.rows = static_cast<int>(out), n.columns = n.w_output;
-      n.depth = static_cast<int>(places_y);
+      n.depth = static_cast<int>(positions_y);
       n.a_vector = vector_of({out}), n.b_vector = vector_of({in});
       n.a_pixel = static_cast<int>(y_pixel), n.out_pixel = n.w_output;
       n.a_group = n.bias_group = static_cast<int>(out);
@@ -105,11 +105,11 @@ GatherNumbers gather_numbers(const ConvCase& c, GatherRole role) {
   return n;
 }
 
-std::vector<GatherTap> gather_taps(const ConvCase& c, GatherRole role) {
-  const GatherNumbers n = gather_numbers(c, role);
-  const int vector = role == GatherRole::weights ? n.b_vector : n.a_vector;
-  const int count = role == GatherRole::weights ? n.w_output : n.depth;
-  std::vector<GatherTap> taps;
+std::vector<FilterTap> filter_taps(const ConvCase& c, ConvOperator op) {
+  const ImplicitGemmParams n = implicit_gemm_params(c, op);
+  const int vector = op == ConvOperator::wgrad ? n.b_vector : n.a_vector;
+  const int count = op == ConvOperator::wgrad ? n.w_output : n.depth;
+  std::vector<FilterTap> taps;
   for (int k = 0; k < count; k += vector) {
     const int tap = k / n.channels, channel = k % n.channels;
     const int y = tap / n.kernel_width * n.tap[0], x = tap % n.kernel_width * n.tap[1];
@@ -121,7 +121,7 @@ std::vector<GatherTap> gather_taps(const ConvCase& c, GatherRole role) {
   return taps;
 }
 
-bool plain_matrices(const ConvCase& c) {
+bool is_matrix_product(const ConvCase& c) {
   const Plane plane(c);
   for (int i = 0; i < 2; ++i) {
     if (plane.kernel[i] != 1 || plane.stride[i] != 1 || plane.pad[i] != 0) return false;
@@ -137,8 +137,8 @@ bool has_tensor_cores(const Context& context, std::string& reason) {
   return major >= 8;
 }
 
-bool GatherProduct::serves(const ConvCase& c, std::string& reason) {
-  const int64_t most = int64_t{1} << 31;
+bool ImplicitGemm::supports(const ConvCase& c, std::string& reason) {
+  const int64_t maximum = int64_t{1} << 31;
   if (!is_half(c.dtype)) {
     reason = "for 16-bit numbers only";
   } else if (c.order != Order::channels_last || c.x.axes() > 4) {
@@ -151,7 +151,7 @@ bool GatherProduct::serves(const ConvCase& c, std::string& reason) {
     reason = "more than 2^15 elements along an axis";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
-  } else if (c.x.count() / c.x[1] * x_channels(c) >= most || c.y.count() >= most) {
+  } else if (c.x.count() / c.x[1] * x_channels(c) >= maximum || c.y.count() >= maximum) {
     reason = "more than 2^31 elements";
   } else {
     return true;

@@ -1,5 +1,5 @@
-// How the kernel of implicit_gemm_kernel.cuh loads plain matrices. Their kernels last as long as a
-// warp takes for its instructions one after another, so all that steps have in common is found
+// How the kernel of implicit_gemm_kernel.cuh loads plain matrices. These kernels are bound by the
+// latency of a warp's instruction sequence, so everything that steps have in common is computed
 // once.
 #pragma once
 
@@ -9,27 +9,27 @@ namespace crema {
 
 #ifdef __CUDACC__
 
-// A thread's share of one operand's tiles: chunks of 8 numbers, kRows rows apart. Steps are loaded
+// A thread's share of one operand's tiles: chunks of 8 elements, kRows rows apart. Steps are loaded
 // in order.
-// kAcross: rows of the matrix lie along the summed axis, not across it. kTurn: the block's thread
+// kAcross: rows of the matrix run along the reduction, not across it. kTurn: the block's thread
 // that has the first chunk.
 template <typename T, typename Tile, bool kAcross, int kThreads, int kTurn, bool kSign>
-struct PlainTile {
+struct MatrixTile {
   static constexpr int kRows = kThreads / Tile::chunks;
   static constexpr int kTimes = (Tile::rows + kRows - 1) / kRows;
   static_assert(kThreads % Tile::chunks == 0 && (kTimes == 1 || Tile::rows % kRows == 0));
   const T* from;
-  int64_t sign;  // elements from a number to that whose sign counts
-  int row, place, pitch;
-  int wide, left;  // elements from the first chunk's first to the end, across and along that axis
-  bool ones;       // the column behind the last is 1 in each row
+  int64_t sign;  // offset in elements from a value to the one whose sign masks it
+  int row, position, pitch;
+  int wide, left;  // elements from the first chunk to the end, across and along the reduction
+  bool ones;       // the column after the last is 1 in each row
 
   __device__ void start(const void* matrix, int row_pitch, int first, int count, int depth,
                         int all_depth) {
     const int chunk = (static_cast<int>(threadIdx.x) + kThreads - kTurn) % kThreads;
     const int column = chunk % Tile::chunks * 8;
     row = chunk / Tile::chunks;
-    place = (row * Tile::pitch + column) * 2;
+    position = (row * Tile::pitch + column) * 2;
     pitch = row_pitch;
     wide = count - first - (kAcross ? column : row);
     left = all_depth - depth - (kAcross ? row : column);
@@ -38,9 +38,9 @@ struct PlainTile {
     ones = false;
   }
 
-  // Else load() must not be called.
+  // If false, load() must not be called.
   __device__ bool has_share() const { return row < Tile::rows; }
-  // The next step's.
+  // Loads the next step's share.
   template <int kVector>
   __device__ void load(uint32_t to, uint32_t sign_to) {
 #pragma unroll
@@ -49,7 +49,7 @@ struct PlainTile {
 #pragma unroll
       for (int piece = 0; piece < 8 / kVector; ++piece) {
         const bool inside = inside_row && piece * kVector < (kAcross ? wide : left);
-        const uint32_t at = place + (i * kRows * Tile::pitch + piece * kVector) * 2;
+        const uint32_t at = position + (i * kRows * Tile::pitch + piece * kVector) * 2;
         const T* const source = from + i * kRows * pitch + piece * kVector;
         if (kAcross && ones && piece * kVector == wide) {
           store_one<T, kVector>(to + at, inside_row);
@@ -59,32 +59,32 @@ struct PlainTile {
         if constexpr (kSign) copy_async<kVector * 2>(sign_to + at, source + sign, inside);
       }
     }
-    from += kAcross ? kGatherDepth * pitch : kGatherDepth;
-    left -= kGatherDepth;
+    from += kAcross ? kTileDepth * pitch : kTileDepth;
+    left -= kTileDepth;
   }
 };
 
-template <typename T, typename Shape, GatherRole kRole, bool kSign>
-struct PlainOperands {
-  using Layout = GatherLayout<Shape, kRole, kSign>;
+template <typename T, typename Shape, ConvOperator kOp, bool kSign>
+struct MatrixOperands {
+  using Layout = SharedLayout<Shape, kOp, kSign>;
   using TileA = typename Layout::A;
   using TileB = typename Layout::B;
-  PlainTile<T, TileA, Layout::a_transposed, Shape::threads, 0, kSign> a;
-  PlainTile<T, TileB, Layout::b_transposed, Shape::threads,
-            TileA::rows * TileA::chunks % Shape::threads, false>
+  MatrixTile<T, TileA, Layout::a_transposed, Shape::threads, 0, kSign> a;
+  MatrixTile<T, TileB, Layout::b_transposed, Shape::threads,
+             TileA::rows * TileA::chunks % Shape::threads, false>
       b;
 
-  // depth: where the block begins on the summed axis.
-  __device__ void start(const GatherNumbers& n, int first_row, int first_column, int depth) {
-    constexpr bool kWeights = kRole == GatherRole::weights;
+  // depth: the block's start along the reduction.
+  __device__ void start(const ImplicitGemmParams& n, int first_row, int first_column, int depth) {
+    constexpr bool kWeights = kOp == ConvOperator::wgrad;
     a.start(n.a, kWeights ? n.a_pixel : n.pixel, first_row, n.rows, depth, n.depth);
     if constexpr (kSign) a.sign = static_cast<const T*>(n.sign) - static_cast<const T*>(n.a);
     const bool bias = kWeights && n.db;
     b.start(n.b, kWeights ? n.pixel : n.w_output, first_column, n.columns - bias, depth, n.depth);
     b.ones = bias;
   }
-  // The next `steps` steps.
-  __device__ void load(const GatherNumbers& n, int, int, int, int steps, uint32_t to) {
+  // Loads the next `steps` steps.
+  __device__ void load(const ImplicitGemmParams& n, int, int, int, int steps, uint32_t to) {
     if (a.has_share()) {
       with_vector(n.a_vector, [&]<int kVector>() {
         for (int i = 0; i < steps; ++i) {

@@ -1,6 +1,6 @@
-// The kernels of implicit_gemm.h for plain matrices: fully connected layers and convolutions of
-// single pixels. Where few rows make a product a matter of latencies, all of a block's tiles are
-// asked for at once and waited for in few steps.
+// The kernels of implicit_gemm.h for plain matrices: fully connected layers and 1x1 convolutions.
+// With few rows such a product is bound by latency, so a block issues the loads of all its tiles at
+// once and waits for them in few steps.
 #include "kernels/conv/implicit_gemm/implicit_gemm_kernel.cuh"
 #include "tensor/on.h"
 
@@ -8,8 +8,8 @@ namespace crema {
 namespace {
 
 template <int kShape, int kWarpsM, int kWarpsN, int kWarpsK = 1>
-using PlainShape = GatherShape<kPlainResults[kShape].rows, kPlainResults[kShape].columns, kWarpsM,
-                               kWarpsN, kWarpsK, true>;
+using PlainShape = TileShape<kMatrixTiles[kShape].rows, kMatrixTiles[kShape].columns, kWarpsM,
+                             kWarpsN, kWarpsK, true>;
 
 template <typename Body>
 void with_shape(int shape, const Body& body) {
@@ -29,22 +29,22 @@ void with_shape(int shape, const Body& body) {
 
 }  // namespace
 
-void start_plain(const Gpu& gpu, const GatherNumbers& given, GatherRole role, DType dtype,
-                 int shape) {
-  GatherNumbers n = given;
+void launch_matrix_gemm(const Gpu& gpu, const ImplicitGemmParams& given, ConvOperator op,
+                        DType dtype, int shape) {
+  ImplicitGemmParams n = given;
   with_shape(shape, [&]<typename Shape>() {
-    with_role(role, n.sign, dtype, [&]<typename T, GatherRole kRole, bool kSign>() {
-      constexpr int kStep = GatherLayout<Shape, kRole, kSign>::stage, kAhead = kGatherStages - 1;
+    with_op(op, n.sign, dtype, [&]<typename T, ConvOperator kOp, bool kSign>() {
+      constexpr int kStep = SharedLayout<Shape, kOp, kSign>::stage, kAhead = kGatherStages - 1;
       const int slots = n.pieces > 1 || Shape::warps_k > 1 ? kSlotBytes<Shape> : 0;
       const int blocks = (n.rows + Shape::m - 1) / Shape::m *
                          ((n.columns + Shape::n - 1) / Shape::n) * n.groups * n.pieces;
       const int room = (blocks > n.at_once ? n.room / 2 : n.room) - slots;
-      // All on their way before the first is waited for, as far as there is room.
+      // All loads are in flight before the first wait, as far as shared memory allows.
       n.stage_steps =
           std::clamp(room / (kGatherStages * kStep), 1, (n.steps_each + kAhead - 1) / kAhead);
       const int stages = (n.steps_each + n.stage_steps - 1) / n.stage_steps;
       n.slots_at = std::min(stages, kGatherStages) * n.stage_steps * kStep;
-      launch_gather_product<T, Shape, kRole, kSign>(gpu, n, n.slots_at + slots, n.room);
+      launch_implicit_gemm<T, Shape, kOp, kSign>(gpu, n, n.slots_at + slots, n.room);
     });
   });
 }

@@ -1,5 +1,5 @@
-// Convolution of a net's first layer with a kernel of 3x3, on tensor cores (stem_3x3.cuh).
-// Limits: reading x once and writing y once, or reading dy once and y for the sign of a ReLU.
+// Convolution of a net's first layer with a 3x3 kernel, on tensor cores (stem_3x3.cuh). Bound by
+// memory: reading x once and writing y once, or reading dy once, and y for the sign of a ReLU.
 #include <algorithm>
 
 #include "device/launch.h"
@@ -11,35 +11,35 @@
 namespace crema {
 namespace {
 
-constexpr int kMostThreads = 256, kStages = 4;
-constexpr int kPlacesBytes = kPixelsPlaces * kPixelsOutputs * 2;  // of dy or y
+constexpr int kMaxThreads = 256, kStages = 4;
+constexpr int kPositionsBytes = kStem3x3Positions * kStem3x3Outputs * 2;  // of dy or y
 
-// Of shared memory, for a warp and stage of the gradient of the weights; a multiple of 128.
+// Shared memory per warp and stage of the weight gradient; a multiple of 128.
 CREMA_HD constexpr int weights_stage(int stride, bool sign) {
-  const int pixels = stride == 1 ? PixelsTile<1>::kBytes : PixelsTile<2>::kBytes;
-  return (pixels + 127) / 128 * 128 + (sign ? 2 : 1) * kPlacesBytes;
+  const int pixels = stride == 1 ? Stem3x3Tile<1>::kBytes : Stem3x3Tile<2>::kBytes;
+  return (pixels + 127) / 128 * 128 + (sign ? 2 : 1) * kPositionsBytes;
 }
 
-// Of the four pixels of a row of the window the fourth is none of it: it is replaced by ones, which
-// the first row weights with the bias. The columns of the products are the outputs in the order
-// that gives a lane eight which are neighbours.
+// The fourth pixel of each row of four is not part of the window: it is replaced by ones, which the
+// first row weights with the bias. The columns of the products are the outputs, permuted so that
+// each lane gets eight contiguous ones.
 template <typename T, int kStride, bool kRelu>
-__global__ void __launch_bounds__(kMostThreads, 2)
-    pixels_forward(PixelsNumbers n, const T* x, const T* w, const T* bias, T* y) {
-#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: make_conv_pixels refuses them
-  using Tile = PixelsTile<kStride>;
+__global__ void __launch_bounds__(kMaxThreads, 2)
+    pixels_forward(Stem3x3Params n, const T* x, const T* w, const T* bias, T* y) {
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: make_conv_stem_3x3 declines them
+  using Tile = Stem3x3Tile<kStride>;
   extern __shared__ __align__(128) unsigned char memory[];
   const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, q = lane % 4;
-  const int first_output = static_cast<int>(blockIdx.y) * kPixelsOutputs;
+  const int first_output = static_cast<int>(blockIdx.y) * kStem3x3Outputs;
 
-  uint32_t b[kPixelsKernel][8][2];
+  uint32_t b[kStem3x3Kernel][8][2];
 #pragma unroll
-  for (int row = 0; row < kPixelsKernel; ++row) {
+  for (int row = 0; row < kStem3x3Kernel; ++row) {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const int output = first_output + j / 4 * 32 + g / 2 * 8 + j % 4 * 2 + g % 2;
       const T* const from =
-          w + (output * kPixelsKernel + row) * kPixelsKernel * n.channels + q % 2 * 2;
+          w + (output * kStem3x3Kernel + row) * kStem3x3Kernel * n.channels + q % 2 * 2;
       const auto pair = [&](int pixel) {
         return *reinterpret_cast<const uint32_t*>(from + pixel * n.channels);
       };
@@ -53,13 +53,13 @@ __global__ void __launch_bounds__(kMostThreads, 2)
   const auto load = [&](int tile, int slot) {
     load_pixels<kStride>(n, x, tile, own + slot * Tile::kBytes);
   };
-  // Where this lane's row of a matrix begins.
+  // The start of this lane's matrix row.
   const int entry = (lane % 16 + lane / 16 * Tile::kThird) * 16;
   const auto compute = [&](int tile, int slot) {
     const uint32_t from = own + slot * Tile::kBytes + entry;
     float sums[8][4] = {};
 #pragma unroll
-    for (int row = 0; row < kPixelsKernel; ++row) {
+    for (int row = 0; row < kStem3x3Kernel; ++row) {
       uint32_t a[4];
       load_matrices(a, from + row * Tile::kRow);
       if (q >= 2) a[2] = a[3] = T(1.f).bits;
@@ -68,9 +68,9 @@ __global__ void __launch_bounds__(kMostThreads, 2)
     }
     int column;
     const int row = n.by_row.split(tile, column);
-    column = column * kPixelsPlaces + g;
-    const int64_t place = row * n.out_width + column;
-    T* const out = y + place * n.outputs + first_output + q * 8;
+    column = column * kStem3x3Positions + g;
+    const int64_t position = row * n.out_width + column;
+    T* const out = y + position * n.outputs + first_output + q * 8;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       uint4 words[2];
@@ -95,51 +95,51 @@ __global__ void __launch_bounds__(kMostThreads, 2)
 }
 
 template <typename T, int kStride, bool kSign>
-__global__ void __launch_bounds__(kMostThreads, 1)
-    pixels_weights(PixelsNumbers n, const T* x, const T* dy, const T* sign, float* parts) {
+__global__ void __launch_bounds__(kMaxThreads, 1)
+    pixels_weights(Stem3x3Params n, const T* x, const T* dy, const T* sign, float* parts) {
 #if __CUDA_ARCH__ >= 800
-  using Tile = PixelsTile<kStride>;
+  using Tile = Stem3x3Tile<kStride>;
   constexpr int kStage = weights_stage(kStride, kSign);
-  constexpr int kPixelsAt = (kSign ? 2 : 1) * kPlacesBytes;
+  constexpr int kStem3x3At = (kSign ? 2 : 1) * kPositionsBytes;
   extern __shared__ __align__(128) unsigned char memory[];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int first_output = static_cast<int>(blockIdx.y) * kPixelsOutputs;
+  const int first_output = static_cast<int>(blockIdx.y) * kStem3x3Outputs;
   const uint32_t own = shared_address(memory) + warp * kStages * kStage;
 
   const auto load = [&](int tile, int slot) {
     const uint32_t to = own + slot * kStage;
-    load_places(n, dy, first_output, tile, to);
-    if constexpr (kSign) load_places(n, sign, first_output, tile, to + kPlacesBytes);
-    load_pixels<kStride>(n, x, tile, to + kPixelsAt);
+    load_positions(n, dy, first_output, tile, to);
+    if constexpr (kSign) load_positions(n, sign, first_output, tile, to + kPositionsBytes);
+    load_pixels<kStride>(n, x, tile, to + kStem3x3At);
   };
-  // Where this lane's rows of the matrices begin: places, at 16 outputs each; entries of pixels.
-  uint32_t places[4];
+  // The starts of this lane's matrix rows: positions, at 16 outputs each; entries of pixels.
+  uint32_t positions[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    places[i] =
-        (lane % 8 + lane / 16 * 8) * kPixelsOutputs * 2 + ((i * 2 + lane / 8 % 2) ^ lane % 8) * 16;
+    positions[i] =
+        (lane % 8 + lane / 16 * 8) * kStem3x3Outputs * 2 + ((i * 2 + lane / 8 % 2) ^ lane % 8) * 16;
   }
-  const uint32_t pixels = kPixelsAt + (lane % 16 + lane / 16 * Tile::kThird) * 16;
+  const uint32_t pixels = kStem3x3At + (lane % 16 + lane / 16 * Tile::kThird) * 16;
   const uint32_t one = T(1.f).bits;
-  float sums[4][kPixelsKernel * 2][4] = {};
+  float sums[4][kStem3x3Kernel * 2][4] = {};
   const auto compute = [&](int, int slot) {
     const uint32_t stage = own + slot * kStage;
     uint32_t a[4][4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      load_transposed(a[i], stage + places[i]);
+      load_transposed(a[i], stage + positions[i]);
       if constexpr (kSign) {
         uint32_t signs[4];
-        load_transposed(signs, stage + places[i] + kPlacesBytes);
+        load_transposed(signs, stage + positions[i] + kPositionsBytes);
 #pragma unroll
         for (int k = 0; k < 4; ++k) a[i][k] = where_positive(a[i][k], signs[k]);
       }
     }
 #pragma unroll
-    for (int row = 0; row < kPixelsKernel; ++row) {
+    for (int row = 0; row < kStem3x3Kernel; ++row) {
       uint32_t b[4];
       load_transposed(b, stage + pixels + row * Tile::kRow);
-      if (row == 0 && lane / 4 == kPixelsOnes - 8) b[2] = b[3] = one | one << 16;
+      if (row == 0 && lane / 4 == kStem3x3Ones - 8) b[2] = b[3] = one | one << 16;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         multiply_add<T>(sums[i][row * 2], a[i], b[0], b[1]);
@@ -150,18 +150,19 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   for_tiles<kStages>(n.tiles, load, compute);
 
   // The warps' sums, one after the other, are this block's part.
-  constexpr int kSums = kPixelsOutputs * kPixelsDepth;
+  constexpr int kSums = kStem3x3Outputs * kStem3x3Depth;
   float* const shared = reinterpret_cast<float*>(memory);
   wait_for_copies<0>();
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
 #pragma unroll
-    for (int j = 0; j < kPixelsKernel * 2; ++j) {
+    for (int j = 0; j < kStem3x3Kernel * 2; ++j) {
       float* const to =
-          shared + warp * kSums + (i * 16 + lane / 4) * kPixelsDepth + j * 8 + lane % 4 * 2;
+          shared + warp * kSums + (i * 16 + lane / 4) * kStem3x3Depth + j * 8 + lane % 4 * 2;
       *reinterpret_cast<float2*>(to) = make_float2(sums[i][j][0], sums[i][j][1]);
-      *reinterpret_cast<float2*>(to + 8 * kPixelsDepth) = make_float2(sums[i][j][2], sums[i][j][3]);
+      *reinterpret_cast<float2*>(to + 8 * kStem3x3Depth) =
+          make_float2(sums[i][j][2], sums[i][j][3]);
     }
   }
   __syncthreads();
@@ -182,46 +183,46 @@ struct StorePixels {
   float factor;
 
   __device__ void operator()(int element, float sum) const {
-    const int output = element / kPixelsDepth, at = element % kPixelsDepth;
+    const int output = element / kStem3x3Depth, at = element % kStem3x3Depth;
     const int row = at / 16, column = at / 4 % 4;
     sum *= factor;
-    if (column < kPixelsKernel) {
+    if (column < kStem3x3Kernel) {
       float* const to =
-          dw + ((output * kPixelsKernel + row) * kPixelsKernel + column) * channels + at % 4;
+          dw + ((output * kStem3x3Kernel + row) * kStem3x3Kernel + column) * channels + at % 4;
       *to = accumulate_w ? *to + sum : sum;
       if (channels == 8 && !accumulate_w) to[4] = 0;
-    } else if (db && at == kPixelsOnes) {
+    } else if (db && at == kStem3x3Ones) {
       db[output] = accumulate_b ? db[output] + sum : sum;
     }
   }
 };
 
-class PixelsConv final : public WeightedSum {
+class Stem3x3Conv final : public LinearKernel {
  public:
-  PixelsConv(const ConvCase& c, int processors, int shared_bytes)
+  Stem3x3Conv(const ConvCase& c, int processors, int shared_bytes)
       : c_(c), n_(c), format_{Order::channels_last, nullptr, c.x_channels} {
-    const auto blocks = [&](int most, int threads) {
+    const auto blocks = [&](int maximum, int threads) {
       const int warps = threads / 32, needed = (n_.tiles + warps - 1) / warps;
-      return dim3(std::min(most, needed), n_.outputs / kPixelsOutputs);
+      return dim3(std::min(maximum, needed), n_.outputs / kStem3x3Outputs);
     };
-    forward_blocks_ = blocks(2 * processors, kMostThreads);
-    weights_threads_ = std::min(kMostThreads, shared_bytes / bytes_of_warp() * 32);
+    forward_blocks_ = blocks(2 * processors, kMaxThreads);
+    weights_threads_ = std::min(kMaxThreads, shared_bytes / bytes_of_warp() * 32);
     weights_blocks_ = blocks(processors, weights_threads_);
   }
 
   Format weights_format() const override { return format_; }
   size_t workspace() const override {
     if (!c_.backward_weights) return 0;
-    return aligned(size_t{weights_blocks_.x} * n_.outputs * kPixelsDepth * sizeof(float));
+    return aligned(size_t{weights_blocks_.x} * n_.outputs * kStem3x3Depth * sizeof(float));
   }
   bool takes_relu() const override { return true; }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor&) override {
     with_case(c_.relu, [&]<typename T, int kStride, bool kRelu>() {
-      constexpr size_t kBytes = kMostThreads / 32 * kStages * PixelsTile<kStride>::kBytes;
+      constexpr size_t kBytes = kMaxThreads / 32 * kStages * Stem3x3Tile<kStride>::kBytes;
       launch(context.gpu(), pixels_forward<T, kStride, kRelu>,
-             {forward_blocks_, kMostThreads, kBytes}, n_, x.data<T>(), w.data<T>(),
+             {forward_blocks_, kMaxThreads, kBytes}, n_, x.data<T>(), w.data<T>(),
              b ? b.data<T>() : nullptr, y.data<T>());
     });
   }
@@ -244,7 +245,7 @@ class PixelsConv final : public WeightedSum {
              {weights_blocks_, static_cast<unsigned>(weights_threads_), static_cast<size_t>(bytes)},
              n_, x.data<T>(), g.dy.data<T>(), kSign ? g.y->data<T>() : nullptr, parts);
     });
-    const int elements = n_.outputs * kPixelsDepth;
+    const int elements = n_.outputs * kStem3x3Depth;
     const StorePixels store{dw.data<float>(), db.data<float>(), n_.channels,
                             accumulate_w,     accumulate_b,     g.factor};
     launch(context.gpu(), add_parts<StorePixels>, {static_cast<unsigned>(elements / 32), 256},
@@ -252,11 +253,11 @@ class PixelsConv final : public WeightedSum {
   }
 
  private:
-  // Of shared memory in the gradient of the weights: stages, and then sums.
+  // Shared memory per warp in the weight gradient: first stages, later sums.
   int bytes_of_warp() const {
     const int stage = weights_stage(static_cast<int>(c_.stride[0]), c_.relu);
     return std::max(kStages * stage,
-                    kPixelsOutputs * kPixelsDepth * static_cast<int>(sizeof(float)));
+                    kStem3x3Outputs * kStem3x3Depth * static_cast<int>(sizeof(float)));
   }
   // Calls body<T, stride, flag>().
   template <typename Body>
@@ -274,7 +275,7 @@ class PixelsConv final : public WeightedSum {
   }
 
   ConvCase c_;
-  PixelsNumbers n_;
+  Stem3x3Params n_;
   Format format_;
   int weights_threads_;
   dim3 forward_blocks_, weights_blocks_;
@@ -282,19 +283,19 @@ class PixelsConv final : public WeightedSum {
 
 }  // namespace
 
-PixelsNumbers::PixelsNumbers(const ConvCase& c) {
+Stem3x3Params::Stem3x3Params(const ConvCase& c) {
   const auto number = [](int64_t value) { return static_cast<int>(value); };
   images = number(c.x[0]), height = number(c.x[2]), width = number(c.x[3]);
   channels = number(c.x_channels > 0 ? c.x_channels : c.x[1]);
   outputs = number(c.y[1]), out_height = number(c.y[2]), out_width = number(c.y[3]);
   top = number(c.pad[0]), left = number(c.pad[1]);
-  const int row = (out_width + kPixelsPlaces - 1) / kPixelsPlaces;
+  const int row = (out_width + kStem3x3Positions - 1) / kStem3x3Positions;
   tiles = images * out_height * row;
-  by_row = FastDivide(row), by_height = FastDivide(out_height);
+  by_row = Divisor(row), by_height = Divisor(out_height);
 }
 
-std::unique_ptr<WeightedSum> make_conv_pixels(Context& context, const ConvCase& c,
-                                              std::string& reason) {
+std::unique_ptr<LinearKernel> make_conv_stem_3x3(Context& context, const ConvCase& c,
+                                                 std::string& reason) {
   using Pair = std::vector<int64_t>;
   const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
   const auto asked = [&](cudaDeviceAttr attribute) {
@@ -302,31 +303,31 @@ std::unique_ptr<WeightedSum> make_conv_pixels(Context& context, const ConvCase& 
     check_cuda(cudaDeviceGetAttribute(&value, attribute, context.ordinal()), "asking for a card");
     return value;
   };
-  constexpr int64_t kMost = int64_t{1} << 30;  // of numbers that are int
+  constexpr int64_t kMax = int64_t{1} << 30;  // limit of the values stored as int
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
   } else if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
     reason = "for channels-last images of two axes in 16 bits only";
   } else if (c.backward_data || c.groups != 1) {
     reason = "no gradient of the data, no groups";
-  } else if (c.w[2] != kPixelsKernel || c.w[3] != kPixelsKernel || c.dilation != Pair{1, 1} ||
+  } else if (c.w[2] != kStem3x3Kernel || c.w[3] != kStem3x3Kernel || c.dilation != Pair{1, 1} ||
              (c.stride != Pair{1, 1} && c.stride != Pair{2, 2})) {
     reason = "for kernels of 3x3 with stride 1 or 2 and without dilation only";
   } else if (c.x[1] > 4 || (channels != 4 && channels != 8)) {
     reason = "for at most 4 channels, 4 or 8 in memory, only";
-  } else if (c.w[0] % kPixelsOutputs != 0) {
-    reason = cat("outputs that are no multiple of ", kPixelsOutputs);
+  } else if (c.w[0] % kStem3x3Outputs != 0) {
+    reason = cat("outputs that are no multiple of ", kStem3x3Outputs);
   } else if (c.relu && c.relu_slope != 0) {
     reason = "a ReLU with a slope";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
-  } else if (c.x.count() / c.x[1] * channels > kMost || c.y.count() / c.y[1] > kMost) {
+  } else if (c.x.count() / c.x[1] * channels > kMax || c.y.count() / c.y[1] > kMax) {
     reason = "too large an image";
   } else if (asked(cudaDevAttrComputeCapabilityMajor) < 8) {
     reason = "compute capability below 8.0";
   } else {
-    return std::make_unique<PixelsConv>(c, asked(cudaDevAttrMultiProcessorCount),
-                                        asked(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+    return std::make_unique<Stem3x3Conv>(c, asked(cudaDevAttrMultiProcessorCount),
+                                         asked(cudaDevAttrMaxSharedMemoryPerBlockOptin));
   }
   return nullptr;
 }

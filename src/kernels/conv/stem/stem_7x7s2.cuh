@@ -1,12 +1,12 @@
-// How the kernels of stem_7x7s2_gpu.cu see a convolution of stride 2 on images of four channels in
-// memory. Two pixels are 16 bytes, a chunk: a row of a matrix for matrix loads. Windows of
-// neighbouring places begin a chunk apart, so the image's rows, as they lie in shared memory, are
-// the matrix that a product wants: nothing is gathered, each byte is fetched once for a band of
-// places.
+// The parameters and loads of the kernels of stem_7x7s2_gpu.cu: a convolution of stride 2 on images
+// of four channels in memory. Two pixels are a chunk of 16 bytes, a matrix row for ldmatrix.
+// Windows of adjacent positions start one chunk apart, so the image's rows in shared memory already
+// are the operand matrix: nothing is gathered, and each byte is loaded once per band of positions.
 #pragma once
 
 #include "base/host_device.h"
 #include "kernels/conv/conv.h"
+#include "kernels/core/divisor.h"
 #include "kernels/core/mma.cuh"
 #ifdef __CUDACC__
 #include "kernels/core/warp.cuh"
@@ -14,42 +14,42 @@
 
 namespace crema {
 
-constexpr int kRowsKernel = 7;    // rows of the kernel
-constexpr int kRowsChunks = 4;    // that a window is wide, zeros at its ends included
-constexpr int kRowsOutputs = 64;  // that a block of threads computes
-constexpr int kRowsThreads = 256;
-// Rows of places that a block of the forward kernel computes at a time: fewer would need more of
-// the image's rows twice.
+constexpr int kStem7x7Kernel = 7;    // rows of the kernel
+constexpr int kStem7x7Chunks = 4;    // width of a window, including zeros at its ends
+constexpr int kStem7x7Outputs = 64;  // per thread block
+constexpr int kStem7x7Threads = 256;
+// Rows of positions that a block of the forward kernel computes at a time: with fewer, more of the
+// image's rows would be loaded twice.
 constexpr int kForwardBand = 4;
-constexpr int kRowsPlaces = 16;  // neighbours that a product takes at once
-// Elements of an output's weights in a window, zeros included.
-constexpr int kRowsDepth = kRowsKernel * kRowsChunks * 8;
+constexpr int kStem7x7Positions = 16;  // adjacent positions per product
+// Elements of an output's weights in a window, including zeros.
+constexpr int kStem7x7Depth = kStem7x7Kernel * kStem7x7Chunks * 8;
 
-struct RowsNumbers {
+struct Stem7x7s2Params {
   int images, height, width;  // of x; width in chunks
   int out_height, out_width, outputs;
   int kernel_width;  // in pixels
-  int shift;         // pixels of a window in front of the kernel: it begins with a whole chunk
-  int left, top;     // chunks and rows of zeros in front of the image
-  int pitch;         // chunks of a row in shared memory
-  int tiles;         // times kRowsPlaces: a row of places
-  FastDivide by_pitch;
+  int shift;         // pixels of a window before the kernel: it starts with a whole chunk
+  int left, top;     // chunks and rows of padding before the image
+  int pitch;         // chunks per row in shared memory
+  int tiles;         // of kStem7x7Positions each, per row of positions
+  Divisor by_pitch;
 
-  explicit RowsNumbers(const ConvCase& c);
+  explicit Stem7x7s2Params(const ConvCase& c);
 };
 
-// Rows of the image under a band of rows of places.
-CREMA_HD constexpr int rows_under(int band) { return 2 * (band - 1) + kRowsKernel; }
+// Rows of the image under a band.
+CREMA_HD constexpr int rows_under(int band) { return 2 * (band - 1) + kStem7x7Kernel; }
 
 #ifdef __CUDACC__
 
-// Starts copying the rows under a band, zeros where there is no image.
+// Starts copying the rows under a band; zeros outside of the image.
 template <typename T, int kBand>
-__device__ void load_rows(const RowsNumbers& n, const T* x, int image, int first_place,
+__device__ void load_rows(const Stem7x7s2Params& n, const T* x, int image, int first_position,
                           uint32_t to) {
-  const int first = 2 * first_place - n.top;
+  const int first = 2 * first_position - n.top;
   for (int at = static_cast<int>(threadIdx.x); at < rows_under(kBand) * n.pitch;
-       at += kRowsThreads) {
+       at += kStem7x7Threads) {
     int chunk;
     const int y = first + n.by_pitch.split(at, chunk);
     chunk -= n.left;
@@ -59,15 +59,15 @@ __device__ void load_rows(const RowsNumbers& n, const T* x, int image, int first
   }
 }
 
-// Where the sums of channels go.
-struct RowsSums {
+// The per-channel sums and their reduction.
+struct Stem7x7s2Sums {
   float* sums;  // (2, outputs)
   float* parts;
   unsigned* counters;
 
-  // Of all threads: totals of eight channels that every fourth lane of a warp has, and warps that
-  // are two apart. The last block adds the blocks' parts.
-  __device__ void add(const RowsNumbers& n, float (*shared)[2][32],
+  // For all threads. totals: of eight channels, in every fourth lane of a warp and in warps two
+  // apart. The last block adds the blocks' parts.
+  __device__ void add(const Stem7x7s2Params& n, float (*shared)[2][32],
                       float (&totals)[2][4][2]) const {
     const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
     __syncthreads();
@@ -84,9 +84,9 @@ struct RowsSums {
       }
     }
     __syncthreads();
-    // A thread has a sum of a channel; the other half of them has every second block's part.
-    const int s = thread / kRowsOutputs % 2, c = thread % kRowsOutputs, half = thread / 128;
-    const int64_t at = s * n.outputs + blockIdx.y * kRowsOutputs + c;
+    // A thread has a sum of one channel; each half of the threads adds every second block's part.
+    const int s = thread / kStem7x7Outputs % 2, c = thread % kStem7x7Outputs, half = thread / 128;
+    const int64_t at = s * n.outputs + blockIdx.y * kStem7x7Outputs + c;
     if (half == 0) {
       float total = 0;
       for (int row = 0; row < kForwardBand; ++row) total += shared[row * 2 + c / 32][s][c % 32];

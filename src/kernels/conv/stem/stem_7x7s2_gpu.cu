@@ -1,5 +1,5 @@
 // Convolution of a net's first layer straight from the image's rows (stem_7x7s2.cuh), on tensor
-// cores. Limits: reading x once and y or dy once, and 224 / 147 of the multiply-adds.
+// cores. Bound by reading x once and y or dy once, and by 224 / 147 of the multiply-adds.
 #include <algorithm>
 
 #include "device/launch.h"
@@ -12,32 +12,35 @@
 namespace crema {
 namespace {
 
-// Of dy two rows of places fill the shared memory.
+// Two rows of positions of dy fill the shared memory.
 constexpr int kWeightsBand = 2;
-constexpr int kDyPitch = kRowsOutputs * 2 + 16;  // bytes; matrix loads meet no bank twice
+constexpr int kDyPitch = kStem7x7Outputs * 2 + 16;  // bytes; ldmatrix has no bank conflicts
 
-CREMA_HD int forward_stage(const RowsNumbers& n) { return rows_under(kForwardBand) * n.pitch * 16; }
-CREMA_HD int weights_x(const RowsNumbers& n) { return rows_under(kWeightsBand) * n.pitch * 16; }
-CREMA_HD int weights_stage(const RowsNumbers& n) {
-  return weights_x(n) + kWeightsBand * n.tiles * kRowsPlaces * kDyPitch;
+CREMA_HD int forward_stage(const Stem7x7s2Params& n) {
+  return rows_under(kForwardBand) * n.pitch * 16;
+}
+CREMA_HD int weights_x(const Stem7x7s2Params& n) { return rows_under(kWeightsBand) * n.pitch * 16; }
+CREMA_HD int weights_stage(const Stem7x7s2Params& n) {
+  return weights_x(n) + kWeightsBand * n.tiles * kStem7x7Positions * kDyPitch;
 }
 int over(int a, int b) { return (a + b - 1) / b; }
 
-// A warp has a row of places of the band and half of the outputs, whose weights stay in registers.
-// They are the columns of the products in the order that gives a lane eight which are neighbours.
-// kSums: also adds up the channels of y, as far as they are not rounded yet, and their squares.
+// A warp computes a row of positions of the band and half of the outputs, whose weights stay in
+// registers. The outputs are the columns of the products, permuted so that each lane gets eight
+// contiguous ones. kSums: also computes the per-channel sums of y, before rounding, and of its
+// squares.
 template <typename T, bool kSums>
-__global__ void __launch_bounds__(kRowsThreads, 1)
-    rows_forward(RowsNumbers n, const T* x, const T* w, const T* bias, bool relu, T* y,
-                 RowsSums channels) {
-#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: make_conv_rows refuses them
+__global__ void __launch_bounds__(kStem7x7Threads, 1)
+    rows_forward(Stem7x7s2Params n, const T* x, const T* w, const T* bias, bool relu, T* y,
+                 Stem7x7s2Sums channels) {
+#if __CUDA_ARCH__ >= 800  // older cards lack these instructions: make_conv_stem_7x7s2 declines them
   extern __shared__ __align__(128) unsigned char memory[];
-  constexpr int kSteps = kRowsDepth / 16;
+  constexpr int kSteps = kStem7x7Depth / 16;
   const uint32_t base = shared_address(memory);
   const int stage = forward_stage(n);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp / 2;
-  const int first_output = static_cast<int>(blockIdx.y) * kRowsOutputs + warp % 2 * 32;
+  const int first_output = static_cast<int>(blockIdx.y) * kStem7x7Outputs + warp % 2 * 32;
 
   uint32_t b[kSteps][4][2];
 #pragma unroll
@@ -48,7 +51,7 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
       for (int half = 0; half < 2; ++half) {
         const int k = step % 2 * 16 + half * 8 + lane % 4 * 2, pixel = k / 4 - n.shift;
         const int output = first_output + lane / 8 * 8 + j * 2 + lane / 4 % 2;
-        const int at = (output * kRowsKernel + step / 2) * n.kernel_width + pixel;
+        const int at = (output * kStem7x7Kernel + step / 2) * n.kernel_width + pixel;
         b[step][j][half] = pixel >= 0 && pixel < n.kernel_width
                                ? *reinterpret_cast<const uint32_t*>(w + at * 4 + k % 4)
                                : 0;
@@ -64,7 +67,7 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
     }
   }
 
-  [[maybe_unused]] float totals[2][4][2] = {};  // of this lane's eight channels
+  [[maybe_unused]] float totals[2][4][2] = {};  // for this lane's eight channels
 
   const int bands = (n.out_height + kForwardBand - 1) / kForwardBand, work = n.images * bands;
   const auto load = [&](int item, int slot) {
@@ -79,13 +82,14 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
     load(item + static_cast<int>(gridDim.x), slot ^ 1);
     wait_for_copies<1>();
     __syncthreads();
-    const int place = item % bands * kForwardBand + row;
+    const int position = item % bands * kForwardBand + row;
     const uint32_t lane_at = base + slot * stage + (2 * row * n.pitch + lane % 16 + lane / 16) * 16;
     T* const out =
-        y + (static_cast<int64_t>(item / bands) * n.out_height + place) * n.out_width * n.outputs +
+        y +
+        (static_cast<int64_t>(item / bands) * n.out_height + position) * n.out_width * n.outputs +
         first_output + lane % 4 * 8;
-    for (int tile = 0; tile < (place < n.out_height ? n.tiles : 0); ++tile) {
-      const uint32_t from = lane_at + tile * kRowsPlaces * 16;
+    for (int tile = 0; tile < (position < n.out_height ? n.tiles : 0); ++tile) {
+      const uint32_t from = lane_at + tile * kStem7x7Positions * 16;
       float sums[4][4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -112,7 +116,7 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
           v[j] =
               relu ? rounded_pair<T, true>(first, second) : rounded_pair<T, false>(first, second);
         }
-        const int column = tile * kRowsPlaces + half * 8 + lane / 4;
+        const int column = tile * kStem7x7Positions + half * 8 + lane / 4;
         if (column >= n.out_width) continue;
         *reinterpret_cast<uint4*>(out + static_cast<int64_t>(column) * n.outputs) =
             make_uint4(v[0], v[1], v[2], v[3]);
@@ -139,18 +143,19 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
 #endif
 }
 
-// A warp has a row of places of the band, all outputs and one chunk of each of the kernel's rows.
+// A warp computes a row of positions of the band, all outputs and one chunk of each of the kernel's
+// rows.
 template <typename T>
-__global__ void __launch_bounds__(kRowsThreads, 1)
-    rows_weights(RowsNumbers n, const T* x, const T* dy, float* parts) {
+__global__ void __launch_bounds__(kStem7x7Threads, 1)
+    rows_weights(Stem7x7s2Params n, const T* x, const T* dy, float* parts) {
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t base = shared_address(memory);
   const int stage = weights_stage(n), dy_at = weights_x(n);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = warp / kRowsChunks, chunk = warp % kRowsChunks;
-  const int places = n.tiles * kRowsPlaces,
-            first_output = static_cast<int>(blockIdx.y) * kRowsOutputs;
+  const int row = warp / kStem7x7Chunks, chunk = warp % kStem7x7Chunks;
+  const int positions = n.tiles * kStem7x7Positions,
+            first_output = static_cast<int>(blockIdx.y) * kStem7x7Outputs;
 
   const int bands = (n.out_height + kWeightsBand - 1) / kWeightsBand, work = n.images * bands;
   const auto load = [&](int item, int slot) {
@@ -158,19 +163,20 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
       const int image = item / bands, first = item % bands * kWeightsBand;
       load_rows<T, kWeightsBand>(n, x, image, first, base + slot * stage);
       const uint32_t to = base + slot * stage + dy_at;
-      for (int at = static_cast<int>(threadIdx.x); at < kWeightsBand * places * 8;
-           at += kRowsThreads) {
-        const int place = at / 8, y = place >= places ? 1 : 0, column = place - y * places;
+      for (int at = static_cast<int>(threadIdx.x); at < kWeightsBand * positions * 8;
+           at += kStem7x7Threads) {
+        const int position = at / 8, y = position >= positions ? 1 : 0,
+                  column = position - y * positions;
         const bool inside = first + y < n.out_height && column < n.out_width;
         const int64_t from =
             (static_cast<int64_t>(image) * n.out_height + first + y) * n.out_width + column;
-        copy_async<16>(to + place * kDyPitch + at % 8 * 16,
+        copy_async<16>(to + position * kDyPitch + at % 8 * 16,
                        dy + (inside ? from * n.outputs + first_output + at % 8 * 8 : 0), inside);
       }
     }
     end_copies();
   };
-  float sums[4][8][4] = {};  // 16 outputs, 8 elements of a chunk; the eighth row is not there
+  float sums[4][8][4] = {};  // 16 outputs, 8 elements of a chunk; the eighth row does not exist
   load(static_cast<int>(blockIdx.x), 0);
   int slot = 0;
   for (int item = static_cast<int>(blockIdx.x); item < work; item += static_cast<int>(gridDim.x)) {
@@ -178,7 +184,7 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
     wait_for_copies<1>();
     __syncthreads();
     const uint32_t dy_from = base + slot * stage + dy_at +
-                             (row * places + (lane & 7) + (lane >> 4 & 1) * 8) * kDyPitch +
+                             (row * positions + (lane & 7) + (lane >> 4 & 1) * 8) * kDyPitch +
                              (lane >> 3 & 1) * 16;
     const uint32_t x_from =
         base + slot * stage + ((2 * row + (lane >> 4)) * n.pitch + chunk + lane % 16) * 16;
@@ -186,13 +192,13 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
       uint32_t a[4][4];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        load_transposed(a[i], dy_from + tile * kRowsPlaces * kDyPitch + i * 32);
+        load_transposed(a[i], dy_from + tile * kStem7x7Positions * kDyPitch + i * 32);
 #pragma unroll
       for (int pair = 0; pair < 4; ++pair) {
         uint32_t b[4];
-        // The last pair has one row only: its second half is read again and not used.
+        // The last pair has only one row: its second half is loaded again and not used.
         const int down = pair == 3 ? 2 * pair - (lane >> 4) : 2 * pair;
-        load_transposed(b, x_from + (down * n.pitch + tile * kRowsPlaces) * 16);
+        load_transposed(b, x_from + (down * n.pitch + tile * kStem7x7Positions) * 16);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           multiply_add<T>(sums[i][2 * pair], a[i], b[0], b[1]);
@@ -204,10 +210,11 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
     slot ^= 1;
   }
 
-  // The second row's sums onto the first's; then this block's part, outputs x kRowsDepth.
+  // Adds the second row's sums to the first's; then writes this block's part, outputs x
+  // kStem7x7Depth.
   float* const shared = reinterpret_cast<float*>(memory);
   float* const part = parts + (static_cast<int64_t>(blockIdx.x) * gridDim.y + blockIdx.y) *
-                                  kRowsOutputs * kRowsDepth;
+                                  kStem7x7Outputs * kStem7x7Depth;
   wait_for_copies<0>();
   __syncthreads();
 #pragma unroll
@@ -216,11 +223,11 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
 #pragma unroll
-        for (int r = 0; r < kRowsKernel; ++r) {
+        for (int r = 0; r < kStem7x7Kernel; ++r) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            const int at = (i * 16 + half * 8 + lane / 4) * kRowsDepth +
-                           (r * kRowsChunks + chunk) * 8 + lane % 4 * 2;
+            const int at = (i * 16 + half * 8 + lane / 4) * kStem7x7Depth +
+                           (r * kStem7x7Chunks + chunk) * 8 + lane % 4 * 2;
             float2 value = make_float2(sums[i][r][2 * half], sums[i][r][2 * half + 1]);
             if (turn == 1) {
               *reinterpret_cast<float2*>(shared + at) = value;
@@ -239,42 +246,42 @@ __global__ void __launch_bounds__(kRowsThreads, 1)
 }
 
 struct StoreRows {
-  RowsNumbers n;
+  Stem7x7s2Params n;
   float* dw;
   bool accumulate;
 
   __device__ void operator()(int element, float sum) const {
-    const int k = element % kRowsDepth, output = element / kRowsDepth;
-    const int row = k / (kRowsChunks * 8), pixel = k / 4 % (kRowsChunks * 2) - n.shift;
+    const int k = element % kStem7x7Depth, output = element / kStem7x7Depth;
+    const int row = k / (kStem7x7Chunks * 8), pixel = k / 4 % (kStem7x7Chunks * 2) - n.shift;
     if (pixel < 0 || pixel >= n.kernel_width) return;
     float* const to =
-        dw + ((static_cast<int64_t>(output) * kRowsKernel + row) * n.kernel_width + pixel) * 4 +
+        dw + ((static_cast<int64_t>(output) * kStem7x7Kernel + row) * n.kernel_width + pixel) * 4 +
         k % 4;
     *to = accumulate ? *to + sum : sum;
   }
 };
 
-class RowsConv final : public WeightedSum {
+class Stem7x7s2Conv final : public LinearKernel {
  public:
-  RowsConv(const ConvCase& c, int processors)
+  Stem7x7s2Conv(const ConvCase& c, int processors)
       : c_(c), n_(c), format_{Order::channels_last, nullptr, c.x_channels} {
-    const int groups = n_.outputs / kRowsOutputs;
+    const int groups = n_.outputs / kStem7x7Outputs;
     forward_blocks_ =
         dim3(std::min(processors, n_.images * over(n_.out_height, kForwardBand)), groups);
     weights_blocks_ =
         dim3(std::min(processors, n_.images * over(n_.out_height, kWeightsBand)), groups);
   }
 
-  // Shared memory that a block of threads needs.
-  static int shared_bytes(const RowsNumbers& n) {
+  // Shared memory of a thread block.
+  static int shared_bytes(const Stem7x7s2Params& n) {
     return std::max({2 * forward_stage(n), 2 * weights_stage(n),
-                     kRowsOutputs * kRowsDepth * static_cast<int>(sizeof(float))});
+                     kStem7x7Outputs * kStem7x7Depth * static_cast<int>(sizeof(float))});
   }
 
   Format weights_format() const override { return format_; }
   size_t workspace() const override {
     if (!c_.backward_weights) return 0;
-    return aligned(size_t{weights_blocks_.x} * n_.outputs * kRowsDepth * sizeof(float));
+    return aligned(size_t{weights_blocks_.x} * n_.outputs * kStem7x7Depth * sizeof(float));
   }
 
   bool gives_sums() const override { return c_.sums && !c_.bias && !c_.relu; }
@@ -283,8 +290,8 @@ class RowsConv final : public WeightedSum {
                const Tensor&) override {
     run_forward<false>(context, x, w, b, y, {});
   }
-  void forward_summing(Context& context, const Tensor& x, const Tensor&, const Tensor& w,
-                       const Tensor& y, const Tensor& sums, const Tensor&) override {
+  void forward_with_sums(Context& context, const Tensor& x, const Tensor&, const Tensor& w,
+                         const Tensor& y, const Tensor& sums, const Tensor&) override {
     const Gpu& gpu = context.gpu();
     run_forward<true>(context, x, w, Tensor(), y, {sums.data<float>(), gpu.parts, gpu.counters});
   }
@@ -298,11 +305,11 @@ class RowsConv final : public WeightedSum {
                         const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
     float* const parts = workspace.data<float>();
-    on_half([&]<typename T>() {
+    on_half(c_.dtype, [&]<typename T>() {
       reserve(rows_weights<T>);
-      launch(context.gpu(), rows_weights<T>, {weights_blocks_, kRowsThreads, bytes()}, n_,
+      launch(context.gpu(), rows_weights<T>, {weights_blocks_, kStem7x7Threads, bytes()}, n_,
              x.data<T>(), g.dy.data<T>(), parts);
-      const int elements = n_.outputs * kRowsDepth;
+      const int elements = n_.outputs * kStem7x7Depth;
       launch(context.gpu(), add_parts<StoreRows>, {static_cast<unsigned>(elements / 32), 256},
              static_cast<int64_t>(elements), parts, static_cast<int>(weights_blocks_.x),
              StoreRows{n_, dw.data<float>(), accumulate_w});
@@ -316,24 +323,16 @@ class RowsConv final : public WeightedSum {
  private:
   template <bool kSums>
   void run_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                   const Tensor& y, const RowsSums& sums) const {
-    on_half([&]<typename T>() {
+                   const Tensor& y, const Stem7x7s2Sums& sums) const {
+    on_half(c_.dtype, [&]<typename T>() {
       const auto kernel = rows_forward<T, kSums>;
       reserve(kernel);
-      launch(context.gpu(), kernel, {forward_blocks_, kRowsThreads, bytes()}, n_, x.data<T>(),
+      launch(context.gpu(), kernel, {forward_blocks_, kStem7x7Threads, bytes()}, n_, x.data<T>(),
              w.data<T>(), b ? b.data<T>() : nullptr, c_.relu, y.data<T>(), sums);
     });
   }
 
   size_t bytes() const { return static_cast<size_t>(shared_bytes(n_)); }
-  template <typename Body>
-  void on_half(const Body& body) const {
-    if (c_.dtype == DType::f16) {
-      body.template operator()<Half>();
-    } else {
-      body.template operator()<BFloat16>();
-    }
-  }
   template <typename Kernel>
   void reserve(Kernel* kernel) const {
     check_cuda(
@@ -342,27 +341,27 @@ class RowsConv final : public WeightedSum {
   }
 
   ConvCase c_;
-  RowsNumbers n_;
+  Stem7x7s2Params n_;
   Format format_;
   dim3 forward_blocks_, weights_blocks_;
 };
 
 }  // namespace
 
-RowsNumbers::RowsNumbers(const ConvCase& c) {
+Stem7x7s2Params::Stem7x7s2Params(const ConvCase& c) {
   const auto number = [](int64_t value) { return static_cast<int>(value); };
   images = number(c.x[0]), height = number(c.x[2]), width = number(c.x[3] / 2);
   outputs = number(c.y[1]), out_height = number(c.y[2]), out_width = number(c.y[3]);
   kernel_width = number(c.w[3]);
   shift = number(c.pad[1] % 2);
   left = number((c.pad[1] + shift) / 2), top = number(c.pad[0]);
-  tiles = over(out_width, kRowsPlaces);
-  pitch = tiles * kRowsPlaces + kRowsChunks - 1;
-  by_pitch = FastDivide(pitch);
+  tiles = over(out_width, kStem7x7Positions);
+  pitch = tiles * kStem7x7Positions + kStem7x7Chunks - 1;
+  by_pitch = Divisor(pitch);
 }
 
-std::unique_ptr<WeightedSum> make_conv_rows(Context& context, const ConvCase& c,
-                                            std::string& reason) {
+std::unique_ptr<LinearKernel> make_conv_stem_7x7s2(Context& context, const ConvCase& c,
+                                                   std::string& reason) {
   const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
   const std::vector<int64_t> two = {2, 2}, one = {1, 1};
   const auto asked = [&](cudaDeviceAttr attribute) {
@@ -378,21 +377,21 @@ std::unique_ptr<WeightedSum> make_conv_rows(Context& context, const ConvCase& c,
     reason = "no gradient of the data, no groups";
   } else if (c.stride != two || c.dilation != one || channels != 4) {
     reason = "for stride 2 without dilation on 4 channels in memory only";
-  } else if (c.w[2] != kRowsKernel || c.w[3] + c.pad[1] % 2 > 2 * kRowsChunks) {
+  } else if (c.w[2] != kStem7x7Kernel || c.w[3] + c.pad[1] % 2 > 2 * kStem7x7Chunks) {
     reason = "for kernels of 7 rows and at most 7 or 8 columns only";
-  } else if (c.x[3] % 2 != 0 || c.w[0] % kRowsOutputs != 0) {
-    reason = cat("an odd width, or outputs that are no multiple of ", kRowsOutputs);
+  } else if (c.x[3] % 2 != 0 || c.w[0] % kStem7x7Outputs != 0) {
+    reason = cat("an odd width, or outputs that are no multiple of ", kStem7x7Outputs);
   } else if (c.relu && c.relu_slope != 0) {
     reason = "a ReLU with a slope";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
   } else if (asked(cudaDevAttrComputeCapabilityMajor) < 8) {
     reason = "compute capability below 8.0";
-  } else if (RowsConv::shared_bytes(RowsNumbers(c)) >
+  } else if (Stem7x7s2Conv::shared_bytes(Stem7x7s2Params(c)) >
              asked(cudaDevAttrMaxSharedMemoryPerBlockOptin)) {
     reason = "rows too long for the shared memory";
   } else {
-    return std::make_unique<RowsConv>(c, asked(cudaDevAttrMultiProcessorCount));
+    return std::make_unique<Stem7x7s2Conv>(c, asked(cudaDevAttrMultiProcessorCount));
   }
   return nullptr;
 }

@@ -1,6 +1,6 @@
-// Starting a kernel while the one before it in the stream ends, in CUDA code only: its blocks take
-// the places that those leave and wait there, so that neither the start of a kernel nor what it
-// does before its first read costs time. Cards before compute capability 9.0 start it afterwards.
+// Programmatic dependent launch, in CUDA code only: the blocks of a kernel take the resources that
+// the blocks of the previous kernel free and wait there, which hides the launch and all work before
+// the first read. GPUs before compute capability 9.0 launch normally.
 #pragma once
 
 #include <utility>
@@ -9,8 +9,9 @@
 
 namespace crema {
 
-// Whether what comes next on a stream comes after a kernel. While a graph is recorded other nodes
-// may be before it, or several, which are waited for as usual.
+// True when what is queued next on the stream will depend on a single kernel, which is assumed
+// outside of a capture. In a recorded graph it may depend on another type of node or on several
+// nodes; it then waits for them as usual.
 inline bool follows_kernel(cudaStream_t stream) {
   cudaStreamCaptureStatus status{};
   check_cuda(cudaStreamIsCapturing(stream, &status), "asking whether a stream is recorded");
@@ -33,8 +34,8 @@ inline bool follows_kernel(cudaStream_t stream) {
 // The kernel calls wait_for_earlier_kernels() in every thread before it touches memory that other
 // kernels write or read, and may call let_next_kernel_start() after it.
 template <typename... Wanted, typename... Given>
-void launch_early(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& shape,
-                  Given&&... arguments) {
+void launch_programmatic(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& shape,
+                         Given&&... arguments) {
   int device = 0, major = 0;
   check_cuda(cudaGetDevice(&device), "asking for the device");
   check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
@@ -67,10 +68,10 @@ __device__ inline void wait_for_earlier_kernels() {
 #endif
 }
 
-// When all blocks have called it or ended, the next kernel's come. They take any place that is
-// free and wait there. So a kernel calls it at once only where it takes all places of the card,
-// else before its last stores: if some multiprocessors were free, they would get more of the next
-// kernel's blocks than others.
+// Allows the next kernel to launch once every block has called this or ended. Its blocks take any
+// free slot and wait there. So call it early only in a kernel that fills the GPU, else before the
+// last stores: if some multiprocessors are idle, they receive more of the next kernel's blocks than
+// the others.
 __device__ inline void let_next_kernel_start() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

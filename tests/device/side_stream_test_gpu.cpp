@@ -6,21 +6,21 @@
 #include "device/gpu.h"
 
 namespace crema {
-namespace {
+namespace side_stream_test_gpu {
 
 TEST(Aside, LanesHaveTheirOwnStreamsAndMemoryForSums) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
   Context context(Device::gpu);
   context.overlap = true;
   const Gpu& gpu = context.gpu();
-  const Lane first = gpu;
+  const GpuStream first = gpu;
   std::set<const void*> all = {first.stream, first.parts, first.counters, first.blas_workspace};
-  for (int lane = 0; lane < Context::kAsideLanes; ++lane) {
-    context.aside(lane, [&] {
+  for (int side_stream = 0; side_stream < Context::kSideStreams; ++side_stream) {
+    context.on_side_stream(side_stream, [&] {
       for (const void* own :
            {static_cast<const void*>(gpu.stream), static_cast<const void*>(gpu.parts),
             static_cast<const void*>(gpu.counters), static_cast<const void*>(gpu.blas_workspace)})
-        EXPECT_TRUE(all.insert(own).second) << "lane " << lane;
+        EXPECT_TRUE(all.insert(own).second) << "lane " << side_stream;
     });
     EXPECT_EQ(gpu.stream, first.stream);
     EXPECT_EQ(gpu.parts, first.parts);
@@ -30,5 +30,5 @@ TEST(Aside, LanesHaveTheirOwnStreamsAndMemoryForSums) {
   context.join();
 }
 
-}  // namespace
+}  // namespace side_stream_test_gpu
 }  // namespace crema

@@ -1,5 +1,5 @@
-// What layers that only move values have in common: top 0 has values of bottom 0 at other places,
-// each as often as the layer says; the gradient goes the same ways back and is summed.
+// Base of layers that only move values: top 0 has values of bottom 0 at other positions, each as
+// often as the layer says; the gradient is moved back and summed.
 #pragma once
 
 #include "kernels/move/strided_copy.h"
@@ -7,26 +7,26 @@
 
 namespace crema {
 
-class RearrangeLayer : public Layer {
+class StridedCopyLayer : public Layer {
  public:
   HalfRule half_rule() const override { return HalfRule::follows; }
   BackwardReads reads() const override { return {false, false}; }
   void forward(Context& context, const Forward& pass) override {
-    rearrange(context, moves(pass.bottom[0], pass.top[0]), pass.bottom[0], pass.top[0]);
+    strided_copy(context, moves(pass.bottom[0], pass.top[0]), pass.bottom[0], pass.top[0]);
   }
   void backward(Context& context, const Backward& pass) override {
     const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
-    const Rearrangement back = moves(dx, dy).reversed();
+    const StridedCopy back = moves(dx, dy).reversed();
     if (back.goals() < dx.count()) zero(context, dx);
-    rearrange(context, back, dy, dx);
+    strided_copy(context, back, dy, dx);
   }
 
  protected:
-  // From x to y; only their shapes and formats count.
-  virtual Rearrangement moves(const Tensor& x, const Tensor& y) const = 0;
+  // The copy from x to y; only their shapes and formats matter.
+  virtual StridedCopy moves(const Tensor& x, const Tensor& y) const = 0;
 };
 
-// The steps of two tensors along their axes, of which each takes `extents`.
+// The strides of two tensors along their axes, over `extents`.
 inline std::vector<MovedAxis> moved_axes(const Shape& extents, const Tensor& x, const Tensor& y) {
   const std::vector<int64_t> from = steps_of(x), to = steps_of(y);
   std::vector<MovedAxis> axes;

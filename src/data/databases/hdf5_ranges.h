@@ -1,4 +1,5 @@
-// Where the structures of an HDF5 file lie: each inside the file, in a place of its own.
+// Hdf5Ranges: the byte ranges of an HDF5 file's structures. Each is inside the file and overlaps no
+// other.
 #pragma once
 
 #include <cstdint>
@@ -12,26 +13,26 @@
 namespace crema {
 
 // Addresses count from the superblock, which other data may precede.
-class Hdf5Places {
+class Hdf5Ranges {
  public:
-  // Half of the entries that a node of an index has room for.
+  // Half of the maximum number of entries of an index node.
   struct Room {
     uint64_t names = 4, groups = 16, chunks = 32;
   };
 
   // Finds the superblock; Hdf5Damage when there is none.
-  explicit Hdf5Places(const std::string& path);
+  explicit Hdf5Ranges(const std::string& path);
 
   uint64_t end() const { return end_; }
   void end_at(uint64_t end) { end_ = end; }
 
-  // Hdf5Damage when such bytes are not all in the file.
+  // Hdf5Damage when the range is not entirely inside the file.
   void hold(const std::string& what, uint64_t address, uint64_t size) const;
   Hdf5Fields look(const std::string& what, uint64_t address, uint64_t size) const;
-  // They belong to this structure alone, which check() holds.
+  // Like hold() and look(), for ranges that belong to this structure alone, which check() verifies.
   void claim(const std::string& what, uint64_t address, uint64_t size);
   Hdf5Fields take(const std::string& what, uint64_t address, uint64_t size);
-  // Hdf5Damage when two structures claimed the same bytes.
+  // Hdf5Damage when two structures have claimed the same bytes.
   void check();
 
   bool first_visit(uint64_t address) { return visited_.insert(address).second; }
@@ -39,7 +40,7 @@ class Hdf5Places {
   Room room;
 
  private:
-  struct Place {
+  struct Range {
     uint64_t begin, size;
     std::string what;
   };
@@ -47,7 +48,7 @@ class Hdf5Places {
   RandomAccessFile file_;
   uint64_t base_ = 0, end_ = 0;
   std::set<uint64_t> visited_;
-  std::vector<Place> places_;
+  std::vector<Range> ranges_;
 };
 
 }  // namespace crema

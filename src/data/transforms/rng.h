@@ -1,17 +1,17 @@
-// Draws: random numbers of one sample, one after another.
+// Rng: the random numbers of one sample, in sequence.
 #pragma once
 
 #include "base/random.h"
 
 namespace crema {
 
-class Draws {
+class Rng {
  public:
-  explicit Draws(Random random) : random_(random) {}
+  explicit Rng(Random random) : random_(random) {}
 
-  // In [least, most).
-  float between(float least, float most) {
-    return least + (most - least) * random_.uniform(next_++);
+  // In [minimum, maximum).
+  float between(float minimum, float maximum) {
+    return minimum + (maximum - minimum) * random_.uniform(next_++);
   }
   bool chance(float probability) { return random_.uniform(next_++) < probability; }
   // In [0, choices).

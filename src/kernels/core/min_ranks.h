@@ -1,5 +1,5 @@
-// Where the best of each of many lists end, by their ranks (kernels/core/rank.h): what reaches that
-// is among them. For .cu files only, as device/parallel.h.
+// Top-k thresholds of many lists, by rank (kernels/core/rank.h): entries that reach the threshold
+// are among the best. For .cu files only, like device/parallel.h.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace crema {
 
 #ifdef __CUDACC__
-// A block has a list.
+// One block per list.
 template <typename Lists>
 __global__ void __launch_bounds__(1024)
-    find_least_ranks(int64_t count, Lists lists, uint64_t* least) {
+    find_min_ranks(int64_t count, Lists lists, uint64_t* minimum) {
   const int64_t list = blockIdx.x, wanted = lists.wanted(list);
   const auto rank_at = [&](int i) { return lists.rank(list, i); };
   const int all = static_cast<int>(count);
@@ -26,21 +26,22 @@ __global__ void __launch_bounds__(1024)
   for (int i = threadIdx.x; i < all; i += blockDim.x) there += rank_at(i) != 0;
   there = block_all(there, Plus());
   uint64_t found = wanted > 0 ? 1 : ~uint64_t{0};
-  if (wanted > 0 && wanted < there) found = least_of_best(all, static_cast<int>(wanted), rank_at);
-  if (threadIdx.x == 0) least[list] = found;
+  if (wanted > 0 && wanted < there) found = min_of_best(all, static_cast<int>(wanted), rank_at);
+  if (threadIdx.x == 0) minimum[list] = found;
 }
 #endif
 
-// least[list] is what the best lists.wanted(list) of lists.rank(list, i), i < count, reach and no
-// others; all where there are fewer. A rank of 0 is none; no others of a list may be equal.
+// Sets minimum[list] so that exactly the best lists.wanted(list) of lists.rank(list, i), i < count,
+// reach it; all do if there are fewer. A rank of 0 is no entry; the others of a list must be
+// distinct.
 template <typename Lists>
-void least_ranks(Context& context, int64_t list_count, int64_t count, const Lists& lists,
-                 uint64_t* least) {
+void min_ranks(Context& context, int64_t list_count, int64_t count, const Lists& lists,
+               uint64_t* minimum) {
   if (list_count == 0) return;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    return launch(context.gpu(), find_least_ranks<Lists>, {static_cast<unsigned>(list_count), 1024},
-                  count, lists, least);
+    return launch(context.gpu(), find_min_ranks<Lists>, {static_cast<unsigned>(list_count), 1024},
+                  count, lists, minimum);
   }
 #endif
   (void)context;
@@ -52,11 +53,11 @@ void least_ranks(Context& context, int64_t list_count, int64_t count, const List
       const uint64_t rank = lists.rank(list, i);
       if (rank != 0) ranks.push_back(rank);
     }
-    least[list] = wanted > 0 ? 1 : ~uint64_t{0};
+    minimum[list] = wanted > 0 ? 1 : ~uint64_t{0};
     if (wanted <= 0 || wanted >= static_cast<int64_t>(ranks.size())) continue;
     const auto last = ranks.begin() + (wanted - 1);
     std::nth_element(ranks.begin(), last, ranks.end(), std::greater<>());
-    least[list] = *last;
+    minimum[list] = *last;
   }
 }
 

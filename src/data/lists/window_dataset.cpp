@@ -1,4 +1,4 @@
-#include "data/lists/window_samples.h"
+#include "data/lists/window_dataset.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,20 +8,20 @@
 namespace crema {
 namespace {
 
-// Which part of an image is taken, the size it is brought to, and where it lies in the sample.
+// Which part of an image is taken, the size it is resized to, and its position in the sample.
 struct Placement {
   int64_t x1, y1, x2, y2;
   int64_t height, width;
   int64_t top = 0, left = 0, right = 0;
 };
 
-// `crop`: the size of which options.context is a part; `size`: what that region is brought to. The
-// box with its surroundings may reach beyond the image: that part of the sample stays empty.
+// `crop`: the size that options.context refers to; `size`: what that region is resized to. The box
+// with its context may extend beyond the image: that part of the sample stays empty.
 Placement placement_of(const ListedWindow& window, const Image& image, const WindowOptions& options,
                        int64_t crop, int64_t size) {
   Placement p{window.x1, window.y1, window.x2, window.y2, size, size};
   if (options.context == 0 && !options.square) return p;
-  // In float32 as R-CNN has it: it decides how halves are rounded.
+  // In float32 as in R-CNN, because this decides how halves are rounded.
   float half_height = static_cast<float>(p.y2 - p.y1 + 1) / 2,
         half_width = static_cast<float>(p.x2 - p.x1 + 1) / 2;
   const float middle_x = static_cast<float>(p.x1) + half_width,
@@ -49,7 +49,7 @@ Placement placement_of(const ListedWindow& window, const Image& image, const Win
   return p;
 }
 
-// What of an image a sample shows, and where in the sample it begins.
+// What a sample shows of an image, and where in the sample that begins.
 struct Shown {
   Image part;  // of no rows or columns where nothing of the image is left
   int64_t top = 0, left = 0;
@@ -73,7 +73,7 @@ Shown show(const ListedWindow& window, const Image& image, const WindowOptions& 
 
 }  // namespace
 
-WindowSamples::WindowSamples(std::string path, WindowFile file, ImageReading reading,
+WindowDataset::WindowDataset(std::string path, WindowFile file, ImageReading reading,
                              Transform transform, WindowOptions options)
     : path_(std::move(path)),
       file_(std::move(file)),
@@ -99,10 +99,9 @@ WindowSamples::WindowSamples(std::string path, WindowFile file, ImageReading rea
           "the size of the samples is missing: give transform_param a crop_size");
   require(2 * options_.context < size, "context_pad is ", options_.context,
           ", which leaves nothing of a crop of ", size, "x", size);
-  constexpr int64_t kMostSide = 1 << 15;  // kMostPixelsEver of a square
-  require(options_.mask_size <= kMostSide, "a mask of ", options_.mask_size, "x",
-          options_.mask_size, " pixels is larger than any picture; ", kMostSide,
-          " is the longest side");
+  constexpr int64_t kMaxSide = 1 << 15;  // kMaxPixelsEver of a square
+  require(options_.mask_size <= kMaxSide, "a mask of ", options_.mask_size, "x", options_.mask_size,
+          " pixels is larger than any picture; ", kMaxSide, " is the longest side");
   require(!transform_.augmentation().any(),
           "transform_param changes the size or the colours of images; windows are resized to "
           "crop_size and mirrored, nothing else");
@@ -120,32 +119,32 @@ WindowSamples::WindowSamples(std::string path, WindowFile file, ImageReading rea
   }
 }
 
-const ListedWindow& WindowSamples::window(const Turn& turn) const {
-  if (options_.in_order) return file_.in_order[turn.place.index];
+const ListedWindow& WindowDataset::window(const SampleIndex& sample_index) const {
+  if (options_.in_order) return file_.in_order[sample_index.record_index.index];
   const std::vector<ListedWindow>& from =
-      turn.in_batch < background_ ? file_.background : file_.objects;
-  return from[TransformNumbers::pick(draws(turn).v[1], static_cast<int64_t>(from.size()))];
+      sample_index.in_batch < background_ ? file_.background : file_.objects;
+  return from[TransformParams::pick(rng(sample_index).v[1], static_cast<int64_t>(from.size()))];
 }
 
-std::string WindowSamples::describe(const Turn& turn) const {
-  return cat(path_, ":", window(turn).line);
+std::string WindowDataset::describe(const SampleIndex& sample_index) const {
+  return cat(path_, ":", window(sample_index).line);
 }
 
-void WindowSamples::load(const Turn& turn, Sample& sample) const {
-  const int64_t index = window(turn).image;
+void WindowDataset::load(const SampleIndex& sample_index, Sample& sample) const {
+  const int64_t index = window(sample_index).image;
   const ListedWindowImage& image = file_.images[index];
   if (options_.cache) {
     reading_.decode(image.path, cached_[index], reading_.color, sample.record.image);
   } else {
     reading_.read(image.path, reading_.color, Interpolation::linear, sample.record.image);
   }
-  const TransformNumbers& numbers = transform_.numbers();
+  const TransformParams& numbers = transform_.numbers();
   sample.shape = {image.channels, numbers.crop_height, numbers.crop_width};
   const int64_t side = options_.mask_size;
   sample.label_shape = side > 0 ? Shape{masks() * side * side + 1} : Shape();
 }
 
-void WindowSamples::write_masks(const ListedWindow& window, const Image& image, bool mirror,
+void WindowDataset::write_masks(const ListedWindow& window, const Image& image, bool mirror,
                                 float* out) const {
   const int64_t side = options_.mask_size;
   Image mask;
@@ -168,12 +167,12 @@ void WindowSamples::write_masks(const ListedWindow& window, const Image& image, 
   }
 }
 
-void WindowSamples::write(const Turn& turn, Sample& sample, float* data) const {
-  const ListedWindow& cut = window(turn);
-  const TransformNumbers& numbers = transform_.numbers();
+void WindowDataset::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
+  const ListedWindow& cut = window(sample_index);
+  const TransformParams& numbers = transform_.numbers();
   const int64_t size = numbers.crop_height;
   const Image& image = sample.record.image;
-  const bool mirror = numbers.mirror && (draws(turn).v[0] & 1) != 0;
+  const bool mirror = numbers.mirror && (rng(sample_index).v[0] & 1) != 0;
   const Shown shown = show(cut, image, options_, size, size, mirror);
   const Image& part = shown.part;
 

@@ -1,0 +1,91 @@
+// FusedLayer: base of the layers that the fuse pass makes of several. It keeps the members, knows
+// which parameters and saved tensors belong to which, and runs them one after the other if the
+// fused kernels do not support a case, as on a CPU; tests compare the two.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/layer.h"
+
+namespace crema {
+
+class FusedLayer : public Layer {
+ public:
+  // What the members save, concatenated, and the tops of the last one to run.
+  Inference infer(const std::vector<Shape>& bottoms) const override;
+  Prepared prepare(Context& context, const Preparation& preparation) override;
+  void forward(Context& context, const Forward& pass) override;
+  void recompute(Context& context, const Forward& pass) override;
+  void backward(Context& context, const Backward& pass) override;
+  void check(Context& context, const Forward& pass) const override;
+
+ protected:
+  // A bottom of a member: a bottom of the fused layer, or the top of another member.
+  struct Source {
+    int bottom = -1, member = -1;
+  };
+  struct MemberSpec {
+    std::string type;
+    std::vector<Source> bottoms;
+  };
+  // --- the fused kernels ---
+  // None: the kernels do not support the case, and the members run.
+  virtual std::optional<Prepared> prepare_kernels(Context& context,
+                                                  const Preparation& preparation) = 0;
+  virtual void forward_kernels(Context& context, const Forward& pass) = 0;
+  virtual void backward_kernels(Context& context, const Backward& pass) = 0;
+  virtual void recompute_kernels(Context&, const Forward&) {}
+
+  // --- the members ---
+  // To be called by setup(): makes the members, which read their parameters from the fused layer's
+  // message, and declares their parameters in this order.
+  void set_up_members(Context& context, const std::vector<Shape>& bottoms,
+                      const std::vector<MemberSpec>& specs);
+
+  const Layer& member(size_t k) const { return *members_[k].layer; }
+  // The shapes of member k's bottoms, and of its top.
+  std::vector<Shape> bottoms_of(size_t k, const std::vector<Shape>& bottoms) const;
+  Shape top_of(size_t k, const std::vector<Shape>& bottoms) const;
+  // From a list with one entry per parameter, those of member k; and its part of what infer()
+  // saves.
+  template <typename T>
+  std::vector<T> parameters_of(size_t k, const std::vector<T>& list) const {
+    if (list.empty()) return {};
+    const auto begin = list.begin() + static_cast<int64_t>(members_[k].first_parameter);
+    return {begin, begin + static_cast<int64_t>(members_[k].layer->parameters().size())};
+  }
+
+ private:
+  struct Member {
+    std::unique_ptr<Layer> layer;
+    std::vector<Source> bottoms;
+    size_t first_parameter = 0;
+    // Of the chain prepared last: indices of its own saved tensors, of its top, and, at value + 1,
+    // of the top's gradient (not for the last member).
+    std::vector<size_t> saved;
+    size_t value = 0;
+    Shape top;
+    Format format;
+  };
+  // The blobs between members are kept in saved tensors between the passes.
+  Prepared prepare_chain(Context& context, const Preparation& preparation);
+  void forward_chain(Context& context, const Forward& pass) const;
+  void backward_chain(Context& context, const Backward& pass) const;
+  size_t last() const { return order_.back(); }
+  void add_in_order(size_t k);
+  Preparation preparation_of(size_t k, const Preparation& preparation) const;
+  Tensor value_of(size_t k, const std::vector<Tensor>& saved) const;
+  Tensor gradient_of(size_t k, const std::vector<Tensor>& saved) const;
+  std::vector<Tensor> saved_of(size_t k, const std::vector<Tensor>& saved) const;
+  Forward pass_of(size_t k, const Forward& pass) const;
+
+  std::vector<Member> members_;
+  std::vector<size_t> order_;  // the order in which they run
+  bool chain_ = false;         // the members run instead of the kernels
+  Edge bottom_edge_;           // of the chain
+};
+
+}  // namespace crema

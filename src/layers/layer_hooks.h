@@ -1,0 +1,84 @@
+// LayerHooks: what only some layers tell the plan, each with a default that suits all others. A new
+// layer needs none of these; layer.h has what it does need.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "device/context.h"
+#include "layers/layer_passes.h"
+
+namespace crema {
+
+class LayerHooks {
+ public:
+  virtual ~LayerHooks() = default;
+
+  // --- shapes, formats, memory ---
+  virtual bool as_many_tops_as_bottoms() const { return false; }
+  // Every top is bottom[0] with another shape: nothing is computed, memory is shared.
+  virtual bool is_view() const { return false; }
+  // Top 0 can be produced in whatever order, real type and channel padding the plan wants.
+  virtual bool makes_any_format() const { return false; }
+  // The tops must keep their content between passes (inputs set by the user, constant data).
+  virtual bool keeps_tops() const { return false; }
+  // False: neither pass reads this bottom's values; only its shape matters. It comes in whatever
+  // order and real type it has.
+  virtual bool reads_values(int bottom) const { return bottom >= 0; }
+  // How many channels bottom 0 should have in memory when it is channels-last, stored in this type
+  // and has no gradient; 0: no padding.
+  virtual int64_t padded_channels(DType) const { return 0; }
+  // Multiply-adds of one forward pass; each gradient costs as many. 0: so few that memory traffic
+  // decides the time.
+  virtual int64_t multiply_adds(const std::vector<Shape>&, const std::vector<Shape>&) const {
+    return 0;
+  }
+
+  // --- edges and fusion ---
+  // What can pass along the edges to its bottoms and from top 0.
+  virtual Edge bottom_edge(int) const { return {}; }
+  virtual Edge top_edge() const { return {}; }
+  // The top is made of the bottoms' elements, and the bottoms' gradients are slices of its
+  // gradient.
+  virtual bool concatenates() const { return is_view(); }
+  // Of a fused layer after setup: false if its members are faster unfused.
+  virtual bool is_profitable(const Context&, const std::vector<Shape>&, Precision) const {
+    return true;
+  }
+
+  // --- recomputation (activation checkpointing) ---
+  // Forward's tops can be recomputed before backward from the bottoms and `saved`, in about the
+  // time needed to read and write them.
+  virtual bool recomputes() const { return false; }
+  // Recomputes the tops: the same bits as forward wrote, and no other effect (no running
+  // statistics).
+  virtual void recompute(Context&, const Forward&) {}
+
+  // --- sources ---
+  // Opens a database. Before setup, because in Caffe's log the line of a database precedes those of
+  // its layer.
+  virtual void open(Context&) {}
+  // Forward does work on the host that a CUDA graph would not replay (reading a database).
+  virtual bool works_on_host() const { return false; }
+  // Of a source, called before each forward: true if the tops of this pass have new shapes, which
+  // infer then returns.
+  virtual bool reshapes(uint64_t) { return false; }
+  // Of a source: its records per epoch; 0: not a source, or unknown.
+  virtual int64_t records() const { return 0; }
+  // Bytes of device memory held params_except blobs and parameters: cached records.
+  virtual size_t resident_bytes() const { return 0; }
+  // Frees them: the records are then read from the host, more slowly.
+  virtual void release_resident() {}
+  // Total seconds that all forward passes have waited for a source's data.
+  virtual double waited() const { return 0; }
+
+  // --- shapes that depend on data ---
+  // The tops' sizes depend on the bottoms' values: infer() gives the maximum, the shape in which
+  // forward gets its tops, and dynamic_tops() gives what the last forward filled from the front of
+  // their memory. Later steps, and the layer's own backward, get tensors of those shapes. No step
+  // of such a net is in a CUDA graph.
+  virtual bool dynamic() const { return false; }
+  virtual std::vector<Shape> dynamic_tops() const { return {}; }
+};
+
+}  // namespace crema

@@ -1,0 +1,142 @@
+// The arguments of Layer's functions: what a layer and the plan tell each other.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "layers/edge.h"
+#include "tensor/precision.h"
+#include "tensor/tensor.h"
+
+namespace crema {
+
+class FillerParameter;
+
+// How many blobs a layer takes; maximum = -1: no limit.
+struct Arity {
+  int minimum = 1;
+  int maximum = 1;
+};
+
+// Memory orders (tensor/format.h) that the layer accepts for bottoms and tops of three and more
+// axes.
+enum class OrderRule {
+  row_major,              // row-major only
+  any,                    // any, but the same for all of them
+  prefers_channels_last,  // both, but channels-last is faster
+};
+
+// Data type of bottoms and tops when the net computes in 16 bits. Bottoms without a gradient
+// (labels) and the tops of losses are never 16 bits wide.
+enum class HalfRule {
+  never,    // in float32
+  follows,  // the type of the first bottom, which must be differentiable
+  prefers,  // in 16 bits
+};
+
+// A tensor that a layer requests from the planner. dtype none: the net's real type (float32, or
+// float64 in gradient tests).
+struct TensorSpec {
+  Shape shape;
+  std::optional<DType> dtype;
+  // Zero-initialized and used by this layer only until the plan ends: its values persist across
+  // passes until the layer changes them.
+  bool persistent = false;
+};
+
+struct Inference {
+  std::vector<Shape> tops;
+  std::vector<TensorSpec>
+      saved;  // written by forward, read by the backward that follows (masks, statistics)
+};
+
+// A blob that a layer owns: learned, or measured (statistics).
+struct ParameterSpec {
+  Shape shape;
+  const FillerParameter*
+      filler;           // owned by the layer's message or a default instance: outlives the layer
+  bool learned = true;  // false: no gradient, no update (running statistics)
+};
+
+// What is known once a plan's shapes, formats and gradients are decided.
+struct Preparation {
+  std::vector<Shape> bottoms, tops;
+  std::vector<Order> bottom_orders, top_orders;
+  std::vector<int64_t> bottom_channels;  // in memory, padded as padded_channels() says; or 0
+  std::vector<bool> bottom_needs_diff;
+  std::vector<bool> parameter_needs_diff;
+  bool backward = false;       // false: forward only
+  DType dtype = DType::f32;    // of parameters, their gradients and `saved`: float32 or float64
+  DType storage = DType::f32;  // of bottoms, tops and their gradients, as half_rule() says
+  Precision precision = Precision::fp32;
+  Edge bottom_edge, top_edge;  // of bottom 0 and of top 0: what the plan requests
+  // Formats of parameters that another net already owns; none: the layer may choose.
+  std::vector<std::optional<Format>> parameter_formats;
+};
+
+// Which data backward reads; the planner frees or overwrites the rest.
+struct BackwardReads {
+  bool bottom = true;
+  bool top = true;
+  bool only_first = false;  // of the bottoms
+
+  bool bottom_at(size_t index) const { return bottom && (index == 0 || !only_first); }
+};
+
+struct Prepared {
+  std::vector<Format> parameter_formats;  // empty: all row-major
+  size_t workspace = 0;                   // bytes of scratch memory for forward and backward
+  // Parameters that forward and backward read in the storage type; empty: none. Their gradients are
+  // float32 all the same.
+  std::vector<bool> half_parameters;
+  // The part of the request that the kernels will do, because it is faster: statistics and gradient
+  // parts of top 0; affine of bottom 0.
+  Edge bottom_edge, top_edge;
+  // Backward accumulates into its parameters' gradients: clearing these before a pass is faster
+  // than having the first writer overwrite them.
+  bool adds_gradients = false;
+  std::vector<TensorSpec> saved;       // in addition to those of infer(), after them
+  std::optional<BackwardReads> reads;  // none: as Layer::reads() says
+};
+
+struct Forward {
+  std::vector<Tensor> bottom, top, parameters, saved;
+  Tensor workspace;  // u8
+  // To be written: statistics if Prepared::top_edge has them; affine instead of top 0, which is
+  // then empty.
+  EdgeTensors top_edge;
+  // One per bottom, or empty if there are none. If bottom 0 has an affine, it is the x of that.
+  std::vector<EdgeTensors> bottom_edges;
+  const EdgeTensors& bottom_edge(size_t bottom) const {
+    static const EdgeTensors none;
+    return bottom < bottom_edges.size() ? bottom_edges[bottom] : none;
+  }
+  // Index of this forward pass of this net: data position and random numbers depend on it. In a
+  // pass that a CUDA graph replays, kernels read it from device memory instead.
+  uint64_t pass = 0;
+  const uint64_t* live_pass = nullptr;
+};
+
+struct Backward {
+  std::vector<Tensor> bottom, top;  // data; empty where reads() does not ask for it
+  std::vector<Tensor> top_diff;     // empty: that top gets no gradient
+  EdgeTensors top_edge;             // gradient parts
+  std::vector<Tensor> bottom_diff;  // to be overwritten; empty: not needed
+  EdgeTensors bottom_edge;          // of bottom 0: affine, as in Forward
+  std::vector<Tensor> parameters;
+  std::vector<Tensor> parameter_diff;  // empty: not needed
+  std::vector<char> accumulate;        // per parameter: add to the diff instead of overwriting it
+  // Per parameter: an earlier step of this pass contributes to the diff, perhaps still running on a
+  // side stream. Whatever adds to it runs there, too.
+  std::vector<char> begun;
+  std::vector<Tensor> saved;
+  Tensor workspace;
+  // For work handed to Context::on_side_stream(), gradients of parameters: the stream and its
+  // workspace.
+  int side_stream = 0;
+  Tensor side_workspace;
+  uint64_t pass = 0;  // index of the forward pass this belongs to
+  const uint64_t* live_pass = nullptr;
+};
+
+}  // namespace crema

@@ -1,0 +1,103 @@
+// Pass "edges": what passes along the edges of the graph params_except blobs and gradients
+// (layers/edge.h). Part of fuse.
+//
+// Gradients through ReLUs. A maximum over values that a ReLU has left is positive exactly where the
+// chosen value is. So a max pooling can take its gradient through that ReLU without reading what it
+// pooled, and once all readers do so, also after a Concat, no backward reads the ReLU's output any
+// more: its memory is free after the forward pass, and its writer has one pass less to make. A layer
+// that reads its bottom in backward anyway, as the end of a classifier does, can do so too.
+//
+// Statistics. Batch normalization first reads all that a convolution wrote, only to add it up. A
+// convolution whose kernel can do that as it writes is asked to. Kernels add in any order, so this
+// is left out where results must repeat.
+#include <algorithm>
+
+#include "net/plan.h"
+
+namespace crema {
+namespace {
+
+class ReluEdges {
+ public:
+  explicit ReluEdges(Plan& plan)
+      : plan_(plan), from_relu_(plan.values.size(), 0.f), taken_(plan.values.size()) {}
+
+  void run() {
+    for (PlanNode& node : plan_.nodes) find_source(node);
+    for (size_t id = 0; id < taken_.size(); ++id) {
+      const PlanValue& value = plan_.values[id];
+      taken_[id] = from_relu_[id] != 0 && !value.output && value.loss_weight == 0;
+    }
+    for (auto node = plan_.nodes.rbegin(); node != plan_.nodes.rend(); ++node) hand_on(*node);
+    for (PlanNode& node : plan_.nodes) {
+      Edge& edge = node.bottom_edge;
+      // Going through a ReLU twice changes nothing, but a factor must not be taken twice.
+      if (edge.relu_factor == 1 || writer_of_first(node).top_edge.relu) continue;
+      edge.relu = false;
+      edge.relu_factor = 1;
+    }
+  }
+
+ private:
+  PlanNode& writer_of_first(const PlanNode& node) const {
+    return plan_.nodes[plan_.values[node.bottoms[0]].producer];
+  }
+
+  void find_source(PlanNode& node) {
+    const float first = node.bottoms.empty() ? 0.f : from_relu_[node.bottoms[0]];
+    const auto like_first = [&](int value) { return from_relu_[value] == first; };
+    const bool passes_on = node.tops.size() == 1 && node.layer->concatenates() &&
+                           std::all_of(node.bottoms.begin(), node.bottoms.end(), like_first);
+    const Edge top = node.layer->top_edge();
+    if (!node.tops.empty())
+      from_relu_[node.tops[0]] = top.relu ? top.relu_factor : passes_on ? first : 0.f;
+    if (first == 0) return;
+    const Edge bottom = node.layer->bottom_edge(0);
+    const bool with_factor = bottom.any_relu_factor && writer_of_first(node).layer->top_edge().relu;
+    node.bottom_edge.relu = bottom.relu && (first == 1 || with_factor);
+    if (node.bottom_edge.relu) node.bottom_edge.relu_factor = first;
+  }
+
+  // Which values have all parts of their gradient taken through the ReLU by now.
+  void hand_on(PlanNode& node) {
+    for (size_t j = 0; j < node.bottoms.size(); ++j) {
+      if (!node.backward || !node.propagate[j]) continue;
+      const bool through =
+          node.bottom_edge.relu ? j == 0 : node.layer->concatenates() && taken_[node.tops[0]];
+      if (!through) taken_[node.bottoms[j]] = false;
+    }
+    node.top_edge.relu = node.backward && node.layer->top_edge().relu && taken_[node.tops[0]];
+  }
+
+  Plan& plan_;
+  // Of values whose elements all come out of a ReLU: its factor; 0 of others.
+  std::vector<float> from_relu_;
+  std::vector<bool> taken_;
+};
+
+void ask_for_statistics(Plan& plan) {
+  for (size_t i = 0; i < plan.nodes.size(); ++i) {
+    PlanNode& reader = plan.nodes[i];
+    reader.statistics_makers.assign(reader.bottoms.size(), -1);
+    for (size_t j = 0; j < reader.bottoms.size() && !reader.follows; ++j) {
+      const PlanValue& value = plan.values[reader.bottoms[j]];
+      if (!reader.layer->bottom_edge(static_cast<int>(j)).statistics || value.producer < 0 ||
+          value.top != 0)
+        continue;
+      PlanNode& maker = plan.nodes[value.producer];
+      if (maker.statistics_reader >= 0) continue;
+      maker.statistics_reader = static_cast<int>(i);
+      maker.top_edge.statistics = true;
+      reader.statistics_makers[j] = value.producer;
+    }
+  }
+}
+
+}  // namespace
+
+void choose_edges(Context& context, Plan& plan) {
+  ReluEdges(plan).run();
+  if (!context.repeatable) ask_for_statistics(plan);
+}
+
+}  // namespace crema

@@ -1,0 +1,42 @@
+// The table of the fuse pass: which neighbouring layers one fused layer replaces. Whether the fused
+// layer is then faster is said by LayerHooks::is_profitable of that layer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/plan.h"
+
+namespace crema {
+
+// The nodes that match a pattern, in its order.
+struct FuseMatch {
+  const Plan& plan;
+  std::vector<int> nodes;
+
+  // The first node of this type.
+  const PlanNode& node(const char* type) const;
+};
+
+struct FusePattern {
+  // Types along a path, '+' between: each node is the only reader of the one before. "Sum" is an
+  // Eltwise that adds two blobs. This is the type of the fused layer, too.
+  std::string path;
+  // Along another path, which ends in the other bottom of "Sum"; in the fused layer's type it
+  // stands before "Sum". "": that bottom may come from anywhere.
+  std::string branch = "";
+  // What types do not tell; none: nothing else.
+  bool (*fits)(const FuseMatch&) = nullptr;
+
+  // Of the fused layer.
+  std::string type() const;
+};
+
+// In order of preference: of those that begin with the same type the first that matches, and whose
+// layer is profitable, is taken.
+const std::vector<FusePattern>& fuse_patterns();
+
+// Whether a node is what this word of a pattern means.
+bool means(const std::string& word, const PlanNode& node);
+
+}  // namespace crema
