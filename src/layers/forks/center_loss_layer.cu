@@ -12,11 +12,7 @@
 // * sum of (x[n] - c[k]) / (1 + their number), and dx = w * (x - c) is not divided by N; the solver
 // leaves c alone.
 #include "kernels/core/equal_links.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "layers/layer.h"
-#include "proto/layer.pb.h"
+#include "layers/loss/labelled_loss.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {
@@ -25,10 +21,9 @@ namespace {
 template <typename T>
 struct ToCentre {
   const T *x, *centres;
-  ClassLabels<T> labels;
+  NotedLabels<T> labels;
   int64_t inputs;
   bool squared;
-  LabelNote note;
 
   CREMA_HD T difference(int64_t n, int64_t k) const {
     const int label = labels.at(n);
@@ -36,7 +31,7 @@ struct ToCentre {
   }
   template <typename>
   CREMA_HD T operator()(int64_t, int64_t n, int64_t k) const {
-    if (k == 0 && labels.at(n) < 0) note.write(n, labels.labels[n]);
+    if (k == 0) labels.note(n);
     const T d = difference(n, k);
     return squared ? d * d : d < 0 ? -d : d;
   }
@@ -95,15 +90,12 @@ struct MoveCentre {
   }
 };
 
-class CenterLossLayer : public Layer {
+class CenterLossLayer : public LabelledLossLayer {
   const CenterLossParameter& p() const { return params<CenterLossParameter>(); }
   bool moves() const { return p().has_cluster_num(); }
   int64_t classes() const { return moves() ? p().cluster_num() : p().num_output(); }
   bool squared() const { return p().distance_type() == "L2"; }
-  Arity bottoms() const override { return {2, 2}; }
-  bool is_loss() const override { return true; }
-  bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
+  LabelRange range(const Shape&) const override { return {classes()}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     require(classes() > 0,
@@ -118,14 +110,14 @@ class CenterLossLayer : public Layer {
     add_parameter({classes(), inputs_}, p().center_filler(), !moves());
   }
 
-  Inference infer(const std::vector<Shape>& bottoms) const override {
+  Inference shapes(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
     require(x.count(axis_) == inputs_, "the bottom has shape ", x.brief(), ", that is ",
             x.count(axis_), " values a vector, but the centres were made for ", inputs_);
     require(bottoms[1].count() == x.count(0, axis_), "there must be one label for each of ",
             x.count(0, axis_), " vectors (", x.brief(), "), but the labels are ",
             bottoms[1].brief());
-    return {{Shape()}, {{{LabelNote::kCount}, DType::i32, true}}};
+    return {{Shape()}, {}};
   }
 
   // Workspace: links between equal labels.
@@ -136,22 +128,15 @@ class CenterLossLayer : public Layer {
   }
 
   template <typename T>
-  ToCentre<T> body(const std::vector<Tensor>& bottom, const Tensor& centres) const {
-    return {bottom[0].data<T>(),
-            centres.data<T>(),
-            {bottom[1].data<T>(), centres.shape()[0]},
-            inputs_,
-            squared(),
-            {}};
+  ToCentre<T> body(const LossInput& in, const Tensor& centres) const {
+    return {in.at<T>(0), centres.data<T>(), labels<T>(in), inputs_, squared()};
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const int64_t batch = pass.bottom[1].count(), classes = pass.parameters[0].shape()[0];
-    check_labels(pass.bottom[1], classes, 1, std::nullopt);
+    const int64_t batch = pass.bottom[1].count();
+    check_values(pass);
     on(pass.bottom[0], [&]<typename T>() {
-      ToCentre<T> term = body<T>(pass.bottom, pass.parameters[0]);
-      term.note = {pass.saved[0].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
-      parallel_sum<T>(context, {1, batch, inputs_}, term,
+      parallel_sum<T>(context, {1, batch, inputs_}, body<T>(loss_input(pass), pass.parameters[0]),
                       {pass.top[0].data<T>(),
                        p().loss_weight() * (squared() ? T(0.5) : T(1)) / static_cast<T>(batch)});
     });
@@ -160,7 +145,7 @@ class CenterLossLayer : public Layer {
   void backward(Context& context, const Backward& pass) override {
     const int64_t batch = pass.bottom[1].count();
     on(pass.bottom[0], [&]<typename T>() {
-      const ToCentre<T> of = body<T>(pass.bottom, pass.parameters[0]);
+      const ToCentre<T> of = body<T>(loss_input(pass), pass.parameters[0]);
       const T* weight = pass.top_diff[0].data<T>();
       if (const Tensor& dx = pass.bottom_diff[0]) {
         const T share = p().loss_weight() / static_cast<T>(moves() ? 1 : batch);
@@ -186,10 +171,6 @@ class CenterLossLayer : public Layer {
                                         T(1) / static_cast<T>(loss_weight), dc.data<T>()});
       }
     });
-  }
-
-  void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[0]);
   }
 
   int axis_ = 1;

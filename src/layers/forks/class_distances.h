@@ -2,10 +2,7 @@
 // files only, like device/parallel.h.
 #pragma once
 
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "layers/layer.h"
+#include "layers/loss/labelled_loss.h"
 
 namespace crema {
 
@@ -14,14 +11,12 @@ namespace crema {
 template <typename T>
 struct ClassDistances {
   const T* x;
-  ClassLabels<T> labels;
-  LabelNote note;
+  NotedLabels<T> labels;
 
   CREMA_HD T at(int64_t n, int64_t k) const { return x[n * labels.classes + k]; }
   CREMA_HD bool is_own(int64_t n, int64_t k) const { return labels.at(n) == k; }
   CREMA_HD T own(int64_t n) const {
-    const int label = labels.at(n);
-    if (label < 0) note.write(n, labels.labels[n]);
+    const int label = labels.noted(n);
     return label < 0 ? T(NAN) : at(n, label);
   }
   // The nearest of the other classes; 0 if there is only one class.

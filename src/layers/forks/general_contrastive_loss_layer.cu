@@ -13,7 +13,6 @@
 // normalize_negative r, the others' gradients are divided by s = |sum of their slopes| / (r * N)
 // where s > positive_weight. None for labels, none from the second top.
 #include "layers/forks/class_distances.h"
-#include "proto/layer.pb.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {
@@ -99,13 +98,9 @@ struct ContrastGradient {
   }
 };
 
-class GeneralContrastiveLossLayer : public Layer {
+class GeneralContrastiveLossLayer : public LabelledLossLayer {
   const GeneralContrastiveParameter& p() const { return params<GeneralContrastiveParameter>(); }
-  Arity bottoms() const override { return {2, 2}; }
   Arity tops() const override { return {1, 2}; }
-  bool is_loss() const override { return true; }
-  bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>&) override {
     const char* const unknown = p().square()              ? "square"
@@ -118,20 +113,18 @@ class GeneralContrastiveLossLayer : public Layer {
             p().normalize_negative(), ", but must be positive");
   }
 
-  Inference infer(const std::vector<Shape>& bottoms) const override {
+  Inference shapes(const std::vector<Shape>& bottoms) const override {
     require_class_distances(bottoms);
     const Shape& x = bottoms[0];
     require(x.count(1) > 1, "there must be two classes or more, but the distances are ", x.brief());
-    std::vector<Shape> tops = {Shape()};
-    if (message().top_size() > 1) tops.push_back({2});
     // saved: the nearest other class of each example, the mean of the sums of the others' slopes
-    return {tops, {{{x[0]}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+    return {tops_with({2}), {{{x[0]}, {}}, {{1}, {}}}};
   }
 
   template <typename T>
-  Contrast<T> contrast(const std::vector<Tensor>& bottom, const Tensor& nearest) const {
-    return {{bottom[0].data<T>(), {bottom[1].data<T>(), bottom[0].shape().count(1)}, {}},
-            p().max_negative_only() ? nearest.data<T>() : nullptr,
+  Contrast<T> contrast(const LossInput& in) const {
+    return {{in.at<T>(0), labels<T>(in)},
+            p().max_negative_only() ? in.saved[0].data<T>() : nullptr,
             static_cast<T>(p().positive_margin()),
             static_cast<T>(p().negative_margin()),
             static_cast<T>(p().positive_weight()),
@@ -144,10 +137,9 @@ class GeneralContrastiveLossLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Shape& shape = pass.bottom[0].shape();
     const int64_t batch = shape[0], classes = shape.count(1);
-    check_labels(pass.bottom[1], classes, 1, std::nullopt);
+    check_values(pass);
     on(pass.bottom[0], [&]<typename T>() {
-      Contrast<T> each = contrast<T>(pass.bottom, pass.saved[0]);
-      each.distances.note = {pass.saved[2].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
+      const Contrast<T> each = contrast<T>(loss_input(pass));
       const T share = T(1) / static_cast<T>(batch);
       if (each.nearest)
         parallel_for(context, batch, NearestOthers<T>{each.distances, pass.saved[0].data<T>()});
@@ -169,14 +161,10 @@ class GeneralContrastiveLossLayer : public Layer {
       const T* slopes = p().has_normalize_negative() ? pass.saved[1].data<T>() : nullptr;
       parallel_rows(
           context, shape[0], shape.count(1),
-          ContrastGradient<T>{contrast<T>(pass.bottom, pass.saved[0]), slopes,
-                              pass.top_diff[0].data<T>(), static_cast<T>(p().normalize_negative()),
+          ContrastGradient<T>{contrast<T>(loss_input(pass)), slopes, pass.top_diff[0].data<T>(),
+                              static_cast<T>(p().normalize_negative()),
                               T(1) / static_cast<T>(shape[0]), pass.bottom_diff[0].data<T>()});
     });
-  }
-
-  void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[2]);
   }
 };
 

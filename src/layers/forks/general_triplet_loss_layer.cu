@@ -11,7 +11,6 @@
 // where positive_first disables the others; times the loss weight. None for labels and factors,
 // none from the second top.
 #include "layers/forks/class_distances.h"
-#include "proto/layer.pb.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {
@@ -77,31 +76,26 @@ struct DistanceGradient {
   }
 };
 
-class GeneralTripletLossLayer : public Layer {
+class GeneralTripletLossLayer : public LabelledLossLayer {
   const GeneralTripletParameter& p() const { return params<GeneralTripletParameter>(); }
   Arity bottoms() const override { return {2, 3}; }
   Arity tops() const override { return {1, 2}; }
-  bool is_loss() const override { return true; }
-  bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
 
-  Inference infer(const std::vector<Shape>& bottoms) const override {
+  Inference shapes(const std::vector<Shape>& bottoms) const override {
     require_class_distances(bottoms);
     const Shape& x = bottoms[0];
     require(x.count(1) > 1, "there must be two classes or more, but the distances are ", x.brief());
     require(bottoms.size() < 3 || bottoms[2].count() == x[0],
             "the third bottom must have a factor for each of ", x[0], " examples, but is ",
             bottoms.back().brief());
-    std::vector<Shape> tops = {Shape()};
-    if (message().top_size() > 1) tops.push_back({2});
     // saved: per example, how many others count and which one is nearest
-    return {tops, {{{2, x[0]}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+    return {tops_with({2}), {{{2, x[0]}, {}}}};
   }
 
   template <typename T>
-  Violation<T> violation(const std::vector<Tensor>& bottom, const Tensor& saved) const {
-    return {{bottom[0].data<T>(), {bottom[1].data<T>(), bottom[0].shape().count(1)}, {}},
-            p().hardest_only() ? saved.data<T>() + bottom[0].shape()[0] : nullptr,
+  Violation<T> violation(const LossInput& in) const {
+    return {{in.at<T>(0), labels<T>(in)},
+            p().hardest_only() ? in.saved[0].data<T>() + in.bottom[0].shape()[0] : nullptr,
             static_cast<T>(p().margin()),
             p().positive_first() ? static_cast<T>(p().positive_upper_bound()) : T(INFINITY)};
   }
@@ -109,10 +103,9 @@ class GeneralTripletLossLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Shape& shape = pass.bottom[0].shape();
     const int64_t batch = shape[0], classes = shape.count(1);
-    check_labels(pass.bottom[1], classes, 1, std::nullopt);
+    check_values(pass);
     on(pass.bottom[0], [&]<typename T>() {
-      Violation<T> each = violation<T>(pass.bottom, pass.saved[0]);
-      each.distances.note = {pass.saved[1].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
+      const Violation<T> each = violation<T>(loss_input(pass));
       T* counts = pass.saved[0].data<T>();
       const T share = T(1) / static_cast<T>(batch);
       if (p().hardest_only())
@@ -131,21 +124,16 @@ class GeneralTripletLossLayer : public Layer {
     const Shape& shape = pass.bottom[0].shape();
     on(pass.bottom[0], [&]<typename T>() {
       const T share = T(1) / static_cast<T>(shape[0]);
-      const DistanceGradient<T> gradient{
-          violation<T>(pass.bottom, pass.saved[0]),
-          pass.saved[0].data<T>(),
-          pass.bottom.size() > 2 ? pass.bottom[2].data<T>() : nullptr,
-          pass.top_diff[0].data<T>(),
-          p().add_center_loss(),
-          static_cast<T>(p().positive_weight()) * share,
-          static_cast<T>(p().negative_weight()) * share,
-          pass.bottom_diff[0].data<T>()};
+      const DistanceGradient<T> gradient{violation<T>(loss_input(pass)),
+                                         pass.saved[0].data<T>(),
+                                         loss_input(pass).at<T>(2),
+                                         pass.top_diff[0].data<T>(),
+                                         p().add_center_loss(),
+                                         static_cast<T>(p().positive_weight()) * share,
+                                         static_cast<T>(p().negative_weight()) * share,
+                                         pass.bottom_diff[0].data<T>()};
       parallel_rows(context, shape[0], shape.count(1), gradient);
     });
-  }
-
-  void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[1]);
   }
 };
 

@@ -11,9 +11,7 @@
 // for m, and for b none through s.
 #include <cfloat>
 
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "layers/layer.h"
+#include "layers/loss/pair_loss.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {
@@ -57,33 +55,18 @@ struct LandmarkTerms {
     const T w = weight(i % kLandmarks) * (mask ? mask[at] : T(1));
     return (sizes ? w / sizes[n] : w) * (a[at] - b[at]);
   }
-  template <typename>
-  CREMA_HD T operator()(int64_t, int64_t n, int64_t i) const {
+  CREMA_HD T loss(int64_t n, int64_t i) const {
     const int64_t at = n * 2 * kLandmarks + i;
     return slope(n, i) * (a[at] - b[at]);
   }
-};
-
-template <typename T>
-struct LandmarkGradient {
-  LandmarkTerms<T> terms;
-  const T* weight;  // of the loss
-  T share;
-  T *da, *db;  // null: not needed
-  CREMA_HD void operator()(int64_t n, int64_t i) const {
-    const int64_t at = n * 2 * kLandmarks + i;
-    const T slope = *weight * share * terms.slope(n, i);
-    if (da) da[at] = slope;
-    if (db) db[at] = -slope;
+  CREMA_HD T gradient(int64_t n, int64_t i, const LossScale<T>& scale) const {
+    return scale.value() * slope(n, i);
   }
 };
 
-class WeightEuclideanLossLayer : public Layer {
-  const WeightEuclideanLossParameter& p() const { return params<WeightEuclideanLossParameter>(); }
+class WeightEuclideanLossLayer : public PairLoss<WeightEuclideanLossLayer> {
+ public:
   Arity bottoms() const override { return {2, 3}; }
-  bool is_loss() const override { return true; }
-  bool differentiable(int bottom) const override { return bottom < 2; }
-  BackwardReads reads() const override { return {true, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& a = bottoms[0];
@@ -96,39 +79,30 @@ class WeightEuclideanLossLayer : public Layer {
     return {{Shape()}, {{{a[0]}, {}}}};  // saved: sizes of the faces
   }
 
+  SumExtent extent(const Shape& a) const { return {1, a[0], 2 * kLandmarks}; }
+  double factor() const { return 0.5; }
   template <typename T>
-  LandmarkTerms<T> terms(const std::vector<Tensor>& bottom, const Tensor& sizes) const {
-    return {bottom[0].data<T>(),
-            bottom[1].data<T>(),
-            bottom.size() > 2 ? bottom[2].data<T>() : nullptr,
-            p().normalized() == 1 ? sizes.data<T>() : nullptr,
+  LandmarkTerms<T> terms(const LossInput& in) const {
+    return {in.at<T>(0),
+            in.at<T>(1),
+            in.at<T>(2),
+            p().normalized() == 1 ? in.saved[0].data<T>() : nullptr,
             static_cast<T>(p().contour_weight()),
             static_cast<T>(p().main_weight()),
             static_cast<T>(p().coarse_weight())};
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const Tensor &a = pass.bottom[0], &sizes = pass.saved[0];
-    const int64_t faces = a.shape()[0];
-    on(a, [&]<typename T>() {
-      parallel_for(
-          context, faces,
-          FaceSize<T>{pass.bottom[1].data<T>(), p().normalized_type() != 0, sizes.data<T>()}, 64);
-      parallel_sum<T>(context, {1, faces, 2 * kLandmarks}, terms<T>(pass.bottom, sizes),
-                      {pass.top[0].data<T>(), T(0.5) / static_cast<T>(faces)});
+    const Tensor &faces = pass.bottom[1], &sizes = pass.saved[0];
+    on(faces, [&]<typename T>() {
+      const FaceSize<T> size{faces.data<T>(), p().normalized_type() != 0, sizes.data<T>()};
+      parallel_for(context, sizes.count(), size, 64);
     });
+    TermLoss::forward(context, pass);
   }
 
-  void backward(Context& context, const Backward& pass) override {
-    const int64_t faces = pass.bottom[0].shape()[0];
-    on(pass.bottom[0], [&]<typename T>() {
-      parallel_rows(
-          context, faces, 2 * kLandmarks,
-          LandmarkGradient<T>{terms<T>(pass.bottom, pass.saved[0]), pass.top_diff[0].data<T>(),
-                              T(1) / static_cast<T>(faces), pass.bottom_diff[0].data<T>(),
-                              pass.bottom_diff[1].data<T>()});
-    });
-  }
+ private:
+  const WeightEuclideanLossParameter& p() const { return params<WeightEuclideanLossParameter>(); }
 };
 
 }  // namespace

@@ -8,17 +8,16 @@
 // * (a - b) / N (legacy: -(a - b) / N); the 1e-4 is Caffe's. db = -da; times the loss weight; none
 // for y.
 #include "kernels/core/distance.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "layers/layer.h"
-#include "proto/params/loss.pb.h"
+#include "layers/loss/loss_layer.h"
 
 namespace crema {
 namespace {
 
 template <typename T>
-struct PairLoss {
-  const T *squares, *equal;  // d^2 and y of each pair
+struct PairTerms {
+  const T *a, *b, *equal, *squares;  // equal: y; squares: d^2 of each pair
+  int64_t channels;
+  T side;  // gradient: 1 for a, -1 for b
   T margin;
   bool legacy;
 
@@ -27,8 +26,7 @@ struct PairLoss {
     const T gap = margin - (legacy ? squares[pair] : sqrt(squares[pair]));
     return gap > 0 ? gap : T(0);
   }
-  template <typename>
-  CREMA_HD T operator()(int64_t, int64_t, int64_t pair) const {
+  CREMA_HD T loss(int64_t, int64_t pair) const {
     const T left = gap(pair);
     return static_cast<int>(equal[pair]) ? squares[pair] : legacy ? left : left * left;
   }
@@ -38,26 +36,16 @@ struct PairLoss {
     const T push = legacy ? (left > 0 ? T(1) : T(0)) : left / (sqrt(squares[pair]) + T(1e-4));
     return static_cast<int>(equal[pair]) ? T(1) : -push;
   }
-};
-
-template <typename T>
-struct PairGradient {
-  PairLoss<T> loss;
-  const T *a, *b, *weight;
-  int64_t channels;
-  T share;  // 1 / N for a, -1 / N for b
-  T* dx;
-  CREMA_HD void operator()(int64_t pair, int64_t channel) const {
+  CREMA_HD T gradient(int64_t pair, int64_t channel, const LossScale<T>& scale) const {
     const int64_t i = pair * channels + channel;
-    dx[i] = share * *weight * loss.slope(pair) * (a[i] - b[i]);
+    return side * scale.value() * slope(pair) * (a[i] - b[i]);
   }
 };
 
-class ContrastiveLossLayer : public Layer {
+class ContrastiveLossLayer : public TermLoss<ContrastiveLossLayer> {
+ public:
   Arity bottoms() const override { return {3, 3}; }
-  bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom < 2; }
-  BackwardReads reads() const override { return {true, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &a = bottoms[0], &b = bottoms[1];
@@ -72,40 +60,27 @@ class ContrastiveLossLayer : public Layer {
     return {{Shape()}, {{{a[0]}, {}}}};  // saved: the squared distances
   }
 
+  SumExtent extent(const Shape& a) const { return {1, 1, a[0]}; }
+  SumExtent gradient_extent(const Shape& a) const { return {1, a[0], a.count(1)}; }
+  double factor() const { return 0.5; }
   template <typename T>
-  PairLoss<T> loss(const Tensor& equal, const Tensor& squares) const {
+  PairTerms<T> terms(const LossInput& in) const {
     const ContrastiveLossParameter& p = params<ContrastiveLossParameter>();
-    return {squares.data<T>(), equal.data<T>(), static_cast<T>(p.margin()), p.legacy_version()};
+    const int64_t channels = in.bottom[0].shape().count(1);
+    const T* squares = in.saved[0].data<T>();
+    const T side = in.of == 0 ? T(1) : T(-1);
+    const auto margin = static_cast<T>(p.margin());
+    return {in.at<T>(0), in.at<T>(1), in.at<T>(2), squares,
+            channels,    side,        margin,      p.legacy_version()};
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const Tensor &a = pass.bottom[0], &squares = pass.saved[0];
-    const int64_t pairs = a.shape()[0], channels = a.shape().count(1);
-    on(a, [&]<typename T>() {
-      const SquaredDistance<T> distance{a.data<T>(), pass.bottom[1].data<T>(), channels};
-      parallel_sum<T>(context, {pairs, 1, channels}, distance, {squares.data<T>()});
-      parallel_sum<T>(context, {1, 1, pairs}, loss<T>(pass.bottom[2], squares),
-                      {pass.top[0].data<T>(), T(0.5) / static_cast<T>(pairs)});
+    on(pass.bottom[0], [&]<typename T>() {
+      const PairTerms<T> pair = terms<T>(loss_input(pass));
+      parallel_sum<T>(context, {pass.saved[0].count(), 1, pair.channels},
+                      SquaredDistance<T>{pair.a, pair.b, pair.channels}, {pass.saved[0].data<T>()});
     });
-  }
-
-  void backward(Context& context, const Backward& pass) override {
-    const Tensor &a = pass.bottom[0], &b = pass.bottom[1];
-    const int64_t pairs = a.shape()[0], channels = a.shape().count(1);
-    for (int i = 0; i < 2; ++i) {
-      if (!pass.bottom_diff[i]) continue;
-      on(a, [&]<typename T>() {
-        const T share = (i == 0 ? T(1) : T(-1)) / static_cast<T>(pairs);
-        const PairGradient<T> gradient{loss<T>(pass.bottom[2], pass.saved[0]),
-                                       a.data<T>(),
-                                       b.data<T>(),
-                                       pass.top_diff[0].data<T>(),
-                                       channels,
-                                       share,
-                                       pass.bottom_diff[i].data<T>()};
-        parallel_rows(context, pairs, channels, gradient);
-      });
-    }
+    TermLoss::forward(context, pass);
   }
 };
 

@@ -10,65 +10,38 @@
 // Gradient: dx[k] = (p[k] * sum of H[label] - H[label,k]) / D, times the loss weight; none for
 // labels and H, none from the second top.
 #include "base/files.h"
-#include "kernels/core/labels.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/softmax/softmax.h"
-#include "kernels/softmax/softmax_sums.h"
-#include "layers/layer.h"
-#include "layers/loss/loss_sum.h"
-#include "proto/layer.pb.h"
+#include "layers/loss/labelled_softmax_loss.h"
 
 namespace crema {
 namespace {
 
-// A row is an image, a column one of its positions.
 template <typename T>
 struct Infogain {
-  ClassLabels<T> labels;
-  int64_t inner;
-  const T *p, *h;
-  LabelNote note;
+  LabelledPlaces<T> places;
+  const T *h, *sums;  // sums: of the rows of H
 
-  CREMA_HD int64_t start(int64_t row, int64_t column) const {
-    return row * labels.classes * inner + column;
+  CREMA_HD const T* worth(int label) const {
+    return h + (label < 0 ? 0 : label) * places.labels.classes;
   }
   CREMA_HD T loss(int64_t row, int64_t column) const {
-    const int64_t position = row * inner + column;
-    const int label = labels.at(position);
-    if (label == ClassLabels<T>::kBad) note.write(position, labels.labels[position]);
-    const T* own = p + start(row, column);
-    const T* worth = h + (label < 0 ? 0 : label) * labels.classes;
+    const int label = places.noted(row, column);
+    const T* of_label = worth(label);
     const T minimum = T(1e-20);
     T sum = 0;
-    for (int64_t k = 0; k < labels.classes; ++k) {
-      const T value = own[k * inner];
-      sum -= worth[k] * log(value > minimum ? value : minimum);
+    for (int64_t k = 0; k < places.labels.classes; ++k) {
+      const T value = places.probability(row, column, k);
+      sum -= of_label[k] * log(value > minimum ? value : minimum);
     }
-    return label >= 0 ? sum : label == ClassLabels<T>::kBad ? T(NAN) : T(0);
+    return places.if_class(label, sum);
   }
-  CREMA_HD T counted(int64_t row, int64_t column) const {
-    return labels.at(row * inner + column) >= 0 ? T(1) : T(0);
-  }
-};
-
-template <typename T>
-struct InfogainGradient {
-  Infogain<T> of;
-  const T *sums, *weight;  // of the rows of H; of the loss
-  LossDivisor<T> divisor;
-  T* dx;
-  CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const int label = of.labels.at(row * of.inner + column), own = label < 0 ? 0 : label;
-    const T share = *weight / divisor.value(), all = sums[own];
-    const T none = label == ClassLabels<T>::kBad ? T(NAN) : T(0);
-    const T* worth = of.h + own * of.labels.classes;
-    const int64_t start = of.start(row, column);
-    over_classes<T>(
-        of.labels.classes, [&](int64_t k) { return of.p[start + k * of.inner]; },
-        [&](int64_t k, T value) {
-          const T slope = (value * all - worth[k]) * share;
-          dx[start + k * of.inner] = label >= 0 ? slope : none;
-        });
+  CREMA_HD T counted(int64_t row, int64_t column) const { return places.counted(row, column); }
+  CREMA_HD void gradient(int64_t row, int64_t column, const LossScale<T>& scale, T* dx) const {
+    const int label = places.label(row, column);
+    const T share = scale.value(), all = sums[label < 0 ? 0 : label];
+    const T* of_label = worth(label);
+    places.put(row, column, dx, [&](int64_t k, T p) {
+      return places.if_class(label, (p * all - of_label[k]) * share);
+    });
   }
 };
 
@@ -82,18 +55,13 @@ struct RowsOf {
   }
 };
 
-class InfogainLossLayer : public Layer {
-  const InfogainLossParameter& p() const { return params<InfogainLossParameter>(); }
-  const LossParameter& loss() const { return params<LossParameter>(); }
+class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
+ public:
   Arity bottoms() const override { return {2, 3}; }
-  Arity tops() const override { return {1, 2}; }
-  bool is_loss() const override { return true; }
-  bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(p().axis());
-    require(!loss().has_normalize(),
+    require(!params<LossParameter>().has_normalize(),
             "InfogainLoss does not know loss_param.normalize; write normalization: VALID for true, "
             "BATCH_SIZE for false");
     require(bottoms.size() == 3 || !p().source().empty(),
@@ -107,19 +75,15 @@ class InfogainLossLayer : public Layer {
     if (matrix_.empty()) matrix_.assign(blob.double_data().begin(), blob.double_data().end());
   }
 
-  Inference infer(const std::vector<Shape>& bottoms) const override {
-    const Shape& x = bottoms[0];
-    const int64_t positions = x.count(0, axis_) * x.count(axis_ + 1), classes = x[axis_];
-    require(bottoms[1].count() == positions, "there must be one label for each place: scores of ",
-            x.brief(), " with classes along axis ", axis_, " need ", positions,
-            " labels, but there are ", bottoms[1].count(), " (", bottoms[1].brief(), ")");
+  Inference shapes(const std::vector<Shape>& bottoms) const override {
+    Inference made = LabelledSoftmaxLoss::shapes(bottoms);
+    const int64_t classes = bottoms[0][axis_];
     const int64_t values =
         bottoms.size() == 3 ? bottoms[2].count() : static_cast<int64_t>(matrix_.size());
     require(values == classes * classes, "the matrix must have ", classes, " x ", classes,
             " values, one for each pair of classes, but has ", values);
-    std::vector<Shape> tops = {Shape()};
-    if (message().top_size() > 1) tops.push_back(x);
-    return {tops, {{x, {}}, {{classes}, {}}, loss_sums(), {{LabelNote::kCount}, DType::i32, true}}};
+    made.saved.push_back({{classes}, {}});  // the sums of the matrix's rows
+    return made;
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
@@ -129,56 +93,24 @@ class InfogainLossLayer : public Layer {
     return {};
   }
 
-  LossNormalizer normalizer(const Shape& x) const {
-    return loss_normalizer(loss(), LossParameter::VALID, x.count(0, axis_),
-                           x.count(0, axis_) * x.count(axis_ + 1));
-  }
   template <typename T>
-  Infogain<T> body(const std::vector<Tensor>& bottom, const Tensor& probability) const {
-    const Shape& x = bottom[0].shape();
-    return {{bottom[1].data<T>(), x[axis_], loss().has_ignore_label(), loss().ignore_label()},
-            x.count(axis_ + 1),
-            probability.data<T>(),
-            (bottom.size() == 3 ? bottom[2] : h_).data<T>(),
-            {}};
+  Infogain<T> terms(const LossInput& in) const {
+    return {places<T>(in), (in.bottom.size() == 3 ? in.bottom[2] : h_).data<T>(),
+            in.saved[2].data<T>()};
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const Tensor &x = pass.bottom[0], &probability = pass.saved[0];
-    const Shape& shape = x.shape();
-    const int64_t classes = shape[axis_], positions = x.count() / classes;
-    const int64_t each = axis_ > 0 ? positions / shape[0] : positions;
-    const auto ignored =
-        loss().has_ignore_label() ? std::optional<int>(loss().ignore_label()) : std::nullopt;
-    check_labels(pass.bottom[1], classes, each, ignored);
-    softmax_forward(context, SoftmaxView::of(shape, {}, axis_), x, probability);
-    if (pass.top.size() > 1) pointwise_copy(context, pass.top[1], probability);
-    on(x, [&]<typename T>() {
-      Infogain<T> terms = body<T>(pass.bottom, probability);
-      terms.note = {pass.saved[3].data<int32_t>(), classes, each, pass.pass, pass.live_pass};
-      parallel_sum<T>(context, {classes, 1, classes}, RowsOf<T>{terms.h, classes},
-                      {pass.saved[1].data<T>()});
-      sum_loss<T>(context, positions / terms.inner, terms.inner, terms, normalizer(shape),
-                  pass.saved[2], pass.top[0]);
+    const Tensor& sums = pass.saved[2];
+    on(sums, [&]<typename T>() {
+      const RowsOf<T> rows{terms<T>(loss_input(pass)).h, sums.count()};
+      parallel_sum<T>(context, {sums.count(), 1, sums.count()}, rows, {sums.data<T>()});
     });
+    LabelledSoftmaxLoss::forward(context, pass);
   }
 
-  void backward(Context& context, const Backward& pass) override {
-    const Tensor& dx = pass.bottom_diff[0];
-    on(dx, [&]<typename T>() {
-      const Infogain<T> of = body<T>(pass.bottom, pass.saved[0]);
-      const InfogainGradient<T> gradient{of, pass.saved[1].data<T>(), pass.top_diff[0].data<T>(),
-                                         divisor_of<T>(normalizer(dx.shape()), pass.saved[2]),
-                                         dx.data<T>()};
-      parallel_rows(context, dx.shape().count(0, axis_), of.inner, gradient);
-    });
-  }
+ private:
+  const InfogainLossParameter& p() const { return params<InfogainLossParameter>(); }
 
-  void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[3]);
-  }
-
-  int axis_ = 1;
   std::vector<float> matrix_;  // from the file; empty: the third bottom
   Tensor h_;
 };

@@ -8,14 +8,12 @@
 // Parameters: none.
 // Gradient: da = sign(d) / D, with l2_per_location d / (length * D); db = -da; times the loss
 // weight.
-#include "kernels/core/pointwise.h"
-#include "layers/layer.h"
-#include "layers/loss/loss_sum.h"
-#include "proto/params/loss.pb.h"
+#include "layers/loss/pair_loss.h"
 
 namespace crema {
 namespace {
 
+// A row is a channel of an image, a column a position.
 template <typename T>
 struct Difference {
   const T *a, *b;  // b: or null
@@ -33,7 +31,6 @@ struct Difference {
     }
     return sqrt(sum);
   }
-  // A row is a channel of an image, a column a position.
   CREMA_HD T loss(int64_t row, int64_t position) const {
     const T d = at(row * inner + position);
     if (!lengths) return d < 0 ? -d : d;
@@ -47,79 +44,40 @@ struct Difference {
     if (lengths) return d / length(row / channels, position);
     return d > 0 ? T(1) : d < 0 ? T(-1) : T(0);
   }
-};
-
-template <typename T>
-struct DifferenceGradient {
-  Difference<T> difference;
-  const T* weight;
-  LossDivisor<T> divisor;
-  T *da, *db;  // null: not needed
-  CREMA_HD void operator()(int64_t row, int64_t position) const {
-    const T slope = difference.slope(row, position) * (*weight / divisor.value());
-    const int64_t i = row * difference.inner + position;
-    if (da) da[i] = slope;
-    if (db) db[i] = -slope;
+  CREMA_HD T gradient(int64_t row, int64_t position, const LossScale<T>& scale) const {
+    return slope(row, position) * scale.value();
   }
 };
 
-class L1LossLayer : public Layer {
+class L1LossLayer : public PairLoss<L1LossLayer> {
  public:
   explicit L1LossLayer(bool mae = false) : mae_(mae) {}
-
- private:
-  const L1LossParameter& p() const { return params<L1LossParameter>(); }
   Arity bottoms() const override { return {mae_ ? 2 : 1, 2}; }
-  bool is_loss() const override { return true; }
-  BackwardReads reads() const override { return {true, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
-    const Shape &a = bottoms[0], &b = bottoms.back();
-    require(a.axes() > 0 && b.axes() > 0 && a[0] == b[0] && a.count() == b.count(),
-            "both bottoms must have the same batch and as many values, but they are ", a.brief(),
-            " and ", b.brief());
+    const Shape& a = require_like_batches(bottoms);
     require(!mae_ || a.axes() > 1, "MAE divides by the extent of axis 1, but the first bottom is ",
             a.brief(), "; a Reshape before it can give it that axis");
     require(p().epsilon() > 0 || !p().l2_per_location(), "epsilon is ", p().epsilon(),
             ", but must be positive: the length has no gradient at zero");
     return {{Shape()}, {loss_sums()}};
   }
-
+  SumExtent extent(const Shape& a) const {
+    const int spatial = a.axes() > 1 ? 2 : 1;
+    return {1, a.count(0, spatial), a.count(spatial)};
+  }
   LossNormalizer normalizer(const Shape& a) const {
     return {p().normalize_by_num_entries(), static_cast<double>(a[mae_ ? 1 : 0])};
   }
   template <typename T>
-  Difference<T> difference(const std::vector<Tensor>& bottom) const {
-    const Shape& a = bottom[0].shape();
-    const int64_t channels = a.axes() > 1 ? a[1] : 1;
-    return {bottom[0].data<T>(),
-            bottom.size() > 1 ? bottom[1].data<T>() : nullptr,
-            channels,
-            a.count() / (a[0] * channels),
-            p().l2_per_location(),
-            static_cast<T>(p().epsilon())};
+  Difference<T> terms(const LossInput& in) const {
+    const Shape& a = in.bottom[0].shape();
+    return {in.at<T>(0),       in.at<T>(1),           a.axes() > 1 ? a[1] : 1,
+            extent(a).columns, p().l2_per_location(), static_cast<T>(p().epsilon())};
   }
 
-  void forward(Context& context, const Forward& pass) override {
-    const Tensor& a = pass.bottom[0];
-    on(a, [&]<typename T>() {
-      const Difference<T> terms = difference<T>(pass.bottom);
-      sum_loss<T>(context, a.count() / terms.inner, terms.inner, terms, normalizer(a.shape()),
-                  pass.saved[0], pass.top[0]);
-    });
-  }
-
-  void backward(Context& context, const Backward& pass) override {
-    const Tensor& a = pass.bottom[0];
-    on(a, [&]<typename T>() {
-      const DifferenceGradient<T> gradient{
-          difference<T>(pass.bottom), pass.top_diff[0].data<T>(),
-          divisor_of<T>(normalizer(a.shape()), pass.saved[0]), pass.bottom_diff[0].data<T>(),
-          pass.bottom_diff.size() > 1 ? pass.bottom_diff[1].data<T>() : nullptr};
-      const int64_t inner = gradient.difference.inner;
-      parallel_rows(context, a.count() / inner, inner, gradient);
-    });
-  }
+ private:
+  const L1LossParameter& p() const { return params<L1LossParameter>(); }
   const bool mae_;  // MAE
 };
 

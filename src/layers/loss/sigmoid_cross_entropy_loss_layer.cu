@@ -9,50 +9,33 @@
 // Parameters: none.
 // Gradient: dx = w * (p - t) / D, times the loss weight; none for targets and w, none from the
 // second top.
-#include "kernels/core/pointwise.h"
 #include "kernels/core/pointwise_math.h"
-#include "layers/layer.h"
-#include "layers/loss/loss_sum.h"
-#include "proto/layer.pb.h"
+#include "layers/loss/loss_layer.h"
 
 namespace crema {
 namespace {
 
 template <typename T>
-struct Targets {
-  const T *t, *weights;  // weights: or null
+struct CrossEntropy {
+  const T *x, *t, *weights;  // weights: or null
   bool ignoring;
   int ignored;
-  bool signs;  // 1, -1 and 0 instead of 1, 0 and ignore_label
-  CREMA_HD T at(int64_t i) const { return !signs ? t[i] : t[i] > 0 ? T(1) : T(0); }
+  bool signs;  // targets are 1, -1 and 0 instead of 1, 0 and ignore_label
+  CREMA_HD T target(int64_t i) const { return !signs ? t[i] : t[i] > 0 ? T(1) : T(0); }
   CREMA_HD T weight(int64_t i) const { return weights ? weights[i] : T(1); }
   CREMA_HD bool counts(int64_t i) const {
     return (!signs || t[i] != 0) && (!ignoring || static_cast<int>(t[i]) != ignored);
   }
-};
-
-template <typename T>
-struct CrossEntropy {
-  const T* x;
-  Targets<T> targets;
   CREMA_HD T loss(int64_t, int64_t i) const {
     // exp of negative values only, so that it cannot overflow.
     const T loss =
-        (x[i] > 0 ? x[i] : T(0)) - x[i] * targets.at(i) + log1p_of(exp_of(x[i] > 0 ? -x[i] : x[i]));
-    return targets.counts(i) ? targets.weight(i) * loss : T(0);
+        (x[i] > 0 ? x[i] : T(0)) - x[i] * target(i) + log1p_of(exp_of(x[i] > 0 ? -x[i] : x[i]));
+    return counts(i) ? weight(i) * loss : T(0);
   }
-  CREMA_HD T counted(int64_t, int64_t i) const { return targets.counts(i) ? T(1) : T(0); }
-};
-
-template <typename T>
-struct GradientBody {
-  CrossEntropy<T> of;
-  const T* weight;
-  LossDivisor<T> divisor;
-  T* dx;
-  CREMA_HD void operator()(int64_t i) const {
-    const T slope = (sigmoid_of(of.x[i]) - of.targets.at(i)) * (*weight / divisor.value());
-    dx[i] = of.targets.counts(i) ? of.targets.weight(i) * slope : T(0);
+  CREMA_HD T counted(int64_t, int64_t i) const { return counts(i) ? T(1) : T(0); }
+  CREMA_HD T gradient(int64_t i, const LossScale<T>& scale) const {
+    const T slope = (sigmoid_of(x[i]) - target(i)) * scale.value();
+    return counts(i) ? weight(i) * slope : T(0);
   }
 };
 
@@ -63,70 +46,44 @@ struct Probability {
   }
 };
 
-class SigmoidCrossEntropyLossLayer : public Layer {
+class SigmoidCrossEntropyLossLayer : public TermLoss<SigmoidCrossEntropyLossLayer> {
  public:
-  enum class Variant { plain, weighted, signs };
-  explicit SigmoidCrossEntropyLossLayer(Variant variant = Variant::plain) : variant_(variant) {}
-
- private:
-  bool weighted() const { return variant_ == Variant::weighted; }
-  bool signs() const { return variant_ == Variant::signs; }
-  Arity bottoms() const override { return weighted() ? Arity{3, 3} : Arity{2, 2}; }
+  enum class Kind { plain, weighted, signs };
+  explicit SigmoidCrossEntropyLossLayer(Kind kind = Kind::plain) : kind_(kind) {}
+  Arity bottoms() const override { return kind_ == Kind::weighted ? Arity{3, 3} : Arity{2, 2}; }
   Arity tops() const override { return {1, signs() ? 2 : 1}; }
-  bool is_loss() const override { return true; }
-  bool differentiable(int bottom) const override { return bottom == 0; }
-  BackwardReads reads() const override { return {true, false}; }
-
-  LossNormalizer normalizer(const Shape& x) const {
-    return loss_normalizer(params<LossParameter>(), LossParameter::BATCH_SIZE, x[0], x.count(),
-                           signs());
-  }
-  template <typename T>
-  CrossEntropy<T> terms(const std::vector<Tensor>& bottom) const {
-    const LossParameter& p = params<LossParameter>();
-    return {bottom[0].data<T>(),
-            {bottom[1].data<T>(), bottom.size() > 2 ? bottom[2].data<T>() : nullptr,
-             p.has_ignore_label(), p.ignore_label(), signs()}};
-  }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &t = bottoms[1];
     require(x.axes() > 0 && x.count() == t.count(),
             "there must be one target for each value, but the bottoms are ", x.brief(), " and ",
             t.brief());
-    require(bottoms.size() < 3 || bottoms[2].count() == x.count(),
-            "the third bottom must have a weight for each value of ", x.brief(), ", but is ",
-            bottoms.back().brief());
-    std::vector<Shape> tops = {Shape()};
-    if (message().top_size() > 1) tops.push_back(x);
-    return {tops, {loss_sums()}};
+    require_weights(bottoms);
+    return {tops_with(x), {loss_sums()}};
   }
-
+  LossNormalizer normalizer(const Shape& x) const {
+    return loss_normalizer(params<LossParameter>(), LossParameter::BATCH_SIZE, x[0], x.count(),
+                           signs());
+  }
+  template <typename T>
+  CrossEntropy<T> terms(const LossInput& in) const {
+    const LossParameter& p = params<LossParameter>();
+    return {in.at<T>(0), in.at<T>(1), in.at<T>(2), p.has_ignore_label(), p.ignore_label(), signs()};
+  }
   void forward(Context& context, const Forward& pass) override {
-    const Tensor& x = pass.bottom[0];
-    on(x, [&]<typename T>() {
-      sum_loss<T>(context, 1, x.count(), terms<T>(pass.bottom), normalizer(x.shape()),
-                  pass.saved[0], pass.top[0]);
-    });
-    if (pass.top.size() > 1) pointwise(context, Probability{}, pass.top[1], x);
+    TermLoss::forward(context, pass);
+    if (pass.top.size() > 1) pointwise(context, Probability{}, pass.top[1], pass.bottom[0]);
   }
 
-  void backward(Context& context, const Backward& pass) override {
-    const Tensor& x = pass.bottom[0];
-    on(x, [&]<typename T>() {
-      const GradientBody<T> body{terms<T>(pass.bottom), pass.top_diff[0].data<T>(),
-                                 divisor_of<T>(normalizer(x.shape()), pass.saved[0]),
-                                 pass.bottom_diff[0].data<T>()};
-      parallel_for(context, x.count(), body);
-    });
-  }
-  const Variant variant_;
+ private:
+  bool signs() const { return kind_ == Kind::signs; }
+  const Kind kind_;
 };
 
 }  // namespace
 REGISTER_LAYER(SigmoidCrossEntropyLoss, SigmoidCrossEntropyLossLayer);
 REGISTER_LAYER(SigmoidCrossEntropyLossWeighted, SigmoidCrossEntropyLossLayer,
-               SigmoidCrossEntropyLossLayer::Variant::weighted);
+               SigmoidCrossEntropyLossLayer::Kind::weighted);
 REGISTER_LAYER(MultiLabelLoss, SigmoidCrossEntropyLossLayer,
-               SigmoidCrossEntropyLossLayer::Variant::signs);
+               SigmoidCrossEntropyLossLayer::Kind::signs);
 }  // namespace crema

@@ -6,45 +6,34 @@
 // Gradient: da = (q - p) / N, dp = (p - a) / N, dq = (a - q) / N where the loss of n is positive,
 // times the loss weight.
 #include "kernels/core/distance.h"
-#include "kernels/core/pointwise.h"
-#include "kernels/core/reduce.h"
-#include "layers/layer.h"
+#include "layers/loss/loss_layer.h"
 #include "proto/params/forks_face.pb.h"
 
 namespace crema {
 namespace {
 
 template <typename T>
-struct Violation {
+struct Triplet {
   const T *positive, *negative;  // squared distances to each anchor
   T margin;
-  template <typename>
-  CREMA_HD T operator()(int64_t, int64_t, int64_t n) const {
+  const T *from, *to;  // dx = to - from where the triplet's loss is positive
+  int64_t channels;
+
+  CREMA_HD T loss(int64_t, int64_t n) const {
     const T violation = margin + positive[n] - negative[n];
     return violation > 0 ? violation : T(0);
   }
-};
-
-// dx = to - from where the triplet's loss is positive.
-template <typename T>
-struct TripletGradient {
-  Violation<T> violation;
-  const T *from, *to, *weight;
-  int64_t channels;
-  T share;
-  T* dx;
-  CREMA_HD void operator()(int64_t n, int64_t channel) const {
+  CREMA_HD T gradient(int64_t n, int64_t channel, const LossScale<T>& scale) const {
     const int64_t i = n * channels + channel;
-    const T active = violation.template operator()<T>(0, 0, n) > 0 ? T(1) : T(0);
-    dx[i] = active * share * *weight * (to[i] - from[i]);
+    const T active = loss(0, n) > 0 ? T(1) : T(0);
+    return active * scale.share * scale.weight * (to[i] - from[i]);
   }
 };
 
-class TripletLossLayer : public Layer {
+class TripletLossLayer : public TermLoss<TripletLossLayer> {
+ public:
   Arity bottoms() const override { return {3, 4}; }
-  bool is_loss() const override { return true; }
   bool differentiable(int bottom) const override { return bottom < 3; }
-  BackwardReads reads() const override { return {true, false}; }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& a = bottoms[0];
@@ -57,11 +46,21 @@ class TripletLossLayer : public Layer {
     return {{Shape()}, {{{2, a[0]}, {}}}};  // saved: the squared distances
   }
 
+  SumExtent extent(const Shape& a) const { return {1, 1, a[0]}; }
+  SumExtent gradient_extent(const Shape& a) const { return {1, a[0], a.count(1)}; }
+  double factor() const { return 0.5; }
   template <typename T>
-  Violation<T> violation(const Tensor& squares) const {
-    const T* positive = squares.data<T>();
-    return {positive, positive + squares.shape()[1],
-            static_cast<T>(params<TripletLossParameter>().margin())};
+  Triplet<T> terms(const LossInput& in) const {
+    const T* positive = in.saved[0].data<T>();
+    const Shape& a = in.bottom[0].shape();
+    // The gradient of each bottom is the difference of two bottoms.
+    const size_t from[] = {1, 0, 2}, to[] = {2, 1, 0};
+    return {positive,
+            positive + a[0],
+            static_cast<T>(params<TripletLossParameter>().margin()),
+            in.at<T>(from[in.of]),
+            in.at<T>(to[in.of]),
+            a.count(1)};
   }
 
   void forward(Context& context, const Forward& pass) override {
@@ -73,28 +72,8 @@ class TripletLossLayer : public Layer {
         parallel_sum<T>(context, {anchors, 1, channels}, distance,
                         {pass.saved[0].data<T>() + (i - 1) * anchors});
       }
-      parallel_sum<T>(context, {1, 1, anchors}, violation<T>(pass.saved[0]),
-                      {pass.top[0].data<T>(), T(0.5) / static_cast<T>(anchors)});
     });
-  }
-
-  void backward(Context& context, const Backward& pass) override {
-    const int64_t anchors = pass.bottom[0].shape()[0], channels = pass.bottom[0].shape().count(1);
-    // The gradient of bottom i is the difference of two bottoms.
-    const int from[] = {1, 0, 2}, to[] = {2, 1, 0};
-    for (int i = 0; i < 3; ++i) {
-      if (!pass.bottom_diff[i]) continue;
-      on(pass.bottom[0], [&]<typename T>() {
-        const TripletGradient<T> gradient{violation<T>(pass.saved[0]),
-                                          pass.bottom[from[i]].data<T>(),
-                                          pass.bottom[to[i]].data<T>(),
-                                          pass.top_diff[0].data<T>(),
-                                          channels,
-                                          T(1) / static_cast<T>(anchors),
-                                          pass.bottom_diff[i].data<T>()};
-        parallel_rows(context, anchors, channels, gradient);
-      });
-    }
+    TermLoss::forward(context, pass);
   }
 };
 
