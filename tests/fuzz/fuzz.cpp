@@ -156,7 +156,9 @@ class Run {
     }
     std::cout << target_.name << ": seed " << seed_ << ", inputs up to " << shared_.number << ", "
               << shared_.accepted << " accepted, " << shared_.refused << " refused\n";
-    if (failed == 0) EXPECT_GT(shared_.accepted, 0U) << "nothing was read to its end";
+    if (failed == 0) {
+      EXPECT_GT(shared_.accepted, 0U) << "nothing was read to its end";
+    }
   }
 
  private:

@@ -35,13 +35,16 @@ struct LossSums {
 };
 
 // Divides the sum by the count, at least 1, and stores that; or divides by the constant.
-template <typename T>
+template <typename T, bool kByCount>
 struct DivideLoss {
   double constant;
-  T *both, *loss;  // both: sum and count; null for the constant
+  T *both, *loss;  // both: sum and count
   CREMA_HD void operator()(int64_t, const double* sums) const {
-    const double divisor = !both ? constant : sums[1] < 1 ? 1 : sums[1];
-    if (both) both[1] = static_cast<T>(divisor);
+    double divisor = constant;
+    if constexpr (kByCount) {
+      divisor = sums[1] < 1 ? 1 : sums[1];
+      both[1] = static_cast<T>(divisor);
+    }
     *loss = static_cast<T>(sums[0] / divisor);
   }
 };
@@ -54,10 +57,11 @@ void sum_loss(Context& context, int64_t rows, int64_t columns, const Terms& term
   const LossSums<Terms> both{terms};
   T* const into = loss.data<T>();
   if (normalizer.by_valid) {
-    parallel_totals<T, 2>(context, rows, columns, both, DivideLoss<T>{1, sums.data<T>(), into});
+    parallel_totals<T, 2>(context, rows, columns, both,
+                          DivideLoss<T, true>{1, sums.data<T>(), into});
   } else {
     parallel_totals<T, 1>(context, rows, columns, both,
-                          DivideLoss<T>{normalizer.constant, nullptr, into});
+                          DivideLoss<T, false>{normalizer.constant, nullptr, into});
   }
 }
 
