@@ -18,8 +18,8 @@ cuda=AUTO
 cmake -S . -B build -G Ninja -DCREMA_CUDA=$cuda -DCMAKE_UNITY_BUILD=ON >/dev/null
 if [ ! -e build/tools/crema ]; then
   # Seconds of a core that a file takes on average, measured on two cores of a server.
-  each=4
-  ! grep -q -e -DCREMA_CUDA build/build.ninja || each=6
+  each=6
+  ! grep -q -e -DCREMA_CUDA build/build.ninja || each=12
   files=$(ninja -C build -t commands crema_tool | wc -l)
   cores=$(nproc)
   echo "$files files: about $(((files * each + 59 * cores) / (60 * cores))) minutes on $cores cores"
