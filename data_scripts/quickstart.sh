@@ -12,10 +12,11 @@ bash data_scripts/setup.sh
 echo "All there."
 
 step "2/5 Building Crema"
-# GPU code is half of the work: without a card it is left out (cmake -DCREMA_CUDA=AUTO build, or tests/run.sh, adds it).
-cuda=AUTO
-[ -e /dev/nvidia0 ] || cuda=OFF
-cmake -S . -B build -G Ninja -DCREMA_CUDA=$cuda -DCMAKE_UNITY_BUILD=ON >/dev/null
+# GPU code is half of the work: without a card it is left out (cmake -DCREMA_CUDA=AUTO build, or tests/run.sh, adds it). A build that
+# is there stays as it is.
+first=()
+[ -e build/CMakeCache.txt ] || [ -e /dev/nvidia0 ] || first=(-DCREMA_CUDA=OFF)
+cmake -S . -B build -G Ninja "${first[@]}" -DCMAKE_UNITY_BUILD=ON >/dev/null
 if [ ! -e build/tools/crema ]; then
   # Seconds of a core that a file takes on average, measured on two cores of a server.
   each=6

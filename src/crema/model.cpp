@@ -155,7 +155,7 @@ std::span<const float> Model::view(const std::string& name) const {
   } else if (blob.dtype() != DType::f32) {
     reason = "is not stored in float32";
   } else if (!same_layout(blob.format(), Format::row_major(), blob.shape())) {
-    reason = "is not stored in plain order";
+    reason = "is not stored in row-major order";
   }
   if (reason) fail("blob \"", name, "\" ", reason, ": copy it with values()");
   return {blob.data<float>(), static_cast<size_t>(blob.count())};

@@ -91,11 +91,11 @@ void Gpu::change_stream(int side_stream) {
   check_cudnn(cudnnSetStream(cudnn, stream), "changing the stream");
 }
 
-void Gpu::mark() { check_cuda(cudaEventRecord(forked_, stream), "starting work aside"); }
+void Gpu::mark() { check_cuda(cudaEventRecord(forked_, stream), "starting work on a side stream"); }
 
 void Gpu::fork(int side_stream) {
   check_cuda(cudaStreamWaitEvent(side_streams_[side_stream].stream, forked_, 0),
-             "starting work aside");
+             "starting work on a side stream");
   change_stream(side_stream);
   side_streams_[side_stream].busy = true;
 }
@@ -105,8 +105,8 @@ void Gpu::back(int side_stream) { change_stream(side_stream); }
 void Gpu::join() {
   for (SideStream& side_stream : side_streams_) {
     if (!side_stream.busy) continue;
-    check_cuda(cudaEventRecord(side_stream.done, side_stream.stream), "waiting for work aside");
-    check_cuda(cudaStreamWaitEvent(stream, side_stream.done, 0), "waiting for work aside");
+    check_cuda(cudaEventRecord(side_stream.done, side_stream.stream), "waiting for a side stream");
+    check_cuda(cudaStreamWaitEvent(stream, side_stream.done, 0), "waiting for a side stream");
     side_stream.busy = false;
   }
 }

@@ -1,7 +1,5 @@
 #include "layers/layer.h"
 
-#include <algorithm>
-
 #include "proto/layer.pb.h"
 
 namespace crema {
@@ -13,9 +11,16 @@ void Layer::backward(Context&, const Backward&) {
   fail("type ", type(), " has no gradient: nothing that learns may depend on its output");
 }
 
+// Allocates nothing: layers ask in each pass.
 bool Layer::fuses(std::string_view member) const {
-  const std::vector<std::string> members = split(type_, '+');
-  return members.size() > 1 && std::find(members.begin(), members.end(), member) != members.end();
+  std::string_view rest = type_;
+  if (rest.find('+') == rest.npos) return false;
+  while (true) {
+    const size_t end = rest.find('+');
+    if (rest.substr(0, end) == member) return true;
+    if (end == rest.npos) return false;
+    rest.remove_prefix(end + 1);
+  }
 }
 
 const google::protobuf::FieldDescriptor* params_field(const google::protobuf::Descriptor* type) {

@@ -73,7 +73,7 @@ std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph)
     note(node.forward_workspace, "workspace");
     note(node.backward_workspace, "workspace");
   }
-  for (int storage : plan.side_storages) note(storage, "workspace of what runs aside");
+  for (int storage : plan.side_storages) note(storage, "workspace of side streams");
   return names;
 }
 

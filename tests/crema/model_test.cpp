@@ -90,7 +90,7 @@ TEST_F(ModelTest, AViewIsTheBlobItself) {
   const std::span<const float> after = model.view("prob");
   EXPECT_EQ(std::vector<float>(after.begin(), after.end()), second);
   expect_part(error_of([&] { model.view("conv"); }),
-              "blob \"conv\" is not stored in plain order: copy it with values()");
+              "blob \"conv\" is not stored in row-major order: copy it with values()");
   EXPECT_EQ(model.values("conv").size(), 2u * 16 * 7 * 7);
 }
 

@@ -180,7 +180,7 @@ TEST(VideoData, SubtractsTheMeanOfAClip) {
               "the mean is that of clips of 2 frames, but these have 3");
 }
 
-// OpenCV reads numbered image files as a film, from the first one as frame 0.
+// OpenCV reads numbered image files as a video, from the first one as frame 0.
 TEST(VideoData, TakesFramesOfFilms) {
   NEEDS_IMAGES();
   const Clips clips;
@@ -224,8 +224,8 @@ TEST(VideoData, SaysWhatIsWrong) {
   expect_part(problem("a 9 1\n", "video_type: WEBCAM"), "a camera is not known");
   expect_part(problem("a 1 1\n", source + "use_image: false"),
               "a: is a folder, not a regular file");
-  clips.folder.write("words", "no film");
-  expect_part(problem("words 1 1\n", source + "use_image: false"), "not a film that can be read");
+  clips.folder.write("words", "no video");
+  expect_part(problem("words 1 1\n", source + "use_image: false"), "not a video that can be read");
 }
 
 }  // namespace video_data_test

@@ -1,4 +1,4 @@
-// Work aside runs at the same time as other work: it must share no memory with it.
+// Work on a side stream runs at the same time as other work: it must share no memory with it.
 #include <gtest/gtest.h>
 
 #include <set>

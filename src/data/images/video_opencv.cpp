@@ -24,7 +24,7 @@ cv::VideoCapture open_video(const std::string& path) {
       reason = cat(": ", problem.err);
     }
   }
-  fail(path, ": not a film that can be read", reason);
+  fail(path, ": not a video that can be read", reason);
 }
 
 int64_t count_frames(const std::string& path) {

@@ -173,7 +173,7 @@ void VideoClips::write(const SampleIndex& sample_index, Sample& sample, float* d
 VideoFrames::VideoFrames(std::string path, Transform transform, int64_t skip)
     : path_(std::move(path)), transform_(std::move(transform)), step_(skip + 1) {
   count_ = (count_frames(path_) + step_ - 1) / step_;
-  require(count_ > 0, path_, ": the film has no frames");
+  require(count_ > 0, path_, ": the video has no frames");
 }
 
 std::string VideoFrames::describe(const SampleIndex& sample_index) const {

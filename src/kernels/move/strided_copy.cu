@@ -89,16 +89,16 @@ void run_bodies(Context& context, const SortedMoves& s, const Tensor& x, const T
 
 // Merges adjacent axes whose steps are those of one longer axis.
 void join(std::vector<MovedAxis>& axes) {
-  std::vector<MovedAxis> fused;
+  std::vector<MovedAxis> merged;
   for (const MovedAxis& axis : axes) {
-    if (!fused.empty() && fused.back().to == axis.to * axis.extent &&
-        fused.back().from == axis.from * axis.extent) {
-      fused.back() = {fused.back().extent * axis.extent, axis.to, axis.from};
+    if (!merged.empty() && merged.back().to == axis.to * axis.extent &&
+        merged.back().from == axis.from * axis.extent) {
+      merged.back() = {merged.back().extent * axis.extent, axis.to, axis.from};
     } else {
-      fused.push_back(axis);
+      merged.push_back(axis);
     }
   }
-  axes = fused;
+  axes = merged;
 }
 
 // Batches of large matrices to transpose: reorder() does it in tiles.

@@ -84,7 +84,7 @@ class VideoDataLayer : public LoaderLayer {
     clips.drawn = training();
     require(clips.segments > 0, "num_segments must be at least 1");
     require(!clips.videos || !clips.flow,
-            "modality FLOW reads two image files a frame, not films: leave use_image: false out");
+            "modality FLOW reads two image files a frame, not videos: leave use_image: false out");
     if (clips.pattern.empty()) clips.pattern = "%06d.jpg";
     ImageReading reading{p.root_folder(), folder()};
     reading.height = p.new_height();

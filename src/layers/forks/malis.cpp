@@ -96,11 +96,11 @@ double malis(const VoxelLinks& links, const double* affinity, const double* segm
   if (all == 0) return 0;
   double loss = 0;
   for (const int64_t link : order) {
-    const double fused =
+    const double connected =
         parts.join(link % voxels, end_of(links, link / voxels, link % voxels), pairs);
     const double missing = (pairs == VoxelPairs::of_one_segment ? 1 : 0) - affinity[link];
-    loss += missing * missing * fused / all;
-    pull[link] = missing * fused / all;
+    loss += missing * missing * connected / all;
+    pull[link] = missing * connected / all;
   }
   return loss;
 }
