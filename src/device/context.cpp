@@ -22,6 +22,8 @@ void run_both(const std::function<void()>& work, const std::function<void()>& me
 
 }  // namespace
 
+void fail_on_cpu() { fail("a kernel that only GPUs have was started on the CPU"); }
+
 Context::Context(Device device, int ordinal)
     : device_(device), ordinal_(ordinal), memory_(std::make_shared<MemoryAccount>()) {
   limit_threads();

@@ -18,5 +18,7 @@ enum class TuneMode : uint8_t { off, quick, full };
 int gpu_count();
 // Why gpu_count() is 0 and what to do: "this machine has no NVIDIA driver ..."; otherwise "".
 std::string gpu_problem();
+// For what is only compiled for GPUs (see device/parallel.h).
+[[noreturn]] void fail_on_cpu();
 
 }  // namespace crema

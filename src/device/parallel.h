@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/host_device.h"
 #include "device/context.h"
@@ -27,6 +28,22 @@ __global__ void run_body(int64_t count, Body body) {
 }
 #endif
 
+// CPUs compute in float and double only. A type with a true member kGpuOnly, or a template with such
+// a type among its arguments, is never met there, so nothing is compiled for it: 16-bit loops are
+// half of all CPU code otherwise.
+template <typename T>
+concept MarkedGpuOnly = requires {
+  requires T::kGpuOnly;
+};
+template <typename T>
+struct GpuOnly : std::bool_constant<MarkedGpuOnly<T>> {};
+template <template <typename...> typename Body, typename... T>
+struct GpuOnly<Body<T...>>
+    : std::bool_constant<MarkedGpuOnly<Body<T...>> || (GpuOnly<T>::value || ...)> {};
+template <template <typename, auto...> typename Body, typename T, auto value, auto... values>
+struct GpuOnly<Body<T, value, values...>>
+    : std::bool_constant<MarkedGpuOnly<Body<T, value, values...>> || GpuOnly<T>::value> {};
+
 // Calls body(i) for i in [0, count), concurrently and in any order. Body is a struct with a
 // CREMA_HD const operator() and members that can be copied to a GPU (values, pointers to that
 // device's memory). `grain`: the minimum number of indices per CPU thread.
@@ -42,10 +59,14 @@ void parallel_for(Context& context, int64_t count, const Body& body, int64_t gra
   }
 #endif
   (void)context, (void)grain;
-  Body local = body;  // a copy per thread: a shared body would be reloaded for every element and
-                      // prevent vectorization
+  if constexpr (GpuOnly<Body>::value) {
+    fail_on_cpu();
+  } else {
+    Body local = body;  // a copy per thread: a shared body would be reloaded for every element and
+                        // prevent vectorization
 #pragma omp parallel for simd schedule(static) firstprivate(local) if (count > grain)
-  for (int64_t i = 0; i < count; ++i) local(i);
+    for (int64_t i = 0; i < count; ++i) local(i);
+  }
 }
 
 }  // namespace crema

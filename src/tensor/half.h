@@ -15,6 +15,7 @@ namespace crema {
 
 // IEEE 754 binary16: 5 exponent bits, 10 fraction bits.
 struct Half {
+  static constexpr bool kGpuOnly = true;
   uint16_t bits = 0;
 
   Half() = default;
@@ -54,6 +55,7 @@ struct Half {
 
 // The upper half of a float: 8 exponent bits, 7 fraction bits.
 struct BFloat16 {
+  static constexpr bool kGpuOnly = true;
   uint16_t bits = 0;
 
   BFloat16() = default;

@@ -33,6 +33,7 @@ struct PointwiseBody2 {
 // The same for 16 bytes at a time, on the GPU.
 template <typename F, typename T>
 struct PointwisePacks1 {
+  static constexpr bool kGpuOnly = true;
   F f;
   WidePack<T>* y;
   const WidePack<T>* a;
@@ -45,6 +46,7 @@ struct PointwisePacks1 {
 
 template <typename F, typename T>
 struct PointwisePacks2 {
+  static constexpr bool kGpuOnly = true;
   F f;
   WidePack<T>* y;
   const WidePack<T>*a, *b;
@@ -134,25 +136,28 @@ void parallel_rows(Context& context, int64_t rows, int64_t columns, const Body& 
   if (context.device() == Device::gpu) return rows_on_gpu(context.gpu(), rows, columns, body);
 #endif
   (void)context;
-  Body local =
-      body;  // each thread's own copy below: stores cannot alias its members, so loops vectorise
-  const int64_t piece =
-      8192;  // columns that one thread takes at a time: a few long rows use all threads too
-  const int64_t pieces = (columns + piece - 1) / piece;
-  if (pieces == 1) {
+  if constexpr (GpuOnly<Body>::value) {
+    fail_on_cpu();
+  } else {
+    Body local = body;  // each thread's own copy below: stores cannot alias its members, so loops
+                        // vectorise
+    // Columns that one thread takes at a time: a few long rows use all threads too.
+    const int64_t piece = 8192, pieces = (columns + piece - 1) / piece;
+    if (pieces == 1) {
 #pragma omp parallel for schedule(static) firstprivate(local) if (rows * columns > 4096)
-    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t row = 0; row < rows; ++row) {
 #pragma omp simd
-      for (int64_t column = 0; column < columns; ++column) local(row, column);
+        for (int64_t column = 0; column < columns; ++column) local(row, column);
+      }
+      return;
     }
-    return;
-  }
 #pragma omp parallel for schedule(static) firstprivate(local)
-  for (int64_t task = 0; task < rows * pieces; ++task) {
-    const int64_t row = task / pieces, begin = task % pieces * piece;
-    const int64_t end = std::min(columns, begin + piece);
+    for (int64_t task = 0; task < rows * pieces; ++task) {
+      const int64_t row = task / pieces, begin = task % pieces * piece;
+      const int64_t end = std::min(columns, begin + piece);
 #pragma omp simd
-    for (int64_t column = begin; column < end; ++column) local(row, column);
+      for (int64_t column = begin; column < end; ++column) local(row, column);
+    }
   }
 }
 
