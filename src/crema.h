@@ -1,18 +1,18 @@
 // Crema as a library: Model runs a net, Trainer trains one, both from Caffe's files.
 //
-// Errors: whatever goes wrong (a mistake in a file, a name or a size that does not fit, a full disk,
-// no memory on the GPU) is thrown as crema::Error, whose what() is a message for a person. Only
-// std::bad_alloc may come beside it. After an Error out of a constructor there is no object; after
-// one out of a function the object can be used on, unless it was a DeviceLost.
+// Errors: whatever goes wrong (a mistake in a file, a name or a size that does not fit, a full
+// disk, no memory on the GPU) is thrown as crema::Error, whose what() is a message for a person.
+// Only std::bad_alloc may be thrown besides. After an Error in a constructor there is no object;
+// after one in a member function the object can still be used, unless it was a DeviceLost.
 //
 // Threads: an object is used by one thread at a time, which need not be the one that made it.
 // Different objects may be used by different threads at the same time: nothing that changes is
 // shared between them. On a CPU each calling thread has its own OpenMP threads, so n busy threads
-// want OMP_NUM_THREADS = cores / n. Two Trainers must not have the same snapshot_prefix. Nets that
+// need OMP_NUM_THREADS = cores / n. Two Trainers must not have the same snapshot_prefix. Nets that
 // read HDF5 files need an HDF5 library that was built thread-safe, as Debian's is.
 //
 // Paths: relative ones are those of the working directory; files that a file names are also looked
-// up beside it.
+// up in its folder.
 #ifndef CREMA_H
 #define CREMA_H
 
@@ -47,7 +47,8 @@ class ComputeDevice {
 int usable_gpus();
 
 // Takes the log, line by line: Caffe's lines about nets and training, and warnings. Called while a
-// function of the object runs, never by two threads at once. It must not throw, nor call the object.
+// function of the object runs, never by two threads at once. It must not throw, nor call the
+// object.
 enum class LogLevel { info, warning, error };
 using LogCallback = std::function<void(LogLevel level, std::string_view line)>;
 
@@ -107,32 +108,34 @@ class Model {
   std::vector<BlobInfo> outputs() const;
 
   // Copies values, in row-major order, into an input, where they stay until set again. Error for a
-  // name that is no input and for another number of values than its shape has.
+  // name that is not an input and for another number of values than its shape has.
   void set_input(const std::string& name, std::span<const float> values);
   // Gives an input another shape and plans the net anew. What inputs held is lost: all must be set
-  // again. Error for what is no input, or when layers cannot take the shape: then it has the shape
-  // it had.
+  // again. Error for what is not an input, or when layers cannot take the shape: then it keeps
+  // its shape.
   void reshape(const std::string& name, const std::vector<int64_t>& shape);
 
-  // One pass. Data layers go on by a batch each time. Error when an input has not been set, or a
-  // label is no class.
+  // One pass. Data layers advance by a batch each time. Error when an input has not been set, or a
+  // label is not a class.
   void forward();
 
-  // What is known of a blob after a forward(): of an output, or with keep_blobs of any. Error with
-  // near names for one that is not there. Of several versions, which in-place layers make, the last.
+  // Name, shape and type of a blob after a forward(): of an output, or with keep_blobs of any.
+  // Error with similar names if there is none. Where in-place layers make several versions, the
+  // last one.
   BlobInfo blob(const std::string& name) const;
   // A copy of its values, in row-major order.
   std::vector<float> values(const std::string& name) const;
-  // The values where they lie, without a copy: until the next call that is not const, or the end of
-  // the Model. Error, which says so, for a blob that lies on a GPU, is not float32, or is not stored
-  // row-major; values() always works.
+  // The values in the net's own memory, without a copy: until the next call that is not const, or
+  // the end of the Model. Error, which says so, for a blob that lies on a GPU, is not float32, or
+  // is not stored row-major; values() always works.
   std::span<const float> view(const std::string& name) const;
 
   // Loads one more file of weights, as ModelOptions::weights.
   void load_weights(const std::string& path);
   // The weights in Caffe's order; a blob that layers share is with its first layer.
   std::vector<ParameterInfo> parameters() const;
-  // A copy of one, in row-major order; and back. Error for a name that is not there, or another size.
+  // A copy of one, in row-major order; and back. Error for a name that is not there, or another
+  // size.
   std::vector<float> parameter(const std::string& layer, int index = 0) const;
   void set_parameter(const std::string& layer, int index, std::span<const float> values);
 
@@ -147,7 +150,7 @@ struct TrainerOptions {
   // Files to start from, in place of the solver's own `weights`; weights_mode as in ModelOptions.
   std::vector<std::string> weights = {};
   std::string weights_mode = "strict";
-  // A .solverstate to go on from; not together with weights.
+  // A .solverstate to resume from; not together with weights.
   std::string snapshot = {};
   // Added to the solver's train_state.
   std::optional<int> level = {};
@@ -189,13 +192,13 @@ class Trainer {
   // Error when an input has not been set, and when the loss is nan or infinite (unless the solver
   // has on_divergence: IGNORE). A snapshot that cannot be written is an error line of the log.
   void step(int64_t iterations = 1);
-  // All that is left up to max_iter, as `crema train` does: with the last test and snapshot.
+  // Trains up to max_iter, as `crema train` does: with the last test and snapshot.
   void solve();
 
   int64_t iteration() const;       // updates done so far
   int64_t max_iterations() const;  // max_iter; 0: the solver does not say
-  // Mean over the last average_loss iterations, as displays show it; by default (1) that of the last
-  // one. nan before the first, and after a resume until the next.
+  // Mean over the last average_loss iterations, as displays show it; by default (1) that of the
+  // last one. nan before the first, and after a resume until the next.
   double loss() const;
   // base_lr after lr_policy, of the iteration that comes next.
   double learning_rate() const;

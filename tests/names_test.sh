@@ -16,6 +16,17 @@ old=(
   AsideLane aside_lane aside_workspace kAsideLanes worth_joining worth_pooling joined_member joined_types again_storage
   takes_sums gives_sums_to top_sums bottom_sums more_top_diff takes_affine_from can_take_relu ends_in_relu top_diff_parts
   sums_makers sums_reader hand_relus_on ask_for_sums GroupsBeside kMostBeside note_served batch_norm_serves_gpu
+  pixels_forward pixels_weights StorePixels rows_forward rows_weights StoreRows kStem3x3At DepthwiseWalk DepthwiseTiles
+  depthwise_sums_walk depthwise_gradients_walk depthwise_sums_tiles depthwise_gradients_tiles DepthwisePositions DepthwiseRows
+  DepthwiseOctetRows ConvCandidate forward_with_sums gives_sums takes_affine gradient_takes_affine adds_weights relu_taken with_rows
+  UpdateRates UpdateStep UpdateParams UpdateInputs UpdateFinish BlockTable kUpdateBlocks update_blocks update_params live_params
+  update_rates rates_at parallel_sums squared_row ChannelGradient kParts has_tensor_cores
+  WindowNd max_backward_apart scatter_kept ShareOut spread_slice goals_of over_goals strips_of pack_spot roi_bodies
+  LinkNeighbours SpreadToCorners ReadCorners BlurCorners LessShares goal_tap goal_desc at_goal kept_position
+  ConvOperator WindowGrid PlainShape launch_window_gemm load_turned_weights window_entry offset_in_cell store_cells draw_cells
+  mark_shape_dynamic bottom_diff_storage gradient_part_storages saved_storage affine_storage statistics_storage LabelledPlaces
+  rank_of ranked_position ranked_score min_ranks find_min_ranks min_of_best sort_ranks best_ranks keep_boxes BoxLists in_lists
+  max_of_group PositionSlope attention_slopes neighbourhood_sum centre_only eps_beside_root plain_rows
 )
 pattern=$(IFS='|'; echo "${old[*]}")
 status=0

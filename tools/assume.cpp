@@ -16,9 +16,9 @@ Shape parse_shape(const std::string& text) {
   for (const std::string& part : split(text, 'x')) {
     int64_t extent = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), extent);
-    require(error == std::errc() && end == part.data() + part.size() && extent > 0, "-assume: \"",
-            text,
-            "\" is no shape; expected positive numbers with x between them, such as 64x3x224x224");
+    require(
+        error == std::errc() && end == part.data() + part.size() && extent > 0, "-assume: \"", text,
+        "\" is not a shape; expected positive numbers with x between them, such as 64x3x224x224");
     shape.push_back(extent);
   }
   return shape;

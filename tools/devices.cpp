@@ -26,7 +26,7 @@ std::vector<int> gpus_of(const std::string& flag) {
     int number = -1;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
     require(error == std::errc() && end == part.data() + part.size(), "-gpu ", flag, ": \"", part,
-            "\" is no GPU number; expected a number such as 0, or all");
+            "\" is not a GPU number; expected a number such as 0, or all");
     require(number >= 0 && number < count, "-gpu ", flag, ": there is no GPU ", number,
             "; this machine has ", count,
             count == 1 ? " (number 0)" : cat(" (numbers 0 to ", count - 1, ")"),
@@ -71,10 +71,10 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
   std::unique_ptr<Context> context;
   if (!FLAGS_gpu.empty()) {
     const bool several = FLAGS_gpu.find(',') != std::string::npos;
-    const std::string only = "several GPUs are not there yet; name one, such as -gpu 0";
+    const std::string only = "several GPUs are not supported yet; name one, such as -gpu 0";
     require(!several, "-gpu ", FLAGS_gpu, ": ", only);
     require(gpu_count() > 0, "-gpu ", FLAGS_gpu, ": ", gpu_problem(),
-            "; leave -gpu away: then the CPU computes");
+            "; leave out -gpu: then the CPU computes");
     const std::vector<int> gpus = gpus_of(FLAGS_gpu);
     require(gpus.size() == 1, "-gpu ", FLAGS_gpu, ": this machine has ", gpus.size(), " GPUs, and ",
             only);

@@ -44,7 +44,7 @@ void take_device(const std::vector<std::string>& words) {
                    "the GPU behind " + words[0], 0);
   }
   if (words[0] == "CPU") return;
-  require(gpu_count() > 0, "GPU: ", gpu_problem(), "; CPU in its place lets the CPU compute");
+  require(gpu_count() > 0, "GPU: ", gpu_problem(), "; give CPU to compute on the CPU");
   FLAGS_gpu = std::to_string(id);
 }
 

@@ -20,7 +20,7 @@ const Run& run_named(const std::vector<Run>& runs, const std::string& id, const 
     names.push_back(run.id);
     if (!starts_with(run.id, id)) continue;
     require(!found || run.id == id, "-run_id ", id, ": several runs of ", path,
-            " begin so: ", found ? found->id : "", ", ", run.id);
+            " begin like this: ", found ? found->id : "", ", ", run.id);
     found = &run;
   }
   require(found, "-run_id ", id, ": ", path, " has no such run; it has ", join(names, ", "));
@@ -32,7 +32,7 @@ std::vector<std::string> mismatches(const std::vector<Run>& runs, const Run& run
                                     const Trained& trained) {
   if (run.identity("parameters").empty()) {
     return {
-        "This run was written down without a word on net and weights, so nothing tells whether "
+        "This run was recorded without its net and weights, so nothing tells whether "
         "-model and -weights belong to it."};
   }
   const std::string net = cat("the net of run ", run.id, " (", run.identity("net_file"), ")");
@@ -42,7 +42,7 @@ std::vector<std::string> mismatches(const std::vector<Run>& runs, const Run& run
   }
   if (run.identity("parameters") != trained.parameters) {
     return {cat("-model is not ", net, ": its parameters differ. ",
-                owner.empty() ? "Whether -weights belong to the run cannot be told."
+                owner.empty() ? "It is unknown whether -weights belong to the run."
                               : cat("-weights are of run ", owner, "."))};
   }
   std::vector<std::string> notes;

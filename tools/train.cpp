@@ -85,7 +85,7 @@ int gpu_of_solver(Log& log, const SolverFile& file) {
   const auto& numbers = file.solver.device_id();
   if (numbers.size() > 1 && FLAGS_gpu.empty()) {
     log.warning(cat(file.where("device_id"), ": device_id names ", numbers.size(),
-                    " GPUs, but several are not there yet: only the first one, ", numbers[0],
+                    " GPUs, but several are not supported yet: only the first one, ", numbers[0],
                     ", is asked for; iter_size: ", numbers.size() * file.solver.iter_size(),
                     " gives the batches that all of them would"));
   }
@@ -133,7 +133,7 @@ int run_train(const VerbCall& call) {
   ProgramLog& log = call.log;
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
   require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
-          "-snapshot goes on with a training, -weights starts a new one: give one of them");
+          "-snapshot resumes training, -weights starts a new run: give one of them");
   Signals signals({.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
                    .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
                    .terminate = action_named("sigterm_effect", FLAGS_sigterm_effect)});

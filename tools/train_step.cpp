@@ -32,7 +32,7 @@ class TrainStep {
   explicit TrainStep(Net& net) : net_(net), optimizer_(recipe_, net) {
     if (net.context().device() == Device::cpu) return;
     const auto rates = [](int64_t, int64_t count) {
-      return std::vector<UpdateRates>(count, UpdateRates{rate});
+      return std::vector<Hyperparameters>(count, Hyperparameters{rate});
     };
     gpu_ = std::make_unique<GpuIteration>(net, optimizer_, 1, 1, switches_of_flag().capture, rates);
   }

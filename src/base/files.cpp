@@ -113,7 +113,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   struct stat info;
   // Replacing /dev/null would turn it into a regular file for everyone.
   require(stat(path_.c_str(), &info) != 0 || S_ISREG(info.st_mode), path_,
-          ": cannot write: this is no regular file");
+          ": cannot write: this is not a regular file");
   TemporaryEntry entry = make_temporary(path_, TemporaryEntry::Kind::file);
   temporary_ = std::move(entry.path);
   descriptor_ = entry.descriptor;

@@ -58,9 +58,10 @@ struct Model::Impl {
       }
       for (const Value& value : net.graph().values) {
         if (value.blob == name)
-          fail(path, ": blob \"", name,
-               "\" is no output, so its memory is used again: open the model with keep_blobs to "
-               "read it");
+          fail(
+              path, ": blob \"", name,
+              "\" is not an output, so its memory is used again: open the model with keep_blobs to "
+              "read it");
       }
     }
     return net.blob(name);

@@ -100,8 +100,8 @@ void CallerInputs::set(const std::string& name, std::span<const float> values) {
 
 void CallerInputs::check() const {
   if (unset_.empty()) return;
-  fail("net \"", net_.name(), "\": nobody has set ", join({unset_.begin(), unset_.end()}, ", "),
-       ": its Input layers need values first");
+  fail("net \"", net_.name(), "\": no values were set for ",
+       join({unset_.begin(), unset_.end()}, ", "), ": its Input layers need values first");
 }
 
 BlobInfo describe_blob(const std::string& name, const Tensor& tensor) {

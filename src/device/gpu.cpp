@@ -32,7 +32,7 @@ std::string gpu_problem() {
 void GpuStream::open(int priority) {
   check_cuda(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
              "creating a stream");
-  check_cuda(cudaMalloc(&parts, kParts * sizeof(float)), "allocating memory");
+  check_cuda(cudaMalloc(&partial_sums, kPartialSums * sizeof(float)), "allocating memory");
   check_cuda(cudaMalloc(&counters, kCounters * sizeof(unsigned)), "allocating memory");
   check_cuda(cudaMemset(counters, 0, kCounters * sizeof(unsigned)), "clearing memory");
   check_cuda(cudaMalloc(&blas_workspace, kBlasBytes), "allocating memory");
@@ -41,7 +41,7 @@ void GpuStream::open(int priority) {
 void GpuStream::close() {
   cudaFree(blas_workspace);
   cudaFree(counters);
-  cudaFree(parts);
+  cudaFree(partial_sums);
   cudaStreamDestroy(stream);
 }
 
@@ -64,9 +64,11 @@ Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   check_cudnn(cudnnCreate(&cudnn), "starting cuDNN");
   check_cudnn(cudnnSetStream(cudnn, stream), "starting cuDNN");
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
-  cudaDeviceProp card;
-  check_cuda(cudaGetDeviceProperties(&card, ordinal), "asking for the GPU's name");
-  tuning.open(cat(card.name, "-", card.multiProcessorCount, "-cudnn", cudnn_version()));
+  cudaDeviceProp properties;
+  check_cuda(cudaGetDeviceProperties(&properties, ordinal), "asking for the GPU's properties");
+  card = {properties.major, properties.multiProcessorCount,
+          static_cast<int>(properties.sharedMemPerBlockOptin)};
+  tuning.open(cat(properties.name, "-", card.multiprocessors, "-cudnn", cudnn_version()));
 }
 
 Gpu::~Gpu() {

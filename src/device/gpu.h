@@ -18,17 +18,33 @@ struct GpuStream {
   cudaStream_t stream = nullptr;
   // For reductions over many blocks: each block writes a partial sum, and the last to finish adds
   // them.
-  static constexpr int64_t kParts = 1 << 20, kCounters = 1024;
-  float* parts = nullptr;        // kParts
-  unsigned* counters = nullptr;  // kCounters; zero before and after every kernel
+  static constexpr int64_t kPartialSums = 1 << 20, kCounters = 1024;
+  float* partial_sums = nullptr;  // kPartialSums
+  unsigned* counters = nullptr;   // kCounters; zero before and after every kernel
   // Passed to cuBLAS, so that it never allocates a workspace.
   static constexpr size_t kBlasBytes = size_t{24} << 20;
   void* blas_workspace = nullptr;
   static constexpr size_t kBytes =
-      kParts * sizeof(float) + kCounters * sizeof(unsigned) + kBlasBytes;
+      kPartialSums * sizeof(float) + kCounters * sizeof(unsigned) + kBlasBytes;
 
   void open(int priority);
   void close();
+};
+
+// What kernels need to know of a card.
+struct GpuCard {
+  int major = 0;  // of the compute capability
+  int multiprocessors = 0;
+  int shared_bytes = 0;  // shared memory that one block may ask for
+
+  // Of it, dynamic shared memory: the rest is room for the kernels' static __shared__ variables.
+  int dynamic_shared_limit() const { return shared_bytes - 256; }
+  // Bytes that CUDA takes of a multiprocessor's shared memory for each block on it.
+  static constexpr int kReservedShared = 1024;
+
+  bool has_async_mma() const { return major >= 8; }  // mma.m16n8k16 and cp.async
+  bool has_clusters() const { return major >= 9; }
+  bool has_programmatic_launch() const { return major >= 9; }
 };
 
 // The stream that work is queued on, and the library handles bound to it; owned by the Context.
@@ -38,6 +54,7 @@ struct Gpu : GpuStream {
   cublasHandle_t cublas = nullptr;
   cublasLtHandle_t cublas_lt = nullptr;
   cudnnHandle_t cudnn = nullptr;
+  GpuCard card;
   Tuning tuning;
 
   // Side streams for Context::on_side_stream(); they wait for what the main stream had queued at

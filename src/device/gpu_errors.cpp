@@ -43,12 +43,12 @@ constexpr Explanation kExplanations[] = {
     {cudaErrorUnknown, "the GPU was lost, or its driver has failed",
      "`dmesg | grep Xid` tells more; perhaps the machine needs a restart", true},
     {cudaErrorContextIsDestroyed, "the GPU was reset under this program", kNvidiaSmi, true},
-    {cudaErrorIllegalAddress, "work on the GPU has touched memory that it must not", kOurs, true},
-    {cudaErrorMisalignedAddress, "work on the GPU has used a misaligned address", kOurs, true},
-    {cudaErrorInvalidAddressSpace, "work on the GPU has used a wrong address", kOurs, true},
-    {cudaErrorInvalidPc, "work on the GPU has jumped to a wrong address", kOurs, true},
-    {cudaErrorIllegalInstruction, "work on the GPU has met a wrong instruction", kOurs, true},
-    {cudaErrorHardwareStackError, "work on the GPU has overrun its stack", kOurs, true},
+    {cudaErrorIllegalAddress, "work on the GPU accessed memory that it must not", kOurs, true},
+    {cudaErrorMisalignedAddress, "work on the GPU used a misaligned address", kOurs, true},
+    {cudaErrorInvalidAddressSpace, "work on the GPU used an invalid address", kOurs, true},
+    {cudaErrorInvalidPc, "work on the GPU jumped to an invalid address", kOurs, true},
+    {cudaErrorIllegalInstruction, "work on the GPU hit an illegal instruction", kOurs, true},
+    {cudaErrorHardwareStackError, "work on the GPU overran its stack", kOurs, true},
     {cudaErrorAssert, "a check of work on the GPU has failed", kOurs, true},
 };
 
@@ -73,10 +73,10 @@ CudaVersions cuda_versions() {
 std::string explain(cudaError_t status, const CudaVersions& versions) {
   const std::string name = cat(" (", cudaGetErrorName(status), ")");
   if (status == cudaErrorInsufficientDriver && versions.driver == 0)
-    return cat("no NVIDIA driver is installed", name, "; install one that knows CUDA ",
+    return cat("no NVIDIA driver is installed", name, "; install one that supports CUDA ",
                version(versions.runtime));
   if (status == cudaErrorInsufficientDriver)
-    return cat("the NVIDIA driver is too old: it knows CUDA ", version(versions.driver),
+    return cat("the NVIDIA driver is too old: it supports CUDA ", version(versions.driver),
                ", this program needs ", version(versions.runtime), name,
                "; install a newer driver");
   if (const Explanation* known = find(status))
@@ -90,7 +90,7 @@ bool loses_device(cudaError_t status) {
 }
 
 std::string out_of_gpu_memory(size_t wanted, size_t free, size_t total) {
-  return cat("out of GPU memory: ", size_text(wanted), " wanted, ", size_text(free), " of ",
+  return cat("out of GPU memory: ", size_text(wanted), " requested, ", size_text(free), " of ",
              size_text(total),
              " free; a smaller batch_size (with iter_size to make up for it) needs less, and other "
              "programs on the same GPU take their share (`nvidia-smi` lists them)");

@@ -40,7 +40,7 @@ void* allocate(Context& context, size_t bytes) {
   (void)context;
 #endif
   void* const data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  if (!data) fail("out of memory: ", size_text(bytes), " wanted");
+  if (!data) fail("out of memory: ", size_text(bytes), " requested");
   std::memset(data, 0, bytes);
   return data;
 }

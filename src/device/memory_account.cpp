@@ -22,7 +22,7 @@ size_t MemoryAccount::left() const {
 
 void MemoryAccount::take(size_t bytes) {
   if (bytes > left()) {
-    fail("out of memory: ", size_text(bytes), " wanted, but of the ", size_text(limit_),
+    fail("out of memory: ", size_text(bytes), " requested, but of the ", size_text(limit_),
          " that are allowed (", source_, ") ", size_text(taken_),
          " are taken; allow more, or choose a smaller batch_size (with iter_size to make up for "
          "it)");
@@ -38,7 +38,8 @@ size_t allowed_memory(const std::string& text, size_t total) {
   static constexpr Unit kUnits[] = {{"KB", 1e3},     {"MB", 1e6},     {"GB", 1e9},
                                     {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
   const auto wrong = [&] {
-    fail("\"", text, "\" is no amount of memory; expected a share of all, such as 0.8, or a size ",
+    fail("\"", text,
+         "\" is not an amount of memory; expected a share of all, such as 0.8, or a size ",
          "with a unit (KB, MB, GB, KiB, MiB, GiB), such as 8000MiB");
   };
   double number = 0;

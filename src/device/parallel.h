@@ -29,8 +29,8 @@ __global__ void run_body(int64_t count, Body body) {
 #endif
 
 // CPUs compute in float and double only. A type with a true member kGpuOnly, or a template with such
-// a type among its arguments, is never met there, so nothing is compiled for it: 16-bit loops are
-// half of all CPU code otherwise.
+// a type among its arguments, is never met there, so nothing is compiled for it: 16-bit loops would
+// be a quarter of all CPU code.
 template <typename T>
 concept MarkedGpuOnly = requires {
   requires T::kGpuOnly;

@@ -36,17 +36,13 @@ inline bool follows_kernel(cudaStream_t stream) {
 template <typename... Wanted, typename... Given>
 void launch_programmatic(const Gpu& gpu, void (*kernel)(Wanted...), const LaunchShape& shape,
                          Given&&... arguments) {
-  int device = 0, major = 0;
-  check_cuda(cudaGetDevice(&device), "asking for the device");
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-             "asking for the compute capability");
   cudaLaunchAttribute wanted[2] = {};
   unsigned count = 0;
   if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 1) {
     wanted[count].id = cudaLaunchAttributeClusterDimension;
     wanted[count++].val.clusterDim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
   }
-  if (major >= 9 && follows_kernel(gpu.stream)) {
+  if (gpu.card.has_programmatic_launch() && follows_kernel(gpu.stream)) {
     wanted[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     wanted[count++].val.programmaticStreamSerializationAllowed = 1;
   }

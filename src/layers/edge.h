@@ -1,4 +1,4 @@
-// Edge: what may pass along an edge of the graph params_except a blob and its gradient, so that a layer
+// Edge: what may pass along an edge of the graph besides a blob and its gradient, so that a layer
 // does in its own pass over memory what would otherwise need another pass. An edge leads from top 0
 // of its writer to a bottom of its reader. The same struct says what a layer can do
 // (LayerHooks::top_edge, bottom_edge), what the plan requests of it (Preparation), and what its
@@ -25,7 +25,7 @@ struct Edge {
   // The blob is relu(x * scale + shift) per channel of the writer's bottom 0, and the reader's
   // forward takes scale, shift and that x instead: the blob need not be written.
   bool affine = false;
-  bool affine_gradient = false;  // the reader's backward does so, too
+  bool affine_gradient = false;  // needs affine: the reader's backward does so, too
   // The maximum number of parts of the blob's gradient, which the writer's backward adds as it
   // reads them.
   int gradient_parts = 1;
@@ -35,7 +35,7 @@ struct Edge {
 struct EdgeTensors {
   Tensor statistics;  // (2, C) float32: sums of values, sums of squares
   Tensor affine;      // (2, C) float16: scale, shift
-  // Further parts of the gradient, params_except top_diff[0]. Unlike it they must not be overwritten.
+  // Further parts of the gradient, besides top_diff[0]. Unlike it they must not be overwritten.
   std::vector<Tensor> gradient_parts;
 };
 

@@ -61,12 +61,10 @@ class Layer : public LayerHooks {
   const std::string& name() const { return name_; }
   const std::string& type() const { return type_; }
   bool training() const { return training_; }  // phase TRAIN
-  const std::string& folder() const {
-    return folder_;
-  }  // of the prototxt: relative paths are also resolved from it
-  uint64_t id() const {
-    return id_;
-  }  // depends on the name only; selects the stream of random numbers
+  // Of the prototxt: relative paths are also resolved from it.
+  const std::string& folder() const { return folder_; }
+  // Depends on the name only; selects the stream of random numbers.
+  uint64_t id() const { return id_; }
   // A fused layer uses the random numbers of its last member.
   void share_rng_of(const Layer& other) { id_ = other.id_; }
 

@@ -30,19 +30,21 @@ class LayerHooks {
   virtual int64_t padded_channels(DType) const { return 0; }
   // Multiply-adds of one forward pass; each gradient costs as many. 0: so few that memory traffic
   // decides the time.
-  virtual int64_t multiply_adds(const std::vector<Shape>&, const std::vector<Shape>&) const {
+  virtual int64_t multiply_adds(const std::vector<Shape>& /*bottoms*/,
+                                const std::vector<Shape>& /*tops*/) const {
     return 0;
   }
 
   // --- edges and fusion ---
   // What can pass along the edges to its bottoms and from top 0.
-  virtual Edge bottom_edge(int) const { return {}; }
+  virtual Edge bottom_edge(int /*bottom*/) const { return {}; }
   virtual Edge top_edge() const { return {}; }
-  // The top is made of the bottoms' elements, and the bottoms' gradients are slices of its
-  // gradient.
+  // The top consists of the bottoms' elements (as that of a view does), and the bottoms' gradients
+  // are slices of its gradient.
   virtual bool concatenates() const { return is_view(); }
   // Of a fused layer after setup: false if its members are faster unfused.
-  virtual bool is_profitable(const Context&, const std::vector<Shape>&, Precision) const {
+  virtual bool is_profitable(const Context&, const std::vector<Shape>& /*bottoms*/,
+                             Precision) const {
     return true;
   }
 
@@ -62,10 +64,10 @@ class LayerHooks {
   virtual bool works_on_host() const { return false; }
   // Of a source, called before each forward: true if the tops of this pass have new shapes, which
   // infer then returns.
-  virtual bool reshapes(uint64_t) { return false; }
+  virtual bool reshapes(uint64_t /*pass*/) { return false; }
   // Of a source: its records per epoch; 0: not a source, or unknown.
   virtual int64_t records() const { return 0; }
-  // Bytes of device memory held params_except blobs and parameters: cached records.
+  // Bytes of device memory held besides blobs and parameters: cached records.
   virtual size_t resident_bytes() const { return 0; }
   // Frees them: the records are then read from the host, more slowly.
   virtual void release_resident() {}

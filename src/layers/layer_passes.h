@@ -46,16 +46,15 @@ struct TensorSpec {
 
 struct Inference {
   std::vector<Shape> tops;
-  std::vector<TensorSpec>
-      saved;  // written by forward, read by the backward that follows (masks, statistics)
+  // Written by forward, read by the backward that follows (masks, statistics).
+  std::vector<TensorSpec> saved;
 };
 
 // A blob that a layer owns: learned, or measured (statistics).
 struct ParameterSpec {
   Shape shape;
-  const FillerParameter*
-      filler;           // owned by the layer's message or a default instance: outlives the layer
-  bool learned = true;  // false: no gradient, no update (running statistics)
+  const FillerParameter* filler;  // of the layer's message or a default: outlives the layer
+  bool learned = true;            // false: no gradient, no update (running statistics)
 };
 
 // What is known once a plan's shapes, formats and gradients are decided.
@@ -105,7 +104,8 @@ struct Forward {
   // To be written: statistics if Prepared::top_edge has them; affine instead of top 0, which is
   // then empty.
   EdgeTensors top_edge;
-  // One per bottom, or empty if there are none. If bottom 0 has an affine, it is the x of that.
+  // One per bottom, or empty if there are none. If that of bottom 0 has an affine, bottom[0] is the
+  // x that scale and shift apply to.
   std::vector<EdgeTensors> bottom_edges;
   const EdgeTensors& bottom_edge(size_t bottom) const {
     static const EdgeTensors none;

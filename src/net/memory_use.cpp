@@ -21,9 +21,10 @@ std::vector<bool> scaling_storages(const Plan& plan, int64_t batch) {
       note(storage, value.shape);
   }
   for (const PlanNode& node : plan.nodes) {
-    for (size_t j = 0; j < node.bottom_diff_storage.size(); ++j)
-      note(node.bottom_diff_storage[j], plan.values[node.bottoms[j]].shape);
-    for (size_t k = 0; k < node.saved.size(); ++k) note(node.saved_storage[k], node.saved[k].shape);
+    for (size_t j = 0; j < node.storages.bottom_diffs.size(); ++j)
+      note(node.storages.bottom_diffs[j], plan.values[node.bottoms[j]].shape);
+    for (size_t k = 0; k < node.saved.size(); ++k)
+      note(node.storages.saved[k], node.saved[k].shape);
   }
   return scales;
 }
@@ -63,15 +64,15 @@ std::vector<std::string> names_of_storages(const Plan& plan, const Graph& graph)
     note(value.diff_storage, "gradient of " + value.blob);
   }
   for (const PlanNode& node : plan.nodes) {
-    for (size_t j = 0; j < node.bottom_diff_storage.size(); ++j) {
-      note(node.bottom_diff_storage[j],
+    for (size_t j = 0; j < node.storages.bottom_diffs.size(); ++j) {
+      note(node.storages.bottom_diffs[j],
            "part of the gradient of " + plan.values[node.bottoms[j]].blob);
     }
-    for (int storage : {node.statistics_storage, node.affine_storage})
+    for (int storage : {node.storages.statistics, node.storages.affine})
       note(storage, "statistics for what follows " + layers_of(node, graph));
-    for (int storage : node.saved_storage) note(storage, "saved by " + layers_of(node, graph));
-    note(node.forward_workspace, "workspace");
-    note(node.backward_workspace, "workspace");
+    for (int storage : node.storages.saved) note(storage, "saved by " + layers_of(node, graph));
+    note(node.storages.forward_workspace, "workspace");
+    note(node.storages.backward_workspace, "workspace");
   }
   for (int storage : plan.side_storages) note(storage, "workspace of side streams");
   return names;
@@ -124,7 +125,7 @@ std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph) {
     row.layers = layers_of(node, graph);
     row.type = node.message.type();
     row.workspace = node.prepared.workspace;
-    std::vector<int> written = node.saved_storage;
+    std::vector<int> written = node.storages.saved;
     for (int id : node.tops) written.push_back(plan.values[id].storage);
     for (int storage : written) {
       const size_t bytes = bytes_of(storage);
@@ -146,7 +147,7 @@ std::vector<LayerMemory> memory_by_layer(const Plan& plan, const Graph& graph) {
       rows[i].gradients += bytes_of(plan.values[id].diff_storage);
       rows[i].gradients += bytes_of(plan.values[id].seed_storage);
     }
-    for (int storage : node.bottom_diff_storage) rows[i].gradients += bytes_of(storage);
+    for (int storage : node.storages.bottom_diffs) rows[i].gradients += bytes_of(storage);
   }
   return rows;
 }

@@ -169,7 +169,8 @@ void Net::forward_sources(uint64_t pass) {
   update_source_shapes(pass);
   refresh_halves();
   Plan& plan = ready();
-  for (PlanNode& node : plan.nodes) node.forward.pass = node.backward_arguments.pass = pass;
+  for (PlanNode& node : plan.nodes)
+    node.arguments.forward.pass = node.arguments.backward.pass = pass;
   for (size_t i = 0; i < plan.host_nodes; ++i) forward(plan.nodes[i]);
 }
 
@@ -189,13 +190,14 @@ void Net::forward_rest(const Beside& beside, bool then_backward) {
 
 void Net::forward(PlanNode& node) {
   run(node, false, [&] {
-    if (node.idle && !node.dynamic) {
-      for (const Tensor& top : node.forward.top) zero(context_, top);
+    if (node.shapes.idle && !node.shapes.dynamic) {
+      for (const Tensor& top : node.arguments.forward.top) zero(context_, top);
     } else if (!node.layer->is_view()) {
-      node.layer->forward(context_, node.forward);
+      node.layer->forward(context_, node.arguments.forward);
     }
   });
-  if (node.dynamic && plan_->apply_dynamic_shapes(context_, node, graph_.parameters)) ++generation_;
+  if (node.shapes.dynamic && plan_->apply_dynamic_shapes(context_, node, graph_.parameters))
+    ++generation_;
 }
 
 bool Net::dynamic() const {
@@ -206,12 +208,13 @@ bool Net::dynamic() const {
 void Net::set_live_pass(const uint64_t* pass) {
   live_pass_ = pass;
   for (PlanNode& node : ready().nodes)
-    node.forward.live_pass = node.backward_arguments.live_pass = pass;
+    node.arguments.forward.live_pass = node.arguments.backward.live_pass = pass;
 }
 
 void Net::check() {
   for (const PlanNode& node : ready().nodes) {
-    at_layer(nullptr, 0, node.message.name(), [&] { node.layer->check(context_, node.forward); });
+    at_layer(nullptr, 0, node.message.name(),
+             [&] { node.layer->check(context_, node.arguments.forward); });
   }
 }
 
@@ -267,13 +270,13 @@ void Net::backward(bool accumulate, const Beside& beside, const Beside& early) {
   if (beside) context_.on_side_stream(0, beside);
   for (auto node = plan.nodes.rbegin(); node != plan.nodes.rend(); ++node) {
     if (!node->backward) continue;
-    Backward& arguments = node->backward_arguments;
+    Backward& arguments = node->arguments.backward;
     for (size_t k = 0; k < arguments.accumulate.size(); ++k)
-      arguments.accumulate[k] = accumulate || node->accumulate[k];
+      arguments.accumulate[k] = accumulate || node->arguments.accumulate[k];
     run(*node, true, [&] {
-      for (const Recomputation& recomputed : node->recomputed)
+      for (const Recomputation& recomputed : node->recomputations)
         plan.nodes[recomputed.node].layer->recompute(context_, recomputed.arguments);
-      if (node->idle) {
+      if (node->shapes.idle) {
         zero_gradients(context_, arguments);
       } else if (!node->layer->is_view()) {
         node->layer->backward(context_, arguments);

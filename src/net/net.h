@@ -30,7 +30,7 @@ struct NetOptions {
   bool fuse = true, format = true, reuse_memory = true, overlap = true;
   // cheap becomes all where the net would not fit otherwise.
   Recompute recompute = Recompute::cheap;
-  // Make outputs that carry no loss take a gradient from output_diff() (gradient tests, goldens).
+  // Make outputs that carry no loss take a gradient from output_diffs() (gradient tests, goldens).
   bool seed_outputs = false;
   // Compute gradients in phase TEST too.
   bool backward = false;
@@ -140,9 +140,9 @@ class Net {
   // Parameters in Caffe's order (owners only). Their tensors stay the same for the net's lifetime.
   // Code that writes their data calls parameters_changed() afterwards, on the net that owns them.
   std::vector<Parameter>& parameters() { return graph_.parameters; }
+  void parameters_changed() { halves_stale_ = true; }
   // All parameters' memory and all diffs' memory: one arena each with the same layout, element type
   // dtype.
-  void parameters_changed() { halves_stale_ = true; }
   Tensor parameter_arena() const { return parameter_data_; }
   Tensor diff_arena() const { return parameter_diff_; }
   // 16-bit copies of the parameters in the same layout; empty in nets that do not compute in 16
@@ -181,6 +181,7 @@ class Net {
   size_t pending_bytes();
   void check_memory();
   void update_source_shapes(uint64_t pass);
+  void refresh_halves();
   Plan& ready();  // the plan, bound to memory
   void forward(PlanNode& node);
   void run(const PlanNode& node, bool backward, const std::function<void()>& body);
@@ -191,7 +192,6 @@ class Net {
   NetOptions options_;
   Graph graph_;
   std::unique_ptr<Plan> plan_;
-  void refresh_halves();
   Tensor parameter_data_, parameter_diff_, parameter_half_;
   bool halves_stale_ = true, diffs_are_clear_ = false;
   const uint64_t* live_pass_ = nullptr;

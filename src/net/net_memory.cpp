@@ -60,7 +60,7 @@ void Net::check_memory() {
       batch, source.size, training() ? "" : " in phase TEST", " needs ", size_text(needed), ", ",
       account.limited() && there >= account.limit()
           ? cat(size_text(account.limit()), " are allowed (", account.source(), ")")
-          : cat(size_text(there), " are there"),
+          : cat(size_text(there), " are available"),
       ": ", fits > 0 ? cat(batch, fits, " would fit") : "no batch is small enough", "; needed are ",
       describe(kinds), others > 0 ? cat(", other ", size_text(others)) : "");
   at_layer(nullptr, 0, source.layer ? source.layer->name() : name(), [&] { fail(message); });

@@ -18,7 +18,7 @@ Plan::Plan(Context& context, const Graph& graph, const PlanOptions& wanted)
   }
   if (options.fuse && !options.keep_blobs) fuse_layers(context, *this);
   choose_formats(*this);
-  mark_shape_dynamic();
+  mark_dynamic_shapes();
   if (options.fuse && !options.keep_blobs) choose_edges(context, *this);
   prepare_nodes(context, *this, graph.parameters);
   if (options.recompute != Recompute::off) choose_recomputed(*this);
@@ -111,8 +111,8 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
     const Shape shape{static_cast<int64_t>(storages[storage].bytes)};
     return tensor(storage, shape, DType::u8, {});
   };
-  Forward& f = node.forward;
-  Backward& b = node.backward_arguments;
+  Forward& f = node.arguments.forward;
+  Backward& b = node.arguments.backward;
   const uint64_t pass = f.pass;
   const uint64_t* const live_pass = f.live_pass;
   f = {};
@@ -122,7 +122,7 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   for (int id : node.bottoms) f.bottom.push_back(value(id));
   for (size_t j = 0; j < node.tops.size(); ++j) {
     const PlanValue& v = values[node.tops[j]];
-    const Shape& shape = node.dynamic ? node.preparation.tops[j] : v.shape;
+    const Shape& shape = node.shapes.dynamic ? node.preparation.tops[j] : v.shape;
     f.top.push_back(tensor(v.storage, shape, v.dtype, v.format()));
   }
   const std::vector<ParameterSpec>& specs = node.layer->parameters();
@@ -138,34 +138,34 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
                                        : parameter.diff.reshaped(specs[k].shape));
   }
   for (size_t k = 0; k < node.saved.size(); ++k) {
-    f.saved.push_back(tensor(node.saved_storage[k], node.saved[k].shape,
+    f.saved.push_back(tensor(node.storages.saved[k], node.saved[k].shape,
                              node.saved[k].dtype.value_or(options.dtype), {}));
   }
   const auto pairs = [&](const PlanNode& maker, int storage, DType dtype) {
     return storage < 0 ? Tensor() : tensor(storage, pairs_of_channels(maker), dtype, {});
   };
   const auto affine_of = [&](const PlanNode& maker) {
-    return pairs(maker, maker.affine_storage, DType::f16);
+    return pairs(maker, maker.storages.affine, DType::f16);
   };
   const auto statistics_of = [&](const PlanNode& maker) {
-    return pairs(maker, maker.statistics_storage, DType::f32);
+    return pairs(maker, maker.storages.statistics, DType::f32);
   };
   f.top_edge = {statistics_of(node), affine_of(node), {}};
   f.bottom_edges.resize(node.bottoms.size());
-  for (size_t j = 0; j < node.statistics_makers.size(); ++j) {
-    const int maker = node.statistics_makers[j];
+  for (size_t j = 0; j < node.edges.statistics_makers.size(); ++j) {
+    const int maker = node.edges.statistics_makers[j];
     if (maker >= 0) f.bottom_edges[j].statistics = statistics_of(nodes[maker]);
   }
-  const bool folded = !node.bottoms.empty() && values[node.bottoms[0]].folded;
+  const bool folded = !node.bottoms.empty() && values[node.bottoms[0]].folded();
   if (folded) {
     const PlanNode& maker = nodes[values[node.bottoms[0]].producer];
     f.bottom[0] = value(maker.bottoms[0]);
     f.bottom_edges[0].affine = affine_of(maker);
   }
-  f.workspace = workspace(node.forward_workspace);
+  f.workspace = workspace(node.storages.forward_workspace);
   b.parameters = f.parameters;
   b.saved = f.saved;
-  b.workspace = workspace(node.backward_workspace);
+  b.workspace = workspace(node.storages.backward_workspace);
   b.side_stream = node.side_stream;
   const bool here = side_storages.empty() || node.side_stream == Context::kHere;
   b.side_workspace = here ? b.workspace : workspace(side_storages[node.side_stream]);
@@ -178,17 +178,17 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
   for (size_t j = 0; j < node.bottoms.size(); ++j) {
     const PlanValue& v = values[node.bottoms[j]];
     b.bottom.push_back(node.reads.bottom_at(j) ? in_backward(node.bottoms[j]) : Tensor());
-    b.bottom_diff.push_back(tensor(node.bottom_diff_storage[j], v));
+    b.bottom_diff.push_back(tensor(node.storages.bottom_diffs[j], v));
   }
   for (size_t j = 0; j < node.tops.size(); ++j) {
     b.top.push_back(node.reads.top ? in_backward(node.tops[j]) : Tensor());
     b.top_diff.push_back(diff(node.tops[j]));
   }
-  if (folded && !values[node.bottoms[0]].recomputed) {
+  if (folded && !values[node.bottoms[0]].recomputed()) {
     b.bottom[0] = f.bottom[0];
     b.bottom_edge.affine = f.bottom_edges[0].affine;
   }
-  for (int storage : node.gradient_part_storages)
+  for (int storage : node.storages.gradient_parts)
     b.top_edge.gradient_parts.push_back(tensor(storage, values[node.tops[0]]));
   for (DiffSum& sum : node.diff_sums) {
     sum.parts.clear();
@@ -197,10 +197,10 @@ void Plan::bind(PlanNode& node, const std::vector<Parameter>& parameters) {
 }
 
 void Plan::bind_recomputed(PlanNode& node) {
-  for (Recomputation& recomputed : node.recomputed) {
+  for (Recomputation& recomputed : node.recomputations) {
     const PlanNode& producer = nodes[recomputed.node];
-    recomputed.arguments = producer.forward;
-    recomputed.arguments.workspace = node.backward_arguments.workspace;
+    recomputed.arguments = producer.arguments.forward;
+    recomputed.arguments.workspace = node.arguments.backward.workspace;
     for (size_t k = 0; k < producer.tops.size(); ++k) {
       const PlanValue& v = values[producer.tops[k]];
       recomputed.arguments.top[k] = tensor(v.recomputed_storage, v);
@@ -221,19 +221,19 @@ void Plan::bind(Context& context, const std::shared_ptr<Buffer>& arena,
   cleared.clear();
   for (const PlanNode& node : nodes) {
     for (size_t k = 0; k < node.parameters.size() && node.prepared.adds_gradients; ++k) {
-      if (node.backward_arguments.parameter_diff[k]) cleared.insert(node.parameters[k]);
+      if (node.arguments.backward.parameter_diff[k]) cleared.insert(node.parameters[k]);
     }
   }
   // Backward runs in reverse: a parameter's last holder writes its diff, the others add to it.
   std::set<int> begun;
   for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
-    node->accumulate.assign(node->parameters.size(), false);
+    node->arguments.accumulate.assign(node->parameters.size(), false);
     for (size_t k = 0; k < node->parameters.size(); ++k) {
       const int parameter = node->parameters[k];
-      if (!node->backward_arguments.parameter_diff[k]) continue;
+      if (!node->arguments.backward.parameter_diff[k]) continue;
       const bool earlier = !begun.insert(parameter).second;
-      node->backward_arguments.begun[k] = earlier;
-      node->accumulate[k] = earlier || cleared.count(parameter) > 0;
+      node->arguments.backward.begun[k] = earlier;
+      node->arguments.accumulate[k] = earlier || cleared.count(parameter) > 0;
     }
   }
 }

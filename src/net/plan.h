@@ -24,14 +24,29 @@ struct Storage {
   std::shared_ptr<Buffer> own;  // its own memory: a pass needed more than was planned
 };
 
+// How backward gets a value that it reads. Chosen by choose_recomputed().
+enum class Storing {
+  stored,      // written forward and kept
+  recomputed,  // written forward, and a second time before backward reads it
+  // Not written: its only reader works from what it is computed from (Edge::affine).
+  folded,
+  folded_recomputed,  // folded forward, but written for the reader's backward
+};
+
 struct PlanValue : Value {
   Format format() const { return {order, nullptr, channels}; }
   size_t bytes() const { return static_cast<size_t>(format().elements(shape)) * size_of(dtype); }
-  bool recomputed = false;  // not kept for backward but computed a second time
-  bool folded = false;      // not written forward, nor in backward unless `recomputed`: its
-                            // reader works from what it is computed from
-  int storage = -1;         // of its content
-  int diff_storage = -1;    // of its gradient: the first of the parts, into which all are summed
+  // Not written by forward.
+  bool folded() const {
+    return storing == Storing::folded || storing == Storing::folded_recomputed;
+  }
+  // Written for backward.
+  bool recomputed() const {
+    return storing == Storing::recomputed || storing == Storing::folded_recomputed;
+  }
+  Storing storing = Storing::stored;
+  int storage = -1;       // of its content
+  int diff_storage = -1;  // of its gradient: the first of the parts, into which all are summed
   int recomputed_storage = -1;  // of the recomputed value, in backward
   int seed_storage = -1;        // persistent; holds the loss weight: a further part of the gradient
 };
@@ -49,35 +64,63 @@ struct Recomputation {
   Forward arguments;  // bound to memory
 };
 
-struct PlanNode : Node {
-  Edge bottom_edge, top_edge;          // what Preparation asks for
-  int statistics_reader = -1;          // the node that wants those of top 0
-  std::vector<int> statistics_makers;  // for each bottom the node that may give them; or -1
-  // Its shapes change from pass to pass, because it depends on a layer that is Layer::dynamic().
-  bool follows = false;
+// What passes along the node's edges besides blobs and gradients. Filled by choose_edges().
+struct NodeEdges {
+  Edge bottom, top;                    // what Preparation requests, of bottom 0 and of top 0
+  int statistics_reader = -1;          // the node that reads the statistics of top 0
+  std::vector<int> statistics_makers;  // for each bottom the node that may compute them; or -1
+};
+
+// Shapes that change from pass to pass, because some layer is Layer::dynamic(). Filled by
+// mark_dynamic_shapes(), changed by apply_dynamic_shapes() in each pass.
+struct NodeShapes {
+  bool dynamic = false;             // Layer::dynamic()
+  bool depends_on_dynamic = false;  // a node before it is dynamic: its bottoms' shapes change
   // Has nothing to compute in this pass: its tops, or what they would be computed from, are empty.
   // The tops are then zero, and so are its gradients.
   bool idle = false;
-  bool dynamic = false;              // Layer::dynamic()
-  std::vector<Shape> bottom_shapes;  // the shapes it is bound to
+  std::vector<Shape> bottoms;  // the shapes that its arguments have
+};
+
+// Indices into Plan::storages; -1: none. Filled by plan_memory().
+struct NodeStorages {
+  std::vector<int> saved;
+  int statistics = -1;  // of top 0, where prepared has them
+  int affine = -1;      // instead of top 0, when that is folded
+  int forward_workspace = -1, backward_workspace = -1;
+  std::vector<int> bottom_diffs;    // where backward writes; -1: not wanted
+  std::vector<int> gradient_parts;  // of top 0's gradient, which backward adds as it reads them
+};
+
+// What the layer's functions are called with. Filled by Plan::bind().
+struct NodeArguments {
+  Forward forward;
+  Backward backward;
+  // For each parameter: its diff is cleared before a pass (Plan::cleared), or an earlier step of
+  // the same pass wrote it. Net::backward() sets backward.accumulate by this.
+  std::vector<bool> accumulate;
+};
+
+struct PlanNode : Node {
+  NodeEdges edges;
+  NodeShapes shapes;
+
+  // What prepare_node() tells the layer and what comes of it.
   Preparation preparation;
   Prepared prepared;
   std::vector<std::string> chosen;  // names of the implementations chosen for its kernels
-  BackwardReads reads;
-  std::vector<TensorSpec> saved;
-  std::vector<int> saved_storage;
-  int statistics_storage = -1;                          // of top 0, where prepared gives them
-  int affine_storage = -1;                              // instead of top 0, when that is folded
-  int forward_workspace = -1, backward_workspace = -1;  // storages
-  std::vector<int> bottom_diff_storage;                 // where backward writes; -1: not wanted
-  std::vector<DiffSum> diff_sums;                       // of bottoms: what to sum after backward
-  std::vector<int> gradient_part_storages;  // parts of the first top's gradient that backward adds
-  std::vector<bool> accumulate;  // for each parameter: its diff is cleared before a pass (cleared),
-                                 // or an earlier step of the same pass wrote it
-  int side_stream = 0;           // where the gradients of its parameters are computed
-  std::vector<Recomputation> recomputed;  // before its backward
-  Forward forward;                        // arguments, bound to memory
-  Backward backward_arguments;
+  BackwardReads reads;              // those of prepared, or Layer::reads()
+  std::vector<TensorSpec> saved;    // those of Layer::infer(), then those of prepared
+
+  // Before its backward; from choose_recomputed().
+  std::vector<Recomputation> recomputations;
+
+  // From plan_memory().
+  NodeStorages storages;
+  std::vector<DiffSum> diff_sums;  // of bottoms: what to sum after backward
+  int side_stream = 0;             // where the gradients of its parameters are computed
+
+  NodeArguments arguments;
 };
 
 struct FusePattern;  // net/passes/fuse_patterns.h
@@ -151,8 +194,8 @@ class Plan {
   void fill_seeds(Context& context);
   void bind(PlanNode& node, const std::vector<Parameter>& parameters);
   void bind_recomputed(PlanNode& node);
-  void mark_shape_dynamic();
-  bool follow(Context& context, PlanNode& node);
+  void mark_dynamic_shapes();
+  bool update_shapes(Context& context, PlanNode& node);
   bool grow_storage(Context& context, PlanNode& node);
   bool grow_storage(Context& context, int storage, size_t bytes);
 

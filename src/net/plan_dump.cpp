@@ -33,8 +33,8 @@ class Dump {
     for (const PlanValue& value : plan_.values) last += value.order == Order::channels_last;
     size_t recomputed = 0, recomputed_bytes = 0;
     for (const PlanValue& value : plan_.values) {
-      recomputed += value.recomputed;
-      if (value.recomputed) recomputed_bytes += value.bytes();
+      recomputed += value.recomputed();
+      if (value.recomputed()) recomputed_bytes += value.bytes();
     }
     for (const auto& [storage, kind] : kinds_) together += plan_.storages[storage].bytes;
     return cat("precision ", name_of(options.precision), "\nfuse ",
@@ -62,7 +62,7 @@ class Dump {
                            v.order == Order::channels_last ? " channels-last" : "");
     if (v.channels > 0) text += cat(" in ", v.channels, " channels");
     text += ", " + position(v.storage);
-    if (v.recomputed) text += ", again " + position(v.recomputed_storage);
+    if (v.recomputed()) text += ", again " + position(v.recomputed_storage);
     if (v.diff_storage >= 0) text += ", gradient " + position(v.diff_storage);
     return text;
   }
@@ -85,33 +85,33 @@ class Dump {
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       const int id = node.bottoms[j];
       out_ << "    reads " << id << ":" << visible(plan_.values[id].blob);
-      if (node.backward && node.bottom_diff_storage[j] >= 0 &&
-          node.bottom_diff_storage[j] != plan_.values[id].diff_storage)
-        out_ << ", leaves a part of its gradient in " << position(node.bottom_diff_storage[j]);
+      if (node.backward && node.storages.bottom_diffs[j] >= 0 &&
+          node.storages.bottom_diffs[j] != plan_.values[id].diff_storage)
+        out_ << ", leaves a part of its gradient in " << position(node.storages.bottom_diffs[j]);
       out_ << "\n";
     }
-    for (const Recomputation& recomputed : node.recomputed)
+    for (const Recomputation& recomputed : node.recomputations)
       out_ << "    backward begins with "
            << visible(plan_.values[plan_.nodes[recomputed.node].tops[0]].blob)
            << " written again\n";
     for (const DiffSum& sum : node.diff_sums)
       out_ << "    sums " << sum.storages.size() << " gradients of "
            << visible(plan_.values[sum.value].blob) << "\n";
-    if (node.dynamic) out_ << "    how much it writes depends on the data\n";
-    if (node.bottom_edge.relu) out_ << "    takes its gradient through the ReLU before\n";
-    if (node.top_edge.relu) out_ << "    its gradient comes through the ReLU\n";
-    if (node.affine_storage >= 0) {
+    if (node.shapes.dynamic) out_ << "    how much it writes depends on the data\n";
+    if (node.edges.bottom.relu) out_ << "    takes its gradient through the ReLU before\n";
+    if (node.edges.top.relu) out_ << "    its gradient comes through the ReLU\n";
+    if (node.storages.affine >= 0) {
       out_ << "    hands on scale and shift of its channels; "
-           << (plan_.values[node.tops[0]].recomputed ? "backward has the top written\n"
-                                                     : "the top is never written\n");
+           << (plan_.values[node.tops[0]].recomputed() ? "backward has the top written\n"
+                                                       : "the top is never written\n");
     }
     if (node.prepared.top_edge.statistics) out_ << "    hands on the sums of its channels\n";
-    if (!node.gradient_part_storages.empty())
-      out_ << "    takes " << node.gradient_part_storages.size() + 1 << " parts of a gradient\n";
+    if (!node.storages.gradient_parts.empty())
+      out_ << "    takes " << node.storages.gradient_parts.size() + 1 << " parts of a gradient\n";
     for (int id : node.tops) out_ << "    writes " << value(id) << "\n";
     for (size_t k = 0; k < node.saved.size(); ++k)
-      out_ << "    saves " << node.saved[k].shape.brief() << ", " << position(node.saved_storage[k])
-           << "\n";
+      out_ << "    saves " << node.saved[k].shape.brief() << ", "
+           << position(node.storages.saved[k]) << "\n";
   }
 
   // A storage that several tensors, or content and gradient, share is counted once.
@@ -130,9 +130,9 @@ class Dump {
       note(v.diff_storage, seed ? "loss weights" : "gradients");
     }
     for (const PlanNode& node : plan_.nodes) {
-      for (int storage : node.bottom_diff_storage) note(storage, "gradients");
-      for (int storage : node.saved_storage) note(storage, "saved");
-      for (int storage : {node.statistics_storage, node.affine_storage})
+      for (int storage : node.storages.bottom_diffs) note(storage, "gradients");
+      for (int storage : node.storages.saved) note(storage, "saved");
+      for (int storage : {node.storages.statistics, node.storages.affine})
         note(storage, "statistics");
     }
   }

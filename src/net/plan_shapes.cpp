@@ -6,15 +6,15 @@
 
 namespace crema {
 
-void Plan::mark_shape_dynamic() {
+void Plan::mark_dynamic_shapes() {
   std::vector<bool> varies(values.size(), false);
   for (PlanNode& node : nodes) {
-    node.dynamic = node.layer->dynamic();
+    node.shapes.dynamic = node.layer->dynamic();
     for (int id : node.bottoms) {
-      node.follows = node.follows || varies[id];
-      node.bottom_shapes.push_back(values[id].shape);
+      node.shapes.depends_on_dynamic = node.shapes.depends_on_dynamic || varies[id];
+      node.shapes.bottoms.push_back(values[id].shape);
     }
-    for (int id : node.tops) varies[id] = node.dynamic || node.follows;
+    for (int id : node.tops) varies[id] = node.shapes.dynamic || node.shapes.depends_on_dynamic;
   }
 }
 
@@ -22,20 +22,20 @@ bool Plan::apply_dynamic_shapes(Context& context, PlanNode& node,
                                 const std::vector<Parameter>& parameters) {
   const std::vector<Shape> shapes = node.layer->dynamic_tops();
   bool changed = false;
-  node.idle = true;
+  node.shapes.idle = true;
   for (size_t j = 0; j < node.tops.size(); ++j) {
     Shape& shape = values[node.tops[j]].shape;
     changed = changed || shape != shapes[j];
     shape = shapes[j];
-    node.idle = node.idle && shape.count() == 0;
+    node.shapes.idle = node.shapes.idle && shape.count() == 0;
   }
   if (!changed) return false;
   std::vector<PlanNode*> to_bind = {&node};
   bool seeds_moved = false;
   for (PlanNode* next = &node + 1; next != nodes.data() + nodes.size(); ++next) {
-    if (!next->follows) continue;
+    if (!next->shapes.depends_on_dynamic) continue;
     at_layer(nullptr, 0, next->message.name(), [&] {
-      if (!follow(context, *next)) return;
+      if (!update_shapes(context, *next)) return;
       seeds_moved = grow_storage(context, *next) || seeds_moved;
       to_bind.push_back(next);
     });
@@ -48,21 +48,21 @@ bool Plan::apply_dynamic_shapes(Context& context, PlanNode& node,
 
 // Infers the shapes of the node's tops, and prepares the node for them unless it has nothing to do.
 // False when its bottoms have not changed.
-bool Plan::follow(Context& context, PlanNode& node) {
+bool Plan::update_shapes(Context& context, PlanNode& node) {
   std::vector<Shape> bottoms;
   for (int id : node.bottoms) bottoms.push_back(values[id].shape);
-  if (bottoms == node.bottom_shapes) return false;
-  node.bottom_shapes = bottoms;
+  if (bottoms == node.shapes.bottoms) return false;
+  node.shapes.bottoms = bottoms;
   Preparation& p = node.preparation;
   const std::vector<Shape> tops = node.layer->infer(bottoms).tops;
-  if (!node.dynamic) {
+  if (!node.shapes.dynamic) {
     bool empty = true;
     for (size_t j = 0; j < node.tops.size(); ++j) {
       values[node.tops[j]].shape = tops[j];
       empty = empty && tops[j].count() == 0;
     }
-    node.idle = empty || (bottoms[0].count() == 0 && !node.layer->concatenates());
-    if (node.idle) return true;
+    node.shapes.idle = empty || (bottoms[0].count() == 0 && !node.layer->concatenates());
+    if (node.shapes.idle) return true;
   }
   if (bottoms == p.bottoms) return true;
   p.bottoms = bottoms;
@@ -86,17 +86,17 @@ bool Plan::grow_storage(Context& context, PlanNode& node) {
       hold(storage, v.bytes());
   }
   for (size_t j = 0; j < node.bottoms.size(); ++j)
-    hold(node.bottom_diff_storage[j], values[node.bottoms[j]].bytes());
+    hold(node.storages.bottom_diffs[j], values[node.bottoms[j]].bytes());
   for (size_t k = 0; k < node.saved.size(); ++k) {
-    if (k == node.saved_storage.size()) {
-      node.saved_storage.push_back(static_cast<int>(storages.size()));
+    if (k == node.storages.saved.size()) {
+      node.storages.saved.push_back(static_cast<int>(storages.size()));
       storages.emplace_back();
     }
     const TensorSpec& spec = node.saved[k];
-    hold(node.saved_storage[k],
+    hold(node.storages.saved[k],
          static_cast<size_t>(spec.shape.count()) * size_of(spec.dtype.value_or(options.dtype)));
   }
-  for (int storage : {node.forward_workspace, node.backward_workspace})
+  for (int storage : {node.storages.forward_workspace, node.storages.backward_workspace})
     hold(storage, node.prepared.workspace);
   if (!side_storages.empty() && node.side_stream != Context::kHere)
     hold(side_storages[node.side_stream], node.prepared.workspace);

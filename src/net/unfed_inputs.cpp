@@ -16,7 +16,7 @@ void refuse_unfed_inputs(const NetParameter& net, const NetState& state,
     if (layer.type() != "Input" || layer.top_size() == 0) continue;
     const std::vector<std::string> tops(layer.top().begin(), layer.top().end());
     fail(
-        where ? where(kept[i]) + ": " : "", "layer \"", layer.name(), "\": nobody fills ",
+        where ? where(kept[i]) + ": " : "", "layer \"", layer.name(), "\": nothing fills ",
         join(tops, ", "),
         ", which would stay zero: an Input layer is for programs that set it. "
         "Put a layer in its place that reads data (Data, ImageData, HDF5Data, ...), or try the net "

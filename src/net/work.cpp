@@ -43,12 +43,12 @@ Work backward_work(const Layer& layer, const Preparation& preparation, const Bac
 }
 
 Work forward_work(const PlanNode& node) {
-  return forward_work(*node.layer, node.preparation, node.forward);
+  return forward_work(*node.layer, node.preparation, node.arguments.forward);
 }
 
 Work backward_work(const PlanNode& node) {
-  Work work = backward_work(*node.layer, node.preparation, node.backward_arguments);
-  for (const Recomputation& recomputed : node.recomputed)
+  Work work = backward_work(*node.layer, node.preparation, node.arguments.backward);
+  for (const Recomputation& recomputed : node.recomputations)
     work.bytes += bytes_of(recomputed.arguments.bottom) + bytes_of(recomputed.arguments.top);
   for (const DiffSum& sum : node.diff_sums)  // all parts are read, their sum is written
     work.bytes += bytes_of(sum.parts) + static_cast<double>(sum.parts[0].bytes());

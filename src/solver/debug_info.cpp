@@ -47,19 +47,19 @@ void DebugInfo::after_forward(const PlanNode& node) {
   const Graph& graph = net_.graph();
   const LayerParameter& layer = graph.net.layer(node.members.back());
   const Graph::View& view = graph.views[node.members.back()];
-  for (size_t j = 0; j < node.forward.top.size() && j < view.tops.size(); ++j) {
+  for (size_t j = 0; j < node.arguments.forward.top.size() && j < view.tops.size(); ++j) {
     write_(cat("    [Forward] Layer ", layer.name(), ", top blob ", graph.values[view.tops[j]].blob,
-               " data: ", mean(node.forward.top[j])));
+               " data: ", mean(node.arguments.forward.top[j])));
   }
   for (size_t k = 0; k < node.parameters.size(); ++k) {
     write_(cat("    [Forward] Layer ", layer.name(), ", param blob ", shown(node.parameters[k]),
-               " data: ", mean(node.forward.parameters[k])));
+               " data: ", mean(node.arguments.forward.parameters[k])));
   }
-  for (size_t j = 0; j < node.forward.top.size() && j < view.tops.size(); ++j) {
+  for (size_t j = 0; j < node.arguments.forward.top.size() && j < view.tops.size(); ++j) {
     for (int split : splits_[view.tops[j]]) {
       for (const std::string& top : graph.net.layer(split).top()) {
         write_(cat("    [Forward] Layer ", graph.net.layer(split).name(), ", top blob ", top,
-                   " data: ", mean(node.forward.top[j])));
+                   " data: ", mean(node.arguments.forward.top[j])));
       }
     }
   }
@@ -68,19 +68,19 @@ void DebugInfo::after_forward(const PlanNode& node) {
 void DebugInfo::before_backward(const PlanNode& node) {
   const Graph& graph = net_.graph();
   const Graph::View& view = graph.views[node.members.back()];
-  for (size_t j = 0; j < node.backward_arguments.top_diff.size() && j < view.tops.size(); ++j) {
-    if (!node.backward_arguments.top_diff[j]) continue;
+  for (size_t j = 0; j < node.arguments.backward.top_diff.size() && j < view.tops.size(); ++j) {
+    if (!node.arguments.backward.top_diff[j]) continue;
     for (int split : splits_[view.tops[j]]) {
       write_(cat("    [Backward] Layer ", graph.net.layer(split).name(), ", bottom blob ",
                  graph.net.layer(split).bottom(0),
-                 " diff: ", mean(node.backward_arguments.top_diff[j])));
+                 " diff: ", mean(node.arguments.backward.top_diff[j])));
     }
   }
 }
 
 void DebugInfo::after_backward(const PlanNode& node) {
   const LayerParameter& layer = net_.graph().net.layer(node.members.back());
-  const Backward& arguments = node.backward_arguments;
+  const Backward& arguments = node.arguments.backward;
   for (size_t j = 0; j < arguments.bottom_diff.size() && static_cast<int>(j) < layer.bottom_size();
        ++j) {
     if (!arguments.bottom_diff[j]) continue;

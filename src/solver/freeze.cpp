@@ -34,7 +34,7 @@ std::vector<Pattern> patterns_of(const SolverFile& file) {
     patterns.push_back(pattern_of(text));
     if (!patterns.back()->ok())
       fail(file.where(cat("freeze[", i, "]")), ": freeze \"", beginning(text),
-           "\" is no regular expression (", beginning(patterns.back()->error()),
+           "\" is not a regular expression (", beginning(patterns.back()->error()),
            "); \"conv1.*\" for example means every layer whose name begins with conv1");
   }
   return patterns;
@@ -67,7 +67,7 @@ void check_frozen_layers(const SolverFile& file, const Net& net) {
     if (stops) continue;
     const std::string& text = file.solver.freeze(static_cast<int>(i));
     fail(file.where(cat("freeze[", i, "]")), ": freeze \"", beginning(text),
-         "\" is the name of no layer with parameters", did_you_mean(text, layers),
+         "\" is not the name of a layer with parameters", did_you_mean(text, layers),
          "; a pattern must match the whole name, as \"conv1.*\"");
   }
 }

@@ -11,51 +11,52 @@ namespace {
 // Iterations in one graph: profitable where launching a graph takes about as long as an iteration.
 constexpr int64_t kSeveral = 8;
 constexpr size_t kSmallNet = size_t{256} << 20;
-static_assert(UpdateParams::kRates % kSeveral == 0);
+static_assert(DeviceUpdateState::kRates % kSeveral == 0);
 
 }  // namespace
 
 GpuIteration::GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses,
                            bool capture,
-                           std::function<std::vector<UpdateRates>(int64_t, int64_t)> rates)
+                           std::function<std::vector<Hyperparameters>(int64_t, int64_t)> rates)
     : net_(net),
       optimizer_(optimizer),
       iter_size_(iter_size),
       capture_(capture && !net.dynamic()),
       rates_(std::move(rates)),
       limits_(optimizer.limits()),
-      params_(net.context(), Shape{static_cast<int64_t>(sizeof(UpdateParams))}, DType::u8),
+      state_(net.context(), Shape{static_cast<int64_t>(sizeof(DeviceUpdateState))}, DType::u8),
       pass_(net.context(), Shape{8}, DType::u8),
       losses_(net.context(), Shape{losses}, DType::f32) {
   limits_.scales_loss = net.options().precision == Precision::fp16;
-  UpdateParams start;
+  DeviceUpdateState start;
   if (limits_.scales_loss) start.loss_scale = 0x1p15f;
-  copy_bytes(net.context(), params_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
+  copy_bytes(net.context(), state_.raw(), Device::gpu, &start, Device::cpu, sizeof start);
 }
 
-UpdateParams* GpuIteration::live_params() const { return params_.data<UpdateParams>(); }
+DeviceUpdateState* GpuIteration::live_state() const { return state_.data<DeviceUpdateState>(); }
 uint64_t* GpuIteration::live_pass() const { return pass_.data<uint64_t>(); }
 
 void GpuIteration::set_counters(int64_t iteration, uint64_t pass) {
   Context& context = net_.context();
-  char* const params = static_cast<char*>(params_.raw());
+  char* const state = static_cast<char*>(state_.raw());
   if (iteration != known_iteration_ || iteration >= rates_until_) {
     // Up to the end of the ring, so that no rate is overwritten before it is read.
-    const int64_t at = iteration % UpdateParams::kRates, count = UpdateParams::kRates - at;
-    const std::vector<UpdateRates> rates = rates_(iteration, count);
-    copy_bytes(context, params + offsetof(UpdateParams, rates) + at * sizeof(UpdateRates),
-               Device::gpu, rates.data(), Device::cpu, count * sizeof(UpdateRates));
+    const int64_t at = iteration % DeviceUpdateState::kRates,
+                  count = DeviceUpdateState::kRates - at;
+    const std::vector<Hyperparameters> rates = rates_(iteration, count);
+    copy_bytes(context, state + offsetof(DeviceUpdateState, rates) + at * sizeof(Hyperparameters),
+               Device::gpu, rates.data(), Device::cpu, count * sizeof(Hyperparameters));
     rates_until_ = iteration + count;
   }
   if (iteration != known_iteration_) {
     const auto updates = static_cast<uint64_t>(iteration);
-    copy_bytes(context, params + offsetof(UpdateParams, updates), Device::gpu, &updates,
+    copy_bytes(context, state + offsetof(DeviceUpdateState, updates), Device::gpu, &updates,
                Device::cpu, sizeof updates);
     constexpr int32_t kGood[] = {1, 0};
-    static_assert(offsetof(UpdateParams, diverged) ==
-                  offsetof(UpdateParams, finite) + sizeof(int32_t));
-    copy_bytes(context, params + offsetof(UpdateParams, finite), Device::gpu, kGood, Device::cpu,
-               sizeof kGood);
+    static_assert(offsetof(DeviceUpdateState, diverged) ==
+                  offsetof(DeviceUpdateState, finite) + sizeof(int32_t));
+    copy_bytes(context, state + offsetof(DeviceUpdateState, finite), Device::gpu, kGood,
+               Device::cpu, sizeof kGood);
   }
   if (known_iteration_ < 0 || pass != known_pass_)
     copy_bytes(context, pass_.raw(), Device::gpu, &pass, Device::cpu, sizeof pass);
@@ -84,26 +85,26 @@ void GpuIteration::begin(uint64_t pass) {
 // Where updates clear the diffs, it is not recorded; but other code may have run the net in
 // between.
 void GpuIteration::clear_diffs() {
-  if (optimizer_.clears()) net_.clear_diffs();
+  if (optimizer_.clears_gradients()) net_.clear_diffs();
 }
 
 void GpuIteration::queue_batch(int number, bool divided) {
   Context& context = net_.context();
   const Net::Beside seed = [&] {
     for (const Net::Loss& loss : net_.losses())
-      seed_loss(context, loss.weight, live_params(), loss.seed);
+      seed_loss(context, loss.weight, live_state(), loss.seed);
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
   const Net::Beside note = [&] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {
-      note_loss(context, loss.value, loss.weight / iter_size_, add, {live_params(), limits_},
+      note_loss(context, loss.value, loss.weight / iter_size_, add, {live_state(), limits_},
                 losses_);
       add = true;
     }
   };
   const Net::Beside early = [&] {
-    optimizer_.queue_update({live_params(), limits_}, Update::Part::early);
+    optimizer_.queue_update({live_state(), limits_}, Update::Part::early);
   };
   net_.backward(number > 0, note, divided ? early : Net::Beside());
   if (iter_size_ > 1) next_pass(context, live_pass());
@@ -111,8 +112,8 @@ void GpuIteration::queue_batch(int number, bool divided) {
 
 void GpuIteration::update_weights(bool divided) {
   const Range range("update");
-  if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_params());
-  optimizer_.queue_update({live_params(), limits_, iter_size_ == 1 ? live_pass() : nullptr},
+  if (plateau_) observe_plateau(net_.context(), plateau_.data<Plateau>(), losses_, live_state());
+  optimizer_.queue_update({live_state(), limits_, iter_size_ == 1 ? live_pass() : nullptr},
                           divided ? Update::Part::late : Update::Part::all);
 }
 
@@ -173,7 +174,7 @@ int64_t GpuIteration::at_once(int64_t iteration) {
   if (!capture_ || !warm_ || iter_size_ != 1 || net_.works_on_host()) return 1;
   if (!small_) small_ = net_.memory().total() < kSmallNet;
   // All their rates must be on the device.
-  const bool rates = iteration % UpdateParams::kRates + kSeveral <= UpdateParams::kRates;
+  const bool rates = iteration % DeviceUpdateState::kRates + kSeveral <= DeviceUpdateState::kRates;
   return *small_ && rates ? kSeveral : 1;
 }
 
@@ -215,10 +216,10 @@ std::vector<float> GpuIteration::losses(int64_t first, int64_t last) {
   return values;
 }
 
-UpdateParams GpuIteration::params() {
-  UpdateParams params;
-  copy_bytes(net_.context(), &params, Device::cpu, params_.raw(), Device::gpu, sizeof params);
-  return params;
+DeviceUpdateState GpuIteration::update_state() {
+  DeviceUpdateState state;
+  copy_bytes(net_.context(), &state, Device::cpu, state_.raw(), Device::gpu, sizeof state);
+  return state;
 }
 
 void GpuIteration::set_plateau(const Plateau& plateau) {
@@ -243,10 +244,10 @@ void GpuIteration::set_losses(int64_t iteration, const std::vector<float>& losse
 }
 
 void GpuIteration::restore_loss_scale(float scale, int32_t good) {
-  UpdateParams now = params();
+  DeviceUpdateState now = update_state();
   now.loss_scale = scale;
   now.good = good;
-  copy_bytes(net_.context(), params_.raw(), Device::gpu, &now, Device::cpu, sizeof now);
+  copy_bytes(net_.context(), state_.raw(), Device::gpu, &now, Device::cpu, sizeof now);
 }
 
 }  // namespace crema

@@ -17,11 +17,11 @@ namespace crema {
 
 class GpuIteration {
  public:
-  // rates(first, count): the update rates of iterations [first, first + count). losses: how many of
+  // rates(first, count): the hyperparameters of iterations [first, first + count). losses: how many of
   // the last losses are kept. capture false: kernels are launched one by one. Net and optimizer
   // must outlive this.
   GpuIteration(Net& net, Optimizer& optimizer, int iter_size, int64_t losses, bool capture,
-               std::function<std::vector<UpdateRates>(int64_t first, int64_t count)> rates);
+               std::function<std::vector<Hyperparameters>(int64_t first, int64_t count)> rates);
 
   // Runs `count` iterations starting with number `iteration`; their first batch is pass number
   // `pass`.
@@ -35,8 +35,8 @@ class GpuIteration {
   // The loss of each iteration from first to last: the mean over its batches. They must be among
   // the last ones kept. Waits for the device; Error when a label was out of range.
   std::vector<float> losses(int64_t first, int64_t last);
-  // The parameters of the last update.
-  UpdateParams params();
+  // The device's state after the last update.
+  DeviceUpdateState update_state();
   // Continues with a loss scale from a snapshot.
   void restore_loss_scale(float scale, int32_t good);
   // Call when the rates of future iterations have changed.
@@ -59,16 +59,16 @@ class GpuIteration {
   void begin(uint64_t pass);
   void clear_diffs();
   void repeat(Capture& capture, const std::function<void()>& work);
-  UpdateParams* live_params() const;
+  DeviceUpdateState* live_state() const;
   uint64_t* live_pass() const;
 
   Net& net_;
   Optimizer& optimizer_;
   int iter_size_;
   bool capture_;
-  std::function<std::vector<UpdateRates>(int64_t, int64_t)> rates_;
+  std::function<std::vector<Hyperparameters>(int64_t, int64_t)> rates_;
   UpdateLimits limits_;
-  Tensor params_, pass_, losses_;
+  Tensor state_, pass_, losses_;
   Tensor plateau_;  // empty where the rate depends on the iteration alone
   Capture first_, further_, update_, several_;
   std::optional<bool> small_;     // whether this is a small net, whose iterations are short

@@ -41,15 +41,15 @@ std::optional<NotFinite> look_at_step(Net& net, const PlanNode& node) {
   NotFinite found;
   if (node.members.empty()) return std::nullopt;  // inserted by the planner
   found.layer = name_of(graph, node);
-  for (size_t k = 0; k < node.forward.parameters.size(); ++k) {
-    if (!look_at(net.context(), node.forward.parameters[k], &found)) continue;
+  for (size_t k = 0; k < node.arguments.forward.parameters.size(); ++k) {
+    if (!look_at(net.context(), node.arguments.forward.parameters[k], &found)) continue;
     found.position = cat("parameter ", k);
     found.in_parameter = true;
     return found;
   }
   const Graph::View& view = graph.views[node.members.back()];
-  for (size_t j = 0; j < node.forward.top.size() && j < view.tops.size(); ++j) {
-    if (!look_at(net.context(), node.forward.top[j], &found)) continue;
+  for (size_t j = 0; j < node.arguments.forward.top.size() && j < view.tops.size(); ++j) {
+    if (!look_at(net.context(), node.arguments.forward.top[j], &found)) continue;
     found.position = cat("top \"", graph.values[view.tops[j]].blob, "\"");
     found.in_source = node.bottoms.empty();
     return found;

@@ -50,7 +50,7 @@ void check_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs, con
             parameter.shape.brief(), ": the snapshot is of another net");
     require(blob.data_size() == 0 || blob.double_data_size() == 0, path, ": ", what, " blob ", i,
             " holds ", blob.data_size(), " floats and ", blob.double_data_size(),
-            " doubles, but only one kind can be meant: the file is damaged");
+            " doubles, but a blob has only one kind: the file is damaged");
     const int64_t values = blob.data_size() + blob.double_data_size();
     require(values == count, path, ": ", what, " blob ", i, " of shape ", stored.brief(), " holds ",
             values, " values: the file is damaged");
@@ -110,40 +110,40 @@ std::optional<Optimizer::Clipped> Optimizer::clip(float* scale) {
   return Clipped{norm, limit, *scale};
 }
 
-UpdateStep Optimizer::common_step() const {
-  UpdateStep step;
-  step.batches = static_cast<float>(solver_.iter_size());
-  step.scale = 1 / step.batches;
-  step.limit = solver_.clip_gradients_value();
-  step.l1 = solver_.regularization_type() == "L1";
-  step.momentum2 = momentum2_of(solver_, rule_);
-  step.delta = solver_.delta();
-  step.rms_decay = solver_.rms_decay();
-  step.amsgrad = solver_.amsgrad();
-  step.belief = solver_.adabelief();
-  step.keep = solver_.ema_decay();
-  step.slow_length = solver_.lookahead_alpha();
-  step.slow_every = solver_.lookahead_steps();
-  return step;
+UpdateSettings Optimizer::common_settings() const {
+  UpdateSettings settings;
+  settings.batches = static_cast<float>(solver_.iter_size());
+  settings.scale = 1 / settings.batches;
+  settings.limit = solver_.clip_gradients_value();
+  settings.l1 = solver_.regularization_type() == "L1";
+  settings.momentum2 = momentum2_of(solver_, rule_);
+  settings.delta = solver_.delta();
+  settings.rms_decay = solver_.rms_decay();
+  settings.amsgrad = solver_.amsgrad();
+  settings.belief = solver_.adabelief();
+  settings.keep = solver_.ema_decay();
+  settings.slow_length = solver_.lookahead_alpha();
+  settings.slow_every = solver_.lookahead_steps();
+  return settings;
 }
 
-UpdateRates Optimizer::rates_at(int64_t iteration, double rate) const {
-  return update_rates(solver_, rule_, iteration, rate);
+Hyperparameters Optimizer::hyperparameters(int64_t iteration, double rate) const {
+  return hyperparameters_at(solver_, rule_, iteration, rate);
 }
 
 std::optional<Optimizer::Clipped> Optimizer::update(double rate, int64_t iteration) {
   const Range range("update");
-  UpdateStep step = common_step();
-  step.at = rates_at(iteration, rate);
-  step.iteration = iteration;
+  UpdateSettings settings = common_settings();
+  settings.at = hyperparameters(iteration, rate);
+  settings.iteration = iteration;
   if (centralizer_) centralizer_->run(net_.context(), arenas_.diff);
   // As in Caffe, the norm is that of the sum over iter_size batches; the mean is taken only
   // afterwards.
   float scale = 1;
   std::optional<Clipped> clipped = clip(&scale);
-  step.scale = scale / step.batches;
+  settings.scale = scale / settings.batches;
   arenas_.half = net_.half_arena();
-  update_->run(net_.context(), step, arenas_);
+  update_->run(net_.context(), settings, arenas_);
   return clipped;
 }
 
@@ -158,11 +158,11 @@ bool Optimizer::prepare_queued() {
   const auto clears = with_offset_of(cleared);
   const auto count = std::count_if(segments.begin(), segments.end(), clears);
   // A snapshot may need the gradients.
-  clears_ = !solver_.snapshot_diff() && !solver_.disabled_update() &&
-            count == static_cast<int64_t>(cleared.size());
-  for (Segment& segment : segments) segment.clears = clears_ && clears(segment);
+  clears_gradients_ = !solver_.snapshot_diff() && !solver_.disabled_update() &&
+                      count == static_cast<int64_t>(cleared.size());
+  for (Segment& segment : segments) segment.clear_gradient = clears_gradients_ && clears(segment);
   if (solver_.disabled_update()) segments.clear();
-  return update_->renew(net_.context(), segments, with_offset_of(net_.early_parameters())) &&
+  return update_->set_segments(net_.context(), segments, with_offset_of(net_.early_parameters())) &&
          !centralizer_;
 }
 
@@ -171,8 +171,8 @@ void Optimizer::queue_update(const LiveUpdate& live, Update::Part part) {
   if (live.limits.clip >= 0 || live.limits.scales_loss)
     update_->measure(net_.context(), arenas_.diff, live);
   arenas_.half = net_.half_arena();
-  update_->run(net_.context(), common_step(), arenas_, &live, part);
-  if (clears_ && part != Update::Part::early) net_.diffs_cleared();
+  update_->run(net_.context(), common_settings(), arenas_, &live, part);
+  if (clears_gradients_ && part != Update::Part::early) net_.diffs_cleared();
 }
 
 UpdateLimits Optimizer::limits() const {

@@ -33,11 +33,11 @@ class Optimizer {
   // Net::early_parameters().
   bool prepare_queued();
   // Whether a queued update leaves zeros in the gradients that the net wants cleared.
-  bool clears() const { return clears_; }
+  bool clears_gradients() const { return clears_gradients_; }
   // The limits set by clip_gradients and on_divergence.
   UpdateLimits limits() const;
-  // The update rates of an iteration whose learning rate is `rate`.
-  UpdateRates rates_at(int64_t iteration, double rate) const;
+  // The hyperparameters of an iteration whose learning rate is `rate`.
+  Hyperparameters hyperparameters(int64_t iteration, double rate) const;
 
   bool averages() const { return static_cast<bool>(arenas_.average); }
   // Restarts from the current weights what `field` keeps in addition to them: the average of
@@ -54,7 +54,7 @@ class Optimizer {
   std::vector<std::string> restore(const SolverState& state, const std::string& path);
 
  private:
-  UpdateStep common_step() const;
+  UpdateSettings common_settings() const;
   std::optional<Clipped> clip(float* scale);
   Tensor part_of(const Tensor& arena, size_t parameter) const;
   void store(const Tensor& arena, google::protobuf::RepeatedPtrField<BlobProto>* blobs) const;
@@ -67,7 +67,7 @@ class Optimizer {
   std::optional<Update> update_;
   std::optional<Centralizer> centralizer_;
   UpdateArenas arenas_;
-  bool clears_ = false;
+  bool clears_gradients_ = false;
 };
 
 // How many arenas as large as the parameters' training keeps: histories, and an average.

@@ -67,7 +67,7 @@ void check_factors(const SolverParameter& s, UpdateRule rule) {
 
 // RAdam (Liu et al., 2020), as in the fork: while too few gradients have been seen for a second
 // moment, steps use the first moment alone; then they grow with the number seen.
-void rectify(double momentum2, int64_t iteration, UpdateRates& at) {
+void rectify(double momentum2, int64_t iteration, Hyperparameters& at) {
   const double t = static_cast<double>(iteration) + 1, power = std::pow(momentum2, t);
   const double maximum = 2 / (1 - momentum2) - 1, known = maximum - 2 * t * power / (1 - power);
   at.divides = known > 4;
@@ -117,9 +117,9 @@ float momentum2_of(const SolverParameter& s, UpdateRule rule) {
   return rule == UpdateRule::lion && !s.has_momentum2() ? 0.99f : s.momentum2();
 }
 
-UpdateRates update_rates(const SolverParameter& s, UpdateRule rule, int64_t iteration,
-                         double rate) {
-  UpdateRates at;
+Hyperparameters hyperparameters_at(const SolverParameter& s, UpdateRule rule, int64_t iteration,
+                                   double rate) {
+  Hyperparameters at;
   at.rate = static_cast<float>(rate);
   at.momentum = momentum_at(s, rule, iteration, rate);
   at.correction = Update::correction(rule, at.momentum, momentum2_of(s, rule), iteration);

@@ -16,9 +16,9 @@ void check_schedules(const SolverParameter& solver, UpdateRule rule);
 // momentum2, or the rule's default where the solver does not set it.
 float momentum2_of(const SolverParameter& solver, UpdateRule rule);
 
-// The update rates of an iteration whose learning rate is `rate`.
-UpdateRates update_rates(const SolverParameter& solver, UpdateRule rule, int64_t iteration,
-                         double rate);
+// The hyperparameters of an iteration whose learning rate is `rate`.
+Hyperparameters hyperparameters_at(const SolverParameter& solver, UpdateRule rule,
+                                   int64_t iteration, double rate);
 
 // From larc, local_lr_auto and the clipping of blobs and layers.
 FactorRules factor_rules(const SolverParameter& solver);

@@ -219,10 +219,10 @@ void Solver::make_gpu_iteration() {
   // Ahead of time, and without updating the state that the events need.
   const auto rates = [this](int64_t first, int64_t count) {
     RateState state = rates_;
-    std::vector<UpdateRates> rates;
+    std::vector<Hyperparameters> rates;
     for (int64_t i = first; i < first + count; ++i) {
       const double rate = learning_rate(file_.solver, static_cast<int>(i), &state);
-      rates.push_back(optimizer_->rates_at(i, rate));
+      rates.push_back(optimizer_->hyperparameters(i, rate));
     }
     return rates;
   };
@@ -329,9 +329,9 @@ void Solver::snapshot() {
   store_rates(&state);
   optimizer_->store(&state);
   if (options_.net.precision == Precision::fp16) {
-    const UpdateParams params = gpu_->params();
-    state.set_loss_scale(params.loss_scale);
-    state.set_loss_scale_age(params.good);
+    const DeviceUpdateState update = gpu_->update_state();
+    state.set_loss_scale(update.loss_scale);
+    state.set_loss_scale_age(update.good);
   }
   state.set_seed(seed_);
   state.set_train_passes(train_passes_);

@@ -173,9 +173,9 @@ void Solver::gpu_iteration(bool shown) {
   }
   const float limit = file_.solver.clip_gradients();
   if (!shown || limit < 0 || !file_.solver.enable_clip_gradient_status()) return;
-  const UpdateParams params = gpu_->params();
-  if (params.norm > limit)
-    send(event::GradientsClipped{iteration_, params.norm, limit, limit / params.norm});
+  const DeviceUpdateState update = gpu_->update_state();
+  if (update.norm > limit)
+    send(event::GradientsClipped{iteration_, update.norm, limit, limit / update.norm});
 }
 
 void Solver::display() {

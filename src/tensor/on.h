@@ -18,7 +18,7 @@ decltype(auto) on(const Tensor& tensor, Body&& body) {
     case DType::f64:
       return body.template operator()<double>();
     default:
-      fail("a kernel for real numbers met a tensor of ", name_of(tensor.dtype()));
+      fail("a kernel for real numbers was given a tensor of ", name_of(tensor.dtype()));
   }
 }
 

@@ -127,7 +127,7 @@ TEST_F(FilesTest, GoalThatIsAFolder) {
   expect_part(error_of([&] { write_file_atomically(path("goal"), "x"); }), "goal: cannot write");
   EXPECT_EQ(entries(), 1u);
   // A file in its place would be the end of it.
-  expect_part(error_of([] { write_file_atomically("/dev/null", "x"); }), "no regular file");
+  expect_part(error_of([] { write_file_atomically("/dev/null", "x"); }), "not a regular file");
 }
 
 TEST_F(FilesTest, KindsAndFolders) {

@@ -96,7 +96,7 @@ TEST_F(ModelTest, AViewIsTheBlobItself) {
 
 TEST_F(ModelTest, SaysWhatDoesNotFit) {
   Model model = this->model();
-  expect_part(error_of([&] { model.forward(); }), "nobody has set data");
+  expect_part(error_of([&] { model.forward(); }), "no values were set for data");
   expect_part(error_of([&] { model.set_input("dada", numbers(486)); }),
               "net \"small\" has no input \"dada\" (did you mean \"data\"?)");
   expect_part(error_of([&] { model.set_input("conv", numbers(486)); }), "has no input \"conv\"");
@@ -124,7 +124,7 @@ TEST_F(ModelTest, TakesAnotherShape) {
   const std::vector<float> before = forward(model, numbers(486));
   model.reshape("data", {6, 3, 9, 9});
   EXPECT_EQ(model.outputs()[0].shape, Dims({6, 4}));
-  expect_part(error_of([&] { model.forward(); }), "nobody has set data");
+  expect_part(error_of([&] { model.forward(); }), "no values were set for data");
   EXPECT_EQ(forward(model, numbers(3 * 486)).size(), 24u);
   model.reshape("data", {2, 3, 9, 9});
   EXPECT_EQ(forward(model, numbers(486)), before);

@@ -106,9 +106,9 @@ TEST_F(TrainerTest, TheCallerFillsInputLayers) {
   Trainer trainer(path);
   const std::vector<float> x = {1, 0, 0, 1, 1, 1}, y = {2, -1, 1};
   trainer.set_input("x", x);
-  expect_part(error_of([&] { trainer.step(); }), "nobody has set y");
+  expect_part(error_of([&] { trainer.step(); }), "no values were set for y");
   trainer.set_input("y", y);
-  expect_part(error_of([&] { trainer.step(); }), "nobody has set x, y");  // of the test net
+  expect_part(error_of([&] { trainer.step(); }), "no values were set for x, y");  // of the test net
   trainer.set_test_input(0, "x", x);
   trainer.set_test_input(0, "y", y);
   EXPECT_EQ(trainer.test_inputs(0)[1].shape, (std::vector<int64_t>{3, 1}));

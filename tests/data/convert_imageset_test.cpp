@@ -115,7 +115,7 @@ TEST(Imageset, SaysWhatIsWrong) {
   expect_part(convert("img00.png 1 2\n", {}), "list.txt:1: has several labels");
   for (const char* label : {"1.5", "-0.5", "2147483648", "-2147483649", "3000000000", "1e10"}) {
     expect_part(convert(cat("img00.png 1\nimg01.png ", label, "\n"), {}),
-                cat("list.txt:2: the label ", label, " is no integer of 32 bits"));
+                cat("list.txt:2: the label ", label, " is not an integer of 32 bits"));
   }
   for (const char* label : {"inf", "nan", "0x10"}) {
     expect_part(convert(cat("img00.png 1\nimg01.png ", label, "\n"), {}),

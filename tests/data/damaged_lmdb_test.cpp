@@ -96,7 +96,7 @@ TEST(DamagedLmdb, SaysWhatIsWrong) {
        "the file says that it has no more than 1220"},
       {"more records than bytes", entries, bytes_of<uint64_t>(uint64_t{1} << 60),
        "it says that it has 1152921504606846976 records"},
-      {"root", root, bytes_of<uint64_t>(1 << 20), "page 1048576 is wanted"},
+      {"root", root, bytes_of<uint64_t>(1 << 20), "page 1048576 is needed"},
       {"depth", records + 6, bytes_of<uint16_t>(1), "is not the leaf that should be there"},
       {"flags", records + 4, bytes_of<uint16_t>(4), "was made with flags"},
       {"last page", last_page, bytes_of<uint64_t>(1 << 20), "is cut off, or damaged"},

@@ -142,11 +142,11 @@ TEST(Hdf5Structure, RefusesWhatTheLibraryBelieves) {
       {"HEAP", 8, std::string(8, '\0'), "is empty"},
       {"HEAP", 8, std::string(8, '\xff'), "the file ends at byte"},
       {"HEAP", 16, std::string("\x08\0\0\xff\0\0\0\0", 8), "has free space from byte"},
-      {"HEAP", 24, std::string(8, '\xff'), "without a place"},
+      {"HEAP", 24, std::string(8, '\xff'), "without an address"},
       {"TREE", 4, "\x02", "is of kind 2"},
       {"TREE", 5, "\x07", "does not begin with TREE"},
       {"TREE", 6, "\xff\xff", "with 65535 entries"},
-      {"TREE", 32, std::string(8, '\xff'), "without a place"},
+      {"TREE", 32, std::string(8, '\xff'), "without an address"},
       {"SNOD", 6, "\xff\xff", "has 65535 names"},
       {"SNOD", 8, "\xff\xff", "has a name at byte 65535"},
   };

@@ -80,7 +80,7 @@ TEST(ImageFloatData, SaysWhatItNeeds) {
   const Faces faces;
   expect_part(faces.problem("image_float_data_param { label_dim: 4 }"), "has 3 numbers, but");
   expect_part(faces.problem("image_float_data_param { label_dim: 3 hard_sample: true }"),
-              "hard_sample asks for a weight");
+              "hard_sample needs a weight");
   expect_part(faces.problem("image_float_data_param { with_heatmap: true }"), "no heatmap_dir");
   faces.folder.write("heat/a.png", encode_image({1, 2, 2, std::vector<uint8_t>(4, 7)}, "png"));
   expect_part(faces.problem("image_float_data_param { with_heatmap: true heatmap_dir: \"heat/\" }"),

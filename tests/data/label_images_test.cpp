@@ -329,7 +329,7 @@ TEST(LabelImages, SayWhatIsWrong) {
   expect_part(problem(good, "", "mean_file: \"m\"", seg), "takes no mean_file");
   expect_part(problem(good, "", "scale_factors: 0", seg), "scale_factors has 0");
   expect_part(problem("a.png 300\n", "label_type: IMAGE", "", seg),
-              "label 300 is no integer from 0");
+              "label 300 is not an integer from 0");
 }
 
 TEST(SegData, SaysWhatIsWrong) {
@@ -364,7 +364,7 @@ TEST(SegData, SaysWhatIsWrong) {
   expect_part(problem(good, "", "upper_size: 0"), "a crop of at most 0x0 pixels is none");
   expect_part(problem(good, "", "upper_height: -1 upper_width: 2"), "a crop of at most -1x2");
   expect_part(problem(good, "", "mean_file: \"m\""), "SegData takes no mean_file");
-  expect_part(problem(good, "", "scale_factors: 2"), "give the least and the largest factor");
+  expect_part(problem(good, "", "scale_factors: 2"), "give the minimum and the maximum factor");
   expect_part(problem(good, "", "crop_size: 3 multi_scale: true"), "takes no multi_scale");
   expect_part(problem(good, "", "resize_param { height: 9 width: 9 }"),
               "not their label images; give scale_ratios");

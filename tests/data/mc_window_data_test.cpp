@@ -147,7 +147,7 @@ TEST(McWindowData, SaysWhatIsWrong) {
   expect_part(problem("a.png", good + "crop_mode: \"sqare\""), "(did you mean \"square\"?)");
   expect_part(problem("a.png", good + "context_pad: 2"), "context_pad is 2, which leaves nothing");
   expect_part(problem("a.png", good + "shuffle: true"),
-              "no window of background, but 1 of a batch's 1 shall show it");
+              "no window of background, but 1 of a batch's 1 must show it");
   expect_part(error_of([&] {
                 mask_layer(images, "# 0\nimages/a.png\n1 images/a.png\n1 9 10\n0\n", good, context);
               }),

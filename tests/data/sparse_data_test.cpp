@@ -75,14 +75,15 @@ TEST(SparseData, SaysWhatIsWrong) {
     const Database database(records);
     return error_of([&] { database.read(2, 1); });
   };
-  expect_part(message({"label: 1"}), "record 0 (key \"00000000\"): the record is no SparseDatum");
+  expect_part(message({"label: 1"}),
+              "record 0 (key \"00000000\"): the record is not a SparseDatum");
   expect_part(message({"size: 2", "size: 3"}), "its size is 3, but that of the first record 2");
   expect_part(message({"size: 2", "size: 2 indices: 2 data: 1"}),
-              "value 0 has the place 2, but places are from 0 to 1");
+              "value 0 has the index 2, but indices are from 0 to 1");
   expect_part(message({"size: 2", "size: 2 label: 16777217"}),
               "record 1 (key \"00000001\"): the label 16777217 cannot be kept");
   expect_part(message({"size: 2", "size: 2 nnz: 2 indices: 1 data: 1"}),
-              "it says 2 values, but has 1 values at 1 places");
+              "it says 2 values, but has 1 values at 1 indices");
 }
 
 }  // namespace sparse_data_test

@@ -221,7 +221,7 @@ TEST(VideoData, SaysWhatIsWrong) {
               "has 9 frames, but 10 are needed");
   expect_part(problem("a 9 1\n", source + "new_length: 2"), "000010.jpg");
   expect_part(problem("a 9 1\n", "source: \"list.txt\""), "batch_size");
-  expect_part(problem("a 9 1\n", "video_type: WEBCAM"), "a camera is not known");
+  expect_part(problem("a 9 1\n", "video_type: WEBCAM"), "a camera is not supported");
   expect_part(problem("a 1 1\n", source + "use_image: false"),
               "a: is a folder, not a regular file");
   clips.folder.write("words", "no video");

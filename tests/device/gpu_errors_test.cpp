@@ -14,10 +14,10 @@ constexpr CudaVersions kVersions{12040, 13000};
 
 TEST(GpuErrors, NoDriverAndAnOldOneAreToldApart) {
   expect_part(explain(cudaErrorInsufficientDriver, {0, 13000}),
-              "no NVIDIA driver is installed (cudaErrorInsufficientDriver); install one that knows "
-              "CUDA 13.0");
+              "no NVIDIA driver is installed (cudaErrorInsufficientDriver); install one that "
+              "supports CUDA 13.0");
   expect_part(explain(cudaErrorInsufficientDriver, kVersions),
-              "driver is too old: it knows CUDA 12.4, this program needs 13.0");
+              "driver is too old: it supports CUDA 12.4, this program needs 13.0");
 }
 
 TEST(GpuErrors, EachSaysWhatToDo) {
@@ -32,7 +32,7 @@ TEST(GpuErrors, EachSaysWhatToDo) {
 
 TEST(GpuErrors, OutOfMemoryGivesTheSizes) {
   expect_part(out_of_gpu_memory(size_t{3} << 30, size_t{1} << 29, size_t{16} << 30),
-              "3.0 GiB wanted, 512.0 MiB of 16.0 GiB free");
+              "3.0 GiB requested, 512.0 MiB of 16.0 GiB free");
 }
 
 TEST(GpuErrors, WhatEndsTheDeviceIsAnErrorOfItsOwn) {

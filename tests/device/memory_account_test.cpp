@@ -41,7 +41,7 @@ TEST(MemoryAccount, KeepsToItsLimit) {
   context.memory()->limit(3000, "-gpu_memory 3KB");
   EXPECT_EQ(free_memory(context), 2000u);
   const std::string message = error_of([&] { const Buffer large(context, 2001); });
-  expect_part(message, "2.0 KiB wanted, but of the 2.9 KiB that are allowed (-gpu_memory 3KB)");
+  expect_part(message, "2.0 KiB requested, but of the 2.9 KiB that are allowed (-gpu_memory 3KB)");
   EXPECT_EQ(context.memory()->taken(), 1000u);  // the refused one is not counted
   const Buffer fits(context, 2000);
   EXPECT_EQ(free_memory(context), 0u);

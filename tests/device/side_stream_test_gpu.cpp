@@ -14,16 +14,17 @@ TEST(Aside, LanesHaveTheirOwnStreamsAndMemoryForSums) {
   context.overlap = true;
   const Gpu& gpu = context.gpu();
   const GpuStream first = gpu;
-  std::set<const void*> all = {first.stream, first.parts, first.counters, first.blas_workspace};
+  std::set<const void*> all = {first.stream, first.partial_sums, first.counters,
+                               first.blas_workspace};
   for (int side_stream = 0; side_stream < Context::kSideStreams; ++side_stream) {
     context.on_side_stream(side_stream, [&] {
       for (const void* own :
-           {static_cast<const void*>(gpu.stream), static_cast<const void*>(gpu.parts),
+           {static_cast<const void*>(gpu.stream), static_cast<const void*>(gpu.partial_sums),
             static_cast<const void*>(gpu.counters), static_cast<const void*>(gpu.blas_workspace)})
         EXPECT_TRUE(all.insert(own).second) << "lane " << side_stream;
     });
     EXPECT_EQ(gpu.stream, first.stream);
-    EXPECT_EQ(gpu.parts, first.parts);
+    EXPECT_EQ(gpu.partial_sums, first.partial_sums);
     EXPECT_EQ(gpu.counters, first.counters);
     EXPECT_EQ(gpu.blas_workspace, first.blas_workspace);
   }

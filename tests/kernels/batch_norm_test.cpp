@@ -72,7 +72,7 @@ void check_against_chain(Device device, bool signs, bool parts, bool given = fal
   const Case cases[] = {{{8, 64, 14, 13}, true, true, 0},    {{8, 3, 40, 41}, false, true, 0},
                         {{16, 10, 9, 9}, true, true, 0.25f}, {{4, 130, 5, 5}, false, false, 0},
                         {{300, 7, 1, 1}, false, true, 0},    {{2, 1, 70, 71}, true, true, 0},
-                        {{4, 128, 5, 5}, false, true, 0}};
+                        {{4, 128, 5, 5}, false, true, 0},    {{4, 12, 5, 5}, true, false, 0}};
   for (const Case& c : cases) {
     const int64_t count = c.shape.count(), channels = c.shape[1];
     const std::vector<double> x = random_values(count, 1, 3, 2), dy = random_values(count, 2);
@@ -182,6 +182,36 @@ TEST(BatchNorm, AffineGivesTheSameTopOnTheGpu) {
       ASSERT_NEAR(y, want.y[i], 8e-3) << i;
     }
   }
+}
+
+// Of an empty batch the gradients of scale and shift are 0, and added where they accumulate.
+void check_empty_batch(Device device) {
+  Context context(device);
+  const Shape shape{0, 16, 3, 3}, per_channel{16};
+  for (const Order order : {Order::row_major, Order::channels_last}) {
+    BatchNormCase k;
+    k.view = ChannelView::of(shape, {order, nullptr});
+    const Tensor empty(context, shape, DType::f32, {order, nullptr});
+    const std::vector<double> ones(16, 1), zeros(16);
+    const auto per = [&] { return tensor_of(context, ones, per_channel); };
+    const BatchNormParameters p{{}, {}, {}, per(), per()};
+    const BatchNormSaved saved{per(), per(), {}};
+    const Tensor workspace(
+        context, Shape{static_cast<int64_t>(batch_norm_workspace(context, k.view))}, DType::u8);
+    batch_norm_forward(context, k, p, empty, {}, {}, empty, saved, workspace);
+    BatchNormGradients gradients{empty, {}, per(), per()};
+    gradients.accumulate_shift = true;
+    batch_norm_backward(context, k, p, empty, empty, empty, {}, saved, gradients, workspace);
+    expect_close(context, zeros, gradients.d_scale, 0, "d_scale");
+    expect_close(context, ones, gradients.d_shift, 0, "d_shift");
+  }
+}
+
+TEST(BatchNorm, EmptyBatch) { check_empty_batch(Device::cpu); }
+
+TEST(BatchNorm, EmptyBatchOnTheGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check_empty_batch(Device::gpu);
 }
 
 // A mean a thousand deviations from zero must not cost the variance its digits.

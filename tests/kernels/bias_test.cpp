@@ -11,9 +11,11 @@ namespace bias_test {
 struct Extents {
   int64_t outer, channels, inner;
 };
-// The last two have more rows than the blocks of a GPU take at once.
-const std::vector<Extents> kExtents = {{1, 1, 1},    {64, 10, 1}, {300, 65, 1},   {4, 7, 33},
-                                       {2, 3, 5000}, {1, 500, 1}, {30000, 24, 1}, {2500, 264, 1}};
+// The last two have more rows than the blocks of a GPU take at once; {0, 10, 1} is an empty batch,
+// whose sums are 0.
+const std::vector<Extents> kExtents = {{1, 1, 1},   {64, 10, 1},    {300, 65, 1},
+                                       {4, 7, 33},  {0, 10, 1},     {2, 3, 5000},
+                                       {1, 500, 1}, {30000, 24, 1}, {2500, 264, 1}};
 
 std::vector<double> noise(int64_t count, uint64_t stream) {
   const Random random{1, stream};

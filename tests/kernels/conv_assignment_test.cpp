@@ -5,9 +5,9 @@
 namespace crema {
 namespace conv_assignment_test {
 
-const std::vector<ConvCandidate> kConvolution = {{"cudnn"},      {"per_group"}, {"space_to_depth"},
+const std::vector<CandidateInfo> kConvolution = {{"cudnn"},      {"per_group"}, {"space_to_depth"},
                                                  {"stem_7x7s2"}, {"stem_3x3"},  {"implicit_gemm"}};
-const std::vector<ConvCandidate> kDepthwise = {{"depthwise", true}, {"depthwise_tensor", true}};
+const std::vector<CandidateInfo> kDepthwise = {{"depthwise", true}, {"depthwise_tensor", true}};
 
 // Every answer that the autotuner can write is read back as it was, among them those of test nets,
 // which make no gradients.
@@ -23,7 +23,7 @@ TEST(ConvAssignment, EveryAnswerIsReadBack) {
         if (calls.wgrad) answer[ConvCall::wgrad] = code / (count * count) % count;
         const int both = code / (count * count * count) - 1;
         if (calls.dgrad && calls.wgrad && both >= 0 &&
-            candidates[static_cast<size_t>(both)].fuses_gradients)
+            candidates[static_cast<size_t>(both)].fused_gradients)
           answer[ConvCall::both_gradients] = both;
         const std::string text = answer.text(candidates);
         const auto read = ConvAssignment::parse(text, calls, candidates);

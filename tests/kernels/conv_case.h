@@ -32,7 +32,7 @@ inline ConvCase case_of(const Row& row, DType dtype, bool bias, bool relu) {
   }
   c.stride = row.stride, c.pad = row.pad, c.dilation = row.dilation;
   c.groups = row.groups;
-  c.bias = bias, c.relu = relu;
+  c.bias = bias, c.relu.on = relu;
   c.backward_data = row.groups > 1;
   c.backward_weights = true;
   c.dtype = dtype;
@@ -69,16 +69,16 @@ inline Result run(Context& context, const ConvCase& c) {
                                     DType::f32, {}, 8);
   const Tensor bytes = part_of(workspace, 0, {static_cast<int64_t>(workspace.bytes())}, DType::u8);
   Result r;
-  r.adds = conv->adds_weights();
+  r.adds = conv->features().atomic_wgrad;
   conv->forward(context, x, w, c.bias ? b : Tensor(), y, bytes);
   r.y = to_doubles(context, y);
-  const bool along = conv->takes_relu();
-  if (c.relu && !along) {
+  const bool along = conv->features().relu_gradient;
+  if (c.relu.on && !along) {
     on_real(dy, [&]<typename T>() {
       relu_gradient(context, c.y.count(), sign.data<T>(), {}, dy.data<T>());
     });
   }
-  const OutputGradient g = along && c.relu ? OutputGradient(dy, sign) : OutputGradient(dy);
+  const OutputGradient g = along && c.relu.on ? OutputGradient(dy, sign) : OutputGradient(dy);
   const Tensor bias_gradient = c.bias ? db : Tensor();
   if (c.backward_data) conv->backward_data(context, g, w, dx, bytes);
   r.dx = to_doubles(context, dx);

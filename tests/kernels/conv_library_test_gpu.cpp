@@ -11,7 +11,7 @@
 namespace crema {
 namespace conv_library_test_gpu {
 
-const std::vector<Row> kBlocks = {
+const std::vector<Row> kSpaceToDepth = {
     {"7x7 s2", {3, 3, 17, 15}, 64, {7, 7}, {2, 2}, {3, 3}},
     {"11x11 s4", {2, 3, 35, 39}, 96, {11, 11}, {4, 4}, {0, 0}},
     {"a kernel of whole blocks", {2, 3, 16, 16}, 16, {4, 4}, {2, 2}, {1, 1}},
@@ -24,7 +24,7 @@ const std::vector<Row> kBlocks = {
     {"rest of the image unread", {2, 3, 24, 22}, 8, {3, 3}, {4, 4}, {0, 0}},
 };
 
-const std::vector<Row> kRows = {
+const std::vector<Row> kStem7x7s2 = {
     {"7x7 s2", {2, 3, 21, 44}, 64, {7, 7}, {2, 2}, {3, 3}},
     {"more bands than processors", {40, 3, 30, 20}, 64, {7, 7}, {2, 2}, {3, 3}},
     {"two blocks of outputs, an even pad", {3, 3, 17, 36}, 128, {7, 8}, {2, 2}, {2, 4}},
@@ -32,7 +32,7 @@ const std::vector<Row> kRows = {
     {"a narrow kernel", {2, 1, 12, 14}, 64, {7, 3}, {2, 2}, {6, 1}},
 };
 
-const std::vector<Row> kPixels = {
+const std::vector<Row> kStem3x3 = {
     {"3x3", {2, 3, 9, 21}, 64, {3, 3}, {1, 1}, {1, 1}},
     {"more tiles than warps", {24, 3, 64, 50}, 64, {3, 3}, {1, 1}, {1, 1}},
     {"two blocks of outputs, no pad", {2, 4, 12, 19}, 128, {3, 3}, {1, 1}, {0, 0}},
@@ -41,31 +41,31 @@ const std::vector<Row> kPixels = {
     {"3x3 s2, axes differ", {2, 2, 20, 71}, 128, {3, 3}, {2, 2}, {0, 2}},
 };
 
-const std::vector<Row> kGroups = {
+const std::vector<Row> kPerGroup = {
     {"two groups", {3, 32, 7, 9}, 48, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2},
     {"three groups s2", {2, 24, 9, 8}, 24, {5, 3}, {2, 2}, {2, 0}, {1, 1}, 3},
     {"dilation", {2, 64, 11, 10}, 32, {3, 3}, {1, 1}, {2, 2}, {2, 2}, 4},
 };
 
-TEST(ConvBlocks, AgreesWithThePlainConvolution) {
+TEST(ConvSpaceToDepth, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kBlocks, {"space_to_depth", "autotuned"});
+  check(kSpaceToDepth, {"space_to_depth", "autotuned"});
 }
 
-TEST(ConvRows, AgreesWithThePlainConvolution) {
+TEST(ConvStem7x7s2, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kRows, {"stem_7x7s2"});
+  check(kStem7x7s2, {"stem_7x7s2"});
 }
 
-TEST(ConvPixels, AgreesWithThePlainConvolution) {
+TEST(ConvStem3x3, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kPixels, {"stem_3x3"});
-  check({kPixels[0], kPixels[4]}, {"autotuned"});
+  check(kStem3x3, {"stem_3x3"});
+  check({kStem3x3[0], kStem3x3[4]}, {"autotuned"});
 }
 
-TEST(ConvGroups, AgreesWithThePlainConvolution) {
+TEST(ConvPerGroup, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check(kGroups, {"per_group", "autotuned"});
+  check(kPerGroup, {"per_group", "autotuned"});
 }
 
 // Of the channels, then of their squares.
@@ -79,17 +79,17 @@ std::vector<double> channel_sums_of(const std::vector<double>& values, const Sha
   return sums;
 }
 
-TEST(ConvRows, GivesTheSumsOfItsChannels) {
+TEST(ConvStem7x7s2, GivesTheSumsOfItsChannels) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  for (const Row& row : kRows) {
+  for (const Row& row : kStem7x7s2) {
     for (const DType dtype : {DType::f16, DType::bf16}) {
       SCOPED_TRACE(cat(row.name, ", ", name_of(dtype)));
       Context context(Device::gpu);
       context.implementation = "stem_7x7s2";
       ConvCase c = case_of(row, dtype, false, false);
-      c.sums = true;
+      c.statistics = true;
       const std::unique_ptr<LinearKernel> conv = make_conv(context, c);
-      ASSERT_TRUE(conv->gives_sums());
+      ASSERT_TRUE(conv->features().forward_statistics);
       const Format format = Format::channels_last();
       const Tensor x = tensor_of_eighths(context, c.x, dtype, {c.order, nullptr, c.x_channels}, 1);
       const Tensor w = tensor_of_eighths(context, c.w, dtype, conv->weights_format(), 2);
@@ -99,7 +99,7 @@ TEST(ConvRows, GivesTheSumsOfItsChannels) {
       const std::vector<double> values = to_doubles(context, y);
       // Twice: nothing of the first call stays.
       for (int i = 0; i < 2; ++i) {
-        conv->forward_with_sums(context, x, Tensor(), w, with, sums, Tensor());
+        conv->forward_with_statistics(context, x, Tensor(), w, with, sums, Tensor());
         EXPECT_EQ(to_doubles(context, with), values);
         expect_near(to_doubles(context, sums), channel_sums_of(values, c.y), 1e-3, "sums");
       }
@@ -123,11 +123,12 @@ TEST(ConvSums, AreThoseOfTheChannels) {
       context.repeatable = false;
       context.tune(TuneMode::off);
       ConvCase c = case_of(row, DType::f16, false, false);
-      c.sums = c.affine = true;
+      c.statistics = c.affine_input = true;
       const std::unique_ptr<LinearKernel> conv = make_conv(context, c);
-      if (implementation == std::string("autotuned") && !conv->gradient_takes_affine()) continue;
-      ASSERT_TRUE(conv->gives_sums());
-      ASSERT_TRUE(conv->takes_affine());
+      if (implementation == std::string("autotuned") && !conv->features().wgrad_affine_input)
+        continue;
+      ASSERT_TRUE(conv->features().forward_statistics);
+      ASSERT_TRUE(conv->features().forward_affine_input);
       const Format format = Format::channels_last();
       const Tensor x = tensor_of_eighths(context, c.x, c.dtype, format, 1),
                    w = tensor_of_eighths(context, c.w, c.dtype, conv->weights_format(), 2);
@@ -149,12 +150,13 @@ TEST(ConvSums, AreThoseOfTheChannels) {
         const std::vector<double> expected = channel_sums_of(values, c.y);
         // Twice: nothing of the first call stays.
         for (int i = 0; i < 2; ++i) {
-          conv->forward_with_sums(context, x, given ? affine : Tensor(), w, with, sums, workspace);
+          conv->forward_with_statistics(context, x, given ? affine : Tensor(), w, with, sums,
+                                        workspace);
           expect_near(to_doubles(context, with), values, 1e-3, given ? "y, affine" : "y");
           expect_near(to_doubles(context, sums), expected, 1e-3, given ? "sums, affine" : "sums");
         }
       }
-      ASSERT_TRUE(conv->gradient_takes_affine());
+      ASSERT_TRUE(conv->features().wgrad_affine_input);
       const Tensor dy = tensor_of_eighths(context, c.y, c.dtype, format, 4);
       const Format weights = conv->weights_format();
       const Tensor plain(context, c.w, DType::f32, weights), dw(context, c.w, DType::f32, weights);
@@ -168,24 +170,24 @@ TEST(ConvSums, AreThoseOfTheChannels) {
 }
 
 // The images that the kernels make, not what is computed from them.
-TEST(ConvBlocks, ExtentsOfTheBlockImage) {
-  const SpaceToDepthCase small(case_of(kBlocks[0], DType::f16, true, true));
+TEST(ConvSpaceToDepth, ExtentsOfTheBlockImage) {
+  const SpaceToDepthCase small(case_of(kSpaceToDepth[0], DType::f16, true, true));
   EXPECT_EQ(small.overlap, 2);  // 2 x 2 x 4 channels are too few
   EXPECT_EQ(small.deep, 32);
   EXPECT_EQ(small.taps[0], 4);
   EXPECT_EQ(small.taps[1], 2);
   EXPECT_EQ(small.blocks[0], 9 + 3);
   EXPECT_EQ(small.blocks[1], 8 + 2);
-  const SpaceToDepthCase large(case_of(kBlocks[1], DType::bf16, true, true));
+  const SpaceToDepthCase large(case_of(kSpaceToDepth[1], DType::bf16, true, true));
   EXPECT_EQ(large.overlap, 1);
   EXPECT_EQ(large.deep, 64);
   EXPECT_EQ(large.taps[1], 3);
   EXPECT_EQ(large.blocks[1], 8 + 2);
 }
 
-TEST(ConvBlocks, RefusesWhatItCannotServe) {
+TEST(ConvSpaceToDepth, RefusesWhatItCannotServe) {
   const auto reason_for = [](const auto& change) {
-    ConvCase c = case_of(kBlocks[0], DType::f16, true, true);
+    ConvCase c = case_of(kSpaceToDepth[0], DType::f16, true, true);
     change(c);
     std::string reason;
     EXPECT_FALSE(SpaceToDepthCase::supports(c, reason));

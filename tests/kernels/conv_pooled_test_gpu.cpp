@@ -1,6 +1,6 @@
 // Every way to run a convolution with its pooling, against the convolution of one float64 kernel.
-// Which of four places a cell keeps is the kernel's choice as long as their sums are equal up to
-// rounding; its gradients must then go to just these.
+// Which of the four positions of a pool window is the argmax is the kernel's choice as long as
+// their sums are equal up to rounding; its gradients must then go to just these.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -79,7 +79,7 @@ class Check {
                   mask.threshold > 0 ? " dropout " : " ")),
         rounding_(dtype == DType::f16 ? 2e-3 : 1.6e-2),
         here_(gpu_, c_, y_, dtype, images_),
-        kept_(gpu_, Shape{y_.count()}, DType::u8) {
+        argmax_(gpu_, Shape{y_.count()}, DType::u8) {
     const ConvCase exact = case_of(row, DType::f64);
     cpu_.implementation = "plain";
     conv_ = make_conv(cpu_, exact);
@@ -89,25 +89,25 @@ class Check {
     sums_ = to_doubles(cpu_, y);
     c_.order = Order::channels_last;
     c_.x_channels = row.x_channels;
-    c_.relu = relu;
+    c_.relu.on = relu;
     c_.pooled = row.pooled;
   }
 
   void run() {
-    const std::pair<ConvOperator, bool> products[] = {{ConvOperator::fprop, true},
-                                                      {ConvOperator::dgrad, true},
-                                                      {ConvOperator::wgrad, true},
-                                                      {ConvOperator::wgrad, false}};
+    const std::pair<ConvCall, bool> products[] = {{ConvCall::fprop, true},
+                                                  {ConvCall::dgrad, true},
+                                                  {ConvCall::wgrad, true},
+                                                  {ConvCall::wgrad, false}};
     for (const auto& [role, repeatable] : products) {
       gpu_.repeatable = repeatable;
       // Images need no gradient; one through strides is not served.
-      if (role == ConvOperator::dgrad && (c_.x_channels > 0 || c_.stride[0] > 1)) continue;
+      if (role == ConvCall::dgrad && (c_.x_channels > 0 || c_.stride[0] > 1)) continue;
       ImplicitGemm product(gpu_, c_, role, false);
       ASSERT_GT(product.choice_count(), 0u) << what_;
       for (size_t choice = 0; choice < product.choice_count(); ++choice) {
         product.take(choice);
         name_ = cat(what_, "role ", static_cast<int>(role), " ", product.choice_name());
-        if (role == ConvOperator::fprop) {
+        if (role == ConvCall::fprop) {
           forward(product);
         } else {
           backward(product, role);
@@ -122,32 +122,32 @@ class Check {
     const Tensor y(gpu_, y_, c_.dtype, Format::channels_last());
     ImplicitGemmTensors t;
     t.x = here_.x.raw(), t.w = here_.w.raw(), t.b = here_.b.raw(), t.out = y.raw();
-    t.kept = kept_.data<uint8_t>();
+    t.argmax = argmax_.data<uint8_t>();
     t.dropout = mask_;
     product.run(gpu_, t);
     const std::vector<double> got = to_doubles(gpu_, y);
     positions_.resize(y_.count());
-    copy_bytes(gpu_, positions_.data(), Device::cpu, kept_.raw(), Device::gpu, positions_.size());
+    copy_bytes(gpu_, positions_.data(), Device::cpu, argmax_.raw(), Device::gpu, positions_.size());
     const DropoutLayout layout = DropoutLayout::of(y_);
     double maximum = 1;
     for (const double& sum : sums_) maximum = std::max(maximum, std::abs(sum));
     const double near = rounding_ * maximum;
     int64_t wrong = 0;
-    for_cells([&](int64_t at, int64_t image, int64_t channel, int64_t cell) {
+    for_pool_windows([&](int64_t at, int64_t image, int64_t channel, int64_t pool_window) {
       double largest = -1e300;
       for (int position = 0; position < 4; ++position) {
-        const int64_t from = sum_at(image, channel, cell, position);
+        const int64_t from = sum_at(image, channel, pool_window, position);
         if (from >= 0) largest = std::max(largest, sums_[from]);
       }
-      const uint8_t position = positions_[kept_at(image, channel, cell)];
-      const bool stays = mask_.keeps(mask_.random.get(), layout, image, channel, cell);
+      const uint8_t position = positions_[argmax_at(image, channel, pool_window)];
+      const bool stays = mask_.keeps(mask_.random.get(), layout, image, channel, pool_window);
       bool good;
       if (!stays) {
         good = position == 255 && got[at] == 0;
       } else if (position == 255) {
-        good = c_.relu && largest <= near && got[at] == 0;
+        good = c_.relu.on && largest <= near && got[at] == 0;
       } else {
-        const int64_t from = sum_at(image, channel, cell, position);
+        const int64_t from = sum_at(image, channel, pool_window, position);
         good = position < 4 && from >= 0 && sums_[from] >= largest - near &&
                std::abs(got[at] - largest * mask_.factor) <= near * mask_.factor;
       }
@@ -156,21 +156,22 @@ class Check {
     EXPECT_EQ(wrong, 0) << name_ << " of " << y_.count();
   }
 
-  // With the places that the last forward has kept.
-  void backward(const ImplicitGemm& product, ConvOperator role) {
+  // With the argmax of the last forward.
+  void backward(const ImplicitGemm& product, ConvCall role) {
     std::vector<double> unfolded(c_.y.count());
     const std::vector<double> dy = to_doubles(cpu_, there_->dy);
-    for_cells([&](int64_t at, int64_t image, int64_t channel, int64_t cell) {
-      const uint8_t position = positions_[kept_at(image, channel, cell)];
-      if (position < 4) unfolded[sum_at(image, channel, cell, position)] = dy[at] * mask_.factor;
+    for_pool_windows([&](int64_t at, int64_t image, int64_t channel, int64_t pool_window) {
+      const uint8_t position = positions_[argmax_at(image, channel, pool_window)];
+      if (position < 4)
+        unfolded[sum_at(image, channel, pool_window, position)] = dy[at] * mask_.factor;
     });
     const Tensor g(cpu_, c_.y, DType::f64);
     from_doubles(cpu_, unfolded.data(), g);
     ImplicitGemmTensors t;
     t.x = here_.x.raw(), t.w = here_.w.raw(), t.dy = here_.dy.raw();
-    t.kept = kept_.data<uint8_t>();
-    t.dropout.factor = mask_.factor;
-    if (role == ConvOperator::dgrad) {
+    t.argmax = argmax_.data<uint8_t>();
+    t.gradient_factor = mask_.factor;
+    if (role == ConvCall::dgrad) {
       const Tensor want(cpu_, c_.x, DType::f64), dx(gpu_, c_.x, c_.dtype, images_);
       conv_->backward_data(cpu_, g, there_->w, want, Tensor());
       t.out = dx.raw();
@@ -188,18 +189,19 @@ class Check {
   }
 
   template <typename Body>
-  void for_cells(const Body& body) const {
-    const int64_t cells = y_[2] * y_[3];
+  void for_pool_windows(const Body& body) const {
+    const int64_t pool_windows = y_[2] * y_[3];
     for (int64_t at = 0; at < y_.count(); ++at)
-      body(at, at / cells / y_[1], at / cells % y_[1], at % cells);
+      body(at, at / pool_windows / y_[1], at / pool_windows % y_[1], at % pool_windows);
   }
-  // In `kept`, which is channels-last.
-  int64_t kept_at(int64_t image, int64_t channel, int64_t cell) const {
-    return (image * y_[2] * y_[3] + cell) * y_[1] + channel;
+  // In `argmax`, which is channels-last.
+  int64_t argmax_at(int64_t image, int64_t channel, int64_t pool_window) const {
+    return (image * y_[2] * y_[3] + pool_window) * y_[1] + channel;
   }
   // In the convolution's plain output; negative: outside.
-  int64_t sum_at(int64_t image, int64_t channel, int64_t cell, int position) const {
-    const int64_t row = cell / y_[3] * 2 + position / 2, column = cell % y_[3] * 2 + position % 2;
+  int64_t sum_at(int64_t image, int64_t channel, int64_t pool_window, int position) const {
+    const int64_t row = pool_window / y_[3] * 2 + position / 2,
+                  column = pool_window % y_[3] * 2 + position % 2;
     if (row >= c_.y[2] || column >= c_.y[3]) return -1;
     return ((image * c_.y[1] + channel) * c_.y[2] + row) * c_.y[3] + column;
   }
@@ -213,7 +215,7 @@ class Check {
   std::string what_, name_;
   double rounding_;
   Tensors here_;
-  Tensor kept_;
+  Tensor argmax_;
   std::unique_ptr<LinearKernel> conv_;
   std::optional<Tensors> there_;
   std::vector<double> sums_;

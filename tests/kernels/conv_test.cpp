@@ -63,8 +63,7 @@ ConvCase case_of(const Row& row, Order order, DType dtype) {
   c.dilation = row.dilation;
   c.groups = row.groups;
   c.bias = true;
-  c.relu = row.relu_slope >= 0;
-  c.relu_slope = row.relu_slope;
+  c.relu = {row.relu_slope >= 0, row.relu_slope};
   c.order = order;
   c.backward_data = c.backward_weights = true;
   c.dtype = dtype;

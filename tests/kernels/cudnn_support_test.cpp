@@ -102,7 +102,7 @@ ConvCase case_of(const ConvRow& row, Precision precision) {
   c.dilation = {1, 1};
   c.groups = row.groups;
   c.bias = row.end != nothing;
-  c.relu = row.end == bias_relu;
+  c.relu.on = row.end == bias_relu;
   c.order = Order::channels_last;
   c.precision = precision;
   c.dtype = storage_of(precision, DType::f32);
@@ -181,7 +181,7 @@ TEST_P(CudnnSupportedInHalf, SumsOfChannels) {
     if (row.first || row.end != nothing) continue;
     SCOPED_TRACE(row.name);
     ConvCase c = case_of(row, GetParam());
-    c.forward = c.sums = c.affine = c.backward_weights = true;
+    c.forward = c.statistics = c.affine_input = c.backward_weights = true;
     const CudnnSupport support = conv_cudnn_support(c, card_);
     EXPECT_TRUE(support.chosen) << support.reason;
     EXPECT_EQ(support.sums, GetParam() == Precision::fp16);

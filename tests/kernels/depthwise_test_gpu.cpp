@@ -11,7 +11,7 @@ namespace depthwise_test_gpu {
 
 const std::vector<Row> kDepthwise = {
     {"3x3", {3, 40, 9, 11}, 40, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 40},
-    {"3x3 on a place", {2, 8, 1, 1}, 8, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8},
+    {"3x3 on one position", {2, 8, 1, 1}, 8, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8},
     {"3x3 on a row", {5, 32, 1, 37}, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32},
     {"3x3, two bands", {2, 64, 30, 56}, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64},
     {"3x3, bands of odd width", {2, 32, 13, 77}, 32, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 32},
@@ -59,7 +59,7 @@ TEST(ConvDepthwise, AddsToGradientsWhereResultsNeedNotRepeat) {
     context.implementation = implementation;
     context.repeatable = false;
     const ConvCase c = case_of(kDepthwise[0], DType::f16, false, false);
-    EXPECT_TRUE(make_conv(context, c)->adds_weights()) << implementation;
+    EXPECT_TRUE(make_conv(context, c)->features().atomic_wgrad) << implementation;
   }
 }
 

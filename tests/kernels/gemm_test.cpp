@@ -45,15 +45,15 @@ void check(Device device, const char* implementation) {
       const int64_t rows_a = g.transpose_a ? g.k : g.m, columns_a = g.transpose_a ? g.m : g.k;
       const int64_t rows_b = g.transpose_b ? g.n : g.k, columns_b = g.transpose_b ? g.k : g.n;
       const int64_t gap = way & 8 ? 3 : 0;  // rows that do not follow each other
-      const int64_t step_a = columns_a + gap, step_b = columns_b + gap, step_c = g.n + gap;
-      if (gap > 0) g.row_a = step_a, g.row_b = step_b, g.row_c = step_c;
-      g.stride_a = rows_a * step_a;
-      g.stride_b = rows_b * step_b;
-      g.stride_c = g.m * step_c;
+      const int64_t lda = columns_a + gap, ldb = columns_b + gap, ldc = g.n + gap;
+      if (gap > 0) g.lda = lda, g.ldb = ldb, g.ldc = ldc;
+      g.batch_stride_a = rows_a * lda;
+      g.batch_stride_b = rows_b * ldb;
+      g.batch_stride_c = g.m * ldc;
 
-      const std::vector<T> a = noise<T>(g.batch * g.stride_a, 1),
-                           b = noise<T>(g.batch * g.stride_b, 2);
-      std::vector<T> c = noise<T>(g.batch * g.stride_c, 3);
+      const std::vector<T> a = noise<T>(g.batch * g.batch_stride_a, 1),
+                           b = noise<T>(g.batch * g.batch_stride_b, 2);
+      std::vector<T> c = noise<T>(g.batch * g.batch_stride_c, 3);
       // Without beta the old content must not be read.
       if (g.beta == 0) std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());
       const auto upload = [&](const std::vector<T>& values) {
@@ -70,8 +70,8 @@ void check(Device device, const char* implementation) {
       bool gaps_kept = true;
       for (int64_t batch = 0; batch < g.batch; ++batch) {
         for (int64_t i = 0; i < g.m; ++i) {
-          for (int64_t j = 0; j < step_c; ++j) {
-            const int64_t at = batch * g.stride_c + i * step_c + j;
+          for (int64_t j = 0; j < ldc; ++j) {
+            const int64_t at = batch * g.batch_stride_c + i * ldc + j;
             if (j >= g.n) {
               gaps_kept = gaps_kept && (got[at] == c[at] || std::isnan(c[at]));
               continue;
@@ -80,8 +80,8 @@ void check(Device device, const char* implementation) {
             for (int64_t k = 0; k < g.k; ++k) {
               sum +=
                   static_cast<double>(
-                      a[batch * g.stride_a + (g.transpose_a ? k * step_a + i : i * step_a + k)]) *
-                  b[batch * g.stride_b + (g.transpose_b ? j * step_b + k : k * step_b + j)];
+                      a[batch * g.batch_stride_a + (g.transpose_a ? k * lda + i : i * lda + k)]) *
+                  b[batch * g.batch_stride_b + (g.transpose_b ? j * ldb + k : k * ldb + j)];
             }
             const double expected = g.alpha * sum + (g.beta == 0 ? 0 : g.beta * c[at]);
             const double difference = std::abs(expected - got[at]);

@@ -51,7 +51,7 @@ ConvCase case_of(const Row& row, DType dtype, bool relu) {
   c.stride = row.stride, c.pad = row.pad, c.dilation = row.dilation;
   c.groups = row.groups;
   c.bias = true;
-  c.relu = relu;
+  c.relu.on = relu;
   c.backward_data = c.backward_weights = true;
   c.dtype = dtype;
   return c;
@@ -112,24 +112,24 @@ void check(Context& context, const Row& row, DType dtype, bool relu) {
   const double rounding = dtype == DType::f16 ? 1e-3 : 8e-3;
   std::string reason;
   ASSERT_TRUE(ImplicitGemm::supports(c, reason)) << reason;
-  const std::pair<ConvOperator, bool> products[] = {{ConvOperator::fprop, true},
-                                                    {ConvOperator::dgrad, true},
-                                                    {ConvOperator::wgrad, true},
-                                                    {ConvOperator::wgrad, false}};
+  const std::pair<ConvCall, bool> products[] = {{ConvCall::fprop, true},
+                                                {ConvCall::dgrad, true},
+                                                {ConvCall::wgrad, true},
+                                                {ConvCall::wgrad, false}};
   for (const auto& [role, repeatable] : products) {
-    if (role == ConvOperator::dgrad && row.x_channels > 0) continue;  // images need no gradient
+    if (role == ConvCall::dgrad && row.x_channels > 0) continue;  // images need no gradient
     context.repeatable = repeatable;
     ImplicitGemm product(context, c, role, relu);
     for (size_t choice = 0; choice < product.choice_count(); ++choice) {
       product.take(choice);
       const std::string what = cat(row.name, " ", name_of(dtype), relu ? " relu" : "", " role ",
                                    static_cast<int>(role), " ", product.choice_name());
-      if (role == ConvOperator::fprop) {
+      if (role == ConvCall::fprop) {
         const Tensor out(context, c.y, dtype, last);
         t.out = out.raw();
         product.run(context, t);
         expect_near(out, context, expected.y, rounding, what);
-      } else if (role == ConvOperator::dgrad) {
+      } else if (role == ConvCall::dgrad) {
         const Tensor dx(context, c.x, dtype, images);
         t.out = dx.raw();
         product.run(context, t);
@@ -194,7 +194,7 @@ void check_dropping(Context& context, int64_t rows, int64_t inputs, int64_t outp
   const std::vector<double> expected = to_doubles(cpu, dropped);
   ImplicitGemmTensors t;
   t.x = x.raw(), t.w = w.raw(), t.b = bias ? b.raw() : nullptr, t.dropout = mask;
-  ImplicitGemm product(context, c, ConvOperator::fprop, false);
+  ImplicitGemm product(context, c, ConvCall::fprop, false);
   for (size_t choice = 0; choice < product.choice_count(); ++choice) {
     product.take(choice);
     const std::string what = cat(rows, "x", inputs, " to ", outputs, " ", product.choice_name());
@@ -225,9 +225,8 @@ void check_factor(Context& context, int64_t rows, int64_t inputs, int64_t output
     return values;
   };
   ImplicitGemmTensors t;
-  t.x = x.raw(), t.w = w.raw(), t.dy = dy.raw(), t.y = y.raw(), t.dropout.factor = 2;
-  ImplicitGemm data(context, c, ConvOperator::dgrad, true),
-      weights(context, c, ConvOperator::wgrad, true);
+  t.x = x.raw(), t.w = w.raw(), t.dy = dy.raw(), t.y = y.raw(), t.gradient_factor = 2;
+  ImplicitGemm data(context, c, ConvCall::dgrad, true), weights(context, c, ConvCall::wgrad, true);
   for (size_t choice = 0; choice < data.choice_count(); ++choice) {
     data.take(choice);
     const Tensor dx(context, c.x, c.dtype, last);
@@ -261,12 +260,16 @@ TEST(ImplicitGemm, RefusesWhatItCannotServe) {
   EXPECT_FALSE(ImplicitGemm::supports(c, reason));  // plain order
   c.order = Order::channels_last;
   EXPECT_TRUE(ImplicitGemm::supports(c, reason));
-  c.relu_slope = 0.1f;
+  c.relu.slope = 0.1f;
   EXPECT_FALSE(ImplicitGemm::supports(c, reason));
   EXPECT_EQ(reason, "a ReLU with a slope");
   c = case_of(kRows[0], DType::f32, true);
   c.order = Order::channels_last;
   EXPECT_FALSE(ImplicitGemm::supports(c, reason));
+  c = case_of({"2^32 weights", {1, 65536, 1}, 65536, {1}, {1}, {0}, {1}}, DType::f16, true);
+  c.order = Order::channels_last;
+  EXPECT_FALSE(ImplicitGemm::supports(c, reason));
+  EXPECT_EQ(reason, "more than 2^31 elements");
 }
 
 }  // namespace implicit_gemm_test_gpu

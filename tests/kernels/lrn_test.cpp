@@ -2,6 +2,7 @@
 #include "kernels/norm/lrn.h"
 
 #include "kernels/random_values.h"
+#include "tensor/part.h"
 
 namespace crema {
 namespace lrn_test {
@@ -13,7 +14,7 @@ struct Reference {
 Reference reference(const LrnWindow& window, const Shape& s, const std::vector<double>& x,
                     const std::vector<double>& dy) {
   const int64_t channels = s[1], height = s[2], width = s[3], half = window.size / 2;
-  // Calls visit(neighbour) for the neighbourhood of i.
+  // Calls visit(neighbor) for the neighborhood of i.
   const auto around = [&](int64_t i, const auto& visit) {
     const int64_t w = i % width, h = i / width % height, c = i / (width * height) % channels;
     for (int64_t a = -half; a <= half; ++a) {
@@ -77,6 +78,27 @@ TEST(Lrn, AgreesWithTheFormula) {
         expect_close(context, want.dx, dx, 4e-6, "dx");
       }
     }
+  }
+}
+
+// Gradients that begin in the middle of a pack of 16 bytes.
+TEST(Lrn, OffsetGradientOnTheGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  Context context(Device::gpu);
+  const LrnWindow window{true, 5, 0.2, 0.75, 1};
+  const Shape shape{2, 32, 5, 3};
+  const int64_t count = shape.count();
+  const std::vector<double> x = random_values(count, 1), dy = random_values(count, 2);
+  const Format format{Order::channels_last, nullptr};
+  const Tensor memory(context, {count + 4}),
+      tx = tensor_of(context, x, shape, DType::f32, Order::channels_last);
+  for (const size_t offset : {0, 1, 2}) {
+    const Tensor gradient = part_of(memory, offset * sizeof(float), shape, DType::f32, format),
+                 dx(context, shape, DType::f32, format);
+    from_doubles(context, dy.data(), gradient);
+    const int64_t bytes = static_cast<int64_t>(lrn_workspace(context, window, shape, DType::f32));
+    lrn_backward(context, window, tx, gradient, dx, Tensor(context, Shape{bytes}, DType::u8));
+    expect_close(context, reference(window, shape, x, dy).dx, dx, 4e-6, "dx");
   }
 }
 

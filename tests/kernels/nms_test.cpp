@@ -8,20 +8,24 @@
 #include <memory>
 
 #include "base/random.h"
-#include "kernels/core/rank.h"
+#include "kernels/core/sort_key.h"
 
 namespace crema {
 namespace nms_test {
 
-TEST(Rank, SortsAsScoresDo) {
+TEST(SortKey, SortsAsScoresDo) {
   const float infinite = std::numeric_limits<float>::infinity();
   const float scores[] = {infinite, 3.5f, 1e-30f, 0, -1e-30f, -2, -infinite};
   for (size_t i = 0; i + 1 < std::size(scores); ++i)
-    EXPECT_GT(rank_of(scores[i], 7), rank_of(scores[i + 1], 3)) << i;
-  EXPECT_GT(rank_of(-0.0f, 2), rank_of(0.0f, 3));
+    EXPECT_GT(sort_key(scores[i], 7), sort_key(scores[i + 1], 3)) << i;
+  EXPECT_GT(sort_key(-0.0f, 2), sort_key(0.0f, 3));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_GT(sort_key(nan, 3), sort_key(infinite, 2));
+  EXPECT_LT(sort_key(std::copysign(nan, -1.0f), 2), sort_key(-infinite, 3));
+  EXPECT_GT(sort_key(std::copysign(nan, -1.0f), 0xfffffffe), 0u);
   for (const float score : scores) {
-    EXPECT_EQ(ranked_score(rank_of(score, 12345)), score);
-    EXPECT_EQ(ranked_position(rank_of(score, 12345)), 12345);
+    EXPECT_EQ(score_of_key(sort_key(score, 12345)), score);
+    EXPECT_EQ(position_of_key(sort_key(score, 12345)), 12345);
   }
 }
 
@@ -30,14 +34,16 @@ TEST(Nms, ByHand) {
   const std::vector<Box> boxes{
       {0, 0, 1, 1}, {2, 0, 3, 1}, {4, 0, 5, 1}, {2, 0, 3, 1}, {6, 0, 7, 1}};
   const std::vector<float> scores{0.1f, 9, 0.7f, 8, 0.05f, 7, 0.7f, 6, 0.9f, 5};
-  BoxLists lists{1, 5, 2};
-  lists.scores = scores.data();
-  lists.boxes = boxes.data();
-  lists.minimum = 0.05f;
+  NmsInput input;
+  input.lists_per_group = 2;
+  input.boxes_per_list = 5;
+  input.scores = scores.data();
+  input.boxes = boxes.data();
+  input.min_score = 0.05f;
   Context context(Device::cpu);
   const auto lefts = [&] {
     std::vector<std::vector<float>> all;
-    for (const auto& found : in_lists(context, nms_on_host(lists))) {
+    for (const auto& found : copy_detections(context, nms_on_host(input))) {
       all.emplace_back();
       for (const Detection& d : found) all.back().push_back(d.box.x1);
     }
@@ -45,24 +51,24 @@ TEST(Nms, ByHand) {
   };
   using Lefts = std::vector<std::vector<float>>;
   EXPECT_EQ(lefts(), (Lefts{{6, 2, 0}, {0, 2, 4, 6}}));
-  lists.candidates = 3;
+  input.max_candidates = 3;
   EXPECT_EQ(lefts(), (Lefts{{6, 2}, {0, 2, 4}}));
-  lists.suppression.threshold = 2;
+  input.suppression.threshold = 2;
   EXPECT_EQ(lefts(), (Lefts{{6, 2, 2}, {0, 2, 4}}));
   // Scores 0.9, 0.7, 0.7 and 9, 8, 7: equal ones of a list stay in the order of its boxes.
-  lists.max_of_group = 4;
+  input.max_per_group = 4;
   EXPECT_EQ(lefts(), (Lefts{{6}, {0, 2, 4}}));
-  lists.max_of_group = 0;
+  input.max_per_group = 0;
   EXPECT_EQ(lefts(), (Lefts{{}, {}}));
-  lists.max_of_group = -1;
-  lists.left_out = 1;
+  input.max_per_group = -1;
+  input.skipped_list = 1;
   EXPECT_EQ(lefts(), (Lefts{{6, 2, 2}, {}}));
 }
 
 struct Case {
   int64_t groups, count, each, candidates, maximum;
   float threshold, eta;
-  int64_t max_of_group = -1;
+  int64_t max_per_group = -1;
   OverlapBy by = OverlapBy::both;
 };
 
@@ -76,6 +82,7 @@ TEST(Nms, OnAGpu) {
                         Case{2, 700, 3, 64, 20, 0.9f, 0.95f}, Case{1, 40, 2, -1, -1, 2, 1},
                         Case{2, 900, 4, 100, -1, 0.3f, 1, 150}, Case{3, 300, 2, -1, 40, 0.5f, 1, 0},
                         Case{2, 5000, 1, -1, -1, 0.8f, 0.9f, 700},
+                        Case{2, 40, 2, 0, -1, 0.5f, 1, 10}, Case{2, 40, 2, -1, 0, 0.5f, 1, 10},
                         Case{2, 3000, 1, 2000, -1, 0.6f, 1, -1, OverlapBy::smaller},
                         Case{2, 3000, 1, 2000, -1, 0.6f, 1, -1, OverlapBy::second}}) {
     const Random random{5, 7};
@@ -91,23 +98,26 @@ TEST(Nms, OnAGpu) {
       boxes[i].x2 = boxes[i].x1 + number(2, 9);
       boxes[i].y2 = boxes[i].y1 + number(3, 9);
     }
-    BoxLists lists{c.groups, c.count, c.each};
-    lists.minimum = -0.5f;
-    lists.candidates = c.candidates;
-    lists.suppression = {c.threshold, c.eta, 0, c.maximum, c.by};
-    lists.max_of_group = c.max_of_group;
-    lists.scores = scores.data();
-    lists.boxes = boxes.data();
-    const auto wanted = in_lists(context, nms_on_host(lists));
+    NmsInput input;
+    input.groups = c.groups;
+    input.lists_per_group = c.each;
+    input.boxes_per_list = c.count;
+    input.min_score = -0.5f;
+    input.max_candidates = c.candidates;
+    input.suppression = {c.threshold, c.eta, 0, c.maximum, c.by};
+    input.max_per_group = c.max_per_group;
+    input.scores = scores.data();
+    input.boxes = boxes.data();
+    const auto wanted = copy_detections(context, nms_on_host(input));
     const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
     Buffer scores_there(context, bytes(scores)), boxes_there(context, bytes(boxes)),
-        workspace(context, nms_workspace(context, lists));
+        workspace(context, nms_workspace(context, input));
     copy_bytes(context, scores_there.data(), Device::gpu, scores.data(), Device::cpu,
                bytes(scores));
     copy_bytes(context, boxes_there.data(), Device::gpu, boxes.data(), Device::cpu, bytes(boxes));
-    lists.scores = static_cast<const float*>(scores_there.data());
-    lists.boxes = static_cast<const Box*>(boxes_there.data());
-    const auto found = in_lists(context, nms(context, lists, workspace.data()));
+    input.scores = static_cast<const float*>(scores_there.data());
+    input.boxes = static_cast<const Box*>(boxes_there.data());
+    const auto found = copy_detections(context, nms(context, input, workspace.data()));
     ASSERT_EQ(found.size(), wanted.size());
     for (size_t list = 0; list < wanted.size(); ++list) {
       ASSERT_EQ(found[list].size(), wanted[list].size()) << "list " << list << " of " << c.count;

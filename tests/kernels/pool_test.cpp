@@ -3,6 +3,7 @@
 
 #include <cfloat>
 
+#include "kernels/pool/pool_nd.h"
 #include "kernels/random_values.h"
 
 namespace crema {
@@ -51,7 +52,7 @@ std::vector<double> tied_values(int64_t count) {
   return values;
 }
 
-Expected reference(const Case& c, bool max, bool takes_relu, const std::vector<double>& x,
+Expected reference(const Case& c, bool max, bool relu_before, const std::vector<double>& x,
                    const std::vector<double>& dy) {
   Expected e{std::vector<double>(dy.size()), std::vector<double>(dy.size(), -1),
              std::vector<double>(x.size())};
@@ -75,7 +76,7 @@ Expected reference(const Case& c, bool max, bool takes_relu, const std::vector<d
         }
       }
     }
-    if (e.mask[o] >= 0 && (!takes_relu || e.y[o] > 0))
+    if (e.mask[o] >= 0 && (!relu_before || e.y[o] > 0))
       e.dx[plane * height * width + static_cast<int64_t>(e.mask[o])] += dy[o];
   }
   return e;
@@ -89,8 +90,8 @@ void check(Device device, DType dtype, double tolerance) {
       const bool max = method[0] == 'm';
       PoolWindow window;
       window.method = max ? PoolMethod::max : PoolMethod::average;
-      window.takes_relu = max && std::string(method) != "max";
-      const Expected want = reference(c, max, window.takes_relu, x, dy);
+      window.relu_before = max && std::string(method) != "max";
+      const Expected want = reference(c, max, window.relu_before, x, dy);
       for (int i = 0; i < 2; ++i) {
         window.kernel[i + 1] = c.kernel[i];
         window.stride[i + 1] = c.stride[i];
@@ -157,6 +158,36 @@ TEST(Pool, StochasticDrawsBySizeAndNotByOrder) {
   int64_t large = 0;
   for (double value : drawn[0]) large += value == 3;
   EXPECT_NEAR(static_cast<double>(large) / static_cast<double>(pooled.count()), 0.75, 0.05);
+}
+
+// 0 is for windows without cells; NaN and -inf are no maximum, but they have a mean.
+void check_means_of_no_number(Device device) {
+  Context context(device);
+  const Shape shape{1, 4, 1, 4}, pooled{1, 4, 1, 3};
+  std::vector<double> x;
+  for (int c = 0; c < 4; ++c) x.insert(x.end(), {NAN, NAN, -INFINITY, -INFINITY});
+  const PoolNd window{{1, 2}, {1, 2}, {0, 0}, {1, 1}};
+  for (Order order : {Order::row_major, Order::channels_last}) {
+    for (const char* implementation : {"", "plain"}) {
+      context.implementation = implementation;
+      const Tensor y(context, pooled, DType::f32, {order, nullptr});
+      pool_nd_forward(context, window, true, tensor_of(context, x, shape, DType::f32, order), y, {},
+                      {});
+      const std::vector<double> got = to_doubles(context, y);
+      for (int c = 0; c < 4; ++c) {
+        EXPECT_TRUE(std::isnan(got[3 * c])) << got[3 * c] << " " << implementation;
+        EXPECT_EQ(got[3 * c + 1], -INFINITY) << implementation;
+        EXPECT_EQ(got[3 * c + 2], 0) << implementation;
+      }
+    }
+  }
+}
+
+TEST(PoolNd, MeansOfNoNumber) { check_means_of_no_number(Device::cpu); }
+
+TEST(PoolNd, MeansOfNoNumberOnTheGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check_means_of_no_number(Device::gpu);
 }
 
 }  // namespace pool_test

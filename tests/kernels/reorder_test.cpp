@@ -33,7 +33,7 @@ void check(Device device, const Shape& shape, DType dtype) {
   Context context(device);
   std::vector<double> values(shape.count());
   std::iota(values.begin(), values.end(), 1);
-  if (dtype == DType::u8) {
+  if (dtype == DType::u8 || dtype == DType::f16) {  // what they hold exactly
     for (double& value : values) value = std::fmod(value, 251);
   }
   std::vector<Format> formats = {Format::row_major(), Format::channels_last()};
@@ -43,8 +43,8 @@ void check(Device device, const Shape& shape, DType dtype) {
     formats.push_back({Order::channels_last, nullptr, 0, shape[1]});
   }
   for (const Format& source : formats) {
-    for (const Format& goal : formats) {
-      const Tensor from(context, shape, dtype, source), to(context, shape, dtype, goal);
+    for (const Format& destination : formats) {
+      const Tensor from(context, shape, dtype, source), to(context, shape, dtype, destination);
       from_doubles(context, values.data(), from);
       // Old content, in the padding too, must be gone afterwards.
       const std::vector<char> dirt(to.bytes(), 7);
@@ -52,9 +52,9 @@ void check(Device device, const Shape& shape, DType dtype) {
       reorder(context, from, to);
       EXPECT_EQ(to_doubles(context, to), values)
           << shape.brief() << " " << name_of(dtype) << " from order "
-          << static_cast<int>(source.order) << " to " << static_cast<int>(goal.order) << " on the "
-          << name_of(device);
-      if (to.elements() == to.count() || same_layout(source, goal, shape)) continue;
+          << static_cast<int>(source.order) << " to " << static_cast<int>(destination.order)
+          << " on the " << name_of(device);
+      if (to.elements() == to.count() || same_layout(source, destination, shape)) continue;
       const Tensor all = Tensor(to.memory(), 0, {to.elements()}, dtype);
       const std::vector<double> content = to_doubles(context, all);
       EXPECT_EQ(std::accumulate(content.begin(), content.end(), 0.0),
@@ -72,10 +72,24 @@ void check_device(Device device) {
   for (const Shape& shape : shapes) {
     for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::u8})
       check(device, shape, dtype);
+    if (device == Device::gpu) check(device, shape, DType::f16);
   }
 }
 
 TEST(Reorder, AnyFormatOnTheCpu) { check_device(Device::cpu); }
+
+TEST(Reorder, HalvesInBlocksOnTheCpu) {
+  Context context(Device::cpu);
+  const Shape shape{20, 10, 3};
+  std::vector<double> values(shape.count());
+  std::iota(values.begin(), values.end(), 1);
+  const Tensor plain(context, shape, DType::f16),
+      blocks(context, shape, DType::f16, blocked(shape)), back(context, shape, DType::f16);
+  from_doubles(context, values.data(), plain);
+  reorder(context, plain, blocks);
+  reorder(context, blocks, back);
+  EXPECT_EQ(to_doubles(context, back), values);
+}
 
 TEST(Reorder, AnyFormatOnTheGpu) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";

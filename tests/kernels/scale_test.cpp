@@ -46,7 +46,7 @@ TEST(Scale, EveryView) {
     channel_affine(context, v, affine, tx, y);
     expect_close(context, want.y, y, 1e-6, "y");
 
-    ChannelGradient gradient;
+    ChannelTerm gradient;
     gradient.dy = tdy;
     gradient.x = tx;
     std::vector<double> sums(2 * v.values());

@@ -2,6 +2,7 @@
 // about bad labels.
 #include "base/error.h"
 #include "kernels/random_values.h"
+#include "kernels/softmax/attention.h"
 #include "kernels/softmax/softmax_loss.h"
 
 namespace crema {
@@ -50,6 +51,24 @@ TEST(Softmax, ForwardAndBackward) {
       expect_close(context, dx, gradient, 3e-6, "dx");
     }
   }
+}
+
+// Scores far below what a mask would add.
+void check_low_scores(Device device) {
+  Context context(device);
+  AttentionRows rows;
+  rows.count = 2;
+  rows.keys = 3;
+  const Tensor weights = tensor_of(context, {-2e30, -3e30, -2e30, -1e38, 0, -1e38}, {2, 3});
+  attention_weights<float>(context, rows, weights.data<float>(), nullptr);
+  expect_close(context, {0.5, 0, 0.5, 0, 1, 0}, weights, 1e-6, "weights");
+}
+
+TEST(Attention, LowScores) { check_low_scores(Device::cpu); }
+
+TEST(Attention, LowScoresOnTheGpu) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  check_low_scores(Device::gpu);
 }
 
 TEST(SoftmaxLoss, ForwardAndBackward) {
@@ -111,7 +130,7 @@ std::string complaint(const std::vector<double>& labels, int64_t images, int64_t
 TEST(SoftmaxLoss, NamesABadLabel) {
   EXPECT_EQ(complaint({0, 3, 2}, 3, 1), "");
   EXPECT_NE(complaint({0, 4, 5}, 3, 1)
-                .find("label 4 of image 1 of the batch, is no class: there are 4 scores"),
+                .find("label 4 of image 1 of the batch is not a class: there are 4 scores"),
             std::string::npos);
   EXPECT_NE(complaint({0, 1, -1}, 3, 1).find("ignore_label: -1"), std::string::npos);
   EXPECT_NE(complaint({0, 1, 1, 9}, 2, 2).find("label 9 of image 1 of the batch, position 1"),

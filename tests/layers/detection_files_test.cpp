@@ -83,7 +83,7 @@ TEST_F(DetectionFilesTest, Errors) {
     return error_of([&] { DetectionFiles(p, folder_.path(), 3, 0); });
   };
   SaveOutputParameter p = parameter("XML");
-  expect_part(message(p), "output_format \"XML\" is not known: VOC, COCO and ILSVRC are");
+  expect_part(message(p), "output_format \"XML\" is not supported: VOC, COCO and ILSVRC are");
   p = parameter("VOC");
   p.set_num_test_image(4);
   expect_part(message(p), "num_test_image is 4, but name_size_file has 3 images");

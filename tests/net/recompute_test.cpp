@@ -84,7 +84,7 @@ std::vector<std::string> written_recomputed(const Plan& plan) {
   std::vector<std::string> names;
   for (const PlanNode& node : plan.nodes) {
     for (int id : node.tops) {
-      if (plan.values[id].recomputed) names.push_back(plan.values[id].blob);
+      if (plan.values[id].recomputed()) names.push_back(plan.values[id].blob);
     }
   }
   return names;
@@ -120,8 +120,8 @@ TEST(Recompute, ValuesLiveOnlyWhereTheyAreRead) {
     EXPECT_EQ(plan.storages[value.storage].last, plan.forward_step(reader));
     EXPECT_EQ(plan.storages[value.recomputed_storage].first, plan.backward_step(reader));
     EXPECT_EQ(plan.storages[value.recomputed_storage].last, plan.backward_step(reader));
-    ASSERT_EQ(plan.nodes[reader].recomputed.size(), 1u);
-    EXPECT_EQ(plan.nodes[reader].recomputed[0].node, static_cast<int>(i));
+    ASSERT_EQ(plan.nodes[reader].recomputations.size(), 1u);
+    EXPECT_EQ(plan.nodes[reader].recomputations[0].node, static_cast<int>(i));
     // What it is written from is there.
     EXPECT_GE(plan.storages[plan.values[node.bottoms[0]].storage].last, plan.backward_step(reader));
     return;

@@ -58,7 +58,7 @@ Pairs pairs(bool repeatable, bool fuse) {
   const Plan plan(context, build_graph(context, message(), graph_options), options);
   Pairs pairs;
   for (const PlanNode& node : plan.nodes) {
-    for (int maker : node.statistics_makers) {
+    for (int maker : node.edges.statistics_makers) {
       if (maker >= 0) pairs.emplace_back(plan.nodes[maker].message.name(), node.message.name());
     }
   }

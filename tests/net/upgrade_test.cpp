@@ -230,7 +230,7 @@ TEST(Upgrade, UnfoldsAConvolutionWithTheLayersBehindIt) {
       "layer { type: \"Convolution\" bottom: \"x\" top: \"y\"\n convolution_param { fuse_type: "
       "FUSED_CONV_PRELU } }";
   tests::expect_part(tests::error_of([&] { parse_net_text(refused, "f"); }),
-                     "f:2:22: fuse_type FUSED_CONV_PRELU is not taken");
+                     "f:2:22: fuse_type FUSED_CONV_PRELU is not supported");
 }
 
 TEST(Upgrade, HasAPlaceForEveryV1Parameter) {

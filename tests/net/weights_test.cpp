@@ -120,7 +120,7 @@ TEST_F(Weights, LayersThatTheNetHasNotAreIgnored) {
   EXPECT_EQ(report.count(LoadedLayer::Outcome::missing), 1);
   EXPECT_TRUE(log_.has("Ignoring source layer fc8"));
   EXPECT_TRUE(log_.has("Loaded a: 4x5, 4"));
-  EXPECT_TRUE(log_.has("Not in the file: fc8_new (keeps its first values)"));
+  EXPECT_TRUE(log_.has("Not in the file: fc8_new (keeps its initial values)"));
 }
 
 TEST_F(Weights, AnotherShapeIsRefusedOrSkipped) {

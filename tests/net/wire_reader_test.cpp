@@ -194,7 +194,7 @@ TEST(WireReader, SaysWhatIsWrong) {
   expect(net_with(part(7, part(1, std::string(33, '\1'))) + part(5, raw({1.0f}))),
          "a blob has 33 axes, but may have 32");
   expect(net_with(shape({2}) + part(5, raw({1.0f, 2.0f})) + part(8, raw({1.0, 2.0}))),
-         "a blob holds 2 floats and 2 doubles, but only one kind can be meant");
+         "a blob holds 2 floats and 2 doubles, but a blob has only one kind");
   expect(net_with(shape({static_cast<uint64_t>(-1)})), "an impossible shape");
   expect(net_with(part(5, "abc")), "a list of numbers is cut off");
   expect(net_with(number(10, 7) + part(12, "abcd")), "raw values of an unknown kind");
@@ -202,7 +202,7 @@ TEST(WireReader, SaysWhatIsWrong) {
          "byte 3: a part of 14 bytes starts here, 9 are left");
   expect(varint(1 << 3 | 2) + varint(~0ull) + "abc", "bytes starts here, 3 are left");
   expect(std::string(20, '\xFF'), "a number is longer than ten bytes");
-  expect(number(0, 1), "this is no field");
+  expect(number(0, 1), "this is not a field");
   expect(varint(9 << 3 | 4), "a group ends that did not begin");
   expect(std::string(500, static_cast<char>(9 << 3 | 3)), "groups are nested too deeply");
   EXPECT_THROW(read_caffemodel(kFolder + "no_such.caffemodel"), Error);

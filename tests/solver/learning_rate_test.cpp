@@ -178,7 +178,7 @@ TEST(LearningRate, MomentumAndDecayOverTime) {
     const char* text;
     const char* type;
     int iteration;
-    UpdateRates wanted;  // rate 0.04
+    Hyperparameters wanted;  // rate 0.04
   };
   const std::vector<Row> rows = {
       {"momentum: 0.5 weight_decay: 0.1", "SGD", 3, {0.04f, 1, 0.5f, 0.1f, 0}},
@@ -217,8 +217,8 @@ TEST(LearningRate, MomentumAndDecayOverTime) {
        {0.04f, 0.722884911f, 0.5f, 0, 0, true}},
   };
   for (const Row& row : rows) {
-    const UpdateRates at =
-        update_rates(parse(row.text), update_rule(row.type), row.iteration, 0.04);
+    const Hyperparameters at =
+        hyperparameters_at(parse(row.text), update_rule(row.type), row.iteration, 0.04);
     EXPECT_FLOAT_EQ(at.rate, row.wanted.rate) << row.text;
     EXPECT_NEAR(at.correction, row.wanted.correction, 1e-5) << row.text;
     EXPECT_FLOAT_EQ(at.momentum, row.wanted.momentum) << row.text;

@@ -32,11 +32,11 @@ TEST(Freeze, LayersDoNotLearnAndNothingFlowsBelow) {
 }
 
 TEST(Freeze, PatternsThatCannotBeMeant) {
-  expect_part(solver_error("freeze: \"ip3\""), "freeze \"ip3\" is the name of no layer");
+  expect_part(solver_error("freeze: \"ip3\""), "freeze \"ip3\" is not the name of a layer");
   expect_part(solver_error("freeze: \"ip3\""), "did you mean \"ip");
-  expect_part(solver_error("freeze: \"tanh\""), "no layer with parameters");
+  expect_part(solver_error("freeze: \"tanh\""), "not the name of a layer with parameters");
   for (const char* text : {"ip(", "(?=ip1)ip1", "(ip)\\\\1"})
-    expect_part(solver_error(cat("freeze: \"", text, "\"")), "no regular expression");
+    expect_part(solver_error(cat("freeze: \"", text, "\"")), "is not a regular expression");
   // Where in the file.
   expect_part(solver_error("\n  freeze: \"ip1\" freeze: \"ip(\""),
               "solver.prototxt:19:17: freeze \"ip(\"");
@@ -54,7 +54,7 @@ TEST(Freeze, LongPatternsAndNamesTakeNoStack) {
     EXPECT_NE(solver.net().parameters()[2].lr_mult, 0);
   }
   const std::string message = solver_error(cat("freeze: \"", nested, "(\""));
-  expect_part(message, "no regular expression");
+  expect_part(message, "is not a regular expression");
   EXPECT_LT(message.size(), 1000U);
   std::string net = kNet;
   const std::string name(1000000, 'n');

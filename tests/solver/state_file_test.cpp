@@ -191,7 +191,7 @@ TEST_F(StateFile, BlobsThatAreNotThoseOfTheNet) {
     const char* message;
     std::function<void(SolverState*)> change;
   } rows[] = {
-      {"history blob 1 holds 7 floats and 8 doubles, but only one kind can be meant",
+      {"history blob 1 holds 7 floats and 8 doubles, but a blob has only one kind",
        [](SolverState* s) { s->mutable_history(1)->mutable_double_data()->Resize(8, 1); }},
       {"history blob 1 holds 7 floats and 7 doubles",
        [](SolverState* s) { s->mutable_history(1)->mutable_double_data()->Resize(7, 1); }},

@@ -45,9 +45,9 @@ class Blobs : public testing::TestWithParam<Device> {
     g = normals(kCount, 2);
     h.assign(kCount, 0);
     k.assign(kCount, 0);
-    step.at = {0.1f, 1, 0.9f, 0.01f, 0};
-    step.batches = 4;
-    step.scale = 0.25f;
+    settings.at = {0.1f, 1, 0.9f, 0.01f, 0};
+    settings.batches = 4;
+    settings.scale = 0.25f;
   }
 
   void load(UpdateRule rule) {
@@ -68,14 +68,15 @@ class Blobs : public testing::TestWithParam<Device> {
                   const std::function<std::pair<double, double>(const Segment&)>& factor) {
     load(UpdateRule::sgd);
     const Update update(*context, UpdateRule::sgd, segments(), rules);
-    update.run(*context, step, arenas);
+    update.run(*context, settings, arenas);
     Numbers wanted = w;
     for (const Segment& s : segments()) {
       if (s.lr_mult == 0) continue;
       const auto [scale, rate] = factor(s);
-      const double decay = static_cast<double>(step.at.penalty) * s.decay_mult;
+      const double decay = static_cast<double>(settings.at.penalty) * s.decay_mult;
       for (int64_t i = s.offset; i < s.offset + s.count; ++i) {
-        const double now = rate * (scale * 0.25 * g[i] + decay * w[i]) + step.at.momentum * h[i];
+        const double now =
+            rate * (scale * 0.25 * g[i] + decay * w[i]) + settings.at.momentum * h[i];
         wanted[i] -= now;
       }
     }
@@ -84,7 +85,7 @@ class Blobs : public testing::TestWithParam<Device> {
 
   std::optional<Context> context;
   Numbers w, g, h, k;
-  UpdateStep step;
+  UpdateSettings settings;
   UpdateArenas arenas;
 };
 
@@ -93,7 +94,7 @@ TEST_P(Blobs, RatesFromNorms) {
   rules.rates = FactorRules::Rates::larc;
   rules.eta = 0.02f;
   const auto larc = [&](const Segment& s) {
-    return (1 - step.at.momentum) * rules.eta * norm(w, s) / (0.25 * norm(g, s));
+    return (1 - settings.at.momentum) * rules.eta * norm(w, s) / (0.25 * norm(g, s));
   };
   expect_sgd(rules, [&](const Segment& s) { return std::pair(1.0, 0.1f * larc(s)); });
   rules.clip_rate = true;
@@ -117,7 +118,7 @@ TEST_P(Blobs, TurboRemembersTheAngle) {
     double dot = 0;
     for (int64_t i = s.offset; i < s.offset + s.count; ++i) dot += g[i] * h[i];
     const double c = 0.05 * dot / (norm(g, s) * norm(h, s));
-    const double ratio = (1 - step.at.momentum) * rules.eta * norm(w, s) / (0.25 * norm(g, s));
+    const double ratio = (1 - settings.at.momentum) * rules.eta * norm(w, s) / (0.25 * norm(g, s));
     return std::pair(1.0, 0.1f * ratio * (1 - 0.9 * c));
   });
 }
@@ -139,33 +140,33 @@ TEST_P(Blobs, ClippingByBlobAndLayer) {
 }
 
 TEST_P(Blobs, ClippingByValue) {
-  step.limit = 0.1f;
+  settings.limit = 0.1f;
   for (double& value : g) value = std::clamp(value, -0.4, 0.4);
   expect_sgd({}, [](const Segment& s) { return std::pair(1.0, 0.1f * s.lr_mult); });
   for (double& value : g) value = value > 0.3 ? 7 : value;  // above the limit: as the limit
   const Numbers large = g;
-  for (double& value : g) value = value == 7 ? static_cast<double>(step.limit) * 4 : value;
+  for (double& value : g) value = value == 7 ? static_cast<double>(settings.limit) * 4 : value;
   load(UpdateRule::sgd);
   const Update update(*context, UpdateRule::sgd, segments());
-  update.run(*context, step, arenas);
+  update.run(*context, settings, arenas);
   const Numbers wanted = to_doubles(*context, arenas.data);
   g = large;
   load(UpdateRule::sgd);
-  update.run(*context, step, arenas);
+  update.run(*context, settings, arenas);
   expect_weights(wanted);
 }
 
 TEST_P(Blobs, Lamb) {
   load(UpdateRule::lamb);
-  step.at = {0.1f, 0.5f, 0.9f, 0, 0.02f};
-  step.delta = 1e-3f;
+  settings.at = {0.1f, 0.5f, 0.9f, 0, 0.02f};
+  settings.delta = 1e-3f;
   const Update update(*context, UpdateRule::lamb, segments());
   for (int repeat = 0; repeat < 3; ++repeat) {
-    update.run(*context, step, arenas);
+    update.run(*context, settings, arenas);
     for (const Segment& s : segments()) {
       if (s.lr_mult == 0) continue;
       Numbers u(kCount);
-      const double m = step.at.momentum, m2 = step.momentum2, d = step.delta;
+      const double m = settings.at.momentum, m2 = settings.momentum2, d = settings.delta;
       for (int64_t i = s.offset; i < s.offset + s.count; ++i) {
         h[i] = m * h[i] + (1 - m) * 0.25 * g[i];
         k[i] = m2 * k[i] + (1 - m2) * 0.0625 * g[i] * g[i];
@@ -207,20 +208,20 @@ Numbers orthogonal(Numbers x, int64_t rows, int64_t columns) {
 
 TEST_P(Blobs, Muon) {
   load(UpdateRule::muon);
-  step.at = {0.1f, 0.5f, 0.9f, 0, 0.02f};
+  settings.at = {0.1f, 0.5f, 0.9f, 0, 0.02f};
   const Update update(*context, UpdateRule::muon, segments(), {}, DType::f64);
   for (int repeat = 0; repeat < 2; ++repeat) {
-    update.run(*context, step, arenas);
+    update.run(*context, settings, arenas);
     for (const Segment& s : segments()) {
       if (s.lr_mult == 0) continue;
-      const double rate = 0.1f * s.lr_mult, m = step.at.momentum;
+      const double rate = 0.1f * s.lr_mult, m = settings.at.momentum;
       Numbers u(s.count);
       for (int64_t at = 0; at < s.count; ++at) {
         const int64_t i = s.offset + at;
         if (s.shape.axes() == 1) {
           h[i] = m * h[i] + (1 - m) * 0.25 * g[i];
-          k[i] = step.momentum2 * k[i] + (1 - step.momentum2) * 0.0625 * g[i] * g[i];
-          u[at] = 0.5 * h[i] / (std::sqrt(k[i]) + step.delta);
+          k[i] = settings.momentum2 * k[i] + (1 - settings.momentum2) * 0.0625 * g[i] * g[i];
+          u[at] = 0.5 * h[i] / (std::sqrt(k[i]) + settings.delta);
         } else {
           h[i] = m * h[i] + 0.25 * g[i];
           u[at] = 0.25 * g[i] + m * h[i];
@@ -240,11 +241,11 @@ TEST_P(Blobs, AverageOfTheWeights) {
   load(UpdateRule::sgd);
   arenas.average = Tensor(*context, Shape{kCount}, DType::f64);
   copy(*context, arenas.data, arenas.average);
-  step.keep = 0.75f;
+  settings.keep = 0.75f;
   const Update update(*context, UpdateRule::sgd, segments());
   Numbers average = w;
   for (int repeat = 0; repeat < 3; ++repeat) {
-    update.run(*context, step, arenas);
+    update.run(*context, settings, arenas);
     const Numbers now = to_doubles(*context, arenas.data);
     for (int64_t i = 0; i < kCount; ++i) average[i] = 0.75 * average[i] + 0.25 * now[i];
   }

@@ -31,7 +31,8 @@ std::vector<double> normals(int64_t count, uint64_t stream) {
 // One element by the formulas of update.h; LAMB and Muon are in update_norms_test.cpp.
 struct Element {
   double w, h = 0, k = 0;
-  void step(UpdateRule rule, const UpdateStep& s, double diff, double lr_mult, double decay_mult) {
+  void step(UpdateRule rule, const UpdateSettings& s, double diff, double lr_mult,
+            double decay_mult) {
     const double penalty = static_cast<double>(s.at.penalty) * decay_mult,
                  rate = static_cast<double>(s.at.rate) * lr_mult;
     w -= rate * static_cast<double>(s.at.shrink) * decay_mult * w;
@@ -96,21 +97,22 @@ TEST_P(UpdateRules, FollowTheFormulas) {
   const Update update(context, rule, segments);
   std::vector<Element> elements;
   for (double w : start) elements.push_back({w});
-  UpdateStep step;
-  step.at = {0.1f, 1, 0.9f, 0.01f, 0.02f};
-  step.scale = 0.25f;
-  step.l1 = l1;
-  step.delta = 1e-3f;
+  UpdateSettings settings;
+  settings.at = {0.1f, 1, 0.9f, 0.01f, 0.02f};
+  settings.scale = 0.25f;
+  settings.l1 = l1;
+  settings.delta = 1e-3f;
   for (int64_t iteration = 0; iteration < 4; ++iteration) {
-    step.at.correction = Update::correction(rule, step.at.momentum, step.momentum2, iteration);
+    settings.at.correction =
+        Update::correction(rule, settings.at.momentum, settings.momentum2, iteration);
     const std::vector<double> diff = normals(count, 10 + iteration);
     from_doubles(context, diff.data(), arenas.diff);
-    update.run(context, step, arenas);
+    update.run(context, settings, arenas);
     EXPECT_NEAR(to_doubles(context, arenas.diff)[5], diff[5], 1e-6);  // read, not cleared
     for (const Segment& s : segments) {
       if (s.lr_mult == 0) continue;
       for (int64_t i = s.offset; i < s.offset + s.count; ++i) {
-        elements[i].step(rule, step, diff[i], s.lr_mult, s.decay_mult);
+        elements[i].step(rule, settings, diff[i], s.lr_mult, s.decay_mult);
       }
     }
   }
@@ -135,19 +137,19 @@ TEST_P(AmsGrad, KeepsTheSecondMoment) {
   Context context(GetParam());
   const UpdateArenas arenas = arenas_of(context, UpdateRule::adam, 32, DType::f64);
   const Update update(context, UpdateRule::adam, {{0, 32}});
-  UpdateStep step;
-  step.at = {0.1f, 1, 0.5f, 0, 0};
-  step.momentum2 = 0.75f;
-  step.delta = 0;
-  step.amsgrad = true;
+  UpdateSettings settings;
+  settings.at = {0.1f, 1, 0.5f, 0, 0};
+  settings.momentum2 = 0.75f;
+  settings.delta = 0;
+  settings.amsgrad = true;
   double moment = 0, weight = 0;
   for (int iteration = 0; iteration < 4; ++iteration) {
     const double gradient = iteration == 0 ? 1 : 0;
     from_doubles(context, std::vector<double>(32, gradient).data(), arenas.diff);
-    step.at.divides = iteration < 3;
-    update.run(context, step, arenas);
+    settings.at.divides = iteration < 3;
+    update.run(context, settings, arenas);
     moment = 0.5 * moment + 0.5 * gradient;
-    weight -= step.at.rate * moment / (step.at.divides ? 0.5 : 1);
+    weight -= settings.at.rate * moment / (settings.at.divides ? 0.5 : 1);
   }
   for (const double w : to_doubles(context, arenas.data)) EXPECT_NEAR(w, weight, 1e-12);
   EXPECT_NEAR(to_doubles(context, arenas.history[1])[0], 0.25, 1e-12);
@@ -169,27 +171,27 @@ TEST_P(UpdateVariants, BeliefAndSlowWeights) {
   from_doubles(context, w.data(), arenas.data);
   from_doubles(context, w.data(), arenas.slow);
   const Update update(context, UpdateRule::adam, {{0, 1500}, {1504, 900}});
-  UpdateStep step;
-  step.at = {0.1f, 1, 0.9f, 0.01f, 0};
-  step.delta = 1e-3f;
-  step.belief = true;
-  step.slow_length = 0.25f;
-  step.slow_every = 3;
-  for (step.iteration = 0; step.iteration < 7; ++step.iteration) {
-    step.at.correction =
-        Update::correction(UpdateRule::adam, step.at.momentum, step.momentum2, step.iteration);
-    const std::vector<double> diff = normals(count, 10 + step.iteration);
+  UpdateSettings settings;
+  settings.at = {0.1f, 1, 0.9f, 0.01f, 0};
+  settings.delta = 1e-3f;
+  settings.belief = true;
+  settings.slow_length = 0.25f;
+  settings.slow_every = 3;
+  for (settings.iteration = 0; settings.iteration < 7; ++settings.iteration) {
+    settings.at.correction = Update::correction(UpdateRule::adam, settings.at.momentum,
+                                                settings.momentum2, settings.iteration);
+    const std::vector<double> diff = normals(count, 10 + settings.iteration);
     from_doubles(context, diff.data(), arenas.diff);
-    update.run(context, step, arenas);
-    const double m = step.at.momentum, m2 = step.momentum2, delta = step.delta;
+    update.run(context, settings, arenas);
+    const double m = settings.at.momentum, m2 = settings.momentum2, delta = settings.delta;
     for (int64_t i = 0; i < count; ++i) {
       if (i >= 2404 || (i >= 1500 && i < 1504)) continue;
-      const double g = diff[i] + static_cast<double>(step.at.penalty) * w[i];
+      const double g = diff[i] + static_cast<double>(settings.at.penalty) * w[i];
       h[i] = m * h[i] + (1 - m) * g;
       k[i] = m2 * k[i] + (1 - m2) * (g - h[i]) * (g - h[i]) + delta;
-      w[i] -=
-          static_cast<double>(step.at.rate) * step.at.correction * h[i] / (std::sqrt(k[i]) + delta);
-      if (step.iteration % 3 == 2) w[i] = slow[i] += 0.25 * (w[i] - slow[i]);
+      w[i] -= static_cast<double>(settings.at.rate) * settings.at.correction * h[i] /
+              (std::sqrt(k[i]) + delta);
+      if (settings.iteration % 3 == 2) w[i] = slow[i] += 0.25 * (w[i] - slow[i]);
     }
   }
   const std::vector<double> after = to_doubles(context, arenas.data),
@@ -209,10 +211,10 @@ TEST(Update, ZeroOverZeroLeavesTheWeight) {
   Context context(Device::cpu);
   for (const char* name : {"AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW", "LAMB", "Lion"}) {
     const UpdateArenas arenas = arenas_of(context, update_rule(name), 32, DType::f32);
-    UpdateStep step;
-    step.at.rate = 1;
-    step.delta = 0;
-    Update(context, update_rule(name), {{0, 32}}).run(context, step, arenas);
+    UpdateSettings settings;
+    settings.at.rate = 1;
+    settings.delta = 0;
+    Update(context, update_rule(name), {{0, 32}}).run(context, settings, arenas);
     for (float w : to_floats(context, arenas.data)) EXPECT_EQ(w, 0) << name;
   }
 }

@@ -123,7 +123,7 @@ TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
             "extract_features trained_iter_2.caffemodel net.prototxt conv db 2 lmdb GPU" + number);
     ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
     expect_part(outcome.errors()[0], "GPU: ");
-    expect_part(outcome.errors()[0], "; CPU in its place lets the CPU compute");
+    expect_part(outcome.errors()[0], "; give CPU to compute on the CPU");
   }
 }
 

@@ -104,7 +104,7 @@ TEST(UnfedInputs, AreAnErrorWhereRealDataAreNeeded) {
     const Outcome refused = run(folder, command);
     EXPECT_EQ(refused.code, 1) << command;
     ASSERT_EQ(refused.errors().size(), 1u) << refused.err;
-    expect_part(refused.errors()[0], "net.prototxt:3:1: layer \"input\": nobody fills data");
+    expect_part(refused.errors()[0], "net.prototxt:3:1: layer \"input\": nothing fills data");
     EXPECT_FALSE(folder.has("features") || folder.has("solver_iter_3.caffemodel"));
   }
   EXPECT_EQ(run(folder, "train -solver solver.prototxt -assume default").code, 0);
@@ -130,7 +130,7 @@ TEST(UnfedInputs, AreAnErrorInATestNet) {
   const Outcome refused = run(folder, "train -solver solver.prototxt");
   EXPECT_EQ(refused.code, 1);
   ASSERT_EQ(refused.errors().size(), 1u) << refused.err;
-  expect_part(refused.errors()[0], "net.prototxt:4:5: layer \"in\": nobody fills data");
+  expect_part(refused.errors()[0], "net.prototxt:4:5: layer \"in\": nothing fills data");
 }
 
 }  // namespace results_test

@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "-assume data=4x3x5x5,lable=4,label=4",
                 "!no data layer has a top \"lable\" (did you mean \"label\"?)"},
         Assumed{"no_shape", DATA "data_param { source: \"nowhere\" batch_size: 4 } }\n",
-                "-assume data=4x3x0,label=4", "!\"4x3x0\" is no shape"},
+                "-assume data=4x3x0,label=4", "!\"4x3x0\" is not a shape"},
         Assumed{"batch_of_inputs",
                 "layer { name: \"data\" type: \"Input\" top: \"data\" top: \"label\" input_param { "
                 "shape { dim: 4 dim: 3 } shape { dim: 4 } } }\n",

@@ -134,8 +134,8 @@ TEST(Train, WithoutAGpuAFileThatWantsOneTrainsOnTheCpuWithAWarning) {
   EXPECT_EQ(refused.code, 1);
   ASSERT_EQ(refused.errors().size(), 1u);
   expect_part(refused.errors()[0], "-gpu 0: ");
-  expect_part(refused.errors()[0], "; leave -gpu away: then the CPU computes");
-  EXPECT_EQ(outcome.err.find("leave -gpu away"), std::string::npos) << outcome.err;
+  expect_part(refused.errors()[0], "; leave out -gpu: then the CPU computes");
+  EXPECT_EQ(outcome.err.find("leave out -gpu"), std::string::npos) << outcome.err;
 }
 
 TEST(Train, OfSeveralGpusTheFirstIsAskedFor) {
@@ -145,9 +145,10 @@ TEST(Train, OfSeveralGpusTheFirstIsAskedFor) {
                                                      std::regex("mode: CPU"), "mode: GPU"));
   const Outcome outcome = run(folder, "crema train -solver solver.prototxt");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  expect_part(outcome.err,
-              "] solver.prototxt:8:1: device_id names 2 GPUs, but several are not there yet: only "
-              "the first one, 0, is asked for; iter_size: 2 gives the batches that all of them");
+  expect_part(
+      outcome.err,
+      "] solver.prototxt:8:1: device_id names 2 GPUs, but several are not supported yet: only "
+      "the first one, 0, is asked for; iter_size: 2 gives the batches that all of them");
 }
 
 TEST(Train, AssumeAsksForSourcesOfThePhasesInUse) {

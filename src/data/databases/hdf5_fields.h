@@ -62,7 +62,7 @@ class Hdf5Fields {
   void expect(bool so, const Parts&... why) const {
     if (so) return;
     const std::string position =
-        position_ == kHdf5Nowhere ? "without a place" : cat("at byte ", position_);
+        position_ == kHdf5Nowhere ? "without an address" : cat("at byte ", position_);
     throw Hdf5Damage(cat(what_, " ", position, " ", why...));
   }
 

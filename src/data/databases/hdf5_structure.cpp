@@ -77,7 +77,8 @@ class Walk {
   void link(Hdf5Fields& fields);
   void dataset(uint64_t address, const Hdf5Messages& messages);
   // `level`: the required level; negative: any.
-  void chunk_node(uint64_t address, int level, const Hdf5Messages& dataset);
+  // The node and those below it; level -1: of the root, any. chunk: its extents, the value's size last.
+  void chunk_node(uint64_t address, int level, const std::vector<uint64_t>& chunk, bool filtered);
 
   Hdf5Ranges ranges_;
   std::vector<uint64_t> objects_;  // still to be visited
@@ -94,7 +95,7 @@ Walk::Root Walk::superblock() {
   if (version < 2) fields.skip(4);
   const uint64_t address_size = fields.number(1), length_size = fields.number(1);
   fields.expect(address_size == 8 && length_size == 8, "has addresses of ", address_size,
-                " and lengths of ", length_size, " bytes, which nobody reads here: they are 8");
+                " and lengths of ", length_size, " bytes, but only 8 is supported");
   fields.skip(1);
   Root root;
   uint64_t base = 0, file_end = 0;
@@ -110,7 +111,7 @@ Walk::Root Walk::superblock() {
     fields.skip(8);  // free space
     file_end = fields.address();
     const uint64_t driver = fields.address();
-    fields.expect(driver == kHdf5Nowhere, "names a driver, with which nothing is read here");
+    fields.expect(driver == kHdf5Nowhere, "names a driver, which is not supported");
     fields.skip(8);
     root.object = fields.address();
     const uint64_t cached = fields.number(4);
@@ -298,12 +299,13 @@ void Walk::dataset(uint64_t address, const Hdf5Messages& messages) {
   at.expect(!messages.fill_size || !messages.type_size || messages.fill_size == messages.type_size,
             "has a fill value of ", messages.fill_size.value_or(0), " bytes for values of ",
             messages.type_size.value_or(0));
-  if (!bytes) return;
+  if (!bytes || !messages.extents || !messages.type_size) return;
   if (layout.kind == Layout::Kind::chunked) {
     at.expect(layout.chunk.size() == messages.extents->size() + 1 &&
                   layout.chunk.back() == *messages.type_size,
               "has chunks that are not of its axes and its type");
-    if (layout.tree && layout.address != kHdf5Nowhere) chunk_node(layout.address, -1, messages);
+    if (layout.tree && layout.address != kHdf5Nowhere)
+      chunk_node(layout.address, -1, layout.chunk, messages.filtered);
     return;
   }
   if (layout.kind == Layout::Kind::other || layout.address == kHdf5Nowhere) {
@@ -316,12 +318,12 @@ void Walk::dataset(uint64_t address, const Hdf5Messages& messages) {
   ranges_.claim("the values of a dataset", layout.address, stored);
 }
 
-void Walk::chunk_node(uint64_t address, int level, const Hdf5Messages& dataset) {
-  const std::vector<uint64_t>& chunk = dataset.layout->chunk;
+void Walk::chunk_node(uint64_t address, int level, const std::vector<uint64_t>& chunk,
+                      bool filtered) {
   const uint64_t key = 8 + 8 * chunk.size();
   const std::string what = "a node of chunks";
   const Hdf5Fields at(what, address, {});
-  at.expect(ranges_.first_visit(address), "has two places in its tree");
+  at.expect(ranges_.first_visit(address), "appears twice in its tree");
   Hdf5Fields fields = ranges_.take(what, address, 24 + (key + 8) * 2 * ranges_.room.chunks + key);
   fields.signature("TREE");
   const uint64_t kind = fields.number(1), here = fields.number(1), entries = fields.number(2);
@@ -340,11 +342,10 @@ void Walk::chunk_node(uint64_t address, int level, const Hdf5Messages& dataset) 
     }
     const uint64_t child = fields.address();
     if (here > 0) {
-      chunk_node(child, static_cast<int>(here) - 1, dataset);
+      chunk_node(child, static_cast<int>(here) - 1, chunk, filtered);
       continue;
     }
-    fields.expect(dataset.filtered || bytes == whole, "has a chunk of ", bytes, " bytes, not ",
-                  whole);
+    fields.expect(filtered || bytes == whole, "has a chunk of ", bytes, " bytes, not ", whole);
     ranges_.claim("a chunk", child, bytes);
   }
 }

@@ -76,7 +76,7 @@ void Hdf5Writer::group(const std::string& name) {
       H5Gcreate2(file_, name.c_str(), links, made_without_time(H5P_GROUP_CREATE), H5P_DEFAULT),
       H5Gclose);
   require(made >= 0, path_, ": \"", name,
-          "\" cannot be made: its place is taken, or memory is short");
+          "\" cannot be made: its name is taken, or memory is short");
 }
 
 void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type,
@@ -93,7 +93,7 @@ void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type
                                    made_without_time(H5P_DATASET_CREATE), H5P_DEFAULT),
                         H5Dclose);
   require(data >= 0, path_, ": \"", name,
-          "\" cannot be made: its place is taken, or memory is short");
+          "\" cannot be made: its name is taken, or memory is short");
   if (shape.count() == 0) return;
   require(H5Dwrite(data, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) >= 0, path_, ": \"", name,
           "\" cannot be stored: memory is short");

@@ -161,7 +161,7 @@ Status check_log(const std::string& path) {
         ended = true;  // preallocated by old versions, and then not used
         break;
       }
-      if (ended) return damaged(start + at, "has records after an empty place");
+      if (ended) return damaged(start + at, "has records after an unused block");
       const size_t length = size - at < kHeader ? 0 : piece[4] + 256u * piece[5];
       if (size - at < kHeader + length) return damaged(start + at, "is cut short");
       const int kind = piece[6];

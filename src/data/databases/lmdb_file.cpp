@@ -95,7 +95,7 @@ class LmdbFile::Walk {
   // Marks [first, first + count) as taken. If no page is taken twice there are no cycles.
   void take(uint64_t first, uint64_t count) {
     if (first < 2 || first > tree_.last_page || count > tree_.last_page - first + 1)
-      damaged("page ", first, " is wanted, but only 2 to ", tree_.last_page, " are there");
+      damaged("page ", first, " is needed, but only 2 to ", tree_.last_page, " exist");
     for (uint64_t page = first; page < first + count; ++page) {
       if (used_[page]) damaged("page ", page, " is used twice");
       used_[page] = true;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/loader/permutation.h"
+#include "device/multiprocessors.h"
 #include "device/parallel.h"
 #include "tensor/on.h"
 #ifdef __CUDACC__
@@ -183,7 +184,7 @@ void ResidentData::batch(Context& context, uint64_t pass, const uint64_t* live_p
                      static_cast<int>(pixel),
                      labels.data<float>()};
   on_real(data, [&]<typename T>() {
-    constexpr int64_t kThreads = 256, kBlocks = 4 * 132;  // enough for a card
+    constexpr int64_t kThreads = 256, kBlocks = 4 * kTypicalMultiprocessors;
     const int64_t maximum = (out[2] * out[3] + kThreads - 1) / kThreads;
     const int64_t each = std::clamp<int64_t>(kBlocks / options_.batch_size, 1, maximum);
     const dim3 blocks(static_cast<unsigned>(options_.batch_size), static_cast<unsigned>(each));

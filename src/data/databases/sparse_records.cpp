@@ -14,7 +14,7 @@ SparseRecords::SparseRecords(std::shared_ptr<const Source> source) : source_(std
     source_->read(0, first);
     require(
         first.size() > 0,
-        "the record is no SparseDatum with a `size`; a database of images is read by a layer of "
+        "the record is not a SparseDatum with a `size`; a database of images is read by a layer of "
         "type Data");
   } catch (const Error& problem) {
     fail(source_->describe(0), ": ", problem.what());
@@ -30,11 +30,11 @@ void SparseRecords::load(const SampleIndex& sample_index, Sample& sample) const 
   const int given = record.has_nnz() ? record.nnz() : record.data_size();
   require(given >= 0 && given <= record.data_size() && given <= record.indices_size(), "it says ",
           given, " values, but has ", record.data_size(), " values at ", record.indices_size(),
-          " places");
+          " indices");
   for (int i = 0; i < given; ++i) {
     const int position = record.indices(i);
-    require(position >= 0 && position < length_, "value ", i, " has the place ", position,
-            ", but places are from 0 to ", length_ - 1);
+    require(position >= 0 && position < length_, "value ", i, " has the index ", position,
+            ", but indices are from 0 to ", length_ - 1);
   }
   // Kept sparse: a record may be short and its vector larger than any memory.
   Datum& kept = sample.record.datum;

@@ -112,7 +112,8 @@ std::vector<ListedImage> read_class_list(const std::string& list) {
     if (number_of(LastWord(last.rest).word))
       fail(line_prefix(list, image), "has several labels", kOnly);
     if (*label != std::trunc(*label) || *label < INT32_MIN || *label > INT32_MAX) {
-      fail(line_prefix(list, image), "the label ", last.word, " is no integer of 32 bits", kOnly);
+      fail(line_prefix(list, image), "the label ", last.word, " is not an integer of 32 bits",
+           kOnly);
     }
     image.path = last.rest;
     image.class_number = static_cast<int32_t>(*label);

@@ -50,13 +50,15 @@ LabelImages::LabelImages(const std::string& list, ImageReading reading, Transfor
       !transform_.augmentation().any(),
       "transform_param changes the images (resize_param, distort_param, ...), but not their label "
       "images; give ",
-      options_.stride > 0 ? "scale_ratios" : "scale_factors, or new_height and new_width");
+      options_.stride_crop ? "scale_ratios" : "scale_factors, or new_height and new_width");
   for (const float scale : options_.scales)
     require(scale > 0, "scale_factors has ", scale, "; an image is resized by factors above 0");
-  require(0 < options_.min_scale && options_.min_scale <= options_.max_scale &&
-              std::isfinite(options_.max_scale),
-          "scale_ratios are ", options_.min_scale, " and ", options_.max_scale,
-          "; an image is resized by a factor between two, above 0, the smaller one first");
+  if (const std::optional<StrideCrop>& crop = options_.stride_crop) {
+    require(
+        0 < crop->min_scale && crop->min_scale <= crop->max_scale && std::isfinite(crop->max_scale),
+        "scale_ratios are ", crop->min_scale, " and ", crop->max_scale,
+        "; an image is resized by a factor between two, above 0, the smaller one first");
+  }
   ignored_pixel_.assign(3, static_cast<uint8_t>(options_.ignore));
   // Padding becomes 0 when the mean is subtracted.
   for (size_t c = 0; c < 3; ++c) {
@@ -71,7 +73,7 @@ std::string LabelImages::describe(const SampleIndex& sample_index) const {
 }
 
 std::string LabelImages::how_to_equalize() const {
-  if (options_.stride > 0) return "give transform_param a crop_size, or set batch_size: 1";
+  if (options_.stride_crop) return "give transform_param a crop_size, or set batch_size: 1";
   return "give new_height and new_width, give transform_param a crop_size, or set batch_size: 1";
 }
 
@@ -90,7 +92,7 @@ void LabelImages::read(const ListedImage& listed, Image& image, Image& labels) c
   const float label =
       options_.second == Column::number ? listed.labels[0] : static_cast<float>(options_.ignore);
   require(label >= 0 && label <= 255 && label == std::trunc(label), "the label ", label,
-          " is no integer from 0 to 255");
+          " is not an integer from 0 to 255");
   labels = {1, image.height, image.width, {}};
   labels.pixels.assign(static_cast<size_t>(image.height * image.width),
                        static_cast<uint8_t>(label));
@@ -119,19 +121,20 @@ struct LabelImages::Part {
   int64_t top = 0, left = 0, rows = 0, columns = 0;
 };
 
-LabelImages::Part LabelImages::draw_part(Rng& rng, const Image& image) const {
+LabelImages::Part LabelImages::draw_part(Rng& rng, const StrideCrop& crop,
+                                         const Image& image) const {
   const TransformParams& numbers = transform_.numbers();
-  const float scale = rng.between(options_.min_scale, options_.max_scale);
+  const float scale = rng.between(crop.min_scale, crop.max_scale);
   Part part{scaled(image.height, scale), scaled(image.width, scale)};
   // With a crop given, pad() enlarges the image to it.
   const bool given = numbers.crop_height > 0;
   const int64_t height = given ? std::max(part.height, numbers.crop_height) : part.height,
                 width = given ? std::max(part.width, numbers.crop_width) : part.width,
-                stride = options_.stride;
-  part.rows = given ? numbers.crop_height : std::min(height / stride * stride, options_.max_height);
-  part.columns = given ? numbers.crop_width : std::min(width / stride * stride, options_.max_width);
+                stride = crop.stride;
+  part.rows = given ? numbers.crop_height : std::min(height / stride * stride, crop.max_height);
+  part.columns = given ? numbers.crop_width : std::min(width / stride * stride, crop.max_width);
   require(part.rows > 0 && part.columns > 0, "the image is ", height, "x", width,
-          options_.min_scale < options_.max_scale ? ", resized by a drawn factor" : "",
+          crop.min_scale < crop.max_scale ? ", resized by a drawn factor" : "",
           ": smaller than the stride of ", stride, ", of which its crop is a multiple");
   const auto crop_offset = [&](int64_t spare) {
     return numbers.training ? rng.pick(spare + 1) : spare / 2;
@@ -141,8 +144,9 @@ LabelImages::Part LabelImages::draw_part(Rng& rng, const Image& image) const {
   return part;
 }
 
-void LabelImages::take_part(const SampleIndex& sample_index, Image& image, Image& labels) const {
-  constexpr int kMaxRecomputed = 10;
+void LabelImages::take_part(const SampleIndex& sample_index, const StrideCrop& crop, Image& image,
+                            Image& labels) const {
+  constexpr int kMaxRetries = 10;
   Rng rng = rng_of(sample_index);
   const auto shown = [&](const Part& part, const Image& whole, Interpolation interpolation,
                          const std::vector<uint8_t>& outside) {
@@ -151,10 +155,10 @@ void LabelImages::take_part(const SampleIndex& sample_index, Image& image, Image
     pad(resized, outside);
     return cut_image(resized, part.top, part.left, part.rows, part.columns);
   };
-  for (int again = 0;; ++again) {
-    const Part part = draw_part(rng, image);
+  for (int retries = 0;; ++retries) {
+    const Part part = draw_part(rng, crop, image);
     Image drawn = shown(part, labels, Interpolation::nearest, ignored_pixel_);
-    if (options_.balance && again < kMaxRecomputed && one_value_prevails(drawn)) continue;
+    if (crop.balance && retries < kMaxRetries && one_value_prevails(drawn)) continue;
     image = shown(part, image, Interpolation::linear, mean_pixel_);
     labels = std::move(drawn);
     return;
@@ -166,8 +170,8 @@ void LabelImages::load(const SampleIndex& sample_index, Sample& sample) const {
   read(images_[sample_index.record_index.index], image, sample.label_image);
   sample.stored_height = image.height;
   sample.stored_width = image.width;
-  if (options_.stride > 0) {
-    take_part(sample_index, image, sample.label_image);
+  if (options_.stride_crop) {
+    take_part(sample_index, *options_.stride_crop, image, sample.label_image);
   } else {
     rescale(sample_index, image, sample.label_image);
     pad(image, mean_pixel_);

@@ -1,9 +1,22 @@
 // LabelImages: images from a list whose labels are class images, cropped and mirrored with them.
 #pragma once
 
+#include <optional>
+
 #include "data/lists/image_files.h"
 
 namespace crema {
+
+// Both images are resized by a random factor between min_scale and max_scale, and cropped as the
+// transform says; without a crop there, to the largest multiples of `stride` rows and columns, but
+// at most max_height and max_width.
+struct StrideCrop {
+  int64_t stride = 1;
+  float min_scale = 1, max_scale = 1;
+  int64_t max_height = INT64_MAX, max_width = INT64_MAX;
+  bool balance = false;  // while one value covers 0.8 of the labels, choose again, at most ten
+                         // times
+};
 
 struct LabelImageOptions {
   enum class Column { image, number, none };
@@ -14,15 +27,7 @@ struct LabelImageOptions {
   int ignore = 255;               // label of unlabelled pixels
   std::vector<float> scales;      // one is chosen at random, by which both images are resized
   bool pad = false;               // add rows and columns where an image is smaller than the crop
-
-  // Another way to scale and crop. Above 0: image and label image are resized by a factor between
-  // min_scale and max_scale, and cropped as the transform says; without a crop there, to the
-  // largest multiples of `stride` rows and columns, but at most max_height and max_width.
-  int64_t stride = 0;
-  float min_scale = 1, max_scale = 1;
-  int64_t max_height = INT64_MAX, max_width = INT64_MAX;
-  bool balance = false;  // while one value covers 0.8 of the labels, choose again, at most ten
-                         // times
+  std::optional<StrideCrop> stride_crop = {};  // instead of `scales`
 };
 
 class LabelImages : public Dataset {
@@ -43,8 +48,9 @@ class LabelImages : public Dataset {
   // Adds rows of `pixel` below and columns to the right, up to the crop.
   void pad(Image& image, const std::vector<uint8_t>& pixel) const;
   struct Part;
-  Part draw_part(Rng& rng, const Image& image) const;
-  void take_part(const SampleIndex& sample_index, Image& image, Image& labels) const;
+  Part draw_part(Rng& rng, const StrideCrop& crop, const Image& image) const;
+  void take_part(const SampleIndex& sample_index, const StrideCrop& crop, Image& image,
+                 Image& labels) const;
 
   std::string list_;
   std::vector<ListedImage> images_;

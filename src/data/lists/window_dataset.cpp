@@ -86,11 +86,11 @@ WindowDataset::WindowDataset(std::string path, WindowFile file, ImageReading rea
   require(!options_.in_order || !file_.in_order.empty(), path_, ": has no window");
   require(options_.in_order || objects == 0 || !file_.objects.empty(), path_,
           ": has no window of an object, but ", objects, " of a batch's ", options_.batch_size,
-          " shall show one; lower fg_threshold or fg_fraction, or set shuffle: false to take "
+          " must show one; lower fg_threshold or fg_fraction, or set shuffle: false to take "
           "windows as they are listed");
   require(options_.in_order || background_ == 0 || !file_.background.empty(), path_,
           ": has no window of background, but ", background_, " of a batch's ", options_.batch_size,
-          " shall show it; raise bg_threshold or fg_fraction, or set shuffle: false to take "
+          " must show it; raise bg_threshold or fg_fraction, or set shuffle: false to take "
           "windows as they are listed");
   reading_.color = file_.images[0].channels == 1 ? Color::gray : Color::color;
   const Shape& mean = transform_.mean_shape();

@@ -26,8 +26,8 @@ std::vector<std::string> read_masks(WordReader& reader, const ListedWindowImage*
   const auto count = reader.number<int64_t>("the number of masks");
   if (count <= 0) {
     reader.wrong(cat("the image has ", count,
-                     " masks, but at least one is needed; behind the path of an image stand the "
-                     "number of its masks and their paths"));
+                     " masks, but at least one is needed; the path of an image is followed by "
+                     "the number of its masks and their paths"));
   }
   if (first && static_cast<int64_t>(first->masks.size()) != count) {
     reader.wrong(cat("the image has ", count, " masks, but that of line ", first->line, " has ",

@@ -3,6 +3,7 @@
 // writes float32 gradients and fuses ReLU and bias, so that it often wins for small kernels; and
 // implementations that support only a few cases, but those well.
 #include <algorithm>
+#include <cassert>
 #include <functional>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace crema {
 namespace {
 
 // Above, benchmarking is not profitable: with enough channels for tensor cores, libraries win.
-constexpr double kLargestOwn = 40e9;
+constexpr double kMaxTunedOperations = 40e9;
 constexpr double kSmall = 1e9;  // below, ImplicitGemm if nothing is timed
 
 double operations(const ConvCase& c) {
@@ -29,29 +30,33 @@ bool depthwise(const ConvCase& c) {
          c.groups == c.x[1] && c.groups == c.y[1];
 }
 
-// One implementation, with the names that it added to context.chosen. ImplicitGemm, which is
-// tuned per call, is the candidate after these.
+// One implementation, with the names that it added to context.chosen.
 struct Candidate {
   std::string name;
   std::unique_ptr<LinearKernel> kernel;
   std::vector<std::string> chosen;
 };
 
+// ImplicitGemm is no LinearKernel, and is tuned per call: in a ConvAssignment it is the index after
+// the last candidate's.
 class AutotunedKernel final : public LinearKernel {
  public:
-  // candidates: at least one; the first is the library's, unless the case is depthwise.
+  // candidates: at least one; the first is the library's, unless the case is depthwise. All take
+  // weights in the same format, as does ImplicitGemm.
   AutotunedKernel(Context& context, std::vector<Candidate> candidates, const ConvCase& c)
       : candidates_(std::move(candidates)),
         c_(c),
         calls_{c.forward, c.backward_data, c.backward_weights},
         supports_implicit_gemm_(!depthwise(c)),
         format_(candidates_[0].kernel->weights_format()),
-        fprop_(context, c, ConvOperator::fprop, false),
-        dgrad_(context, c, ConvOperator::dgrad, masks(c)),
-        wgrad_(context, c, ConvOperator::wgrad, masks(c)) {
-    for (const Candidate& candidate : candidates_)
-      identities_.push_back({candidate.name, candidate.kernel->fuses_gradients()});
-    if (supports_implicit_gemm_) identities_.push_back({"implicit_gemm"});
+        fprop_(context, c, ConvCall::fprop, false),
+        dgrad_(context, c, ConvCall::dgrad, c.needs_relu_gradient()),
+        wgrad_(context, c, ConvCall::wgrad, c.needs_relu_gradient()) {
+    for (const Candidate& candidate : candidates_) {
+      assert(same_layout(candidate.kernel->weights_format(), format_, c.w));
+      infos_.push_back({candidate.name, candidate.kernel->features().fused_gradients});
+    }
+    if (supports_implicit_gemm_) infos_.push_back({"implicit_gemm"});
   }
 
   // False: the first candidate is chosen for all calls.
@@ -59,7 +64,7 @@ class AutotunedKernel final : public LinearKernel {
     Tuning& tuning = context.gpu().tuning;
     const std::string key = this->key(context);
     const auto parse = [&](const std::optional<std::string>& text) {
-      return text ? ConvAssignment::parse(*text, calls_, identities_) : std::nullopt;
+      return text ? ConvAssignment::parse(*text, calls_, infos_) : std::nullopt;
     };
     if (const std::optional<ConvAssignment> known = parse(tuning.find(key))) {
       assigned_ = *known;
@@ -69,18 +74,19 @@ class AutotunedKernel final : public LinearKernel {
     } else {
       assigned_ = measured(context);
       // Another process may have answered first.
-      const std::optional<std::string> others = tuning.remember(key, assigned_.text(identities_));
+      const std::optional<std::string> others = tuning.remember(key, assigned_.text(infos_));
       if (const std::optional<ConvAssignment> theirs = parse(others)) assigned_ = *theirs;
     }
     // Without timing: takes the products' configurations from the tuning cache, or their defaults.
-    if (own(ConvCall::fprop)) fprop_.tune(context, {});
-    if (own(ConvCall::dgrad)) dgrad_.tune(context, {});
-    if (own(ConvCall::wgrad)) wgrad_.tune(context, {});
+    if (by_implicit_gemm(ConvCall::fprop)) fprop_.tune(context, {});
+    if (by_implicit_gemm(ConvCall::dgrad)) dgrad_.tune(context, {});
+    if (by_implicit_gemm(ConvCall::wgrad)) wgrad_.tune(context, {});
     note_chosen(context);
+    features_ = assigned_features();
     const bool first_only =
         std::all_of(std::begin(ConvAssignment::kCalls), std::end(ConvAssignment::kCalls),
                     [&](ConvCall call) { return assigned_[call] <= 0; });
-    return !first_only || candidates_[0].kernel->fuses_gradients() != fuses_gradients();
+    return !first_only || candidates_[0].kernel->features().fused_gradients != fuses_gradients();
   }
 
   std::unique_ptr<LinearKernel> first() { return std::move(candidates_[0].kernel); }
@@ -93,53 +99,35 @@ class AutotunedKernel final : public LinearKernel {
     }
     return bytes;
   }
-  bool takes_relu() const override {
-    return supports_implicit_gemm_ && (calls_.dgrad || calls_.wgrad) &&
-           (!calls_.dgrad || fuses_relu(ConvCall::dgrad)) &&
-           (!calls_.wgrad || fuses_relu(ConvCall::wgrad));
-  }
+  LinearKernelFeatures features() const override { return features_; }
 
-  bool gives_sums() const override {
-    return calls_.fprop && !own(ConvCall::fprop) && kernel(ConvCall::fprop).gives_sums();
-  }
-  bool takes_affine() const override {
-    return gives_sums() && kernel(ConvCall::fprop).takes_affine();
-  }
-  bool gradient_takes_affine() const override {
-    return takes_affine() && !fuses_gradients() && !own(ConvCall::wgrad) &&
-           kernel(ConvCall::wgrad).gradient_takes_affine();
-  }
   void backward_weights_affine(Context& context, const Tensor& x, const Tensor& affine,
                                const Tensor& dy, const Tensor& dw, bool accumulate,
                                const Tensor& workspace) override {
     kernel(ConvCall::wgrad)
         .backward_weights_affine(context, x, affine, dy, dw, accumulate, workspace);
   }
-  void forward_with_sums(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
-                         const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
-    kernel(ConvCall::fprop).forward_with_sums(context, x, affine, w, y, sums, workspace);
-  }
-
-  bool adds_weights() const override {
-    if (fuses_gradients()) return kernel(ConvCall::both_gradients).adds_weights();
-    return own(ConvCall::wgrad) ? wgrad_.adds() : kernel(ConvCall::wgrad).adds_weights();
+  void forward_with_statistics(Context& context, const Tensor& x, const Tensor& affine,
+                               const Tensor& w, const Tensor& y, const Tensor& sums,
+                               const Tensor& workspace) override {
+    kernel(ConvCall::fprop).forward_with_statistics(context, x, affine, w, y, sums, workspace);
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
-    if (own(ConvCall::fprop)) return run_fprop(context, x, w, b, y, {});
+    if (by_implicit_gemm(ConvCall::fprop)) return run_fprop(context, x, w, b, y, {});
     kernel(ConvCall::fprop).forward(context, x, w, b, y, workspace);
   }
   void forward_with_dropout(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                             const Tensor& y, const DropoutMask& mask,
                             const Tensor& workspace) override {
-    if (own(ConvCall::fprop)) return run_fprop(context, x, w, b, y, mask);
+    if (by_implicit_gemm(ConvCall::fprop)) return run_fprop(context, x, w, b, y, mask);
     LinearKernel::forward_with_dropout(context, x, w, b, y, mask, workspace);
   }
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
-    if (!own(ConvCall::dgrad))
+    if (!by_implicit_gemm(ConvCall::dgrad))
       return kernel(ConvCall::dgrad).backward_data(context, g, w, dx, workspace);
     ImplicitGemmTensors t = gradient(g);
     t.w = w.raw(), t.out = dx.raw();
@@ -149,7 +137,7 @@ class AutotunedKernel final : public LinearKernel {
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                         const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
-    if (!own(ConvCall::wgrad)) {
+    if (!by_implicit_gemm(ConvCall::wgrad)) {
       return kernel(ConvCall::wgrad)
           .backward_weights(context, x, g, dw, db, accumulate_w, accumulate_b, workspace);
     }
@@ -159,9 +147,6 @@ class AutotunedKernel final : public LinearKernel {
     wgrad_.run(context, t);
   }
 
-  bool fuses_gradients() const override {
-    return assigned_[ConvCall::both_gradients] != ConvAssignment::kNone;
-  }
   void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
                      const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
                      bool accumulate_b, const Tensor& workspace) override {
@@ -177,27 +162,27 @@ class AutotunedKernel final : public LinearKernel {
  private:
   // What the answer depends on.
   std::string key(const Context& context) const {
-    std::string key =
-        cat("conv ", fprop_.key(), c_.bias ? " bias" : "", c_.relu ? " relu" : "",
-            c_.relu_taken ? " taken" : "", c_.dropout ? " dropout" : "", c_.sums ? " sums" : "",
-            calls_.fprop ? " fprop" : "", calls_.dgrad ? " dgrad" : "",
-            calls_.wgrad ? " wgrad" : "", context.repeatable ? "" : " adds", " by");
-    for (const ConvCandidate& identity : identities_) key += cat(" ", identity.name);
+    std::string key = cat("conv ", fprop_.key(), c_.bias ? " bias" : "", c_.relu.on ? " relu" : "",
+                          c_.relu_gradient_applied ? " taken" : "", c_.dropout ? " dropout" : "",
+                          c_.statistics ? " sums" : "", calls_.fprop ? " fprop" : "",
+                          calls_.dgrad ? " dgrad" : "", calls_.wgrad ? " wgrad" : "",
+                          context.repeatable ? "" : " adds", " by");
+    for (const CandidateInfo& info : infos_) key += cat(" ", info.name);
     return key;
   }
 
-  int implicit_gemm() const { return static_cast<int>(candidates_.size()); }
+  int implicit_gemm_index() const { return static_cast<int>(candidates_.size()); }
 
   ConvAssignment untimed() const {
     ConvAssignment assigned;
     const int last = static_cast<int>(candidates_.size()) - 1;
     const int choice = !supports_implicit_gemm_  ? 0
-                       : operations(c_) < kSmall ? implicit_gemm()
+                       : operations(c_) < kSmall ? implicit_gemm_index()
                                                  : last;
     if (calls_.fprop) assigned[ConvCall::fprop] = choice;
     if (calls_.dgrad) assigned[ConvCall::dgrad] = choice;
     if (calls_.wgrad) assigned[ConvCall::wgrad] = choice;
-    if (!supports_implicit_gemm_ && calls_.dgrad && calls_.wgrad && identities_[0].fuses_gradients)
+    if (!supports_implicit_gemm_ && calls_.dgrad && calls_.wgrad && infos_[0].fused_gradients)
       assigned[ConvCall::both_gradients] = 0;
     return assigned;
   }
@@ -209,11 +194,38 @@ class AutotunedKernel final : public LinearKernel {
   }
 
   static ImplicitGemmTensors gradient(const OutputGradient& g) {
-    return {.dy = g.dy.raw(), .y = g.y ? g.y->raw() : nullptr, .dropout = {{}, 0, g.factor}};
+    return {.dy = g.dy.raw(), .y = g.y ? g.y->raw() : nullptr, .gradient_factor = g.factor};
   }
 
-  bool own(ConvCall call) const { return assigned_[call] == implicit_gemm(); }
-  bool fuses_relu(ConvCall call) const { return own(call) || kernel(call).takes_relu(); }
+  bool by_implicit_gemm(ConvCall call) const { return assigned_[call] == implicit_gemm_index(); }
+  bool fuses_gradients() const {
+    return assigned_[ConvCall::both_gradients] != ConvAssignment::kNone;
+  }
+  // Of the kernel that computes the call.
+  LinearKernelFeatures features_of(ConvCall call) const {
+    if (!by_implicit_gemm(call)) return kernel(call).features();
+    const bool adds = call == ConvCall::wgrad && wgrad_.adds();
+    return {.relu_gradient = true, .bias_gradient = true, .atomic_wgrad = adds};
+  }
+  LinearKernelFeatures assigned_features() const {
+    const auto fprop = features_of(ConvCall::fprop), dgrad = features_of(ConvCall::dgrad),
+               wgrad = features_of(ConvCall::wgrad);
+    const bool both = fuses_gradients();
+    // The caller's pass over dy is spared only where all gradients fuse the ReLU and the bias.
+    const bool fused = supports_implicit_gemm_ && (calls_.dgrad || calls_.wgrad) &&
+                       (!calls_.dgrad || dgrad.relu_and_bias_gradient()) &&
+                       (!calls_.wgrad || wgrad.relu_and_bias_gradient());
+    const bool statistics = calls_.fprop && fprop.forward_statistics;
+    const bool affine = statistics && fprop.forward_affine_input;
+    return {.forward_statistics = statistics,
+            .forward_affine_input = affine,
+            .wgrad_affine_input = affine && !both && wgrad.wgrad_affine_input,
+            .relu_gradient = fused,
+            .bias_gradient = fused,
+            .atomic_wgrad = (both ? features_of(ConvCall::both_gradients) : wgrad).atomic_wgrad,
+            .fused_gradients = both};
+  }
+  // Not for calls of ImplicitGemm. Of one that the case does not make (kNone), the first candidate.
   LinearKernel& kernel(ConvCall call) const {
     return *candidates_[static_cast<size_t>(std::max(assigned_[call], 0))].kernel;
   }
@@ -238,7 +250,7 @@ class AutotunedKernel final : public LinearKernel {
       const bool single = call == ConvCall::dgrad || call == ConvCall::wgrad;
       if (assigned_[call] <= 0 || (single && fuses_gradients())) continue;
       context.chosen.push_back(
-          cat(identities_[static_cast<size_t>(assigned_[call])].name, " ", name_of(call)));
+          cat(infos_[static_cast<size_t>(assigned_[call])].name, " ", name_of(call)));
     }
   }
 
@@ -255,49 +267,52 @@ class AutotunedKernel final : public LinearKernel {
   ConvAssignment measured(Context& context) {
     const Benchmark benchmark(context, c_, format_, max_workspace());
     Best fprop, both, dgrad, wgrad, dgrad_relu, wgrad_relu;  // relu: with the ReLU fused
-    const double dropping = c_.dropout ? benchmark.dropping() : 0;
-    const double summing = c_.sums ? benchmark.summing() : 0;
+    const double dropout_time = c_.dropout ? benchmark.dropout_alone() : 0;
+    const double statistics_time = c_.statistics ? benchmark.statistics_alone() : 0;
     for (size_t i = 0; i < candidates_.size(); ++i) {
       LinearKernel& kernel = *candidates_[i].kernel;
       const int number = static_cast<int>(i);
-      const bool takes_relu = kernel.takes_relu(), masked = supports_implicit_gemm_ && takes_relu;
-      if (calls_.fprop) {
-        const double more = dropping + (kernel.gives_sums() ? 0 : summing);
-        fprop.offer(number, benchmark.forward(kernel) + more);
-      }
+      const LinearKernelFeatures features = kernel.features();
+      const bool with_relu_and_bias = supports_implicit_gemm_ && features.relu_and_bias_gradient();
+      const double passes = dropout_time + (features.forward_statistics ? 0 : statistics_time);
+      if (calls_.fprop) fprop.offer(number, benchmark.fprop(kernel) + passes);
       if (calls_.dgrad) {
-        const double time = benchmark.data(kernel);
+        const double time = benchmark.dgrad(kernel);
         dgrad.offer(number, time);
-        if (takes_relu) dgrad_relu.offer(number, time);
+        if (with_relu_and_bias) dgrad_relu.offer(number, time);
       }
       if (calls_.wgrad) {
-        const double time = benchmark.weights(kernel, masked);
+        const double time = benchmark.wgrad(kernel, with_relu_and_bias);
         wgrad.offer(number, time);
-        if (takes_relu) wgrad_relu.offer(number, time);
+        if (with_relu_and_bias) wgrad_relu.offer(number, time);
       }
-      if (calls_.dgrad && calls_.wgrad && kernel.fuses_gradients())
-        both.offer(number, benchmark.both(kernel));
+      if (calls_.dgrad && calls_.wgrad && features.fused_gradients)
+        both.offer(number, benchmark.both_gradients(kernel));
     }
     ConvAssignment assigned;
+    // Only depthwise kernels fuse the gradients, and ImplicitGemm does not support these cases: so
+    // the single gradients have been timed by now.
     if (both.time < dgrad.time + wgrad.time) assigned[ConvCall::both_gradients] = both.candidate;
     if (supports_implicit_gemm_) {
       const auto tuned = [&](ImplicitGemm& product, const ImplicitGemmTensors& tensors) {
         product.tune(context, tensors);
         return benchmark.time([&] { product.run(context, tensors); });
       };
-      const int own = implicit_gemm();
-      if (calls_.fprop) fprop.offer(own, tuned(fprop_, benchmark.implicit_gemm_fprop()) + summing);
+      const int index = implicit_gemm_index();
+      if (calls_.fprop)
+        fprop.offer(index, tuned(fprop_, benchmark.implicit_gemm_fprop()) + statistics_time);
       if (calls_.dgrad) {
         const double time = tuned(dgrad_, benchmark.implicit_gemm_dgrad());
-        dgrad.offer(own, time), dgrad_relu.offer(own, time);
+        dgrad.offer(index, time), dgrad_relu.offer(index, time);
       }
       if (calls_.wgrad) {
         const double time = tuned(wgrad_, benchmark.implicit_gemm_wgrad());
-        wgrad.offer(own, time), wgrad_relu.offer(own, time);
+        wgrad.offer(index, time), wgrad_relu.offer(index, time);
       }
       // Where all gradients fuse ReLU and bias, the separate pass for these is spared.
       if (calls_.dgrad || calls_.wgrad) {
-        double apart = c_.bias || masks(c_) ? benchmark.separate() : 0, fused = 0;
+        double apart = c_.bias || c_.needs_relu_gradient() ? benchmark.relu_and_bias_alone() : 0,
+               fused = 0;
         if (calls_.dgrad) apart += dgrad.time, fused += dgrad_relu.time;
         if (calls_.wgrad) apart += wgrad.time, fused += wgrad_relu.time;
         if (fused < apart) dgrad = dgrad_relu, wgrad = wgrad_relu;
@@ -314,9 +329,10 @@ class AutotunedKernel final : public LinearKernel {
   ConvCalls calls_;
   bool supports_implicit_gemm_;
   Format format_;
-  std::vector<ConvCandidate> identities_;  // of candidates_, then of ImplicitGemm
+  std::vector<CandidateInfo> infos_;  // of candidates_, then of ImplicitGemm if it is supported
   ImplicitGemm fprop_, dgrad_, wgrad_;
   ConvAssignment assigned_;
+  LinearKernelFeatures features_;
 };
 
 using Makers = std::vector<std::pair<const char*, std::function<std::unique_ptr<LinearKernel>()>>>;
@@ -330,8 +346,8 @@ std::unique_ptr<LinearKernel> autotuned(Context& context, const ConvCase& c, std
     return nullptr;
   }
   if (!depthwise(c) && !ImplicitGemm::supports(c, reason)) return nullptr;
-  if (!has_tensor_cores(context, reason)) return nullptr;
-  if (operations(c) > kLargestOwn && c.x_channels == 0 && c.groups == 1) {
+  if (!has_async_mma(context, reason)) return nullptr;
+  if (operations(c) > kMaxTunedOperations && c.x_channels == 0 && c.groups == 1) {
     reason = "a large product of many channels";
     return nullptr;
   }

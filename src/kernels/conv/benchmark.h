@@ -9,9 +9,6 @@
 
 namespace crema {
 
-// Backward applies the gradient of the ReLU.
-inline bool masks(const ConvCase& c) { return c.relu && !c.relu_taken; }
-
 class Benchmark {
  public:
   // weights: the format that all candidates use; workspace: the largest that any of them needs, in
@@ -21,15 +18,15 @@ class Benchmark {
   static size_t bytes(const ConvCase& c, size_t workspace);
 
   double time(const std::function<void()>& work) const;
-  double forward(LinearKernel& sum) const;  // with the per-channel sums if it gives them
-  double data(LinearKernel& sum) const;
-  double weights(LinearKernel& sum, bool masked) const;  // masked: with the ReLU and the bias
-  double both(LinearKernel& sum) const;
-  // The separate kernels where nothing is fused: a dropout; per-channel sums (one pass over y);
-  // ReLU and bias of a gradient.
-  double dropping() const;
-  double summing() const;
-  double separate() const;
+  double fprop(LinearKernel& kernel) const;  // with the statistics if it computes them
+  double dgrad(LinearKernel& kernel) const;
+  // with_relu_and_bias: with the ReLU's gradient and db, where the case has a ReLU and a bias.
+  double wgrad(LinearKernel& kernel, bool with_relu_and_bias) const;
+  double both_gradients(LinearKernel& kernel) const;
+  // The separate passes where a kernel does not fuse them: over y, and over dy.
+  double dropout_alone() const;
+  double statistics_alone() const;
+  double relu_and_bias_alone() const;
 
   // For ImplicitGemm.
   ImplicitGemmTensors implicit_gemm_fprop() const;
@@ -38,7 +35,7 @@ class Benchmark {
 
  private:
   Tensor bias() const { return c_.bias ? b_ : Tensor(); }
-  const void* sign() const { return masks(c_) ? y_.raw() : nullptr; }
+  const void* sign() const { return c_.needs_relu_gradient() ? y_.raw() : nullptr; }
 
   Context& context_;
   ConvCase c_;

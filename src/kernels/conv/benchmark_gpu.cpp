@@ -41,39 +41,44 @@ double Benchmark::time(const std::function<void()>& work) const {
   return context_.gpu().tuning.time_repeated(context_, work);
 }
 
-double Benchmark::forward(LinearKernel& sum) const {
+double Benchmark::fprop(LinearKernel& kernel) const {
+  const bool statistics = kernel.features().forward_statistics;
   return time([&] {
-    if (sum.gives_sums()) {
-      sum.forward_with_sums(context_, x_, Tensor(), w_, y_, sums_, workspace_);
+    if (statistics) {
+      kernel.forward_with_statistics(context_, x_, Tensor(), w_, y_, sums_, workspace_);
     } else {
-      sum.forward(context_, x_, w_, bias(), y_, workspace_);
+      kernel.forward(context_, x_, w_, bias(), y_, workspace_);
     }
   });
 }
 
-double Benchmark::data(LinearKernel& sum) const {
-  return time([&] { sum.backward_data(context_, dy_, w_, x_, workspace_); });
+double Benchmark::dgrad(LinearKernel& kernel) const {
+  return time([&] { kernel.backward_data(context_, dy_, w_, x_, workspace_); });
 }
 
-double Benchmark::weights(LinearKernel& sum, bool masked) const {
-  const OutputGradient g = masked && masks(c_) ? OutputGradient(dy_, y_) : OutputGradient(dy_);
-  const Tensor db = masked && c_.bias ? db_ : Tensor();
-  const bool adds = sum.adds_weights();
-  return time([&] { sum.backward_weights(context_, x_, g, dw_, db, adds, adds, workspace_); });
+double Benchmark::wgrad(LinearKernel& kernel, bool with_relu_and_bias) const {
+  const bool with_relu = with_relu_and_bias && c_.needs_relu_gradient();
+  const OutputGradient g = with_relu ? OutputGradient(dy_, y_) : OutputGradient(dy_);
+  const Tensor db = with_relu_and_bias && c_.bias ? db_ : Tensor();
+  const bool add = kernel.features().atomic_wgrad;
+  return time([&] { kernel.backward_weights(context_, x_, g, dw_, db, add, add, workspace_); });
 }
 
-double Benchmark::both(LinearKernel& sum) const {
+double Benchmark::both_gradients(LinearKernel& kernel) const {
+  // The call reads x_, so dx is a tensor of its own, as in training, where y_, which the call does
+  // not read, has its shape. Else x_ is overwritten: the values do not matter.
   const Tensor& dx = c_.y == c_.x ? y_ : x_;
-  const bool adds = sum.adds_weights();
-  return time(
-      [&] { sum.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), adds, adds, workspace_); });
+  const bool add = kernel.features().atomic_wgrad;
+  return time([&] {
+    kernel.backward_both(context_, x_, dy_, w_, dx, dw_, Tensor(), add, add, workspace_);
+  });
 }
 
-double Benchmark::dropping() const {
+double Benchmark::dropout_alone() const {
   return time([&] { dropout(context_, kHalf, y_, y_); });
 }
 
-double Benchmark::summing() const {
+double Benchmark::statistics_alone() const {
   return time([&] {
     on_real(y_, [&]<typename T>() {
       bias_gradient(context_, c_.y.count() / c_.y[1], c_.y[1], 1, y_.data<T>(),
@@ -82,11 +87,11 @@ double Benchmark::summing() const {
   });
 }
 
-double Benchmark::separate() const {
+double Benchmark::relu_and_bias_alone() const {
   return time([&] {
     on_real(dy_, [&]<typename T>() {
       relu_and_bias_gradient(context_, c_.y.count() / c_.y[1], c_.y[1], 1,
-                             masks(c_) ? y_.data<T>() : nullptr, {}, dy_.data<T>(),
+                             c_.needs_relu_gradient() ? y_.data<T>() : nullptr, {}, dy_.data<T>(),
                              c_.bias ? db_.data<Compute<T>>() : nullptr, false);
     });
   });

@@ -9,6 +9,7 @@
 
 #include "kernels/conv/linear_kernel.h"
 #include "kernels/core/axes.h"
+#include "kernels/core/bias.h"
 #include "kernels/core/implementation.h"
 #include "tensor/precision.h"
 #include "tensor/tensor.h"
@@ -21,13 +22,12 @@ struct ConvCase {
   std::vector<int64_t> stride, pad, dilation;
   int64_t groups = 1;
   bool bias = false;
-  // Forward ends with y = max(y, 0) + relu_slope * min(y, 0); the caller computes its gradient.
-  bool relu = false;
-  float relu_slope = 0;
-  bool relu_taken = false;  // the incoming gradient has already passed through the ReLU
-  bool dropout = false;     // forward_with_dropout() will be called
-  bool sums = false;        // forward_with_sums() will be called, if gives_sums()
-  bool affine = false;      // and may be given `affine`, if takes_affine()
+  // Forward ends with it; backward applies its gradient if it is given y (OutputGradient).
+  Relu relu;
+  bool relu_gradient_applied = false;  // dy has passed through the ReLU before it arrives
+  bool dropout = false;                // forward_with_dropout() will be called
+  bool statistics = false;    // forward_with_statistics() will be called if the kernel supports it
+  bool affine_input = false;  // `affine` may be given if the kernel supports it
   // Spatial extents after a following 2 x 2 max pooling that the kernels of conv_pooled.h fuse;
   // empty without one.
   std::vector<int64_t> pooled;
@@ -38,12 +38,15 @@ struct ConvCase {
   bool forward = true, backward_data = false, backward_weights = false;
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
   Precision precision = Precision::fp32;
+
+  // dy arrives without the ReLU's gradient: the caller or the kernel applies it.
+  bool needs_relu_gradient() const { return relu.on && !relu_gradient_applied; }
 };
 
-// Chooses from: fastest (the autotuner, on a GPU in 16 bits: implicit_gemm.h, the next six and
-// depthwise), rows (stem_7x7s2.cuh), pixels (stem_3x3.cuh), blocks (space_to_depth.h), groups (each
-// by cuDNN), cudnn, tensor (depthwise on tensor cores), onednn, depthwise (depthwise.h), im2col,
-// plain. If the case fixes a weights_format, the result has it.
+// Chooses from: autotuned (on a GPU in 16 bits, from implicit_gemm.h, the next six and depthwise),
+// stem_7x7s2 (stem_7x7s2.cuh), stem_3x3 (stem_3x3.cuh), space_to_depth (space_to_depth.h),
+// per_group (each group by cuDNN), cudnn, depthwise_tensor (depthwise_tensor.cuh), onednn,
+// depthwise (depthwise.h), im2col, plain. If the case fixes a weights_format, the result has it.
 std::unique_ptr<LinearKernel> make_conv(Context& context, const ConvCase& c);
 
 }  // namespace crema

@@ -26,7 +26,7 @@ const char* name_of(ConvCall call) {
   return kNames[static_cast<size_t>(call)];
 }
 
-std::string ConvAssignment::text(const std::vector<ConvCandidate>& candidates) const {
+std::string ConvAssignment::text(const std::vector<CandidateInfo>& candidates) const {
   std::string text;
   for (ConvCall call : kCalls) {
     const int index = (*this)[call];
@@ -38,12 +38,12 @@ std::string ConvAssignment::text(const std::vector<ConvCandidate>& candidates) c
 }
 
 std::optional<ConvAssignment> ConvAssignment::parse(const std::string& text, const ConvCalls& calls,
-                                                    const std::vector<ConvCandidate>& candidates) {
+                                                    const std::vector<CandidateInfo>& candidates) {
   ConvAssignment found;
   for (const std::string& word : split(text, ' ')) {
     for (ConvCall call : kCalls) {
       for (size_t i = 0; i < candidates.size(); ++i) {
-        const bool able = call != ConvCall::both_gradients || candidates[i].fuses_gradients;
+        const bool able = call != ConvCall::both_gradients || candidates[i].fused_gradients;
         if (able && makes(calls, call) && word == cat(name_of(call), "=", candidates[i].name))
           found[call] = static_cast<int>(i);
       }

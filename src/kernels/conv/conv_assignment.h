@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "kernels/conv/conv_call.h"
+
 namespace crema {
 
-enum class ConvCall { fprop, dgrad, wgrad, both_gradients };
-
-struct ConvCandidate {
+struct CandidateInfo {
   std::string name;
-  bool fuses_gradients = false;  // can compute both gradients in one call
+  bool fused_gradients = false;  // can compute both gradients in one call
 };
 
 // The calls that a case makes.
@@ -35,10 +35,10 @@ class ConvAssignment {
   int operator[](ConvCall call) const { return candidate_[static_cast<size_t>(call)]; }
 
   // "fprop=cudnn wgrad=implicit_gemm".
-  std::string text(const std::vector<ConvCandidate>& candidates) const;
+  std::string text(const std::vector<CandidateInfo>& candidates) const;
   // None unless it is what text() gives of an assignment for these calls.
   static std::optional<ConvAssignment> parse(const std::string& text, const ConvCalls& calls,
-                                             const std::vector<ConvCandidate>& candidates);
+                                             const std::vector<CandidateInfo>& candidates);
 
  private:
   std::array<int, std::size(kCalls)> candidate_;

@@ -25,54 +25,56 @@ class CudnnConv final : public LinearKernel {
 
   bool prepare(const CudnnTarget& target, std::string& reason) {
     const ConvParams& n = params_;
-    if (c_.forward && !prepare_fused(target) && !prepare_forward(target, reason)) return false;
+    if (c_.forward && !prepare_fused_fprop(target) && !prepare_fprop(target, reason)) return false;
     if (c_.backward_data) {
-      data_ = std::make_unique<CudnnGraph>(c_.dtype);
-      const auto dy = n.input(*data_, n.y, kY), w = n.input(*data_, n.w, kW);
-      n.output(*data_,
-               data_->graph().conv_dgrad(dy, w, n.attributes<graph::Conv_dgrad_attributes>()), n.x,
+      dgrad_ = std::make_unique<CudnnGraph>(c_.dtype);
+      const auto dy = n.input(*dgrad_, n.y, kY), w = n.input(*dgrad_, n.w, kW);
+      n.output(*dgrad_,
+               dgrad_->graph().conv_dgrad(dy, w, n.attributes<graph::Conv_dgrad_attributes>()), n.x,
                kX);
-      if (!data_->build(target, c_.precision, key("data"), reason)) return false;
+      if (!dgrad_->build(target, c_.precision, key("data"), reason)) return false;
     }
     if (c_.backward_weights) {
-      weights_ = std::make_unique<CudnnGraph>(c_.dtype);
-      const auto dy = n.input(*weights_, n.y, kY), x = n.input(*weights_, n.x, kX);
-      n.output(*weights_,
-               weights_->graph().conv_wgrad(dy, x, n.attributes<graph::Conv_wgrad_attributes>()),
-               n.w, kW);
-      if (!weights_->build(target, c_.precision, key("weights"), reason)) return false;
+      wgrad_ = std::make_unique<CudnnGraph>(c_.dtype);
+      const auto dy = n.input(*wgrad_, n.y, kY), x = n.input(*wgrad_, n.x, kX);
+      n.output(*wgrad_,
+               wgrad_->graph().conv_wgrad(dy, x, n.attributes<graph::Conv_wgrad_attributes>()), n.w,
+               kW);
+      if (!wgrad_->build(target, c_.precision, key("weights"), reason)) return false;
       gradient_bytes_ = weights_bytes();
     }
-    if (c_.forward && c_.sums && !fused_)
-      norm_.prepare(target, c_, params_, *forward_, weights_.get());
+    if (c_.forward && c_.statistics && !fused_)
+      norm_.prepare(target, c_, params_, *fprop_, wgrad_.get());
     return true;
   }
 
   bool fused() const { return fused_; }
-  bool gives_sums() const override { return norm_.sums != nullptr; }
-  bool takes_affine() const override { return norm_.affine != nullptr; }
-  bool gradient_takes_affine() const override { return norm_.affine_weights != nullptr; }
+  LinearKernelFeatures features() const override {
+    return {.forward_statistics = norm_.sums != nullptr,
+            .forward_affine_input = norm_.affine != nullptr,
+            .wgrad_affine_input = norm_.affine_wgrad != nullptr};
+  }
   Format weights_format() const override { return {c_.order, nullptr, c_.x_channels}; }
   size_t workspace() const override {
     const auto of = [](const std::unique_ptr<CudnnGraph>& g) { return g ? g->workspace() : 0; };
-    return std::max({of(forward_), of(norm_.sums), of(norm_.affine), of(data_),
-                     gradient_bytes_ + std::max(of(weights_), of(norm_.affine_weights))});
+    return std::max({of(fprop_), of(norm_.sums), of(norm_.affine), of(dgrad_),
+                     gradient_bytes_ + std::max(of(wgrad_), of(norm_.affine_wgrad))});
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     std::vector<CudnnGraph::Bound> tensors = {{kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}};
     if (fused_ && c_.bias) tensors.push_back({kB, b.raw()});
-    run(context, *forward_, tensors, workspace.raw());
+    run(context, *fprop_, tensors, workspace.raw());
     if (fused_) return;
     on_real(y, [&]<typename T>() {
-      add_bias(context, outer(), c_.y[1], inner(), b ? b.data<T>() : nullptr,
-               {c_.relu, c_.relu_slope}, y.data<T>());
+      add_bias(context, outer(), c_.y[1], inner(), b ? b.data<T>() : nullptr, c_.relu, y.data<T>());
     });
   }
 
-  void forward_with_sums(Context& context, const Tensor& x, const Tensor& affine, const Tensor& w,
-                         const Tensor& y, const Tensor& sums, const Tensor& workspace) override {
+  void forward_with_statistics(Context& context, const Tensor& x, const Tensor& affine,
+                               const Tensor& w, const Tensor& y, const Tensor& sums,
+                               const Tensor& workspace) override {
     float* const sum = sums.data<float>();
     std::vector<CudnnGraph::Bound> tensors = {
         {kX, x.raw()}, {kW, w.raw()}, {kY, y.raw()}, {kSum, sum}, {kSquares, sum + c_.y[1]}};
@@ -86,14 +88,13 @@ class CudnnConv final : public LinearKernel {
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
-    run(context, *data_, {{kX, dx.raw()}, {kW, w.raw()}, {kY, g.dy.raw()}}, workspace.raw());
+    run(context, *dgrad_, {{kX, dx.raw()}, {kW, w.raw()}, {kY, g.dy.raw()}}, workspace.raw());
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                         const Tensor& dw, const Tensor& db, bool accumulate_w, bool accumulate_b,
                         const Tensor& workspace) override {
-    write_weights(context, *weights_, {{kX, x.raw()}, {kY, g.dy.raw()}}, dw, accumulate_w,
-                  workspace);
+    run_wgrad(context, *wgrad_, {{kX, x.raw()}, {kY, g.dy.raw()}}, dw, accumulate_w, workspace);
     if (!db) return;
     on_real(g.dy, [&]<typename T>() {
       bias_gradient(context, outer(), c_.y[1], inner(), g.dy.data<T>(), db.data<Compute<T>>(),
@@ -105,15 +106,15 @@ class CudnnConv final : public LinearKernel {
                                const Tensor& dy, const Tensor& dw, bool accumulate,
                                const Tensor& workspace) override {
     Half* const scale = affine.data<Half>();
-    write_weights(context, *norm_.affine_weights,
-                  {{kX, x.raw()}, {kY, dy.raw()}, {kScale, scale}, {kShift, scale + c_.x[1]}}, dw,
-                  accumulate, workspace);
+    run_wgrad(context, *norm_.affine_wgrad,
+              {{kX, x.raw()}, {kY, dy.raw()}, {kScale, scale}, {kShift, scale + c_.x[1]}}, dw,
+              accumulate, workspace);
   }
 
  private:
   // cuDNN cannot accumulate, and writes 16 bits if it reads 16 bits.
-  void write_weights(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
-                     const Tensor& dw, bool accumulate, const Tensor& workspace) const {
+  void run_wgrad(Context& context, CudnnGraph& graph, std::vector<CudnnGraph::Bound> tensors,
+                 const Tensor& dw, bool accumulate, const Tensor& workspace) const {
     const bool apart = accumulate || dw.dtype() != c_.dtype;
     const Tensor goal = apart ? scratch(workspace) : dw;
     tensors.push_back({kW, goal.raw()});
@@ -144,36 +145,36 @@ class CudnnConv final : public LinearKernel {
     }
   }
 
-  bool prepare_forward(const CudnnTarget& target, std::string& reason) {
+  bool prepare_fprop(const CudnnTarget& target, std::string& reason) {
     const ConvParams& n = params_;
-    forward_ = std::make_unique<CudnnGraph>(c_.dtype);
-    const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
-    n.output(*forward_,
-             forward_->graph().conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>()), n.y,
+    fprop_ = std::make_unique<CudnnGraph>(c_.dtype);
+    const auto x = n.input(*fprop_, n.x, kX), w = n.input(*fprop_, n.w, kW);
+    n.output(*fprop_,
+             fprop_->graph().conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>()), n.y,
              kY);
-    return forward_->build(target, c_.precision, key("forward"), reason);
+    return fprop_->build(target, c_.precision, key("forward"), reason);
   }
 
   // Bias and ReLU in one plan. For exact float32 no such plan is profitable.
-  bool prepare_fused(const CudnnTarget& target) {
-    if (c_.precision == Precision::fp32 || !c_.bias || (c_.relu && c_.relu_slope != 0))
+  bool prepare_fused_fprop(const CudnnTarget& target) {
+    if (c_.precision == Precision::fp32 || !c_.bias || (c_.relu.on && c_.relu.slope != 0))
       return false;
     const ConvParams& n = params_;
-    forward_ = std::make_unique<CudnnGraph>(c_.dtype);
-    graph::Graph& g = forward_->graph();
-    const auto x = n.input(*forward_, n.x, kX), w = n.input(*forward_, n.w, kW);
+    fprop_ = std::make_unique<CudnnGraph>(c_.dtype);
+    graph::Graph& g = fprop_->graph();
+    const auto x = n.input(*fprop_, n.x, kX), w = n.input(*fprop_, n.w, kW);
     Integers one(n.y.size(), 1);
     one[1] = n.y[1];
-    const auto b = n.input(*forward_, one, kB);
+    const auto b = n.input(*fprop_, one, kB);
     const auto pointwise = [](cudnn_frontend::PointwiseMode_t mode) {
       return graph::Pointwise_attributes().set_mode(mode);
     };
     auto y = g.conv_fprop(x, w, n.attributes<graph::Conv_fprop_attributes>());
     y = g.pointwise(y, b, pointwise(cudnn_frontend::PointwiseMode_t::ADD));
-    if (c_.relu) y = g.pointwise(y, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
-    n.output(*forward_, y, n.y, kY);
+    if (c_.relu.on) y = g.pointwise(y, pointwise(cudnn_frontend::PointwiseMode_t::RELU_FWD));
+    n.output(*fprop_, y, n.y, kY);
     std::string reason;
-    fused_ = forward_->build(target, c_.precision, key(c_.relu ? "bias relu" : "bias"), reason);
+    fused_ = fprop_->build(target, c_.precision, key(c_.relu.on ? "bias relu" : "bias"), reason);
     return fused_;
   }
 
@@ -183,7 +184,7 @@ class CudnnConv final : public LinearKernel {
 
   ConvCase c_;
   ConvParams params_;
-  std::unique_ptr<CudnnGraph> forward_, data_, weights_;
+  std::unique_ptr<CudnnGraph> fprop_, dgrad_, wgrad_;
   ConvNormPlans norm_;
   bool fused_ = false;         // the forward plan includes bias and ReLU
   size_t gradient_bytes_ = 0;  // of a weight gradient that still has to be accumulated or widened
@@ -196,9 +197,10 @@ CudnnSupport conv_cudnn_support(const ConvCase& c, const std::string& card, bool
   CudnnConv conv(c, groups_apart);
   support.chosen = conv.prepare(CudnnTarget(card), support.reason);
   support.fused = conv.fused();
-  support.sums = conv.gives_sums();
-  support.affine = conv.takes_affine();
-  support.affine_gradient = conv.gradient_takes_affine();
+  const LinearKernelFeatures features = conv.features();
+  support.sums = features.forward_statistics;
+  support.affine = features.forward_affine_input;
+  support.affine_gradient = features.wgrad_affine_input;
   return support;
 }
 

@@ -13,11 +13,11 @@ namespace crema {
 struct ConvNormPlans {
   // Each is null if cuDNN has none, or if it was measured to be slower than the unfused plan plus
   // the pass over memory that it saves.
-  std::unique_ptr<CudnnGraph> sums, affine, affine_weights;
+  std::unique_ptr<CudnnGraph> sums, affine, affine_wgrad;
 
-  // forward, weights: the unfused plans; weights may be null.
-  void prepare(const CudnnTarget& target, const ConvCase& c, const ConvParams& n,
-               CudnnGraph& forward, CudnnGraph* weights);
+  // fprop, wgrad: the unfused plans; wgrad may be null.
+  void prepare(const CudnnTarget& target, const ConvCase& c, const ConvParams& n, CudnnGraph& fprop,
+               CudnnGraph* wgrad);
 };
 
 }  // namespace crema

@@ -13,7 +13,7 @@ class Maker {
   Maker(const CudnnTarget& target, const ConvCase& c, const ConvParams& n)
       : target_(target), c_(c), n_(n) {}
 
-  std::unique_ptr<CudnnGraph> forward(bool affine) const {
+  std::unique_ptr<CudnnGraph> fprop(bool affine) const {
     auto plan = std::make_unique<CudnnGraph>(c_.dtype);
     const auto x = input(*plan, affine);
     const auto y = plan->graph().conv_fprop(x, n_.input(*plan, n_.w, kW),
@@ -25,7 +25,7 @@ class Maker {
     return built(std::move(plan), affine ? "affine sums" : "sums");
   }
 
-  std::unique_ptr<CudnnGraph> weights() const {
+  std::unique_ptr<CudnnGraph> wgrad() const {
     auto plan = std::make_unique<CudnnGraph>(c_.dtype);
     const auto x = input(*plan, true);
     n_.output(*plan,
@@ -89,35 +89,35 @@ class Maker {
 }  // namespace
 
 void ConvNormPlans::prepare(const CudnnTarget& target, const ConvCase& c, const ConvParams& n,
-                            CudnnGraph& forward, CudnnGraph* weights) {
+                            CudnnGraph& fprop, CudnnGraph* wgrad) {
   // Scale and shift are stored contiguously, and so are the two sums: each must be aligned to 16
   // bytes.
-  if (c.dtype != DType::f16 || !n.channels_last || n.parts > 1 || c.bias || c.relu ||
-      c.x[1] % 8 != 0 || c.y[1] % 8 != 0 || forward.workspace() > CudnnGraph::kWorkspaceLimit)
+  if (c.dtype != DType::f16 || !n.channels_last || n.parts > 1 || c.bias || c.relu.on ||
+      c.x[1] % 8 != 0 || c.y[1] % 8 != 0 || fprop.workspace() > CudnnGraph::kWorkspaceLimit)
     return;
   const Maker maker(target, c, n);
-  sums = maker.kept(maker.forward(false), "sums pay", [&](Context& context, const Scratch& memory) {
-    forward.run(context, memory.tensors, memory.workspace);
+  sums = maker.kept(maker.fprop(false), "sums pay", [&](Context& context, const Scratch& memory) {
+    fprop.run(context, memory.tensors, memory.workspace);
     bias_gradient(context, c.y.count() / c.y[1], c.y[1], 1, memory.at<Half>(kY),
                   memory.at<float>(kSum), false);
   });
-  if (!sums || !c.affine) return;
+  if (!sums || !c.affine_input) return;
   // Takes as long as writing that x.
   const auto write = [&](Context& context, const Scratch& memory) {
     add_bias(context, c.x.count() / c.x[1], c.x[1], 1, memory.at<Half>(kShift), {true, 0},
              memory.at<Half>(kX));
   };
   affine =
-      maker.kept(maker.forward(true), "affine pays", [&](Context& context, const Scratch& memory) {
+      maker.kept(maker.fprop(true), "affine pays", [&](Context& context, const Scratch& memory) {
         sums->run(context, memory.tensors, memory.workspace);
         write(context, memory);
       });
-  if (!affine || !weights || weights->workspace() > CudnnGraph::kWorkspaceLimit) return;
-  affine_weights = maker.kept(maker.weights(), "affine weights pay",
-                              [&](Context& context, const Scratch& memory) {
-                                weights->run(context, memory.tensors, memory.workspace);
-                                write(context, memory);
-                              });
+  if (!affine || !wgrad || wgrad->workspace() > CudnnGraph::kWorkspaceLimit) return;
+  affine_wgrad =
+      maker.kept(maker.wgrad(), "affine weights pay", [&](Context& context, const Scratch& memory) {
+        wgrad->run(context, memory.tensors, memory.workspace);
+        write(context, memory);
+      });
 }
 
 }  // namespace crema

@@ -169,17 +169,17 @@ class Im2colConv final : public LinearKernel {
                      const Patches::View<T>& patches, const T* w, T* y) const {
     Gemm g;
     g.k = patches_.row();
-    g.row_c = output_row();
+    g.ldc = output_row();
     if (last()) {
       g.m = p.points;
       g.n = g_.out_channels;
       g.transpose_b = true;
-      g.row_a = patches.row;
+      g.lda = patches.row;
       gemm(context, g, patches.data, w, outputs(y, p, group));
     } else {
       g.m = g_.out_channels;
       g.n = p.points;
-      g.row_b = patches.row;
+      g.ldb = patches.row;
       gemm(context, g, w, patches.data, outputs(y, p, group));
     }
   }
@@ -189,17 +189,17 @@ class Im2colConv final : public LinearKernel {
                   const Patches::View<T>& patches) const {
     Gemm g;
     g.k = g_.out_channels;
-    g.row_c = patches.row;
+    g.ldc = patches.row;
     if (last()) {
       g.m = p.points;
       g.n = patches_.row();
-      g.row_a = output_row();
+      g.lda = output_row();
       gemm(context, g, outputs(dy, p, group), w, patches.data);
     } else {
       g.m = patches_.row();
       g.n = p.points;
       g.transpose_a = true;
-      g.row_b = output_row();
+      g.ldb = output_row();
       gemm(context, g, w, outputs(dy, p, group), patches.data);
     }
   }
@@ -212,18 +212,18 @@ class Im2colConv final : public LinearKernel {
     g.n = patches_.row();
     g.k = p.points;
     g.beta = 1;
-    g.row_a = output_row();
-    g.row_b = patches.row;
+    g.lda = output_row();
+    g.ldb = patches.row;
     (last() ? g.transpose_a : g.transpose_b) = true;
     gemm(context, g, outputs(dy, p, group), patches.data, dw);
   }
 
   template <typename T>
   void finish_piece(const Piece& p, const T* b, T* y) const {
-    if (!b && !c_.relu) return;
+    if (!b && !c_.relu.on) return;
     const int64_t channels = g_.all_out_channels();
     const int64_t rows = last() ? p.points : channels, length = last() ? channels : p.points;
-    const T slope = c_.relu ? static_cast<T>(c_.relu_slope) : T(1);
+    const T slope = c_.relu.on ? static_cast<T>(c_.relu.slope) : T(1);
     for (int64_t row = 0; row < rows; ++row) {
       T* out = last() ? y + (p.first + row) * channels : y + row * g_.out_points + p.first;
       for (int64_t i = 0; i < length; ++i) {

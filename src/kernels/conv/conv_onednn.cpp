@@ -24,7 +24,7 @@ constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 template <typename Plan>
 bool is_good(const Plan& plan, std::string& reason) {
   if (!plan) {
-    reason = "it does not know the case";
+    reason = "it does not support the case";
     return false;
   }
   const std::string_view body = plan.impl_info_str();
@@ -55,50 +55,52 @@ class OnednnConv final : public LinearKernel {
     const auto kind = c.backward_weights || c.backward_data ? dnnl::prop_kind::forward_training
                                                             : dnnl::prop_kind::forward_inference;
     const auto attributes =
-        c.relu ? onednn::attributes_with_relu(c.relu_slope) : onednn::attributes();
-    const auto forward = onednn::plan<Forward>(on_, attributes, kind, kDirect, x, any, used_b, y,
-                                               c.stride, dilation, c.pad, c.pad);
-    if (!is_good(forward, reason)) return false;
-    BackwardData::primitive_desc data;
+        c.relu.on ? onednn::attributes_with_relu(c.relu.slope) : onednn::attributes();
+    const auto fprop = onednn::plan<Forward>(on_, attributes, kind, kDirect, x, any, used_b, y,
+                                             c.stride, dilation, c.pad, c.pad);
+    if (!is_good(fprop, reason)) return false;
+    BackwardData::primitive_desc dgrad;
     if (c.backward_data) {
-      data = onednn::plan_backward<BackwardData>(on_, onednn::attributes(), forward, kDirect, x,
-                                                 any, y, c.stride, dilation, c.pad, c.pad);
-      if (!is_good(data, reason)) return false;
+      dgrad = onednn::plan_backward<BackwardData>(on_, onednn::attributes(), fprop, kDirect, x, any,
+                                                  y, c.stride, dilation, c.pad, c.pad);
+      if (!is_good(dgrad, reason)) return false;
     }
-    keep(c.forward || !c.backward_data ? forward.weights_desc() : data.weights_desc(), c);
+    choose_weights_format(
+        c.forward || !c.backward_data ? fprop.weights_desc() : dgrad.weights_desc(), c);
 
-    forward_ = Call(on_, Forward(forward),
-                    {{DNNL_ARG_SRC, x},
-                     {DNNL_ARG_WEIGHTS, forward.weights_desc()},
-                     {DNNL_ARG_BIAS, used_b},
-                     {DNNL_ARG_DST, y},
-                     {DNNL_ARG_SCRATCHPAD, forward.scratchpad_desc()}});
-    want(forward.weights_desc(), forward_weights_, &forward_bytes_);
-    need(forward_bytes_ + forward.scratchpad_desc().get_size());
+    fprop_ = Call(on_, Forward(fprop),
+                  {{DNNL_ARG_SRC, x},
+                   {DNNL_ARG_WEIGHTS, fprop.weights_desc()},
+                   {DNNL_ARG_BIAS, used_b},
+                   {DNNL_ARG_DST, y},
+                   {DNNL_ARG_SCRATCHPAD, fprop.scratchpad_desc()}});
+    add_weights_reorder(fprop.weights_desc(), fprop_weights_, &fprop_bytes_);
+    grow_workspace(fprop_bytes_ + fprop.scratchpad_desc().get_size());
     if (c.backward_data && !prepare_mirrored(c, x, y, dilation)) {
-      data_ = Call(on_, BackwardData(data),
-                   {{DNNL_ARG_DIFF_DST, y},
-                    {DNNL_ARG_WEIGHTS, data.weights_desc()},
-                    {DNNL_ARG_DIFF_SRC, x},
-                    {DNNL_ARG_SCRATCHPAD, data.scratchpad_desc()}});
-      want(data.weights_desc(), data_weights_, &data_bytes_);
-      need(data_bytes_ + data.scratchpad_desc().get_size());
+      dgrad_ = Call(on_, BackwardData(dgrad),
+                    {{DNNL_ARG_DIFF_DST, y},
+                     {DNNL_ARG_WEIGHTS, dgrad.weights_desc()},
+                     {DNNL_ARG_DIFF_SRC, x},
+                     {DNNL_ARG_SCRATCHPAD, dgrad.scratchpad_desc()}});
+      add_weights_reorder(dgrad.weights_desc(), dgrad_weights_, &dgrad_bytes_);
+      grow_workspace(dgrad_bytes_ + dgrad.scratchpad_desc().get_size());
     }
-    return !c.backward_weights || prepare_weights(c, forward, x, any, y, b, dilation, reason);
+    return !c.backward_weights || prepare_wgrad(c, fprop, x, any, y, b, dilation, reason);
   }
 
   Format weights_format() const override { return format_; }
+  LinearKernelFeatures features() const override { return {.bias_gradient = true}; }
   size_t workspace() const override { return workspace_; }
 
   void forward(Context&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     char* const scratch = workspace.data<char>();
-    void* const weights = in_format(forward_weights_, w, scratch);
-    forward_.run(on_, {{DNNL_ARG_SRC, x.raw()},
-                       {DNNL_ARG_WEIGHTS, weights},
-                       {DNNL_ARG_BIAS, b.raw()},
-                       {DNNL_ARG_DST, y.raw()},
-                       {DNNL_ARG_SCRATCHPAD, scratch + forward_bytes_}});
+    void* const weights = in_format(fprop_weights_, w, scratch);
+    fprop_.run(on_, {{DNNL_ARG_SRC, x.raw()},
+                     {DNNL_ARG_WEIGHTS, weights},
+                     {DNNL_ARG_BIAS, b.raw()},
+                     {DNNL_ARG_DST, y.raw()},
+                     {DNNL_ARG_SCRATCHPAD, scratch + fprop_bytes_}});
   }
 
   void backward_data(Context&, const OutputGradient& g, const Tensor& w, const Tensor& dx,
@@ -106,17 +108,17 @@ class OnednnConv final : public LinearKernel {
     char* const scratch = workspace.data<char>();
     if (mirror_) {
       mirror_->run(on_, w.raw(), scratch);
-      data_.run(on_, {{DNNL_ARG_SRC, g.dy.raw()},
-                      {DNNL_ARG_WEIGHTS, scratch},
-                      {DNNL_ARG_DST, dx.raw()},
-                      {DNNL_ARG_SCRATCHPAD, scratch + data_bytes_}});
+      dgrad_.run(on_, {{DNNL_ARG_SRC, g.dy.raw()},
+                       {DNNL_ARG_WEIGHTS, scratch},
+                       {DNNL_ARG_DST, dx.raw()},
+                       {DNNL_ARG_SCRATCHPAD, scratch + dgrad_bytes_}});
       return;
     }
-    void* const weights = in_format(data_weights_, w, scratch);
-    data_.run(on_, {{DNNL_ARG_DIFF_DST, g.dy.raw()},
-                    {DNNL_ARG_WEIGHTS, weights},
-                    {DNNL_ARG_DIFF_SRC, dx.raw()},
-                    {DNNL_ARG_SCRATCHPAD, scratch + data_bytes_}});
+    void* const weights = in_format(dgrad_weights_, w, scratch);
+    dgrad_.run(on_, {{DNNL_ARG_DIFF_DST, g.dy.raw()},
+                     {DNNL_ARG_WEIGHTS, weights},
+                     {DNNL_ARG_DIFF_SRC, dx.raw()},
+                     {DNNL_ARG_SCRATCHPAD, scratch + dgrad_bytes_}});
   }
 
   void backward_weights(Context&, const Tensor& x, const OutputGradient& g, const Tensor& dw,
@@ -126,12 +128,12 @@ class OnednnConv final : public LinearKernel {
     const bool direct = !accumulate_w && !write_weights_;
     const bool own_bias =
         has_bias_gradient_ && (!db || accumulate_b);  // the primitive always writes, and overwrites
-    float* const bias = reinterpret_cast<float*>(scratch + weights_bytes_);
-    weights_.run(on_, {{DNNL_ARG_SRC, x.raw()},
-                       {DNNL_ARG_DIFF_DST, g.dy.raw()},
-                       {DNNL_ARG_DIFF_WEIGHTS, direct ? dw.raw() : scratch},
-                       {DNNL_ARG_DIFF_BIAS, own_bias ? bias : db.raw()},
-                       {DNNL_ARG_SCRATCHPAD, scratch + weights_bytes_ + bias_bytes_}});
+    float* const bias = reinterpret_cast<float*>(scratch + wgrad_bytes_);
+    wgrad_.run(on_, {{DNNL_ARG_SRC, x.raw()},
+                     {DNNL_ARG_DIFF_DST, g.dy.raw()},
+                     {DNNL_ARG_DIFF_WEIGHTS, direct ? dw.raw() : scratch},
+                     {DNNL_ARG_DIFF_BIAS, own_bias ? bias : db.raw()},
+                     {DNNL_ARG_SCRATCHPAD, scratch + wgrad_bytes_ + bias_bytes_}});
     if (!direct) {
       Call& move = accumulate_w ? add_weights_ : write_weights_;
       move.run(on_, {{DNNL_ARG_FROM, scratch}, {DNNL_ARG_TO, dw.raw()}});
@@ -142,27 +144,27 @@ class OnednnConv final : public LinearKernel {
   }
 
  private:
-  bool prepare_weights(const ConvCase& c, const Forward::primitive_desc& forward, const Desc& x,
-                       const Desc& any, const Desc& y, const Desc& b,
-                       const dnnl::memory::dims& dilation, std::string& reason) {
+  bool prepare_wgrad(const ConvCase& c, const Forward::primitive_desc& fprop, const Desc& x,
+                     const Desc& any, const Desc& y, const Desc& b,
+                     const dnnl::memory::dims& dilation, std::string& reason) {
     const Desc used_b = c.bias ? b : Desc();
     const auto plan =
-        onednn::plan_backward<BackwardWeights>(on_, onednn::attributes(), forward, kDirect, x, any,
+        onednn::plan_backward<BackwardWeights>(on_, onednn::attributes(), fprop, kDirect, x, any,
                                                used_b, y, c.stride, dilation, c.pad, c.pad);
     if (!is_good(plan, reason)) return false;
     const Desc dw = plan.diff_weights_desc();
-    weights_ = Call(on_, BackwardWeights(plan),
-                    {{DNNL_ARG_SRC, x},
-                     {DNNL_ARG_DIFF_DST, y},
-                     {DNNL_ARG_DIFF_WEIGHTS, dw},
-                     {DNNL_ARG_DIFF_BIAS, used_b},
-                     {DNNL_ARG_SCRATCHPAD, plan.scratchpad_desc()}});
-    if (dw != kept_) write_weights_ = onednn::reorder_call(on_, dw, kept_);
-    add_weights_ = onednn::reorder_call(on_, dw, kept_, /*add=*/true);
+    wgrad_ = Call(on_, BackwardWeights(plan),
+                  {{DNNL_ARG_SRC, x},
+                   {DNNL_ARG_DIFF_DST, y},
+                   {DNNL_ARG_DIFF_WEIGHTS, dw},
+                   {DNNL_ARG_DIFF_BIAS, used_b},
+                   {DNNL_ARG_SCRATCHPAD, plan.scratchpad_desc()}});
+    if (dw != stored_weights_) write_weights_ = onednn::reorder_call(on_, dw, stored_weights_);
+    add_weights_ = onednn::reorder_call(on_, dw, stored_weights_, /*add=*/true);
     has_bias_gradient_ = c.bias;
-    weights_bytes_ = aligned(dw.get_size());
+    wgrad_bytes_ = aligned(dw.get_size());
     bias_bytes_ = c.bias ? aligned(b.get_size()) : 0;
-    need(weights_bytes_ + bias_bytes_ + plan.scratchpad_desc().get_size());
+    grow_workspace(wgrad_bytes_ + bias_bytes_ + plan.scratchpad_desc().get_size());
     return true;
   }
 
@@ -189,30 +191,31 @@ class OnednnConv final : public LinearKernel {
         onednn::describe_any_weights(mirrored, c.groups), Desc(), x, c.stride, dilation, pad, pad);
     if (!plan || std::string_view(plan.impl_info_str()).find("brg") == std::string_view::npos)
       return false;
-    mirror_ = onednn::Mirror::make(on_, kept_, plan.weights_desc(), c.groups > 1);
+    mirror_ = onednn::Mirror::make(on_, stored_weights_, plan.weights_desc(), c.groups > 1);
     if (!mirror_) return false;
-    data_ = Call(on_, Forward(plan),
-                 {{DNNL_ARG_SRC, y},
-                  {DNNL_ARG_WEIGHTS, plan.weights_desc()},
-                  {DNNL_ARG_DST, x},
-                  {DNNL_ARG_SCRATCHPAD, plan.scratchpad_desc()}});
-    data_bytes_ = aligned(plan.weights_desc().get_size());
-    need(data_bytes_ + plan.scratchpad_desc().get_size());
+    dgrad_ = Call(on_, Forward(plan),
+                  {{DNNL_ARG_SRC, y},
+                   {DNNL_ARG_WEIGHTS, plan.weights_desc()},
+                   {DNNL_ARG_DST, x},
+                   {DNNL_ARG_SCRATCHPAD, plan.scratchpad_desc()}});
+    dgrad_bytes_ = aligned(plan.weights_desc().get_size());
+    grow_workspace(dgrad_bytes_ + plan.scratchpad_desc().get_size());
     return true;
   }
 
   // Chooses the format of the stored weights: `wanted`, or row-major when Format cannot express it.
-  void keep(const Desc& wanted, const ConvCase& c) {
+  void choose_weights_format(const Desc& wanted, const ConvCase& c) {
     format_ = onednn::weights_format(wanted, c.w, c.groups).value_or(Format::row_major());
-    kept_ = onednn::describe_weights(c.w, format_, c.groups);
+    stored_weights_ = onednn::describe_weights(c.w, format_, c.groups);
   }
 
-  void want(const Desc& weights, Call& reorder, size_t* bytes) {
-    if (weights == kept_) return;
-    reorder = onednn::reorder_call(on_, kept_, weights);
+  // For a primitive that takes the weights as `weights`: a reorder unless they are stored so.
+  void add_weights_reorder(const Desc& weights, Call& reorder, size_t* bytes) {
+    if (weights == stored_weights_) return;
+    reorder = onednn::reorder_call(on_, stored_weights_, weights);
     *bytes = aligned(weights.get_size());
   }
-  void need(size_t bytes) { workspace_ = std::max(workspace_, bytes); }
+  void grow_workspace(size_t bytes) { workspace_ = std::max(workspace_, bytes); }
 
   // The weights in a primitive's format: as they are, or reordered to `scratch`.
   void* in_format(Call& reorder, const Tensor& w, char* scratch) {
@@ -223,14 +226,14 @@ class OnednnConv final : public LinearKernel {
 
   onednn::Engine on_;
   Format format_;
-  Desc kept_;
-  Call forward_, data_, weights_;
-  Call forward_weights_, data_weights_, write_weights_, add_weights_;
+  Desc stored_weights_;
+  Call fprop_, dgrad_, wgrad_;
+  Call fprop_weights_, dgrad_weights_, write_weights_, add_weights_;
   std::optional<onednn::Mirror> mirror_;  // backward_data convolves with mirrored weights
   bool has_bias_gradient_ = false;
   // The workspace of each call: first weights (and bias) in the primitive's format, then its
   // scratchpad.
-  size_t forward_bytes_ = 0, data_bytes_ = 0, weights_bytes_ = 0, bias_bytes_ = 0, workspace_ = 0;
+  size_t fprop_bytes_ = 0, dgrad_bytes_ = 0, wgrad_bytes_ = 0, bias_bytes_ = 0, workspace_ = 0;
 };
 
 }  // namespace

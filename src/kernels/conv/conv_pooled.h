@@ -12,18 +12,18 @@ class PooledConv {
  public:
   virtual ~PooledConv() = default;
   virtual Format weights_format() const = 0;
-  // See LinearKernel.
-  virtual bool adds_weights() const = 0;
-  // y: (N, O, pooled...), channels-last, zero where dropped. kept: shaped like y, one byte per
-  // element, for the gradients; may be empty.
+  // See LinearKernelFeatures.
+  virtual bool atomic_wgrad() const = 0;
+  // y: (N, O, pooled...), channels-last, zero where dropped. argmax: shaped like y, one byte
+  // per element, for the gradients; may be empty.
   virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
-                       const Tensor& y, const Tensor& kept, const DropoutMask& mask) = 0;
+                       const Tensor& y, const Tensor& argmax, const DropoutMask& mask) = 0;
   // dy is multiplied by `factor`, that of the dropout mask.
-  virtual void backward_data(Context& context, const Tensor& dy, const Tensor& kept, float factor,
+  virtual void backward_data(Context& context, const Tensor& dy, const Tensor& argmax, float factor,
                              const Tensor& w, const Tensor& dx) = 0;
   // db may be empty.
   virtual void backward_weights(Context& context, const Tensor& x, const Tensor& dy,
-                                const Tensor& kept, float factor, const Tensor& dw,
+                                const Tensor& argmax, float factor, const Tensor& dw,
                                 const Tensor& db, bool accumulate_w, bool accumulate_b) = 0;
 };
 

@@ -128,7 +128,7 @@ class ReferenceConv final : public LinearKernel {
       parallel_for(context, y.count(),
                    ConvForward<T>{g_, xs_, ws_, ys_, x.data<T>(), w.data<T>(), bias, y.data<T>()},
                    64);
-      add_bias<T>(context, 1, 1, y.count(), nullptr, {c_.relu, c_.relu_slope}, y.data<T>());
+      add_bias<T>(context, 1, 1, y.count(), nullptr, c_.relu, y.data<T>());
     });
   }
 

@@ -170,10 +170,10 @@ std::optional<int64_t> CudnnGraph::fastest(Context& context, const std::vector<i
   int64_t best = plans[0];
   double best_time = 1e30;
   for (int64_t plan : plans) {
-    const double seconds = time(context, plan, memory->tensors, memory->workspace);
-    if (seconds < 0.98 * best_time) {  // between near-equals the heuristics' order decides
+    const double milliseconds = time(context, plan, memory->tensors, memory->workspace);
+    if (milliseconds < kClearlyFaster * best_time) {
       best = plan;
-      best_time = seconds;
+      best_time = milliseconds;
     }
   }
   return best;

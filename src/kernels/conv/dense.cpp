@@ -60,9 +60,8 @@ ConvCase conv_case_of(const DenseCase& c) {
   one.stride = one.dilation = {1};
   one.pad = {0};
   one.bias = c.bias;
-  one.relu = c.relu.on;
-  one.relu_slope = c.relu.slope;
-  one.relu_taken = c.relu_taken;
+  one.relu = c.relu;
+  one.relu_gradient_applied = c.relu_gradient_applied;
   one.dropout = c.dropout;
   one.order = Order::channels_last;
   one.backward_data = c.backward_data;

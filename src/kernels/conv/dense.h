@@ -18,7 +18,7 @@ struct DenseCase {
   int64_t rows = 0, inputs = 0, outputs = 0;
   bool transposed = false, bias = false;
   Relu relu;
-  bool relu_taken = false;                               // as in ConvCase
+  bool relu_gradient_applied = false;                    // as in ConvCase
   bool dropout = false;                                  // forward_with_dropout() will be called
   bool backward_data = false, backward_weights = false;  // calls that will be made
   DType dtype = DType::f32;  // of x, w, b and y; dw and db are float32 when that is a 16-bit type
@@ -28,11 +28,11 @@ struct DenseCase {
 // The same case, weights not transposed, as a convolution over images of one pixel.
 ConvCase conv_case_of(const DenseCase& c);
 
-// Chooses from: fastest (the autotuner, on a GPU in 16 bits: cuBLAS and implicit_gemm.h), cublas
-// (GPU) and plain (anything that gemm() supports).
+// Chooses from: autotuned (on a GPU in 16 bits, from cublas and implicit_gemm.h), cublas (GPU) and
+// plain (anything that gemm() supports).
 std::unique_ptr<LinearKernel> make_dense(Context& context, const DenseCase& c);
 
-// Its implementations. Only the first computes db: it has takes_relu().
+// Its implementations. Only the first computes db, if it has features().bias_gradient.
 std::unique_ptr<LinearKernel> make_dense_autotuned(Context& context, const DenseCase& c,
                                                    std::string& reason);
 std::unique_ptr<LinearKernel> make_dense_cublas(Context& context, const DenseCase& c,

@@ -166,7 +166,7 @@ class Product {
       for (int i = 0; i < 5; ++i)
         shortest =
             std::min(shortest, tuning.time(context, [&] { queue(context, a, b, d, false); }));
-      if (shortest < 0.98 * best_time) {
+      if (shortest < kClearlyFaster * best_time) {
         best_time = shortest;
         best = result.algo;
       }
@@ -186,31 +186,31 @@ class CublasDense final : public LinearKernel {
   explicit CublasDense(const DenseCase& c) : c_(c), leaky_(c.relu.on && c.relu.slope != 0) {}
 
   bool prepare(Context& context, std::string& reason) {
-    Product::Case f;
-    f.transpose_a = !c_.transposed;
-    f.m = c_.outputs, f.n = c_.rows, f.k = c_.inputs;
-    f.in = f.out = c_.dtype;
-    f.precision = c_.precision;
-    Product::Case data = f, weights = f;
-    f.bias = c_.bias;
-    f.relu = c_.relu.on && !leaky_;
-    data.transpose_a = c_.transposed;
-    data.m = c_.inputs, data.k = c_.outputs;
+    Product::Case fprop;
+    fprop.transpose_a = !c_.transposed;
+    fprop.m = c_.outputs, fprop.n = c_.rows, fprop.k = c_.inputs;
+    fprop.in = fprop.out = c_.dtype;
+    fprop.precision = c_.precision;
+    Product::Case dgrad = fprop, wgrad = fprop;
+    fprop.bias = c_.bias;
+    fprop.relu = c_.relu.on && !leaky_;
+    dgrad.transpose_a = c_.transposed;
+    dgrad.m = c_.inputs, dgrad.k = c_.outputs;
     // dw' = x' dy, or if transposed dw' = dy' x.
-    weights.transpose_a = false;
-    weights.transpose_b = true;
-    weights.m = c_.transposed ? c_.outputs : c_.inputs;
-    weights.n = c_.transposed ? c_.inputs : c_.outputs;
-    weights.k = c_.rows;
-    weights.out = DType::f32;
-    return make(context, forward_, f, reason) &&
-           (!c_.backward_data || make(context, data_, data, reason)) &&
-           (!c_.backward_weights || make(context, weights_, weights, reason));
+    wgrad.transpose_a = false;
+    wgrad.transpose_b = true;
+    wgrad.m = c_.transposed ? c_.outputs : c_.inputs;
+    wgrad.n = c_.transposed ? c_.inputs : c_.outputs;
+    wgrad.k = c_.rows;
+    wgrad.out = DType::f32;
+    return make(context, fprop_, fprop, reason) &&
+           (!c_.backward_data || make(context, dgrad_, dgrad, reason)) &&
+           (!c_.backward_weights || make(context, wgrad_, wgrad, reason));
   }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor&) override {
-    forward_->run(context, w.raw(), x.raw(), y.raw(), b.raw());
+    fprop_->run(context, w.raw(), x.raw(), y.raw(), b.raw());
     if (!leaky_) return;
     on_real(y, [&]<typename T>() {
       add_bias<T>(context, c_.rows, c_.outputs, 1, nullptr, c_.relu, y.data<T>());
@@ -219,14 +219,14 @@ class CublasDense final : public LinearKernel {
 
   void backward_data(Context& context, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor&) override {
-    data_->run(context, w.raw(), g.dy.raw(), dx.raw());
+    dgrad_->run(context, w.raw(), g.dy.raw(), dx.raw());
   }
 
   void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                         const Tensor& dw, const Tensor&, bool accumulate, bool,
                         const Tensor&) override {
-    weights_->run(context, (c_.transposed ? g.dy : x).raw(), (c_.transposed ? x : g.dy).raw(),
-                  dw.raw(), nullptr, accumulate);
+    wgrad_->run(context, (c_.transposed ? g.dy : x).raw(), (c_.transposed ? x : g.dy).raw(),
+                dw.raw(), nullptr, accumulate);
   }
 
  private:
@@ -238,7 +238,7 @@ class CublasDense final : public LinearKernel {
 
   DenseCase c_;
   bool leaky_;
-  std::unique_ptr<Product> forward_, data_, weights_;
+  std::unique_ptr<Product> fprop_, dgrad_, wgrad_;
 };
 
 }  // namespace

@@ -20,7 +20,10 @@ class Reordered final : public LinearKernel {
 
   Format weights_format() const override { return format_; }
   size_t workspace() const override { return kept_ + inner_->workspace(); }
-  bool takes_relu() const override { return inner_->takes_relu(); }
+  LinearKernelFeatures features() const override {
+    const LinearKernelFeatures inner = inner_->features();
+    return {.relu_gradient = inner.relu_gradient, .bias_gradient = inner.bias_gradient};
+  }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
@@ -66,14 +69,14 @@ class Reordered final : public LinearKernel {
 
 }  // namespace
 
-void LinearKernel::forward_with_sums(Context&, const Tensor&, const Tensor&, const Tensor&,
-                                     const Tensor&, const Tensor&, const Tensor&) {
-  fail("the sums of channels do not come with this kernel");
+void LinearKernel::forward_with_statistics(Context&, const Tensor&, const Tensor&, const Tensor&,
+                                           const Tensor&, const Tensor&, const Tensor&) {
+  fail("this kernel computes no sums of channels");
 }
 
 void LinearKernel::backward_weights_affine(Context&, const Tensor&, const Tensor&, const Tensor&,
                                            const Tensor&, bool, const Tensor&) {
-  fail("this kernel takes x as it is");
+  fail("this kernel takes no scale and shift of x");
 }
 
 std::unique_ptr<LinearKernel> with_weights_in(const Format& format,

@@ -16,9 +16,27 @@ namespace crema {
 struct OutputGradient {
   const Tensor& dy;
   const Tensor* y = nullptr;
-  float factor = 1;  // dy is multiplied by it; other than 1 only with y and takes_relu()
+  float factor = 1;  // dy is multiplied by it; other than 1 only with y
   OutputGradient(const Tensor& gradient) : dy(gradient) {}  // NOLINT(google-explicit-constructor)
   OutputGradient(const Tensor& gradient, const Tensor& output) : dy(gradient), y(&output) {}
+};
+
+// What a kernel fuses: fixed once it is made.
+struct LinearKernelFeatures {
+  // forward_with_statistics() is supported, and measured to cost less than a separate pass over y.
+  bool forward_statistics = false;
+  // It accepts `affine`, and is measured to cost less than writing that x.
+  bool forward_affine_input = false;
+  bool wgrad_affine_input = false;  // likewise backward_weights_affine()
+  bool relu_gradient = false;       // the backward calls accept OutputGradient::y
+  // backward_weights() computes db without another pass over dy. Without it kernels of convolutions
+  // make that pass if db is given; those of fully connected layers ignore db.
+  bool bias_gradient = false;
+  // dw and db are added to by atomics, in varying order: prefers `accumulate`, into cleared tensors.
+  bool atomic_wgrad = false;
+  bool fused_gradients = false;  // backward_both() reads x and dy once
+
+  bool relu_and_bias_gradient() const { return relu_gradient && bias_gradient; }
 };
 
 // Made for one case. w and dw are in weights_format(); the workspace has at least workspace()
@@ -28,23 +46,10 @@ class LinearKernel {
   virtual ~LinearKernel() = default;
   virtual Format weights_format() const { return Format::row_major(); }
   virtual size_t workspace() const { return 0; }
-  // forward_with_sums() is supported, and measured to cost less than a separate pass over y.
-  virtual bool gives_sums() const { return false; }
-  // forward_with_sums() supports `affine`, and is measured to cost less than writing that x.
-  virtual bool takes_affine() const { return false; }
-  virtual bool gradient_takes_affine() const { return false; }  // likewise
-  // The backward calls accept y of the case's ReLU, and backward_weights computes db.
-  virtual bool takes_relu() const { return false; }
-  // backward_weights and backward_both add to dw and db in varying order: faster with `accumulate`,
-  // into cleared tensors.
-  virtual bool adds_weights() const { return false; }
+  virtual LinearKernelFeatures features() const { return {}; }
   // b is empty without bias.
   virtual void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                        const Tensor& y, const Tensor& workspace) = 0;
-  // backward_weights() without bias for such an x; only if gradient_takes_affine().
-  virtual void backward_weights_affine(Context&, const Tensor& x, const Tensor& affine,
-                                       const Tensor& dy, const Tensor& dw, bool accumulate,
-                                       const Tensor& workspace);
   // With a dropout of y, which has no spatial axes.
   virtual void forward_with_dropout(Context& context, const Tensor& x, const Tensor& w,
                                     const Tensor& b, const Tensor& y, const DropoutMask& mask,
@@ -55,16 +60,20 @@ class LinearKernel {
   // Also sums each channel of y and of its squares: sums (2, channels), float32. The order of
   // additions may differ from call to call. affine (2, channels of x), float16: the convolution's
   // input is relu(x * affine[0] + affine[1]); empty: x itself.
-  virtual void forward_with_sums(Context&, const Tensor& x, const Tensor& affine, const Tensor& w,
-                                 const Tensor& y, const Tensor& sums, const Tensor& workspace);
+  virtual void forward_with_statistics(Context&, const Tensor& x, const Tensor& affine,
+                                       const Tensor& w, const Tensor& y, const Tensor& sums,
+                                       const Tensor& workspace);
   virtual void backward_data(Context& context, const OutputGradient& g, const Tensor& w,
                              const Tensor& dx, const Tensor& workspace) = 0;
   // db may be empty. accumulate: add instead of overwrite.
   virtual void backward_weights(Context& context, const Tensor& x, const OutputGradient& g,
                                 const Tensor& dw, const Tensor& db, bool accumulate_w,
                                 bool accumulate_b, const Tensor& workspace) = 0;
-  // Both gradients in one call; profitable if fused, so that x and dy are read once.
-  virtual bool fuses_gradients() const { return false; }
+  // backward_weights() without bias for an x that `affine` gives, as in forward_with_statistics().
+  virtual void backward_weights_affine(Context&, const Tensor& x, const Tensor& affine,
+                                       const Tensor& dy, const Tensor& dw, bool accumulate,
+                                       const Tensor& workspace);
+  // Both gradients in one call.
   virtual void backward_both(Context& context, const Tensor& x, const OutputGradient& g,
                              const Tensor& w, const Tensor& dx, const Tensor& dw, const Tensor& db,
                              bool accumulate_w, bool accumulate_b, const Tensor& workspace) {

@@ -1,3 +1,4 @@
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "kernels/conv/space_to_depth.h"
 
@@ -16,8 +17,6 @@ struct alignas(8) Quad {
 struct alignas(16) Vector {
   Quad v[kVector / kQuad];
 };
-
-int over(int a, int b) { return (a + b - 1) / b; }
 
 int64_t channels_in_memory(const ConvCase& c) { return c.x_channels > 0 ? c.x_channels : c.x[1]; }
 
@@ -116,22 +115,22 @@ bool SpaceToDepthCase::supports(const ConvCase& c, std::string& reason) {
 }
 
 SpaceToDepthCase::SpaceToDepthCase(const ConvCase& c) {
-  const auto number = [](int64_t value) { return static_cast<int>(value); };
-  images = number(c.x[0]), height = number(c.x[2]), width = number(c.x[3]);
-  channels = number(channels_in_memory(c));
-  outputs = number(c.w[0]);
+  const auto to_int = [](int64_t value) { return static_cast<int>(value); };
+  images = to_int(c.x[0]), height = to_int(c.x[2]), width = to_int(c.x[3]);
+  channels = to_int(channels_in_memory(c));
+  outputs = to_int(c.w[0]);
   for (int i = 0; i < 2; ++i) {
-    kernel[i] = number(c.w[i + 2]), stride[i] = number(c.stride[i]), pad[i] = number(c.pad[i]);
+    kernel[i] = to_int(c.w[i + 2]), stride[i] = to_int(c.stride[i]), pad[i] = to_int(c.pad[i]);
   }
   overlap = 1;
   while (stride[0] * stride[1] * overlap * channels < kDeep && stride[1] * overlap < kernel[1])
     overlap *= 2;
   span = stride[1] * overlap;
-  taps[0] = over(kernel[0], stride[0]), taps[1] = over(kernel[1], span);
-  blocks[0] = number(c.y[2]) + taps[0] - 1;
-  blocks[1] = number(c.y[3]) + (taps[1] - 1) * overlap;
+  taps[0] = ceil_div(kernel[0], stride[0]), taps[1] = ceil_div(kernel[1], span);
+  blocks[0] = to_int(c.y[2]) + taps[0] - 1;
+  blocks[1] = to_int(c.y[3]) + (taps[1] - 1) * overlap;
   block_channels = stride[0] * span * channels;
-  deep = over(block_channels, kDeep) * kDeep;
+  deep = ceil_div(block_channels, kDeep) * kDeep;
 }
 
 ConvCase SpaceToDepthCase::inner(const ConvCase& c) const {

@@ -15,6 +15,7 @@ struct AxisStrides {
   int64_t axis[kMaxSpatialAxes] = {};
 };
 
+// Of a tensor of at least two axes in either order.
 inline AxisStrides strides_of(const Shape& shape, Order order) {
   AxisStrides s;
   const int axes = shape.axes() - 2;
@@ -34,7 +35,7 @@ struct AxisPosition {
   int64_t at[kMaxSpatialAxes];
 };
 
-// The logical coordinates of element i of a row-major tensor.
+// The logical coordinates of element i of a row-major tensor (outer, channels, extents[axes]).
 CREMA_HD inline AxisPosition position_of(int64_t i, int axes, const int64_t* extents,
                                          int64_t channels) {
   AxisPosition p;
@@ -47,6 +48,7 @@ CREMA_HD inline AxisPosition position_of(int64_t i, int axes, const int64_t* ext
   return p;
 }
 
+// The offset, in elements, of a position in a tensor with these strides.
 CREMA_HD inline int64_t offset_of(const AxisPosition& p, const AxisStrides& s, int axes) {
   int64_t at = p.outer * s.outer + p.channel * s.channel;
   for (int axis = 0; axis < axes; ++axis) at += p.at[axis] * s.axis[axis];

@@ -112,8 +112,8 @@ void bias_gradient(Context& context, int64_t outer, int64_t channels, int64_t in
     }
   }
 #endif
-  parallel_sum(context, SumExtent{channels, outer, inner}, Taken<T>{dy, channels, inner},
-               SumTarget<Compute<T>>{db, 1, accumulate});
+  parallel_sum<Compute<T>>(context, {channels, outer, inner}, Taken<T>{dy, channels, inner},
+                           {db, 1, accumulate});
 }
 
 template <typename T>

@@ -1,6 +1,6 @@
-// Bias per channel followed by a ReLU, and the gradients of both. The tensors are seen as outer x
-// channels x inner; pointers are on the context's device. T: float or double, on a GPU also Half
-// and BFloat16; sums are then float.
+// Bias per channel followed by a ReLU, and the gradients of both. y and dy are seen as (outer,
+// channels, inner), b and db have a value per channel; none may overlap. Pointers are on the
+// context's device. T: float or double, on a GPU also Half and BFloat16; sums are then float.
 #pragma once
 
 #include "device/context.h"

@@ -1,4 +1,5 @@
 #include "device/launch.h"
+#include "device/memory.h"
 #include "kernels/core/bias.h"
 #include "kernels/core/column_reduce.cuh"
 
@@ -44,15 +45,18 @@ __global__ void relu_and_sum(ColumnGrid grid, const T* y, ReluSlopes slopes, T* 
 template <typename T>
 void relu_bias_gradient_gpu(Context& context, int64_t outer, int64_t channels, const T* y,
                             ReluSlopes slopes, T* dy, float* db, bool accumulate) {
-  if (outer * channels == 0) return;
+  if (outer * channels == 0) {
+    if (!accumulate) zero_bytes(context, db, Device::gpu, channels * sizeof(float));
+    return;
+  }
   const Gpu& gpu = context.gpu();
   with_column_pack<T>(
       channels,
       [&]<int kPack>() {
         const auto kernel = y ? relu_and_sum<T, kPack, true> : relu_and_sum<T, kPack, false>;
         const ColumnGrid grid = grid_of_sums(kernel, outer, channels, kPack, 1);
-        launch(gpu, kernel, {grid.blocks, 256}, grid, y, slopes, dy, db, accumulate, gpu.parts,
-               gpu.counters);
+        launch(gpu, kernel, {grid.blocks, 256}, grid, y, slopes, dy, db, accumulate,
+               gpu.partial_sums, gpu.counters);
       },
       y, dy);
 }

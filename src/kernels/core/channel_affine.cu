@@ -1,7 +1,8 @@
 // Element-wise operations with one value per channel: the forward pass of BatchNorm, Scale and
-// Bias, and BatchNorm's gradient.
+// Bias, and BatchNorm's of.
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "kernels/core/channel_narrow.h"
 #include "kernels/core/channel_terms.h"
@@ -58,17 +59,17 @@ struct Affine {
 template <typename T, typename Term, bool kStatistics>
 struct Gradient {
   Term term;
-  const T *factor, *slant, *offset;
+  const T *factor, *x_factor, *constant;
   T* dx;
 
   CREMA_HD Gradient from(int64_t i, int64_t c) const {
-    return {term.from(i, c), factor + c, kStatistics ? slant + c : nullptr,
-            kStatistics ? offset + c : nullptr, dx + i};
+    return {term.from(i, c), factor + c, kStatistics ? x_factor + c : nullptr,
+            kStatistics ? constant + c : nullptr, dx + i};
   }
   CREMA_HD void operator()(int64_t i, int64_t c) const {
     T g, h;
     term(i, c, g, h);
-    dx[i] = kStatistics ? factor[c] * g + (h * slant[c] + offset[c]) : factor[c] * g;
+    dx[i] = kStatistics ? factor[c] * g + (h * x_factor[c] + constant[c]) : factor[c] * g;
   }
 };
 
@@ -90,13 +91,13 @@ void over_elements(Context& context, const ChannelView& view, const Body& body) 
   if (view.count() == 0) return;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    const int64_t blocks = std::min<int64_t>((view.count() + 255) / 256, 65536);
+    const int64_t blocks = std::min<int64_t>(ceil_div(view.count(), 256), 65536);
     return launch(context.gpu(), run_elements<Body>, {static_cast<unsigned>(blocks), 256}, r, body);
   }
 #endif
   (void)context;
   constexpr int64_t kPiece = 8192;  // long rows are split, so that a few of them use all threads
-  const int64_t pieces = (r.columns + kPiece - 1) / kPiece;
+  const int64_t pieces = ceil_div(r.columns, kPiece);
 #pragma omp parallel for schedule(static) if (view.count() > 1 << 14)
   for (int64_t task = 0; task < r.rows * pieces; ++task) {
     const int64_t row = task / pieces, first = task % pieces * kPiece,
@@ -173,26 +174,27 @@ void channel_affine(Context& context, const ChannelView& view, const ChannelAffi
   });
 }
 
-void channel_gradient(Context& context, const ChannelView& view, const ChannelGradient& gradient,
-                      const Tensor& slant, const Tensor& offset, const Tensor& dx) {
+void channel_gradient(Context& context, const ChannelView& view, const ChannelTerm& of,
+                      const Tensor& x_factor, const Tensor& constant, const Tensor& dx) {
   if (NarrowChannels::helps(context, view)) {
     const NarrowChannels narrow(view);
     if (narrow.rest.outer > 0) {
-      channel_gradient(context, narrow.rest, narrow.rest_gradient(gradient), slant, offset,
+      channel_gradient(context, narrow.rest, narrow.rest_term(of), x_factor, constant,
                        narrow.tail(dx));
     }
-    return channel_gradient(context, narrow.wide, narrow.wide_gradient(context, gradient),
-                            narrow.repeated(context, slant), narrow.repeated(context, offset), dx);
+    return channel_gradient(context, narrow.wide, narrow.wide_term(context, of),
+                            narrow.repeated(context, x_factor), narrow.repeated(context, constant),
+                            dx);
   }
   on(dx, [&]<typename T>() {
-    with_term<T>(gradient, {}, [&]<typename Term>(const Term& term) {
-      const T *factor = gradient.factor.data<T>(), *slanted = slant.data<T>(),
-              *offsets = offset.data<T>();
+    with_term<T>(of, {}, [&]<typename Term>(const Term& term) {
+      const T *factor = of.factor.data<T>(), *x_factors = x_factor.data<T>(),
+              *constants = constant.data<T>();
       T* to = dx.data<T>();
-      slant ? over_elements(context, view,
-                            Gradient<T, Term, true>{term, factor, slanted, offsets, to})
-            : over_elements(context, view,
-                            Gradient<T, Term, false>{term, factor, slanted, offsets, to});
+      x_factor ? over_elements(context, view,
+                               Gradient<T, Term, true>{term, factor, x_factors, constants, to})
+               : over_elements(context, view,
+                               Gradient<T, Term, false>{term, factor, x_factors, constants, to});
     });
   });
 }

@@ -24,7 +24,7 @@ struct NarrowChannels {
   }
   static bool helps(Context& context, const ChannelView& view) {
     return context.device() == Device::cpu && view.inner == 1 && view.groups == 1 &&
-           view.channels <= 32 && view.outer >= 256;
+           view.channels > 0 && view.channels <= 32 && view.outer >= 256;
   }
 
   // The per-channel values, repeated `copies` times; empty stays empty.
@@ -43,13 +43,13 @@ struct NarrowChannels {
     return part_of(x, at * size_of(x.dtype()), Shape{rest.count()}, x.dtype());
   }
 
-  ChannelGradient wide_gradient(Context& context, const ChannelGradient& gradient) const {
-    ChannelGradient g = gradient;
+  ChannelTerm wide_term(Context& context, const ChannelTerm& of) const {
+    ChannelTerm g = of;
     for (Tensor* values : {&g.center, &g.factor, &g.shift}) *values = repeated(context, *values);
     return g;
   }
-  ChannelGradient rest_gradient(const ChannelGradient& gradient) const {
-    ChannelGradient g = gradient;
+  ChannelTerm rest_term(const ChannelTerm& of) const {
+    ChannelTerm g = of;
     for (Tensor* elements : {&g.dy, &g.x, &g.y}) *elements = tail(*elements);
     return g;
   }

@@ -12,7 +12,9 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
+#include "device/multiprocessors.h"
 #include "kernels/core/channel.h"
 #include "kernels/core/column_reduce.cuh"
 #include "tensor/on.h"
@@ -21,7 +23,7 @@
 namespace crema {
 
 struct ChannelPassTensors {
-  Tensor in[2], out;        // out may alias an input; empty: nothing is written
+  Tensor in[2], out;        // of one shape; out may be an input; empty: nothing is written
   Tensor value[2], sum[2];  // one per channel, in float32 or in the inputs' type; or empty
   bool accumulate[2] = {};  // sums are added to the old values
 };
@@ -244,7 +246,8 @@ void run(const Gpu& gpu, const ChannelView& view, const ChannelPassTensors& tens
     ColumnGrid grid(view.outer, view.channels, kPack);
     if constexpr (F::kSums > 0) {
       grid = grid_of_sums(kernel, view.outer, view.channels, kPack, F::kSums);
-      if (view.groups > 1) {  // the groups share the multiprocessors, the parts and the counters
+      if (view.groups >
+          1) {  // the groups share the multiprocessors, the partial sums and the counters
         const ColumnGrid all =
             grid_of_sums(kernel, view.groups * view.outer, view.channels, kPack, F::kSums);
         const auto pieces = static_cast<unsigned>(all.blocks.x / view.groups);
@@ -252,19 +255,20 @@ void run(const Gpu& gpu, const ChannelView& view, const ChannelPassTensors& tens
       }
     }
     grid.blocks.z = static_cast<unsigned>(view.groups);
-    return launch(gpu, kernel, {grid.blocks, 256}, grid, pass, gpu.parts, gpu.counters);
+    return launch(gpu, kernel, {grid.blocks, 256}, grid, pass, gpu.partial_sums, gpu.counters);
   }
   if constexpr (F::kSums == 0) {
     const int64_t packs = view.count() / kPack, each = 256 * kPacksAtOnce;
-    launch(gpu, pass_planes<T, kPack, F>, {static_cast<unsigned>((packs + each - 1) / each), 256},
+    launch(gpu, pass_planes<T, kPack, F>, {static_cast<unsigned>(ceil_div(packs, each)), 256},
            packs, view.inner, view.channels, pass);
   } else {
     const int64_t packs = view.each() / kPack, channels = view.channels;
     // Enough blocks for every multiprocessor, if a channel has work for them.
-    const int64_t wanted = std::min<int64_t>(132 * 8 / channels, packs / (256 * kPacksAtOnce));
+    const int64_t wanted =
+        std::min<int64_t>(kTypicalMultiprocessors * 8 / channels, packs / (256 * kPacksAtOnce));
     const dim3 blocks(static_cast<unsigned>(channels),
                       static_cast<unsigned>(std::clamp<int64_t>(wanted, 1, 1024)));
-    launch(gpu, sum_planes<T, kPack, F>, {blocks, 256}, packs, view.inner, pass, gpu.parts,
+    launch(gpu, sum_planes<T, kPack, F>, {blocks, 256}, packs, view.inner, pass, gpu.partial_sums,
            gpu.counters);
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/ceil_div.h"
 #include "kernels/core/channel_narrow.h"
 #include "kernels/core/channel_terms.h"
 #include "tensor/on.h"
@@ -63,7 +64,7 @@ void sum_rows(const ChannelView& view, const Term& term, double* sums) {
 template <typename T, typename Term>
 void sum_planes(const ChannelView& view, const Term& term, double* sums) {
   constexpr int64_t kRun = 4096;
-  const int64_t runs_each = (view.inner + kRun - 1) / kRun, runs = view.outer * runs_each,
+  const int64_t runs_each = ceil_div(view.inner, kRun), runs = view.outer * runs_each,
                 values = view.values();
   const int64_t pieces = std::clamp<int64_t>(64 / values, 1, runs);
   std::vector<double> partial(2 * values * pieces);
@@ -96,15 +97,14 @@ void sum_planes(const ChannelView& view, const Term& term, double* sums) {
   }
 }
 
-void sum_narrow(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+void sum_narrow(Context& context, const ChannelView& view, const ChannelTerm& of,
                 const Tensor& masked, double* sums) {
   const NarrowChannels narrow(view);
   std::vector<double> wide(2 * narrow.wide.channels), rest(2 * view.channels);
-  channel_sums(context, narrow.wide, narrow.wide_gradient(context, gradient), masked, wide.data(),
-               nullptr);
+  channel_sums(context, narrow.wide, narrow.wide_term(context, of), masked, wide.data(), nullptr);
   if (narrow.rest.outer > 0) {
-    channel_sums(context, narrow.rest, narrow.rest_gradient(gradient), narrow.tail(masked),
-                 rest.data(), nullptr);
+    channel_sums(context, narrow.rest, narrow.rest_term(of), narrow.tail(masked), rest.data(),
+                 nullptr);
   }
   for (int64_t i = 0; i < 2 * view.channels; ++i) {
     const int64_t first = i / view.channels * narrow.wide.channels + i % view.channels;
@@ -115,17 +115,24 @@ void sum_narrow(Context& context, const ChannelView& view, const ChannelGradient
 
 }  // namespace
 
-void channel_sums(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+void channel_sums(Context& context, const ChannelView& view, const ChannelTerm& of,
                   const Tensor& masked, double* sums, void* scratch) {
   if (context.device() == Device::gpu)
-    return channel_sums_gpu(context, view, gradient, masked, sums, scratch);
-  if (NarrowChannels::helps(context, view))
-    return sum_narrow(context, view, gradient, masked, sums);
-  on(gradient.dy ? gradient.dy : gradient.x, [&]<typename T>() {
-    with_term<T>(gradient, masked, [&](const auto& term) {
+    return channel_sums_gpu(context, view, of, masked, sums, scratch);
+  if (NarrowChannels::helps(context, view)) return sum_narrow(context, view, of, masked, sums);
+  on(of.dy ? of.dy : of.x, [&]<typename T>() {
+    with_term<T>(of, masked, [&](const auto& term) {
       view.inner == 1 ? sum_rows<T>(view, term, sums) : sum_planes<T>(view, term, sums);
     });
   });
+}
+
+void channel_statistics(Context& context, const ChannelView& view, const Tensor& x,
+                        const Tensor& center, double* sums, void* scratch) {
+  ChannelTerm of;
+  of.x = x;
+  of.center = center;
+  channel_sums(context, view, of, {}, sums, scratch);
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "kernels/core/channel_terms.h"
 #include "tensor/on.h"
@@ -17,7 +18,8 @@ namespace {
 // The number of pieces of a channel's elements: enough blocks for a large card.
 int64_t pieces_of(const ChannelView& view) {
   const int64_t blocks =
-      view.inner == 1 ? view.groups * ((view.channels + 31) / 32) : view.values();
+      view.inner == 1 ? view.groups * ceil_div(view.channels, 32) : view.values();
+  if (blocks == 0) return 0;
   return std::clamp<int64_t>(std::min(1024 / blocks, view.each() / 256), 1, 256);
 }
 
@@ -93,16 +95,17 @@ size_t channel_sums_scratch(Context& context, const ChannelView& view) {
   return context.device() == Device::cpu ? 0 : pieces_of(view) * 2 * view.values() * sizeof(double);
 }
 
-void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelTerm& of,
                       const Tensor& masked, double* sums, void* scratch) {
   const int64_t pieces = pieces_of(view);
+  if (pieces == 0) return;
   double* partial = static_cast<double*>(scratch);
 #ifdef __CUDACC__
-  on(gradient.dy ? gradient.dy : gradient.x, [&]<typename T>() {
-    with_term<T>(gradient, masked, [&]<typename Term>(const Term& term) {
+  on(of.dy ? of.dy : of.x, [&]<typename T>() {
+    with_term<T>(of, masked, [&]<typename Term>(const Term& term) {
       const unsigned splits = static_cast<unsigned>(pieces);
       if (view.inner == 1) {
-        const unsigned tiles = static_cast<unsigned>(view.groups * ((view.channels + 31) / 32));
+        const unsigned tiles = static_cast<unsigned>(view.groups * ceil_div(view.channels, 32));
         launch(context.gpu(), sum_rows<T, Term>, {dim3(tiles, splits), dim3(32, 8)}, view, term,
                partial);
       } else {
@@ -113,7 +116,7 @@ void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelGr
     });
   });
 #else
-  (void)gradient;
+  (void)of;
   (void)masked;
 #endif
   parallel_for(context, 2 * view.values(), AddPieces{partial, 2 * view.values(), pieces, sums});

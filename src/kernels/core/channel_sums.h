@@ -5,7 +5,7 @@
 
 namespace crema {
 
-void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelGradient& gradient,
+void channel_sums_gpu(Context& context, const ChannelView& view, const ChannelTerm& of,
                       const Tensor& masked, double* sums, void* scratch);
 
 }  // namespace crema

@@ -1,4 +1,4 @@
-// The terms of channel_sums() and channel_gradient(), element by element, for both devices: a term
+// The forms of ChannelTerm (kernels/core/channel.h), element by element, for both devices: each
 // computes g and h = x - center of element i, which uses per-channel value c.
 #pragma once
 
@@ -68,26 +68,24 @@ struct MaskedByOutput {
   }
 };
 
-// Calls body(term) with the term that fits the gradient.
+// Calls body(form) with the form that the term takes; without dy that of the statistics.
 template <typename T, typename Body>
-void with_term(const ChannelGradient& gradient, const Tensor& masked, const Body& body) {
-  const T *dy = gradient.dy.data<T>(), *x = gradient.x.data<T>(),
-          *center = gradient.center.data<T>();
-  const T slope = gradient.slope;
-  switch (gradient.mask) {
-    case ChannelGradient::Mask::none:
+void with_term(const ChannelTerm& of, const Tensor& masked, const Body& body) {
+  const T *dy = of.dy.data<T>(), *x = of.x.data<T>(), *center = of.center.data<T>();
+  const T slope = of.slope;
+  switch (of.mask) {
+    case ChannelTerm::Mask::none:
       if (!dy) return body(StatisticsTerm<T>{x, center});
       if (!x) return body(GradientTerm<T>{dy});
       if (!center) return body(ProductTerm<T, false>{dy, x, center});
       return body(ProductTerm<T, true>{dy, x, center});
-    case ChannelGradient::Mask::from_x:
-      return body(MaskedByInput<T>{dy, x, center, gradient.factor.data<T>(),
-                                   gradient.shift.data<T>(), slope});
-    case ChannelGradient::Mask::from_y:
+    case ChannelTerm::Mask::from_x:
+      return body(MaskedByInput<T>{dy, x, center, of.factor.data<T>(), of.shift.data<T>(), slope});
+    case ChannelTerm::Mask::from_y:
       if (masked)
         return body(
-            MaskedByOutput<T, true>{dy, x, gradient.y.data<T>(), center, slope, masked.data<T>()});
-      return body(MaskedByOutput<T, false>{dy, x, gradient.y.data<T>(), center, slope, nullptr});
+            MaskedByOutput<T, true>{dy, x, of.y.data<T>(), center, slope, masked.data<T>()});
+      return body(MaskedByOutput<T, false>{dy, x, of.y.data<T>(), center, slope, nullptr});
   }
 }
 

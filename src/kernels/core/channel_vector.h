@@ -24,7 +24,7 @@ constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
 template <typename T, int N = kLanes<T>>
 struct VectorOf {
-  typedef T type __attribute__((vector_size(N * sizeof(T))));
+  using type __attribute__((vector_size(N * sizeof(T)))) = T;
 };
 template <typename T, int N = kLanes<T>>
 using Vector = typename VectorOf<T, N>::type;
@@ -43,6 +43,7 @@ struct MaskOf<double> {
 template <typename T>
 using Mask = Vector<typename MaskOf<T>::type, kLanes<T>>;
 
+// From and to memory of any alignment.
 template <typename V, typename T>
 inline V load(const T* from) {
   V v;
@@ -119,8 +120,15 @@ inline void transpose(Vector<T>* rows) {
     for (int i = 0; i < n; ++i) {
       if (i & s) continue;
       const Vector<T> a = rows[i], b = rows[i + s];
+#ifdef __clang__  // which has no shuffle by a vector
+      for (int j = 0; j < n; ++j) {
+        rows[i][j] = low[j] < n ? a[low[j]] : b[low[j] - n];
+        rows[i + s][j] = high[j] < n ? a[high[j]] : b[high[j] - n];
+      }
+#else
       rows[i] = __builtin_shuffle(a, b, low);
       rows[i + s] = __builtin_shuffle(a, b, high);
+#endif
     }
   }
 }

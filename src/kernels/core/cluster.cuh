@@ -9,15 +9,8 @@
 
 namespace crema {
 
-// Whether clusters of several blocks can be launched.
-inline bool has_clusters(const Context& context) {
-  int major = 0;
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),
-             "asking for the compute capability");
-  return major >= 9;
-}
-
 #ifdef __CUDACC__
+// Waits for all threads of the cluster; what they wrote to its shared memory is visible afterwards.
 __device__ inline void cluster_barrier() {
 #if __CUDA_ARCH__ >= 900
   cooperative_groups::this_cluster().sync();

@@ -1,11 +1,14 @@
 // Column sums of matrices (rows x columns, row-major: channels-last activations) in one kernel:
-// every block sums some rows and writes a partial result to Gpu::parts; of the blocks that share
-// columns the last to finish adds the partial results in order. Only for .cu files of a CUDA build.
+// every block sums some rows and writes a partial result to Gpu::partial_sums; of the blocks that
+// share columns the last to finish adds the partial results in order. Only for .cu files of a CUDA
+// build.
 #pragma once
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/gpu.h"
+#include "device/multiprocessors.h"
 #include "kernels/core/pack.h"
 #ifdef __CUDACC__
 #include "kernels/core/warp.cuh"
@@ -37,30 +40,30 @@ struct ColumnGrid {
     // 64 columns of 16-bit values fill a cache line; wider blocks would leave more partial results
     // for the last one to add.
     const int64_t narrow = std::max<int64_t>(1, 64 / pack);
-    const int64_t minimum = (packs + Gpu::kCounters - 1) / Gpu::kCounters;
+    const int64_t minimum = ceil_div(packs, Gpu::kCounters);
     // Divided evenly, so that no block has idle threads.
     const int64_t maximum = std::min<int64_t>(std::max(narrow, minimum), 256);
-    const int64_t cuts = (packs + maximum - 1) / maximum;
-    lanes = static_cast<int>((packs + cuts - 1) / cuts);
+    const int64_t cuts = ceil_div(packs, maximum);
+    lanes = static_cast<int>(ceil_div(packs, cuts));
     threads_down = 256 / lanes;
     count_chunks();
-    const int64_t tiles = (packs + lanes - 1) / lanes;
+    const int64_t tiles = ceil_div(packs, lanes);
     // Enough blocks for every multiprocessor, but at least two chunks per block.
-    const int64_t wanted = std::max<int64_t>(1, 132 * each_processor / tiles);
-    const int64_t room = Gpu::kParts / (sums * columns);
-    const int64_t pieces = std::min({wanted, room, (chunks + 1) / 2});
+    const int64_t wanted = std::max<int64_t>(1, kTypicalMultiprocessors * each_processor / tiles);
+    const int64_t room = Gpu::kPartialSums / (sums * columns);
+    const int64_t pieces = std::min({wanted, room, ceil_div(chunks, 2)});
     blocks =
         dim3(static_cast<unsigned>(std::max<int64_t>(1, pieces)), static_cast<unsigned>(tiles));
   }
 
   // Without sums: whole rows, and little work per block, so that none finishes late.
   ColumnGrid(int64_t rows_, int64_t columns_, int pack) : rows(rows_), columns(columns_) {
-    const int64_t packs = columns / pack, tiles = (packs + 255) / 256;
+    const int64_t packs = columns / pack, tiles = ceil_div(packs, 256);
     lanes = static_cast<int>(std::min<int64_t>(packs, 256));
     threads_down = 256 / lanes;
     count_chunks();
-    blocks = dim3(static_cast<unsigned>((chunks + kChunksEach - 1) / kChunksEach),
-                  static_cast<unsigned>(tiles));
+    blocks =
+        dim3(static_cast<unsigned>(ceil_div(chunks, kChunksEach)), static_cast<unsigned>(tiles));
   }
 
   static constexpr int kChunksEach = 4;  // of a block that sums nothing
@@ -68,7 +71,7 @@ struct ColumnGrid {
  private:
   void count_chunks() {
     chunk = static_cast<int64_t>(threads_down) * kRowsAtOnce;
-    chunks = (rows + chunk - 1) / chunk;
+    chunks = ceil_div(rows, chunk);
   }
 };
 

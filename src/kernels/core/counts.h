@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/ceil_div.h"
+#include "device/multiprocessors.h"
 #include "device/parallel.h"
 
 namespace crema {
@@ -51,7 +53,8 @@ void parallel_counts(Context& context, int64_t count, int64_t bins, const Body& 
     const size_t bytes = static_cast<size_t>(bins) * sizeof(int32_t);
     check_cuda(cudaMemsetAsync(counts, 0, bytes, gpu.stream), "clearing counts");
     const bool shared = bytes <= 16384;
-    const int64_t blocks = std::clamp<int64_t>((count + 255) / 256, 1, 132 * 8);
+    const int64_t blocks =
+        std::clamp<int64_t>(ceil_div(count, 256), 1, kTypicalMultiprocessors * 8);
     return launch(gpu, run_counts<Body>, {static_cast<unsigned>(blocks), 256, shared ? bytes : 0},
                   count, bins, shared, body, counts);
   }

@@ -18,7 +18,8 @@ struct Divisor {
     factor = static_cast<uint32_t>((((uint64_t{1} << shift) - value) << 32) / value + 1);
   }
 
-  CREMA_HD uint32_t over(uint32_t number) const {
+  // number / value, rounded down.
+  CREMA_HD uint32_t quotient(uint32_t number) const {
 #ifdef __CUDA_ARCH__
     return (__umulhi(number, factor) + number) >> shift;
 #else
@@ -27,14 +28,14 @@ struct Divisor {
   }
   // The quotient; `number` becomes the remainder.
   CREMA_HD uint32_t split(uint32_t& number) const {
-    const uint32_t quotient = over(number);
-    number -= quotient * value;
-    return quotient;
+    const uint32_t whole = quotient(number);
+    number -= whole * value;
+    return whole;
   }
 
   // The same for numbers that are not negative.
   CREMA_HD int quotient(int number) const {
-    return static_cast<int>(over(static_cast<uint32_t>(number)));
+    return static_cast<int>(quotient(static_cast<uint32_t>(number)));
   }
   CREMA_HD int split(int number, int& rest) const {
     const int whole = quotient(number);

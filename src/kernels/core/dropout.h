@@ -34,6 +34,7 @@ struct DropoutLayout {
   }
 };
 
+// Which values are kept, as a function of their position and of the pass.
 struct DropoutMask {
   PassRandom random;
   uint32_t threshold = 0;  // random words below it drop their value; 0: nothing is dropped
@@ -55,7 +56,8 @@ struct DropoutValues {
   float shift = 0, dropped = 0;
 };
 
-// y may be x. Both have the same order.
+// y = x * mask.factor + values.shift where the mask keeps x, else values.dropped. Same shape, dtype
+// and order; y may be x.
 void dropout(Context& context, const DropoutMask& mask, const Tensor& x, const Tensor& y,
              const DropoutValues& values = {});
 

@@ -2,13 +2,15 @@
 // order, the same on every run. For .cu files only.
 #pragma once
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
+#include "kernels/core/labels.h"
 
 namespace crema {
 
 // For several lists of `extent` values each: for each value the index of the next equal one in its
-// list, or -1, and whether it is the first of its kind. Only integers from 0 to kinds - 1 count. On
-// a GPU one warp searches for each value.
+// list, or -1, and whether it is the first of its kind. Only integers from 0 to kinds - 1 count;
+// others are linked to none. On a GPU one warp searches for each value.
 template <typename T>
 struct EqualLinks {
   const T* values;
@@ -17,14 +19,12 @@ struct EqualLinks {
   CREMA_HD void operator()(int64_t i) const {
     const T* list = values + i / extent * extent;
     const int64_t at = i % extent;
-    const bool counts = list[at] >= 0 && list[at] < static_cast<T>(kinds);
     next[i] = -1;
     first[i] = 0;
-    if (!counts) return;
-    const auto kind = static_cast<int64_t>(list[at]);
+    if (!is_class(list[at], kinds)) return;
     int64_t before = at - 1, after = at + 1;
-    while (before >= 0 && static_cast<int64_t>(list[before]) != kind) --before;
-    while (after < extent && static_cast<int64_t>(list[after]) != kind) ++after;
+    while (before >= 0 && list[before] != list[at]) --before;
+    while (after < extent && list[after] != list[at]) ++after;
     if (after < extent) next[i] = static_cast<int32_t>(after);
     first[i] = before < 0;
   }
@@ -38,8 +38,8 @@ __global__ void search_equal(int64_t count, EqualLinks<T> links) {
   if (i >= count) return;
   const T* const list = links.values + i / links.extent * links.extent;
   const int64_t at = i % links.extent;
-  const bool counts = list[at] >= 0 && list[at] < static_cast<T>(links.kinds);
-  const auto kind = static_cast<int32_t>(list[at]);
+  const T own = list[at];
+  const bool counts = is_class(own, links.kinds);
   // The index of the first equal value in [begin, end), or -1.
   const auto find = [&](int64_t begin, int64_t end) -> int64_t {
     constexpr int kAtOnce = 4;
@@ -48,7 +48,7 @@ __global__ void search_equal(int64_t count, EqualLinks<T> links) {
 #pragma unroll
       for (int k = 0; k < kAtOnce; ++k) {
         const int64_t j = begin + k * 32 + lane;
-        equal[k] = j < end && static_cast<int32_t>(list[j]) == kind;
+        equal[k] = j < end && list[j] == own;
       }
       int64_t found = -1;
 #pragma unroll
@@ -68,12 +68,13 @@ __global__ void search_equal(int64_t count, EqualLinks<T> links) {
 }
 #endif
 
+// Fills links.next and links.first for `lists` lists, one after another in memory.
 template <typename T>
 void link_equal(Context& context, int64_t lists, const EqualLinks<T>& links) {
   const int64_t count = lists * links.extent;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu && count > 0) {
-    const auto blocks = static_cast<unsigned>((count + 3) / 4);
+    const auto blocks = static_cast<unsigned>(ceil_div(count, 4));
     return launch(context.gpu(), search_equal<T>, {blocks, 128}, count, links);
   }
 #endif

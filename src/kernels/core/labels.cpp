@@ -27,8 +27,8 @@ void fail_for_label(int64_t position, double label, int64_t classes, int64_t eac
                     const std::string& when) {
   const bool integer = std::abs(label) < 1e9 && label == std::trunc(label);
   fail("label ", digits_of(label), " of image ", position / each, " of the batch", when,
-       each > 1 ? cat(", position ", position % each) : "", ", is no class: there are ", classes,
-       " scores for each label, so labels are the integers from 0 to ", classes - 1,
+       each > 1 ? cat(", position ", position % each, ",") : "", " is not a class: there are ",
+       classes, " scores for each label, so labels are the integers from 0 to ", classes - 1,
        ". Correct the data, or num_output of the layer that gives the scores",
        integer    ? cat("; ignore_label: ", digits_of(label),
                         " (in loss_param or accuracy_param) leaves such labels out")

@@ -60,7 +60,7 @@ struct ClassLabels {
 };
 
 // CPU: Error for the first label that is neither an integer from 0 to classes - 1 nor the ignored
-// one.
+// one. labels: float or double; each: positions per image.
 void check_labels(const Tensor& labels, int64_t classes, int64_t each, std::optional<int> ignored);
 
 // The contents of a note.

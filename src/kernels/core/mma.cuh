@@ -11,11 +11,13 @@ namespace crema {
 
 #ifdef __CUDACC__
 
+// The address that the instructions below take, of something in shared memory.
 __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Copies kBytes (4, 8 or 16) or, when not `wanted`, writes as many zeros.
+// Copies kBytes (4, 8 or 16) from global to shared memory or, when not `wanted`, writes as many
+// zeros there.
 template <int kBytes>
 __device__ void copy_async(uint32_t to, const void* from, bool wanted) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
@@ -29,13 +31,15 @@ __device__ inline void copy_octet(uint32_t to, const void* from, uint32_t bit) {
       "selp.b32 size, 16, 0, wanted;\ncp.async.cg.shared.global [%0], [%1], 16, size;\n}" ::"r"(to),
       "l"(from), "r"(bit));
 }
+// Ends a group of copies; wait_for_copies() waits until at most kLeft groups of this thread are in
+// flight.
 __device__ inline void end_copies() { asm volatile("cp.async.commit_group;"); }
 template <int kLeft>
 __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
 }
 
-// Calls body<2, 4 or 8>().
+// Calls body<vector>(); vector: 2, 4 or 8.
 template <typename Body>
 __device__ void with_vector(int vector, const Body& body) {
   if (vector == 8) {
@@ -53,6 +57,7 @@ __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t from) {
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(from));
 }
+// The same, each matrix transposed.
 __device__ inline void load_transposed(uint32_t (&to)[4], uint32_t from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "tensor/claims.h"
 
@@ -194,20 +195,20 @@ std::string too_large(const Shape& activations) {
   const Shape& shape = activations;
   for (int axis = 2; axis < shape.axes(); ++axis) {
     if (shape[axis] > kMaxPositions)
-      return cat("an axis of ", shape[axis], " places, at most ", kMaxPositions);
+      return cat("an axis of ", shape[axis], " elements, at most ", kMaxPositions);
   }
   Shape image = shape, positions = shape;
   image[0] = sizeof(float);
   if (shape.axes() > 1) positions[1] = 1;
   if (!at_most(image, INT32_MAX)) return "images of 2 GiB or more";
-  return at_most(positions, INT32_MAX) ? "" : "2^31 places or more";
+  return at_most(positions, INT32_MAX) ? "" : "2^31 positions or more";
 }
 
 std::string too_large_weights(const Shape& weights) {
   constexpr int64_t kBlock = 16;  // channels are padded with zeros to whole blocks
   Shape whole = weights;
   for (int axis = 0; axis < std::min(2, whole.axes()); ++axis)
-    whole[axis] = (whole[axis] + kBlock - 1) / kBlock * kBlock;
+    whole[axis] = ceil_div(whole[axis], kBlock) * kBlock;
   whole.push_back(sizeof(float));
   return at_most(whole, INT32_MAX) ? "" : "weights of 2 GiB or more";
 }
@@ -299,40 +300,41 @@ Call reorder_call(const Engine& on, const Desc& from, const Desc& to, bool add) 
 
 std::optional<Mirror> Mirror::make(const Engine& on, const Desc& from, const Desc& to,
                                    bool groups) {
-  const std::optional<Layout> source = read(from), goal = read(to);
+  const std::optional<Layout> source = read(from), destination = read(to);
   const size_t axes = groups ? 3 : 2;
   const auto blocks_taps = [&](const Layout& layout) {
     return std::any_of(layout.inner_axes.begin(), layout.inner_axes.end(),
                        [&](int64_t axis) { return axis >= static_cast<int64_t>(axes); });
   };
-  if (!source || !goal || blocks_taps(*source) || blocks_taps(*goal)) return std::nullopt;
-  Layout goal_tap = one_tap(*goal, axes);
-  exchange_axes(goal_tap, axes - 2, axes - 1);
+  if (!source || !destination || blocks_taps(*source) || blocks_taps(*destination))
+    return std::nullopt;
+  Layout destination_tap = one_tap(*destination, axes);
+  exchange_axes(destination_tap, axes - 2, axes - 1);
   const Desc source_desc = make_desc(one_tap(*source, axes), dnnl::memory::data_type::f32);
-  const Desc goal_desc = make_desc(goal_tap, dnnl::memory::data_type::f32);
-  if (source_desc.is_zero() || goal_desc.is_zero()) return std::nullopt;
+  const Desc destination_desc = make_desc(destination_tap, dnnl::memory::data_type::f32);
+  if (source_desc.is_zero() || destination_desc.is_zero()) return std::nullopt;
 
   Mirror mirror;
-  mirror.tap_ = reorder_call(on, source_desc, goal_desc);
+  mirror.tap_ = reorder_call(on, source_desc, destination_desc);
   int64_t taps = 1;
   for (size_t axis = axes; axis < source->dims.size(); ++axis) taps *= source->dims[axis];
   for (int64_t tap = 0; tap < taps; ++tap) {
-    int64_t rest = tap, at_source = 0, at_goal = 0;
+    int64_t rest = tap, at_source = 0, at_destination = 0;
     for (size_t axis = source->dims.size(); axis-- > axes;) {
       const int64_t extent = source->dims[axis], index = rest % extent;
       rest /= extent;
       at_source += index * source->strides[axis];
-      at_goal += (extent - 1 - index) * goal->strides[axis];
+      at_destination += (extent - 1 - index) * destination->strides[axis];
     }
-    mirror.offsets_.emplace_back(at_source * sizeof(float), at_goal * sizeof(float));
+    mirror.offsets_.emplace_back(at_source * sizeof(float), at_destination * sizeof(float));
   }
   return mirror;
 }
 
 void Mirror::run(Engine& on, void* from, void* to) {
-  for (const auto& [source, goal] : offsets_) {
+  for (const auto& [source, destination] : offsets_) {
     tap_.run(on, {{DNNL_ARG_FROM, static_cast<char*>(from) + source},
-                  {DNNL_ARG_TO, static_cast<char*>(to) + goal}});
+                  {DNNL_ARG_TO, static_cast<char*>(to) + destination}});
   }
 }
 

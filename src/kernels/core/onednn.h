@@ -78,7 +78,8 @@ typename Operation::primitive_desc plan_backward(const Engine& on,
 dnnl::primitive_attr attributes();
 // ... and that ends with y = max(y, 0) + slope * min(y, 0).
 dnnl::primitive_attr attributes_with_relu(float slope);
-// ... and that adds to what the output holds.
+// Attributes of an operation that adds to what the output holds. Its scratch memory is oneDNN's own
+// (library mode), unlike that of the others: reorder_call() passes none.
 dnnl::primitive_attr attributes_that_add();
 
 // A primitive with its memory objects; the addresses are passed to each run. Arguments without

@@ -8,6 +8,7 @@
 
 namespace crema {
 
+// kCount adjacent elements, aligned to all of their bytes.
 template <typename T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
   T v[kCount];

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pack.h"
@@ -58,7 +59,8 @@ struct PointwisePacks2 {
   }
 };
 
-// y[i] = f(a[i]). All tensors have the same layout; y may be a.
+// y[i] = f(a[i]), f in Compute<T>. All tensors have the same shape, layout and dtype; y may be a,
+// but not overlap it otherwise.
 template <typename F>
 void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a) {
   on_real(y, [&]<typename T>() {
@@ -72,7 +74,7 @@ void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a) {
   });
 }
 
-// y[i] = f(a[i], b[i]); y may be a or b.
+// y[i] = f(a[i], b[i]); the same holds, and y may be a or b.
 template <typename F>
 void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a, const Tensor& b) {
   on_real(y, [&]<typename T>() {
@@ -87,7 +89,6 @@ void pointwise(Context& context, const F& f, const Tensor& y, const Tensor& a, c
   });
 }
 
-// y = x; a no-op when both are the same memory.
 struct Same {
   template <typename T>
   CREMA_HD T operator()(T x) const {
@@ -95,6 +96,7 @@ struct Same {
   }
 };
 
+// y = x; a no-op when both are the same memory.
 inline void pointwise_copy(Context& context, const Tensor& y, const Tensor& x) {
   if (y.raw() != x.raw()) pointwise(context, Same{}, y, x);
 }
@@ -119,7 +121,7 @@ void rows_on_gpu(const Gpu& gpu, int64_t rows, int64_t columns, const Body& body
   for (int64_t row = 0; row < rows; row += high) {
     for (int64_t column = 0; column < columns; column += wide) {
       const int64_t width = std::min(wide, columns - column);
-      const int64_t count = width * std::min(high, rows - row), blocks = (count + 255) / 256;
+      const int64_t count = width * std::min(high, rows - row), blocks = ceil_div(count, 256);
       launch(gpu, run_rows<Body>, {static_cast<unsigned>(std::min<int64_t>(blocks, 65536)), 256},
              static_cast<uint32_t>(count), Divisor(width), row, column, body);
     }
@@ -142,7 +144,7 @@ void parallel_rows(Context& context, int64_t rows, int64_t columns, const Body& 
     Body local = body;  // each thread's own copy below: stores cannot alias its members, so loops
                         // vectorise
     // Columns that one thread takes at a time: a few long rows use all threads too.
-    const int64_t piece = 8192, pieces = (columns + piece - 1) / piece;
+    const int64_t piece = 8192, pieces = ceil_div(columns, piece);
     if (pieces == 1) {
 #pragma omp parallel for schedule(static) firstprivate(local) if (rows * columns > 4096)
       for (int64_t row = 0; row < rows; ++row) {

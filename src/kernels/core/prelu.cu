@@ -1,5 +1,6 @@
 #include "kernels/core/prelu.h"
 
+#include "kernels/core/implementation.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
 
@@ -45,24 +46,17 @@ void run_prelu(Context& context, const ChannelView& view, const Tensor& slopes, 
   });
 }
 
-}  // namespace
-
-void prelu_forward(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
-                   const Tensor& y) {
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu && x.dtype() != DType::f64)
-    return prelu_forward_gpu(context, view, slopes, x, y);
-#endif
+bool prelu_forward_plain(Context& context, const ChannelView& view, const Tensor& slopes,
+                         const Tensor& x, const Tensor& y) {
+  if (is_half(x.dtype())) return false;
   run_prelu(context, view, slopes, x, {}, y);
+  return true;
 }
 
-void prelu_backward(Context& context, const ChannelView& view, const Tensor& slopes,
-                    const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
-                    bool accumulate) {
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu && x.dtype() != DType::f64)
-    return prelu_backward_gpu(context, view, slopes, x, dy, dx, d_slopes, accumulate);
-#endif
+bool prelu_backward_plain(Context& context, const ChannelView& view, const Tensor& slopes,
+                          const Tensor& x, const Tensor& dy, const Tensor& dx,
+                          const Tensor& d_slopes, bool accumulate) {
+  if (is_half(x.dtype())) return false;
   if (d_slopes) {
     on(x, [&]<typename T>() {
       parallel_sum<T>(context, {view.channels, view.outer, view.inner},
@@ -71,6 +65,39 @@ void prelu_backward(Context& context, const ChannelView& view, const Tensor& slo
     });
   }
   if (dx) run_prelu(context, view, slopes, x, dy, dx);
+  return true;
+}
+
+using PreluForwardFunction =
+    KernelFunction<const ChannelView&, const Tensor&, const Tensor&, const Tensor&>;
+using PreluBackwardFunction = KernelFunction<const ChannelView&, const Tensor&, const Tensor&,
+                                             const Tensor&, const Tensor&, const Tensor&, bool>;
+
+constexpr PreluForwardFunction kPreluForward[] = {
+#ifdef CREMA_CUDA
+    {"cuda", prelu_forward_gpu},
+#endif
+    {"plain", prelu_forward_plain},
+};
+constexpr PreluBackwardFunction kPreluBackward[] = {
+#ifdef CREMA_CUDA
+    {"cuda", prelu_backward_gpu},
+#endif
+    {"plain", prelu_backward_plain},
+};
+
+}  // namespace
+
+void prelu_forward(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
+                   const Tensor& y) {
+  run_first(context, "PReLU", kPreluForward, view, slopes, x, y);
+}
+
+void prelu_backward(Context& context, const ChannelView& view, const Tensor& slopes,
+                    const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
+                    bool accumulate) {
+  run_first(context, "the gradient of PReLU", kPreluBackward, view, slopes, x, dy, dx, d_slopes,
+            accumulate);
 }
 
 }  // namespace crema

@@ -1,24 +1,26 @@
 // PReLU: y = x where x > 0, slope * x elsewhere, with one slope per channel, and its gradients.
-// Slopes and their gradient are float32 where x has 16 bits, which is supported on a GPU.
+// Slopes and their gradient are float32 where x has 16 bits, which is supported on a GPU. The other
+// tensors have one shape, layout and dtype, of which `view` is a view.
 #pragma once
 
 #include "kernels/core/channel.h"
 
 namespace crema {
 
+// y may be x.
 void prelu_forward(Context& context, const ChannelView& view, const Tensor& slopes, const Tensor& x,
                    const Tensor& y);
 
 // dx = dy where x > 0, slope * dy elsewhere; d_slopes = sum of dy * x over x <= 0, added to the old
-// value when `accumulate`. Gradients that are not wanted are empty.
+// value when `accumulate`. Gradients that are not wanted are empty; dx may be dy.
 void prelu_backward(Context& context, const ChannelView& view, const Tensor& slopes,
                     const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
                     bool accumulate);
 
-// The GPU implementations, for float32 and 16 bits.
-void prelu_forward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
+// The GPU implementations, for float32 and 16 bits: see kernels/core/implementation.h.
+bool prelu_forward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
                        const Tensor& x, const Tensor& y);
-void prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
+bool prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
                         const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
                         bool accumulate);
 

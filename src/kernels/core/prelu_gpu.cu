@@ -22,18 +22,21 @@ struct PreluGradient {
 
 }  // namespace
 
-void prelu_forward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
+bool prelu_forward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
                        const Tensor& x, const Tensor& y) {
+  if (context.device() == Device::cpu || x.dtype() == DType::f64) return false;
   ChannelPassTensors tensors;
   tensors.in[0] = x;
   tensors.out = y;
   tensors.value[0] = slopes;
   channel_pass<PreluValue>(context, view, tensors);
+  return true;
 }
 
-void prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
+bool prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor& slopes,
                         const Tensor& x, const Tensor& dy, const Tensor& dx, const Tensor& d_slopes,
                         bool accumulate) {
+  if (context.device() == Device::cpu || x.dtype() == DType::f64) return false;
   ChannelPassTensors tensors;
   tensors.in[0] = dy;
   tensors.in[1] = x;
@@ -42,6 +45,7 @@ void prelu_backward_gpu(Context& context, const ChannelView& view, const Tensor&
   tensors.sum[0] = d_slopes;
   tensors.accumulate[0] = accumulate;
   channel_pass<PreluGradient>(context, view, tensors);
+  return true;
 }
 
 }  // namespace crema

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "kernels/core/reduce_extent.h"
 #ifdef __CUDACC__
@@ -19,8 +20,8 @@ void sum_along_columns(const SumExtent& e, const Value& value, const Finish& fin
   constexpr int64_t kPiece = 4096;
   const int64_t rows_each = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, e.columns));
   const int64_t columns_each = std::clamp<int64_t>(e.columns, 1, kPiece);
-  const int64_t row_pieces = (e.rows + rows_each - 1) / rows_each;
-  const int64_t column_pieces = (e.columns + columns_each - 1) / columns_each;
+  const int64_t row_pieces = ceil_div(e.rows, rows_each);
+  const int64_t column_pieces = ceil_div(e.columns, columns_each);
   const int64_t pieces = row_pieces * column_pieces;
   std::vector<double> partial(e.sums * pieces);
   Value local = value;  // each thread has its own copy below, so that loops vectorise
@@ -72,10 +73,13 @@ void sum_along_sums(const SumExtent& e, const Value& value, const Finish& finish
   }
 }
 
-// Value is a struct with CREMA_HD T operator()<T>(k, row, column) const. Choose columns = 1 when
-// neighbours in memory belong to different sums. finish(k, &sum) is called once per sum.
-template <typename T, typename Value, typename Finish>
-void parallel_sums(Context& context, const SumExtent& e, const Value& value, const Finish& finish) {
+// Sum k, for k < e.sums, of value(k, row, column) over all rows and columns of the extent. Value is
+// a struct with CREMA_HD T operator()<T>(k, row, column) const; values are added in T for short
+// runs, and in double beyond. Choose columns = 1 when neighbors in memory belong to different
+// sums. finish(k, &sum) is called once per sum, on the device; it usually is a SumTarget, which
+// stores the sum and may be given as {out}, {out, factor} or {out, factor, accumulate}.
+template <typename T, typename Value, typename Finish = SumTarget<T>>
+void parallel_sum(Context& context, const SumExtent& e, const Value& value, const Finish& finish) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) return sum_on_gpu<T>(context.gpu(), e, value, finish);
 #endif
@@ -85,12 +89,6 @@ void parallel_sums(Context& context, const SumExtent& e, const Value& value, con
   } else {
     sum_along_columns<T>(e, value, finish);
   }
-}
-
-template <typename T, typename Value>
-void parallel_sum(Context& context, const SumExtent& e, const Value& value,
-                  const SumTarget<T>& target) {
-  parallel_sums<T>(context, e, value, target);
 }
 
 template <int kSums>

@@ -1,4 +1,4 @@
-// The inputs of parallel_sum() and its result.
+// What parallel_sum() adds up, and where it stores the results.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
+#include "device/multiprocessors.h"
 #include "kernels/core/reduce_extent.h"
 #include "kernels/core/warp.cuh"
 
@@ -156,9 +158,8 @@ unsigned blocks_of_sum(const Kernel& kernel, int64_t sums, int64_t count, int64_
   int each_processor = 1;
   check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each_processor, kernel, 256, 0),
              "asking how many blocks fit");
-  const int64_t room = int64_t{132} * each_processor / sums;
-  return static_cast<unsigned>(
-      std::max<int64_t>(1, std::min((count + minimum - 1) / minimum, room)));
+  const int64_t room = int64_t{kTypicalMultiprocessors} * each_processor / sums;
+  return static_cast<unsigned>(std::max<int64_t>(1, std::min(ceil_div(count, minimum), room)));
 }
 
 constexpr int64_t kMinOfBlock = 2048;  // values
@@ -167,17 +168,18 @@ template <typename T, typename Value, typename Finish>
 void sum_on_gpu(const Gpu& gpu, const SumExtent& e, const Value& value, const Finish& finish) {
   if (e.sums == 0) return;
   const int64_t count = e.rows * e.columns;
-  auto* const parts = reinterpret_cast<double*>(gpu.parts);
+  auto* const parts = reinterpret_cast<double*>(gpu.partial_sums);
   const auto maximum = [](int64_t blocks) {
     return static_cast<unsigned>(std::min<int64_t>(blocks, 65535));
   };
   if (e.sums > 1 && e.columns == 1 && e.rows > 1) {
     const auto kernel = run_sum_in_lanes<T, Value, Finish>;
-    const int64_t tiles = (e.sums + 31) / 32;
+    const int64_t tiles = ceil_div(e.sums, 32);
     const dim3 blocks(blocks_of_sum(kernel, tiles, e.rows, 64), maximum(tiles));
     launch(gpu, kernel, {blocks, 256}, e, value, finish, parts, gpu.counters);
-  } else if (e.sums > 1 && (count <= 256 || (count <= 4096 && e.sums >= 132 * 32))) {
-    launch(gpu, run_sum_in_warps<T, Value, Finish>, {maximum((e.sums + 7) / 8), 256}, e,
+  } else if (e.sums > 1 &&
+             (count <= 256 || (count <= 4096 && e.sums >= kTypicalMultiprocessors * 32))) {
+    launch(gpu, run_sum_in_warps<T, Value, Finish>, {maximum(ceil_div(e.sums, 8)), 256}, e,
            SumStep(e, 32), value, finish);
   } else {
     const auto kernel = run_sum<T, 1, Value, Finish>;
@@ -195,7 +197,7 @@ void totals_on_gpu(const Gpu& gpu, int64_t rows, int64_t columns, const Value& v
   const auto kernel = run_sum<T, kSums, Value, Finish>;
   const unsigned pieces = blocks_of_sum(kernel, 1, rows * columns, kMinOfBlock);
   launch(gpu, kernel, {pieces, 256}, e, SumStep(e, pieces * int64_t{256}), value, finish,
-         reinterpret_cast<double*>(gpu.parts), gpu.counters);
+         reinterpret_cast<double*>(gpu.partial_sums), gpu.counters);
 }
 
 }  // namespace crema

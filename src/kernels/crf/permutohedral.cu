@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "device/aligned.h"
 #include "device/memory.h"
@@ -59,21 +60,21 @@ void number_corners(const Lattice& lattice, const CornerTable& table) {
     lattice.entries[next[lattice.corner[e]]++] = static_cast<int32_t>(e);
 }
 
-struct LinkNeighbours {
+struct LinkNeighbors {
   Lattice lattice;
   CornerTable table;
   CREMA_HD void operator()(int64_t axis, int64_t i) const {
     if (i >= *lattice.count) return;
     const int d = lattice.dimensions;
-    LatticeCorner before = table.corners[lattice.entries[lattice.first[i]]], behind = before;
+    LatticeCorner previous = table.corners[lattice.entries[lattice.first[i]]], next = previous;
     for (int k = 0; k < Lattice::kMaxDimensions; ++k) {
       const int step = k >= d ? 0 : k == axis ? -d : 1;
-      before.at[k] -= step;
-      behind.at[k] += step;
+      previous.at[k] -= step;
+      next.at[k] += step;
     }
     const int64_t at = axis * lattice.entry_count() + i;
-    lattice.before[at] = number_of(before);
-    lattice.behind[at] = number_of(behind);
+    lattice.previous[at] = number_of(previous);
+    lattice.next[at] = number_of(next);
   }
   CREMA_HD int32_t number_of(const LatticeCorner& corner) const {
     const int32_t entry = table.slots[table.find(corner)];
@@ -85,7 +86,7 @@ constexpr int kPlanes = 8;  // that are filtered at a time
 
 // Each corner gathers in the order of the points: the same sums on every run.
 template <typename T>
-struct SpreadToCorners {
+struct Splat {
   Lattice lattice;
   int64_t planes;
   const T* x;
@@ -97,9 +98,9 @@ struct SpreadToCorners {
     T sums[kPlanes] = {};
     for (int32_t at = lattice.first[i]; at < lattice.first[i + 1]; ++at) {
       const int32_t entry = lattice.entries[at];
-      const T share = static_cast<T>(lattice.weights[entry]);
+      const T weight = static_cast<T>(lattice.weights[entry]);
       const T* from = x + entry / each * planes + plane;
-      for (int k = 0; k < kPlanes; ++k) sums[k] += k < rest ? share * from[k] : T(0);
+      for (int k = 0; k < kPlanes; ++k) sums[k] += k < rest ? weight * from[k] : T(0);
     }
     for (int k = 0; k < kPlanes; ++k) {
       if (k < rest) y[i * planes + plane + k] = sums[k];
@@ -108,7 +109,7 @@ struct SpreadToCorners {
 };
 
 template <typename T>
-struct BlurCorners {
+struct Blur {
   Lattice lattice;
   int64_t planes;
   int axis;
@@ -117,15 +118,15 @@ struct BlurCorners {
   CREMA_HD void operator()(int64_t i, int64_t plane) const {
     if (i >= *lattice.count) return;
     const int64_t at = axis * lattice.entry_count() + i;
-    const int32_t before = lattice.before[at], behind = lattice.behind[at];
-    const T sides = (before >= 0 ? x[before * planes + plane] : T(0)) +
-                    (behind >= 0 ? x[behind * planes + plane] : T(0));
+    const int32_t previous = lattice.previous[at], next = lattice.next[at];
+    const T sides = (previous >= 0 ? x[previous * planes + plane] : T(0)) +
+                    (next >= 0 ? x[next * planes + plane] : T(0));
     y[i * planes + plane] = x[i * planes + plane] + sides / 2;
   }
 };
 
 template <typename T>
-struct ReadCorners {
+struct Slice {
   Lattice lattice;
   int64_t planes;
   T scale;
@@ -157,8 +158,8 @@ Lattice::Lattice(void* memory, int dimensions, int64_t points)
   count = parts.next<int32_t>(1);
   entries = parts.next<int32_t>(all);
   first = parts.next<int32_t>(all + 1);
-  before = parts.next<int32_t>((dimensions + 1) * all);
-  behind = parts.next<int32_t>((dimensions + 1) * all);
+  previous = parts.next<int32_t>((dimensions + 1) * all);
+  next = parts.next<int32_t>((dimensions + 1) * all);
 }
 
 size_t Lattice::bytes(int dimensions, int64_t points) {
@@ -196,7 +197,7 @@ void make_lattice(Context& context, const Lattice& lattice, const float* feature
 #endif
   if (context.device() == Device::cpu) number_corners(lattice, table);
   parallel_rows(context, dimensions + 1, corners_of(context, lattice),
-                LinkNeighbours{lattice, table});
+                LinkNeighbors{lattice, table});
 }
 
 template <typename T>
@@ -205,15 +206,15 @@ void lattice_filter(Context& context, const Lattice& lattice, const T* x, int64_
   const int64_t corners = corners_of(context, lattice);
   const int axes = lattice.dimensions + 1;
   T *now = scratch, *next = scratch + lattice.entry_count() * planes;
-  parallel_rows(context, corners, (planes + kPlanes - 1) / kPlanes,
-                SpreadToCorners<T>{lattice, planes, x, now});
+  parallel_rows(context, corners, ceil_div(planes, kPlanes), Splat<T>{lattice, planes, x, now});
   for (int k = 0; k < axes; ++k) {
     const int axis = transposed ? axes - 1 - k : k;
-    parallel_rows(context, corners, planes, BlurCorners<T>{lattice, planes, axis, now, next});
+    parallel_rows(context, corners, planes, Blur<T>{lattice, planes, axis, now, next});
     std::swap(now, next);
   }
+  // The inverse of the blur's gain (Adams et al.).
   const T scale = static_cast<T>(1 / (1 + std::pow(2.0, -lattice.dimensions)));
-  parallel_rows(context, lattice.points, planes, ReadCorners<T>{lattice, planes, scale, now, y});
+  parallel_rows(context, lattice.points, planes, Slice<T>{lattice, planes, scale, now, y});
 }
 
 template void lattice_filter(Context&, const Lattice&, const float*, int64_t, bool, float*, float*);

@@ -24,7 +24,7 @@ struct Lattice {
   int32_t* entries = nullptr;  // entries of the first corner, of the second, ..., each in order
   int32_t* first = nullptr;    // entries + 1: where the entries of each corner begin in `entries`
   // (dimensions + 1, entries): a corner's neighbors along each axis; -1: none
-  int32_t *before = nullptr, *behind = nullptr;
+  int32_t *previous = nullptr, *next = nullptr;
 
   Lattice() = default;
   // Tables that begin at `memory`, aligned to 256 bytes, and their size.

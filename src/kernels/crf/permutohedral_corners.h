@@ -58,15 +58,15 @@ struct PlaceInLattice {
       rank[i] += turn;
       nearest[i] += turn;
     }
-    double shares[kMax + 2] = {};
+    double barycentric[kMax + 2] = {};
     for (int i = 0; i <= d; ++i) {
-      const double share = rest(i) / (d + 1);
-      shares[d - rank[i]] += share;
-      shares[d - rank[i] + 1] -= share;
+      const double part = rest(i) / (d + 1);
+      barycentric[d - rank[i]] += part;
+      barycentric[d - rank[i] + 1] -= part;
     }
-    shares[0] += 1 + shares[d + 1];
+    barycentric[0] += 1 + barycentric[d + 1];
     for (int k = 0; k <= d; ++k) {
-      lattice.weights[p * (d + 1) + k] = somewhere ? static_cast<float>(shares[k]) : NAN;
+      lattice.weights[p * (d + 1) + k] = somewhere ? static_cast<float>(barycentric[k]) : NAN;
       LatticeCorner corner{};
       for (int i = 0; i < d; ++i) corner.at[i] = nearest[i] + (rank[i] <= d - k ? k : k - (d + 1));
       corners[p * (d + 1) + k] = corner;

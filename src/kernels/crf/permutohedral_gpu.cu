@@ -4,6 +4,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include "base/ceil_div.h"
 #include "device/aligned.h"
 #include "device/parallel.h"
 #include "kernels/crf/permutohedral_corners.h"
@@ -17,7 +18,7 @@ struct NumberingScratch {
   void* temporary;
   size_t temporary_bytes;
   NumberingScratch(void* workspace, int64_t entries) {
-    const int64_t each = (entries + 63) / 64 * 64;
+    const int64_t each = ceil_div(entries, 64) * 64;
     slots = static_cast<int32_t*>(workspace);
     positions = slots + each;
     sorted = positions + each;

@@ -3,126 +3,128 @@
 #include <algorithm>
 #include <functional>
 
-#include "kernels/core/rank.h"
+#include "kernels/core/sort_key.h"
 #include "kernels/detection/nms_gpu.h"
 
 namespace crema {
 namespace {
 
-// The positions of the best `maximum` ranks, best first.
-std::vector<int> ordered(std::vector<uint64_t>& ranks, int64_t maximum) {
-  if (maximum >= 0 && maximum < static_cast<int64_t>(ranks.size())) {
-    std::nth_element(ranks.begin(), ranks.begin() + maximum, ranks.end(), std::greater<>());
-    ranks.resize(maximum);
+// The positions of the highest `maximum` keys, the highest first.
+std::vector<int> sorted_positions(std::vector<uint64_t>& keys, int64_t maximum) {
+  if (maximum >= 0 && maximum < static_cast<int64_t>(keys.size())) {
+    std::nth_element(keys.begin(), keys.begin() + maximum, keys.end(), std::greater<>());
+    keys.resize(maximum);
   }
-  std::sort(ranks.begin(), ranks.end(), std::greater<>());
-  std::vector<int> positions(ranks.size());
-  std::transform(ranks.begin(), ranks.end(), positions.begin(), ranked_position);
+  std::sort(keys.begin(), keys.end(), std::greater<>());
+  std::vector<int> positions(keys.size());
+  std::transform(keys.begin(), keys.end(), positions.begin(), position_of_key);
   return positions;
 }
 
-std::vector<Detection> best_of(const BoxLists& lists, int64_t list, std::vector<uint64_t>& ranks) {
-  const int64_t group = list / lists.each, own = list % lists.each;
-  const std::vector<int> order = ordered(ranks, lists.candidates);
-  std::vector<Box> boxes(order.size());
-  std::vector<int> numbers(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    const int64_t at = (group * lists.count + order[i]) * lists.positions;
-    boxes[i] = lists.boxes[at + (lists.positions == 1 ? 0 : own)];
-    numbers[i] = static_cast<int>(i);
+// The kept boxes of one list. keys: of the boxes that take part.
+std::vector<Detection> kept_of_list(const NmsInput& input, int64_t index,
+                                    std::vector<uint64_t>& keys) {
+  const int64_t group = index / input.lists_per_group, list = index % input.lists_per_group;
+  const std::vector<int> positions = sorted_positions(keys, input.max_candidates);
+  std::vector<Box> boxes(positions.size());
+  std::vector<int> order(positions.size());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    boxes[i] = input.boxes_of(group, list)[positions[i] * input.box_lists()];
+    order[i] = static_cast<int>(i);
   }
-  std::vector<Detection> found;
-  for (const int i : suppress(boxes.data(), numbers, lists.suppression)) {
-    const int64_t at = group * lists.count + order[i];
-    found.push_back({static_cast<int32_t>(group),
-                     lists.labels ? lists.labels[at] : static_cast<int32_t>(own),
-                     lists.scores[at * lists.each + own], boxes[i]});
+  std::vector<Detection> kept;
+  for (const int i : suppress(boxes.data(), order, input.suppression)) {
+    const int64_t at = group * input.boxes_per_list + positions[i];
+    kept.push_back({static_cast<int32_t>(group),
+                    input.labels ? input.labels[at] : static_cast<int32_t>(list),
+                    input.scores[at * input.lists_per_group + list], boxes[i]});
   }
-  return found;
+  return kept;
 }
 
 // Keeps the best of all lists of a group; of equal scores those of the earlier list.
-void limit_group(std::vector<Detection>* lists, int64_t each, int64_t maximum) {
-  std::vector<uint64_t> ranks;
-  for (int64_t k = 0; k < each; ++k) {
+void limit_group(std::vector<Detection>* lists, int64_t list_count, int64_t maximum) {
+  std::vector<uint64_t> keys;
+  for (int64_t k = 0; k < list_count; ++k) {
     for (const Detection& d : lists[k])
-      ranks.push_back(rank_of(d.score, static_cast<int64_t>(ranks.size())));
+      keys.push_back(sort_key(d.score, static_cast<int64_t>(keys.size())));
   }
-  if (maximum < 0 || static_cast<int64_t>(ranks.size()) <= maximum) return;
-  std::vector<uint64_t> sorted = ranks;
-  std::nth_element(sorted.begin(), sorted.begin() + maximum, sorted.end(), std::greater<>());
-  const uint64_t first_out = sorted[maximum];
+  if (maximum < 0 || static_cast<int64_t>(keys.size()) <= maximum) return;
+  std::vector<uint64_t> selected = keys;
+  std::nth_element(selected.begin(), selected.begin() + maximum, selected.end(), std::greater<>());
+  const uint64_t first_out = selected[maximum];
   size_t at = 0;
-  for (int64_t k = 0; k < each; ++k) {
+  for (int64_t k = 0; k < list_count; ++k) {
     const size_t count = lists[k].size();
-    size_t stay = 0;  // each list starts with its best
-    while (stay < count && ranks[at + stay] > first_out) ++stay;
-    lists[k].resize(stay);
+    size_t kept = 0;  // each list starts with its best
+    while (kept < count && keys[at + kept] > first_out) ++kept;
+    lists[k].resize(kept);
     at += count;
   }
 }
 
 }  // namespace
 
-Nms nms_on_host(const BoxLists& lists) {
-  const int64_t all = lists.groups * lists.each;
-  std::vector<std::vector<uint64_t>> ranks(all);
-  [[maybe_unused]] const bool large = all * lists.count > 16384;
+NmsResult nms_on_host(const NmsInput& input) {
+  const int64_t lists = input.lists(), each = input.lists_per_group;
+  std::vector<std::vector<uint64_t>> keys(lists);
+  [[maybe_unused]] const bool large = lists * input.boxes_per_list > 16384;
   // All lists of a group at once: their scores are interleaved in memory.
 #pragma omp parallel for schedule(dynamic) if (large)
-  for (int64_t group = 0; group < lists.groups; ++group) {
-    const float* score = lists.scores + group * lists.count * lists.each;
-    for (int64_t i = 0; i < lists.count; ++i) {
-      for (int64_t k = 0; k < lists.each; ++k, ++score) {
-        if (*score > lists.minimum && k != lists.left_out)
-          ranks[group * lists.each + k].push_back(rank_of(*score, i));
+  for (int64_t group = 0; group < input.groups; ++group) {
+    const float* score = input.scores + group * input.boxes_per_list * each;
+    for (int64_t i = 0; i < input.boxes_per_list; ++i) {
+      for (int64_t k = 0; k < each; ++k, ++score) {
+        if (*score > input.min_score && k != input.skipped_list)
+          keys[group * each + k].push_back(sort_key(*score, i));
       }
     }
   }
-  std::vector<std::vector<Detection>> found(all);
+  std::vector<std::vector<Detection>> kept(lists);
 #pragma omp parallel for schedule(dynamic) if (large)
-  for (int64_t list = 0; list < all; ++list) found[list] = best_of(lists, list, ranks[list]);
-  for (int64_t group = 0; group < lists.groups; ++group)
-    limit_group(found.data() + group * lists.each, lists.each, lists.max_of_group);
-  Nms best;
-  for (const std::vector<Detection>& of_list : found) {
-    best.counts.push_back(static_cast<int32_t>(of_list.size()));
-    best.here.insert(best.here.end(), of_list.begin(), of_list.end());
+  for (int64_t list = 0; list < lists; ++list) kept[list] = kept_of_list(input, list, keys[list]);
+  for (int64_t group = 0; group < input.groups; ++group)
+    limit_group(kept.data() + group * each, each, input.max_per_group);
+  NmsResult result;
+  for (const std::vector<Detection>& of_list : kept) {
+    result.counts.push_back(static_cast<int32_t>(of_list.size()));
+    result.host.insert(result.host.end(), of_list.begin(), of_list.end());
   }
-  return best;
+  return result;
 }
 
-size_t nms_workspace(Context& context, const BoxLists& lists) {
+size_t nms_workspace(Context& context, const NmsInput& input) {
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return nms_gpu_workspace(lists);
+  if (context.device() == Device::gpu) return nms_gpu_workspace(input);
 #endif
-  (void)context, (void)lists;
+  (void)context, (void)input;
   return 0;
 }
 
-Nms nms(Context& context, const BoxLists& lists, void* workspace) {
+NmsResult nms(Context& context, const NmsInput& input, void* workspace) {
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return nms_gpu(context, lists, workspace);
+  if (context.device() == Device::gpu) return nms_gpu(context, input, workspace);
 #endif
   (void)context, (void)workspace;
-  return nms_on_host(lists);
+  return nms_on_host(input);
 }
 
-std::vector<std::vector<Detection>> in_lists(Context& context, const Nms& found, int64_t together) {
+std::vector<std::vector<Detection>> copy_detections(Context& context, const NmsResult& result,
+                                                    int64_t lists_each) {
   std::vector<Detection> copied;
-  if (found.there) {
-    copied.resize(found.count());
-    copy_bytes(context, copied.data(), Device::cpu, found.there, Device::gpu,
+  if (result.device) {
+    copied.resize(result.total());
+    copy_bytes(context, copied.data(), Device::cpu, result.device, Device::gpu,
                copied.size() * sizeof(Detection));
   }
-  const Detection* next = found.there ? copied.data() : found.here.data();
-  std::vector<std::vector<Detection>> lists(found.counts.size() / together);
-  for (size_t i = 0; i < found.counts.size(); ++i) {
-    std::vector<Detection>& list = lists[i / together];
-    list.insert(list.end(), next, next + found.counts[i]);
-    next += found.counts[i];
+  const Detection* next = result.device ? copied.data() : result.host.data();
+  std::vector<std::vector<Detection>> vectors(result.counts.size() / lists_each);
+  for (size_t i = 0; i < result.counts.size(); ++i) {
+    std::vector<Detection>& to = vectors[i / lists_each];
+    to.insert(to.end(), next, next + result.counts[i]);
+    next += result.counts[i];
   }
-  return lists;
+  return vectors;
 }
 
 }  // namespace crema

@@ -5,7 +5,7 @@
 
 namespace crema {
 
-size_t nms_gpu_workspace(const BoxLists& lists);
-Nms nms_gpu(Context& context, const BoxLists& lists, void* workspace);
+size_t nms_gpu_workspace(const NmsInput& input);
+NmsResult nms_gpu(Context& context, const NmsInput& input, void* workspace);
 
 }  // namespace crema

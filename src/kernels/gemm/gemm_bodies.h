@@ -1,4 +1,4 @@
-// The implementations behind gemm(): each takes a Gemm whose row_a, row_b and row_c are filled in.
+// The implementations behind gemm(): each takes a Gemm whose lda, ldb and ldc are filled in.
 #pragma once
 
 #include "kernels/gemm/gemm.h"
@@ -25,11 +25,11 @@ void gemm_cublas(Context& context, const Gemm& g, const T* a, const T* b, C* c);
 template <typename T, typename C>
 void gemm_pointers_cublas(Context& context, const Gemm& g, int64_t count, const T* const* a,
                           const T* const* b, C* const* c);
-// Fills in row_a, row_b and row_c where they are 0.
-inline Gemm with_rows(Gemm g) {
-  if (g.row_a == 0) g.row_a = g.transpose_a ? g.m : g.k;
-  if (g.row_b == 0) g.row_b = g.transpose_b ? g.k : g.n;
-  if (g.row_c == 0) g.row_c = g.n;
+// Fills in lda, ldb and ldc where they are 0.
+inline Gemm with_leading_dimensions(Gemm g) {
+  if (g.lda == 0) g.lda = g.transpose_a ? g.m : g.k;
+  if (g.ldb == 0) g.ldb = g.transpose_b ? g.k : g.n;
+  if (g.ldc == 0) g.ldc = g.n;
   return g;
 }
 

@@ -14,12 +14,12 @@ struct GemmElement {
 
   CREMA_HD void operator()(int64_t i) const {
     const int64_t column = i % g.n, row = i / g.n % g.m, batch = i / g.n / g.m;
-    const T* x = a + batch * g.stride_a + (g.transpose_a ? row : row * g.row_a);
-    const T* y = b + batch * g.stride_b + (g.transpose_b ? column * g.row_b : column);
-    const int64_t step_x = g.transpose_a ? g.row_a : 1, step_y = g.transpose_b ? 1 : g.row_b;
+    const T* x = a + batch * g.batch_stride_a + (g.transpose_a ? row : row * g.lda);
+    const T* y = b + batch * g.batch_stride_b + (g.transpose_b ? column * g.ldb : column);
+    const int64_t step_x = g.transpose_a ? g.lda : 1, step_y = g.transpose_b ? 1 : g.ldb;
     T sum = 0;
     for (int64_t k = 0; k < g.k; ++k) sum += x[k * step_x] * y[k * step_y];
-    T& out = c[batch * g.stride_c + row * g.row_c + column];
+    T& out = c[batch * g.batch_stride_c + row * g.ldc + column];
     out = static_cast<T>(g.alpha) * sum + (g.beta == 0 ? T(0) : static_cast<T>(g.beta) * out);
   }
 };

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/ceil_div.h"
 #include "kernels/core/threads.h"
 #include "kernels/gemm/gemm_bodies.h"
 
@@ -22,9 +23,9 @@ constexpr int64_t kBytes = 2048;  // of a piece of a row: the pieces of a and b 
 
 template <typename T>
 struct Vector {
-  typedef T Type __attribute__((vector_size(kRowVectorBytes)));
+  using Type __attribute__((vector_size(kRowVectorBytes))) = T;
   // The same without alignment.
-  typedef T Anywhere __attribute__((vector_size(kRowVectorBytes), aligned(alignof(T)), may_alias));
+  using Anywhere __attribute__((vector_size(kRowVectorBytes), aligned(alignof(T)), may_alias)) = T;
   static constexpr int64_t width = kRowVectorBytes / sizeof(T);
 };
 
@@ -61,11 +62,11 @@ template <typename T>
 // apart would evict each other from the cache.
 template <typename T>
 std::unique_ptr<T[]> cut(const Gemm& g, const T* a, int64_t piece) {
-  const int64_t pieces = (g.k + piece - 1) / piece;
+  const int64_t pieces = ceil_div(g.k, piece);
   std::unique_ptr<T[]> packed(new T[pieces * g.m * piece]);
   for (int64_t k = 0; k < g.k; k += piece) {
     for (int64_t row = 0; row < g.m; ++row) {
-      const T* from = a + row * g.row_a + k;
+      const T* from = a + row * g.lda + k;
       std::copy(from, from + std::min(piece, g.k - k), packed.get() + k * g.m + row * piece);
     }
   }
@@ -82,7 +83,7 @@ void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t f
     const int64_t count = std::min(piece, g.k - k);
     const T* y[kTile];
     for (int64_t j = 0; j < kTile; ++j) {
-      y[j] = b + (first + std::min(j, columns - 1)) * g.row_b + k;
+      y[j] = b + (first + std::min(j, columns - 1)) * g.ldb + k;
     }
     for (int64_t row = 0; row < g.m; row += kTile) {
       const T* x[kTile];
@@ -92,7 +93,7 @@ void few_columns(const Gemm& g, const T* a, const T* b, int64_t piece, int64_t f
   }
   for (int64_t i = 0; i < g.m; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
-      T& out = c[i * g.row_c + first + j];
+      T& out = c[i * g.ldc + first + j];
       T value = 0;
       for (int64_t lane = 0; lane < Vector<T>::width; ++lane) value += sums[i * kTile + j][lane];
       value *= static_cast<T>(g.alpha);
@@ -110,7 +111,7 @@ bool suits_few_rows(const Gemm& g) {
 
 template <typename T>
 void gemm_few_rows(const Gemm& g, const T* a, const T* b, T* c) {
-  const int64_t tiles = (g.n + kTile - 1) / kTile, piece = kBytes / sizeof(T);
+  const int64_t tiles = ceil_div(g.n, kTile), piece = kBytes / sizeof(T);
   const std::unique_ptr<T[]> packed = cut(g, a, piece);
 #pragma omp parallel for schedule(static) if (threads_here() > 1 && g.m * g.n * g.k > 32 * 32 * 32)
   for (int64_t tile = 0; tile < tiles; ++tile) {

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "device/parallel.h"
+#include "kernels/core/implementation.h"
 #include "kernels/gemm/gemm_bodies.h"
 
 namespace crema {
@@ -21,9 +22,9 @@ struct GroupPointers {
   C** all_c;
   CREMA_HD void operator()(int64_t i) const {
     const int64_t batch = i / groups.count, group = i % groups.count;
-    all_a[i] = a + batch * g.stride_a + group * groups.step_a;
-    all_b[i] = b + batch * g.stride_b + group * groups.step_b;
-    all_c[i] = c + batch * g.stride_c + group * groups.step_c;
+    all_a[i] = a + batch * g.batch_stride_a + group * groups.group_stride_a;
+    all_b[i] = b + batch * g.batch_stride_b + group * groups.group_stride_b;
+    all_c[i] = c + batch * g.batch_stride_c + group * groups.group_stride_c;
   }
 };
 
@@ -31,9 +32,9 @@ struct GroupPointers {
 // cuBLAS cannot inspect pointers in an array on the GPU and assumes that they are aligned like
 // this.
 template <typename T>
-bool aligned(const T* start, std::initializer_list<int64_t> steps) {
+bool aligned(const T* start, std::initializer_list<int64_t> pitches) {
   bool all = reinterpret_cast<uintptr_t>(start) % 16 == 0;
-  for (const int64_t step : steps) all = all && step * sizeof(T) % 16 == 0;
+  for (const int64_t pitch : pitches) all = all && pitch * sizeof(T) % 16 == 0;
   return all;
 }
 #endif
@@ -42,13 +43,14 @@ template <typename T, typename C>
 void on_gpu(Context& context, const Gemm& asked, const GemmGroups& groups, const T* a, const T* b,
             C* c, const Tensor& scratch) {
 #ifdef CREMA_CUDA
-  const Gemm g = with_rows(asked);
+  const Gemm g = with_leading_dimensions(asked);
   if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;
-  if (groups.count == 1 || !aligned(a, {g.row_a, g.stride_a, groups.step_a}) ||
-      !aligned(b, {g.row_b, g.stride_b, groups.step_b}) ||
-      !aligned(c, {g.row_c, g.stride_c, groups.step_c})) {
+  if (groups.count == 1 || !aligned(a, {g.lda, g.batch_stride_a, groups.group_stride_a}) ||
+      !aligned(b, {g.ldb, g.batch_stride_b, groups.group_stride_b}) ||
+      !aligned(c, {g.ldc, g.batch_stride_c, groups.group_stride_c})) {
     for (int64_t i = 0; i < groups.count; ++i)
-      gemm_cublas(context, g, a + i * groups.step_a, b + i * groups.step_b, c + i * groups.step_c);
+      gemm_cublas(context, g, a + i * groups.group_stride_a, b + i * groups.group_stride_b,
+                  c + i * groups.group_stride_c);
     return;
   }
   const int64_t count = g.batch * groups.count;
@@ -69,9 +71,10 @@ template <typename T, typename C>
 void gemm_groups(Context& context, const Gemm& g, const GemmGroups& groups, const T* a, const T* b,
                  C* c, const Tensor& scratch) {
   if constexpr (std::is_same_v<T, Compute<T>>) {
-    if (context.device() == Device::cpu || context.implementation == "plain" || g.k == 0) {
+    if (context.device() == Device::cpu || wants_reference(context) || g.k == 0) {
       for (int64_t i = 0; i < groups.count; ++i)
-        gemm(context, g, a + i * groups.step_a, b + i * groups.step_b, c + i * groups.step_c);
+        gemm(context, g, a + i * groups.group_stride_a, b + i * groups.group_stride_b,
+             c + i * groups.group_stride_c);
       return;
     }
   }

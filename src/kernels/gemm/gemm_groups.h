@@ -7,9 +7,9 @@
 
 namespace crema {
 
-// `count` copies of each product of a Gemm, each operand advancing by its step.
+// `count` copies of each product of a Gemm, each operand advancing by its group stride.
 struct GemmGroups {
-  int64_t count = 1, step_a = 0, step_b = 0, step_c = 0;
+  int64_t count = 1, group_stride_a = 0, group_stride_b = 0, group_stride_c = 0;
 };
 
 // T: float, double, on a GPU also Half and BFloat16; C: T or its Compute type. scratch: at least

@@ -11,12 +11,12 @@ namespace crema {
 
 bool gemm_onednn(const Gemm& g, const float* a, const float* b, float* c) {
   // oneDNN uses 32-bit sizes for the parts that it splits matrices into.
-  if (std::max({g.m, g.n, g.k, g.row_a, g.row_b, g.row_c}) > INT32_MAX) return false;
+  if (std::max({g.m, g.n, g.k, g.lda, g.ldb, g.ldc}) > INT32_MAX) return false;
   for (int64_t i = 0; i < g.batch; ++i) {
     const dnnl_status_t status =
         dnnl_sgemm(g.transpose_a ? 'T' : 'N', g.transpose_b ? 'T' : 'N', g.m, g.n, g.k, g.alpha,
-                   a + i * g.stride_a, g.row_a, b + i * g.stride_b, g.row_b, g.beta,
-                   c + i * g.stride_c, g.row_c);
+                   a + i * g.batch_stride_a, g.lda, b + i * g.batch_stride_b, g.ldb, g.beta,
+                   c + i * g.batch_stride_c, g.ldc);
     require(status == dnnl_success, "oneDNN's sgemm failed with status ", static_cast<int>(status),
             " for ", g.m, "x", g.k, " times ", g.k, "x", g.n);
   }

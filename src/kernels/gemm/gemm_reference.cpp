@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/ceil_div.h"
 #include "kernels/core/threads.h"
 #include "kernels/gemm/gemm_bodies.h"
 
@@ -25,9 +26,9 @@ constexpr int64_t kBlockBytes = 4096;  // of a row of a packed block of b
 
 template <typename T>
 struct Tile {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  using Vector __attribute__((vector_size(kVectorBytes))) = T;
   // The same without alignment.
-  typedef T Anywhere __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias));
+  using Anywhere __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias)) = T;
   static constexpr int64_t width = kVectorBytes / sizeof(T);
   static constexpr int64_t rows = kTileRows;
   static constexpr int64_t columns = 2 * width;
@@ -92,8 +93,8 @@ class Band {
   }
 
   void run(const T* a, const T* b, T* c) {
-    const int64_t a_row = g_.transpose_a ? 1 : g_.row_a, a_k = g_.transpose_a ? g_.row_a : 1;
-    const int64_t b_column = g_.transpose_b ? g_.row_b : 1, b_k = g_.transpose_b ? 1 : g_.row_b;
+    const int64_t a_row = g_.transpose_a ? 1 : g_.lda, a_k = g_.transpose_a ? g_.lda : 1;
+    const int64_t b_column = g_.transpose_b ? g_.ldb : 1, b_k = g_.transpose_b ? 1 : g_.ldb;
     if (g_.k == 0) return scale(c);
     for (int64_t column = 0; column < n_; column += block_columns_) {
       const int64_t columns = std::min(block_columns_, n_ - column);
@@ -105,7 +106,7 @@ class Band {
           const int64_t rows = std::min(kBlockRows, m_ - row);
           pack<T, kTileRows>(a + row * a_row + k * a_k, a_row, a_k, rows, depth, packed_a_.get());
           block(rows, columns, depth, k == 0 ? static_cast<T>(g_.beta) : T(1),
-                c + row * g_.row_c + column);
+                c + row * g_.ldc + column);
         }
       }
     }
@@ -123,7 +124,7 @@ class Band {
         const int64_t wide = std::min(kColumns, columns - j),
                       high = std::min<int64_t>(kTileRows, rows - i);
         for (int64_t y = 0; y < high; ++y) {
-          T* out = c + (i + y) * g_.row_c + j;
+          T* out = c + (i + y) * g_.ldc + j;
           const T* from = tile + y * kColumns;
           if (beta == 0) {
             for (int64_t x = 0; x < wide; ++x) out[x] = alpha * from[x];
@@ -138,7 +139,7 @@ class Band {
   void scale(T* c) const {
     for (int64_t i = 0; i < m_; ++i) {
       for (int64_t j = 0; j < n_; ++j) {
-        T& out = c[i * g_.row_c + j];
+        T& out = c[i * g_.ldc + j];
         out = g_.beta == 0 ? T(0) : static_cast<T>(g_.beta) * out;
       }
     }
@@ -155,7 +156,7 @@ template <typename T>
 void gemm_reference(const Gemm& g, const T* a, const T* b, T* c) {
   const bool by_columns = g.n >= g.m;
   const int64_t unit = by_columns ? Tile<T>::columns : kTileRows, extent = by_columns ? g.n : g.m;
-  const int64_t tiles = (extent + unit - 1) / unit;
+  const int64_t tiles = ceil_div(extent, unit);
   const bool small = g.m * g.n * g.k * g.batch < 32 * 32 * 32;
   const int64_t bands = small ? 1 : std::min<int64_t>(threads_here(), tiles);
 #pragma omp parallel for schedule(static) num_threads(static_cast <int>(bands)) if (bands > 1)
@@ -165,13 +166,13 @@ void gemm_reference(const Gemm& g, const T* a, const T* b, T* c) {
     const int64_t m = by_columns ? g.m : to - from, n = by_columns ? to - from : g.n;
     Band<T> work(g, m, n);
     for (int64_t i = 0; i < g.batch; ++i) {
-      const T* x = a + i * g.stride_a;
-      const T* y = b + i * g.stride_b;
-      T* z = c + i * g.stride_c;
+      const T* x = a + i * g.batch_stride_a;
+      const T* y = b + i * g.batch_stride_b;
+      T* z = c + i * g.batch_stride_c;
       if (by_columns) {
-        work.run(x, y + from * (g.transpose_b ? g.row_b : 1), z + from);
+        work.run(x, y + from * (g.transpose_b ? g.ldb : 1), z + from);
       } else {
-        work.run(x + from * (g.transpose_a ? 1 : g.row_a), y, z + from * g.row_c);
+        work.run(x + from * (g.transpose_a ? 1 : g.lda), y, z + from * g.ldc);
       }
     }
   }

@@ -1,6 +1,7 @@
 // On a GPU one kernel copies all pieces; on a CPU there is one loop per piece.
 #include "kernels/move/concat.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/core/pointwise.h"
@@ -8,13 +9,13 @@
 namespace crema {
 namespace {
 
-// A tensor in memory: `rows` rows, each with all entries of the axis and `inner` elements per
-// entry.
-struct Strips {
-  int64_t rows, entries, inner;
+// A tensor in memory around an axis: `outer` times its `extent` entries, each `inner` contiguous
+// elements.
+struct AxisView {
+  int64_t outer, extent, inner;
 };
 
-Strips strips_of(const Tensor& tensor, int axis) {
+AxisView axis_view(const Tensor& tensor, int axis) {
   std::vector<int64_t> dims = tensor.shape().dims();
   if (tensor.format().order == Order::channels_last && dims.size() >= 3) {
     dims.push_back(dims[1]);
@@ -46,7 +47,7 @@ constexpr int kWholes = 5;  // added in one pass
 template <typename P>
 struct Pieces {
   P* at[kPieces] = {};                        // null: zeros, or not wanted
-  uint32_t end[kPieces] = {};                 // one past its last column; unused: the last end
+  uint32_t end[kPieces] = {};                 // one past its last column; unused: all columns
   uint32_t first = 0, columns = 0, step = 0;  // of the whole: first column, columns in all, per row
 
   // Finds the piece of a column, and converts the column to one of the piece.
@@ -108,27 +109,28 @@ struct Cut {
 
 // Calls body(kernel's pieces, threads) for up to kPieces of them at a time.
 template <typename P, typename Body>
-void over_pieces(const Strips& whole, int pack, const std::vector<int64_t>& extents,
+void over_pieces(const AxisView& whole, int pack, const std::vector<int64_t>& extents,
                  const std::vector<Tensor>& pieces, const Body& body) {
   int64_t begin = 0;
   for (size_t next = 0; next < pieces.size();) {
     Pieces<P> some;
     some.first = static_cast<uint32_t>(begin * whole.inner / pack);
-    some.step = static_cast<uint32_t>(whole.entries * whole.inner / pack);
-    for (int n = 0; n < kPieces && next < pieces.size(); ++n, ++next) {
-      some.at[n] = pieces[next].template data<P>();
+    some.step = static_cast<uint32_t>(whole.extent * whole.inner / pack);
+    int used = 0;
+    for (; used < kPieces && next < pieces.size(); ++used, ++next) {
+      some.at[used] = pieces[next].template data<P>();
       some.columns += static_cast<uint32_t>(extents[next] * whole.inner / pack);
-      some.end[n] = some.columns;
+      some.end[used] = some.columns;
       begin += extents[next];
     }
-    for (uint32_t& end : some.end) end = end > 0 ? end : some.columns;
-    body(some, whole.rows * some.columns);
+    std::fill(some.end + used, some.end + kPieces, some.columns);
+    body(some, whole.outer * some.columns);
   }
 }
 
 // True when all tensors consist of whole aligned packs of 16 bytes.
 template <typename T>
-bool pieces_in_packs(const Strips& whole, const std::vector<int64_t>& extents,
+bool pieces_in_packs(const AxisView& whole, const std::vector<int64_t>& extents,
                      const std::vector<Tensor>& pieces, const std::vector<Tensor>& wholes) {
   bool fits = true;
   for (int64_t extent : extents) fits = fits && extent * whole.inner % kPackCount<T> == 0;
@@ -150,24 +152,24 @@ int max_fused_wholes(Context& context, int64_t count) {
 
 void concat_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
                    const std::vector<Tensor>& pieces, const Tensor& whole) {
-  const Strips strips = strips_of(whole, axis);
+  const AxisView view = axis_view(whole, axis);
   on_real(whole, [&]<typename T>() {
     if (in_one_kernel(context, whole.count())) {
       const auto join = [&]<int kPack>() {
         using P = Pack<T, kPack>;
-        over_pieces<P>(strips, kPack, extents, pieces, [&](const Pieces<P>& some, int64_t count) {
+        over_pieces<P>(view, kPack, extents, pieces, [&](const Pieces<P>& some, int64_t count) {
           parallel_for(context, count, Join<P>{some, whole.data<P>()});
         });
       };
-      const bool packs = pieces_in_packs<T>(strips, extents, pieces, {whole});
+      const bool packs = pieces_in_packs<T>(view, extents, pieces, {whole});
       return packs ? join.template operator()<kPackCount<T>>() : join.template operator()<1>();
     }
     int64_t begin = 0;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      const int64_t columns = extents[i] * strips.inner;
-      parallel_rows(context, strips.rows, columns,
+      const int64_t columns = extents[i] * view.inner;
+      parallel_rows(context, view.outer, columns,
                     CopyBody<T>{pieces[i].data<T>(), whole.data<T>() + begin, columns,
-                                strips.entries * strips.inner});
+                                view.extent * view.inner});
       begin += columns;
     }
   });
@@ -175,19 +177,19 @@ void concat_pieces(Context& context, int axis, const std::vector<int64_t>& exten
 
 void split_pieces(Context& context, int axis, const std::vector<int64_t>& extents,
                   const std::vector<Tensor>& wholes, const std::vector<Tensor>& pieces) {
-  const Strips strips = strips_of(wholes[0], axis);
+  const AxisView view = axis_view(wholes[0], axis);
   on_real(wholes[0], [&]<typename T>() {
     if (in_one_kernel(context, wholes[0].count())) {
       const auto cut = [&]<int kPack, int kCount>() {
         Cut<T, kPack, kCount> body;
         for (int n = 0; n < kCount; ++n) body.wholes[n] = wholes[n].data<Pack<T, kPack>>();
-        over_pieces<Pack<T, kPack>>(strips, kPack, extents, pieces,
+        over_pieces<Pack<T, kPack>>(view, kPack, extents, pieces,
                                     [&](const Pieces<Pack<T, kPack>>& some, int64_t count) {
                                       body.pieces = some;
                                       parallel_for(context, count, body);
                                     });
       };
-      const bool packs = pieces_in_packs<T>(strips, extents, pieces, wholes);
+      const bool packs = pieces_in_packs<T>(view, extents, pieces, wholes);
       const auto cut_sum = [&]<int kCount>() {
         packs ? cut.template operator()<kPackCount<T>, kCount>()
               : cut.template operator()<1, kCount>();
@@ -202,11 +204,11 @@ void split_pieces(Context& context, int axis, const std::vector<int64_t>& extent
     require(wholes.size() == 1, wholes.size(), " tensors cannot be added while they are cut");
     int64_t begin = 0;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      const int64_t columns = extents[i] * strips.inner;
+      const int64_t columns = extents[i] * view.inner;
       if (pieces[i]) {
-        parallel_rows(context, strips.rows, columns,
+        parallel_rows(context, view.outer, columns,
                       CopyBody<T>{wholes[0].data<T>() + begin, pieces[i].data<T>(),
-                                  strips.entries * strips.inner, columns});
+                                  view.extent * view.inner, columns});
       }
       begin += columns;
     }

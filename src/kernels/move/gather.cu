@@ -57,9 +57,10 @@ struct ChainBody {
   int32_t *first, *next;
   CREMA_HD void operator()(int64_t i) const {
     const bool entry = i < e.entries;
-    const T wanted = entry ? static_cast<T>(i) : index[i - e.entries];
+    const T wanted = entry ? static_cast<T>(i) : std::trunc(index[i - e.entries]);
     int64_t pick = entry ? 0 : i - e.entries + 1;
-    while (pick < e.picks && index[pick] != wanted) ++pick;
+    // Cuts off fractions as the forward pass does.
+    while (pick < e.picks && std::trunc(index[pick]) != wanted) ++pick;
     (entry ? first[i] : next[i - e.entries]) =
         pick < e.picks ? static_cast<int32_t>(pick) : int32_t{-1};
   }

@@ -1,9 +1,9 @@
 // Gathers entries along an axis by index, with repetition; the gradient is summed for each entry in
 // the order of the indices.
 //   y[o, j, i] = x[o, index[j], i]
-// Shapes: x (outer, entries, inner), index (picks) with integers from 0 to entries - 1, y (outer,
-// picks, inner); index is float64 where x is, else float32. An index out of range is an Error on
-// the CPU; on a GPU it gives NaN and no gradient.
+// Shapes: x (outer, entries, inner), index (picks) with integers from 0 to entries - 1 (fractions
+// are cut off), y (outer, picks, inner); index is float64 where x is, else float32. An index out of
+// range is an Error on the CPU; on a GPU it gives NaN and no gradient.
 #pragma once
 
 #include "tensor/tensor.h"

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kernels/core/image_grid.h"
+#include "kernels/core/implementation.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/move/interpolate_taps.h"
 
@@ -32,7 +33,6 @@ struct InterpolateBody {
   }
 };
 
-#ifdef CREMA_CUDA
 template <typename T, bool kLast>
 struct GradientBody {
   using Real = Compute<T>;
@@ -58,7 +58,6 @@ struct GradientBody {
     dx[in.offset(position, position.h, position.w)] = sum;
   }
 };
-#endif
 
 // On the CPU each row of dx first sums its rows of dy with their weights, then distributes the sums
 // over its columns.
@@ -80,8 +79,8 @@ void gradient_on_cpu(const InterpolationLine<T>& rows, const InterpolationLine<T
       const int i = static_cast<int>(line % x[2]) - rows.start;
       if (i < 0 || i >= rows.in) continue;
       std::fill(sum, sum + width, T(0));
-      const InterpolationOutputs<T> goals(rows, i);
-      for (int p = goals.begin; p < goals.end; ++p) {
+      const InterpolationOutputs<T> outputs(rows, i);
+      for (int p = outputs.begin; p < outputs.end; ++p) {
         const T weight = InterpolationTap<T>(rows, p).weight(i);
         const T* const from = dy.data<T>() + (line / x[2] * rows.out + p) * width;
 #pragma omp simd
@@ -115,28 +114,53 @@ void run(Context& context, const InterpolationCut& cut, const Tensor& small, con
   });
 }
 
-}  // namespace
-
-void interpolate(Context& context, const InterpolationCut& cut, const Tensor& x, const Tensor& y) {
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu && interpolate_gpu(context, cut, x, y)) return;
-#endif
+bool interpolate_plain(Context& context, const InterpolationCut& cut, const Tensor& x,
+                       const Tensor& y) {
   run<InterpolateBody>(context, cut, x, y, x, y);
+  return true;
 }
 
-void interpolate_gradient(Context& context, const InterpolationCut& cut, const Tensor& dy,
-                          const Tensor& dx) {
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) {
-    if (interpolate_gradient_gpu(context, cut, dy, dx)) return;
-    return run<GradientBody>(context, cut, dx, dy, dy, dx);
-  }
-#endif
-  (void)context;
+bool interpolate_gradient_cpu(Context& context, const InterpolationCut& cut, const Tensor& dy,
+                              const Tensor& dx) {
+  if (context.device() == Device::gpu) return false;
   on(dx, [&]<typename T>() {
     const Shape &x = dx.shape(), &y = dy.shape();
     gradient_on_cpu<T>({x[2], cut, y[2]}, {x[3], cut, y[3]}, dy, dx);
   });
+  return true;
+}
+
+bool interpolate_gradient_plain(Context& context, const InterpolationCut& cut, const Tensor& dy,
+                                const Tensor& dx) {
+  run<GradientBody>(context, cut, dx, dy, dy, dx);
+  return true;
+}
+
+using InterpolateFunction = KernelFunction<const InterpolationCut&, const Tensor&, const Tensor&>;
+
+constexpr InterpolateFunction kInterpolate[] = {
+#ifdef CREMA_CUDA
+    {"cuda", interpolate_gpu},
+#endif
+    {"plain", interpolate_plain},
+};
+constexpr InterpolateFunction kInterpolateGradient[] = {
+#ifdef CREMA_CUDA
+    {"cuda", interpolate_gradient_gpu},
+#endif
+    {"vectorized", interpolate_gradient_cpu},
+    {"plain", interpolate_gradient_plain},
+};
+
+}  // namespace
+
+void interpolate(Context& context, const InterpolationCut& cut, const Tensor& x, const Tensor& y) {
+  run_first(context, "interpolation", kInterpolate, cut, x, y);
+}
+
+void interpolate_gradient(Context& context, const InterpolationCut& cut, const Tensor& dy,
+                          const Tensor& dx) {
+  run_first(context, "the gradient of interpolation", kInterpolateGradient, cut, dy, dx);
 }
 
 }  // namespace crema

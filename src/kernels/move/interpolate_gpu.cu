@@ -4,6 +4,7 @@
 // the output rows with their weights, then their columns.
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/core/divisor.h"
@@ -20,7 +21,7 @@ constexpr int kLineFloats = 2048, kSharedFloats = 6144;
 
 using Line = InterpolationLine<float>;
 using Tap = InterpolationTap<float>;
-using Goals = InterpolationOutputs<float>;
+using Outputs = InterpolationOutputs<float>;
 
 // The images of x, or in NCHW order its planes, as rows of elements.
 struct Lines {
@@ -100,10 +101,10 @@ __global__ void __launch_bounds__(kThreads)
     taps[i] = {u.first * each, u.part};
   }
   __syncthreads();
-  const int goals = lines.columns.out * each;
-  y += static_cast<int64_t>(blockIdx.x) * goals;
+  const int outputs = lines.columns.out * each;
+  y += static_cast<int64_t>(blockIdx.x) * outputs;
 #pragma unroll 4
-  for (int i = threadIdx.x; i < goals; i += kThreads) {
+  for (int i = threadIdx.x; i < outputs; i += kThreads) {
     uint32_t channel = i;
     const ColumnTap tap = taps[channels.split(channel)];
     const float* const left = row + tap.first + channel;
@@ -141,19 +142,19 @@ __global__ void __launch_bounds__(kThreads)
   int first = 0;
   if (counts) {
     // The output columns that they contribute to.
-    first = Goals(lines.columns, left).begin;
-    const int goals = (Goals(lines.columns, right - 1).end - first) * deep;
-    const int begin = Goals(lines.rows, top).begin, end = Goals(lines.rows, bottom - 1).end;
+    first = Outputs(lines.columns, left).begin;
+    const int outputs = (Outputs(lines.columns, right - 1).end - first) * deep;
+    const int begin = Outputs(lines.rows, top).begin, end = Outputs(lines.rows, bottom - 1).end;
     const int step = lines.columns.out * lines.channels;
     dy += ((static_cast<int64_t>(image) * lines.rows.out + begin) * lines.columns.out + first) *
               lines.channels +
           channel0;
     constexpr int kEach = 4, kRows = 4;
-    for (int base = threadIdx.x; base < goals; base += kThreads * kEach) {
+    for (int base = threadIdx.x; base < outputs; base += kThreads * kEach) {
       const T* from[kEach];
 #pragma unroll
       for (int k = 0; k < kEach; ++k) {
-        const int at = min(base + k * kThreads, goals - 1);
+        const int at = min(base + k * kThreads, outputs - 1);
         from[k] = dy + (deep == lines.channels ? at : at / deep * lines.channels + at % deep);
       }
       // The sums for source row `at_row`, and for the row after it.
@@ -163,7 +164,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
         for (int k = 0; k < kEach; ++k) {
           const int at = base + k * kThreads;
-          if (at_row >= top && at < goals) line[(at_row - top) * pieces.room + at] = here[k];
+          if (at_row >= top && at < outputs) line[(at_row - top) * pieces.room + at] = here[k];
           here[k] = behind[k];
           behind[k] = 0;
         }
@@ -202,10 +203,10 @@ __global__ void __launch_bounds__(kThreads)
     const int i = row - lines.rows.start, j = column - lines.columns.start;
     float sum = 0;
     if (i >= top && i < bottom && j >= left && j < right) {
-      const float* const goals = line + (i - top) * pieces.room + channel;
-      const Goals u(lines.columns, j);
+      const float* const outputs = line + (i - top) * pieces.room + channel;
+      const Outputs u(lines.columns, j);
       for (int q = u.begin; q < u.end; ++q)
-        sum += Tap(lines.columns, q).weight(j) * goals[(q - first) * deep];
+        sum += Tap(lines.columns, q).weight(j) * outputs[(q - first) * deep];
     }
     dx[((static_cast<int64_t>(image) * lines.height + row) * lines.width + column) *
            lines.channels +
@@ -213,7 +214,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The maximum number of outputs that some adjacent columns contribute to.
+// The maximum number of outputs that some adjacent columns contribute to. From the begin of the first
+// column's InterpolationOutputs to the end of the last one's there are (columns + 1) / step outputs,
+// the 1 + 2 that they take more, 1 for what they cut off, and 1 for the rounding of their divisions.
 int64_t reach(const Line& line, int columns) {
   if (line.step <= 0) return line.out;
   return std::min<int64_t>(line.out, static_cast<int64_t>((columns + 1) / line.step) + 5);
@@ -234,6 +237,7 @@ bool on_floats(const Tensor& x, const Tensor& y, const Body& body) {
 
 bool interpolate_gpu(Context& context, const InterpolationCut& cut, const Tensor& x,
                      const Tensor& y) {
+  if (context.device() == Device::cpu) return false;
   return on_floats(x, y, [&]<typename T>() {
     const Lines lines(cut, x, y);
     const int64_t rows = static_cast<int64_t>(lines.images) * lines.rows.out;
@@ -252,7 +256,7 @@ bool interpolate_gpu(Context& context, const InterpolationCut& cut, const Tensor
           const PackGrid grid{static_cast<uint32_t>(count), Divisor(packs),
                               Divisor(lines.columns.out), Divisor(lines.rows.out)};
           launch(context.gpu(), interpolate_packs<T, kPack>,
-                 {static_cast<unsigned>((count + kThreads - 1) / kThreads), kThreads}, lines, grid,
+                 {static_cast<unsigned>(ceil_div(count, kThreads)), kThreads}, lines, grid,
                  x.data<T>(), y.data<Pack<T, kPack>>());
         },
         x.data<T>(), y.data<T>());
@@ -262,6 +266,7 @@ bool interpolate_gpu(Context& context, const InterpolationCut& cut, const Tensor
 
 bool interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, const Tensor& dy,
                               const Tensor& dx) {
+  if (context.device() == Device::cpu) return false;
   return on_floats(dx, dy, [&]<typename T>() {
     const Lines lines(cut, dx, dy);
     ImagePieces pieces{};
@@ -271,12 +276,11 @@ bool interpolate_gradient_gpu(Context& context, const InterpolationCut& cut, con
       pieces.across = (pieces.across + 1) / 2;
     pieces.room = static_cast<int>(reach(lines.columns, pieces.across) * pieces.deep);
     pieces.down = std::min<int>(lines.height, std::max(1, kSharedFloats / pieces.room));
-    const auto over = [](int a, int b) { return static_cast<uint32_t>((a + b - 1) / b); };
     const size_t shared = pieces.down * pieces.room * sizeof(float);
     if (shared > kSharedBytes) return false;
-    pieces.row_pieces = over(lines.height, pieces.down);
-    pieces.column_pieces = over(lines.width, pieces.across);
-    pieces.channel_pieces = over(lines.channels, pieces.deep);
+    pieces.row_pieces = ceil_div(lines.height, pieces.down);
+    pieces.column_pieces = ceil_div(lines.width, pieces.across);
+    pieces.channel_pieces = ceil_div(lines.channels, pieces.deep);
     const int64_t blocks = static_cast<int64_t>(lines.images) * pieces.row_pieces *
                            pieces.column_pieces * pieces.channel_pieces;
     launch(context.gpu(), gradient_pieces<T>, {static_cast<unsigned>(blocks), kThreads, shared},

@@ -13,11 +13,11 @@ struct InterpolationLine {
   int start, in, out;
   Real step;  // source positions per output position
 
-  InterpolationLine(int64_t extent, const InterpolationCut& cut, int64_t goals)
+  InterpolationLine(int64_t extent, const InterpolationCut& cut, int64_t outputs)
       : start(static_cast<int>(cut.before)),
         in(static_cast<int>(extent - cut.before - cut.behind)),
-        out(static_cast<int>(goals)),
-        step(goals > 1 ? static_cast<Real>(static_cast<double>(in - 1) / (out - 1)) : 0) {}
+        out(static_cast<int>(outputs)),
+        step(outputs > 1 ? static_cast<Real>(static_cast<double>(in - 1) / (out - 1)) : 0) {}
 };
 
 // One output is (1 - part) of source position `first` plus `part` of `second`.
@@ -25,8 +25,8 @@ template <typename Real>
 struct InterpolationTap {
   int first, second;
   Real part;
-  CREMA_HD InterpolationTap(const InterpolationLine<Real>& line, int goal) {
-    const Real at = line.step * static_cast<Real>(goal);
+  CREMA_HD InterpolationTap(const InterpolationLine<Real>& line, int output) {
+    const Real at = line.step * static_cast<Real>(output);
     const int whole = static_cast<int>(at);
     first = whole < line.in - 1 ? whole : line.in - 1;
     second = first < line.in - 1 ? first + 1 : first;

@@ -10,7 +10,7 @@ namespace crema {
 namespace {
 
 // A view of a Format::points matrix as what it really is: rows x channels x points.
-Tensor spread(const Tensor& matrix, int64_t points) {
+Tensor as_images(const Tensor& matrix, int64_t points) {
   const Shape& shape = matrix.shape();
   return matrix.reshaped({shape[0], shape[1] / points, points}, matrix.format().points > 0
                                                                     ? Format::channels_last()
@@ -28,7 +28,7 @@ void reorder(Context& context, const Tensor& from, const Tensor& to) {
       return reorder(context, plain, to);
     }
     const int64_t points = std::max(from.format().points, to.format().points);
-    return reorder(context, spread(from, points), spread(to, points));
+    return reorder(context, as_images(from, points), as_images(to, points));
   }
   const Shape& shape = from.shape();
   const bool alike = same_layout(from.format(), to.format(), shape);

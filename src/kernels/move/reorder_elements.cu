@@ -35,7 +35,7 @@ Layout layout_of(const Shape& shape, const Format& format) {
     const Blocking& blocking = *format.blocking;
     layout.blocks = static_cast<int>(blocking.inner_sizes.size());
     require(layout.blocks <= kMaxBlocks, "a layout of ", layout.blocks,
-            " blocks is not known here: at most ", kMaxBlocks);
+            " blocks is not supported: at most ", kMaxBlocks);
     for (int i = 0; i < layout.blocks; ++i) {
       layout.block_sizes[i] = blocking.inner_sizes[i];
       layout.block_axes[i] = blocking.inner_axes[i];
@@ -95,10 +95,14 @@ void reorder_elements(Context& context, const Tensor& from, const Tensor& to) {
   switch (size_of(from.dtype())) {
     case 1:
       return reorder_each<uint8_t>(context, from, to);
+    case 2:
+      return reorder_each<uint16_t>(context, from, to);
     case 4:
       return reorder_each<uint32_t>(context, from, to);
-    default:
+    case 8:
       return reorder_each<uint64_t>(context, from, to);
+    default:
+      fail("elements of ", size_of(from.dtype()), " bytes cannot be reordered");
   }
 }
 

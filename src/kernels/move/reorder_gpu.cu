@@ -2,6 +2,8 @@
 // and channels-last, both memory-bound.
 #include <algorithm>
 
+#include "base/ceil_div.h"
+#include "device/multiprocessors.h"
 #include "device/programmatic_launch.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pack.h"
@@ -80,7 +82,8 @@ __global__ void transpose_pixels(int channels, Divisor points, int64_t count, co
 }
 
 unsigned blocks_for(int64_t count) {
-  return static_cast<unsigned>(std::clamp<int64_t>((count + 255) / 256, 1, 132 * 16));
+  return static_cast<unsigned>(
+      std::clamp<int64_t>(ceil_div(count, 256), 1, kTypicalMultiprocessors * 16));
 }
 
 // Calls body<From, To>() for any two floating-point types that a GPU net mixes.

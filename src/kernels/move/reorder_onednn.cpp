@@ -10,9 +10,9 @@ bool reorder_onednn(const Tensor& from, const Tensor& to) {
   try {
     onednn::Engine on;
     const onednn::Desc source = onednn::describe(from.shape(), from.dtype(), from.format());
-    const onednn::Desc goal = onednn::describe(to.shape(), to.dtype(), to.format());
-    if (source.is_zero() || goal.is_zero()) return false;
-    onednn::reorder_call(on, source, goal)
+    const onednn::Desc destination = onednn::describe(to.shape(), to.dtype(), to.format());
+    if (source.is_zero() || destination.is_zero()) return false;
+    onednn::reorder_call(on, source, destination)
         .run(on, {{DNNL_ARG_FROM, from.raw()}, {DNNL_ARG_TO, to.raw()}});
     return true;
   } catch (const dnnl::error&) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/core/implementation.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/move/reorder.h"
 #include "kernels/move/strided_copy_bodies.h"
@@ -12,9 +13,7 @@ namespace {
 
 constexpr int kMaxKeptAxes = 6, kMaxSums = 2;
 
-#ifdef CREMA_CUDA
-// For what strided_copy_gpu() does not support. The outer axes are all but the last, which is the
-// columns.
+// The reference. The outer axes are all but the last, which is the columns.
 template <typename T, int kOuter, bool kSums>
 struct MoveBody {
   const T* x;
@@ -68,24 +67,29 @@ void move_each(Context& context, const SortedMoves& s, const Tensor& x, const Te
   });
 }
 
-void run_bodies(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
+bool copy_plain(Context& context, const SortedMoves& s, const Tensor& x, const Tensor& y) {
   switch (s.kept.size()) {
     case 0:
     case 1:
-      return move_each<0>(context, s, x, y);
+      move_each<0>(context, s, x, y);
+      return true;
     case 2:
-      return move_each<1>(context, s, x, y);
+      move_each<1>(context, s, x, y);
+      return true;
     case 3:
-      return move_each<2>(context, s, x, y);
+      move_each<2>(context, s, x, y);
+      return true;
     case 4:
-      return move_each<3>(context, s, x, y);
+      move_each<3>(context, s, x, y);
+      return true;
     case 5:
-      return move_each<4>(context, s, x, y);
+      move_each<4>(context, s, x, y);
+      return true;
     default:
-      return move_each<5>(context, s, x, y);
+      move_each<5>(context, s, x, y);
+      return true;
   }
 }
-#endif
 
 // Merges adjacent axes whose steps are those of one longer axis.
 void join(std::vector<MovedAxis>& axes) {
@@ -111,13 +115,22 @@ bool transpose(Context& context, const SortedMoves& s, const Tensor& x, const Te
   const int64_t size = rows.extent * columns.extent;
   if (columns.to != 1 || rows.to != columns.extent || rows.from != 1 ||
       columns.from != rows.extent || matrices.to != size || matrices.from != size ||
-      rows.extent < 16 || columns.extent < 16 || matrices.extent > 65535 ||
-      x.count() != matrices.extent * size || y.count() != x.count())
+      rows.extent < 16 || columns.extent < 16 || x.count() != matrices.extent * size ||
+      y.count() != x.count())
     return false;
   const Shape shape{matrices.extent, columns.extent, rows.extent};
   reorder(context, x.reshaped(shape), y.reshaped(shape, Format::channels_last()));
   return true;
 }
+
+constexpr KernelFunction<const SortedMoves&, const Tensor&, const Tensor&> kStridedCopy[] = {
+#ifdef CREMA_CUDA
+    {"cuda", strided_copy_gpu},
+#endif
+    {"transpose", transpose},
+    {"vectorized", strided_copy_cpu},
+    {"plain", copy_plain},
+};
 
 }  // namespace
 
@@ -136,10 +149,10 @@ SortedMoves::SortedMoves(const StridedCopy& moves)
   join(sums);
 }
 
-int64_t StridedCopy::goals() const {
-  int64_t goals = 1;
-  for (const MovedAxis& axis : axes) goals *= axis.to == 0 ? 1 : axis.extent;
-  return goals;
+int64_t StridedCopy::written_count() const {
+  int64_t count = 1;
+  for (const MovedAxis& axis : axes) count *= axis.to == 0 ? 1 : axis.extent;
+  return count;
 }
 
 StridedCopy StridedCopy::reversed() const {
@@ -154,17 +167,10 @@ void strided_copy(Context& context, const StridedCopy& moves, const Tensor& x, c
     if (axis.extent == 0) return;
   }
   const SortedMoves s(moves);
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu && strided_copy_gpu(context, s, x, y)) return;
-#endif
-  if (transpose(context, s, x, y)) return;
   require(s.kept.size() <= kMaxKeptAxes && s.sums.size() <= kMaxSums, "values would move along ",
           s.kept.size() + s.sums.size(), " axes at once: at most ", kMaxKeptAxes, " and ", kMaxSums,
           " that are summed over");
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return run_bodies(context, s, x, y);
-#endif
-  strided_copy_cpu(s, x, y);
+  run_first(context, "a strided copy", kStridedCopy, s, x, y);
 }
 
 std::vector<int64_t> steps_of(const Tensor& tensor) {

@@ -23,7 +23,7 @@ struct StridedCopy {
   float factor = 1;
 
   // The number of elements of y that are written.
-  int64_t goals() const;
+  int64_t written_count() const;
   // Its gradient: from dy to dx.
   StridedCopy reversed() const;
 };

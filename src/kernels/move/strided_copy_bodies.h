@@ -1,4 +1,4 @@
-// The implementations of strided_copy().
+// The implementations of strided_copy(): see kernels/core/implementation.h.
 #pragma once
 
 #include "kernels/move/strided_copy.h"
@@ -15,9 +15,7 @@ struct SortedMoves {
   explicit SortedMoves(const StridedCopy& moves);
 };
 
-void strided_copy_cpu(SortedMoves moves, const Tensor& x, const Tensor& y);
-
-// GPU. Returns false, and writes nothing, for a case that the generic body must compute.
+bool strided_copy_cpu(Context& context, const SortedMoves& moves, const Tensor& x, const Tensor& y);
 bool strided_copy_gpu(Context& context, const SortedMoves& moves, const Tensor& x, const Tensor& y);
 
 }  // namespace crema

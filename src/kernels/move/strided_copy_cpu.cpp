@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/ceil_div.h"
 #include "kernels/move/strided_copy_bodies.h"
 #include "tensor/on.h"
 
@@ -143,8 +144,8 @@ struct Walk {
     }
     const int64_t longest = nest.axes[split].extent;
     const int64_t wanted = std::clamp<int64_t>(nest.terms() / kPiece, 1, longest);
-    piece = (longest + wanted - 1) / wanted;
-    pieces = (longest + piece - 1) / piece;
+    piece = ceil_div(longest, wanted);
+    pieces = ceil_div(longest, piece);
   }
 
   int64_t tasks() const {
@@ -185,7 +186,10 @@ struct Walk {
 
 }  // namespace
 
-void strided_copy_cpu(SortedMoves s, const Tensor& x, const Tensor& y) {
+bool strided_copy_cpu(Context& context, const SortedMoves& moves, const Tensor& x,
+                      const Tensor& y) {
+  if (context.device() == Device::gpu) return false;
+  SortedMoves s = moves;
   for (MovedAxis& axis : s.kept) {
     if (axis.to >= 0) continue;
     s.to_start += (axis.extent - 1) * axis.to;
@@ -204,6 +208,7 @@ void strided_copy_cpu(SortedMoves s, const Tensor& x, const Tensor& y) {
     for (int64_t share = 0; share < shares; ++share)
       walk.run(tasks * share / shares, tasks * (share + 1) / shares, summing, factor, from, to);
   });
+  return true;
 }
 
 }  // namespace crema

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/ceil_div.h"
+#include "device/multiprocessors.h"
 #include "kernels/move/strided_copy_bodies.h"
 #include "kernels/move/transpose_tiles.cuh"
 #include "tensor/on.h"
@@ -32,16 +34,16 @@ struct Paths {
     }
   }
 
-  __device__ void at(uint32_t i, int32_t& goal, int32_t& source) const {
-    goal = 0, source = 0;
+  __device__ void at(uint32_t i, int32_t& destination, int32_t& source) const {
+    destination = 0, source = 0;
 #pragma unroll
     for (int axis = kAxes - 1; axis > 0; --axis) {
       uint32_t position = i;
       i = extent[axis].split(position);
-      goal += static_cast<int32_t>(position) * to[axis];
+      destination += static_cast<int32_t>(position) * to[axis];
       source += static_cast<int32_t>(position) * from[axis];
     }
-    goal += static_cast<int32_t>(i) * to[0];
+    destination += static_cast<int32_t>(i) * to[0];
     source += static_cast<int32_t>(i) * from[0];
   }
 };
@@ -55,18 +57,18 @@ __global__ void __launch_bounds__(kStretchThreads)
     move_pieces(Paths<kAxes> paths, const Piece* from, Piece* to) {
   const uint32_t first = blockIdx.x * (kStretchThreads * kEach<Piece>)+threadIdx.x;
   Piece pieces[kEach<Piece>];
-  int32_t goals[kEach<Piece>];
+  int32_t destinations[kEach<Piece>];
 #pragma unroll
   for (int k = 0; k < kEach<Piece>; ++k) {
     const uint32_t i = first + k * kStretchThreads;
     if (i >= paths.count) continue;
     int32_t source;
-    paths.at(i, goals[k], source);
+    paths.at(i, destinations[k], source);
     pieces[k] = from[source];
   }
 #pragma unroll
   for (int k = 0; k < kEach<Piece>; ++k) {
-    if (first + k * kStretchThreads < paths.count) to[goals[k]] = pieces[k];
+    if (first + k * kStretchThreads < paths.count) to[destinations[k]] = pieces[k];
   }
 }
 
@@ -82,16 +84,16 @@ __global__ void __launch_bounds__(kStretchThreads)
   __shared__ Pack<uint16_t, kPackCount<T>> sources[kStretchBytes / 16];
   const T* const elements = reinterpret_cast<const T*>(stretch);
   for (uint32_t i = threadIdx.x; i < inside.count; i += kStretchThreads) {
-    int32_t goal, source;
-    inside.at(i, goal, source);
-    reinterpret_cast<uint16_t*>(sources)[goal] = static_cast<uint16_t>(source + first);
+    int32_t destination, source;
+    inside.at(i, destination, source);
+    reinterpret_cast<uint16_t*>(sources)[destination] = static_cast<uint16_t>(source + first);
   }
   const uint32_t packs = inside.count / kPackCount<T>;
   for (uint32_t n = blockIdx.x; n < stretches.count; n += gridDim.x) {
-    int32_t goal, source;
-    stretches.at(n, goal, source);
+    int32_t destination, source;
+    stretches.at(n, destination, source);
     const auto* const given = reinterpret_cast<const WidePack<T>*>(from + source);
-    auto* const made = reinterpret_cast<WidePack<T>*>(to + goal);
+    auto* const made = reinterpret_cast<WidePack<T>*>(to + destination);
 #pragma unroll 4
     for (uint32_t i = threadIdx.x; i < packs; i += kStretchThreads) stretch[i] = given[i];
     __syncthreads();
@@ -117,8 +119,8 @@ __global__ void __launch_bounds__(kStretchThreads)
               Pack<T, kPack>* to) {
   const uint32_t i = blockIdx.x * kStretchThreads + threadIdx.x;
   if (i >= paths.count) return;
-  int32_t goal, source;
-  paths.at(i, goal, source);
+  int32_t destination, source;
+  paths.at(i, destination, source);
   Compute<T> sums[kPack] = {};
   for (int32_t a = 0; a < s.outer; ++a) {
 #pragma unroll 4
@@ -131,7 +133,7 @@ __global__ void __launch_bounds__(kStretchThreads)
   Pack<T, kPack> out;
 #pragma unroll
   for (int k = 0; k < kPack; ++k) out.v[k] = factor * sums[k];
-  to[goal] = out;
+  to[destination] = out;
 }
 
 int64_t pieces_of(const std::vector<MovedAxis>& axes) {
@@ -241,7 +243,7 @@ bool move_in_stretches(Context& context, const SortedMoves& moves, const Tensor&
   Stretches s(moves, kStretchBytes / static_cast<int64_t>(sizeof(T)));
   if (!aligned(16, x, y) || !s.closed(moves, kPackCount<T>)) return false;
   const Paths<3> stretches(s.outside);
-  const unsigned blocks = std::min(stretches.count, 132u * 7);
+  const unsigned blocks = std::min(stretches.count, 7u * kTypicalMultiprocessors);
   launch(context.gpu(), move_stretches<T>, {blocks, kStretchThreads}, Paths<kMaxAxes>(s.inside),
          s.first, stretches, x.data<T>() + moves.from_start - s.first,
          y.data<T>() + moves.to_start);
@@ -258,7 +260,7 @@ void move_all(Context& context, const SortedMoves& moves, const Tensor& x, const
     if (moves.kept.size() > 1 && move_in_stretches<Piece>(context, moves, x, y)) return;
   }
   const int64_t each = kStretchThreads * kEach<Piece>, count = pieces_of(moves.kept);
-  const LaunchShape shape{static_cast<unsigned>((count + each - 1) / each), kStretchThreads};
+  const LaunchShape shape{static_cast<unsigned>(ceil_div(count, each)), kStretchThreads};
   const auto run = [&]<int kAxes>() {
     launch(context.gpu(), move_pieces<Piece, kAxes>, shape, Paths<kAxes>(moves.kept), from, to);
   };
@@ -299,8 +301,7 @@ void sum_up(Context& context, SortedMoves moves, const Tensor& x, const Tensor& 
       const Paths<4> paths(moves.kept);
       using P = Pack<T, kPack>;
       launch(context.gpu(), sum_packs<T, kPack>,
-             {static_cast<unsigned>((paths.count + kStretchThreads - 1) / kStretchThreads),
-              kStretchThreads},
+             {static_cast<unsigned>(ceil_div(paths.count, kStretchThreads)), kStretchThreads},
              paths, s, static_cast<Compute<T>>(moves.factor), x.data<P>() + moves.from_start,
              y.data<P>() + moves.to_start);
     };
@@ -317,6 +318,7 @@ void sum_up(Context& context, SortedMoves moves, const Tensor& x, const Tensor& 
 
 bool strided_copy_gpu(Context& context, const SortedMoves& moves, const Tensor& x,
                       const Tensor& y) {
+  if (context.device() == Device::cpu) return false;
   // Offsets have 32 bits.
   if (std::max(x.elements(), y.elements()) >= Divisor::kMax) return false;
   const size_t size = size_of(y.dtype());

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "kernels/core/threads.h"
 #include "kernels/move/reorder_bodies.h"
@@ -23,8 +24,8 @@ void tile(const T* from, T* to, int64_t rows, int64_t columns, int64_t from_row,
 
 template <typename T>
 void transpose_elements(const T* from, T* to, int64_t count, int64_t rows, int64_t columns) {
-  const int64_t row_tiles = (rows + kTileRows - 1) / kTileRows,
-                column_tiles = (columns + kTileColumns - 1) / kTileColumns;
+  const int64_t row_tiles = ceil_div(rows, kTileRows),
+                column_tiles = ceil_div(columns, kTileColumns);
   const int64_t tiles = count * column_tiles;
 #pragma omp parallel for schedule(static) if (threads_here() > 1 && count * rows * columns > 16384)
   for (int64_t t = 0; t < tiles; ++t) {
@@ -33,16 +34,16 @@ void transpose_elements(const T* from, T* to, int64_t count, int64_t rows, int64
     for (int64_t tile_row = 0; tile_row < row_tiles; ++tile_row) {
       const int64_t i = tile_row * kTileRows, high = std::min(kTileRows, rows - i);
       const T* source = from + (matrix * rows + i) * columns + j;
-      T* goal = to + (matrix * columns + j) * rows + i;
+      T* destination = to + (matrix * columns + j) * rows + i;
       switch (high) {
         case kTileRows:
-          tile<T, kTileRows>(source, goal, high, wide, columns, rows);
+          tile<T, kTileRows>(source, destination, high, wide, columns, rows);
           break;
         case 3:
-          tile<T, 3>(source, goal, high, wide, columns, rows);
+          tile<T, 3>(source, destination, high, wide, columns, rows);
           break;
         default:
-          tile<T, 0>(source, goal, high, wide, columns, rows);
+          tile<T, 0>(source, destination, high, wide, columns, rows);
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pack.h"
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(kTransposeThreads) transpose(Grid g, const Fro
 template <typename From, typename To>
 bool transpose_tiles(const Gpu& gpu, const Transposition& t, const From* from, To* to) {
   using namespace transposing;
-  const int64_t across = (t.columns + kTile - 1) / kTile, down = (t.rows + kTile - 1) / kTile;
+  const int64_t across = ceil_div(t.columns, kTile), down = ceil_div(t.rows, kTile);
   const int64_t blocks = across * down * t.matrices();
   if (blocks >= Divisor::kMax) return false;
   Grid grid{t, Divisor(across), Divisor(down), {}};

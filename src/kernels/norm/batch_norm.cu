@@ -13,7 +13,7 @@ namespace {
 
 // The workspace: values for each channel, then the workspace of channel_sums().
 struct Workspace {
-  Tensor factor, shift, pivot, slant, offset;
+  Tensor factor, shift, pivot, x_factor, constant;
   double* sums;
   void* scratch;
 
@@ -22,7 +22,7 @@ struct Workspace {
     const int64_t channels = c.view.channels;
     sums = reinterpret_cast<double*>(at);
     at += 2 * channels * sizeof(double);
-    for (Tensor* tensor : {&factor, &shift, &pivot, &slant, &offset}) {
+    for (Tensor* tensor : {&factor, &shift, &pivot, &x_factor, &constant}) {
       const size_t offset_bytes = static_cast<size_t>(at - static_cast<char*>(memory.raw()));
       *tensor = part_of(memory, offset_bytes, Shape{channels}, dtype);
       at += channels * sizeof(double);
@@ -63,8 +63,9 @@ struct BatchStatistics {
   StoredStatistics<T> stored;
   T *mean, *inverse;
   CREMA_HD void operator()(int64_t c) const {
-    const double shift = sums[c] / each, spread = sums[channels + c] / each - shift * shift;
-    const double variance = spread > 0 ? spread : 0;
+    const double shift = sums[c] / each;
+    double variance = sums[channels + c] / each - shift * shift;
+    variance = variance > 0 ? variance : 0;  // rounding may have made it negative
     mean[c] = pivot[c] + static_cast<T>(shift);
     inverse[c] = static_cast<T>(1 / sqrt(variance + stored.eps));
     stored.add(c, mean[c], variance, static_cast<double>(each));
@@ -88,19 +89,19 @@ struct FactorAndShift {
   }
 };
 
-// dx = factor * g + h * slant + offset, with h = x - mean or, when there is only y, h = y.
+// dx = factor * g + h * x_factor + constant, with h = x - mean or, when there is only y, h = y.
 template <typename T>
 struct GradientParams {
   const double* sums;
   const T *inverse, *factor;
   int64_t channels, each;
   bool h_is_y;
-  T *slant, *offset, *d_scale, *d_shift;
+  T *x_factor, *constant, *d_scale, *d_shift;
   bool accumulate_scale, accumulate_shift;
   CREMA_HD void operator()(int64_t c) const {
     const double shrink = h_is_y ? 1 : static_cast<double>(inverse[c]) * inverse[c];
-    slant[c] = static_cast<T>(-factor[c] * shrink * sums[channels + c] / each);
-    offset[c] = static_cast<T>(-factor[c] * sums[c] / each);
+    x_factor[c] = static_cast<T>(-factor[c] * shrink * sums[channels + c] / each);
+    constant[c] = static_cast<T>(-factor[c] * sums[c] / each);
     if (d_scale) {
       const T value = static_cast<T>(inverse[c] * sums[channels + c]);
       d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
@@ -123,10 +124,7 @@ void find_statistics(Context& context, const BatchNormCase& c, const BatchNormPa
     return;
   }
   parallel_for(context, c.view.channels, Pivot<T>{c.view, x.data<T>(), w.pivot.data<T>()});
-  ChannelGradient differences;
-  differences.x = x;
-  differences.center = w.pivot;
-  channel_sums(context, c.view, differences, {}, w.sums, w.scratch);
+  channel_statistics(context, c.view, x, w.pivot, w.sums, w.scratch);
   parallel_for(context, c.view.channels,
                BatchStatistics<T>{w.sums, w.pivot.data<T>(), c.view.channels, c.view.each(), stored,
                                   mean.data<T>(), inverse.data<T>()});
@@ -168,6 +166,7 @@ void batch_norm_forward(Context& context, const BatchNormCase& c,
                         const BatchNormParameters& parameters, const Tensor& x, const Tensor& added,
                         [[maybe_unused]] const Tensor& sums, const Tensor& y,
                         const BatchNormSaved& saved, const Tensor& workspace) {
+  if (x.count() == 0) return;
 #ifdef CREMA_CUDA
   if (batch_norm_supported_gpu(context, c, x.dtype()))
     return batch_norm_forward_gpu(context, c, parameters, x, added, sums, y, saved, workspace);
@@ -196,6 +195,7 @@ void batch_norm_recompute(Context& context, const BatchNormCase& c,
                           const BatchNormParameters& parameters, const Tensor& x,
                           const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
                           const Tensor& workspace) {
+  if (x.count() == 0) return;
 #ifdef CREMA_CUDA
   if (batch_norm_supported_gpu(context, c, x.dtype()))
     return batch_norm_recompute_gpu(context, c, parameters, x, added, y, saved, workspace);
@@ -208,6 +208,11 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
                          const Tensor& dy, [[maybe_unused]] const Tensor& more_dy,
                          const BatchNormSaved& saved, const BatchNormGradients& gradients,
                          const Tensor& workspace) {
+  if (dy.count() == 0) {
+    if (gradients.d_scale && !gradients.accumulate_scale) zero(context, gradients.d_scale);
+    if (gradients.d_shift && !gradients.accumulate_shift) zero(context, gradients.d_shift);
+    return;
+  }
 #ifdef CREMA_CUDA
   if (batch_norm_supported_gpu(context, c, dy.dtype())) {
     return batch_norm_backward_gpu(context, c, parameters, x, y, dy, more_dy, saved, gradients,
@@ -218,7 +223,7 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
   const bool h_is_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
   on(dy, [&]<typename T>() { fold<T>(context, c, parameters, saved.inverse, w); });
 
-  ChannelGradient gradient;
+  ChannelTerm gradient;
   gradient.dy = dy;
   gradient.factor = w.factor;
   gradient.shift = w.shift;
@@ -228,30 +233,32 @@ void batch_norm_backward(Context& context, const BatchNormCase& c,
   } else {
     gradient.x = x;
     gradient.center = saved.mean;
-    if (c.relu)
-      gradient.mask = c.added ? ChannelGradient::Mask::from_y : ChannelGradient::Mask::from_x;
+    if (c.relu) gradient.mask = c.added ? ChannelTerm::Mask::from_y : ChannelTerm::Mask::from_x;
     gradient.y = y;
   }
   const bool through_statistics = c.batch_statistics && gradients.dx;
   if (through_statistics || gradients.d_scale || gradients.d_shift || gradients.d_added) {
-    channel_sums(context, c.view, gradient, gradients.d_added, w.sums, w.scratch);
+    channel_sums(context, c.view, gradient, c.relu ? gradients.d_added : Tensor(), w.sums,
+                 w.scratch);
+    if (gradients.d_added && !c.relu && gradients.d_added.raw() != dy.raw())
+      copy(context, dy, gradients.d_added);
     on(dy, [&]<typename T>() {
       parallel_for(
           context, c.view.channels,
           GradientParams<T>{w.sums, saved.inverse.data<T>(), w.factor.data<T>(), c.view.channels,
-                            c.view.each(), h_is_y, w.slant.data<T>(), w.offset.data<T>(),
+                            c.view.each(), h_is_y, w.x_factor.data<T>(), w.constant.data<T>(),
                             gradients.d_scale.data<T>(), gradients.d_shift.data<T>(),
                             gradients.accumulate_scale, gradients.accumulate_shift});
     });
   }
   if (!gradients.dx) return;
-  if (gradients.d_added) {  // already holds the masked gradient
+  if (gradients.d_added) {  // already holds g
     gradient.dy = gradients.d_added;
-    gradient.mask = ChannelGradient::Mask::none;
+    gradient.mask = ChannelTerm::Mask::none;
   }
-  if (!c.batch_statistics && gradient.mask == ChannelGradient::Mask::none) gradient.x = {};
-  channel_gradient(context, c.view, gradient, through_statistics ? w.slant : Tensor(),
-                   through_statistics ? w.offset : Tensor(), gradients.dx);
+  if (!c.batch_statistics && gradient.mask == ChannelTerm::Mask::none) gradient.x = {};
+  channel_gradient(context, c.view, gradient, through_statistics ? w.x_factor : Tensor(),
+                   through_statistics ? w.constant : Tensor(), gradients.dx);
 }
 
 }  // namespace crema

@@ -66,8 +66,8 @@ void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
                               const Tensor& workspace);
 // The first half of backward, with a ReLU and nothing added, for a dy that is 0 except at some
 // positions: x and dy contain only those, row by row. Writes the gradients of scale and shift and,
-// into the workspace, slant and offset of dx = factor * g + (x - mean) * slant + offset, where g is
-// dy + more_dy through the ReLU. With more_dy, g is written to dy.
+// into the workspace, x_factor and constant of dx = factor * g + (x - mean) * x_factor + constant,
+// where g is dy + more_dy through the ReLU. With more_dy, g is written to dy.
 void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
                          const BatchNormParameters& parameters, const Tensor& x, const Tensor& dy,
                          const Tensor& more_dy, const BatchNormSaved& saved,

@@ -2,8 +2,10 @@
 // result). A thread keeps the parameters of one pack of channels and walks over rows.
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
+#include "kernels/core/implementation.h"
 #include "kernels/norm/batch_norm_bodies.h"
 #include "kernels/norm/batch_norm_params.cuh"
 #include "tensor/on.h"
@@ -41,8 +43,9 @@ __global__ void find_channel_statistics(ColumnGrid grid, const T* x, ChannelPara
     }
   };
   const auto finish = [&](int64_t c, const double* totals) {
-    const double near = totals[0] / n.each, spread = totals[1] / n.each - near * near;
-    const double variance = spread > 0 ? spread : 0;
+    const double near = totals[0] / n.each;
+    double variance = totals[1] / n.each - near * near;
+    variance = variance > 0 ? variance : 0;  // rounding may have made it negative
     const float mean = static_cast<float>(static_cast<float>(x[c]) + near);
     n.mean[c] = mean;
     n.inverse[c] = static_cast<float>(1 / sqrt(variance + n.stored.eps));
@@ -128,9 +131,9 @@ void find(const Gpu& gpu, const BatchNormCase& c, const Tensor& x, const Channel
   if (c.batch_statistics) {
     const auto kernel = find_channel_statistics<T, kPack>;
     const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPack, 2);
-    launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), n, gpu.parts, gpu.counters);
+    launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), n, gpu.partial_sums, gpu.counters);
   } else {
-    const auto blocks = static_cast<unsigned>((c.view.channels + 255) / 256);
+    const auto blocks = static_cast<unsigned>(ceil_div(c.view.channels, 256));
     launch(gpu, take_stored, {blocks, 256}, c.view.channels, n);
   }
 }
@@ -151,15 +154,14 @@ void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c
 }  // namespace
 
 bool batch_norm_supported_gpu(const Context& context, const BatchNormCase& c, DType dtype) {
-  return context.device() == Device::gpu && context.implementation != "plain" &&
-         c.view.groups == 1 && (c.view.inner == 1 || c.view.channels == 1) && dtype != DType::f64;
+  return context.device() == Device::gpu && !wants_reference(context) && c.view.groups == 1 &&
+         (c.view.inner == 1 || c.view.channels == 1) && dtype != DType::f64;
 }
 
 void batch_norm_forward_gpu(Context& context, const BatchNormCase& c,
                             const BatchNormParameters& parameters, const Tensor& x,
                             const Tensor& added, const Tensor& sums, const Tensor& y,
                             const BatchNormSaved& saved, const Tensor& workspace) {
-  if (x.count() == 0) return;
   const Gpu& gpu = context.gpu();
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
@@ -183,7 +185,7 @@ void batch_norm_statistics_gpu(Context& context, const BatchNormCase& c,
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics && sums) {
     n.sums = sums.data<float>();
-    const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
+    const auto blocks = static_cast<unsigned>(ceil_div(c.view.channels, 128));
     return launch(context.gpu(), take_sums, {blocks, 128}, n, c.view.channels);
   }
   with_grid(c.view, x, [&]<typename T, int kPack>(const ColumnGrid&) {
@@ -198,7 +200,7 @@ void batch_norm_affine_gpu(Context& context, const BatchNormCase& c,
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   if (c.batch_statistics) n.sums = sums.data<float>();
   if (!n.sums) batch_norm_statistics_gpu(context, c, parameters, x, Tensor(), saved, workspace);
-  const auto blocks = static_cast<unsigned>((c.view.channels + 127) / 128);
+  const auto blocks = static_cast<unsigned>(ceil_div(c.view.channels, 128));
   launch(context.gpu(), write_affine, {blocks, 128}, n, c.view.channels, affine.data<Half>());
 }
 
@@ -206,7 +208,6 @@ void batch_norm_recompute_gpu(Context& context, const BatchNormCase& c,
                               const BatchNormParameters& parameters, const Tensor& x,
                               const Tensor& added, const Tensor& y, const BatchNormSaved& saved,
                               const Tensor& workspace) {
-  if (x.count() == 0) return;
   const ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   with_grid(
       c.view, x,

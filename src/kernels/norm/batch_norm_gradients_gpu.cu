@@ -9,13 +9,14 @@ namespace {
 using namespace batch_norm;
 
 // How the gradient g before the ReLU is computed: by the sign of y, by the sign bits that forward
-// saved, or by the sign of the value recomputed from x; h is x - mean, or y where x is not kept.
+// saved, or by the sign of the value recomputed from x.
 enum class Mask { none, from_y, from_signs, from_x };
-enum class From { x, y, nothing };  // h; nothing: 0, unused with stored statistics
+// Where h comes from: x - mean, or y where x is not kept; zero: stored statistics do not need it.
+enum class Deviation { from_x, from_y, zero };
 
-template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>
+template <typename T, int kPack, Mask kMask, Deviation kDeviation, bool kTwoParts = false>
 struct Term {
-  const T *x, *y, *dy, *more_dy;  // kTwo: the gradient is dy + more_dy
+  const T *x, *y, *dy, *more_dy;  // kTwoParts: the gradient is dy + more_dy
   const uint8_t* signs;
   float slope;
   float mean[kPack], factor[kPack], bias[kPack];
@@ -36,10 +37,10 @@ struct Term {
     using P = Pack<T, kPack>;
     Loaded p;
     p.dy = *reinterpret_cast<const P*>(dy + at);
-    if constexpr (kTwo) p.more_dy = *reinterpret_cast<const P*>(more_dy + at);
+    if constexpr (kTwoParts) p.more_dy = *reinterpret_cast<const P*>(more_dy + at);
     if constexpr (kMask == Mask::from_signs) p.signs = signs[at / kPack];
-    if constexpr (kFrom == From::x) p.x = *reinterpret_cast<const P*>(x + at);
-    if constexpr (kFrom == From::y || kMask == Mask::from_y)
+    if constexpr (kDeviation == Deviation::from_x) p.x = *reinterpret_cast<const P*>(x + at);
+    if constexpr (kDeviation == Deviation::from_y || kMask == Mask::from_y)
       p.y = *reinterpret_cast<const P*>(y + at);
     return p;
   }
@@ -47,10 +48,10 @@ struct Term {
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
       g[k] = p.dy.v[k];
-      if constexpr (kTwo) g[k] += static_cast<float>(p.more_dy.v[k]);
+      if constexpr (kTwoParts) g[k] += static_cast<float>(p.more_dy.v[k]);
       h[k] = 0;
-      if constexpr (kFrom == From::y) h[k] = p.y.v[k];
-      if constexpr (kFrom == From::x) h[k] = static_cast<float>(p.x.v[k]) - mean[k];
+      if constexpr (kDeviation == Deviation::from_y) h[k] = p.y.v[k];
+      if constexpr (kDeviation == Deviation::from_x) h[k] = static_cast<float>(p.x.v[k]) - mean[k];
       if constexpr (kMask == Mask::from_y) {
         if (!(static_cast<float>(p.y.v[k]) > 0)) g[k] *= slope;
       }
@@ -64,16 +65,16 @@ struct Term {
   }
 };
 
-// masked: where to store the gradient before the ReLU; may be dy's memory, or null.
-template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo>
-__global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom, kTwo> term, T* masked,
-                              ChannelParams n, bool through_statistics, float* parts,
+// relu_dy: where to store g; may be dy's memory, or null.
+template <typename T, int kPack, Mask kMask, Deviation kDeviation, bool kTwoParts>
+__global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kDeviation, kTwoParts> term,
+                              T* relu_dy, ChannelParams n, bool through_statistics, float* parts,
                               unsigned* counters) {
   using P = Pack<T, kPack>;
   const int64_t column = first_column<kPack>(grid);
   if (column < grid.columns) term.start(n, column);
   const auto visit = [&]<int kRows>(const RowSet& rows, int64_t at, float(&sums)[2][kPack]) {
-    typename Term<T, kPack, kMask, kFrom, kTwo>::Loaded loaded[kRows];
+    typename Term<T, kPack, kMask, kDeviation, kTwoParts>::Loaded loaded[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       loaded[r] = term.load((rows.first + r * rows.step) * grid.columns + at);
@@ -89,31 +90,32 @@ __global__ void sum_gradients(ColumnGrid grid, Term<T, kPack, kMask, kFrom, kTwo
         sums[1][k] += g[k] * h[k];
         out.v[k] = g[k];
       }
-      if (masked)
-        *reinterpret_cast<P*>(masked + (rows.first + r * rows.step) * grid.columns + at) = out;
+      if (relu_dy)
+        *reinterpret_cast<P*>(relu_dy + (rows.first + r * rows.step) * grid.columns + at) = out;
     }
   };
   const auto finish = [&](int64_t c, const double* totals) {
-    n.finish_gradients(c, totals[0], totals[1], kFrom == From::y, through_statistics);
+    n.finish_gradients(c, totals[0], totals[1], kDeviation == Deviation::from_y,
+                       through_statistics);
   };
   sum_columns<kPack, 2>(grid, parts, counters, visit, finish);
 }
 
-template <typename T, int kPack, Mask kMask, From kFrom>
-__global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kFrom> term, T* dx,
+template <typename T, int kPack, Mask kMask, Deviation kDeviation>
+__global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kDeviation> term, T* dx,
                                ChannelParams n) {
   using P = Pack<T, kPack>;
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
   term.start(n, first);
-  float slant[kPack], offset[kPack];
+  float x_factor[kPack], constant[kPack];
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
-    slant[k] = n.slant ? n.slant[first + k] : 0;
-    offset[k] = n.offset ? n.offset[first + k] : 0;
+    x_factor[k] = n.x_factor ? n.x_factor[first + k] : 0;
+    constant[k] = n.constant ? n.constant[first + k] : 0;
   }
   over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
-    typename Term<T, kPack, kMask, kFrom>::Loaded loaded[kRows];
+    typename Term<T, kPack, kMask, kDeviation>::Loaded loaded[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
       loaded[r] = term.load((rows.first + r * rows.step) * grid.columns + column);
@@ -125,18 +127,18 @@ __global__ void apply_gradient(ColumnGrid grid, Term<T, kPack, kMask, kFrom> ter
       P out;
 #pragma unroll
       for (int k = 0; k < kPack; ++k)
-        out.v[k] = term.factor[k] * g[k] + (h[k] * slant[k] + offset[k]);
+        out.v[k] = term.factor[k] * g[k] + (h[k] * x_factor[k] + constant[k]);
       *reinterpret_cast<P*>(dx + (rows.first + r * rows.step) * grid.columns + column) = out;
     }
   });
 }
 
 // The inputs of backward.
-template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo>
-Term<T, kPack, kMask, kFrom, kTwo> term_of(const Tensor& x, const Tensor& y, const Tensor& dy,
-                                           const Tensor& more_dy, const Tensor& signs,
-                                           float slope) {
-  Term<T, kPack, kMask, kFrom, kTwo> term{};
+template <typename T, int kPack, Mask kMask, Deviation kDeviation, bool kTwoParts>
+Term<T, kPack, kMask, kDeviation, kTwoParts> term_of(const Tensor& x, const Tensor& y,
+                                                     const Tensor& dy, const Tensor& more_dy,
+                                                     const Tensor& signs, float slope) {
+  Term<T, kPack, kMask, kDeviation, kTwoParts> term{};
   term.x = x.data<T>();
   term.y = y.data<T>();
   term.dy = dy.data<T>();
@@ -146,15 +148,24 @@ Term<T, kPack, kMask, kFrom, kTwo> term_of(const Tensor& x, const Tensor& y, con
   return term;
 }
 
-// rows: those that have a gradient, of c.view.each().
-template <typename T, int kPack, Mask kMask, From kFrom, bool kTwo>
-void start_sums(const Gpu& gpu, const BatchNormCase& c, int64_t rows,
-                const Term<T, kPack, kMask, kFrom, kTwo>& term, const Tensor& kept,
-                const ChannelParams& n, bool through_statistics) {
-  const auto kernel = sum_gradients<T, kPack, kMask, kFrom, kTwo>;
+// The first pass. rows: those that have a gradient, of c.view.each(). relu_dy: as above, or empty.
+template <typename T, int kPack, Mask kMask, Deviation kDeviation, bool kTwoParts>
+void launch_sums(const Gpu& gpu, const BatchNormCase& c, int64_t rows,
+                 const Term<T, kPack, kMask, kDeviation, kTwoParts>& term, const Tensor& relu_dy,
+                 const ChannelParams& n, bool through_statistics) {
+  const auto kernel = sum_gradients<T, kPack, kMask, kDeviation, kTwoParts>;
   const ColumnGrid grid = grid_of_sums(kernel, rows, c.view.channels, kPack, 2);
-  launch(gpu, kernel, {grid.blocks, 256}, grid, term, kept.data<T>(), n, through_statistics,
-         gpu.parts, gpu.counters);
+  launch(gpu, kernel, {grid.blocks, 256}, grid, term, relu_dy.data<T>(), n, through_statistics,
+         gpu.partial_sums, gpu.counters);
+}
+
+// The second pass.
+template <typename T, int kPack, Mask kMask, Deviation kDeviation>
+void launch_result(const Gpu& gpu, const ColumnGrid& grid,
+                   const Term<T, kPack, kMask, kDeviation>& term, const Tensor& dx,
+                   const ChannelParams& n) {
+  launch(gpu, apply_gradient<T, kPack, kMask, kDeviation>, {grid.blocks, 256}, grid, term,
+         dx.data<T>(), n);
 }
 
 }  // namespace
@@ -168,11 +179,11 @@ void batch_norm_sums_gpu(Context& context, const BatchNormCase& c,
   const int64_t rows = dy.count() / c.view.channels;
   on_real(dy, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
-      const auto run = [&]<bool kTwo>() {
-        start_sums(context.gpu(), c, rows,
-                   term_of<T, kPackCount<T>, Mask::from_x, From::x, kTwo>(x, Tensor(), dy, more_dy,
-                                                                          Tensor(), c.slope),
-                   more_dy ? dy : Tensor(), n, c.batch_statistics);
+      const auto run = [&]<bool kTwoParts>() {
+        launch_sums(context.gpu(), c, rows,
+                    term_of<T, kPackCount<T>, Mask::from_x, Deviation::from_x, kTwoParts>(
+                        x, Tensor(), dy, more_dy, Tensor(), c.slope),
+                    more_dy ? dy : Tensor(), n, c.batch_statistics);
       };
       more_dy ? run.template operator()<true>() : run.template operator()<false>();
     }
@@ -184,61 +195,61 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
                              const Tensor& y, const Tensor& dy, const Tensor& more_dy,
                              const BatchNormSaved& saved, const BatchNormGradients& gradients,
                              const Tensor& workspace) {
-  if (dy.count() == 0) return;
   const Gpu& gpu = context.gpu();
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   n.learn(gradients);
   const bool from_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
   const bool through_statistics = c.batch_statistics && gradients.dx;
-  // Where the first pass stores the gradient before the ReLU, with both parts added: for the added
-  // bottom, or so that the second pass reads only one part.
-  const Tensor kept = gradients.d_added ? gradients.d_added : more_dy ? dy : Tensor();
-  const bool sums = through_statistics || gradients.d_scale || gradients.d_shift || kept;
+  // Where the first pass stores g, with both parts added: for the added bottom, or so that the
+  // second pass reads only one part.
+  const Tensor relu_dy = gradients.d_added ? gradients.d_added : more_dy ? dy : Tensor();
+  const bool sums = through_statistics || gradients.d_scale || gradients.d_shift || relu_dy;
 
-  const auto run = [&]<typename T, int kPack, Mask kMask, From kFrom, bool kTwo = false>(
-      ColumnGrid wide) {
-    const auto read = [&]<Mask kThis, bool kBoth>(const Tensor& gradient) {
-      return term_of<T, kPack, kThis, kFrom, kBoth>(x, y, gradient, more_dy, saved.signs, c.slope);
+  const auto run = [&]<typename T, int kPack, Mask kMask, Deviation kDeviation,
+                       bool kTwoParts = false>(ColumnGrid grid) {
+    const auto term = [&]<Mask kThis, bool kBoth>(const Tensor& gradient) {
+      return term_of<T, kPack, kThis, kDeviation, kBoth>(x, y, gradient, more_dy, saved.signs,
+                                                         c.slope);
     };
-    wide.from_end = !sums;
-    if (sums)
-      start_sums(gpu, c, c.view.each(), read.template operator()<kMask, kTwo>(dy), kept, n,
-                 through_statistics);
+    if (sums) {
+      launch_sums(gpu, c, c.view.each(), term.template operator()<kMask, kTwoParts>(dy), relu_dy, n,
+                  through_statistics);
+    }
     if (!gradients.dx) return;
+    grid.from_end = !sums;
     ChannelParams last = n;
-    if (!through_statistics) last.slant = last.offset = nullptr;
-    if (kept) {
-      launch(gpu, apply_gradient<T, kPack, Mask::none, kFrom>, {wide.blocks, 256}, wide,
-             read.template operator()<Mask::none, false>(kept), gradients.dx.data<T>(), last);
-    } else if constexpr (!kTwo) {
-      const auto term = read.template operator()<kMask, false>(dy);
-      launch(gpu, apply_gradient<T, kPack, kMask, kFrom>, {wide.blocks, 256}, wide, term,
-             gradients.dx.data<T>(), last);
+    if (!through_statistics) last.x_factor = last.constant = nullptr;
+    if (relu_dy) {
+      launch_result(gpu, grid, term.template operator()<Mask::none, false>(relu_dy), gradients.dx,
+                    last);
+    } else if constexpr (!kTwoParts) {
+      launch_result(gpu, grid, term.template operator()<kMask, false>(dy), gradients.dx, last);
     }
   };
   with_grid(
       c.view, dy,
-      [&]<typename T, int kPack>(const ColumnGrid& wide) {
+      [&]<typename T, int kPack>(const ColumnGrid& grid) {
         require_packs<T, kPack>(saved.signs);
         if constexpr (kPack == kPackCount<T>) {
           if (saved.signs && more_dy)
-            return run.template operator()<T, kPack, Mask::from_signs, From::x, true>(wide);
+            return run.template operator()<T, kPack, Mask::from_signs, Deviation::from_x, true>(
+                grid);
           if (saved.signs)
-            return run.template operator()<T, kPack, Mask::from_signs, From::x>(wide);
+            return run.template operator()<T, kPack, Mask::from_signs, Deviation::from_x>(grid);
           if (more_dy && c.relu && !c.added)
-            return run.template operator()<T, kPack, Mask::from_x, From::x, true>(wide);
+            return run.template operator()<T, kPack, Mask::from_x, Deviation::from_x, true>(grid);
         }
         require(!more_dy, "batch normalization was given two parts of a gradient it takes whole");
         if (from_y && !through_statistics) {
-          run.template operator()<T, kPack, Mask::none, From::nothing>(wide);
+          run.template operator()<T, kPack, Mask::none, Deviation::zero>(grid);
         } else if (from_y) {
-          run.template operator()<T, kPack, Mask::none, From::y>(wide);
+          run.template operator()<T, kPack, Mask::none, Deviation::from_y>(grid);
         } else if (!c.relu) {
-          run.template operator()<T, kPack, Mask::none, From::x>(wide);
+          run.template operator()<T, kPack, Mask::none, Deviation::from_x>(grid);
         } else if (c.added) {
-          run.template operator()<T, kPack, Mask::from_y, From::x>(wide);
+          run.template operator()<T, kPack, Mask::from_y, Deviation::from_x>(grid);
         } else {
-          run.template operator()<T, kPack, Mask::from_x, From::x>(wide);
+          run.template operator()<T, kPack, Mask::from_x, Deviation::from_x>(grid);
         }
       },
       x, y, more_dy, gradients.dx, gradients.d_added);

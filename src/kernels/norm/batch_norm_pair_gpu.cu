@@ -23,17 +23,17 @@ __global__ void __launch_bounds__(256, 2)
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
   const bool notes = blockIdx.x == 0 && threadIdx.x < grid.lanes;
-  float factor[2][kPack], offset[kPack];  // y = relu(x factor[0] + z factor[1] + offset)
+  float factor[2][kPack], constant[kPack];  // y = relu(x factor[0] + z factor[1] + constant)
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
     const int64_t c = first + k;
     float mean, inverse;
     a.statistics(c, grid.columns, notes, mean, inverse);
     factor[0][k] = a.factor(c, inverse);
-    offset[k] = a.bias(c) - mean * factor[0][k];
+    constant[k] = a.bias(c) - mean * factor[0][k];
     b.statistics(c, grid.columns, notes, mean, inverse);
     factor[1][k] = b.factor(c, inverse);
-    offset[k] += b.bias(c) - mean * factor[1][k];
+    constant[k] += b.bias(c) - mean * factor[1][k];
   }
   over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
     P p[kRows], q[kRows];
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(256, 2)
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
         float value = static_cast<float>(p[r].v[k]) * factor[0][k] +
-                      (static_cast<float>(q[r].v[k]) * factor[1][k] + offset[k]);
+                      (static_cast<float>(q[r].v[k]) * factor[1][k] + constant[k]);
         value = value > 0 ? value : slope * value;
         p[r].v[k] = value;
         positive |= static_cast<float>(p[r].v[k]) > 0 ? 1u << k : 0u;
@@ -76,7 +76,7 @@ struct PairLoaded {
 };
 
 // kept: where to store the gradient before the ReLU; may be dy's memory.
-template <typename T, int kPack, bool kTwo>
+template <typename T, int kPack, bool kTwoParts>
 __global__ void __launch_bounds__(256, 2)
     sum_pair(ColumnGrid grid, PairTerm<T> term, T* kept, ChannelParams a, ChannelParams b,
              bool through_statistics, float* parts, unsigned* counters) {
@@ -96,7 +96,8 @@ __global__ void __launch_bounds__(256, 2)
     for (int r = 0; r < kRows; ++r) {
       const int64_t position = (rows.first + r * rows.step) * grid.columns + at;
       loaded[r].dy = *reinterpret_cast<const P*>(term.dy + position);
-      if constexpr (kTwo) loaded[r].more = *reinterpret_cast<const P*>(term.more_dy + position);
+      if constexpr (kTwoParts)
+        loaded[r].more = *reinterpret_cast<const P*>(term.more_dy + position);
       loaded[r].x = *reinterpret_cast<const P*>(term.x + position);
       loaded[r].z = *reinterpret_cast<const P*>(term.z + position);
       loaded[r].signs = term.signs[position / kPack];
@@ -107,7 +108,7 @@ __global__ void __launch_bounds__(256, 2)
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
         float g = loaded[r].dy.v[k];
-        if constexpr (kTwo) g += static_cast<float>(loaded[r].more.v[k]);
+        if constexpr (kTwoParts) g += static_cast<float>(loaded[r].more.v[k]);
         if (!(loaded[r].signs >> k & 1u)) g *= term.slope;
         sums[0][k] += g;
         sums[1][k] += g * (static_cast<float>(loaded[r].x.v[k]) - mean[0][k]);
@@ -132,14 +133,15 @@ __global__ void __launch_bounds__(256, 2)
   using P = Pack<T, kPack>;
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
-  float factor[2][kPack], slant[2][kPack], offset[2][kPack];  // dx = g factor + x slant + offset
+  float factor[2][kPack], x_factor[2][kPack],
+      constant[2][kPack];  // dx = g factor + x x_factor + constant
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
     const int64_t c = first + k;
     factor[0][k] = a.factor(c), factor[1][k] = b.factor(c);
-    slant[0][k] = a.slant[c], slant[1][k] = b.slant[c];
-    offset[0][k] = a.offset[c] - a.mean[c] * a.slant[c];
-    offset[1][k] = b.offset[c] - b.mean[c] * b.slant[c];
+    x_factor[0][k] = a.x_factor[c], x_factor[1][k] = b.x_factor[c];
+    constant[0][k] = a.constant[c] - a.mean[c] * a.x_factor[c];
+    constant[1][k] = b.constant[c] - b.mean[c] * b.x_factor[c];
   }
   over_rows<kPack>(grid, [&]<int kRows>(const RowSet& rows, int64_t column) {
     P g[kRows], x[kRows], z[kRows];
@@ -156,10 +158,10 @@ __global__ void __launch_bounds__(256, 2)
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
         const float given = g[r].v[k];
-        x[r].v[k] =
-            factor[0][k] * given + (static_cast<float>(x[r].v[k]) * slant[0][k] + offset[0][k]);
-        z[r].v[k] =
-            factor[1][k] * given + (static_cast<float>(z[r].v[k]) * slant[1][k] + offset[1][k]);
+        x[r].v[k] = factor[0][k] * given +
+                    (static_cast<float>(x[r].v[k]) * x_factor[0][k] + constant[0][k]);
+        z[r].v[k] = factor[1][k] * given +
+                    (static_cast<float>(z[r].v[k]) * x_factor[1][k] + constant[1][k]);
       }
       if (dx) *reinterpret_cast<P*>(dx + at) = x[r];
       if (dz) *reinterpret_cast<P*>(dz + at) = z[r];
@@ -175,13 +177,13 @@ void on_packs(const Tensor& tensor, const Body& body) {
   });
 }
 
-template <typename T, bool kTwo>
+template <typename T, bool kTwoParts>
 void start_pair_sums(const Gpu& gpu, const BatchNormCase& c, const PairTerm<T>& term, T* kept,
                      const ChannelParams& a, const ChannelParams& b) {
-  const auto kernel = sum_pair<T, kPackCount<T>, kTwo>;
+  const auto kernel = sum_pair<T, kPackCount<T>, kTwoParts>;
   const ColumnGrid grid = grid_of_sums(kernel, c.view.each(), c.view.channels, kPackCount<T>, 3);
-  launch(gpu, kernel, {grid.blocks, 256}, grid, term, kept, a, b, c.batch_statistics, gpu.parts,
-         gpu.counters);
+  launch(gpu, kernel, {grid.blocks, 256}, grid, term, kept, a, b, c.batch_statistics,
+         gpu.partial_sums, gpu.counters);
 }
 
 class BatchNormPairGpu final : public BatchNormPair {

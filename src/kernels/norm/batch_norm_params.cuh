@@ -12,9 +12,9 @@ namespace crema::batch_norm {
 struct ChannelParams {
   const float *scale, *shift;  // learned; null: 1 and 0
   StoredStatistics<float> stored;
-  float *mean, *inverse;     // saved for backward
-  float *slant, *offset;     // backward: dx = factor g + h slant + offset
-  float *d_scale, *d_shift;  // null: not wanted
+  float *mean, *inverse;       // saved for backward
+  float *x_factor, *constant;  // backward: dx = factor g + h x_factor + constant
+  float *d_scale, *d_shift;    // null: not wanted
   bool accumulate_scale, accumulate_shift;
   double each;        // elements per channel
   const float *sums;  // of x, followed by those of its squares; null: mean and inverse are known
@@ -53,8 +53,8 @@ struct ChannelParams {
                                    bool through_statistics) const {
     const float inverse_c = inverse[c], factor_c = factor(c, inverse_c);
     const double shrink = h_is_y ? 1 : static_cast<double>(inverse_c) * inverse_c;
-    slant[c] = through_statistics ? static_cast<float>(-factor_c * shrink * sum_gh / each) : 0;
-    offset[c] = through_statistics ? static_cast<float>(-factor_c * sum_g / each) : 0;
+    x_factor[c] = through_statistics ? static_cast<float>(-factor_c * shrink * sum_gh / each) : 0;
+    constant[c] = through_statistics ? static_cast<float>(-factor_c * sum_g / each) : 0;
     if (d_scale) {
       const float value = static_cast<float>(inverse_c * sum_gh);
       d_scale[c] = accumulate_scale ? d_scale[c] + value : value;
@@ -66,17 +66,17 @@ struct ChannelParams {
   }
 };
 
-// slants: room for two values per channel.
+// room: for two values per channel.
 inline ChannelParams channel_params(const BatchNormCase &c, const BatchNormParameters &p,
-                                    const BatchNormSaved &saved, float *slants) {
+                                    const BatchNormSaved &saved, float *room) {
   ChannelParams n{};
   n.scale = p.scale.data<float>();
   n.shift = p.shift.data<float>();
   n.stored = {c, p};
   n.mean = saved.mean.data<float>();
   n.inverse = saved.inverse.data<float>();
-  n.slant = slants;
-  n.offset = n.slant + c.view.channels;
+  n.x_factor = room;
+  n.constant = n.x_factor + c.view.channels;
   n.each = static_cast<double>(c.view.each());
   return n;
 }

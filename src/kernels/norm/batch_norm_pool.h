@@ -33,8 +33,9 @@ class BatchNormPool {
                         const BatchNormGradients& gradients, const Tensor& workspace) = 0;
 };
 
-// x, y: shapes (N, C, H, W), channels-last. Null where batch_norm_takes_packs() is false, or where
-// the window is none of 3 stride 2, 3 stride 1 and 2 stride 2. dtype: of x.
+// For x and y of shapes (N, C, H, W), channels-last; dtype: of x. Null where
+// batch_norm_takes_packs() is false, where x has no elements or 2^31 and more, and where the window
+// is none of 3 stride 2, 3 stride 1 and 2 stride 2.
 std::unique_ptr<BatchNormPool> make_batch_norm_pool(const Context& context, const BatchNormCase& c,
                                                     const PoolWindow& window, DType dtype);
 // Only in a CUDA build.

@@ -15,34 +15,34 @@ using namespace pooling;
 
 template <typename T, int kWindow, int kStep>
 __global__ void __launch_bounds__(256, 3)
-    apply_max(Window w, Tiles tiles, const Words* __restrict__ x, WidePack<T>* __restrict__ y,
+    apply_max(Geometry32 g, Tiles tiles, const Words* __restrict__ x, WidePack<T>* __restrict__ y,
               WidePack<T>* __restrict__ kept, Cells<T>* __restrict__ index, ChannelParams n) {
   constexpr int kLanes = kPackCount<T> / 4, kBits = 32 / kLanes;  // per word
-  const Position o(w, tiles, kWalkRows);
+  const Position o(g, tiles, kWalkRows);
   if (!o.inside) return;
-  float factor[kPackCount<T>], offset[kPackCount<T>];  // norm(x) = x factor + offset
-  Words turned = {};  // sign bits of channels with a negative factor, whose order is reversed
+  float factor[kPackCount<T>], constant[kPackCount<T>];  // norm(x) = x factor + constant
+  Words flipped = {};  // sign bits of channels with a negative factor, whose order is reversed
 #pragma unroll
   for (int k = 0; k < kPackCount<T>; ++k) {
     const int64_t c = static_cast<int64_t>(o.pack) * kPackCount<T> + k;
     factor[k] = n.factor(c);
-    offset[k] = n.bias(c) - n.mean[c] * factor[k];
-    if (factor[k] < 0) turned.v[k / kLanes] |= 1u << (k % kLanes * kBits + kBits - 1);
+    constant[k] = n.bias(c) - n.mean[c] * factor[k];
+    if (factor[k] < 0) flipped.v[k / kLanes] |= 1u << (k % kLanes * kBits + kBits - 1);
   }
-  const auto turn = [&](Words words) {
+  const auto flip_sign = [&](Words words) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) words.v[i] ^= turned.v[i];
+    for (int i = 0; i < 4; ++i) words.v[i] ^= flipped.v[i];
     return words;
   };
   walk_windows<T, kWindow, kStep>(
-      w, o, [&](int at) { return turn(x[at]); },
+      g, o, [&](int at) { return flip_sign(x[at]); },
       [&](int to, const Words& largest, uint32_t(&cells)[4]) {
-        const Words words = turn(largest);
+        const Words words = flip_sign(largest);
         const auto& best = *reinterpret_cast<const WidePack<T>*>(&words);
         WidePack<T> out;
 #pragma unroll
         for (int k = 0; k < kPackCount<T>; ++k) {
-          const float value = static_cast<float>(best.v[k]) * factor[k] + offset[k];
+          const float value = static_cast<float>(best.v[k]) * factor[k] + constant[k];
           out.v[k] = value <= 0 ? 0 : value;  // NaN stays NaN
           if (!(value > 0))
             cells[k / kLanes] |= (kLanes == 1 ? ~0u : 0xffffu) << (k % kLanes * kBits);
@@ -55,25 +55,26 @@ __global__ void __launch_bounds__(256, 3)
 
 template <typename T, int kWindow, int kStep>
 __global__ void __launch_bounds__(256, 2)
-    apply_max_gradient(Window w, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
+    apply_max_gradient(Geometry32 g, Tiles tiles, const Cells<T>* index, const WidePack<T>* dy,
                        const WidePack<T>* x, WidePack<T>* dx, ChannelParams n) {
-  const Position tile(w, tiles, kWalkRows);
+  const Position tile(g, tiles, kWalkRows);
   if (!tile.inside) return;
-  float factor[kPackCount<T>], slant[kPackCount<T>], offset[kPackCount<T>];
+  float factor[kPackCount<T>], x_factor[kPackCount<T>], constant[kPackCount<T>];
 #pragma unroll
   for (int k = 0; k < kPackCount<T>; ++k) {
     const int64_t c = static_cast<int64_t>(tile.pack) * kPackCount<T> + k;
     factor[k] = n.factor(c);
-    slant[k] = n.slant[c];
-    offset[k] = n.offset[c] - n.mean[c] * n.slant[c];
+    x_factor[k] = n.x_factor[c];
+    constant[k] = n.constant[c] - n.mean[c] * n.x_factor[c];
   }
   walk_gradients<T, kWindow, kStep>(
-      w, tile, index, dy, [&](int at) { return x[at]; },
+      g, tile, index, dy, [&](int at) { return x[at]; },
       [&](int at, const WidePack<T>& given, const float(&sums)[kPackCount<T>]) {
         WidePack<T> out;
 #pragma unroll
         for (int k = 0; k < kPackCount<T>; ++k)
-          out.v[k] = factor[k] * sums[k] + (static_cast<float>(given.v[k]) * slant[k] + offset[k]);
+          out.v[k] =
+              factor[k] * sums[k] + (static_cast<float>(given.v[k]) * x_factor[k] + constant[k]);
         dx[at] = out;
       });
 }
@@ -92,9 +93,9 @@ class BatchNormPoolGpu final : public BatchNormPool {
                const Tensor& workspace) override {
     batch_norm_statistics_gpu(context, c_, parameters, x, sums, saved.norm, workspace);
     const ChannelParams n = channel_params(c_, parameters, saved.norm, workspace.data<float>());
-    with_kernels(x, y, [&]<typename T, int kWindow, int kStep>(const Window& w) {
-      const Launch l(w, w.out, kWalkRows);
-      launch(context.gpu(), apply_max<T, kWindow, kStep>, {l.blocks, l.threads}, w, l.tiles,
+    with_kernels(x, y, [&]<typename T, int kWindow, int kStep>(const Geometry32& g) {
+      const Launch l(g, g.out, kWalkRows);
+      launch(context.gpu(), apply_max<T, kWindow, kStep>, {l.blocks, l.threads}, g, l.tiles,
              x.data<Words>(), y.data<WidePack<T>>(), saved.kept.data<WidePack<T>>(),
              saved.index.data<Cells<T>>(), n);
     });
@@ -107,9 +108,9 @@ class BatchNormPoolGpu final : public BatchNormPool {
                         workspace);
     if (!gradients.dx) return;
     const ChannelParams n = channel_params(c_, parameters, saved.norm, workspace.data<float>());
-    with_kernels(x, dy, [&]<typename T, int kWindow, int kStep>(const Window& w) {
-      const Launch l = launch_of_gradients(w);
-      launch(context.gpu(), apply_max_gradient<T, kWindow, kStep>, {l.blocks, l.threads}, w,
+    with_kernels(x, dy, [&]<typename T, int kWindow, int kStep>(const Geometry32& g) {
+      const Launch l = launch_of_gradients(g);
+      launch(context.gpu(), apply_max_gradient<T, kWindow, kStep>, {l.blocks, l.threads}, g,
              l.tiles, saved.index.data<Cells<T>>(), dy.data<WidePack<T>>(), x.data<WidePack<T>>(),
              gradients.dx.data<WidePack<T>>(), n);
     });
@@ -121,9 +122,9 @@ class BatchNormPoolGpu final : public BatchNormPool {
   void with_kernels(const Tensor& x, const Tensor& y, const Body& body) const {
     on_real(x, [&]<typename T>() {
       if constexpr (!std::is_same_v<T, double>) {
-        const Window w(PoolGeometry(window_, x, y), kPackCount<T>);
+        const Geometry32 g(PoolGeometry(window_, x, y), kPackCount<T>);
         with_walk(window_, [&]<int kWindow, int kStep>() {
-          body.template operator()<T, kWindow, kStep>(w);
+          body.template operator()<T, kWindow, kStep>(g);
         });
       }
     });

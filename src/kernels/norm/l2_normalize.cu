@@ -2,7 +2,7 @@
 
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
-#include "kernels/core/squared_row.h"
+#include "kernels/core/reduce_values.h"
 
 namespace crema {
 namespace {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/ceil_div.h"
 #include "kernels/core/implementation.h"
 #include "kernels/norm/lrn_geometry.h"
 #include "tensor/on.h"
@@ -37,14 +38,14 @@ struct AnyExponent {
 // kSize 0: the size is known only at run time.
 template <typename T, int kSize, typename Power>
 struct Line {
-  T alpha, k, spread;
+  T alpha, k, gradient_factor;
   int64_t size;
   Power power;
 
   explicit Line(const LrnWindow& window)
       : alpha(static_cast<T>(window.alpha)),
         k(static_cast<T>(window.k)),
-        spread(static_cast<T>(2 * window.alpha * window.beta)),
+        gradient_factor(static_cast<T>(2 * window.alpha * window.beta)),
         size(window.size),
         power(window.beta) {}
 
@@ -71,7 +72,7 @@ struct Line {
   }
   void subtract(const T* ratios, int64_t shift, int64_t count, const T* x, T* dx) const {
 #pragma omp simd
-    for (int64_t i = 0; i < count; ++i) dx[i] -= spread * x[i] * sum(ratios + i, shift);
+    for (int64_t i = 0; i < count; ++i) dx[i] -= gradient_factor * x[i] * sum(ratios + i, shift);
   }
 };
 
@@ -107,7 +108,7 @@ void across_planes(const LrnGeometry& g, const L& line, int64_t images, const T*
                    T* out) {
   constexpr int64_t kBlock = 64;
   const int64_t channels = g.columns.extent, half = g.columns.half, plane = g.columns.stride;
-  const int64_t blocks = (plane + kBlock - 1) / kBlock;
+  const int64_t blocks = ceil_div(plane, kBlock);
 #pragma omp parallel if (images * channels * plane > kSmall)
   {
     std::vector<T> squares((channels + 2 * half) * kBlock), ratios(dy ? squares.size() : 0);
@@ -200,32 +201,54 @@ void run(const LrnWindow& window, const Tensor& x, const T* dy, T* out, T* ratio
   run<T, Line<T, 0, ThreeQuarters>>(window, x, from, dy, out, ratios);
 }
 
-[[maybe_unused]] bool on_gpu(Context& context) {
-  return context.device() == Device::gpu && context.implementation != "plain";
+bool forward_vectorized(Context& context, const LrnWindow& window, const Tensor& x,
+                        const Tensor& y) {
+  if (context.device() == Device::gpu) return false;
+  on(x, [&]<typename T>() { run<T>(window, x, nullptr, y.data<T>(), nullptr); });
+  return true;
 }
+
+bool backward_vectorized(Context& context, const LrnWindow& window, const Tensor& x,
+                         const Tensor& dy, const Tensor& dx, const Tensor& ratios) {
+  if (context.device() == Device::gpu) return false;
+  on(x, [&]<typename T>() { run<T>(window, x, dy.data<T>(), dx.data<T>(), ratios.data<T>()); });
+  return true;
+}
+
+using LrnForwardFunction = KernelFunction<const LrnWindow&, const Tensor&, const Tensor&>;
+using LrnBackwardFunction =
+    KernelFunction<const LrnWindow&, const Tensor&, const Tensor&, const Tensor&, const Tensor&>;
+
+constexpr LrnForwardFunction kLrnForward[] = {
+#ifdef CREMA_CUDA
+    {"cuda", lrn_forward_gpu},
+#endif
+    {"vectorized", forward_vectorized},
+    {"plain", lrn_forward_reference},
+};
+constexpr LrnBackwardFunction kLrnBackward[] = {
+#ifdef CREMA_CUDA
+    {"cuda", lrn_backward_gpu},
+#endif
+    {"vectorized", backward_vectorized},
+    {"plain", lrn_backward_reference},
+};
 
 }  // namespace
 
 void lrn_forward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
-#ifdef CREMA_CUDA
-  if (on_gpu(context) && lrn_forward_gpu(context, window, x, y)) return;
-#endif
-  if (generic_body(context)) return lrn_forward_reference(context, window, x, y);
-  on(x, [&]<typename T>() { run<T>(window, x, nullptr, y.data<T>(), nullptr); });
+  run_first(context, "LRN", kLrnForward, window, x, y);
 }
 
 size_t lrn_workspace(Context& context, const LrnWindow& window, const Shape& x, DType dtype) {
-  return generic_body(context) || !window.across_channels ? x.count() * size_of(dtype) : 0;
+  const bool none =
+      context.device() == Device::cpu && window.across_channels && !wants_reference(context);
+  return none ? 0 : x.count() * size_of(dtype);
 }
 
 void lrn_backward(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
                   const Tensor& dx, const Tensor& workspace) {
-#ifdef CREMA_CUDA
-  if (on_gpu(context) && lrn_backward_gpu(context, window, x, dy, dx)) return;
-#endif
-  if (generic_body(context))
-    return lrn_backward_reference(context, window, x, dy, dx, workspace.raw());
-  on(x, [&]<typename T>() { run<T>(window, x, dy.data<T>(), dx.data<T>(), workspace.data<T>()); });
+  run_first(context, "the gradient of LRN", kLrnBackward, window, x, dy, dx, workspace);
 }
 
 }  // namespace crema

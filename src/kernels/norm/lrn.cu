@@ -9,7 +9,7 @@ namespace {
 
 // Sum of value(neighbor) over the neighborhood of i.
 template <typename T, typename Value>
-CREMA_HD T neighbourhood_sum(const LrnGeometry& g, int64_t i, const Value& value) {
+CREMA_HD T neighborhood_sum(const LrnGeometry& g, int64_t i, const Value& value) {
   T sum = 0;
   for (int64_t a = g.rows.before(i); a <= g.rows.after(i); ++a) {
     for (int64_t b = g.columns.before(i); b <= g.columns.after(i); ++b) {
@@ -38,7 +38,7 @@ struct LrnForward {
   const T* x;
   T* y;
   CREMA_HD void operator()(int64_t i) const {
-    y[i] = x[i] * pow(k + alpha * neighbourhood_sum<T>(g, i, SquareAt<T>{x}), -beta);
+    y[i] = x[i] * pow(k + alpha * neighborhood_sum<T>(g, i, SquareAt<T>{x}), -beta);
   }
 };
 
@@ -50,7 +50,7 @@ struct LrnRatio {
   const T *x, *dy;
   T *dx, *ratio;
   CREMA_HD void operator()(int64_t i) const {
-    const T s = k + alpha * neighbourhood_sum<T>(g, i, SquareAt<T>{x});
+    const T s = k + alpha * neighborhood_sum<T>(g, i, SquareAt<T>{x});
     const T direct = dy[i] * pow(s, -beta);
     dx[i] = direct;
     ratio[i] = direct * x[i] / s;
@@ -64,14 +64,15 @@ struct LrnSpread {
   const T *x, *ratio;
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
-    dx[i] -= factor * x[i] * neighbourhood_sum<T>(g, i, ValueAt<T>{ratio});
+    dx[i] -= factor * x[i] * neighborhood_sum<T>(g, i, ValueAt<T>{ratio});
   }
 };
 
 }  // namespace
 
-void lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
+bool lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
                            const Tensor& y) {
+  if (is_half(x.dtype())) return false;
   on(x, [&]<typename T>() {
     parallel_for(context, x.count(),
                  LrnForward<T>{LrnGeometry(window, x), static_cast<T>(window.alpha),
@@ -79,13 +80,15 @@ void lrn_forward_reference(Context& context, const LrnWindow& window, const Tens
                                y.data<T>()},
                  256);
   });
+  return true;
 }
 
-void lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
-                            const Tensor& dy, const Tensor& dx, void* ratios) {
+bool lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
+                            const Tensor& dy, const Tensor& dx, const Tensor& ratios) {
+  if (is_half(x.dtype())) return false;
   const LrnGeometry g(window, x);
   on(x, [&]<typename T>() {
-    T* ratio = static_cast<T*>(ratios);
+    T* const ratio = ratios.data<T>();
     parallel_for(
         context, x.count(),
         LrnRatio<T>{g, static_cast<T>(window.alpha), static_cast<T>(window.beta),
@@ -96,6 +99,7 @@ void lrn_backward_reference(Context& context, const LrnWindow& window, const Ten
                               dx.data<T>()},
                  256);
   });
+  return true;
 }
 
 }  // namespace crema

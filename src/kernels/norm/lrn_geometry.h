@@ -41,16 +41,15 @@ struct LrnGeometry {
   }
 };
 
-// The reference implementation for every case and device; kernels/norm/lrn.cpp prefers its own CPU
-// loops. `ratios` has the size of x.
-void lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
+// The implementations: see kernels/core/implementation.h. `ratios` has the size of x.
+// Every case and device, float32 and float64.
+bool lrn_forward_reference(Context& context, const LrnWindow& window, const Tensor& x,
                            const Tensor& y);
-void lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
-                            const Tensor& dy, const Tensor& dx, void* ratios);
-
-// GPU: across channels, channels-last. Returns false for an unsupported case.
+bool lrn_backward_reference(Context& context, const LrnWindow& window, const Tensor& x,
+                            const Tensor& dy, const Tensor& dx, const Tensor& ratios);
+// GPU: across channels, channels-last, not float64.
 bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y);
 bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
-                      const Tensor& dx);
+                      const Tensor& dx, const Tensor& ratios);
 
 }  // namespace crema

@@ -3,6 +3,7 @@
 // sides. For other sizes a block takes some positions and keeps their channels in shared memory.
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/programmatic_launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/norm/lrn_geometry.h"
@@ -56,8 +57,7 @@ __device__ void clear_borders(const LrnRows& r, float* memory) {
 // The sums over the neighborhoods of kPack channels; `line` points to the leftmost neighbor of the
 // first channel.
 template <int kPack, typename Term>
-__device__ void neighbourhoods(const float* line, int half, const Term& term,
-                               float (&sums)[kPack]) {
+__device__ void neighborhoods(const float* line, int half, const Term& term, float (&sums)[kPack]) {
   float sum = 0;
   for (int j = 0; j <= 2 * half; ++j) sum += term(line[j]);
   sums[0] = sum;
@@ -89,7 +89,7 @@ __global__ void forward(LrnRows r, const T* x, T* y) {
   __syncthreads();
   for_packs<kPack>(r, [&](int line, int64_t at) {
     float sums[kPack];
-    neighbourhoods(values + line, r.half, Square{}, sums);
+    neighborhoods(values + line, r.half, Square{}, sums);
     P out;
 #pragma unroll
     for (int k = 0; k < kPack; ++k)
@@ -114,7 +114,7 @@ __global__ void backward(LrnRows r, const T* x, const T* dy, T* dx) {
   // ratio = dy * x * s ^ (-beta - 1)
   for_packs<kPack>(r, [&](int line, int64_t at) {
     float sums[kPack];
-    neighbourhoods(values + line, r.half, Square{}, sums);
+    neighborhoods(values + line, r.half, Square{}, sums);
     const P g = *reinterpret_cast<const P*>(dy + at);
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
@@ -125,14 +125,14 @@ __global__ void backward(LrnRows r, const T* x, const T* dy, T* dx) {
   });
   __syncthreads();
   for_packs<kPack>(r, [&](int line, int64_t at) {
-    float sums[kPack], spread[kPack];
-    neighbourhoods(values + line, r.half, Square{}, sums);
-    neighbourhoods(ratios + line, r.half, Value{}, spread);
+    float sums[kPack], ratio_sums[kPack];
+    neighborhoods(values + line, r.half, Square{}, sums);
+    neighborhoods(ratios + line, r.half, Value{}, ratio_sums);
     P g = *reinterpret_cast<const P*>(dy + at);
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
       g.v[k] = static_cast<float>(g.v[k]) * r.power(r.k + r.alpha * sums[k]) -
-               2 * r.alpha * r.beta * values[line + r.half + k] * spread[k];
+               2 * r.alpha * r.beta * values[line + r.half + k] * ratio_sums[k];
     }
     *reinterpret_cast<P*>(dx + at) = g;
   });
@@ -193,11 +193,11 @@ __global__ void in_registers(LrnRows r, const T* x, const T* dy, T* out) {
     }
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
-      float spread = 0;
+      float ratio_sum = 0;
 #pragma unroll
-      for (int j = 0; j <= 2 * kHalf; ++j) spread += ratio[k + j];
+      for (int j = 0; j <= 2 * kHalf; ++j) ratio_sum += ratio[k + j];
       result.v[k] =
-          g.v[kPack + k] * power[k + kReach] - 2 * r.alpha * r.beta * near.v[kPack + k] * spread;
+          g.v[kPack + k] * power[k + kReach] - 2 * r.alpha * r.beta * near.v[kPack + k] * ratio_sum;
     }
   } else {
 #pragma unroll
@@ -214,7 +214,7 @@ bool run_in_registers(Context& context, const LrnRows& r, const T* x, const T* d
     return false;
   } else {
     const int64_t threads = r.rows * (r.channels / kPack);
-    const auto blocks = static_cast<unsigned>((threads + kFewThreads - 1) / kFewThreads);
+    const auto blocks = static_cast<unsigned>(ceil_div(threads, kFewThreads));
     const Gpu& gpu = context.gpu();
     if (r.half == 1) {
       launch_programmatic(gpu, in_registers<T, kPack, 1, kBackward>, {blocks, kFewThreads}, r, x,
@@ -247,19 +247,20 @@ LrnRows rows_for(const LrnWindow& window, const Tensor& x, int arrays) {
   return r;
 }
 
-template <typename Launch>
-bool serve(const LrnWindow& window, const Tensor& x, const Tensor& out, int arrays,
-           const Launch& launch) {
+// Calls launch<T, kPack>(rows, blocks, shared bytes) with the widest pack that all tensors allow.
+template <typename Launch, typename... Tensors>
+bool serve(const LrnWindow& window, const Tensor& x, int arrays, const Launch& launch,
+           const Tensors&... others) {
   const LrnRows r = rows_for(window, x, arrays);
   if (r.rows_each == 0) return false;
   if (r.rows == 0) return true;
-  const auto blocks = static_cast<unsigned>((r.rows + r.rows_each - 1) / r.rows_each);
+  const auto blocks = static_cast<unsigned>(ceil_div(r.rows, r.rows_each));
   const size_t shared = sizeof(float) * arrays * r.rows_each * (r.channels + 2 * r.half);
   on_real(x, [&]<typename T>() {
     if constexpr (!std::is_same_v<T, double>) {
       with_column_pack<T>(
           r.channels, [&]<int kPack>() { launch.template operator()<T, kPack>(r, blocks, shared); },
-          x.data<T>(), out.data<T>());
+          x.raw(), others.raw()...);
     }
   });
   return true;
@@ -268,27 +269,31 @@ bool serve(const LrnWindow& window, const Tensor& x, const Tensor& out, int arra
 }  // namespace
 
 bool lrn_forward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& y) {
+  if (context.device() == Device::cpu) return false;
   const Gpu& gpu = context.gpu();
   return serve(
-      window, x, y, 1,
+      window, x, 1,
       [&]<typename T, int kPack>(const LrnRows& r, unsigned blocks, size_t shared) {
         if (run_in_registers<T, kPack, false>(context, r, x.data<T>(), nullptr, y.data<T>()))
           return;
         launch(gpu, forward<T, kPack>, {blocks, kThreads, shared}, r, x.data<T>(), y.data<T>());
-      });
+      },
+      y);
 }
 
 bool lrn_backward_gpu(Context& context, const LrnWindow& window, const Tensor& x, const Tensor& dy,
-                      const Tensor& dx) {
+                      const Tensor& dx, const Tensor& /*ratios*/) {
+  if (context.device() == Device::cpu) return false;
   const Gpu& gpu = context.gpu();
   return serve(
-      window, x, dx, 2,
+      window, x, 2,
       [&]<typename T, int kPack>(const LrnRows& r, unsigned blocks, size_t shared) {
         if (run_in_registers<T, kPack, true>(context, r, x.data<T>(), dy.data<T>(), dx.data<T>()))
           return;
         launch(gpu, backward<T, kPack>, {blocks, kThreads, shared}, r, x.data<T>(), dy.data<T>(),
                dx.data<T>());
-      });
+      },
+      dy, dx);
 }
 
 }  // namespace crema

@@ -10,19 +10,19 @@
 namespace crema {
 namespace {
 
-// Two sums over the runs of a row of the pair that `term(i, j)` returns for memory offset i and
-// parameter j. The sums of runs are added in double.
+// Two sums over the segments of a row of the pair that `term(i, j)` returns for memory offset i and
+// parameter j. The sums of segments are added in double.
 template <typename T, typename Term>
 void sum_row(const RowNormView& v, int64_t row, const Term& term, double& first, double& second) {
   const int64_t begin = v.begin(row), parameter = v.first_parameter(row);
   first = second = 0;
-  for (int64_t run = 0; run < v.runs; ++run) {
-    const int64_t at = begin + run * v.run_step;
+  for (int64_t segment = 0; segment < v.segments; ++segment) {
+    const int64_t at = begin + segment * v.segment_stride;
     T a = 0, b = 0;
 #pragma omp simd reduction(+ : a, b)
-    for (int64_t k = 0; k < v.run; ++k) {
+    for (int64_t k = 0; k < v.segment; ++k) {
       T g, h;
-      term(at + k, parameter + (v.by_run ? run : k), g, h);
+      term(at + k, parameter + (v.parameter_per_segment ? segment : k), g, h);
       a += g, b += h;
     }
     first += a, second += b;
@@ -32,19 +32,21 @@ void sum_row(const RowNormView& v, int64_t row, const Term& term, double& first,
 template <typename Body>
 void over_row(const RowNormView& v, int64_t row, const Body& body) {
   const int64_t begin = v.begin(row), parameter = v.first_parameter(row);
-  for (int64_t run = 0; run < v.runs; ++run) {
-    const int64_t at = begin + run * v.run_step;
+  for (int64_t segment = 0; segment < v.segments; ++segment) {
+    const int64_t at = begin + segment * v.segment_stride;
 #pragma omp simd
-    for (int64_t k = 0; k < v.run; ++k) body(at + k, parameter + (v.by_run ? run : k));
+    for (int64_t k = 0; k < v.segment; ++k)
+      body(at + k, parameter + (v.parameter_per_segment ? segment : k));
   }
 }
 
 template <typename T>
-void forward(const RowNorm& n, const T* x, T* y) {
-  const RowNormView v = n.view;
-  const T *scale = n.scale.data<T>(), *shift = n.shift.data<T>();
-  T *mean = n.mean.data<T>(), *inverse = n.inverse.data<T>();
-  const auto length = mean ? static_cast<double>(v.length()) : 1.0;
+void forward(const RowNormCase& c, const RowNormParameters& p, const T* x, T* y,
+             const RowNormSaved& saved) {
+  const RowNormView v = c.view;
+  const T *scale = p.scale.data<T>(), *shift = p.shift.data<T>();
+  T *mean = saved.mean.data<T>(), *inverse = saved.inverse.data<T>();
+  const auto divisor = static_cast<double>(c.divisor());
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < v.rows; ++row) {
     const T pivot = mean ? x[v.begin(row)] : T(0);  // differences from it keep all digits
@@ -56,14 +58,12 @@ void forward(const RowNorm& n, const T* x, T* y) {
           b = a * a;
         },
         sum, squares);
-    const double near = mean ? sum / length : 0, spread = squares / length - near * near;
+    const double near = mean ? sum / divisor : 0;
+    // Rounding may make the difference negative.
+    const double variance = std::max(squares / divisor - near * near, 0.0);
     const T center = static_cast<T>(pivot + near);
     if (mean) mean[row] = center;
-    const double variance = std::max(spread, 0.0);
-    const T by = inverse[row] =
-        static_cast<T>(n.centre_only       ? 1
-                       : n.eps_beside_root ? 1 / (std::sqrt(variance) + n.eps)
-                                           : 1 / std::sqrt(variance + n.eps));
+    const T by = inverse[row] = static_cast<T>(c.inverse_of(variance));
     over_row(v, row, [=](int64_t i, int64_t j) {
       const T value = (x[i] - center) * by;
       y[i] = (scale ? value * scale[j] : value) + (shift ? shift[j] : T(0));
@@ -72,16 +72,17 @@ void forward(const RowNorm& n, const T* x, T* y) {
 }
 
 template <typename T>
-void backward_data(const RowNorm& n, const T* x, const T* dy, T* dx) {
-  const RowNormView v = n.view;
-  const T *scale = n.scale.data<T>(), *mean = n.mean.data<T>();
-  const auto length = mean ? static_cast<double>(v.length()) : 1.0;
+void backward_data(const RowNormCase& c, const RowNormParameters& p, const T* x, const T* dy,
+                   const RowNormSaved& saved, T* dx) {
+  const RowNormView v = c.view;
+  const T *scale = p.scale.data<T>(), *mean = saved.mean.data<T>();
+  const auto divisor = static_cast<double>(c.divisor());
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < v.rows; ++row) {
-    const T inverse = n.inverse.data<T>()[row];
-    // x is already normalized where it is the result.
-    const T center = n.from_result || !mean ? T(0) : mean[row];
-    const T by = n.from_result ? T(1) : inverse;
+    const T inverse = saved.inverse.data<T>()[row];
+    // What is read as x is already normalized where it is y.
+    const T center = c.backward_reads_y || !mean ? T(0) : mean[row];
+    const T by = c.backward_reads_y ? T(1) : inverse;
     double sum, product;
     sum_row<T>(
         v, row,
@@ -90,11 +91,12 @@ void backward_data(const RowNorm& n, const T* x, const T* dy, T* dx) {
           b = a * (x[i] - center) * by;
         },
         sum, product);
-    const T offset = mean ? static_cast<T>(sum / length) : T(0);
-    const T slant = n.centre_only ? T(0) : static_cast<T>(product / length);
+    const T mean_g = mean ? static_cast<T>(sum / divisor) : T(0);
+    const T mean_gx =
+        c.divide == RowNormCase::Divide::nothing ? T(0) : static_cast<T>(product / divisor);
     over_row(v, row, [=](int64_t i, int64_t j) {
       const T g = scale ? dy[i] * scale[j] : dy[i];
-      dx[i] = inverse * (g - offset - (x[i] - center) * by * slant);
+      dx[i] = inverse * (g - mean_g - (x[i] - center) * by * mean_gx);
     });
   }
 }
@@ -104,8 +106,9 @@ void backward_data(const RowNorm& n, const T* x, const T* dy, T* dx) {
 int64_t pieces_of(const RowNormView& v) { return std::clamp<int64_t>(v.rows / v.groups, 1, 64); }
 
 template <typename T>
-void parameter_gradients(const RowNorm& n, const T* x, const T* dy, T* parts) {
-  const RowNormView v = n.view;
+void parameter_gradients(const RowNormCase& c, const T* x, const T* dy, const RowNormSaved& saved,
+                         T* parts) {
+  const RowNormView v = c.view;
   const int64_t pieces = pieces_of(v), count = v.parameters(), images = v.rows / v.groups;
 #pragma omp parallel for schedule(static)
   for (int64_t piece = 0; piece < pieces; ++piece) {
@@ -113,13 +116,14 @@ void parameter_gradients(const RowNorm& n, const T* x, const T* dy, T* parts) {
     std::fill(scales, scales + 2 * count, T(0));
     const int64_t end = images * (piece + 1) / pieces * v.groups;
     for (int64_t row = images * piece / pieces * v.groups; row < end; ++row) {
-      const T center = n.mean ? n.mean.data<T>()[row] : T(0), by = n.inverse.data<T>()[row];
+      const T center = saved.mean ? saved.mean.data<T>()[row] : T(0),
+              by = saved.inverse.data<T>()[row];
       const int64_t begin = v.begin(row), parameter = v.first_parameter(row);
-      for (int64_t run = 0; run < v.runs; ++run) {
-        const int64_t at = begin + run * v.run_step;
-        if (!v.by_run) {
+      for (int64_t segment = 0; segment < v.segments; ++segment) {
+        const int64_t at = begin + segment * v.segment_stride;
+        if (!v.parameter_per_segment) {
 #pragma omp simd
-          for (int64_t k = 0; k < v.run; ++k) {
+          for (int64_t k = 0; k < v.segment; ++k) {
             scales[parameter + k] += dy[at + k] * (x[at + k] - center) * by;
             shifts[parameter + k] += dy[at + k];
           }
@@ -127,12 +131,12 @@ void parameter_gradients(const RowNorm& n, const T* x, const T* dy, T* parts) {
         }
         T scale = 0, shift = 0;
 #pragma omp simd reduction(+ : scale, shift)
-        for (int64_t k = 0; k < v.run; ++k) {
+        for (int64_t k = 0; k < v.segment; ++k) {
           scale += dy[at + k] * (x[at + k] - center) * by;
           shift += dy[at + k];
         }
-        scales[parameter + run] += scale;
-        shifts[parameter + run] += shift;
+        scales[parameter + segment] += scale;
+        shifts[parameter + segment] += shift;
       }
     }
   }
@@ -140,8 +144,8 @@ void parameter_gradients(const RowNorm& n, const T* x, const T* dy, T* parts) {
 
 // Adds up the partial sums of all pieces.
 template <typename T>
-void finish_parameters(const RowNorm& n, const RowNormGradients& g, const T* parts) {
-  const int64_t pieces = pieces_of(n.view), count = n.view.parameters();
+void finish_parameters(const RowNormView& v, const RowNormGradients& g, const T* parts) {
+  const int64_t pieces = pieces_of(v), count = v.parameters();
   const auto add = [&](const Tensor& to, bool accumulate, int64_t offset) {
     for (int64_t j = 0; to && j < count; ++j) {
       double sum = accumulate ? static_cast<double>(to.data<T>()[j]) : 0.0;
@@ -158,7 +162,7 @@ void finish_parameters(const RowNorm& n, const RowNormGradients& g, const T* par
 RowNormView RowNormView::of_rows(int64_t rows, int64_t length) {
   RowNormView v;
   v.rows = rows;
-  v.image_step = v.run = length;
+  v.image_step = v.segment = length;
   return v;
 }
 
@@ -169,14 +173,14 @@ RowNormView RowNormView::of_groups(const Shape& shape, const Format& format, int
   v.groups = groups;
   v.image_step = shape.count(1);
   if (format.order == Order::channels_last && positions > 1) {
-    v.group_step = v.run = channels;
-    v.runs = positions;
-    v.run_step = shape[1];
+    v.group_step = v.segment = channels;
+    v.segments = positions;
+    v.segment_stride = shape[1];
   } else {
     v.group_step = channels * positions;
-    v.runs = channels;
-    v.run = v.run_step = positions;
-    v.by_run = true;
+    v.segments = channels;
+    v.segment = v.segment_stride = positions;
+    v.parameter_per_segment = true;
   }
   return v;
 }
@@ -186,38 +190,47 @@ size_t row_norm_workspace(Context& context, const RowNormView& view) {
   return static_cast<size_t>(pieces_of(view) * 2 * view.parameters()) * sizeof(double);
 }
 
-void row_norm_forward(Context& context, const RowNorm& n, const Tensor& x, const Tensor& y) {
+void row_norm_forward(Context& context, const RowNormCase& c, const RowNormParameters& parameters,
+                      const Tensor& x, const Tensor& y, const RowNormSaved& saved) {
   if (x.count() == 0) return;
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return row_norm_forward_gpu(context, n, x, y);
+  if (context.device() == Device::gpu)
+    return row_norm_forward_gpu(context, c, parameters, x, y, saved);
 #else
   (void)context;
 #endif
   on(x, [&]<typename T>() {
-    supports_adjacent_groups(n) ? forward_adjacent_groups(n, x.data<T>(), y.data<T>())
-                                : forward(n, x.data<T>(), y.data<T>());
+    supports_adjacent_groups(c)
+        ? forward_adjacent_groups(c, parameters, x.data<T>(), y.data<T>(), saved)
+        : forward(c, parameters, x.data<T>(), y.data<T>(), saved);
   });
 }
 
-void row_norm_backward(Context& context, const RowNorm& n, const Tensor& x, const Tensor& dy,
+void row_norm_backward(Context& context, const RowNormCase& c, const RowNormParameters& parameters,
+                       const Tensor& x, const Tensor& dy, const RowNormSaved& saved,
                        const RowNormGradients& gradients, const Tensor& workspace) {
-  if (x.count() == 0) return;
+  if (x.count() == 0) {
+    if (gradients.d_scale && !gradients.accumulate_scale) zero(context, gradients.d_scale);
+    if (gradients.d_shift && !gradients.accumulate_shift) zero(context, gradients.d_shift);
+    return;
+  }
 #ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) return row_norm_backward_gpu(context, n, x, dy, gradients);
+  if (context.device() == Device::gpu)
+    return row_norm_backward_gpu(context, c, parameters, x, dy, saved, gradients);
 #else
   (void)context;
 #endif
   on(x, [&]<typename T>() {
-    const T *from = x.data<T>(), *slopes = dy.data<T>();
+    const T *from = x.data<T>(), *gradient = dy.data<T>();
     T *const dx = gradients.dx.data<T>(), *const parts = workspace.data<T>();
     const bool learns = gradients.d_scale || gradients.d_shift;
-    if (supports_adjacent_groups(n)) {
-      backward_adjacent_groups(n, from, slopes, dx, pieces_of(n.view), parts);
+    if (supports_adjacent_groups(c)) {
+      backward_adjacent_groups(c, parameters, from, gradient, saved, dx, pieces_of(c.view), parts);
     } else {
-      if (learns) parameter_gradients(n, from, slopes, parts);
-      if (dx) backward_data(n, from, slopes, dx);
+      if (learns) parameter_gradients(c, from, gradient, saved, parts);
+      if (dx) backward_data(c, parameters, from, gradient, saved, dx);
     }
-    if (learns) finish_parameters(n, gradients, parts);
+    if (learns) finish_parameters(c.view, gradients, parts);
   });
 }
 

@@ -3,27 +3,29 @@
 // mean and variance are those of a row; scale and shift are learned, or absent (1 and 0).
 #pragma once
 
+#include <cmath>
+
 #include "base/host_device.h"
 #include "tensor/tensor.h"
 
 namespace crema {
 
-// The memory layout of the rows: `runs` runs of `run` contiguous elements each, `run_step` apart.
-// Row r begins at r / groups * image_step + r % groups * group_step; its scale and shift parameters
-// at r % groups * each. There is one parameter per run (each = runs), or one per position in a run
-// (each = run).
+// The memory layout of the rows: `segments` segments of `segment` contiguous elements each,
+// `segment_stride` apart. Row r begins at r / groups * image_step + r % groups * group_step; its
+// scale and shift parameters at r % groups * each(). There is one parameter per segment, or one per
+// position in a segment.
 struct RowNormView {
   int64_t rows = 0, groups = 1, image_step = 0, group_step = 0;
-  int64_t runs = 1, run = 0, run_step = 0;
-  bool by_run = false;
+  int64_t segments = 1, segment = 0, segment_stride = 0;
+  bool parameter_per_segment = false;
 
   // Rows of `length` contiguous elements.
   static RowNormView of_rows(int64_t rows, int64_t length);
   // Groups of the channels of each image (axis 1).
   static RowNormView of_groups(const Shape& shape, const Format& format, int64_t groups);
 
-  CREMA_HD int64_t length() const { return runs * run; }
-  CREMA_HD int64_t each() const { return by_run ? runs : run; }
+  CREMA_HD int64_t length() const { return segments * segment; }
+  CREMA_HD int64_t each() const { return parameter_per_segment ? segments : segment; }
   CREMA_HD int64_t parameters() const { return groups * each(); }
   CREMA_HD int64_t begin(int64_t row) const {
     return row / groups * image_step + row % groups * group_step;
@@ -31,35 +33,65 @@ struct RowNormView {
   CREMA_HD int64_t first_parameter(int64_t row) const { return row % groups * each(); }
 };
 
-struct RowNorm {
+struct RowNormCase {
+  enum class Divide { sqrt_of_variance_plus_eps, deviation_plus_eps, nothing };
+
   RowNormView view;
   float eps = 1e-5f;
+  // false: the mean is 0, and the variance the sum of squares: rows get length 1.
+  bool center = true;
+  Divide divide = Divide::sqrt_of_variance_plus_eps;
+  bool backward_reads_y = false;  // instead of x, which suffices without scale and shift
+
+  // The divisor of sums over a row.
+  CREMA_HD int64_t divisor() const { return center ? view.length() : 1; }
+  // variance: not negative.
+  template <typename Real>
+  CREMA_HD Real inverse_of(Real variance) const {
+    switch (divide) {
+      case Divide::sqrt_of_variance_plus_eps:
+        return 1 / sqrt(variance + static_cast<Real>(eps));
+      case Divide::deviation_plus_eps:
+        return 1 / (sqrt(variance) + static_cast<Real>(eps));
+      case Divide::nothing:
+        break;
+    }
+    return 1;
+  }
+};
+
+struct RowNormParameters {
   Tensor scale, shift;  // empty: 1 and 0
-  // One value per row, from forward to backward. Without a mean it is 0, and variance is the sum of
-  // squares: rows get length 1.
-  Tensor mean, inverse;
-  // For MVN: inverse = 1, or 1 / (sqrt(variance) + eps); and backward receives y instead of x,
-  // which is sufficient without scale and shift.
-  bool centre_only = false, eps_beside_root = false, from_result = false;
+};
+
+// What forward leaves for backward: one value per row.
+struct RowNormSaved {
+  Tensor mean;  // empty without `center`
+  Tensor inverse;
 };
 
 // Bytes of workspace for backward.
 size_t row_norm_workspace(Context& context, const RowNormView& view);
 
-void row_norm_forward(Context& context, const RowNorm& n, const Tensor& x, const Tensor& y);
+void row_norm_forward(Context& context, const RowNormCase& c, const RowNormParameters& parameters,
+                      const Tensor& x, const Tensor& y, const RowNormSaved& saved);
 
 // Gradients that are not wanted are empty. dx may share the memory of dy.
 struct RowNormGradients {
   Tensor dx, d_scale, d_shift;
   bool accumulate_scale = false, accumulate_shift = false;
 };
-void row_norm_backward(Context& context, const RowNorm& n, const Tensor& x, const Tensor& dy,
+void row_norm_backward(Context& context, const RowNormCase& c, const RowNormParameters& parameters,
+                       const Tensor& x, const Tensor& dy, const RowNormSaved& saved,
                        const RowNormGradients& gradients, const Tensor& workspace);
 
 #ifdef CREMA_CUDA
-void row_norm_forward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& y);
-void row_norm_backward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& dy,
-                           const RowNormGradients& gradients);
+void row_norm_forward_gpu(Context& context, const RowNormCase& c,
+                          const RowNormParameters& parameters, const Tensor& x, const Tensor& y,
+                          const RowNormSaved& saved);
+void row_norm_backward_gpu(Context& context, const RowNormCase& c,
+                           const RowNormParameters& parameters, const Tensor& x, const Tensor& dy,
+                           const RowNormSaved& saved, const RowNormGradients& gradients);
 #endif
 
 }  // namespace crema

@@ -7,28 +7,28 @@
 
 namespace crema {
 
-// x, dy, ... as in RowNorm.
+// x, dy, ... as in kernels/norm/row_norm.h.
 struct RowsFloat64 {
-  RowNormView view;
-  double eps;
-  bool centre_only, eps_beside_root, from_result;
+  RowNormCase c;
   const double *x, *dy, *scale, *shift;
   double *mean, *inverse;
 
   // Calls visit(memory offset, parameter).
   template <typename Visit>
   CREMA_HD void over(int64_t row, const Visit& visit) const {
-    const int64_t begin = view.begin(row), parameter = view.first_parameter(row);
-    for (int64_t run = 0; run < view.runs; ++run) {
-      for (int64_t k = 0; k < view.run; ++k)
-        visit(begin + run * view.run_step + k, parameter + (view.by_run ? run : k));
+    const RowNormView& v = c.view;
+    const int64_t begin = v.begin(row), parameter = v.first_parameter(row);
+    for (int64_t segment = 0; segment < v.segments; ++segment) {
+      for (int64_t k = 0; k < v.segment; ++k) {
+        visit(begin + segment * v.segment_stride + k,
+              parameter + (v.parameter_per_segment ? segment : k));
+      }
     }
   }
-  // The divisor of sums over a row.
-  CREMA_HD double length() const { return mean ? static_cast<double>(view.length()) : 1; }
+  CREMA_HD double divisor() const { return static_cast<double>(c.divisor()); }
   // The normalized value of x, in backward.
   CREMA_HD double normal(int64_t row, int64_t at) const {
-    return from_result ? x[at] : (x[at] - (mean ? mean[row] : 0)) * inverse[row];
+    return c.backward_reads_y ? x[at] : (x[at] - (mean ? mean[row] : 0)) * inverse[row];
   }
 };
 
@@ -36,16 +36,13 @@ struct ForwardFloat64 {
   RowsFloat64 n;
   double* y;
   CREMA_HD void operator()(int64_t row) const {
-    const double length = n.length();
+    const double divisor = n.divisor();
     double sum = 0, squares = 0;
     n.over(row, [&](int64_t at, int64_t) { sum += n.x[at]; });
-    const double mean = n.mean ? sum / length : 0;
+    const double mean = n.mean ? sum / divisor : 0;
     if (n.mean) n.mean[row] = mean;
     n.over(row, [&](int64_t at, int64_t) { squares += (n.x[at] - mean) * (n.x[at] - mean); });
-    const double variance = squares / length;
-    n.inverse[row] = n.centre_only       ? 1
-                     : n.eps_beside_root ? 1 / (sqrt(variance) + n.eps)
-                                         : 1 / sqrt(variance + n.eps);
+    n.inverse[row] = n.c.inverse_of(squares / divisor);
     n.over(row, [&](int64_t at, int64_t j) {
       y[at] = (n.x[at] - mean) * n.inverse[row] * (n.scale ? n.scale[j] : 1) +
               (n.shift ? n.shift[j] : 0);
@@ -60,15 +57,16 @@ struct GradientFloat64 {
     return n.dy[at] * (n.scale ? n.scale[j] : 1);
   }
   CREMA_HD void operator()(int64_t row) const {
-    const double length = n.length();
+    const double divisor = n.divisor();
     double sum = 0, product = 0;
     n.over(row, [&](int64_t at, int64_t j) {
       sum += above(at, j), product += above(at, j) * n.normal(row, at);
     });
-    const double offset = n.mean ? sum / length : 0;
+    const double mean_g = n.mean ? sum / divisor : 0;
     n.over(row, [&](int64_t at, int64_t j) {
-      const double slant = n.centre_only ? 0 : n.normal(row, at) * product / length;
-      dx[at] = n.inverse[row] * (above(at, j) - offset - slant);
+      const double projection =
+          n.c.divide == RowNormCase::Divide::nothing ? 0 : n.normal(row, at) * product / divisor;
+      dx[at] = n.inverse[row] * (above(at, j) - mean_g - projection);
     });
   }
 };
@@ -79,7 +77,7 @@ struct ParametersFloat64 {
   bool accumulate_scale, accumulate_shift;
   CREMA_HD void operator()(int64_t parameter) const {
     double scale = 0, shift = 0;
-    for (int64_t row = parameter / n.view.each(); row < n.view.rows; row += n.view.groups) {
+    for (int64_t row = parameter / n.c.view.each(); row < n.c.view.rows; row += n.c.view.groups) {
       n.over(row, [&](int64_t at, int64_t j) {
         if (j != parameter) return;
         scale += n.dy[at] * n.normal(row, at), shift += n.dy[at];
@@ -90,18 +88,15 @@ struct ParametersFloat64 {
   }
 };
 
-inline RowsFloat64 plain_rows(const RowNorm& n, const Tensor& x, const Tensor& dy) {
-  return {n.view,
-          n.eps,
-          n.centre_only,
-          n.eps_beside_root,
-          n.from_result,
+inline RowsFloat64 rows_float64(const RowNormCase& c, const RowNormParameters& p, const Tensor& x,
+                                const Tensor& dy, const RowNormSaved& saved) {
+  return {c,
           x.data<double>(),
           dy.data<double>(),
-          n.scale.data<double>(),
-          n.shift.data<double>(),
-          n.mean.data<double>(),
-          n.inverse.data<double>()};
+          p.scale.data<double>(),
+          p.shift.data<double>(),
+          saved.mean.data<double>(),
+          saved.inverse.data<double>()};
 }
 
 }  // namespace crema

@@ -2,6 +2,7 @@
 // suffice; the gradients of scale and shift are sums over all rows.
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "device/parallel.h"
 #include "kernels/core/column_reduce.cuh"
@@ -17,37 +18,28 @@ namespace {
 
 constexpr int kBlock = 256;
 
-// RowNorm in the form that kernels take, with runs counted in packs.
+// What kernels take, with segments counted in packs.
 struct Rows {
+  RowNormCase c;
   RowNormView view;
   int packs;  // per row
-  Divisor by_run;
-  float length;
+  Divisor by_segment;
+  float divisor;
   const float *scale, *shift;
   float *mean, *inverse;
-  float eps;
-  bool centre_only, eps_beside_root, from_result;
 
-  Rows(const RowNorm& n, int pack)
-      : view(n.view),
-        packs(static_cast<int>(n.view.length() / pack)),
-        by_run(static_cast<int>(n.view.run / pack)),
-        length(n.mean ? static_cast<float>(n.view.length()) : 1.f),
-        scale(n.scale.data<float>()),
-        shift(n.shift.data<float>()),
-        mean(n.mean.data<float>()),
-        inverse(n.inverse.data<float>()),
-        eps(n.eps),
-        centre_only(n.centre_only),
-        eps_beside_root(n.eps_beside_root),
-        from_result(n.from_result) {}
+  Rows(const RowNormCase& c, const RowNormParameters& p, const RowNormSaved& saved, int pack)
+      : c(c),
+        view(c.view),
+        packs(static_cast<int>(c.view.length() / pack)),
+        by_segment(static_cast<int>(c.view.segment / pack)),
+        divisor(static_cast<float>(c.divisor())),
+        scale(p.scale.data<float>()),
+        shift(p.shift.data<float>()),
+        mean(saved.mean.data<float>()),
+        inverse(saved.inverse.data<float>()) {}
 
   __device__ float mean_of(int64_t row) const { return mean ? mean[row] : 0; }
-  __device__ float inverse_of(float variance) const {
-    const float positive = variance > 0 ? variance : 0;
-    if (centre_only) return 1;
-    return eps_beside_root ? 1 / (sqrtf(positive) + eps) : 1 / sqrtf(positive + eps);
-  }
 };
 
 // A thread's part of a row: at most kEach packs, which are then kept in registers, or with 0 any
@@ -65,10 +57,10 @@ struct RowPart {
   __device__ void over(const Visit& visit) const {
     const int64_t begin = n.view.begin(row), parameter = n.view.first_parameter(row);
     const auto one = [&](int e, int pack) {
-      int in_run;
-      const int run = n.by_run.split(pack, in_run);
-      visit(e, begin + run * n.view.run_step + in_run * kPack,
-            parameter + (n.view.by_run ? run : in_run * kPack));
+      int in_segment;
+      const int segment = n.by_segment.split(pack, in_segment);
+      visit(e, begin + segment * n.view.segment_stride + in_segment * kPack,
+            parameter + (n.view.parameter_per_segment ? segment : in_segment * kPack));
     };
     const int first = static_cast<int>(threadIdx.x) % kThreads;
     if constexpr (kEach > 0) {
@@ -97,7 +89,7 @@ struct RowPart {
 #pragma unroll
     for (int k = 0; k < kPack; ++k) to[k] = otherwise;
     if (!from) return;
-    if (n.view.by_run) {
+    if (n.view.parameter_per_segment) {
 #pragma unroll
       for (int k = 0; k < kPack; ++k) to[k] = from[parameter];
       return;
@@ -135,9 +127,11 @@ __global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
       sum += difference, squares += difference * difference;
     }
   });
-  const float near = n.mean ? part.all(sum) / n.length : 0;
+  const float near = n.mean ? part.all(sum) / n.divisor : 0;
   const float mean = pivot + near;
-  const float inverse = n.inverse_of(part.all(squares) / n.length - near * near);
+  const float variance =
+      part.all(squares) / n.divisor - near * near;  // rounding may make it negative
+  const float inverse = n.c.inverse_of(variance > 0 ? variance : 0);
   if (threadIdx.x % kThreads == 0) {
     if (n.mean) n.mean[row] = mean;
     n.inverse[row] = inverse;
@@ -164,9 +158,9 @@ __global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
   P kept_x[part.kKept], kept_dy[part.kKept];
   part.keep(x, kept_x);
   part.keep(dy, kept_dy);
-  // x is already normalized where it is the result.
-  const float mean = n.from_result ? 0 : n.mean_of(row), inverse = n.inverse[row];
-  const float by = n.from_result ? 1 : inverse;
+  // What is read as x is already normalized where it is y.
+  const float mean = n.c.backward_reads_y ? 0 : n.mean_of(row), inverse = n.inverse[row];
+  const float by = n.c.backward_reads_y ? 1 : inverse;
   float sum = 0, product = 0;
   part.over([&](int e, int64_t at, int64_t parameter) {
     const P p = part.take(x, kept_x, e, at), d = part.take(dy, kept_dy, e, at);
@@ -178,8 +172,9 @@ __global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
       sum += g, product += g * (static_cast<float>(p.v[k]) - mean) * by;
     }
   });
-  const float offset = n.mean ? part.all(sum) / n.length : 0;
-  const float slant = n.centre_only ? 0 : part.all(product) / n.length;
+  const float mean_g = n.mean ? part.all(sum) / n.divisor : 0;
+  const float mean_gx =
+      n.c.divide == RowNormCase::Divide::nothing ? 0 : part.all(product) / n.divisor;
   part.over([&](int e, int64_t at, int64_t parameter) {
     const P p = part.take(x, kept_x, e, at);
     P d = part.take(dy, kept_dy, e, at);
@@ -188,7 +183,7 @@ __global__ void __launch_bounds__(kThreads < 256 ? 256 : kThreads)
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
       const float g = static_cast<float>(d.v[k]) * factor[k];
-      d.v[k] = inverse * (g - offset - (static_cast<float>(p.v[k]) - mean) * by * slant);
+      d.v[k] = inverse * (g - mean_g - (static_cast<float>(p.v[k]) - mean) * by * mean_gx);
     }
     *reinterpret_cast<P*>(dx + at) = d;
   });
@@ -204,17 +199,18 @@ struct Sums {
   }
 };
 
-// One parameter per run: each block computes one, over all images.
+// One parameter per segment: each block computes one, over all images.
 template <typename T>
-__global__ void __launch_bounds__(kBlock) sum_runs(Rows n, const T* x, const T* dy, Sums sums) {
-  const int64_t parameter = blockIdx.x, group = parameter / n.view.runs;
-  const int64_t in_image = group * n.view.group_step + parameter % n.view.runs * n.view.run_step;
+__global__ void __launch_bounds__(kBlock) sum_segments(Rows n, const T* x, const T* dy, Sums sums) {
+  const int64_t parameter = blockIdx.x, group = parameter / n.view.segments;
+  const int64_t in_image =
+      group * n.view.group_step + parameter % n.view.segments * n.view.segment_stride;
   const int64_t images = n.view.rows / n.view.groups;
   float scale = 0, shift = 0;
   for (int64_t image = 0; image < images; ++image) {
     const int64_t at = image * n.view.image_step + in_image, row = image * n.view.groups + group;
     const float mean = n.mean_of(row), inverse = n.inverse[row];
-    for (int64_t k = threadIdx.x; k < n.view.run; k += kBlock) {
+    for (int64_t k = threadIdx.x; k < n.view.segment; k += kBlock) {
       const float g = dy[at + k];
       shift += g, scale += g * (static_cast<float>(x[at + k]) - mean) * inverse;
     }
@@ -224,14 +220,15 @@ __global__ void __launch_bounds__(kBlock) sum_runs(Rows n, const T* x, const T* 
   if (threadIdx.x == 0) sums.put(parameter, scale, shift);
 }
 
-// One parameter per position in a run: columns of a matrix with a row for each run of each image.
+// One parameter per position in a segment: columns of a matrix with a row for each segment of each
+// image.
 template <typename T, int kPack>
 __global__ void __launch_bounds__(kBlock)
     sum_positions(ColumnGrid grid, Rows n, const T* x, const T* dy, Sums sums, float* parts,
                   unsigned* counters) {
   using P = Pack<T, kPack>;
   const int64_t own = first_column<kPack>(grid);
-  const int64_t group = own / n.view.run;
+  const int64_t group = own / n.view.segment;
   const auto visit = [&]<int kRows>(const RowSet& rows, int64_t column, float(&into)[2][kPack]) {
     P p[kRows], d[kRows];
 #pragma unroll
@@ -242,8 +239,9 @@ __global__ void __launch_bounds__(kBlock)
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      const int64_t run = rows.first + r * rows.step;
-      const int64_t row = (n.view.runs == 1 ? run : run / n.view.runs) * n.view.groups + group;
+      const int64_t segment = rows.first + r * rows.step;
+      const int64_t image = n.view.segments == 1 ? segment : segment / n.view.segments;
+      const int64_t row = image * n.view.groups + group;
       const float mean = n.mean_of(row), inverse = n.inverse[row];
 #pragma unroll
       for (int k = 0; k < kPack; ++k) {
@@ -258,12 +256,12 @@ __global__ void __launch_bounds__(kBlock)
   });
 }
 
-// Calls body<T, kPack>() with the widest pack that divides all runs; x is not float64.
+// Calls body<T, kPack>() with the widest pack that divides all segments; x is not float64.
 template <typename Body, typename... Tensors>
 void with_pack(const RowNormView& v, const Tensor& x, const Body& body, const Tensors&... others) {
   require(v.length() < (int64_t{1} << 31), "rows of ", v.length(), " elements are too long");
   const auto divides = [&](int64_t pack) {
-    return v.run % pack == 0 && v.run_step % pack == 0 && v.group_step % pack == 0 &&
+    return v.segment % pack == 0 && v.segment_stride % pack == 0 && v.group_step % pack == 0 &&
            v.image_step % pack == 0;
   };
   const int64_t common = divides(8) ? 8 : divides(4) ? 4 : divides(2) ? 2 : 1;
@@ -282,7 +280,7 @@ template <typename T, int kPack, typename Body>
 void with_threads(const Rows& n, const Body& body) {
   const auto with = [&]<int kThreads, int kEach>() {
     constexpr int kBlock = std::max(256, kThreads), kRows = kBlock / kThreads;
-    const auto blocks = static_cast<unsigned>((n.view.rows + kRows - 1) / kRows);
+    const auto blocks = static_cast<unsigned>(ceil_div(n.view.rows, kRows));
     body.template operator()<kThreads, kEach>(LaunchShape{blocks, kBlock});
   };
   if constexpr (kPack == kPackCount<T>) {
@@ -297,50 +295,53 @@ void with_threads(const Rows& n, const Body& body) {
 
 }  // namespace
 
-void row_norm_forward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& y) {
+void row_norm_forward_gpu(Context& context, const RowNormCase& c,
+                          const RowNormParameters& parameters, const Tensor& x, const Tensor& y,
+                          const RowNormSaved& saved) {
   if (x.dtype() == DType::f64) {
-    const ForwardFloat64 body{plain_rows(n, x, Tensor()), y.data<double>()};
-    return parallel_for(context, n.view.rows, body);
+    const ForwardFloat64 body{rows_float64(c, parameters, x, Tensor(), saved), y.data<double>()};
+    return parallel_for(context, c.view.rows, body);
   }
   with_pack(
-      n.view, x,
+      c.view, x,
       [&]<typename T, int kPack>() {
-        const Rows rows(n, kPack);
+        const Rows rows(c, parameters, saved, kPack);
         with_threads<T, kPack>(rows, [&]<int kThreads, int kEach>(const LaunchShape& shape) {
           launch(context.gpu(), normalize<T, kPack, kThreads, kEach>, shape, rows, x.data<T>(),
                  y.data<T>());
         });
       },
-      y, n.scale, n.shift);
+      y, parameters.scale, parameters.shift);
 }
 
-void row_norm_backward_gpu(Context& context, const RowNorm& n, const Tensor& x, const Tensor& dy,
-                           const RowNormGradients& g) {
+void row_norm_backward_gpu(Context& context, const RowNormCase& c,
+                           const RowNormParameters& parameters, const Tensor& x, const Tensor& dy,
+                           const RowNormSaved& saved, const RowNormGradients& g) {
   if (x.dtype() == DType::f64) {
-    const RowsFloat64 rows = plain_rows(n, x, dy);
-    const ParametersFloat64 parameters{rows, g.d_scale.data<double>(), g.d_shift.data<double>(),
-                                       g.accumulate_scale, g.accumulate_shift};
-    if (g.d_scale || g.d_shift) parallel_for(context, n.view.parameters(), parameters);
-    if (g.dx) parallel_for(context, n.view.rows, GradientFloat64{rows, g.dx.data<double>()});
+    const RowsFloat64 rows = rows_float64(c, parameters, x, dy, saved);
+    const ParametersFloat64 sums{rows, g.d_scale.data<double>(), g.d_shift.data<double>(),
+                                 g.accumulate_scale, g.accumulate_shift};
+    if (g.d_scale || g.d_shift) parallel_for(context, c.view.parameters(), sums);
+    if (g.dx) parallel_for(context, c.view.rows, GradientFloat64{rows, g.dx.data<double>()});
     return;
   }
   const Gpu& gpu = context.gpu();
   const Sums sums{g.d_scale.data<float>(), g.d_shift.data<float>(), g.accumulate_scale,
                   g.accumulate_shift};
   with_pack(
-      n.view, x,
+      c.view, x,
       [&]<typename T, int kPack>() {
-        const Rows rows(n, kPack);
-        if ((g.d_scale || g.d_shift) && n.view.by_run) {
-          const auto blocks = static_cast<unsigned>(n.view.parameters());
-          launch(gpu, sum_runs<T>, {blocks, kBlock}, rows, x.data<T>(), dy.data<T>(), sums);
+        const Rows rows(c, parameters, saved, kPack);
+        if ((g.d_scale || g.d_shift) && c.view.parameter_per_segment) {
+          const auto blocks = static_cast<unsigned>(c.view.parameters());
+          launch(gpu, sum_segments<T>, {blocks, kBlock}, rows, x.data<T>(), dy.data<T>(), sums);
         } else if (g.d_scale || g.d_shift) {
           const auto kernel = sum_positions<T, kPack>;
-          const int64_t images = n.view.rows / n.view.groups;
+          const int64_t images = c.view.rows / c.view.groups;
           const ColumnGrid grid =
-              grid_of_sums(kernel, images * n.view.runs, n.view.parameters(), kPack, 2);
+              grid_of_sums(kernel, images * c.view.segments, c.view.parameters(), kPack, 2);
           launch(gpu, kernel, {grid.blocks, kBlock}, grid, rows, x.data<T>(), dy.data<T>(), sums,
-                 gpu.parts, gpu.counters);
+                 gpu.partial_sums, gpu.counters);
         }
         if (!g.dx) return;
         with_threads<T, kPack>(rows, [&]<int kThreads, int kEach>(const LaunchShape& shape) {
@@ -348,7 +349,7 @@ void row_norm_backward_gpu(Context& context, const RowNorm& n, const Tensor& x, 
                  g.dx.data<T>());
         });
       },
-      dy, g.dx, n.scale);
+      dy, g.dx, parameters.scale);
 }
 
 }  // namespace crema

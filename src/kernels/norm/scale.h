@@ -24,10 +24,11 @@ void scale_backward(Context& context, const ChannelView& view, const Tensor& fac
                     const Tensor& workspace);
 size_t scale_workspace(Context& context, const ChannelView& view);
 
-// The GPU implementation, for float32 and 16 bits.
-void scale_forward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
+// The GPU implementation, for float32 and 16 bits: see kernels/core/implementation.h.
+bool scale_forward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
                        const Tensor& shift, const Tensor& x, const Tensor& y);
-void scale_backward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
-                        const Tensor& x, const Tensor& dy, const ScaleGradients& gradients);
+bool scale_backward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
+                        const Tensor& x, const Tensor& dy, const ScaleGradients& gradients,
+                        const Tensor& workspace);
 
 }  // namespace crema

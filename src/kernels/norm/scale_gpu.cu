@@ -30,18 +30,22 @@ struct GradientOfBoth {
 
 }  // namespace
 
-void scale_forward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
+bool scale_forward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
                        const Tensor& shift, const Tensor& x, const Tensor& y) {
+  if (context.device() == Device::cpu || x.dtype() == DType::f64) return false;
   ChannelPassTensors tensors;
   tensors.in[0] = x;
   tensors.out = y;
   tensors.value[0] = factor;
   tensors.value[1] = shift;
   channel_pass<ScaleAndShift>(context, view, tensors);
+  return true;
 }
 
-void scale_backward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
-                        const Tensor& x, const Tensor& dy, const ScaleGradients& g) {
+bool scale_backward_gpu(Context& context, const ChannelView& view, const Tensor& factor,
+                        const Tensor& x, const Tensor& dy, const ScaleGradients& g,
+                        const Tensor& /*workspace*/) {
+  if (context.device() == Device::cpu || dy.dtype() == DType::f64) return false;
   ChannelPassTensors tensors;
   tensors.in[0] = dy;
   // Without a factor dx equals dy: where it shares dy's memory it need not be written.
@@ -61,6 +65,7 @@ void scale_backward_gpu(Context& context, const ChannelView& view, const Tensor&
   } else if (tensors.out) {
     channel_pass<ScaleAndShift>(context, view, tensors);
   }
+  return true;
 }
 
 }  // namespace crema

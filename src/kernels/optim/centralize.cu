@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "kernels/move/reorder.h"
 #include "tensor/on.h"
@@ -34,8 +35,8 @@ template <typename T>
 void centralize_each(Context& context, const Centralizer::Row* rows, int64_t count, T* values) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    return launch(context.gpu(), centralize_rows<T>, {static_cast<unsigned>((count + 7) / 8), 256},
-                  rows, count, values);
+    return launch(context.gpu(), centralize_rows<T>,
+                  {static_cast<unsigned>(ceil_div(count, 8)), 256}, rows, count, values);
   }
 #endif
   (void)context;

@@ -12,26 +12,26 @@ struct NoteLoss {
   int64_t count;
   double share;
   bool add, stops;
-  UpdateParams* params;
+  DeviceUpdateState* state;
   float* losses;
   int64_t size;
   CREMA_HD void operator()(int64_t) const {
     double sum = 0;
     for (int64_t k = 0; k < count; ++k) sum += value[k];
-    float& goal = losses[params->updates % size];
+    float& goal = losses[state->updates % size];
     goal = static_cast<float>((add ? goal : 0) + share * sum);
     // Keeps the weights with which the loss was computed.
-    if (stops && goal - goal != 0) params->finite = 0, params->diverged = 1;
+    if (stops && goal - goal != 0) state->finite = 0, state->diverged = 1;
   }
 };
 
 template <typename T>
 struct SeedLoss {
   double weight;
-  const UpdateParams* params;
+  const DeviceUpdateState* state;
   T* seed;
   CREMA_HD void operator()(int64_t i) const {
-    seed[i] = static_cast<T>(weight * params->loss_scale);
+    seed[i] = static_cast<T>(weight * state->loss_scale);
   }
 };
 
@@ -47,13 +47,14 @@ void note_loss(Context& context, const Tensor& value, double share, bool add,
   on(value, [&]<typename T>() {
     parallel_for(context, 1,
                  NoteLoss<T>{value.data<T>(), value.count(), share, add, live.limits.stops,
-                             live.params, losses.data<float>(), losses.count()});
+                             live.state, losses.data<float>(), losses.count()});
   });
 }
 
-void seed_loss(Context& context, double weight, const UpdateParams* params, const Tensor& seed) {
+void seed_loss(Context& context, double weight, const DeviceUpdateState* state,
+               const Tensor& seed) {
   on(seed, [&]<typename T>() {
-    parallel_for(context, seed.count(), SeedLoss<T>{weight, params, seed.data<T>()});
+    parallel_for(context, seed.count(), SeedLoss<T>{weight, state, seed.data<T>()});
   });
 }
 

@@ -10,7 +10,7 @@ namespace crema {
 void note_loss(Context& context, const Tensor& value, double share, bool add,
                const LiveUpdate& live, const Tensor& losses);
 // seed[i] = weight * loss scale. Float or double.
-void seed_loss(Context& context, double weight, const UpdateParams* params, const Tensor& seed);
+void seed_loss(Context& context, double weight, const DeviceUpdateState* state, const Tensor& seed);
 // ++*pass.
 void next_pass(Context& context, uint64_t* pass);
 

@@ -5,6 +5,7 @@
 
 #include "device/parallel.h"
 #include "kernels/core/reduce.h"
+#include "kernels/core/reduce_values.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/move/reorder.h"
 #include "tensor/on.h"
@@ -14,17 +15,6 @@ namespace {
 
 constexpr int kSteps = 5;
 constexpr float kA = 3.4445f, kB = -4.775f, kC = 2.0315f;
-
-template <typename Real>
-struct Square {
-  const Real* x;
-  int64_t columns;
-  template <typename T>
-  CREMA_HD T operator()(int64_t, int64_t row, int64_t column) const {
-    const Real value = x[row * columns + column];
-    return value * value;
-  }
-};
 
 // x * factor, or x / (sqrt(*squares) + epsilon).
 template <typename T>
@@ -64,7 +54,7 @@ void NewtonSchulz::run_one(Context& context, const Matrix& matrix) const {
   const auto copy_of = [&](T* to, const T* from, int64_t elements) {
     copy_bytes(context, to, context.device(), from, context.device(), elements * sizeof(T));
   };
-  parallel_sum<T>(context, {1, rows, columns}, Square<T>{x, columns}, {norm_.data<T>()});
+  parallel_sum<T>(context, {1, rows, columns}, SquaredMatrix<T>{x, columns}, {norm_.data<T>()});
   parallel_for(context, count, Scaled<T>{x, 1, norm_.data<T>()});
   for (int step = 0; step < kSteps; ++step) {
     Gemm gram{!wide, wide, side, side, wide ? columns : rows};

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
-#include "kernels/optim/update_params.h"
+#include "kernels/optim/update_state.h"
 #include "tensor/tensor.h"
 
 namespace crema {
@@ -37,8 +37,8 @@ struct Plateau {
 };
 
 // Observes the mean of the last losses (a ring, update n at n % its size) and writes the rate of
-// the next update to params. On a GPU.
+// the next update to state. On a GPU.
 void observe_plateau(Context& context, Plateau* plateau, const Tensor& losses,
-                     UpdateParams* params);
+                     DeviceUpdateState* state);
 
 }  // namespace crema

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "kernels/optim/update_blocks.h"
+#include "kernels/optim/update_walk.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -15,7 +15,7 @@ namespace {
 // The sums for clipping by blob and for rates from norms: gradient, weights, first history.
 template <typename T>
 struct Norms {
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void add(int64_t i, SegmentSums* sums) const {
     const double g = in.pure_gradient(i), w = in.w[i], h = in.h[i];
     sums->add({g * g, w * w, h * h, g * h});
@@ -25,7 +25,7 @@ struct Norms {
 // The sums for LAMB's ratio: its step, weights.
 template <typename T>
 struct LambNorms {
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void add(int64_t i, SegmentSums* sums) const {
     const double step = Lamb<T>{in}.step(i), w = in.w[i];
     sums->add({step * step, w * w, 0, 0});
@@ -35,7 +35,7 @@ struct LambNorms {
 template <typename T>
 struct Exchange {
   static constexpr bool kShrinks = false;
-  UpdateInputs<T> in;  // h: the average
+  RuleOperands<T> in;  // h: the average
   CREMA_HD void operator()(int64_t i) const {
     const T weight = in.w[i];
     in.w[i] = in.h[i];
@@ -45,65 +45,66 @@ struct Exchange {
 
 #ifdef __CUDACC__
 
-// Computes norm, factor and finite from the sum of squares.
-__device__ inline void judge(double squares, double clip, UpdateParams* params) {
-  const double norm = sqrt(squares) / params->loss_scale;
-  params->norm = norm;
-  params->finite = norm - norm == 0 && !params->diverged;
-  params->factor =
-      static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / params->loss_scale);
+// Computes norm, gradient_scale and finite from the sum of squares.
+__device__ inline void judge(double squares, double clip, DeviceUpdateState* state) {
+  const double norm = sqrt(squares) / state->loss_scale;
+  state->norm = norm;
+  state->finite = norm - norm == 0 && !state->diverged;
+  state->gradient_scale =
+      static_cast<float>((clip >= 0 && norm > clip ? clip / norm : 1) / state->loss_scale);
 }
 
-// One sum per CUDA block; the last block adds up all sums in a fixed order.
+// One sum per CUDA block, of which the last adds up all sums in a fixed order. Four squares are
+// added in T: that loses little, and a conversion per element would cost more than its load.
 template <typename T>
-__global__ void square_blocks(const Block* blocks, int count, const T* diff, double* sums,
+__global__ void square_chunks(const Chunk* chunks, int count, const T* diff, double* sums,
                               LiveUpdate live, unsigned* counter) {
   double mine = 0;
-  for (int b = static_cast<int>(blockIdx.x); b < count; b += static_cast<int>(gridDim.x)) {
-    const Block block = blocks[b];
+  for (int c = static_cast<int>(blockIdx.x); c < count; c += static_cast<int>(gridDim.x)) {
+    const Chunk chunk = chunks[c];
     T sum = 0;
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       const int32_t at = k * 256 + static_cast<int32_t>(threadIdx.x);
-      const T x = at < block.count ? diff[block.begin + at] : T(0);
+      const T x = at < chunk.count ? diff[chunk.begin + at] : T(0);
       sum += x * x;
     }
     mine += static_cast<double>(sum);
   }
   const double all = block_all(mine, Plus{});
   if (threadIdx.x == 0) sums[blockIdx.x] = all;
-  if (!live.params || !last_of(counter, static_cast<int>(gridDim.x))) return;
+  if (!live.state || !last_of(counter, static_cast<int>(gridDim.x))) return;
   double total = 0;
 #pragma unroll 8
   for (unsigned i = threadIdx.x; i < gridDim.x; i += 256) total += __ldcg(sums + i);
   total = block_all(total, Plus{});
-  if (threadIdx.x == 0) judge(total, live.limits.clip, live.params);
+  if (threadIdx.x == 0) judge(total, live.limits.clip, live.state);
 }
 
 #endif
 
-// One sum per Block, on a GPU per CUDA block.
+// One sum per chunk, on a GPU per CUDA block.
 template <typename T>
-void sum_squares(Context& context, const Block* blocks, int64_t count, const T* diff, double* sums,
+void sum_squares(Context& context, const Chunk* chunks, int64_t count, const T* diff, double* sums,
                  const LiveUpdate* live) {
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     if (count == 0) return;
-    return launch(context.gpu(), square_blocks<T>, {grid_for(count), 256}, blocks,
+    return launch(context.gpu(), square_chunks<T>, {blocks_for_chunks(count), 256}, chunks,
                   static_cast<int>(count), diff, sums, live ? *live : LiveUpdate{},
                   context.gpu().counters);
   }
 #endif
   (void)context, (void)live;
 #pragma omp parallel for schedule(static) if (count > 8)
-  for (int64_t b = 0; b < count; ++b) {
-    const T* x = diff + blocks[b].begin;
-    const int32_t length = blocks[b].count;
+  for (int64_t c = 0; c < count; ++c) {
+    const T* x = diff + chunks[c].begin;
+    const int32_t length = chunks[c].count;
     double sum = 0;
 #pragma omp simd reduction(+ : sum)
     for (int32_t i = 0; i < length; ++i)
       sum += static_cast<double>(x[i]) * static_cast<double>(x[i]);
-    sums[b] = sum;
+    sums[c] = sum;
   }
 }
 
@@ -144,8 +145,8 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
     : rule_(rule),
       table_(context, segments),
       factors_(context, factors, table_, rule == UpdateRule::lamb) {
-  make_tables(context, segments);
   if (rule == UpdateRule::muon) {
+    make_muon_tables(context, segments);
     std::vector<NewtonSchulz::Matrix> matrices;
     for (const Segment& segment : segments) {
       if (segment.lr_mult != 0 && is_matrix(segment))
@@ -155,27 +156,27 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
   }
   int64_t sums = table_.size();
 #ifdef __CUDACC__
-  if (context.device() == Device::gpu) sums = grid_for(sums);
+  if (context.device() == Device::gpu) sums = blocks_for_chunks(sums);
 #endif
   partial_ = Tensor(context, Shape{sums}, DType::f64);
 }
 
 double Update::squared_norm(Context& context, const Tensor& diff) const {
-  sum_blocks(context, diff, nullptr);
+  sum_chunks(context, diff, nullptr);
   double sum = 0;
   for (double part : to_doubles(context, partial_)) sum += part;
   return sum;
 }
 
-void Update::sum_blocks(Context& context, const Tensor& diff, const LiveUpdate* live) const {
+void Update::sum_chunks(Context& context, const Tensor& diff, const LiveUpdate* live) const {
   on(diff, [&]<typename T>() {
-    sum_squares(context, table_.blocks(), table_.size(), diff.data<T>(), partial_.data<double>(),
+    sum_squares(context, table_.chunks(), table_.size(), diff.data<T>(), partial_.data<double>(),
                 live);
   });
 }
 
 void Update::measure(Context& context, const Tensor& diff, const LiveUpdate& live) const {
-  sum_blocks(context, diff, &live);
+  sum_chunks(context, diff, &live);
 }
 
 float Update::correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration) {
@@ -188,36 +189,35 @@ float Update::correction(UpdateRule rule, float momentum, float momentum2, int64
 
 void Update::exchange(Context& context, const Tensor& data, const Tensor& average) const {
   on(data, [&]<typename T>() {
-    UpdateInputs<T> in{};
+    RuleOperands<T> in{};
     in.w = data.data<T>();
     in.h = average.data<T>();
-    walk(context, {table_}, Exchange<T>{in}, UpdateFinish<T>{});
+    walk<T>(context, {table_}, Exchange<T>{in});
   });
 }
 
-void Update::make_tables(Context& context, const std::vector<Segment>& segments) {
-  table_ = BlockTable(context, segments);
-  if (rule_ != UpdateRule::muon) return;
-  matrices_ = BlockTable(context, segments, is_matrix);
-  others_ = BlockTable(context, segments, [](const Segment& s) { return !is_matrix(s); });
+void Update::make_muon_tables(Context& context, const std::vector<Segment>& segments) {
+  matrices_ = ChunkTable(context, segments, is_matrix);
+  others_ = ChunkTable(context, segments, [](const Segment& s) { return !is_matrix(s); });
 }
 
-bool Update::renew(Context& context, const std::vector<Segment>& segments,
-                   const std::function<bool(const Segment&)>& early) {
-  make_tables(context, segments);
+bool Update::set_segments(Context& context, const std::vector<Segment>& segments,
+                          const std::function<bool(const Segment&)>& early) {
+  table_ = ChunkTable(context, segments);
+  if (rule_ == UpdateRule::muon) make_muon_tables(context, segments);
   if (rule_ == UpdateRule::lamb || rule_ == UpdateRule::muon || factors_.rules().any())
     return false;
-  early_ = BlockTable(context, segments, early);
-  late_ = BlockTable(context, segments, [&](const Segment& s) { return !early(s); });
+  early_ = ChunkTable(context, segments, early);
+  late_ = ChunkTable(context, segments, [&](const Segment& s) { return !early(s); });
   return early_.size() > 0;
 }
 
-void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& arenas,
+void Update::run(Context& context, const UpdateSettings& s, const UpdateArenas& arenas,
                  const LiveUpdate* live, Part part) const {
   on(arenas.data, [&]<typename T>() {
     const T no_limit = std::numeric_limits<T>::infinity();
     const std::vector<Tensor>& history = arenas.history;
-    UpdateInputs<T> in{arenas.diff.data<T>(),
+    RuleOperands<T> in{arenas.diff.data<T>(),
                        arenas.data.data<T>(),
                        history[0].data<T>(),
                        history.size() > 1 ? history[1].data<T>() : nullptr,
@@ -229,25 +229,23 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
                        s.rms_decay,
                        s.amsgrad};
     in.belief = s.belief;
-    in.take(s.at);
+    in.set_hyperparameters(s.at);
     const SlowWeights<T> slow{arenas.slow.data<T>(), static_cast<T>(s.slow_length),
                               static_cast<uint64_t>(s.slow_every),
                               static_cast<uint64_t>(s.iteration)};
-    const UpdateFinish<T> finish{static_cast<uint16_t*>(arenas.half.raw()),
-                                 arenas.half.dtype() == DType::bf16,
-                                 arenas.average.data<T>(),
-                                 static_cast<T>(s.keep),
-                                 slow,
-                                 live ? arenas.diff.data<T>() : nullptr};
+    const WeightCopies<T> copies{static_cast<uint16_t*>(arenas.half.raw()),
+                                 arenas.half.dtype() == DType::bf16, arenas.average.data<T>(),
+                                 static_cast<T>(s.keep), slow};
+    T* const clear_gradient = live ? arenas.diff.data<T>() : nullptr;
     const SegmentFactor* factors = nullptr;
     if (factors_.rules().any()) {
       sum_segments(context, table_, Norms<T>{in}, factors_, live);
       factors_.decide(context, table_, s.at, s.batches, live);
       factors = factors_.factors();
     }
-    const BlockTable& table = part == Part::all ? table_ : part == Part::early ? early_ : late_;
+    const ChunkTable& table = part == Part::all ? table_ : part == Part::early ? early_ : late_;
     const auto all = [&](const auto& rule) {
-      walk(context, {table, factors, live, part != Part::early}, rule, finish);
+      walk<T>(context, {table, factors, live, part != Part::early}, rule, copies, clear_gradient);
     };
     switch (rule_) {
       case UpdateRule::sgd:
@@ -266,15 +264,16 @@ void Update::run(Context& context, const UpdateStep& s, const UpdateArenas& aren
       case UpdateRule::lion:
         return all(Lion<T>{in});
       case UpdateRule::lamb:
-        walk(context, {table_, factors, live, false}, Moments<T>{in}, UpdateFinish<T>{});
+        walk<T>(context, {table_, factors, live, false}, Moments<T>{in});
         sum_segments(context, table_, LambNorms<T>{in}, factors_, live);
         factors_.decide_ratios(context, table_, s.at, live);
-        return walk(context, {table_, factors_.factors(), live}, Lamb<T>{in}, finish);
+        return walk<T>(context, {table_, factors_.factors(), live}, Lamb<T>{in}, copies,
+                       clear_gradient);
       case UpdateRule::muon:
-        walk(context, {others_, factors, live, false}, Adam<T>{in}, finish);
-        walk(context, {matrices_, factors, live, false}, MuonMomentum<T>{in}, UpdateFinish<T>{});
+        walk<T>(context, {others_, factors, live, false}, Adam<T>{in}, copies, clear_gradient);
+        walk<T>(context, {matrices_, factors, live, false}, MuonMomentum<T>{in});
         newton_schulz_->run(context, history[1]);
-        return walk(context, {matrices_, factors, live}, Muon<T>{in}, finish);
+        return walk<T>(context, {matrices_, factors, live}, Muon<T>{in}, copies, clear_gradient);
     }
   });
 }

@@ -1,6 +1,9 @@
 // Update rules: one pass over all parameters of a net turns gradients into new weights and new
-// optimizer state. With g = scale * diff, clipped to [-limit, limit], + penalty (L2: decay * w, L1:
-// decay * sign(w)) and rate, decay multiplied by each segment's own factors:
+// optimizer state. With
+//   g = scale (of the settings) * gradient_scale (of the device's state: clipping of the norm,
+//       1 / loss scale) * SegmentFactor::gradient (clipping by blob and by layer) * diff,
+//       clipped to [-limit, limit], + penalty (L2: decay * w, L1: decay * sign(w))
+// and rate, decay multiplied by each segment's own factors:
 //   SGD       h = rate * g + momentum * h
 //             w -= h
 //   Nesterov  old = h; h = rate * g + momentum * h
@@ -52,8 +55,9 @@ int history_count(UpdateRule rule);
 // True when weight decay shrinks the weights instead of adding to the gradient.
 bool always_decoupled(UpdateRule rule);
 
-struct UpdateStep {
-  UpdateRates at;
+// What an update needs besides the arenas.
+struct UpdateSettings {
+  Hyperparameters at;
   float scale = 1;    // of the gradient: clipping, and 1 / batches
   float batches = 1;  // number of batches whose gradients were summed: iter_size
   float limit = -1;   // elements of the gradient are clipped to it; below 0: no clipping
@@ -81,21 +85,22 @@ class Update {
   Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments,
          const FactorRules& factors = {}, DType dtype = DType::f32);
 
-  // Sum of the squares of all gradients, in double and in an order that depends on the segments
-  // only.
+  // Sum of the squares of all gradients, in an order that depends on the segments only. In double,
+  // but a GPU squares and adds up to four of them in the gradients' own type first: there a finite
+  // float above 1.8e19 makes the sum infinite.
   double squared_norm(Context& context, const Tensor& diff) const;
-  // live (on a GPU): supplies the rates instead of the step, and a factor for the step's scale;
+  // live (on a GPU): supplies the hyperparameters instead of the settings, and gradient_scale;
   // run() then advances its counters and loss scale.
   enum class Part { all, early, late };
-  void run(Context& context, const UpdateStep& step, const UpdateArenas& arenas,
+  void run(Context& context, const UpdateSettings& settings, const UpdateArenas& arenas,
            const LiveUpdate* live = nullptr, Part part = Part::all) const;
-  // Sets the same segments with other `clears` flags. With early segments, run() can update those
-  // first and the others later, which advances the counters. Returns false where there are none, or
-  // where the rule needs all gradients before it changes a weight.
-  bool renew(Context& context, const std::vector<Segment>& segments,
-             const std::function<bool(const Segment&)>& early);
-  // On a GPU, before run() where the limits need it: computes norm, factor and finite from the
-  // gradient.
+  // Sets the same segments with other clear_gradient flags. With early segments, run() can update
+  // those first and the others later, which advances the counters. Returns false where there are
+  // none, or where the rule needs all gradients before it changes a weight.
+  bool set_segments(Context& context, const std::vector<Segment>& segments,
+                    const std::function<bool(const Segment&)>& early);
+  // On a GPU, before run() where the limits need it: computes norm, gradient_scale and finite
+  // from the gradient.
   void measure(Context& context, const Tensor& diff, const LiveUpdate& live) const;
   // Swaps weights and average; weights that no update changes stay.
   void exchange(Context& context, const Tensor& data, const Tensor& average) const;
@@ -106,16 +111,16 @@ class Update {
   static float correction(UpdateRule rule, float momentum, float momentum2, int64_t iteration);
 
  private:
-  void make_tables(Context& context, const std::vector<Segment>& segments);
-  void sum_blocks(Context& context, const Tensor& diff, const LiveUpdate* live) const;
+  void make_muon_tables(Context& context, const std::vector<Segment>& segments);
+  void sum_chunks(Context& context, const Tensor& diff, const LiveUpdate* live) const;
 
   UpdateRule rule_;
-  BlockTable table_;
-  BlockTable early_, late_;       // of the split update
-  BlockTable matrices_, others_;  // of Muon
+  ChunkTable table_;
+  ChunkTable early_, late_;       // of the split update
+  ChunkTable matrices_, others_;  // of Muon
   UpdateFactors factors_;
   std::optional<NewtonSchulz> newton_schulz_;
-  Tensor partial_;  // a sum of squares per Block, on a GPU per CUDA block
+  Tensor partial_;  // a sum of squares per chunk, on a GPU per CUDA block
 };
 
 }  // namespace crema

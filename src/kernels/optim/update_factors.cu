@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #ifdef __CUDACC__
 #include "kernels/core/warp.cuh"
@@ -10,8 +11,8 @@
 namespace crema {
 namespace {
 
-CREMA_HD inline UpdateRates now(const UpdateRates& at, const LiveUpdate& live) {
-  return live.params ? live.params->rates[live.params->updates % UpdateParams::kRates] : at;
+CREMA_HD inline Hyperparameters now(const Hyperparameters& at, const LiveUpdate& live) {
+  return live.state ? live.state->rates[live.state->updates % DeviceUpdateState::kRates] : at;
 }
 
 CREMA_HD inline double part_within(double norm, double limit) {
@@ -24,13 +25,13 @@ struct Decide {
   const SegmentSums* sums;
   SegmentFactor* factors;
   float* correlations;
-  UpdateRates at;
+  Hyperparameters at;
   double batches;
   LiveUpdate live;
 
   CREMA_HD void operator()(int64_t s) const {
-    if (live.params && !live.params->finite) return;  // the update is skipped
-    const UpdateRates rates = now(at, live);
+    if (live.state && !live.state->finite) return;  // the update is skipped
+    const Hyperparameters rates = now(at, live);
     const SegmentSpan& span = spans[s];
     double gradient = 1;
     if (rules.clip_layer >= 0) {
@@ -46,7 +47,7 @@ struct Decide {
                           : local_rate(rates, norm * gradient, s);
   }
 
-  CREMA_HD float local_rate(const UpdateRates& rates, double g, int64_t s) const {
+  CREMA_HD float local_rate(const Hyperparameters& rates, double g, int64_t s) const {
     const double w = std::sqrt(sums[s].yy), decay = rates.penalty + rates.shrink;
     double ratio = 1;
     if (w > 0 && g > 0) {
@@ -68,7 +69,7 @@ struct DecideRatios {
   const SegmentSpan* spans;
   const SegmentSums* sums;
   SegmentFactor* factors;
-  UpdateRates at;
+  Hyperparameters at;
   LiveUpdate live;
   CREMA_HD void operator()(int64_t s) const {
     const double step = std::sqrt(sums[s].xx), w = std::sqrt(sums[s].yy);
@@ -80,13 +81,13 @@ struct DecideRatios {
 
 #ifdef __CUDACC__
 // One warp per segment.
-__global__ void sum_of_segments(const SegmentSpan* spans, int count, const SegmentSums* blocks,
+__global__ void sum_of_segments(const SegmentSpan* spans, int count, const SegmentSums* chunks,
                                 SegmentSums* sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int s = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) / 32;
   if (s >= count) return;
   SegmentSums sum;
-  for (int32_t i = lane; i < spans[s].blocks; i += 32) sum.add(blocks[spans[s].first_block + i]);
+  for (int32_t i = lane; i < spans[s].chunks; i += 32) sum.add(chunks[spans[s].first_chunk + i]);
   sum = {warp_all(sum.xx, Plus{}), warp_all(sum.yy, Plus{}), warp_all(sum.zz, Plus{}),
          warp_all(sum.xz, Plus{})};
   if (lane == 0) sums[s] = sum;
@@ -95,7 +96,7 @@ __global__ void sum_of_segments(const SegmentSpan* spans, int count, const Segme
 
 }  // namespace
 
-UpdateFactors::UpdateFactors(Context& context, const FactorRules& rules, const BlockTable& table,
+UpdateFactors::UpdateFactors(Context& context, const FactorRules& rules, const ChunkTable& table,
                              bool measures)
     : rules_(rules) {
   if (!rules.any() && !measures) return;
@@ -108,12 +109,12 @@ UpdateFactors::UpdateFactors(Context& context, const FactorRules& rules, const B
   if (rules.turbo) correlations_ = Tensor(context, Shape{table.segments()}, DType::f32);
 }
 
-void UpdateFactors::add_up(Context& context, const BlockTable& table) const {
+void UpdateFactors::add_up(Context& context, const ChunkTable& table) const {
   if (table.segments() == 0) return;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
     return launch(context.gpu(), sum_of_segments,
-                  {static_cast<unsigned>((table.segments() + 7) / 8), 256}, table.spans(),
+                  {static_cast<unsigned>(ceil_div(table.segments(), 8)), 256}, table.spans(),
                   static_cast<int>(table.segments()), partial(), sums());
   }
 #endif
@@ -121,20 +122,20 @@ void UpdateFactors::add_up(Context& context, const BlockTable& table) const {
   for (int64_t s = 0; s < table.segments(); ++s) {
     const SegmentSpan& span = table.spans()[s];
     SegmentSums sum;
-    for (int32_t i = 0; i < span.blocks; ++i) sum.add(partial()[span.first_block + i]);
+    for (int32_t i = 0; i < span.chunks; ++i) sum.add(partial()[span.first_chunk + i]);
     sums()[s] = sum;
   }
 }
 
-void UpdateFactors::decide(Context& context, const BlockTable& table, const UpdateRates& at,
+void UpdateFactors::decide(Context& context, const ChunkTable& table, const Hyperparameters& at,
                            float batches, const LiveUpdate* live) const {
   parallel_for(context, table.segments(),
                Decide{rules_, table.spans(), sums(), factors(), correlations_.data<float>(), at,
                       batches, live ? *live : LiveUpdate{}});
 }
 
-void UpdateFactors::decide_ratios(Context& context, const BlockTable& table, const UpdateRates& at,
-                                  const LiveUpdate* live) const {
+void UpdateFactors::decide_ratios(Context& context, const ChunkTable& table,
+                                  const Hyperparameters& at, const LiveUpdate* live) const {
   parallel_for(context, table.segments(),
                DecideRatios{table.spans(), sums(), factors(), at, live ? *live : LiveUpdate{}});
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/host_device.h"
-#include "kernels/optim/update_params.h"
+#include "kernels/optim/update_state.h"
 #include "kernels/optim/update_table.h"
 
 namespace crema {
@@ -45,7 +45,7 @@ class UpdateFactors {
  public:
   UpdateFactors() = default;
   // `measures`: sums are needed even where the rules need none (LAMB).
-  UpdateFactors(Context& context, const FactorRules& rules, const BlockTable& table, bool measures);
+  UpdateFactors(Context& context, const FactorRules& rules, const ChunkTable& table, bool measures);
 
   const FactorRules& rules() const { return rules_; }
   SegmentSums* partial() const { return static_cast<SegmentSums*>(partial_.raw()); }
@@ -53,14 +53,14 @@ class UpdateFactors {
   // float32, one value per segment: c of turbo.
   Tensor correlations() const { return correlations_; }
 
-  // Reduces partial(), one sum per Block of the table, to one sum per segment.
-  void add_up(Context& context, const BlockTable& table) const;
+  // Reduces partial(), one sum per chunk of the table, to one sum per segment.
+  void add_up(Context& context, const ChunkTable& table) const;
   // Computes the factors from sums where x is the gradient as the rules see it, y the weights and z
   // the history. `batches`: what the gradient was divided by. live: null on a CPU.
-  void decide(Context& context, const BlockTable& table, const UpdateRates& at, float batches,
+  void decide(Context& context, const ChunkTable& table, const Hyperparameters& at, float batches,
               const LiveUpdate* live) const;
   // The same for LAMB: x is its step, y the weights.
-  void decide_ratios(Context& context, const BlockTable& table, const UpdateRates& at,
+  void decide_ratios(Context& context, const ChunkTable& table, const Hyperparameters& at,
                      const LiveUpdate* live) const;
 
  private:

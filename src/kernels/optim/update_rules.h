@@ -4,14 +4,14 @@
 #include <cmath>
 
 #include "base/host_device.h"
-#include "kernels/optim/update_params.h"
+#include "kernels/optim/update_state.h"
 #include "kernels/optim/update_table.h"
 
 namespace crema {
 
-// The inputs of all rules. rate, penalty and shrink are those of the current block.
+// What all rules read and change. rate, penalty and shrink are those of the current chunk.
 template <typename T>
-struct UpdateInputs {
+struct RuleOperands {
   const T* diff;
   T *w, *h, *k;
   T scale, limit;
@@ -22,7 +22,7 @@ struct UpdateInputs {
   bool belief = false;
   T rate = 0, correction = 1, momentum = 0, penalty = 0, shrink = 0;
 
-  CREMA_HD void take(const UpdateRates& at) {
+  CREMA_HD void set_hyperparameters(const Hyperparameters& at) {
     rate = at.rate;
     correction = at.correction;
     momentum = at.momentum;
@@ -30,11 +30,11 @@ struct UpdateInputs {
     shrink = at.shrink;
     divides = at.divides;
   }
-  // Reads the parameters of this iteration from device memory.
-  CREMA_HD void follow(const LiveUpdate& live) {
-    if (!live.params) return;
-    take(live.params->rates[live.params->updates % UpdateParams::kRates]);
-    scale *= live.params->factor;
+  // Reads this iteration's hyperparameters from device memory.
+  CREMA_HD void read_live(const LiveUpdate& live) {
+    if (!live.state) return;
+    set_hyperparameters(live.state->rates[live.state->updates % DeviceUpdateState::kRates]);
+    scale *= live.state->gradient_scale;
   }
   // Without decay.
   CREMA_HD T pure_gradient(int64_t i) const {
@@ -48,8 +48,9 @@ struct UpdateInputs {
   }
 };
 
+// a / b, and 0 where a is 0, whatever b is.
 template <typename T>
-CREMA_HD T over(T a, T b) {
+CREMA_HD T zero_safe_quotient(T a, T b) {
   return a == 0 ? T(0) : a / b;
 }
 
@@ -59,7 +60,7 @@ CREMA_HD T over(T a, T b) {
 template <typename T>
 struct Sgd {
   static constexpr bool kShrinks = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     in.h[i] = in.rate * in.gradient(i) + in.momentum * in.h[i];
     in.w[i] -= in.h[i];
@@ -69,7 +70,7 @@ struct Sgd {
 template <typename T>
 struct Nesterov {
   static constexpr bool kShrinks = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     const T old = in.h[i];
     const T now = in.rate * in.gradient(i) + in.momentum * old;
@@ -81,33 +82,34 @@ struct Nesterov {
 template <typename T>
 struct AdaGrad {
   static constexpr bool kShrinks = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     const T g = in.gradient(i);
     in.h[i] += g * g;
-    in.w[i] -= in.rate * over(g, std::sqrt(in.h[i]) + in.delta);
+    in.w[i] -= in.rate * zero_safe_quotient(g, std::sqrt(in.h[i]) + in.delta);
   }
 };
 
 template <typename T>
 struct RmsProp {
   static constexpr bool kShrinks = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     const T g = in.gradient(i);
     in.h[i] = in.rms_decay * in.h[i] + (1 - in.rms_decay) * g * g;
-    in.w[i] -= in.rate * over(g, std::sqrt(in.h[i]) + in.delta);
+    in.w[i] -= in.rate * zero_safe_quotient(g, std::sqrt(in.h[i]) + in.delta);
   }
 };
 
 template <typename T>
 struct AdaDelta {
   static constexpr bool kShrinks = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     const T g = in.gradient(i), m = in.momentum;
     in.h[i] = m * in.h[i] + (1 - m) * g * g;
-    const T u = over(g * std::sqrt(in.delta + in.k[i]), std::sqrt(in.delta + in.h[i]));
+    const T u =
+        zero_safe_quotient(g * std::sqrt(in.delta + in.k[i]), std::sqrt(in.delta + in.h[i]));
     in.k[i] = m * in.k[i] + (1 - m) * u * u;
     in.w[i] -= in.rate * u;
   }
@@ -117,7 +119,7 @@ struct AdaDelta {
 template <typename T>
 struct Moments {
   static constexpr bool kShrinks = false;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     const T g = in.gradient(i);
     in.h[i] = in.momentum * in.h[i] + (1 - in.momentum) * g;
@@ -131,10 +133,11 @@ struct Moments {
 template <typename T>
 struct Adam {
   static constexpr bool kShrinks = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     Moments<T>{in}(i);
-    const T step = in.divides ? over(in.h[i], std::sqrt(in.k[i]) + in.delta) : in.h[i];
+    const T step =
+        in.divides ? zero_safe_quotient(in.h[i], std::sqrt(in.k[i]) + in.delta) : in.h[i];
     in.w[i] -= in.rate * in.correction * step;
   }
 };
@@ -143,9 +146,10 @@ struct Adam {
 template <typename T>
 struct Lamb {
   static constexpr bool kShrinks = false, kOnlyWeights = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD T step(int64_t i) const {
-    return in.correction * over(in.h[i], std::sqrt(in.k[i]) + in.delta) + in.shrink * in.w[i];
+    return in.correction * zero_safe_quotient(in.h[i], std::sqrt(in.k[i]) + in.delta) +
+           in.shrink * in.w[i];
   }
   CREMA_HD void operator()(int64_t i) const { in.w[i] -= in.rate * step(i); }
 };
@@ -153,7 +157,7 @@ struct Lamb {
 template <typename T>
 struct Lion {
   static constexpr bool kShrinks = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     const T g = in.gradient(i);
     const T u = in.momentum * in.h[i] + (1 - in.momentum) * g;
@@ -166,7 +170,7 @@ struct Lion {
 template <typename T>
 struct MuonMomentum {
   static constexpr bool kShrinks = false;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const {
     const T g = in.gradient(i);
     in.h[i] = in.momentum * in.h[i] + g;
@@ -177,7 +181,7 @@ struct MuonMomentum {
 template <typename T>
 struct Muon {
   static constexpr bool kShrinks = true, kOnlyWeights = true;
-  UpdateInputs<T> in;
+  RuleOperands<T> in;
   CREMA_HD void operator()(int64_t i) const { in.w[i] -= in.rate * in.k[i]; }
 };
 

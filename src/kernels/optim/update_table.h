@@ -1,4 +1,4 @@
-// The table that an update walks over: the segments of the parameters, cut into blocks.
+// The table that an update walks over: the segments of the parameters, cut into chunks.
 #pragma once
 
 #include <functional>
@@ -17,40 +17,40 @@ struct Segment {
   int layer = 0;     // any number unique to the layer
   Shape shape = {};  // of the blob; with its format it tells Muon the rows and columns
   Format format = {};
-  bool clears = false;  // an update on a GPU zeroes the gradient after reading it
+  bool clear_gradient = false;  // an update on a GPU zeroes the gradient after reading it
 };
 
-// At most kMax elements of a segment: the unit of work of a CPU thread.
-struct Block {
+// At most kMax elements of a segment: the unit of work of a CPU thread and of a CUDA block.
+struct Chunk {
   static constexpr int64_t kMax = 1024;
   int64_t begin;
   int32_t count, segment;
   float lr_mult, decay_mult;
-  int32_t clears;
+  int32_t clear_gradient;
 };
 
-// The blocks of a segment, and the range of segments of its layer.
+// The chunks of a segment, and the range of segments of its layer.
 struct SegmentSpan {
-  int32_t first_block, blocks;
+  int32_t first_chunk, chunks;
   int32_t layer_begin, layer_end;
   float lr_mult;
 };
 
 // Segments with lr_mult 0 are left out; the others keep their order. Segments that are not chosen
-// keep their index, but have no blocks.
-class BlockTable {
+// keep their index, but have no chunks.
+class ChunkTable {
  public:
-  BlockTable() = default;
-  BlockTable(Context& context, const std::vector<Segment>& segments,
+  ChunkTable() = default;
+  ChunkTable(Context& context, const std::vector<Segment>& segments,
              const std::function<bool(const Segment&)>& chosen = nullptr);
-  const Block* blocks() const { return static_cast<const Block*>(blocks_.raw()); }
+  const Chunk* chunks() const { return static_cast<const Chunk*>(chunks_.raw()); }
   int64_t size() const { return size_; }
   const SegmentSpan* spans() const { return static_cast<const SegmentSpan*>(spans_.raw()); }
   int64_t segments() const { return segments_; }
 
  private:
   int64_t size_ = 0, segments_ = 0;
-  Tensor blocks_, spans_;
+  Tensor chunks_, spans_;
 };
 
 }  // namespace crema

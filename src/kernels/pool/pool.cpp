@@ -5,9 +5,10 @@
 
 #include <cfloat>
 
+#include "base/ceil_div.h"
 #include "kernels/core/channel_vector.h"
 #include "kernels/core/implementation.h"
-#include "kernels/pool/pool_reference.h"
+#include "kernels/pool/pool_implementations.h"
 #include "kernels/pool/pool_taps.h"
 #include "tensor/on.h"
 
@@ -44,24 +45,24 @@ struct KeepLargest {
   static void pixel(const typename Taps<T>::List& list, int64_t channels, const T* x, const Index*,
                     T* y, Index* index) {
     over_channels<T>(channels, [&]<int kBlock>(int64_t c) {
-      Vector<T> kept[kBlock];
+      Vector<T> largest[kBlock];
       Mask<T> cells[kBlock];
-      for (int v = 0; v < kBlock; ++v) kept[v] = Vector<T>{} - static_cast<T>(FLT_MAX);
+      for (int v = 0; v < kBlock; ++v) largest[v] = Vector<T>{} - static_cast<T>(FLT_MAX);
       for (int v = 0; v < kBlock; ++v) cells[v] = Mask<T>{} - 1;
       for (int t = 0; t < list.count; ++t) {
         const T* from = x + (list.base + list.taps[t].at) * channels + c;
         const Mask<T> cell = Mask<T>{} + list.taps[t].cell;
         for (int v = 0; v < kBlock; ++v) {
           const Vector<T> value = load<Vector<T>>(from + v * kLanes<T>);
-          const Mask<T> larger = value > kept[v];
-          kept[v] = larger ? value : kept[v];
+          const Mask<T> larger = value > largest[v];
+          largest[v] = larger ? value : largest[v];
           if (kIndices != Indices::none) cells[v] = larger ? cell : cells[v];
         }
       }
       for (int v = 0; v < kBlock; ++v) {
-        store(kept[v], y + c + v * kLanes<T>);
+        store(largest[v], y + c + v * kLanes<T>);
         if (kIndices == Indices::of_positive)
-          cells[v] = kept[v] > Vector<T>{} ? cells[v] : Mask<T>{} - 1;
+          cells[v] = largest[v] > Vector<T>{} ? cells[v] : Mask<T>{} - 1;
         if (kIndices != Indices::none)
           store(resize<Index, typename MaskOf<T>::type, kLanes<T>>(cells[v]),
                 index + c + v * kLanes<T>);
@@ -91,7 +92,7 @@ struct Mean : AddUp<T, Index> {
   static constexpr bool kBackward = false;
 };
 template <typename T, typename Index>
-struct ShareOut : AddUp<T, Index> {
+struct MeanBackward : AddUp<T, Index> {
   static constexpr bool kBackward = true;
 };
 
@@ -119,15 +120,16 @@ template <typename Work, typename T, typename Index>
 void run_channels_last(const PoolGeometry& g, const T* x, const Index* index, T* y,
                        Index* index_out) {
   const int64_t* source = Work::kBackward ? g.out : g.in;
-  const int64_t* goal = Work::kBackward ? g.in : g.out;
+  const int64_t* destination = Work::kBackward ? g.in : g.out;
   const int64_t image = source[0] * source[1] * source[2] * g.channels,
-                row_count = goal[2] * g.channels;
-  const int64_t rows_per_image = goal[0] * goal[1], rows = g.images * rows_per_image;
+                row_count = destination[2] * g.channels;
+  const int64_t rows_per_image = destination[0] * destination[1], rows = g.images * rows_per_image;
   const Taps<T> taps(g, Work::kBackward);
 #pragma omp parallel for schedule(static) if (rows * row_count > kSmall)
   for (int64_t row = 0; row < rows; ++row) {
-    const int64_t n = row / rows_per_image, d = row % rows_per_image / goal[1], h = row % goal[1];
-    for (int64_t w = 0; w < goal[2]; ++w) {
+    const int64_t n = row / rows_per_image, d = row % rows_per_image / destination[1],
+                  h = row % destination[1];
+    for (int64_t w = 0; w < destination[2]; ++w) {
       const int64_t to = row * row_count + w * g.channels;
       Work::pixel(taps.of(d, h, w), g.channels, x + n * image, index ? index + n * image : nullptr,
                   y + to, index_out ? index_out + to : nullptr);
@@ -176,10 +178,10 @@ template <typename Work, typename T, typename Index>
 void run_plain(const PoolGeometry& g, const T* x, const Index* index, T* y, Index* index_out) {
   constexpr int64_t lanes = kLanes<T>;
   const int64_t* source = Work::kBackward ? g.out : g.in;
-  const int64_t* goal = Work::kBackward ? g.in : g.out;
+  const int64_t* destination = Work::kBackward ? g.in : g.out;
   const int64_t from_count = source[0] * source[1] * source[2],
-                to_count = goal[0] * goal[1] * goal[2];
-  const int64_t planes = g.images * g.channels, blocks = (planes + lanes - 1) / lanes;
+                to_count = destination[0] * destination[1] * destination[2];
+  const int64_t planes = g.images * g.channels, blocks = ceil_div(planes, lanes);
   const Taps<T> taps(g, Work::kBackward);
 #pragma omp parallel if (planes * from_count > kSmall)
   {
@@ -193,9 +195,9 @@ void run_plain(const PoolGeometry& g, const T* x, const Index* index, T* y, Inde
       if (index)
         planes_to_tile<T>(index + first * from_count, from_count, present, index_tile.data());
       int64_t i = 0;
-      for (int64_t d = 0; d < goal[0]; ++d) {
-        for (int64_t h = 0; h < goal[1]; ++h) {
-          for (int64_t w = 0; w < goal[2]; ++w, i += lanes) {
+      for (int64_t d = 0; d < destination[0]; ++d) {
+        for (int64_t h = 0; h < destination[1]; ++h) {
+          for (int64_t w = 0; w < destination[2]; ++w, i += lanes) {
             Work::pixel(taps.of(d, h, w), lanes, x_tile.data(), index_tile.data(),
                         y_tile.data() + i, index_out ? index_out_tile.data() + i : nullptr);
           }
@@ -210,7 +212,7 @@ void run_plain(const PoolGeometry& g, const T* x, const Index* index, T* y, Inde
 
 // Max pooling's gradient in NCHW order needs no tiles: it scatters into one plane at a time.
 template <typename T, typename Index>
-void scatter_kept(const PoolGeometry& g, const T* dy, const Index* index, T* dx) {
+void scatter_to_argmax(const PoolGeometry& g, const T* dy, const Index* index, T* dx) {
   const int64_t in_plane = g.in[0] * g.in[1] * g.in[2], out_plane = g.out[0] * g.out[1] * g.out[2];
   std::vector<int64_t> position(g.cells());  // of each cell, from its window's first cell
   for (int64_t cell = 0; cell < g.cells(); ++cell) {
@@ -237,9 +239,9 @@ void scatter_kept(const PoolGeometry& g, const T* dy, const Index* index, T* dx)
 
 // True when the loops in this file support the case: they need a full vector of channels or of
 // planes.
-bool supports(Context& context, const PoolWindow& window, const PoolGeometry& g) {
+bool supports(const Context& context, const PoolWindow& window, const PoolGeometry& g) {
   const bool method = window.method == PoolMethod::max || window.method == PoolMethod::average;
-  return !generic_body(context) && method &&
+  return context.device() == Device::cpu && method &&
          (g.channels_last ? g.channels : g.images * g.channels) >= kLanes<float>;
 }
 
@@ -265,18 +267,10 @@ void with_types(const Tensor& tensor, const PoolWindow& window, const Body& body
   });
 }
 
-}  // namespace
-
-void pool_forward(Context& context, const PoolWindow& window, const PassRandom& random,
-                  const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
+bool forward_vectorized(Context& context, const PoolWindow& window, const PassRandom& /*random*/,
+                        const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
   const PoolGeometry g(window, x, y);
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu && !mask && context.implementation != "plain" &&
-      pool_forward_gpu(context, window, x, y, index))
-    return;
-#endif
-  if (mask || !supports(context, window, g))
-    return pool_forward_reference(context, window, random, x, y, index, mask);
+  if (mask || !supports(context, window, g)) return false;
   with_types(x, window, [&]<typename T, typename Index>() {
     const Index* none = nullptr;
     if (window.method == PoolMethod::average) {
@@ -288,35 +282,65 @@ void pool_forward(Context& context, const PoolWindow& window, const PassRandom& 
     } else {
       run<LargestOnly>(g, x.data<T>(), none, y.data<T>(), static_cast<Index*>(nullptr));
     }
-    if (!window.relu) return;
+    if (!window.relu_after) return;
     const int64_t count = y.count();
     T* const out = y.data<T>();
 #pragma omp parallel for simd schedule(static) if (count > kSmall)
     for (int64_t i = 0; i < count; ++i) out[i] = out[i] <= 0 ? T(0) : out[i];
   });
+  return true;
 }
 
-void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index,
-                   const Tensor& dy, const Tensor& dx) {
+bool backward_vectorized(Context& context, const PoolWindow& window, const Tensor& /*x*/,
+                         const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const PoolGeometry g(window, dx, dy);
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu && context.implementation != "plain" &&
-      pool_backward_gpu(context, window, index, dy, dx))
-    return;
-#endif
-  if (!supports(context, window, g))
-    return pool_backward_reference(context, window, x, index, dy, dx);
+  if (!supports(context, window, g)) return false;
   with_types(dy, window, [&]<typename T, typename Index>() {
     Index* none = nullptr;
     if (window.method == PoolMethod::average) {
-      run<ShareOut>(g, dy.data<T>(), static_cast<const Index*>(nullptr), dx.data<T>(), none);
+      run<MeanBackward>(g, dy.data<T>(), static_cast<const Index*>(nullptr), dx.data<T>(), none);
     } else if (g.channels_last) {
       run_channels_last<MaxBackward<T, Index>>(g, dy.data<T>(), index.data<const Index>(),
                                                dx.data<T>(), none);
     } else {
-      scatter_kept(g, dy.data<T>(), index.data<Index>(), dx.data<T>());
+      scatter_to_argmax(g, dy.data<T>(), index.data<Index>(), dx.data<T>());
     }
   });
+  return true;
+}
+
+using PoolForwardFunction = KernelFunction<const PoolWindow&, const PassRandom&, const Tensor&,
+                                           const Tensor&, const Tensor&, const Tensor&>;
+using PoolBackwardFunction =
+    KernelFunction<const PoolWindow&, const Tensor&, const Tensor&, const Tensor&, const Tensor&>;
+
+constexpr PoolForwardFunction kPoolForward[] = {
+#ifdef CREMA_CUDA
+    {"whole_images", pool_whole_forward_gpu},
+    {"channels_last", pool_forward_gpu},
+#endif
+    {"vectorized", forward_vectorized},
+    {"plain", pool_forward_reference},
+};
+constexpr PoolBackwardFunction kPoolBackward[] = {
+#ifdef CREMA_CUDA
+    {"whole_images", pool_whole_backward_gpu},
+    {"channels_last", pool_backward_gpu},
+#endif
+    {"vectorized", backward_vectorized},
+    {"plain", pool_backward_reference},
+};
+
+}  // namespace
+
+void pool_forward(Context& context, const PoolWindow& window, const PassRandom& random,
+                  const Tensor& x, const Tensor& y, const Tensor& index, const Tensor& mask) {
+  run_first(context, "pooling", kPoolForward, window, random, x, y, index, mask);
+}
+
+void pool_backward(Context& context, const PoolWindow& window, const Tensor& x, const Tensor& index,
+                   const Tensor& dy, const Tensor& dx) {
+  run_first(context, "the gradient of pooling", kPoolBackward, window, x, index, dy, dx);
 }
 
 }  // namespace crema

@@ -4,7 +4,7 @@
 
 #include "device/parallel.h"
 #include "kernels/pool/pool_geometry.h"
-#include "kernels/pool/pool_reference.h"
+#include "kernels/pool/pool_implementations.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -43,9 +43,9 @@ CREMA_HD int64_t offset(const PoolGeometry& g, const int64_t* extent, const Voxe
 // stop.
 template <typename T, typename Visit>
 CREMA_HD void scan(const PoolGeometry& g, const T* x, const VoxelPosition& o, Visit& visit) {
-  for (int64_t d = g.first(0, o.at[0]); d < g.last(0, o.at[0]); ++d) {
-    for (int64_t h = g.first(1, o.at[1]); h < g.last(1, o.at[1]); ++h) {
-      for (int64_t w = g.first(2, o.at[2]); w < g.last(2, o.at[2]); ++w) {
+  for (int64_t d = g.input_begin(0, o.at[0]); d < g.input_end(0, o.at[0]); ++d) {
+    for (int64_t h = g.input_begin(1, o.at[1]); h < g.input_end(1, o.at[1]); ++h) {
+      for (int64_t w = g.input_begin(2, o.at[2]); w < g.input_end(2, o.at[2]); ++w) {
         if (!visit(Compute<T>(x[offset(g, g.in, o, d, h, w)]), d, h, w)) return;
       }
     }
@@ -73,11 +73,11 @@ struct Squares {
 
 // The selected cell of a window: its value and coordinates.
 template <typename T>
-struct Kept {
+struct SelectedCell {
   T value;
   bool any = false;
   int64_t d = 0, h = 0, w = 0;
-  CREMA_HD void keep(T x, int64_t cell_d, int64_t cell_h, int64_t cell_w) {
+  CREMA_HD void select(T x, int64_t cell_d, int64_t cell_h, int64_t cell_w) {
     value = x;
     any = true;
     d = cell_d;
@@ -87,9 +87,9 @@ struct Kept {
 };
 
 template <typename T>
-struct Largest : Kept<T> {
+struct Largest : SelectedCell<T> {
   CREMA_HD bool operator()(T x, int64_t d, int64_t h, int64_t w) {
-    if (x > this->value) this->keep(x, d, h, w);
+    if (x > this->value) this->select(x, d, h, w);
     return true;
   }
 };
@@ -97,11 +97,11 @@ struct Largest : Kept<T> {
 // Stops where the running sum reaches the random threshold; selects the last cell when, due to
 // rounding, none reaches it.
 template <typename T>
-struct Drawn : Kept<T> {
+struct Drawn : SelectedCell<T> {
   T threshold, sum = 0;
   CREMA_HD bool operator()(T x, int64_t d, int64_t h, int64_t w) {
     sum += x;
-    this->keep(x, d, h, w);
+    this->select(x, d, h, w);
     return sum < threshold;
   }
 };
@@ -115,7 +115,7 @@ struct PoolForward {
   T* y;
   Index* index;
   T* mask;
-  bool only_positive, relu;
+  bool only_positive, relu_after;
 
   CREMA_HD void operator()(int64_t i) const {
     using C = Compute<T>;
@@ -148,19 +148,22 @@ struct PoolForward {
     }
   }
 
-  CREMA_HD void finish(int64_t i, const VoxelPosition& o, const Kept<Compute<T>>& kept) const {
-    y[i] = relu && kept.value <= 0 ? Compute<T>(0) : kept.value;
+  CREMA_HD void finish(int64_t i, const VoxelPosition& o,
+                       const SelectedCell<Compute<T>>& selected) const {
+    y[i] = relu_after && selected.value <= 0 ? Compute<T>(0) : selected.value;
     if (index) {
-      const int64_t cell =
-          (g.inside(0, o.at[0], kept.d) * g.kernel[1] + g.inside(1, o.at[1], kept.h)) *
-              g.kernel[2] +
-          g.inside(2, o.at[2], kept.w);
-      const bool gives = kept.any && (!only_positive || kept.value > 0);
+      const int64_t cell = (g.offset_in_window(0, o.at[0], selected.d) * g.kernel[1] +
+                            g.offset_in_window(1, o.at[1], selected.h)) *
+                               g.kernel[2] +
+                           g.offset_in_window(2, o.at[2], selected.w);
+      const bool gives = selected.any && (!only_positive || selected.value > 0);
       index[i] = gives ? static_cast<Index>(cell) : static_cast<Index>(-1);
     }
     if (mask)
-      mask[i] = kept.any ? static_cast<Compute<T>>((kept.d * g.in[1] + kept.h) * g.in[2] + kept.w)
-                         : Compute<T>(-1);
+      mask[i] =
+          selected.any
+              ? static_cast<Compute<T>>((selected.d * g.in[1] + selected.h) * g.in[2] + selected.w)
+              : Compute<T>(-1);
   }
 };
 
@@ -177,16 +180,17 @@ struct PoolBackward {
   CREMA_HD void operator()(int64_t i) const {
     const VoxelPosition p(g, g.in, i);
     Compute<T> sum = 0;
-    for (int64_t d = g.from(0, p.at[0]); d < g.to(0, p.at[0]); ++d) {
-      for (int64_t h = g.from(1, p.at[1]); h < g.to(1, p.at[1]); ++h) {
-        for (int64_t w = g.from(2, p.at[2]); w < g.to(2, p.at[2]); ++w) sum += share(i, p, d, h, w);
+    for (int64_t d = g.output_begin(0, p.at[0]); d < g.output_end(0, p.at[0]); ++d) {
+      for (int64_t h = g.output_begin(1, p.at[1]); h < g.output_end(1, p.at[1]); ++h) {
+        for (int64_t w = g.output_begin(2, p.at[2]); w < g.output_end(2, p.at[2]); ++w)
+          sum += gradient_from(i, p, d, h, w);
       }
     }
     dx[i] = sum;
   }
 
-  CREMA_HD Compute<T> share(int64_t i, const VoxelPosition& p, int64_t d, int64_t h,
-                            int64_t w) const {
+  CREMA_HD Compute<T> gradient_from(int64_t i, const VoxelPosition& p, int64_t d, int64_t h,
+                                    int64_t w) const {
     using C = Compute<T>;
     const int64_t o = offset(g, g.out, p, d, h, w);
     if (method == PoolMethod::average) return dy[o] / static_cast<Compute<T>>(g.divisor(d, h, w));
@@ -200,8 +204,9 @@ struct PoolBackward {
       return all.sum > 0 ? dy[o] * (2 * C(x[i]) - all.squares / all.sum) / all.sum : Compute<T>(0);
     }
     const int64_t cell =
-        (g.inside(0, d, p.at[0]) * g.kernel[1] + g.inside(1, h, p.at[1])) * g.kernel[2] +
-        g.inside(2, w, p.at[2]);
+        (g.offset_in_window(0, d, p.at[0]) * g.kernel[1] + g.offset_in_window(1, h, p.at[1])) *
+            g.kernel[2] +
+        g.offset_in_window(2, w, p.at[2]);
     return index[o] == static_cast<Index>(cell) ? C(dy[o]) : Compute<T>(0);
   }
 };
@@ -226,7 +231,7 @@ PoolGeometry::PoolGeometry(const PoolWindow& window, const Tensor& x, const Tens
   }
 }
 
-void pool_forward_reference(Context& context, const PoolWindow& window, const PassRandom& random,
+bool pool_forward_reference(Context& context, const PoolWindow& window, const PassRandom& random,
                             const Tensor& x, const Tensor& y, const Tensor& index,
                             const Tensor& mask) {
   const PoolGeometry g(window, x, y);
@@ -235,15 +240,16 @@ void pool_forward_reference(Context& context, const PoolWindow& window, const Pa
       parallel_for(context, y.count(),
                    PoolForward<T, Index>{g, window.method, random, x.data<T>(), y.data<T>(),
                                          index.data<Index>(), mask.data<T>(),
-                                         window.only_positive(), window.relu},
+                                         window.only_positive(), window.relu_after},
                    256);
     };
     window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
                                       : run.template operator()<int32_t>();
   });
+  return true;
 }
 
-void pool_backward_reference(Context& context, const PoolWindow& window, const Tensor& x,
+bool pool_backward_reference(Context& context, const PoolWindow& window, const Tensor& x,
                              const Tensor& index, const Tensor& dy, const Tensor& dx) {
   const PoolGeometry g(window, dx, dy);
   on_real(dy, [&]<typename T>() {
@@ -256,6 +262,7 @@ void pool_backward_reference(Context& context, const PoolWindow& window, const T
     window.index_dtype() == DType::u8 ? run.template operator()<uint8_t>()
                                       : run.template operator()<int32_t>();
   });
+  return true;
 }
 
 }  // namespace crema

@@ -21,14 +21,12 @@ struct PoolWindow {
   int64_t stride[3] = {1, 1, 1};
   int64_t pad[3] = {0, 0, 0};
   bool count_padding = true;
-  // x comes from a ReLU, whose gradient backward includes: an output that is not positive passes no
-  // gradient. Only max.
-  bool takes_relu = false;
-  // y goes through a ReLU, whose gradient backward includes. Only max.
-  bool relu = false;
+  // x comes from a ReLU (relu_before), or y goes through one (relu_after): backward also applies
+  // the gradient of this ReLU. Only max.
+  bool relu_before = false, relu_after = false;
 
-  // Outputs that are not positive pass no gradient.
-  bool only_positive() const { return takes_relu || relu; }
+  // Outputs that are not positive pass no gradient: theirs would not pass the ReLU.
+  bool only_positive() const { return relu_before || relu_after; }
 
   int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
   // Dtype of the index tensor, which stores the selected cell of each output's window: one byte

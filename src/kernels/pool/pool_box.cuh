@@ -1,15 +1,18 @@
-// Positions, windows and loads for the GPU kernels of pooling. Coordinates are (depth, height,
+// Positions, boxes and loads for the GPU kernels of pooling. Coordinates are (depth, height,
 // width); offsets count packs of channels and fit 32 bits.
 #pragma once
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
+#include "device/multiprocessors.h"
 #include "kernels/pool/pool_geometry.h"
 
 namespace crema::pooling {
 
+// Positions [begin, end) along each axis.
 struct Box {
-  int first[3], last[3];
+  int begin[3], end[3];
 };
 
 // The first position of an output's unclipped window; in the padding it is outside the image.
@@ -18,12 +21,12 @@ struct Corner {
 };
 
 // PoolGeometry with 32-bit integers.
-struct Window {
+struct Geometry32 {
   int in[3], out[3], kernel[3], stride[3], pad[3];
   int packs, images;
   bool count_padding;
 
-  Window(const PoolGeometry& g, int pack)
+  Geometry32(const PoolGeometry& g, int pack)
       : packs(static_cast<int>(g.channels / pack)),
         images(static_cast<int>(g.images)),
         count_padding(g.count_padding) {
@@ -42,17 +45,16 @@ struct Window {
     for (int a = 0; a < 3; ++a) corner.at[a] = o[a] * stride[a] - pad[a];
     return corner;
   }
-  __device__ int cell(int d, int h, int v) const { return (d * kernel[1] + h) * kernel[2] + v; }
+  __device__ int cell(int d, int h, int w) const { return (d * kernel[1] + h) * kernel[2] + w; }
 
   // 1 / PoolGeometry::divisor.
-  __device__ float share(int d, int h, int v) const {
-    const int o[3] = {d, h, v};
+  __device__ float inverse_divisor(int d, int h, int w) const {
+    const int o[3] = {d, h, w};
     int counted = 1;
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
-      const int begin = o[a] * stride[a] - pad[a], end = begin + kernel[a];
-      counted *= count_padding ? max(0, min(end, in[a] + pad[a]) - begin)
-                               : max(0, min(end, in[a]) - max(begin, 0));
+      const int begin = o[a] * stride[a] - pad[a];
+      counted *= max(0, counted_cells(begin, kernel[a], in[a], pad[a], count_padding));
     }
     return 1.f / static_cast<float>(max(counted, 1));
   }
@@ -63,8 +65,8 @@ struct Window {
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
       const int begin = o[a] * stride[a] - pad[a];
-      box.first[a] = max(begin, 0);
-      box.last[a] = min(begin + kernel[a], in[a]);
+      box.begin[a] = max(begin, 0);
+      box.end[a] = min(begin + kernel[a], in[a]);
     }
     return box;
   }
@@ -74,8 +76,8 @@ struct Window {
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
       const int before = i[a] + pad[a] - kernel[a], end = i[a] + pad[a];
-      box.first[a] = before < 0 ? 0 : before / stride[a] + 1;
-      box.last[a] = min(end / stride[a] + 1, out[a]);
+      box.begin[a] = before < 0 ? 0 : before / stride[a] + 1;
+      box.end[a] = min(end / stride[a] + 1, out[a]);
     }
     return box;
   }
@@ -94,23 +96,22 @@ struct Launch {
   unsigned blocks;
 
   // extent: of the tensor to write; a thread writes `rows_each` rows of it.
-  Launch(const Window& w, const int* extent, int rows_each) {
-    const auto pieces = [](int count, int maximum) { return (count + maximum - 1) / maximum; };
+  Launch(const Geometry32& g, const int* extent, int rows_each) {
     // Whole cache lines of channels, then a square of neighboring positions; blocks are balanced,
     // the last one included.
-    const int lanes = w.packs <= 16 ? w.packs : 8;
-    const int columns = extent[2], rows = pieces(extent[1], rows_each);
+    const int lanes = g.packs <= 16 ? g.packs : 8;
+    const int columns = extent[2], rows = ceil_div(extent[1], rows_each);
     // When all threads fit on the GPU at once, use small blocks: they find room next to the blocks
     // of weight gradient kernels, which are queued earlier and leave few registers.
-    const int64_t all = int64_t{w.packs} * columns * rows * w.images * extent[0];
-    const int maximum = all < 132 * 1024 ? 128 : 256;
+    const int64_t all = int64_t{g.packs} * columns * rows * g.images * extent[0];
+    const int maximum = all < kTypicalMultiprocessors * 1024 ? 128 : 256;
     std::copy_n(extent, 3, tiles.extent);
-    tiles.groups = pieces(w.packs, lanes);
-    tiles.across = pieces(columns, lanes <= 8 ? 8 : 4);
-    const int wide = pieces(columns, tiles.across);
-    tiles.down = pieces(rows, std::min(std::max(maximum / (lanes * wide), 1), 64));
-    threads = dim3(lanes, wide, pieces(rows, tiles.down));
-    blocks = static_cast<unsigned>(tiles.groups) * tiles.across * tiles.down * w.images * extent[0];
+    tiles.groups = ceil_div(g.packs, lanes);
+    tiles.across = ceil_div(columns, lanes <= 8 ? 8 : 4);
+    const int wide = ceil_div(columns, tiles.across);
+    tiles.down = ceil_div(rows, std::min(std::max(maximum / (lanes * wide), 1), 64));
+    threads = dim3(lanes, wide, ceil_div(rows, tiles.down));
+    blocks = static_cast<unsigned>(tiles.groups) * tiles.across * tiles.down * g.images * extent[0];
   }
 };
 
@@ -119,8 +120,8 @@ struct Position {
   int packs, pack, image, at[3];
   bool inside;
 
-  __device__ Position(const Window& w, const Tiles& tiles, int rows_each) {
-    packs = w.packs;
+  __device__ Position(const Geometry32& g, const Tiles& tiles, int rows_each) {
+    packs = g.packs;
     unsigned block = blockIdx.x;
     const unsigned group = block % tiles.groups;
     block /= tiles.groups;
@@ -133,31 +134,31 @@ struct Position {
     pack = static_cast<int>(group * blockDim.x + threadIdx.x);
     at[2] = static_cast<int>(across * blockDim.y + threadIdx.y);
     at[1] = static_cast<int>(down * blockDim.z + threadIdx.z) * rows_each;
-    inside = pack < w.packs && at[1] < tiles.extent[1] && at[2] < tiles.extent[2];
+    inside = pack < g.packs && at[1] < tiles.extent[1] && at[2] < tiles.extent[2];
   }
   // Offset of this pack at a position of the same image.
-  __device__ int offset(const int (&extent)[3], int d, int h, int v) const {
-    return (((image * extent[0] + d) * extent[1] + h) * extent[2] + v) * packs + pack;
+  __device__ int offset(const int (&extent)[3], int d, int h, int w) const {
+    return (((image * extent[0] + d) * extent[1] + h) * extent[2] + w) * packs + pack;
   }
 };
 
-// Calls use(load(offset), d, h, v) for the positions in a box of a source with this extent, in
+// Calls use(load(offset), d, h, w) for the positions in a box of a source with this extent, in
 // row-major order; kAtOnce positions of a row are loaded before the first is used.
 template <int kAtOnce, typename Load, typename Use>
 __device__ void over_box(const Position& position, const int (&extent)[3], const Box& box,
                          const Load& load, const Use& use) {
-  for (int d = box.first[0]; d < box.last[0]; ++d) {
-    for (int h = box.first[1]; h < box.last[1]; ++h) {
-      for (int v = box.first[2]; v < box.last[2]; v += kAtOnce) {
-        const int at = position.offset(extent, d, h, v);
+  for (int d = box.begin[0]; d < box.end[0]; ++d) {
+    for (int h = box.begin[1]; h < box.end[1]; ++h) {
+      for (int w = box.begin[2]; w < box.end[2]; w += kAtOnce) {
+        const int at = position.offset(extent, d, h, w);
         decltype(load(0)) loaded[kAtOnce];
 #pragma unroll
         for (int c = 0; c < kAtOnce; ++c) {
-          if (v + c < box.last[2]) loaded[c] = load(at + c * position.packs);
+          if (w + c < box.end[2]) loaded[c] = load(at + c * position.packs);
         }
 #pragma unroll
         for (int c = 0; c < kAtOnce; ++c) {
-          if (v + c < box.last[2]) use(loaded[c], d, h, v + c);
+          if (w + c < box.end[2]) use(loaded[c], d, h, w + c);
         }
       }
     }

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/host_device.h"
+#include "kernels/pool/counted_cells.h"
 #include "kernels/pool/pool.h"
 
 namespace crema {
@@ -19,36 +20,33 @@ struct PoolGeometry {
 
   int64_t cells() const { return kernel[0] * kernel[1] * kernel[2]; }
 
-  // Input positions [first, last) of output position o along an axis, clipped to the image.
-  CREMA_HD int64_t first(int axis, int64_t o) const {
+  // Input positions [input_begin, input_end) of output position o along an axis, clipped to the
+  // image.
+  CREMA_HD int64_t input_begin(int axis, int64_t o) const {
     const int64_t at = o * stride[axis] - pad[axis];
     return at > 0 ? at : 0;
   }
-  CREMA_HD int64_t last(int axis, int64_t o) const {
+  CREMA_HD int64_t input_end(int axis, int64_t o) const {
     const int64_t at = o * stride[axis] - pad[axis] + kernel[axis];
     return at < in[axis] ? at : in[axis];
   }
-  // Output positions [from, to) whose windows contain input position i.
-  CREMA_HD int64_t from(int axis, int64_t i) const {
+  // Output positions [output_begin, output_end) whose windows contain input position i.
+  CREMA_HD int64_t output_begin(int axis, int64_t i) const {
     const int64_t at = i + pad[axis] - kernel[axis];
     return at < 0 ? 0 : at / stride[axis] + 1;
   }
-  CREMA_HD int64_t to(int axis, int64_t i) const {
+  CREMA_HD int64_t output_end(int axis, int64_t i) const {
     const int64_t at = (i + pad[axis]) / stride[axis] + 1;
     return at < out[axis] ? at : out[axis];
   }
   // Index of input position i in the unclipped window of output position o.
-  CREMA_HD int64_t inside(int axis, int64_t o, int64_t i) const {
+  CREMA_HD int64_t offset_in_window(int axis, int64_t o, int64_t i) const {
     return i - (o * stride[axis] - pad[axis]);
   }
 
-  // The extent that counts for the divisor of the mean: Caffe clips a window to the padded image,
-  // or to the image itself when padding does not count.
   CREMA_HD int64_t counted(int axis, int64_t o) const {
-    if (!count_padding) return last(axis, o) - first(axis, o);
-    const int64_t at = o * stride[axis] - pad[axis], end = at + kernel[axis],
-                  border = in[axis] + pad[axis];
-    return (end < border ? end : border) - at;
+    return counted_cells(o * stride[axis] - pad[axis], kernel[axis], in[axis], pad[axis],
+                         count_padding);
   }
   // An empty window has divisor 1, so its mean is 0.
   CREMA_HD int64_t divisor(int64_t od, int64_t oh, int64_t ow) const {

@@ -1,15 +1,16 @@
-// On a GPU one thread per element of the result: forward loops over the output's window, backward
-// over the windows that contain the input.
+// The reference: one index per element of the result. Forward loops over the output's window,
+// backward over the windows that contain the input.
 #include "kernels/pool/pool_nd.h"
 
 #include <cfloat>
 
 #include "device/parallel.h"
 #include "kernels/core/axes.h"
+#include "kernels/core/implementation.h"
+#include "kernels/pool/counted_cells.h"
 #include "tensor/on.h"
 
 namespace crema {
-#ifdef CREMA_CUDA
 namespace {
 
 struct Geometry {
@@ -37,14 +38,9 @@ struct Geometry {
     }
   }
 
-  // Cells of output position o along an axis that count for the mean: Caffe clips a window to the
-  // padded image, or to the image itself when padding does not count.
   CREMA_HD int64_t counted(int axis, int64_t o) const {
-    const int64_t at = o * stride[axis] - pad[axis], gap = dilation[axis];
-    const int64_t border = in[axis] + (count_padding ? pad[axis] : 0);
-    const int64_t first = count_padding || at >= 0 ? 0 : (gap - 1 - at) / gap;
-    const int64_t last = border > at ? (border - at + gap - 1) / gap : 0;
-    return (last < kernel[axis] ? last : kernel[axis]) - first;
+    return counted_cells(o * stride[axis] - pad[axis], kernel[axis], in[axis], pad[axis],
+                         count_padding, dilation[axis]);
   }
 };
 
@@ -60,7 +56,8 @@ struct PoolNdForward {
     const AxisPosition o = position_of(i, g.axes, g.out, g.channels);
     int64_t cell[kMaxSpatialAxes] = {};
     Compute<T> sum = 0, largest = -FLT_MAX;
-    int64_t kept = -1;
+    int64_t argmax = -1;
+    bool any = false;  // cell inside x; the mean of NaN or -inf cells has no argmax
     do {
       int64_t from = o.outer * g.xs.outer + o.channel * g.xs.channel, position = 0;
       bool inside = true;
@@ -73,22 +70,23 @@ struct PoolNdForward {
       }
       if (!inside) continue;
       const auto value = Compute<T>(x[from]);
+      any = true;
       sum += value;
       if (value > largest) {
         largest = value;
-        kept = position;
+        argmax = position;
       }
     } while (next_position(cell, g.kernel, g.axes));
     const int64_t to = offset_of(o, g.ys, g.axes);
     if (g.average) {
       int64_t divisor = 1;
       for (int axis = 0; axis < g.axes; ++axis) divisor *= g.counted(axis, o.at[axis]);
-      y[to] = kept < 0 ? Compute<T>(0) : sum / static_cast<Compute<T>>(divisor);
+      y[to] = any ? sum / static_cast<Compute<T>>(divisor) : Compute<T>(0);
       return;
     }
     y[to] = largest;
-    if (index) index[to] = static_cast<int32_t>(kept);
-    if (mask) mask[to] = static_cast<Compute<T>>(kept);
+    if (index) index[to] = static_cast<int32_t>(argmax);
+    if (mask) mask[to] = static_cast<Compute<T>>(argmax);
   }
 };
 
@@ -125,40 +123,57 @@ struct PoolNdBackward {
   }
 };
 
-}  // namespace
+bool forward_reference(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                       const Tensor& y, const Tensor& index, const Tensor& mask) {
+  const Geometry g(window, average, x, y);
+  on_real(x, [&]<typename T>() {
+    parallel_for(
+        context, y.count(),
+        PoolNdForward<T>{g, x.data<T>(), y.data<T>(), index.data<int32_t>(), mask.data<T>()});
+  });
+  return true;
+}
+
+bool backward_reference(Context& context, const PoolNd& window, bool average, const Tensor& index,
+                        const Tensor& dy, const Tensor& dx) {
+  const Geometry g(window, average, dx, dy);
+  on_real(dy, [&]<typename T>() {
+    parallel_for(context, dx.count(),
+                 PoolNdBackward<T>{g, index.data<int32_t>(), dy.data<T>(), dx.data<T>()});
+  });
+  return true;
+}
+
+using PoolNdForwardFunction =
+    KernelFunction<const PoolNd&, bool, const Tensor&, const Tensor&, const Tensor&, const Tensor&>;
+using PoolNdBackwardFunction =
+    KernelFunction<const PoolNd&, bool, const Tensor&, const Tensor&, const Tensor&>;
+
+constexpr PoolNdForwardFunction kForward[] = {
+#ifdef CREMA_CUDA
+    {"channels_last", pool_nd_forward_gpu},
 #endif
+    {"vectorized", pool_nd_forward_cpu},
+    {"plain", forward_reference},
+};
+constexpr PoolNdBackwardFunction kBackward[] = {
+#ifdef CREMA_CUDA
+    {"channels_last", pool_nd_backward_gpu},
+#endif
+    {"vectorized", pool_nd_backward_cpu},
+    {"plain", backward_reference},
+};
+
+}  // namespace
 
 void pool_nd_forward(Context& context, const PoolNd& window, bool average, const Tensor& x,
                      const Tensor& y, const Tensor& index, const Tensor& mask) {
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) {
-    if (pool_nd_forward_gpu(context, window, average, x, y, index, mask)) return;
-    const Geometry g(window, average, x, y);
-    return on_real(x, [&]<typename T>() {
-      parallel_for(
-          context, y.count(),
-          PoolNdForward<T>{g, x.data<T>(), y.data<T>(), index.data<int32_t>(), mask.data<T>()});
-    });
-  }
-#endif
-  (void)context;
-  pool_nd_forward_cpu(window, average, x, y, index, mask);
+  run_first(context, "dilated pooling", kForward, window, average, x, y, index, mask);
 }
 
 void pool_nd_backward(Context& context, const PoolNd& window, bool average, const Tensor& index,
                       const Tensor& dy, const Tensor& dx) {
-#ifdef CREMA_CUDA
-  if (context.device() == Device::gpu) {
-    if (pool_nd_backward_gpu(context, window, average, index, dy, dx)) return;
-    const Geometry g(window, average, dx, dy);
-    return on_real(dy, [&]<typename T>() {
-      parallel_for(context, dx.count(),
-                   PoolNdBackward<T>{g, index.data<int32_t>(), dy.data<T>(), dx.data<T>()});
-    });
-  }
-#endif
-  (void)context;
-  pool_nd_backward_cpu(window, average, index, dy, dx);
+  run_first(context, "the gradient of dilated pooling", kBackward, window, average, index, dy, dx);
 }
 
 }  // namespace crema

@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// One entry per spatial axis; at most kMaxSpatialAxes (kernels/conv/conv.h).
+// One entry per spatial axis; at most kMaxSpatialAxes (kernels/core/axes.h).
 struct PoolNd {
   std::vector<int64_t> kernel, stride, pad, dilation;
   // Whether the mean's divisor counts padding cells.
@@ -26,13 +26,12 @@ void pool_nd_forward(Context& context, const PoolNd& window, bool average, const
 void pool_nd_backward(Context& context, const PoolNd& window, bool average, const Tensor& index,
                       const Tensor& dy, const Tensor& dx);
 
-void pool_nd_forward_cpu(const PoolNd& window, bool average, const Tensor& x, const Tensor& y,
-                         const Tensor& index, const Tensor& mask);
-void pool_nd_backward_cpu(const PoolNd& window, bool average, const Tensor& index, const Tensor& dy,
-                          const Tensor& dx);
-
-// GPU, channels-last, not float64. Returns false, and writes nothing, for a case that the generic
-// body must compute.
+// The implementations: see kernels/core/implementation.h. CPU:
+bool pool_nd_forward_cpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                         const Tensor& y, const Tensor& index, const Tensor& mask);
+bool pool_nd_backward_cpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
+                          const Tensor& dy, const Tensor& dx);
+// GPU, channels-last, not float64.
 bool pool_nd_forward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
                          const Tensor& y, const Tensor& index, const Tensor& mask);
 bool pool_nd_backward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& index,

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cfloat>
 
+#include "base/ceil_div.h"
 #include "kernels/core/axes.h"
+#include "kernels/pool/counted_cells.h"
 #include "kernels/pool/pool_nd.h"
 #include "tensor/on.h"
 
@@ -14,8 +16,8 @@ constexpr int64_t kMaxWidth = 256;  // elements of a line that are processed at 
 
 struct Lines {
   const PoolNd& window;
-  bool average, last;  // last: channels-last
-  int axes, stepped;   // spatial axes, and how many of them are not along the line
+  bool average, channels_last;
+  int axes, stepped;  // spatial axes, and how many of them are not along the line
   int64_t channels, images;
   const Shape &x, &y;
   AxisStrides xs, ys;
@@ -23,9 +25,9 @@ struct Lines {
   Lines(const PoolNd& pooling, bool mean, const Tensor& in, const Tensor& out)
       : window(pooling),
         average(mean),
-        last(in.format().order == Order::channels_last),
+        channels_last(in.format().order == Order::channels_last),
         axes(in.shape().axes() - 2),
-        stepped(last ? axes : axes - 1),
+        stepped(channels_last ? axes : axes - 1),
         channels(in.shape()[1]),
         images(in.shape()[0]),
         x(in.shape()),
@@ -34,25 +36,21 @@ struct Lines {
         ys(strides_of(y, out.format().order)) {}
 
   // Each task has its own plane: one channel of an image, or a group of contiguous channels.
-  int64_t width() const { return last ? std::min(channels, kMaxWidth) : 1; }
-  int64_t tasks() const { return images * ((channels + width() - 1) / width()); }
+  int64_t width() const { return channels_last ? std::min(channels, kMaxWidth) : 1; }
+  int64_t tasks() const { return images * ceil_div(channels, width()); }
 
-  // Cells of output position o along an axis that count for the mean: Caffe clips a window to the
-  // padded image, or to the image itself when padding does not count.
   int64_t counted(int axis, int64_t o) const {
-    const int64_t at = o * window.stride[axis] - window.pad[axis], gap = window.dilation[axis];
-    const int64_t border = x[axis + 2] + (window.count_padding ? window.pad[axis] : 0);
-    const int64_t first = window.count_padding || at >= 0 ? 0 : (gap - 1 - at) / gap;
-    const int64_t end = border > at ? (border - at + gap - 1) / gap : 0;
-    return std::min(end, window.kernel[axis]) - first;
+    return counted_cells(o * window.stride[axis] - window.pad[axis], window.kernel[axis],
+                         x[axis + 2], window.pad[axis], window.count_padding,
+                         window.dilation[axis]);
   }
 };
 
-// One cell of the windows of a piece of a line: element o of the piece, first <= o < end, reads x
+// One cell of the windows of a piece of a line: element o of the piece, begin <= o < end, reads x
 // at offset `from + o * step`, which is position `position + o * step` of the plane, or `position`
 // for all of them in channels-last order.
 struct Meeting {
-  int64_t first, end, from, step, position;
+  int64_t begin, end, from, step, position;
 };
 
 // For each piece of the task's lines of y: calls piece.start(to, begin, count, divisor) with the
@@ -61,10 +59,11 @@ struct Meeting {
 // finish() with the arguments of start().
 template <typename Piece>
 void over_lines(const Lines& l, int64_t task, Piece& piece) {
-  const int64_t groups = (l.channels + l.width() - 1) / l.width();
+  const int64_t groups = ceil_div(l.channels, l.width());
   const int64_t image = task / groups, channel = task % groups * l.width();
   const int line = l.axes - 1;  // the axis along the line in NCHW order
-  const int64_t length = l.last ? std::min(l.width(), l.channels - channel) : l.y[line + 2];
+  const int64_t length =
+      l.channels_last ? std::min(l.width(), l.channels - channel) : l.y[line + 2];
   int64_t o[kMaxSpatialAxes] = {}, extents[kMaxSpatialAxes], kernel[kMaxSpatialAxes];
   for (int axis = 0; axis < l.axes; ++axis) {
     extents[axis] = l.y[axis + 2];
@@ -91,15 +90,16 @@ void over_lines(const Lines& l, int64_t task, Piece& piece) {
           position = position * l.x[axis + 2] + at;
         }
         if (!inside) continue;
-        if (l.last) {
+        if (l.channels_last) {
           piece.cell({0, count, from + begin, 1, position});
           continue;
         }
         const int64_t step = l.window.stride[line], in = l.x[line + 2];
         const int64_t shift = begin * step - l.window.pad[line] + c[line] * l.window.dilation[line];
-        const int64_t first = shift >= 0 ? 0 : (step - 1 - shift) / step;
-        const int64_t end = shift >= in ? 0 : std::min(count, (in - 1 - shift) / step + 1);
-        if (first < end) piece.cell({first, end, from + shift, step, position * in + shift});
+        const int64_t cell_begin = shift >= 0 ? 0 : (step - 1 - shift) / step;
+        const int64_t cell_end = shift >= in ? 0 : std::min(count, (in - 1 - shift) / step + 1);
+        if (cell_begin < cell_end)
+          piece.cell({cell_begin, cell_end, from + shift, step, position * in + shift});
       } while (next_position(c, kernel, l.axes));
       piece.finish(to + begin, begin, count, divisor);
     }
@@ -114,16 +114,16 @@ struct ForwardPiece {
   int32_t* index;
   T* mask;
   T value[kMaxWidth];  // the sum, or the maximum
-  int32_t kept[kMaxWidth];
+  int32_t argmax[kMaxWidth];
 
   void start(int64_t, int64_t, int64_t count, int64_t) {
     std::fill(value, value + count, l.average ? T(0) : T(-FLT_MAX));
-    std::fill(kept, kept + count, -1);
+    std::fill(argmax, argmax + count, -1);
   }
   void cell(const Meeting& m) {
     const T* const from = x + m.from;
     if (l.average) {
-      for (int64_t i = m.first; i < m.end; ++i) value[i] += from[i * m.step];
+      for (int64_t i = m.begin; i < m.end; ++i) value[i] += from[i * m.step];
     } else if (m.step == 1) {
       take<1>(m, from);
     } else {
@@ -134,43 +134,43 @@ struct ForwardPiece {
   void take(const Meeting& m, const T* from) {
     const int64_t step = kStep > 0 ? kStep : m.step;
     const auto position = static_cast<int32_t>(m.position),
-               on = static_cast<int32_t>(l.last ? 0 : step);
+               on = static_cast<int32_t>(l.channels_last ? 0 : step);
 #pragma omp simd
-    for (int64_t i = m.first; i < m.end; ++i) {
+    for (int64_t i = m.begin; i < m.end; ++i) {
       const T one = from[i * step];
       const bool larger = one > value[i];
       value[i] = larger ? one : value[i];
-      kept[i] = larger ? position + static_cast<int32_t>(i) * on : kept[i];
+      argmax[i] = larger ? position + static_cast<int32_t>(i) * on : argmax[i];
     }
   }
   void finish(int64_t to, int64_t begin, int64_t count, int64_t divisor) {
     for (int64_t i = 0; l.average && i < count; ++i) {
-      const int64_t cells = divisor * (l.last ? 1 : l.counted(l.axes - 1, begin + i));
+      const int64_t cells = divisor * (l.channels_last ? 1 : l.counted(l.axes - 1, begin + i));
       y[to + i] = cells > 0 ? value[i] / static_cast<T>(cells) : T(0);
     }
     if (l.average) return;
     std::copy(value, value + count, y + to);
-    if (index) std::copy(kept, kept + count, index + to);
-    if (mask) std::copy(kept, kept + count, mask + to);
+    if (index) std::copy(argmax, argmax + count, index + to);
+    if (mask) std::copy(argmax, argmax + count, mask + to);
   }
 };
 
-// Average pooling's gradient: each output adds its share to its window's cells.
+// Average pooling's gradient: each output adds the same to all its window's cells.
 template <typename T>
 struct MeanGradientPiece {
   const Lines& l;
   const T* dy;
   T* dx;
-  T share[kMaxWidth];
+  T dy_per_cell[kMaxWidth];
 
   void start(int64_t to, int64_t begin, int64_t count, int64_t divisor) {
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t cells = divisor * (l.last ? 1 : l.counted(l.axes - 1, begin + i));
-      share[i] = cells > 0 ? dy[to + i] / static_cast<T>(cells) : T(0);
+      const int64_t cells = divisor * (l.channels_last ? 1 : l.counted(l.axes - 1, begin + i));
+      dy_per_cell[i] = cells > 0 ? dy[to + i] / static_cast<T>(cells) : T(0);
     }
   }
   void cell(const Meeting& m) {
-    for (int64_t i = m.first; i < m.end; ++i) dx[m.from + i * m.step] += share[i];
+    for (int64_t i = m.begin; i < m.end; ++i) dx[m.from + i * m.step] += dy_per_cell[i];
   }
   void finish(int64_t, int64_t, int64_t, int64_t) {}
 };
@@ -180,12 +180,12 @@ struct MeanGradientPiece {
 struct Plane {
   int64_t begin, runs, run, step;
   Plane(const Lines& l, const Shape& shape, int64_t task) {
-    const int64_t groups = (l.channels + l.width() - 1) / l.width(), positions = shape.count(2);
+    const int64_t groups = ceil_div(l.channels, l.width()), positions = shape.count(2);
     const int64_t image = task / groups, channel = task % groups * l.width();
-    begin = image * shape.count(1) + channel * (l.last ? 1 : positions);
-    runs = l.last ? positions : 1;
-    run = l.last ? std::min(l.width(), l.channels - channel) : positions;
-    step = l.last ? l.channels : positions;
+    begin = image * shape.count(1) + channel * (l.channels_last ? 1 : positions);
+    runs = l.channels_last ? positions : 1;
+    run = l.channels_last ? std::min(l.width(), l.channels - channel) : positions;
+    step = l.channels_last ? l.channels : positions;
   }
 };
 
@@ -201,15 +201,17 @@ void backward(const Lines& l, int64_t task, const int32_t* index, const T* dy, T
   for (int64_t i = 0; i < y.runs; ++i) {
     for (int64_t k = 0; k < y.run; ++k) {
       const int64_t at = y.begin + i * y.step + k, position = index[at];
-      if (position >= 0) dx[x.begin + (l.last ? position * l.channels + k : position)] += dy[at];
+      if (position >= 0)
+        dx[x.begin + (l.channels_last ? position * l.channels + k : position)] += dy[at];
     }
   }
 }
 
 }  // namespace
 
-void pool_nd_forward_cpu(const PoolNd& window, bool average, const Tensor& x, const Tensor& y,
-                         const Tensor& index, const Tensor& mask) {
+bool pool_nd_forward_cpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
+                         const Tensor& y, const Tensor& index, const Tensor& mask) {
+  if (context.device() == Device::gpu) return false;
   const Lines lines(window, average, x, y);
   on(x, [&]<typename T>() {
 #pragma omp parallel for schedule(static)
@@ -219,16 +221,19 @@ void pool_nd_forward_cpu(const PoolNd& window, bool average, const Tensor& x, co
       over_lines(lines, task, piece);
     }
   });
+  return true;
 }
 
-void pool_nd_backward_cpu(const PoolNd& window, bool average, const Tensor& index, const Tensor& dy,
-                          const Tensor& dx) {
+bool pool_nd_backward_cpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
+                          const Tensor& dy, const Tensor& dx) {
+  if (context.device() == Device::gpu) return false;
   const Lines lines(window, average, dx, dy);
   on(dy, [&]<typename T>() {
 #pragma omp parallel for schedule(static)
     for (int64_t task = 0; task < lines.tasks(); ++task)
       backward(lines, task, index.data<int32_t>(), dy.data<T>(), dx.data<T>());
   });
+  return true;
 }
 
 }  // namespace crema

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cfloat>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pack.h"
+#include "kernels/pool/counted_cells.h"
 #include "kernels/pool/pool_nd.h"
 #include "tensor/on.h"
 
@@ -18,15 +20,15 @@ constexpr int kThreads = 256;
 // Geometry with 32-bit integers; `here` are the extents of the tensor that threads write, `there`
 // of the one they read.
 template <int kAxes>
-struct WindowNd {
+struct Geometry32Nd {
   uint32_t count;  // packs to write
   Divisor packs, here[kAxes], stride[kAxes];
   int there[kAxes], image[kAxes];  // image: extents of x
   int kernel[kAxes], pad[kAxes], dilation[kAxes];
   bool count_padding, average;
 
-  WindowNd(const PoolNd& window, bool mean, int pack, const Tensor& x, const Tensor& to,
-           const Tensor& from)
+  Geometry32Nd(const PoolNd& window, bool mean, int pack, const Tensor& x, const Tensor& to,
+               const Tensor& from)
       : count(static_cast<uint32_t>(to.count() / pack)),
         packs(to.shape()[1] / pack),
         count_padding(window.count_padding),
@@ -60,13 +62,9 @@ struct WindowNd {
     return rest * size + pack;
   }
 
-  // Cells of output o along an axis that count for the mean, as on every device.
   __device__ int counted(int a, int o) const {
-    const int at = o * static_cast<int>(stride[a].value) - pad[a], gap = dilation[a];
-    const int border = image[a] + (count_padding ? pad[a] : 0);
-    const int first = count_padding || at >= 0 ? 0 : (gap - 1 - at) / gap;
-    const int last = border > at ? (border - at + gap - 1) / gap : 0;
-    return min(last, kernel[a]) - first;
+    return counted_cells(o * static_cast<int>(stride[a].value) - pad[a], kernel[a], image[a],
+                         pad[a], count_padding, dilation[a]);
   }
 
   // Calls use(position in the image) for the cells of output o's window.
@@ -106,19 +104,20 @@ struct WindowNd {
 
 template <typename T, int kAxes>
 __global__ void __launch_bounds__(kThreads)
-    axes_forward(WindowNd<kAxes> w, const WidePack<T>* x, WidePack<T>* y, int32_t* index, T* mask) {
+    axes_forward(Geometry32Nd<kAxes> g, const WidePack<T>* x, WidePack<T>* y, int32_t* index,
+                 T* mask) {
   constexpr int kPack = kPackCount<T>;
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
-  if (i >= w.count) return;
+  if (i >= g.count) return;
   int o[kAxes], pack;
-  x += w.position(i, o, pack);
+  x += g.position(i, o, pack);
   float sums[kPack] = {}, largest[kPack];
-  int kept[kPack];
+  int argmax[kPack];
   bool any = false;
 #pragma unroll
-  for (int k = 0; k < kPack; ++k) largest[k] = -FLT_MAX, kept[k] = -1;
-  w.over_cells(o, 0, [&](int position) {
-    const WidePack<T> p = x[static_cast<int64_t>(position) * w.packs.value];
+  for (int k = 0; k < kPack; ++k) largest[k] = -FLT_MAX, argmax[k] = -1;
+  g.over_cells(o, 0, [&](int position) {
+    const WidePack<T> p = x[static_cast<int64_t>(position) * g.packs.value];
     any = true;
 #pragma unroll
     for (int k = 0; k < kPack; ++k) {
@@ -126,14 +125,14 @@ __global__ void __launch_bounds__(kThreads)
       sums[k] += value;
       const bool larger = value > largest[k];
       largest[k] = larger ? value : largest[k];
-      kept[k] = larger ? position : kept[k];
+      argmax[k] = larger ? position : argmax[k];
     }
   });
   WidePack<T> out;
-  if (w.average) {
+  if (g.average) {
     int divisor = 1;
 #pragma unroll
-    for (int a = 0; a < kAxes; ++a) divisor *= w.counted(a, o[a]);
+    for (int a = 0; a < kAxes; ++a) divisor *= g.counted(a, o[a]);
 #pragma unroll
     for (int k = 0; k < kPack; ++k) out.v[k] = any ? sums[k] / static_cast<float>(divisor) : 0.f;
     y[i] = out;
@@ -147,30 +146,31 @@ __global__ void __launch_bounds__(kThreads)
   for (int k = 0; k < kPack; k += 4) {
     if (index) {
       *reinterpret_cast<int4*>(index + first + k) =
-          make_int4(kept[k], kept[k + 1], kept[k + 2], kept[k + 3]);
+          make_int4(argmax[k], argmax[k + 1], argmax[k + 2], argmax[k + 3]);
     }
   }
 #pragma unroll
   for (int k = 0; k < kPack; ++k) {
-    if (mask) mask[first + k] = static_cast<float>(kept[k]);
+    if (mask) mask[first + k] = static_cast<float>(argmax[k]);
   }
 }
 
 template <typename T, int kAxes>
 __global__ void __launch_bounds__(kThreads)
-    axes_backward(WindowNd<kAxes> w, const int32_t* index, const WidePack<T>* dy, WidePack<T>* dx) {
+    axes_backward(Geometry32Nd<kAxes> g, const int32_t* index, const WidePack<T>* dy,
+                  WidePack<T>* dx) {
   constexpr int kPack = kPackCount<T>;
   const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
-  if (i >= w.count) return;
+  if (i >= g.count) return;
   int at[kAxes], pack, here = 0;
-  const int64_t first = w.position(i, at, pack);
+  const int64_t first = g.position(i, at, pack);
 #pragma unroll
-  for (int a = 0; a < kAxes; ++a) here = here * static_cast<int>(w.here[a].value) + at[a];
+  for (int a = 0; a < kAxes; ++a) here = here * static_cast<int>(g.here[a].value) + at[a];
   float sums[kPack] = {};
-  w.over_windows(at, 0, 1, [&](int position, int cells) {
-    const int64_t from = first + static_cast<int64_t>(position) * w.packs.value;
+  g.over_windows(at, 0, 1, [&](int position, int cells) {
+    const int64_t from = first + static_cast<int64_t>(position) * g.packs.value;
     const WidePack<T> p = dy[from];
-    if (w.average) {
+    if (g.average) {
 #pragma unroll
       for (int k = 0; k < kPack; ++k)
         sums[k] += static_cast<float>(p.v[k]) / static_cast<float>(cells);
@@ -178,11 +178,11 @@ __global__ void __launch_bounds__(kThreads)
     }
 #pragma unroll
     for (int k = 0; k < kPack; k += 4) {
-      const int4 kept = *reinterpret_cast<const int4*>(index + from * kPack + k);
-      sums[k] += kept.x == here ? static_cast<float>(p.v[k]) : 0.f;
-      sums[k + 1] += kept.y == here ? static_cast<float>(p.v[k + 1]) : 0.f;
-      sums[k + 2] += kept.z == here ? static_cast<float>(p.v[k + 2]) : 0.f;
-      sums[k + 3] += kept.w == here ? static_cast<float>(p.v[k + 3]) : 0.f;
+      const int4 argmax = *reinterpret_cast<const int4*>(index + from * kPack + k);
+      sums[k] += argmax.x == here ? static_cast<float>(p.v[k]) : 0.f;
+      sums[k + 1] += argmax.y == here ? static_cast<float>(p.v[k + 1]) : 0.f;
+      sums[k + 2] += argmax.z == here ? static_cast<float>(p.v[k + 2]) : 0.f;
+      sums[k + 3] += argmax.w == here ? static_cast<float>(p.v[k + 3]) : 0.f;
     }
   });
   WidePack<T> out;
@@ -212,24 +212,26 @@ bool with_axes(const Tensor& x, const Tensor& y, const Body& body) {
   return chosen;
 }
 
-unsigned blocks_for(uint32_t count) { return (count + kThreads - 1) / kThreads; }
+unsigned blocks_for(uint32_t count) { return ceil_div(count, kThreads); }
 
 }  // namespace
 
 bool pool_nd_forward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& x,
                          const Tensor& y, const Tensor& index, const Tensor& mask) {
+  if (context.device() == Device::cpu) return false;
   return with_axes(x, y, [&]<typename T, int kAxes>() {
-    const WindowNd<kAxes> w(window, average, kPackCount<T>, x, y, x);
-    launch(context.gpu(), axes_forward<T, kAxes>, {blocks_for(w.count), kThreads}, w,
+    const Geometry32Nd<kAxes> g(window, average, kPackCount<T>, x, y, x);
+    launch(context.gpu(), axes_forward<T, kAxes>, {blocks_for(g.count), kThreads}, g,
            x.data<WidePack<T>>(), y.data<WidePack<T>>(), index.data<int32_t>(), mask.data<T>());
   });
 }
 
 bool pool_nd_backward_gpu(Context& context, const PoolNd& window, bool average, const Tensor& index,
                           const Tensor& dy, const Tensor& dx) {
+  if (context.device() == Device::cpu) return false;
   return with_axes(dx, dy, [&]<typename T, int kAxes>() {
-    const WindowNd<kAxes> w(window, average, kPackCount<T>, dx, dx, dy);
-    launch(context.gpu(), axes_backward<T, kAxes>, {blocks_for(w.count), kThreads}, w,
+    const Geometry32Nd<kAxes> g(window, average, kPackCount<T>, dx, dx, dy);
+    launch(context.gpu(), axes_backward<T, kAxes>, {blocks_for(g.count), kThreads}, g,
            index.data<int32_t>(), dy.data<WidePack<T>>(), dx.data<WidePack<T>>());
   });
 }

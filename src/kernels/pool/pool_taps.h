@@ -80,12 +80,13 @@ class Taps {
       };
       const int64_t extent = backward ? g.in[axis] : g.out[axis];
       for (int64_t i = 0; i < extent; ++i) {
-        const int64_t from = backward ? g.from(axis, i) : g.first(axis, i);
-        const int64_t to = backward ? g.to(axis, i) : g.last(axis, i);
+        const int64_t begin = backward ? g.output_begin(axis, i) : g.input_begin(axis, i);
+        const int64_t end = backward ? g.output_end(axis, i) : g.input_end(axis, i);
         std::vector<Tap<T>> taps;
-        for (int64_t k = from; k < to; ++k) {
-          const int64_t cell = backward ? g.inside(axis, k, i) : g.inside(axis, i, k);
-          taps.push_back({k - from, static_cast<int32_t>(cell), weight(backward ? k : i)});
+        for (int64_t k = begin; k < end; ++k) {
+          const int64_t cell =
+              backward ? g.offset_in_window(axis, k, i) : g.offset_in_window(axis, i, k);
+          taps.push_back({k - begin, static_cast<int32_t>(cell), weight(backward ? k : i)});
         }
         size_t pattern = 0;
         while (pattern < patterns.size() &&
@@ -94,7 +95,7 @@ class Taps {
           ++pattern;
         }
         if (pattern == patterns.size()) patterns.push_back(taps);
-        positions.push_back({pattern, from});
+        positions.push_back({pattern, begin});
       }
     }
   };

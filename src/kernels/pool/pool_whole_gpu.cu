@@ -1,9 +1,10 @@
 // Global average pooling on the GPU, channels-last. A block has 32 packs of channels of one image,
 // and its warps split the pixels.
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
 #include "kernels/pool/pool_geometry.h"
-#include "kernels/pool/pool_reference.h"
+#include "kernels/pool/pool_implementations.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -85,7 +86,7 @@ bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, con
           g.channels,
           [&]<int kPack>() {
             const int packs = static_cast<int>(g.channels / kPack);
-            const int64_t blocks = g.images * ((packs + kLanes - 1) / kLanes);
+            const int64_t blocks = g.images * ceil_div(packs, kLanes);
             chosen = packs >= kLanes && blocks > 0;
             if (chosen) {
               body.template operator()<T, kPack>(static_cast<int>(g.in[0] * g.in[1] * g.in[2]),
@@ -100,8 +101,10 @@ bool with_images(const PoolWindow& window, const Tensor& x, const Tensor& y, con
 
 }  // namespace
 
-bool pool_whole_forward_gpu(Context& context, const PoolWindow& window, const Tensor& x,
-                            const Tensor& y) {
+bool pool_whole_forward_gpu(Context& context, const PoolWindow& window,
+                            const PassRandom& /*random*/, const Tensor& x, const Tensor& y,
+                            const Tensor& /*index*/, const Tensor& mask) {
+  if (context.device() == Device::cpu || mask) return false;
   return with_images(window, x, y,
                      [&]<typename T, int kPack>(int positions, int packs, unsigned blocks) {
                        launch(context.gpu(), mean_of_images<T, kPack>, {blocks, kLanes * kWarps},
@@ -109,8 +112,9 @@ bool pool_whole_forward_gpu(Context& context, const PoolWindow& window, const Te
                      });
 }
 
-bool pool_whole_backward_gpu(Context& context, const PoolWindow& window, const Tensor& dy,
-                             const Tensor& dx) {
+bool pool_whole_backward_gpu(Context& context, const PoolWindow& window, const Tensor& /*x*/,
+                             const Tensor& /*index*/, const Tensor& dy, const Tensor& dx) {
+  if (context.device() == Device::cpu) return false;
   return with_images(window, dx, dy,
                      [&]<typename T, int kPack>(int positions, int packs, unsigned blocks) {
                        using P = Pack<T, kPack>;

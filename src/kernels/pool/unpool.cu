@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/ceil_div.h"
 #include "kernels/core/divisor.h"
 #include "kernels/core/pointwise.h"
 
@@ -15,13 +16,13 @@ using MaskOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 // Maps values to the elements of y that the mask names. A row is a plane or, in channels-last
 // order, an image.
 template <typename T>
-struct Goals {
+struct Destinations {
   const MaskOf<T>* mask;
   int64_t channels, positions, columns;  // channels: 1 in NCHW order
   Divisor each;                          // by the number of channels
   CREMA_HD int64_t source(int64_t row, int64_t column) const { return row * columns + column; }
   // On a GPU. -1: none.
-  CREMA_HD int64_t goal(int64_t row, int64_t column) const {
+  CREMA_HD int64_t destination_of(int64_t row, int64_t column) const {
     const int64_t position = static_cast<int64_t>(mask[source(row, column)]);
     if (position < 0 || position >= positions) return -1;
     uint32_t channel = static_cast<uint32_t>(column);
@@ -40,7 +41,7 @@ struct Rows {
 };
 
 template <typename T>
-Goals<T> goals_of(const Tensor& mask, const Tensor& y) {
+Destinations<T> destinations_of(const Tensor& mask, const Tensor& y) {
   const Rows rows = Rows::of(mask);
   return {mask.data<MaskOf<T>>(), rows.channels, y.shape().count(2), mask.count() / rows.count,
           Divisor(rows.channels)};
@@ -49,12 +50,12 @@ Goals<T> goals_of(const Tensor& mask, const Tensor& y) {
 #ifdef CREMA_CUDA
 template <typename T>
 struct LatestBody {
-  Goals<T> goals;
+  Destinations<T> destinations;
   int32_t* latest;  // 1 + index of the value in its row
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const int64_t goal = goals.goal(row, column);
+    const int64_t destination = destinations.destination_of(row, column);
 #ifdef __CUDA_ARCH__
-    if (goal >= 0) atomicMax(latest + goal, static_cast<int32_t>(column) + 1);
+    if (destination >= 0) atomicMax(latest + destination, static_cast<int32_t>(column) + 1);
 #endif
   }
 };
@@ -80,7 +81,7 @@ struct UnpoolFours {
   int64_t columns_x;
   Divisor fours;  // of a row of y
   CREMA_HD void operator()(int64_t i) const {
-    const int64_t row = fours.over(static_cast<uint32_t>(i));
+    const int64_t row = fours.quotient(static_cast<uint32_t>(i));
     const Pack<int32_t, 4> numbers = latest[i];
     Pack<T, 4> out;
     for (int k = 0; k < 4; ++k)
@@ -91,55 +92,58 @@ struct UnpoolFours {
 
 template <typename T>
 struct UnpoolGradient {
-  Goals<T> goals;
+  Destinations<T> destinations;
   const T* dy;
   T* dx;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
-    const int64_t goal = goals.goal(row, column);
-    dx[goals.source(row, column)] = goal < 0 ? T(0) : dy[goal];
+    const int64_t destination = destinations.destination_of(row, column);
+    dx[destinations.source(row, column)] = destination < 0 ? T(0) : dy[destination];
   }
 };
 
 template <typename T>
-void unpool_on_gpu(Context& context, const Goals<T>& goals, int64_t rows, const Tensor& x,
-                   const Tensor& latest, const Tensor& y) {
+void unpool_on_gpu(Context& context, const Destinations<T>& destinations, int64_t rows,
+                   const Tensor& x, const Tensor& latest, const Tensor& y) {
   zero(context, latest);
-  parallel_rows(context, rows, goals.columns, LatestBody<T>{goals, latest.data<int32_t>()});
+  parallel_rows(context, rows, destinations.columns,
+                LatestBody<T>{destinations, latest.data<int32_t>()});
   const int64_t columns_y = y.count() / rows;
   if (columns_y % 4 == 0 && y.count() < Divisor::kMax &&
       takes_packs<char>(0, latest.raw(), y.raw())) {
     return parallel_for(
         context, y.count() / 4,
         UnpoolFours<T>{x.data<T>(), latest.data<Pack<int32_t, 4>>(), y.data<Pack<T, 4>>(),
-                       goals.columns, Divisor(columns_y / 4)});
+                       destinations.columns, Divisor(columns_y / 4)});
   }
-  parallel_rows(
-      context, rows, columns_y,
-      UnpoolBody<T>{x.data<T>(), latest.data<int32_t>(), y.data<T>(), goals.columns, columns_y});
+  parallel_rows(context, rows, columns_y,
+                UnpoolBody<T>{x.data<T>(), latest.data<int32_t>(), y.data<T>(),
+                              destinations.columns, columns_y});
 }
 #endif
 
-// On the CPU: calls body(source, goal), with goal -1 for none, for the values of a row in order. A
-// thread has its own rows or, in channels-last order, its own channels.
+// On the CPU: calls body(source, destination), with destination -1 for none, for the values of a
+// row in order. A thread has its own rows or, in channels-last order, its own channels.
 constexpr int64_t kChannels = 16;
 
 template <typename T, typename Start, typename Body>
-void over_goals(const Goals<T>& goals, int64_t rows, const Start& start, const Body& body) {
-  const int64_t channels = goals.channels, groups = (channels + kChannels - 1) / kChannels;
+void over_destinations(const Destinations<T>& destinations, int64_t rows, const Start& start,
+                       const Body& body) {
+  const int64_t channels = destinations.channels, groups = ceil_div(channels, kChannels);
 #pragma omp parallel for schedule(static) collapse(2)
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t group = 0; group < groups; ++group) {
       const int64_t first = group * kChannels, end = std::min(channels, first + kChannels);
       start(row, first, end);
-      for (int64_t at = 0; at < goals.columns; at += channels) {
+      for (int64_t at = 0; at < destinations.columns; at += channels) {
         for (int64_t channel = first; channel < end; ++channel) {
-          const int64_t source = row * goals.columns + at + channel;
-          const MaskOf<T> position = goals.mask[source];
-          const bool inside = position >= 0 && position < static_cast<MaskOf<T>>(goals.positions);
+          const int64_t source = row * destinations.columns + at + channel;
+          const MaskOf<T> position = destinations.mask[source];
+          const bool inside =
+              position >= 0 && position < static_cast<MaskOf<T>>(destinations.positions);
           body(source,
-               inside
-                   ? (row * goals.positions + static_cast<int64_t>(position)) * channels + channel
-                   : -1);
+               inside ? (row * destinations.positions + static_cast<int64_t>(position)) * channels +
+                            channel
+                      : -1);
         }
       }
     }
@@ -147,17 +151,17 @@ void over_goals(const Goals<T>& goals, int64_t rows, const Start& start, const B
 }
 
 template <typename T>
-void require_positions(const Goals<T>& goals, const Tensor& mask, const Shape& y) {
-  const auto maximum = static_cast<MaskOf<T>>(goals.positions);
+void require_positions(const Destinations<T>& destinations, const Tensor& mask, const Shape& y) {
+  const auto maximum = static_cast<MaskOf<T>>(destinations.positions);
   const int64_t count = mask.count();
   int64_t wrong = 0;
 #pragma omp parallel for simd schedule(static) reduction(+ : wrong)
   for (int64_t i = 0; i < count; ++i)
-    wrong += goals.mask[i] >= -1 && goals.mask[i] < maximum ? 0 : 1;
+    wrong += destinations.mask[i] >= -1 && destinations.mask[i] < maximum ? 0 : 1;
   for (int64_t i = 0; wrong > 0 && i < count; ++i) {
-    const MaskOf<T> position = goals.mask[i];
-    require(position >= -1 && position < maximum, "the mask names place ", position,
-            ", but the top has ", goals.positions, " places (", y.brief(),
+    const MaskOf<T> position = destinations.mask[i];
+    require(position >= -1 && position < maximum, "the mask names position ", position,
+            ", but the top has ", destinations.positions, " positions (", y.brief(),
             "): it must be as large as the bottom of the pooling that made the mask");
   }
 }
@@ -166,45 +170,51 @@ void require_positions(const Goals<T>& goals, const Tensor& mask, const Shape& y
 
 void unpool(Context& context, const Tensor& x, const Tensor& mask,
             [[maybe_unused]] const Tensor& latest, const Tensor& y) {
+  if (x.count() == 0) return zero(context, y);
   const int64_t rows = Rows::of(x).count;
   on_real(y, [&]<typename T>() {
-    const Goals<T> goals = goals_of<T>(mask, y);
+    const Destinations<T> destinations = destinations_of<T>(mask, y);
 #ifdef CREMA_CUDA
-    if (context.device() == Device::gpu) return unpool_on_gpu(context, goals, rows, x, latest, y);
+    if (context.device() == Device::gpu)
+      return unpool_on_gpu(context, destinations, rows, x, latest, y);
 #endif
     (void)context;
-    require_positions(goals, mask, y.shape());
+    require_positions(destinations, mask, y.shape());
     const T* from = x.data<T>();
     T* to = y.data<T>();
-    const int64_t channels = goals.channels, positions = goals.positions;
-    over_goals(
-        goals, rows,
+    const int64_t channels = destinations.channels, positions = destinations.positions;
+    over_destinations(
+        destinations, rows,
         [=](int64_t row, int64_t first, int64_t end) {
           T* const image = to + row * positions * channels;
           if (end - first == channels) std::fill(image, image + positions * channels, T(0));
           for (int64_t i = 0; end - first < channels && i < positions; ++i)
             std::fill(image + i * channels + first, image + i * channels + end, T(0));
         },
-        [=](int64_t source, int64_t goal) {
-          if (goal >= 0) to[goal] = from[source];
+        [=](int64_t source, int64_t destination) {
+          if (destination >= 0) to[destination] = from[source];
         });
   });
 }
 
 void unpool_gradient(Context& context, const Tensor& mask, const Tensor& dy, const Tensor& dx) {
+  if (dx.count() == 0) return;
   const int64_t rows = Rows::of(dx).count;
   on_real(dx, [&]<typename T>() {
-    const Goals<T> goals = goals_of<T>(mask, dy);
+    const Destinations<T> destinations = destinations_of<T>(mask, dy);
     const T* from = dy.data<T>();
     T* to = dx.data<T>();
 #ifdef CREMA_CUDA
     if (context.device() == Device::gpu)
-      return parallel_rows(context, rows, goals.columns, UnpoolGradient<T>{goals, from, to});
+      return parallel_rows(context, rows, destinations.columns,
+                           UnpoolGradient<T>{destinations, from, to});
 #endif
     (void)context;
-    over_goals(
-        goals, rows, [](int64_t, int64_t, int64_t) {},
-        [=](int64_t source, int64_t goal) { to[source] = goal < 0 ? T(0) : from[goal]; });
+    over_destinations(
+        destinations, rows, [](int64_t, int64_t, int64_t) {},
+        [=](int64_t source, int64_t destination) {
+          to[source] = destination < 0 ? T(0) : from[destination];
+        });
   });
 }
 

@@ -2,10 +2,11 @@
 // channels. Only for device code.
 #pragma once
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/roi/roi_packs.h"
 
-namespace crema {
+namespace crema::roi {
 
 constexpr int kRoiWarps = 8;  // of a block, which split the RoIs
 
@@ -18,8 +19,12 @@ __device__ inline int take_fastest(int64_t& rest, int count) {
   return at;
 }
 
-// The bits of a word whose RoIs belong to warp `part`: four adjacent ones.
-__device__ inline uint32_t bits_of_part(int part) { return 0xfu << (4 * part); }
+// The bits of a word whose RoIs belong to warp `part`: adjacent ones.
+__device__ inline uint32_t bits_of_part(int part) {
+  constexpr int kBits = 32 / kRoiWarps;
+  static_assert(kBits * kRoiWarps == 32);
+  return (0xffffffffu >> (32 - kBits)) << (kBits * part);
+}
 
 // A warp computes one word of the bit mask of RoIs that read a row or a column; each lane tests one
 // RoI.
@@ -38,7 +43,7 @@ inline __global__ void __launch_bounds__(256) mark_readers(RoiTables t, bool own
   bool reads = r < t.rois && (across ? t.image[r] >= 0 : t.image[r] == image);
   if (reads) {
     const Span cells = across ? t.columns_at(r, position) : t.rows_at(r, position);
-    reads = own_channels ? cells.first <= set && set < cells.last : !cells.empty();
+    reads = own_channels ? cells.begin <= set && set < cells.end : !cells.empty();
   }
   const uint32_t bits = __ballot_sync(0xffffffffu, reads);
   uint32_t* const words =
@@ -55,8 +60,8 @@ struct MaxRow {
   static constexpr int kColumns = 256 / static_cast<int>(sizeof(C)), kAtOnce = 8;
   using Sums = C[kColumns][32];
   static constexpr size_t kBytes = kRoiWarps * sizeof(Sums);
-  static int64_t blocks(const Lines& in, int32_t images) {
-    const int64_t groups = (in.channels + 31) / 32, tiles = (in.columns + kColumns - 1) / kColumns;
+  static int64_t blocks(const MapLayout& in, int32_t images) {
+    const int64_t groups = ceil_div(in.channels, 32), tiles = ceil_div(in.columns, kColumns);
     return images * int64_t{in.rows} * tiles * groups;
   }
 };
@@ -87,8 +92,8 @@ __global__ void __launch_bounds__(32 * kRoiWarps) max_roi_gradient(MaxGradient<T
     const Span of_lane = reads ? t.rows_at(32 * word + lane, h) : Span{0, 0};
     for (; bits != 0; bits &= bits - 1) {
       const int from = __ffs(static_cast<int>(bits)) - 1;
-      const int row = __shfl_sync(0xffffffffu, of_lane.first, from),
-                end = __shfl_sync(0xffffffffu, of_lane.last, from) * t.columns;
+      const int row = __shfl_sync(0xffffffffu, of_lane.begin, from),
+                end = __shfl_sync(0xffffffffu, of_lane.end, from) * t.columns;
       const int64_t grid = g.out.start(32 * word + from, own);
       for (int cell = row * t.columns; cell < end; cell += Row::kAtOnce) {
         int where[Row::kAtOnce];
@@ -123,9 +128,9 @@ __global__ void __launch_bounds__(32 * kRoiWarps) max_roi_gradient(MaxGradient<T
 template <typename T>
 struct WeightedPositions {
   static constexpr int kPositions = 4;
-  static int64_t blocks(const Lines& in, int32_t images) {
-    const int64_t groups = (in.channels / kPackCount<T> + 31) / 32;
-    return groups * ((in.columns + kPositions - 1) / kPositions) * in.rows * images;
+  static int64_t blocks(const MapLayout& in, int32_t images) {
+    const int64_t groups = ceil_div(in.channels / kPackCount<T>, 32);
+    return groups * ceil_div(in.columns, kPositions) * in.rows * images;
   }
 };
 
@@ -154,12 +159,12 @@ __global__ void __launch_bounds__(32 * kRoiWarps) weighted_roi_gradient(Weighted
 #pragma unroll
     for (int p = 0; p < kPositions; ++p) {
       const Span of_position = t.columns_at(r, columns[p]);
-      cells = {min(cells.first, of_position.first), max(cells.last, of_position.last)};
+      cells = {min(cells.begin, of_position.begin), max(cells.end, of_position.end)};
     }
     const int64_t grid = g.out.start(r, channel);
-    for (int32_t k = rows.first; k < rows.last; ++k) {
+    for (int32_t k = rows.begin; k < rows.end; ++k) {
       const C of_row = t.row_weights(r, k)[h];
-      for (int32_t j = cells.first; j < cells.last; ++j) {
+      for (int32_t j = cells.begin; j < cells.end; ++j) {
         const float* const of_columns = t.column_weights(r, j);
         const WidePack<T> dy = pack_at(g.dy + grid + (k * t.columns + j) * step);
 #pragma unroll
@@ -201,11 +206,12 @@ __global__ void __launch_bounds__(32 * kRoiWarps) weighted_roi_gradient(Weighted
 inline void mark_roi_readers(Context& context, const RoiTables& t, bool own_channels) {
   const int64_t lines =
       int64_t{t.readers.row_sets} * t.images * t.height + int64_t{t.readers.column_sets} * t.width;
-  const auto blocks = static_cast<unsigned>((lines * t.readers.words + 7) / 8);
+  const auto blocks = static_cast<unsigned>(ceil_div(lines * t.readers.words, 8));
   if (blocks > 0) launch(context.gpu(), mark_readers, {blocks, 256}, t, own_channels);
 }
 
-// Returns false, and writes nothing, where the number of channels does not allow it.
+// Both return false, and write nothing, for a case that they do not support; the first one supports
+// every case.
 template <typename T>
 bool roi_gradient_by_channels(Context& context, const MaxGradient<T>& g) {
   const auto blocks = static_cast<unsigned>(MaxRow<T>::blocks(g.in, g.t.images));
@@ -224,4 +230,4 @@ bool roi_gradient_by_channels(Context& context, const WeightedGradient<T>& g) {
   return true;
 }
 
-}  // namespace crema
+}  // namespace crema::roi

@@ -1,17 +1,17 @@
-// The per-thread functors of RoI pooling on a GPU for channels-last maps: as roi_bodies.h, but for
-// a pack of channels, as many as one load fetches. The same sums in the same order.
+// The per-thread functors of RoI pooling on a GPU for channels-last maps: as roi_functors.h, but
+// for a pack of channels, as many as one load fetches. The same sums in the same order.
 #pragma once
 
 #include "kernels/core/pack.h"
-#include "kernels/roi/roi_bodies.h"
+#include "kernels/roi/roi_functors.h"
 
-namespace crema {
+namespace crema::roi {
 
 // The coordinates of the i-th pack of channels; `channel` is its first.
 template <typename T>
-CREMA_HD Spot pack_spot(Lines lines, int64_t i) {
-  lines.channels /= kPackCount<T>;
-  Spot at = lines.spot(i);
+CREMA_HD Coordinates pack_coordinates(MapLayout layout, int64_t i) {
+  layout.channels /= kPackCount<T>;
+  Coordinates at = layout.coordinates(i);
   at.channel *= kPackCount<T>;
   return at;
 }
@@ -28,7 +28,7 @@ struct MaxPack {
     constexpr int kCount = kPackCount<T>;
     using Places = Pack<int32_t, kCount>;
     const RoiTables& t = body.t;
-    const Spot at = pack_spot<T>(body.out, i);
+    const Coordinates at = pack_coordinates<T>(body.out, i);
     const int32_t r = at.outer, image = t.image[r];
     const Span rows = t.row(r, at.row), columns = t.column(r, at.column);
     const bool empty = image < 0 || rows.empty() || columns.empty();
@@ -41,9 +41,9 @@ struct MaxPack {
     if (!empty) {
       const int64_t step = body.in.step();
       const T* map = body.x + body.in.start(image, at.channel);
-      for (int32_t h = rows.first; h < rows.last; ++h) {
-        const T* at_position = map + (h * t.width + columns.first) * step;
-        for (int32_t w = columns.first; w < columns.last; ++w, at_position += step) {
+      for (int32_t h = rows.begin; h < rows.end; ++h) {
+        const T* at_position = map + (h * t.width + columns.begin) * step;
+        for (int32_t w = columns.begin; w < columns.end; ++w, at_position += step) {
           if (body.left_out(r, h, w)) continue;
           const WidePack<T> x = pack_at(at_position);
           for (int k = 0; k < kCount; ++k) {
@@ -67,7 +67,7 @@ struct WeightedPack {
   CREMA_HD void operator()(int64_t i) const {
     constexpr int kCount = kPackCount<T>;
     const RoiTables& t = body.t;
-    const Spot at = pack_spot<T>(body.out, i);
+    const Coordinates at = pack_coordinates<T>(body.out, i);
     const int32_t r = at.outer, image = t.image[r];
     Compute<T> sum[kCount] = {};
     if (image >= 0) {
@@ -76,10 +76,10 @@ struct WeightedPack {
                   *column_weights = t.column_weights(r, at.column);
       const int64_t step = body.in.step();
       const T* map = body.x + body.in.start(image, at.channel);
-      for (int32_t h = rows.first; h < rows.last; ++h) {
+      for (int32_t h = rows.begin; h < rows.end; ++h) {
         Compute<T> line[kCount] = {};
-        const T* at_position = map + (h * t.width + columns.first) * step;
-        for (int32_t w = columns.first; w < columns.last; ++w, at_position += step) {
+        const T* at_position = map + (h * t.width + columns.begin) * step;
+        for (int32_t w = columns.begin; w < columns.end; ++w, at_position += step) {
           const WidePack<T> x = pack_at(at_position);
           for (int k = 0; k < kCount; ++k)
             line[k] += column_weights[w] * static_cast<Compute<T>>(x.v[k]);
@@ -93,4 +93,4 @@ struct WeightedPack {
   }
 };
 
-}  // namespace crema
+}  // namespace crema::roi

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/ceil_div.h"
 #include "base/error.h"
 #include "device/aligned.h"
 #include "device/parallel.h"
@@ -15,10 +16,12 @@
 namespace crema {
 namespace {
 
+using namespace roi;
+
 bool has_weights(RoiPoolKind kind) { return kind != RoiPoolKind::max && kind != RoiPoolKind::ring; }
 
 RoiReaders readers_of(const RoiPool& pool, int64_t rois) {
-  RoiReaders readers{static_cast<int32_t>((rois + 31) / 32)};
+  RoiReaders readers{static_cast<int32_t>(ceil_div(rois, 32))};
   if (pool.kind != RoiPoolKind::mean) return readers;
   readers.row_sets = static_cast<int32_t>(pool.rows);
   readers.column_sets = static_cast<int32_t>(pool.columns);
@@ -125,16 +128,18 @@ struct PositionsBody {
     Span readers{count, 0};
     for (int32_t i = 0; i < count; ++i) {
       const Span cell = across ? t.column(r, i) : t.row(r, i);
-      if (position < cell.first || position >= cell.last) continue;
-      readers.first = i < readers.first ? i : readers.first;
-      readers.last = i + 1;
+      if (position < cell.begin || position >= cell.end) continue;
+      readers.begin = i < readers.begin ? i : readers.begin;
+      readers.end = i + 1;
     }
     t.positions[index] = readers;
   }
 };
 
 // True when all channels of a position are contiguous and treated alike.
-bool by_positions(const Lines& x, bool own_channels) { return x.channels_last && !own_channels; }
+bool by_positions(const MapLayout& x, bool own_channels) {
+  return x.channels_last && !own_channels;
+}
 
 // Runs the functor for the device: Cells on a CPU, Packs on a GPU where the channels allow it.
 template <template <typename> typename Cells, template <typename> typename Packs, typename T,
@@ -157,7 +162,7 @@ void run_gradient(Context& context, const Gradient& gradient, const Tensor& dx, 
   const bool together = by_positions(gradient.in, own_channels);
   if (context.device() == Device::cpu) {
     const int32_t each = together ? 32 : 1;
-    const int64_t blocks = (gradient.in.channels + each - 1) / each;
+    const int64_t blocks = ceil_div(gradient.in.channels, each);
     parallel_for(context, dx.shape()[0] * blocks, Blocks<T>{gradient, each}, 1);
     return;
   }
@@ -203,14 +208,15 @@ void roi_pool_forward(Context& context, const RoiPool& pool, const Tensor& x, co
       const auto where = index.data<int32_t>();
       run_pool<MaxCell, MaxPack, T>(
           context,
-          MaxBody<T>{t, Lines(x), Lines(y), pool.kind == RoiPoolKind::ring, x.data<T>(),
+          MaxBody<T>{t, MapLayout(x), MapLayout(y), pool.kind == RoiPoolKind::ring, x.data<T>(),
                      y.data<T>(), where},
           y, false, where);
     } else {
       const bool own_channels = pool.kind == RoiPoolKind::mean;
       run_pool<WeightedCell, WeightedPack, T>(
-          context, WeightedBody<T>{t, Lines(x), Lines(y), own_channels, x.data<T>(), y.data<T>()},
-          y, own_channels, nullptr);
+          context,
+          WeightedBody<T>{t, MapLayout(x), MapLayout(y), own_channels, x.data<T>(), y.data<T>()}, y,
+          own_channels, nullptr);
     }
   });
 }
@@ -222,14 +228,15 @@ void roi_pool_backward(Context& context, const RoiPool& pool, const Tensor& inde
     if (pool.has_index()) {
       const auto where = index.data<int32_t>();
       run_gradient<MaxBlock, T>(
-          context, MaxGradient<T>{t, Lines(dx), Lines(dy), where, dy.data<T>(), dx.data<T>()}, dx,
+          context,
+          MaxGradient<T>{t, MapLayout(dx), MapLayout(dy), where, dy.data<T>(), dx.data<T>()}, dx,
           false);
     } else {
       const bool own_channels = pool.kind == RoiPoolKind::mean;
-      run_gradient<WeightedBlock, T>(
-          context,
-          WeightedGradient<T>{t, Lines(dx), Lines(dy), own_channels, dy.data<T>(), dx.data<T>()},
-          dx, own_channels);
+      run_gradient<WeightedBlock, T>(context,
+                                     WeightedGradient<T>{t, MapLayout(dx), MapLayout(dy),
+                                                         own_channels, dy.data<T>(), dx.data<T>()},
+                                     dx, own_channels);
     }
   });
 }

@@ -22,8 +22,9 @@ struct RoiPool {
   int64_t rows = 1, columns = 1;  // of y
   float scale = 1;                // size of the feature map over size of the image
   float margin = 0;               // on each side, as a fraction of the RoI; max, samples, corners
-  float offset = 0;               // ring: added to the corners before scaling
-  int64_t samples = 0;            // along each side of a cell; 0: one per position of the map
+  // Ring: before scaling, 1 + offset is added to x1 and y1, and 1 - offset to x2 and y2.
+  float offset = 0;
+  int64_t samples = 0;  // along each side of a cell; 0: one per position of the map
 
   int64_t numbers() const { return kind == RoiPoolKind::ring ? 9 : 5; }  // values per RoI
   bool has_index() const { return kind == RoiPoolKind::max || kind == RoiPoolKind::ring; }

@@ -9,11 +9,11 @@
 #include "base/host_device.h"
 #include "kernels/roi/roi_pool.h"
 
-namespace crema {
+namespace crema::roi {
 
 struct Span {
-  int32_t first, last;  // [first, last)
-  CREMA_HD bool empty() const { return first >= last; }
+  int32_t begin, end;  // [begin, end)
+  CREMA_HD bool empty() const { return begin >= end; }
 };
 
 CREMA_HD inline int32_t whole(float value) {
@@ -31,8 +31,8 @@ struct RoiSide {
   int32_t cells, extent;  // of the grid; of the map
   int32_t samples;
 
-  CREMA_HD Span clipped(int32_t first, int32_t last) const {
-    return {within(first, 0, extent), within(last, 0, extent)};
+  CREMA_HD Span clipped(int32_t begin, int32_t end) const {
+    return {within(begin, 0, extent), within(end, 0, extent)};
   }
 
   // Borders are rounded to positions of the map.
@@ -62,17 +62,16 @@ struct RoiSide {
                    whole(ceilf(static_cast<float>(cell + 1) * each + begin)));
   }
 
-  // Adds `share`, the weight of a point between positions `at` and `at` + 1, to the weights of
-  // both.
-  CREMA_HD void interpolate(float point, float share, float* weights, Span* touched) const {
+  // Adds the weight of a point to the weights of the two positions around it.
+  CREMA_HD void interpolate(float point, float weight, float* weights, Span* touched) const {
     const float maximum = static_cast<float>(extent - 1);
     const float at = point < 0 ? 0 : point > maximum ? maximum : point;
     const int32_t low = whole(floorf(at)), high = low + 1 < extent ? low + 1 : low;
     const float part = at - static_cast<float>(low);
-    weights[low] += share * (1 - part);
-    weights[high] += share * part;
-    touched->first = low < touched->first ? low : touched->first;
-    touched->last = high + 1 > touched->last ? high + 1 : touched->last;
+    weights[low] += weight * (1 - part);
+    weights[high] += weight * part;
+    touched->begin = low < touched->begin ? low : touched->begin;
+    touched->end = high + 1 > touched->end ? high + 1 : touched->end;
   }
   CREMA_HD Span sampled_cell(int32_t cell, float* weights) const {
     const float more = (to - from + 1) * margin;
@@ -109,12 +108,12 @@ struct RoiSide {
         return max_cell(at);
       case RoiPoolKind::ring: {
         const Span side = ring_side();
-        return cell_between(side.first, side.last, at);
+        return cell_between(side.begin, side.end, at);
       }
       case RoiPoolKind::mean: {
         const Span positions = mean_cell(at);
-        for (int32_t i = positions.first; i < positions.last; ++i) {
-          weights[i] = 1 / static_cast<float>(positions.last - positions.first);
+        for (int32_t i = positions.begin; i < positions.end; ++i) {
+          weights[i] = 1 / static_cast<float>(positions.end - positions.begin);
         }
         return positions;
       }
@@ -146,7 +145,7 @@ struct RoiTables {
   Span* positions = nullptr;  // RoIs x (height + width): rows or columns that read a position, in a
                               // GPU's backward
   Span* holes =
-      nullptr;  // RoIs x 2, of rings: positions strictly between first and last are excluded
+      nullptr;  // RoIs x 2, of rings: positions strictly between begin and end are excluded
   float* weights = nullptr;  // RoIs x (rows x height + columns x width); max and ring: none
   RoiReaders readers{};      // in a GPU's backward
 
@@ -193,4 +192,4 @@ struct RoiTables {
   }
 };
 
-}  // namespace crema
+}  // namespace crema::roi

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "tensor/on.h"
 
@@ -94,8 +95,9 @@ void best_classes(Context& context, const Tensor& scores, int64_t classes, int32
   const int64_t rows = scores.count() / classes;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    return launch(context.gpu(), find_best_classes<T>, {static_cast<unsigned>((rows + 7) / 8), 256},
-                  rows, static_cast<int>(classes), all, best);
+    return launch(context.gpu(), find_best_classes<T>,
+                  {static_cast<unsigned>(ceil_div(rows, 8)), 256}, rows, static_cast<int>(classes),
+                  all, best);
   }
 #endif
   (void)context;

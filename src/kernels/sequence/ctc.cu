@@ -43,7 +43,7 @@ struct States {
   CREMA_HD int64_t at(int64_t n, int64_t s) const { return n * count + s; }
 };
 
-// For step t: the log of the summed probability of all path prefixes that end in state s.
+// alpha of step t: the log of the summed probability of all path prefixes that end in state s.
 template <typename T>
 struct ForwardStep {
   States<T> states;
@@ -66,27 +66,28 @@ struct ForwardStep {
 template <typename T>
 struct Cost {
   States<T> states;
-  const T* forward;
+  const T* alpha;
   T* costs;
   CREMA_HD void operator()(int64_t n) const {
     const int64_t last = states.last(n), steps = states.steps(n);
     costs[n] = last < 0 ? T(NAN) : T(0);
     if (last < 0 || steps == 0) return;
-    const T* end = forward + (steps - 1) * states.sequences * states.count + states.at(n, last);
+    const T* end = alpha + (steps - 1) * states.sequences * states.count + states.at(n, last);
     const T none = -T(INFINITY);
     const T sum = log_of_sum(end[0], last > 0 ? end[-1] : none, none);
     if (sum > none) costs[n] = -sum;
   }
 };
 
-// For step t: the log of the summed probability of all path suffixes from state s, and from it the
-// share of all paths that pass through s at t.
+// beta of step t: the log of the summed probability of all path suffixes from state s; and the
+// posterior: of the probability of all paths that give the labels, the part that passes through s
+// at t.
 template <typename T>
 struct BackwardStep {
   States<T> states;
   int64_t t;
-  const T *after, *forward, *costs;
-  T *now, *share;
+  const T *after, *alpha, *costs;
+  T *now, *posterior;
   CREMA_HD void operator()(int64_t n, int64_t s) const {
     const int64_t last = states.last(n), steps = states.steps(n), i = states.at(n, s);
     if (t >= steps || s > last) return;
@@ -100,54 +101,56 @@ struct BackwardStep {
       sum = log_of_sum(through(s), s < last ? through(s + 1) : none, skips ? through(s + 2) : none);
     }
     now[i] = sum;
-    share[i] = std::exp(forward[i] + sum + costs[n]);
+    posterior[i] = std::exp(alpha[i] + sum + costs[n]);
   }
 };
 
 template <typename T>
-struct Fits {
+struct HasGradient {
   States<T> states;
-  const T* forward;
-  // True when some path gives the labels of sequence n.
+  const T* alpha;
+  // True when some path gives the labels of sequence n; also for invalid labels, whose gradient is
+  // NaN.
   CREMA_HD bool operator()(int64_t n) const {
     const int64_t last = states.last(n), steps = states.steps(n);
-    if (last < 0 || steps == 0) return last < 0;  // invalid labels: the gradient is NaN too
-    const T* end = forward + (steps - 1) * states.sequences * states.count + states.at(n, last);
+    if (last < 0 || steps == 0) return last < 0;
+    const T* end = alpha + (steps - 1) * states.sequences * states.count + states.at(n, last);
     return end[0] > -T(INFINITY) || (last > 0 && end[-1] > -T(INFINITY));
   }
 };
 
 template <typename T>
-struct Probabilities {
-  Fits<T> fits;
+struct SoftmaxTerm {
+  HasGradient<T> has_gradient;
   const T* d_cost;
   T factor;
   T* d_scores;
   CREMA_HD void operator()(int64_t position, int64_t k) const {
-    const States<T>& states = fits.states;
+    const States<T>& states = has_gradient.states;
     const int64_t n = position % states.sequences, i = position * states.classes + k;
     T value = 0;
-    if (position / states.sequences < states.steps(n) && fits(n))
+    if (position / states.sequences < states.steps(n) && has_gradient(n))
       value = states.last(n) < 0 ? T(NAN) : factor * *d_cost * states.probabilities[i];
     d_scores[i] = value;
   }
 };
 
-// Subtracts shares: column 0 that of the blank, column 1 + j that of all labels equal to label j,
-// if j is the first of them.
+// Subtracts posteriors: column 0 that of the blank, column 1 + j that of all labels equal to label
+// j, if j is the first of them.
 template <typename T>
-struct LessShares {
-  Fits<T> fits;
-  const T *d_cost, *share;
+struct SubtractPosteriors {
+  HasGradient<T> has_gradient;
+  const T *d_cost, *posterior;
   T factor;
   const int32_t *next, *first;
   T* d_scores;
   CREMA_HD void operator()(int64_t position, int64_t column) const {
-    const States<T>& states = fits.states;
+    const States<T>& states = has_gradient.states;
     const int64_t n = position % states.sequences, j = column - 1;
-    if (position / states.sequences >= states.steps(n) || column > states.length(n) || !fits(n))
+    if (position / states.sequences >= states.steps(n) || column > states.length(n) ||
+        !has_gradient(n))
       return;
-    const T* of_state = share + position * states.count;
+    const T* of_state = posterior + position * states.count;
     const int64_t list = n * states.labels;
     T sum = 0;
     if (column == 0) {
@@ -173,14 +176,14 @@ States<T> states_of(const CtcCase& c, const CtcTargets& targets, const Tensor& p
           probabilities.data<T>()};
 }
 
-// The workspace of backward: the shares of all steps, the suffixes of two steps, and the links
+// The workspace of backward: the posteriors of all steps, beta of two steps, and the links
 // between equal labels.
 struct Workspace {
-  size_t rests, links, end;
+  size_t beta, links, end;
   Workspace(const CtcCase& c, DType dtype) {
     const auto row = static_cast<size_t>(c.sequences * c.states()) * size_of(dtype);
-    rests = aligned(static_cast<size_t>(c.steps) * row);
-    links = rests + aligned(2 * row);
+    beta = aligned(static_cast<size_t>(c.steps) * row);
+    links = beta + aligned(2 * row);
     end = links + 2 * static_cast<size_t>(c.sequences * c.labels) * sizeof(int32_t);
   }
 };
@@ -194,14 +197,14 @@ void ctc_forward(Context& context, const CtcCase& c, const Tensor& scores,
   softmax_forward(context, {c.steps * c.sequences, c.classes, 1}, scores, saved.probabilities);
   on(scores, [&]<typename T>() {
     const States<T> states = states_of<T>(c, targets, saved.probabilities);
-    T* forward = saved.forward.data<T>();
+    T* alpha = saved.alpha.data<T>();
     const int64_t row = c.sequences * c.states();
     for (int64_t t = 0; t < c.steps; ++t) {
-      T* now = forward + t * row;
+      T* now = alpha + t * row;
       parallel_rows(context, c.sequences, c.states(),
                     ForwardStep<T>{states, t, t > 0 ? now - row : now, now});
     }
-    parallel_for(context, c.sequences, Cost<T>{states, forward, saved.costs.data<T>()});
+    parallel_for(context, c.sequences, Cost<T>{states, alpha, saved.costs.data<T>()});
   });
 }
 
@@ -212,24 +215,25 @@ void ctc_backward(Context& context, const CtcCase& c, const CtcTargets& targets,
     const Workspace parts(c, d_scores.dtype());
     const States<T> states = states_of<T>(c, targets, saved.probabilities);
     const int64_t row = c.sequences * c.states();
-    const T* forward = saved.forward.data<T>();
-    T* share = workspace.data<T>();
-    T* rests = reinterpret_cast<T*>(workspace.data<char>() + parts.rests);
+    const T* alpha = saved.alpha.data<T>();
+    T* posterior = workspace.data<T>();
+    T* beta = reinterpret_cast<T*>(workspace.data<char>() + parts.beta);
     auto* next = reinterpret_cast<int32_t*>(workspace.data<char>() + parts.links);
     int32_t* first = next + c.sequences * c.labels;
     for (int64_t t = c.steps - 1; t >= 0; --t) {
-      parallel_rows(context, c.sequences, c.states(),
-                    BackwardStep<T>{states, t, rests + (t + 1) % 2 * row, forward + t * row,
-                                    saved.costs.data<T>(), rests + t % 2 * row, share + t * row});
+      parallel_rows(
+          context, c.sequences, c.states(),
+          BackwardStep<T>{states, t, beta + (t + 1) % 2 * row, alpha + t * row,
+                          saved.costs.data<T>(), beta + t % 2 * row, posterior + t * row});
     }
     link_equal<int32_t>(context, c.sequences, {states.label, c.labels, c.classes, next, first});
-    const Fits<T> fits{states, forward};
+    const HasGradient<T> has_gradient{states, alpha};
     const T scale = static_cast<T>(factor);
     parallel_rows(context, c.steps * c.sequences, c.classes,
-                  Probabilities<T>{fits, d_cost.data<T>(), scale, d_scores.data<T>()});
-    parallel_rows(
-        context, c.steps * c.sequences, c.labels + 1,
-        LessShares<T>{fits, d_cost.data<T>(), share, scale, next, first, d_scores.data<T>()});
+                  SoftmaxTerm<T>{has_gradient, d_cost.data<T>(), scale, d_scores.data<T>()});
+    parallel_rows(context, c.steps * c.sequences, c.labels + 1,
+                  SubtractPosteriors<T>{has_gradient, d_cost.data<T>(), posterior, scale, next,
+                                        first, d_scores.data<T>()});
   });
 }
 

@@ -21,7 +21,7 @@ struct CtcCase {
 // Written by forward, read by backward.
 struct CtcSaved {
   Tensor probabilities;  // (steps, sequences, classes), the softmax of the scores
-  Tensor forward;        // (steps, sequences, states)
+  Tensor alpha;          // (steps, sequences, states): log probabilities of path prefixes
   Tensor costs;          // (sequences)
 };
 

@@ -2,6 +2,9 @@
 // cache.
 #include "kernels/softmax/attention.h"
 
+#include <limits>
+
+#include "base/ceil_div.h"
 #include "device/parallel.h"
 #include "kernels/core/pointwise_math.h"
 #include "tensor/half.h"
@@ -28,6 +31,7 @@ struct Drop {
 template <typename T>
 struct RowsBody {
   using Real = Compute<T>;
+  static constexpr Real kLowest = std::numeric_limits<Real>::lowest();
   AttentionRows rows;
   const T* weights;  // P; before, S
   T* to;             // P, or the gradient
@@ -49,7 +53,7 @@ struct RowsBody {
                       const Sum& all_sum) const {
     const int64_t begin = row * rows.keys, end = visible(row);
     const Drop<Real> dropping = drop();
-    Real largest = static_cast<Real>(-1e30), sum = 0;
+    Real largest = kLowest, sum = 0;
     for (int64_t key = first; key < end; key += step) {
       const Real score = weights[begin + key];
       largest = score > largest ? score : largest;
@@ -57,17 +61,17 @@ struct RowsBody {
     largest = all_largest(largest);
     for (int64_t key = first; key < end; key += step)
       sum += exp_of(Real(weights[begin + key]) - largest);
-    const Real share = 1 / all_sum(sum);
+    const Real inverse_sum = 1 / all_sum(sum);
     for (int64_t key = first; key < rows.keys; key += step) {
       const int64_t i = begin + key;
-      const Real weight = key < end ? exp_of(Real(weights[i]) - largest) * share : Real(0);
+      const Real weight = key < end ? exp_of(Real(weights[i]) - largest) * inverse_sum : Real(0);
       to[i] = weight;
       if (dropped) dropped[i] = dropping(i, weight);
     }
   }
 
   template <typename Sum>
-  CREMA_HD void slope(int64_t row, int64_t first, int64_t step, const Sum& all_sum) const {
+  CREMA_HD void gradient(int64_t row, int64_t first, int64_t step, const Sum& all_sum) const {
     const int64_t begin = row * rows.keys;
     const Drop<Real> dropping = drop();
     Real dot = 0;
@@ -96,24 +100,24 @@ struct WeighRow {
   CREMA_HD void operator()(int64_t row) const { body.weigh(row, 0, 1, Alone{}, Alone{}); }
 };
 template <typename T>
-struct SlopeRow {
+struct GradientRow {
   RowsBody<T> body;
-  CREMA_HD void operator()(int64_t row) const { body.slope(row, 0, 1, Alone{}); }
+  CREMA_HD void operator()(int64_t row) const { body.gradient(row, 0, 1, Alone{}); }
 };
 
 #ifdef __CUDACC__
 
 constexpr int kRowWarps = 8;
 
-template <typename T, bool kSlopes>
+template <typename T, bool kGradient>
 __global__ void __launch_bounds__(kRowWarps * 32) attention_rows(RowsBody<T> body) {
   using Real = Compute<T>;
   const int64_t row = static_cast<int64_t>(blockIdx.x) * kRowWarps + threadIdx.x / 32;
   if (row >= body.rows.count) return;
   const int64_t lane = threadIdx.x % 32;
   const auto sum = [](Real value) { return warp_all(value, Plus{}); };
-  if constexpr (kSlopes) {
-    body.slope(row, lane, 32, sum);
+  if constexpr (kGradient) {
+    body.gradient(row, lane, 32, sum);
   } else {
     body.weigh(
         row, lane, 32, [](Real value) { return warp_all(value, Larger{}); }, sum);
@@ -122,18 +126,18 @@ __global__ void __launch_bounds__(kRowWarps * 32) attention_rows(RowsBody<T> bod
 
 #endif
 
-template <typename T, bool kSlopes>
+template <typename T, bool kGradient>
 void run(Context& context, const RowsBody<T>& body) {
   if (body.rows.count == 0 || body.rows.keys == 0) return;
 #ifdef __CUDACC__
   if (context.device() == Device::gpu) {
-    const auto blocks = static_cast<unsigned>((body.rows.count + kRowWarps - 1) / kRowWarps);
-    launch(context.gpu(), attention_rows<T, kSlopes>, {blocks, kRowWarps * 32}, body);
+    const auto blocks = static_cast<unsigned>(ceil_div(body.rows.count, kRowWarps));
+    launch(context.gpu(), attention_rows<T, kGradient>, {blocks, kRowWarps * 32}, body);
     return;
   }
 #endif
-  if constexpr (kSlopes) {
-    parallel_for(context, body.rows.count, SlopeRow<T>{body}, 16);
+  if constexpr (kGradient) {
+    parallel_for(context, body.rows.count, GradientRow<T>{body}, 16);
   } else {
     parallel_for(context, body.rows.count, WeighRow<T>{body}, 16);
   }
@@ -147,13 +151,14 @@ void attention_weights(Context& context, const AttentionRows& rows, T* weights, 
 }
 
 template <typename T>
-void attention_slopes(Context& context, const AttentionRows& rows, const T* weights, T* slopes) {
-  run<T, true>(context, {rows, weights, slopes, nullptr});
+void attention_gradient(Context& context, const AttentionRows& rows, const T* weights,
+                        T* gradient) {
+  run<T, true>(context, {rows, weights, gradient, nullptr});
 }
 
 #define CREMA_ATTENTION(T)                                                    \
   template void attention_weights<T>(Context&, const AttentionRows&, T*, T*); \
-  template void attention_slopes<T>(Context&, const AttentionRows&, const T*, T*);
+  template void attention_gradient<T>(Context&, const AttentionRows&, const T*, T*);
 CREMA_ATTENTION(float)
 CREMA_ATTENTION(double)
 CREMA_ATTENTION(Half)

@@ -20,8 +20,8 @@ struct AttentionRows {
 template <typename T>
 void attention_weights(Context& context, const AttentionRows& rows, T* weights, T* dropped);
 
-// slopes: the gradient of D, overwritten with that of S.
+// gradient: of D, overwritten with that of S.
 template <typename T>
-void attention_slopes(Context& context, const AttentionRows& rows, const T* weights, T* slopes);
+void attention_gradient(Context& context, const AttentionRows& rows, const T* weights, T* gradient);
 
 }  // namespace crema

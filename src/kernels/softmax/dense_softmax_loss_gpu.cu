@@ -1,3 +1,4 @@
+#include "base/ceil_div.h"
 #include "device/programmatic_launch.h"
 #include "kernels/core/pack.h"
 #include "kernels/core/warp.cuh"
@@ -146,7 +147,7 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     dense_softmax_gradient(Rows<T> rows, float normalizer, const float* d_loss, float relu_factor,
                            float* ds, T* dx) {
-  __shared__ float of_warp[kWarps][kMaxOutputs], slopes[kMaxOutputs];
+  __shared__ float of_warp[kWarps][kMaxOutputs], gradients[kMaxOutputs];
   const int row = static_cast<int>(blockIdx.x), outputs = rows.outputs;
   wait_for_earlier_kernels();
   RowScores scores(rows, row);
@@ -168,9 +169,9 @@ __global__ void __launch_bounds__(kThreads)
     // Zeros past the last output, up to the next multiple of kAtOnce, which the loop below reads.
     RowScores::for_outputs(kMaxOutputs, [&](int i, int o) {
       const float target = everywhere + (o == scores.label ? 1 - rows.smoothing : 0.f);
-      const float slope = scale * (expf(scores.score[i] - scores.largest) / scores.sum - target);
-      const float value = counts && o < outputs ? slope : 0.f;
-      slopes[o] = value;
+      const float gradient = scale * (expf(scores.score[i] - scores.largest) / scores.sum - target);
+      const float value = counts && o < outputs ? gradient : 0.f;
+      gradients[o] = value;
       if (o < outputs) ds[row * outputs + o] = value;
     });
   }
@@ -181,9 +182,9 @@ __global__ void __launch_bounds__(kThreads)
     float sums[kPack] = {};
     for (int first = 0; first < outputs; first += kAtOnce) {
       rows.weights_at(at, first, [&](int o, const Elements<T>& weights) {
-        const float slope = slopes[first + o];
+        const float gradient = gradients[first + o];
 #pragma unroll
-        for (int k = 0; k < kPack; ++k) sums[k] += slope * float(weights.v[k]);
+        for (int k = 0; k < kPack; ++k) sums[k] += gradient * float(weights.v[k]);
       });
     }
     if (relu_factor != 0) {
@@ -213,7 +214,7 @@ constexpr int kSumThreads = 256, kSumWarps = kSumThreads / 32, kRowsAtOnce = kSu
 
 template <typename T>
 __global__ void __launch_bounds__(kSumThreads) dense_softmax_parameters(ParameterGradient<T> g) {
-  __shared__ float slopes[kRowsAtOnce * 2][kAtOnce];
+  __shared__ float gradients[kRowsAtOnce * 2][kAtOnce];
   __shared__ float of_warp[kSumWarps][kAtOnce][kColumns];
   constexpr int kTile = kRowsAtOnce * 2;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % kLanes, down = thread / kLanes;
@@ -233,7 +234,7 @@ __global__ void __launch_bounds__(kSumThreads) dense_softmax_parameters(Paramete
     __syncthreads();
     for (int i = thread; i < kTile * kAtOnce; i += kSumThreads) {
       const int row = tile + i / kAtOnce, o = first + i % kAtOnce;
-      slopes[i / kAtOnce][i % kAtOnce] =
+      gradients[i / kAtOnce][i % kAtOnce] =
           row < g.rows && o < g.outputs ? g.ds[row * g.outputs + o] : 0.f;
     }
     __syncthreads();
@@ -241,9 +242,9 @@ __global__ void __launch_bounds__(kSumThreads) dense_softmax_parameters(Paramete
     for (int half = 0; half < 2; ++half) {
 #pragma unroll
       for (int o = 0; o < kAtOnce; ++o) {
-        const float slope = slopes[half * kRowsAtOnce + down][o];
+        const float gradient = gradients[half * kRowsAtOnce + down][o];
 #pragma unroll
-        for (int k = 0; k < kPack; ++k) sums[o][k] += slope * float(from[half].v[k]);
+        for (int k = 0; k < kPack; ++k) sums[o][k] += gradient * float(from[half].v[k]);
       }
     }
     // Each warp computes one or two of the biases.
@@ -251,7 +252,7 @@ __global__ void __launch_bounds__(kSumThreads) dense_softmax_parameters(Paramete
     for (int i = 0; i < 2; ++i) {
       const int o = thread / 32 + i * kSumWarps;
       if (o >= kAtOnce) continue;
-      for (int row = thread % 32; row < kTile; row += 32) bias[i] += slopes[row][o];
+      for (int row = thread % 32; row < kTile; row += 32) bias[i] += gradients[row][o];
     }
   }
 #pragma unroll
@@ -316,7 +317,7 @@ void DenseSoftmaxLoss::forward(Context& context, const Tensor& x, const Tensor& 
     launch_programmatic(gpu, dense_softmax_loss<T>, {static_cast<unsigned>(rows), kThreads},
                         rows_of<T>(*this, x, w, b, labels), where,
                         loss.divide_by_valid ? 0.0 : loss.normalizer, total.data<float>(),
-                        reinterpret_cast<double*>(gpu.parts), gpu.counters);
+                        reinterpret_cast<double*>(gpu.partial_sums), gpu.counters);
   });
 }
 
@@ -335,8 +336,8 @@ void DenseSoftmaxLoss::backward_parameters(Context& context, const Tensor& x, co
                                            const Tensor& dw, const Tensor& db, bool accumulate_w,
                                            bool accumulate_b) const {
   on_stored(x, [&]<typename T>() {
-    const dim3 blocks(static_cast<unsigned>((inputs + kColumns - 1) / kColumns),
-                      static_cast<unsigned>((outputs + kAtOnce - 1) / kAtOnce));
+    const dim3 blocks(static_cast<unsigned>(ceil_div(inputs, kColumns)),
+                      static_cast<unsigned>(ceil_div(outputs, kAtOnce)));
     launch_programmatic(
         context.gpu(), dense_softmax_parameters<T>, {blocks, kSumThreads},
         ParameterGradient<T>{x.data<T>(), ds.data<float>(), dw.data<float>(), db.data<float>(),

@@ -78,10 +78,9 @@ void backward_block(int64_t classes, int64_t stride, int64_t count, const T* y, 
   }
 }
 
-}  // namespace
-
-void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y) {
-  if (generic_body(context)) return softmax_forward_reference(context, view, x, y);
+bool forward_vectorized(Context& context, const SoftmaxView& view, const Tensor& x,
+                        const Tensor& y) {
+  if (context.device() == Device::gpu) return false;
   on(x, [&]<typename T>() {
     over_softmax_blocks(view, [&](const SoftmaxBlock& block) {
       const T* from = x.data<T>() + block.at;
@@ -93,23 +92,50 @@ void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x,
       tile.finish(to, block.count);
     });
   });
+  return true;
+}
+
+bool backward_vectorized(Context& context, const SoftmaxView& view, const Tensor& y,
+                         const Tensor& dy, const Tensor& dx) {
+  if (context.device() == Device::gpu) return false;
+  on(y, [&]<typename T>() {
+    over_softmax_blocks(view, [&](const SoftmaxBlock& block) {
+      const T *from = y.data<T>() + block.at, *gradient = dy.data<T>() + block.at;
+      T* to = dx.data<T>() + block.at;
+      if (softmax_by_rows(view)) return backward_row(view.classes, from, gradient, to);
+      SoftmaxTile<T> y_tile(view), dy_tile(view);
+      const T* matrix = y_tile.read(from, block.count);
+      const T* gradients = dy_tile.read(gradient, block.count);
+      backward_block(view.classes, y_tile.stride(), block.count, matrix, gradients,
+                     dy_tile.write(to));
+      dy_tile.finish(to, block.count);
+    });
+  });
+  return true;
+}
+
+using SoftmaxForwardFunction = KernelFunction<const SoftmaxView&, const Tensor&, const Tensor&>;
+using SoftmaxBackwardFunction =
+    KernelFunction<const SoftmaxView&, const Tensor&, const Tensor&, const Tensor&>;
+
+constexpr SoftmaxForwardFunction kSoftmaxForward[] = {
+    {"vectorized", forward_vectorized},
+    {"plain", softmax_forward_reference},
+};
+constexpr SoftmaxBackwardFunction kSoftmaxBackward[] = {
+    {"vectorized", backward_vectorized},
+    {"plain", softmax_backward_reference},
+};
+
+}  // namespace
+
+void softmax_forward(Context& context, const SoftmaxView& view, const Tensor& x, const Tensor& y) {
+  run_first(context, "softmax", kSoftmaxForward, view, x, y);
 }
 
 void softmax_backward(Context& context, const SoftmaxView& view, const Tensor& y, const Tensor& dy,
                       const Tensor& dx) {
-  if (generic_body(context)) return softmax_backward_reference(context, view, y, dy, dx);
-  on(y, [&]<typename T>() {
-    over_softmax_blocks(view, [&](const SoftmaxBlock& block) {
-      const T *from = y.data<T>() + block.at, *slope = dy.data<T>() + block.at;
-      T* to = dx.data<T>() + block.at;
-      if (softmax_by_rows(view)) return backward_row(view.classes, from, slope, to);
-      SoftmaxTile<T> y_tile(view), dy_tile(view);
-      const T* matrix = y_tile.read(from, block.count);
-      const T* slopes = dy_tile.read(slope, block.count);
-      backward_block(view.classes, y_tile.stride(), block.count, matrix, slopes, dy_tile.write(to));
-      dy_tile.finish(to, block.count);
-    });
-  });
+  run_first(context, "the gradient of softmax", kSoftmaxBackward, view, y, dy, dx);
 }
 
 }  // namespace crema

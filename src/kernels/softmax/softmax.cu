@@ -79,24 +79,24 @@ __global__ void __launch_bounds__(256) softmax_gradient(SoftmaxBackward<T> body)
     if (position < positions) body(position);
   } else if constexpr (kWay == SoftmaxAlgorithm::tiles) {
     T* const tile = reinterpret_cast<T*>(memory);
-    T* const slopes = tile + kTilePositions * classes;
+    T* const dy_tile = tile + kTilePositions * classes;
     const int count = static_cast<int>(min(positions - first, int64_t{kTilePositions}) * classes);
     copy_tile(tile, body.y + first * classes, count);
-    copy_tile(slopes, body.dy + first * classes, count);
+    copy_tile(dy_tile, body.dy + first * classes, count);
     __syncthreads();
     if (position < positions) {
       const T* y = tile + threadIdx.x * classes;
-      T* const slope = slopes + threadIdx.x * classes;
+      T* const dy = dy_tile + threadIdx.x * classes;
       const TileOrder order(classes);
       T dot = 0;
-      for (int64_t k = 0; k < classes; ++k) dot += y[order(k)] * slope[order(k)];
+      for (int64_t k = 0; k < classes; ++k) dot += y[order(k)] * dy[order(k)];
       for (int64_t k = 0; k < classes; ++k) {
         const int i = order(k);
-        slope[i] = y[i] * (slope[i] - dot);
+        dy[i] = y[i] * (dy[i] - dot);
       }
     }
     __syncthreads();
-    copy_tile(body.dx + first * classes, slopes, count);
+    copy_tile(body.dx + first * classes, dy_tile, count);
   } else if (position < positions) {
     const int64_t start = position * classes;
     T dot = 0;
@@ -119,9 +119,9 @@ SoftmaxView SoftmaxView::of(const Shape& shape, const Format& format, int axis) 
   return {shape[0] * shape.count(2), shape[1], 1};
 }
 
-void softmax_forward_reference(Context& context, const SoftmaxView& view, const Tensor& x,
+bool softmax_forward_reference(Context& context, const SoftmaxView& view, const Tensor& x,
                                const Tensor& y) {
-  if (view.positions() == 0) return;
+  if (view.positions() == 0) return true;
   on(x, [&]<typename T>() {
     const SoftmaxForward<T> body{view, x.data<T>(), y.data<T>()};
 #ifdef __CUDACC__
@@ -134,11 +134,12 @@ void softmax_forward_reference(Context& context, const SoftmaxView& view, const 
 #endif
     parallel_for(context, view.positions(), body, 64);
   });
+  return true;
 }
 
-void softmax_backward_reference(Context& context, const SoftmaxView& view, const Tensor& y,
+bool softmax_backward_reference(Context& context, const SoftmaxView& view, const Tensor& y,
                                 const Tensor& dy, const Tensor& dx) {
-  if (view.positions() == 0) return;
+  if (view.positions() == 0) return true;
   on(y, [&]<typename T>() {
     const SoftmaxBackward<T> body{view, y.data<T>(), dy.data<T>(), dx.data<T>()};
 #ifdef __CUDACC__
@@ -151,6 +152,7 @@ void softmax_backward_reference(Context& context, const SoftmaxView& view, const
 #endif
     parallel_for(context, view.positions(), body, 64);
   });
+  return true;
 }
 
 }  // namespace crema

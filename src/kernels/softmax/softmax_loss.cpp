@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/ceil_div.h"
 #include "kernels/core/implementation.h"
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise_math.h"
@@ -107,19 +108,21 @@ struct CpuLoss {
     const int64_t label = labels.at(position);
     const T scale = label < 0 ? T(0) : factor * labels.weight(position, label),
             top = largest[position];
-    const T share = scale * inverse[position], everywhere = scale * smoothing / labels.classes;
+    const T scale_over_sum = scale * inverse[position],
+            everywhere = scale * smoothing / labels.classes;
 #pragma omp simd
-    for (int64_t k = 0; k < labels.classes; ++k) dx[k] = exp_of(x[k] - top) * share - everywhere;
+    for (int64_t k = 0; k < labels.classes; ++k)
+      dx[k] = exp_of(x[k] - top) * scale_over_sum - everywhere;
     if (label >= 0) dx[label] -= (1 - smoothing) * scale;
   }
 
   void block_gradient(int64_t position, const T* x, int64_t stride, int64_t count, T factor,
                       T* dx) const {
-    T scale[kLossBlock], share[kLossBlock];
+    T scale[kLossBlock], scale_over_sum[kLossBlock];
     for (int64_t i = 0; i < count; ++i) {
       const int64_t label = labels.at(position + i);
       scale[i] = label < 0 ? T(0) : factor * labels.weight(position + i, label);
-      share[i] = scale[i] * inverse[position + i];
+      scale_over_sum[i] = scale[i] * inverse[position + i];
     }
     const T everywhere = smoothing / labels.classes;
     const T* top = largest + position;
@@ -127,7 +130,7 @@ struct CpuLoss {
       const int64_t line = k * stride;
 #pragma omp simd
       for (int64_t i = 0; i < count; ++i)
-        dx[line + i] = exp_of(x[line + i] - top[i]) * share[i] - everywhere * scale[i];
+        dx[line + i] = exp_of(x[line + i] - top[i]) * scale_over_sum[i] - everywhere * scale[i];
     }
     for (int64_t i = 0; i < count; ++i) {
       const int64_t label = labels.at(position + i);
@@ -141,7 +144,7 @@ template <typename T>
 void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const SoftmaxLossSaved& saved,
            const Tensor& loss) {
   constexpr int64_t kPiece = 4096;
-  const int64_t count = c.view.positions(), pieces = (count + kPiece - 1) / kPiece;
+  const int64_t count = c.view.positions(), pieces = ceil_div(count, kPiece);
   const T* losses = saved.positions.data<T>() + 2 * count;
   std::vector<double> sums(pieces), valid(pieces);
 #pragma omp parallel for schedule(static) if (pieces > 4)
@@ -162,6 +165,35 @@ void total(const SoftmaxLossCase& c, const SoftmaxLabels<T>& labels, const Softm
   *loss.data<T>() = static_cast<T>(sum / divisor);
 }
 
+bool loss_backward_vectorized(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+                              const Tensor& labels, const SoftmaxLossSaved& saved,
+                              const Tensor& d_loss, const Tensor& dx) {
+  if (context.device() == Device::gpu) return false;
+  on(x, [&]<typename T>() {
+    const CpuLoss<T> body(c, labels, saved);
+    const T factor = *d_loss.data<T>() / *saved.normalizer.data<T>();
+    over_softmax_blocks(c.view, [&](const SoftmaxBlock& block) {
+      const T* from = x.data<T>() + block.at;
+      T* to = dx.data<T>() + block.at;
+      if (softmax_by_rows(c.view)) return body.row_gradient(block.first, from, factor, to);
+      SoftmaxTile<T> tile(c.view);
+      const T* matrix = tile.read(from, block.count);
+      body.block_gradient(block.first, matrix, tile.stride(), block.count, factor, tile.write(to));
+      tile.finish(to, block.count);
+    });
+  });
+  return true;
+}
+
+using SoftmaxLossBackwardFunction =
+    KernelFunction<const SoftmaxLossCase&, const Tensor&, const Tensor&, const SoftmaxLossSaved&,
+                   const Tensor&, const Tensor&>;
+
+constexpr SoftmaxLossBackwardFunction kSoftmaxLossBackward[] = {
+    {"vectorized", loss_backward_vectorized},
+    {"plain", softmax_loss_backward_reference},
+};
+
 }  // namespace
 
 void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
@@ -172,7 +204,7 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
   on(x, [&]<typename T>() {
     const CpuLoss<T> body(c, labels, saved);
     check_labels(c, body.labels);
-    if (context.implementation == "plain") {
+    if (wants_reference(context)) {
       softmax_loss_positions_reference(context, c, x, labels, saved, probability);
     } else {
       over_softmax_blocks(c.view, [&](const SoftmaxBlock& block) {
@@ -192,22 +224,8 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
 void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                            const Tensor& labels, const SoftmaxLossSaved& saved,
                            const Tensor& d_loss, const Tensor& dx) {
-  if (generic_body(context)) {
-    return softmax_loss_backward_reference(context, c, x, labels, saved, d_loss, dx);
-  }
-  on(x, [&]<typename T>() {
-    const CpuLoss<T> body(c, labels, saved);
-    const T factor = *d_loss.data<T>() / *saved.normalizer.data<T>();
-    over_softmax_blocks(c.view, [&](const SoftmaxBlock& block) {
-      const T* from = x.data<T>() + block.at;
-      T* to = dx.data<T>() + block.at;
-      if (softmax_by_rows(c.view)) return body.row_gradient(block.first, from, factor, to);
-      SoftmaxTile<T> tile(c.view);
-      const T* matrix = tile.read(from, block.count);
-      body.block_gradient(block.first, matrix, tile.stride(), block.count, factor, tile.write(to));
-      tile.finish(to, block.count);
-    });
-  });
+  run_first(context, "the gradient of the softmax loss", kSoftmaxLossBackward, c, x, labels, saved,
+            d_loss, dx);
 }
 
 }  // namespace crema

@@ -84,17 +84,18 @@ struct LossPositions {
   }
 };
 
-// The gradient of a position as a function of x: exp(x - largest) * share - everywhere, minus `own`
-// at the label.
+// The gradient of a position as a function of x: exp(x - largest) * scale_over_sum - everywhere,
+// minus `own` at the label.
 template <typename C>
-struct PositionSlope {
+struct PositionGradient {
   int label;
-  C largest, share, everywhere, own;
+  C largest, scale_over_sum, everywhere, own;
   CREMA_HD C of(C x, int64_t k) const {
     // NaN for an invalid label. One result for all outcomes: with a store in each branch, ptxas
     // 13.0 (sm_90) drops the store for valid labels.
-    const C slope = exp_of(x - largest) * share - everywhere - (k == label ? own : C(0));
-    return label == ClassLabels<C>::kIgnored ? C(0) : slope;
+    const C gradient =
+        exp_of(x - largest) * scale_over_sum - everywhere - (k == label ? own : C(0));
+    return label == ClassLabels<C>::kIgnored ? C(0) : gradient;
   }
 };
 
@@ -107,7 +108,7 @@ struct LossGradient {
   const T* x;
   const C *positions, *normalizer, *d_loss;
   T* dx;
-  CREMA_HD PositionSlope<C> slope(int64_t position) const {
+  CREMA_HD PositionGradient<C> gradient(int64_t position) const {
     const int label = labels.at(position);
     C scale = label == SoftmaxLabels<C>::kBad ? not_a_number<C>() : C(0);
     if (label >= 0) scale = labels.weight(position, label) * d_loss[0] / normalizer[0];
@@ -116,10 +117,10 @@ struct LossGradient {
   }
   CREMA_HD void operator()(int64_t position) const {
     const int64_t start = position / view.inner * view.classes * view.inner + position % view.inner;
-    const PositionSlope<C> slope = this->slope(position);
+    const PositionGradient<C> gradient = this->gradient(position);
     over_classes<C>(
         view.classes, [&](int64_t k) { return static_cast<C>(x[start + k * view.inner]); },
-        [&](int64_t k, C value) { dx[start + k * view.inner] = slope.of(value, k); });
+        [&](int64_t k, C value) { dx[start + k * view.inner] = gradient.of(value, k); });
   }
 };
 
@@ -214,10 +215,10 @@ __global__ void __launch_bounds__(256) loss_gradient(LossGradient<T> body) {
   } else {
     rewrite_positions<kWay>(
         body.view, body.x, body.dx, [&](int64_t position, const PositionRow<T, kWay>& row) {
-          const PositionSlope<C> slope = body.slope(position);
+          const PositionGradient<C> gradient = body.gradient(position);
           over_classes<C>(
               row.count(), [&](int64_t k) { return static_cast<C>(row[k]); },
-              [&](int64_t k, C value) { row.put(k, slope.of(value, row.of(k))); });
+              [&](int64_t k, C value) { row.put(k, gradient.of(value, row.of(k))); });
         });
   }
 }
@@ -246,8 +247,8 @@ void softmax_loss_forward_gpu(Context& context, const SoftmaxLossCase& c, const 
     const LossPositions<T> body{c.view, writer_of<C>(c, labels, saved), x.data<T>(),
                                 probability.data<C>()};
     const LossEnd<C> end{c.divide_by_valid ? 0.0 : c.normalizer, saved.normalizer.data<C>(),
-                         loss.data<C>(), reinterpret_cast<double*>(gpu.parts), gpu.counters};
-    with_softmax_algorithm<T>(c.view, 1, 132 * kBlocksEach,
+                         loss.data<C>(), reinterpret_cast<double*>(gpu.partial_sums), gpu.counters};
+    with_softmax_algorithm<T>(c.view, 1, kTypicalMultiprocessors * kBlocksEach,
                               [&]<SoftmaxAlgorithm kWay>(const LaunchShape& shape) {
                                 launch(gpu, loss_forward<T, kWay>, shape, body, end);
                               });
@@ -257,7 +258,7 @@ void softmax_loss_forward_gpu(Context& context, const SoftmaxLossCase& c, const 
 #endif
 }
 
-void softmax_loss_backward_reference(Context& context, const SoftmaxLossCase& c, const Tensor& x,
+bool softmax_loss_backward_reference(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                                      const Tensor& labels, const SoftmaxLossSaved& saved,
                                      const Tensor& d_loss, const Tensor& dx) {
   on_real(x, [&]<typename T>() {
@@ -281,6 +282,7 @@ void softmax_loss_backward_reference(Context& context, const SoftmaxLossCase& c,
 #endif
     parallel_for(context, c.view.positions(), body, 64);
   });
+  return true;
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "kernels/softmax/softmax.h"
 
 namespace crema {
@@ -28,8 +29,7 @@ void over_softmax_blocks(const SoftmaxView& view, const Work& work) {
   // one position.
   const bool one_run = view.inner == 1;
   const int64_t outer = one_run ? 1 : view.outer, inner = one_run ? view.outer : view.inner;
-  const int64_t size = softmax_by_rows(view) ? 1 : kSoftmaxBlock,
-                blocks = (inner + size - 1) / size;
+  const int64_t size = softmax_by_rows(view) ? 1 : kSoftmaxBlock, blocks = ceil_div(inner, size);
 #pragma omp parallel for schedule(static) if (view.positions() * view.classes > 1 << 12)
   for (int64_t task = 0; task < outer * blocks; ++task) {
     const int64_t o = task / blocks, first = task % blocks * size;

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
+#include "device/multiprocessors.h"
 #include "kernels/core/pack.h"
 #include "kernels/core/warp.cuh"
 #include "kernels/softmax/softmax.h"
@@ -53,8 +55,9 @@ template <typename T>
 SoftmaxAlgorithm softmax_algorithm(const SoftmaxView& view, int tiles) {
   if (view.inner != 1) return SoftmaxAlgorithm::positions;
   if (view.classes >= 32)
-    return view.classes <= 4096 && view.positions() >= 132 * 8 ? SoftmaxAlgorithm::warps
-                                                               : SoftmaxAlgorithm::blocks;
+    return view.classes <= 4096 && view.positions() >= kTypicalMultiprocessors * 8
+               ? SoftmaxAlgorithm::warps
+               : SoftmaxAlgorithm::blocks;
   // A block may have 48 KB, of which reductions take a little too.
   return tiles * tile_bytes<T>(view) <= 47 << 10 ? SoftmaxAlgorithm::tiles
                                                  : SoftmaxAlgorithm::positions;
@@ -70,7 +73,7 @@ template <typename T, typename Body>
 void with_softmax_algorithm(const SoftmaxView& view, int tiles, int64_t max_blocks,
                             const Body& body) {
   const SoftmaxAlgorithm way = softmax_algorithm<T>(view, tiles);
-  const int64_t each = positions_at_once(way), blocks = (view.positions() + each - 1) / each;
+  const int64_t each = positions_at_once(way), blocks = ceil_div(view.positions(), each);
   LaunchShape shape{static_cast<unsigned>(std::clamp<int64_t>(blocks, 1, max_blocks)),
                     kTilePositions};
   switch (way) {

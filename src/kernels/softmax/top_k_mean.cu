@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-// A value is kept when fewer than k others rank before it.
+// A value is kept when fewer than k others come before it.
 template <typename T>
 struct KeepBody {
   TopKMean mean;
@@ -40,13 +40,13 @@ struct KeptTerm {
 template <typename T>
 struct GradientBody {
   TopKMean mean;
-  T share;
+  T factor;  // over k
   const T* dy;
   const uint8_t* kept;
   T* dx;
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t i = row * mean.inner + column;
-    dx[i] = kept[i] ? share * dy[row / mean.count * mean.inner + column] : T(0);
+    dx[i] = kept[i] ? factor * dy[row / mean.count * mean.inner + column] : T(0);
   }
 };
 

@@ -101,8 +101,9 @@ class VideoDataLayer : public LoaderLayer {
   }
 
   void play(Context& context, const VideoDataParameter& video) {
-    require(!video.video_file().empty(),
-            "VideoData needs a `source`, a list of clips, or a video_file; a camera is not known");
+    require(
+        !video.video_file().empty(),
+        "VideoData needs a `source`, a list of clips, or a video_file; a camera is not supported");
     const auto samples = std::make_shared<VideoFrames>(find_file(video.video_file(), folder()),
                                                        transform(context), video.skip_frames());
     records_ = samples->size();

@@ -70,7 +70,7 @@ class BoxAnnotatorOhemLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(p().roi_per_img() > 0,
             "box_annotator_ohem_param needs roi_per_img above 0: how many regions of an image "
-            "shall be trained?");
+            "should be trained?");
     const Shape regions = four_axes(bottoms[0]), weights = four_axes(bottoms[3]);
     require(regions[1] == 5, "the regions are ", bottoms[0].brief(),
             ", but must have 5 numbers each: image, left, top, right, bottom");

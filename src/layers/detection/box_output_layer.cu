@@ -109,53 +109,56 @@ class BoxOutputLayer : public Layer {
     return {tops, {}};
   }
 
-  BoxLists lists_of(const std::vector<Shape>& maps) const {
-    BoxLists lists{maps[0][0]};
-    for (const Shape& map : maps) lists.count += map.count(2);
-    lists.minimum = kNoRoi;
-    if (p().max_nms_num() > 0) lists.candidates = p().max_nms_num();
-    lists.suppression.threshold = p().iou_thr();
-    if (p().max_post_nms_num() > 0) lists.suppression.maximum = p().max_post_nms_num();
-    lists.suppression.by = p().nms_type() == "IOU"    ? OverlapBy::both
+  NmsInput nms_input(const std::vector<Shape>& maps) const {
+    NmsInput input;
+    input.groups = maps[0][0];
+    for (const Shape& map : maps) input.boxes_per_list += map.count(2);
+    input.min_score = kNoRoi;
+    if (p().max_nms_num() > 0) input.max_candidates = p().max_nms_num();
+    input.suppression.threshold = p().iou_thr();
+    if (p().max_post_nms_num() > 0) input.suppression.maximum = p().max_post_nms_num();
+    input.suppression.by = p().nms_type() == "IOU"    ? OverlapBy::both
                            : p().nms_type() == "IOMU" ? OverlapBy::smaller
                                                       : OverlapBy::second;
-    return lists;
+    return input;
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
     Prepared prepared;
-    prepared.workspace = BoxWorkspace::bytes(context, lists_of(preparation.bottoms));
+    prepared.workspace = BoxWorkspace::bytes(context, nms_input(preparation.bottoms));
     return prepared;
   }
 
   // Per image.
-  Nms found(Context& context, const std::vector<Tensor>& maps, char* workspace) const {
+  NmsResult found(Context& context, const std::vector<Tensor>& maps, char* workspace) const {
     std::vector<Shape> shapes;
     for (const Tensor& map : maps) shapes.push_back(map.shape());
-    BoxLists lists = lists_of(shapes);
-    const BoxWorkspace room(lists, workspace);
+    NmsInput input = nms_input(shapes);
+    const BoxWorkspace room(input, workspace);
     int64_t first = 0;
     for (size_t i = 0; i < maps.size(); ++i) {
       const Shape& shape = shapes[i];
       on(maps[i], [&]<typename T>() {
-        parallel_for(
-            context, lists.groups * shape.count(2),
-            DecodePositions<T>{fields_[i], shape[1] - 4, shape[2], shape[3], first, lists.count,
-                               p().fg_thr(), static_cast<float>(p().min_size()), kNoRoi,
-                               maps[i].data<T>(), room.boxes, room.scores});
+        parallel_for(context, input.groups * shape.count(2),
+                     DecodePositions<T>{fields_[i], shape[1] - 4, shape[2], shape[3], first,
+                                        input.boxes_per_list, p().fg_thr(),
+                                        static_cast<float>(p().min_size()), kNoRoi,
+                                        maps[i].data<T>(), room.boxes, room.scores});
       });
       first += shape.count(2);
     }
-    lists.boxes = room.boxes;
-    lists.scores = room.scores;
-    return nms(context, lists, room.rest);
+    input.boxes = room.boxes;
+    input.scores = room.scores;
+    return nms(context, input, room.rest);
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const Nms regions = find_boxes(context, pass.bottom, pass.workspace,
-                                   [&](Context& where, const std::vector<Tensor>& maps,
-                                       char* workspace) { return found(where, maps, workspace); });
-    const int64_t count = regions.count();
+    const NmsResult regions =
+        find_boxes(context, pass.bottom, pass.workspace,
+                   [&](Context& where, const std::vector<Tensor>& maps, char* workspace) {
+                     return found(where, maps, workspace);
+                   });
+    const int64_t count = regions.total();
     constexpr float kNone[2][6] = {{0, 1, 1, 10, 10}, {}};
     tops_.clear();
     for (size_t i = 0; i < pass.top.size(); ++i) {

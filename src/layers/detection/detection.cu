@@ -54,24 +54,24 @@ struct WriteRow {
 };
 
 template <typename Row>
-void write_rows(Context& context, const Nms& found, const Row& row, const Tensor& top) {
-  const int64_t count = found.count();
-  if (!found.there) {
+void write_rows(Context& context, const NmsResult& found, const Row& row, const Tensor& top) {
+  const int64_t count = found.total();
+  if (!found.device) {
     std::vector<float> rows(count * row.numbers());
-    const WriteRow<float, Row> write{row, found.here.data(), rows.data()};
+    const WriteRow<float, Row> write{row, found.host.data(), rows.data()};
     for (int64_t i = 0; i < count; ++i) write(i);
     return from_floats(context, rows.data(), top);
   }
   on(top, [&]<typename T>() {
-    parallel_for(context, count, WriteRow<T, Row>{row, found.there, top.data<T>()});
+    parallel_for(context, count, WriteRow<T, Row>{row, found.device, top.data<T>()});
   });
 }
 
 }  // namespace
 
-Shape write_detections(Context& context, const Nms& found, int64_t images, int first_class,
+Shape write_detections(Context& context, const NmsResult& found, int64_t images, int first_class,
                        const Tensor& top) {
-  const int64_t count = found.count();
+  const int64_t count = found.total();
   const Shape shape{1, 1, count > 0 ? count : images, kDetectionValues};
   if (count > 0) {
     write_rows(context, found, DetectionRow{first_class}, part(top, shape));
@@ -84,16 +84,16 @@ Shape write_detections(Context& context, const Nms& found, int64_t images, int f
   return shape;
 }
 
-void write_regions(Context& context, const Nms& found, const Tensor& top) {
+void write_regions(Context& context, const NmsResult& found, const Tensor& top) {
   write_rows(context, found, RegionRow{top.shape()[1] == 6}, top);
 }
 
-void write_scores(Context& context, const Nms& found, const Tensor& top) {
+void write_scores(Context& context, const NmsResult& found, const Tensor& top) {
   write_rows(context, found, ScoreRow{}, top);
 }
 
-Nms find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
-               const FindBoxes& find) {
+NmsResult find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tensor& workspace,
+                     const FindBoxes& find) {
   if (context.device() == Device::cpu || bottoms[0].dtype() != DType::f64)
     return find(context, bottoms, workspace.data<char>());
   Context host(Device::cpu);
@@ -106,17 +106,17 @@ Nms find_boxes(Context& context, const std::vector<Tensor>& bottoms, const Tenso
   return find(host, copies, room.data<char>());
 }
 
-BoxWorkspace::BoxWorkspace(const BoxLists& lists, char* workspace) {
-  const auto all = static_cast<size_t>(lists.groups * lists.count);
+BoxWorkspace::BoxWorkspace(const NmsInput& input, char* workspace) {
+  const auto all = static_cast<size_t>(input.groups * input.boxes_per_list);
   boxes = reinterpret_cast<Box*>(workspace);
   workspace += aligned(all * sizeof(Box));
   scores = reinterpret_cast<float*>(workspace);
   rest = workspace + aligned(all * sizeof(float));
 }
 
-size_t BoxWorkspace::bytes(Context& context, const BoxLists& lists) {
-  const auto all = static_cast<size_t>(lists.groups * lists.count);
-  return aligned(all * sizeof(Box)) + aligned(all * sizeof(float)) + nms_workspace(context, lists);
+size_t BoxWorkspace::bytes(Context& context, const NmsInput& input) {
+  const auto all = static_cast<size_t>(input.groups * input.boxes_per_list);
+  return aligned(all * sizeof(Box)) + aligned(all * sizeof(float)) + nms_workspace(context, input);
 }
 
 }  // namespace crema

@@ -94,7 +94,7 @@ DetectionFiles::DetectionFiles(const SaveOutputParameter& p, const std::string& 
     : p_(p), classes_(classes), background_(background) {
   const std::string& format = p.output_format();
   require(format == "VOC" || format == "COCO" || format == "ILSVRC", "output_format \"", format,
-          "\" is not known: VOC, COCO and ILSVRC are");
+          "\" is not supported: VOC, COCO and ILSVRC are");
   names_ = read_label_map(find_file(p.label_map_file(), folder));
   images_ = read_name_size_file(find_file(p.name_size_file(), folder));
   each_ = p.has_num_test_image() ? p.num_test_image() : images_.size();

@@ -137,7 +137,7 @@ class DetectionLossLayer : public Layer {
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().has_cls_num(),
             "detection_loss_param needs cls_num, the number of classes with "
-            "background; the DetectionLoss of YOLO version 1 is not known");
+            "background; the DetectionLoss of YOLO version 1 is not supported");
     fields();
     const std::string& mode = p().sample_mode();
     const std::vector<std::string> modes = {"random", "bootstrap", "mixture", "all"};
@@ -145,6 +145,9 @@ class DetectionLossLayer : public Layer {
             mode, "\"", did_you_mean(mode, modes),
             "; there are random, bootstrap, mixture and all");
   }
+
+  // The weights of each position's class loss and box loss.
+  enum Saved { kClassWeights, kBoxWeights, kNote };
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     check_field_maps(p(), bottoms[0], bottoms[1]);
@@ -193,8 +196,8 @@ class DetectionLossLayer : public Layer {
     return {targets(bottom[1].data<T>(), shape),
             fields(),
             bottom[0].data<T>(),
-            saved[0].data<T>(),
-            saved[1].data<T>(),
+            saved[kClassWeights].data<T>(),
+            saved[kBoxWeights].data<T>(),
             p().cls_num(),
             shape[3],
             p().bb_smooth()};
@@ -217,12 +220,12 @@ class DetectionLossLayer : public Layer {
     on(pass.bottom[0], [&]<typename T>() {
       const FieldLossTerm<T> sum = term<T>(pass.bottom, pass.saved);
       if (context.device() == Device::cpu) check_targets(sum.targets, images);
-      const LabelNote note{pass.saved[2].data<int32_t>(), classes, sum.targets.positions, pass.pass,
-                           pass.live_pass};
+      const LabelNote note{pass.saved[kNote].data<int32_t>(), classes, sum.targets.positions,
+                           pass.pass, pass.live_pass};
       sample_fields<T>(context, sampling(), sum.targets, images, classes, sum.x, note,
                        {{}, context.random(0).seed, id(), pass.pass, pass.live_pass, nullptr},
-                       pass.workspace.data<char>(), pass.saved[0].data<T>(),
-                       pass.saved[1].data<T>());
+                       pass.workspace.data<char>(), pass.saved[kClassWeights].data<T>(),
+                       pass.saved[kBoxWeights].data<T>());
       parallel_sum<T>(context, {2, images, sum.targets.positions}, sum, {pass.top[0].data<T>()});
     });
   }
@@ -238,7 +241,7 @@ class DetectionLossLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[2]);
+    check_label_note(context, pass.saved[kNote]);
   }
 };
 

@@ -85,7 +85,7 @@ class DetectionOutputLayer : public Layer {
     if (save.label_map_file().empty() || save.name_size_file().empty()) {
       context.log().warning(
           "detections are not written to files: save_output_param needs label_map_file and "
-          "name_size_file params_except output_directory");
+          "name_size_file besides output_directory");
       return;
     }
     files_ = std::make_unique<DetectionFiles>(save, folder(), static_cast<int>(classes_),
@@ -112,60 +112,68 @@ class DetectionOutputLayer : public Layer {
     return {{{1, 1, images * std::max<int64_t>(maximum, 1), kDetectionValues}}, {}};
   }
 
-  BoxLists lists_of(const Shape& predictions, const Shape& priors) const {
-    BoxLists lists{predictions[0], priors[2] / 4, classes_, positions_, p().background_label_id()};
-    lists.minimum = threshold_;
-    lists.candidates = top_k_;
-    lists.suppression = suppression_;
-    lists.max_of_group = p().keep_top_k() < 0 ? -1 : p().keep_top_k();
-    return lists;
+  NmsInput nms_input(const Shape& predictions, const Shape& priors) const {
+    NmsInput input;
+    input.groups = predictions[0];
+    input.lists_per_group = classes_;
+    input.boxes_per_list = priors[2] / 4;
+    input.shared_boxes = p().share_location();
+    input.skipped_list = p().background_label_id();
+    input.min_score = threshold_;
+    input.max_candidates = top_k_;
+    input.suppression = suppression_;
+    input.max_per_group = p().keep_top_k() < 0 ? -1 : p().keep_top_k();
+    return input;
   }
 
   // Workspace: boxes, the scores if the net does not compute in float32, nms's workspace.
-  size_t box_bytes(const BoxLists& lists) const {
-    return aligned(static_cast<size_t>(lists.groups * lists.count * positions_) * sizeof(Box));
+  static size_t box_bytes(const NmsInput& input) {
+    const int64_t boxes = input.groups * input.boxes_per_list * input.box_lists();
+    return aligned(static_cast<size_t>(boxes) * sizeof(Box));
   }
-  static size_t score_bytes(const BoxLists& lists, DType dtype) {
-    const auto scores = static_cast<size_t>(lists.groups * lists.count * lists.each);
+  static size_t score_bytes(const NmsInput& input, DType dtype) {
+    const auto scores = static_cast<size_t>(input.lists() * input.boxes_per_list);
     return dtype == DType::f32 ? 0 : aligned(scores * sizeof(float));
   }
 
   Prepared prepare(Context& context, const Preparation& preparation) override {
-    const BoxLists lists = lists_of(preparation.bottoms[0], preparation.bottoms[2]);
+    const NmsInput input = nms_input(preparation.bottoms[0], preparation.bottoms[2]);
     Prepared prepared;
     prepared.workspace =
-        box_bytes(lists) + score_bytes(lists, preparation.dtype) + nms_workspace(context, lists);
+        box_bytes(input) + score_bytes(input, preparation.dtype) + nms_workspace(context, input);
     return prepared;
   }
 
   // For each class of each image.
-  Nms found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
-    BoxLists lists = lists_of(bottoms[0].shape(), bottoms[2].shape());
+  NmsResult found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+    NmsInput input = nms_input(bottoms[0].shape(), bottoms[2].shape());
     auto* const boxes = reinterpret_cast<Box*>(workspace);
-    auto* const scores = reinterpret_cast<float*>(workspace + box_bytes(lists));
-    lists.boxes = boxes;
+    auto* const scores = reinterpret_cast<float*>(workspace + box_bytes(input));
+    input.boxes = boxes;
     on(bottoms[0], [&]<typename T>() {
-      parallel_for(context, lists.groups * lists.count * positions_,
+      parallel_for(context, input.groups * input.boxes_per_list * positions_,
                    PredictedBoxes<T>{box_coding(p().code_type()), !p().variance_encoded_in_target(),
-                                     lists.count, positions_, bottoms[0].data<T>(),
+                                     input.boxes_per_list, positions_, bottoms[0].data<T>(),
                                      bottoms[2].data<T>(), boxes});
-      lists.scores = scores;
+      input.scores = scores;
       if constexpr (std::is_same_v<T, float>) {
-        lists.scores = bottoms[1].data<float>();
+        input.scores = bottoms[1].data<float>();
       } else {
         parallel_for(context, bottoms[1].count(), InFloat<T>{bottoms[1].data<T>(), scores});
       }
     });
-    return nms(context, lists,
-               workspace + box_bytes(lists) + score_bytes(lists, bottoms[0].dtype()));
+    return nms(context, input,
+               workspace + box_bytes(input) + score_bytes(input, bottoms[0].dtype()));
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const Nms best = find_boxes(context, pass.bottom, pass.workspace,
-                                [&](Context& where, const std::vector<Tensor>& bottoms,
-                                    char* workspace) { return found(where, bottoms, workspace); });
+    const NmsResult best =
+        find_boxes(context, pass.bottom, pass.workspace,
+                   [&](Context& where, const std::vector<Tensor>& bottoms, char* workspace) {
+                     return found(where, bottoms, workspace);
+                   });
     if (files_) {
-      for (const std::vector<Detection>& of_image : in_lists(context, best, classes_))
+      for (const std::vector<Detection>& of_image : copy_detections(context, best, classes_))
         files_->add(of_image);
     }
     top_ = write_detections(context, best, pass.bottom[0].shape()[0], 0, pass.top[0]);

@@ -36,7 +36,7 @@ class EvalDetectionLayer : public Layer {
     require(p().num_object() > 0 && p().biases_size() >= 2 * int64_t{p().num_object()},
             "eval_detection_param needs `biases`, width and height of each of num_object: ",
             p().num_object(), " boxes, but has ", p().biases_size(),
-            " values; YOLO version 1, which has none, is not known");
+            " values; YOLO version 1, which has none, is not supported");
     require(p().nms() <= 1, "nms is ", p().nms(), ", but an overlap is 0 to 1, and negative: none");
     const std::vector<float> sizes(p().biases().begin(),
                                    p().biases().begin() + 2 * p().num_object());
@@ -100,7 +100,7 @@ class EvalDetectionLayer : public Layer {
     const std::vector<std::vector<Object>> objects =
         objects_of(to_floats(context, pass.bottom[1]), pass.bottom[1].shape(), images);
     const std::vector<std::vector<Detection>> found =
-        in_lists(context, detector_.detect(context, {pass.bottom[0]}, pass.workspace));
+        copy_detections(context, detector_.detect(context, {pass.bottom[0]}, pass.workspace));
     std::vector<float> top(pass.top[0].count(), 0);
     const int64_t each = pass.top[0].shape().count(1);
 #pragma omp parallel for if (images > 1)

@@ -5,9 +5,9 @@
 
 #include "base/random.h"
 #include "kernels/core/labels.h"
-#include "kernels/core/min_ranks.h"
-#include "kernels/core/rank.h"
 #include "kernels/core/reduce.h"
+#include "kernels/core/sort_key.h"
+#include "kernels/core/top_k_thresholds.h"
 #include "layers/detection/field_boxes.h"
 
 namespace crema {
@@ -48,15 +48,15 @@ struct HardestBackground {
   FieldSampling sampling;
   int64_t classes;
   const T *scores, *counts;  // counts: (images, classes)
-  CREMA_HD uint64_t rank_in(int64_t image, int64_t label, int64_t position) const {
+  CREMA_HD uint64_t key_in(int64_t image, int64_t label, int64_t position) const {
     const T score = scores[(image * (classes + 4) + label) * targets.positions + position];
-    return rank_of(static_cast<float>(score), targets.positions - 1 - position);
+    return sort_key(static_cast<float>(score), targets.positions - 1 - position);
   }
-  CREMA_HD uint64_t rank(int64_t list, int64_t position) const {
+  CREMA_HD uint64_t key(int64_t list, int64_t position) const {
     const int64_t image = list / (classes - 1), label = list % (classes - 1) + 1;
-    return targets.is_background(image, position) ? rank_in(image, label, position) : 0;
+    return targets.is_background(image, position) ? key_in(image, label, position) : 0;
   }
-  CREMA_HD int64_t wanted(int64_t list) const {
+  CREMA_HD int64_t k(int64_t list) const {
     return sampling.wanted(counts[list / (classes - 1) * classes + list % (classes - 1) + 1], 4);
   }
 };
@@ -64,15 +64,15 @@ struct HardestBackground {
 template <typename T>
 struct MarkBackground {
   HardestBackground<T> background;
-  const uint64_t* minimum;  // per list
+  const uint64_t* thresholds;  // per list
   uint8_t* marks;
   CREMA_HD void operator()(int64_t i) const {
     const auto& [targets, sampling, classes, scores, counts] = background;
     const int64_t image = i / targets.positions, position = i % targets.positions;
     bool counts_here = sampling.all;
     for (int64_t k = 1; k < classes && sampling.hardest; ++k) {
-      counts_here = counts_here || background.rank_in(image, k, position) >=
-                                       minimum[image * (classes - 1) + k - 1];
+      counts_here = counts_here || background.key_in(image, k, position) >=
+                                       thresholds[image * (classes - 1) + k - 1];
     }
     marks[i] = counts_here && targets.is_background(image, position);
   }
@@ -173,15 +173,16 @@ void sample_fields(Context& context, const FieldSampling& sampling, const FieldT
                    int64_t images, int64_t classes, const T* scores, const LabelNote& note,
                    SampleBackground<T> sampler, void* workspace, T* class_weights, T* box_weights) {
   auto* const factors = static_cast<double*>(workspace);
-  auto* const minimum = reinterpret_cast<uint64_t*>(factors + 3);
-  T* const counts = reinterpret_cast<T*>(minimum + images * (classes - 1));
+  auto* const thresholds = reinterpret_cast<uint64_t*>(factors + 3);
+  T* const counts = reinterpret_cast<T*>(thresholds + images * (classes - 1));
   auto* const marks = reinterpret_cast<uint8_t*>(counts + images * classes);
   parallel_sum<T>(context, {images * classes, 1, targets.positions},
                   FieldLabelCounts<T>{targets, classes, note}, {counts});
   const HardestBackground<T> background{targets, sampling, classes, scores, counts};
   if (sampling.hardest)
-    min_ranks(context, images * (classes - 1), targets.positions, background, minimum);
-  parallel_for(context, images * targets.positions, MarkBackground<T>{background, minimum, marks});
+    top_k_thresholds(context, images * (classes - 1), targets.positions, background, thresholds);
+  parallel_for(context, images * targets.positions,
+               MarkBackground<T>{background, thresholds, marks});
   if (sampling.drawn) {
     sampler.background = background;
     sampler.marks = marks;

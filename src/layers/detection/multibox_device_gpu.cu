@@ -1,7 +1,7 @@
 // One thread block per image; in the first step one per object.
 #include "device/launch.h"
-#include "kernels/core/best_ranks.cuh"
-#include "kernels/core/rank.h"
+#include "kernels/core/select_keys.cuh"
+#include "kernels/core/sort_key.h"
 #include "kernels/core/warp.cuh"
 #include "layers/detection/multibox_device.h"
 #include "tensor/on.h"
@@ -74,8 +74,8 @@ struct DeviceMatcher {
                                       b.x2 > 1 || b.y2 < 0 || b.y2 > 1);
   }
 
-  // One block per object: its overlap with each prior, and the rank of the prior that it overlaps
-  // most.
+  // One block per object: its overlap with each prior, and the sort key of the prior that it
+  // overlaps most.
   __device__ void compare(int64_t row) const {
     float* const overlaps = m.overlaps + row * m.priors;
     const Box object = corners_at(rows + row * 8 + 3);
@@ -83,21 +83,21 @@ struct DeviceMatcher {
     for (int64_t i = threadIdx.x; i < m.priors; i += blockDim.x) {
       const float share = overlap(corners_at(boxes + i * 4), object);
       overlaps[i] = share;
-      const uint64_t rank = share > kOverlapsNot && !is_ignored(i) ? rank_of(share, i) : 0;
-      best = rank > best ? rank : best;
+      const uint64_t key = share > kOverlapsNot && !is_ignored(i) ? sort_key(share, i) : 0;
+      best = key > best ? key : best;
     }
     best = block_all(best, Larger());
     if (threadIdx.x == 0) m.first_best[row] = best;
   }
 
-  // Rank of the unmatched prior that overlaps an object most; 0: none. All threads get it.
+  // Sort key of the unmatched prior that overlaps an object most; 0: none. All threads get it.
   __device__ uint64_t best_for(const float* overlaps, const int32_t* matches) const {
     uint64_t best = 0;
     for (int64_t i = threadIdx.x; i < m.priors; i += kImageThreads) {
       const float share = overlaps[i];
       if (matches[i] != kNoObject || !(share > kOverlapsNot)) continue;
-      const uint64_t rank = rank_of(share, i);
-      best = rank > best ? rank : best;
+      const uint64_t key = sort_key(share, i);
+      best = key > best ? key : best;
     }
     return block_all(best, Larger());
   }
@@ -118,17 +118,17 @@ struct DeviceMatcher {
       for (int k = threadIdx.x; k < count; k += kImageThreads)
         object = best[k] == pair && k < object ? k : object;
       object = block_all(object, Least());
-      const int32_t prior = ranked_position(pair);
+      const int32_t prior = position_of_key(pair);
       if (threadIdx.x == 0 && pair != 0) {
         matches[prior] = object;
-        max_overlap[prior] = ranked_score(pair);
+        max_overlap[prior] = score_of_key(pair);
         best[object] = 0;
       }
       __syncthreads();
       for (int k = 0; k < count && pair != 0; ++k) {
-        if (best[k] == 0 || ranked_position(best[k]) != prior) continue;
-        const uint64_t rank = best_for(m.overlaps + among[k] * m.priors, matches);
-        if (threadIdx.x == 0) best[k] = rank;
+        if (best[k] == 0 || position_of_key(best[k]) != prior) continue;
+        const uint64_t key = best_for(m.overlaps + among[k] * m.priors, matches);
+        if (threadIdx.x == 0) best[k] = key;
       }
       __syncthreads();
     }
@@ -203,25 +203,25 @@ __global__ void __launch_bounds__(kImageThreads)
   const float* const max_overlap = m.max_overlap + image * m.priors;
   losses += image * m.priors;
   const int matched = m.matched[image], count = static_cast<int>(m.priors);
-  const auto rank_at = [&](int i) {
+  const auto key_at = [&](int i) {
     const bool background = matches[i] == kNoObject && max_overlap[i] < rule.max_overlap;
-    return rule.hard_examples || background ? rank_of(static_cast<float>(losses[i]), i)
+    return rule.hard_examples || background ? sort_key(static_cast<float>(losses[i]), i)
                                             : uint64_t{0};
   };
   int maximum = 0;  // in an image without objects no prior counts
   uint64_t minimum = 1;
   if (matched >= 0) {
     int eligible = 0;
-    for (int i = threadIdx.x; i < count; i += kImageThreads) eligible += rank_at(i) != 0;
+    for (int i = threadIdx.x; i < count; i += kImageThreads) eligible += key_at(i) != 0;
     eligible = block_all(eligible, Plus());
     const float share = rule.hard_examples ? static_cast<float>(rule.maximum)
                                            : static_cast<float>(matched) * rule.ratio;
     maximum = share < static_cast<float>(eligible) ? static_cast<int>(share) : eligible;
-    if (maximum > 0 && maximum < eligible) minimum = min_of_best(count, maximum, rank_at);
+    if (maximum > 0 && maximum < eligible) minimum = select_kth_key(count, maximum, key_at);
   }
   int stay = 0;
   for (int i = threadIdx.x; i < count; i += kImageThreads) {
-    const bool chosen = maximum > 0 && rank_at(i) >= minimum;
+    const bool chosen = maximum > 0 && key_at(i) >= minimum;
     const int32_t match = matches[i];
     const bool counts = match >= 0 ? chosen || !rule.hard_examples : match == kNoObject && chosen;
     if (match >= 0 && !counts) matches[i] = kIgnored;

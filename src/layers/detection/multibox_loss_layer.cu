@@ -147,6 +147,9 @@ class MultiBoxLossLayer : public Layer {
 
   int64_t coordinate_classes() const { return p().share_location() ? 1 : classes_; }
 
+  // kShare: the weight of a prior in the loss; kScoreSums: of ClassTerm.
+  enum Saved { kMatches, kLabels, kShare, kNote, kScoreSums };
+
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &scores = bottoms[1], &priors = bottoms[2], &objects = bottoms[3];
     require(priors.axes() >= 2 && priors[1] == 2 && priors.count() % 8 == 0,
@@ -163,8 +166,6 @@ class MultiBoxLossLayer : public Layer {
     require(scores.axes() > 0 && scores[0] == images && scores.count() == images * count * classes_,
             "bottom 1 must have ", classes_, " scores for each of ", count, " priors and each of ",
             images, " images, but is ", scores.brief());
-    // saved: matches, labels, the weight of a prior in the loss, a note of a bad label, sums of
-    // scores.
     return {{Shape()},
             {{{images * count * each}, DType::i32},
              {{images * count}, DType::i32},
@@ -212,9 +213,9 @@ class MultiBoxLossLayer : public Layer {
     }
     term.background_is_a_target = mining_ != Param::NONE;
     term.scores = bottom[1].data<T>();
-    term.labels = saved[1].data<int32_t>();
-    term.matches = saved[0].data<int32_t>();
-    term.sums = saved[4].data<T>();
+    term.labels = saved[kLabels].data<int32_t>();
+    term.matches = saved[kMatches].data<int32_t>();
+    term.sums = saved[kScoreSums].data<T>();
     return term;
   }
 
@@ -231,7 +232,7 @@ class MultiBoxLossLayer : public Layer {
             bottom[0].data<T>(),
             bottom[2].data<T>(),
             bottom[3].data<T>(),
-            saved[0].data<int32_t>()};
+            saved[kMatches].data<int32_t>()};
   }
 
   // Whether a bottom's part belongs to the loss.
@@ -255,21 +256,21 @@ class MultiBoxLossLayer : public Layer {
     const int64_t priors = prior_count(pass.bottom[2].shape()), images = pass.bottom[0].shape()[0];
     const MultiBoxAssigner assigner(p(), mining_);
     MultiBoxAssignment a = assigner.assign(context, pass.bottom);
-    to_device(context, a.matches, pass.saved[0]);
-    to_device(context, a.labels, pass.saved[1]);
+    to_device(context, a.matches, pass.saved[kMatches]);
+    to_device(context, a.labels, pass.saved[kLabels]);
     on(pass.bottom[0], [&]<typename T>() {
       if (mining_ != Param::NONE) {
         const Tensor losses = mining_losses<T>(context, pass);
         assigner.mine(a, to_floats(context, losses));
-        to_device(context, a.matches, pass.saved[0]);
-        to_device(context, a.labels, pass.saved[1]);
+        to_device(context, a.matches, pass.saved[kMatches]);
+        to_device(context, a.labels, pass.saved[kLabels]);
       }
       const int64_t matched =
           std::count_if(a.matches.begin(), a.matches.end(), [](int32_t m) { return m >= 0; });
       const double given = given_share(images, priors);
       const double share =
           given > 0 ? given : 1 / static_cast<double>(std::max<int64_t>(matched, 1));
-      from_doubles(context, &share, pass.saved[2]);
+      from_doubles(context, &share, pass.saved[kShare]);
       sum_losses<T>(context, pass, static_cast<T>(share));
     });
   }
@@ -277,7 +278,7 @@ class MultiBoxLossLayer : public Layer {
   // The loss of each prior before mining: (images * priors), in the workspace.
   template <typename T>
   Tensor mining_losses(Context& context, const Forward& pass) const {
-    const int64_t all = pass.saved[1].count();
+    const int64_t all = pass.saved[kLabels].count();
     T* const losses = pass.workspace.data<T>();
     const PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
                             coordinate_term<T>(pass.bottom, pass.saved), 1,
@@ -288,7 +289,7 @@ class MultiBoxLossLayer : public Layer {
 
   template <typename T>
   void sum_losses(Context& context, const Forward& pass, T share) const {
-    const int64_t all = pass.saved[1].count();
+    const int64_t all = pass.saved[kLabels].count();
     T* const losses = pass.workspace.data<T>();
     const PriorLoss<T> body{class_term<T>(pass.bottom, pass.saved),
                             coordinate_term<T>(pass.bottom, pass.saved),
@@ -304,11 +305,11 @@ class MultiBoxLossLayer : public Layer {
   void forward_on_device(Context& context, const Forward& pass) const {
     const Shape& x = pass.bottom[0].shape();
     DeviceMatching matching = matching_of(x, pass.bottom[2].shape(), pass.bottom[3].shape());
-    matching.note = {pass.saved[3].data<int32_t>(), classes_, 1, pass.pass, pass.live_pass};
-    matching.matches = pass.saved[0].data<int32_t>();
-    matching.labels = pass.saved[1].data<int32_t>();
+    matching.note = {pass.saved[kNote].data<int32_t>(), classes_, 1, pass.pass, pass.live_pass};
+    matching.matches = pass.saved[kMatches].data<int32_t>();
+    matching.labels = pass.saved[kLabels].data<int32_t>();
     matching.assign_workspace(pass.workspace.data<char>() +
-                              loss_bytes(pass.saved[1].count(), pass.bottom[0].dtype()));
+                              loss_bytes(pass.saved[kLabels].count(), pass.bottom[0].dtype()));
     match_on_device(context, matching, pass.bottom[2], pass.bottom[3]);
     on(pass.bottom[0], [&]<typename T>() {
       if (mining_ != Param::NONE) {
@@ -319,13 +320,13 @@ class MultiBoxLossLayer : public Layer {
       parallel_for(context, 1,
                    LossShare<T>{matching.matched, matching.images,
                                 given_share(matching.images, matching.priors),
-                                pass.saved[2].data<T>(), pass.top[0].data<T>()});
+                                pass.saved[kShare].data<T>(), pass.top[0].data<T>()});
     });
   }
 #endif
 
   void check(Context& context, const Forward& pass) const override {
-    const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[3]);
+    const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[kNote]);
     require(!bad, "row ", bad ? bad->position : 0, " of the objects of forward pass ",
             bad ? bad->pass : 0, " has label ", bad ? bad->label : 0,
             ", but with num_classes: ", classes_, " labels are 0 to ", classes_ - 1,
@@ -334,16 +335,16 @@ class MultiBoxLossLayer : public Layer {
 
   void backward(Context& context, const Backward& pass) override {
     on(pass.bottom[0], [&]<typename T>() {
-      const T *weight = pass.top_diff[0].data<T>(), *share = pass.saved[2].data<T>();
+      const T *weight = pass.top_diff[0].data<T>(), *share = pass.saved[kShare].data<T>();
       if (const Tensor& dx = pass.bottom_diff[0]) {
-        parallel_for(context, pass.saved[0].count(),
+        parallel_for(context, pass.saved[kMatches].count(),
                      CoordinateGradient<T>{coordinate_term<T>(pass.bottom, pass.saved), weight,
                                            share, static_cast<T>(p().loc_weight()), dx.data<T>()},
                      64);
       }
       if (const Tensor& dx = pass.bottom_diff[1]) {
         parallel_rows(
-            context, pass.saved[1].count(), classes_,
+            context, pass.saved[kLabels].count(), classes_,
             ClassGradient<T>{class_term<T>(pass.bottom, pass.saved), weight, share, dx.data<T>()});
       }
     });

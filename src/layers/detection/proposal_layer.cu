@@ -108,12 +108,14 @@ class ProposalLayer : public Layer {
     return {tops, {}};
   }
 
-  BoxLists lists_of(const Shape& scores) const {
-    BoxLists lists{scores[0], static_cast<int64_t>(anchors_.size()) * scores.count(2)};
-    lists.minimum = kDropped;
-    lists.candidates = p().pre_nms_topn();
-    lists.suppression = {p().nms_thresh(), 1, kPixel, p().post_nms_topn()};
-    return lists;
+  NmsInput nms_input(const Shape& scores) const {
+    NmsInput input;
+    input.groups = scores[0];
+    input.boxes_per_list = static_cast<int64_t>(anchors_.size()) * scores.count(2);
+    input.min_score = kDropped;
+    input.max_candidates = p().pre_nms_topn();
+    input.suppression = {p().nms_thresh(), 1, kPixel, p().post_nms_topn()};
+    return input;
   }
 
   // Workspace: boxes, their scores, nms's workspace.
@@ -123,38 +125,40 @@ class ProposalLayer : public Layer {
     corners_ = Tensor(context, Shape{static_cast<int64_t>(corners.size())}, preparation.dtype);
     from_floats(context, corners.data(), corners_);
     Prepared prepared;
-    prepared.workspace = BoxWorkspace::bytes(context, lists_of(preparation.bottoms[0]));
+    prepared.workspace = BoxWorkspace::bytes(context, nms_input(preparation.bottoms[0]));
     return prepared;
   }
 
   // Per image; the anchors follow the layer's bottoms.
-  Nms found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
+  NmsResult found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const {
     const Shape &map = bottoms[0].shape(), &sizes = bottoms[2].shape();
-    BoxLists lists = lists_of(map);
-    const BoxWorkspace room(lists, workspace);
+    NmsInput input = nms_input(map);
+    const BoxWorkspace room(input, workspace);
     on(bottoms[0], [&]<typename T>() {
-      parallel_for(context, lists.groups * lists.count,
+      parallel_for(context, input.groups * input.boxes_per_list,
                    AnchorBoxes<T>{static_cast<int64_t>(anchors_.size()), map.count(2), map[3],
                                   sizes[0], sizes.count(1), static_cast<float>(p().feat_stride()),
                                   static_cast<float>(p().min_size()), kDropped,
                                   bottoms[3].data<T>(), bottoms[0].data<T>(), bottoms[1].data<T>(),
                                   bottoms[2].data<T>(), room.boxes, room.scores});
     });
-    lists.boxes = room.boxes;
-    lists.scores = room.scores;
-    return nms(context, lists, room.rest);
+    input.boxes = room.boxes;
+    input.scores = room.scores;
+    return nms(context, input, room.rest);
   }
 
   void forward(Context& context, const Forward& pass) override {
     std::vector<Tensor> bottoms = pass.bottom;
     bottoms.push_back(corners_);
-    const Nms regions = find_boxes(context, bottoms, pass.workspace,
-                                   [&](Context& where, const std::vector<Tensor>& there,
-                                       char* workspace) { return found(where, there, workspace); });
-    tops_ = {{regions.count(), 5}};
+    const NmsResult regions =
+        find_boxes(context, bottoms, pass.workspace,
+                   [&](Context& where, const std::vector<Tensor>& there, char* workspace) {
+                     return found(where, there, workspace);
+                   });
+    tops_ = {{regions.total(), 5}};
     write_regions(context, regions, part(pass.top[0], tops_[0]));
     if (pass.top.size() == 1) return;
-    tops_.push_back({regions.count()});
+    tops_.push_back({regions.total()});
     write_scores(context, regions, part(pass.top[1], tops_[1]));
   }
 

@@ -130,10 +130,11 @@ class RegionLossLayer : public Layer {
     require(p().biases_size() == 2 * int64_t{p().num()},
             "region_loss_param needs `biases`, width and height of each of num: ", p().num(),
             " boxes, but has ", p().biases_size(), " values");
-    require(p().coords() == 4 && p().bias_match() && p().softmax() && p().softmax_tree().empty() &&
-                p().class_map().empty(),
-            "region_loss_param: only coords: 4, bias_match: 1 and softmax: 1 are known, without "
-            "softmax_tree and class_map");
+    require(
+        p().coords() == 4 && p().bias_match() && p().softmax() && p().softmax_tree().empty() &&
+            p().class_map().empty(),
+        "region_loss_param: only coords: 4, bias_match: 1 and softmax: 1 are supported, without "
+        "softmax_tree and class_map");
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {

@@ -91,12 +91,14 @@ int64_t YoloDetector::boxes(const std::vector<Shape>& maps) const {
   return all;
 }
 
-BoxLists YoloDetector::lists(int64_t images, int64_t boxes) const {
-  BoxLists lists{images, boxes};
-  lists.minimum = kNoScore;
+NmsInput YoloDetector::nms_input(int64_t images, int64_t boxes) const {
+  NmsInput input;
+  input.groups = images;
+  input.boxes_per_list = boxes;
+  input.min_score = kNoScore;
   // nms suppresses above its threshold; here equality suffices.
-  lists.suppression.threshold = rule.suppress ? std::nextafter(rule.same, -1.f) : 2;
-  return lists;
+  input.suppression.threshold = rule.suppress ? std::nextafter(rule.same, -1.f) : 2;
+  return input;
 }
 
 size_t YoloDetector::prepare(Context& context, const std::vector<Shape>& maps, DType dtype) {
@@ -108,11 +110,11 @@ size_t YoloDetector::prepare(Context& context, const std::vector<Shape>& maps, D
   const int64_t each = boxes(maps), images = maps[0][0];
   const auto all = static_cast<size_t>(images * each);
   return aligned(all * sizeof(Box)) + aligned(all * sizeof(float)) +
-         aligned(all * sizeof(int32_t)) + nms_workspace(context, lists(images, each));
+         aligned(all * sizeof(int32_t)) + nms_workspace(context, nms_input(images, each));
 }
 
-Nms YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
-                         const Tensor& workspace) const {
+NmsResult YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
+                               const Tensor& workspace) const {
   std::vector<Tensor> bottoms = maps;
   bottoms.push_back(sizes_);
   return find_boxes(context, bottoms, workspace,
@@ -121,8 +123,8 @@ Nms YoloDetector::detect(Context& context, const std::vector<Tensor>& maps,
                     });
 }
 
-Nms YoloDetector::found(Context& context, const std::vector<Tensor>& bottoms,
-                        char* workspace) const {
+NmsResult YoloDetector::found(Context& context, const std::vector<Tensor>& bottoms,
+                              char* workspace) const {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < scales.size(); ++i) shapes.push_back(bottoms[i].shape());
   const Tensor& sizes = bottoms.back();
@@ -150,11 +152,11 @@ Nms YoloDetector::found(Context& context, const std::vector<Tensor>& bottoms,
     first += of_map;
     size += 2 * boxes;
   }
-  BoxLists of_images = lists(images, each);
-  of_images.scores = score_of;
-  of_images.boxes = box_of;
-  of_images.labels = label_of;
-  return nms(context, of_images, at);
+  NmsInput input = nms_input(images, each);
+  input.scores = score_of;
+  input.boxes = box_of;
+  input.labels = label_of;
+  return nms(context, input, at);
 }
 
 Inference YoloOutputLayer::infer(const std::vector<Shape>& bottoms) const {
@@ -169,7 +171,7 @@ Prepared YoloOutputLayer::prepare(Context& context, const Preparation& preparati
 }
 
 void YoloOutputLayer::forward(Context& context, const Forward& pass) {
-  const Nms found = detector_.detect(context, pass.bottom, pass.workspace);
+  const NmsResult found = detector_.detect(context, pass.bottom, pass.workspace);
   top_ = write_detections(context, found, pass.bottom[0].shape()[0], 1, pass.top[0]);
 }
 

@@ -40,12 +40,13 @@ class YoloDetector {
   size_t prepare(Context& context, const std::vector<Shape>& maps, DType dtype);
   // The detections of each image in order of decreasing score, each with the likeliest class of its
   // box, counted from 0. Boxes of different classes suppress each other. `maps`: one per scale.
-  Nms detect(Context& context, const std::vector<Tensor>& maps, const Tensor& workspace) const;
+  NmsResult detect(Context& context, const std::vector<Tensor>& maps,
+                   const Tensor& workspace) const;
 
  private:
   // bottoms: the maps, followed by the boxes' sizes.
-  Nms found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const;
-  BoxLists lists(int64_t images, int64_t boxes) const;
+  NmsResult found(Context& context, const std::vector<Tensor>& bottoms, char* workspace) const;
+  NmsInput nms_input(int64_t images, int64_t boxes) const;
   Tensor sizes_;  // of the boxes of all scales, on the device
 };
 

@@ -121,7 +121,7 @@ class Yolov3Layer : public Layer {
               p().biases_size() / 2, " boxes, counted from 0");
     }
     require(p().iou_thresh() >= 1, "iou_thresh is ", p().iou_thresh(),
-            ", but several boxes for an object are not known");
+            ", but several boxes for an object are not supported");
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {

@@ -41,7 +41,7 @@ struct ChannelScaleBody {
 };
 
 template <typename Real>
-struct ChannelTerm {
+struct ScaleTerm {
   const Real *dy, *x;
   int64_t channels, positions;
   template <typename T>
@@ -66,7 +66,7 @@ class ChannelScaleLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &s = bottoms[1];
     require(x.axes() >= 2 && s.axes() >= 1 && s[0] == x[0] && s.count() * x[1] == x.count(),
-            "the second bottom must have one value for each place of each image of the first, ",
+            "the second bottom must have one value for each position of each image of the first, ",
             x.brief(), ", but is ", s.brief());
     return {{x}, {}};
   }
@@ -102,7 +102,7 @@ class ChannelScaleLayer : public Layer {
         const SumExtent each_position = positions == 1 ? SumExtent{ds.count(), 1, channels}
                                                        : SumExtent{ds.count(), channels, 1};
         parallel_sum<T>(context, each_position,
-                        ChannelTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), channels, positions},
+                        ScaleTerm<T>{dy.data<T>(), pass.bottom[0].data<T>(), channels, positions},
                         {ds.data<T>()});
       });
     }

@@ -223,9 +223,9 @@ class MeansOfLabels : public Layer {
     const Tensor& x = pass.bottom[0];
     const int64_t batch = x.shape()[0], inputs = x.shape().count(1);
     const T* counts = pregenerated() ? nullptr : pass.parameters[2].data<T>();
-    parallel_sums<T>(context, {batch * labels(), 1, inputs},
-                     SquaredBetween<T>{x.data<T>(), pass.parameters[0].data<T>(), labels(), inputs},
-                     KeepDistance<T>{distances, counts, labels()});
+    parallel_sum<T>(context, {batch * labels(), 1, inputs},
+                    SquaredBetween<T>{x.data<T>(), pass.parameters[0].data<T>(), labels(), inputs},
+                    KeepDistance<T>{distances, counts, labels()});
   }
 
  private:

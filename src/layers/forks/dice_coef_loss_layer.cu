@@ -83,7 +83,7 @@ class DiceCoefLossLayer : public Layer {
     const Shape &x = bottoms[0], &t = bottoms[1];
     require(x.axes() > 1 && (t.count() == x.count() || t.count() == x[0] * x.count(2)),
             "the second bottom must have a value for each value of ", x.brief(),
-            " or a label for each place, but is ", t.brief());
+            " or a label for each position, but is ", t.brief());
     require(p().smooth() >= 0, "smooth is ", p().smooth(), ", but must be at least 0");
     return {{Shape()}, {{{x[0], 2}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }

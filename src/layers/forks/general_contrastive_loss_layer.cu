@@ -108,7 +108,7 @@ class GeneralContrastiveLossLayer : public LabelledLossLayer {
                                 : p().add_intra_mae()     ? "add_intra_mae"
                                                           : nullptr;
     require(!unknown, "general_contrastive_loss_param has ", unknown ? unknown : "",
-            ": true, which is not known here; leave it out");
+            ": true, which is not supported; leave it out");
     require(!p().has_normalize_negative() || p().normalize_negative() > 0, "normalize_negative is ",
             p().normalize_negative(), ", but must be positive");
   }

@@ -39,8 +39,8 @@ class ImageFloatDataLayer : public LoaderLayer {
     reading.height = data.new_height();
     reading.width = data.new_width();
     if (p().with_heatmap()) {
-      require(!p().heatmap_dir().empty(), "with_heatmap is true, but there is no heatmap_dir: ",
-              "where do the grey images lie?");
+      require(!p().heatmap_dir().empty(),
+              "with_heatmap is true, but there is no heatmap_dir: ", "where are the grey images?");
       reading.channel_root = p().heatmap_dir();
     }
     const std::string list = find_file(data.source(), folder());
@@ -50,7 +50,7 @@ class ImageFloatDataLayer : public LoaderLayer {
     const int64_t wanted = p().has_label_dim() ? p().label_dim() + weighs() : numbers_;
     require(numbers_ == wanted && labels() > 0, list, ":", images[0].line, ": has ", numbers_,
             " numbers, but label_dim ", p().has_label_dim() ? cat("is ", p().label_dim()) : "is 1",
-            weighs() ? " and hard_sample asks for a weight behind" : "");
+            weighs() ? " and hard_sample needs a weight after them" : "");
     images_ = std::make_shared<ImageFiles>(
         list, std::move(images), reading,
         Transform(params<TransformationParameter>(), training(), folder(), context.log()));

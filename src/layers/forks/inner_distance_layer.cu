@@ -8,7 +8,7 @@
 // with the normalized w; L1: sums of dy times signs; db sums dy over m.
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
-#include "kernels/core/squared_row.h"
+#include "kernels/core/reduce_values.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/norm/l2_normalize.h"
 #include "layers/layer.h"
@@ -91,7 +91,7 @@ class InnerDistanceLayer : public Layer {
     require(squared() || p().distance_type() == "L1", "distance_type is \"", p().distance_type(),
             "\", but must be \"L1\" or \"L2\"");
     require(!p().transpose() && !p().update_center_only(),
-            "inner_distance_param: transpose and update_center_only are not known");
+            "inner_distance_param: transpose and update_center_only are not supported");
     axis_ = bottoms[0].canonical_axis(p().axis());
     inputs_ = bottoms[0].count(axis_);
     outputs_ = p().num_output();

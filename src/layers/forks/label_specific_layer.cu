@@ -138,10 +138,12 @@ class LabelSpecificLayer : public Layer {
   void setup(Context&, const std::vector<Shape>&) override {
     if (!turns()) return;
     require(margin().type() == LabelSpecificMarginParameter::HARD && !margin().auto_tune(),
-            "label_specific_margin_param: type SOFT and auto_tune are not known");
+            "label_specific_margin_param: type SOFT and auto_tune are not supported");
     filler_.set_value(margin().margin_base());
     add_parameter({5}, filler_, false);
   }
+
+  enum Saved { kAmount, kNote, kLabels };
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
@@ -151,14 +153,13 @@ class LabelSpecificLayer : public Layer {
             x.brief(), ", but the labels are ", bottoms[1].brief());
     std::vector<Shape> tops = {x};
     if (message().top_size() > 1) tops.push_back({turns() ? 5 : 1});
-    // saved: the amount, the note, the labels
     return {tops, {{{1}, {}}, {{LabelNote::kCount}, DType::i32, true}, {{x[0]}, {}}}};
   }
 
   template <typename T>
   Anneal<T> anneal(const Forward& pass) const {
     constexpr double kFar = 1e30;
-    T *saved = pass.saved[0].data<T>(),
+    T *saved = pass.saved[kAmount].data<T>(),
       *top = pass.top.size() > 1 ? pass.top[1].data<T>() : nullptr;
     const int tops = pass.top.size() > 1 ? static_cast<int>(pass.top[1].count()) : 0;
     if (!turns()) {
@@ -214,13 +215,14 @@ class LabelSpecificLayer : public Layer {
     check_labels(pass.bottom[1], classes, 1, std::nullopt);
     with_width(context, x, pass.top[0], [&]<typename T, int kWidth>() {
       parallel_for(context, 1, anneal<T>(pass));
-      const LabelNote note{pass.saved[1].data<int32_t>(), classes, 1, pass.pass, pass.live_pass};
+      const LabelNote note{pass.saved[kNote].data<int32_t>(), classes, 1, pass.pass,
+                           pass.live_pass};
       parallel_rows(context, x.shape()[0], classes / kWidth,
-                    ChangeValues<T, kWidth>{changed<T>(pass.saved[0]),
+                    ChangeValues<T, kWidth>{changed<T>(pass.saved[kAmount]),
                                             {pass.bottom[1].data<T>(), classes},
                                             note,
                                             x.data<T>(),
-                                            pass.saved[2].data<T>(),
+                                            pass.saved[kLabels].data<T>(),
                                             pass.top[0].data<T>()});
     });
   }
@@ -232,8 +234,8 @@ class LabelSpecificLayer : public Layer {
     with_width(context, dy, dx, [&]<typename T, int kWidth>() {
       const int64_t classes = dx.shape().count(1);
       parallel_rows(context, dx.shape()[0], classes / kWidth,
-                    ChangeGradient<T, kWidth>{changed<T>(pass.saved[0]),
-                                              {pass.saved[2].data<T>(), classes},
+                    ChangeGradient<T, kWidth>{changed<T>(pass.saved[kAmount]),
+                                              {pass.saved[kLabels].data<T>(), classes},
                                               pass.bottom[0].data<T>(),
                                               dy.data<T>(),
                                               dx.data<T>()});
@@ -241,7 +243,7 @@ class LabelSpecificLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[1]);
+    check_label_note(context, pass.saved[kNote]);
   }
 
   FillerParameter filler_;

@@ -14,7 +14,7 @@
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
 #include "kernels/core/reduce.h"
-#include "kernels/core/squared_row.h"
+#include "kernels/core/reduce_values.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/norm/l2_normalize.h"
 #include "layers/detection/annealing.h"
@@ -123,6 +123,9 @@ class MarginInnerProductLayer : public Layer {
     add_parameter({outputs_, inputs_}, p().weight_filler());
   }
 
+  // kSquares: squared lengths, then cosines.
+  enum Saved { kSquares, kLambda, kNote };
+
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& x = bottoms[0];
     const int64_t rows = x.count(0, axis_);
@@ -135,7 +138,6 @@ class MarginInnerProductLayer : public Layer {
     y.push_back(outputs_);
     std::vector<Shape> tops = {y};
     if (message().top_size() > 1) tops.push_back({1});
-    // saved: squared lengths and cosines; lambda; the note
     return {tops, {{{2, rows}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
@@ -156,7 +158,7 @@ class MarginInnerProductLayer : public Layer {
     const int64_t rows = pass.bottom[1].count();
     check_labels(pass.bottom[1], outputs_, 1, std::nullopt);
     on(x, [&]<typename T>() {
-      T *squares = pass.saved[0].data<T>(), *lambda = pass.saved[1].data<T>();
+      T *squares = pass.saved[kSquares].data<T>(), *lambda = pass.saved[kLambda].data<T>();
       T* y = pass.top[0].data<T>();
       parallel_for(context, 1,
                    Lambda<T>{PassNumber(pass), p().base(), p().gamma(), p().power(),
@@ -170,7 +172,8 @@ class MarginInnerProductLayer : public Layer {
           x.data<T>(), w.data<T>(), y);
       if (single()) return;
       parallel_sum<T>(context, {rows, 1, inputs_}, SquaredRow<T>{x.data<T>(), inputs_}, {squares});
-      const LabelNote note{pass.saved[2].data<int32_t>(), outputs_, 1, pass.pass, pass.live_pass};
+      const LabelNote note{pass.saved[kNote].data<int32_t>(), outputs_, 1, pass.pass,
+                           pass.live_pass};
       parallel_for(context, rows,
                    LabelScore<T>{labels<T>(pass.bottom[1]), p().type(), squares, lambda, note,
                                  squares + rows, y});
@@ -196,16 +199,17 @@ class MarginInnerProductLayer : public Layer {
       gemm<T>(context, Gemm{.m = rows, .n = inputs_, .k = outputs_, .precision = precision_},
               dy.data<T>(), w.data<T>(), dx.data<T>());
       if (single()) return;
-      const T* squares = pass.saved[0].data<T>();
-      parallel_rows(context, rows, inputs_,
-                    LabelGradient<T>{labels<T>(pass.bottom[1]), p().type(), x.data<T>(),
-                                     w.data<T>(), dy.data<T>(), squares, pass.saved[1].data<T>(),
-                                     squares + rows, inputs_, dx.data<T>()});
+      const T* squares = pass.saved[kSquares].data<T>();
+      parallel_rows(
+          context, rows, inputs_,
+          LabelGradient<T>{labels<T>(pass.bottom[1]), p().type(), x.data<T>(), w.data<T>(),
+                           dy.data<T>(), squares, pass.saved[kLambda].data<T>(), squares + rows,
+                           inputs_, dx.data<T>()});
     });
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[2]);
+    check_label_note(context, pass.saved[kNote]);
   }
   int64_t multiply_adds(const std::vector<Shape>&, const std::vector<Shape>& tops) const override {
     return tops[0].count() * inputs_;

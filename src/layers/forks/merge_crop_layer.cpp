@@ -81,7 +81,7 @@ class MergeCropLayer : public Layer {
       const Tensor& dx = pass.bottom_diff[i];
       if (!dx) continue;
       const StridedCopy back = moves(i, dx, dy).reversed();
-      if (back.goals() < dx.count()) zero(context, dx);
+      if (back.written_count() < dx.count()) zero(context, dx);
       strided_copy(context, back, dy, dx);
     }
   }

@@ -49,8 +49,9 @@ class MultiStageMeanfieldLayer : public Layer {
     require(p().theta_alpha() > 0 && p().theta_beta() > 0 && p().theta_gamma() > 0,
             "theta_alpha, theta_beta and theta_gamma must be positive, but are ", p().theta_alpha(),
             ", ", p().theta_beta(), " and ", p().theta_gamma());
-    require(p().compatibility_mode() == Param::POTTS,
-            "compatibility_mode: FILE is not known; give POTTS, and the matrix in a weight file");
+    require(
+        p().compatibility_mode() == Param::POTTS,
+        "compatibility_mode: FILE is not supported; give POTTS, and the matrix in a weight file");
     const int64_t classes = bottoms[0][1];
     const auto add = [&](FillerParameter& filler, const std::vector<float>& values) {
       filler.set_type("diagonal");

@@ -40,15 +40,15 @@ class SegDataLayer : public LabelImageLayer {
     require(transform.mean_file().empty(),
             "SegData takes no mean_file, because its images differ in size; give mean_value");
     require(transform.scale_factors_size() == 0,
-            "SegData takes no scale_factors; give the least and the largest factor as two "
+            "SegData takes no scale_factors; give the minimum and the maximum factor as two "
             "scale_ratios");
     require(!transform.multi_scale() && !transform.fix_crop(),
             "SegData takes no multi_scale or fix_crop; scale_ratios, stride and upper_size say "
             "what is cropped");
     LabelImageOptions labels;
     labels.pad = true;
-    labels.balance = data.balance();
-    read_sizes(transform, labels);
+    labels.stride_crop = read_crop(transform);
+    labels.stride_crop->balance = data.balance();
     ImageDataParameter images;
     images.set_source(data.source());
     images.set_root_folder(data.root_dir());
@@ -58,30 +58,33 @@ class SegDataLayer : public LabelImageLayer {
   }
 
  private:
-  // Reads factors and crops from transform_param; a Transform itself only knows crop_size.
-  static void read_sizes(TransformationParameter& transform, LabelImageOptions& labels) {
+  // Reads factors and crops from transform_param and removes scale_ratios from it; a Transform
+  // itself only knows crop_size.
+  static StrideCrop read_crop(TransformationParameter& transform) {
+    StrideCrop crop;
     require(transform.stride() > 0, "stride is ", transform.stride(),
             "; height and width of a crop are multiples of it, 1 or more");
-    labels.stride = transform.stride();
+    crop.stride = transform.stride();
     const int ratios = transform.scale_ratios_size();
     require(ratios == 0 || ratios == 2, "there are ", ratios,
-            " scale_ratios; SegData draws a factor between two, the least and the largest");
+            " scale_ratios; SegData draws a factor between two, the minimum and the maximum");
     if (ratios == 2) {
-      labels.min_scale = transform.scale_ratios(0);
-      labels.max_scale = transform.scale_ratios(1);
+      crop.min_scale = transform.scale_ratios(0);
+      crop.max_scale = transform.scale_ratios(1);
     }
     transform.clear_scale_ratios();
     require(transform.has_upper_height() == transform.has_upper_width(),
             "only one of upper_height and upper_width is given; give both, or upper_size");
     if (transform.has_upper_size()) {
-      labels.max_height = labels.max_width = transform.upper_size();
+      crop.max_height = crop.max_width = transform.upper_size();
     } else if (transform.has_upper_height()) {
-      labels.max_height = transform.upper_height();
-      labels.max_width = transform.upper_width();
+      crop.max_height = transform.upper_height();
+      crop.max_width = transform.upper_width();
     }
-    require(labels.max_height > 0 && labels.max_width > 0, "a crop of at most ", labels.max_height,
-            "x", labels.max_width,
+    require(crop.max_height > 0 && crop.max_width > 0, "a crop of at most ", crop.max_height, "x",
+            crop.max_width,
             " pixels is none; upper_size, upper_height and upper_width are 1 or more");
+    return crop;
   }
 };
 

@@ -240,6 +240,9 @@ class SqueezeDetLossLayer : public Layer {
              {{LabelNote::kCount}, DType::i32, true}}};
   }
 
+  // kOverlaps and kOwners: of each object with its anchor; kCounts: objects of each image.
+  enum Saved { kOverlaps, kOwners, kCounts, kNote };
+
   Prepared prepare(Context& context, const Preparation& preparation) override {
     const std::vector<double> sizes(p().anchor_shapes().begin(), p().anchor_shapes().end());
     sizes_ = Tensor(context, {p().anchor_shapes_size()}, preparation.dtype);
@@ -270,16 +273,16 @@ class SqueezeDetLossLayer : public Layer {
             pass.bottom[1].template data<T>(),
             pass.bottom[2].template data<T>(),
             pass.bottom[3].template data<T>(),
-            pass.saved[0].template data<T>(),
-            pass.saved[1].template data<int32_t>(),
-            pass.saved[2].template data<int32_t>(),
+            pass.saved[kOverlaps].template data<T>(),
+            pass.saved[kOwners].template data<int32_t>(),
+            pass.saved[kCounts].template data<int32_t>(),
             maximum_,
             p().classes(),
             static_cast<T>(p().lambda_conf()),
             static_cast<T>(p().pos_conf()),
             static_cast<T>(p().neg_conf()),
             static_cast<T>(p().lambda_bbox()),
-            {pass.saved[3].template data<int32_t>(), p().classes(), maximum_, pass.pass,
+            {pass.saved[kNote].template data<int32_t>(), p().classes(), maximum_, pass.pass,
              pass.live_pass}};
   }
 
@@ -297,16 +300,17 @@ class SqueezeDetLossLayer : public Layer {
     on(pass.bottom[0], [&]<typename T>() {
       const AnchorTerms<T> t = terms<T>(pass);
       parallel_for(context, images,
-                   CountObjects<T>{t.labels, maximum_, pass.saved[2].data<int32_t>()});
+                   CountObjects<T>{t.labels, maximum_, pass.saved[kCounts].data<int32_t>()});
       if (context.device() == Device::cpu) check_classes(t, images);
       T* overlaps = pass.workspace.data<T>();
       auto* anchors = reinterpret_cast<int32_t*>(pass.workspace.data<char>() + anchors_at_);
       parallel_rows(context, images * maximum_, slices_,
                     BestOfSlice<T>{t.grid, t.shifts, t.labels, t.counts, maximum_, slices_,
                                    overlaps, anchors});
-      parallel_for(context, images * maximum_,
-                   BestOfAll<T>{overlaps, anchors, t.counts, maximum_, slices_,
-                                pass.saved[0].data<T>(), pass.saved[1].data<int32_t>()});
+      parallel_for(
+          context, images * maximum_,
+          BestOfAll<T>{overlaps, anchors, t.counts, maximum_, slices_,
+                       pass.saved[kOverlaps].data<T>(), pass.saved[kOwners].data<int32_t>()});
       parallel_sum<T>(context, {1, images, anchors_}, t,
                       {pass.top[0].data<T>(), T(1) / static_cast<T>(images)});
     });
@@ -324,7 +328,7 @@ class SqueezeDetLossLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[3]);
+    check_label_note(context, pass.saved[kNote]);
   }
 
   Tensor sizes_;  // of the anchors

@@ -9,6 +9,7 @@
 // Gradient: that of y through the ReLU, then through each BatchNorm.
 #include <algorithm>
 
+#include "kernels/core/implementation.h"
 #include "kernels/norm/batch_norm_pair.h"
 #include "layers/fused/fused_layer.h"
 #include "layers/norm/batch_norm_base.h"
@@ -42,9 +43,8 @@ class BatchNormPairLayer : public FusedLayer {
     const Shape& x = bottoms[0];
     const auto bytes = static_cast<int64_t>(size_of(storage_of(precision, DType::f32)));
     // Exact float32 uses row-major order.
-    return context.device() == Device::gpu && context.implementation.empty() &&
-           precision != Precision::fp32 && x.axes() > 2 && x == bottoms[1] &&
-           x[1] * bytes % 16 == 0 && !norm(0).takes_parts();
+    return allows_fusion(context) && precision != Precision::fp32 && x.axes() > 2 &&
+           x == bottoms[1] && x[1] * bytes % 16 == 0 && !norm(0).takes_parts();
   }
 
   std::optional<Prepared> prepare_kernels(Context& context,

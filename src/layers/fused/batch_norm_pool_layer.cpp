@@ -6,6 +6,7 @@
 // Parameters: the first member's.
 // Gradient: dy goes to the maximum's position if the maximum was positive, and from there through
 // BatchNorm.
+#include "kernels/core/implementation.h"
 #include "kernels/norm/batch_norm_pool.h"
 #include "layers/fused/fused_layer.h"
 #include "layers/norm/batch_norm_base.h"
@@ -42,8 +43,7 @@ class BatchNormPoolLayer : public FusedLayer {
   bool is_profitable(const Context& context, const std::vector<Shape>& bottoms,
                      Precision precision) const override {
     // Exact float32 uses row-major order.
-    return context.device() == Device::gpu && context.implementation.empty() &&
-           precision != Precision::fp32 &&
+    return allows_fusion(context) && precision != Precision::fp32 &&
            kernels(context, bottoms[0], Format::channels_last(),
                    storage_of(precision, DType::f32)) != nullptr;
   }

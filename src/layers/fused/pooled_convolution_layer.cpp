@@ -8,6 +8,7 @@
 // Gradient: dy, times the dropout's factor, goes to the maximum's position if the maximum was
 // positive and not dropped, and from there through the convolution.
 #include "kernels/conv/conv_pooled.h"
+#include "kernels/core/implementation.h"
 #include "layers/fused/fused_layer.h"
 #include "layers/pointwise/dropout_params.h"
 #include "layers/vision/convolution_base.h"
@@ -69,7 +70,7 @@ class PooledConvolutionLayer : public FusedLayer {
                                           const Preparation& preparation) override {
     // The kernel computes the bias gradient together with the weights'.
     const std::vector<bool>& learned = preparation.parameter_needs_diff;
-    if (!context.implementation.empty() ||
+    if (!allows_fusion(context) ||
         !is_profitable(context, preparation.bottoms, preparation.precision) ||
         (learned.size() > 1 && learned[1] && !learned[0]))
       return std::nullopt;
@@ -83,7 +84,7 @@ class PooledConvolutionLayer : public FusedLayer {
     prepared.parameter_formats.resize(parameters().size());
     prepared.parameter_formats[0] = conv_->weights_format();
     prepared.half_parameters.assign(parameters().size(), true);
-    prepared.adds_gradients = conv_->adds_weights();
+    prepared.adds_gradients = conv_->atomic_wgrad();
     return prepared;
   }
 
@@ -99,15 +100,15 @@ class PooledConvolutionLayer : public FusedLayer {
   }
 
   void backward_kernels(Context& context, const Backward& pass) override {
-    const Tensor &dy = pass.top_diff[0], &kept = pass.saved[0], &dw = pass.parameter_diff[0];
+    const Tensor &dy = pass.top_diff[0], &argmax = pass.saved[0], &dw = pass.parameter_diff[0];
     const Tensor db = pass.parameter_diff.size() > 1 ? pass.parameter_diff[1] : Tensor();
     const auto bottom = [&] {
       if (const Tensor& dx = pass.bottom_diff[0])
-        conv_->backward_data(context, dy, kept, dropout_.factor, pass.parameters[0], dx);
+        conv_->backward_data(context, dy, argmax, dropout_.factor, pass.parameters[0], dx);
     };
     if (!dw) return bottom();
     const auto weights = [&] {
-      conv_->backward_weights(context, pass.bottom[0], dy, kept, dropout_.factor, dw, db,
+      conv_->backward_weights(context, pass.bottom[0], dy, argmax, dropout_.factor, dw, db,
                               pass.accumulate[0], db && pass.accumulate[1]);
     };
     context.on_side_stream(pass.side_stream, weights, bottom);

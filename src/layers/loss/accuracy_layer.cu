@@ -46,7 +46,7 @@ class AccuracyLayer : public Layer {
             ", but there are ", classes, " scores for each example");
     require(bottoms[1].count() * classes == scores.count(), "there must be one label for each ",
             classes, " scores, but the scores are ", scores.brief(), " and the labels ",
-            bottoms[1].brief(), " (`axis` says where the classes lie)");
+            bottoms[1].brief(), " (`axis` says which axis has the classes)");
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back({classes});
     return {tops, {{{LabelNote::kCount}, DType::i32, true}}};

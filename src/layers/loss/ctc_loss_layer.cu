@@ -110,6 +110,9 @@ class CtcLossLayer : public Layer {
     return c;
   }
 
+  // After the note the members of CtcTargets and of CtcSaved.
+  enum Saved { kNote, kLabels, kLengths, kProbabilities, kAlpha, kCosts };
+
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms.back();
     require(x.axes() >= 3, "the scores must have the axes steps, sequences and classes, but their ",
@@ -149,9 +152,11 @@ class CtcLossLayer : public Layer {
     return prepared;
   }
 
-  static CtcTargets targets(const std::vector<Tensor>& saved) { return {saved[1], saved[2]}; }
+  static CtcTargets targets(const std::vector<Tensor>& saved) {
+    return {saved[kLabels], saved[kLengths]};
+  }
   static CtcSaved of_ctc(const std::vector<Tensor>& saved) {
-    return {saved[3], saved[4], saved[5]};
+    return {saved[kProbabilities], saved[kAlpha], saved[kCosts]};
   }
 
   bool normalized() const {
@@ -177,7 +182,7 @@ class CtcLossLayer : public Layer {
 
   void forward(Context& context, const Forward& pass) override {
     on(pass.bottom[0], [&]<typename T>() {
-      const LabelNote note{pass.saved[0].data<int32_t>(), case_.classes,
+      const LabelNote note{pass.saved[kNote].data<int32_t>(), case_.classes,
                            std::max<int64_t>(1, case_.labels), pass.pass, pass.live_pass};
       const int64_t steps = p().time_step() > 0 ? p().time_step() : case_.steps;
       const CtcTargets target = targets(pass.saved);
@@ -203,7 +208,7 @@ class CtcLossLayer : public Layer {
       for (int64_t j = 0; j < case_.labels; ++j) {
         const T label = from.label_at(n, j);
         if (!is_class(label, case_.classes) && (label >= 0 || !from.indicators))
-          fail("label ", label, " of sequence ", n, " of the batch is no class: there are ",
+          fail("label ", label, " of sequence ", n, " of the batch is not a class: there are ",
                case_.classes, " scores at each step, so labels are the integers from 0 to ",
                case_.classes - 1, ". Correct the data, or num_output of the layer that gives the ",
                "scores");
@@ -220,7 +225,7 @@ class CtcLossLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[0]);
+    check_label_note(context, pass.saved[kNote]);
   }
 
   CtcCase case_;

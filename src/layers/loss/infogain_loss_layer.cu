@@ -17,30 +17,30 @@ namespace {
 
 template <typename T>
 struct Infogain {
-  LabelledPlaces<T> places;
+  LabelledPositions<T> positions;
   const T *h, *sums;  // sums: of the rows of H
 
   CREMA_HD const T* worth(int label) const {
-    return h + (label < 0 ? 0 : label) * places.labels.classes;
+    return h + (label < 0 ? 0 : label) * positions.labels.classes;
   }
   CREMA_HD T loss(int64_t row, int64_t column) const {
-    const int label = places.noted(row, column);
+    const int label = positions.noted(row, column);
     const T* of_label = worth(label);
     const T minimum = T(1e-20);
     T sum = 0;
-    for (int64_t k = 0; k < places.labels.classes; ++k) {
-      const T value = places.probability(row, column, k);
+    for (int64_t k = 0; k < positions.labels.classes; ++k) {
+      const T value = positions.probability(row, column, k);
       sum -= of_label[k] * log(value > minimum ? value : minimum);
     }
-    return places.if_class(label, sum);
+    return positions.if_class(label, sum);
   }
-  CREMA_HD T counted(int64_t row, int64_t column) const { return places.counted(row, column); }
+  CREMA_HD T counted(int64_t row, int64_t column) const { return positions.counted(row, column); }
   CREMA_HD void gradient(int64_t row, int64_t column, const LossScale<T>& scale, T* dx) const {
-    const int label = places.label(row, column);
+    const int label = positions.label(row, column);
     const T share = scale.value(), all = sums[label < 0 ? 0 : label];
     const T* of_label = worth(label);
-    places.put(row, column, dx, [&](int64_t k, T p) {
-      return places.if_class(label, (p * all - of_label[k]) * share);
+    positions.put(row, column, dx, [&](int64_t k, T p) {
+      return positions.if_class(label, (p * all - of_label[k]) * share);
     });
   }
 };
@@ -61,9 +61,10 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
 
   void setup(Context&, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(p().axis());
-    require(!params<LossParameter>().has_normalize(),
-            "InfogainLoss does not know loss_param.normalize; write normalization: VALID for true, "
-            "BATCH_SIZE for false");
+    require(
+        !params<LossParameter>().has_normalize(),
+        "InfogainLoss does not support loss_param.normalize; write normalization: VALID for true, "
+        "BATCH_SIZE for false");
     require(bottoms.size() == 3 || !p().source().empty(),
             "the matrix is missing: infogain_loss_param.source names its file, or a third bottom "
             "gives it");
@@ -75,6 +76,8 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
     if (matrix_.empty()) matrix_.assign(blob.double_data().begin(), blob.double_data().end());
   }
 
+  enum { kRowSums = kEnd };  // of the matrix
+
   Inference shapes(const std::vector<Shape>& bottoms) const override {
     Inference made = LabelledSoftmaxLoss::shapes(bottoms);
     const int64_t classes = bottoms[0][axis_];
@@ -82,7 +85,7 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
         bottoms.size() == 3 ? bottoms[2].count() : static_cast<int64_t>(matrix_.size());
     require(values == classes * classes, "the matrix must have ", classes, " x ", classes,
             " values, one for each pair of classes, but has ", values);
-    made.saved.push_back({{classes}, {}});  // the sums of the matrix's rows
+    made.saved.push_back({{classes}, {}});
     return made;
   }
 
@@ -95,12 +98,12 @@ class InfogainLossLayer : public LabelledSoftmaxLoss<InfogainLossLayer> {
 
   template <typename T>
   Infogain<T> terms(const LossInput& in) const {
-    return {places<T>(in), (in.bottom.size() == 3 ? in.bottom[2] : h_).data<T>(),
-            in.saved[2].data<T>()};
+    return {positions<T>(in), (in.bottom.size() == 3 ? in.bottom[2] : h_).data<T>(),
+            in.saved[kRowSums].data<T>()};
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const Tensor& sums = pass.saved[2];
+    const Tensor& sums = pass.saved[kRowSums];
     on(sums, [&]<typename T>() {
       const RowsOf<T> rows{terms<T>(loss_input(pass)).h, sums.count()};
       parallel_sum<T>(context, {sums.count(), 1, sums.count()}, rows, {sums.data<T>()});

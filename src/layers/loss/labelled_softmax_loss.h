@@ -1,6 +1,6 @@
-// Base of losses of p = softmax(x) with a label for each place, as FocalLoss. For .cu files only,
-// like device/parallel.h. The layer's setup() sets axis_; its terms have places<T>(in), whose rows
-// are images and whose columns their places. saved[1] is p.
+// Base of losses of p = softmax(x) with a label for each position, as FocalLoss. For .cu files
+// only, like device/parallel.h. The layer's setup() sets axis_; its terms have positions<T>(in),
+// whose rows are images and whose columns their positions.
 #pragma once
 
 #include "kernels/softmax/softmax.h"
@@ -10,7 +10,7 @@
 namespace crema {
 
 template <typename T>
-struct LabelledPlaces {
+struct LabelledPositions {
   NotedLabels<T> labels;
   int64_t inner;
   const T* p;
@@ -32,7 +32,7 @@ struct LabelledPlaces {
   CREMA_HD static T if_class(int label, T value) {
     return label >= 0 ? value : label == ClassLabels<T>::kBad ? T(NAN) : T(0);
   }
-  // dx[k] = slope(k, p[k]) for the classes of a place.
+  // dx[k] = slope(k, p[k]) for the classes of a position.
   template <typename Slope>
   CREMA_HD void put(int64_t row, int64_t column, T* dx, const Slope& slope) const {
     const int64_t first = start(row, column);
@@ -47,11 +47,14 @@ class LabelledSoftmaxLoss : public LabelledLoss<Self> {
  public:
   Arity tops() const override { return {1, 2}; }
 
+  // kSums is read by TermLoss. The note comes last.
+  enum Saved { kSums, kProbabilities, kEnd };
+
   Inference shapes(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms[1];
-    const int64_t places = x.count(0, axis_) * x.count(axis_ + 1);
-    require(labels.count() == places, "there must be one label for each place: scores of ",
-            x.brief(), " with classes along axis ", axis_, " need ", places,
+    const int64_t positions = x.count(0, axis_) * x.count(axis_ + 1);
+    require(labels.count() == positions, "there must be one label for each position: scores of ",
+            x.brief(), " with classes along axis ", axis_, " need ", positions,
             " labels, but there are ", labels.count(), " (", labels.brief(), ")");
     return {this->tops_with(x), {loss_sums(), {x, {}}}};
   }
@@ -66,13 +69,13 @@ class LabelledSoftmaxLoss : public LabelledLoss<Self> {
                            x.count(0, axis_) * x.count(axis_ + 1));
   }
   template <typename T>
-  LabelledPlaces<T> places(const LossInput& in) const {
+  LabelledPositions<T> positions(const LossInput& in) const {
     return {this->template labels<T>(in), in.bottom[0].shape().count(axis_ + 1),
-            in.saved[1].data<T>()};
+            in.saved[kProbabilities].template data<T>()};
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const Tensor &x = pass.bottom[0], &p = pass.saved[1];
+    const Tensor &x = pass.bottom[0], &p = pass.saved[kProbabilities];
     softmax_forward(context, SoftmaxView::of(x.shape(), {}, axis_), x, p);
     if (pass.top.size() > 1) pointwise_copy(context, pass.top[1], p);
     LabelledLoss<Self>::forward(context, pass);

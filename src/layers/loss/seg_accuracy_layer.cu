@@ -135,9 +135,9 @@ class SegAccuracyLayer : public Layer {
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().reset(),
             "seg_accuracy_param.reset: false would add up batches; a test's mean over "
-            "its iterations is what is known here");
+            "its iterations is what is supported");
     require(p().ignore_label_size() <= kMaxIgnored, "seg_accuracy_param has ",
-            p().ignore_label_size(), " ignore_label, but at most ", kMaxIgnored, " are known");
+            p().ignore_label_size(), " ignore_label, but at most ", kMaxIgnored, " are supported");
     ignored_.count = p().ignore_label_size();
     std::copy(p().ignore_label().begin(), p().ignore_label().end(), ignored_.labels);
   }
@@ -147,7 +147,7 @@ class SegAccuracyLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape& scores = bottoms[0];
     require(scores.axes() > 1 && bottoms[1].count() == scores[0] * scores.count(2),
-            "there must be one label for each place, but the scores are ", scores.brief(),
+            "there must be one label for each position, but the scores are ", scores.brief(),
             " and the labels ", bottoms[1].brief());
     return {{{1, 1, 1, 3}}, {{{LabelNote::kCount}, DType::i32, true}}};
   }

@@ -79,7 +79,7 @@ class SoftmaxCrossEntropyLossLayer : public Layer {
     axis_ = bottoms[0].canonical_axis(params<SoftmaxParameter>().axis());
     require(!params<LossParameter>().has_ignore_label(),
             "loss_param has ignore_label, but the targets are shares of the classes, not labels; "
-            "a place whose targets are all 0 costs nothing");
+            "a position whose targets are all 0 costs nothing");
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {

@@ -74,6 +74,19 @@ class SoftmaxWithLossLayer : public Layer {
     }
   }
 
+  // What is saved: that of infer(), then, with hard_ratio, that of prepare(), from a second forward
+  // with the weights that hard_ratio keeps.
+  enum Saved {
+    kPositions,
+    kNormalizer,
+    kNote,
+    kHardPositions,
+    kHardNormalizer,
+    kHardWeights,
+    kHardKey,  // of keep_largest()
+    kHardLoss,
+  };
+
   // Minimum number of positions that have a gradient.
   int64_t hard_positions(int64_t positions) const {
     const float easy = static_cast<float>(positions) * (1 - softmax().hard_ratio());
@@ -83,7 +96,7 @@ class SoftmaxWithLossLayer : public Layer {
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms[1];
     const int64_t positions = x.count(0, axis_) * x.count(axis_ + 1);
-    require(labels.count() == positions, "there must be one label for each place: scores of ",
+    require(labels.count() == positions, "there must be one label for each position: scores of ",
             x.brief(), " with classes along axis ", axis_, " need ", positions,
             " labels, but there are ", labels.count(), " (", labels.brief(), ")");
     require(bottoms.size() < 3 || bottoms[2].count() == positions,
@@ -100,7 +113,7 @@ class SoftmaxWithLossLayer : public Layer {
     return {tops, {{{3, positions}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // With hard_ratio, backward reads what a second forward over the kept weights has saved.
+  // With hard_ratio, backward reads what the second forward has saved.
   Prepared prepare(Context& context, const Preparation& preparation) override {
     if (!weights_.empty()) {
       class_weights_ = Tensor(context, Shape{preparation.bottoms[0][axis_]}, preparation.dtype);
@@ -132,20 +145,26 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   static SoftmaxLossSaved unpack(const std::vector<Tensor>& saved) {
-    return {saved[0], saved[1], saved[2]};
+    return {saved[kPositions], saved[kNormalizer], saved[kNote]};
   }
-  static bool has_hard(const std::vector<Tensor>& saved) { return saved.size() > 3; }
+  static bool has_hard(const std::vector<Tensor>& saved) { return saved.size() > kHardPositions; }
   static SoftmaxLossSaved unpack_hard(const std::vector<Tensor>& saved) {
-    return {saved[3], saved[4], saved[2]};
+    return {saved[kHardPositions], saved[kHardNormalizer], saved[kNote]};
+  }
+
+  // The undivided losses, the third row of kPositions.
+  static Tensor losses(const Forward& pass) {
+    const int64_t positions = pass.saved[kPositions].shape()[1];
+    return part(pass.saved[kPositions], {positions}, 2 * positions);
   }
 
   void choose_hard(Context& context, SoftmaxLossCase c, const Forward& pass) const {
     const int64_t positions = pass.bottom[1].count();
-    const Tensor &kept = pass.saved[5], losses = part(pass.saved[0], {positions}, 2 * positions);
-    keep_largest(context, losses, hard_positions(positions), pass.bottom[2].reshaped({positions}),
-                 kept, pass.saved[6]);
-    c.position_weights = kept;
-    softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.saved[7],
+    const Tensor& weights = pass.saved[kHardWeights];
+    keep_largest(context, losses(pass), hard_positions(positions),
+                 pass.bottom[2].reshaped({positions}), weights, pass.saved[kHardKey]);
+    c.position_weights = weights;
+    softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.saved[kHardLoss],
                          unpack_hard(pass.saved), Tensor());
   }
 
@@ -156,22 +175,20 @@ class SoftmaxWithLossLayer : public Layer {
     softmax_loss_forward(context, c, pass.bottom[0], pass.bottom[1], pass.top[0],
                          unpack(pass.saved), pass.top.size() > 1 ? pass.top[1] : Tensor());
     if (has_hard(pass.saved)) choose_hard(context, c, pass);
-    if (pass.top.size() < 3) return;
-    const int64_t positions = pass.saved[0].shape()[1];  // the third row has their losses
-    copy(context, part(pass.saved[0], {positions}, 2 * positions), pass.top[2]);
+    if (pass.top.size() > 2) copy(context, losses(pass), pass.top[2]);
   }
   void backward(Context& context, const Backward& pass) override {
     if (!pass.bottom_diff[0]) return;
     SoftmaxLossCase c = make_case(pass.bottom);
     const bool hard = has_hard(pass.saved);
-    if (hard) c.position_weights = pass.saved[5];
+    if (hard) c.position_weights = pass.saved[kHardWeights];
     softmax_loss_backward(context, c, pass.bottom[0], pass.bottom[1],
                           hard ? unpack_hard(pass.saved) : unpack(pass.saved), pass.top_diff[0],
                           pass.bottom_diff[0]);
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[2]);
+    check_label_note(context, pass.saved[kNote]);
   }
 
   int axis_ = 1;

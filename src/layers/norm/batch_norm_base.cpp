@@ -53,7 +53,7 @@ Inference BatchNormBase::infer(const std::vector<Shape>& bottoms) const {
   }
   require(images_together_ == 0 || bottoms[0][0] % images_together_ == 0, "stats_batch_size is ",
           images_together_, ", but the batch has ", bottoms[0][0],
-          " images: they must go into it without a rest");
+          " images: stats_batch_size must divide that");
   // saved: mean and 1 / sqrt(variance + eps)
   const Shape channels{parts(bottoms[0]) * channels_of(bottoms[0])};
   return {{bottoms[0]}, {{channels, {}}, {channels, {}}}};

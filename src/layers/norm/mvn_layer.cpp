@@ -30,20 +30,20 @@ class MVNLayer : public Layer {
     return {{x}, {{each, {}}, {each, {}}}};  // saved: mean, and 1 / (s + eps)
   }
 
-  RowNorm norm(const Shape& x, const std::vector<Tensor>& saved) const {
-    RowNorm n;
-    n.view = RowNormView::of_rows(rows(x), x.count() / std::max<int64_t>(rows(x), 1));
-    n.eps = p().eps();
-    n.mean = saved[0];
-    n.inverse = saved[1];
-    n.centre_only = !p().normalize_variance();
-    n.eps_beside_root = n.from_result = true;
-    return n;
+  RowNormCase case_of(const Shape& x) const {
+    RowNormCase c;
+    c.view = RowNormView::of_rows(rows(x), x.count() / std::max<int64_t>(rows(x), 1));
+    c.eps = p().eps();
+    c.divide = p().normalize_variance() ? RowNormCase::Divide::deviation_plus_eps
+                                        : RowNormCase::Divide::nothing;
+    c.backward_reads_y = true;
+    return c;
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor& x = pass.bottom[0];
-    row_norm_forward(context, norm(x.shape(), pass.saved), x, pass.top[0]);
+    row_norm_forward(context, case_of(x.shape()), {}, x, pass.top[0],
+                     {pass.saved[0], pass.saved[1]});
   }
 
   void backward(Context& context, const Backward& pass) override {
@@ -52,7 +52,8 @@ class MVNLayer : public Layer {
     gradients.dx = pass.bottom_diff[0];
     // Without the variance, the gradient does not depend on y, which is not kept.
     const Tensor& y = p().normalize_variance() ? pass.top[0] : dy;
-    row_norm_backward(context, norm(dy.shape(), pass.saved), y, dy, gradients, {});
+    row_norm_backward(context, case_of(dy.shape()), {}, y, dy, {pass.saved[0], pass.saved[1]},
+                      gradients, {});
   }
 };
 

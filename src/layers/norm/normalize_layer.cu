@@ -208,14 +208,15 @@ class NormalizeLayer : public Layer {
     return ChannelView::of(x, format).inner == 1 && !across() && !shared() && !absolute() &&
            message().top_size() <= 1 && !vector_p().fix_gradient();
   }
-  RowNorm row_norm(const Shape& x, const std::vector<Tensor>& parameters,
-                   const std::vector<Tensor>& saved) const {
-    RowNorm n;
-    n.view = RowNormView::of_rows(norm_count(x), x[1]);
-    n.eps = scaled() ? p().eps() : 1e-12f;
-    if (!parameters.empty()) n.scale = parameters[0];
-    if (!saved.empty()) n.inverse = saved[0];
-    return n;
+  RowNormCase row_norm_case(const Shape& x) const {
+    RowNormCase c;
+    c.view = RowNormView::of_rows(norm_count(x), x[1]);
+    c.eps = scaled() ? p().eps() : 1e-12f;
+    c.center = false;
+    return c;
+  }
+  static RowNormParameters row_norm_parameters(const std::vector<Tensor>& parameters) {
+    return {parameters.empty() ? Tensor() : parameters[0], {}};
   }
 
   // Workspace: one dot product per vector.
@@ -224,7 +225,7 @@ class NormalizeLayer : public Layer {
     Prepared prepared;
     prepared.workspace = norm_count(x) * size_of(preparation.dtype);
     if (by_rows(x, {preparation.bottom_orders[0], nullptr}))
-      prepared.workspace = row_norm_workspace(context, row_norm(x, {}, {}).view);
+      prepared.workspace = row_norm_workspace(context, row_norm_case(x).view);
     return prepared;
   }
 
@@ -239,15 +240,16 @@ class NormalizeLayer : public Layer {
   void forward(Context& context, const Forward& pass) override {
     const Tensor &x = pass.bottom[0], &norms = pass.saved[0];
     if (by_rows(x.shape(), x.format())) {
-      const RowNorm n = row_norm(x.shape(), pass.parameters, pass.saved);
-      return row_norm_forward(context, n, x, pass.top[0]);
+      return row_norm_forward(context, row_norm_case(x.shape()),
+                              row_norm_parameters(pass.parameters), x, pass.top[0],
+                              {{}, pass.saved[0]});
     }
     const Vectors vectors = vectors_of(x);
     on_real(x, [&]<typename T>() {
       using C = Compute<T>;
       const double eps = scaled() ? p().eps() : absolute() ? 1e-6 : 1e-12;
-      parallel_sums<C>(context, vectors.extent(), NormTerm<T>{x.data<T>(), vectors, absolute()},
-                       RootOfSum<C>{norms.data<C>(), eps, absolute()});
+      parallel_sum<C>(context, vectors.extent(), NormTerm<T>{x.data<T>(), vectors, absolute()},
+                      RootOfSum<C>{norms.data<C>(), eps, absolute()});
       parallel_rows(context, vectors.rows(), vectors.columns(),
                     scale_body<T>(x, norms, pass.parameters, pass.top[0].data<T>()));
       if (pass.top.size() == 1) return;
@@ -263,7 +265,8 @@ class NormalizeLayer : public Layer {
       gradients.dx = dx;
       gradients.d_scale = scale_diff;
       gradients.accumulate_scale = scale_diff && pass.accumulate[0];
-      return row_norm_backward(context, row_norm(x.shape(), pass.parameters, pass.saved), x, dy,
+      return row_norm_backward(context, row_norm_case(x.shape()),
+                               row_norm_parameters(pass.parameters), x, dy, {{}, pass.saved[0]},
                                gradients, pass.workspace);
     }
     const Vectors vectors = vectors_of(x);

@@ -27,7 +27,8 @@ class RowNormBase : public Layer {
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor& x = pass.bottom[0];
-    row_norm_forward(context, norm(x, pass.parameters, pass.saved), x, pass.top[0]);
+    row_norm_forward(context, case_of(x), learned(pass.parameters), x, pass.top[0],
+                     saved_of(pass.saved));
   }
 
   void backward(Context& context, const Backward& pass) override {
@@ -40,8 +41,8 @@ class RowNormBase : public Layer {
       gradients.accumulate_scale = pass.accumulate[0];
       gradients.accumulate_shift = pass.accumulate[1];
     }
-    row_norm_backward(context, norm(x, pass.parameters, pass.saved), x, pass.top_diff[0], gradients,
-                      pass.workspace);
+    row_norm_backward(context, case_of(x), learned(pass.parameters), x, pass.top_diff[0],
+                      saved_of(pass.saved), gradients, pass.workspace);
   }
 
  protected:
@@ -59,12 +60,17 @@ class RowNormBase : public Layer {
   }
 
  private:
-  RowNorm norm(const Tensor& x, const std::vector<Tensor>& parameters,
-               const std::vector<Tensor>& saved) const {
-    const bool learned = !parameters.empty();
-    return {view(x.shape(), x.format()),        eps_,     learned ? parameters[0] : Tensor(),
-            learned ? parameters[1] : Tensor(), saved[0], saved[1]};
+  RowNormCase case_of(const Tensor& x) const {
+    RowNormCase c;
+    c.view = view(x.shape(), x.format());
+    c.eps = eps_;
+    return c;
   }
+  static RowNormParameters learned(const std::vector<Tensor>& parameters) {
+    if (parameters.empty()) return {};
+    return {parameters[0], parameters[1]};
+  }
+  static RowNormSaved saved_of(const std::vector<Tensor>& saved) { return {saved[0], saved[1]}; }
 
   float eps_ = 0;
   FillerParameter scale_filler_;

@@ -61,7 +61,7 @@ class EmbedLayer : public Layer {
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().num_output() > 0,
-            "embed_param has no num_output (or 0): how long shall the row of each index be?");
+            "embed_param has no num_output (or 0): how long should the row of each index be?");
     require(p().input_dim() > 0,
             "embed_param has no input_dim (or 0): give the largest index plus 1");
     add_parameter({p().input_dim(), p().num_output()}, p().weight_filler());
@@ -129,7 +129,7 @@ class EmbedLayer : public Layer {
   }
 
   [[noreturn]] void fail_for_index(int64_t position, double index, const std::string& when) const {
-    fail("index ", index, " at place ", position, " of the bottom", when,
+    fail("index ", index, " at position ", position, " of the bottom", when,
          " is in no row of the table: input_dim is ", p().input_dim(),
          ", so indices are the integers from 0 to ", p().input_dim() - 1,
          ". Correct the data or input_dim");

@@ -112,7 +112,7 @@ class ForkedLstmLayer : public LstmLayer {
             "its shape is ", bottoms[0].brief());
     const Settings settings = this->settings(bottoms[0]);
     require(settings.hidden > 0, settings.message,
-            " has no num_output (or 0): how many hidden units shall there be?",
+            " has no num_output (or 0): how many hidden units should there be?",
             has_params<RecurrentParameter>() ? " With recurrent_param the type is \"LSTM\"" : "");
     hidden_ = settings.hidden;
     bound_ = settings.bound;
@@ -150,10 +150,10 @@ class LstmAttentionLayer final : public ForkedLstmLayer {
   Arity bottoms() const override { return {1, 2}; }
   Settings settings(const Shape& x) const override {
     const LSTMAttentionParameter& p = params<LSTMAttentionParameter>();
-    require(!p.enable_attention(), "enable_attention is true, but only false is taken: in its ",
+    require(!p.enable_attention(), "enable_attention is true, but only false is supported: in its ",
             "program the gradient through the attention is not that of its outputs");
     require(p.num_output_ip() == 0, "num_output_ip is ", p.num_output_ip(),
-            ", but only 0 is taken: put an InnerProduct with axis: 2 behind");
+            ", but only 0 is supported: put an InnerProduct with axis: 2 after it");
     require(!p.enable_clockwork_forgetgate_bias(), "enable_clockwork_forgetgate_bias is true, but ",
             "only false is taken");
     require(x.axes() > 2, "the bottom has shape ", x.brief(),

@@ -40,7 +40,7 @@ class MultiHeadAttentionLayer : public Layer {
             "attention has one bottom, or three (queries, keys and values), not two; name "
             "the keys twice when they are the values too");
     for (const Shape& bottom : bottoms) {
-      require(bottom.axes() == 3, "the bottoms must have shape (images, places, channels), not ",
+      require(bottom.axes() == 3, "the bottoms must have shape (images, positions, channels), not ",
               bottom.brief());
     }
     channels_ = bottoms[0][2];
@@ -86,7 +86,7 @@ class MultiHeadAttentionLayer : public Layer {
       const Shape& x = bottoms[role];
       require(x.axes() == 3 && x[0] == q[0] && x[2] == inputs_[role] && (role == 0 || x[1] == k[1]),
               "bottom ", role, " has shape ", x.brief(), ", expected ", q[0], " images, ",
-              role == 0 ? x[1] : k[1], " places and ", inputs_[role], " channels");
+              role == 0 ? x[1] : k[1], " positions and ", inputs_[role], " channels");
     }
     return {{q}, {}};
   }
@@ -132,8 +132,8 @@ class MultiHeadAttentionLayer : public Layer {
                  const Operand& b, const T* b_at, const Operand& c, T* c_at,
                  const Tensor& workspace) const {
     g.batch = images;
-    g.row_a = a.row, g.row_b = b.row, g.row_c = c.row;
-    g.stride_a = a.image, g.stride_b = b.image, g.stride_c = c.image;
+    g.lda = a.row, g.ldb = b.row, g.ldc = c.row;
+    g.batch_stride_a = a.image, g.batch_stride_b = b.image, g.batch_stride_c = c.image;
     gemm_groups(context, g, {heads_, a.head, b.head, c.head}, a_at, b_at, c_at, workspace);
   }
 
@@ -241,7 +241,7 @@ class MultiHeadAttentionLayer : public Layer {
       g.transpose_b = true;
       g.m = s.queries, g.n = s.keys, g.k = each;
       each_head(context, g, s.images, q, d[kOut], k, saved(kValue), w, d_weights, pass.workspace);
-      attention_slopes(context, attention_rows(context, pass, s), saved(kWeights), d_weights);
+      attention_gradient(context, attention_rows(context, pass, s), saved(kWeights), d_weights);
       g = product();
       g.m = s.queries, g.n = each, g.k = s.keys, g.alpha = scale();
       each_head(context, g, s.images, w, d_weights, k, saved(kKey), q, d[kQuery], pass.workspace);

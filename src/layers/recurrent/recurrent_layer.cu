@@ -50,7 +50,7 @@ bool RecurrentLayer::exposes() const { return params<RecurrentParameter>().expos
 void RecurrentLayer::setup(Context&, const std::vector<Shape>& bottoms) {
   const RecurrentParameter& p = params<RecurrentParameter>();
   require(p.num_output() > 0,
-          "recurrent_param has no num_output (or 0): how many hidden units shall there be?");
+          "recurrent_param has no num_output (or 0): how many hidden units should there be?");
   require(p.num_layers() == 1, "recurrent_param has num_layers: ", p.num_layers(),
           ", but a layer holds one: write as many layers, each on the top of the one before");
   require(bottoms[0].axes() >= 3,

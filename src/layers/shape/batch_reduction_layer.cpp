@@ -46,7 +46,7 @@ class BatchReductionLayer : public Layer {
   View view(const Shape& x) const {
     const int axis = x.canonical_axis(reduction().axis());
     const int inner = axis + (p().pos() ? 2 : 1);
-    require(inner <= x.axes(), "pos needs an axis behind axis ", axis, ", but the bottom is ",
+    require(inner <= x.axes(), "pos needs an axis after axis ", axis, ", but the bottom is ",
             x.brief());
     View v{x.count(0, axis), x[axis], p().pos() ? x[axis + 1] : 1, x.count(inner), {}};
     if (one_group()) {
@@ -60,7 +60,7 @@ class BatchReductionLayer : public Layer {
       require(sum == v.entries, "the groups of `level` have ", sum, " entries together, but axis ",
               axis, " of the bottom, ", x.brief(), ", has ", v.entries);
     }
-    require(!p().pos() || v.positions >= v.entries, "with pos the axis behind axis ", axis,
+    require(!p().pos() || v.positions >= v.entries, "with pos the axis after axis ", axis,
             " must be at least as long, but the bottom is ", x.brief());
     require(!top_k() || (reduction().k() >= 1 && reduction().k() <= v.entries), "k is ",
             reduction().k(), ", but there are ", v.entries, " entries to choose from");

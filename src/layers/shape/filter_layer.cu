@@ -46,7 +46,7 @@ class FilterLayer : public Layer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     require(message().top_size() == items(), "there are ", items(),
-            " bottoms and a selector behind them, but ", message().top_size(),
+            " bottoms and a selector after them, but ", message().top_size(),
             " tops: give one top for each bottom but the last");
     const Shape& selector = bottoms.back();
     require(selector.axes() >= 1 && selector.count(1) == 1, "the last bottom, the selector, is ",

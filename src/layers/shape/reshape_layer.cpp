@@ -32,7 +32,7 @@ class ReshapeLayer : public Layer {
     for (int i = 0; i < p.shape().dim_size(); ++i) {
       const int64_t extent = p.shape().dim(i);
       if (extent == 0) {
-        require(first + i < x.axes(), "dim 0 in place ", i, " keeps axis ", first + i,
+        require(first + i < x.axes(), "dim 0 at position ", i, " keeps axis ", first + i,
                 " of the bottom, which has only ", x.axes(), " axes (", x.brief(), ")");
         y.push_back(x[first + i]);
       } else if (extent == -1) {

@@ -17,7 +17,7 @@ class StridedCopyLayer : public Layer {
   void backward(Context& context, const Backward& pass) override {
     const Tensor &dy = pass.top_diff[0], &dx = pass.bottom_diff[0];
     const StridedCopy back = moves(dx, dy).reversed();
-    if (back.goals() < dx.count()) zero(context, dx);
+    if (back.written_count() < dx.count()) zero(context, dx);
     strided_copy(context, back, dy, dx);
   }
 

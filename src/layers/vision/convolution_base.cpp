@@ -41,7 +41,7 @@ int64_t ConvolutionBase::padded_channels(DType storage) const {
 void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms) {
   const ConvolutionParameter& p = params<ConvolutionParameter>();
   require(p.num_output() > 0,
-          "convolution_param has no num_output (or 0): how many channels shall the top have?");
+          "convolution_param has no num_output (or 0): how many channels should the top have?");
   spatial_ = spatial_params(p, bottoms[0]);
   channels_ = bottoms[0][spatial_.axis];
   outputs_ = p.num_output();
@@ -56,7 +56,7 @@ void ConvolutionBase::setup(Context& context, const std::vector<Shape>& bottoms)
   bias_ = p.bias_term();
   if (fuses("ReLU")) relu_ = params<ReLUParameter>().negative_slope();
   require(channels_ > 0, "the bottom has shape ", bottoms[0].brief(),
-          ", that is no channels (axis ", spatial_.axis, ")");
+          ", which has no channels (axis ", spatial_.axis, ")");
   require(groups_ > 0 && channels_ % groups_ == 0, "group ", groups_,
           " does not divide the bottom's ", channels_,
           " channels; channels and num_output must both be multiples of group");
@@ -99,11 +99,10 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
   c.dilation = spatial_.dilation;
   c.groups = groups_;
   c.bias = bias_ && !transposed();
-  c.relu = relu_.has_value();
-  c.relu_slope = relu_.value_or(0);
-  c.relu_taken = preparation.top_edge.relu;
-  c.sums = preparation.top_edge.statistics && !transposed() && preparation.tops.size() == 1;
-  c.affine = c.sums && preparation.bottom_edge.affine;
+  c.relu = {relu_.has_value(), relu_.value_or(0)};
+  c.relu_gradient_applied = preparation.top_edge.relu;
+  c.statistics = preparation.top_edge.statistics && !transposed() && preparation.tops.size() == 1;
+  c.affine_input = c.statistics && preparation.bottom_edge.affine;
   c.order = preparation.bottom_orders[0];
   c.x_channels = preparation.bottom_channels[0];
   c.weights_format = preparation.parameter_formats[0];
@@ -121,18 +120,19 @@ ConvCase ConvolutionBase::case_of(const Preparation& preparation) const {
 
 Prepared ConvolutionBase::prepare(Context& context, const Preparation& preparation) {
   const ConvCase c = case_of(preparation);
-  relu_taken_ = c.relu_taken;
+  relu_taken_ = c.relu_gradient_applied;
   conv_ = make_conv(context, c);
   Prepared prepared;
   prepared.parameter_formats.resize(parameters().size());
   prepared.parameter_formats[0] = conv_->weights_format();
   prepared.half_parameters.assign(parameters().size(), is_half(c.dtype));
   prepared.workspace = conv_->workspace();
-  prepared.adds_gradients = conv_->adds_weights();
-  prepared.top_edge.statistics = c.sums && conv_->gives_sums();
+  const LinearKernelFeatures features = conv_->features();
+  prepared.adds_gradients = features.atomic_wgrad;
+  prepared.top_edge.statistics = c.statistics && features.forward_statistics;
   Edge& bottom = prepared.bottom_edge;
-  bottom.affine = c.affine && conv_->takes_affine();
-  bottom.affine_gradient = bottom.affine && conv_->gradient_takes_affine();
+  bottom.affine = c.affine_input && features.forward_affine_input;
+  bottom.affine_gradient = bottom.affine && features.wgrad_affine_input;
   if (relu_taken_) prepared.reads = {true, false};
   return prepared;
 }
@@ -161,23 +161,24 @@ bool ConvolutionBase::accumulates(const Backward& pass, size_t parameter, size_t
 }
 
 void ConvolutionBase::backward(Context& context, const Backward& pass) {
+  const LinearKernelFeatures features = transposed() ? LinearKernelFeatures{} : conv_->features();
   for (size_t i = 0; i < pass.top_diff.size(); ++i) {
     if (!pass.top_diff[i]) {
       if (pass.bottom_diff[i]) zero(context, pass.bottom_diff[i]);
       continue;
     }
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
-    // Some kernels fuse the ReLU; these and the CPU's compute the bias gradient with the weights'
-    // gradient.
-    const bool takes_relu = !transposed() && conv_->takes_relu() && (pass.parameter_diff[0] || !db);
-    const bool with_weights =
-        !transposed() && pass.parameter_diff[0] && (takes_relu || context.device() == Device::cpu);
-    if (!takes_relu) backward_relu_and_bias(context, pass, i, with_weights ? Tensor() : db);
+    // A pass over dy does what the kernel does not fuse. If db is left to it, so is the ReLU.
+    const bool fuses_db = features.bias_gradient && pass.parameter_diff[0];
+    const Tensor fused_db = fuses_db ? db : Tensor(), separate_db = fuses_db ? Tensor() : db;
+    const bool separate_relu =
+        relu_ && !relu_taken_ && (!features.relu_gradient || bool(separate_db));
+    if (separate_relu || separate_db)
+      backward_relu_and_bias(context, pass, i, separate_relu, separate_db);
     // Whatever adds to a gradient made on a side stream must run there, too.
-    const bool begun =
-        follows_gradient(pass, i) || pass.begun[0] || (with_weights && db && pass.begun[1]);
+    const bool begun = follows_gradient(pass, i) || pass.begun[0] || (fused_db && pass.begun[1]);
     if (pass.parameter_diff[0] && pass.bottom_diff[i] && !begun &&
-        backward_both(context, pass, i, with_weights ? db : Tensor()))
+        backward_both(context, pass, i, fused_db))
       continue;
     const auto bottom = [&] {
       if (pass.bottom_diff[i]) backward_bottom(context, pass, i);
@@ -186,22 +187,21 @@ void ConvolutionBase::backward(Context& context, const Backward& pass) {
       bottom();
     } else {
       context.on_side_stream(
-          pass.side_stream,
-          [&] { backward_weights(context, pass, i, with_weights ? db : Tensor()); }, bottom);
+          pass.side_stream, [&] { backward_weights(context, pass, i, fused_db); }, bottom);
     }
   }
 }
 
 void ConvolutionBase::backward_relu_and_bias(Context& context, const Backward& pass, size_t i,
-                                             const Tensor& db) const {
+                                             bool relu, const Tensor& db) const {
   const Tensor dy = view(pass.top_diff[i]);
   const bool last = dy.format().order == Order::channels_last;
   const int64_t points = dy.shape().count(2);
   on_real(dy, [&]<typename T>() {
-    relu_and_bias_gradient(
-        context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_, last ? 1 : points,
-        relu_ && !relu_taken_ ? pass.top[i].data<T>() : nullptr, {relu_.value_or(0)}, dy.data<T>(),
-        db.data<Compute<T>>(), db && accumulates(pass, 1, i));
+    relu_and_bias_gradient(context, last ? dy.shape()[0] * points : dy.shape()[0], outputs_,
+                           last ? 1 : points, relu ? pass.top[i].data<T>() : nullptr,
+                           {relu_.value_or(0)}, dy.data<T>(), db.data<Compute<T>>(),
+                           db && accumulates(pass, 1, i));
   });
 }
 

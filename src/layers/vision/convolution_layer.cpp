@@ -35,9 +35,9 @@ class ConvolutionLayer : public ConvolutionBase {
 
   void forward(Context& context, const Forward& pass) override {
     if (pass.top_edge.statistics) {
-      return conv_->forward_with_sums(context, view(pass.bottom[0]), pass.bottom_edge(0).affine,
-                                      pass.parameters[0], view(pass.top[0]),
-                                      pass.top_edge.statistics, pass.workspace);
+      return conv_->forward_with_statistics(
+          context, view(pass.bottom[0]), pass.bottom_edge(0).affine, pass.parameters[0],
+          view(pass.top[0]), pass.top_edge.statistics, pass.workspace);
     }
     for (size_t i = 0; i < pass.bottom.size(); ++i) {
       conv_->forward(context, view(pass.bottom[i]), pass.parameters[0],
@@ -46,10 +46,10 @@ class ConvolutionLayer : public ConvolutionBase {
   }
 
   // If the gradient has already been taken through the ReLU, doing so again changes nothing.
-  bool with_relu() const { return relu_ && !relu_taken_ && conv_->takes_relu(); }
+  bool with_relu() const { return relu_ && !relu_taken_ && conv_->features().relu_gradient; }
 
   bool backward_both(Context& context, const Backward& pass, size_t i, const Tensor& db) override {
-    if (!conv_->fuses_gradients()) return false;
+    if (!conv_->features().fused_gradients) return false;
     conv_->backward_both(context, view(pass.bottom[i]),
                          with_relu() ? OutputGradient(view(pass.top_diff[i]), view(pass.top[i]))
                                      : OutputGradient(view(pass.top_diff[i])),

@@ -143,7 +143,7 @@ class Im2colLayer : public Layer {
     constexpr int64_t kMax = int64_t{1} << 31;
     require(bottoms[0].count(spatial_.axis + 1) < kMax && y.count(spatial_.axis + 1) < kMax,
             "the planes of ", bottoms[0].brief(), " or of ", y.brief(),
-            " have 2^31 places or more, which Im2col does not count");
+            " have 2^31 positions or more, which Im2col does not support");
     return {{y}, {}};
   }
 

@@ -48,8 +48,9 @@ class InnerProductLayer : public Layer {
     const InnerProductParameter& p = params<InnerProductParameter>();
     given_ = bottoms.size() > 1;
     if (given_) return set_up_given(bottoms);
-    require(p.num_output() > 0,
-            "inner_product_param has no num_output (or 0): how many values shall each sample get?");
+    require(
+        p.num_output() > 0,
+        "inner_product_param has no num_output (or 0): how many values should each sample get?");
     axis_ = bottoms[0].canonical_axis(p.axis());
     outputs_ = p.num_output();
     inputs_ = bottoms[0].count(axis_);
@@ -118,7 +119,7 @@ class InnerProductLayer : public Layer {
     c.transposed = transposed_;
     c.bias = bias_;
     c.relu = relu_;
-    c.relu_taken = relu_taken_ = preparation.top_edge.relu;
+    c.relu_gradient_applied = relu_taken_ = preparation.top_edge.relu;
     c.dropout = dropout_.drops;
     c.backward_data = preparation.bottom_needs_diff[0];
     c.backward_weights = preparation.parameter_needs_diff[0];
@@ -176,9 +177,11 @@ class InnerProductLayer : public Layer {
     const Tensor &dy = pass.top_diff[0], &dw = pass.parameter_diff[0];
     const Tensor db = bias_ ? pass.parameter_diff[1] : Tensor();
     const bool masks = relu_.on && !relu_taken_;
+    const LinearKernelFeatures features = dense_->features();
     OutputGradient g =
-        masks && dense_->takes_relu() ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
-    const bool inside = dense_->takes_relu() && (dw || !db);  // fuses ReLU and bias
+        masks && features.relu_gradient ? OutputGradient(dy, pass.top[0]) : OutputGradient(dy);
+    // The kernel fuses ReLU and bias: both or neither.
+    const bool inside = features.relu_and_bias_gradient() && (dw || !db);
     // Dropped values are zero in y, like those cut off by a ReLU without slope: only the factor
     // remains.
     const bool simple = relu_.slope == 0;

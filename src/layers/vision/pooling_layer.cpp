@@ -93,7 +93,7 @@ class PoolingLayer : public Layer {
     }
     read_window(spatial);
     read_dilation(spatial);
-    relu_ = fuses("ReLU");
+    relu_after_ = fuses("ReLU");
     many_axes_ = spatial > 3 || std::any_of(axes_.dilation.begin(), axes_.dilation.end(),
                                             [](int64_t distance) { return distance > 1; });
     require(
@@ -166,7 +166,7 @@ class PoolingLayer : public Layer {
     const bool kernel_given =
         p().has_kernel_size() || p().has_kernel_h() || time || p().kernel_shape().dim_size() > 0;
     if (p().global_pooling())
-      require(!kernel_given, "global_pooling takes the whole image: leave the kernel's size away");
+      require(!kernel_given, "global_pooling takes the whole image: leave out the kernel's size");
     for (int axis = 0; axis < spatial; ++axis) {
       const int64_t kernel = axes_.kernel[axis], pad = axes_.pad[axis];
       require(axes_.stride[axis] > 0, "the stride must be at least 1");
@@ -197,8 +197,8 @@ class PoolingLayer : public Layer {
     PoolWindow w;
     w.method = method_;
     w.count_padding = all.count_padding;
-    w.takes_relu = takes_relu_;
-    w.relu = relu_;
+    w.relu_before = relu_before_;
+    w.relu_after = relu_after_;
     const size_t lacking = 3 - all.kernel.size();
     for (size_t axis = 0; axis < all.kernel.size(); ++axis) {
       w.kernel[lacking + axis] = all.kernel[axis];
@@ -238,9 +238,9 @@ class PoolingLayer : public Layer {
   }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
-    require(!relu_ || can_end_in_relu(),
+    require(!relu_after_ || can_end_in_relu(),
             "only a MAX pooling of one to three spatial axes can end in a ReLU, of slope 0");
-    takes_relu_ = preparation.bottom_edge.relu;
+    relu_before_ = preparation.bottom_edge.relu;
     return {};
   }
 
@@ -279,7 +279,7 @@ class PoolingLayer : public Layer {
   PoolMethod method_ = PoolMethod::max;
   PoolNd axes_;             // of a global pooling, without the kernel
   bool many_axes_ = false;  // more than three, or with dilation: kernels/pool/pool_nd.h
-  bool takes_relu_ = false, relu_ = false;
+  bool relu_before_ = false, relu_after_ = false;
 };
 
 REGISTER_FUSED(PoolingLayer, "Pooling+ReLU");

@@ -70,8 +70,8 @@ SpatialParams spatial_params(const ConvolutionParameter& p, const Shape& bottom)
   SpatialParams s;
   s.axis = bottom.canonical_axis(p.axis());
   const int axes = bottom.axes() - s.axis - 1;
-  require(axes >= 1, "the bottom has shape ", bottom.brief(), ": behind the channels (axis ",
-          s.axis, ") there must be at least one spatial axis");
+  require(axes >= 1, "the bottom has shape ", bottom.brief(), ": after the channels (axis ", s.axis,
+          ") there must be at least one spatial axis");
   require(p.kernel_size_size() > 0 || p.kernel_shape().dim_size() > 0 ||
               (p.has_kernel_h() && p.has_kernel_w()),
           "kernel_size is missing (or kernel_h together with kernel_w)");

@@ -28,9 +28,9 @@ class SpatialTransformerLayer : public Layer {
 
   void setup(Context&, const std::vector<Shape>&) override {
     require(p().transform_type() == "affine", "transform_type is \"", p().transform_type(),
-            "\", but only \"affine\" is known");
+            "\", but only \"affine\" is supported");
     require(p().sampler_type() == "bilinear", "sampler_type is \"", p().sampler_type(),
-            "\", but only \"bilinear\" is known");
+            "\", but only \"bilinear\" is supported");
     const bool has[] = {p().has_theta_1_1(), p().has_theta_1_2(), p().has_theta_1_3(),
                         p().has_theta_2_1(), p().has_theta_2_2(), p().has_theta_2_3()};
     const double fixed[] = {p().theta_1_1(), p().theta_1_2(), p().theta_1_3(),
@@ -42,7 +42,7 @@ class SpatialTransformerLayer : public Layer {
     }
     require(transformer_.given > 0,
             "the file gives all six entries of the map: leave out those "
-            "that the second bottom shall have");
+            "that the second bottom should have");
   }
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
@@ -52,7 +52,8 @@ class SpatialTransformerLayer : public Layer {
     const int64_t height = p().has_output_h() ? p().output_h() : x[2],
                   width = p().has_output_w() ? p().output_w() : x[3];
     require(x[2] * x[3] < kMaxPositions && height * width < kMaxPositions, "images of ", x.brief(),
-            " and tops of ", height, "x", width, " are too large: a channel may have 2^28 places");
+            " and tops of ", height, "x", width,
+            " are too large: a channel may have 2^28 positions");
     require(height > 0 && width > 0, "output_H and output_W are ", height, " and ", width,
             ", but must be positive");
     require(maps.axes() >= 1 && maps[0] == x[0] && maps.count(1) == transformer_.given,

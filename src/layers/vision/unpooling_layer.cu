@@ -29,8 +29,8 @@ struct SpreadBody {
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t plane = row / g.in[1], h = row % g.in[1];
     Compute<T> sum = 0;
-    for (int64_t p = g.from(1, h); p < g.to(1, h); ++p) {
-      for (int64_t q = g.from(2, column); q < g.to(2, column); ++q) {
+    for (int64_t p = g.output_begin(1, h); p < g.output_end(1, h); ++p) {
+      for (int64_t q = g.output_begin(2, column); q < g.output_end(2, column); ++q) {
         const Compute<T> value = x[(plane * g.out[1] + p) * g.out[2] + q];
         sum += mean ? value / static_cast<Compute<T>>(g.divisor(0, p, q)) : value;
       }
@@ -48,8 +48,8 @@ struct CollectBody {
   CREMA_HD void operator()(int64_t row, int64_t column) const {
     const int64_t plane = row / g.out[1], p = row % g.out[1];
     Compute<T> sum = 0;
-    for (int64_t h = g.first(1, p); h < g.last(1, p); ++h) {
-      for (int64_t w = g.first(2, column); w < g.last(2, column); ++w)
+    for (int64_t h = g.input_begin(1, p); h < g.input_end(1, p); ++h) {
+      for (int64_t w = g.input_begin(2, column); w < g.input_end(2, column); ++w)
         sum += Compute<T>(dy[(plane * g.in[1] + h) * g.in[2] + w]);
     }
     dx[row * g.out[2] + column] =

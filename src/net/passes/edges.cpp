@@ -1,11 +1,11 @@
-// Pass "edges": what passes along the edges of the graph params_except blobs and gradients
+// Pass "edges": what passes along the edges of the graph besides blobs and gradients
 // (layers/edge.h). Part of fuse.
 //
 // Gradients through ReLUs. A maximum over values that a ReLU has left is positive exactly where the
 // chosen value is. So a max pooling can take its gradient through that ReLU without reading what it
 // pooled, and once all readers do so, also after a Concat, no backward reads the ReLU's output any
-// more: its memory is free after the forward pass, and its writer has one pass less to make. A layer
-// that reads its bottom in backward anyway, as the end of a classifier does, can do so too.
+// more: its memory is free after the forward pass, and its writer has one pass less to make. A
+// layer that reads its bottom in backward anyway, as the end of a classifier does, can do so too.
 //
 // Statistics. Batch normalization first reads all that a convolution wrote, only to add it up. A
 // convolution whose kernel can do that as it writes is asked to. Kernels add in any order, so this
@@ -30,9 +30,9 @@ class ReluEdges {
     }
     for (auto node = plan_.nodes.rbegin(); node != plan_.nodes.rend(); ++node) hand_on(*node);
     for (PlanNode& node : plan_.nodes) {
-      Edge& edge = node.bottom_edge;
+      Edge& edge = node.edges.bottom;
       // Going through a ReLU twice changes nothing, but a factor must not be taken twice.
-      if (edge.relu_factor == 1 || writer_of_first(node).top_edge.relu) continue;
+      if (edge.relu_factor == 1 || writer_of_first(node).edges.top.relu) continue;
       edge.relu = false;
       edge.relu_factor = 1;
     }
@@ -54,8 +54,8 @@ class ReluEdges {
     if (first == 0) return;
     const Edge bottom = node.layer->bottom_edge(0);
     const bool with_factor = bottom.any_relu_factor && writer_of_first(node).layer->top_edge().relu;
-    node.bottom_edge.relu = bottom.relu && (first == 1 || with_factor);
-    if (node.bottom_edge.relu) node.bottom_edge.relu_factor = first;
+    node.edges.bottom.relu = bottom.relu && (first == 1 || with_factor);
+    if (node.edges.bottom.relu) node.edges.bottom.relu_factor = first;
   }
 
   // Which values have all parts of their gradient taken through the ReLU by now.
@@ -63,10 +63,10 @@ class ReluEdges {
     for (size_t j = 0; j < node.bottoms.size(); ++j) {
       if (!node.backward || !node.propagate[j]) continue;
       const bool through =
-          node.bottom_edge.relu ? j == 0 : node.layer->concatenates() && taken_[node.tops[0]];
+          node.edges.bottom.relu ? j == 0 : node.layer->concatenates() && taken_[node.tops[0]];
       if (!through) taken_[node.bottoms[j]] = false;
     }
-    node.top_edge.relu = node.backward && node.layer->top_edge().relu && taken_[node.tops[0]];
+    node.edges.top.relu = node.backward && node.layer->top_edge().relu && taken_[node.tops[0]];
   }
 
   Plan& plan_;
@@ -78,17 +78,17 @@ class ReluEdges {
 void ask_for_statistics(Plan& plan) {
   for (size_t i = 0; i < plan.nodes.size(); ++i) {
     PlanNode& reader = plan.nodes[i];
-    reader.statistics_makers.assign(reader.bottoms.size(), -1);
-    for (size_t j = 0; j < reader.bottoms.size() && !reader.follows; ++j) {
+    reader.edges.statistics_makers.assign(reader.bottoms.size(), -1);
+    for (size_t j = 0; j < reader.bottoms.size() && !reader.shapes.depends_on_dynamic; ++j) {
       const PlanValue& value = plan.values[reader.bottoms[j]];
       if (!reader.layer->bottom_edge(static_cast<int>(j)).statistics || value.producer < 0 ||
           value.top != 0)
         continue;
       PlanNode& maker = plan.nodes[value.producer];
-      if (maker.statistics_reader >= 0) continue;
-      maker.statistics_reader = static_cast<int>(i);
-      maker.top_edge.statistics = true;
-      reader.statistics_makers[j] = value.producer;
+      if (maker.edges.statistics_reader >= 0) continue;
+      maker.edges.statistics_reader = static_cast<int>(i);
+      maker.edges.top.statistics = true;
+      reader.edges.statistics_makers[j] = value.producer;
     }
   }
 }

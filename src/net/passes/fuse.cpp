@@ -76,7 +76,7 @@ class Fuser {
   }
 
   bool is(const std::string& word, int node) const {
-    return node >= 0 && !dead_[node] && means(word, plan_.nodes[node]);
+    return node >= 0 && !dead_[node] && matches_word(word, plan_.nodes[node]);
   }
 
   // The only reader of the node's only top, when nothing else needs that value; -1 otherwise.

@@ -101,12 +101,12 @@ std::string FusePattern::type() const {
 
 const PlanNode& FuseMatch::node(const char* type) const {
   for (int node : nodes) {
-    if (means(type, plan.nodes[node])) return plan.nodes[node];
+    if (matches_word(type, plan.nodes[node])) return plan.nodes[node];
   }
-  fail("a pattern asks for ", type, ", which it has not");
+  fail("a fuse pattern has no ", type);
 }
 
-bool means(const std::string& word, const PlanNode& node) {
+bool matches_word(const std::string& word, const PlanNode& node) {
   if (word != "Sum") return node.message.type() == word;
   const EltwiseParameter& p = node.message.eltwise_param();
   return node.message.type() == "Eltwise" && node.bottoms.size() == 2 &&

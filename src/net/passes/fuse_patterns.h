@@ -1,5 +1,5 @@
-// The table of the fuse pass: which neighbouring layers one fused layer replaces. Whether the fused
-// layer is then faster is said by LayerHooks::is_profitable of that layer.
+// The table of the fuse pass: which neighbouring layers one fused layer replaces. The fused layer's
+// LayerHooks::is_profitable says whether it is faster than its members.
 #pragma once
 
 #include <string>
@@ -25,18 +25,18 @@ struct FusePattern {
   // Along another path, which ends in the other bottom of "Sum"; in the fused layer's type it
   // stands before "Sum". "": that bottom may come from anywhere.
   std::string branch = "";
-  // What types do not tell; none: nothing else.
+  // Checks what the types do not tell; null: nothing else.
   bool (*fits)(const FuseMatch&) = nullptr;
 
   // Of the fused layer.
   std::string type() const;
 };
 
-// In order of preference: of those that begin with the same type the first that matches, and whose
-// layer is profitable, is taken.
+// In order of preference: at each node the first pattern that matches and whose layer is profitable
+// is taken.
 const std::vector<FusePattern>& fuse_patterns();
 
-// Whether a node is what this word of a pattern means.
-bool means(const std::string& word, const PlanNode& node);
+// Whether a node is of the type that this word of a pattern names.
+bool matches_word(const std::string& word, const PlanNode& node);
 
 }  // namespace crema

@@ -49,14 +49,15 @@ class MemoryPlanner {
     for (size_t j = 0; j < node.tops.size(); ++j) {
       PlanValue& top = plan_.values[node.tops[j]];
       const Reads reads = reads_of(plan_, readers_, node.tops[j]);
-      const int last = top.recomputed ? reads.last_forward : reads.last();
-      if (top.recomputed) {
+      const int last = top.recomputed() ? reads.last_forward : reads.last();
+      if (top.recomputed()) {
         top.recomputed_storage =
             add_storage(top.bytes(), reads.first_backward, reads.last_backward);
       }
-      if (top.folded) {
+      if (top.folded()) {
         const auto count = static_cast<size_t>(plan_.pairs_of_channels(node).count());
-        node.affine_storage = add_storage(count * size_of(DType::f16), plan_.forward_step(i), last);
+        node.storages.affine =
+            add_storage(count * size_of(DType::f16), plan_.forward_step(i), last);
       } else if (shares_bottom(node, i, top)) {
         top.storage = plan_.values[node.bottoms[0]].storage;
         extend(top.storage, last);
@@ -66,15 +67,15 @@ class MemoryPlanner {
     }
     if (node.prepared.top_edge.statistics) {
       const auto bytes = static_cast<size_t>(plan_.pairs_of_channels(node).count()) * sizeof(float);
-      node.statistics_storage =
-          add_storage(bytes, plan_.forward_step(i), plan_.forward_step(node.statistics_reader));
+      node.storages.statistics = add_storage(bytes, plan_.forward_step(i),
+                                             plan_.forward_step(node.edges.statistics_reader));
     }
     const int until = node.backward ? plan_.backward_step(i) : plan_.forward_step(i);
-    node.saved_storage.clear();
+    node.storages.saved.clear();
     for (const TensorSpec& spec : node.saved) {
       const size_t bytes = static_cast<size_t>(spec.shape.count()) *
                            size_of(spec.dtype.value_or(plan_.options.dtype));
-      node.saved_storage.push_back(
+      node.storages.saved.push_back(
           add_storage(bytes, plan_.forward_step(i), until, spec.persistent));
     }
   }
@@ -92,7 +93,7 @@ class MemoryPlanner {
 
   void place_diffs(int i) {
     PlanNode& node = plan_.nodes[i];
-    node.bottom_diff_storage.assign(node.bottoms.size(), -1);
+    node.storages.bottom_diffs.assign(node.bottoms.size(), -1);
     for (size_t k = 0; k < node.tops.size(); ++k) gather_diff(i, k);
     if (!node.backward) return;
     const int now = plan_.backward_step(i);
@@ -101,7 +102,7 @@ class MemoryPlanner {
       PlanValue& bottom = plan_.values[node.bottoms[j]];
       const int shared = j == 0 ? shared_diff(node, node.bottoms[j]) : -1;
       const int storage = shared >= 0 ? shared : add_storage(bottom.bytes(), now, now);
-      node.bottom_diff_storage[j] = storage;
+      node.storages.bottom_diffs[j] = storage;
       Parts& parts = parts_[node.bottoms[j]];
       parts.storages.push_back(storage);
       parts.last_writer = i;
@@ -130,7 +131,7 @@ class MemoryPlanner {
     const bool taken = k == 0 && node.backward && !plan_.options.keep_blobs &&
                        static_cast<int>(parts.size()) <= node.prepared.top_edge.gradient_parts;
     if (taken) {
-      node.gradient_part_storages.assign(parts.begin() + 1, parts.end());
+      node.storages.gradient_parts.assign(parts.begin() + 1, parts.end());
     } else if (parts.size() > 1) {
       add_up(id);
     }
@@ -165,7 +166,7 @@ class MemoryPlanner {
       if (!node.backward || std::count(parameters.begin(), parameters.end(), true) == 0) continue;
       for (int id : node.tops) extend(plan_.values[id].diff_storage, last_step());
       for (int id : node.bottoms) extend(plan_.values[id].storage, last_step());
-      for (int storage : node.saved_storage) extend(storage, last_step());
+      for (int storage : node.storages.saved) extend(storage, last_step());
     }
   }
 
@@ -215,16 +216,16 @@ class MemoryPlanner {
     const int common = reuse() ? -1 : add_workspace(plan_.workspace_bytes, 0, last_step());
     for (size_t i = 0; i < plan_.nodes.size(); ++i) {
       PlanNode& node = plan_.nodes[i];
-      node.forward_workspace = node.backward_workspace = common;
+      node.storages.forward_workspace = node.storages.backward_workspace = common;
       if (!reuse()) continue;
       size_t bytes = node.prepared.workspace;
       const int forward = plan_.forward_step(static_cast<int>(i)),
                 backward = plan_.backward_step(static_cast<int>(i));
-      node.forward_workspace = add_workspace(bytes, forward, forward);
+      node.storages.forward_workspace = add_workspace(bytes, forward, forward);
       if (!node.backward) continue;
-      for (const Recomputation& recomputed : node.recomputed)
+      for (const Recomputation& recomputed : node.recomputations)
         bytes = std::max(bytes, plan_.nodes[recomputed.node].prepared.workspace);
-      node.backward_workspace = add_workspace(bytes, backward, backward);
+      node.storages.backward_workspace = add_workspace(bytes, backward, backward);
     }
   }
 

@@ -48,7 +48,7 @@ void prepare_node(Context& context, Plan& plan, PlanNode& node) {
   node.saved = node.layer->infer(node.preparation.bottoms).saved;
   node.saved.insert(node.saved.end(), node.prepared.saved.begin(), node.prepared.saved.end());
   plan.workspace_bytes = std::max(plan.workspace_bytes, node.prepared.workspace);
-  if (!node.follows) return;
+  if (!node.shapes.depends_on_dynamic) return;
   // Kernels for other shapes might ask for something else when the memory is already planned.
   node.reads = {};
   node.prepared.top_edge.gradient_parts = 1;
@@ -66,8 +66,8 @@ void prepare_nodes(Context& context, Plan& plan, const std::vector<Parameter>& p
     p.backward = plan.options.backward && node.backward;
     p.dtype = plan.options.dtype;
     p.precision = plan.precision_of(node);
-    p.bottom_edge = node.bottom_edge;
-    p.top_edge = node.top_edge;
+    p.bottom_edge = node.edges.bottom;
+    p.top_edge = node.edges.top;
     p.bottom_edge.affine = p.top_edge.statistics && plan.options.recompute != Recompute::off &&
                            !node.bottoms.empty() && offers_affine(plan, readers, node.bottoms[0]);
     p.storage = node.bottoms.empty() ? p.dtype : plan.values[node.bottoms[0]].dtype;

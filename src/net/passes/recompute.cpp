@@ -47,10 +47,14 @@ class Chooser {
       if (spent + moved > maximum || depends_on_others(candidate)) continue;
       spent += moved;
       PlanValue& value = plan_.values[candidate.value];
-      value.folded = reader && reader->bottom_edge.affine;
-      value.recomputed = !reader || !reader->bottom_edge.affine_gradient;
-      if (!value.recomputed) continue;
-      plan_.nodes[plan_.step_count() - 1 - candidate.first].recomputed.push_back(
+      if (!reader || !reader->bottom_edge.affine) {
+        value.storing = Storing::recomputed;
+      } else {
+        value.storing =
+            reader->bottom_edge.affine_gradient ? Storing::folded : Storing::folded_recomputed;
+      }
+      if (!value.recomputed()) continue;
+      plan_.nodes[plan_.step_count() - 1 - candidate.first].recomputations.push_back(
           {value.producer, {}});
     }
   }
@@ -88,7 +92,7 @@ class Chooser {
 
   // True when its input is recomputed too, or it is the input of a recomputed value.
   bool depends_on_others(const Candidate& candidate) const {
-    const auto recomputed = [&](int id) { return plan_.values[id].recomputed; };
+    const auto recomputed = [&](int id) { return plan_.values[id].recomputed(); };
     const std::vector<int>& bottoms = plan_.nodes[plan_.values[candidate.value].producer].bottoms;
     const auto& readers = readers_[candidate.value];
     return std::any_of(bottoms.begin(), bottoms.end(), recomputed) ||

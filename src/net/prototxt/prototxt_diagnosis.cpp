@@ -137,7 +137,7 @@ class Diagnosis : private pb::io::ErrorCollector {
 
   void block(const pb::FieldDescriptor& field, const Tokenizer::Token& word) {
     const bool angle = at("<");
-    if (!angle && !at("{")) stop(cat('"', field.name(), "\" wants ", wanted(field), found()));
+    if (!angle && !at("{")) stop(cat('"', field.name(), "\" expects ", wanted(field), found()));
     blocks_.push_back({field.message_type(), field.name(), word.line, word.column, ""});
     next();
     fields(angle ? ">" : "}");
@@ -232,7 +232,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     }
     const std::string shown = cat(negative ? "-" : "", token().text);
     stop(start.line, start.column,
-         cat('"', field.name(), "\" wants ", wanted(field),
+         cat('"', field.name(), "\" expects ", wanted(field),
              at(Tokenizer::TYPE_END) ? ", and the file ends here" : cat(", found ", shown), hint));
   }
 
@@ -240,7 +240,7 @@ class Diagnosis : private pb::io::ErrorCollector {
   [[noreturn]] void unquoted(const pb::FieldDescriptor& field,
                              const Tokenizer::Token& start) const {
     const bool brace = at("{") || at("}") || at("<") || at(Tokenizer::TYPE_END);
-    const std::string what = cat('"', field.name(), "\" wants a text in quotes");
+    const std::string what = cat('"', field.name(), "\" expects a text in quotes");
     if (brace) stop(start.line, start.column, what + found());
     const std::string_view rest = text_.substr(offset_of(start));
     const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n#;,[]{}'\""));
@@ -255,7 +255,7 @@ class Diagnosis : private pb::io::ErrorCollector {
 
   [[noreturn]] void no_colon(const pb::FieldDescriptor& field) const {
     if (at("{") || at("<")) {
-      stop(cat('"', field.name(), "\" is no block, it wants ", wanted(field)));
+      stop(cat('"', field.name(), "\" is not a block, it expects ", wanted(field)));
     }
     if (at("=")) stop(cat("found \"=\": write ", field.name(), ": ..."));
     stop(cat("a \":\" is missing after \"", field.name(), '"', found()));

@@ -21,7 +21,7 @@ struct OpenBlock {
 // `word` is where a field of the innermost block should be.
 std::string unknown_field(std::string_view word, const std::vector<OpenBlock>& blocks);
 
-// What a field accepts, for "wants ...": "a whole number", "true or false", "MAX, AVE or
+// What a field accepts, for "expects ...": "a whole number", "true or false", "MAX, AVE or
 // STOCHASTIC".
 std::string wanted(const google::protobuf::FieldDescriptor& field);
 

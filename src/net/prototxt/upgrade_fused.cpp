@@ -30,7 +30,7 @@ std::vector<LayerParameter> unfolded(LayerParameter convolution, const std::stri
   const bool sums = kind == ConvolutionParameter::FUSED_CONV_ELTWISE_RELU;
   require(sums || kind == ConvolutionParameter::FUSED_CONV_RELU, place, ": fuse_type ",
           ConvolutionParameter::FuseType_Name(kind),
-          " is not taken: write what it joins as layers of their own");
+          " is not supported: write what it joins as layers of their own");
   require(convolution.top_size() == 1 && convolution.bottom_size() == (sums ? 2 : 1), place,
           ": with this fuse_type a convolution has one top and ",
           sums ? "two bottoms, the second one to be added" : "one bottom", ", but there are ",

@@ -67,7 +67,7 @@ class Visit {
     }
     if (!group_name.empty() && (!layer.blobs.empty() || inside.empty())) found_(layer);
     require(inside.empty() || depth < kMaxGroups, path_, ": \"", group, "\" is the last of ",
-            kMaxGroups, " groups inside each other, and holds more: these are no weights");
+            kMaxGroups, " groups inside each other, and holds more: these are not weights");
     for (const std::string& name : inside)
       this->group(group_name.empty() ? name : group_name + "/" + name, depth + 1);
   }

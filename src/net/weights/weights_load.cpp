@@ -120,7 +120,7 @@ class Loader {
   }
 
   static std::string advice() {
-    return "; to train this layer from its first values give it another name, or run with "
+    return "; to train this layer from its initial values give it another name, or run with "
            "-weights_mode match";
   }
 
@@ -169,7 +169,7 @@ void log_table(Log& log, const LoadReport& report, const std::string& path) {
         log.warning(cat("Skipped ", layer.name, ": ", layer.detail));
         break;
       case Outcome::missing:
-        log.warning(cat("Not in the file: ", layer.name, " (keeps its first values)"));
+        log.warning(cat("Not in the file: ", layer.name, " (keeps its initial values)"));
         break;
     }
   }

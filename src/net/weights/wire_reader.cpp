@@ -21,8 +21,8 @@ using Tag = WireCursor::Tag;
 void check_kind(std::string_view content, const std::string& file) {
   require(!content.empty(), file, ": is empty");
   require(!ends_with(file, ".solverstate"), file,
-          ": is a solver state, not the weights: give the .caffemodel beside it, or go on with the "
-          "training by -snapshot");
+          ": is a solver state, not the weights: give the .caffemodel beside it, or resume "
+          "training with -snapshot");
   require(!starts_with(content, "\x89HDF"), file, ": is an HDF5 file: its name must end in .h5");
   require(!starts_with(content, "version https://git-lfs"), file,
           ": is a Git LFS pointer, not the weights: run git lfs pull");
@@ -117,7 +117,7 @@ StoredBlob read_blob(WireCursor in) {
   }
   if (!blob.data.empty() && !doubles.empty())
     in.corrupt(cat("a blob holds ", blob.data.size(), " floats and ", doubles.size(),
-                   " doubles, but only one kind can be meant"));
+                   " doubles, but a blob has only one kind"));
   if (blob.data.empty()) blob.data = std::move(doubles);
   if (blob.data.empty() && raw) blob.data = raw_values(*raw, raw_type);
   if (has_shape) {

@@ -48,7 +48,7 @@ WireCursor::Tag WireCursor::tag() {
   const uint64_t value = varint();
   const uint64_t field = value >> 3, kind = value & 7;
   constexpr uint64_t kLastField = (1u << 29) - 1;
-  if (field == 0 || field > kLastField || kind > kFixed32) corrupt("this is no field");
+  if (field == 0 || field > kLastField || kind > kFixed32) corrupt("this is not a field");
   return {static_cast<uint32_t>(field), static_cast<Kind>(kind)};
 }
 

@@ -13,13 +13,13 @@ namespace crema {
 namespace {
 
 // A position of `in` under the window of a position of `out` along an axis, and its tap.
-struct Meeting {
+struct TapInput {
   int64_t tap, at;
 };
-using TapTable = std::vector<std::vector<Meeting>>;
+using TapTable = std::vector<std::vector<TapInput>>;
 
 // backward: `in` is y's axis and `out` x's, else the other way round.
-TapTable meetings(const ConvCase& c, int axis, bool backward) {
+TapTable taps_of_outputs(const ConvCase& c, int axis, bool backward) {
   const int64_t stride = c.stride[axis], pad = c.pad[axis], dilation = c.dilation[axis];
   const int64_t in = (backward ? c.y : c.x)[axis + 2], out = (backward ? c.x : c.y)[axis + 2];
   TapTable all(static_cast<size_t>(out));
@@ -106,13 +106,14 @@ class DepthwiseCpu final : public LinearKernel {
  public:
   explicit DepthwiseCpu(const ConvCase& c) : c_(c), channels_(c.x[1]), taps_(c.w.count(2)) {
     for (int axis = 0; axis < 2; ++axis) {
-      forward_[axis] = meetings(c, axis, false);
-      data_[axis] = meetings(c, axis, true);
+      fprop_[axis] = taps_of_outputs(c, axis, false);
+      dgrad_[axis] = taps_of_outputs(c, axis, true);
     }
     // The order of the additions must not depend on the number of threads.
     pieces_ = std::clamp<int64_t>(c.y[0] * c.y[2], 1, 64);
   }
 
+  LinearKernelFeatures features() const override { return {.bias_gradient = true}; }
   size_t workspace() const override {
     const int64_t parts = c_.backward_weights ? pieces_ * (taps_ + 1) : 0;
     return static_cast<size_t>(std::max(taps_, parts) * channels_) * size_of(c_.dtype);
@@ -121,7 +122,7 @@ class DepthwiseCpu final : public LinearKernel {
   void forward(Context&, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor& workspace) override {
     on(y, [&]<typename T>() {
-      window(forward_, x.data<T>(), c_.x, w.data<T>(), b ? b.data<T>() : nullptr, c_.relu,
+      window(fprop_, x.data<T>(), c_.x, w.data<T>(), b ? b.data<T>() : nullptr, c_.relu.on,
              y.data<T>(), c_.y, workspace.data<T>());
     });
   }
@@ -129,7 +130,7 @@ class DepthwiseCpu final : public LinearKernel {
   void backward_data(Context&, const OutputGradient& g, const Tensor& w, const Tensor& dx,
                      const Tensor& workspace) override {
     on(dx, [&]<typename T>() {
-      window<T>(data_, g.dy.data<T>(), c_.y, w.data<T>(), nullptr, false, dx.data<T>(), c_.x,
+      window<T>(dgrad_, g.dy.data<T>(), c_.y, w.data<T>(), nullptr, false, dx.data<T>(), c_.x,
                 workspace.data<T>());
     });
   }
@@ -158,10 +159,11 @@ class DepthwiseCpu final : public LinearKernel {
 
  private:
   template <typename T>
-  void window(const TapTable (&meet)[2], const T* in, const Shape& in_shape, const T* w,
-              const T* bias, bool relu, T* out, const Shape& out_shape, T* turned) const {
+  void window(const TapTable (&table)[2], const T* in, const Shape& in_shape, const T* w,
+              const T* bias, bool relu, T* out, const Shape& out_shape, T* transposed) const {
     for (int64_t c = 0; c < channels_; ++c) {
-      for (int64_t tap = 0; tap < taps_; ++tap) turned[tap * channels_ + c] = w[c * taps_ + tap];
+      for (int64_t tap = 0; tap < taps_; ++tap)
+        transposed[tap * channels_ + c] = w[c * taps_ + tap];
     }
     const int64_t height = out_shape[2], width = out_shape[3];
 #pragma omp parallel for schedule(static)
@@ -169,13 +171,13 @@ class DepthwiseCpu final : public LinearKernel {
       const T* const image = in + line / height * in_shape.count(1);
       for (int64_t column = 0; column < width; ++column) {
         WeightedPixels<T> pixels;
-        for (const Meeting& row : meet[0][static_cast<size_t>(line % height)]) {
-          for (const Meeting& across : meet[1][static_cast<size_t>(column)]) {
+        for (const TapInput& row : table[0][static_cast<size_t>(line % height)]) {
+          for (const TapInput& across : table[1][static_cast<size_t>(column)]) {
             pixels.x[pixels.count] = image + (row.at * in_shape[3] + across.at) * channels_;
-            pixels.w[pixels.count++] = turned + (row.tap * c_.w[3] + across.tap) * channels_;
+            pixels.w[pixels.count++] = transposed + (row.tap * c_.w[3] + across.tap) * channels_;
           }
         }
-        sum_pixels(pixels, channels_, bias, relu, static_cast<T>(c_.relu_slope),
+        sum_pixels(pixels, channels_, bias, relu, static_cast<T>(c_.relu.slope),
                    out + (line * width + column) * channels_);
       }
     }
@@ -193,7 +195,7 @@ class DepthwiseCpu final : public LinearKernel {
       for (int64_t line = rows * piece / pieces_; line < rows * (piece + 1) / pieces_; ++line) {
         const T* const image = x + line / c_.y[2] * c_.x.count(1);
         const T* const gradient = dy + line * width * channels_;
-        for (const Meeting& row : forward_[0][static_cast<size_t>(line % c_.y[2])]) {
+        for (const TapInput& row : fprop_[0][static_cast<size_t>(line % c_.y[2])]) {
           for (int64_t s = 0; s < c_.w[3]; ++s) {
             // Positions of y whose window has this tap inside the image.
             const int64_t shift = s * c_.dilation[1] - c_.pad[1], stride = c_.stride[1];
@@ -216,7 +218,7 @@ class DepthwiseCpu final : public LinearKernel {
 
   ConvCase c_;
   int64_t channels_, taps_, pieces_;
-  TapTable forward_[2], data_[2];  // down, across
+  TapTable fprop_[2], dgrad_[2];  // down, across
 };
 
 bool supports(const ConvCase& c, std::string& reason) {
@@ -246,7 +248,7 @@ std::unique_ptr<LinearKernel> make_conv_depthwise(Context& context, const ConvCa
 #endif
   constexpr int64_t kMaxPositions = 1 << 16;  // of an axis, as there is a table entry for each
   if (std::max({c.x[2], c.x[3], c.y[2], c.y[3]}) > kMaxPositions) {
-    reason = cat("an axis of more than ", kMaxPositions, " places");
+    reason = cat("an axis of more than ", kMaxPositions, " elements");
     return nullptr;
   }
   return std::make_unique<DepthwiseCpu>(c);

@@ -28,21 +28,22 @@ struct DepthwiseRange {
   }
 };
 
-struct DepthwiseWalk {
+struct DepthwiseTiling {
   int channels, dilation;
-  int lanes, walkers;  // threads of a block along the channels, and concurrent strips
-  int rows;            // steps per strip, at most
-  int strips;          // per piece of the channels
+  int lanes;             // threads of a block along the channels
+  int strips_per_block;  // at the same time; a thread has one
+  int rows;              // steps per strip, at most
+  int strip_count;       // per piece of the channels
   DepthwiseRange down, across;
   dim3 blocks;  // pieces of the channels, blocks per piece
   bool full;    // the blocks take most of the block slots of a large card
   Divisor by_lanes, by_tiles, by_pieces, by_phases, by_dilation;
 
   // width: columns of a strip; before: rows that it processes before its first result; resident:
-  // blocks per multiprocessor; once: one strip per walker, else as many blocks as the card holds.
-  DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
-                int width, int before, int resident, bool once);
-  dim3 threads() const { return dim3(static_cast<unsigned>(lanes * walkers)); }
+  // blocks per multiprocessor; once: one strip per thread, else as many blocks as the card holds.
+  DepthwiseTiling(int images, int channels, int dilation, DepthwiseRange down,
+                  DepthwiseRange across, int width, int before, int resident, bool once);
+  dim3 threads() const { return dim3(static_cast<unsigned>(lanes * strips_per_block)); }
 };
 
 struct DepthwiseImage {
@@ -97,8 +98,8 @@ struct DepthwiseSums {
   bool mirrored;
   void* y;
 };
-DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx);
-void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+DepthwiseTiling depthwise_sums_tiling(const ConvCase& c, bool of_dx);
+void start_depthwise_sums(const Gpu& gpu, const DepthwiseTiling& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums);
 
 // Both gradients from x and dy; dx or dw may be null: then only the other one.
@@ -114,9 +115,9 @@ struct DepthwiseGradients {
 // Steps along an axis that contain positions of x, and with a bias those that own one of dy: step i
 // owns position i - (kernel - 1) / 2 / stride.
 DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis);
-DepthwiseWalk depthwise_gradients_walk(const ConvCase& c);
-int64_t depthwise_parts(const DepthwiseWalk& n, int taps);
-void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+DepthwiseTiling depthwise_gradients_tiling(const ConvCase& c);
+int64_t depthwise_parts(const DepthwiseTiling& n, int taps);
+void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTiling& n, const DepthwiseKind& kind,
                                const DepthwiseGradients& gradients);
 // False: fused with dx it would need too many registers.
 CREMA_HD constexpr bool fuses_depthwise_gradients(int kernel, int stride) {
@@ -171,7 +172,7 @@ struct DepthwiseStrip {
   int image, down, across;  // position of the sheet's first element
   int row, column;          // the first step
 
-  __device__ DepthwiseStrip(const DepthwiseWalk& n, int strip, int width) {
+  __device__ DepthwiseStrip(const DepthwiseTiling& n, int strip, int width) {
     int tile, piece, phase;
     int rest = n.by_tiles.split(strip, tile);
     rest = n.by_pieces.split(rest, piece);
@@ -181,15 +182,16 @@ struct DepthwiseStrip {
   }
 };
 
-// Adjacent positions of a strip in an image.
+// Where a strip's rows begin in an image: offset, pitch and column mask of the first; the same for
+// every tensor of this shape.
 template <int kPositions>
-struct DepthwisePositions {
-  int row, height, dilation, step;
-  int64_t row_step, first;  // in elements
-  uint32_t inside;          // one bit per column
+struct DepthwiseRowStart {
+  int row, height, dilation, step;  // row: may be outside of the image; step: between positions
+  int64_t row_step, first;          // in elements
+  uint32_t inside;                  // one bit per column
 
-  __device__ DepthwisePositions(const DepthwiseWalk& n, const DepthwiseImage& image, int number,
-                                int row_, int column, int channel)
+  __device__ DepthwiseRowStart(const DepthwiseTiling& n, const DepthwiseImage& image, int number,
+                               int row_, int column, int channel)
       : row(row_), height(image.height), dilation(n.dilation), step(n.dilation * n.channels) {
     row_step = static_cast<int64_t>(step) * image.width;
     first = static_cast<int64_t>((number * image.height + row) * image.width + column) * n.channels;
@@ -208,48 +210,41 @@ CREMA_HD constexpr int depthwise_slots(int positions, int gang) {
 
 // A cursor over rows of a tensor.
 template <typename T, int kPositions, int kGang = 1>
-struct DepthwiseRows {
+struct DepthwiseRowCursor {
   T* position;
-  int64_t row_step;
-  int row, height, dilation, step;
-  uint32_t inside;
+  DepthwiseRowStart<kPositions> at;  // of the current row, less `first`
 
-  __device__ DepthwiseRows(const DepthwisePositions<kPositions>& p, T* data)
-      : position(data + p.first),
-        row_step(p.row_step),
-        row(p.row),
-        height(p.height),
-        dilation(p.dilation),
-        step(p.step),
-        inside(p.inside) {
+  __device__ DepthwiseRowCursor(const DepthwiseRowStart<kPositions>& start, T* data)
+      : position(data + start.first), at(start) {
     const int rank = static_cast<int>(threadIdx.x) % kGang;
-    position += rank * (step - 2), inside >>= rank;
+    position += rank * (at.step - 2), at.inside >>= rank;
   }
 
   // Starts copying the row's positions to `to`, each to its position of the ring's slot; zeros
   // outside of the image.
   __device__ void fetch(uint32_t to) {
     constexpr int kPairBytes = 2 * static_cast<int>(sizeof(T));
-    const uint32_t mask = row >= 0 && row < height ? inside : 0;
+    const uint32_t mask = columns();
 #pragma unroll
     for (int i = 0; i < kPositions; i += kGang) {
-      copy_where<kGang * kPairBytes>(to + i * kDepthwiseThreads * kPairBytes, position + i * step,
-                                     mask & 1u << i);
+      copy_where<kGang * kPairBytes>(to + i * kDepthwiseThreads * kPairBytes,
+                                     position + i * at.step, mask & 1u << i);
     }
     next();
   }
   __device__ void store(const float2 (&values)[kPositions]) {
-    const uint32_t mask = row >= 0 && row < height ? inside : 0;
+    const uint32_t mask = columns();
 #pragma unroll
     for (int i = 0; i < kPositions; ++i) {
       if (mask >> i & 1)
-        *reinterpret_cast<ChannelPair<T>*>(position + i * step) = ChannelPair<T>(values[i]);
+        *reinterpret_cast<ChannelPair<T>*>(position + i * at.step) = ChannelPair<T>(values[i]);
     }
     next();
   }
 
  private:
-  __device__ void next() { position += row_step, row += dilation; }
+  __device__ uint32_t columns() const { return at.row >= 0 && at.row < at.height ? at.inside : 0; }
+  __device__ void next() { position += at.row_step, at.row += at.dilation; }
 };
 
 // Ring buffer in shared memory for rows in flight, a few ahead of the computed one. Each thread has
@@ -288,10 +283,10 @@ struct DepthwiseRing {
 // Loads the weights of a thread's channels, reversed if mirrored. All threads of a block call it.
 // All loads that a thread makes for the block are issued at once.
 template <typename T, int kKernel>
-__device__ void load_taps(const DepthwiseWalk& n, const T* w, int lane, bool mirrored,
+__device__ void load_taps(const DepthwiseTiling& n, const T* w, int lane, bool mirrored,
                           float2 (&taps)[kKernel][kKernel]) {
-  constexpr int kTaps = kKernel * kKernel, kWalkers = kDepthwiseThreads / kDepthwiseLanes;
-  constexpr int kRounds = (kTaps + kWalkers - 1) / kWalkers;
+  constexpr int kTaps = kKernel * kKernel, kMinStrips = kDepthwiseThreads / kDepthwiseLanes;
+  constexpr int kRounds = (kTaps + kMinStrips - 1) / kMinStrips;
   __shared__ __align__(8) T shared[2 * kDepthwiseLanes * kTaps];
   const int first = static_cast<int>(blockIdx.x) * n.lanes * 2;
   const int count = min(2 * n.lanes, n.channels - first) / 2 * kTaps;

@@ -2,6 +2,8 @@
 // 2, any pad.
 #include <algorithm>
 
+#include "base/ceil_div.h"
+#include "device/multiprocessors.h"
 #include "kernels/conv/depthwise/depthwise.cuh"
 #include "kernels/conv/depthwise/depthwise.h"
 #include "kernels/conv/depthwise/depthwise_tensor.cuh"
@@ -10,46 +12,45 @@
 namespace crema {
 namespace {
 
-int over(int a, int b) { return (a + b - 1) / b; }
-int number(int64_t value) { return static_cast<int>(value); }
+int to_int(int64_t value) { return static_cast<int>(value); }
 
-DepthwiseImage image_of(const Shape& shape) { return {number(shape[2]), number(shape[3])}; }
+DepthwiseImage image_of(const Shape& shape) { return {to_int(shape[2]), to_int(shape[3])}; }
 
-// Division: DepthwiseWalk or DepthwiseTiles.
-template <typename Division>
+// Tiling: DepthwiseTiling or DepthwiseTensorTiling.
+template <typename Tiling>
 class DepthwiseGpu final : public LinearKernel {
  public:
-  DepthwiseGpu(const Context& context, const ConvCase& c, const Division& forward,
-               const Division& data, const Division& gradients, bool joins)
+  DepthwiseGpu(const Context& context, const ConvCase& c, const Tiling& forward, const Tiling& data,
+               const Tiling& gradients, bool fuses)
       : c_(c),
-        kind_{c.dtype, number(c.w[2]), number(c.stride[0])},
-        forward_(forward),
-        data_(data),
+        kind_{c.dtype, to_int(c.w[2]), to_int(c.stride[0])},
+        fprop_(forward),
+        dgrad_(data),
         gradients_(gradients),
-        fuses_(joins),
+        fuses_(fuses),
         adds_(c.backward_weights && !context.repeatable) {}
 
   Format weights_format() const override { return Format::channels_last(); }
   size_t workspace() const override {
     if (!c_.backward_weights || adds_) return 0;
-    return static_cast<size_t>(depthwise_parts(gradients_, number(c_.w.count(2)))) * sizeof(float);
+    return static_cast<size_t>(depthwise_parts(gradients_, to_int(c_.w.count(2)))) * sizeof(float);
   }
-  // Without a ReLU in the case: then the bias gradient is computed with the weight gradient.
-  bool takes_relu() const override { return !c_.relu; }
-  bool fuses_gradients() const override { return fuses_; }
-  bool adds_weights() const override { return adds_; }
+  LinearKernelFeatures features() const override {
+    // With a ReLU, the caller's pass that applies its gradient computes db along the way.
+    return {.bias_gradient = !c_.relu.on, .atomic_wgrad = adds_, .fused_gradients = fuses_};
+  }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor&) override {
-    start_depthwise_sums(context.gpu(), forward_, kind_,
+    start_depthwise_sums(context.gpu(), fprop_, kind_,
                          {x.raw(),
                           w.raw(),
                           b ? b.raw() : nullptr,
                           image_of(c_.x),
                           image_of(c_.y),
-                          number(c_.pad[0]),
-                          number(c_.pad[1]),
-                          {c_.relu, c_.relu_slope},
+                          to_int(c_.pad[0]),
+                          to_int(c_.pad[1]),
+                          {c_.relu.on, c_.relu.slope},
                           false,
                           y.raw()});
   }
@@ -61,15 +62,15 @@ class DepthwiseGpu final : public LinearKernel {
       gradients.w = w.raw(), gradients.dx = dx.raw();
       return start_depthwise_gradients(context.gpu(), gradients_, kind_, gradients);
     }
-    const int reach = number(c_.dilation[0]) * (kind_.kernel - 1);
-    start_depthwise_sums(context.gpu(), data_, kind_,
+    const int reach = to_int(c_.dilation[0]) * (kind_.kernel - 1);
+    start_depthwise_sums(context.gpu(), dgrad_, kind_,
                          {g.dy.raw(),
                           w.raw(),
                           nullptr,
                           image_of(c_.y),
                           image_of(c_.x),
-                          reach - number(c_.pad[0]),
-                          reach - number(c_.pad[1]),
+                          reach - to_int(c_.pad[0]),
+                          reach - to_int(c_.pad[1]),
                           {},
                           true,
                           dx.raw()});
@@ -84,8 +85,7 @@ class DepthwiseGpu final : public LinearKernel {
   void backward_both(Context& context, const Tensor& x, const OutputGradient& g, const Tensor& w,
                      const Tensor& dx, const Tensor& dw, const Tensor& db, bool accumulate_w,
                      bool accumulate_b, const Tensor& workspace) override {
-    if (fuses_gradients())
-      return start(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
+    if (fuses_) return start(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b, workspace);
     LinearKernel::backward_both(context, x, g, w, dx, dw, db, accumulate_w, accumulate_b,
                                 workspace);
   }
@@ -95,7 +95,7 @@ class DepthwiseGpu final : public LinearKernel {
     DepthwiseGradients gradients{};
     gradients.dy = dy.raw();
     gradients.in = image_of(c_.x), gradients.out = image_of(c_.y);
-    gradients.top = number(c_.pad[0]), gradients.left = number(c_.pad[1]);
+    gradients.top = to_int(c_.pad[0]), gradients.left = to_int(c_.pad[1]);
     return gradients;
   }
 
@@ -119,7 +119,7 @@ class DepthwiseGpu final : public LinearKernel {
 
   ConvCase c_;
   DepthwiseKind kind_;
-  Division forward_, data_, gradients_;
+  Tiling fprop_, dgrad_, gradients_;
   bool fuses_, adds_;
 };
 
@@ -133,44 +133,44 @@ bool supports(Context& context, const ConvCase& c, std::string& reason) {
   } else if (std::max(c.x.count(), c.y.count()) >= int64_t{1} << 31) {
     reason = "too many elements";
   } else {
-    return has_tensor_cores(context, reason);  // the same cards have asynchronous copies
+    return has_async_mma(context, reason);
   }
   return false;
 }
 
-constexpr int kMultiprocessors = 132;  // of a large card
-
 bool is_full(const dim3& blocks, int resident) {
-  return 5 * number(blocks.x * blocks.y) >= 4 * resident * kMultiprocessors;
+  return 5 * to_int(blocks.x * blocks.y) >= 4 * resident * kTypicalMultiprocessors;
 }
 
 }  // namespace
 
-DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRange down,
-                             DepthwiseRange across, int width, int before, int resident, bool once)
+DepthwiseTiling::DepthwiseTiling(int images, int channels, int dilation, DepthwiseRange down,
+                                 DepthwiseRange across, int width, int before, int resident,
+                                 bool once)
     : channels(channels), dilation(dilation), down(down), across(across) {
   // Divided evenly, in multiples of memory sectors if that leaves no lane idle.
-  const int pairs = channels / 2, minimum = over(pairs, kDepthwiseLanes);
-  lanes = std::min(over(over(pairs, minimum), 4) * 4, kDepthwiseLanes);
-  walkers = kDepthwiseThreads / lanes;
-  const int cuts = over(pairs, lanes), height = down.end - down.first;
-  const int tiles = over(across.end - across.first, width), sheets = images * dilation * dilation;
+  const int pairs = channels / 2, minimum = ceil_div(pairs, kDepthwiseLanes);
+  lanes = std::min(ceil_div(ceil_div(pairs, minimum), 4) * 4, kDepthwiseLanes);
+  strips_per_block = kDepthwiseThreads / lanes;
+  const int cuts = ceil_div(pairs, lanes), height = down.end - down.first;
+  const int tiles = ceil_div(across.end - across.first, width),
+            sheets = images * dilation * dilation;
   // The number of pieces with the lowest estimated time: rounds of blocks, times steps with some
   // for a strip's start, times concurrent blocks per multiprocessor; one alone waits half of its
   // time.
   int best = 0, pieces = 1;
-  for (int count = 1; count <= over(height, 4); ++count) {
-    const int all_blocks = cuts * over(sheets * tiles * count, walkers);
-    const int rounds = over(all_blocks, resident * kMultiprocessors);
-    const int at_once = std::min(over(all_blocks, kMultiprocessors), resident);
-    const int time = rounds * (over(height, count) + before + 1) * (at_once + 1);
+  for (int count = 1; count <= ceil_div(height, 4); ++count) {
+    const int all_blocks = cuts * ceil_div(sheets * tiles * count, strips_per_block);
+    const int rounds = ceil_div(all_blocks, resident * kTypicalMultiprocessors);
+    const int at_once = std::min(ceil_div(all_blocks, kTypicalMultiprocessors), resident);
+    const int time = rounds * (ceil_div(height, count) + before + 1) * (at_once + 1);
     if (count == 1 || time < best) best = time, pieces = count;
   }
-  rows = over(height, pieces);
-  pieces = over(height, rows);
-  strips = sheets * pieces * tiles;
-  const int maximum = over(strips, walkers);
-  const int at_once = std::max(1, resident * kMultiprocessors / cuts);
+  rows = ceil_div(height, pieces);
+  pieces = ceil_div(height, rows);
+  strip_count = sheets * pieces * tiles;
+  const int maximum = ceil_div(strip_count, strips_per_block);
+  const int at_once = std::max(1, resident * kTypicalMultiprocessors / cuts);
   blocks = dim3(static_cast<unsigned>(cuts),
                 static_cast<unsigned>(once ? maximum : std::min(maximum, at_once)));
   full = is_full(blocks, resident);
@@ -178,44 +178,49 @@ DepthwiseWalk::DepthwiseWalk(int images, int channels, int dilation, DepthwiseRa
   by_phases = Divisor(dilation * dilation), by_dilation = Divisor(dilation);
 }
 
-DepthwiseTiles::DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down,
-                               DepthwiseRange across, const DepthwiseBudget& budget)
+DepthwiseTensorTiling::DepthwiseTensorTiling(int images, int channels, int dilation,
+                                             DepthwiseRange down, DepthwiseRange across,
+                                             const DepthwiseBudget& budget)
     : channels(channels), dilation(dilation), down(down), across(across) {
   // The number of octets that leaves the fewest idle; no odd number above one, which would split
   // memory sectors.
   const int all = channels / 8;
   octets = std::min(all, budget.warps);
-  const auto idle = [&](int count) { return over(all, count) * count - all; };
+  const auto idle = [&](int count) { return ceil_div(all, count) * count - all; };
   for (int count = octets - 1; count >= budget.warps / 2 && all > budget.warps; --count) {
     if (count % 2 == 0 && idle(count) < idle(octets)) octets = count;
   }
-  strips = budget.warps / octets;
-  const int cuts = over(all, octets), width = over(across.end - across.first, 8);  // in eights
+  strips_per_block = budget.warps / octets;
+  const int cuts = ceil_div(all, octets),
+            width = ceil_div(across.end - across.first, 8);  // in eights
   sheets = images * dilation * dilation;
-  abreast =
-      dilation == 1 && width <= budget.groups / 2 ? std::min(budget.groups / width, images) : 1;
-  groups = abreast > 1 ? width : budget.groups;
-  const int height = down.end - down.first, tiles = over(width, groups);
-  const int sets = over(sheets, abreast),
-            maximum = std::max(1, budget.resident * kMultiprocessors / cuts);
+  images_per_strip = dilation == 1 && width <= budget.column_groups / 2
+                         ? std::min(budget.column_groups / width, images)
+                         : 1;
+  column_groups = images_per_strip > 1 ? width : budget.column_groups;
+  const int height = down.end - down.first, tiles = ceil_div(width, column_groups);
+  const int image_sets = ceil_div(sheets, images_per_strip),
+            maximum = std::max(1, budget.resident * kTypicalMultiprocessors / cuts);
   // Strips so short that concurrent blocks are adjacent in memory: otherwise reading and writing
   // take a fifth longer. Of these the one with the lowest estimated time: rounds, times steps with
   // those before the first result, times concurrent blocks per multiprocessor; one alone waits half
   // of its time.
   int best = 0, pieces = 1;
-  for (int count = over(height, 8 * budget.before); count <= over(height, 4); ++count) {
-    const int walks = over(sets * tiles * count, strips), rounds = over(walks, maximum);
-    const int at_once = std::min(over(cuts * walks, kMultiprocessors), budget.resident);
-    const int time = rounds * (over(height, count) + budget.before + 1) * (at_once + 1);
+  for (int count = ceil_div(height, 8 * budget.before); count <= ceil_div(height, 4); ++count) {
+    const int strip_sets = ceil_div(image_sets * tiles * count, strips_per_block),
+              rounds = ceil_div(strip_sets, maximum);
+    const int at_once =
+        std::min(ceil_div(cuts * strip_sets, kTypicalMultiprocessors), budget.resident);
+    const int time = rounds * (ceil_div(height, count) + budget.before + 1) * (at_once + 1);
     if (best == 0 || time < best) best = time, pieces = count;
   }
-  rows = over(height, pieces), pieces = over(height, rows);
-  all_strips = sets * tiles * pieces;
+  rows = ceil_div(height, pieces), pieces = ceil_div(height, rows);
+  strip_count = image_sets * tiles * pieces;
   blocks = dim3(static_cast<unsigned>(cuts),
-                static_cast<unsigned>(std::min(maximum, over(all_strips, strips))));
+                static_cast<unsigned>(std::min(maximum, ceil_div(strip_count, strips_per_block))));
   full = is_full(blocks, budget.resident);
   by_tiles = Divisor(tiles), by_pieces = Divisor(pieces);
-  by_warps = Divisor(octets * strips), by_octets = Divisor(octets);
+  by_warps = Divisor(octets * strips_per_block), by_octets = Divisor(octets);
   by_phases = Divisor(dilation * dilation), by_dilation = Divisor(dilation);
 }
 
@@ -226,9 +231,10 @@ std::unique_ptr<LinearKernel> make_depthwise_gpu(Context& context, const ConvCas
     reason = "float64, or an odd number of channels";
     return nullptr;
   }
-  return std::make_unique<DepthwiseGpu<DepthwiseWalk>>(
-      context, c, depthwise_sums_walk(c, false), depthwise_sums_walk(c, true),
-      depthwise_gradients_walk(c), fuses_depthwise_gradients(number(c.w[2]), number(c.stride[0])));
+  return std::make_unique<DepthwiseGpu<DepthwiseTiling>>(
+      context, c, depthwise_sums_tiling(c, false), depthwise_sums_tiling(c, true),
+      depthwise_gradients_tiling(c),
+      fuses_depthwise_gradients(to_int(c.w[2]), to_int(c.stride[0])));
 }
 
 std::unique_ptr<LinearKernel> make_depthwise_tensor_gpu(Context& context, const ConvCase& c,
@@ -238,9 +244,9 @@ std::unique_ptr<LinearKernel> make_depthwise_tensor_gpu(Context& context, const 
     reason = "for 16 bits and channels in eights only";
     return nullptr;
   }
-  return std::make_unique<DepthwiseGpu<DepthwiseTiles>>(context, c, depthwise_sums_tiles(c, false),
-                                                        depthwise_sums_tiles(c, true),
-                                                        depthwise_gradients_tiles(c), true);
+  return std::make_unique<DepthwiseGpu<DepthwiseTensorTiling>>(
+      context, c, depthwise_sums_tensor_tiling(c, false), depthwise_sums_tensor_tiling(c, true),
+      depthwise_gradients_tensor_tiling(c), true);
 }
 
 }  // namespace crema

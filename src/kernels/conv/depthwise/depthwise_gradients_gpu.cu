@@ -36,7 +36,7 @@ using GradientsRing = DepthwiseRing<
 
 template <typename T, int kKernel, int kStride, int kGang>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
-    depthwise_gradients(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
+    depthwise_gradients(DepthwiseTiling n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                         const T* x, const T* dy, const T* w, T* dx, PartSums parts) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   constexpr int kWidth = width_of(kKernel, kStride), kTaps = kKernel * kKernel;
@@ -48,25 +48,26 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
   constexpr int kMiddle = (kKernel - 1) / 2 / kStride;
   constexpr bool kFuses = fuses_depthwise_gradients(kKernel, kStride);
   int lane;
-  const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
+  const int strip_in_block = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
   const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
   float2 taps[kKernel][kKernel], sums[kKernel][kKernel] = {}, bias_sum{0, 0};
   using Ring = GradientsRing<T, kKernel, kStride, kGang>;
   extern __shared__ __align__(16) unsigned char memory[];
-  const int begin = static_cast<int>(blockIdx.y) * n.walkers;
-  for (int group = begin; group < n.strips; group += static_cast<int>(gridDim.y) * n.walkers) {
-    const bool busy = channel < n.channels && group + walker < n.strips;
-    const DepthwiseStrip strip(n, busy ? group + walker : 0, kWidth);
+  const int begin = static_cast<int>(blockIdx.y) * n.strips_per_block;
+  for (int first_strip = begin; first_strip < n.strip_count;
+       first_strip += static_cast<int>(gridDim.y) * n.strips_per_block) {
+    const bool busy = channel < n.channels && first_strip + strip_in_block < n.strip_count;
+    const DepthwiseStrip strip(n, busy ? first_strip + strip_in_block : 0, kWidth);
     const int row = strip.row * n.dilation + strip.down;
     const int column = strip.column * n.dilation + strip.across;
-    DepthwisePositions<kIn> of_dy(n, out, strip.image, row - kBefore * n.dilation,
-                                  column - kBefore * n.dilation, channel);
-    DepthwisePositions<kOwn> own(n, in, strip.image, row * kStride - top, column * kStride - left,
-                                 channel);
+    DepthwiseRowStart<kIn> of_dy(n, out, strip.image, row - kBefore * n.dilation,
+                                 column - kBefore * n.dilation, channel);
+    DepthwiseRowStart<kOwn> own(n, in, strip.image, row * kStride - top, column * kStride - left,
+                                channel);
     if (!busy) of_dy.inside = own.inside = 0;
-    DepthwiseRows<const T, kIn, kGang> gradient(of_dy, dy);
-    DepthwiseRows<const T, kOwn, kGang> image(own, x);
-    DepthwiseRows<T, kOwn> to(own, dx);
+    DepthwiseRowCursor<const T, kIn, kGang> gradient(of_dy, dy);
+    DepthwiseRowCursor<const T, kOwn, kGang> image(own, x);
+    DepthwiseRowCursor<T, kOwn> to(own, dx);
     float2 window[kRows][kIn];
     Ring ring(memory);
     int number = 0;  // of the next row of dy to load
@@ -86,13 +87,13 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
 #pragma unroll
       for (int i = 0; i < kIn; ++i) positions[i] = ring[i];
     };
-    if (group == begin) {
+    if (first_strip == begin) {
       wait_for_earlier_kernels();
       if (n.full) let_next_kernel_start();
     }
     for (int slot = 0; slot < kSlots<T> - 1; ++slot) fetch();
     if constexpr (kFuses) {
-      if (dx && group == begin) load_taps<T, kKernel>(n, w, lane, false, taps);
+      if (dx && first_strip == begin) load_taps<T, kKernel>(n, w, lane, false, taps);
     }
 #pragma unroll
     for (int r = 0; r < kBefore; ++r) {
@@ -162,7 +163,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
 
   __syncthreads();  // all rows have been read
   auto* const shared = reinterpret_cast<float*>(memory);
-  float* const set = shared + walker * parts.size();
+  float* const set = shared + strip_in_block * parts.size();
   const auto sum_of = [&](int i) {
     const float2& both = sums[i % kTaps / kKernel][i % kTaps % kKernel];
     return i < kTaps ? both.x : both.y;
@@ -172,12 +173,12 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel, kStride))
     reinterpret_cast<float2*>(set)[lane * kTaps + i / 2] = {sum_of(i), sum_of(i + 1)};
   reinterpret_cast<float2*>(set)[n.lanes * kTaps + lane] = bias_sum;
   __syncthreads();
-  parts.add(shared, n.walkers);
+  parts.add(shared, n.strips_per_block);
 #endif
 }
 
 template <typename T, int kKernel, int kStride, int kGang>
-void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseGradients& g) {
+void start(const Gpu& gpu, const DepthwiseTiling& n, const DepthwiseGradients& g) {
   constexpr int kSums = (kKernel * kKernel + 1) * kDepthwiseThreads * sizeof(float2);
   constexpr int kBytes = std::max(GradientsRing<T, kKernel, kStride, kGang>::kBytes, kSums);
   const auto kernel = depthwise_gradients<T, kKernel, kStride, kGang>;
@@ -205,7 +206,7 @@ DepthwiseRange depthwise_gradient_steps(const ConvCase& c, size_t axis) {
   return range;
 }
 
-DepthwiseWalk depthwise_gradients_walk(const ConvCase& c) {
+DepthwiseTiling depthwise_gradients_tiling(const ConvCase& c) {
   const int kernel = static_cast<int>(c.w[2]), stride = static_cast<int>(c.stride[0]);
   return {static_cast<int>(c.x[0]),
           static_cast<int>(c.x[1]),
@@ -218,11 +219,11 @@ DepthwiseWalk depthwise_gradients_walk(const ConvCase& c) {
           false};
 }
 
-int64_t depthwise_parts(const DepthwiseWalk& n, int taps) {
+int64_t depthwise_parts(const DepthwiseTiling& n, int taps) {
   return depthwise_part_floats(n.blocks.y, taps, n.channels);
 }
 
-void start_depthwise_gradients(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTiling& n, const DepthwiseKind& kind,
                                const DepthwiseGradients& g) {
   with_depthwise_kind<true>(kind, [&]<typename T, int kKernel, int kStride>() {
     with_depthwise_gang<T>(n.channels, true,

@@ -16,25 +16,25 @@ CREMA_HD constexpr int resident(int kernel) { return kernel == 3 ? 4 : 3; }
 
 template <typename T, int kKernel, int kStride, int kGang>
 __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
-    depthwise_sums(DepthwiseWalk n, DepthwiseImage in, DepthwiseImage out, int top, int left,
+    depthwise_sums(DepthwiseTiling n, DepthwiseImage in, DepthwiseImage out, int top, int left,
                    const T* x, const T* w, const T* bias, DepthwiseEnd end, bool mirrored, T* y) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   constexpr int kWidth = width_of(kStride), kIn = (kWidth - 1) * kStride + kKernel;
   constexpr int kLater = (kKernel - 1) / kStride;  // rows of y begun ahead of the current one
   int lane;
-  const int walker = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
+  const int strip_in_block = n.by_lanes.split(static_cast<int>(threadIdx.x), lane);
   const int channel = (static_cast<int>(blockIdx.x) * n.lanes + lane) * 2;
-  const int number = static_cast<int>(blockIdx.y) * n.walkers + walker;
-  const bool busy = channel < n.channels && number < n.strips;
+  const int number = static_cast<int>(blockIdx.y) * n.strips_per_block + strip_in_block;
+  const bool busy = channel < n.channels && number < n.strip_count;
   const DepthwiseStrip strip(n, busy ? number : 0, kWidth);
   const int row = strip.row * n.dilation + strip.down;
   const int column = strip.column * n.dilation + strip.across;
-  DepthwiseRows<const T, kIn, kGang> from(
-      DepthwisePositions<kIn>(n, in, strip.image, row * kStride - top, column * kStride - left,
-                              channel),
+  DepthwiseRowCursor<const T, kIn, kGang> from(
+      DepthwiseRowStart<kIn>(n, in, strip.image, row * kStride - top, column * kStride - left,
+                             channel),
       x);
-  DepthwiseRows<T, kWidth> to(DepthwisePositions<kWidth>(n, out, strip.image, row, column, channel),
-                              y);
+  DepthwiseRowCursor<T, kWidth> to(
+      DepthwiseRowStart<kWidth>(n, out, strip.image, row, column, channel), y);
   float2 taps[kKernel][kKernel], first{0, 0};
   const auto add = [&](const float2(&positions)[kIn], int r, float2(&sums)[kWidth]) {
 #pragma unroll
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, resident(kKernel))
 }
 
 template <typename T, int kKernel, int kStride, int kGang>
-void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseSums& s) {
+void start(const Gpu& gpu, const DepthwiseTiling& n, const DepthwiseSums& s) {
   launch_programmatic(gpu, depthwise_sums<T, kKernel, kStride, kGang>, {n.blocks, n.threads()}, n,
                       s.in, s.out, s.top, s.left, static_cast<const T*>(s.x),
                       static_cast<const T*>(s.w), static_cast<const T*>(s.bias), s.end, s.mirrored,
@@ -117,7 +117,7 @@ void start(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseSums& s) {
 
 }  // namespace
 
-DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
+DepthwiseTiling depthwise_sums_tiling(const ConvCase& c, bool of_dx) {
   const Shape& out = of_dx ? c.x : c.y;
   const int kernel = static_cast<int>(c.w[2]), stride = of_dx ? 1 : static_cast<int>(c.stride[0]);
   const int dilation = static_cast<int>(c.dilation[0]);
@@ -132,7 +132,7 @@ DepthwiseWalk depthwise_sums_walk(const ConvCase& c, bool of_dx) {
           true};
 }
 
-void start_depthwise_sums(const Gpu& gpu, const DepthwiseWalk& n, const DepthwiseKind& kind,
+void start_depthwise_sums(const Gpu& gpu, const DepthwiseTiling& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums) {
   with_depthwise_kind<true>(kind, [&]<typename T, int kKernel, int kStride>() {
     // In a strip of few rows wider copies do not make up for their later start.

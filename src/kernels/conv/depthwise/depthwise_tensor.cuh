@@ -19,33 +19,33 @@ namespace crema {
 // Groups of eight columns per strip; warps per block and blocks per multiprocessor, at most; rows
 // that a strip processes before its first result.
 struct DepthwiseBudget {
-  int groups, warps, resident, before;
+  int column_groups, warps, resident, before;
 };
 
-struct DepthwiseTiles {
+struct DepthwiseTensorTiling {
   int channels, dilation, sheets;
-  int octets, strips;   // per block, a warp for each octet of each strip
-  int abreast, groups;  // sheets per strip, and groups of eight columns of each
-  int rows;             // steps per strip
-  int all_strips;       // per piece of the channels
+  int octets, strips_per_block;         // a warp for each octet of each strip
+  int images_per_strip, column_groups;  // sheets per strip, and groups of eight columns of each
+  int rows;                             // steps per strip
+  int strip_count;                      // per piece of the channels
   DepthwiseRange down, across;
   dim3 blocks;  // pieces of the channels, blocks per piece
   bool full;    // the blocks take most of the block slots of a large card
   Divisor by_tiles, by_pieces, by_phases, by_dilation, by_warps, by_octets;
 
-  DepthwiseTiles(int images, int channels, int dilation, DepthwiseRange down, DepthwiseRange across,
-                 const DepthwiseBudget& budget);
-  dim3 threads() const { return dim3(static_cast<unsigned>(32 * octets * strips)); }
+  DepthwiseTensorTiling(int images, int channels, int dilation, DepthwiseRange down,
+                        DepthwiseRange across, const DepthwiseBudget& budget);
+  dim3 threads() const { return dim3(static_cast<unsigned>(32 * octets * strips_per_block)); }
 };
 
 // channels must be a multiple of eight.
-DepthwiseTiles depthwise_sums_tiles(const ConvCase& c, bool of_dx);
-void start_depthwise_sums(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
+DepthwiseTensorTiling depthwise_sums_tensor_tiling(const ConvCase& c, bool of_dx);
+void start_depthwise_sums(const Gpu& gpu, const DepthwiseTensorTiling& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums);
-DepthwiseTiles depthwise_gradients_tiles(const ConvCase& c);
-int64_t depthwise_parts(const DepthwiseTiles& n, int taps);
-void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
-                               const DepthwiseGradients& gradients);
+DepthwiseTensorTiling depthwise_gradients_tensor_tiling(const ConvCase& c);
+int64_t depthwise_parts(const DepthwiseTensorTiling& n, int taps);
+void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTensorTiling& n,
+                               const DepthwiseKind& kind, const DepthwiseGradients& gradients);
 
 #ifdef __CUDACC__
 
@@ -56,12 +56,12 @@ constexpr int kPositionBytes = 9 * 16;
 // A thread's share of copies: one octet of every 32nd column.
 struct DepthwiseOctet {
   int slot, column, channel;  // slot: among the octets of a position in shared memory
-  int beside;                 // index among the block's strips
+  int strip_in_block;
 
-  __device__ explicit DepthwiseOctet(const DepthwiseTiles& n) {
+  __device__ explicit DepthwiseOctet(const DepthwiseTensorTiling& n) {
     column = n.by_warps.split(static_cast<int>(threadIdx.x), slot);
     int octet;
-    beside = n.by_octets.split(slot, octet);
+    strip_in_block = n.by_octets.split(slot, octet);
     channel = (static_cast<int>(blockIdx.x) * n.octets + octet) * 8;
   }
   __device__ int offset() const { return column * kPositionBytes + slot * 16; }
@@ -74,15 +74,17 @@ struct DepthwiseTile {
   int row, column, end;
   bool none;  // no such strip or channels
 
-  __device__ DepthwiseTile(const DepthwiseTiles& n, const DepthwiseOctet& own, int group) {
-    const int strip = group * n.strips + own.beside;
-    none = strip >= n.all_strips || own.channel >= n.channels;
+  __device__ DepthwiseTile(const DepthwiseTensorTiling& n, const DepthwiseOctet& own,
+                           int strip_set) {
+    const int strip = strip_set * n.strips_per_block + own.strip_in_block;
+    none = strip >= n.strip_count || own.channel >= n.channels;
     int tile, piece, phase = 0;
-    first_sheet = image = n.by_pieces.split(n.by_tiles.split(strip, tile), piece) * n.abreast;
+    first_sheet = image =
+        n.by_pieces.split(n.by_tiles.split(strip, tile), piece) * n.images_per_strip;
     if (n.dilation > 1) image = n.by_phases.split(first_sheet, phase);
     down_phase = n.by_dilation.split(phase, across_phase);
     row = n.down.first + piece * n.rows, end = min(row + n.rows, n.down.end);
-    column = n.across.first + tile * n.groups * 8;
+    column = n.across.first + tile * n.column_groups * 8;
   }
 };
 
@@ -97,7 +99,7 @@ struct DepthwiseView {
 // Rows of a tensor from `first` on; each thread has an octet of every 32nd position. Rows outside
 // [first_own, end_own) are zeros. Rows are in a tile's steps times scale.
 template <typename T, int kColumns, int kPlanes>
-struct DepthwiseOctetRows {
+struct DepthwiseOctetRowCursor {
   static constexpr int kPositions = kColumns * kPlanes, kPasses = (kPositions + 31) / 32;
   T* data;
   int offsets[kPasses];
@@ -105,14 +107,14 @@ struct DepthwiseOctetRows {
   int ahead, count;  // the current row relative to the first of its own, and the number of its own
   int dilation, row_step, column;
 
-  DepthwiseOctetRows() = default;
-  __device__ DepthwiseOctetRows(const DepthwiseTiles& n, const DepthwiseTile& tile,
-                                const DepthwiseOctet& own, const DepthwiseView& view, int first,
-                                int first_own, int end_own, T* data_)
+  DepthwiseOctetRowCursor() = default;
+  __device__ DepthwiseOctetRowCursor(const DepthwiseTensorTiling& n, const DepthwiseTile& tile,
+                                     const DepthwiseOctet& own, const DepthwiseView& view,
+                                     int first, int first_own, int end_own, T* data_)
       : data(data_), dilation(n.dilation), column(own.column) {
     row_step = dilation * view.image.width * n.channels;
     const auto of_row = [&](int step) { return step * dilation + tile.down_phase - view.top; };
-    const int low = max(0, of_row(first_own)), of_sheet = n.groups * 8 + view.margin;
+    const int low = max(0, of_row(first_own)), of_sheet = n.column_groups * 8 + view.margin;
     ahead = of_row(first) - low;
     count = max(0, min(view.image.height, of_row(end_own)) - low);
     const int row = (tile.image * view.image.height + of_row(first)) * view.image.width;
@@ -125,7 +127,7 @@ struct DepthwiseOctetRows {
       const int step = (tile.column + i - beside * of_sheet - view.before) * view.scale + plane;
       const int at = step * dilation + tile.across_phase - view.left;
       offsets[pass] = (row + beside * to_next + at) * n.channels + own.channel;
-      if (!tile.none && plane < kPlanes && beside < n.abreast &&
+      if (!tile.none && plane < kPlanes && beside < n.images_per_strip &&
           tile.first_sheet + beside < n.sheets && at >= 0 && at < view.image.width)
         inside |= 1u << pass;
     }
@@ -168,7 +170,7 @@ struct DepthwiseLane {
   int warp, lane, octet, channel, strip;  // channel: the octet's first
   bool diagonal;  // holds an element of the diagonal matrices, that of channel lane / 4
 
-  __device__ explicit DepthwiseLane(const DepthwiseTiles& n)
+  __device__ explicit DepthwiseLane(const DepthwiseTensorTiling& n)
       : warp(static_cast<int>(threadIdx.x) / 32), lane(static_cast<int>(threadIdx.x) % 32) {
     strip = n.by_octets.split(warp, octet);
     channel = (static_cast<int>(blockIdx.x) * n.octets + octet) * 8;
@@ -188,9 +190,9 @@ struct DepthwiseLane {
   }
   // The first column of a group of eight columns in a row whose sheets are of_sheet positions wide.
   // Groups that the strip's sheets do not need are zeros there.
-  __device__ int column(const DepthwiseTiles& n, int group, int of_sheet) const {
-    const int of_group = n.groups >> 1;  // log2 of the 1, 2 or 4 groups
-    return (group >> of_group) * of_sheet + (group & (n.groups - 1)) * 8;
+  __device__ int column(const DepthwiseTensorTiling& n, int column_group, int of_sheet) const {
+    const int shift = n.column_groups >> 1;  // log2 of the 1, 2 or 4 groups
+    return (column_group >> shift) * of_sheet + (column_group & (n.column_groups - 1)) * 8;
   }
   // The address of row lane % 8 of the matrix that starts at a column.
   __device__ uint32_t address(const unsigned char* memory, int column) const {

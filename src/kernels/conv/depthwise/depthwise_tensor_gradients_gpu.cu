@@ -26,9 +26,9 @@ constexpr int kResident = 2;
 template <int kKernel, int kStride>
 struct Layout {
   static constexpr int kBefore = (kKernel - 1) / kStride, kMeets = kBefore + 1;
-  static constexpr int kTiles = tiles(kKernel, kStride), kGroups = 2 * kTiles;
-  static constexpr int kColumns = kGroups * (8 + kBefore);  // of dy
-  static constexpr int kOwn = kStride * kGroups;            // column groups of x, by planes
+  static constexpr int kTiles = tiles(kKernel, kStride), kColumnGroups = 2 * kTiles;
+  static constexpr int kColumns = kColumnGroups * (8 + kBefore);  // of dy
+  static constexpr int kOwn = kStride * kColumnGroups;            // column groups of x, by planes
   static constexpr int kOwnBytes = kOwn * 8 * kPositionBytes;
   static constexpr int kRowsPerStep = turns(kStride);
   static_assert(kBefore % kRowsPerStep == 0);
@@ -49,8 +49,8 @@ constexpr uint32_t kOnes = std::is_same_v<T, Half> ? 0x3C003C00u : 0x3F803F80u;
 
 template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
-    depthwise_tensor_gradients(DepthwiseTiles n, DepthwiseImage in, DepthwiseImage out, int top,
-                               int left, const T* x, const T* dy, const T* w, T* dx,
+    depthwise_tensor_gradients(DepthwiseTensorTiling n, DepthwiseImage in, DepthwiseImage out,
+                               int top, int left, const T* x, const T* dy, const T* w, T* dx,
                                PartSums parts) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
   using L = Layout<kKernel, kStride>;
@@ -62,23 +62,24 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   extern __shared__ __align__(16) unsigned char memory[];
   const DepthwiseView of_x{in, top, left, kStride, 0, 0};
   // Copies continue from strip to strip.
-  DepthwiseOctetRows<const T, L::kColumns, 1> gradient;
-  DepthwiseOctetRows<const T, L::kGroups * 8, kStride> image;
+  DepthwiseOctetRowCursor<const T, L::kColumns, 1> gradient;
+  DepthwiseOctetRowCursor<const T, L::kColumnGroups * 8, kStride> image;
   const DepthwiseOctet own(n);
   const int own_offset = own.offset();
-  const int groups = (n.all_strips + n.strips - 1) / n.strips, begin = static_cast<int>(blockIdx.y);
+  const int strip_sets = (n.strip_count + n.strips_per_block - 1) / n.strips_per_block,
+            begin = static_cast<int>(blockIdx.y);
   const int stride = static_cast<int>(gridDim.y),
             steps = (n.rows + kBefore + kRowsPerStep - 1) / kRowsPerStep;
   int to_come = 0, next = begin;
   const auto fetch = [&](int slot) {
-    if (to_come == 0 && next < groups) {
+    if (to_come == 0 && next < strip_sets) {
       to_come = steps;
       const DepthwiseTile tile(n, own, next);
       next += stride;
       const int first = tile.row - kBefore;
-      gradient = DepthwiseOctetRows<const T, L::kColumns, 1>(
+      gradient = DepthwiseOctetRowCursor<const T, L::kColumns, 1>(
           n, tile, own, {out, 0, 0, 1, kBefore, kBefore}, first, first, tile.end, dy);
-      image = DepthwiseOctetRows<const T, L::kGroups * 8, kStride>(
+      image = DepthwiseOctetRowCursor<const T, L::kColumnGroups * 8, kStride>(
           n, tile, own, of_x, first * kStride + kKernel - kStride, tile.row * kStride,
           tile.end * kStride, x);
     }
@@ -103,7 +104,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   const DepthwiseLane lane(n);
   uint32_t taps[kKernel][kKernel] = {};
   if (dx) lane.load_taps(w, taps);
-  const int matrix = lane.lane / 8, of_sheet = n.groups * 8 + kBefore;
+  const int matrix = lane.lane / 8, of_sheet = n.column_groups * 8 + kBefore;
   // Matrices whose rows are positions of dy, at q 0 and 1; whose rows are channels, likewise; and
   // the unpaired last q.
   uint32_t pairs_at[kTiles], channels_at[kTiles];
@@ -113,15 +114,16 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
                   (kBefore - matrix / 2) * kPositionBytes;
     channels_at[i] = lane.address(memory, lane.column(n, 2 * i + matrix / 2, of_sheet));
   }
-  const uint32_t last_at = lane.address(memory, lane.column(n, matrix % L::kGroups, of_sheet));
+  const uint32_t last_at =
+      lane.address(memory, lane.column(n, matrix % L::kColumnGroups, of_sheet));
   const uint32_t x_at = lane.address(memory, L::kColumns + matrix % L::kOwn * 8);
 
   float weights[kKernel][kStride][kPairs][4] = {}, biases[4] = {};
   int slot = 0;
-  for (int group = begin; group < groups; group += stride) {
-    const DepthwiseTile tile(n, own, group);
-    DepthwiseOctetRows<T, L::kGroups * 8, kStride> to(n, tile, own, of_x, tile.row * kStride,
-                                                      tile.row * kStride, tile.end * kStride, dx);
+  for (int strip_set = begin; strip_set < strip_sets; strip_set += stride) {
+    const DepthwiseTile tile(n, own, strip_set);
+    DepthwiseOctetRowCursor<T, L::kColumnGroups * 8, kStride> to(
+        n, tile, own, of_x, tile.row * kStride, tile.row * kStride, tile.end * kStride, dx);
     const auto store = [&](int step) {
 #pragma unroll
       for (int a = 0; a < kRowsPerStep * kStride; ++a)
@@ -130,7 +132,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
     };
     // Rows of dy that the warp's own strip adds to the bias gradient.
     int tile_of_warp, piece;
-    n.by_pieces.split(n.by_tiles.split(group * n.strips + lane.strip, tile_of_warp), piece);
+    n.by_pieces.split(n.by_tiles.split(strip_set * n.strips_per_block + lane.strip, tile_of_warp),
+                      piece);
     const int first_own = kBefore - kMiddle;
     const int end_own = first_own + min(n.rows, n.down.end - n.down.first - piece * n.rows);
     uint32_t window[kKernel][L::kLoads][4] = {};
@@ -171,7 +174,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
               for (int r = 0; r < kKernel; ++r) {
 #pragma unroll
                 for (int b = 0; b < kStride; ++b) {
-                  const int eight = b * L::kGroups + 2 * i;
+                  const int eight = b * L::kColumnGroups + 2 * i;
                   if (2 * j < L::meets(b))
                     multiply_add<T>(weights[r][b][j], channels, window[r][eight / 4][eight % 4],
                                     window[r][eight / 4][eight % 4 + 1]);
@@ -214,8 +217,8 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
               }
               if (r < kStride) {
                 if (step >= kBefore / kRowsPerStep)
-                  lane.template write<T>(results + r * L::kOwnBytes, (b * L::kGroups + 2 * i) * 8,
-                                         sums);
+                  lane.template write<T>(results + r * L::kOwnBytes,
+                                         (b * L::kColumnGroups + 2 * i) * 8, sums);
               } else {
 #pragma unroll
                 for (int k = 0; k < 4; ++k) later[r - kStride][b][i][k] = sums[k];
@@ -250,12 +253,12 @@ __global__ void __launch_bounds__(32 * warps(kKernel), kResident)
   constexpr int kHalf = kMiddle % 2 * 2;
   leave(n.octets * 8 * kTaps + of_block, biases[kHalf], biases[kHalf + 1]);
   __syncthreads();
-  parts.add(shared, n.strips);
+  parts.add(shared, n.strips_per_block);
 #endif
 }
 
 template <typename T, int kKernel, int kStride>
-void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseGradients& g) {
+void start(const Gpu& gpu, const DepthwiseTensorTiling& n, const DepthwiseGradients& g) {
   constexpr int kBytes = Layout<kKernel, kStride>::kBytes;
   const auto kernel = depthwise_tensor_gradients<T, kKernel, kStride>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
@@ -268,7 +271,7 @@ void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseGradients& g)
 
 }  // namespace
 
-DepthwiseTiles depthwise_gradients_tiles(const ConvCase& c) {
+DepthwiseTensorTiling depthwise_gradients_tensor_tiling(const ConvCase& c) {
   const int kernel = static_cast<int>(c.w[2]), stride = static_cast<int>(c.stride[0]);
   return {static_cast<int>(c.x[0]),
           static_cast<int>(c.x[1]),
@@ -278,12 +281,12 @@ DepthwiseTiles depthwise_gradients_tiles(const ConvCase& c) {
           {2 * tiles(kernel, stride), warps(kernel), kResident, (kernel - 1) / stride}};
 }
 
-int64_t depthwise_parts(const DepthwiseTiles& n, int taps) {
+int64_t depthwise_parts(const DepthwiseTensorTiling& n, int taps) {
   return depthwise_part_floats(n.blocks.y, taps, n.channels);
 }
 
-void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
-                               const DepthwiseGradients& g) {
+void start_depthwise_gradients(const Gpu& gpu, const DepthwiseTensorTiling& n,
+                               const DepthwiseKind& kind, const DepthwiseGradients& g) {
   with_depthwise_kind<false>(
       kind, [&]<typename T, int kKernel, int kStride>() { start<T, kKernel, kStride>(gpu, n, g); });
 }

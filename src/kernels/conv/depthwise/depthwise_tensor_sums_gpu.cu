@@ -8,7 +8,7 @@
 namespace crema {
 namespace {
 
-constexpr int kTiles = 2, kGroups = 2 * kTiles;  // of sixteen and of eight columns
+constexpr int kTiles = 2, kColumnGroups = 2 * kTiles;  // of sixteen and of eight columns
 CREMA_HD constexpr int slots(int stride) { return stride == 1 ? 4 : 3; }
 // Rows of y per step: with stride 1 a single row is too little work.
 CREMA_HD constexpr int turns(int stride) { return stride == 1 ? 2 : 1; }
@@ -21,13 +21,13 @@ CREMA_HD constexpr int resident(int kernel, int stride) {
 template <int kKernel, int kStride>
 struct Layout {
   static constexpr int kLater = (kKernel - 1) / kStride;  // rows of y begun ahead
-  static constexpr int kColumns = kGroups * (8 + kLater);
+  static constexpr int kColumns = kColumnGroups * (8 + kLater);
   static constexpr int kRowBytes = kStride * kColumns * kPositionBytes;
   static constexpr int kRowsPerStep = turns(kStride), kSlots = slots(kStride);
   static_assert(kLater % kRowsPerStep == 0);
   static constexpr int kSlotBytes = kRowsPerStep * kStride * kRowBytes;
   static constexpr int kRingBytes = kSlots * kSlotBytes;
-  static constexpr int kOutBytes = kGroups * 8 * kPositionBytes;
+  static constexpr int kOutBytes = kColumnGroups * 8 * kPositionBytes;
   static constexpr int kBytes = kRingBytes + 2 * kRowsPerStep * kOutBytes;
   // Distance from a column to that of the next tap of its positions, and to that two taps on.
   static constexpr int kTapBytes = kStride == 1 ? kPositionBytes : kColumns * kPositionBytes;
@@ -36,7 +36,7 @@ struct Layout {
 
 template <typename T, int kKernel, int kStride>
 __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride))
-    depthwise_tensor_sums(DepthwiseTiles n, DepthwiseImage in, DepthwiseImage out, int top,
+    depthwise_tensor_sums(DepthwiseTensorTiling n, DepthwiseImage in, DepthwiseImage out, int top,
                           int left, const T* x, const T* w, const T* bias, DepthwiseEnd end,
                           bool mirrored, T* y) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see supports()
@@ -44,19 +44,20 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
   constexpr int kTaps = kKernel * kKernel, kRowsPerStep = L::kRowsPerStep, kSlots = L::kSlots;
   extern __shared__ __align__(16) unsigned char memory[];
   // Copies continue from strip to strip.
-  DepthwiseOctetRows<const T, L::kColumns, kStride> from;
+  DepthwiseOctetRowCursor<const T, L::kColumns, kStride> from;
   const DepthwiseOctet own(n);
   const int own_offset = own.offset();
-  const int groups = (n.all_strips + n.strips - 1) / n.strips, begin = static_cast<int>(blockIdx.y);
+  const int strip_sets = (n.strip_count + n.strips_per_block - 1) / n.strips_per_block,
+            begin = static_cast<int>(blockIdx.y);
   const int stride = static_cast<int>(gridDim.y),
             steps = (n.rows + L::kLater + kRowsPerStep - 1) / kRowsPerStep;
   int to_come = 0, next = begin;
   const auto fetch = [&](int slot) {
-    if (to_come == 0 && next < groups) {
+    if (to_come == 0 && next < strip_sets) {
       to_come = steps;
       const DepthwiseTile tile(n, own, next);
       next += stride;
-      from = DepthwiseOctetRows<const T, L::kColumns, kStride>(
+      from = DepthwiseOctetRowCursor<const T, L::kColumns, kStride>(
           n, tile, own, {in, top, left, kStride, 0, L::kLater}, tile.row * kStride,
           tile.row * kStride, (tile.end - 1) * kStride + kKernel, x);
     }
@@ -91,7 +92,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
     pair.bits = *reinterpret_cast<const uint32_t*>(bias + lane.channel + lane.lane % 4 * 2);
     first = pair.floats();
   }
-  const int matrix = lane.lane / 8, of_sheet = n.groups * 8 + L::kLater;
+  const int matrix = lane.lane / 8, of_sheet = n.column_groups * 8 + L::kLater;
   uint32_t pairs_at[kTiles];
 #pragma unroll
   for (int i = 0; i < kTiles; ++i)
@@ -102,10 +103,10 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
 
   unsigned char* const results = memory + L::kRingBytes;
   int slot = 0;
-  for (int group = begin; group < groups; group += stride) {
-    const DepthwiseTile tile(n, own, group);
-    DepthwiseOctetRows<T, kGroups * 8, 1> to(n, tile, own, {out, 0, 0, 1, 0, 0}, tile.row, tile.row,
-                                             tile.end, y);
+  for (int strip_set = begin; strip_set < strip_sets; strip_set += stride) {
+    const DepthwiseTile tile(n, own, strip_set);
+    DepthwiseOctetRowCursor<T, kColumnGroups * 8, 1> to(n, tile, own, {out, 0, 0, 1, 0, 0},
+                                                        tile.row, tile.row, tile.end, y);
     const auto store = [&](int step) {
 #pragma unroll
       for (int turn = 0; turn < kRowsPerStep; ++turn)
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(32 * warps(kKernel), resident(kKernel, kStride
 }
 
 template <typename T, int kKernel, int kStride>
-void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseSums& s) {
+void start(const Gpu& gpu, const DepthwiseTensorTiling& n, const DepthwiseSums& s) {
   constexpr int kBytes = Layout<kKernel, kStride>::kBytes;
   const auto kernel = depthwise_tensor_sums<T, kKernel, kStride>;
   check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
@@ -191,7 +192,7 @@ void start(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseSums& s) {
 
 }  // namespace
 
-DepthwiseTiles depthwise_sums_tiles(const ConvCase& c, bool of_dx) {
+DepthwiseTensorTiling depthwise_sums_tensor_tiling(const ConvCase& c, bool of_dx) {
   const Shape& out = of_dx ? c.x : c.y;
   const int kernel = static_cast<int>(c.w[2]), stride = of_dx ? 1 : static_cast<int>(c.stride[0]);
   const int dilation = static_cast<int>(c.dilation[0]);
@@ -200,10 +201,10 @@ DepthwiseTiles depthwise_sums_tiles(const ConvCase& c, bool of_dx) {
           dilation,
           DepthwiseRange::of_sums(out[2], dilation),
           DepthwiseRange::of_sums(out[3], dilation),
-          {kGroups, warps(kernel), resident(kernel, stride), (kernel - 1) / stride}};
+          {kColumnGroups, warps(kernel), resident(kernel, stride), (kernel - 1) / stride}};
 }
 
-void start_depthwise_sums(const Gpu& gpu, const DepthwiseTiles& n, const DepthwiseKind& kind,
+void start_depthwise_sums(const Gpu& gpu, const DepthwiseTensorTiling& n, const DepthwiseKind& kind,
                           const DepthwiseSums& sums) {
   with_depthwise_kind<false>(kind, [&]<typename T, int kKernel, int kStride>() {
     start<T, kKernel, kStride>(gpu, n, sums);

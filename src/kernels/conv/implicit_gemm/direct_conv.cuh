@@ -11,7 +11,6 @@ namespace crema {
 // A tensor in shared memory: bytes from one row, and one pixel, to the next. The pixel pitch is an
 // odd multiple of 16 bytes, so that ldmatrix has no bank conflicts.
 struct DirectConvTile {
-  int at;  // from the start of a stage, or of all shared memory
   int rows, columns;
   int chunks;  // of 8 channels per pixel
   int row, pixel;
@@ -19,66 +18,90 @@ struct DirectConvTile {
 };
 
 struct DirectConvImage {
-  const void* data;
   int height, width, channels;
   int vector;  // channels per copy
   int step;    // elements from one image to the next
 };
 
-// For a case with pooling (direct_conv_pool.cuh): forward's result, and dy, consist of cells of 2 x
-// 2 positions.
-struct DirectConvPool {
-  uint8_t* kept;
-  int cells[2];  // rows and columns of cells
-  Divisor by_row;
-  int positions[2];  // of the convolution; the last cells may extend past them
-  // Cells per row of the tile that holds dy, times its chunks.
-  int slots;
-  Divisor by_slots;
-  // Dropout bits of a strip's cells, the four of a draw in one byte.
-  DropoutMask dropout;
-  int rng_at;        // in a stage
-  int quads, whole;  // quads, and how many of them have four channels
-  Divisor by_quads, by_whole;
-};
-
-// What follows the convolution: nothing of which a kernel computes the gradient, a ReLU whose sign
-// it reads, or a pooling, whose kept positions include the ReLU.
-enum class FusedOp { none, relu, pool };
-
-// All coordinates are pairs of row and column.
-struct DirectConvParams {
-  DirectConvImage image;  // the image of the windows: x, or dy for dgrad
-  DirectConvImage other;  // w as an image of outputs x taps, or dy for wgrad
-  const void* sign;       // y, with the layout of dy
-  const void* bias;
-  void* out;
-  float* db;
-  bool accumulate_w, accumulate_b, relu;
-  int positions[2];  // number of windows along each axis
-  int origin[2];     // a position's window starts at origin + position * step
+// Coordinates are pairs of row and column.
+struct DirectConvWindows {
+  DirectConvImage image;  // the windows are in x, or in dy for dgrad
+  int positions[2];       // number of windows along each axis
+  int origin[2];          // a position's window starts at origin + position * step
   int step[2];
   int tap[2], first_tap[2];  // tap t is at first_tap + t * tap in the window
   int taps, kernel_width;
-  int columns;                      // of the result
-  int columns_each;                 // per block, for forward
-  int strip, strips, units;         // rows of positions per unit; strips per image; in total
-  Divisor by_strips, by_positions;  // by_positions: positions per row
-  DirectConvTile image_tile, other_tile;
-  int sign_at;  // offset of y in a stage
-  int tables;   // offset of the tables of offsets
-  int stage, stages, stages_at;
-  int entries;  // chunks of 8 of the reduction, or of the result's columns
+  // A strip is what a block computes at a time: strip_rows rows of positions of one image.
+  int strip_rows, strips_per_image, strip_count;
+  Divisor by_columns, by_strips;  // positions per row; strips per image
+};
+
+// How the warps of a block divide the product.
+struct DirectConvTiling {
   int warps_m, warps_n, slices;
-  int slices_at;        // where slices other than the first write their sums, after the stages
-  int tile_pitch;       // floats per row of a block's tile of sums
-  int blocks, cluster;  // blocks, and blocks per cluster
-  bool adds;            // blocks add their sums to dw and db, in any order
-  float* parts;
+  int k_chunks;  // chunks of 8 of k = (tap, channel): of the reduction, or of wgrad's columns
+  int columns, columns_per_block;  // of the result; not for wgrad
+  DirectConvImage second;          // w as an image of outputs x taps, or dy for wgrad
+  DirectConvTile image_tile, second_tile;
+};
+
+// A 2 x 2 max pooling (direct_conv_pool.cuh): forward's result, and dy, have an element for each
+// pool window.
+struct DirectConvPool {
+  int extent[2];  // pool windows along each axis; 0: no pooling
+  Divisor by_columns;
+  int positions[2];  // of the convolution; the last pool windows may extend past them
+  // Pool windows per row of the tile that holds dy, times its chunks.
+  int slots;
+  Divisor by_slots;
+  int quads, whole;  // DropoutLayout's quads, and how many of them have four channels
+  Divisor by_quads, by_whole;
+};
+
+// Shared memory, in bytes. It starts with a table of offsets; the stages come last.
+struct DirectConvLayout {
+  int w_at;        // not for wgrad
+  int dy_at;       // for wgrad, in a stage
+  int relu_y_at;   // in a stage
+  int dropout_at;  // in a stage: bits of a strip's pool windows, the four of a draw in one byte
+  int stage, stages, stages_at;
+  int slices_at;   // where slices other than the first write their sums, after the stages
+  int tile_pitch;  // floats per row of a block's tile of sums
+  int bytes;       // in total
+};
+
+struct DirectConvGrid {
+  int blocks, column_blocks;  // along the strips, and along the result's columns
+  int threads;
+  int cluster;  // blocks per cluster
+};
+
+struct DirectConvOperands {
+  const void *image, *second;
+  const void* relu_y;  // with the layout of dy; null: no ReLU
+  const void* bias;
+  void* out;
+  float* db;
+  uint8_t* argmax;
+  DropoutMask dropout;
+  bool accumulate_w, accumulate_b, relu;
+  bool adds;  // blocks add their sums to dw and db, in any order
+  float gradient_factor;
+  float* partial_sums;
   unsigned* counters;
-  int shared_bytes;
-  float factor;  // multiplies the gradients
-  DirectConvPool pool;
+};
+
+// How dy reaches the kernel: as it is; masked by y of the ReLU; or unpooled through argmax, which
+// includes the ReLU. For fprop: pool, or none (the ReLU is a flag).
+enum class FusedOp { none, relu, pool };
+
+struct DirectConvParams {
+  DirectConvWindows windows;    // set by windows_of()
+  DirectConvTiling tiling;      // position_tiling() or wgrad_tiling()
+  DirectConvPool pool;          // pool_of()
+  DirectConvLayout layout;      // shared_layout()
+  DirectConvGrid grid;          // DirectConv::grid()
+  DirectConvOperands operands;  // DirectConv::run()
 };
 
 #ifdef __CUDACC__
@@ -111,9 +134,11 @@ __device__ void for_slots(const DirectConvTile& tile, const Start& start, const 
 
 // Loads pixels from (first_row, first_column) on; zeros outside of the image and past its channels.
 template <typename T>
-__device__ void load_tile(const DirectConvImage& image, const void* data, int number, int first_row,
-                          int first_column, const DirectConvTile& tile, uint32_t to) {
-  const T* const from = static_cast<const T*>(data) + static_cast<int64_t>(number) * image.step;
+__device__ void load_tile(const DirectConvImage& image, const void* data, int image_index,
+                          int first_row, int first_column, const DirectConvTile& tile,
+                          uint32_t to) {
+  const T* const from =
+      static_cast<const T*>(data) + static_cast<int64_t>(image_index) * image.step;
   with_vector(image.vector, [&]<int kVector>() {
     const T* column_from = from;
     int pieces = 0;  // inside the image if the row is
@@ -138,59 +163,69 @@ __device__ void load_tile(const DirectConvImage& image, const void* data, int nu
   });
 }
 
-// Masks dy with the sign of y (ReLU): this thread's own slots, both loaded.
-__device__ inline void mask_tile(const DirectConvTile& tile, uint32_t dy, uint32_t y) {
+// Masks dy with y of the ReLU: this thread's own slots, both loaded.
+__device__ inline void mask_tile(const DirectConvTile& tile, uint32_t dy, uint32_t relu_y) {
   for_slots(
       tile, [](int, int) {},
       [&](int, int slot) {
-        uint32_t g[4], sign[4];
+        uint32_t g[4], y[4];
         asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
                      : "=r"(g[0]), "=r"(g[1]), "=r"(g[2]), "=r"(g[3])
                      : "r"(dy + slot));
         asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                     : "=r"(sign[0]), "=r"(sign[1]), "=r"(sign[2]), "=r"(sign[3])
-                     : "r"(y + slot));
+                     : "=r"(y[0]), "=r"(y[1]), "=r"(y[2]), "=r"(y[3])
+                     : "r"(relu_y + slot));
 #pragma unroll
-        for (int i = 0; i < 4; ++i) g[i] = where_positive(g[i], sign[i]);
+        for (int i = 0; i < 4; ++i) g[i] = where_positive(g[i], y[i]);
         asm volatile("st.shared.v4.u32 [%0], {%1,%2,%3,%4};" ::"r"(dy + slot), "r"(g[0]), "r"(g[1]),
                      "r"(g[2]), "r"(g[3]));
       });
 }
 
-// The offset from a window's start of entry e: chunk e % chunks of tap e / chunks.
-__device__ inline int window_entry(const DirectConvParams& n, int entry) {
+// The byte offset from a window's start of chunk k: chunk k % chunks of tap k / chunks.
+__device__ inline int chunk_byte_offset(const DirectConvParams& n, int k) {
+  const DirectConvWindows& windows = n.windows;
+  const DirectConvTile& tile = n.tiling.image_tile;
   int chunk;
-  const int tap = n.image_tile.by_chunks.split(entry, chunk);
-  const int row = tap / n.kernel_width, column = tap % n.kernel_width;
-  return (n.first_tap[0] + row * n.tap[0]) * n.image_tile.row +
-         (n.first_tap[1] + column * n.tap[1]) * n.image_tile.pixel + chunk * 16;
+  const int tap = tile.by_chunks.split(k, chunk);
+  const int row = tap / windows.kernel_width, column = tap % windows.kernel_width;
+  return (windows.first_tap[0] + row * windows.tap[0]) * tile.row +
+         (windows.first_tap[1] + column * windows.tap[1]) * tile.pixel + chunk * 16;
 }
 
-// The offset of the window of a position of the strip.
-__device__ inline int window_position(const DirectConvParams& n, int position) {
+// The byte offset of the window at a row and column of the strip.
+__device__ inline int window_byte_offset(const DirectConvParams& n, int row, int column) {
+  return row * n.windows.step[0] * n.tiling.image_tile.row +
+         column * n.windows.step[1] * n.tiling.image_tile.pixel;
+}
+
+// The same by the position's index in the strip; the last one's for later positions.
+__device__ inline int window_byte_offset(const DirectConvParams& n, int position) {
+  const DirectConvWindows& windows = n.windows;
   int column;
-  const int row = n.by_positions.split(min(position, n.strip * n.positions[1] - 1), column);
-  return row * n.step[0] * n.image_tile.row + column * n.step[1] * n.image_tile.pixel;
+  const int row = windows.by_columns.split(
+      min(position, windows.strip_rows * windows.positions[1] - 1), column);
+  return window_byte_offset(n, row, column);
 }
 
-// Loops over the units of this block, double-buffered: load(unit, stage's address), then
-// compute(unit, stage's address) when this block's copies have arrived. The next unit loads during
-// compute.
+// Loops over the strips of this block, double-buffered: load(strip, stage's address), then
+// compute(strip, stage's address) when this block's copies have arrived. The next strip loads
+// during compute.
 template <typename Load, typename Mask, typename Compute>
-__device__ void for_units(const DirectConvParams& n, uint32_t memory, const Load& load,
-                          const Mask& mask, const Compute& compute) {
-  const uint32_t stages = memory + n.stages_at;
-  const int hop = static_cast<int>(gridDim.x);
-  int unit = static_cast<int>(blockIdx.x);
-  if (unit < n.units) load(unit, stages);
+__device__ void for_strips(const DirectConvParams& n, uint32_t memory, const Load& load,
+                           const Mask& mask, const Compute& compute) {
+  const uint32_t stages = memory + n.layout.stages_at;
+  const int hop = static_cast<int>(gridDim.x), count = n.windows.strip_count;
+  int strip = static_cast<int>(blockIdx.x);
+  if (strip < count) load(strip, stages);
   end_copies();
-  for (int turn = 0; unit < n.units; unit += hop, turn ^= 1) {
-    if (unit + hop < n.units) load(unit + hop, stages + (turn ^ 1) * n.stage);
+  for (int turn = 0; strip < count; strip += hop, turn ^= 1) {
+    if (strip + hop < count) load(strip + hop, stages + (turn ^ 1) * n.layout.stage);
     end_copies();
     wait_for_copies<1>();
-    mask(stages + turn * n.stage);
+    mask(stages + turn * n.layout.stage);
     __syncthreads();
-    compute(unit, stages + turn * n.stage);
+    compute(strip, stages + turn * n.layout.stage);
     __syncthreads();
   }
 }

@@ -9,25 +9,26 @@
 
 namespace crema {
 
+struct DirectConvGrid;
 struct DirectConvParams;
 
 class DirectConv {
  public:
-  // Made for a case that ImplicitGemm supports, and an operator. with_sign: run() will be given y.
-  DirectConv(Context& context, const ConvCase& c, ConvOperator op, bool with_sign);
+  // Made for a case that ImplicitGemm supports, and a call. with_relu_y: run() will be given y.
+  DirectConv(Context& context, const ConvCase& c, ConvCall call, bool with_relu_y);
 
   // A tiling of the work.
   struct Choice {
-    int strip = 0;   // rows of positions that a block computes at a time
-    int shape = 0;   // index of a warp's tiling in 16 x 8 results: see shapes()
-    int parts = 1;   // blocks along the result's columns
-    int slices = 1;  // of the reduction, each by its own warps; not for wgrad
+    int strip_rows = 0;     // rows of positions that a block computes at a time
+    int shape = 0;          // index of a warp's tiling in 16 x 8 results: see shapes()
+    int column_blocks = 1;  // blocks along the result's columns
+    int slices = 1;         // of the reduction, each by its own warps; not for wgrad
   };
   // Empty if the case is unsuitable: groups, an image of few positions, a strided dgrad, or too
   // large for shared memory.
   const std::vector<Choice>& choices() const { return choices_; }
   void run(Context& context, const ImplicitGemmTensors& tensors, const Choice& choice) const;
-  // See LinearKernel::adds_weights().
+  // See LinearKernelFeatures::atomic_wgrad.
   bool adds() const { return adds_; }
 
   // Tiles of one warp: along 16 rows and along 8 columns.
@@ -35,24 +36,26 @@ class DirectConv {
     int rows, columns;
   };
   static constexpr int kShapes = 3;
-  static constexpr WarpShape shapes(ConvOperator op, int shape) {
+  static constexpr WarpShape shapes(ConvCall call, int shape) {
     constexpr WarpShape positions[kShapes] = {{1, 4}, {2, 4}, {2, 8}};
     constexpr WarpShape weights[kShapes] = {{2, 4}, {4, 4}, {2, 8}};
-    return op == ConvOperator::wgrad ? weights[shape] : positions[shape];
+    return call == ConvCall::wgrad ? weights[shape] : positions[shape];
   }
 
  private:
   DirectConvParams params(const Choice& choice) const;
-  bool cells() const;  // forward writes the cells of a pooling
+  DirectConvGrid grid(const DirectConvParams& n, const Choice& choice) const;
   bool leaves_room() const;
   void add_choices();
   void add_slices(Choice choice);
 
   ConvCase c_;
-  ConvOperator op_;
-  bool with_sign_, adds_ = false;
+  ConvCall call_;
+  bool with_relu_y_, adds_ = false;
   int processors_ = 0;
-  int64_t shared_bytes_ = 0;  // limit for a block
+  // Bytes of shared memory that a block may have, nearly all of a multiprocessor's; those of them
+  // that may be dynamic.
+  int64_t shared_bytes_ = 0, shared_limit_ = 0;
   int64_t cluster_ = 1;
   std::vector<Choice> choices_;
 };

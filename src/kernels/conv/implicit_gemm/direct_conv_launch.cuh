@@ -7,26 +7,20 @@
 
 namespace crema {
 
-struct WindowGrid {
-  int blocks, parts, threads, cluster;
-};
-
-void start_direct_conv(const Gpu& gpu, const DirectConvParams& n, DType dtype, bool data, int shape,
-                       const WindowGrid& grid);
-void start_direct_conv_wgrad(const Gpu& gpu, const DirectConvParams& n, DType dtype, int shape,
-                             const WindowGrid& grid);
+void start_direct_conv(const Gpu& gpu, const DirectConvParams& n, DType dtype, bool dgrad,
+                       int shape);
+void start_direct_conv_wgrad(const Gpu& gpu, const DirectConvParams& n, DType dtype, int shape);
 
 template <typename Kernel>
-void launch_direct_conv(const Gpu& gpu, Kernel kernel, const DirectConvParams& n,
-                        const WindowGrid& grid) {
+void launch_direct_conv(const Gpu& gpu, Kernel kernel, const DirectConvParams& n) {
   // At each launch, because the size depends on the case; a net launches only once, while its graph
   // is captured.
   check_cuda(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n.shared_bytes),
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n.layout.bytes),
       "reserving shared memory");
-  const dim3 blocks(grid.blocks, grid.parts), cluster(grid.cluster);
+  const dim3 blocks(n.grid.blocks, n.grid.column_blocks), cluster(n.grid.cluster);
   launch_programmatic(
-      gpu, kernel, {blocks, dim3(grid.threads), static_cast<size_t>(n.shared_bytes), cluster}, n);
+      gpu, kernel, {blocks, dim3(n.grid.threads), static_cast<size_t>(n.layout.bytes), cluster}, n);
 }
 
 }  // namespace crema

@@ -15,13 +15,12 @@
 
 #include "device/gpu.h"
 #include "kernels/conv/conv.h"
+#include "kernels/conv/conv_call.h"
 #include "kernels/core/dropout.h"
 
 namespace crema {
 
-enum class ConvOperator { fprop, dgrad, wgrad };
-
-// The operands of a call; which of them are used depends on the operator. Pointers on the GPU; x,
+// The operands of a call; which of them are used depends on the call. Pointers on the GPU; x,
 // w, y, dy, dx, b in 16 bits, dw and db in float32.
 struct ImplicitGemmTensors {
   const void *x = nullptr, *w = nullptr, *b = nullptr, *dy = nullptr;
@@ -29,31 +28,32 @@ struct ImplicitGemmTensors {
   void* out = nullptr;      // y, dx or dw
   float* db = nullptr;      // null: not wanted
   bool accumulate_w = false, accumulate_b = false;
-  // For a case with pooling, shaped like its y: which of its four positions each output kept
-  // (written by forward unless null), 255 where none gets a gradient.
-  uint8_t* kept = nullptr;
-  DropoutMask dropout = {};  // after forward; gradients are multiplied by its factor
+  // For a case with pooling, shaped like its y: which of the four positions of its pool window each
+  // output is from (written by forward unless null), 255 where none gets a gradient.
+  uint8_t* argmax = nullptr;
+  DropoutMask dropout = {};   // after forward
+  float gradient_factor = 1;  // of dy
 };
 
-// False with the reason on cards that lack the instructions of these kernels.
-bool has_tensor_cores(const Context& context, std::string& reason);
+// False with the reason on cards that lack the instructions of these kernels (GpuCard).
+bool has_async_mma(const Context& context, std::string& reason);
 
 class DirectConv;
 
-// Made for one case and operator.
+// Made for one case and call.
 class ImplicitGemm {
  public:
   // False with the reason when the kernels do not support the case: other types, more than two
   // spatial axes, an odd number of channels.
   static bool supports(const ConvCase& c, std::string& reason);
-  // with_sign: run() will be given y.
-  ImplicitGemm(Context& context, const ConvCase& c, ConvOperator op, bool with_sign);
+  // call: not both_gradients. with_relu_y: run() will be given y.
+  ImplicitGemm(Context& context, const ConvCase& c, ConvCall call, bool with_relu_y);
   ~ImplicitGemm();
   // Takes the choice from the tuning cache; else benchmarks all choices on scratch memory, if it is
   // given.
   void tune(Context& context, const ImplicitGemmTensors& scratch);
   void run(Context& context, const ImplicitGemmTensors& tensors) const;
-  // See LinearKernel::adds_weights().
+  // See LinearKernelFeatures::atomic_wgrad.
   bool adds() const;
   // For tests: the number of choices, and selecting one.
   size_t choice_count() const { return choices_.size(); }
@@ -64,10 +64,10 @@ class ImplicitGemm {
 
  private:
   // A tile shape, the number of pieces of split-K, and how many of them a cluster of blocks
-  // reduces; or, with window >= 0, an index into the direct convolution's choices.
+  // reduces; or, with direct >= 0, an index into the direct convolution's choices.
   struct Choice {
     int shape = 0, pieces = 1, cluster = 1;
-    int window = -1;
+    int direct = -1;
   };
   void add_choices();
   Choice untimed() const;
@@ -76,8 +76,8 @@ class ImplicitGemm {
   void launch(Context& context, const ImplicitGemmTensors& tensors, const Choice& choice) const;
 
   ConvCase c_;
-  ConvOperator op_;
-  bool with_sign_, plain_, clusters_ = false;
+  ConvCall call_;
+  bool with_relu_y_, is_matrix_product_, clusters_ = false;
   int processors_ = 0, shared_limit_ = 0;  // shared_limit_: bytes of shared memory for a block
   int64_t rows_, columns_, depth_;         // of the product (M, N, K), for one group
   Tensor taps_;                            // FilterTap of implicit_gemm.cuh

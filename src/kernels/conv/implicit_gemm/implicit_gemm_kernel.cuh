@@ -11,7 +11,7 @@
 namespace crema {
 
 // Stores two results of a row: of an even column and of the next.
-template <typename T, ConvOperator kOp>
+template <typename T, ConvCall kCall>
 struct PairStore {
   const ImplicitGemmParams& n;
   int group;
@@ -20,24 +20,25 @@ struct PairStore {
   Random random;
 
   __device__ void operator()(int row, int column, float first, float second) const {
-    if (row >= n.rows || column >= n.columns) return;
-    if constexpr (kOp == ConvOperator::fprop) finish(row, column, first, second);
-    first *= n.dropout.factor;
-    second *= n.dropout.factor;
-    if constexpr (kOp == ConvOperator::wgrad) {
-      if (n.db && column == n.columns - 1) {
-        float* const db = n.db + group * n.bias_group + row;
-        *db = n.accumulate_b ? *db + first : first;
+    if (row >= n.geometry.rows || column >= n.geometry.columns) return;
+    if constexpr (kCall == ConvCall::fprop) finish(row, column, first, second);
+    first *= n.operands.factor;
+    second *= n.operands.factor;
+    if constexpr (kCall == ConvCall::wgrad) {
+      if (n.operands.db && column == n.geometry.columns - 1) {
+        float* const db = n.operands.db + group * n.geometry.bias_group + row;
+        *db = n.operands.accumulate_b ? *db + first : first;
         return;
       }
-      float2* const dw = reinterpret_cast<float2*>(
-          static_cast<float*>(n.out) + group * n.out_group + row * n.out_pixel + column);
-      const float2 before = n.accumulate_w ? *dw : make_float2(0, 0);
+      float2* const dw = reinterpret_cast<float2*>(static_cast<float*>(n.operands.out) +
+                                                   group * n.geometry.out_group +
+                                                   row * n.geometry.out_pixel + column);
+      const float2 before = n.operands.accumulate_w ? *dw : make_float2(0, 0);
       *dw = make_float2(before.x + first, before.y + second);
     } else {
       T pair[2] = {first, second};
-      T* const to = static_cast<T*>(n.out) + group * n.out_group +
-                    static_cast<int64_t>(row) * n.out_pixel + column;
+      T* const to = static_cast<T*>(n.operands.out) + group * n.geometry.out_group +
+                    static_cast<int64_t>(row) * n.geometry.out_pixel + column;
       *reinterpret_cast<uint32_t*>(to) = pair[0].bits | static_cast<uint32_t>(pair[1].bits) << 16;
     }
   }
@@ -52,14 +53,14 @@ struct PairStore {
       first += static_cast<float>(values[0]);
       second += static_cast<float>(values[1]);
     }
-    if (n.relu) {
+    if (n.operands.relu) {
       first = first > 0 ? first : 0;
       second = second > 0 ? second : 0;
     }
-    if (n.dropout.threshold > 0) {
-      const int64_t at = static_cast<int64_t>(row) * n.out_pixel + column;
-      if (!n.dropout.keeps(random, n.dropout_layout, 0, at, 0)) first = 0;
-      if (!n.dropout.keeps(random, n.dropout_layout, 0, at + 1, 0)) second = 0;
+    if (n.operands.dropout.threshold > 0) {
+      const int64_t at = static_cast<int64_t>(row) * n.geometry.out_pixel + column;
+      if (!n.operands.dropout.keeps(random, n.operands.dropout_layout, 0, at, 0)) first = 0;
+      if (!n.operands.dropout.keeps(random, n.operands.dropout_layout, 0, at + 1, 0)) second = 0;
     }
   }
 };
@@ -73,16 +74,17 @@ __device__ void finish_pieces(const ImplicitGemmParams& n, const float (&sums)[k
                               float* slots, int piece, int warp_row, int warp_column, int part,
                               const Store& store) {
   constexpr int kPitch = Shape::n + 4, kPairs = Shape::n / 2;
-  const int lane = static_cast<int>(threadIdx.x) % 32, cluster = 1 << n.cluster_bits;
-  const int rank = piece & (cluster - 1), rows = Shape::m >> n.cluster_bits;
-  const int outer = n.pieces >> n.cluster_bits, outer_piece = piece >> n.cluster_bits;
+  const int lane = static_cast<int>(threadIdx.x) % 32, cluster = 1 << n.split.cluster_bits;
+  const int rank = piece & (cluster - 1), rows = Shape::m >> n.split.cluster_bits;
+  const int outer = n.split.pieces >> n.split.cluster_bits,
+            outer_piece = piece >> n.split.cluster_bits;
   const int from = rank * Shape::warps_k + part;
 #pragma unroll
   for (int i = 0; i < kM; ++i) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = warp_row + i * 16 + half * 8 + lane / 4;
-      const int owner = (row << n.cluster_bits) / Shape::m;
+      const int owner = (row << n.split.cluster_bits) / Shape::m;
       float* const to = of_cluster(slots, owner) + ((from - owner) * rows + row) * kPitch +
                         warp_column + lane % 4 * 2;
 #pragma unroll
@@ -96,8 +98,8 @@ __device__ void finish_pieces(const ImplicitGemmParams& n, const float (&sums)[k
   const int at =
       static_cast<int>((store.group * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * cluster +
       rank;  // index of these rows among those of all blocks
-  float2* const parts =
-      reinterpret_cast<float2*>(n.parts) + static_cast<int64_t>(at) * outer * rows * kPairs;
+  float2* const parts = reinterpret_cast<float2*>(n.operands.partial_sums) +
+                        static_cast<int64_t>(at) * outer * rows * kPairs;
   const auto store_at = [&](int pair, const float2& sum) {
     store(static_cast<int>(blockIdx.x) * Shape::m + rank * rows + pair / kPairs,
           static_cast<int>(blockIdx.y) * Shape::n + pair % kPairs * 2, sum.x, sum.y);
@@ -114,7 +116,7 @@ __device__ void finish_pieces(const ImplicitGemmParams& n, const float (&sums)[k
       parts[outer_piece * rows * kPairs + pair] = total;
     }
   }
-  if (outer > 1 && last_of(n.counters + at, outer)) {
+  if (outer > 1 && last_of(n.operands.counters + at, outer)) {
     for (int pair = static_cast<int>(threadIdx.x); pair < rows * kPairs; pair += Shape::threads) {
       float2 total = make_float2(0, 0);
 #pragma unroll 8
@@ -127,48 +129,53 @@ __device__ void finish_pieces(const ImplicitGemmParams& n, const float (&sums)[k
 
 // For plain matrices: by default the compiler halves the registers and spills some. wgrad has many
 // blocks of few steps.
-template <typename Shape, ConvOperator kOp>
-constexpr int kBlocksAtOnce = !Shape::plain                                         ? 0
-                              : kOp == ConvOperator::wgrad && Shape::threads <= 256 ? 3
-                                                                                    : 1;
+template <typename Shape, ConvCall kCall>
+constexpr int kBlocksAtOnce = !Shape::is_matrix_product                           ? 0
+                              : kCall == ConvCall::wgrad && Shape::threads <= 256 ? 3
+                                                                                  : 1;
 
-template <typename T, typename Shape, ConvOperator kOp, bool kSign>
-__global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kOp>)
-    implicit_gemm(ImplicitGemmParams n) {
+template <typename T, typename Shape, ConvCall kCall, bool kReluMask>
+__global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kCall>)
+    implicit_gemm(ImplicitGemmParams params) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: see autotuner_gpu.cpp
-  using Layout = SharedLayout<Shape, kOp, kSign>;
+  // A copy for registers: a parameter would be loaded again after each instruction in assembly that
+  // may write memory.
+  const ImplicitGemmParams n = params;
+  using Layout = SharedLayout<Shape, kCall, kReluMask>;
   using A = typename Layout::A;
   using B = typename Layout::B;
   constexpr int kM = Shape::m / Shape::warps_m / 16, kN = Shape::n / Shape::warps_n / 16;
-  constexpr bool kForward = kOp == ConvOperator::fprop;
+  constexpr bool kFprop = kCall == ConvCall::fprop;
   extern __shared__ __align__(128) unsigned char memory[];
-  __shared__ uint32_t bias[kForward ? Shape::n / 2 : 1];
+  __shared__ uint32_t bias[kFprop ? Shape::n / 2 : 1];
   const uint32_t base = shared_address(memory);
-  const int group = n.groups > 1 ? static_cast<int>(blockIdx.z) / n.pieces : 0;
-  const int piece = static_cast<int>(blockIdx.z) - group * n.pieces;
+  const int group = n.geometry.groups > 1 ? static_cast<int>(blockIdx.z) / n.split.pieces : 0;
+  const int piece = static_cast<int>(blockIdx.z) - group * n.split.pieces;
   const int first_row = static_cast<int>(blockIdx.x) * Shape::m;
   const int first_column = static_cast<int>(blockIdx.y) * Shape::n;
-  const int all_steps = (n.depth + kTileDepth - 1) / kTileDepth;
-  const int begin = piece * n.steps_each, steps = max(0, min(n.steps_each, all_steps - begin));
-  const bool shared_sums = n.pieces > 1 || Shape::warps_k > 1;
-  if (Shape::plain && shared_sums) arrive_at_cluster();
-  n.a = static_cast<const T*>(n.a) + group * n.a_group;
-  n.b = static_cast<const T*>(n.b) + group * n.b_group;
-  if (kSign) n.sign = static_cast<const T*>(n.sign) + group * n.a_group;
+  const int all_steps = (n.geometry.depth + kTileDepth - 1) / kTileDepth;
+  const int begin = piece * n.split.steps_each,
+            steps = max(0, min(n.split.steps_each, all_steps - begin));
+  const bool shared_sums = n.split.pieces > 1 || Shape::warps_k > 1;
+  if (Shape::is_matrix_product && shared_sums) arrive_at_cluster();
+  const GroupOperands<T> of_group{
+      static_cast<const T*>(n.operands.a) + group * n.geometry.a_group,
+      kReluMask ? static_cast<const T*>(n.operands.relu_y) + group * n.geometry.a_group : nullptr,
+      static_cast<const T*>(n.operands.b) + group * n.geometry.b_group};
 
-  std::conditional_t<Shape::plain, MatrixOperands<T, Shape, kOp, kSign>,
-                     GatheredOperands<T, Shape, kOp, kSign>>
+  std::conditional_t<Shape::is_matrix_product, MatrixOperands<T, Shape, kCall, kReluMask>,
+                     GatheredOperands<T, Shape, kCall, kReluMask>>
       operands;
   wait_for_earlier_kernels();
-  operands.start(n, first_row, first_column, begin * kTileDepth);
-  const int stage_steps = Shape::plain ? n.stage_steps : 1;
+  operands.start(n, of_group, first_row, first_column, begin * kTileDepth);
+  const int stage_steps = Shape::is_matrix_product ? n.stages.steps : 1;
   const auto after = [&](int slot) { return slot + 1 < kGatherStages ? slot + 1 : 0; };
   const auto position_of = [&](int slot) { return base + slot * stage_steps * Layout::stage; };
   int loaded = 0, load_slot = 0;
   const auto load_stage = [&] {
     const int count = min(stage_steps, steps - loaded);
     if (count > 0) {
-      operands.load(n, first_row, first_column, (begin + loaded) * kTileDepth, count,
+      operands.load(n, of_group, first_row, first_column, (begin + loaded) * kTileDepth, count,
                     position_of(load_slot));
     }
     loaded += count;
@@ -189,11 +196,11 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kOp>)
 #pragma unroll
       for (int i = 0; i < kM; ++i) {
         load_a<A, Layout::a_transposed>(a[i], from, warp_row + i * 16, depth);
-        if constexpr (kSign) {
-          uint32_t sign[4];
-          load_a<A, Layout::a_transposed>(sign, from + Layout::sign_at, warp_row + i * 16, depth);
+        if constexpr (kReluMask) {
+          uint32_t y[4];
+          load_a<A, Layout::a_transposed>(y, from + Layout::relu_y_at, warp_row + i * 16, depth);
 #pragma unroll
-          for (int k = 0; k < 4; ++k) a[i][k] = where_positive(a[i][k], sign[k]);
+          for (int k = 0; k < 4; ++k) a[i][k] = where_positive(a[i][k], y[k]);
         }
       }
 #pragma unroll
@@ -211,11 +218,12 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kOp>)
   };
 
   // The epilogue's operands are loaded with the first tiles.
-  if (kForward && n.bias && threadIdx.x < Shape::n / 2) {
+  if (kFprop && n.operands.bias && threadIdx.x < Shape::n / 2) {
     const int column = first_column + static_cast<int>(threadIdx.x) * 2;
-    const bool inside = column < n.columns;
+    const bool inside = column < n.geometry.columns;
     copy_async<4>(shared_address(bias + threadIdx.x),
-                  static_cast<const T*>(n.bias) + group * n.bias_group + (inside ? column : 0),
+                  static_cast<const T*>(n.operands.bias) + group * n.geometry.bias_group +
+                      (inside ? column : 0),
                   inside);
   }
   // One loop includes the prologue that fills the pipeline: the loading code is long, and a copy of
@@ -229,8 +237,8 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kOp>)
       __syncthreads();
     }
     load_stage();
-    if (kForward && done == -stage_steps && n.dropout.threshold > 0)
-      random = n.dropout.random.get();  // it waits for memory, as the first product will
+    if (kFprop && done == -stage_steps && n.operands.dropout.threshold > 0)
+      random = n.operands.dropout.random.get();  // it waits for memory, as the first product will
     if (done >= 0) {
       const uint32_t from = position_of(slot);
       const int here = min(stage_steps, steps - done);
@@ -241,17 +249,17 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kOp>)
   }
   if (steps == 0) wait_for_copies<0>();  // the bias
   let_next_kernel_start();
-  const PairStore<T, kOp> store{n, group, kForward && n.bias ? bias : nullptr, first_column,
-                                random};
+  const PairStore<T, kCall> store{n, group, kFprop && n.operands.bias ? bias : nullptr,
+                                  first_column, random};
   if (shared_sums) {
     // For windows, the sums reuse the memory of the ring of tiles, which has been read by then.
-    if (Shape::plain) {
+    if (Shape::is_matrix_product) {
       wait_for_cluster();
     } else {
       cluster_barrier();
     }
-    return finish_pieces<Shape>(n, sums, reinterpret_cast<float*>(memory + n.slots_at), piece,
-                                warp_row, warp_column, part, store);
+    return finish_pieces<Shape>(n, sums, reinterpret_cast<float*>(memory + n.stages.slots_at),
+                                piece, warp_row, warp_column, part, store);
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
@@ -270,19 +278,21 @@ __global__ void __launch_bounds__(Shape::threads, kBlocksAtOnce<Shape, kOp>)
 template <typename Shape>
 constexpr int kSlotBytes = Shape::warps_k* Shape::m*(Shape::n + 4) * 4;
 
-// Calls body<T, kOp, kSign>().
+// Calls body<T, kCall, kReluMask>().
 template <typename Body>
-void with_op(ConvOperator op, bool sign, DType dtype, const Body& body) {
+void with_call(ConvCall call, bool relu_mask, DType dtype, const Body& body) {
   const auto of_type = [&]<typename T>() {
-    switch (op) {
-      case ConvOperator::fprop:
-        return body.template operator()<T, ConvOperator::fprop, false>();
-      case ConvOperator::dgrad:
-        return sign ? body.template operator()<T, ConvOperator::dgrad, true>()
-                    : body.template operator()<T, ConvOperator::dgrad, false>();
-      case ConvOperator::wgrad:
-        return sign ? body.template operator()<T, ConvOperator::wgrad, true>()
-                    : body.template operator()<T, ConvOperator::wgrad, false>();
+    switch (call) {
+      case ConvCall::fprop:
+        return body.template operator()<T, ConvCall::fprop, false>();
+      case ConvCall::dgrad:
+        return relu_mask ? body.template operator()<T, ConvCall::dgrad, true>()
+                         : body.template operator()<T, ConvCall::dgrad, false>();
+      case ConvCall::wgrad:
+        return relu_mask ? body.template operator()<T, ConvCall::wgrad, true>()
+                         : body.template operator()<T, ConvCall::wgrad, false>();
+      case ConvCall::both_gradients:
+        break;  // these kernels compute one
     }
   };
   if (dtype == DType::f16) {
@@ -292,19 +302,20 @@ void with_op(ConvOperator op, bool sign, DType dtype, const Body& body) {
   }
 }
 
-template <typename T, typename Shape, ConvOperator kOp, bool kSign>
+template <typename T, typename Shape, ConvCall kCall, bool kReluMask>
 void launch_implicit_gemm(const Gpu& gpu, const ImplicitGemmParams& n, int shared_bytes,
                           int maximum) {
-  const auto kernel = implicit_gemm<T, Shape, kOp, kSign>;
+  const auto kernel = implicit_gemm<T, Shape, kCall, kReluMask>;
   static const cudaError_t allowed =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, maximum);
   check_cuda(allowed, "reserving shared memory");
-  const dim3 blocks((n.rows + Shape::m - 1) / Shape::m, (n.columns + Shape::n - 1) / Shape::n,
-                    n.groups * n.pieces);
-  launch_programmatic(
-      gpu, kernel,
-      {blocks, Shape::threads, static_cast<size_t>(shared_bytes), dim3(1, 1, 1u << n.cluster_bits)},
-      n);
+  const dim3 blocks((n.geometry.rows + Shape::m - 1) / Shape::m,
+                    (n.geometry.columns + Shape::n - 1) / Shape::n,
+                    n.geometry.groups * n.split.pieces);
+  launch_programmatic(gpu, kernel,
+                      {blocks, Shape::threads, static_cast<size_t>(shared_bytes),
+                       dim3(1, 1, 1u << n.split.cluster_bits)},
+                      n);
 }
 
 }  // namespace crema

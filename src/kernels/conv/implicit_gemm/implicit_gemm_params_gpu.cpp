@@ -47,73 +47,75 @@ int64_t x_channels(const ConvCase& c) { return c.x_channels > 0 ? c.x_channels :
 
 }  // namespace
 
-ImplicitGemmParams implicit_gemm_params(const ConvCase& c, ConvOperator op) {
+ImplicitGemmGeometry implicit_gemm_geometry(const ConvCase& c, ConvCall call, bool bias_column) {
   const Plane plane(c);
-  const bool data = op == ConvOperator::dgrad;
+  const bool dgrad = call == ConvCall::dgrad;
   const int64_t in = x_channels(c) / c.groups, out = c.w[0] / c.groups;
   const int64_t taps = plane.kernel[0] * plane.kernel[1];
-  ImplicitGemmParams n{};
-  n.groups = static_cast<int>(c.groups);
-  const int64_t* const from = data ? plane.y : plane.x;  // the image gathered from
-  const int64_t* const other = data ? plane.x : plane.y;
-  n.height = static_cast<int>(from[0]);
-  n.width = static_cast<int>(from[1]);
-  n.channels = static_cast<int>(data ? out : in);
-  n.pixel = n.channels * n.groups;
-  n.image = n.height * n.width * n.pixel;
+  ImplicitGemmGeometry g{};
+  g.groups = static_cast<int>(c.groups);
+  const int64_t* const from = dgrad ? plane.y : plane.x;  // the image gathered from
+  const int64_t* const other = dgrad ? plane.x : plane.y;
+  g.height = static_cast<int>(from[0]);
+  g.width = static_cast<int>(from[1]);
+  g.channels = static_cast<int>(dgrad ? out : in);
+  g.pixel = g.channels * g.groups;
+  g.image = g.height * g.width * g.pixel;
   for (int i = 0; i < 2; ++i) {
-    n.start[i] = static_cast<int>(data ? plane.pad[i] : -plane.pad[i]);
-    n.step[i] = static_cast<int>(data ? 1 : plane.stride[i]);
-    n.tap[i] = static_cast<int>(data ? -plane.dilation[i] : plane.dilation[i]);
-    n.by_stride[i] = Divisor(plane.stride[i]);
+    g.start[i] = static_cast<int>(dgrad ? plane.pad[i] : -plane.pad[i]);
+    g.step[i] = static_cast<int>(dgrad ? 1 : plane.stride[i]);
+    g.tap[i] = static_cast<int>(dgrad ? -plane.dilation[i] : plane.dilation[i]);
+    g.by_stride[i] = Divisor(plane.stride[i]);
   }
-  n.strided = data && plane.stride[0] * plane.stride[1] > 1;
-  n.by_channels = Divisor(n.channels);
-  n.kernel_width = static_cast<int>(plane.kernel[1]);
-  n.by_plane = Divisor(other[0] * other[1]);
-  n.by_row = Divisor(other[1]);
-  n.w_output = static_cast<int>(taps * in);
+  g.strided = dgrad && plane.stride[0] * plane.stride[1] > 1;
+  g.by_channels = Divisor(g.channels);
+  g.kernel_width = static_cast<int>(plane.kernel[1]);
+  g.by_plane = Divisor(other[0] * other[1]);
+  g.by_row = Divisor(other[1]);
+  g.w_output = static_cast<int>(taps * in);
   const int64_t positions_y = c.y[0] * plane.y[0] * plane.y[1];
   const int64_t positions_x = c.x[0] * plane.x[0] * plane.x[1];
   const int64_t y_pixel = out * c.groups, x_pixel = in * c.groups;
-  switch (op) {
-    case ConvOperator::fprop:
-      n.rows = static_cast<int>(positions_y), n.columns = static_cast<int>(out);
-      n.depth = static_cast<int>(taps * in);
-      n.a_vector = n.b_vector = vector_of({in});
-      n.out_pixel = static_cast<int>(y_pixel);
-      n.a_group = static_cast<int>(in), n.b_group = static_cast<int>(out * n.w_output);
-      n.out_group = n.bias_group = static_cast<int>(out);
+  switch (call) {
+    case ConvCall::fprop:
+      g.rows = static_cast<int>(positions_y), g.columns = static_cast<int>(out);
+      g.depth = static_cast<int>(taps * in);
+      g.a_vector = g.b_vector = vector_of({in});
+      g.out_pixel = static_cast<int>(y_pixel);
+      g.a_group = static_cast<int>(in), g.b_group = static_cast<int>(out * g.w_output);
+      g.out_group = g.bias_group = static_cast<int>(out);
       break;
-    case ConvOperator::dgrad:
-      n.rows = static_cast<int>(positions_x), n.columns = static_cast<int>(in);
-      n.depth = static_cast<int>(taps * out);
-      n.a_vector = vector_of({out}), n.b_vector = vector_of({in});
-      n.out_pixel = static_cast<int>(x_pixel);
-      n.a_group = static_cast<int>(out), n.b_group = static_cast<int>(out * n.w_output);
-      n.out_group = static_cast<int>(in);
+    case ConvCall::dgrad:
+      g.rows = static_cast<int>(positions_x), g.columns = static_cast<int>(in);
+      g.depth = static_cast<int>(taps * out);
+      g.a_vector = vector_of({out}), g.b_vector = vector_of({in});
+      g.out_pixel = static_cast<int>(x_pixel);
+      g.a_group = static_cast<int>(out), g.b_group = static_cast<int>(out * g.w_output);
+      g.out_group = static_cast<int>(in);
       break;
-    case ConvOperator::wgrad:
-      n.rows = static_cast<int>(out), n.columns = n.w_output;
-      n.depth = static_cast<int>(positions_y);
-      n.a_vector = vector_of({out}), n.b_vector = vector_of({in});
-      n.a_pixel = static_cast<int>(y_pixel), n.out_pixel = n.w_output;
-      n.a_group = n.bias_group = static_cast<int>(out);
-      n.b_group = static_cast<int>(in), n.out_group = static_cast<int>(out * n.w_output);
+    case ConvCall::wgrad:
+      g.rows = static_cast<int>(out), g.columns = g.w_output + bias_column;
+      g.depth = static_cast<int>(positions_y);
+      g.a_vector = vector_of({out}), g.b_vector = vector_of({in});
+      g.a_pixel = static_cast<int>(y_pixel), g.out_pixel = g.w_output;
+      g.a_group = g.bias_group = static_cast<int>(out);
+      g.b_group = static_cast<int>(in), g.out_group = static_cast<int>(out * g.w_output);
       break;
+    case ConvCall::both_gradients:
+      break;  // these kernels compute one
   }
-  return n;
+  return g;
 }
 
-std::vector<FilterTap> filter_taps(const ConvCase& c, ConvOperator op) {
-  const ImplicitGemmParams n = implicit_gemm_params(c, op);
-  const int vector = op == ConvOperator::wgrad ? n.b_vector : n.a_vector;
-  const int count = op == ConvOperator::wgrad ? n.w_output : n.depth;
+std::vector<FilterTap> filter_taps(const ConvCase& c, ConvCall call) {
+  const ImplicitGemmGeometry g = implicit_gemm_geometry(c, call);
+  const int vector = call == ConvCall::wgrad ? g.b_vector : g.a_vector;
+  const int count = call == ConvCall::wgrad ? g.w_output : g.depth;
   std::vector<FilterTap> taps;
   for (int k = 0; k < count; k += vector) {
-    const int tap = k / n.channels, channel = k % n.channels;
-    const int y = tap / n.kernel_width * n.tap[0], x = tap % n.kernel_width * n.tap[1];
-    const int shift = n.strided ? channel : (y * n.width + x) * n.pixel + channel;
+    const int tap = k / g.channels, channel = k % g.channels;
+    const int y = tap / g.kernel_width * g.tap[0], x = tap % g.kernel_width * g.tap[1];
+    const int shift = g.strided ? channel : (y * g.width + x) * g.pixel + channel;
     taps.push_back({shift, static_cast<short>(y), static_cast<short>(x)});
   }
   // A block reads whole tiles, at most 128 wide.
@@ -129,12 +131,10 @@ bool is_matrix_product(const ConvCase& c) {
   return c.pooled.empty();
 }
 
-bool has_tensor_cores(const Context& context, std::string& reason) {
-  int major = 0;
-  check_cuda(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, context.ordinal()),
-             "asking for the compute capability");
-  if (major < 8) reason = "compute capability below 8.0";
-  return major >= 8;
+bool has_async_mma(const Context& context, std::string& reason) {
+  const bool has = context.gpu().card.has_async_mma();
+  if (!has) reason = "compute capability below 8.0";
+  return has;
 }
 
 bool ImplicitGemm::supports(const ConvCase& c, std::string& reason) {
@@ -145,13 +145,14 @@ bool ImplicitGemm::supports(const ConvCase& c, std::string& reason) {
     reason = "for channels-last images of one or two axes only";
   } else if (x_channels(c) / c.groups % 2 != 0 || c.w[0] / c.groups % 2 != 0) {
     reason = "an odd number of channels";
-  } else if (c.relu && c.relu_slope != 0) {
+  } else if (c.relu.on && c.relu.slope != 0) {
     reason = "a ReLU with a slope";
   } else if (!fits_short(c)) {
     reason = "more than 2^15 elements along an axis";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
-  } else if (c.x.count() / c.x[1] * x_channels(c) >= maximum || c.y.count() >= maximum) {
+  } else if (c.x.count() / c.x[1] * x_channels(c) >= maximum || c.y.count() >= maximum ||
+             c.w.count() / c.w[1] * (x_channels(c) / c.groups) >= maximum) {
     reason = "more than 2^31 elements";
   } else {
     return true;

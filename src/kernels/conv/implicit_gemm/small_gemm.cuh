@@ -13,18 +13,18 @@ namespace crema {
 // in order.
 // kAcross: rows of the matrix run along the reduction, not across it. kTurn: the block's thread
 // that has the first chunk.
-template <typename T, typename Tile, bool kAcross, int kThreads, int kTurn, bool kSign>
+template <typename T, typename Tile, bool kAcross, int kThreads, int kTurn, bool kReluMask>
 struct MatrixTile {
   static constexpr int kRows = kThreads / Tile::chunks;
   static constexpr int kTimes = (Tile::rows + kRows - 1) / kRows;
   static_assert(kThreads % Tile::chunks == 0 && (kTimes == 1 || Tile::rows % kRows == 0));
   const T* from;
-  int64_t sign;  // offset in elements from a value to the one whose sign masks it
+  int64_t relu_y;  // offset in elements from a value to the one of y that masks it
   int row, position, pitch;
   int wide, left;  // elements from the first chunk to the end, across and along the reduction
   bool ones;       // the column after the last is 1 in each row
 
-  __device__ void start(const void* matrix, int row_pitch, int first, int count, int depth,
+  __device__ void start(const T* matrix, int row_pitch, int first, int count, int depth,
                         int all_depth) {
     const int chunk = (static_cast<int>(threadIdx.x) + kThreads - kTurn) % kThreads;
     const int column = chunk % Tile::chunks * 8;
@@ -33,8 +33,8 @@ struct MatrixTile {
     pitch = row_pitch;
     wide = count - first - (kAcross ? column : row);
     left = all_depth - depth - (kAcross ? row : column);
-    from = static_cast<const T*>(matrix) + (kAcross ? (depth + row) * pitch + first + column
-                                                    : (first + row) * pitch + depth + column);
+    from = matrix + (kAcross ? (depth + row) * pitch + first + column
+                             : (first + row) * pitch + depth + column);
     ones = false;
   }
 
@@ -42,7 +42,7 @@ struct MatrixTile {
   __device__ bool has_share() const { return row < Tile::rows; }
   // Loads the next step's share.
   template <int kVector>
-  __device__ void load(uint32_t to, uint32_t sign_to) {
+  __device__ void load(uint32_t to, uint32_t relu_y_to) {
 #pragma unroll
     for (int i = 0; i < kTimes; ++i) {
       const bool inside_row = i * kRows < (kAcross ? left : wide);
@@ -56,7 +56,7 @@ struct MatrixTile {
         } else {
           copy_async<kVector * 2>(to + at, source, inside);
         }
-        if constexpr (kSign) copy_async<kVector * 2>(sign_to + at, source + sign, inside);
+        if constexpr (kReluMask) copy_async<kVector * 2>(relu_y_to + at, source + relu_y, inside);
       }
     }
     from += kAcross ? kTileDepth * pitch : kTileDepth;
@@ -64,37 +64,40 @@ struct MatrixTile {
   }
 };
 
-template <typename T, typename Shape, ConvOperator kOp, bool kSign>
+template <typename T, typename Shape, ConvCall kCall, bool kReluMask>
 struct MatrixOperands {
-  using Layout = SharedLayout<Shape, kOp, kSign>;
+  using Layout = SharedLayout<Shape, kCall, kReluMask>;
   using TileA = typename Layout::A;
   using TileB = typename Layout::B;
-  MatrixTile<T, TileA, Layout::a_transposed, Shape::threads, 0, kSign> a;
+  MatrixTile<T, TileA, Layout::a_transposed, Shape::threads, 0, kReluMask> a;
   MatrixTile<T, TileB, Layout::b_transposed, Shape::threads,
              TileA::rows * TileA::chunks % Shape::threads, false>
       b;
 
   // depth: the block's start along the reduction.
-  __device__ void start(const ImplicitGemmParams& n, int first_row, int first_column, int depth) {
-    constexpr bool kWeights = kOp == ConvOperator::wgrad;
-    a.start(n.a, kWeights ? n.a_pixel : n.pixel, first_row, n.rows, depth, n.depth);
-    if constexpr (kSign) a.sign = static_cast<const T*>(n.sign) - static_cast<const T*>(n.a);
-    const bool bias = kWeights && n.db;
-    b.start(n.b, kWeights ? n.pixel : n.w_output, first_column, n.columns - bias, depth, n.depth);
+  __device__ void start(const ImplicitGemmParams& n, const GroupOperands<T>& from, int first_row,
+                        int first_column, int depth) {
+    constexpr bool kWgrad = kCall == ConvCall::wgrad;
+    const ImplicitGemmGeometry& g = n.geometry;
+    a.start(from.a, kWgrad ? g.a_pixel : g.pixel, first_row, g.rows, depth, g.depth);
+    if constexpr (kReluMask) a.relu_y = from.relu_y - from.a;
+    const bool bias = kWgrad && n.operands.db;
+    b.start(from.b, kWgrad ? g.pixel : g.w_output, first_column, g.columns - bias, depth, g.depth);
     b.ones = bias;
   }
   // Loads the next `steps` steps.
-  __device__ void load(const ImplicitGemmParams& n, int, int, int, int steps, uint32_t to) {
+  __device__ void load(const ImplicitGemmParams& n, const GroupOperands<T>&, int, int, int,
+                       int steps, uint32_t to) {
     if (a.has_share()) {
-      with_vector(n.a_vector, [&]<int kVector>() {
+      with_vector(n.geometry.a_vector, [&]<int kVector>() {
         for (int i = 0; i < steps; ++i) {
           const uint32_t tile = to + i * Layout::stage;
-          a.template load<kVector>(tile, tile + Layout::sign_at);
+          a.template load<kVector>(tile, tile + Layout::relu_y_at);
         }
       });
     }
     if (b.has_share()) {
-      with_vector(n.b_vector, [&]<int kVector>() {
+      with_vector(n.geometry.b_vector, [&]<int kVector>() {
         for (int i = 0; i < steps; ++i)
           b.template load<kVector>(to + i * Layout::stage + Layout::b_at, 0);
       });

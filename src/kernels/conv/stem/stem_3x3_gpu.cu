@@ -15,7 +15,7 @@ constexpr int kMaxThreads = 256, kStages = 4;
 constexpr int kPositionsBytes = kStem3x3Positions * kStem3x3Outputs * 2;  // of dy or y
 
 // Shared memory per warp and stage of the weight gradient; a multiple of 128.
-CREMA_HD constexpr int weights_stage(int stride, bool sign) {
+CREMA_HD constexpr int wgrad_stage(int stride, bool sign) {
   const int pixels = stride == 1 ? Stem3x3Tile<1>::kBytes : Stem3x3Tile<2>::kBytes;
   return (pixels + 127) / 128 * 128 + (sign ? 2 : 1) * kPositionsBytes;
 }
@@ -25,7 +25,7 @@ CREMA_HD constexpr int weights_stage(int stride, bool sign) {
 // each lane gets eight contiguous ones.
 template <typename T, int kStride, bool kRelu>
 __global__ void __launch_bounds__(kMaxThreads, 2)
-    pixels_forward(Stem3x3Params n, const T* x, const T* w, const T* bias, T* y) {
+    stem_3x3_fprop(Stem3x3Params n, const T* x, const T* w, const T* bias, T* y) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: make_conv_stem_3x3 declines them
   using Tile = Stem3x3Tile<kStride>;
   extern __shared__ __align__(128) unsigned char memory[];
@@ -96,11 +96,11 @@ __global__ void __launch_bounds__(kMaxThreads, 2)
 
 template <typename T, int kStride, bool kSign>
 __global__ void __launch_bounds__(kMaxThreads, 1)
-    pixels_weights(Stem3x3Params n, const T* x, const T* dy, const T* sign, float* parts) {
+    stem_3x3_wgrad(Stem3x3Params n, const T* x, const T* dy, const T* sign, float* parts) {
 #if __CUDA_ARCH__ >= 800
   using Tile = Stem3x3Tile<kStride>;
-  constexpr int kStage = weights_stage(kStride, kSign);
-  constexpr int kStem3x3At = (kSign ? 2 : 1) * kPositionsBytes;
+  constexpr int kStage = wgrad_stage(kStride, kSign);
+  constexpr int kPixelsAt = (kSign ? 2 : 1) * kPositionsBytes;
   extern __shared__ __align__(128) unsigned char memory[];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int first_output = static_cast<int>(blockIdx.y) * kStem3x3Outputs;
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
     const uint32_t to = own + slot * kStage;
     load_positions(n, dy, first_output, tile, to);
     if constexpr (kSign) load_positions(n, sign, first_output, tile, to + kPositionsBytes);
-    load_pixels<kStride>(n, x, tile, to + kStem3x3At);
+    load_pixels<kStride>(n, x, tile, to + kPixelsAt);
   };
   // The starts of this lane's matrix rows: positions, at 16 outputs each; entries of pixels.
   uint32_t positions[4];
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
     positions[i] =
         (lane % 8 + lane / 16 * 8) * kStem3x3Outputs * 2 + ((i * 2 + lane / 8 % 2) ^ lane % 8) * 16;
   }
-  const uint32_t pixels = kStem3x3At + (lane % 16 + lane / 16 * Tile::kThird) * 16;
+  const uint32_t pixels = kPixelsAt + (lane % 16 + lane / 16 * Tile::kThird) * 16;
   const uint32_t one = T(1.f).bits;
   float sums[4][kStem3x3Kernel * 2][4] = {};
   const auto compute = [&](int, int slot) {
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kMaxThreads, 1)
 #endif
 }
 
-struct StorePixels {
+struct StoreStem3x3 {
   float *dw, *db;
   int channels;  // of dw in memory
   bool accumulate_w, accumulate_b;
@@ -205,25 +205,26 @@ class Stem3x3Conv final : public LinearKernel {
       const int warps = threads / 32, needed = (n_.tiles + warps - 1) / warps;
       return dim3(std::min(maximum, needed), n_.outputs / kStem3x3Outputs);
     };
-    forward_blocks_ = blocks(2 * processors, kMaxThreads);
-    weights_threads_ = std::min(kMaxThreads, shared_bytes / bytes_of_warp() * 32);
-    weights_blocks_ = blocks(processors, weights_threads_);
+    fprop_blocks_ = blocks(2 * processors, kMaxThreads);
+    wgrad_threads_ = std::min(kMaxThreads, shared_bytes / bytes_of_warp() * 32);
+    wgrad_blocks_ = blocks(processors, wgrad_threads_);
   }
 
   Format weights_format() const override { return format_; }
   size_t workspace() const override {
     if (!c_.backward_weights) return 0;
-    return aligned(size_t{weights_blocks_.x} * n_.outputs * kStem3x3Depth * sizeof(float));
+    return aligned(size_t{wgrad_blocks_.x} * n_.outputs * kStem3x3Depth * sizeof(float));
   }
-  bool takes_relu() const override { return true; }
+  LinearKernelFeatures features() const override {
+    return {.relu_gradient = true, .bias_gradient = true};
+  }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor&) override {
-    with_case(c_.relu, [&]<typename T, int kStride, bool kRelu>() {
+    with_case(c_.relu.on, [&]<typename T, int kStride, bool kRelu>() {
       constexpr size_t kBytes = kMaxThreads / 32 * kStages * Stem3x3Tile<kStride>::kBytes;
-      launch(context.gpu(), pixels_forward<T, kStride, kRelu>,
-             {forward_blocks_, kMaxThreads, kBytes}, n_, x.data<T>(), w.data<T>(),
-             b ? b.data<T>() : nullptr, y.data<T>());
+      launch(context.gpu(), stem_3x3_fprop<T, kStride, kRelu>, {fprop_blocks_, kMaxThreads, kBytes},
+             n_, x.data<T>(), w.data<T>(), b ? b.data<T>() : nullptr, y.data<T>());
     });
   }
 
@@ -237,25 +238,25 @@ class Stem3x3Conv final : public LinearKernel {
                         const Tensor& workspace) override {
     float* const parts = workspace.data<float>();
     with_case(g.y != nullptr, [&]<typename T, int kStride, bool kSign>() {
-      const auto kernel = pixels_weights<T, kStride, kSign>;
-      const int bytes = weights_threads_ / 32 * bytes_of_warp();
+      const auto kernel = stem_3x3_wgrad<T, kStride, kSign>;
+      const int bytes = wgrad_threads_ / 32 * bytes_of_warp();
       check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                  "reserving shared memory");
       launch(context.gpu(), kernel,
-             {weights_blocks_, static_cast<unsigned>(weights_threads_), static_cast<size_t>(bytes)},
-             n_, x.data<T>(), g.dy.data<T>(), kSign ? g.y->data<T>() : nullptr, parts);
+             {wgrad_blocks_, static_cast<unsigned>(wgrad_threads_), static_cast<size_t>(bytes)}, n_,
+             x.data<T>(), g.dy.data<T>(), kSign ? g.y->data<T>() : nullptr, parts);
     });
     const int elements = n_.outputs * kStem3x3Depth;
-    const StorePixels store{dw.data<float>(), db.data<float>(), n_.channels,
-                            accumulate_w,     accumulate_b,     g.factor};
-    launch(context.gpu(), add_parts<StorePixels>, {static_cast<unsigned>(elements / 32), 256},
-           static_cast<int64_t>(elements), parts, static_cast<int>(weights_blocks_.x), store);
+    const StoreStem3x3 store{dw.data<float>(), db.data<float>(), n_.channels,
+                             accumulate_w,     accumulate_b,     g.factor};
+    launch(context.gpu(), add_parts<StoreStem3x3>, {static_cast<unsigned>(elements / 32), 256},
+           static_cast<int64_t>(elements), parts, static_cast<int>(wgrad_blocks_.x), store);
   }
 
  private:
   // Shared memory per warp in the weight gradient: first stages, later sums.
   int bytes_of_warp() const {
-    const int stage = weights_stage(static_cast<int>(c_.stride[0]), c_.relu);
+    const int stage = wgrad_stage(static_cast<int>(c_.stride[0]), c_.relu.on);
     return std::max(kStages * stage,
                     kStem3x3Outputs * kStem3x3Depth * static_cast<int>(sizeof(float)));
   }
@@ -277,18 +278,18 @@ class Stem3x3Conv final : public LinearKernel {
   ConvCase c_;
   Stem3x3Params n_;
   Format format_;
-  int weights_threads_;
-  dim3 forward_blocks_, weights_blocks_;
+  int wgrad_threads_;
+  dim3 fprop_blocks_, wgrad_blocks_;
 };
 
 }  // namespace
 
 Stem3x3Params::Stem3x3Params(const ConvCase& c) {
-  const auto number = [](int64_t value) { return static_cast<int>(value); };
-  images = number(c.x[0]), height = number(c.x[2]), width = number(c.x[3]);
-  channels = number(c.x_channels > 0 ? c.x_channels : c.x[1]);
-  outputs = number(c.y[1]), out_height = number(c.y[2]), out_width = number(c.y[3]);
-  top = number(c.pad[0]), left = number(c.pad[1]);
+  const auto to_int = [](int64_t value) { return static_cast<int>(value); };
+  images = to_int(c.x[0]), height = to_int(c.x[2]), width = to_int(c.x[3]);
+  channels = to_int(c.x_channels > 0 ? c.x_channels : c.x[1]);
+  outputs = to_int(c.y[1]), out_height = to_int(c.y[2]), out_width = to_int(c.y[3]);
+  top = to_int(c.pad[0]), left = to_int(c.pad[1]);
   const int row = (out_width + kStem3x3Positions - 1) / kStem3x3Positions;
   tiles = images * out_height * row;
   by_row = Divisor(row), by_height = Divisor(out_height);
@@ -298,11 +299,6 @@ std::unique_ptr<LinearKernel> make_conv_stem_3x3(Context& context, const ConvCas
                                                  std::string& reason) {
   using Pair = std::vector<int64_t>;
   const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
-  const auto asked = [&](cudaDeviceAttr attribute) {
-    int value = 0;
-    check_cuda(cudaDeviceGetAttribute(&value, attribute, context.ordinal()), "asking for a card");
-    return value;
-  };
   constexpr int64_t kMax = int64_t{1} << 30;  // limit of the values stored as int
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
@@ -317,17 +313,17 @@ std::unique_ptr<LinearKernel> make_conv_stem_3x3(Context& context, const ConvCas
     reason = "for at most 4 channels, 4 or 8 in memory, only";
   } else if (c.w[0] % kStem3x3Outputs != 0) {
     reason = cat("outputs that are no multiple of ", kStem3x3Outputs);
-  } else if (c.relu && c.relu_slope != 0) {
+  } else if (c.relu.on && c.relu.slope != 0) {
     reason = "a ReLU with a slope";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
   } else if (c.x.count() / c.x[1] * channels > kMax || c.y.count() / c.y[1] > kMax) {
     reason = "too large an image";
-  } else if (asked(cudaDevAttrComputeCapabilityMajor) < 8) {
+  } else if (!context.gpu().card.has_async_mma()) {
     reason = "compute capability below 8.0";
   } else {
-    return std::make_unique<Stem3x3Conv>(c, asked(cudaDevAttrMultiProcessorCount),
-                                         asked(cudaDevAttrMaxSharedMemoryPerBlockOptin));
+    return std::make_unique<Stem3x3Conv>(c, context.gpu().card.multiprocessors,
+                                         context.gpu().card.dynamic_shared_limit());
   }
   return nullptr;
 }

@@ -20,7 +20,7 @@ constexpr int kStem7x7Outputs = 64;  // per thread block
 constexpr int kStem7x7Threads = 256;
 // Rows of positions that a block of the forward kernel computes at a time: with fewer, more of the
 // image's rows would be loaded twice.
-constexpr int kForwardBand = 4;
+constexpr int kFpropBand = 4;
 constexpr int kStem7x7Positions = 16;  // adjacent positions per product
 // Elements of an output's weights in a window, including zeros.
 constexpr int kStem7x7Depth = kStem7x7Kernel * kStem7x7Chunks * 8;
@@ -89,7 +89,7 @@ struct Stem7x7s2Sums {
     const int64_t at = s * n.outputs + blockIdx.y * kStem7x7Outputs + c;
     if (half == 0) {
       float total = 0;
-      for (int row = 0; row < kForwardBand; ++row) total += shared[row * 2 + c / 32][s][c % 32];
+      for (int row = 0; row < kFpropBand; ++row) total += shared[row * 2 + c / 32][s][c % 32];
       parts[blockIdx.x * int64_t{2} * n.outputs + at] = total;
     }
     if (!last_of(&counters[blockIdx.y], static_cast<int>(gridDim.x))) return;

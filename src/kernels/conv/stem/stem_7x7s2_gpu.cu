@@ -2,6 +2,7 @@
 // cores. Bound by reading x once and y or dy once, and by 224 / 147 of the multiply-adds.
 #include <algorithm>
 
+#include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/conv/conv_bodies.h"
 #include "kernels/conv/conv_parts.cuh"
@@ -13,17 +14,14 @@ namespace crema {
 namespace {
 
 // Two rows of positions of dy fill the shared memory.
-constexpr int kWeightsBand = 2;
+constexpr int kWgradBand = 2;
 constexpr int kDyPitch = kStem7x7Outputs * 2 + 16;  // bytes; ldmatrix has no bank conflicts
 
-CREMA_HD int forward_stage(const Stem7x7s2Params& n) {
-  return rows_under(kForwardBand) * n.pitch * 16;
+CREMA_HD int fprop_stage(const Stem7x7s2Params& n) { return rows_under(kFpropBand) * n.pitch * 16; }
+CREMA_HD int wgrad_x(const Stem7x7s2Params& n) { return rows_under(kWgradBand) * n.pitch * 16; }
+CREMA_HD int wgrad_stage(const Stem7x7s2Params& n) {
+  return wgrad_x(n) + kWgradBand * n.tiles * kStem7x7Positions * kDyPitch;
 }
-CREMA_HD int weights_x(const Stem7x7s2Params& n) { return rows_under(kWeightsBand) * n.pitch * 16; }
-CREMA_HD int weights_stage(const Stem7x7s2Params& n) {
-  return weights_x(n) + kWeightsBand * n.tiles * kStem7x7Positions * kDyPitch;
-}
-int over(int a, int b) { return (a + b - 1) / b; }
 
 // A warp computes a row of positions of the band and half of the outputs, whose weights stay in
 // registers. The outputs are the columns of the products, permuted so that each lane gets eight
@@ -31,13 +29,13 @@ int over(int a, int b) { return (a + b - 1) / b; }
 // squares.
 template <typename T, bool kSums>
 __global__ void __launch_bounds__(kStem7x7Threads, 1)
-    rows_forward(Stem7x7s2Params n, const T* x, const T* w, const T* bias, bool relu, T* y,
-                 Stem7x7s2Sums channels) {
+    stem_7x7s2_fprop(Stem7x7s2Params n, const T* x, const T* w, const T* bias, bool relu, T* y,
+                     Stem7x7s2Sums channels) {
 #if __CUDA_ARCH__ >= 800  // older cards lack these instructions: make_conv_stem_7x7s2 declines them
   extern __shared__ __align__(128) unsigned char memory[];
   constexpr int kSteps = kStem7x7Depth / 16;
   const uint32_t base = shared_address(memory);
-  const int stage = forward_stage(n);
+  const int stage = fprop_stage(n);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp / 2;
   const int first_output = static_cast<int>(blockIdx.y) * kStem7x7Outputs + warp % 2 * 32;
@@ -69,11 +67,10 @@ __global__ void __launch_bounds__(kStem7x7Threads, 1)
 
   [[maybe_unused]] float totals[2][4][2] = {};  // for this lane's eight channels
 
-  const int bands = (n.out_height + kForwardBand - 1) / kForwardBand, work = n.images * bands;
+  const int bands = (n.out_height + kFpropBand - 1) / kFpropBand, work = n.images * bands;
   const auto load = [&](int item, int slot) {
     if (item < work)
-      load_rows<T, kForwardBand>(n, x, item / bands, item % bands * kForwardBand,
-                                 base + slot * stage);
+      load_rows<T, kFpropBand>(n, x, item / bands, item % bands * kFpropBand, base + slot * stage);
     end_copies();
   };
   load(static_cast<int>(blockIdx.x), 0);
@@ -82,7 +79,7 @@ __global__ void __launch_bounds__(kStem7x7Threads, 1)
     load(item + static_cast<int>(gridDim.x), slot ^ 1);
     wait_for_copies<1>();
     __syncthreads();
-    const int position = item % bands * kForwardBand + row;
+    const int position = item % bands * kFpropBand + row;
     const uint32_t lane_at = base + slot * stage + (2 * row * n.pitch + lane % 16 + lane / 16) * 16;
     T* const out =
         y +
@@ -147,23 +144,23 @@ __global__ void __launch_bounds__(kStem7x7Threads, 1)
 // rows.
 template <typename T>
 __global__ void __launch_bounds__(kStem7x7Threads, 1)
-    rows_weights(Stem7x7s2Params n, const T* x, const T* dy, float* parts) {
+    stem_7x7s2_wgrad(Stem7x7s2Params n, const T* x, const T* dy, float* parts) {
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t base = shared_address(memory);
-  const int stage = weights_stage(n), dy_at = weights_x(n);
+  const int stage = wgrad_stage(n), dy_at = wgrad_x(n);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int row = warp / kStem7x7Chunks, chunk = warp % kStem7x7Chunks;
   const int positions = n.tiles * kStem7x7Positions,
             first_output = static_cast<int>(blockIdx.y) * kStem7x7Outputs;
 
-  const int bands = (n.out_height + kWeightsBand - 1) / kWeightsBand, work = n.images * bands;
+  const int bands = (n.out_height + kWgradBand - 1) / kWgradBand, work = n.images * bands;
   const auto load = [&](int item, int slot) {
     if (item < work) {
-      const int image = item / bands, first = item % bands * kWeightsBand;
-      load_rows<T, kWeightsBand>(n, x, image, first, base + slot * stage);
+      const int image = item / bands, first = item % bands * kWgradBand;
+      load_rows<T, kWgradBand>(n, x, image, first, base + slot * stage);
       const uint32_t to = base + slot * stage + dy_at;
-      for (int at = static_cast<int>(threadIdx.x); at < kWeightsBand * positions * 8;
+      for (int at = static_cast<int>(threadIdx.x); at < kWgradBand * positions * 8;
            at += kStem7x7Threads) {
         const int position = at / 8, y = position >= positions ? 1 : 0,
                   column = position - y * positions;
@@ -245,7 +242,7 @@ __global__ void __launch_bounds__(kStem7x7Threads, 1)
 #endif
 }
 
-struct StoreRows {
+struct StoreStem7x7s2 {
   Stem7x7s2Params n;
   float* dw;
   bool accumulate;
@@ -266,34 +263,40 @@ class Stem7x7s2Conv final : public LinearKernel {
   Stem7x7s2Conv(const ConvCase& c, int processors)
       : c_(c), n_(c), format_{Order::channels_last, nullptr, c.x_channels} {
     const int groups = n_.outputs / kStem7x7Outputs;
-    forward_blocks_ =
-        dim3(std::min(processors, n_.images * over(n_.out_height, kForwardBand)), groups);
-    weights_blocks_ =
-        dim3(std::min(processors, n_.images * over(n_.out_height, kWeightsBand)), groups);
+    fprop_blocks_ =
+        dim3(std::min(processors, n_.images * ceil_div(n_.out_height, kFpropBand)), groups);
+    wgrad_blocks_ =
+        dim3(std::min(processors, n_.images * ceil_div(n_.out_height, kWgradBand)), groups);
   }
 
   // Shared memory of a thread block.
   static int shared_bytes(const Stem7x7s2Params& n) {
-    return std::max({2 * forward_stage(n), 2 * weights_stage(n),
+    return std::max({2 * fprop_stage(n), 2 * wgrad_stage(n),
                      kStem7x7Outputs * kStem7x7Depth * static_cast<int>(sizeof(float))});
   }
 
   Format weights_format() const override { return format_; }
   size_t workspace() const override {
     if (!c_.backward_weights) return 0;
-    return aligned(size_t{weights_blocks_.x} * n_.outputs * kStem7x7Depth * sizeof(float));
+    return aligned(size_t{wgrad_blocks_.x} * n_.outputs * kStem7x7Depth * sizeof(float));
   }
 
-  bool gives_sums() const override { return c_.sums && !c_.bias && !c_.relu; }
+  LinearKernelFeatures features() const override {
+    // Each block leaves its sums in Gpu::partial_sums.
+    const int64_t parts = int64_t{fprop_blocks_.x} * 2 * n_.outputs;
+    return {.forward_statistics =
+                c_.statistics && !c_.bias && !c_.relu.on && parts <= Gpu::kPartialSums};
+  }
 
   void forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b, const Tensor& y,
                const Tensor&) override {
     run_forward<false>(context, x, w, b, y, {});
   }
-  void forward_with_sums(Context& context, const Tensor& x, const Tensor&, const Tensor& w,
-                         const Tensor& y, const Tensor& sums, const Tensor&) override {
+  void forward_with_statistics(Context& context, const Tensor& x, const Tensor&, const Tensor& w,
+                               const Tensor& y, const Tensor& sums, const Tensor&) override {
     const Gpu& gpu = context.gpu();
-    run_forward<true>(context, x, w, Tensor(), y, {sums.data<float>(), gpu.parts, gpu.counters});
+    run_forward<true>(context, x, w, Tensor(), y,
+                      {sums.data<float>(), gpu.partial_sums, gpu.counters});
   }
 
   void backward_data(Context&, const OutputGradient&, const Tensor&, const Tensor&,
@@ -306,13 +309,13 @@ class Stem7x7s2Conv final : public LinearKernel {
                         const Tensor& workspace) override {
     float* const parts = workspace.data<float>();
     on_half(c_.dtype, [&]<typename T>() {
-      reserve(rows_weights<T>);
-      launch(context.gpu(), rows_weights<T>, {weights_blocks_, kStem7x7Threads, bytes()}, n_,
+      reserve(stem_7x7s2_wgrad<T>);
+      launch(context.gpu(), stem_7x7s2_wgrad<T>, {wgrad_blocks_, kStem7x7Threads, bytes()}, n_,
              x.data<T>(), g.dy.data<T>(), parts);
       const int elements = n_.outputs * kStem7x7Depth;
-      launch(context.gpu(), add_parts<StoreRows>, {static_cast<unsigned>(elements / 32), 256},
-             static_cast<int64_t>(elements), parts, static_cast<int>(weights_blocks_.x),
-             StoreRows{n_, dw.data<float>(), accumulate_w});
+      launch(context.gpu(), add_parts<StoreStem7x7s2>, {static_cast<unsigned>(elements / 32), 256},
+             static_cast<int64_t>(elements), parts, static_cast<int>(wgrad_blocks_.x),
+             StoreStem7x7s2{n_, dw.data<float>(), accumulate_w});
       if (db) {
         bias_gradient(context, c_.y.count() / c_.y[1], c_.y[1], 1, g.dy.data<T>(), db.data<float>(),
                       accumulate_b);
@@ -325,10 +328,10 @@ class Stem7x7s2Conv final : public LinearKernel {
   void run_forward(Context& context, const Tensor& x, const Tensor& w, const Tensor& b,
                    const Tensor& y, const Stem7x7s2Sums& sums) const {
     on_half(c_.dtype, [&]<typename T>() {
-      const auto kernel = rows_forward<T, kSums>;
+      const auto kernel = stem_7x7s2_fprop<T, kSums>;
       reserve(kernel);
-      launch(context.gpu(), kernel, {forward_blocks_, kStem7x7Threads, bytes()}, n_, x.data<T>(),
-             w.data<T>(), b ? b.data<T>() : nullptr, c_.relu, y.data<T>(), sums);
+      launch(context.gpu(), kernel, {fprop_blocks_, kStem7x7Threads, bytes()}, n_, x.data<T>(),
+             w.data<T>(), b ? b.data<T>() : nullptr, c_.relu.on, y.data<T>(), sums);
     });
   }
 
@@ -343,19 +346,19 @@ class Stem7x7s2Conv final : public LinearKernel {
   ConvCase c_;
   Stem7x7s2Params n_;
   Format format_;
-  dim3 forward_blocks_, weights_blocks_;
+  dim3 fprop_blocks_, wgrad_blocks_;
 };
 
 }  // namespace
 
 Stem7x7s2Params::Stem7x7s2Params(const ConvCase& c) {
-  const auto number = [](int64_t value) { return static_cast<int>(value); };
-  images = number(c.x[0]), height = number(c.x[2]), width = number(c.x[3] / 2);
-  outputs = number(c.y[1]), out_height = number(c.y[2]), out_width = number(c.y[3]);
-  kernel_width = number(c.w[3]);
-  shift = number(c.pad[1] % 2);
-  left = number((c.pad[1] + shift) / 2), top = number(c.pad[0]);
-  tiles = over(out_width, kStem7x7Positions);
+  const auto to_int = [](int64_t value) { return static_cast<int>(value); };
+  images = to_int(c.x[0]), height = to_int(c.x[2]), width = to_int(c.x[3] / 2);
+  outputs = to_int(c.y[1]), out_height = to_int(c.y[2]), out_width = to_int(c.y[3]);
+  kernel_width = to_int(c.w[3]);
+  shift = to_int(c.pad[1] % 2);
+  left = to_int((c.pad[1] + shift) / 2), top = to_int(c.pad[0]);
+  tiles = ceil_div(out_width, kStem7x7Positions);
   pitch = tiles * kStem7x7Positions + kStem7x7Chunks - 1;
   by_pitch = Divisor(pitch);
 }
@@ -364,11 +367,6 @@ std::unique_ptr<LinearKernel> make_conv_stem_7x7s2(Context& context, const ConvC
                                                    std::string& reason) {
   const int64_t channels = c.x_channels > 0 ? c.x_channels : c.x[1];
   const std::vector<int64_t> two = {2, 2}, one = {1, 1};
-  const auto asked = [&](cudaDeviceAttr attribute) {
-    int value = 0;
-    check_cuda(cudaDeviceGetAttribute(&value, attribute, context.ordinal()), "asking for a card");
-    return value;
-  };
   if (context.device() != Device::gpu) {
     reason = "it needs a GPU";
   } else if (!is_half(c.dtype) || c.order != Order::channels_last || c.x.axes() != 4) {
@@ -381,17 +379,17 @@ std::unique_ptr<LinearKernel> make_conv_stem_7x7s2(Context& context, const ConvC
     reason = "for kernels of 7 rows and at most 7 or 8 columns only";
   } else if (c.x[3] % 2 != 0 || c.w[0] % kStem7x7Outputs != 0) {
     reason = cat("an odd width, or outputs that are no multiple of ", kStem7x7Outputs);
-  } else if (c.relu && c.relu_slope != 0) {
+  } else if (c.relu.on && c.relu.slope != 0) {
     reason = "a ReLU with a slope";
   } else if (c.x.count() == 0 || c.y.count() == 0) {
     reason = "nothing to compute";
-  } else if (asked(cudaDevAttrComputeCapabilityMajor) < 8) {
+  } else if (!context.gpu().card.has_async_mma()) {
     reason = "compute capability below 8.0";
   } else if (Stem7x7s2Conv::shared_bytes(Stem7x7s2Params(c)) >
-             asked(cudaDevAttrMaxSharedMemoryPerBlockOptin)) {
+             context.gpu().card.dynamic_shared_limit()) {
     reason = "rows too long for the shared memory";
   } else {
-    return std::make_unique<Stem7x7s2Conv>(c, asked(cudaDevAttrMultiProcessorCount));
+    return std::make_unique<Stem7x7s2Conv>(c, context.gpu().card.multiprocessors);
   }
   return nullptr;
 }

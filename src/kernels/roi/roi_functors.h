@@ -7,35 +7,35 @@
 #include "kernels/roi/roi_tables.h"
 #include "tensor/half.h"
 
-namespace crema {
+namespace crema::roi {
 
 // The coordinates of an element.
-struct Spot {
+struct Coordinates {
   int32_t outer, channel, row, column;
 };
 
 // The memory layout of x or y.
-struct Lines {
+struct MapLayout {
   int32_t channels, rows, columns;
   bool channels_last;
-  explicit Lines(const Tensor& x)
+  explicit MapLayout(const Tensor& x)
       : channels(static_cast<int32_t>(x.shape()[1])),
         rows(static_cast<int32_t>(x.shape()[2])),
         columns(static_cast<int32_t>(x.shape()[3])),
         channels_last(x.format().order == Order::channels_last) {}
 
-  CREMA_HD Spot spot(int64_t i) const {
-    return i >> 31 ? spot_of(static_cast<uint64_t>(i)) : spot_of(static_cast<uint32_t>(i));
+  CREMA_HD Coordinates coordinates(int64_t i) const {
+    return i >> 31 ? split(static_cast<uint64_t>(i)) : split(static_cast<uint32_t>(i));
   }
   template <typename Index>
-  CREMA_HD Spot spot_of(Index i) const {
+  CREMA_HD Coordinates split(Index i) const {
     const auto take = [&](int32_t extent) {
       const Index rest = i / static_cast<Index>(extent);
       const auto at = static_cast<int32_t>(i - rest * static_cast<Index>(extent));
       i = rest;
       return at;
     };
-    Spot at;
+    Coordinates at;
     if (channels_last) at.channel = take(channels);
     at.column = take(columns);
     at.row = take(rows);
@@ -55,7 +55,7 @@ struct Lines {
 template <typename T>
 struct MaxBody {
   RoiTables t;
-  Lines in, out;
+  MapLayout in, out;
   bool ring;
   const T* x;
   T* y;
@@ -64,10 +64,10 @@ struct MaxBody {
   CREMA_HD bool left_out(int32_t r, int32_t h, int32_t w) const {
     if (!ring) return false;
     const Span rows = t.holes[2 * r], columns = t.holes[2 * r + 1];
-    return h > rows.first && h < rows.last && w > columns.first && w < columns.last;
+    return h > rows.begin && h < rows.end && w > columns.begin && w < columns.end;
   }
   CREMA_HD void operator()(int64_t i) const {
-    const Spot at = out.spot(i);
+    const Coordinates at = out.coordinates(i);
     const int32_t r = at.outer, image = t.image[r];
     const Span rows = t.row(r, at.row), columns = t.column(r, at.column);
     const bool empty = image < 0 || rows.empty() || columns.empty();
@@ -76,9 +76,9 @@ struct MaxBody {
     if (!empty) {
       const T* map = x + in.start(image, at.channel);
       const int64_t step = in.step();
-      for (int32_t h = rows.first; h < rows.last; ++h) {
-        const T* at_position = map + (h * t.width + columns.first) * step;
-        for (int32_t w = columns.first; w < columns.last; ++w, at_position += step) {
+      for (int32_t h = rows.begin; h < rows.end; ++h) {
+        const T* at_position = map + (h * t.width + columns.begin) * step;
+        for (int32_t w = columns.begin; w < columns.end; ++w, at_position += step) {
           if (left_out(r, h, w)) continue;
           const Compute<T> value = *at_position;
           if (value > best) {
@@ -96,20 +96,20 @@ struct MaxBody {
 template <typename T>
 struct MaxGradient {
   RoiTables t;
-  Lines in, out;
+  MapLayout in, out;
   const int32_t* index;
   const T* dy;
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
-    const Spot at = in.spot(i);
+    const Coordinates at = in.coordinates(i);
     const int32_t position = at.row * t.width + at.column;
     const int64_t step = out.step();
     Compute<T> sum = 0;
     t.for_readers(at.outer, at.row, at.column, 0, 0, [&](int32_t r) {
       const Span rows = t.rows_at(r, at.row), columns = t.columns_at(r, at.column);
       const int64_t grid = out.start(r, at.channel);
-      for (int32_t k = rows.first; k < rows.last; ++k) {
-        for (int32_t j = columns.first; j < columns.last; ++j) {
+      for (int32_t k = rows.begin; k < rows.end; ++k) {
+        for (int32_t j = columns.begin; j < columns.end; ++j) {
           const int64_t cell = grid + (k * t.columns + j) * step;
           if (index[cell] == position) sum += static_cast<Compute<T>>(dy[cell]);
         }
@@ -122,12 +122,12 @@ struct MaxGradient {
 template <typename T>
 struct WeightedBody {
   RoiTables t;
-  Lines in, out;
+  MapLayout in, out;
   bool own_channels;  // each cell reads its own channels
   const T* x;
   T* y;
   CREMA_HD void operator()(int64_t i) const {
-    const Spot at = out.spot(i);
+    const Coordinates at = out.coordinates(i);
     const int32_t r = at.outer, image = t.image[r];
     Compute<T> sum = 0;
     if (image >= 0) {
@@ -138,10 +138,10 @@ struct WeightedBody {
           own_channels ? (at.channel * t.rows + at.row) * t.columns + at.column : at.channel;
       const T* map = x + in.start(image, channel);
       const int64_t step = in.step();
-      for (int32_t h = rows.first; h < rows.last; ++h) {
+      for (int32_t h = rows.begin; h < rows.end; ++h) {
         Compute<T> line = 0;
-        const T* at_position = map + (h * t.width + columns.first) * step;
-        for (int32_t w = columns.first; w < columns.last; ++w, at_position += step)
+        const T* at_position = map + (h * t.width + columns.begin) * step;
+        for (int32_t w = columns.begin; w < columns.end; ++w, at_position += step)
           line += column_weights[w] * static_cast<Compute<T>>(*at_position);
         sum += row_weights[h] * line;
       }
@@ -153,21 +153,21 @@ struct WeightedBody {
 template <typename T>
 struct WeightedGradient {
   RoiTables t;
-  Lines in, out;
+  MapLayout in, out;
   bool own_channels;
   const T* dy;
   T* dx;
   CREMA_HD void operator()(int64_t i) const {
     if (own_channels) return of_one_cell(i);
-    const Spot at = in.spot(i);
+    const Coordinates at = in.coordinates(i);
     const int64_t step = out.step();
     Compute<T> sum = 0;
     t.for_readers(at.outer, at.row, at.column, 0, 0, [&](int32_t r) {
       const Span rows = t.rows_at(r, at.row), columns = t.columns_at(r, at.column);
       const int64_t grid = out.start(r, at.channel);
-      for (int32_t k = rows.first; k < rows.last; ++k) {
+      for (int32_t k = rows.begin; k < rows.end; ++k) {
         Compute<T> line = 0;
-        for (int32_t j = columns.first; j < columns.last; ++j) {
+        for (int32_t j = columns.begin; j < columns.end; ++j) {
           line += t.column_weights(r, j)[at.column] *
                   static_cast<Compute<T>>(dy[grid + (k * t.columns + j) * step]);
         }
@@ -181,7 +181,7 @@ struct WeightedGradient {
   // are remapped to the `each` channels of one cell, so that neighboring threads visit the same
   // RoIs.
   CREMA_HD void of_one_cell(int64_t i) const {
-    const Spot at = in.spot(i);
+    const Coordinates at = in.coordinates(i);
     const int32_t cells = t.rows * t.columns, each = in.channels / cells;
     const int32_t channel =
         in.channels_last ? at.channel % each * cells + at.channel / each : at.channel;
@@ -219,8 +219,8 @@ struct MaxCell {
       index[c] = -1;
     }
     if (empty) return;
-    for (int32_t h = rows.first; h < rows.last; ++h) {
-      for (int32_t w = columns.first; w < columns.last; ++w) {
+    for (int32_t h = rows.begin; h < rows.end; ++h) {
+      for (int32_t w = columns.begin; w < columns.end; ++w) {
         if (body.left_out(r, h, w)) continue;
         const int32_t position = h * t.width + w;
         const T* x = body.x + body.in.start(image, 0) + int64_t{position} * channels;
@@ -248,8 +248,8 @@ struct WeightedCell {
     for (int32_t c = 0; c < channels; ++c) y[c] = 0.0f;
     if (image < 0) return;
     const Span rows = t.row(r, i), columns = t.column(r, j);
-    for (int32_t h = rows.first; h < rows.last; ++h) {
-      for (int32_t w = columns.first; w < columns.last; ++w) {
+    for (int32_t h = rows.begin; h < rows.end; ++h) {
+      for (int32_t w = columns.begin; w < columns.end; ++w) {
         const Compute<T> weight =
             static_cast<Compute<T>>(t.row_weights(r, i)[h]) * t.column_weights(r, j)[w];
         const T* x = body.x + body.in.start(image, 0) + (int64_t{h} * t.width + w) * channels;
@@ -264,7 +264,7 @@ struct WeightedCell {
 // order. The sums are the same as above, without testing every position against every RoI.
 struct ChannelBlock {
   int32_t image, first, count;
-  CREMA_HD ChannelBlock(const Lines& x, int32_t each, int64_t block) {
+  CREMA_HD ChannelBlock(const MapLayout& x, int32_t each, int64_t block) {
     const int32_t of_image = (x.channels + each - 1) / each;
     image = static_cast<int32_t>(block / of_image);
     first = static_cast<int32_t>(block % of_image) * each;
@@ -312,10 +312,10 @@ struct WeightedBlock {
     }
     for (int32_t r = 0; r < g.t.rois; ++r) {
       if (g.t.image[r] != b.image) continue;
-      const int32_t first = g.own_channels ? b.first % cells : 0,
-                    last = g.own_channels ? first + 1 : cells;
+      const int32_t begin = g.own_channels ? b.first % cells : 0,
+                    end = g.own_channels ? begin + 1 : cells;
       const int64_t grid = g.out.start(r, g.own_channels ? b.first / cells : b.first);
-      for (int32_t cell = first; cell < last; ++cell)
+      for (int32_t cell = begin; cell < end; ++cell)
         add(r, cell, g.dy + grid + cell * g.out.step(), map, b.count);
     }
   }
@@ -323,8 +323,8 @@ struct WeightedBlock {
     const int32_t i = cell / g.t.columns, j = cell % g.t.columns;
     const Span rows = g.t.row(r, i), columns = g.t.column(r, j);
     const float *row_weights = g.t.row_weights(r, i), *column_weights = g.t.column_weights(r, j);
-    for (int32_t h = rows.first; h < rows.last; ++h) {
-      for (int32_t w = columns.first; w < columns.last; ++w) {
+    for (int32_t h = rows.begin; h < rows.end; ++h) {
+      for (int32_t w = columns.begin; w < columns.end; ++w) {
         T* at = map + (int64_t{h} * g.t.width + w) * g.in.step();
 #pragma omp simd
         for (int32_t c = 0; c < count; ++c)
@@ -334,4 +334,4 @@ struct WeightedBlock {
   }
 };
 
-}  // namespace crema
+}  // namespace crema::roi
