@@ -363,8 +363,9 @@ void Augmentation::resize_objects(int64_t height, int64_t width,
     return;
   const Size size = fitted(p, height, width);
   const auto move = [](float share, int64_t inner, int64_t outer) {
-    const auto before = static_cast<float>((outer - inner) / 2);
-    return (before + share * static_cast<float>(inner)) / static_cast<float>(outer);
+    const int64_t before = (outer - inner) / 2;  // whole pixels
+    return (static_cast<float>(before) + share * static_cast<float>(inner)) /
+           static_cast<float>(outer);
   };
   for (Object& object : objects) {
     Region& box = object.box;
