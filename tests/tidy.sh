@@ -16,7 +16,7 @@ import json, re, sys
 build, wanted = sys.argv[1:]
 for entry in json.load(open(f"{build}/compile_commands.json")):
     path = entry["file"]
-    if re.search(r"\.pb\.cc$|/tests/|schema|layer_docs", path) or not re.search(wanted, path):
+    if re.search(r"\.pb\.cc$|/tests/|/crema\.dir/", path) or not re.search(wanted, path):
         continue
     print(path)
 PY

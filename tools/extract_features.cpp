@@ -76,7 +76,7 @@ std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::
 // and width.
 void put_samples(Net& net, const Feature& feature, Log& log) {
   const Tensor blob = net.blob(feature.blob);
-  const Shape shape = blob.shape();
+  const Shape& shape = blob.shape();
   const std::vector<float> values = to_floats(net.context(), blob);
   const auto extent = [&](int axis) { return axis < shape.axes() ? shape[axis] : 1; };
   Datum datum;

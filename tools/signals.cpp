@@ -48,7 +48,7 @@ Signals::Signals(const Effects& effects) : effects_(effects) {
 
 Signals::~Signals() {
   over_ = true;
-  pthread_kill(waiting_.native_handle(), SIGTERM);
+  pthread_kill(waiting_.native_handle(), SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
   waiting_.join();
   const sigset_t set = taken_signals();
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);

@@ -49,7 +49,8 @@ constexpr int64_t kSpin = 100000;
 // Runs before the constructors of any library, so that nothing is done twice.
 void start_again(int, char** arguments, char** environment) {
   if (has(environment, "GOMP_SPINCOUNT") || has(environment, "OMP_WAIT_POLICY")) return;
-  const auto path = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  const auto path =
+      reinterpret_cast<const char*>(getauxval(AT_EXECFN));  // NOLINT(performance-no-int-to-ptr)
   // Without a base address the loader itself was started, with the program as its argument.
   if (!path || getauxval(AT_BASE) == 0) return;
   int count = 0;

@@ -13,7 +13,7 @@ class Reordered final : public LinearKernel {
  public:
   Reordered(const Format& format, std::unique_ptr<LinearKernel> inner, const Shape& w, DType dtype,
             const Format& wanted)
-      : format_(format), inner_(std::move(inner)), w_(w), dtype_(dtype), wanted_(wanted) {
+      : format_(format), inner_(std::move(inner)), w_(w), wanted_(wanted) {
     // Gradients of 16-bit weights are float32.
     kept_ = aligned(static_cast<size_t>(wanted.elements(w)) * std::max<size_t>(size_of(dtype), 4));
   }
@@ -62,7 +62,6 @@ class Reordered final : public LinearKernel {
   Format format_;
   std::unique_ptr<LinearKernel> inner_;
   Shape w_;
-  DType dtype_;
   Format wanted_;
   size_t kept_;
 };

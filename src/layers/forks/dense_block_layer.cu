@@ -132,7 +132,7 @@ class DenseBlockLayer : public Layer {
         step.shift = norm + 2 * steps() + t;
         step.mean = norm + 3 * steps() + t;
         step.variance = norm + 4 * steps() + t;
-        step.saved = static_cast<size_t>(t * (each() == 2 ? 5 : 2) + 2 * k);
+        step.saved = static_cast<size_t>(t) * (each() == 2 ? 5 : 2) + 2 * static_cast<size_t>(k);
         step.norm.view = ChannelView::of(step.x, {});
         step.norm.batch_statistics = training();
         step.norm.fraction = p().moving_average_fraction();

@@ -15,6 +15,8 @@
 // Parameters: none.
 // Gradient: that of c and of the shifts with u constant; dp = -1 / (p + epsilon) of the class,
 // without its factors, as in the fork. Over N, times the loss weight; none for labels.
+#include <cmath>
+
 #include "device/aligned.h"
 #include "kernels/core/labels.h"
 #include "kernels/core/pointwise.h"
@@ -159,8 +161,8 @@ struct AnchorTerms {
         const T d = shifts[at * 4 + k] - grid.shift_to(labels + row * kRow, anchor, k);
         box += d * d;
       }
-      of_objects +=
-          pos_conf * off * off + lambda_bbox * box - lambda_conf * log(probability + grid.epsilon);
+      of_objects += pos_conf * off * off + lambda_bbox * box -
+                    lambda_conf * std::log(probability + grid.epsilon);
     }
     const T n = T(counts[image] > 0 ? counts[image] : 1);
     return of_objects / n + others(image) * count_of_others * c[at] * c[at];

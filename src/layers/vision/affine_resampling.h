@@ -277,8 +277,8 @@ struct ImageGradient {
       ws.narrow(-row_away, r);
       ws.narrow(-column_away, c);
       for (int w = ws.first; w <= ws.last; ++w) {
-        const T down = 1 - fabs(row_away + r.across * static_cast<T>(w)),
-                across = 1 - fabs(column_away + c.across * static_cast<T>(w));
+        const T down = 1 - std::fabs(row_away + r.across * static_cast<T>(w)),
+                across = 1 - std::fabs(column_away + c.across * static_cast<T>(w));
         if (!(down > 0 && across > 0)) continue;
         const T share = down * across;
         const int reader = h * out_width + w;
