@@ -51,7 +51,8 @@ declare -A families=(
   [layers/detection]="loss"
   [layers/fused]="loss norm pointwise vision"
   [layers/forks]="data detection loss pointwise shape"
-  [net/prototxt]=""
+  [net/expand]=""
+  [net/prototxt]="expand"
   [net/weights]="prototxt"
   [net/passes]=""
 )

@@ -56,7 +56,7 @@ std::vector<NetSource> test_sources(const SolverFile& file) {
             solver.test_iter(i), ": it counts batches, or is 0 for a net that is never tested");
     tested |= solver.test_iter(i) > 0;
   }
-  require(!tested || solver.test_interval() > 0, file.where("test_iter"),
+  require(!tested || solver.test_interval() > 0 || solver.epoch_log(), file.where("test_iter"),
           ": there are test nets, but test_interval is ", solver.test_interval(),
           ": say after how many iterations to test, for example test_interval: 500");
   return sources;
@@ -83,7 +83,7 @@ NetFile open_net(const SolverFile& file, const NetSource& source) {
   const std::string found = find_file(path, folder_of(file.path));
   if (!file_exists(found))
     fail(file.where(source.field), ": ", source.field, " \"", path, "\" does not exist");
-  return read_net_file(found);
+  return read_net_file(found, file.settings.get());
 }
 
 void check_trained(const SolverFile& file, const NetSource& source, const NetFile& net,

@@ -8,8 +8,9 @@
 
 namespace crema {
 
-NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log) {
-  const auto file = std::make_shared<const NetFile>(read_net_file(path));
+NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log,
+                        Settings* settings) {
+  const auto file = std::make_shared<const NetFile>(read_net_file(path, settings));
   write_notes(log, file->upgrade.notes);
   NetInput input;
   input.options.state = net_state(phase, file->net, outer);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "net/net.h"
+#include "net/prototxt/settings.h"
 
 namespace crema {
 
@@ -13,8 +14,9 @@ struct NetInput {
 };
 
 // Reads and upgrades a net and applies its rules. `outer` is the level and the stages that the
-// caller adds to those of the file. Logs what Caffe logs of that.
-NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log);
+// caller adds to those of the file; `settings` change what it says. Logs what Caffe logs of that.
+NetInput read_net_input(const std::string& path, Phase phase, const NetState& outer, Log& log,
+                        Settings* settings = nullptr);
 
 // The precision of this name, or of "" the one that the device computes in unless told otherwise:
 // tf32 on a GPU, else fp32.

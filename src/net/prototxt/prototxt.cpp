@@ -1,5 +1,7 @@
 #include "net/prototxt/prototxt.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "net/prototxt/no_effect.h"
@@ -9,12 +11,24 @@ namespace crema {
 
 namespace {
 
-// Upgrades file->net, whose fields are found under file->prefix.
-void upgrade(NetFile* file) {
+// Upgrades file->net, whose fields are found under file->prefix, and applies the settings.
+void upgrade(NetFile* file, Settings* settings) {
   const auto where = [file](const std::string& field) { return file->where(field); };
   const std::vector<Note> notes = notes_without_effect(file->net, where);
   file->upgrade = upgrade_net(&file->net, file->path, where);
   file->upgrade.notes.insert(file->upgrade.notes.begin(), notes.begin(), notes.end());
+  if (!settings) return;
+  const std::vector<Note> set = settings->apply(&file->net);
+  file->upgrade.notes.insert(file->upgrade.notes.end(), set.begin(), set.end());
+}
+
+std::shared_ptr<const SourceMap> parse(const std::string& text, const std::string& name,
+                                       google::protobuf::Message* message, Settings* settings) {
+  if (!settings) return parse_text(text, name, message);
+  std::vector<std::string> used;
+  auto positions = parse_text(text, name, message, settings->variables(), &used);
+  settings->note_used(used);
+  return positions;
 }
 
 std::string read_prototxt(const std::string& path) {
@@ -37,32 +51,37 @@ std::string NetFile::where(int layer, const std::string& field) const {
   return where(cat(origin, ".", field));
 }
 
-NetFile parse_net_text(const std::string& text, const std::string& name) {
+NetFile parse_net_text(const std::string& text, const std::string& name, Settings* settings) {
   NetFile file;
   file.path = name;
-  file.positions = parse_text(text, name, &file.net);
-  upgrade(&file);
+  file.positions = parse(text, name, &file.net, settings);
+  upgrade(&file, settings);
   return file;
 }
 
-NetFile read_net_file(const std::string& path) { return parse_net_text(read_prototxt(path), path); }
+NetFile read_net_file(const std::string& path, Settings* settings) {
+  return parse_net_text(read_prototxt(path), path, settings);
+}
 
-SolverFile parse_solver_text(const std::string& text, const std::string& name) {
+SolverFile parse_solver_text(const std::string& text, const std::string& name,
+                             std::shared_ptr<Settings> settings) {
   SolverFile file;
   file.path = name;
-  file.positions = parse_text(text, name, &file.solver);
+  file.positions = parse(text, name, &file.solver, settings.get());
   const auto where = [&file](const std::string& field) { return file.where(field); };
   file.notes = notes_without_effect(file.solver, where);
   const auto add = [&file](const std::vector<Note>& notes) {
     file.notes.insert(file.notes.end(), notes.begin(), notes.end());
   };
   add(upgrade_solver(&file.solver, name, where).notes);
+  if (settings) add(settings->apply(&file.solver));
+  file.settings = std::move(settings);
   add(complete_snapshot_prefix(&file.solver, name));
   return file;
 }
 
-SolverFile read_solver_file(const std::string& path) {
-  return parse_solver_text(read_prototxt(path), path);
+SolverFile read_solver_file(const std::string& path, std::shared_ptr<Settings> settings) {
+  return parse_solver_text(read_prototxt(path), path, std::move(settings));
 }
 
 NetFile inner_net(const SolverFile& file, const std::string& field) {
@@ -84,7 +103,7 @@ NetFile inner_net(const SolverFile& file, const std::string& field) {
             ": the solver has no ", field);
     net.net = solver.test_net_param(index);
   }
-  upgrade(&net);
+  upgrade(&net, file.settings.get());
   return net;
 }
 

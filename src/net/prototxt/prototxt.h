@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "net/prototxt/prototxt_source_map.h"
+#include "net/prototxt/settings.h"
 #include "net/prototxt/upgrade.h"
 #include "proto/net.pb.h"
 #include "proto/solver.pb.h"
@@ -38,6 +39,7 @@ struct SolverFile {
   std::string path;
   std::shared_ptr<const SourceMap> positions;
   std::vector<Note> notes;
+  std::shared_ptr<Settings> settings;  // for its nets, too; may be null
   // Nets that replace those written inside the solver, by field: "train_net_param",
   // "test_net_param[1]".
   std::map<std::string, NetFile> rewritten;
@@ -46,12 +48,15 @@ struct SolverFile {
   std::string where(const std::string& field) const { return positions->where(field); }
 };
 
-NetFile read_net_file(const std::string& path);
+// `settings` change what the file says; null: nothing does.
+NetFile read_net_file(const std::string& path, Settings* settings = nullptr);
 // `name` stands for the path in messages.
-NetFile parse_net_text(const std::string& text, const std::string& name);
+NetFile parse_net_text(const std::string& text, const std::string& name,
+                       Settings* settings = nullptr);
 
-SolverFile read_solver_file(const std::string& path);
-SolverFile parse_solver_text(const std::string& text, const std::string& name);
+SolverFile read_solver_file(const std::string& path, std::shared_ptr<Settings> settings = nullptr);
+SolverFile parse_solver_text(const std::string& text, const std::string& name,
+                             std::shared_ptr<Settings> settings = nullptr);
 
 // A net written inside a solver, or rewritten. `field` is "net_param", "train_net_param" or
 // "test_net_param[1]".

@@ -10,7 +10,6 @@
 
 #include "base/strings.h"
 #include "net/prototxt/prototxt_hints.h"
-#include "net/prototxt/prototxt_source_map.h"
 
 namespace crema {
 
@@ -23,8 +22,11 @@ namespace {
 // and no values. Throws the first mistake as a Problem.
 class Diagnosis : private pb::io::ErrorCollector {
  public:
-  Diagnosis(std::string_view text, const pb::Descriptor* root)
-      : text_(text), stream_(text.data(), static_cast<int>(text.size())), tokens_(&stream_, this) {
+  Diagnosis(const SourceText& text, const pb::Descriptor* root)
+      : source_(text),
+        text_(text.text()),
+        stream_(text_.data(), static_cast<int>(text_.size())),
+        tokens_(&stream_, this) {
     // TextFormat's settings.
     tokens_.set_allow_f_after_float(true);
     tokens_.set_comment_style(Tokenizer::SH_COMMENT_STYLE);
@@ -80,7 +82,8 @@ class Diagnosis : private pb::io::ErrorCollector {
 
   // All fields up to `closing`; "" is the end of the file.
   void fields(std::string_view closing) {
-    std::map<const pb::FieldDescriptor*, int> lines;  // of fields that may appear only once
+    // The first of each field that may appear only once.
+    std::map<const pb::FieldDescriptor*, Tokenizer::Token> firsts;
     while (true) {
       if (at(Tokenizer::TYPE_END)) {
         if (closing.empty()) return;
@@ -90,20 +93,19 @@ class Diagnosis : private pb::io::ErrorCollector {
                  closing, '"'));
       }
       if (!closing.empty() && at(closing)) return next();
-      field(&lines);
+      field(&firsts);
     }
   }
 
-  void field(std::map<const pb::FieldDescriptor*, int>* lines) {
+  void field(std::map<const pb::FieldDescriptor*, Tokenizer::Token>* firsts) {
     if (!at(Tokenizer::TYPE_IDENTIFIER)) stray();
     const Tokenizer::Token word = token();
     const pb::FieldDescriptor* field = blocks_.back().type->FindFieldByName(word.text);
     if (!field) stop(unknown_field(word.text, blocks_));
     if (!field->is_repeated()) {
-      const auto [first, is_new] = lines->try_emplace(field, word.line);
+      const auto [first, is_new] = firsts->try_emplace(field, word);
       if (!is_new) {
-        stop(
-            cat('"', word.text, "\" is given twice; the first one is in line ", first->second + 1));
+        stop(cat('"', word.text, "\" is given twice; the first one is ", place_of(first->second)));
       }
     }
     next();
@@ -248,9 +250,13 @@ class Diagnosis : private pb::io::ErrorCollector {
   }
 
   size_t offset_of(const Tokenizer::Token& place) const {
-    size_t begin = 0;
-    for (int i = 0; i < place.line; ++i) begin = text_.find('\n', begin) + 1;
-    return begin + SourceMap::position(text_, place.line, place.column).column - 1;
+    return source_.offset_of(place.line, place.column);
+  }
+
+  // "in line 3", or where that was written.
+  std::string place_of(const Tokenizer::Token& place) const {
+    return source_.expanded() ? "at " + source_.where(place.line, place.column)
+                              : cat("in line ", place.line + 1);
   }
 
   [[noreturn]] void no_colon(const pb::FieldDescriptor& field) const {
@@ -289,6 +295,7 @@ class Diagnosis : private pb::io::ErrorCollector {
     }
   }
 
+  const SourceText& source_;
   std::string_view text_;
   pb::io::ArrayInputStream stream_;
   mutable Tokenizer tokens_;  // reading the current token is not a const call in protobuf
@@ -297,7 +304,7 @@ class Diagnosis : private pb::io::ErrorCollector {
 
 }  // namespace
 
-std::optional<Problem> diagnose(std::string_view text, const pb::Descriptor* root) {
+std::optional<Problem> diagnose(const SourceText& text, const pb::Descriptor* root) {
   try {
     Diagnosis(text, root).run();
     return std::nullopt;

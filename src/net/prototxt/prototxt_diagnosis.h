@@ -5,11 +5,12 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
+
+#include "net/expand/source_text.h"
 
 namespace crema {
 
-// Line and column as protobuf counts them (see SourceMap::position).
+// Line and column as protobuf counts them (see SourceText::where).
 struct Problem {
   int line = 0;
   int column = 0;
@@ -17,6 +18,6 @@ struct Problem {
 };
 
 // The first mistake of `text` as a message of type `root`; none when no mistake is found.
-std::optional<Problem> diagnose(std::string_view text, const google::protobuf::Descriptor* root);
+std::optional<Problem> diagnose(const SourceText& text, const google::protobuf::Descriptor* root);
 
 }  // namespace crema

@@ -121,28 +121,36 @@ void check_numbers(const pb::Message& message, const std::string& path,
   }
 }
 
-}  // namespace
-
-std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::string& file,
-                                            pb::Message* message) {
-  const std::string content(without_mark(text, file));
+std::shared_ptr<const SourceMap> parse(const SourceText& source, pb::Message* message) {
   FirstError errors;
   auto tree = std::make_unique<SourceMap::Tree>();
   pb::TextFormat::Parser parser;
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(tree.get());
   parser.AllowPartialMessage(true);
-  if (!parser.ParseFromString(content, message)) {
-    std::optional<Problem> problem = diagnose(content, message->GetDescriptor());
+  if (!parser.ParseFromString(source.text(), message)) {
+    std::optional<Problem> problem = diagnose(source, message->GetDescriptor());
     if (!problem) problem = errors.problem.value_or(Problem{0, 0, "cannot be parsed"});
-    const Position place = SourceMap::position(content, problem->line, problem->column);
-    fail(file, ":", place.line, ":", place.column, ": ", problem->text);
+    fail(source.where(problem->line, problem->column), ": ", problem->text);
   }
-  auto positions =
-      std::make_shared<SourceMap>(file, content, message->GetDescriptor(), std::move(tree));
+  auto positions = std::make_shared<SourceMap>(source, message->GetDescriptor(), std::move(tree));
   check_required(*message, *positions);
   check_numbers(*message, "", *positions);
   return positions;
+}
+
+}  // namespace
+
+std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::string& file,
+                                            pb::Message* message, const Variables& given,
+                                            std::vector<std::string>* used) {
+  return parse(expand(file, std::string(without_mark(text, file)), given, used), message);
+}
+
+void parse_value(const std::string& text, const std::string& name, pb::Message* message) {
+  SourceText source(name);
+  source.append(text, nullptr, 0, nullptr);
+  parse(source, message);
 }
 
 }  // namespace crema

@@ -7,12 +7,20 @@
 #include <memory>
 #include <string>
 
+#include "net/expand/expand.h"
 #include "net/prototxt/prototxt_source_map.h"
 
 namespace crema {
 
-// Parses `text`, named `file` in messages, into `message`. Error: "file:line:column: what".
+// Parses `text`, named `file` in messages, into `message`, after expanding it with the variables of
+// `given` (net/expand/expand.h). Error: "file:line:column: what".
 std::shared_ptr<const SourceMap> parse_text(const std::string& text, const std::string& file,
-                                            google::protobuf::Message* message);
+                                            google::protobuf::Message* message,
+                                            const Variables& given = {},
+                                            std::vector<std::string>* used = nullptr);
+
+// Parses a text that stands in no file, such as a flag's value. Error: "name: what".
+void parse_value(const std::string& text, const std::string& name,
+                 google::protobuf::Message* message);
 
 }  // namespace crema

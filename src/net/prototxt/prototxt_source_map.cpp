@@ -25,11 +25,10 @@ std::pair<std::string, int> field_and_index(std::string_view part) {
 
 }  // namespace
 
-SourceMap::SourceMap(std::string file, std::string text, const pb::Descriptor* root,
-                     std::unique_ptr<Tree> tree)
-    : file_(std::move(file)), text_(std::move(text)), root_(root), tree_(std::move(tree)) {}
+SourceMap::SourceMap(SourceText text, const pb::Descriptor* root, std::unique_ptr<Tree> tree)
+    : text_(std::move(text)), root_(root), tree_(std::move(tree)) {}
 
-std::optional<Position> SourceMap::find(std::string_view path) const {
+std::optional<SourceMap::Location> SourceMap::find(std::string_view path) const {
   const Tree* tree = tree_.get();
   const pb::Descriptor* type = root_;
   while (tree && type) {
@@ -43,7 +42,7 @@ std::optional<Position> SourceMap::find(std::string_view path) const {
       // A list in brackets has one position for all its values.
       if (place.line < 0 && index > 0) place = tree->GetLocation(field, 0);
       if (place.line < 0) return std::nullopt;
-      return position(place.line, place.column);
+      return place;
     }
     tree = tree->GetTreeForNested(field, index);
     type = field->message_type();
@@ -54,31 +53,11 @@ std::optional<Position> SourceMap::find(std::string_view path) const {
 
 std::string SourceMap::where(std::string_view path) const {
   while (!path.empty()) {
-    if (const auto place = find(path)) return cat(file_, ":", place->line, ":", place->column);
+    if (const auto place = find(path)) return text_.where(place->line, place->column);
     const size_t dot = path.rfind('.');
     path = path.substr(0, dot == std::string_view::npos ? 0 : dot);
   }
-  return file_;
-}
-
-Position SourceMap::position(int line, int display_column) const {
-  return position(text_, line, display_column);
-}
-
-Position SourceMap::position(std::string_view text, int line, int display_column) {
-  size_t begin = 0;
-  for (int i = 0; i < line && begin != std::string_view::npos; ++i) {
-    begin = text.find('\n', begin);
-    if (begin != std::string_view::npos) ++begin;
-  }
-  constexpr int kTab = 8;
-  int display = 0, column = 0;
-  while (display < display_column && begin != std::string_view::npos &&
-         begin + column < text.size()) {
-    display += text[begin + column] == '\t' ? kTab - display % kTab : 1;
-    ++column;
-  }
-  return {line + 1, column + 1};
+  return text_.path();
 }
 
 }  // namespace crema

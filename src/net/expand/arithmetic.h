@@ -1,0 +1,18 @@
+// What the operators and functions of expressions compute. `at` is the place for errors.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/expand/cursor.h"
+
+namespace crema {
+
+// + - * / // % ** == != < <= > >=
+Literal apply(std::string_view operation, const Literal& a, const Literal& b, const Place& at);
+
+// min, max, floor, ceil, round, abs, sqrt, length, range
+Literal call(const std::string& function, const std::vector<Literal>& arguments, const Place& at);
+
+}  // namespace crema

@@ -1,0 +1,398 @@
+#include "net/expand/expand.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "net/expand/expression.h"
+#include "net/expand/output.h"
+
+namespace crema {
+
+namespace {
+
+constexpr size_t kMaxText = size_t{64} << 20;      // as much as a file may have
+constexpr int64_t kMaxRepeats = int64_t{1} << 24;  // of all repeats together
+constexpr int kMaxDepth = 200;                     // of blocks in each other
+constexpr size_t kMaxFiles = 32;                   // that include each other
+
+// How a part of the text came where it is: a file, and the values of the repeats in it.
+struct Level {
+  std::string included;  // "included at net.prototxt:3:1"; empty for the first file
+  std::vector<std::string> repeats;
+};
+
+class Expander {
+ public:
+  Expander(const std::string& path, const Variables& given) : output_(path), scopes_(given) {}
+
+  SourceText run(Cursor cursor) {
+    levels_.emplace_back();
+    scopes_.enter_file({});
+    statements(cursor, "");
+    return output_.finish();
+  }
+
+  const std::vector<std::string>& used() const { return scopes_.used(); }
+
+ private:
+  // All statements up to `closing`, which stays; "" is the end of the file.
+  void statements(Cursor& cursor, std::string_view closing) {
+    if (++depth_ > kMaxDepth) fail(cursor.here(), ": too many blocks in each other");
+    while (cursor.token().kind != Token::Kind::end &&
+           !(!closing.empty() && cursor.token().is(closing))) {
+      statement(cursor, closing == ">");
+      if (output_.size() > kMaxText)
+        fail(cursor.here(), ": the expanded text is larger than ", size_text(kMaxText));
+    }
+    --depth_;
+  }
+
+  void statement(Cursor& cursor, bool angle) {
+    const Token& token = cursor.token();
+    if (token.kind == Token::Kind::variable) return assignment(cursor);
+    if (starts_include(cursor.tokens, cursor.at)) return include(cursor);
+    if (starts_repeat(cursor.tokens, cursor.at)) return repeat(cursor);
+    if (starts_if(cursor.tokens, cursor.at)) return condition(cursor);
+    if (starts_error(cursor.tokens, cursor.at)) return error(cursor);
+    if (token.is_word("else") && cursor.tokens[cursor.at + 1].is("{"))
+      fail(cursor.here(), ": an else without an if before it");
+    field(cursor, angle);
+  }
+
+  // Comments are copied once, and only those of the file that a person names.
+  bool copies_comments() const { return scopes_.files() == 1 && copies_ == 0; }
+
+  void copy(Cursor& cursor) {
+    output_.gap(cursor.token().gap, copies_comments(), copies_comments());
+    output_.write(cursor, cursor.token());
+    ++cursor.at;
+  }
+
+  // --- fields -----------------------------------------------------------------------------------
+
+  void field(Cursor& cursor, bool angle) {
+    const bool named = cursor.token().kind == Token::Kind::word || cursor.token().is("[");
+    if (cursor.token().is("[")) {  // the name of an extension
+      while (cursor.token().kind != Token::Kind::end && !cursor.token().is("]")) copy(cursor);
+    }
+    if (cursor.token().kind == Token::Kind::end) return;
+    copy(cursor);
+    if (!named) return;
+    const bool colon = cursor.token().is(":");
+    if (colon) copy(cursor);
+    if (opens_block(cursor.token())) return block(cursor);
+    if (!colon) return;
+    if (cursor.token().is("[") && opens_block(cursor.tokens[cursor.at + 1])) {
+      return list_of_blocks(cursor);
+    }
+    value(cursor, angle);
+  }
+
+  static bool opens_block(const Token& token) { return token.is("{") || token.is("<"); }
+
+  void block(Cursor& cursor) {
+    const std::string_view closing = cursor.token().is("{") ? "}" : ">";
+    copy(cursor);
+    statements(cursor, closing);
+    if (cursor.token().is(closing)) copy(cursor);
+  }
+
+  void list_of_blocks(Cursor& cursor) {
+    while (cursor.token().kind != Token::Kind::end && !cursor.token().is("]")) {
+      opens_block(cursor.token()) ? block(cursor) : copy(cursor);
+    }
+    if (cursor.token().kind != Token::Kind::end) copy(cursor);
+  }
+
+  void value(Cursor& cursor, bool angle) {
+    const size_t begin = cursor.at;
+    // What is no value is left to protobuf's parser.
+    const Token& first = cursor.token();
+    if (first.kind == Token::Kind::end || first.is("}") || first.is(">")) return;
+    const Literal value = evaluate(cursor, scopes_, angle);
+    const size_t end = cursor.at;
+    const bool plain =
+        std::none_of(cursor.tokens.begin() + static_cast<int64_t>(begin),
+                     cursor.tokens.begin() + static_cast<int64_t>(end), [](const Token& token) {
+                       return token.kind == Token::Kind::variable ||
+                              (token.kind == Token::Kind::text &&
+                               token.text.find('$') != std::string_view::npos) ||
+                              (token.kind == Token::Kind::symbol && !token.is("[") &&
+                               !token.is("]") && !token.is(",") && !token.is("-"));
+                     });
+    if (plain) {
+      for (cursor.at = begin; cursor.at < end;) copy(cursor);
+      return;
+    }
+    const Token& token = cursor.tokens[begin];
+    output_.gap(token.gap, copies_comments(), copies_comments());
+    output_.write(written(value), cursor, token);
+  }
+
+  // --- statements of the expansion ----------------------------------------------------------------
+
+  void begin_statement(const Cursor& cursor, bool comments) {
+    output_.gap(cursor.token().gap, copies_comments(), comments && copies_comments());
+  }
+
+  void assignment(Cursor& cursor) {
+    const bool opens_file = cursor.at == 0 && output_.size() == 0;
+    begin_statement(cursor, opens_file);
+    const std::string name(cursor.token().text.substr(1));
+    ++cursor.at;
+    const bool is_default = cursor.consume("?=");
+    if (!is_default) cursor.expect("=", cat("= or ?= and a value after $", name));
+    Literal value = evaluate(cursor, scopes_);
+    cursor.consume(";");
+    output_.omit();
+    if (!is_default || !scopes_.find(name)) scopes_.set(name, std::move(value));
+  }
+
+  void include(Cursor& cursor) {
+    begin_statement(cursor, true);
+    const Token word = cursor.token();
+    ++cursor.at;
+    cursor.consume(":");
+    const Place at = cursor.here();
+    const Literal name = evaluate(cursor, scopes_);
+    const auto* text = name.as<Text>();
+    require(text, at, ": include expects the name of a file in quotes, found ", described(name));
+    Variables arguments;
+    if (cursor.token().is("{")) arguments = arguments_of(cursor);
+    if (scopes_.files() == kMaxFiles)
+      fail(at, ": more than ", kMaxFiles, " files that include each other");
+
+    Cursor inside;
+    inside.file = included_file(text->escaped, *cursor.file, at);
+    inside.tokens = tokens_of(inside.file->text);
+    levels_.push_back({cat("included at ", cursor.file->where(cursor.base + word.begin)), {}});
+    inside.context = context();
+    const int shift = output_.shift();
+    output_.set_shift(output_.column());
+    scopes_.enter_file(std::move(arguments));
+    output_.omit();  // comments of the included file's first line
+    statements(inside, "");
+    scopes_.leave();
+    levels_.pop_back();
+    output_.set_shift(shift);
+    output_.omit();
+  }
+
+  // { name: value ... }
+  Variables arguments_of(Cursor& cursor) {
+    Variables arguments;
+    cursor.expect("{", "{");
+    while (!cursor.consume("}")) {
+      if (cursor.token().kind != Token::Kind::word)
+        fail(cursor.here(), ": expected the name of a variable, or \"}\"", cursor.found());
+      const std::string name(cursor.token().text);
+      const Place at = cursor.here();
+      ++cursor.at;
+      cursor.expect(":", cat("\":\" and a value after ", name));
+      const bool is_new = arguments.emplace(name, evaluate(cursor, scopes_)).second;
+      require(is_new, at, ": ", name, " is given twice");
+      if (!cursor.consume(",")) cursor.consume(";");
+    }
+    return arguments;
+  }
+
+  std::shared_ptr<const WrittenFile> included_file(const std::string& name,
+                                                   const WrittenFile& includer, const Place& at) {
+    const bool absolute = starts_with(name, "/");
+    std::string path = absolute ? name : folder_of(includer.path) + "/" + name;
+    if (starts_with(path, "./")) path = path.substr(2);
+    if (!file_exists(path)) {
+      if (absolute || !file_exists(name))
+        fail(at, ": there is no file ", path, " to include", absolute ? "" : cat(", nor ", name));
+      path = name;
+    }
+    auto& file = files_[path];
+    if (!file)
+      file = std::make_shared<const WrittenFile>(WrittenFile{path, read_text(path, kMaxText)});
+    return file;
+  }
+
+  void repeat(Cursor& cursor) {
+    begin_statement(cursor, true);
+    ++cursor.at;
+    std::vector<std::string> names;
+    if (cursor.token().kind == Token::Kind::variable) {
+      do {
+        if (cursor.token().kind != Token::Kind::variable)
+          fail(cursor.here(), ": expected a variable", cursor.found());
+        names.emplace_back(cursor.token().text.substr(1));
+        ++cursor.at;
+      } while (cursor.consume(","));
+      cursor.expect("=", "\"=\" and the values of the repeat");
+    }
+    const Place at = cursor.here();
+    const Literal::List values = values_of(cursor, names.empty());
+    const Token opening = cursor.token();
+    cursor.expect("{", "\"{\" and what to repeat");
+    const size_t body = cursor.at;
+    skip_block(cursor, opening);
+    const size_t end = cursor.at;
+    const int shift = enter(cursor.tokens[body]);
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (++repeats_ > kMaxRepeats) fail(at, ": more than ", kMaxRepeats, " repeats");
+      scopes_.enter_repeat();
+      if (!names.empty()) take_apart(names, values[i], at);
+      const auto before = cursor.context;
+      cursor.context = context();
+      copies_ += i > 0 ? 1 : 0;
+      cursor.at = body;
+      output_.omit();
+      statements(cursor, "}");
+      end_of_block(cursor);
+      copies_ -= i > 0 ? 1 : 0;
+      cursor.context = before;
+      if (!names.empty()) levels_.back().repeats.pop_back();
+      scopes_.leave();
+    }
+    output_.set_shift(shift);
+    output_.omit();
+    cursor.at = end;
+  }
+
+  // FIRST..LAST, a list, or without a variable a count.
+  Literal::List values_of(Cursor& cursor, bool counted) {
+    const Place at = cursor.here();
+    const Literal first = evaluate(cursor, scopes_);
+    if (counted || cursor.token().is("..")) {
+      int64_t from = 1;
+      Literal last = first;
+      if (!counted) {
+        from = whole_number(first, at);
+        ++cursor.at;
+        last = evaluate(cursor, scopes_);
+      }
+      const int64_t to = whole_number(last, at);
+      if (to > from && static_cast<uint64_t>(to) - static_cast<uint64_t>(from) > kMaxRepeats)
+        fail(at, ": more than ", kMaxRepeats, " repeats");
+      Literal::List values;
+      for (int64_t i = from; i <= to; ++i) values.emplace_back(i);
+      return values;
+    }
+    const auto* list = first.as<Literal::List>();
+    require(list, at, ": a repeat takes FIRST..LAST or a list, found ", described(first));
+    return *list;
+  }
+
+  void take_apart(const std::vector<std::string>& names, const Literal& value, const Place& at) {
+    std::vector<std::string> shown;
+    const auto* list = value.as<Literal::List>();
+    const bool fits = names.size() == 1 || (list && list->size() == names.size());
+    require(fits, at, ": expected lists of ", names.size(), " values, found ", described(value));
+    for (size_t i = 0; i < names.size(); ++i) {
+      const Literal& part = names.size() == 1 ? value : (*list)[i];
+      scopes_.set_here(names[i], part);
+      shown.push_back(cat("$", names[i], " = ", written(part)));
+    }
+    levels_.back().repeats.push_back(join(shown, ", "));
+  }
+
+  void condition(Cursor& cursor) {
+    begin_statement(cursor, true);
+    bool done = false;
+    while (true) {
+      bool taken = !done;
+      if (cursor.token().is_word("if")) {
+        ++cursor.at;
+        const Place at = cursor.here();
+        if (done) {
+          skip_condition(cursor);
+        } else {
+          taken = is_true(evaluate(cursor, scopes_), at);
+        }
+      }
+      branch(cursor, taken);
+      done |= taken;
+      if (!cursor.token().is_word("else")) break;
+      ++cursor.at;
+    }
+    output_.omit();
+  }
+
+  // The condition behind one that was true is read, but not computed.
+  void skip_condition(Cursor& cursor) {
+    while (!cursor.token().is("{") && cursor.token().kind != Token::Kind::end) ++cursor.at;
+  }
+
+  void branch(Cursor& cursor, bool taken) {
+    const Token opening = cursor.token();
+    cursor.expect("{", "\"{\" and what the condition decides about");
+    const size_t body = cursor.at;
+    if (!taken) return skip_block(cursor, opening);
+    const int shift = enter(cursor.tokens[body]);
+    output_.omit();
+    statements(cursor, "}");
+    end_of_block(cursor);
+    if (!cursor.consume("}")) unclosed(cursor, opening);
+    output_.set_shift(shift);
+  }
+
+  // error: "what is wrong", of a file that cannot do what it was asked.
+  [[noreturn]] void error(Cursor& cursor) {
+    const Token word = cursor.token();
+    cursor.at += 2;
+    fail(cursor.where(word), ": ", inside_text(evaluate(cursor, scopes_)));
+  }
+
+  // Comments at the end of a block; its brace is not written.
+  void end_of_block(Cursor& cursor) {
+    output_.gap(cursor.token().gap, copies_comments(), copies_comments());
+    output_.omit();
+  }
+
+  [[noreturn]] static void unclosed(const Cursor& cursor, const Token& opening) {
+    fail(cursor.where(opening), ": this block is not closed: the file ends before its \"}\"");
+  }
+
+  // Moves behind the brace that closes the block.
+  static void skip_block(Cursor& cursor, const Token& opening) {
+    for (int open = 1; open > 0; ++cursor.at) {
+      if (cursor.token().kind == Token::Kind::end) unclosed(cursor, opening);
+      open += cursor.token().is("{") ? 1 : cursor.token().is("}") ? -1 : 0;
+    }
+  }
+
+  // Moves a block whose first token this is to where its statement stands; returns the shift before.
+  int enter(const Token& first) {
+    const int before = output_.shift();
+    if (const auto column = column_after(first.gap)) output_.set_shift(output_.column() - *column);
+    return before;
+  }
+
+  std::shared_ptr<const std::string> context() const {
+    std::vector<std::string> parts;
+    for (auto level = levels_.rbegin(); level != levels_.rend(); ++level) {
+      parts.insert(parts.end(), level->repeats.begin(), level->repeats.end());
+      if (!level->included.empty()) parts.push_back(level->included);
+    }
+    return parts.empty() ? nullptr : std::make_shared<const std::string>(join(parts, ", "));
+  }
+
+  Output output_;
+  Scopes scopes_;
+  std::map<std::string, std::shared_ptr<const WrittenFile>> files_;
+  std::vector<Level> levels_;
+  int64_t repeats_ = 0;
+  int depth_ = 0, copies_ = 0;
+};
+
+}  // namespace
+
+SourceText expand(const std::string& path, const std::string& text, const Variables& given,
+                  std::vector<std::string>* used) {
+  Cursor cursor;
+  cursor.file = std::make_shared<const WrittenFile>(WrittenFile{path, text});
+  cursor.tokens = tokens_of(cursor.file->text);
+  if (!has_expansions(cursor.tokens)) return SourceText(path, text);
+  Expander expander(path, given);
+  SourceText expanded = expander.run(cursor);
+  if (used) used->insert(used->end(), expander.used().begin(), expander.used().end());
+  return expanded;
+}
+
+}  // namespace crema

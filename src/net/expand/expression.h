@@ -1,0 +1,19 @@
+// Expressions in prototxt files: `2 * $width`, `"res$stage"`, `$list[0] == 3 ? MAX : AVE`.
+#pragma once
+
+#include "net/expand/cursor.h"
+
+namespace crema {
+
+// Evaluates the expression at the cursor and moves behind it. In a block in angle brackets ">" is
+// no operator but its end. Errors name the place.
+Literal evaluate(Cursor& cursor, Scopes& scopes, bool in_angle_block = false);
+
+// Whether a value is true, for `if` and `?:`: a truth value, or a number other than 0. `at` is
+// where it stands.
+bool is_true(const Literal& value, const Place& at);
+
+// A value as a whole number, for the bounds of a repeat.
+int64_t whole_number(const Literal& value, const Place& at);
+
+}  // namespace crema
