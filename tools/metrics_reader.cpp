@@ -110,6 +110,14 @@ void MetricsReader::read(const Event& event) {
     add_outputs(metric, test->outputs);
     if (test->loss) metric.values.emplace_back("total loss", *test->loss);
     write(metric);
+  } else if (const auto* epoch = std::get_if<event::Epoch>(&event)) {
+    Metric metric{.iteration = epoch->iteration, .kind = "epoch"};
+    metric.values = {{"epoch", static_cast<double>(epoch->epoch)}, {"seconds", epoch->seconds}};
+    add_outputs(metric, epoch->train);
+    std::vector<OutputValue> test = epoch->test;
+    for (OutputValue& output : test) output.name = "val_" + output.name;
+    add_outputs(metric, test);
+    write(std::move(metric));
   } else if (const auto* snapshot = std::get_if<event::SnapshotDone>(&event)) {
     const std::string& file = snapshot->state.empty() ? snapshot->weights : snapshot->state;
     Metric metric{.iteration = snapshot->iteration, .kind = "snapshot"};

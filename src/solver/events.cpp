@@ -1,5 +1,9 @@
 #include "solver/events.h"
 
+#include <iomanip>
+#include <sstream>
+#include <utility>
+
 #include "base/strings.h"
 
 namespace crema {
@@ -48,6 +52,21 @@ struct Lines {
       if (c.found && e.show_classes) log.info(cat("class", c.label, ": ", c.precision));
     }
     outputs("Test", e.outputs);
+  }
+  // As Keras writes it, losses first, with the names of our blobs.
+  void operator()(const event::Epoch& e) const {
+    std::ostringstream line;
+    line << "Epoch " << e.epoch << "/" << e.epochs << ": " << std::fixed
+         << std::setprecision(e.seconds < 10 ? 2 : 0) << e.seconds << "s" << std::setprecision(4);
+    for (const auto& [outputs, prefix] : {std::pair(&e.train, ""), std::pair(&e.test, "val_")}) {
+      for (const bool losses : {true, false}) {
+        for (const OutputValue& v : *outputs) {
+          if ((v.loss_weight != 0) == losses)
+            line << " - " << prefix << v.name << ": " << shown(v.value);
+        }
+      }
+    }
+    log.info(line.str());
   }
   void operator()(const event::TestInterrupted&) const { log.info("Test interrupted."); }
   void operator()(const event::Snapshot& e) const {

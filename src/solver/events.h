@@ -106,6 +106,15 @@ struct TestResult {
   bool show_classes = false;
 };
 
+// An epoch of the training data is over, with epoch_log.
+struct Epoch {
+  int64_t epoch = 0, epochs = 0;  // counted from 1; in all
+  int64_t iteration = 0;
+  double seconds = 0;              // with the test at its end
+  std::vector<OutputValue> train;  // means over the epoch, of outputs of one element
+  std::vector<OutputValue> test;   // of the first test net, at its end
+};
+
 struct TestInterrupted {
   int64_t iteration = 0;
   int net = 0;
@@ -161,12 +170,12 @@ struct Warning {
 
 }  // namespace event
 
-using Event =
-    std::variant<event::Start, event::Step, event::Display, event::LearningRate,
-                 event::LearningRateStep, event::GradientsClipped, event::NonFiniteLoss,
-                 event::TestBegin, event::TestBatch, event::TestResult, event::TestInterrupted,
-                 event::Snapshot, event::SnapshotDone, event::SnapshotFailed, event::Restored,
-                 event::FinalLoss, event::End, event::Debug, event::Warning>;
+using Event = std::variant<event::Start, event::Step, event::Display, event::LearningRate,
+                           event::LearningRateStep, event::GradientsClipped, event::NonFiniteLoss,
+                           event::TestBegin, event::TestBatch, event::TestResult, event::Epoch,
+                           event::TestInterrupted, event::Snapshot, event::SnapshotDone,
+                           event::SnapshotFailed, event::Restored, event::FinalLoss, event::End,
+                           event::Debug, event::Warning>;
 
 // A reader of the event stream. Called from the training thread, between iterations: it must be
 // quick. An Error from it ends the training.

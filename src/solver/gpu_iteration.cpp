@@ -95,6 +95,7 @@ void GpuIteration::queue_batch(int number, bool divided) {
       seed_loss(context, loss.weight, live_state(), loss.seed);
   };
   net_.forward_rest(limits_.scales_loss ? seed : Net::Beside(), true);
+  if (after_forward_) after_forward_();
   const Net::Beside note = [&] {
     bool add = number > 0;
     for (const Net::Loss& loss : net_.losses()) {

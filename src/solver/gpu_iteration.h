@@ -44,6 +44,8 @@ class GpuIteration {
   // From now on the learning rate follows the losses; plateau() gives the current state.
   void set_plateau(const Plateau& plateau);
   Plateau plateau();
+  // Queued after each forward pass, and recorded with it.
+  void set_after_forward(std::function<void()> work) { after_forward_ = std::move(work); }
   // Sets the losses of the iterations before `iteration`, oldest first.
   void set_losses(int64_t iteration, const std::vector<float>& losses);
 
@@ -67,6 +69,7 @@ class GpuIteration {
   int iter_size_;
   bool capture_;
   std::function<std::vector<Hyperparameters>(int64_t, int64_t)> rates_;
+  std::function<void()> after_forward_;
   UpdateLimits limits_;
   Tensor state_, pass_, losses_;
   Tensor plateau_;  // empty where the rate depends on the iteration alone

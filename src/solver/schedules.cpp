@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "proto/solver.pb.h"
+#include "net/prototxt/prototxt.h"
 
 namespace crema {
 namespace {
@@ -111,6 +111,19 @@ void check_schedules(const SolverParameter& s, UpdateRule rule) {
           ": it must be at least 0 and less than 1, for example 0.999");
   require(!s.test_ema() || s.ema_decay() > 0,
           "test_ema is true, but no average is kept: set ema_decay, for example 0.999");
+}
+
+void check_momentum(const SolverFile& file, Log& log) {
+  const SolverParameter& s = file.solver;
+  require(std::abs(s.momentum()) <= 1, file.where("momentum"), ": momentum is ", s.momentum(),
+          ", it must be at least -1 and at most 1");
+  if (update_rule(s.type()) != UpdateRule::adam || s.has_momentum()) return;
+  if (s.momentum_policy() != "fixed") return;  // this gives one
+  std::string place = file.where("type");
+  if (place == file.where("")) place = file.where("solver_type");
+  log.warning(cat(place, ": type is \"", s.type(),
+                  "\", but momentum is missing: it is 0, as in Caffe; the authors of Adam suggest "
+                  "momentum: 0.9"));
 }
 
 float momentum2_of(const SolverParameter& s, UpdateRule rule) {

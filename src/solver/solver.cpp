@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -11,8 +10,10 @@
 #include "device/memory_account.h"
 #include "net/arena.h"
 #include "net/filter.h"
+#include "net/records.h"
 #include "net/unfed_inputs.h"
 #include "solver/debug_info.h"
+#include "solver/epochs.h"
 #include "solver/freeze.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
@@ -82,6 +83,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   make_test_nets();
   make_gpu_iteration();
   log_memory();
+  if (file_.settings) file_.settings->require_used();
   context_.log().info("Solver scaffolding done.");
   if (state) {
     context_.log().info("Resuming from " + state_path);
@@ -114,8 +116,6 @@ void Solver::check_parameter() {
   at_least("snapshot", solver.snapshot(), 0);
   at_least("test_interval", solver.test_interval(), 0);
   at_least("delta", solver.delta(), 0);
-  require(std::abs(solver.momentum()) <= 1, file_.where("momentum"), ": momentum is ",
-          solver.momentum(), ", it must be at least -1 and at most 1");
   // Reports an Error of `work` at the position of the field.
   const auto check = [&](const char* field, const auto& work) {
     try {
@@ -126,6 +126,7 @@ void Solver::check_parameter() {
   };
   check("lr_policy", [&] { check_learning_rate(solver); });
   check("type", [&] { check_schedules(solver, update_rule(solver.type())); });
+  check_momentum(file_, context_.log());
   check("snapshot_include_weights", [&] { check_snapshot_parts(solver); });
   check("eval_type", [&] { check_evaluation(solver); });
   rates_ = first_rate_state(solver);
@@ -215,6 +216,13 @@ void Solver::make_test_nets() {
 }
 
 void Solver::make_gpu_iteration() {
+  if (file_.solver.epoch_log()) {
+    require(
+        records_of(*net_) > 0, file_.where("epoch_log"),
+        ": epoch_log needs a source that knows how many records it has, as databases, HDF5 files "
+        "and lists do");
+    epochs_ = std::make_unique<Epochs>(*net_, file_.solver.iter_size(), file_.solver.max_iter());
+  }
   if (context_.device() == Device::cpu) return;
   // Ahead of time, and without updating the state that the events need.
   const auto rates = [this](int64_t first, int64_t count) {
@@ -230,33 +238,7 @@ void Solver::make_gpu_iteration() {
   gpu_ = std::make_unique<GpuIteration>(*net_, *optimizer_, file_.solver.iter_size(), losses,
                                         options_.capture && !file_.solver.debug_info(), rates);
   if (rates_.plateau.steps > 0) gpu_->set_plateau(rates_.plateau);
-}
-
-MemoryKinds Solver::memory() {
-  MemoryKinds all = net_->memory();
-  all.history = all.parameters * kept_arenas(file_.solver);
-  for (const auto& net : test_nets_) {
-    const MemoryKinds of_test = net->memory();
-    if (of_test.arena() > all.arena()) {
-      all.blobs = of_test.blobs;
-      all.workspace = of_test.workspace;
-    }
-    all.persistent += of_test.persistent;
-    all.parameters += of_test.parameters;
-    all.halves += of_test.halves;
-    all.resident += of_test.resident;
-  }
-  return all;
-}
-
-void Solver::log_memory() {
-  const MemoryKinds all = memory();
-  const MemoryAccount& account = *context_.memory();
-  const size_t maximum = account.limited() ? account.limit() : total_memory(context_);
-  const bool gpu = context_.device() == Device::gpu;
-  context_.log().info(cat("Memory: ", size_text(all.total()),
-                          gpu ? " of " + size_text(maximum) : "", " on the ",
-                          name_of(context_.device()), ": ", describe(all)));
+  if (epochs_) gpu_->set_after_forward([this] { epochs_->add(); });
 }
 
 void Solver::load_start_weights(Net& net) {

@@ -23,6 +23,7 @@ namespace crema {
 
 class ArenaPool;
 class DebugInfo;
+class Epochs;
 class GpuIteration;
 class Optimizer;
 struct NotFinite;
@@ -137,6 +138,8 @@ class Solver {
   std::string write_weights(const SnapshotFiles& files);
   void display();
   void obey();
+  bool test_is_due() const;
+  void end_epoch();
   void carry_out(Action request, bool snapshot_is_due);
   void test(size_t net);
   void snapshot_or_log();
@@ -156,7 +159,9 @@ class Solver {
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GpuIteration> gpu_;  // null on a CPU
+  std::unique_ptr<GpuIteration> gpu_;   // null on a CPU
+  std::unique_ptr<Epochs> epochs_;      // null without epoch_log
+  std::vector<OutputValue> last_test_;  // of the first test net, for the epoch's line
 
   // What a snapshot stores.
   int64_t iteration_ = 0;

@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "base/temporary.h"
 #include "solver/debug_info.h"
+#include "solver/epochs.h"
 #include "solver/gpu_iteration.h"
 #include "solver/learning_rate.h"
 #include "solver/optimizer.h"
@@ -59,6 +60,7 @@ void Solver::train_to_end() {
   identity_.weights = hash_of_weights(*net_);
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
                     solver.iter_size(), seed_, identity_});
+  if (epochs_) epochs_->begin(iteration_);
   train(solver.max_iter() - iteration_);
   // Whether its time has come or a signal asked for it: a training must not silently lose its last
   // state.
@@ -73,7 +75,8 @@ void Solver::train_to_end() {
     watch(iteration_, net_->loss());
     send(event::FinalLoss{iteration_, losses_.mean(iteration_)});
   }
-  if (falls_due(iteration_, solver.test_interval())) test_all();
+  if (test_is_due()) test_all();
+  end_epoch();
   send(event::End{iteration_, false});
 }
 
@@ -87,10 +90,9 @@ void Solver::train(int64_t iterations) {
   displayed_at_ = Clock::now();
   displayed_waited_ = net_->waited();
   while (iteration_ < end && !stopped_) {
-    const bool test_now = falls_due(iteration_, solver.test_interval()) &&
-                          (iteration_ > 0 || solver.test_initialization());
-    if (test_now) test_all();
+    if (test_is_due() && (iteration_ > 0 || solver.test_initialization())) test_all();
     if (stopped_) return;
+    end_epoch();
     const int64_t at_once = gpu_ && !debug_ ? gpu_->at_once(iteration_) : 1;
     at_once > 1 && uninterrupted(at_once, end) ? train_several(at_once) : train_iteration();
     obey();
@@ -108,7 +110,8 @@ bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
   for (int64_t i = iteration_; i < iteration_ + iterations; ++i) {
     if (falls_due(i, solver.display()) || falls_due(i, kWatchEvery)) return false;
     const bool between = i > iteration_;
-    if (between && (falls_due(i, solver.test_interval()) || falls_due(i, solver.snapshot())))
+    if (between && (falls_due(i, solver.test_interval()) || falls_due(i, solver.snapshot()) ||
+                    (epochs_ && epochs_->ends_after(i))))
       return false;
   }
   return true;
@@ -137,6 +140,7 @@ void Solver::cpu_iteration(bool shown) {
   double loss = 0;
   for (int micro = 0; micro < iter_size; ++micro) {
     net_->forward(train_passes_++);
+    if (epochs_) epochs_->add();
     net_->backward(micro > 0);
     if (debug_ && debug_->enabled()) debug_->norms();
     loss += net_->loss();
@@ -241,6 +245,16 @@ void Solver::carry_out(Action request, bool snapshot_is_due) {
   if (request == Action::stop || request == Action::snapshot_stop) stopped_ = true;
 }
 
+bool Solver::test_is_due() const {
+  return falls_due(iteration_, file_.solver.test_interval()) ||
+         (epochs_ && epochs_->ends_after(iteration_));
+}
+
+// After the test at its end.
+void Solver::end_epoch() {
+  if (epochs_ && epochs_->ends_after(iteration_)) send(epochs_->end(iteration_, last_test_));
+}
+
 void Solver::test_all() {
   std::optional<AveragedWeights> averaged;
   if (file_.solver.test_ema()) averaged.emplace(*optimizer_);
@@ -272,6 +286,7 @@ void Solver::test(size_t number) {
   if (file_.solver.test_compute_loss()) result.loss = loss / batches;
   const bool falls = number == 0 && !result.outputs.empty() &&
                      observe_score(file_.solver, result.outputs[0].value, &rates_);
+  if (number == 0) last_test_ = result.outputs;
   send(result);
   if (falls && gpu_) gpu_->forget_rates();
 }

@@ -155,6 +155,34 @@ TEST(Fields, ClippingCanBeSilent) {
   }
 }
 
+TEST(Fields, AdamWithoutMomentumIsNamedOnce) {
+  struct Row {
+    const char* text;
+    const char* place;  // "": nothing is said
+  };
+  for (const Row& row :
+       {Row{"type: \"Adam\"", "18:1"},
+        Row{"random_seed: 1\n  type: \"adam\" amsgrad: true", "19:3"},
+        Row{"solver_type: ADAM", "18:1"}, Row{"type: \"Adam\" momentum: 0.9", ""},
+        Row{"type: \"Adam\" momentum: 0", ""}, Row{"type: \"Adam\" momentum_policy: \"opt\"", ""},
+        Row{"type: \"AdamW\"", ""}, Row{"type: \"SGD\"", ""}}) {
+    SCOPED_TRACE(row.text);
+    Context context(Device::cpu);
+    Lines log;
+    context.set_log(log);
+    Solver solver(context, solver_file(row.text));
+    solver.step(2);
+    std::vector<std::string> said;
+    for (const std::string& line : log.warnings)
+      if (line.find("momentum") != std::string::npos) said.push_back(line);
+    ASSERT_EQ(said.size(), row.place[0] ? 1u : 0u);
+    if (said.empty()) continue;
+    expect_part(said[0], cat("solver.prototxt:", row.place, ": type is \"",
+                             solver.parameter().type(), "\""));
+    expect_part(said[0], "momentum: 0.9");
+  }
+}
+
 TEST(Fields, NothingIsLearnedWithoutUpdates) {
   for (const Device device : {Device::cpu, Device::gpu}) {
     if (device == Device::gpu && gpu_count() == 0) continue;

@@ -1,0 +1,56 @@
+#include "solver/epochs.h"
+
+#include "kernels/core/add.h"
+#include "net/records.h"
+
+namespace crema {
+
+Epochs::Epochs(Net& net, int iter_size, int64_t max_iter)
+    : net_(net),
+      iter_size_(iter_size),
+      per_update_(batch_of(net) * iter_size),
+      records_(records_of(net)) {
+  require(
+      records_ > 0,
+      "epoch_log needs a source that knows how many records it has, as databases, HDF5 files and "
+      "lists do");
+  epochs_ = (max_iter * per_update_ + records_ / 2) / records_;
+  for (const Net::Output& output : net.outputs()) {
+    if (output.value.count() != 1) continue;
+    means_.push_back(
+        {output.blob, output.loss_weight, Tensor(net.context(), output.value.shape(), DType::f32)});
+  }
+  begin(0);
+}
+
+bool Epochs::ends_after(int64_t updates) const {
+  return updates > 0 && epoch_of(updates) > epoch_of(updates - 1);
+}
+
+void Epochs::add() {
+  auto mean = means_.begin();
+  for (const Net::Output& output : net_.outputs()) {
+    if (mean == means_.end()) return;
+    if (output.blob == mean->blob) add_to(net_.context(), output.value, (mean++)->sum);
+  }
+}
+
+void Epochs::begin(int64_t updates) {
+  for (const Mean& mean : means_) zero(net_.context(), mean.sum);
+  begun_ = updates;
+  begun_at_ = Clock::now();
+}
+
+event::Epoch Epochs::end(int64_t updates, const std::vector<OutputValue>& test) {
+  event::Epoch epoch{epoch_of(updates), epochs_, updates, 0, {}, test};
+  const auto passes = static_cast<float>((updates - begun_) * iter_size_);
+  for (const Mean& mean : means_) {
+    const float sum = to_floats(net_.context(), mean.sum)[0];
+    epoch.train.push_back({mean.blob, passes > 0 ? sum / passes : 0, mean.loss_weight});
+  }
+  epoch.seconds = std::chrono::duration<double>(Clock::now() - begun_at_).count();
+  begin(updates);
+  return epoch;
+}
+
+}  // namespace crema

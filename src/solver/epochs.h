@@ -1,0 +1,47 @@
+// Epochs: what a training with epoch_log measures between two ends of an epoch.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "net/net.h"
+#include "solver/events.h"
+
+namespace crema {
+
+class Epochs {
+ public:
+  // An update reads `iter_size` batches of `net`, which must outlive this. `max_iter` says how many
+  // epochs there will be. records_of(net) must be known.
+  Epochs(Net& net, int iter_size, int64_t max_iter);
+
+  // Whether an epoch ends with this many updates: with the first one that completes it.
+  bool ends_after(int64_t updates) const;
+
+  // Adds the net's results to the means, after each forward pass; on a GPU queued, so that a CUDA
+  // graph can record it.
+  void add();
+  // An epoch begins; the clock starts.
+  void begin(int64_t updates);
+  // The epoch that has ended after `updates`, with the results of a test after it. Waits for the
+  // device; the next epoch begins.
+  event::Epoch end(int64_t updates, const std::vector<OutputValue>& test);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Mean {
+    std::string blob;
+    float loss_weight;
+    Tensor sum;
+  };
+
+  int64_t epoch_of(int64_t updates) const { return updates * per_update_ / records_; }
+
+  Net& net_;
+  int64_t iter_size_, per_update_, records_, epochs_;  // per_update_: records
+  std::vector<Mean> means_;                            // of the outputs of one element
+  int64_t begun_ = 0;                                  // the update that the means begin with
+  Clock::time_point begun_at_;
+};
+
+}  // namespace crema
