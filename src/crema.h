@@ -77,6 +77,12 @@ struct ModelOptions {
   std::string phase = "TEST";
   int level = 0;
   std::vector<std::string> stages = {};
+  // Opens a net that is trained as what it is used for, as `crema deploy` writes it: Input layers in
+  // place of data and labels, one sample at a time unless `batch` says otherwise; probabilities in
+  // place of losses.
+  bool deploy = false;
+  // With deploy: shapes of inputs whose data are not at hand, "data=1x3x224x224,rois=300x5".
+  std::string assume = {};
   // Samples per batch, in place of what Input and data layers say; 0: what they say.
   int batch = 0;
   // "fp32", "tf32", "bf16", "fp16"; the last three on a GPU only. "": tf32 on a GPU, else fp32.

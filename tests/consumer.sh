@@ -11,6 +11,7 @@ die() { echo "consumer.sh: $*" >&2; exit 1; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export CREMA_FLAGS='' XDG_CONFIG_HOME=$work  # the flags of whoever runs this are not tested
 quietly() { "$@" >"$work/log" 2>&1 || die "$* failed: $(cat "$work/log")"; }
 
 quietly cmake --install "$build" --prefix "$work/first" --strip
@@ -49,7 +50,7 @@ snapshot_prefix: "lenet"
 END
 # One thread: on cores that others use, too, OpenMP's threads wait for each other.
 export OMP_NUM_THREADS=1
-digits() { build/consumer/digits "$1" models/lenet/deploy.prototxt data/t10k-{images-idx3,labels-idx1}-ubyte; }
+digits() { build/consumer/digits "$1" models/lenet/digits_train_val.prototxt data/t10k-{images-idx3,labels-idx1}-ubyte; }
 digits solver.prototxt >out 2>&1 || die "digits failed: $(cat out)"
 awk '$1 == "accuracy" && $2 > 0.8 { good = 1 } END { exit !good }' out || die "digits is no good: $(cat out)"
 # It catches what the library throws.

@@ -1,28 +1,14 @@
 #include "tools/assume.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/error.h"
 #include "net/batch_size.h"
-#include "tools/source_shapes.h"
+#include "net/source_shapes.h"
 
 namespace crema {
 
 namespace {
-
-Shape parse_shape(const std::string& text) {
-  Shape shape;
-  for (const std::string& part : split(text, 'x')) {
-    int64_t extent = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), extent);
-    require(
-        error == std::errc() && end == part.data() + part.size() && extent > 0, "-assume: \"", text,
-        "\" is not a shape; expected positive numbers with x between them, such as 64x3x224x224");
-    shape.push_back(extent);
-  }
-  return shape;
-}
 
 // Not a source, but -assume may name its tops, as nothing else knows their shapes.
 bool is_python(const LayerParameter& layer) {
@@ -47,18 +33,8 @@ void forget_image_files(LayerParameter& layer) {
 }  // namespace
 
 SourceReplacer::SourceReplacer(Log& log, const std::string& assume, int batch)
-    : log_(log), assume_(assume), batch_(batch) {
+    : log_(log), assume_(assume), batch_(batch), shapes_(parse_assumed_shapes(assume, "-assume")) {
   require(batch >= 0, "-batch ", batch, ": expected a positive number");
-  for (const std::string& part : split(assume, ',')) {
-    const size_t equal = part.find('=');
-    if (part == "default") {
-      defaults_ = true;
-    } else {
-      require(equal != std::string::npos && equal > 0, "-assume: \"", part,
-              "\" is neither TOP=SHAPE (such as data=64x3x224x224) nor default");
-      shapes_[part.substr(0, equal)] = parse_shape(part.substr(equal + 1));
-    }
-  }
 }
 
 void SourceReplacer::replace(NetParameter& net,
@@ -71,7 +47,7 @@ void SourceReplacer::replace(NetParameter& net,
     bool named = false;
     for (const std::string& top : layer.top()) {
       tops_.push_back(top);
-      named |= shapes_.count(top) > 0;
+      named |= shapes_.of_top.count(top) > 0;
     }
     if (named || (!assume_.empty() && is_source(layer) && !needs_no_data(layer))) {
       put_input(before, layer, where(i));
@@ -91,14 +67,14 @@ void SourceReplacer::put_input(const NetParameter& net, LayerParameter& layer,
   InputParameter input;
   for (int top = 0; top < layer.top_size(); ++top) {
     const SourceTop source{net, layer, top, batch_};
-    const auto named = shapes_.find(layer.top(top));
+    const auto named = shapes_.of_top.find(layer.top(top));
     std::optional<Shape> shape;
-    if (named != shapes_.end()) {
+    if (named != shapes_.of_top.end()) {
       shape = named->second;
       if (batch_ > 0 && shape->axes() > 0) (*shape)[0] = batch_;
     } else {
       shape = usual_shape(source);
-      if (!defaults_ || !shape) {
+      if (!shapes_.defaults || !shape) {
         note_missing({where, layer.name(), layer.type(), layer.top(top),
                       shape ? shape->brief() : likely_shape(source), source.samples().has_value()});
         continue;
@@ -146,22 +122,22 @@ void SourceReplacer::fail_for_missing() const {
     }
     --i;
     layers.push_back(cat(join(tops, ", "), " of layer \"", first.layer, "\" (", first.type,
-                         defaults_ && !first.has_batch ? ", which states no batch_size" : "",
+                         shapes_.defaults && !first.has_batch ? ", which states no batch_size" : "",
                          layers.empty() ? ")" : cat(", ", first.where, ")")));
   }
   const char* what = missing_.size() == 1 ? "top " : "the tops ";
   fail(missing_[0].where, ": -assume ",
-       defaults_
+       shapes_.defaults
            ? cat("default cannot know the ", missing_.size() == 1 ? "shape" : "shapes", " of ")
            : "says nothing of ",
        what, join(layers, ", "), "; name ", missing_.size() == 1 ? "it" : "them",
-       defaults_ ? ", " : ", or add default, ", "for example -assume ", join(given, ","),
+       shapes_.defaults ? ", " : ", or add default, ", "for example -assume ", join(given, ","),
        open ? " (with numbers such as 64x3x224x224 for SHAPE)" : "");
 }
 
 void SourceReplacer::finish() const {
   if (!missing_.empty()) fail_for_missing();
-  for (const auto& [top, shape] : shapes_) {
+  for (const auto& [top, shape] : shapes_.of_top) {
     require(std::find(tops_.begin(), tops_.end(), top) != tops_.end(),
             "-assume: no data layer has a top \"", top, "\"", did_you_mean(top, tops_),
             "; the tops are ", join(tops_, ", "));

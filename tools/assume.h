@@ -5,13 +5,12 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "net/assumed_shapes.h"
 #include "proto/net.pb.h"
-#include "tensor/shape.h"
 
 namespace crema {
 
@@ -50,9 +49,8 @@ class SourceReplacer {
   Log& log_;
   const std::string assume_;
   const int batch_;
-  bool defaults_ = false;
-  std::map<std::string, Shape> shapes_;  // by top
-  std::vector<std::string> tops_;        // of all sources
+  const AssumedShapes shapes_;
+  std::vector<std::string> tops_;  // of all sources
   std::vector<Missing> missing_;
 };
 

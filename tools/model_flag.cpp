@@ -2,15 +2,23 @@
 
 #include "tools/assume.h"
 #include "tools/flags.h"
+#include "tools/settings_flag.h"
 #include "tools/switches.h"
 
 namespace crema {
 
-NetInput read_model(ProgramLog& log, Phase phase) {
+NetInput read_net(ProgramLog& log, Phase phase) {
   require(!FLAGS_model.empty(), "a net is needed: -model NET.prototxt");
   NetState outer;
   add_level_and_stages(&outer);
-  NetInput input = read_net_input(FLAGS_model, phase, outer, log);
+  Settings settings(settings_of_flag());
+  NetInput input = read_net_input(FLAGS_model, phase, outer, log, &settings);
+  settings.require_used();
+  return input;
+}
+
+NetInput read_model(ProgramLog& log, Phase phase) {
+  NetInput input = read_net(log, phase);
   SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
   replacer.replace(input.net, input.options.where);
   replacer.finish();
@@ -30,22 +38,6 @@ void add_level_and_stages(NetState* state) {
   const std::vector<std::string> stages = split(FLAGS_stage, ',');
   for (const std::string& stage : stages) state->add_stage(stage);
   if (stages.empty()) state->add_stage("");
-}
-
-int64_t batch_of(const Net& net) {
-  for (const Node& node : net.graph().nodes) {
-    if (!node.bottoms.empty() || node.tops.empty() || !node.parameters.empty()) continue;
-    const Shape& shape = net.graph().values[node.tops[0]].shape;
-    if (shape.axes() > 0) return shape[0];
-  }
-  return 1;
-}
-
-int64_t records_of(const Net& net) {
-  for (const Node& node : net.graph().nodes) {
-    if (node.layer->records() > 0) return node.layer->records();
-  }
-  return 0;
 }
 
 Precision precision_of_flag(const Context& context, const std::string& of_file) {

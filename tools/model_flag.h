@@ -9,6 +9,8 @@
 
 namespace crema {
 
+// The file with its own data. Error when -model is missing.
+NetInput read_net(ProgramLog& log, Phase phase);
 // With the passes that -off leaves. Error when -model is missing.
 NetInput read_model(ProgramLog& log, Phase phase);
 
@@ -18,12 +20,6 @@ Phase phase_of_flag(Phase otherwise);
 // Adds -level and -stage to a net's state. Caffe writes an empty stage when there is none, and its
 // logs show that.
 void add_level_and_stages(NetState* state);
-
-// Samples in one forward pass: the first extent of the first blob of a source or Input layer, else
-// 1.
-int64_t batch_of(const Net& net);
-// Records per epoch of the net's first source; 0 when it does not know.
-int64_t records_of(const Net& net);
 
 // -precision, else what a file says (may be empty), else the device's default.
 Precision precision_of_flag(const Context& context, const std::string& of_file = "");

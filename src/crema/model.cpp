@@ -4,28 +4,54 @@
 #include "crema.h"
 #include "crema/session.h"
 #include "net/batch_size.h"
+#include "net/deploy.h"
 #include "net/prototxt/net_input.h"
 
 namespace crema {
 
 namespace {
 
+void make_deployed(NetInput* input, const ModelOptions& options, Log& log) {
+  DeployOptions how;
+  how.batch = options.batch;
+  how.assume = options.assume;
+  how.assume_setting = "assume";
+  how.assume_command = [](const std::string& shapes) { return cat("assume = \"", shapes, "\""); };
+  how.folder = input->options.folder;
+  how.where = input->options.where;
+  const DeployedNet deployed = deploy(input->net, how, log);
+  input->net = deployed.net;
+  input->options.where = [origins = deployed.origins, where = how.where](int layer) {
+    return where(origins[layer]);
+  };
+}
+
+void set_batch(NetInput* input, int batch) {
+  for (int i = 0; i < input->net.layer_size(); ++i) {
+    if (!is_source(input->net.layer(i))) continue;
+    try {
+      set_batch_size(*input->net.mutable_layer(i), batch);
+    } catch (const Error& error) {
+      fail(input->options.where(i), ": batch ", batch, ": ", error.what());
+    }
+  }
+}
+
 NetInput read(const std::string& path, const ModelOptions& options, Context& context) {
   require(options.phase == "TEST" || options.phase == "TRAIN", "phase \"", options.phase,
           "\": expected TEST or TRAIN");
+  require(options.assume.empty() || options.deploy,
+          "assume is for nets that are opened with deploy");
   require(options.batch >= 0, "batch ", options.batch, ": expected a positive number");
   NetState outer;
   outer.set_level(options.level);
   for (const std::string& stage : options.stages) outer.add_stage(stage);
   NetInput input =
       read_net_input(path, options.phase == "TRAIN" ? TRAIN : TEST, outer, context.log());
-  for (int i = 0; options.batch > 0 && i < input.net.layer_size(); ++i) {
-    if (!is_source(input.net.layer(i))) continue;
-    try {
-      set_batch_size(*input.net.mutable_layer(i), options.batch);
-    } catch (const Error& error) {
-      fail(input.options.where(i), ": batch ", options.batch, ": ", error.what());
-    }
+  if (options.deploy) {
+    make_deployed(&input, options, context.log());
+  } else if (options.batch > 0) {
+    set_batch(&input, options.batch);
   }
   input.options.precision = precision_for(context, options.precision);
   input.options.keep_blobs = options.keep_blobs;

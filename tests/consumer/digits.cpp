@@ -13,7 +13,7 @@ std::vector<unsigned char> read_behind(size_t header, const char* path) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 5) return std::cerr << "digits SOLVER DEPLOY_NET IMAGES LABELS\n", 2;
+  if (argc != 5) return std::cerr << "digits SOLVER NET IMAGES LABELS\n", 2;
   try {
     crema::Trainer trainer(argv[1]);
     while (trainer.iteration() < trainer.max_iterations()) {
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
     const crema::SavedFiles saved = trainer.snapshot();
 
     constexpr size_t kBatch = 100, kPixels = 28 * 28, kClasses = 10;
-    crema::Model model(argv[2], {.weights = {saved.weights}, .batch = kBatch});
+    crema::Model model(argv[2], {.weights = {saved.weights}, .deploy = true, .batch = kBatch});
     const auto images = read_behind(16, argv[3]), labels = read_behind(8, argv[4]);
     std::vector<float> input(kBatch * kPixels);
     size_t right = 0, seen = 0;

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "data/convert/convert.h"
+#include "data/convert/pickle.h"
 #include "data/databases/hdf5_source.h"
 #include "data/databases/hdf5_writer.h"
 #include "data/images/image.h"
@@ -152,6 +153,24 @@ TEST(Fuzz, Annotations) {
           options.encoded = true;
           convert_annoset(folder + "/", folder + "/list", folder + "/labels", true, out.file("db"),
                           options, silent_log());
+        }});
+}
+
+TEST(Fuzz, Pickles) {
+  fuzz({"pickle",
+        [] {
+          std::vector<Files> corpus;
+          for (const int protocol : {2, 3, 4, 5})
+            corpus.push_back({{"pickle", golden(cat("pickles/protocol_", protocol))}});
+          return corpus;
+        },
+        [](Dice& dice, Files& files, const Files& other) {
+          damage_bytes(dice, files["pickle"], other.at("pickle"));
+        },
+        [](const std::string& folder, const Files&) {
+          const Pickle pickle(folder + "/pickle");
+          pickle.bytes("data");
+          pickle.integers("labels");
         }});
 }
 

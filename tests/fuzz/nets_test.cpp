@@ -6,6 +6,7 @@
 #include "device/memory_account.h"
 #include "fuzz/fuzz.h"
 #include "layers/layer.h"
+#include "net/deploy.h"
 #include "net/filter.h"
 #include "net/net.h"
 #include "net/plan.h"
@@ -52,6 +53,13 @@ void read_net(const std::string& text) {
   const auto where = [&](int layer) { return file.where(layer); };
   NetParameter filtered = filter_net(file.net, options.state, silent_log(), &kept, where);
   options.where = [&](int layer) { return file.where(kept[layer]); };
+  DeployOptions use;
+  use.assume = text.size() % 3 == 0 ? "" : "default";
+  use.where = options.where;
+  try {
+    text_of(deploy(filtered, use, silent_log()));
+  } catch (const Error&) {  // the net itself may still be one
+  }
   SourceReplacer sources(silent_log(), "default", 0);
   sources.replace(filtered, options.where);
   sources.finish();

@@ -57,6 +57,7 @@ const std::vector<std::string>& transforms() {
       "scale: 0.5 mirror: true",
       "crop_size: 3 mirror: true",
       "mean_value: 3 force_gray: true",
+      "gray: BGR mean_value: 1 mean_value: 2 mean_value: 3 crop_size: 3 mirror: true",
       "force_color: true mean_value: 1 mean_value: 2 mean_value: 3",
       "resize_param { prob: 1 resize_mode: WARP height: 6 width: 5 interp_mode: LINEAR }",
       "distort_param { brightness_prob: 1 brightness_delta: 32 contrast_prob: 1 contrast_lower: "

@@ -4,6 +4,9 @@
 
 #include <cmath>
 
+#include "base/files.h"
+#include "net/deploy.h"
+#include "net/filter.h"
 #include "net/net.h"
 #include "net/prototxt/prototxt.h"
 #include "net/weights/weights.h"
@@ -17,12 +20,22 @@ namespace opencv_dnn_test {
 
 TEST(OpenCvDnn, ReadsWhatWeWriteAndComputesTheSame) {
 #ifdef CREMA_TEST_OPENCV_DNN
-  const std::string deploy = CREMA_TEST_DATA "/../models/lenet/deploy.prototxt";
+  DeployOptions use;
+  use.assume = "data=1x1x28x28";
+  use.where = [](int) { return "train_val.prototxt"; };
+  NetState state;
+  state.set_phase(TEST);
+  const NetParameter train_val =
+      read_net_file(CREMA_TEST_DATA "/../models/lenet/train_val.prototxt").net;
+  const std::string text =
+      text_of(deploy(filter_net(train_val, state, silent_log()), use, silent_log()));
+  const std::string file = testing::TempDir() + "/crema_lenet_for_opencv.prototxt";
+  write_file_atomically(file, text);
   const std::string weights = testing::TempDir() + "/crema_lenet_for_opencv.caffemodel";
   Context context(Device::cpu);
   NetOptions options;
   options.state.set_phase(TEST);
-  Net net(context, read_net_file(deploy).net, options);
+  Net net(context, read_net_file(file).net, options);
   save_caffemodel(net, weights);
 
   const Tensor input = net.input("data");
@@ -33,7 +46,7 @@ TEST(OpenCvDnn, ReadsWhatWeWriteAndComputesTheSame) {
   net.forward(0);
   const std::vector<float> ours = to_floats(context, net.outputs()[0].value);
 
-  cv::dnn::Net other = cv::dnn::readNetFromCaffe(deploy, weights);
+  cv::dnn::Net other = cv::dnn::readNetFromCaffe(file, weights);
   std::vector<int> sizes(input.shape().dims().begin(), input.shape().dims().end());
   other.setInput(cv::Mat(sizes, CV_32F, values.data()));
   const cv::Mat theirs = other.forward();

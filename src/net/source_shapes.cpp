@@ -1,4 +1,4 @@
-#include "tools/source_shapes.h"
+#include "net/source_shapes.h"
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -63,7 +63,13 @@ std::optional<Shape> stated_shape(const SourceTop& top) {
 
 bool says_gray(const LayerParameter& layer) {
   const ImageDataParameter& images = layer.image_data_param();
-  return (images.has_is_color() && !images.is_color()) || layer.transform_param().force_gray();
+  return (images.has_is_color() && !images.is_color()) || layer.transform_param().force_gray() ||
+         layer.transform_param().has_gray();
+}
+
+std::optional<int64_t> stated_channels(const LayerParameter& layer) {
+  if (const auto channels = stated(layer, "channels")) return channels;
+  return says_gray(layer) ? std::optional<int64_t>(1) : std::nullopt;
 }
 
 // The size that SegData crops from an image of this size.
@@ -79,22 +85,22 @@ std::pair<int64_t, int64_t> cut_by_stride(const TransformationParameter& p,
           cut(size.second, square ? p.upper_size() : p.upper_width())};
 }
 
+std::optional<std::pair<int64_t, int64_t>> stated_size(const LayerParameter& layer) {
+  if (const auto crop = stated(layer, "crop_size")) return std::pair(*crop, *crop);
+  for (const char* of : {"crop_", "new_", "resize_", ""}) {
+    if (const auto size = stated_pair(layer, cat(of, "height"), cat(of, "width"))) return size;
+  }
+  return std::nullopt;
+}
+
 Shape image_shape(const LayerParameter& layer, int64_t batch) {
   std::pair<int64_t, int64_t> size(227, 227);
-  if (const auto crop = stated(layer, "crop_size")) {
-    size = {*crop, *crop};
-  } else if (const auto crop = stated_pair(layer, "crop_height", "crop_width")) {
-    size = *crop;
-  } else if (const auto resized = stated_pair(layer, "new_height", "new_width")) {
-    size = *resized;
-  } else if (const auto resized = stated_pair(layer, "resize_height", "resize_width")) {
-    size = *resized;
-  } else if (const auto given = stated_pair(layer, "height", "width")) {
+  if (const auto given = stated_size(layer)) {
     size = *given;
   } else if (layer.type() == "SegData") {
     size = cut_by_stride(layer.transform_param(), size);
   }
-  const int64_t channels = stated(layer, "channels").value_or(says_gray(layer) ? 1 : 3);
+  const int64_t channels = stated_channels(layer).value_or(3);
   return {batch, channels, size.first, size.second};
 }
 
@@ -223,6 +229,11 @@ std::optional<Shape> usual_shape(const SourceTop& top) {
   }
   if (uses.labels || !uses.values) return label_shape(layer, image);
   return std::nullopt;
+}
+
+std::optional<Shape> stated_image(const SourceTop& top) {
+  if (const auto shape = stated_shape(top)) return shape;
+  return stated_size(top.layer) ? usual_shape(top) : std::nullopt;
 }
 
 std::string likely_shape(const SourceTop& top) {

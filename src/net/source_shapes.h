@@ -26,6 +26,10 @@ struct SourceTop {
 // None: unknown.
 std::optional<Shape> usual_shape(const SourceTop& top);
 
+// The same where that rests on shapes or sizes which the layer's fields state; only the number of
+// channels may be guessed.
+std::optional<Shape> stated_image(const SourceTop& top);
+
 // For a message: "300x5", a shape such as the readers of the top expect; "SHAPE": unknown.
 std::string likely_shape(const SourceTop& top);
 

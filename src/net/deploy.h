@@ -1,0 +1,49 @@
+// Makes the net for use from a net that is trained: what a program fills and the layers that lead
+// from there to the results, without labels, losses and metrics.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "proto/net.pb.h"
+
+namespace crema {
+
+struct DeployOptions {
+  // Samples at a time. 0: as `assume` says of the first source, else 1. Input layers that have
+  // other extents than their labels, and nets with recurrent layers, whose first axis is time, stay
+  // as they are then.
+  int batch = 0;
+  // Shapes of sources that are not at hand, in the form of -assume.
+  std::string assume;
+  // What a message calls that setting, and how a reader would write it.
+  std::string assume_setting = "-assume";
+  std::function<std::string(const std::string& shapes)> assume_command = [](const std::string& s) {
+    return "-assume " + s;
+  };
+  std::string folder;                           // of the net's file
+  std::function<std::string(int layer)> where;  // position of a layer of the given net
+};
+
+struct DeployedNet {
+  NetParameter net;
+  std::vector<int> origins;        // for each layer, the one of the given net that it comes from
+  std::vector<std::string> notes;  // how inputs were prepared in training, and what was left out
+};
+
+// `net` is upgraded and without the layers of other phases. Layers keep their names, so weights
+// load. A loss becomes what it computes from its prediction (SoftmaxWithLoss: Softmax) or goes, so
+// that the prediction becomes an output. Error, with a position, when the shape of an input cannot
+// be known, or nothing is left that is a result.
+//   - Of losses of one type that read the same labels only those with the largest loss_weight stay;
+//     the others are auxiliary, and go with what leads to them alone.
+//   - Of branches that share all their parameters by name the first stays.
+//   - A Slice that takes such a branch's input out of a source becomes the input.
+DeployedNet deploy(const NetParameter& net, const DeployOptions& options, Log& log);
+
+// The text of a file: the notes as comments, then the net.
+std::string text_of(const DeployedNet& deployed);
+
+}  // namespace crema

@@ -1,0 +1,79 @@
+#include "net/deploy_layer.h"
+
+#include <google/protobuf/descriptor.h>
+
+#include <vector>
+
+#include "proto/filler.pb.h"
+
+namespace crema {
+
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+
+// At any depth; a message that held nothing else goes, too.
+void clear_fillers(Message* message) {
+  const auto* reflection = message->GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(*message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) continue;
+    if (field->message_type() == FillerParameter::descriptor()) {
+      reflection->ClearField(message, field);
+    } else if (!field->is_repeated()) {
+      Message* inner = reflection->MutableMessage(message, field);
+      const bool held = inner->ByteSizeLong() > 0;
+      clear_fillers(inner);
+      if (held && inner->ByteSizeLong() == 0) reflection->ClearField(message, field);
+    }
+  }
+}
+
+// Names of shared parameters stay, with as many empty ones before them as it takes.
+void keep_names(LayerParameter* layer) {
+  int used = 0;
+  for (int i = 0; i < layer->param_size(); ++i) {
+    ParamSpec kept;
+    const ParamSpec& param = layer->param(i);
+    if (!param.name().empty()) kept.set_name(param.name());
+    if (param.has_share_mode()) kept.set_share_mode(param.share_mode());
+    if (kept.ByteSizeLong() > 0) used = i + 1;
+    *layer->mutable_param(i) = kept;
+  }
+  layer->mutable_param()->DeleteSubrange(used, layer->param_size() - used);
+}
+
+}  // namespace
+
+LayerParameter without_training(const LayerParameter& layer) {
+  LayerParameter kept = layer;
+  kept.clear_include();
+  kept.clear_exclude();
+  kept.clear_phase();
+  kept.clear_loss_weight();
+  kept.clear_propagate_down();
+  kept.clear_blobs();
+  // These make numbers with their fillers.
+  if (layer.type() != "DummyData") clear_fillers(&kept);
+  keep_names(&kept);
+  // Where the program would write what it finds in the images of a test.
+  if (kept.has_detection_output_param())
+    kept.mutable_detection_output_param()->clear_save_output_param();
+  return kept;
+}
+
+LayerParameter activation_layer(const LayerParameter& loss, const std::string& type) {
+  LayerParameter layer;
+  layer.set_type(type);
+  if (type != "Softmax") return layer;
+  if (loss.type() == "InfogainLoss" && loss.infogain_loss_param().has_axis()) {
+    layer.mutable_softmax_param()->set_axis(loss.infogain_loss_param().axis());
+  } else if (loss.softmax_param().has_axis()) {
+    layer.mutable_softmax_param()->set_axis(loss.softmax_param().axis());
+  }
+  return layer;
+}
+
+}  // namespace crema

@@ -1,0 +1,40 @@
+// `crema deploy -model NET.prototxt [-output DEPLOY.prototxt]`: writes the net for use of a net that
+// is trained: Input layers instead of data, probabilities instead of losses.
+#include <iostream>
+
+#include "base/files.h"
+#include "base/visible.h"
+#include "tools/deployed_model.h"
+#include "tools/flags.h"
+#include "tools/model_flag.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+int run_deploy(const VerbCall& call) {
+  require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
+  const NetInput input = read_net(call.log, phase_of_flag(TEST));
+  const DeployedNet deployed = deploy_model(call.log, input, FLAGS_batch);
+  const std::string text =
+      cat("# The net of ", visible(FLAGS_model), " for use, written by crema deploy.\n") +
+      text_of(deployed);
+  if (FLAGS_output.empty()) {
+    std::cout << text << std::flush;
+  } else {
+    write_file_atomically(FLAGS_output, text);
+    call.log.info("Wrote " + FLAGS_output);
+  }
+  return 0;
+}
+
+REGISTER_VERB(deploy,
+              {.summary = "writes a net for use: inputs instead of data, no losses",
+               .usage = "-model NET.prototxt [-output DEPLOY.prototxt] [flags]",
+               .flags = {"model", "output", "batch", "assume", "phase", "level", "stage", "set"},
+               .run = run_deploy});
+
+}  // namespace
+
+}  // namespace crema

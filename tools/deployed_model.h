@@ -1,0 +1,13 @@
+// The net of -model made ready for use: what `deploy` writes and `classify` runs.
+#pragma once
+
+#include "net/deploy.h"
+#include "net/prototxt/net_input.h"
+#include "tools/program_log.h"
+
+namespace crema {
+
+// With -assume. `batch` as in DeployOptions.
+DeployedNet deploy_model(ProgramLog& log, const NetInput& input, int batch);
+
+}  // namespace crema
