@@ -16,7 +16,7 @@ int run_convert_annoset(const VerbCall& call) {
           ": annotations are read from Pascal VOC's xml files only");
   require(!FLAGS_label_map_file.empty(), "-label_map_file is missing: the numbers of the classes");
   convert_annoset(call.arguments[0], call.arguments[1], FLAGS_label_map_file, FLAGS_check_label,
-                  call.arguments[2], imageset_options(), call.log);
+                  call.arguments[2], imageset_options(call), call.log);
   return 0;
 }
 
@@ -25,7 +25,8 @@ REGISTER_VERB(convert_annoset,
                .usage = "[flags] -label_map_file MAP ROOT_FOLDER/ LIST DB",
                .flags = {"label_map_file", "anno_type", "label_type", "backend", "gray", "shuffle",
                          "check_label", "resize_width", "resize_height", "min_dim", "max_dim",
-                         "check_size", "encoded", "encode_type", "max_pixels", "strict"},
+                         "check_size", "encoded", "encode_type", "max_pixels", "strict", "seed",
+                         "overwrite"},
                .min_arguments = 3,
                .max_arguments = 3,
                .run = run_convert_annoset});

@@ -1,14 +1,44 @@
-// The flags shared by the converters of image lists.
+// The flags shared by the converters.
 #pragma once
 
+#include <charconv>
+
+#include "base/error.h"
 #include "data/convert/convert.h"
 #include "tools/flags.h"
+#include "tools/verb.h"
 
 namespace crema {
 
-inline ImagesetOptions imageset_options() {
+inline double split_of_flag() {
+  if (FLAGS_split.empty()) return 0;
+  double split = 0;
+  const char* const end = FLAGS_split.data() + FLAGS_split.size();
+  const auto [rest, problem] = std::from_chars(FLAGS_split.data(), end, split);
+  require(problem == std::errc() && rest == end && split > 0, "-split ", FLAGS_split,
+          ": expected a share below 1, such as 0.9, or a number of records, such as 45000");
+  return split;
+}
+
+inline ConvertOptions convert_options(const VerbCall& call, const std::string& backend) {
+  ConvertOptions options(backend_named(backend));
+  for (const char* flag : {"hdf5_rows", "hdf5_compress", "scale"}) {
+    require(options.format.backend == DataParameter::HDF5 || call.given.count(flag) == 0, "-", flag,
+            ": goes with -backend hdf5; records of ", lower_case(backend),
+            " are kept as they are, and transform_param changes them");
+  }
+  options.format.overwrite = FLAGS_overwrite;
+  options.format.rows = FLAGS_hdf5_rows;
+  options.format.compression = FLAGS_hdf5_compress;
+  options.format.scale = static_cast<float>(FLAGS_scale);
+  options.split = split_of_flag();
+  options.seed = static_cast<uint64_t>(FLAGS_seed);
+  return options;
+}
+
+inline ImagesetOptions imageset_options(const VerbCall& call) {
   ImagesetOptions options;
-  options.backend = backend_named(FLAGS_backend);
+  options.to = convert_options(call, FLAGS_backend);
   options.gray = FLAGS_gray;
   options.shuffle = FLAGS_shuffle;
   options.resize_height = FLAGS_resize_height;

@@ -51,7 +51,7 @@ TEST(Imageset, MakesTheReferenceDatabases) {
   }
 #ifdef CREMA_LEVELDB
   convert_imageset(formats() + "/images/", formats() + "/list.txt", folder.file("leveldb"),
-                   {.backend = DataParameter::LEVELDB}, silent_log());
+                   {.to = DataParameter::LEVELDB}, silent_log());
   EXPECT_EQ(records(folder.file("leveldb"), DataParameter::LEVELDB),
             records(formats() + "/lmdb_raw"));
 #endif
@@ -220,7 +220,7 @@ TEST(Imageset, FailedWritesLeaveNothing) {
       const std::string message = error_of([&] {
         const FileSizeLimit limit(bytes);
         convert_imageset(folder.path() + "/", folder.file("list"), folder.file("db"),
-                         {.backend = backend}, log);
+                         {.to = backend}, log);
       });
       expect_part(message, folder.file("db") + ": cannot");
       EXPECT_EQ(log.errors, std::vector<std::string>());

@@ -9,7 +9,9 @@
 
 #include "base/files.h"
 #include "data/databases/database_writer.h"
+#include "data/databases/hdf5_source.h"
 #include "fixtures.h"
+#include "pickles.h"
 
 namespace crema::tests {
 namespace convert_test {
@@ -142,12 +144,123 @@ TEST(Convert, CifarRoundTrip) {
   EXPECT_EQ(datum.channels(), 3);
   EXPECT_EQ(open_lmdb(folder.file("out/cifar10_test_lmdb"))->size(), 1);
   expect_part(error_of([&] { convert_cifar(folder.file("in"), folder.file("out"), lmdb, log); }),
-              "cifar10_test_lmdb: exists already");
+              "cifar10_train_lmdb: exists already; -overwrite replaces it");
   folder.write("in/data_batch_2.bin", "short");
   std::filesystem::create_directory(folder.file("out2"));
   expect_part(error_of([&] { convert_cifar(folder.file("in"), folder.file("out2"), lmdb, log); }),
               "is not a CIFAR-10 binary file");
   EXPECT_TRUE(std::filesystem::is_empty(folder.file("out2")));
+}
+
+// Images of a pickled CIFAR: image i is full of 10 i, its label `labels[i]`.
+std::string pickled(const std::string& key, const std::vector<int>& labels,
+                    const std::string& other_key = "other") {
+  std::string pixels;
+  for (size_t i = 0; i < labels.size(); ++i) pixels.append(3072, static_cast<char>(10 * i));
+  std::vector<int> others;
+  for (const int label : labels) others.push_back(label / 5);
+  return python2_dict({{"batch_label", python2_text("training batch 1 of 5")},
+                       {key, python2_list(labels)},
+                       {other_key, python2_list(others)},
+                       {"data", python2_array(static_cast<int>(labels.size()), 3072, pixels)}});
+}
+
+std::vector<int> labels_in(const std::string& path) {
+  const std::unique_ptr<Source> source = open_lmdb(path);
+  std::vector<int> labels;
+  Datum datum;
+  for (int64_t i = 0; i < source->size(); ++i) {
+    source->read(i, datum);
+    labels.push_back(datum.label());
+  }
+  return labels;
+}
+
+TEST(Convert, PickledCifar) {
+  const Folder folder;
+  std::filesystem::create_directory(folder.file("out"));
+  for (int batch = 1; batch <= 5; ++batch)
+    folder.write(cat("in/data_batch_", batch), pickled("labels", {batch, 0, 9}));
+  Lines log;
+  const auto convert = [&](const ConvertOptions& options) {
+    convert_cifar(folder.file("in"), folder.file("out"), options, log);
+  };
+  expect_part(error_of([&] { convert(lmdb); }), "test_batch: cannot open");
+  folder.write("in/test_batch", pickled("labels", {7}));
+  convert(lmdb);
+  EXPECT_EQ(labels_in(folder.file("out/cifar10_train_lmdb")),
+            (std::vector<int>{1, 0, 9, 2, 0, 9, 3, 0, 9, 4, 0, 9, 5, 0, 9}));
+  EXPECT_EQ(labels_in(folder.file("out/cifar10_test_lmdb")), std::vector<int>{7});
+  Datum datum;
+  open_lmdb(folder.file("out/cifar10_train_lmdb"))->read(4, datum);
+  EXPECT_EQ(datum.data(), std::string(3072, 10));
+  ConvertOptions split = DataParameter::HDF5;
+  split.split = 0.8;
+  split.format.rows = 7;
+  convert(split);
+  EXPECT_EQ(folder.read("out/cifar10_train_hdf5.txt"),
+            "cifar10_train_hdf5/0000.h5\ncifar10_train_hdf5/0001.h5\n");
+  EXPECT_EQ(Hdf5Source(folder.file("out/cifar10_train_hdf5.txt"), {"data", "label"}).rows(), 12);
+  EXPECT_EQ(Hdf5Source(folder.file("out/cifar10_val_hdf5.txt"), {"data", "label"}).rows(), 3);
+  EXPECT_EQ(Hdf5Source(folder.file("out/cifar10_test_hdf5.txt"), {"data", "label"}).rows(), 1);
+  EXPECT_TRUE(log.has("Class 0: 4 for training, 1 for validation"));
+}
+
+TEST(Convert, Cifar100HasFineAndCoarseLabels) {
+  const Folder folder;
+  std::string binary;
+  for (int i = 0; i < 4; ++i) {
+    binary += static_cast<char>(i);          // coarse
+    binary += static_cast<char>(5 * i + 3);  // fine
+    binary.append(3072, static_cast<char>(10 * i));
+  }
+  const std::string pickle = pickled("fine_labels", {3, 8, 13, 18}, "coarse_labels");
+  for (const std::string ending : {".bin", ""}) {
+    const std::string& content = ending.empty() ? pickle : binary;
+    folder.write("in" + ending + "/train" + ending, content);
+    folder.write("in" + ending + "/test" + ending, content);
+    for (const bool coarse : {false, true}) {
+      SCOPED_TRACE(cat(ending, " ", coarse));
+      const std::string out = cat("out", ending, coarse);
+      std::filesystem::create_directory(folder.file(out));
+      convert_cifar(folder.file("in" + ending), folder.file(out), lmdb, silent_log(), coarse);
+      for (const char* name : {"/cifar100_train_lmdb", "/cifar100_test_lmdb"}) {
+        EXPECT_EQ(labels_in(folder.file(out + name)),
+                  coarse ? (std::vector<int>{0, 1, 2, 3}) : (std::vector<int>{3, 8, 13, 18}));
+        Datum datum;
+        open_lmdb(folder.file(out + name))->read(3, datum);
+        EXPECT_EQ(datum.data(), std::string(3072, 30));
+      }
+    }
+  }
+}
+
+TEST(Convert, SaysWhatIsWrongWithCifar) {
+  const Folder folder;
+  std::filesystem::create_directory(folder.file("in"));
+  const auto problem = [&](bool coarse = false) {
+    return error_of(
+        [&] { convert_cifar(folder.file("in"), folder.path(), lmdb, silent_log(), coarse); });
+  };
+  expect_part(problem(), "in: holds no CIFAR; expected data_batch_1.bin or");
+  const auto train = [&](const std::string& content) {
+    folder.write("in/train", content);
+    return problem();
+  };
+  expect_part(train(pickled("labels", {3})), "train: has no \"fine_labels\"");
+  expect_part(train(pickled("fine_labels", {3, 100})),
+              "train: the label of an image is 100; cifar100 has the classes 0 to 99");
+  expect_part(train(python2_dict({{"fine_labels", python2_list({1, 2})},
+                                  {"data", python2_array(1, 3072, std::string(3072, 'x'))}})),
+              "train: \"data\" is 1x3072, but the 2 \"fine_labels\" need 2x3072");
+  folder.write("in/train.bin", std::string(3073, 'x'));
+  expect_part(problem(), "train.bin: is not a CIFAR-100 binary file");
+  folder.write("in/data_batch_1", "");
+  folder.write("in/data_batch_1.bin", std::string(3073, 10));
+  expect_part(problem(),
+              "data_batch_1.bin: the label of an image is 10; cifar10 has the classes 0");
+  expect_part(problem(true), "holds CIFAR-10, which has no coarse labels");
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"in"});
 }
 
 TEST(DatabaseWriter, GrowsAndReplacesLeftovers) {

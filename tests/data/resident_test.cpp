@@ -24,6 +24,11 @@ const Case kCases[] = {
      0},
     {"in_the_middle", "crop_size: 3 mirror: true", false, false, 0},
     {"shuffled", "mirror: true", true, true, 11},
+    {"gray", "gray: RGB", true, false, 0},
+    {"gray_scaled", "gray: BGR mean_value: 127.5 scale: 0.00392157", true, true, 5},
+    {"gray_cropped",
+     "gray: BGR crop_size: 4 mirror: true mean_value: 1 mean_value: 2 mean_value: 3", true, true,
+     0},
 };
 
 class Resident : public testing::TestWithParam<Case> {};

@@ -147,6 +147,98 @@ TEST(Transform, FloatValuesAndInterleavedPixels) {
   EXPECT_EQ(transformed(text, false, record, {{0, 0, 0, 0}}), expected);
 }
 
+struct GrayRow {
+  const char* name;
+  const char* fields;
+  bool training;
+  uint32_t mirror, top, left;  // the words that are drawn
+  std::vector<float> expected;
+};
+
+// Of ramp(3, 2, 3): red first, 0.299 v + 0.587 (100 + v) + 0.114 (200 + v) = v + 81.5, with v = 10 y
+// + x; blue first it is v + 118.5.
+const GrayRow kGrayRows[] = {
+    {"rgb", "gray: RGB", false, 0, 0, 0, {81.5f, 82.5f, 83.5f, 91.5f, 92.5f, 93.5f}},
+    {"bgr", "gray: BGR", false, 0, 0, 0, {118.5f, 119.5f, 120.5f, 128.5f, 129.5f, 130.5f}},
+    {"mirrored",
+     "gray: RGB mirror: true",
+     true,
+     1,
+     0,
+     0,
+     {83.5f, 82.5f, 81.5f, 93.5f, 92.5f, 91.5f}},
+    // The last of the two places from top and left, each.
+    {"cropped", "gray: BGR crop_h: 1 crop_w: 2", true, 0, ~0u, ~0u, {129.5f, 130.5f}},
+    {"cropped_and_mirrored",
+     "gray: BGR crop_h: 1 crop_w: 2 mirror: true",
+     true,
+     1,
+     ~0u,
+     ~0u,
+     {130.5f, 129.5f}},
+    {"scaled", "gray: RGB mean_value: 1.5 scale: 0.5 crop_h: 1 crop_w: 1", false, 0, 0, 0, {40.5f}},
+    // Means of three channels become grey, too: 0.299 10 + 0.587 20 + 0.114 30.
+    {"means",
+     "gray: RGB mean_value: 10 mean_value: 20 mean_value: 30 crop_h: 1 crop_w: 1",
+     false,
+     0,
+     0,
+     0,
+     {82.5f - 18.15f}},
+};
+
+TEST(Transform, MakesGrayOfThreeChannels) {
+  const Record record = ramp(3, 2, 3);
+  for (const GrayRow& row : kGrayRows) {
+    SCOPED_TRACE(row.name);
+    const std::vector<float> out =
+        transformed(row.fields, row.training, record, {{row.mirror, row.top, row.left, 0}});
+    ASSERT_EQ(out.size(), row.expected.size());
+    for (size_t i = 0; i < out.size(); ++i) EXPECT_FLOAT_EQ(out[i], row.expected[i]);
+  }
+}
+
+TEST(Transform, GrayIsTheSameOfEveryFormOfRecord) {
+  const Folder folder;
+  Record record = ramp(3, 2, 3);
+  std::vector<float> values;
+  std::vector<uint8_t> pixels;
+  for (int i = 0; i < 18; ++i) {
+    values.push_back(static_cast<float>(record.bytes[i]));
+    pixels.push_back(record.bytes[i % 3 * 6 + i / 3]);
+  }
+  // The mean image is the record itself: nothing is left of it.
+  write_mean({{3, 2, 3}, values}, folder.file("mean"));
+  write_mean({{1, 2, 3}, {81, 82, 83, 91, 92, 93}}, folder.file("gray_mean"));
+  const std::vector<float> nothing(6, 0.f), halves(6, 0.5f);
+  const std::string colour = "gray: RGB mean_file: \"" + folder.file("mean") + "\"",
+                    gray = "gray: RGB mean_file: \"" + folder.file("gray_mean") + "\"";
+  const auto check = [&] {
+    EXPECT_EQ(transformed(colour, false, record, {{0, 0, 0, 0}}), nothing);
+    EXPECT_EQ(transformed(gray, false, record, {{0, 0, 0, 0}}), halves);
+  };
+  check();
+  record.bytes = pixels.data();
+  record.interleaved = true;
+  check();
+  record.bytes = nullptr;
+  record.values = values.data();
+  record.interleaved = false;
+  check();
+  // One channel is grey already.
+  EXPECT_EQ(transformed("gray: BGR", false, ramp(1, 1, 2), {{0, 0, 0, 0}}),
+            (std::vector<float>{0, 1}));
+}
+
+TEST(Transform, ScaleFollowsTheMeanAsInCaffe) {
+  // x / 255 - 0.5, as Caffe's files write it.
+  const Record record = ramp(1, 2, 3);
+  const std::vector<float> out =
+      transformed("mean_value: 127.5 scale: 0.00392157", false, record, {{0, 0, 0, 0}});
+  for (size_t i = 0; i < out.size(); ++i)
+    EXPECT_NEAR(out[i], static_cast<float>(record.bytes[i]) / 255 - 0.5f, 1e-6f);
+}
+
 TEST(Transform, CropsNeedNotBeSquare) {
   const Record record = ramp(1, 6, 8);
   const std::vector<float> out = transformed("crop_h: 2 crop_w: 4", false, record, {{0, 0, 0, 0}});
@@ -164,6 +256,15 @@ TEST(Transform, SaysWhatIsWrong) {
   expect_part(setting("force_color: true force_gray: true"), "both force_color and force_gray");
   expect_part(setting("mean_file: \"mean.binaryproto\" mean_value: 1"),
               "both mean_file and mean_value");
+  expect_part(setting("gray: RGB is_flow: true"), "both gray and flow");
+  const auto order = [&](const std::string& text) {
+    return error_of(
+        [&] { Transform(parameter(text), true, "", silent_log()).check_order_of_decoded(); });
+  };
+  for (const char* right : {"gray: BGR", "gray: RGB bgr2rgb: true", ""})
+    Transform(parameter(right), true, "", silent_log()).check_order_of_decoded();
+  expect_part(order("gray: RGB"), "gray: RGB, but decoded images have blue first; write gray: BGR");
+  expect_part(order("gray: BGR color_order: RGB"), "red first here (bgr2rgb, color_order)");
   expect_part(setting("mean_file: \"nowhere\""), "nowhere: cannot open");
   expect_part(setting("mean_file: \"list.txt\""), "is not a mean file");
   const auto record = [&](const std::string& text) {
@@ -171,6 +272,10 @@ TEST(Transform, SaysWhatIsWrong) {
   };
   expect_part(record("crop_size: 5"), "too small for a crop of 5x5");
   expect_part(record("mean_value: 1 mean_value: 2"), "3 channels, but there are 2 mean_value");
+  expect_part(error_of([&] {
+                transformed("gray: RGB", true, ramp(2, 4, 4), {{0, 0, 0, 0}});
+              }),
+              "makes one channel of three, but the image has 2");
   expect_part(record("mean_file: \"" + formats() + "/mean.binaryproto\""), "is 3x12x10");
 }
 

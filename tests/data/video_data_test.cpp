@@ -93,6 +93,29 @@ TEST(VideoData, TakesFramesFromTheOneThatTheListNames) {
   EXPECT_EQ(planes(batch_of(*old, context, 0)), (std::vector<float>{30, 40, 31, 41, 32, 42}));
 }
 
+TEST(VideoData, MakesGrayOfColours) {
+  NEEDS_IMAGES();
+  const Clips clips;
+  Context context(Device::cpu);
+  for (const std::string kind : {"", "num_segments: 1 modality: RGB"}) {
+    const auto layer =
+        clips.layer("a 3 7\n",
+                    "transform_param { gray: BGR } video_data_param { source: \"list.txt\" "
+                    "batch_size: 1 new_length: 2 " +
+                        kind + " }",
+                    context, false);
+    const Tops tops = batch_of(*layer, context, 0);
+    EXPECT_EQ(tops.shape, kind.empty() ? (Shape{1, 1, 2, 2, 2}) : (Shape{1, 2, 2, 2}));
+    const std::vector<float> first = planes(tops);
+    ASSERT_EQ(first.size(), 2u);
+    // 0.299 32 + 0.587 31 + 0.114 30, and of the next frame 10 more.
+    if (kind.empty()) {
+      EXPECT_FLOAT_EQ(first[0], 31.185f);
+    }
+    EXPECT_FLOAT_EQ(first[1], first[0] + 10);
+  }
+}
+
 TEST(VideoData, TakesFramesOfEachSegment) {
   NEEDS_IMAGES();
   const Clips clips;

@@ -164,6 +164,26 @@ TEST(WindowData, TakesSurroundingsAndLeavesWhatLiesOutsideEmpty) {
             placed(3, 2, 4, 4, 8, 8, 0, 0, 8));
 }
 
+TEST(WindowData, MakesGrayOfColours) {
+  NEEDS_IMAGES();
+  const Files files;
+  Image image{3, 2, 2, {}};
+  for (int i = 0; i < 4; ++i)
+    for (const int value : {100 + i, 50, 10 * i})
+      image.pixels.push_back(static_cast<uint8_t>(value));
+  files.folder.write("images/c.png", encode_image(image, "png"));
+  Context context(Device::cpu);
+  const auto layer =
+      files.layer("# 0\nc.png\n3\n2\n2\n1\n5 0.9 0 0 1 1\n", "batch_size: 1 fg_fraction: 1",
+                  "gray: BGR crop_size: 2 mean_value: 1 scale: 2", context);
+  EXPECT_EQ(layer->infer({}).tops[0], (Shape{1, 1, 2, 2}));
+  const Tops tops = batch_of(*layer, context, 0);
+  for (int i = 0; i < 4; ++i) {
+    const double gray = 0.299 * 10 * i + 0.587 * 50 + 0.114 * (100 + i);
+    EXPECT_NEAR(tops.data[i], (gray - 1) * 2, 1e-4);
+  }
+}
+
 TEST(WindowData, TakesTheMiddleOfAMeanImage) {
   NEEDS_IMAGES();
   const Files files;

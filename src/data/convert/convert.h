@@ -4,27 +4,41 @@
 #include <string>
 
 #include "base/log.h"
-#include "data/databases/source.h"
+#include "data/databases/database_writer.h"
 #include "data/images/image.h"
 
 namespace crema {
 
+struct ConvertOptions {
+  ConvertOptions() = default;
+  ConvertOptions(Backend backend) : format(backend) {}
+  ConvertOptions(DatabaseFormat kind) : format(kind) {}
+
+  DatabaseFormat format;
+  // Two databases instead of one: the records for training, a share (below 1) or a number of them,
+  // and the others for validation. Each has its share of every class, in shuffled order. 0: one
+  // database. data/convert/parts.h tells their names.
+  double split = 0;
+  uint64_t seed = 1;  // of the split, and of shuffling
+};
+
 // MNIST's IDX files: images and labels. Keys count from "00000000".
 void convert_mnist(const std::string& images, const std::string& labels,
-                   const std::string& database, Backend backend, Log& log);
+                   const std::string& database, const ConvertOptions& options, Log& log);
 
 // The same files as the same number of uniformly drawn pairs, for siamese nets: two channels, one
 // image each, and label 1 where both show the same class, else 0.
 void convert_mnist_pairs(const std::string& images, const std::string& labels,
-                         const std::string& database, Backend backend, Log& log);
+                         const std::string& database, const ConvertOptions& options, Log& log);
 
-// CIFAR-10's binary files in a folder, into OUT/cifar10_train_lmdb and OUT/cifar10_test_lmdb (or
-// _leveldb). Keys count from "00000".
-void convert_cifar(const std::string& in_folder, const std::string& out_folder, Backend backend,
-                   Log& log);
+// The files of CIFAR-10 or CIFAR-100 in a folder, binary or pickled for Python, into
+// OUT/cifar10_train_lmdb and OUT/cifar10_test_lmdb, or cifar100_..., ..._leveldb, ..._hdf5. Keys
+// count from "00000". coarse: CIFAR-100's labels are those of the 20 superclasses.
+void convert_cifar(const std::string& in_folder, const std::string& out_folder,
+                   const ConvertOptions& options, Log& log, bool coarse = false);
 
 struct ImagesetOptions {
-  Backend backend = DataParameter::LMDB;
+  ConvertOptions to{};
   bool gray = false;
   bool shuffle = false;
   int64_t resize_height = 0, resize_width = 0;  // 0: unchanged

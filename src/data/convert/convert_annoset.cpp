@@ -93,6 +93,8 @@ ImagesetResult convert_annoset(const std::string& root, const std::string& list,
                                const std::string& label_map, bool check_label,
                                const std::string& database, const ImagesetOptions& options,
                                Log& log) {
+  require(options.to.format.backend != DataParameter::HDF5, database,
+          ": HDF5 files for HDF5Data hold no boxes; write an LMDB or LevelDB");
   const Labels labels = read_label_map(label_map, check_label);
   const std::vector<ListedImage> lines = read_pair_list(list);
   AnnotatedDatum record;

@@ -5,9 +5,8 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/databases/database_writer.h"
+#include "data/convert/parts.h"
 #include "data/images/image_header.h"
-#include "data/loader/permutation.h"
 
 namespace crema {
 namespace {
@@ -65,6 +64,8 @@ void limit_sides(const ImagesetOptions& options, Image& image) {
 void check_options(const ImagesetOptions& options, Log& log) {
   require(options.max_pixels > 0 && options.max_pixels <= kMaxPixelsEver, "-max_pixels ",
           options.max_pixels, ": must be from 1 to ", kMaxPixelsEver);
+  require(!options.encoded || options.to.format.backend != DataParameter::HDF5,
+          "-encoded: HDF5Data reads values, not image files; with -backend hdf5 leave it out");
   check_pixels(static_cast<double>(options.resize_width),
                static_cast<double>(options.resize_height),
                "-resize_width and -resize_height ask for images of ", options);
@@ -117,14 +118,14 @@ ImagesetResult convert_list(
   const auto count = static_cast<int64_t>(lines.size());
   check_options(options, log);
   log.info(cat("A total of ", count, " images."));
-  // The same list always gives the same order.
-  const Permutation order(count, Random{1, 0});
-  const std::unique_ptr<DatabaseWriter> writer = create_database(database, options.backend);
+  std::vector<int> labels;
+  for (const ListedImage& line : lines) labels.push_back(line.class_number);
+  Parts parts(database, labels, options.shuffle, options.to);
   ImagesetResult result;
   Image first;
   bool cut = false;  // whether an image was reduced to 8 bits, which is logged once
-  for (int64_t i = 0; i < count; ++i) {
-    const ListedImage& line = lines[options.shuffle ? order(i) : i];
+  parts.each_record([&](Parts::Part& part, int64_t i, int64_t index) {
+    const ListedImage& line = lines[index];
     const std::string name = as_listed(line.path, root, ""), path = root + name;
     ConvertedImage converted;
     try {
@@ -134,7 +135,7 @@ ImagesetResult convert_list(
       const bool named = starts_with(reason, path) || (!root.empty() && starts_with(reason, root));
       log.error(cat("Could not open or find file ", named ? reason : cat(path, ": ", reason)));
       ++result.skipped;
-      continue;
+      return;
     }
     const Image& image = converted.image;
     if (first.pixels.empty()) first = image;
@@ -148,16 +149,16 @@ ImagesetResult convert_list(
                       " bits a channel, of which 8 are kept; so it is with all such images"));
       cut = true;
     }
-    writer->put(cat(numbered_key(i, 8), "_", name), record);
+    part.put(cat(numbered_key(i, 8), "_", name), record, line.class_number);
     if (++result.written % 1000 == 0) log.info(cat("Processed ", result.written, " files."));
-  }
+  });
   require(result.written > 0, list, ": not one of its ", count,
           " images can be read; the paths follow ", root.empty() ? "the working directory" : root);
   if (options.strict && result.skipped > 0) {
     fail(list, ": ", result.skipped, " of ", count,
          " images could not be read; with -strict no database is made of the others");
   }
-  writer->finish();
+  parts.finish(log);
   if (result.written % 1000 != 0) log.info(cat("Processed ", result.written, " files."));
   if (result.skipped > 0) {
     log.warning(cat(result.skipped, " of ", count,

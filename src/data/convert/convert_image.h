@@ -20,7 +20,8 @@ ConvertedImage convert_image(const std::string& path, int label, const ImagesetO
                              Datum& datum);
 
 // Writes a database of the records that `make` puts into `record` for each line, whose image is at
-// `path`. A line for which it throws is logged as an error and left out.
+// `path`; or two, as the options split the lines. A line for which it throws is logged as an error
+// and left out.
 ImagesetResult convert_list(
     const std::string& list, const std::string& root, const std::vector<ListedImage>& lines,
     const std::string& database, const ImagesetOptions& options, Log& log,

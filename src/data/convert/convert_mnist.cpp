@@ -1,8 +1,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
-#include "data/convert/convert.h"
-#include "data/databases/database_writer.h"
+#include "data/convert/parts.h"
 
 namespace crema {
 namespace {
@@ -59,8 +58,7 @@ Digits read_digits(const std::string& images, const std::string& labels) {
 
 // Writes one record per image: fill(i, datum) sets its data and label.
 template <typename Fill>
-void write_records(const Digits& digits, int channels, DatabaseWriter& writer, Log& log,
-                   const Fill& fill) {
+void write_records(const Digits& digits, int channels, Parts parts, Log& log, const Fill& fill) {
   const auto rows = static_cast<int>(digits.pixels.extents[1]),
              columns = static_cast<int>(digits.pixels.extents[2]);
   log.info(cat("A total of ", digits.count(), " items."));
@@ -69,31 +67,36 @@ void write_records(const Digits& digits, int channels, DatabaseWriter& writer, L
   datum.set_channels(channels);
   datum.set_height(rows);
   datum.set_width(columns);
-  for (uint32_t i = 0; i < digits.count(); ++i) {
-    fill(i, datum);
-    writer.put(numbered_key(i, 8), datum);
-  }
-  writer.finish();
+  parts.each_record([&](Parts::Part& part, int64_t i, int64_t index) {
+    fill(static_cast<uint32_t>(index), datum);
+    part.put(numbered_key(i, 8), datum, datum.label());
+  });
+  parts.finish(log);
   log.info(cat("Processed ", digits.count(), " files."));
 }
 
 }  // namespace
 
 void convert_mnist(const std::string& images, const std::string& labels,
-                   const std::string& database, Backend backend, Log& log) {
+                   const std::string& database, const ConvertOptions& options, Log& log) {
   const Digits digits = read_digits(images, labels);
-  write_records(digits, 1, *create_database(database, backend), log, [&](uint32_t i, Datum& datum) {
+  std::vector<int> classes;
+  for (uint32_t i = 0; i < digits.count(); ++i) classes.push_back(digits.label_at(i));
+  Parts parts(database, classes, false, options);
+  write_records(digits, 1, std::move(parts), log, [&](uint32_t i, Datum& datum) {
     datum.set_data(digits.image_at(i), digits.image());
     datum.set_label(digits.label_at(i));
   });
 }
 
 void convert_mnist_pairs(const std::string& images, const std::string& labels,
-                         const std::string& database, Backend backend, Log& log) {
+                         const std::string& database, const ConvertOptions& options, Log& log) {
   const Digits digits = read_digits(images, labels);
+  // A pair has no class of its own.
+  Parts parts(database, std::vector<int>(digits.count(), 0), false, options);
   // The same files always give the same pairs.
   const Random random{1, 0};
-  write_records(digits, 2, *create_database(database, backend), log, [&](uint32_t i, Datum& datum) {
+  write_records(digits, 2, std::move(parts), log, [&](uint32_t i, Datum& datum) {
     const Random::Four words = random.four(i);
     const uint32_t a = words.v[0] % digits.count(), b = words.v[1] % digits.count();
     datum.set_data(digits.image_at(a), digits.image());

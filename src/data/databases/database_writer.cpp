@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -28,10 +29,40 @@ void sync_folder(const std::string& path) {
   close(descriptor);
 }
 
+bool belongs_to_database(const std::string& name) {
+  static const std::set<std::string> names = {"data.mdb", "lock.mdb", "CURRENT",
+                                              "LOCK",     "LOG",      "LOG.old"};
+  static const std::set<std::string> endings = {".ldb", ".sst", ".log", ".dbtmp", ".h5"};
+  const auto number = [](const std::string& text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  };
+  const std::string manifest = "MANIFEST-";
+  if (starts_with(name, manifest)) return number(name.substr(manifest.size()));
+  const size_t dot = std::min(name.rfind('.'), name.size());
+  return names.count(name) > 0 ||
+         (number(name.substr(0, dot)) && endings.count(name.substr(dot)) > 0);
+}
+
+// Whether a folder holds what a database of some kind consists of, and nothing else.
+bool is_database(const std::string& path) {
+  if (!folder_exists(path)) return false;
+  bool any = false;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    any = true;
+    if (!entry.is_regular_file() || !belongs_to_database(entry.path().filename())) return false;
+  }
+  return any;
+}
+
 // Checks that a new database can be created at `path`; removes what killed runs left there.
-std::string free_path(const std::string& path) {
+std::string free_path(const std::string& path, bool overwrite) {
   require(!path.empty(), "the path of a database is empty");
-  require(!file_exists(path), path, ": exists already; remove it, or choose another name");
+  if (overwrite) {
+    require(!file_exists(path) || is_database(path), path,
+            ": is no database, so it is not replaced; remove it, or choose another name");
+  } else {
+    require(!file_exists(path), path, ": exists already; remove it, or choose another name");
+  }
   const std::string name = path.substr(path.rfind('/') + 1);
   remove_leftovers(folder_of(path), TemporaryEntry::Kind::folder, name);
   return path;
@@ -39,7 +70,8 @@ std::string free_path(const std::string& path) {
 
 }  // namespace
 
-DatabaseWriter::DatabaseWriter(const std::string& path) : path_(free_path(without_slash(path))) {
+DatabaseWriter::DatabaseWriter(const std::string& path, const DatabaseFormat& format)
+    : path_(free_path(without_slash(path), format.overwrite)), overwrite_(format.overwrite) {
   TemporaryEntry entry = make_temporary(path_, TemporaryEntry::Kind::folder);
   temporary_ = std::move(entry.path);
   lock_ = entry.descriptor;
@@ -52,10 +84,15 @@ DatabaseWriter::~DatabaseWriter() {
 }
 
 void DatabaseWriter::put(const std::string& key, const google::protobuf::Message& record) {
+  add(key, record);
+  if (++count_ % 1000 == 0) flush();
+}
+
+std::string DatabaseWriter::serialized(const std::string& key,
+                                       const google::protobuf::Message& record) const {
   std::string value;
   require(record.SerializeToString(&value), path_, ": record \"", key, "\" is too large");
-  add(key, value);
-  if (++count_ % 1000 == 0) flush();
+  return value;
 }
 
 void DatabaseWriter::complete() {
@@ -68,11 +105,32 @@ void DatabaseWriter::complete() {
 
 void DatabaseWriter::finish() {
   complete();
-  require(!file_exists(path_), path_, ": has appeared meanwhile; the new database is left out");
-  if (rename(temporary_.c_str(), path_.c_str()) != 0)
-    fail(path_, ": cannot be created: ", std::strerror(errno));
+  put_in_place();
   finished_ = true;
+  named();
   sync_folder(folder_of(path_));
+}
+
+void DatabaseWriter::put_in_place() {
+  const bool replace = overwrite_ && is_database(path_);
+  require(replace || !file_exists(path_), path_,
+          ": has appeared meanwhile; the new database is left out");
+  if (!replace) {
+    if (rename(temporary_.c_str(), path_.c_str()) != 0)
+      fail(path_, ": cannot be created: ", std::strerror(errno));
+    return;
+  }
+  std::string old = temporary_;
+  if (renameat2(AT_FDCWD, old.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) != 0) {
+    // Not every file system exchanges names.
+    const TemporaryEntry aside = make_temporary(path_, TemporaryEntry::Kind::folder);
+    ::close(aside.descriptor);
+    old = aside.path;
+    if (rename(path_.c_str(), old.c_str()) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0)
+      fail(path_, ": cannot be replaced: ", std::strerror(errno), "; the old one is ", old);
+  }
+  std::error_code ignored;
+  std::filesystem::remove_all(old, ignored);
 }
 
 std::string numbered_key(int64_t number, int digits) {
@@ -83,8 +141,11 @@ std::string numbered_key(int64_t number, int digits) {
          text;
 }
 
-std::unique_ptr<DatabaseWriter> create_database(const std::string& path, Backend backend) {
-  return backend == DataParameter::LMDB ? create_lmdb(path) : create_leveldb(path);
+std::unique_ptr<DatabaseWriter> create_database(const std::string& path,
+                                                const DatabaseFormat& format) {
+  if (format.backend == DataParameter::HDF5) return create_hdf5(path, format);
+  return format.backend == DataParameter::LMDB ? create_lmdb(path, format)
+                                               : create_leveldb(path, format);
 }
 
 }  // namespace crema

@@ -1,5 +1,5 @@
-// DatabaseWriter: writes a new database. It is built in a temporary folder next to its destination
-// and appears there atomically.
+// DatabaseWriter: writes a new database: an LMDB, a LevelDB, or HDF5 files for an HDF5Data layer. It
+// is built in a temporary folder next to its destination and appears there atomically.
 #pragma once
 
 #include <memory>
@@ -8,6 +8,19 @@
 #include "data/databases/source.h"
 
 namespace crema {
+
+// What kind of database to write, and how.
+struct DatabaseFormat {
+  DatabaseFormat() = default;
+  DatabaseFormat(Backend kind) : backend(kind) {}
+
+  Backend backend = DataParameter::LMDB;
+  bool overwrite = false;  // replace a database that is there; anything else is never replaced
+  // Of HDF5 files alone. Values are floats, which HDF5Data does not transform.
+  int64_t rows = 10000;  // of a file, at most
+  int compression = 0;   // the level of gzip, 1 to 9; 0: none
+  float scale = 1;       // values are multiplied by it
+};
 
 class DatabaseWriter {
  public:
@@ -25,16 +38,24 @@ class DatabaseWriter {
   int64_t count() const { return count_; }
 
  protected:
-  explicit DatabaseWriter(const std::string& path);
-  virtual void add(const std::string& key, const std::string& value) = 0;
+  DatabaseWriter(const std::string& path, const DatabaseFormat& format);
+  virtual void add(const std::string& key, const google::protobuf::Message& record) = 0;
   virtual void flush() = 0;
   virtual void close() = 0;
+  // After the database has its name.
+  virtual void named() {}
+
+  // The record as bytes.
+  std::string serialized(const std::string& key, const google::protobuf::Message& record) const;
 
   const std::string& path() const { return path_; }
   const std::string& temporary_path() const { return temporary_; }
 
  private:
+  void put_in_place();
+
   std::string path_, temporary_;
+  bool overwrite_ = false;
   int lock_ = -1;  // of the temporary folder
   int64_t count_ = 0;
   bool complete_ = false, finished_ = false;
@@ -43,10 +64,16 @@ class DatabaseWriter {
 // "00000042": keys are sorted as text, so numbers have leading zeros.
 std::string numbered_key(int64_t number, int digits);
 
-// Error when something with that name exists already.
-std::unique_ptr<DatabaseWriter> create_database(const std::string& path, Backend backend);
+// Error when something with that name exists already, unless it is a database to be replaced.
+std::unique_ptr<DatabaseWriter> create_database(const std::string& path,
+                                                const DatabaseFormat& format);
 
-std::unique_ptr<DatabaseWriter> create_lmdb(const std::string& path);
-std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path);
+std::unique_ptr<DatabaseWriter> create_lmdb(const std::string& path,
+                                            const DatabaseFormat& format = {});
+std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path,
+                                               const DatabaseFormat& format = {});
+// The folder `path` of HDF5 files, and the list PATH.txt, which `hdf5_data_param { source }` takes.
+// Records are Datums of one shape whose values are bytes or floats.
+std::unique_ptr<DatabaseWriter> create_hdf5(const std::string& path, const DatabaseFormat& format);
 
 }  // namespace crema

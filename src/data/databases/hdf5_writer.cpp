@@ -1,5 +1,6 @@
 #include "data/databases/hdf5_writer.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -81,6 +82,11 @@ void Hdf5Writer::group(const std::string& name) {
 
 void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type,
                        const void* values) {
+  write(name, shape, type, made_without_time(H5P_DATASET_CREATE), values);
+}
+
+void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type,
+                       int64_t properties, const void* values) {
   const Hdf5Quiet quiet;
   const std::vector<hsize_t> extents(shape.dims().begin(), shape.dims().end());
   const Hdf5Handle space(
@@ -89,9 +95,8 @@ void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type
       H5Sclose);
   const Hdf5Handle links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
   H5Pset_create_intermediate_group(links, 1);
-  const Hdf5Handle data(H5Dcreate2(file_, name.c_str(), type, space, links,
-                                   made_without_time(H5P_DATASET_CREATE), H5P_DEFAULT),
-                        H5Dclose);
+  const Hdf5Handle data(
+      H5Dcreate2(file_, name.c_str(), type, space, links, properties, H5P_DEFAULT), H5Dclose);
   require(data >= 0, path_, ": \"", name,
           "\" cannot be made: its name is taken, or memory is short");
   if (shape.count() == 0) return;
@@ -101,6 +106,24 @@ void Hdf5Writer::write(const std::string& name, const Shape& shape, int64_t type
 
 void Hdf5Writer::floats(const std::string& name, const Shape& shape, const float* values) {
   write(name, shape, H5T_NATIVE_FLOAT, values);
+}
+
+void Hdf5Writer::chunked_floats(const std::string& name, const Shape& shape, int compression,
+                                const float* values) {
+  constexpr int64_t kChunk = 1 << 18;  // values: 1 MiB
+  std::vector<hsize_t> chunk(shape.dims().begin(), shape.dims().end());
+  const int64_t row = std::max<int64_t>(1, shape.count(1));
+  chunk[0] =
+      static_cast<hsize_t>(std::clamp<int64_t>(kChunk / row, 1, std::max<int64_t>(1, shape[0])));
+  const Hdf5Handle properties = made_without_time(H5P_DATASET_CREATE);
+  H5Pset_chunk(properties, static_cast<int>(chunk.size()), chunk.data());
+  if (compression > 0) {
+    require(H5Zfilter_avail(H5Z_FILTER_DEFLATE) > 0, path_,
+            ": this HDF5 library cannot compress; write the file without compression");
+    H5Pset_shuffle(properties);
+    H5Pset_deflate(properties, static_cast<unsigned>(compression));
+  }
+  write(name, shape, H5T_NATIVE_FLOAT, properties, values);
 }
 
 void Hdf5Writer::doubles(const std::string& name, const Shape& shape, const double* values) {

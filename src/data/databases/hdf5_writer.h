@@ -24,6 +24,9 @@ class Hdf5Writer {
   // An empty group; a no-op when it exists.
   void group(const std::string& name);
   void floats(const std::string& name, const Shape& shape, const float* values);
+  // The same in chunks of some rows each, compressed by gzip with this level unless it is 0.
+  void chunked_floats(const std::string& name, const Shape& shape, int compression,
+                      const float* values);
   void doubles(const std::string& name, const Shape& shape, const double* values);
   void integer(const std::string& name, int32_t value);
   void integers(const std::string& name, const std::vector<uint64_t>& values);
@@ -34,6 +37,8 @@ class Hdf5Writer {
  private:
   struct Image;
   void write(const std::string& name, const Shape& shape, int64_t type, const void* values);
+  void write(const std::string& name, const Shape& shape, int64_t type, int64_t properties,
+             const void* values);
   std::string path_;
   std::unique_ptr<Image> image_;
   int64_t file_ = -1;

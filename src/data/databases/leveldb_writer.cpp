@@ -14,7 +14,8 @@ namespace {
 
 class LeveldbWriter : public DatabaseWriter {
  public:
-  explicit LeveldbWriter(const std::string& path) : DatabaseWriter(path) {
+  LeveldbWriter(const std::string& path, const DatabaseFormat& format)
+      : DatabaseWriter(path, format) {
     leveldb::Options options;
     options.create_if_missing = true;
     options.error_if_exists = true;
@@ -31,8 +32,8 @@ class LeveldbWriter : public DatabaseWriter {
   void check(const leveldb::Status& status) const {
     if (!status.ok()) fail(path(), ": cannot write the LevelDB: ", status.ToString());
   }
-  void add(const std::string& key, const std::string& value) override {
-    pending_.Put(key, value);
+  void add(const std::string& key, const google::protobuf::Message& record) override {
+    pending_.Put(key, serialized(key, record));
     if (pending_.ApproximateSize() > (64u << 20)) flush();
   }
   void flush() override {
@@ -58,13 +59,14 @@ class LeveldbWriter : public DatabaseWriter {
 
 }  // namespace
 
-std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path) {
-  return std::make_unique<LeveldbWriter>(path);
+std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path,
+                                               const DatabaseFormat& format) {
+  return std::make_unique<LeveldbWriter>(path, format);
 }
 
 #else
 
-std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path) {
+std::unique_ptr<DatabaseWriter> create_leveldb(const std::string& path, const DatabaseFormat&) {
   fail(path,
        ": this program was built without LevelDB; write an LMDB, or build with -DCREMA_LEVELDB=ON");
 }

@@ -14,7 +14,7 @@ namespace {
 
 class LmdbWriter : public DatabaseWriter {
  public:
-  explicit LmdbWriter(const std::string& path) : DatabaseWriter(path) {
+  LmdbWriter(const std::string& path, const DatabaseFormat& format) : DatabaseWriter(path, format) {
     MDB_env* made = nullptr;
     check(mdb_env_create(&made));
     environment_.reset(made);
@@ -36,12 +36,12 @@ class LmdbWriter : public DatabaseWriter {
       fail(path(), ": cannot write the LMDB: ", status == EIO ? kShort : mdb_strerror(status));
   }
 
-  void add(const std::string& key, const std::string& value) override {
+  void add(const std::string& key, const google::protobuf::Message& record) override {
     require(static_cast<int>(key.size()) <= mdb_env_get_maxkeysize(environment_.get()), path(),
             ": the key \"", key, "\" has ", key.size(), " bytes; an LMDB takes at most ",
             mdb_env_get_maxkeysize(environment_.get()));
-    pending_.emplace_back(key, value);
-    pending_bytes_ += key.size() + value.size();
+    pending_.emplace_back(key, serialized(key, record));
+    pending_bytes_ += key.size() + pending_.back().second.size();
     if (pending_bytes_ > (64u << 20)) flush();
   }
 
@@ -87,8 +87,8 @@ class LmdbWriter : public DatabaseWriter {
 
 }  // namespace
 
-std::unique_ptr<DatabaseWriter> create_lmdb(const std::string& path) {
-  return std::make_unique<LmdbWriter>(path);
+std::unique_ptr<DatabaseWriter> create_lmdb(const std::string& path, const DatabaseFormat& format) {
+  return std::make_unique<LmdbWriter>(path, format);
 }
 
 }  // namespace crema

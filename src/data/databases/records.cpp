@@ -14,6 +14,7 @@ Records::Records(std::shared_ptr<const Source> source, Transform transform, bool
     fail(source_->describe(0), ": ", problem.what());
   }
   encoded_ = first.encoded();
+  if (encoded_) transform_.check_order_of_decoded();
 }
 
 std::string Records::how_to_equalize() const {

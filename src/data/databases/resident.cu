@@ -69,9 +69,11 @@ __global__ void make_samples(BatchParts s, T* data) {
   __syncthreads();
   const int plane = static_cast<int>(s.height * s.width), columns = static_cast<int>(s.out_width);
   const int out_plane = static_cast<int>(s.out_height) * columns;
-  const int channels = static_cast<int>(s.channels), made = s.pixel > 0 ? s.pixel : channels;
+  const bool gray = s.transform.gray != GrayOf::none;
+  const int channels = gray ? 1 : static_cast<int>(s.channels),
+            made = s.pixel > 0 ? s.pixel : channels;
   const int pixel = s.pixel > 0 ? s.pixel : 1, step = s.pixel > 0 ? 1 : out_plane;
-  const uint8_t* const from = s.bytes + index * channels * plane;
+  const uint8_t* const from = s.bytes + index * s.channels * plane;
   T* const to = data + sample * made * out_plane;
   for (int i = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x); i < out_plane;
        i += static_cast<int>(gridDim.y * blockDim.x)) {
@@ -81,6 +83,7 @@ __global__ void make_samples(BatchParts s, T* data) {
     const auto make = [&](int channel) {
       const int at = channel * plane + in_plane;
       float value = from[at];
+      if (gray) value = s.transform.gray_of(value, from[at + plane], from[at + 2 * plane]);
       if (s.mean_count > channels) {
         value -= s.mean[at];
       } else if (s.mean_count > 0) {
@@ -136,6 +139,7 @@ std::unique_ptr<ResidentData> ResidentData::load(Context& context, const Records
   }
   data->options_ = options;
   data->transform_ = transform.numbers();
+  if (!transform.makes_gray(data->record_[0])) data->transform_.gray = GrayOf::none;
   const auto to_gpu = [&](const void* from, size_t count, DType dtype) {
     const Tensor tensor(context, Shape{static_cast<int64_t>(count)}, dtype);
     copy_bytes(context, tensor.raw(), Device::gpu, from, Device::cpu, tensor.bytes());

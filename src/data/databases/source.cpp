@@ -24,11 +24,15 @@ Backend backend_named(const std::string& name) {
   const std::string lower = lower_case(name);
   if (lower == "lmdb") return DataParameter::LMDB;
   if (lower == "leveldb") return DataParameter::LEVELDB;
-  fail("unknown database backend \"", name, "\"", did_you_mean(lower, {"lmdb", "leveldb"}),
-       "; there are lmdb and leveldb");
+  if (lower == "hdf5") return DataParameter::HDF5;
+  fail("unknown database backend \"", name, "\"", did_you_mean(lower, {"lmdb", "leveldb", "hdf5"}),
+       "; there are lmdb, leveldb and hdf5");
 }
 
-const char* name_of(Backend backend) { return backend == DataParameter::LMDB ? "lmdb" : "leveldb"; }
+const char* name_of(Backend backend) {
+  if (backend == DataParameter::HDF5) return "hdf5";
+  return backend == DataParameter::LMDB ? "lmdb" : "leveldb";
+}
 
 std::unique_ptr<Source> open_database(const std::string& path, Backend backend) {
   require(!path.empty(), "the path of a database is empty");

@@ -43,7 +43,7 @@ class Source {
 
 using Backend = DataParameter::DB;
 
-// "lmdb" or "leveldb", in any case; Error for anything else.
+// "lmdb", "leveldb" or "hdf5", in any case; Error for anything else.
 Backend backend_named(const std::string& name);
 const char* name_of(Backend backend);
 

@@ -60,6 +60,7 @@ AnnotatedRecords::AnnotatedRecords(std::shared_ptr<const Source> source, Transfo
     fail(source_->describe(0), ": ", problem.what());
   }
   boxes_ = has_boxes(first);
+  if (first.datum().encoded()) transform_.check_order_of_decoded();
 }
 
 bool AnnotatedRecords::has_boxes(const AnnotatedDatum& record) const {

@@ -68,7 +68,9 @@ ImageFiles::ImageFiles(const std::string& list, std::vector<ListedImage> images,
     : list_(list),
       images_(std::move(images)),
       reading_(std::move(reading)),
-      transform_(std::move(transform)) {}
+      transform_(std::move(transform)) {
+  transform_.check_order_of_decoded();
+}
 
 std::string ImageFiles::describe(const SampleIndex& sample_index) const {
   return cat(list_, ":", images_[sample_index.record_index.index].line);

@@ -122,6 +122,21 @@ std::vector<ListedImage> read_class_list(const std::string& list) {
   return read_list(list, "`path label` with an integer as label", take);
 }
 
+std::vector<ListedImage> read_image_list(const std::string& list) {
+  const auto take = [&](std::string_view line, ListedImage& image) {
+    for (LastWord last(line); !trim(last.rest).empty(); last = LastWord(line)) {
+      const std::optional<double> label = number_of(last.word);
+      if (!label) break;
+      image.labels.insert(image.labels.begin(),
+                          blob_label(line_prefix(list, image), last.word, *label));
+      line = last.rest;
+    }
+    image.path = line;
+    return true;
+  };
+  return read_list(list, "`path` or `path label`", take);
+}
+
 std::string as_listed(const std::string& path, const std::string& root, const std::string& folder) {
   std::string bare(trim(path));
   if (bare.size() == path.size() || file_exists(find_file(root + path, folder))) return path;

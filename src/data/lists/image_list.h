@@ -24,6 +24,10 @@ std::vector<ListedImage> read_labelled_list(const std::string& list);
 // The same with one 32-bit integer as label, `class_number`.
 std::vector<ListedImage> read_class_list(const std::string& list);
 
+// Lines `path`, with any number of labels behind it, on each line another number or none: for images
+// that a net is to judge.
+std::vector<ListedImage> read_image_list(const std::string& list);
+
 // The path under `root`, also looked up relative to `folder` unless that is empty (find_file): with
 // its leading blanks if such a file exists, as Caffe reads lists, else without.
 std::string as_listed(const std::string& path, const std::string& root, const std::string& folder);

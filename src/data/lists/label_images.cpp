@@ -46,6 +46,7 @@ LabelImages::LabelImages(const std::string& list, ImageReading reading, Transfor
       reading_(std::move(reading)),
       transform_(std::move(transform)),
       options_(std::move(options)) {
+  transform_.check_order_of_decoded();
   require(
       !transform_.augmentation().any(),
       "transform_param changes the images (resize_param, distort_param, ...), but not their label "

@@ -38,6 +38,7 @@ VideoClips::VideoClips(const std::string& list, ImageReading reading, const Tran
       reading_(std::move(reading)),
       transforms_(transform.of_frames()),
       options_(std::move(options)) {
+  transform.check_order_of_decoded();
   const auto frames = static_cast<size_t>(options_.length * options_.segments);
   require(transforms_.size() == 1 || transforms_.size() == frames, "the mean is that of clips of ",
           transforms_.size(), " frames, but these have ", frames);
@@ -151,11 +152,11 @@ void VideoClips::load(const SampleIndex& sample_index, Sample& sample) const {
 
 void VideoClips::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
   const Shape& shape = sample.shape;
-  const int64_t channels = sample.record.channels, axes = shape.axes();
+  const int64_t axes = shape.axes(), channels = transform(0).channels(sample.record.channels);
   const int64_t plane = shape[axes - 2] * shape[axes - 1],
                 count = shape.count() / (plane * channels);
   Record frame;
-  frame.channels = channels;
+  frame.channels = sample.record.channels;
   frame.height = sample.record.height;
   frame.width = sample.record.width;
   frame.interleaved = true;
@@ -172,6 +173,7 @@ void VideoClips::write(const SampleIndex& sample_index, Sample& sample, float* d
 
 VideoFrames::VideoFrames(std::string path, Transform transform, int64_t skip)
     : path_(std::move(path)), transform_(std::move(transform)), step_(skip + 1) {
+  transform_.check_order_of_decoded();
   count_ = (count_frames(path_) + step_ - 1) / step_;
   require(count_ > 0, path_, ": the video has no frames");
 }

@@ -105,7 +105,8 @@ WindowDataset::WindowDataset(std::string path, WindowFile file, ImageReading rea
   require(!transform_.augmentation().any(),
           "transform_param changes the size or the colours of images; windows are resized to "
           "crop_size and mirrored, nothing else");
-  const int64_t channels = file_.images[0].channels;
+  transform_.check_order_of_decoded();
+  const int64_t channels = transform_.channels(file_.images[0].channels);
   require(transform_.mean_image().empty() ||
               (mean[0] == channels && mean[1] >= size && mean[2] >= size),
           "the mean is ", mean.brief(), ", but the windows are ", channels, "x", size, "x", size,
@@ -139,7 +140,7 @@ void WindowDataset::load(const SampleIndex& sample_index, Sample& sample) const 
     reading_.read(image.path, reading_.color, Interpolation::linear, sample.record.image);
   }
   const TransformParams& numbers = transform_.numbers();
-  sample.shape = {image.channels, numbers.crop_height, numbers.crop_width};
+  sample.shape = {transform_.channels(image.channels), numbers.crop_height, numbers.crop_width};
   const int64_t side = options_.mask_size;
   sample.label_shape = side > 0 ? Shape{masks() * side * side + 1} : Shape();
 }
@@ -182,11 +183,13 @@ void WindowDataset::write(const SampleIndex& sample_index, Sample& sample, float
   const int64_t rows_before = mean_image.empty() ? 0 : (mean[1] - size) / 2,
                 columns_before = mean_image.empty() ? 0 : (mean[2] - size) / 2;
   std::fill_n(data, sample.shape.count(), 0.f);
-  for (int64_t c = 0; c < part.channels; ++c) {
+  const bool gray = transform_.makes_gray(part.channels);
+  for (int64_t c = 0; c < transform_.channels(part.channels); ++c) {
     for (int64_t y = 0; y < part.height; ++y) {
       for (int64_t x = 0; x < part.width; ++x) {
         const int64_t column = mirror ? part.width - 1 - x : x;
-        float value = part.pixels[(y * part.width + column) * part.channels + c];
+        const uint8_t* const pixel = part.pixels.data() + (y * part.width + column) * part.channels;
+        float value = gray ? numbers.gray_of(pixel[0], pixel[1], pixel[2]) : pixel[c];
         if (!mean_image.empty()) {
           value -= mean_image[(c * mean[1] + y + rows_before + shown.top) * mean[2] + x +
                               columns_before + shown.left];

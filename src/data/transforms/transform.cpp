@@ -39,8 +39,14 @@ struct Window {
   bool mirror, flow;
 };
 
+// Where the values of an image are.
+struct Layout {
+  int64_t channels, height, width;
+  bool interleaved;
+};
+
 template <typename In>
-void write(const Record& record, const In* in, const Window& window, const float* mean_image,
+void write(const Layout& record, const In* in, const Window& window, const float* mean_image,
            const std::vector<float>& mean_values, float scale, float* out) {
   const int64_t step = record.interleaved ? record.channels : 1;
   const int64_t plane = record.height * record.width;
@@ -77,6 +83,27 @@ void write(const Record& record, const In* in, const Window& window, const float
   }
 }
 
+// Three planes or interleaved channels of `count` values, as one of grey.
+template <typename In>
+void write_gray(const TransformParams& numbers, const In* in, int64_t count, bool interleaved,
+                float* out) {
+  const int64_t step = interleaved ? 3 : 1, next = interleaved ? 1 : count;
+  const auto value = [&](int64_t at) { return static_cast<float>(in[at]); };
+#pragma omp simd
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = i * step;
+    out[i] = numbers.gray_of(value(at), value(at + next), value(at + 2 * next));
+  }
+}
+
+// Three channels of means as one: the mean of grey images is the grey of their mean.
+void make_gray(const TransformParams& numbers, std::vector<float>& means) {
+  const size_t count = means.size() / 3;
+  std::vector<float> gray(count);
+  write_gray(numbers, means.data(), static_cast<int64_t>(count), false, gray.data());
+  means = std::move(gray);
+}
+
 }  // namespace
 
 Transform::Transform(const TransformationParameter& parameter, bool training,
@@ -88,11 +115,18 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
                training,
                parameter.flow() || parameter.is_flow()},
       augmentation_(parameter, training),
+      red_first_(parameter.bgr2rgb() || (parameter.has_color_order() &&
+                                         parameter.color_order() == TransformationParameter::RGB)),
       mean_values_(parameter.mean_value().begin(), parameter.mean_value().end()) {
   require(!parameter.force_color() || !parameter.force_gray(),
           "transform_param sets both force_color and force_gray");
   if (parameter.force_color()) color_ = Color::color;
   if (parameter.force_gray()) color_ = Color::gray;
+  if (parameter.has_gray()) {
+    require(!numbers_.flow, "transform_param sets both gray and flow, which has no colours");
+    numbers_.gray = parameter.gray() == TransformationParameter::RGB ? GrayOf::rgb : GrayOf::bgr;
+    if (mean_values_.size() == 3) make_gray(numbers_, mean_values_);
+  }
   if (parameter.crop_h() > 0 || parameter.crop_height() > 0) {
     numbers_.crop_height = std::max(parameter.crop_h(), parameter.crop_height());
   }
@@ -108,6 +142,10 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
     Mean mean = read_mean(mean_file_);
     mean_shape_ = mean.shape;
     mean_image_ = std::move(mean.values);
+    if (makes_gray(mean_shape_[0])) {
+      make_gray(numbers_, mean_image_);
+      mean_shape_[0] = 1;
+    }
   }
 }
 
@@ -134,7 +172,22 @@ void Transform::augment(Record& record, Rng rng) const {
   show_image(record);
 }
 
-Shape Transform::output(const Shape& record) const {
+void Transform::check_order_of_decoded() const {
+  if (numbers_.gray == GrayOf::none || (numbers_.gray == GrayOf::rgb) == red_first_) return;
+  fail("transform_param has gray: ", red_first_ ? "BGR" : "RGB", ", but decoded images have ",
+       red_first_ ? "red first here (bgr2rgb, color_order)" : "blue first",
+       "; write gray: ", red_first_ ? "RGB" : "BGR");
+}
+
+Shape Transform::output(const Shape& stored) const {
+  Shape record = stored;
+  if (numbers_.gray != GrayOf::none) {
+    require(record[0] == 3 || record[0] == 1,
+            "transform_param { gray } makes one channel of three, "
+            "but the image has ",
+            record[0], " channels");
+    record[0] = 1;
+  }
   if (!mean_image_.empty() && record != mean_shape_) {
     fail("the image is ", record.brief(), ", but the mean in ", mean_file_, " is ",
          mean_shape_.brief(), "; compute_image_mean makes one for this database");
@@ -158,10 +211,22 @@ void Transform::apply(const Record& record, const Random::Four& rng, float* out)
     window.width = numbers_.crop_width;
   }
   const float* mean = mean_image_.empty() ? nullptr : mean_image_.data();
-  if (record.bytes) {
-    write(record, record.bytes, window, mean, mean_values_, numbers_.scale, out);
+  Layout layout{record.channels, record.height, record.width, record.interleaved};
+  if (makes_gray(record.channels)) {
+    const int64_t plane = record.height * record.width;
+    std::vector<float> gray(static_cast<size_t>(plane));
+    if (record.bytes) {
+      write_gray(numbers_, record.bytes, plane, record.interleaved, gray.data());
+    } else {
+      write_gray(numbers_, record.values, plane, record.interleaved, gray.data());
+    }
+    layout.channels = 1;
+    layout.interleaved = false;
+    write(layout, gray.data(), window, mean, mean_values_, numbers_.scale, out);
+  } else if (record.bytes) {
+    write(layout, record.bytes, window, mean, mean_values_, numbers_.scale, out);
   } else {
-    write(record, record.values, window, mean, mean_values_, numbers_.scale, out);
+    write(layout, record.values, window, mean, mean_values_, numbers_.scale, out);
   }
 }
 

@@ -1,5 +1,7 @@
 // Transform: from a decoded record to the values that a net reads (transform_param).
 //   out[c,y,x] = (in[c, y + top, x + left] - mean) * scale, mirrored left to right or not.
+// With `gray` three channels become one first, which is not rounded:
+//   in = 0.299 red + 0.587 green + 0.114 blue
 // For optical flow (is_flow, flow) `in` becomes 255 - in where mirroring flips the x component.
 // The crop is random in phase TRAIN and central in TEST; `mirror` is random in both.
 #pragma once
@@ -20,16 +22,26 @@ struct Cut {
   bool mirror;
 };
 
+// Which of three channels are red, green and blue where they become a grey one.
+enum class GrayOf { none, rgb, bgr };
+
 // The parameters of a transform, in a form that can be copied to a GPU. A crop of 0: none.
 struct TransformParams {
   float scale = 1;
   int64_t crop_height = 0, crop_width = 0;
   bool mirror = false, training = false;
   bool flow = false;  // even channels, counted from 0, are inverted when mirrored
+  GrayOf gray = GrayOf::none;
 
   CREMA_HD static int64_t pick(uint32_t word, int64_t choices) {
     return static_cast<int64_t>((static_cast<uint64_t>(word) * static_cast<uint64_t>(choices)) >>
                                 32);
+  }
+  // Sums of bytes are exact this way, so the quotient is the same on every device.
+  CREMA_HD float gray_of(float first, float second, float third) const {
+    const float red = gray == GrayOf::rgb ? first : third,
+                blue = gray == GrayOf::rgb ? third : first;
+    return (299 * red + 587 * second + 114 * blue) / 1000;
   }
   CREMA_HD Cut cut(int64_t height, int64_t width, const Random::Four& rng) const {
     Cut c{0, 0, mirror && (rng.v[0] & 1) != 0};
@@ -53,6 +65,11 @@ class Transform {
   // Applies the augmentation of transform_param to the image of a record; a no-op without any.
   void augment(Record& record, Rng rng) const;
   const Augmentation& augmentation() const { return augmentation_; }
+  // Error when `gray` states another order of colours than decoded images have here.
+  void check_order_of_decoded() const;
+  // Whether a record of so many channels becomes a grey one.
+  bool makes_gray(int64_t channels) const { return numbers_.gray != GrayOf::none && channels == 3; }
+  int64_t channels(int64_t of_record) const { return makes_gray(of_record) ? 1 : of_record; }
   // The output shape for a record of this shape; Error says why such a record cannot be
   // transformed.
   Shape output(const Shape& record) const;
@@ -63,7 +80,8 @@ class Transform {
   std::vector<Transform> of_frames() const;
 
   const TransformParams& numbers() const { return numbers_; }
-  // One value per input element, or none; below, one per channel, or one, or none.
+  // One value per element of what it is subtracted from, or none; below, one per channel, or one, or
+  // none.
   const std::vector<float>& mean_image() const { return mean_image_; }
   const Shape& mean_shape() const { return mean_shape_; }
   const std::vector<float>& mean_values() const { return mean_values_; }
@@ -71,6 +89,7 @@ class Transform {
  private:
   TransformParams numbers_;
   Augmentation augmentation_;
+  bool red_first_;  // of decoded images, after the augmentation
   Color color_ = Color::as_stored;
   std::string mean_file_;
   Shape mean_shape_;

@@ -1,5 +1,5 @@
 // DummyData: tops written by fillers, for tests and timing. Constant ones are written once, others
-// in every pass.
+// in every pass unless `refill: false` keeps the first values.
 // Shapes: one `shape` for all tops or one for each (or num, channels, height, width of old files).
 // Parameters: none.
 // Gradient: none (nothing comes before it).
@@ -65,9 +65,10 @@ class DummyDataLayer : public Layer {
       const FillerParameter& filler = p().data_filler_size() == 0
                                           ? FillerParameter::default_instance()
                                           : p().data_filler(p().data_filler_size() == 1 ? 0 : i);
-      const bool constant = filler.type() == "constant";
+      const bool constant = filler.type() == "constant" || !p().refill();
       if (constant && filled_[i] == pass.top[i].raw()) continue;
-      fill(context, filler, context.random(mix(id(), i), pass.pass), pass.top[i]);
+      fill(context, filler, context.random(mix(id(), i), p().refill() ? pass.pass : 0),
+           pass.top[i]);
       filled_[i] = pass.top[i].raw();
     }
   }

@@ -1,0 +1,39 @@
+// The files in which CIFAR-10 and CIFAR-100 are distributed.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+constexpr int kCifarSide = 32, kCifarChannels = 3;
+constexpr size_t kCifarBytes = size_t{kCifarSide} * kCifarSide * kCifarChannels;  // of an image
+
+// One set of CIFAR as it lies in a folder.
+struct CifarFiles {
+  std::string name;  // "cifar10" or "cifar100"
+  std::vector<std::string> training{};
+  std::string test{};
+  bool pickled = false;     // for Python, else binary
+  size_t label_bytes = 1;   // in front of a binary image
+  size_t label_at = 0;      // which of them is the label
+  std::string label_key{};  // of a pickle
+  int classes = 10;
+};
+
+// Finds the files. coarse: the labels of CIFAR-100 are its superclasses. Error when the folder holds
+// neither set, or a set without superclasses.
+CifarFiles find_cifar(const std::string& folder, bool coarse);
+
+// Images, as red, green and blue planes, and their labels.
+struct CifarImages {
+  std::vector<const char*> images;
+  std::vector<int> labels;
+  std::deque<std::string> contents;  // what `images` point into
+};
+
+// Adds the images of a file. Error names it and what is wrong.
+void read_cifar(const CifarFiles& files, const std::string& path, CifarImages& into);
+
+}  // namespace crema
