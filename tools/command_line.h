@@ -1,6 +1,7 @@
 // The command line: the verb, its flags (set as gflags) and its arguments.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,16 @@ struct CommandLine {
   std::string verb;  // "" when none is given
   std::vector<std::string> arguments;
   bool help = false, version = false;
+  std::set<std::string> given;     // flags of the command line itself
+  std::vector<std::string> notes;  // which flags came from elsewhere, for the log
 };
 
 // Parses argv and sets the flags. The verb is the program's own name (a link called `train`) or the
 // first argument that is not a flag. Flags are `-flag value`, `--flag=value`, `-switch`,
-// `-noswitch`; -flagfile reads more of them from a file. Error for an unknown verb or flag (with
-// the nearest name), a flag of another verb, a value of the wrong type, too many arguments.
+// `-noswitch`; -flagfile reads more of them from a file. Before them, where a verb runs, come the
+// flags of the config file and of CREMA_FLAGS (tools/flag_reader.h) that it takes; a later flag
+// replaces an earlier one, except for -set, which adds. Error for an unknown verb or flag (with the
+// nearest name), a flag of another verb, a value of the wrong type, too many arguments.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
 // The output of `crema` alone or `crema help`, and of `crema VERB -help` or `crema help VERB`.

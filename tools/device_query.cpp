@@ -1,10 +1,16 @@
-// `crema device_query [-gpu 0,1|all]`: describes the GPUs in Caffe's log format.
+// `crema device_query [-gpu 0,1|all]`: describes the GPUs in Caffe's log format, and measures what
+// they and the CPU can do.
+#include <memory>
+
 #include "device/device.h"
+#include "device/device_scope.h"
+#include "tools/device_speed.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/verb.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
+#include "device/gpu_libraries.h"
 #endif
 
 namespace crema {
@@ -43,24 +49,48 @@ void describe(Log& log, int gpu) {
   log.info(cat("Number of multiprocessors:     ", card.multiProcessorCount));
   log.info(cat("Kernel execution timeout:      ",
                yes_or_no(attribute(cudaDevAttrKernelExecTimeout, gpu))));
+  int runtime = 0, driver = 0;
+  check_cuda(cudaRuntimeGetVersion(&runtime), "asking for CUDA's version");
+  check_cuda(cudaDriverGetVersion(&driver), "asking for the driver's version");
+  const auto version = [](int v) { return cat(v / 1000, ".", v % 1000 / 10); };
+  log.info(cat("CUDA, of the driver at most:   ", version(runtime), ", ", version(driver)));
+  const int cudnn = cudnn_version();
+  log.info(cat("cuDNN:                         ", cudnn / 10000, ".", cudnn / 100 % 100, ".",
+               cudnn % 100));
+  Context context(Device::gpu, gpu);
+  context.set_log(log);
+  // Tensor cores: float16 since Volta, the others since Ampere.
+  std::vector<Precision> precisions = {Precision::fp32};
+  if (card.major >= 8) precisions.insert(precisions.end(), {Precision::tf32, Precision::bf16});
+  if (card.major >= 7) precisions.push_back(Precision::fp16);
+  log_device_speed(context, precisions);
 }
 #else
 void describe(Log&, int) {}
 #endif
 
+void describe_cpu(Log& log) {
+  Context context(Device::cpu);
+  context.set_log(log);
+  log.info(cat("CPU threads:                   ", cpu_threads()));
+  log_device_speed(context, {Precision::fp32});
+}
+
 int run_device_query(const VerbCall& call) {
   if (FLAGS_gpu.empty() && gpu_count() == 0) {
     call.log.info(cat("No GPU: ", gpu_problem(), "."));
+    describe_cpu(call.log);
     return 0;
   }
   const std::string which = FLAGS_gpu.empty() ? "all" : FLAGS_gpu;
   const std::vector<int> gpus = gpus_of(which);
   call.log.info("Querying GPUs " + which);
   for (const int gpu : gpus) describe(call.log, gpu);
+  if (FLAGS_gpu.empty()) describe_cpu(call.log);
   return 0;
 }
 
-REGISTER_VERB(device_query, {.summary = "prints the properties of the GPUs",
+REGISTER_VERB(device_query, {.summary = "prints what the GPUs and the CPU are and can do",
                              .usage = "[-gpu 0,1|all]",
                              .flags = {"gpu"},
                              .run = run_device_query});

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "device/device_scope.h"
 #include "device/memory.h"
 #include "device/memory_account.h"
 #include "kernels/core/implementation.h"
@@ -10,6 +11,7 @@
 #include "tools/switches.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
+#include "device/gpu_libraries.h"
 #endif
 
 namespace crema {
@@ -64,6 +66,26 @@ void limit_memory(Context& context) {
   }
 }
 
+// "memory 80 %, " for -gpu_memory 0.8, "memory 8.0 GiB, " for 8GiB; "" without a limit.
+std::string memory_part(const Context& context) {
+  const MemoryAccount& account = *context.memory();
+  if (!account.limited()) return "";
+  double share = 0;
+  const char* const end = FLAGS_gpu_memory.data() + FLAGS_gpu_memory.size();
+  const bool is_share = std::from_chars(FLAGS_gpu_memory.data(), end, share).ptr == end;
+  return cat("memory ", is_share ? cat(100 * share, " %") : size_text(account.limit()), ", ");
+}
+
+// "cuDNN 9.19, ", of the library that was loaded.
+std::string cudnn_part() {
+#ifdef CREMA_CUDA
+  const int version = cudnn_version();
+  return cat("cuDNN ", version / 10000, ".", version / 100 % 100, ", ");
+#else
+  return "";
+#endif
+}
+
 }  // namespace
 
 std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
@@ -97,6 +119,17 @@ std::unique_ptr<Context> make_context(ProgramLog& log, int wanted) {
   limit_memory(*context);
   context->resident = switches_of_flag().resident;
   return context;
+}
+
+void log_device(ProgramLog& log, const Context& context, Precision precision) {
+  if (context.device() == Device::cpu) {
+    const int threads = cpu_threads();
+    log.info(cat("Using CPU: ", threads, threads == 1 ? " thread" : " threads", " (",
+                 name_of(precision), ")"));
+    return;
+  }
+  log.info(cat("Using GPU ", context.ordinal(), ": ", gpu_name(context.ordinal()), " (",
+               memory_part(context), cudnn_part(), name_of(precision), ")"));
 }
 
 std::string gpu_name(int ordinal) {

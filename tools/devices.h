@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/context.h"
+#include "tensor/precision.h"
 #include "tools/program_log.h"
 
 namespace crema {
@@ -17,6 +18,11 @@ std::vector<int> gpus_of(const std::string& flag);
 // (`wanted` is its number; -1: it does not) gets it if there is one, and otherwise the CPU with one
 // warning. Applies the flags that concern the context.
 std::unique_ptr<Context> make_context(ProgramLog& log, int wanted = -1);
+
+// Logs what computes, how much memory it may take and in which precision: "Using GPU 0: NVIDIA H200
+// (memory 80 %, cuDNN 9.19, tf32)" or "Using CPU: 2 threads (fp32)". It follows Caffe's own line,
+// which every verb words in another way.
+void log_device(ProgramLog& log, const Context& context, Precision precision);
 
 // The driver's name for a GPU.
 std::string gpu_name(int ordinal);

@@ -1,11 +1,12 @@
-// `crema extract_features WEIGHTS NET BLOB,... DB,... BATCHES lmdb|leveldb [CPU|GPU
+// `crema extract_features WEIGHTS NET BLOB,... DB,... BATCHES lmdb|leveldb|hdf5 [CPU|GPU
 // [N|DEVICE_ID=N]]`: writes blobs that a trained net computes from its data to databases of Datums,
-// which a Data layer can read.
+// which a Data layer can read, or to HDF5 files.
 #include <charconv>
 #include <filesystem>
 #include <set>
 
 #include "data/databases/database_writer.h"
+#include "net/records.h"
 #include "net/unfed_inputs.h"
 #include "proto/data.pb.h"
 #include "tools/devices.h"
@@ -33,16 +34,18 @@ int number_in(const std::string& text, const std::string& what, int minimum) {
 }
 
 // Converts Caffe's last arguments to -gpu: CPU or GPU, and the number of the GPU, N or DEVICE_ID=N.
-void take_device(const std::vector<std::string>& words) {
+// They replace a -gpu of the environment; beside one of the command (`both`) they are refused.
+void take_device(const std::vector<std::string>& words, bool both) {
   if (words.empty()) return;
   require(words[0] == "CPU" || words[0] == "GPU", "\"", words[0], "\": expected CPU or GPU");
-  require(FLAGS_gpu.empty(), words[0], " and -gpu ", FLAGS_gpu, ": give one of them");
+  require(!both, words[0], " and -gpu ", FLAGS_gpu, ": give one of them");
   int id = 0;
   if (words.size() > 1) {
     const std::string name = "DEVICE_ID=";
     id = number_in(starts_with(words[1], name) ? words[1].substr(name.size()) : words[1],
                    "the GPU behind " + words[0], 0);
   }
+  FLAGS_gpu.clear();
   if (words[0] == "CPU") return;
   require(gpu_count() > 0, "GPU: ", gpu_problem(), "; give CPU to compute on the CPU");
   FLAGS_gpu = std::to_string(id);
@@ -101,14 +104,16 @@ int run_extract_features(const VerbCall& call) {
   FLAGS_model = words[1];
   const int batches = number_in(words[4], "number of batches", 1);
   const Backend backend = backend_named(words[5]);
-  take_device({words.begin() + 6, words.end()});
+  take_device({words.begin() + 6, words.end()}, call.given.count("gpu") > 0);
 
   const std::unique_ptr<Context> context = make_context(call.log);
   call.log.info(context->device() == Device::gpu ? cat("Using GPU ", context->ordinal())
                                                  : "Using CPU");
+  const Precision precision = precision_of_flag(*context);
+  log_device(call.log, *context, precision);
   NetInput input = read_model(call.log, phase_of_flag(TEST));
   input.options.keep_blobs = true;
-  input.options.precision = precision_of_flag(*context);
+  input.options.precision = precision;
   Net net(*context, input.net, input.options);
   if (FLAGS_assume.empty())
     refuse_unfed_inputs(input.net, input.options.state, input.options.where);
@@ -140,7 +145,7 @@ int run_extract_features(const VerbCall& call) {
 REGISTER_VERB(extract_features,
               {.summary = "writes blobs of a trained net as databases",
                .usage = "[flags] WEIGHTS NET.prototxt BLOB[,BLOB...] DB[,DB...] BATCHES "
-                        "lmdb|leveldb [CPU|GPU [N|DEVICE_ID=N]]",
+                        "lmdb|leveldb|hdf5 [CPU|GPU [N|DEVICE_ID=N]]",
                .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
                          "implementation", "precision", "gpu_memory", "tune", "deterministic"},
                .min_arguments = 6,

@@ -15,11 +15,17 @@ DEFINE_int32(level, 0, "The level of the net's state, which include and exclude 
 DEFINE_string(stage, "",
               "Stages of the net's state with commas, which include and exclude rules see.");
 DEFINE_string(assume, "",
-              "Random data of these shapes instead of the data layers, such as "
+              "Random data of these shapes instead of the data layers, in deploy inputs, such as "
               "data=64x3x224x224,label=64; `default` takes the "
               "shapes from the layers' own fields.");
-DEFINE_int32(batch, 0, "Replaces the first dimension of every source of data; 0 leaves it.");
+DEFINE_int32(batch, 0,
+             "Replaces the first dimension of every source of data; 0 leaves it, and is 1 sample "
+             "for deploy.");
 DEFINE_int32(iterations, 50, "The number of iterations to run.");
+DEFINE_string(
+    set, "",
+    "Sets a field of the solver or the net, or a variable of their files, such as base_lr=0.02, "
+    "'layer[conv1].convolution_param.num_output=64' or depth=50; may be given several times.");
 
 DEFINE_string(gpu, "",
               "The GPU to run on: its number, or all. Empty: what the solver says, else the CPU.");
@@ -62,7 +68,9 @@ DEFINE_string(sigterm_effect, "snapshot_stop",
               "What SIGTERM, which cluster schedulers send, does: snapshot, stop, snapshot_stop or "
               "none.");
 
-DEFINE_string(backend, "lmdb", "The kind of database: lmdb or leveldb.");
+DEFINE_string(backend, "lmdb",
+              "The kind of database: lmdb, leveldb, or hdf5 where one is written for HDF5Data: a "
+              "folder of files and, beside it, their list, NAME.txt.");
 DEFINE_bool(gray, false, "Read images as one grey channel.");
 DEFINE_bool(shuffle, false, "Shuffle the images and their labels.");
 DEFINE_int32(resize_width, 0, "Width that images are resized to; 0 leaves them.");
@@ -86,8 +94,42 @@ DEFINE_bool(check_size, false, "Check that all records are of one size.");
 DEFINE_bool(encoded, false, "Store the encoded image files instead of their pixels.");
 DEFINE_string(encode_type, "",
               "The code for -encoded, such as png or jpg; empty keeps each file's own.");
+DEFINE_bool(coarse, false, "CIFAR-100: the labels of the 20 superclasses instead of the 100.");
+DEFINE_bool(overwrite, false, "Replace databases that exist already.");
+DEFINE_string(split, "",
+              "Make two databases, NAME_train and NAME_val, with equal shares of every class: the "
+              "share for training, such as 0.9, or how many records, such as 45000.");
+DEFINE_int64(seed, 1, "The seed of -split and -shuffle: the same gives the same order.");
+DEFINE_int64(
+    hdf5_rows, 10000,
+    "With -backend hdf5: the most records in a file, which has 256 MiB of values at most.");
+DEFINE_int32(hdf5_compress, 0,
+             "With -backend hdf5: the level of gzip, from 1 to 9; 0 does not compress.");
+DEFINE_double(scale, 1,
+              "The factor for values, such as 0.00390625. Converters: with -backend hdf5, as "
+              "HDF5Data has no transform_param. classify: after the mean, in place of what the net "
+              "says.");
 
-DEFINE_string(output, "report.html", "The file to write.");
+DEFINE_string(labels, "",
+              "The names of the classes: a text file, one a line, the first for class 0. Empty: "
+              "labels.txt beside the net if there is one, else numbers.");
+DEFINE_int32(top, 5, "How many classes to print for each image, the most probable first.");
+DEFINE_string(
+    blob, "",
+    "The blob with the scores. Empty: the output of the net that is a Softmax or Sigmoid.");
+DEFINE_string(resize, "",
+              "The size in pixels to which image files are resized, such as 256x256 (width x "
+              "height), of which the middle is taken where the net's input is smaller. Empty: what "
+              "the net says.");
+DEFINE_string(mean, "",
+              "What to subtract: one value, one a channel such as 104,117,123, or a mean file "
+              "(binaryproto). Empty: what the net says.");
+DEFINE_bool(rgb, false,
+            "The net learned from planes in the order R, G, B, as convert_cifar_data stores them; "
+            "else B, G, R, as convert_imageset does. Databases are read as they are.");
+
+DEFINE_string(output, "",
+              "The file to write. Empty: report.html for a report, else the standard output.");
 DEFINE_string(run_id, "",
               "The run of the metrics file to report, or the first letters of its name. Empty: the "
               "one that -weights belong to, else the last.");

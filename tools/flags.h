@@ -16,6 +16,7 @@ DECLARE_string(stage);
 DECLARE_string(assume);
 DECLARE_int32(batch);
 DECLARE_int32(iterations);
+DECLARE_string(set);
 
 // How to run it.
 DECLARE_string(gpu);
@@ -49,6 +50,21 @@ DECLARE_bool(check_label);
 DECLARE_bool(check_size);
 DECLARE_bool(encoded);
 DECLARE_string(encode_type);
+DECLARE_bool(coarse);
+DECLARE_bool(overwrite);
+DECLARE_string(split);
+DECLARE_int64(seed);
+DECLARE_int64(hdf5_rows);
+DECLARE_int32(hdf5_compress);
+DECLARE_double(scale);
+
+// Classifying images.
+DECLARE_string(labels);
+DECLARE_int32(top);
+DECLARE_string(blob);
+DECLARE_string(resize);
+DECLARE_string(mean);
+DECLARE_bool(rgb);
 
 // Reports.
 DECLARE_string(output);

@@ -49,7 +49,8 @@ int run(int argc, char** argv) {
   google::InitGoogleLogging(argv[0]);
   crema::ProgramLog log;
   log.verbosity = FLAGS_v;
-  return crema::VerbRegistry::find(line.verb)->run({line.arguments, log});
+  for (const std::string& note : line.notes) log.info(note);
+  return crema::VerbRegistry::find(line.verb)->run({line.arguments, log, line.given});
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace {
 
 struct BoxRows {
   // Rows of 8 that begin with a class; else rows of 5: RoIs, of 7: with a class after the box, of
-  // 9: with an inner box.
-  bool objects = false;
+  // 9: with an inner box. centered: rows of a class from 0, a centre and a size.
+  bool objects = false, centered = false;
   int64_t columns = 0, images = 1, classes = 0;
   double height = 1, width = 1;  // of an image; 1: relative coordinates
 };
@@ -33,6 +33,7 @@ BoxRows rows_at(const Graph& graph, const Node& node, size_t j) {
   if (regions != kRegions.end() && j == 1) {
     const double scale = scale_of(message);
     return {false,
+            false,
             regions->second,
             first[0],
             0,
@@ -43,12 +44,16 @@ BoxRows rows_at(const Graph& graph, const Node& node, size_t j) {
     const ProposalTargetParameter& p = message.proposal_target_param();
     const auto height = static_cast<double>(p.img_height()),
                width = static_cast<double>(p.img_width());
-    return {false, j == 0 ? 5 : 7, p.num_img_per_batch(), p.cls_num(), height, width};
+    return {false, false, j == 0 ? 5 : 7, p.num_img_per_batch(), p.cls_num(), height, width};
   }
   if (message.has_multibox_loss_param() && j == 3)
-    return {true, 8, first[0], message.multibox_loss_param().num_classes()};
+    return {true, false, 8, first[0], message.multibox_loss_param().num_classes()};
   if (message.has_detection_evaluate_param() && j == 1)
-    return {true, 8, 1, message.detection_evaluate_param().num_classes()};
+    return {true, false, 8, 1, message.detection_evaluate_param().num_classes()};
+  if (j == 1 && message.type() == "Yolov3")
+    return {false, true, 5, first[0], message.yolov3_param().num_class()};
+  if (j == 1 && message.type() == "RegionLoss")
+    return {false, true, 5, first[0], message.region_loss_param().num_class()};
   return {};
 }
 
@@ -96,6 +101,12 @@ std::vector<float> random_boxes(const Graph& graph, int value, const Random& ran
   for (int64_t i = 0; i < boxes; ++i) {
     float* row = numbers.data() + i * rows.columns;
     const auto uniform = [&](int64_t k) { return random.uniform(i * rows.columns + k); };
+    if (rows.centered) {
+      row[0] = static_cast<float>(random.word(i) % std::max<int64_t>(rows.classes, 1));
+      for (int64_t k = 1; k < 5; ++k)
+        row[k] = (k < 3 ? 0.2f : 0.1f) + (k < 3 ? 0.6f : 0.3f) * uniform(k);
+      continue;
+    }
     row[0] = static_cast<float>(i * rows.images / boxes);
     const int64_t corner = rows.objects ? 3 : 1;
     const auto label =

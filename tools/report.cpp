@@ -54,8 +54,9 @@ int run_report(const VerbCall& call) {
     add_filters(*net, &report);
     add_mistakes(*net, batches_of_flag(), &report);
   }
-  write_file_atomically(FLAGS_output, report_page(report));
-  call.log.info("Wrote " + FLAGS_output);
+  const std::string output = FLAGS_output.empty() ? "report.html" : FLAGS_output;
+  write_file_atomically(output, report_page(report));
+  call.log.info("Wrote " + output);
   return 0;
 }
 

@@ -25,11 +25,26 @@ std::string grouped(int64_t number) {
 }
 
 struct Totals {
-  int64_t parameters = 0, learned = 0, activations = 0;
+  int64_t parameters = 0, learned = 0, activations = 0, multiply_adds = 0;
 };
 
+// Of a forward pass, for each layer of the net.
+std::vector<int64_t> multiply_adds_of(const Graph& graph) {
+  std::vector<int64_t> all(graph.net.layer_size());
+  const auto shapes = [&](const std::vector<int>& values) {
+    std::vector<Shape> shapes;
+    for (const int value : values) shapes.push_back(graph.values[value].shape);
+    return shapes;
+  };
+  for (const Node& node : graph.nodes)
+    all[node.members[0]] += node.layer->multiply_adds(shapes(node.bottoms), shapes(node.tops));
+  return all;
+}
+
 std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals) {
-  std::vector<std::vector<std::string>> rows = {{"layer", "type", "tops", "parameters", "memory"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"layer", "type", "tops", "parameters", "multiply-adds", "memory"}};
+  const std::vector<int64_t> multiply_adds = multiply_adds_of(graph);
   for (int i = 0; i < graph.net.layer_size(); ++i) {
     const LayerParameter& layer = graph.net.layer(i);
     if (layer.type() == "Split") continue;  // costs nothing
@@ -50,9 +65,11 @@ std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals
     }
     totals->parameters += parameters;
     totals->activations += activations;
+    totals->multiply_adds += multiply_adds[i];
     std::string count = parameters > 0 || shared.empty() ? grouped(parameters) : "";
     if (!shared.empty()) count += (count.empty() ? "shares " : ", shares ") + join(shared, ", ");
     rows.push_back({layer.name(), layer.type(), join(tops, ", "), count,
+                    multiply_adds[i] > 0 ? grouped(multiply_adds[i]) : "",
                     size_text(4 * (activations + parameters))});
   }
   return rows;
@@ -146,7 +163,8 @@ int run_summary(const VerbCall& call) {
   const size_t parameter_bytes = 4 * static_cast<size_t>(totals.parameters);
   std::cout << "\n"
             << rows.size() - 1 << " layers; " << grouped(totals.parameters) << " parameters, "
-            << grouped(totals.learned) << " of them learned\n"
+            << grouped(totals.learned) << " of them learned; " << grouped(totals.multiply_adds)
+            << " multiply-adds in a forward pass\n"
             << "parameters " << size_text(parameter_bytes)
             << (phase == TRAIN ? ", their gradients as much again" : "") << "; blobs "
             << size_text(4 * static_cast<size_t>(totals.activations))
@@ -159,11 +177,12 @@ int run_summary(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(summary, {.summary = "prints each layer of a net with shapes, parameters and memory",
-                        .usage = "-model NET.prototxt [flags]",
-                        .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory",
-                                  "gpu", "precision", "gpu_memory", "tune", "off", "dump_plan"},
-                        .run = run_summary});
+REGISTER_VERB(summary,
+              {.summary = "prints each layer of a net with shapes, parameters and memory",
+               .usage = "-model NET.prototxt [flags]",
+               .flags = {"model", "phase", "level", "stage", "assume", "batch", "memory", "gpu",
+                         "precision", "gpu_memory", "tune", "off", "dump_plan", "set"},
+               .run = run_summary});
 
 }  // namespace
 

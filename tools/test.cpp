@@ -77,8 +77,10 @@ int run_test(const VerbCall& call) {
   } else {
     call.log.info("Use CPU.");
   }
+  const Precision precision = precision_of_flag(*context);
+  log_device(call.log, *context, precision);
   NetInput input = read_model(call.log, phase_of_flag(TEST));
-  input.options.precision = precision_of_flag(*context);
+  input.options.precision = precision;
   Net net(*context, input.net, input.options);
   load_weights_of_flag(net);
   fill_random_inputs(net);
@@ -98,7 +100,7 @@ REGISTER_VERB(
            .usage = "-model NET.prototxt -weights FILE [flags]",
            .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level",
                      "stage", "batch", "assume", "implementation", "precision", "gpu_memory",
-                     "tune", "deterministic", "off", "dump_plan"},
+                     "tune", "deterministic", "off", "dump_plan", "set"},
            .run = run_test});
 
 }  // namespace

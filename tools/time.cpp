@@ -147,10 +147,12 @@ int run_time(const VerbCall& call) {
   } else {
     call.log.info("Use CPU.");
   }
+  const Precision precision = precision_of_flag(*context);
+  log_device(call.log, *context, precision);
   NetInput input = read_model(call.log, phase_of_flag(TRAIN));
   input.options.backward = true;
   input.options.histories = FLAGS_train_step ? 1 : 0;
-  input.options.precision = precision_of_flag(*context);
+  input.options.precision = precision;
   Net net(*context, input.net, input.options);
   fill_random_inputs(net);
   if (FLAGS_dump_plan) std::cout << net.dump_plan();
@@ -166,7 +168,7 @@ REGISTER_VERB(time, {.summary = "measures how long a net's layers, or whole trai
                      .usage = "-model NET.prototxt [-train_step] [flags]",
                      .flags = {"model", "iterations", "train_step", "batch", "assume", "gpu",
                                "phase", "level", "stage", "weights", "implementation", "precision",
-                               "gpu_memory", "tune", "deterministic", "off", "dump_plan"},
+                               "gpu_memory", "tune", "deterministic", "off", "dump_plan", "set"},
                      .run = run_time});
 
 }  // namespace

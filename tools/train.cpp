@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "net/filter.h"
+#include "net/records.h"
 #include "solver/solver.h"
 #include "solver/solver_nets.h"
 #include "tools/assume.h"
@@ -12,6 +13,8 @@
 #include "tools/metrics_reader.h"
 #include "tools/model_flag.h"
 #include "tools/random_inputs.h"
+#include "tools/settings_flag.h"
+#include "tools/shell_words.h"
 #include "tools/signals.h"
 #include "tools/status_reader.h"
 #include "tools/switches.h"
@@ -71,7 +74,7 @@ void rewrite_sources(ProgramLog& log, SolverFile* file) {
   }
 }
 
-void say_device(ProgramLog& log, const Context& context) {
+void say_device_as_caffe(ProgramLog& log, const Context& context) {
   if (context.device() == Device::cpu) {
     log.info("Use CPU.");
   } else {
@@ -92,17 +95,6 @@ int gpu_of_solver(Log& log, const SolverFile& file) {
   return numbers.empty() ? 0 : numbers[0];
 }
 
-// Quoted for a shell.
-std::string shell_quoted(const std::string& text) {
-  const bool plain = text.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789_-+=./,:@") == std::string::npos;
-  if (plain && !text.empty()) return text;
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 // This command, but resuming from `state`.
 std::string resume_command(const std::string& state) {
   std::string command = "crema train";
@@ -110,6 +102,11 @@ std::string resume_command(const std::string& state) {
     const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
     if (flag.is_default || name == "snapshot" || name == "weights" || name == "weights_mode")
       continue;
+    if (name == "set") {
+      for (const std::string& setting : settings_of_flag())
+        command += " -set " + shell_quoted(setting);
+      continue;
+    }
     command += cat(" -", name, flag.type == "string" ? " " : "=", shell_quoted(flag.current_value));
   }
   return command + " -snapshot " + shell_quoted(state);
@@ -140,7 +137,7 @@ int run_train(const VerbCall& call) {
   SolverOptions options = options_of_flags();
   options.action = [&signals] { return signals.action(); };
 
-  SolverFile file = read_solver_file(FLAGS_solver);
+  SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
   write_notes(log, file.notes);
   require(FLAGS_model.empty() || file_exists(find_file(FLAGS_model, folder_of(FLAGS_solver))),
           "-model ", FLAGS_model, ": there is no such file");
@@ -153,9 +150,9 @@ int run_train(const VerbCall& call) {
       file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
   const std::unique_ptr<Context> context =
       make_context(log, wants_gpu ? gpu_of_solver(log, file) : -1);
-  say_device(log, *context);
-
+  say_device_as_caffe(log, *context);
   options.net.precision = precision_of_flag(*context, file.solver.precision());
+  log_device(log, *context, options.net.precision);
   options.capture = switches_of_flag().capture;
 
   MetricsReader metrics(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
@@ -185,7 +182,7 @@ REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
                                 "sighup_effect", "sigterm_effect", "assume",
                                 "batch",         "implementation", "precision",
                                 "gpu_memory",    "tune",           "deterministic",
-                                "off",           "dump_plan"},
+                                "off",           "dump_plan",      "set"},
                       .run = run_train});
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "net/records.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
 #include "tools/flags.h"

@@ -2,6 +2,7 @@
 // source file without a header: a verb is known only by the entry that REGISTER_VERB adds.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace crema {
 struct VerbCall {
   std::vector<std::string> arguments;  // all that are not flags: as many as the verb accepts
   ProgramLog& log;
+  std::set<std::string> given{};  // flags that the command itself names, not the environment
 };
 
 struct Verb {

@@ -36,4 +36,12 @@ void limit_threads() {
 #endif
 }
 
+int cpu_threads() {
+#ifdef _OPENMP
+  return omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
 }  // namespace crema

@@ -18,5 +18,7 @@ class DeviceScope {
 // OpenMP minds the affinity mask, but not control groups: threads beyond their grant would be
 // stopped for most of each period, and the others wait for them. Holds for the calling thread.
 void limit_threads();
+// The number of threads that the calling thread's loops run on.
+int cpu_threads();
 
 }  // namespace crema

@@ -20,7 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(command, pattern_ms, pattern_mib, threads):
-    env = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    # Without the flags of whoever measures.
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), CREMA_FLAGS="", XDG_CONFIG_HOME=os.devnull)
     text = subprocess.run(command, capture_output=True, text=True, env=env)
     output = text.stdout + text.stderr
     ms, mib = re.search(pattern_ms, output), re.search(pattern_mib, output)

@@ -13,6 +13,7 @@ tf32) or 5 % (16 bits) of the first loss from the reference's.
 import argparse
 import concurrent.futures
 import csv
+import os
 import pathlib
 import re
 import subprocess
@@ -50,7 +51,8 @@ def train(crema, net, run, cpu):
         command = [crema, "train", "-solver", str(solver), "-batch", str(batch), "-assume",
                    "default",  # random images and labels in the Input layers
                    "-precision", precision, "-tune", "off", *([] if cpu else ["-gpu", "0"]), *flags]
-        log = subprocess.run(command, capture_output=True, text=True, check=False)
+        env = dict(os.environ, CREMA_FLAGS="", XDG_CONFIG_HOME=os.devnull)  # only the flags above
+        log = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
     losses = re.findall(r"Iteration \d+ .*loss = (\S+)", log.stdout + log.stderr)
     if log.returncode != 0 or len(losses) < ITERATIONS:
         sys.exit(f"{' '.join(command)} ended with {log.returncode}:\n{log.stderr[-2000:]}")

@@ -70,9 +70,9 @@ TEST(ConvertVerbs, AFullDiskIsOneError) {
   std::string list;
   for (int i = 0; i < 20; ++i) list += cat("a.png ", i, "\n");
   folder.write("many", list);
-  for (const std::string backend : {"lmdb", "leveldb"}) {
+  for (const std::string backend : {"lmdb", "leveldb", "hdf5"}) {
 #ifndef CREMA_LEVELDB
-    if (backend != "lmdb") continue;
+    if (backend == "leveldb") continue;
 #endif
     // 64 KiB; what lies in the folder of the log may grow no larger either.
     const Outcome full = run_shell(
@@ -80,9 +80,102 @@ TEST(ConvertVerbs, AFullDiskIsOneError) {
         cat("ulimit -f 128; \"$TOOLS\"/convert_imageset -backend ", backend, " '' many db"));
     EXPECT_EQ(full.code, 1) << full.err;
     ASSERT_EQ(full.errors().size(), 1u) << full.err;
-    expect_part(full.errors()[0], "db: cannot write the L");
+    expect_part(full.errors()[0],
+                backend == "hdf5" ? "db/0000.h5: cannot write: " : "db: cannot write the L");
     EXPECT_FALSE(folder.has("db"));
     for (const std::string& name : folder.names()) EXPECT_FALSE(starts_with(name, "db.")) << name;
+  }
+}
+
+TEST(ConvertVerbs, SplitIntoTrainingAndValidation) {
+  NEEDS_IMAGES();
+  const Pictures folder;
+  std::string list;
+  for (int i = 0; i < 20; ++i) {
+    folder.write(cat(i, ".png"), folder.read("a.png"));
+    list += cat(i, ".png ", i % 2, "\n");
+  }
+  folder.write("many", list);
+  const Outcome split = run(folder, "convert_imageset -split 0.9 '' many pets_lmdb");
+  EXPECT_EQ(split.code, 0) << split.err;
+  EXPECT_TRUE(folder.has("pets_train_lmdb/data.mdb"));
+  EXPECT_TRUE(folder.has("pets_val_lmdb/data.mdb"));
+  expect_part(split.err, "Class 1: 9 for training, 1 for validation");
+  const Outcome again = run(folder, "convert_imageset -split 18 '' many pets_lmdb");
+  EXPECT_EQ(again.code, 1);
+  expect_part(again.errors().back(), "pets_train_lmdb: exists already; -overwrite replaces it");
+  const std::string before = folder.read("pets_val_lmdb/data.mdb");
+  EXPECT_EQ(run(folder, "convert_imageset -overwrite -split 18 '' many pets_lmdb").code, 0);
+  EXPECT_EQ(folder.read("pets_val_lmdb/data.mdb"), before);
+  EXPECT_EQ(run(folder, "convert_imageset -overwrite -seed 2 -split 18 '' many pets_lmdb").code, 0);
+  EXPECT_NE(folder.read("pets_val_lmdb/data.mdb"), before);
+  for (const char* wrong : {"0.9x", "nan", "1.5", "-3", "20", "0.01"}) {
+    const Outcome outcome = run(folder, cat("convert_imageset -split=", wrong, " '' many other"));
+    EXPECT_EQ(outcome.code, 1);
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], cat("-split ", wrong));
+    EXPECT_FALSE(folder.has("other_train"));
+  }
+}
+
+// Pictures of three classes as HDF5, and a net that reads them.
+TEST(ConvertVerbs, Hdf5IsTrainedFrom) {
+  NEEDS_IMAGES();
+  const Folder folder;
+  std::string list;
+  for (int c = 0; c < 3; ++c) {
+    Image image{3, 5, 4, {}};
+    for (int i = 0; i < 60; ++i) image.pixels.push_back(static_cast<uint8_t>(i % 3 == c ? 250 : 5));
+    folder.write(cat(c, ".png"), encode_image(image, "png"));
+    for (int i = 0; i < 10; ++i) list += cat(c, ".png ", c, "\n");
+  }
+  folder.write("list", list);
+  const Outcome convert = run(
+      folder,
+      "convert_imageset -backend hdf5 -split 0.8 -hdf5_rows 9 -hdf5_compress 4 -scale 0.00390625 "
+      "'' list pets");
+  EXPECT_EQ(convert.code, 0) << convert.err;
+  EXPECT_EQ(folder.read("pets_val.txt"), "pets_val/0000.h5\n");
+  EXPECT_TRUE(folder.has("pets_train/0002.h5"));
+  const auto source = [](const std::string& phase, const std::string& set) {
+    return cat(
+        "layer { name: \"d\" type: \"HDF5Data\" top: \"data\" top: \"label\" include { phase: ",
+        phase, " } hdf5_data_param { source: \"", set, ".txt\" batch_size: 6 } } ");
+  };
+  folder.write(
+      "net.prototxt",
+      source("TRAIN", "pets_train") + source("TEST", "pets_val") +
+          "layer { name: \"i\" type: \"InnerProduct\" bottom: \"data\" top: \"i\" "
+          "inner_product_param { num_output: 3 weight_filler { type: \"xavier\" } } } "
+          "layer { name: \"l\" type: \"SoftmaxWithLoss\" bottom: \"i\" bottom: \"label\" top: "
+          "\"l\" } layer { name: \"a\" type: \"Accuracy\" bottom: \"i\" bottom: \"label\" top: "
+          "\"a\" include { phase: TEST } }");
+  folder.write("solver.prototxt",
+               "net: \"net.prototxt\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 60 test_iter: 1 "
+               "test_interval: 60 snapshot_after_train: false snapshot_prefix: \"net\"");
+  const Outcome train = run(folder, "train -solver solver.prototxt");
+  EXPECT_EQ(train.code, 0) << train.err;
+  expect_part(train.messages().back() + train.err, "Test net output #0: a = 1");
+}
+
+TEST(ConvertVerbs, SayWhichFlagsDoNotGoTogether) {
+  const Folder folder;
+  folder.write("list", "a.png 1\n");
+  const std::vector<std::pair<std::string, std::string>> rows = {
+      {"convert_imageset -scale 2 '' list db", "-scale: goes with -backend hdf5"},
+      {"convert_mnist_data -hdf5_rows 2 a b db", "-hdf5_rows: goes with -backend hdf5"},
+      {"convert_cifar_data -hdf5_compress 2 a b leveldb", "records of leveldb are kept"},
+      {"convert_cifar_data -backend lmdb a b hdf5", "hdf5 and -backend lmdb: give one of them"},
+      {"convert_imageset -backend hdf5 -encoded '' list db", "-encoded: HDF5Data reads values"},
+      {"convert_imageset -backend hdf6 '' list db", "did you mean \"hdf5\"?"},
+  };
+  for (const auto& [command, message] : rows) {
+    SCOPED_TRACE(command);
+    const Outcome outcome = run(folder, command);
+    EXPECT_EQ(outcome.code, 1);
+    ASSERT_EQ(outcome.errors().size(), 1u) << outcome.err;
+    expect_part(outcome.errors()[0], message);
+    EXPECT_FALSE(folder.has("db"));
   }
 }
 

@@ -1,6 +1,7 @@
 // extract_features: what it writes is what the net computes, and a Data layer reads it.
 #include <gtest/gtest.h>
 
+#include "data/databases/hdf5_file.h"
 #include "device/device.h"
 #include "tools/program.h"
 
@@ -89,6 +90,16 @@ TEST(ExtractFeatures, WritesWhatADataLayerReads) {
   }
 }
 
+TEST(ExtractFeatures, WritesHdf5) {
+  const Folder folder;
+  make_trained_net(folder);
+  const Outcome outcome =
+      run(folder, "extract_features trained_iter_2.caffemodel net.prototxt conv db 2 hdf5");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(folder.read("db.txt"), "db/0000.h5\n");
+  EXPECT_EQ(Hdf5File(folder.file("db/0000.h5")).shape("data"), (Shape{6, 4, 1, 2}));
+}
+
 TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
   const Folder folder;
   make_trained_net(folder);
@@ -103,7 +114,7 @@ TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
         Row{"net.prototxt conv,ip db,./db// 2 lmdb", "./db//: is named twice"},
         Row{"net.prototxt conv db 0 lmdb", "number of batches \"0\""},
         Row{"net.prototxt conv db two lmdb", "number of batches \"two\""},
-        Row{"net.prototxt conv db 2 hdf5", "hdf5"},
+        Row{"net.prototxt conv db 2 hdf6", "did you mean \"hdf5\"?"},
         Row{"net.prototxt conv db 2 lmdb TPU", "\"TPU\": expected CPU or GPU"},
         Row{"net.prototxt conv db 2 lmdb GPU one", "the GPU behind GPU \"one\": expected a whole"},
         Row{"train.prototxt loss db 2 lmdb", "\"loss\" is a single number"},

@@ -48,6 +48,10 @@ std::vector<std::string> Outcome::errors() const {
   return texts;
 }
 
+std::string own_environment(const Folder& folder) {
+  return "unset CREMA_FLAGS; export XDG_CONFIG_HOME='" + folder.file(".config") + "'; ";
+}
+
 Outcome run(const Folder& folder, const std::string& command, const std::string& within) {
   return run_shell(folder, "\"$TOOLS\"/" + command, within);
 }
@@ -55,9 +59,10 @@ Outcome run(const Folder& folder, const std::string& command, const std::string&
 Outcome run_shell(const Folder& folder, const std::string& script, const std::string& within) {
   const std::string out = folder.file(".stdout"), err = folder.file(".stderr");
   std::filesystem::create_directories(folder.file(".log"));
-  const std::string line =
-      "cd '" + folder.file(within) + "' && export TOOLS='" CREMA_TOOLS "' GLOG_log_dir='" +
-      folder.file(".log") + "'; (" + script + ") >'" + out + "' 2>'" + err + "'";
+  const std::string line = own_environment(folder) + "cd '" + folder.file(within) +
+                           "' && export TOOLS='" CREMA_TOOLS "' GLOG_log_dir='" +
+                           folder.file(".log") + "'; (" + script + ") >'" + out + "' 2>'" + err +
+                           "'";
   const int status = std::system(line.c_str());
   Outcome outcome;
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

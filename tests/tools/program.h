@@ -18,6 +18,10 @@ struct Outcome {
   std::vector<std::string> errors() const;
 };
 
+// Shell text that hides the flags of whoever runs the tests: the config file is .config/crema/flags
+// in `folder`.
+std::string own_environment(const Folder& folder);
+
 // `command` is a shell line such as "crema train -solver solver.prototxt", run in `folder` or a
 // folder within; its first word is one of the programs that the build made.
 Outcome run(const Folder& folder, const std::string& command, const std::string& within = ".");

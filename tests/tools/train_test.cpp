@@ -181,8 +181,8 @@ std::string on_a_terminal(const Folder& folder, const std::string& command) {
   int terminal = -1;
   const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (child == 0) {
-    const std::string line =
-        "cd '" + folder.path() + "' && '" + CREMA_TOOLS + "/crema' " + command + " -log_dir .";
+    const std::string line = own_environment(folder) + "cd '" + folder.path() + "' && '" +
+                             CREMA_TOOLS + "/crema' " + command + " -log_dir .";
     execl("/bin/sh", "sh", "-c", line.c_str(), static_cast<char*>(nullptr));
     _exit(127);
   }

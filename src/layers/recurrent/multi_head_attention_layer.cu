@@ -181,6 +181,14 @@ class MultiHeadAttentionLayer : public Layer {
     });
   }
 
+  int64_t multiply_adds(const std::vector<Shape>& bottoms,
+                        const std::vector<Shape>&) const override {
+    const Sizes s = sizes_of(bottoms[0], bottoms[bottom_of(kKey, bottoms.size())]);
+    // Q, K, V and the result, then scores and means.
+    const int64_t rows = s.images * (2 * s.queries + 2 * s.keys);
+    return rows * channels_ * channels_ + 2 * s.images * s.queries * s.keys * channels_;
+  }
+
   float scale() const { return 1 / std::sqrt(static_cast<float>(channels_ / heads_)); }
   template <typename Pass>
   AttentionRows attention_rows(Context& context, const Pass& pass, const Sizes& s) const {

@@ -1,0 +1,113 @@
+// `crema classify -model NET.prototxt -weights FILE IMAGE|LIST.txt|FOLDER|DATABASE ...`: prints the
+// most probable classes of images. A net that is trained is deployed in memory; images are prepared
+// as its data layer does in phase TEST.
+#include <algorithm>
+
+#include "tools/class_scores.h"
+#include "tools/classifier.h"
+#include "tools/classify_inputs.h"
+#include "tools/deployed_model.h"
+#include "tools/devices.h"
+#include "tools/flags.h"
+#include "tools/image_preparation.h"
+#include "tools/model_flag.h"
+#include "tools/switches.h"
+#include "tools/verb.h"
+#include "tools/weights_flag.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kUsualBatch = 32;
+
+int batch_for(int64_t images) {
+  require(FLAGS_batch >= 0, "-batch ", FLAGS_batch, ": expected a positive number");
+  return FLAGS_batch > 0 ? FLAGS_batch : static_cast<int>(std::min(images, kUsualBatch));
+}
+
+// The root_folder of the net's lists of images.
+std::string root_of(const NetParameter& net) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (!layer.image_data_param().root_folder().empty())
+      return layer.image_data_param().root_folder();
+  }
+  return "";
+}
+
+// The index of the net's only Input layer, which takes images.
+int find_input(const DeployedNet& deployed) {
+  std::vector<std::string> names;
+  int found = -1;
+  for (int i = 0; i < deployed.net.layer_size(); ++i) {
+    const LayerParameter& layer = deployed.net.layer(i);
+    if (layer.type() != "Input") continue;
+    found = i;
+    for (const std::string& top : layer.top()) names.push_back(top);
+  }
+  require(names.size() == 1, FLAGS_model, ": the net has ",
+          names.empty() ? "no input" : "several inputs: " + join(names, ", "),
+          "; classify fills one, with images");
+  return found;
+}
+
+int run_classify(const VerbCall& call) {
+  require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  require(FLAGS_top > 0, "-top ", FLAGS_top, ": expected a positive number");
+  const std::unique_ptr<Context> context = make_context(call.log);
+  const Precision precision = precision_of_flag(*context);
+  log_device(call.log, *context, precision);
+  NetInput input = read_net(call.log, phase_of_flag(TEST));
+  const std::string& folder = input.options.folder;
+  const std::vector<ImageSource> sources = sources_of(call.arguments, root_of(input.net), folder);
+  int64_t images = 0;
+  size_t width = 0;
+  for (const ImageSource& source : sources) {
+    images += source.size();
+    for (int64_t i = 0; i < (source.database ? 1 : source.size()); ++i)
+      width = std::max(width, source.name(i).size());
+  }
+
+  const DeployedNet deployed = deploy_model(call.log, input, batch_for(images));
+  const int layer = find_input(deployed);
+  const std::string blob = deployed.net.layer(layer).top(0);
+  const LayerParameter source = input.net.layer(deployed.origins[layer]);
+  input.options.where = [&deployed, where = input.options.where](int i) {
+    return where(deployed.origins[i]);
+  };
+  input.options.precision = precision;
+  input.options.keep_blobs = !FLAGS_blob.empty();
+  set_passes(&input.options);
+  Net net(*context, deployed.net, input.options);
+  const Shape shape = net.input(blob).shape();
+  require(shape.axes() == 4, input.options.where(layer), ": the input \"", blob, "\" is ",
+          shape.brief(), ", not images (samples x channels x height x width)");
+  const ImagePreparation preparation =
+      prepare_images(source, folder, {shape[1], shape[2], shape[3]}, call.log);
+  const ScoreBlob scores = find_scores(net, shape[0]);
+  ClassReport report(scores.classes, class_names(folder, scores.classes, call.log), FLAGS_top,
+                     FLAGS_output);
+  load_weights_of_flag(net);
+
+  report.begin(width);
+  Classifier classifier(net, blob, scores, report, call.log);
+  for (const ImageSource& each : sources) classifier.run(each, preparation);
+  report.finish(call.log);
+  if (images > 1)
+    call.log.info(cat("Classified ", images - classifier.failed(), " of ", images, " images"));
+  return classifier.failed() > 0 ? 1 : 0;
+}
+
+REGISTER_VERB(
+    classify,
+    {.summary = "prints the most probable classes of images",
+     .usage = "-model NET.prototxt -weights FILE [flags] IMAGE|LIST.txt|FOLDER|DATABASE ...",
+     .flags = {"model",     "weights",        "weights_mode", "labels", "top",           "output",
+               "blob",      "batch",          "resize",       "mean",   "scale",         "rgb",
+               "gpu",       "phase",          "level",        "stage",  "assume",        "set",
+               "precision", "implementation", "gpu_memory",   "tune",   "deterministic", "off"},
+     .min_arguments = 1,
+     .max_arguments = SIZE_MAX,
+     .run = run_classify});
+
+}  // namespace
+}  // namespace crema

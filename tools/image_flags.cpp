@@ -1,0 +1,52 @@
+#include "tools/image_flags.h"
+
+#include <charconv>
+#include <optional>
+
+#include "base/error.h"
+#include "tools/flags.h"
+
+namespace crema {
+
+namespace {
+
+std::optional<float> number_in(std::string_view text) {
+  float number = 0;
+  text = trim(text);
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc() || end != text.data() + text.size()) return {};
+  return number;
+}
+
+}  // namespace
+
+ImageSize resize_of_flag() {
+  const std::vector<std::string> sides = split(FLAGS_resize, 'x');
+  int64_t numbers[2] = {0, 0};
+  bool good = sides.size() == 2;
+  for (size_t i = 0; good && i < 2; ++i) {
+    const char* const end = sides[i].data() + sides[i].size();
+    const auto [rest, problem] = std::from_chars(sides[i].data(), end, numbers[i]);
+    good = problem == std::errc() && rest == end && numbers[i] > 0;
+  }
+  require(good, "-resize ", FLAGS_resize, ": expected width x height in pixels, such as 256x256");
+  return {numbers[1], numbers[0]};
+}
+
+void set_mean_and_scale_of_flags(TransformationParameter* transform) {
+  if (!gflags::GetCommandLineFlagInfoOrDie("scale").is_default)
+    transform->set_scale(static_cast<float>(FLAGS_scale));
+  if (FLAGS_mean.empty()) return;
+  transform->clear_mean_file();
+  transform->clear_mean_value();
+  for (const std::string& part : split(FLAGS_mean, ',')) {
+    if (const auto value = number_in(part)) transform->add_mean_value(*value);
+  }
+  const auto values = static_cast<size_t>(transform->mean_value_size());
+  if (values == split(FLAGS_mean, ',').size()) return;
+  require(values == 0, "-mean ", FLAGS_mean,
+          ": expected numbers, such as 104,117,123, or the name of a mean file");
+  transform->set_mean_file(FLAGS_mean);
+}
+
+}  // namespace crema
