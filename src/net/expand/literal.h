@@ -38,6 +38,7 @@ struct Literal {
   double real() const {
     return as<int64_t>() ? static_cast<double>(*as<int64_t>()) : *as<double>();
   }
+  // A text equals the word of the same letters; numbers compare by value.
   bool operator==(const Literal& other) const;
 };
 
