@@ -174,5 +174,36 @@ TEST(Fuzz, Solvers) {
         [](const std::string&, const Files& files) { read_solver(files.at("solver")); }});
 }
 
+// Texts with variables, repeats and conditions; an include cannot be: files have these names only.
+std::vector<std::string> expanded_texts() {
+  return {
+      "$width ?= 8 repeat $i = 1..3 { layer { name: \"conv$i\" type: \"Convolution\" bottom: "
+      "\"data\" "
+      "top: \"${i}_$width\" convolution_param { num_output: $width * 2 ** $i kernel_size: [3, $i] "
+      "} } }",
+      "$blocks = [2, 3] $s = 0 repeat $n, $k = [[1, 2], [3, 4]] { $s = $s + $n } name: \"$s\"",
+      "repeat $n, $k = [[1, \"a\"], [3, \"b\"]] { if $n > 1 && $k == b { name: \"$k\" } else { "
+      "force_backward: "
+      "$n == 1 ? true : false } }",
+      "$a = max(1, min(2.5, 3)) ** 2 // 1 % 7 state { level: $a stage: 'x${a + length(range(3))}' "
+      "} "
+      "include: \"net.prototxt\" { a: 1 }",
+      "repeat 4 { layer < name: \"a\" loss_weight: -1.5e-3 > } error: \"no\""};
+}
+
+TEST(Fuzz, Expansions) {
+  static const std::vector<std::string> words = {
+      "$width", "$i", "$blocks", "repeat", "if", "else", "include:", "error:", "..", "**", "//",
+      "?",      ":",  "[",       "]",      "{",  "}",    "(",        ")",      "=",  "?=", "&&",
+      "||",     "!",  "max(",    "range(", "1",  "0",    "-",        "\"$i\"", "<",  ">"};
+  fuzz({"expanded", [] { return one_each("net", expanded_texts()); },
+        [](Dice& dice, Files& files, const Files& other) {
+          damage_prototxt<NetParameter>(dice, files["net"], other.at("net"), words);
+        },
+        [](const std::string&, const Files& files) {
+          parse_net_text(files.at("net"), "net.prototxt");
+        }});
+}
+
 }  // namespace nets_test
 }  // namespace crema::tests

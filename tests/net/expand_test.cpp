@@ -105,7 +105,8 @@ TEST(Expand, KeepsTheFormOfTheFile) {
     .  }
     .}
     .
-    .layer { name: "last" }
+    .layer { name: "last" }  # the last
+    .# The end.
   )");
   EXPECT_EQ(expand("f", text).text(), lines(R"(
     .# A net.
@@ -123,7 +124,8 @@ TEST(Expand, KeepsTheFormOfTheFile) {
     .  param { lr_mult: 2 }
     .}
     .
-    .layer { name: "last" }
+    .layer { name: "last" }  # the last
+    .# The end.
   )"));
 }
 
@@ -232,7 +234,7 @@ TEST_F(ExpandFiles, Mistakes) {
        "net.prototxt:1:44: name is given twice"},
       {"\ninclude: \"blocks/block.prototxt\" { name: 1 }",
        "blocks/block.prototxt:6:17 (included at net.prototxt:2:1): there is no variable $width"},
-      {"include: \"self.prototxt\"", "more than 32 files that include each other"},
+      {"include: \"self.prototxt\"", "files that include each other in a circle: "},
       // What is wrong with the plain text is found where it was written.
       {"repeat $i = 5..6 {\n  include: \"typo.prototxt\"\n}",
        "typo.prototxt:2:3 (included at net.prototxt:2:3, $i = 5): LayerParameter has no field "

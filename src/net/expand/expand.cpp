@@ -11,13 +11,14 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kMaxText = size_t{64} << 20;      // as much as a file may have
+constexpr size_t kMaxText = size_t{64} << 20;      // of a file that is included
+constexpr size_t kMaxExpanded = size_t{8} << 20;   // ResNet-152 has 170 KiB
 constexpr int64_t kMaxRepeats = int64_t{1} << 24;  // of all repeats together
 constexpr int kMaxDepth = 200;                     // of blocks in each other
-constexpr size_t kMaxFiles = 32;                   // that include each other
 
 // How a part of the text came where it is: a file, and the values of the repeats in it.
 struct Level {
+  std::string file;
   std::string included;  // "included at net.prototxt:3:1"; empty for the first file
   std::vector<std::string> repeats;
 };
@@ -27,9 +28,10 @@ class Expander {
   Expander(const std::string& path, const Variables& given) : output_(path), scopes_(given) {}
 
   SourceText run(Cursor cursor) {
-    levels_.emplace_back();
+    levels_.push_back({cursor.file->path, "", {}});
     scopes_.enter_file({});
     statements(cursor, "");
+    output_.gap(cursor.token().gap, true, true);
     return output_.finish();
   }
 
@@ -42,8 +44,8 @@ class Expander {
     while (cursor.token().kind != Token::Kind::end &&
            !(!closing.empty() && cursor.token().is(closing))) {
       statement(cursor, closing == ">");
-      if (output_.size() > kMaxText)
-        fail(cursor.here(), ": the expanded text is larger than ", size_text(kMaxText));
+      if (output_.size() > kMaxExpanded)
+        fail(cursor.here(), ": the expanded text is larger than ", size_text(kMaxExpanded));
     }
     --depth_;
   }
@@ -160,13 +162,16 @@ class Expander {
     require(text, at, ": include expects the name of a file in quotes, found ", described(name));
     Variables arguments;
     if (cursor.token().is("{")) arguments = arguments_of(cursor);
-    if (scopes_.files() == kMaxFiles)
-      fail(at, ": more than ", kMaxFiles, " files that include each other");
 
     Cursor inside;
     inside.file = included_file(text->escaped, *cursor.file, at);
+    for (const Level& level : levels_) {
+      if (level.file == inside.file->path)
+        fail(at, ": files that include each other in a circle: ", level.file);
+    }
     inside.tokens = tokens_of(inside.file->text);
-    levels_.push_back({cat("included at ", cursor.file->where(cursor.base + word.begin)), {}});
+    levels_.push_back(
+        {inside.file->path, cat("included at ", cursor.file->where(cursor.base + word.begin)), {}});
     inside.context = context();
     const int shift = output_.shift();
     output_.set_shift(output_.column());
@@ -300,11 +305,10 @@ class Expander {
       if (cursor.token().is_word("if")) {
         ++cursor.at;
         const Place at = cursor.here();
-        if (done) {
-          skip_condition(cursor);
-        } else {
-          taken = is_true(evaluate(cursor, scopes_), at);
-        }
+        if (!done) taken = is_true(evaluate(cursor, scopes_), at);
+        // One behind a true one is read, but not computed.
+        while (done && !cursor.token().is("{") && cursor.token().kind != Token::Kind::end)
+          ++cursor.at;
       }
       branch(cursor, taken);
       done |= taken;
@@ -312,11 +316,6 @@ class Expander {
       ++cursor.at;
     }
     output_.omit();
-  }
-
-  // The condition behind one that was true is read, but not computed.
-  void skip_condition(Cursor& cursor) {
-    while (!cursor.token().is("{") && cursor.token().kind != Token::Kind::end) ++cursor.at;
   }
 
   void branch(Cursor& cursor, bool taken) {

@@ -14,6 +14,7 @@ namespace {
 constexpr std::string_view kLevels[][6] = {
     {"||"}, {"&&"}, {"==", "!=", "<", "<=", ">", ">="}, {"+", "-"}, {"*", "/", "//", "%"}};
 constexpr int kLevelCount = 5;
+constexpr int64_t kMaxValues = 1 << 20;
 constexpr int kMaxDepth = 100;  // of parentheses and lists in each other
 
 // Recursive descent that evaluates as it reads. What a condition leaves out is read with
@@ -194,7 +195,20 @@ class Evaluator {
       if (!cursor_.token().is(closing)) cursor_.expect(",", cat("\",\" or \"", closing, "\""));
     }
     --brackets_;
+    if (count(values) > kMaxValues)
+      fail(cursor_.here(), ": a list of more than ", kMaxValues, " values");
     return values;
+  }
+
+  // Of lists in each other, too: they could double with every step of a repeat.
+  static int64_t count(const Literal::List& values) {
+    int64_t all = 0;
+    for (const Literal& value : values) {
+      const auto* list = value.as<Literal::List>();
+      all += list ? count(*list) : 1;
+      if (all > kMaxValues) break;
+    }
+    return all;
   }
 
   Literal function(const std::string& name, const Place& at) {
