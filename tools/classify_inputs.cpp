@@ -97,7 +97,9 @@ std::vector<ImageSource> sources_of(const std::vector<std::string>& arguments,
     } else if (is_list(argument)) {
       add(images_of_list(argument, root, folder));
     } else {
-      add({{.path = argument}});
+      ListedImage image;
+      image.path = argument;
+      add({image});
     }
   }
   return sources;
