@@ -99,6 +99,11 @@ DEFINE_bool(overwrite, false, "Replace databases that exist already.");
 DEFINE_string(split, "",
               "Make two databases, NAME_train and NAME_val, with equal shares of every class: the "
               "share for training, such as 0.9, or how many records, such as 45000.");
+DEFINE_string(from, "", "The weights to convert: a safetensors file.");
+DEFINE_string(
+    names, "",
+    "Which module of -from is which layer: a file of pair { from: \"conv1\" to: \"conv1\" }. "
+    "Empty: torchvision.names beside the net if there is one, else equal names.");
 DEFINE_int64(seed, 1, "The seed of -split and -shuffle: the same gives the same order.");
 DEFINE_int64(
     hdf5_rows, 10000,
@@ -129,7 +134,8 @@ DEFINE_bool(rgb, false,
             "else B, G, R, as convert_imageset does. Databases are read as they are.");
 
 DEFINE_string(output, "",
-              "The file to write. Empty: report.html for a report, else the standard output.");
+              "The file to write. Empty: report.html for a report, the name of "
+              "-from with another suffix for weights, else the standard output.");
 DEFINE_string(run_id, "",
               "The run of the metrics file to report, or the first letters of its name. Empty: the "
               "one that -weights belong to, else the last.");

@@ -43,6 +43,8 @@ DECLARE_int32(min_dim);
 DECLARE_int32(max_dim);
 DECLARE_int64(max_pixels);
 DECLARE_bool(strict);
+DECLARE_string(from);
+DECLARE_string(names);
 DECLARE_string(label_map_file);
 DECLARE_string(anno_type);
 DECLARE_string(label_type);

@@ -127,7 +127,8 @@ TEST(CommandLine, WithoutAVerbListsTheVerbs) {
        {"train", "test", "time", "summary", "device_query", "convert_mnist_data",
         "convert_cifar_data", "convert_imageset", "convert_annoset", "compute_image_mean",
         "convert_mnist_siamese_data", "extract_features", "upgrade_net_proto_text",
-        "upgrade_net_proto_binary", "upgrade_solver_proto_text", "layers", "deploy", "report"}) {
+        "upgrade_net_proto_binary", "upgrade_solver_proto_text", "layers", "deploy", "report",
+        "convert_weights"}) {
     expect_part(outcome.out, std::string("\n  ") + verb + " ");
     EXPECT_EQ(run(folder, std::string(verb) + " -help").code, 0);
   }

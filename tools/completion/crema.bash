@@ -26,6 +26,8 @@ _crema() {
     case ${before##*-} in
       solver | model) files='*.prototxt' ;;
       weights) files='*.@(caffemodel|caffemodel.h5)' ;;
+      from) files='*.safetensors' ;;
+      names) files='*.names' ;;
       snapshot) files='*.@(solverstate|solverstate.h5)' ;;
       label_map_file | labels | mean | flagfile | output | log_dir) files='*' ;;
       precision) words='fp32 tf32 bf16 fp16' ;;
@@ -56,5 +58,5 @@ _crema() {
 
 # `test` and `time` are words of the shell.
 complete -F _crema crema caffe train summary deploy classify layers report device_query extract_features compute_image_mean \
-  convert_mnist_data convert_mnist_siamese_data convert_cifar_data convert_imageset convert_annoset \
+  convert_mnist_data convert_mnist_siamese_data convert_cifar_data convert_imageset convert_annoset convert_weights \
   upgrade_net_proto_text upgrade_net_proto_binary upgrade_solver_proto_text

@@ -1,0 +1,145 @@
+#include "net/weights/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/visible.h"
+#include "tensor/half.h"
+
+namespace crema {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "as the files are");
+
+using Json = nlohmann::json;
+
+constexpr uint64_t kLengthBytes = 8, kMaxHeader = 100'000'000;  // the format's own limit
+
+// Bytes of a value; 0 for a type that is not known.
+uint64_t width_of(const std::string& dtype) {
+  static const std::map<std::string, uint64_t> widths = {
+      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
+      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
+      {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
+  const auto found = widths.find(dtype);
+  return found == widths.end() ? 0 : found->second;
+}
+
+// Non-negative integers of a JSON array.
+bool read_counts(const Json& tensor, const char* key, std::vector<uint64_t>* counts) {
+  const auto found = tensor.find(key);
+  if (found == tensor.end() || !found->is_array()) return false;
+  for (const Json& value : *found) {
+    if (!value.is_number_unsigned()) return false;
+    counts->push_back(value.get<uint64_t>());
+  }
+  return true;
+}
+
+template <typename T>
+std::vector<float> widened(const std::vector<char>& bytes) {
+  std::vector<float> values(bytes.size() / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+    values[i] = static_cast<float>(value);
+  }
+  return values;
+}
+
+Safetensors::Entry read_entry(const std::string& what, const Json& tensor, uint64_t data) {
+  Safetensors::Entry entry;
+  std::vector<uint64_t> dims, offsets;
+  const bool complete = tensor.is_object() && tensor.contains("dtype") &&
+                        tensor["dtype"].is_string() && read_counts(tensor, "shape", &dims) &&
+                        read_counts(tensor, "data_offsets", &offsets) && offsets.size() == 2;
+  require(complete, what, "expected dtype, shape and two data_offsets in the header");
+  entry.dtype = tensor["dtype"].get<std::string>();
+  const uint64_t width = width_of(entry.dtype);
+  require(width > 0, what, "unknown dtype ", visible(entry.dtype));
+  // 2^48 bytes are more than any file; products below it cannot overflow.
+  constexpr uint64_t kMax = uint64_t{1} << 48;
+  uint64_t bytes = width;
+  for (uint64_t dim : dims) {
+    require(dim < kMax && (dim == 0 || bytes < kMax / dim), what, "its shape is too large");
+    bytes *= dim;
+    entry.shape.push_back(static_cast<int64_t>(dim));
+  }
+  require(offsets[0] <= offsets[1] && offsets[1] < kMax, what, "data_offsets ", offsets[0], " to ",
+          offsets[1], " are no range of bytes");
+  require(offsets[1] - offsets[0] == bytes, what, "data_offsets span ", offsets[1] - offsets[0],
+          " bytes, but ", entry.dtype, " of shape ", entry.shape.brief(), " takes ", bytes);
+  entry.begin = data + offsets[0];
+  entry.end = data + offsets[1];
+  return entry;
+}
+
+}  // namespace
+
+Safetensors::Safetensors(const std::string& path) : file_(path) {
+  uint64_t length = 0;
+  const bool has_length = file_.read(0, &length, kLengthBytes) == kLengthBytes;
+  const char* hint =
+      "; is it a safetensors file? In Python: safetensors.torch.save_file(model.state_dict(), "
+      "\"weights.safetensors\")";
+  require(has_length, path, ": has ", file_.size(), " bytes, too few for a header", hint);
+  require(length <= kMaxHeader && length <= file_.size() - kLengthBytes, path,
+          ": the header would take ", length, " bytes, but the file has ", file_.size(), hint);
+  std::string text(length, '\0');
+  require(file_.read(kLengthBytes, text.data(), length) == length, path, ": is cut short");
+  const Json header = Json::parse(text, nullptr, false);
+  require(header.is_object(), path, ": the header is not JSON", hint);
+  const uint64_t data = kLengthBytes + length;
+  for (const auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") continue;
+    const std::string what = cat(path, ": tensor \"", visible(name), "\": ");
+    entries_[name] = read_entry(what, tensor, data);
+  }
+  check_offsets(data);
+}
+
+void Safetensors::check_offsets(uint64_t data) const {
+  std::vector<std::map<std::string, Entry>::const_pointer> sorted;
+  for (const auto& entry : entries_) {
+    require(entry.second.end <= file_.size(), path(), ": tensor \"", visible(entry.first),
+            "\": ends at byte ", entry.second.end, ", but the file has ", file_.size(),
+            "; was it downloaded whole?");
+    if (entry.second.end > entry.second.begin) sorted.push_back(&entry);
+  }
+  std::sort(sorted.begin(), sorted.end(),
+            [](auto a, auto b) { return a->second.begin < b->second.begin; });
+  for (size_t i = 1; i < sorted.size(); ++i) {
+    require(sorted[i]->second.begin >= sorted[i - 1]->second.end, path(), ": tensor \"",
+            visible(sorted[i]->first), "\": begins at byte ", sorted[i]->second.begin - data,
+            " of the data, inside \"", visible(sorted[i - 1]->first), '"');
+  }
+}
+
+std::vector<float> Safetensors::values(const std::string& name) const {
+  const Entry& entry = entries_.at(name);
+  std::vector<char> bytes(entry.end - entry.begin);
+  require(file_.read(entry.begin, bytes.data(), bytes.size()) == bytes.size(), path(),
+          ": tensor \"", visible(name), "\": the file became shorter");
+  if (entry.dtype == "F32") return widened<float>(bytes);
+  if (entry.dtype == "F64") return widened<double>(bytes);
+  if (entry.dtype == "I64") return widened<int64_t>(bytes);
+  if (entry.dtype == "F16" || entry.dtype == "BF16") {
+    std::vector<float> values(bytes.size() / 2);
+    for (size_t i = 0; i < values.size(); ++i) {
+      uint16_t bits;
+      std::memcpy(&bits, bytes.data() + 2 * i, 2);
+      Half half;
+      BFloat16 brain;
+      half.bits = brain.bits = bits;
+      values[i] = entry.dtype == "F16" ? static_cast<float>(half) : static_cast<float>(brain);
+    }
+    return values;
+  }
+  fail(path(), ": tensor \"", visible(name), "\": dtype ", entry.dtype,
+       "; expected F32, F16, BF16, F64 or I64");
+}
+
+}  // namespace crema

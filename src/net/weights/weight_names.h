@@ -1,0 +1,27 @@
+// Which module of another framework's net is which layer here: a text in the form of prototxt, with
+// include, variables and repeat.
+//   mean: [0.485, 0.456, 0.406]  std: [0.229, 0.224, 0.225]
+//   pair { from: "layer1.0.conv1" to: "res2a_branch2a" }
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/prototxt/settings.h"
+
+namespace crema {
+
+struct WeightNames {
+  struct Pair {
+    std::string from, to;  // a module, whose tensors are "FROM.weight" ...; a layer
+    std::string where;     // "torchvision.names:3:1"
+  };
+  std::vector<Pair> pairs;
+  // What the net learned from: (x / 255 - mean) / std for R, G, B; empty when that is not known.
+  std::vector<float> mean, std;
+};
+
+// `given` as in expand(). Error: "file:line:column: what".
+WeightNames read_weight_names(const std::string& path, const Variables& given);
+
+}  // namespace crema

@@ -1,0 +1,135 @@
+// `crema convert_weights`: PyTorch's weights under the names of a map, in the units of the net, and
+// what is said of files that do not fit.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "proto/net.pb.h"
+#include "tools/program.h"
+
+namespace crema::tests {
+namespace convert_weights_test {
+
+struct Stored {
+  std::string name, shape;
+  std::vector<float> values;
+};
+
+std::string safetensors(const std::vector<Stored>& tensors) {
+  std::string header = "{", data;
+  for (const Stored& tensor : tensors) {
+    const size_t begin = data.size(), bytes = tensor.values.size() * sizeof(float);
+    data.append(reinterpret_cast<const char*>(tensor.values.data()), bytes);
+    header +=
+        cat(header.size() > 1 ? "," : "", "\"", tensor.name, "\":{\"dtype\":\"F32\",\"shape\":[",
+            tensor.shape, "],\"data_offsets\":[", begin, ",", begin + bytes, "]}");
+  }
+  header += "}";
+  const uint64_t length = header.size();
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes + header + data;
+}
+
+const char kNet[] = R"(
+layer { name: "data" type: "Data" top: "data" top: "label"
+        transform_param { crop_size: 2 mean_value: [51, 51, 51] scale: 0.5 }
+        data_param { source: "none" batch_size: 1 } }
+layer { name: "c" type: "Convolution" bottom: "data" top: "c"
+        convolution_param { num_output: 1 kernel_size: 1 } }
+layer { name: "n" type: "BatchNorm" bottom: "c" top: "c" batch_norm_param { eps: $eps } }
+layer { name: "s" type: "Scale" bottom: "c" top: "c" scale_param { bias_term: true } }
+layer { name: "f" type: "InnerProduct" bottom: "c" top: "f" inner_product_param { num_output: 2 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "f" bottom: "label" top: "loss" }
+)";
+const char kNames[] = R"(
+mean: [0.2, 0.2, 0.4] std: [0.5, 0.25, 0.2]
+pair { from: "stem.0" to: "c" }
+pair { from: "stem.1" to: "n" }
+pair { from: "fc" to: "f" }
+)";
+
+std::vector<Stored> weights() {
+  return {{"fc.bias", "2", {1, 2}},          {"fc.weight", "2,4", {1, 2, 3, 4, 5, 6, 7, 8}},
+          {"stem.0.bias", "1", {10}},        {"stem.0.weight", "1,3,1,1", {255, 510, 1020}},
+          {"stem.1.bias", "1", {5}},         {"stem.1.num_batches_tracked", "1", {9}},
+          {"stem.1.running_mean", "1", {6}}, {"stem.1.running_var", "1", {7}},
+          {"stem.1.weight", "1", {8}}};
+}
+
+class ConvertWeights : public testing::Test {
+ protected:
+  ConvertWeights() {
+    folder_.write("net.prototxt", std::string("$eps ?= 1e-5\n") + kNet);
+    folder_.write("torchvision.names", kNames);
+  }
+  Outcome convert(const std::vector<Stored>& tensors, const std::string& flags = "") {
+    folder_.write("w.safetensors", safetensors(tensors));
+    return run(folder_, "crema convert_weights -model net.prototxt -from w.safetensors " + flags);
+  }
+
+  Folder folder_;
+};
+
+TEST_F(ConvertWeights, PutsEveryTensorInItsPlaceAndUnits) {
+  const Outcome outcome = convert(weights());
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.out, "stem.1.running_var   n[1]");
+  expect_part(outcome.err, "Left out: 1 counters");
+  expect_part(outcome.err, "Wrote 8 tensors to w.caffemodel");
+  NetParameter net;
+  ASSERT_TRUE(net.ParseFromString(folder_.read("w.caffemodel")));
+  std::map<std::string, std::vector<float>> found;
+  for (const LayerParameter& layer : net.layer()) {
+    for (int i = 0; i < layer.blobs_size(); ++i)
+      found[cat(layer.name(), i)].assign(layer.blobs(i).data().begin(),
+                                         layer.blobs(i).data().end());
+  }
+  // y = (x - 51) / 2 of B, G, R; PyTorch's z = (x - 255 mean) / (255 std): 1 / (255 * 0.5 * std) a
+  // channel, and for blue (51 - 102) / 51 = -1.
+  const std::vector<float> weight = {1020 * 2 / 51.f, 510 * 2 / 63.75f, 255 * 2 / 127.5f};
+  ASSERT_EQ(found["c0"].size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_NEAR(found["c0"][i], weight[i], 1e-4) << i;
+  EXPECT_NEAR(found["c1"][0], 10 - 1020, 1e-2);
+  EXPECT_EQ(found["n0"], std::vector<float>{6});
+  EXPECT_EQ(found["n1"], std::vector<float>{7});
+  EXPECT_EQ(found["n2"], std::vector<float>{1});
+  EXPECT_EQ(found["s0"], std::vector<float>{8});
+  EXPECT_EQ(found["s1"], std::vector<float>{5});
+  EXPECT_EQ(found["f0"], (std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(found["f1"], (std::vector<float>{1, 2}));
+}
+
+TEST_F(ConvertWeights, RefusesWhatDoesNotFitAndWritesNothing) {
+  std::vector<Stored> missing = weights(), extra = weights(), wide = weights();
+  missing[0].name = "fc.bios";
+  extra.push_back({"aux.weight", "1", {1}});
+  wide[1] = {"fc.weight", "2,3", {1, 2, 3, 4, 5, 6}};
+  folder_.write("short.names", "pair { from: \"stem.0\" to: \"c\" }\n");
+  folder_.write("wrong.names", "\npair { from: \"stem.0\" to: \"cc\" }\n");
+  folder_.write("typo.names", "pair { form: \"stem.0\" to: \"c\" }\n");
+  const struct {
+    std::vector<Stored> tensors;
+    std::string flags, message;
+  } rows[] = {
+      {missing, "", "torchvision.names:5:1: layer \"f\" needs \"fc.bias\""},
+      {missing, "", "(did you mean \"fc.bios\"?)"},
+      {extra, "", "w.safetensors: no layer takes aux.weight"},
+      {wide, "", "\"fc.weight\" is 2x3, but layer \"f\" has 2x4 there"},
+      {weights(), "-set eps=1e-3", "layer \"n\" has eps 0.001"},
+      {weights(), "-names short.names", "no layer takes fc.bias, fc.weight, "},
+      {weights(), "-names wrong.names", "wrong.names:2:1: the net has no layer \"cc\""},
+      {weights(), "-names typo.names", "typo.names:1:8: "},
+  };
+  for (const auto& row : rows) {
+    const Outcome outcome = convert(row.tensors, row.flags);
+    EXPECT_EQ(outcome.code, 1) << row.message;
+    expect_part(outcome.err, row.message);
+    EXPECT_FALSE(folder_.has("w.caffemodel")) << row.message;
+  }
+  expect_part(run(folder_, "crema convert_weights -model net.prototxt -from w.pth").err,
+              "expected a safetensors file");
+}
+
+}  // namespace convert_weights_test
+}  // namespace crema::tests

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Holds `crema convert_weights` against PyTorch: random weights and statistics of torchvision's nets, converted, must give the
+scores that PyTorch gives for the same pixels. Not part of the suite: needs torch, torchvision, safetensors and h5py.
+
+    python tests/weights/compare_torch.py [build/tools/crema] [resnet18 vgg16 ...]      # from the top of the repository
+
+AlexNet is not among them: torchvision's has other widths and no groups or LRN, and is no net of models/.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+
+import h5py
+import numpy
+import torch
+import torchvision
+from safetensors.torch import save_file
+
+# Name, folder of models/, settings, layer of the scores, allowed difference as a share of how much the scores of two images
+# differ.
+VGG_MEANS = ["-set", "mean=[103.53, 116.28, 123.675]"]
+ROWS = {
+    "resnet18": ("resnet", ["-set", "depth=18"], "fc1000", 1e-4),
+    "resnet50": ("resnet", ["-set", "depth=50"], "fc1000", 1e-4),
+    "resnet101": ("resnet", ["-set", "depth=101"], "fc1000", 1e-4),
+    "mobilenet_v2": ("mobilenet_v2", [], "fc7", 1e-4),
+    "vgg16": ("vgg", VGG_MEANS, "fc8", 1e-4),
+    "vgg11_bn": ("vgg", ["-set", "depth=11", "-set", "bn=true"] + VGG_MEANS, "fc8", 1e-4),
+    # With the authors' means the border of the image differs.
+    "vgg11": ("vgg", ["-set", "depth=11"], "fc8", 2e-2),
+}
+
+
+def transform_of(expanded):
+    """Mean (B, G, R) and scale of the net's data layer, from its text."""
+    mean, scale = [], 1.0
+    for line in expanded.split("transform_param")[1].split("}")[0].splitlines():
+        key, _, value = line.strip().partition(":")
+        if key == "mean_value":
+            mean = [float(number) for number in value.strip(" []").split(",")]
+        elif key == "scale":
+            scale = float(value)
+    return numpy.array(mean).reshape(1, 3, 1, 1), scale
+
+
+def randomize(model, images):
+    """Weights, and statistics that fit them: those of the images themselves, so that scores depend on what is in an image."""
+    torch.manual_seed(1)
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            torch.nn.init.uniform_(module.weight, 0.5, 1.0)
+            torch.nn.init.uniform_(module.bias, -0.3, 0.3)
+            module.momentum = 1.0
+        elif getattr(module, "bias", None) is not None:
+            torch.nn.init.uniform_(module.bias, -0.1, 0.1)
+    with torch.no_grad():
+        model.train()(images)
+    model.eval()
+
+
+def compare(crema, name):
+    folder, settings, scores, allowed = ROWS[name]
+    net = f"models/{folder}/train_val.prototxt"
+    model = getattr(torchvision.models, name)(weights=None)
+    with tempfile.TemporaryDirectory() as out:
+        at = lambda file: os.path.join(out, file)
+        call = lambda *words: subprocess.run([crema, *words], check=True, capture_output=True, text=True).stdout
+        pixels = numpy.random.default_rng(2).integers(0, 256, (2, 3, 224, 224)).astype(numpy.float64)  # R, G, B
+        deviation = torch.tensor([0.229, 0.224, 0.225]).reshape(1, 3, 1, 1)
+        mean = torch.tensor([0.485, 0.456, 0.406]).reshape(1, 3, 1, 1)
+        images = (torch.from_numpy(pixels).float() / 255 - mean) / deviation
+        randomize(model, images)
+        with torch.no_grad():
+            single = model(images).numpy()
+            expected = model.double()(images.double()).numpy()
+            model.float()
+        save_file(model.state_dict(), at("w.safetensors"))
+        call("convert_weights", "-model", net, "-from", at("w.safetensors"), *settings)
+        own_mean, scale = transform_of(call("expand", net, *settings))
+        with h5py.File(at("in.h5"), "w") as file:
+            file["data"] = ((pixels[:, ::-1] - own_mean) * scale).astype(numpy.float32)
+        with open(at("list.txt"), "w") as file:
+            file.write(at("in.h5") + "\n")
+        call("deploy", "-model", net, *settings, "-output", at("deploy.prototxt"))
+        # The images from HDF5 in place of the Input layer; the scores go to HDF5.
+        text = open(at("deploy.prototxt")).read()
+        start = text.index("layer {")
+        end = text.index("layer {", start + 1)
+        source = f'layer {{ name: "data" type: "HDF5Data" top: "data" hdf5_data_param {{ source: "{at("list.txt")}" batch_size: 2 }} }}\n'
+        sink = (f'layer {{ name: "sink" type: "HDF5Output" bottom: "{scores}" bottom: "{scores}" '
+                f'hdf5_output_param {{ file_name: "{at("out.h5")}" }} }}\n')
+        with open(at("net.prototxt"), "w") as file:
+            file.write(text[:start] + source + text[end:] + sink)
+        call("test", "-model", at("net.prototxt"), "-weights", at("w.caffemodel"), "-iterations", "1")
+        with h5py.File(at("out.h5")) as file:
+            found = file["data"][:].reshape(expected.shape)
+    spread = abs(expected[0] - expected[1]).max()
+    difference = abs(found - expected).max() / spread
+    # What float32 costs PyTorch itself: deep nets with weights that never learned amplify it.
+    rounding = abs(single - expected).max() / spread
+    ok = difference <= max(allowed, 4 * rounding)
+    print(f"{name:14s} difference from float64: {difference:.1e}, PyTorch's float32: {rounding:.1e}, allowed: {allowed:.0e} or 4 times "
+          f"that; all as shares of what two images differ by, {spread:.1e}"
+          f"{'' if ok else '  FAILED'}", flush=True)
+    return ok
+
+
+if __name__ == "__main__":
+    arguments = sys.argv[1:]
+    program = arguments.pop(0) if arguments and arguments[0] not in ROWS else "build/tools/crema"
+    sys.exit(0 if all([compare(program, name) for name in arguments or ROWS]) else 1)
