@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMaxText = size_t{64} << 20;      // of a file that is included
 constexpr size_t kMaxExpanded = size_t{8} << 20;   // ResNet-152 has 170 KiB
 constexpr int64_t kMaxRepeats = int64_t{1} << 24;  // of all repeats together
-constexpr int kMaxDepth = 200;                     // of blocks in each other
+constexpr int kMaxBlocks = 200;                    // of blocks in each other
 
 // How a part of the text came where it is: a file, and the values of the repeats in it.
 struct Level {
@@ -40,7 +40,7 @@ class Expander {
  private:
   // All statements up to `closing`, which stays; "" is the end of the file.
   void statements(Cursor& cursor, std::string_view closing) {
-    if (++depth_ > kMaxDepth) fail(cursor.here(), ": too many blocks in each other");
+    if (++depth_ > kMaxBlocks) fail(cursor.here(), ": too many blocks in each other");
     while (cursor.token().kind != Token::Kind::end &&
            !(!closing.empty() && cursor.token().is(closing))) {
       statement(cursor, closing == ">");

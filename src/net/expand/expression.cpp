@@ -15,7 +15,7 @@ constexpr std::string_view kLevels[][6] = {
     {"||"}, {"&&"}, {"==", "!=", "<", "<=", ">", ">="}, {"+", "-"}, {"*", "/", "//", "%"}};
 constexpr int kLevelCount = 5;
 constexpr int64_t kMaxValues = 1 << 20;
-constexpr int kMaxDepth = 100;  // of parentheses and lists in each other
+constexpr int kMaxNesting = 100;  // of parentheses and lists in each other
 
 // Recursive descent that evaluates as it reads. What a condition leaves out is read with
 // `skipping_` set: nothing is looked up or computed there.
@@ -25,7 +25,7 @@ class Evaluator {
       : cursor_(cursor), scopes_(scopes), angle_(in_angle_block), in_text_(in_text) {}
 
   Literal condition() {
-    if (++depth_ > kMaxDepth) fail(cursor_.here(), ": an expression with too many parentheses");
+    if (++depth_ > kMaxNesting) fail(cursor_.here(), ": an expression with too many parentheses");
     const Place at = cursor_.here();
     Literal value = binary(0);
     if (cursor_.consume("?")) {
@@ -86,7 +86,7 @@ class Evaluator {
   Literal unary() {
     const Place at = cursor_.here();
     const auto operand = [this] {
-      if (++depth_ > kMaxDepth) fail(cursor_.here(), ": an expression with too many signs");
+      if (++depth_ > kMaxNesting) fail(cursor_.here(), ": an expression with too many signs");
       Literal value = unary();
       --depth_;
       return value;
