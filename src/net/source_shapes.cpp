@@ -160,12 +160,12 @@ bool reads_labels(const LayerParameter& layer, int j) {
   return made->is_loss() && !made->differentiable(1);
 }
 
-struct Uses {
+struct LabelUse {
   bool labels = false, values = false;
 };
 
 void add_uses(const NetParameter& net, const std::string& blob, std::set<std::string>* seen,
-              Uses* uses) {
+              LabelUse* uses) {
   static const std::set<std::string> passing = {"Flatten", "Reshape", "Split", "Slice", "Concat"};
   if (!seen->insert(blob).second) return;
   for (const LayerParameter& layer : net.layer()) {
@@ -180,8 +180,8 @@ void add_uses(const NetParameter& net, const std::string& blob, std::set<std::st
   }
 }
 
-Uses uses_of(const NetParameter& net, const std::string& blob) {
-  Uses uses;
+LabelUse uses_of(const NetParameter& net, const std::string& blob) {
+  LabelUse uses;
   std::set<std::string> seen;
   add_uses(net, blob, &seen, &uses);
   return uses;
@@ -217,7 +217,7 @@ std::optional<Shape> usual_shape(const SourceTop& top) {
   if (type == "McWindowData" && top.top > 0)
     return mask_shape(layer.mcwindow_data_param(), top.top, image);
   if (type == "VideoData" && top.top == 0) return clip_shape(layer, image);
-  const Uses uses = uses_of(top.net, top.name());
+  const LabelUse uses = uses_of(top.net, top.name());
   // The contents of their tops depend on their files or their program.
   const bool any_data = type == "HDF5Data" || type == "Python";
   if (top.top == 1 && !any_data && LayerRegistry::find(type)) return label_shape(layer, image);

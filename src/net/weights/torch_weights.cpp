@@ -30,10 +30,10 @@ std::string listed(const std::vector<std::string>& names) {
   return join(shown, ", ") + (rest > 0 ? cat(" and ", rest, " more") : "");
 }
 
-class Loader {
+class TorchLoader {
  public:
-  Loader(Net& net, const Safetensors& file, const WeightNames& names,
-         const std::optional<TorchInput>& input)
+  TorchLoader(Net& net, const Safetensors& file, const WeightNames& names,
+              const std::optional<TorchInput>& input)
       : net_(net), file_(file), names_(names), input_(input) {}
 
   TorchReport run() {
@@ -173,7 +173,7 @@ class Loader {
 
 TorchReport load_torch_weights(Net& net, const Safetensors& file, const WeightNames& names,
                                const std::optional<TorchInput>& input) {
-  return Loader(net, file, names, input).run();
+  return TorchLoader(net, file, names, input).run();
 }
 
 WeightNames own_names(const Net& net) {
