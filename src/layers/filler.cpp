@@ -122,6 +122,28 @@ void fill_diagonal(const Filling& f) {
   });
 }
 
+// As many outputs as there are inputs show one each, at the centre of the kernel; the others are
+// uniform, as PyTorch initializes convolutions.
+void fill_dirac(const Filling& f) {
+  require(f.shape.axes() >= 3, "filler \"dirac\" fills the weights of convolutions, this blob is ",
+          f.shape.brief());
+  const int64_t inputs = f.shape[1], points = f.shape.count(2);
+  int64_t centre = 0;
+  for (int axis = 2; axis < f.shape.axes(); ++axis)
+    centre = centre * f.shape[axis] + f.shape[axis] / 2;
+  const float bound = static_cast<float>(1 / std::sqrt(static_cast<double>(f.shape.count(1))));
+  f.each([&](int64_t i) {
+    const int64_t output = i / (inputs * points), input = i / points % inputs;
+    if (output >= inputs) return bound * (2 * f.random.uniform(i) - 1);
+    return input == output && i % points == centre ? 1.0f : 0.0f;
+  });
+}
+
+// Zeros until the training net has seen data (net/whitening.h).
+void fill_whitening(const Filling& f) {
+  f.each([](int64_t) { return 0.0f; });
+}
+
 struct FillerTag {};
 using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
 
@@ -135,6 +157,8 @@ using FillerRegistry = Registry<FillerTag, void (*)(const Filling&)>;
     FillerRegistry::add("msra", fill_msra),
     FillerRegistry::add("bilinear", fill_bilinear),
     FillerRegistry::add("diagonal", fill_diagonal),
+    FillerRegistry::add("dirac", fill_dirac),
+    FillerRegistry::add("whitening", fill_whitening),
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Fillers: initialize a parameter (Caffe's seven types and "diagonal").
+// Fillers: initialize a parameter (Caffe's seven types, "diagonal", "dirac", "whitening").
 #pragma once
 
 #include "tensor/tensor.h"

@@ -54,6 +54,7 @@ struct Parameter {
   uint64_t filler_stream = 0;
   float lr_mult = 1, decay_mult = 1;
   bool learned = true;
+  bool muon = true;   // as param { muon } says
   Tensor data, diff;  // set by the plan
   Tensor half;        // a 16-bit copy of data; only in nets that compute in 16 bits
 };

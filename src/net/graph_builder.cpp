@@ -274,6 +274,7 @@ class Builder {
       parameter.learned = wanted.learned;
       parameter.lr_mult = wanted.learned ? spec.lr_mult() : 0;
       parameter.decay_mult = wanted.learned ? spec.decay_mult() : 0;
+      parameter.muon = spec.muon();
       node->parameters.push_back(static_cast<int>(graph_.parameters.size()));
       if (!spec.name().empty()) named_[spec.name()] = static_cast<int>(graph_.parameters.size());
       graph_.parameters.push_back(std::move(parameter));

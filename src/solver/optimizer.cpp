@@ -30,7 +30,7 @@ std::vector<Segment> segments_of(const Net& net, const std::vector<Parameter>& p
     if (i > 0 && p.layer != parameters[i - 1].layer) ++layer;
     if (!p.learned || p.lr_mult == 0) continue;
     segments.push_back({net.parameter_offset(static_cast<int>(i)), p.data.elements(), p.lr_mult,
-                        p.decay_mult, layer, p.shape, p.data.format()});
+                        p.decay_mult, layer, p.shape, p.data.format(), false, !p.muon});
   }
   return segments;
 }
@@ -83,7 +83,8 @@ Optimizer::Optimizer(const SolverParameter& solver, Net& net)
   std::vector<Segment> segments = segments_of(net, net.parameters());
   if (solver.disabled_update()) segments.clear();
   const DType dtype = arenas_.data.dtype();
-  update_.emplace(net.context(), rule_, segments, factor_rules(solver), dtype);
+  update_.emplace(net.context(), rule_, segments, factor_rules(solver), dtype,
+                  muon_options(solver, net.options().precision));
   if (solver.grad_centralization()) centralizer_.emplace(net.context(), segments, dtype);
   for (int i = 0; i < history_count(rule_); ++i) arenas_.history.push_back(arena());
   if (solver.ema_decay() > 0) arenas_.average = arena();

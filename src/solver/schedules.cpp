@@ -65,6 +65,23 @@ void check_factors(const SolverParameter& s, UpdateRule rule) {
           "\", which takes the size of its steps from norms already");
 }
 
+void check_muon(const SolverParameter& s, UpdateRule rule) {
+  check_name("muon_scale", s.muon_scale(), {"adam", "none"});
+  check_name("muon_others", s.muon_others(), {"AdamW", "Nesterov"});
+  require(s.muon_steps() >= 1, "muon_steps is ", s.muon_steps(), ", it must be at least 1");
+  const float others = s.muon_others_momentum();
+  require(others >= 0 && others < 1, "muon_others_momentum is ", others,
+          ", it must be at least 0 and less than 1");
+  const char* const set = s.has_muon_steps()             ? "muon_steps"
+                          : s.has_muon_scale()           ? "muon_scale"
+                          : s.has_muon_normalize()       ? "muon_normalize"
+                          : s.has_muon_others()          ? "muon_others"
+                          : s.has_muon_others_momentum() ? "muon_others_momentum"
+                                                         : nullptr;
+  require(!set || rule == UpdateRule::muon, set ? set : "", " is set, but type is \"", s.type(),
+          "\": remove it, or choose \"Muon\"");
+}
+
 // RAdam (Liu et al., 2020), as in the fork: while too few gradients have been seen for a second
 // moment, steps use the first moment alone; then they grow with the number seen.
 void rectify(double momentum2, int64_t iteration, Hyperparameters& at) {
@@ -81,6 +98,7 @@ void rectify(double momentum2, int64_t iteration, Hyperparameters& at) {
 void check_schedules(const SolverParameter& s, UpdateRule rule) {
   check_policies(s);
   check_factors(s, rule);
+  check_muon(s, rule);
   const bool squares = rule == UpdateRule::adagrad || rule == UpdateRule::rmsprop;
   require(!squares || s.momentum() == 0, "momentum is ", s.momentum(), ", but type \"", s.type(),
           "\" has no momentum: remove "
@@ -135,7 +153,8 @@ Hyperparameters hyperparameters_at(const SolverParameter& s, UpdateRule rule, in
   Hyperparameters at;
   at.rate = static_cast<float>(rate);
   at.momentum = momentum_at(s, rule, iteration, rate);
-  at.correction = Update::correction(rule, at.momentum, momentum2_of(s, rule), iteration);
+  at.others_momentum = s.has_muon_others_momentum() ? s.muon_others_momentum() : at.momentum;
+  at.correction = Update::correction(rule, at.others_momentum, momentum2_of(s, rule), iteration);
   if (s.rectified()) rectify(momentum2_of(s, rule), iteration, at);
   if (s.regularization_type() == "NONE") return at;
   const bool both = rule == UpdateRule::adamw && s.has_adamw_decay();
@@ -145,6 +164,16 @@ Hyperparameters hyperparameters_at(const SolverParameter& s, UpdateRule rule, in
   (decoupled ? at.shrink : at.penalty) = decay;
   if (both) at.shrink = s.adamw_decay();
   return at;
+}
+
+MuonOptions muon_options(const SolverParameter& s, Precision precision) {
+  MuonOptions options;
+  options.steps = s.muon_steps();
+  options.adam_scale = s.muon_scale() == "adam";
+  options.normalizes = s.muon_normalize();
+  options.nesterov_others = s.muon_others() == "Nesterov";
+  options.precision = precision == Precision::fp32 ? Precision::fp32 : Precision::tf32;
+  return options;
 }
 
 FactorRules factor_rules(const SolverParameter& s) {

@@ -26,6 +26,9 @@ float momentum2_of(const SolverParameter& solver, UpdateRule rule);
 Hyperparameters hyperparameters_at(const SolverParameter& solver, UpdateRule rule,
                                    int64_t iteration, double rate);
 
+// From muon_steps, muon_scale, ... `precision`: of the net.
+MuonOptions muon_options(const SolverParameter& solver, Precision precision);
+
 // From larc, local_lr_auto and the clipping of blobs and layers.
 FactorRules factor_rules(const SolverParameter& solver);
 

@@ -12,6 +12,7 @@
 #include "net/filter.h"
 #include "net/records.h"
 #include "net/unfed_inputs.h"
+#include "net/whitening.h"
 #include "solver/debug_info.h"
 #include "solver/epochs.h"
 #include "solver/freeze.h"
@@ -183,7 +184,10 @@ void Solver::make_train_net() {
                                "loss_weight: nothing will be learned"));
   }
   if (file_.solver.snapshot_format() == SolverParameter::HDF5) check_hdf5_names(*net_);
-  if (options_.snapshot.empty()) load_start_weights(*net_);
+  if (options_.snapshot.empty()) {
+    fill_from_data(*net_, net.net);
+    load_start_weights(*net_);
+  }
   if (!file_.solver.debug_info()) return;
   debug_ = std::make_unique<DebugInfo>(
       *net_, [this](const std::string& line) { send(event::Debug{line}); });

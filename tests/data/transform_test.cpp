@@ -40,10 +40,10 @@ Record ramp(int channels, int height, int width) {
 }
 
 std::vector<float> transformed(const std::string& text, bool training, const Record& record,
-                               Random::Four rng) {
+                               const Draw& draw) {
   const Transform transform(parameter(text), training, "", silent_log());
   std::vector<float> out(transform.output(record.shape()).count());
-  transform.apply(record, rng, out.data());
+  transform.apply(record, draw, out.data());
   return out;
 }
 
@@ -145,6 +145,46 @@ TEST(Transform, FloatValuesAndInterleavedPixels) {
   record.values = values.data();
   record.interleaved = false;
   EXPECT_EQ(transformed(text, false, record, {{0, 0, 0, 0}}), expected);
+}
+
+struct PadRow {
+  const char* fields;
+  bool training;
+  Draw draw;
+  std::vector<float> expected;
+};
+
+// Of ramp(1, 2, 3): 0 1 2, 10 11 12.
+const PadRow kPadRows[] = {
+    {"pad: 1", false, {}, {0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 10, 11, 12, 0, 0, 0, 0, 0, 0}},
+    {"pad: 1 pad_mode: REFLECT", false, {}, {11, 10, 11, 12, 11, 1, 0, 1, 2, 1,
+                                             11, 10, 11, 12, 11, 1, 0, 1, 2, 1}},
+    // Zeros are of the result, which has no mean in it.
+    {"pad: 1 crop_h: 1 crop_w: 5 mean_value: 2 scale: 2", false, {}, {0, -4, -2, 0, 0}},
+    // The last of four rows and of three columns.
+    {"pad: 1 crop_h: 1 crop_w: 3 pad_mode: REFLECT", true, {{{0, ~0u, ~0u, 0}}}, {1, 2, 1}},
+    {"pad: 1 crop_h: 2 crop_w: 3 mirror: true", true, {{{1, 0, 0, 0}}}, {0, 0, 0, 1, 0, 0}},
+    {"mirror: true mirror_alternates: true", true, {{{1, 0, 0, 0}}, 2}, {0, 1, 2, 10, 11, 12}},
+    {"mirror: true mirror_alternates: true", true, {{{0, 0, 0, 0}}, 3}, {2, 1, 0, 12, 11, 10}},
+};
+
+TEST(Transform, PadsAndMirrorsInTurns) {
+  const Record record = ramp(1, 2, 3);
+  for (const PadRow& row : kPadRows) {
+    SCOPED_TRACE(row.fields);
+    EXPECT_EQ(transformed(row.fields, row.training, record, row.draw), row.expected);
+  }
+  const Random of_epoch{1, 2}, all{3, 4};
+  int ones = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    const Draw first(of_epoch, all, i, 0), second(of_epoch, all, i, 1);
+    EXPECT_NE(first.alternating & 1, second.alternating & 1);
+    ones += static_cast<int>(first.alternating & 1);
+  }
+  EXPECT_NEAR(ones, 500, 60);
+  expect_part(error_of([&] { transformed("pad: 2", false, record, Draw()); }), "pads 2 rows");
+  expect_part(error_of([&] { transformed("mirror_alternates: true", false, record, Draw()); }),
+              "mirror is false");
 }
 
 struct GrayRow {

@@ -139,6 +139,16 @@ TEST(FillerTest, Diagonal) {
   expect_part(message_of(parameter, Shape{3, 3}), "has 2 values of `diagonal`; give one, or 3");
 }
 
+TEST(FillerTest, DiracRepeatsTheInputs) {
+  const std::vector<float> values = filled(filler("dirac"), Shape{4, 2, 3, 3});
+  for (int i = 0; i < 36; ++i) EXPECT_EQ(values[i], i == 4 || i == 31 ? 1 : 0) << i;
+  double largest = 0;
+  for (int i = 36; i < 72; ++i) largest = std::max<double>(largest, std::fabs(values[i]));
+  EXPECT_LE(largest, 1 / std::sqrt(18));
+  EXPECT_GT(largest, 0.5 / std::sqrt(18));
+  expect_part(message_of(filler("dirac"), Shape{2, 3}), "fills the weights of convolutions");
+}
+
 TEST(FillerTest, ValuesDependOnTheStreamAndNotOnTheFormat) {
   const FillerParameter parameter = filler("gaussian");
   const Shape shape{2, 3, 4, 5};
@@ -152,7 +162,7 @@ TEST(FillerTest, ValuesDependOnTheStreamAndNotOnTheFormat) {
 
 TEST(FillerTest, UnknownTypeNamesTheNearest) {
   expect_part(message_of(filler("xaiver"), Shape{2}), "did you mean \"xavier\"?");
-  expect_part(message_of(filler("zzz"), Shape{2}), "bilinear, constant, diagonal, gaussian");
+  expect_part(message_of(filler("zzz"), Shape{2}), "bilinear, constant, diagonal, dirac, gaussian");
 }
 
 }  // namespace filler_test

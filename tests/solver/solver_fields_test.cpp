@@ -201,6 +201,10 @@ TEST(Fields, NothingIsLearnedWithoutUpdates) {
 TEST(Fields, ThatDisagree) {
   const std::vector<std::pair<const char*, const char*>> rows = {
       {"type: \"Muom\"", "did you mean \"Muon\"?"},
+      {"muon_steps: 3", "muon_steps is set, but type is \"SGD\""},
+      {"type: \"Muon\" muon_steps: 0", "muon_steps is 0"},
+      {"type: \"Muon\" muon_scale: \"nine\"", "did you mean \"none\"?"},
+      {"type: \"Muon\" muon_others: \"SGD\"", "the types are AdamW, Nesterov"},
       {"type: \"LAMB\" larc: true", "larc does not go with type \"LAMB\""},
       {"larc: true local_lr_auto: true", "keep one of them"},
       {"larc: true larc_policy: \"clap\"", "did you mean \"clip\"?"},

@@ -34,7 +34,7 @@ const std::vector<Segment>& segments() {
                                            {2736, 100, 0, 1, 2, Shape{10, 10}}};
   return all;
 }
-constexpr int64_t kCount = 2840;
+constexpr int64_t kCount = 2900;
 
 class Blobs : public testing::TestWithParam<Device> {
  protected:
@@ -190,11 +190,11 @@ Numbers product(const Numbers& a, const Numbers& b, int64_t m, int64_t n, int64_
   return c;
 }
 
-Numbers orthogonal(Numbers x, int64_t rows, int64_t columns) {
+Numbers orthogonal(Numbers x, int64_t rows, int64_t columns, const MuonOptions& options) {
   double sum = 0;
   for (double value : x) sum += value * value;
   for (double& value : x) value /= std::sqrt(sum) + 1e-7;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < options.steps; ++i) {
     const Numbers a = product(x, x, rows, rows, columns, true),
                   aa = product(a, a, rows, rows, rows);
     Numbers p(a.size());
@@ -202,38 +202,64 @@ Numbers orthogonal(Numbers x, int64_t rows, int64_t columns) {
     const Numbers px = product(p, x, rows, columns, rows);
     for (size_t j = 0; j < x.size(); ++j) x[j] = 3.4445f * x[j] + px[j];
   }
-  for (double& value : x) value *= 0.2 * std::sqrt(static_cast<double>(std::max(rows, columns)));
+  const auto larger = static_cast<double>(std::max(rows, columns));
+  for (double& value : x) value *= options.adam_scale ? 0.2 * std::sqrt(larger) : 1;
   return x;
 }
 
+// What Muon may do otherwise; the first is its default. With a limit on blobs, which both read.
+const std::pair<MuonOptions, float> kMuons[] = {
+    {{}, -1},
+    {{.steps = 2, .adam_scale = false}, -1},
+    {{.normalizes = true}, -1},
+    {{.nesterov_others = true, .others_momentum = 0.5f}, -1},
+    {{.steps = 3, .adam_scale = false, .normalizes = true, .nesterov_others = true}, 10},
+};
+
 TEST_P(Blobs, Muon) {
-  load(UpdateRule::muon);
-  settings.at = {0.1f, 0.5f, 0.9f, 0, 0.02f};
-  const Update update(*context, UpdateRule::muon, segments(), {}, DType::f64);
-  for (int repeat = 0; repeat < 2; ++repeat) {
-    update.run(*context, settings, arenas);
-    for (const Segment& s : segments()) {
-      if (s.lr_mult == 0) continue;
-      const double rate = 0.1f * s.lr_mult, m = settings.at.momentum;
-      Numbers u(s.count);
-      for (int64_t at = 0; at < s.count; ++at) {
-        const int64_t i = s.offset + at;
-        if (s.shape.axes() == 1) {
-          h[i] = m * h[i] + (1 - m) * 0.25 * g[i];
-          k[i] = settings.momentum2 * k[i] + (1 - settings.momentum2) * 0.0625 * g[i] * g[i];
-          u[at] = 0.5 * h[i] / (std::sqrt(k[i]) + settings.delta);
-        } else {
-          h[i] = m * h[i] + 0.25 * g[i];
-          u[at] = 0.25 * g[i] + m * h[i];
+  for (const auto& [options, limit] : kMuons) {
+    SetUp();
+    load(UpdateRule::muon);
+    settings.at = {0.1f, 0.5f, 0.9f, 0, 0.02f, true, 0.7f};
+    std::vector<Segment> all = segments();
+    all.push_back({2840, 60, 3, 1, 3, Shape{6, 10}, {}, false, true});  // a matrix like a vector
+    FactorRules rules;
+    rules.clip_blob = limit;
+    const Update update(*context, UpdateRule::muon, all, rules, DType::f64, options);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      update.run(*context, settings, arenas);
+      for (const Segment& s : all) {
+        if (s.lr_mult == 0) continue;
+        const double rate = 0.1f * s.lr_mult, m = 0.9f, others = 0.7f;
+        const bool matrix = s.shape.axes() > 1 && !s.vector;
+        const double size = norm(g, s), within = limit > 0 && size > limit ? limit / size : 1;
+        Numbers u(s.count);
+        for (int64_t at = 0; at < s.count; ++at) {
+          const int64_t i = s.offset + at;
+          const double diff = within * 0.25 * g[i], old = h[i];
+          if (matrix) {
+            h[i] = m * h[i] + diff;
+            u[at] = diff + m * h[i];
+          } else if (options.nesterov_others) {
+            h[i] = rate * diff + others * h[i];
+            u[at] = ((1 + others) * h[i] - others * old) / rate;
+          } else {
+            h[i] = others * h[i] + (1 - others) * diff;
+            k[i] = settings.momentum2 * k[i] + (1 - settings.momentum2) * diff * diff;
+            u[at] = 0.5 * h[i] / (std::sqrt(k[i]) + settings.delta);
+          }
+        }
+        const int64_t rows = s.shape[0];
+        if (matrix) u = orthogonal(u, rows, s.count / rows, options);
+        const double weight = matrix && options.normalizes ? std::sqrt(rows) / norm(w, s) : 1;
+        for (int64_t at = 0; at < s.count; ++at) {
+          const int64_t i = s.offset + at;
+          w[i] *= (1 - rate * 0.02f * s.decay_mult) * weight;
+          w[i] -= rate * u[at];
         }
       }
-      if (s.shape.axes() > 1) u = orthogonal(u, s.shape[0], s.count / s.shape[0]);
-      for (int64_t at = 0; at < s.count; ++at) {
-        const int64_t i = s.offset + at;
-        w[i] -= rate * 0.02f * s.decay_mult * w[i] + rate * u[at];
-      }
+      expect_weights(w, 1e-6);
     }
-    expect_weights(w, 1e-6);
   }
 }
 

@@ -34,7 +34,7 @@ void Records::load(const SampleIndex& sample_index, Sample& sample) const {
 }
 
 void Records::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
-  transform_.apply(sample.record, sample_index.random_words(), data);
+  transform_.apply(sample.record, sample_index.draw(), data);
   sample.labels.assign(1, label_of(sample.record));
 }
 

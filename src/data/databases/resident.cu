@@ -58,12 +58,13 @@ __global__ void make_samples(BatchParts s, T* data) {
   if (threadIdx.x == 0) {
     const auto pass = static_cast<int64_t>(s.live_pass ? *s.live_pass : s.pass);
     const int64_t turn = s.skip + (pass * s.batch_size + sample) * s.ranks + s.rank;
-    const int64_t record_index = turn % s.records;
+    const int64_t record_index = turn % s.records, epoch_number = turn / s.records;
     const Random epoch{s.random.seed,
-                       mix(s.random.stream, static_cast<uint64_t>(turn / s.records))};
+                       mix(s.random.stream, static_cast<uint64_t>(epoch_number))};
     index = s.shuffle ? Permutation(s.records, epoch)(record_index) : record_index;
     const Random rng{epoch.seed, mix(epoch.stream, 1)};
-    cut = s.transform.cut(s.height, s.width, rng.four(static_cast<uint64_t>(index)));
+    cut = s.transform.cut(s.height, s.width,
+                          {rng, s.random, static_cast<uint64_t>(index), epoch_number});
     if (s.label && blockIdx.y == 0) s.label[sample] = s.labels[index];
   }
   __syncthreads();
@@ -78,9 +79,12 @@ __global__ void make_samples(BatchParts s, T* data) {
   for (int i = static_cast<int>(blockIdx.y * blockDim.x + threadIdx.x); i < out_plane;
        i += static_cast<int>(gridDim.y * blockDim.x)) {
     const int y = i / columns, x = i - y * columns;
-    const int column = static_cast<int>(cut.left) + (cut.mirror ? columns - 1 - x : x);
-    const int in_plane = static_cast<int>((cut.top + y) * s.width) + column;
+    const int64_t row = s.transform.behind_padding(cut.top + y, s.height);
+    const int64_t column =
+        s.transform.behind_padding(cut.left + (cut.mirror ? columns - 1 - x : x), s.width);
+    const int in_plane = static_cast<int>(row * s.width + column);
     const auto make = [&](int channel) {
+      if (row < 0 || column < 0) return 0.f;
       const int at = channel * plane + in_plane;
       float value = from[at];
       if (gray) value = s.transform.gray_of(value, from[at + plane], from[at + 2 * plane]);

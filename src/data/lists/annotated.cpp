@@ -112,13 +112,14 @@ void AnnotatedRecords::load(const SampleIndex& sample_index, Sample& sample) con
   sample.shape = transform_.output(sample.record.shape());
 
   const TransformParams& numbers = transform_.numbers();
-  const Cut cut = numbers.cut(image.height, image.width, sample_index.random_words());
+  const Cut cut = numbers.cut(image.height, image.width, sample_index.draw());
   const auto share = [](int64_t part, int64_t whole) {
     return static_cast<float>(part) / static_cast<float>(whole);
   };
-  const Region crop{share(cut.left, image.width), share(cut.top, image.height),
-                    share(cut.left + sample.shape[2], image.width),
-                    share(cut.top + sample.shape[1], image.height)};
+  const int64_t left_of_crop = cut.left - numbers.pad, top_of_crop = cut.top - numbers.pad;
+  const Region crop{share(left_of_crop, image.width), share(top_of_crop, image.height),
+                    share(left_of_crop + sample.shape[2], image.width),
+                    share(top_of_crop + sample.shape[1], image.height)};
   objects = crop_objects(objects, crop, constraint_.get());
   sample.labels.clear();
   if (!boxes_) sample.labels.push_back(exact_label(sample.record.label));
@@ -135,7 +136,7 @@ void AnnotatedRecords::load(const SampleIndex& sample_index, Sample& sample) con
 }
 
 void AnnotatedRecords::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
-  transform_.apply(sample.record, sample_index.random_words(), data);
+  transform_.apply(sample.record, sample_index.draw(), data);
 }
 
 }  // namespace crema

@@ -91,7 +91,7 @@ void ImageFiles::load(const SampleIndex& sample_index, Sample& sample) const {
 }
 
 void ImageFiles::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
-  transform_.apply(sample.record, sample_index.random_words(), data);
+  transform_.apply(sample.record, sample_index.draw(), data);
   sample.labels = images_[sample_index.record_index.index].labels;
 }
 

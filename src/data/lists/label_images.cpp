@@ -52,6 +52,9 @@ LabelImages::LabelImages(const std::string& list, ImageReading reading, Transfor
       "transform_param changes the images (resize_param, distort_param, ...), but not their label "
       "images; give ",
       options_.stride_crop ? "scale_ratios" : "scale_factors, or new_height and new_width");
+  require(transform_.numbers().pad == 0 || transform_.numbers().reflects,
+          "transform_param has pad, but what labels of the added pixels are is not known; "
+          "pad_mode: REFLECT shows known ones");
   for (const float scale : options_.scales)
     require(scale > 0, "scale_factors has ", scale, "; an image is resized by factors above 0");
   if (const std::optional<StrideCrop>& crop = options_.stride_crop) {
@@ -102,7 +105,7 @@ void LabelImages::read(const ListedImage& listed, Image& image, Image& labels) c
 void LabelImages::rescale(const SampleIndex& sample_index, Image& image, Image& labels) const {
   if (options_.scales.empty()) return;
   const float scale = options_.scales[TransformParams::pick(
-      sample_index.random_words().v[3], static_cast<int64_t>(options_.scales.size()))];
+      sample_index.draw().words.v[3], static_cast<int64_t>(options_.scales.size()))];
   const int64_t height = scaled(image.height, scale), width = scaled(image.width, scale);
   resize_image(height, width, image);
   resize_image(height, width, labels, Interpolation::nearest);
@@ -184,19 +187,20 @@ void LabelImages::load(const SampleIndex& sample_index, Sample& sample) const {
 }
 
 void LabelImages::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
-  transform_.apply(sample.record, sample_index.random_words(), data);
+  transform_.apply(sample.record, sample_index.draw(), data);
   const Image& labels = sample.label_image;
-  const Cut cut =
-      transform_.numbers().cut(labels.height, labels.width, sample_index.random_words());
+  const TransformParams& numbers = transform_.numbers();
+  const Cut cut = numbers.cut(labels.height, labels.width, sample_index.draw());
   const int64_t height = sample.shape[1], width = sample.shape[2];
   sample.labels.resize(sample.label_shape.count());
   float* to = sample.labels.data();
   for (int64_t c = 0; c < labels.channels; ++c) {
     for (int64_t y = 0; y < height; ++y) {
       for (int64_t x = 0; x < width; ++x) {
-        const int64_t column = cut.left + (cut.mirror ? width - 1 - x : x);
-        const int value =
-            labels.pixels[((cut.top + y) * labels.width + column) * labels.channels + c];
+        const int64_t row = numbers.behind_padding(cut.top + y, labels.height);
+        const int64_t column =
+            numbers.behind_padding(cut.left + (cut.mirror ? width - 1 - x : x), labels.width);
+        const int value = labels.pixels[(row * labels.width + column) * labels.channels + c];
         *to++ = static_cast<float>(options_.edges ? value >= 128 : value / options_.divider);
       }
     }

@@ -164,7 +164,7 @@ void VideoClips::write(const SampleIndex& sample_index, Sample& sample, float* d
   for (int64_t i = 0; i < count; ++i) {
     frame.bytes = sample.record.image.pixels.data() + i * frame.shape().count();
     float* const to = options_.stacked ? data + i * channels * plane : values.data();
-    transform(i).apply(frame, sample_index.random_words(), to);
+    transform(i).apply(frame, sample_index.draw(), to);
     for (int64_t c = 0; c < channels && !options_.stacked; ++c)
       std::copy_n(values.data() + c * plane, plane, data + (c * count + i) * plane);
   }
@@ -193,7 +193,7 @@ void VideoFrames::load(const SampleIndex& sample_index, Sample& sample) const {
 }
 
 void VideoFrames::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
-  transform_.apply(sample.record, sample_index.random_words(), data);
+  transform_.apply(sample.record, sample_index.draw(), data);
   sample.labels.assign(1, 0);
 }
 

@@ -18,10 +18,11 @@ struct SampleIndex {
   int64_t position = 0;  // counts the samples of all ranks
   int64_t in_batch = 0;
   RecordIndex record_index;  // shuffled or not
-  Random random;  // of the epoch: random.four(record_index.index) are this record's words
+  Random random;  // of the epoch
+  Random all_epochs;
 
-  Random::Four random_words() const {
-    return random.four(static_cast<uint64_t>(record_index.index));
+  Draw draw() const {
+    return {random, all_epochs, static_cast<uint64_t>(record_index.index), record_index.epoch};
   }
 };
 

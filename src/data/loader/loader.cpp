@@ -172,6 +172,7 @@ SampleIndex Loader::sample_index_at(int64_t number, int64_t in_batch) const {
         Permutation(samples_->size(), epoch)(sample_index.record_index.index);
   // A separate stream, so that crops do not depend on the random numbers of the order.
   sample_index.random = {epoch.seed, mix(epoch.stream, 1)};
+  sample_index.all_epochs = options_.random;
   return sample_index;
 }
 

@@ -1,9 +1,21 @@
-// Rng: the random numbers of one sample, in sequence.
+// The random numbers of one sample: Draw, those that every sample has, and Rng, as many as needed.
 #pragma once
 
 #include "base/random.h"
 
 namespace crema {
+
+struct Draw {
+  Draw() = default;
+  CREMA_HD Draw(const Random::Four& words, uint32_t alternating = 0)  // NOLINT: words are a draw
+      : words(words), alternating(alternating) {}
+  // Record `index` in an epoch, whose own random numbers are `of_epoch`; `all` are those of all.
+  CREMA_HD Draw(const Random& of_epoch, const Random& all, uint64_t index, int64_t epoch)
+      : words(of_epoch.four(index)), alternating(all.word(index) ^ static_cast<uint32_t>(epoch)) {}
+
+  Random::Four words = {};
+  uint32_t alternating = 0;  // its lowest bit changes from epoch to epoch
+};
 
 class Rng {
  public:

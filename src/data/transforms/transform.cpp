@@ -96,6 +96,24 @@ void write_gray(const TransformParams& numbers, const In* in, int64_t count, boo
   }
 }
 
+// A window of an image with padding around it.
+void write_padded(const TransformParams& numbers, const Layout& image, const Window& window,
+                  const float* in, float* out) {
+  std::vector<int64_t> columns(static_cast<size_t>(window.width));
+  for (int64_t x = 0; x < window.width; ++x) {
+    const int64_t shown = window.mirror ? window.width - 1 - x : x;
+    columns[x] = numbers.behind_padding(window.left + shown, image.width);
+  }
+  for (int64_t c = 0; c < image.channels; ++c) {
+    for (int64_t y = 0; y < window.height; ++y, out += window.width) {
+      const int64_t row = numbers.behind_padding(window.top + y, image.height);
+      const float* const from = in + (c * image.height + row) * image.width;
+      for (int64_t x = 0; x < window.width; ++x)
+        out[x] = row < 0 || columns[x] < 0 ? 0 : from[columns[x]];
+    }
+  }
+}
+
 // Three channels of means as one: the mean of grey images is the grey of their mean.
 void make_gray(const TransformParams& numbers, std::vector<float>& means) {
   const size_t count = means.size() / 3;
@@ -132,6 +150,13 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
   }
   if (parameter.crop_w() > 0 || parameter.crop_width() > 0)
     numbers_.crop_width = std::max(parameter.crop_w(), parameter.crop_width());
+  numbers_.pad = parameter.pad();
+  numbers_.reflects = parameter.pad_mode() == TransformationParameter::REFLECT;
+  numbers_.alternates = parameter.mirror_alternates();
+  require(numbers_.pad == 0 || !numbers_.flow,
+          "transform_param sets both pad and flow: what lies around an optical flow is not known");
+  require(!numbers_.alternates || numbers_.mirror,
+          "transform_param has mirror_alternates: true, but mirror is false");
   require((numbers_.crop_height > 0) == (numbers_.crop_width > 0),
           "transform_param gives only one side of the crop; give crop_size, or both");
   if (!parameter.mean_file().empty()) {
@@ -195,39 +220,53 @@ Shape Transform::output(const Shape& stored) const {
   require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == record[0],
           "the image has ", record[0], " channels, but there are ", mean_values_.size(),
           " mean_value; give one, or one a channel");
+  require(numbers_.pad < record[1] && numbers_.pad < record[2], "transform_param pads ",
+          numbers_.pad, " rows and columns, but the image is only ", record.brief());
+  record[1] += 2 * numbers_.pad;
+  record[2] += 2 * numbers_.pad;
   if (numbers_.crop_height == 0) return record;
   if (record[1] < numbers_.crop_height || record[2] < numbers_.crop_width) {
-    fail("the image is ", record.brief(), ": too small for a crop of ", numbers_.crop_height, "x",
-         numbers_.crop_width);
+    fail("the image is ", record.brief(), numbers_.pad > 0 ? " with its padding" : "",
+         ": too small for a crop of ", numbers_.crop_height, "x", numbers_.crop_width);
   }
   return {record[0], numbers_.crop_height, numbers_.crop_width};
 }
 
-void Transform::apply(const Record& record, const Random::Four& rng, float* out) const {
-  const Cut cut = numbers_.cut(record.height, record.width, rng);
-  Window window{cut.top, cut.left, record.height, record.width, cut.mirror, numbers_.flow};
-  if (numbers_.crop_height > 0) {
-    window.height = numbers_.crop_height;
-    window.width = numbers_.crop_width;
+// Calls write(layout, values, means) with the record, or with what it is first made into: a grey
+// image.
+template <typename Write>
+void Transform::with_planes(const Record& record, const Write& write) const {
+  const Layout layout{record.channels, record.height, record.width, record.interleaved};
+  if (!makes_gray(record.channels))
+    return record.bytes ? write(layout, record.bytes) : write(layout, record.values);
+  const int64_t plane = record.height * record.width;
+  std::vector<float> gray(static_cast<size_t>(plane));
+  if (record.bytes) {
+    write_gray(numbers_, record.bytes, plane, record.interleaved, gray.data());
+  } else {
+    write_gray(numbers_, record.values, plane, record.interleaved, gray.data());
+  }
+  write(Layout{1, record.height, record.width, false}, gray.data());
+}
+
+void Transform::apply(const Record& record, const Draw& draw, float* out) const {
+  const TransformParams& n = numbers_;
+  const Cut cut = n.cut(record.height, record.width, draw);
+  Window window{cut.top,    cut.left, record.height + 2 * n.pad, record.width + 2 * n.pad,
+                cut.mirror, n.flow};
+  if (n.crop_height > 0) {
+    window.height = n.crop_height;
+    window.width = n.crop_width;
   }
   const float* mean = mean_image_.empty() ? nullptr : mean_image_.data();
-  Layout layout{record.channels, record.height, record.width, record.interleaved};
-  if (makes_gray(record.channels)) {
-    const int64_t plane = record.height * record.width;
-    std::vector<float> gray(static_cast<size_t>(plane));
-    if (record.bytes) {
-      write_gray(numbers_, record.bytes, plane, record.interleaved, gray.data());
-    } else {
-      write_gray(numbers_, record.values, plane, record.interleaved, gray.data());
-    }
-    layout.channels = 1;
-    layout.interleaved = false;
-    write(layout, gray.data(), window, mean, mean_values_, numbers_.scale, out);
-  } else if (record.bytes) {
-    write(layout, record.bytes, window, mean, mean_values_, numbers_.scale, out);
-  } else {
-    write(layout, record.values, window, mean, mean_values_, numbers_.scale, out);
-  }
+  with_planes(record, [&](const Layout& layout, const auto* in) {
+    if (n.pad == 0) return write(layout, in, window, mean, mean_values_, n.scale, out);
+    // The whole image first, then what the window shows of it: the padding is of the result.
+    const Window whole{0, 0, layout.height, layout.width, false, false};
+    std::vector<float> image(static_cast<size_t>(layout.channels * layout.height * layout.width));
+    write(layout, in, whole, mean, mean_values_, n.scale, image.data());
+    write_padded(n, layout, window, image.data(), out);
+  });
 }
 
 }  // namespace crema

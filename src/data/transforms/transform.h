@@ -3,7 +3,9 @@
 // With `gray` three channels become one first, which is not rounded:
 //   in = 0.299 red + 0.587 green + 0.114 blue
 // For optical flow (is_flow, flow) `in` becomes 255 - in where mirroring flips the x component.
-// The crop is random in phase TRAIN and central in TEST; `mirror` is random in both.
+// The crop is random in phase TRAIN and central in TEST; `mirror` is random in both, with
+// mirror_alternates in the first epoch only: each next one turns it round. `pad` comes before the
+// crop: zeros of the result, or the image reflected.
 #pragma once
 
 #include <string>
@@ -13,10 +15,12 @@
 #include "base/random.h"
 #include "data/images/record.h"
 #include "data/transforms/augment.h"
+#include "data/transforms/rng.h"
 
 namespace crema {
 
-// What a transform draws for one record: where the crop begins, and whether to mirror.
+// What a transform draws for one record: where the crop begins (in the padded image), and whether
+// to mirror.
 struct Cut {
   int64_t top, left;
   bool mirror;
@@ -32,6 +36,9 @@ struct TransformParams {
   bool mirror = false, training = false;
   bool flow = false;  // even channels, counted from 0, are inverted when mirrored
   GrayOf gray = GrayOf::none;
+  int64_t pad = 0;
+  bool reflects = false;    // the padding; else it is zero
+  bool alternates = false;  // mirroring
 
   CREMA_HD static int64_t pick(uint32_t word, int64_t choices) {
     return static_cast<int64_t>((static_cast<uint64_t>(word) * static_cast<uint64_t>(choices)) >>
@@ -43,14 +50,23 @@ struct TransformParams {
                 blue = gray == GrayOf::rgb ? third : first;
     return (299 * red + 587 * second + 114 * blue) / 1000;
   }
-  CREMA_HD Cut cut(int64_t height, int64_t width, const Random::Four& rng) const {
-    Cut c{0, 0, mirror && (rng.v[0] & 1) != 0};
+  // Of an image of this size before padding.
+  CREMA_HD Cut cut(int64_t height, int64_t width, const Draw& draw) const {
+    Cut c{0, 0, mirror && ((alternates ? draw.alternating : draw.words.v[0]) & 1) != 0};
     if (crop_height > 0) {
-      const int64_t spare_rows = height - crop_height, spare_columns = width - crop_width;
-      c.top = training ? pick(rng.v[1], spare_rows + 1) : spare_rows / 2;
-      c.left = training ? pick(rng.v[2], spare_columns + 1) : spare_columns / 2;
+      const int64_t spare_rows = height + 2 * pad - crop_height,
+                    spare_columns = width + 2 * pad - crop_width;
+      c.top = training ? pick(draw.words.v[1], spare_rows + 1) : spare_rows / 2;
+      c.left = training ? pick(draw.words.v[2], spare_columns + 1) : spare_columns / 2;
     }
     return c;
+  }
+  // The row or column of the image that a padded one shows; -1: zeros.
+  CREMA_HD int64_t behind_padding(int64_t at, int64_t extent) const {
+    const int64_t inside = at - pad;
+    if (inside >= 0 && inside < extent) return inside;
+    if (!reflects) return -1;
+    return inside < 0 ? -inside : 2 * (extent - 1) - inside;
   }
 };
 
@@ -73,8 +89,8 @@ class Transform {
   // The output shape for a record of this shape; Error says why such a record cannot be
   // transformed.
   Shape output(const Shape& record) const;
-  // `rng` provides everything random in the result. `out` has room for output(record.shape()).
-  void apply(const Record& record, const Random::Four& rng, float* out) const;
+  // `draw` provides everything random in the result. `out` has room for output(record.shape()).
+  void apply(const Record& record, const Draw& draw, float* out) const;
 
   // With the mean of a clip: one transform per frame, with that frame's mean; else only this one.
   std::vector<Transform> of_frames() const;
@@ -87,6 +103,9 @@ class Transform {
   const std::vector<float>& mean_values() const { return mean_values_; }
 
  private:
+  template <typename Write>
+  void with_planes(const Record& record, const Write& write) const;
+
   TransformParams numbers_;
   Augmentation augmentation_;
   bool red_first_;  // of decoded images, after the augmentation

@@ -13,74 +13,86 @@
 namespace crema {
 namespace {
 
-constexpr int kSteps = 5;
 constexpr float kA = 3.4445f, kB = -4.775f, kC = 2.0315f;
 
-// x * factor, or x / (sqrt(*squares) + epsilon).
+// to = from / (sqrt(*squares) + epsilon).
 template <typename T>
-struct Scaled {
-  T* x;
-  T factor;
-  const T* squares;
+struct Normalized {
+  T* to;
+  const T *from, *squares;
+  CREMA_HD void operator()(int64_t i) const { to[i] = from[i] / (std::sqrt(*squares) + T(1e-7)); }
+};
+
+// b * A + a * I: what the fifth power is added to. With the identity in it, one product with X is
+// the whole step.
+template <typename T>
+struct LowerPowers {
+  T* to;
+  const T* square;
+  int64_t side;
   CREMA_HD void operator()(int64_t i) const {
-    x[i] *= squares ? 1 / (std::sqrt(*squares) + T(1e-7)) : factor;
+    to[i] = T(kB) * square[i] + (i % (side + 1) == 0 ? T(kA) : T(0));
   }
 };
 
 }  // namespace
 
-NewtonSchulz::NewtonSchulz(Context& context, std::vector<Matrix> matrices, DType dtype)
-    : matrices_(std::move(matrices)) {
+NewtonSchulz::NewtonSchulz(Context& context, std::vector<Matrix> matrices,
+                           const MuonOptions& options, DType dtype)
+    : matrices_(std::move(matrices)), options_(options) {
   int64_t count = 1, side = 1;
+  bool blocked = false;
   for (const Matrix& matrix : matrices_) {
-    count = std::max(count, matrix.shape.count());
+    blocked = blocked || matrix.format.order == Order::blocked;
+    count = std::max(count, matrix.rows() * matrix.columns());
     side = std::max(side, std::min(matrix.rows(), matrix.columns()));
   }
   const auto scratch = [&](int64_t elements) { return Tensor(context, Shape{elements}, dtype); };
   x_ = scratch(count);
   next_ = scratch(count);
+  if (blocked) plain_ = scratch(count);
   square_ = scratch(side * side);
   polynomial_ = scratch(side * side);
   norm_ = scratch(1);
 }
 
 template <typename T>
-void NewtonSchulz::run_one(Context& context, const Matrix& matrix) const {
+void NewtonSchulz::run_one(Context& context, const Matrix& matrix, T* m) const {
   const int64_t rows = matrix.rows(), columns = matrix.columns(), count = rows * columns;
   const bool wide = rows <= columns;
   const int64_t side = wide ? rows : columns;
   T *x = x_.data<T>(), *next = next_.data<T>();
   T *const square = square_.data<T>(), *const polynomial = polynomial_.data<T>();
-  const auto copy_of = [&](T* to, const T* from, int64_t elements) {
-    copy_bytes(context, to, context.device(), from, context.device(), elements * sizeof(T));
+  const auto multiply = [&](Gemm g, const T* a, const T* b, T* c) {
+    g.precision = options_.precision;
+    gemm(context, g, a, b, c);
   };
-  parallel_sum<T>(context, {1, rows, columns}, SquaredMatrix<T>{x, columns}, {norm_.data<T>()});
-  parallel_for(context, count, Scaled<T>{x, 1, norm_.data<T>()});
-  for (int step = 0; step < kSteps; ++step) {
-    Gemm gram{!wide, wide, side, side, wide ? columns : rows};
-    gemm(context, gram, x, x, square);
-    copy_of(polynomial, square, side * side);
-    gemm(context, Gemm{false, false, side, side, side, kC, kB}, square, square, polynomial);
-    copy_of(next, x, count);
-    const Gemm product{false, false, rows, columns, side, 1, kA};
-    wide ? gemm(context, product, polynomial, x, next)
-         : gemm(context, product, x, polynomial, next);
+  const auto larger = static_cast<float>(std::max(rows, columns));
+  const float scale = options_.adam_scale ? 0.2f * std::sqrt(larger) : 1;
+  parallel_sum<T>(context, {1, rows, columns}, SquaredMatrix<T>{m, columns}, {norm_.data<T>()});
+  parallel_for(context, count, Normalized<T>{x, m, norm_.data<T>()});
+  for (int step = 0; step < options_.steps; ++step) {
+    const bool last = step + 1 == options_.steps;
+    multiply({!wide, wide, side, side, wide ? columns : rows}, x, x, square);
+    parallel_for(context, side * side, LowerPowers<T>{polynomial, square, side});
+    multiply({false, false, side, side, side, kC, 1}, square, square, polynomial);
+    const Gemm product{false, false, rows, columns, side, last ? scale : 1};
+    T* const to = last ? m : next;
+    wide ? multiply(product, polynomial, x, to) : multiply(product, x, polynomial, to);
     std::swap(x, next);
   }
-  if (x != x_.data<T>()) copy_of(x_.data<T>(), x, count);
-  const auto size = static_cast<double>(std::max(rows, columns));
-  parallel_for(context, count,
-               Scaled<T>{x_.data<T>(), static_cast<T>(0.2 * std::sqrt(size)), nullptr});
 }
 
+// The order of columns does not matter, nor do columns of zeros: only blocks have to be undone.
 void NewtonSchulz::run(Context& context, const Tensor& arena) const {
   for (const Matrix& matrix : matrices_) {
     const size_t offset = static_cast<size_t>(matrix.offset) * size_of(arena.dtype());
     const Tensor stored(arena.memory(), offset, matrix.shape, arena.dtype(), matrix.format);
-    const Tensor plain(x_.memory(), 0, matrix.shape, arena.dtype());
-    reorder(context, stored, plain);
-    on(arena, [&]<typename T>() { run_one<T>(context, matrix); });
-    reorder(context, plain, stored);
+    const bool blocked = matrix.format.order == Order::blocked;
+    const Tensor plain = blocked ? Tensor(plain_.memory(), 0, matrix.shape, arena.dtype()) : stored;
+    if (blocked) reorder(context, stored, plain);
+    on(arena, [&]<typename T>() { run_one<T>(context, matrix, plain.data<T>()); });
+    if (blocked) reorder(context, plain, stored);
   }
 }
 

@@ -22,6 +22,16 @@ struct Norms {
   }
 };
 
+// The sum for Muon's norms.
+template <typename T>
+struct WeightNorms {
+  RuleOperands<T> in;
+  CREMA_HD void add(int64_t i, SegmentSums* sums) const {
+    const double w = in.w[i];
+    sums->add({0, w * w, 0, 0});
+  }
+};
+
 // The sums for LAMB's ratio: its step, weights.
 template <typename T>
 struct LambNorms {
@@ -115,7 +125,7 @@ bool same_word(const std::string& a, const std::string& b) {
 }
 
 bool is_matrix(const Segment& segment) {
-  return segment.shape.axes() > 1 && segment.shape[0] > 1 &&
+  return !segment.vector && segment.shape.axes() > 1 && segment.shape[0] > 1 &&
          segment.shape.count() > segment.shape[0];
 }
 
@@ -141,10 +151,12 @@ int history_count(UpdateRule rule) {
 bool always_decoupled(UpdateRule rule) { return rule >= UpdateRule::adamw; }
 
 Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments,
-               const FactorRules& factors, DType dtype)
+               const FactorRules& factors, DType dtype, const MuonOptions& muon)
     : rule_(rule),
+      muon_(muon),
       table_(context, segments),
-      factors_(context, factors, table_, rule == UpdateRule::lamb) {
+      factors_(context, factors, table_,
+               rule == UpdateRule::lamb || (rule == UpdateRule::muon && muon.normalizes)) {
   if (rule == UpdateRule::muon) {
     make_muon_tables(context, segments);
     std::vector<NewtonSchulz::Matrix> matrices;
@@ -152,7 +164,7 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
       if (segment.lr_mult != 0 && is_matrix(segment))
         matrices.push_back({segment.offset, segment.shape, segment.format});
     }
-    newton_schulz_.emplace(context, std::move(matrices), dtype);
+    newton_schulz_.emplace(context, std::move(matrices), muon, dtype);
   }
   int64_t sums = table_.size();
 #ifdef __CUDACC__
@@ -270,9 +282,23 @@ void Update::run(Context& context, const UpdateSettings& s, const UpdateArenas& 
         return walk<T>(context, {table_, factors_.factors(), live}, Lamb<T>{in}, copies,
                        clear_gradient);
       case UpdateRule::muon:
-        walk<T>(context, {others_, factors, live, false}, Adam<T>{in}, copies, clear_gradient);
         walk<T>(context, {matrices_, factors, live, false}, MuonMomentum<T>{in});
+        if (muon_.normalizes) {
+          sum_segments(context, matrices_, WeightNorms<T>{in}, factors_, live);
+          factors_.decide_norms(context, matrices_, s.at, live);
+          factors = factors_.factors();
+        }
         newton_schulz_->run(context, history[1]);
+        in.others = true;
+        in.set_hyperparameters(s.at);
+        if (muon_.nesterov_others) {
+          walk<T>(context, {others_, factors, live, false}, Nesterov<T>{in}, copies,
+                  clear_gradient);
+        } else {
+          walk<T>(context, {others_, factors, live, false}, Adam<T>{in}, copies, clear_gradient);
+        }
+        in.others = false;
+        in.set_hyperparameters(s.at);
         return walk<T>(context, {matrices_, factors, live}, Muon<T>{in}, copies, clear_gradient);
     }
   });

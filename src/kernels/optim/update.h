@@ -29,7 +29,8 @@
 //             h = momentum2 * h + (1 - momentum2) * g
 //   Muon      matrices: h = momentum * h + g; k = orthogonal(g + momentum * h)
 //   (kernels/optim/newton_schulz.h)
-//             w -= rate * k;  all other segments as AdamW
+//             w -= rate * k;  all other segments as AdamW or Nesterov, with their own momentum;
+//             where it normalizes: w *= sqrt(rows) / |w| first
 // Before the rule, except in LAMB, decoupled decay shrinks the weights: w -= rate * shrink * w.
 // After it, where slow weights are kept, at every slow_every-th update: slow += slow_length * (w -
 // slow), w = slow. Then, where an average is kept: average = keep * average + (1 - keep) * w. Where
@@ -83,7 +84,7 @@ struct UpdateArenas {
 class Update {
  public:
   Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments,
-         const FactorRules& factors = {}, DType dtype = DType::f32);
+         const FactorRules& factors = {}, DType dtype = DType::f32, const MuonOptions& muon = {});
 
   // Sum of the squares of all gradients, in an order that depends on the segments only. In double,
   // but a GPU squares and adds up to four of them in the gradients' own type first: there a finite
@@ -115,6 +116,7 @@ class Update {
   void sum_chunks(Context& context, const Tensor& diff, const LiveUpdate* live) const;
 
   UpdateRule rule_;
+  MuonOptions muon_;
   ChunkTable table_;
   ChunkTable early_, late_;       // of the split update
   ChunkTable matrices_, others_;  // of Muon

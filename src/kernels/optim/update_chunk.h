@@ -61,6 +61,7 @@ CREMA_HD Rule within(const Rule& rule, const Chunk& chunk, const SegmentFactor* 
   if (factors) {
     local.in.scale *= factors[chunk.segment].gradient;
     local.in.rate = factors[chunk.segment].rate;
+    local.in.weight = factors[chunk.segment].weight;
   }
   return local;
 }

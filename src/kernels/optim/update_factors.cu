@@ -41,6 +41,7 @@ struct Decide {
     }
     const double norm = std::sqrt(sums[s].xx);
     gradient *= part_within(norm * batches * gradient, rules.clip_blob);
+    factors[s].weight = 1;
     factors[s].gradient = static_cast<float>(gradient);
     factors[s].rate = rules.rates == FactorRules::Rates::by_lr_mult
                           ? rates.rate * span.lr_mult
@@ -74,8 +75,21 @@ struct DecideRatios {
   CREMA_HD void operator()(int64_t s) const {
     const double step = std::sqrt(sums[s].xx), w = std::sqrt(sums[s].yy);
     const double ratio = step > 0 && w > 0 ? w / step : 1;
-    factors[s].gradient = 1;
-    factors[s].rate = static_cast<float>(now(at, live).rate * spans[s].lr_mult * ratio);
+    factors[s] = {1, static_cast<float>(now(at, live).rate * spans[s].lr_mult * ratio), 1};
+  }
+};
+
+struct DecideNorms {
+  const SegmentSpan* spans;
+  const SegmentSums* sums;
+  SegmentFactor* factors;
+  bool decided;  // gradient and rate
+  Hyperparameters at;
+  LiveUpdate live;
+  CREMA_HD void operator()(int64_t s) const {
+    const double w = std::sqrt(sums[s].yy);
+    if (!decided) factors[s] = {1, now(at, live).rate * spans[s].lr_mult, 1};
+    if (w > 0) factors[s].weight = static_cast<float>(std::sqrt(spans[s].rows) / w);
   }
 };
 
@@ -138,6 +152,13 @@ void UpdateFactors::decide_ratios(Context& context, const ChunkTable& table,
                                   const Hyperparameters& at, const LiveUpdate* live) const {
   parallel_for(context, table.segments(),
                DecideRatios{table.spans(), sums(), factors(), at, live ? *live : LiveUpdate{}});
+}
+
+void UpdateFactors::decide_norms(Context& context, const ChunkTable& table,
+                                 const Hyperparameters& at, const LiveUpdate* live) const {
+  parallel_for(
+      context, table.segments(),
+      DecideNorms{table.spans(), sums(), factors(), rules_.any(), at, live ? *live : LiveUpdate{}});
 }
 
 }  // namespace crema

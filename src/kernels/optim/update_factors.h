@@ -25,9 +25,10 @@ struct FactorRules {
   bool any() const { return rates != Rates::by_lr_mult || clip_blob >= 0 || clip_layer >= 0; }
 };
 
-// Per segment: gradient multiplies its gradient, rate is its learning rate (including lr_mult).
+// Per segment: gradient multiplies its gradient, rate is its learning rate (including lr_mult),
+// weight multiplies its weights before the update.
 struct SegmentFactor {
-  float gradient, rate;
+  float gradient, rate, weight;
 };
 
 // Sums over a segment of products of three values x, y, z per element.
@@ -44,7 +45,7 @@ struct SegmentSums {
 class UpdateFactors {
  public:
   UpdateFactors() = default;
-  // `measures`: sums are needed even where the rules need none (LAMB).
+  // `measures`: sums are needed even where the rules need none (LAMB, Muon that normalizes).
   UpdateFactors(Context& context, const FactorRules& rules, const ChunkTable& table, bool measures);
 
   const FactorRules& rules() const { return rules_; }
@@ -62,6 +63,10 @@ class UpdateFactors {
   // The same for LAMB: x is its step, y the weights.
   void decide_ratios(Context& context, const ChunkTable& table, const Hyperparameters& at,
                      const LiveUpdate* live) const;
+  // For Muon that normalizes: y are the weights, whose norm becomes sqrt(rows). Leaves the other
+  // factors of earlier decisions as they are.
+  void decide_norms(Context& context, const ChunkTable& table, const Hyperparameters& at,
+                    const LiveUpdate* live) const;
 
  private:
   SegmentSums* sums() const { return static_cast<SegmentSums*>(sums_.raw()); }

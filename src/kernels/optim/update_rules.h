@@ -20,12 +20,14 @@ struct RuleOperands {
   bool amsgrad;
   bool divides = true;
   bool belief = false;
+  bool others = false;  // Muon: not its matrices
   T rate = 0, correction = 1, momentum = 0, penalty = 0, shrink = 0;
+  T weight = 1;  // what the weights are multiplied with before the update
 
   CREMA_HD void set_hyperparameters(const Hyperparameters& at) {
     rate = at.rate;
     correction = at.correction;
-    momentum = at.momentum;
+    momentum = others ? at.others_momentum : at.momentum;
     penalty = at.penalty;
     shrink = at.shrink;
     divides = at.divides;
@@ -182,7 +184,7 @@ template <typename T>
 struct Muon {
   static constexpr bool kShrinks = true, kOnlyWeights = true;
   RuleOperands<T> in;
-  CREMA_HD void operator()(int64_t i) const { in.w[i] -= in.rate * in.k[i]; }
+  CREMA_HD void operator()(int64_t i) const { in.w[i] = in.weight * in.w[i] - in.rate * in.k[i]; }
 };
 
 }  // namespace crema

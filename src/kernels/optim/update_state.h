@@ -11,9 +11,10 @@ struct Hyperparameters {
   float rate = 0;
   float correction = 1;  // of Adam's moments
   float momentum = 0;
-  float penalty = 0;    // weight decay that is added to the gradient
-  float shrink = 0;     // decoupled weight decay
-  bool divides = true;  // Adam: by the root of the second moment
+  float penalty = 0;          // weight decay that is added to the gradient
+  float shrink = 0;           // decoupled weight decay
+  bool divides = true;        // Adam: by the root of the second moment
+  float others_momentum = 0;  // Muon: of all but its matrices
 };
 
 struct DeviceUpdateState {

@@ -24,7 +24,12 @@ ChunkTable::ChunkTable(Context& context, const std::vector<Segment>& all,
   const auto count = static_cast<int32_t>(segments.size());
   for (int32_t s = 0; s < count; ++s) {
     const Segment& segment = segments[s];
-    SegmentSpan span{static_cast<int32_t>(chunks.size()), 0, s, s + 1, segment.lr_mult};
+    SegmentSpan span{static_cast<int32_t>(chunks.size()),
+                     0,
+                     s,
+                     s + 1,
+                     segment.lr_mult,
+                     segment.shape.axes() > 0 ? static_cast<float>(segment.shape[0]) : 1};
     const int64_t elements = !chosen || chosen(segment) ? segment.count : 0;
     for (int64_t at = 0; at < elements; at += Chunk::kMax) {
       const auto length = static_cast<int32_t>(std::min(Chunk::kMax, elements - at));

@@ -18,6 +18,7 @@ struct Segment {
   Shape shape = {};  // of the blob; with its format it tells Muon the rows and columns
   Format format = {};
   bool clear_gradient = false;  // an update on a GPU zeroes the gradient after reading it
+  bool vector = false;          // Muon treats it like a vector even if it is a matrix
 };
 
 // At most kMax elements of a segment: the unit of work of a CPU thread and of a CUDA block.
@@ -33,7 +34,7 @@ struct Chunk {
 struct SegmentSpan {
   int32_t first_chunk, chunks;
   int32_t layer_begin, layer_end;
-  float lr_mult;
+  float lr_mult, rows;  // rows: of the blob as a matrix
 };
 
 // Segments with lr_mult 0 are left out; the others keep their order. Segments that are not chosen
