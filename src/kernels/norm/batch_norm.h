@@ -1,8 +1,8 @@
 // Batch normalization, alone or fused with what usually follows it, as one kernel:
 //   y = relu((x - mean) * inverse * scale + shift + added)    inverse = 1 / sqrt(variance + eps)
 // scale, shift: one value per channel, 1 and 0 when absent. added: like x, 0 when absent. relu:
-// optional; positive values stay, others are multiplied by `slope`. Mean and variance are those of
-// the batch, or the stored ones.
+// optional; positive values stay, others are multiplied by `slope`; or gelu, the exact one, in its
+// place. Mean and variance are those of the batch, or the stored ones.
 #pragma once
 
 #include "kernels/core/channel.h"
@@ -19,6 +19,8 @@ struct BatchNormCase {
   bool added = false;
   bool relu = false;
   float slope = 0;
+  // Only where batch_norm_takes_packs(), with nothing added.
+  bool gelu = false;
 };
 
 struct BatchNormParameters {
@@ -71,7 +73,7 @@ struct BatchNormGradients {
   bool accumulate_scale = false, accumulate_shift = false;
 };
 
-// Without scale, shift, added and relu only y is read; with added and relu x and, without signs, y;
+// Without scale, shift, added, relu and gelu only y is read; with added and relu x and, without signs, y;
 // otherwise only x. more_dy: a second part of the gradient, added to dy, which is then overwritten;
 // or empty.
 void batch_norm_backward(Context& context, const BatchNormCase& c,

@@ -5,6 +5,7 @@
 #include "base/ceil_div.h"
 #include "device/launch.h"
 #include "kernels/core/column_reduce.cuh"
+#include "kernels/core/gelu.h"
 #include "kernels/core/implementation.h"
 #include "kernels/norm/batch_norm_bodies.h"
 #include "kernels/norm/batch_norm_params.cuh"
@@ -77,12 +78,15 @@ __global__ void write_affine(ChannelParams n, int64_t channels, Half* affine) {
   affine[channels + c] = fminf(fmaxf(shift, -kMax), kMax);
 }
 
+enum class Activation { none, relu, gelu };
+
 // signs: one byte per pack, or null. Where sums are given, each thread derives the statistics of
 // its channels from them, which saves a kernel.
-template <typename T, int kPack, bool kAdded, bool kRelu>
+template <typename T, int kPack, bool kAdded, Activation kActivation>
 __global__ void apply_to_rows(ColumnGrid grid, const T* x, const T* added, T* y, uint8_t* signs,
                               float slope, ChannelParams n) {
   using P = Pack<T, kPack>;
+  constexpr bool kRelu = kActivation == Activation::relu;
   const int64_t first = first_column<kPack>(grid);
   if (first >= grid.columns) return;
   const bool notes = blockIdx.x == 0 && threadIdx.x < grid.lanes;
@@ -112,6 +116,7 @@ __global__ void apply_to_rows(ColumnGrid grid, const T* x, const T* added, T* y,
         float value = (static_cast<float>(p[r].v[k]) - mean[k]) * factor[k] + bias[k];
         if constexpr (kAdded) value += static_cast<float>(more[r].v[k]);
         if constexpr (kRelu) value = value > 0 ? value : slope * value;
+        if constexpr (kActivation == Activation::gelu) value = Gelu<false>().value(value);
         p[r].v[k] = value;
         if constexpr (kAdded && kRelu) positive |= static_cast<float>(p[r].v[k]) > 0 ? 1u << k : 0u;
       }
@@ -143,10 +148,12 @@ template <typename T, int kPack>
 void write_result(const Gpu& gpu, const ColumnGrid& grid, const BatchNormCase& c, const Tensor& x,
                   const Tensor& added, const Tensor& y, const Tensor& signs,
                   const ChannelParams& n) {
+  using enum Activation;
   const auto kernel =
-      added    ? c.relu ? apply_to_rows<T, kPack, true, true> : apply_to_rows<T, kPack, true, false>
-         : c.relu ? apply_to_rows<T, kPack, false, true>
-               : apply_to_rows<T, kPack, false, false>;
+      added    ? c.relu ? apply_to_rows<T, kPack, true, relu> : apply_to_rows<T, kPack, true, none>
+         : c.relu ? apply_to_rows<T, kPack, false, relu>
+      : c.gelu ? apply_to_rows<T, kPack, false, gelu>
+               : apply_to_rows<T, kPack, false, none>;
   launch(gpu, kernel, {grid.blocks, 256}, grid, x.data<T>(), added.data<T>(), y.data<T>(),
          signs.data<uint8_t>(), c.slope, n);
 }

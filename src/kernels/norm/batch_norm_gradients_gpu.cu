@@ -1,6 +1,7 @@
 // Batch normalization of channels-last tensors on the GPU, backward: two kernels (sums, result). A
 // thread keeps the parameters of one pack of channels and walks over rows.
 #include "device/launch.h"
+#include "kernels/core/gelu.h"
 #include "kernels/norm/batch_norm_params.cuh"
 
 namespace crema {
@@ -8,9 +9,9 @@ namespace {
 
 using namespace batch_norm;
 
-// How the gradient g before the ReLU is computed: by the sign of y, by the sign bits that forward
-// saved, or by the sign of the value recomputed from x.
-enum class Mask { none, from_y, from_signs, from_x };
+// How the gradient g before the activation is computed: before a ReLU by the sign of y, by the sign
+// bits that forward saved, or by the sign of the value recomputed from x; before a GELU from that.
+enum class Mask { none, from_y, from_signs, from_x, gelu_from_x };
 // Where h comes from: x - mean, or y where x is not kept; zero: stored statistics do not need it.
 enum class Deviation { from_x, from_y, zero };
 
@@ -61,6 +62,8 @@ struct Term {
       if constexpr (kMask == Mask::from_x) {
         if (!(h[k] * factor[k] + bias[k] > 0)) g[k] *= slope;
       }
+      if constexpr (kMask == Mask::gelu_from_x)
+        g[k] = Gelu<false>().gradient(g[k], h[k] * factor[k] + bias[k]);
     }
   }
 };
@@ -198,7 +201,7 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
   const Gpu& gpu = context.gpu();
   ChannelParams n = channel_params(c, parameters, saved, workspace.data<float>());
   n.learn(gradients);
-  const bool from_y = !c.added && !c.relu && !parameters.scale && !parameters.shift;
+  const bool from_y = !c.added && !c.relu && !c.gelu && !parameters.scale && !parameters.shift;
   const bool through_statistics = c.batch_statistics && gradients.dx;
   // Where the first pass stores g, with both parts added: for the added bottom, or so that the
   // second pass reads only one part.
@@ -238,6 +241,8 @@ void batch_norm_backward_gpu(Context& context, const BatchNormCase& c,
             return run.template operator()<T, kPack, Mask::from_signs, Deviation::from_x>(grid);
           if (more_dy && c.relu && !c.added)
             return run.template operator()<T, kPack, Mask::from_x, Deviation::from_x, true>(grid);
+          if (c.gelu)
+            return run.template operator()<T, kPack, Mask::gelu_from_x, Deviation::from_x>(grid);
         }
         require(!more_dy, "batch normalization was given two parts of a gradient it takes whole");
         if (from_y && !through_statistics) {

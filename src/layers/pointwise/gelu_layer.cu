@@ -5,37 +5,12 @@
 // Parameters: none.
 // Gradient: dx = dy * (P(x) + x * exp(-x^2 / 2) / sqrt(2 * pi)); that of the approximation
 // likewise.
-#include "kernels/core/pointwise_math.h"
+#include "kernels/core/gelu.h"
 #include "layers/pointwise/pointwise_layer.h"
 #include "proto/params/activation.pb.h"
 
 namespace crema {
 namespace {
-
-template <bool kApproximate>
-struct Gelu {
-  // P(x), or the approximation's: (1 + tanh(z)) / 2 is the sigmoid of 2 * z.
-  template <typename T>
-  CREMA_HD static T share(T x) {
-    if constexpr (kApproximate) {
-      return sigmoid_of(x * (T(1.5957691216057308) + T(0.07135481282627461) * x * x));
-    } else {
-      return normal_below(x);
-    }
-  }
-  template <typename T>
-  CREMA_HD T value(T x) const {
-    return x * share(x);
-  }
-  template <typename T>
-  CREMA_HD T gradient(T dy, T x) const {
-    const T p = share(x);
-    const T slope = kApproximate
-                        ? p * (T(1) - p) * (T(1.5957691216057308) + T(0.21406443847882383) * x * x)
-                        : T(0.3989422804014327) * exp_of(T(-0.5) * x * x);
-    return dy * (p + x * slope);
-  }
-};
 
 class GeluLayer : public PointwiseLayer {
   // The gradient needs x, which y does not determine.

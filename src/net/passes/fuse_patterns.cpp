@@ -82,6 +82,7 @@ const std::vector<FusePattern>& fuse_patterns() {
       {"BatchNorm+Scale+Sum+ReLU", "", scales_channels_no_slope},
       {"BatchNorm+Scale+ReLU+Pooling", "", scales_channels_no_slope},
       {"BatchNorm+Scale+ReLU", "", scales_channels_no_slope},
+      {"BatchNorm+Scale+GELU", "", scales_channels},
       {"BatchNorm+Scale", "", scales_channels},
       {"BatchNorm+Sum+ReLU", "", scales_itself},
       {"BatchNorm+ReLU+Pooling", "", scales_itself},
