@@ -139,9 +139,19 @@ void fill_dirac(const Filling& f) {
   });
 }
 
-// Zeros until the training net has seen data (net/whitening.h).
+// Until a training net has seen data (net/whitening.h): filters for data that are white already, one
+// input each, and their negatives.
 void fill_whitening(const Filling& f) {
-  f.each([](int64_t) { return 0.0f; });
+  require(f.shape.axes() >= 2, "filler \"whitening\" fills weights, not biases");
+  const int64_t inputs = f.shape.count(1), half = f.shape[0] / 2;
+  require(f.shape[0] % 2 == 0 && half <= inputs,
+          "filler \"whitening\" makes filters and their negatives, at most ", inputs,
+          " of each here, but there are ", f.shape[0], " outputs");
+  f.each([&](int64_t i) {
+    const int64_t output = i / inputs, input = i % inputs;
+    if (output < half) return output == input ? 1.0f : 0.0f;
+    return output == half + input ? -1.0f : 0.0f;
+  });
 }
 
 struct FillerTag {};

@@ -76,10 +76,6 @@ void check_shapes(const Shape& filters, const Shape& bottom) {
   require(bottom.axes() == 4 && filters.axes() == 4 && filters[1] == bottom[1],
           "filler \"whitening\" fills a Convolution of images, without groups: its filters are ",
           filters.brief(), " and its bottom ", bottom.brief());
-  const int64_t side = filters.count(1);
-  require(filters[0] % 2 == 0 && filters[0] <= 2 * side,
-          "filler \"whitening\" makes filters and their negatives, at most ", side,
-          " of each here, but num_output is ", filters[0]);
   require(bottom[2] >= filters[2] && bottom[3] >= filters[3], "the kernel is larger than ",
           bottom.brief());
 }
@@ -104,7 +100,8 @@ class Quietly {
   bool resident_;
 };
 
-void fill_one(Net& net, const NetParameter& text, const Parameter& parameter) {
+// Returns what the filters were made from.
+std::string fill_one(Net& net, const NetParameter& text, const Parameter& parameter) {
   NetOptions options = net.options();
   NetParameter above = text;
   above.clear_layer();
@@ -115,10 +112,6 @@ void fill_one(Net& net, const NetParameter& text, const Parameter& parameter) {
     if (filtered.layer(i).name() != parameter.layer) continue;
     bottom = filtered.layer(i).bottom(0);
     for (int j = 0; j < kept[i]; ++j) *above.add_layer() = text.layer(j);
-  }
-  for (const LayerParameter& layer : above.layer()) {
-    require(layer.type() != "Input",
-            "filler \"whitening\" reads the training data, but these come from an Input layer");
   }
   const Quietly quietly(net.context());
   options.keep_blobs = true;
@@ -142,16 +135,27 @@ void fill_one(Net& net, const NetParameter& text, const Parameter& parameter) {
   const std::vector<float> values =
       filters_of(std::move(covariance), filters, parameter.filler->epsilon());
   from_floats(net.context(), values.data(), parameter.data);
+  return cat(patches, " patches of ", images, " images");
 }
 
 }  // namespace
 
 void fill_from_data(Net& net, const NetParameter& text) {
+  const auto& layers = net.graph().net.layer();
+  const bool fed = std::any_of(layers.begin(), layers.end(),
+                               [](const LayerParameter& layer) { return layer.type() == "Input"; });
   for (const Parameter& parameter : net.parameters()) {
     if (!whitens(parameter)) continue;
+    if (fed) {
+      net.context().log().warning(
+          cat("layer \"", parameter.layer,
+              "\": filler \"whitening\" cannot see data that the caller gives to Input layers: "
+              "its filters are those for white data"));
+      continue;
+    }
     try {
-      require(parameter.index == 0, "filler \"whitening\" fills weights, not biases");
-      fill_one(net, text, parameter);
+      const std::string from = fill_one(net, text, parameter);
+      net.context().log().info(cat("Filled layer \"", parameter.layer, "\" by whitening ", from));
     } catch (const DeviceLost&) {
       throw;
     } catch (const Error& error) {

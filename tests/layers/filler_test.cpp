@@ -149,6 +149,11 @@ TEST(FillerTest, DiracRepeatsTheInputs) {
   expect_part(message_of(filler("dirac"), Shape{2, 3}), "fills the weights of convolutions");
 }
 
+TEST(FillerTest, WhiteningOfWhiteData) {
+  EXPECT_EQ(filled(filler("whitening"), Shape{2, 1, 1, 2}), (std::vector<float>{1, 0, -1, 0}));
+  expect_part(message_of(filler("whitening"), Shape{4}), "fills weights, not biases");
+}
+
 TEST(FillerTest, ValuesDependOnTheStreamAndNotOnTheFormat) {
   const FillerParameter parameter = filler("gaussian");
   const Shape shape{2, 3, 4, 5};

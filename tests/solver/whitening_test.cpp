@@ -73,10 +73,10 @@ TEST(Whitening, RefusesWhatItCannotFill) {
   const Folder folder;
   const std::string database = image_database(folder, 5, {2, 7, 6}, [](int64_t) { return 0; });
   const std::pair<const char*, const char*> rows[] = {
-      {"num_output: 7",
-       "layer \"white\": filler \"whitening\" makes filters and their negatives, at most 8"},
-      {"num_output: 18", "at most 8 of each here, but num_output is 18"},
-      {"num_output: 8 group: 2", "without groups"},
+      {"num_output: 7", "makes filters and their negatives, at most 8 of each here"},
+      {"num_output: 18", "at most 8 of each here, but there are 18 outputs"},
+      {"num_output: 8 group: 2",
+       "layer \"white\": filler \"whitening\" fills a Convolution of images"},
   };
   Context context(Device::cpu);
   for (const auto& [more, message] : rows) {
