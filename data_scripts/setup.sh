@@ -3,16 +3,25 @@
 # line to run and exits 1.
 #   setup.sh            what building, training and the sample data need
 #   setup.sh --tests    that, and what the test suite needs
+#   --no-cudnn          besides: for a build with -DCREMA_CUDNN=OFF
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev
-          liblmdb-dev libleveldb-dev libhdf5-dev libpugixml-dev libre2-dev libdnnl-dev libopencv-dev nlohmann-json3-dev
+          liblmdb-dev libleveldb-dev libhdf5-dev libpugixml-dev libre2-dev libdnnl-dev libopencv-dev libzip-dev nlohmann-json3-dev
           python3 python3-numpy python3-pil fontconfig)
-[ "${1:-}" = --tests ] && packages+=(libgtest-dev clang-format)
+cudnn=1
+for option in "$@"; do
+  case $option in
+    --tests) packages+=(libgtest-dev clang-format) ;;
+    --no-cudnn) cudnn= ;;
+    *) echo "setup.sh: unknown option $option (there are --tests and --no-cudnn)" >&2; exit 1 ;;
+  esac
+done
 
 # A CUDA toolkit brings cuDNN; cudnn-frontend, NVIDIA's header-only C++ interface to it, comes from PyPI.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
+[ -n "$cudnn" ] || nvcc=
 headers=build/deps/include/cudnn_frontend.h
 if [ -n "$nvcc" ] && [ ! -e "$headers" ] && ! python3 -m pip --version >/dev/null 2>&1; then
   packages+=(python3-pip)

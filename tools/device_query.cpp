@@ -2,6 +2,7 @@
 // they and the CPU can do.
 #include <memory>
 
+#include "device/cudnn.h"
 #include "device/device.h"
 #include "device/device_scope.h"
 #include "tools/device_speed.h"
@@ -10,7 +11,6 @@
 #include "tools/verb.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
-#include "device/gpu_libraries.h"
 #endif
 
 namespace crema {
@@ -55,8 +55,9 @@ void describe(Log& log, int gpu) {
   const auto version = [](int v) { return cat(v / 1000, ".", v % 1000 / 10); };
   log.info(cat("CUDA, of the driver at most:   ", version(runtime), ", ", version(driver)));
   const int cudnn = cudnn_version();
-  log.info(cat("cuDNN:                         ", cudnn / 10000, ".", cudnn / 100 % 100, ".",
-               cudnn % 100));
+  log.info(cat("cuDNN:                         ",
+               cudnn == 0 ? "none (built with -DCREMA_CUDNN=OFF)"
+                          : cat(cudnn / 10000, ".", cudnn / 100 % 100, ".", cudnn % 100)));
   Context context(Device::gpu, gpu);
   context.set_log(log);
   // Tensor cores: float16 since Volta, the others since Ampere.

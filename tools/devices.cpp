@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "device/cudnn.h"
 #include "device/device_scope.h"
 #include "device/memory.h"
 #include "device/memory_account.h"
@@ -11,7 +12,6 @@
 #include "tools/switches.h"
 #ifdef CREMA_CUDA
 #include "device/gpu.h"
-#include "device/gpu_libraries.h"
 #endif
 
 namespace crema {
@@ -76,14 +76,11 @@ std::string memory_part(const Context& context) {
   return cat("memory ", is_share ? cat(100 * share, " %") : size_text(account.limit()), ", ");
 }
 
-// "cuDNN 9.19, ", of the library that was loaded.
+// "cuDNN 9.19, ", of the library that was loaded, or "no cuDNN, ".
 std::string cudnn_part() {
-#ifdef CREMA_CUDA
   const int version = cudnn_version();
+  if (version == 0) return "no cuDNN, ";
   return cat("cuDNN ", version / 10000, ".", version / 100 % 100, ", ");
-#else
-  return "";
-#endif
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ std::vector<int> gpus_of(const std::string& flag);
 std::unique_ptr<Context> make_context(ProgramLog& log, int wanted = -1);
 
 // Logs what computes, how much memory it may take and in which precision: "Using GPU 0: NVIDIA H200
-// (memory 80 %, cuDNN 9.19, tf32)" or "Using CPU: 2 threads (fp32)". It follows Caffe's own line,
+// (memory 80 %, cuDNN 9.19, tf32)", with "no cuDNN" in a build without it, or "Using CPU: 2 threads
+// (fp32)". It follows Caffe's own line,
 // which every verb words in another way.
 void log_device(ProgramLog& log, const Context& context, Precision precision);
 

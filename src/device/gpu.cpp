@@ -46,7 +46,7 @@ void GpuStream::close() {
 }
 
 Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
-  load_gpu_libraries();
+  load_cublas();
   check_cuda(cudaSetDevice(ordinal), "selecting the GPU");
   int minimum = 0, greatest = 0;
   check_cuda(cudaDeviceGetStreamPriorityRange(&minimum, &greatest), "asking for priorities");
@@ -61,19 +61,19 @@ Gpu::Gpu(int ordinal, MemoryAccount& account) : account_(account) {
   check_cublas(cublasCreate(&cublas), "starting cuBLAS");
   check_cublas(cublasSetStream(cublas, stream), "starting cuBLAS");
   check_cublas(cublasLtCreate(&cublas_lt), "starting cuBLAS");
-  check_cudnn(cudnnCreate(&cudnn), "starting cuDNN");
-  check_cudnn(cudnnSetStream(cudnn, stream), "starting cuDNN");
+  cudnn = open_cudnn(stream);
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "starting cuBLAS");
   cudaDeviceProp properties;
   check_cuda(cudaGetDeviceProperties(&properties, ordinal), "asking for the GPU's properties");
   card = {properties.major, properties.multiProcessorCount,
           static_cast<int>(properties.sharedMemPerBlockOptin)};
-  tuning.open(cat(properties.name, "-", card.multiprocessors, "-cudnn", cudnn_version()));
+  tuning.open(cat(properties.name, "-", card.multiprocessors,
+                  has_cudnn() ? cat("-cudnn", cudnn_version()) : "-no-cudnn"));
 }
 
 Gpu::~Gpu() {
   tuning.release();
-  cudnnDestroy(cudnn);
+  close_cudnn(cudnn);
   cublasLtDestroy(cublas_lt);
   cublasDestroy(cublas);
   account_.give_back(kOwnBytes);
@@ -90,7 +90,7 @@ void Gpu::change_stream(int side_stream) {
   std::swap<GpuStream>(*this, side_streams_[side_stream]);
   check_cublas(cublasSetStream(cublas, stream), "changing the stream");
   check_cublas(cublasSetWorkspace(cublas, blas_workspace, kBlasBytes), "changing the stream");
-  check_cudnn(cudnnSetStream(cudnn, stream), "changing the stream");
+  set_cudnn_stream(cudnn, stream);
 }
 
 void Gpu::mark() { check_cuda(cudaEventRecord(forked_, stream), "starting work on a side stream"); }
@@ -124,12 +124,6 @@ void check_cublas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   check_cuda(cudaFree(nullptr), what);  // a lost device, which the library reports as another error
   fail(what, " failed: cuBLAS says \"", cublasGetStatusString(status), "\"");
-}
-
-void check_cudnn(cudnnStatus_t status, const char* what) {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  check_cuda(cudaFree(nullptr), what);
-  fail(what, " failed: cuDNN says \"", cudnnGetErrorString(status), "\"");
 }
 
 }  // namespace crema

@@ -4,10 +4,10 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
-#include <cudnn.h>
 
 #include "base/error.h"
 #include "device/context.h"
+#include "device/cudnn.h"
 #include "device/memory_account.h"
 #include "device/tuning.h"
 
@@ -53,7 +53,7 @@ struct Gpu : GpuStream {
   ~Gpu();
   cublasHandle_t cublas = nullptr;
   cublasLtHandle_t cublas_lt = nullptr;
-  cudnnHandle_t cudnn = nullptr;
+  cudnnContext* cudnn = nullptr;  // null in a build without cuDNN
   GpuCard card;
   Tuning tuning;
 
@@ -82,6 +82,5 @@ struct Gpu : GpuStream {
 // nothing on the device can be used any more.
 void check_cuda(cudaError_t status, const char* what);
 void check_cublas(cublasStatus_t status, const char* what);
-void check_cudnn(cudnnStatus_t status, const char* what);
 
 }  // namespace crema

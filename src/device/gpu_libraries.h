@@ -1,15 +1,46 @@
-// cuBLAS and cuDNN, loaded when the first GPU is opened. If the program linked them, they would
+// cuBLAS and cuDNN are loaded when the first GPU is opened. If the program linked them, they would
 // dominate its start-up time and memory, even where the CPU computes, and it would not start
 // without them.
+//   #define NAMES(F) F(function) F(another)      every function that is called; the linker names
+//   NAMES(CREMA_JUMP)                            any that is missing
+//   constexpr GpuFunction kNames[] = {NAMES(CREMA_FUNCTION)};
+// defines each name as a jump through a pointer that load_gpu_library() sets, so neither callers nor
+// argument types matter. The symbols are hidden, so that no other library in the process binds to
+// them.
 #pragma once
+
+#include <span>
+
+#ifndef __x86_64__
+#error "the jump to a function of another library is written for x86-64 only"
+#endif
+#define CREMA_JUMP(name)                                          \
+  extern "C" [[gnu::visibility("hidden")]] void* crema_at_##name; \
+  void* crema_at_##name = nullptr;                                \
+  asm(".pushsection .text\n"                                      \
+      ".globl " #name                                             \
+      "\n"                                                        \
+      ".hidden " #name                                            \
+      "\n"                                                        \
+      ".type " #name ", @function\n" #name                        \
+      ":\n"                                                       \
+      "  jmp *crema_at_" #name                                    \
+      "(%rip)\n"                                                  \
+      ".popsection\n");
+#define CREMA_FUNCTION(name) {#name, &crema_at_##name},
 
 namespace crema {
 
-// Loads them on the first call; after that, every function that gpu_libraries.cpp lists can be
-// called as the libraries' headers declare it. Error with the loader's reason. Thread-safe.
-void load_gpu_libraries();
+struct GpuFunction {
+  const char* name;
+  void** at;
+};
 
-// The version of cuDNN, which this loads if necessary: 91400 is 9.14.0. Error as above.
-int cudnn_version();
+// "libcudnn.so", 9: the version that this was compiled for. Error with the loader's reason.
+void load_gpu_library(const char* stem, int version, std::span<const GpuFunction> functions);
+
+// Loads cuBLAS on the first call; after that its functions can be called as its headers declare
+// them. Error as above. Thread-safe. cuDNN has its own: device/cudnn.h.
+void load_cublas();
 
 }  // namespace crema

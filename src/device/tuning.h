@@ -1,6 +1,6 @@
 // Tuning: which of several candidates for one computation is fastest on this GPU. Answers are kept
 // in a file in the user's cache folder ($XDG_CACHE_HOME/crema, else ~/.cache/crema), one per GPU
-// model and cuDNN version. Only files of a CUDA build include this header.
+// model and cuDNN version, or build without it. Only files of a CUDA build include this header.
 #pragma once
 
 #include <cuda_runtime.h>

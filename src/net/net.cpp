@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "base/log_text.h"
+#include "device/cudnn.h"
 #include "device/range.h"
 #include "kernels/core/add.h"
 #include "kernels/move/reorder.h"
 #include "layers/filler.h"
 #include "net/arena.h"
+#include "net/engine_note.h"
 #include "net/filter.h"
 #include "net/graph_builder.h"
 #include "net/plan.h"
@@ -60,6 +62,10 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
           Phase_Name(options_.state.phase()));
   if (options_.where)
     graph_options.where = [this, kept](int layer) { return options_.where((*kept)[layer]); };
+  if (context.device() == Device::gpu && !has_cudnn() && !options_.share) {
+    const std::string note = note_on_cudnn_engine(filtered, graph_options.where);
+    if (!note.empty()) context_.log().warning(note);
+  }
   *filtered.mutable_state() = options_.state;
   log_text(context_.log(), cat("Initializing net from parameters: \n", filtered.DebugString()));
   graph_ = build_graph(context_, filtered, graph_options);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "device/capture.h"
+#include "device/cudnn.h"
 #include "device/gpu.h"
 #include "kernels/conv/space_to_depth.h"
 #include "kernels/conv_case.h"
@@ -49,6 +50,7 @@ const std::vector<Row> kPerGroup = {
 
 TEST(ConvSpaceToDepth, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  if (!has_cudnn()) GTEST_SKIP() << "no cuDNN in this build";
   check(kSpaceToDepth, {"space_to_depth", "autotuned"});
 }
 
@@ -65,7 +67,17 @@ TEST(ConvStem3x3, AgreesWithThePlainConvolution) {
 
 TEST(ConvPerGroup, AgreesWithThePlainConvolution) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  if (!has_cudnn()) GTEST_SKIP() << "no cuDNN in this build";
   check(kPerGroup, {"per_group", "autotuned"});
+}
+
+// What takes the place of cuDNN in a build without it, padded channels and groups included.
+TEST(ConvIm2col, AgreesWithThePlainConvolution) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  for (const std::vector<Row>& rows : {kSpaceToDepth, kStem3x3, kPerGroup}) check(rows, {"im2col"});
+  check({{"depthwise 7x7", {2, 24, 9, 11}, 24, {7, 7}, {1, 1}, {3, 3}, {1, 1}, 24},
+         {"odd channels", {2, 5, 8, 7}, 3, {1, 1}, {1, 1}, {0, 0}}},
+        {"im2col"});
 }
 
 // Of the channels, then of their squares.
@@ -111,6 +123,7 @@ TEST(ConvStem7x7s2, GivesTheSumsOfItsChannels) {
 // scale, a shift and a ReLU. So is the gradient of the weights.
 TEST(ConvSums, AreThoseOfTheChannels) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  if (!has_cudnn()) GTEST_SKIP() << "no cuDNN in this build";
   const std::vector<Row> rows = {{"1x1", {4, 64, 14, 14}, 128, {1, 1}, {1, 1}, {0, 0}},
                                  {"3x3", {3, 64, 9, 12}, 64, {3, 3}, {1, 1}, {1, 1}},
                                  {"3x3 s2", {2, 128, 14, 14}, 64, {3, 3}, {2, 2}, {1, 1}},

@@ -1,11 +1,10 @@
 // Every implementation of the convolution against the plain one in float64, and that one against a
 // loop written out here.
-#include "kernels/conv/conv.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "kernels/conv/conv_bodies.h"
 #include "kernels/move/reorder.h"
 
 namespace crema {
@@ -89,8 +88,8 @@ struct Result {
   std::vector<double> y, dx, dw, db, dw_added, db_added;
 };
 
-Result compute(Context& context, const ConvCase& c) {
-  const std::unique_ptr<LinearKernel> conv = make_conv(context, c);
+Result compute(Context& context, const ConvCase& c, std::unique_ptr<LinearKernel> conv = nullptr) {
+  if (!conv) conv = make_conv(context, c);
   const Format activations{c.order, nullptr}, weights = conv->weights_format();
   const Tensor x = filled(context, c.x, c.dtype, activations, 1),
                w = filled(context, c.w, c.dtype, weights, 2);
@@ -181,7 +180,59 @@ TEST(Conv, AgreesOnTheCpu) {
 
 TEST(Conv, AgreesOnTheGpu) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
-  check_device(Device::gpu, {{"cudnn", DType::f32}, {"plain", DType::f32}, {"plain", DType::f64}});
+  check_device(Device::gpu, {{"cudnn", DType::f32},
+                             {"im2col", DType::f32},
+                             {"im2col", DType::f64},
+                             {"plain", DType::f32},
+                             {"plain", DType::f64}});
+}
+
+// What GPUs call im2col is one text for both devices: all images at a time, and one by one.
+TEST(Conv, BatchedIm2colAgrees) {
+  int made = 0;
+  for (const Row& row : kRows) {
+    const Result expected = reference(row);
+    for (const Order order : {Order::row_major, Order::channels_last}) {
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        for (const size_t limit : {size_t{1} << 30, size_t{1}}) {
+          Context context(Device::cpu);
+          const ConvCase c = case_of(row, order, dtype);
+          std::string reason;
+          std::unique_ptr<LinearKernel> conv = make_conv_im2col_batched(c, reason, limit);
+          const bool depthwise = row.groups > 1 && row.groups == row.x[1];
+          ASSERT_EQ(conv == nullptr, depthwise) << row.name << ": " << reason;
+          if (depthwise) continue;
+          ++made;
+          expect_same(compute(context, c, std::move(conv)), expected,
+                      dtype == DType::f32 ? 1e-5 : 1e-12,
+                      cat(row.name, ", order ", static_cast<int>(order), ", ", name_of(dtype),
+                          ", limit ", limit));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(made, 22 * 8);
+}
+
+TEST(Conv, BatchedIm2colTakesManyImagesAtOnceWithinItsLimit) {
+  const Row row = {"", {64, 8, 16, 16}, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  for (const Order order : {Order::row_major, Order::channels_last}) {
+    const ConvCase c = case_of(row, order, DType::f32);
+    const size_t image = 16 * 16 * 9 * 8 * sizeof(float), part = 16 * 9 * 8 * sizeof(float);
+    const size_t each = image + (order == Order::row_major ? part : 0);
+    std::string reason;
+    const auto bytes = [&](size_t limit) {
+      return make_conv_im2col_batched(c, reason, limit)->workspace();
+    };
+    EXPECT_EQ(bytes(size_t{1} << 30), 64 * each);
+    EXPECT_EQ(bytes(10 * each), 10 * each);
+    EXPECT_EQ(bytes(1), each);
+  }
+  const ConvCase vast = case_of({"", {1, 64, 1 << 12, 1 << 12}, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+                                Order::row_major, DType::f32);
+  std::string reason;
+  EXPECT_EQ(make_conv_im2col_batched(vast, reason), nullptr);
+  EXPECT_EQ(reason, "an image of 2^31 elements and more, or patches of it");
 }
 
 // The definition, as in the header.

@@ -1,11 +1,9 @@
 // Whether cuDNN has engines for the graphs that convolutions ask it for, on a card that need not be
 // here: cuDNN answers from a description of the card (h200.json). So this runs without a GPU, where
 // a new version of cuDNN would otherwise take a fused pattern away unseen.
-#ifdef CREMA_CUDA
-
 #include <gtest/gtest.h>
 
-#include "device/gpu_libraries.h"
+#include "device/cudnn.h"
 #include "kernels/conv/conv_bodies.h"
 #include "kernels/conv/space_to_depth.h"
 #include "support.h"
@@ -229,5 +227,3 @@ INSTANTIATE_TEST_SUITE_P(All, CudnnSupportedInHalf,
 
 }  // namespace cudnn_support_test
 }  // namespace crema::tests
-
-#endif

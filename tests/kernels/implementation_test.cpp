@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "device/cudnn.h"
 #include "support.h"
 
 namespace crema::tests {
@@ -18,6 +21,34 @@ TEST(Implementation, AMisspeltNameGetsTheNearest) {
   const std::string message = error_of([] { check_implementation("plian"); });
   expect_part(message, "did you mean \"plain\"?");
   expect_part(message, "im2col, plain");
+}
+
+// A name that only other builds have: what this one lacks, and how to get it.
+TEST(Implementation, ANameOfAnotherBuildSaysWhatItNeeds) {
+  struct Row {
+    const char *name, *part, *option;
+  };
+  for (const Row& row :
+       {Row{"onednn", "oneDNN", "-DCREMA_ONEDNN=ON"}, Row{"cudnn", "cuDNN", "-DCREMA_CUDNN=ON"},
+        Row{"per_group", "cuDNN", "-DCREMA_CUDNN=ON"},
+        Row{"cublas", "GPU support", "-DCREMA_CUDA=ON"}}) {
+    SCOPED_TRACE(row.name);
+    const std::vector<std::string>& names = implementation_names();
+    if (std::count(names.begin(), names.end(), row.name) > 0) continue;
+    const bool gpu = std::count(names.begin(), names.end(), "autotuned") > 0;
+    const bool of_gpu = row.name != std::string("onednn") && !gpu;
+    const std::string message = error_of([&] { check_implementation(row.name); });
+    expect_part(message, cat("-implementation ", row.name, ": this build has no ",
+                             of_gpu ? "GPU support" : row.part, "; build with ",
+                             of_gpu ? "-DCREMA_CUDA=ON" : row.option, " for it, or take one of ",
+                             names[0], ", "));
+  }
+  // The seam says the same.
+  const std::vector<std::string>& names = implementation_names();
+  EXPECT_EQ(has_cudnn(), std::count(names.begin(), names.end(), "cudnn") > 0);
+  if (!has_cudnn()) {
+    EXPECT_EQ(cudnn_version(), 0);
+  }
 }
 
 bool doubles(Context&, int x, int& y) {

@@ -3,6 +3,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include "device/cudnn.h"
 #include "net/graph_builder.h"
 #include "net/net.h"
 #include "net/plan.h"
@@ -78,6 +79,7 @@ TEST(Sums, AreAskedForByOneBatchNormOfABlob) {
 // On a GPU in float16, where cuDNN's convolutions can give and take them: without tuning they do.
 TEST(Sums, LeadToTheSameGradients) {
   if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  if (!has_cudnn()) GTEST_SKIP() << "no cuDNN in this build";
   struct Result {
     std::vector<double> gradients, statistics;
   };

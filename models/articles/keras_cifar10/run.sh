@@ -28,7 +28,8 @@ variant "CPU" 152
 if has_gpu; then
   variant "GPU: own kernels, no pool" 27 -gpu 0 -precision fp32 -implementation plain -off memory,fuse,format,overlap,recompute,capture
   variant "GPU: own kernels, memory pool" 20 -gpu 0 -precision fp32 -implementation plain -off fuse,format,overlap,recompute,capture
-  variant "GPU: cuDNN" 7 -gpu 0 -precision fp32 -implementation cudnn -off fuse,overlap,recompute,capture
+  [[ $("$tools/crema" -version) == *"no cuDNN"* ]] ||
+    variant "GPU: cuDNN" 7 -gpu 0 -precision fp32 -implementation cudnn -off fuse,overlap,recompute,capture
   variant "GPU: everything, tf32" - -gpu 0
   variant "GPU: everything, bf16" - -gpu 0 -precision bf16
 fi

@@ -59,8 +59,7 @@ __global__ void make_samples(BatchParts s, T* data) {
     const auto pass = static_cast<int64_t>(s.live_pass ? *s.live_pass : s.pass);
     const int64_t turn = s.skip + (pass * s.batch_size + sample) * s.ranks + s.rank;
     const int64_t record_index = turn % s.records, epoch_number = turn / s.records;
-    const Random epoch{s.random.seed,
-                       mix(s.random.stream, static_cast<uint64_t>(epoch_number))};
+    const Random epoch{s.random.seed, mix(s.random.stream, static_cast<uint64_t>(epoch_number))};
     index = s.shuffle ? Permutation(s.records, epoch)(record_index) : record_index;
     const Random rng{epoch.seed, mix(epoch.stream, 1)};
     cut = s.transform.cut(s.height, s.width,

@@ -18,7 +18,7 @@ struct SampleIndex {
   int64_t position = 0;  // counts the samples of all ranks
   int64_t in_batch = 0;
   RecordIndex record_index;  // shuffled or not
-  Random random;  // of the epoch
+  Random random;             // of the epoch
   Random all_epochs;
 
   Draw draw() const {

@@ -1,13 +1,15 @@
 // The autotuner picks the fastest implementation on this card for each call of a convolution or a
-// fully connected layer. Candidates: a library's kernel; ImplicitGemm, which pads no channels,
-// writes float32 gradients and fuses ReLU and bias, so that it often wins for small kernels; and
-// implementations that support only a few cases, but those well.
+// fully connected layer. Candidates: a library's kernel, or im2col without cuDNN; ImplicitGemm,
+// which pads no channels, writes float32 gradients and fuses ReLU and bias, so that it often wins
+// for small kernels; and implementations that support only a few cases, but those well.
 #include <algorithm>
 #include <cassert>
 #include <functional>
 #include <utility>
 
+#include "device/cudnn.h"
 #include "device/memory.h"
+#include "kernels/conv/autotuner_case.h"
 #include "kernels/conv/benchmark.h"
 #include "kernels/conv/conv_assignment.h"
 #include "kernels/conv/conv_bodies.h"
@@ -15,20 +17,6 @@
 
 namespace crema {
 namespace {
-
-// Above, benchmarking is not profitable: with enough channels for tensor cores, libraries win.
-constexpr double kMaxTunedOperations = 40e9;
-constexpr double kSmall = 1e9;  // below, ImplicitGemm if nothing is timed
-
-double operations(const ConvCase& c) {
-  return 2.0 * static_cast<double>(c.y.count()) * static_cast<double>(c.w.count(1));
-}
-
-// Supported by candidates of their own, and not by ImplicitGemm.
-bool depthwise(const ConvCase& c) {
-  return is_half(c.dtype) && c.order == Order::channels_last && c.x.axes() == 4 && c.groups > 1 &&
-         c.groups == c.x[1] && c.groups == c.y[1];
-}
 
 // One implementation, with the names that it added to context.chosen.
 struct Candidate {
@@ -176,9 +164,8 @@ class AutotunedKernel final : public LinearKernel {
   ConvAssignment untimed() const {
     ConvAssignment assigned;
     const int last = static_cast<int>(candidates_.size()) - 1;
-    const int choice = !supports_implicit_gemm_  ? 0
-                       : operations(c_) < kSmall ? implicit_gemm_index()
-                                                 : last;
+    const bool others = operations(c_) >= kSmall && (last > 0 || is_library(infos_[0].name));
+    const int choice = !supports_implicit_gemm_ ? 0 : others ? last : implicit_gemm_index();
     if (calls_.fprop) assigned[ConvCall::fprop] = choice;
     if (calls_.dgrad) assigned[ConvCall::dgrad] = choice;
     if (calls_.wgrad) assigned[ConvCall::wgrad] = choice;
@@ -347,7 +334,8 @@ std::unique_ptr<LinearKernel> autotuned(Context& context, const ConvCase& c, std
   }
   if (!depthwise(c) && !ImplicitGemm::supports(c, reason)) return nullptr;
   if (!has_async_mma(context, reason)) return nullptr;
-  if (operations(c) > kMaxTunedOperations && c.x_channels == 0 && c.groups == 1) {
+  if (operations(c) > kMaxTunedOperations && c.x_channels == 0 && c.groups == 1 &&
+      is_library(makers[0].first)) {
     reason = "a large product of many channels";
     return nullptr;
   }
@@ -377,9 +365,10 @@ std::unique_ptr<LinearKernel> make_conv_autotuned(Context& context, const ConvCa
   // For these cuDNN would compile candidates for seconds, and was slower where measured.
   if (depthwise(c) && for_depthwise[0].second())
     return autotuned(context, c, reason, for_depthwise);
+  const auto first = has_cudnn() ? make_conv_cudnn : make_conv_im2col;
   return autotuned(
       context, c, reason,
-      {{"cudnn", [&] { return make_conv_cudnn(context, c, reason); }},
+      {{has_cudnn() ? "cudnn" : "im2col", [&] { return first(context, c, reason); }},
        {"per_group", [&] { return make_conv_per_group(context, c, refusal); }},
        {"space_to_depth", [&] { return make_conv_space_to_depth(context, c, refusal); }},
        {"stem_7x7s2", [&] { return make_conv_stem_7x7s2(context, c, refusal); }},

@@ -29,11 +29,16 @@ std::unique_ptr<LinearKernel> make_conv_onednn(Context& context, const ConvCase&
                                                std::string& reason);
 std::unique_ptr<LinearKernel> make_conv_im2col(Context& context, const ConvCase& c,
                                                std::string& reason);
+// The same for many images at once, on a GPU. limit: of the workspace in bytes, unless one image
+// needs more.
+std::unique_ptr<LinearKernel> make_conv_im2col_batched(const ConvCase& c, std::string& reason,
+                                                       size_t limit = size_t{256} << 20);
 std::unique_ptr<LinearKernel> make_conv_reference(Context& context, const ConvCase& c,
                                                   std::string& reason);
 
 // Whether cuDNN has engines for a case on a card that is not in this machine. `card`: see
-// CudnnTarget. groups_apart: for the implementation "per_group".
+// CudnnTarget. groups_apart: for the implementation "per_group". A build without
+// cuDNN has no such function.
 struct CudnnSupport {
   bool chosen = false;
   bool fused = false;            // the forward plan includes bias and ReLU

@@ -1,6 +1,6 @@
-// Convolution as matrix products on the CPU (im2col), a piece of the patch matrix at a time so that
-// it stays in the cache. Supports float32 and float64, any number of spatial axes, groups and both
-// orders; it is used for training where oneDNN is missing or declines.
+// Convolution as matrix products (im2col): on a GPU conv_im2col_batched.cu, on the CPU a piece of the
+// patch matrix at a time so that it stays in the cache. Supports float32 and float64, any number of
+// spatial axes, groups and both orders; it is used for training where oneDNN is missing or declines.
 //   channels-last   patches are rows (points x taps*channels), weights (O, taps, C):
 //                   y = patches * w'
 //   row-major       patches are columns (channels*taps x points), weights (O, C, taps):
@@ -245,10 +245,7 @@ class Im2colConv final : public LinearKernel {
 
 std::unique_ptr<LinearKernel> make_conv_im2col(Context& context, const ConvCase& c,
                                                std::string& reason) {
-  if (context.device() != Device::cpu) {
-    reason = "it is written for the CPU";
-    return nullptr;
-  }
+  if (context.device() == Device::gpu) return make_conv_im2col_batched(c, reason);
   return std::make_unique<Im2colConv>(c);
 }
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "device/aligned.h"
-#include "device/gpu_libraries.h"
+#include "device/cudnn.h"
 #include "device/tuning.h"
 #include "kernels/conv/cudnn_graph.h"
 
