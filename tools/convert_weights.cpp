@@ -1,5 +1,5 @@
-// `crema convert_weights -model NET.prototxt -from WEIGHTS.safetensors`: PyTorch's weights as a
-// .caffemodel of a net here.
+// `crema convert_weights -model NET.prototxt -from WEIGHTS`: PyTorch's weights, a safetensors file or a
+// state dict (.pth), as a .caffemodel of a net here.
 #include <algorithm>
 #include <iostream>
 
@@ -28,9 +28,10 @@ std::string names_file(const std::string& folder) {
 // -output, else the name of -from with another suffix.
 std::string output_file() {
   if (!FLAGS_output.empty()) return FLAGS_output;
-  const std::string suffix = ".safetensors";
   std::string stem = FLAGS_from;
-  if (ends_with(stem, suffix)) stem.resize(stem.size() - suffix.size());
+  for (const std::string suffix : {".safetensors", ".pth", ".pt"}) {
+    if (ends_with(FLAGS_from, suffix)) stem.resize(FLAGS_from.size() - suffix.size());
+  }
   return stem + ".caffemodel";
 }
 
@@ -68,14 +69,11 @@ void print_report(const TorchReport& report) {
 }
 
 int run_convert_weights(const VerbCall& call) {
-  require(!FLAGS_from.empty(), "weights are needed: -from WEIGHTS.safetensors");
-  require(!ends_with(FLAGS_from, ".pth") && !ends_with(FLAGS_from, ".pt"), "-from ", FLAGS_from,
-          ": expected a safetensors file; in Python: safetensors.torch.save_file(torch.load(\"",
-          FLAGS_from, "\"), \"weights.safetensors\")");
+  require(!FLAGS_from.empty(), "weights are needed: -from WEIGHTS.safetensors or WEIGHTS.pth");
   const std::unique_ptr<Context> context = make_context(call.log);
   NetInput input = read_net(call.log, phase_of_flag(TEST));
   const std::string map = names_file(input.options.folder);
-  const Safetensors file(FLAGS_from);
+  const std::unique_ptr<TensorFile> file = open_tensor_file(FLAGS_from);
   const DeployedNet deployed = deploy_model(call.log, input, 1);
   NetOptions options = input.options;
   options.where = [&](int i) { return input.options.where(deployed.origins[i]); };
@@ -85,7 +83,7 @@ int run_convert_weights(const VerbCall& call) {
       map.empty() ? own_names(net) : read_weight_names(map, settings.variables());
   std::optional<TorchInput> images;
   if (!names.mean.empty()) images = input_of(input);
-  const TorchReport report = load_torch_weights(net, file, names, images);
+  const TorchReport report = load_torch_weights(net, *file, names, images);
 
   const std::string output = output_file();
   save_caffemodel(net, output);
@@ -101,8 +99,8 @@ int run_convert_weights(const VerbCall& call) {
 }
 
 REGISTER_VERB(convert_weights,
-              {.summary = "writes PyTorch's weights (safetensors) as a .caffemodel",
-               .usage = "-model NET.prototxt -from WEIGHTS.safetensors [-names MAP] [flags]",
+              {.summary = "writes PyTorch's weights (.safetensors, .pth) as a .caffemodel",
+               .usage = "-model NET.prototxt -from WEIGHTS [-names MAP] [flags]",
                .flags = {"model", "from", "names", "output", "assume", "phase", "level", "stage",
                          "set"},
                .run = run_convert_weights});

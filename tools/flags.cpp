@@ -99,7 +99,8 @@ DEFINE_bool(overwrite, false, "Replace databases that exist already.");
 DEFINE_string(split, "",
               "Make two databases, NAME_train and NAME_val, with equal shares of every class: the "
               "share for training, such as 0.9, or how many records, such as 45000.");
-DEFINE_string(from, "", "The weights to convert: a safetensors file.");
+DEFINE_string(from, "",
+              "The weights to convert: a safetensors file, or a .pth that torch.save wrote.");
 DEFINE_string(
     names, "",
     "Which module of -from is which layer: a file of pair { from: \"conv1\" to: \"conv1\" }. "
@@ -124,8 +125,8 @@ DEFINE_string(
     "The blob with the scores. Empty: the output of the net that is a Softmax or Sigmoid.");
 DEFINE_string(resize, "",
               "The size in pixels to which image files are resized, such as 256x256 (width x "
-              "height), of which the middle is taken where the net's input is smaller. Empty: what "
-              "the net says.");
+              "height), of which the middle is taken where the net's input is smaller; of surgery "
+              "the size of the images that the written net takes. Empty: what the net says.");
 DEFINE_string(mean, "",
               "What to subtract: one value, one a channel such as 104,117,123, or a mean file "
               "(binaryproto). Empty: what the net says.");
@@ -136,6 +137,7 @@ DEFINE_bool(rgb, false,
 DEFINE_string(output, "",
               "The file to write. Empty: report.html for a report, the name of "
               "-from with another suffix for weights, else the standard output.");
+DEFINE_string(output_weights, "", "The file for the weights of the net in -output: a .caffemodel.");
 DEFINE_string(run_id, "",
               "The run of the metrics file to report, or the first letters of its name. Empty: the "
               "one that -weights belong to, else the last.");

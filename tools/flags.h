@@ -70,4 +70,5 @@ DECLARE_bool(rgb);
 
 // Reports.
 DECLARE_string(output);
+DECLARE_string(output_weights);
 DECLARE_string(run_id);

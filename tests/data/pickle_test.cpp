@@ -66,7 +66,7 @@ TEST(Pickle, SaysWhatIsWrong) {
       {"empty", "", "data", "p: byte 0: a pickle of protocol 2 or newer begins with 0x80"},
       {"text", "(dp0\nS'data'\n", "data", "begins with 0x80"},
       {"old", "\x80\x01}.", "data", "its protocol is 1, but 2 to 5 are read"},
-      {"code", start + "}Q.", "data", "p: byte 3: the instruction 0x51 is none"},
+      {"code", start + "}P.", "data", "p: byte 3: the instruction 0x50 is none"},
       {"cut",
        start + "}(U\x09"
                "dat",

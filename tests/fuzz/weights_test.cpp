@@ -3,7 +3,9 @@
 
 #include "data/transforms/mean.h"
 #include "fuzz/fuzz.h"
+#include "net/weights/tensor_file.h"
 #include "net/weights/wire_reader.h"
+#include "net/weights/zip_file.h"
 #include "proto/blob.pb.h"
 #include "solver/fixtures.h"
 #include "solver/state_file.h"
@@ -84,6 +86,25 @@ TEST(Fuzz, Hdf5Weights) {
         },
         [](const std::string& folder, const Files& files) {
           load(folder + "/" + files.begin()->first);
+        }});
+}
+
+TEST(Fuzz, TorchFiles) {
+  fuzz({"pth",
+        [] {
+          std::vector<Files> corpus{{{"pth", golden("torch/legacy.pth")}}};
+          for (const char* name : {"state_dict", "checkpoint"}) {
+            if (ZipFile::available())
+              corpus.push_back({{"pth", golden(cat("torch/", name, ".pth"))}});
+          }
+          return corpus;
+        },
+        [](Dice& dice, Files& files, const Files& other) {
+          damage_bytes(dice, files["pth"], other.at("pth"));
+        },
+        [](const std::string& folder, const Files&) {
+          const std::unique_ptr<TensorFile> file = open_tensor_file(folder + "/pth");
+          for (const auto& entry : file->entries()) file->values(entry.first);
         }});
 }
 

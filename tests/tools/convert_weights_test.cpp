@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "net/weights/zip_file.h"
 #include "proto/net.pb.h"
 #include "tools/program.h"
 
@@ -100,6 +101,16 @@ TEST_F(ConvertWeights, PutsEveryTensorInItsPlaceAndUnits) {
   EXPECT_EQ(found["f1"], (std::vector<float>{1, 2}));
 }
 
+// tests/goldens/torch/checkpoint.pth has the same weights.
+TEST_F(ConvertWeights, TakesACheckpointOfTorchSaveAlike) {
+  if (!ZipFile::available()) GTEST_SKIP() << "this build has no libzip";
+  ASSERT_EQ(convert(weights(), "-output expected.caffemodel").code, 0);
+  folder_.copy_golden("torch/checkpoint.pth", "net.pth");
+  const Outcome outcome = run(folder_, "crema convert_weights -model net.prototxt -from net.pth");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(folder_.read("net.caffemodel"), folder_.read("expected.caffemodel"));
+}
+
 TEST_F(ConvertWeights, RefusesWhatDoesNotFitAndWritesNothing) {
   std::vector<Stored> missing = weights(), extra = weights(), wide = weights();
   missing[0].name = "fc.bios";
@@ -127,8 +138,11 @@ TEST_F(ConvertWeights, RefusesWhatDoesNotFitAndWritesNothing) {
     expect_part(outcome.err, row.message);
     EXPECT_FALSE(folder_.has("w.caffemodel")) << row.message;
   }
-  expect_part(run(folder_, "crema convert_weights -model net.prototxt -from w.pth").err,
-              "expected a safetensors file");
+  folder_.write("w.pth", "no weights");
+  const Outcome outcome = run(folder_, "crema convert_weights -model net.prototxt -from w.pth");
+  EXPECT_EQ(outcome.code, 1);
+  expect_part(outcome.err, "w.pth: the header would take");
+  EXPECT_FALSE(folder_.has("w.caffemodel"));
 }
 
 }  // namespace convert_weights_test

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Holds `crema convert_weights` against PyTorch: random weights and statistics of torchvision's nets, converted, must give the
-scores that PyTorch gives for the same pixels. Not part of the suite: needs torch, torchvision, safetensors and h5py.
+scores that PyTorch gives for the same pixels, and both forms of torch.save the same file. Not part of the suite: needs torch,
+torchvision, safetensors and h5py.
 
     python tests/weights/compare_torch.py [build/tools/crema] [resnet18 vgg16 ...]      # from the top of the repository
-
-AlexNet is not among them: torchvision's has other widths and no groups or LRN, and is no net of models/.
 """
+import filecmp
 import os
 import subprocess
 import sys
@@ -21,6 +21,7 @@ from safetensors.torch import save_file
 # differ.
 VGG_MEANS = ["-set", "mean=[103.53, 116.28, 123.675]"]
 ROWS = {
+    "alexnet": ("alexnet_torchvision", [], "fc8", 1e-4),
     "resnet18": ("resnet", ["-set", "depth=18"], "fc1000", 1e-4),
     "resnet50": ("resnet", ["-set", "depth=50"], "fc1000", 1e-4),
     "resnet101": ("resnet", ["-set", "depth=101"], "fc1000", 1e-4),
@@ -77,6 +78,12 @@ def compare(crema, name):
             model.float()
         save_file(model.state_dict(), at("w.safetensors"))
         call("convert_weights", "-model", net, "-from", at("w.safetensors"), *settings)
+        for form in ("zip", "legacy"):
+            torch.save(model.state_dict(), at("w.pth"), _use_new_zipfile_serialization=form == "zip")
+            call("convert_weights", "-model", net, "-from", at("w.pth"), "-output", at("pth.caffemodel"), *settings)
+            if not filecmp.cmp(at("w.caffemodel"), at("pth.caffemodel"), shallow=False):
+                print(f"{name}: the {form} .pth gives other weights than safetensors  FAILED", flush=True)
+                return False
         own_mean, scale = transform_of(call("expand", net, *settings))
         with h5py.File(at("in.h5"), "w") as file:
             file["data"] = ((pixels[:, ::-1] - own_mean) * scale).astype(numpy.float32)

@@ -2,7 +2,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/convert/pickle_reader.h"
 #include "tensor/claims.h"
 
 namespace crema {

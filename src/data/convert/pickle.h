@@ -1,29 +1,16 @@
-// Pickle: reads Python's pickles as far as data sets need it: numbers, texts, lists, tuples,
-// dictionaries, and NumPy arrays of bytes, in the protocols 2 to 5 as Python 2 and 3 write them.
-// Nothing in a pickle is executed: a call becomes a value that names the function and its arguments.
+// Pickle: entries of the pickled dictionaries that data sets are: lists of numbers, and NumPy arrays of
+// bytes.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "base/pickle_reader.h"
 #include "tensor/shape.h"
 
 namespace crema {
-
-struct PickleValue {
-  enum class Kind { none, integer, real, text, list, tuple, dict, function, call };
-  Kind kind = Kind::none;
-  int64_t integer = 0;
-  double real = 0;
-  std::string_view module, text;  // of a function; `text` also the bytes of str, unicode and bytes
-  // Of a list or tuple; of a dict its keys and values in turn; of a call the function and the tuple
-  // of its arguments.
-  std::vector<const PickleValue*> items{};
-  const PickleValue* state = nullptr;  // what a call's result was given afterwards
-};
 
 class Pickle {
  public:

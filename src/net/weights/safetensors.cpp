@@ -1,32 +1,17 @@
 #include "net/weights/safetensors.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/visible.h"
-#include "tensor/half.h"
 
 namespace crema {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "as the files are");
-
 using Json = nlohmann::json;
 
 constexpr uint64_t kLengthBytes = 8, kMaxHeader = 100'000'000;  // the format's own limit
-
-// Bytes of a value; 0 for a type that is not known.
-uint64_t width_of(const std::string& dtype) {
-  static const std::map<std::string, uint64_t> widths = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E4M3", 1}, {"F8_E5M2", 1},
-      {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},
-      {"U32", 4},  {"F32", 4}, {"I64", 8}, {"U64", 8},     {"F64", 8}};
-  const auto found = widths.find(dtype);
-  return found == widths.end() ? 0 : found->second;
-}
 
 // Non-negative integers of a JSON array.
 bool read_counts(const Json& tensor, const char* key, std::vector<uint64_t>* counts) {
@@ -39,26 +24,20 @@ bool read_counts(const Json& tensor, const char* key, std::vector<uint64_t>* cou
   return true;
 }
 
-template <typename T>
-std::vector<float> widened(const std::vector<char>& bytes) {
-  std::vector<float> values(bytes.size() / sizeof(T));
-  for (size_t i = 0; i < values.size(); ++i) {
-    T value;
-    std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-    values[i] = static_cast<float>(value);
-  }
-  return values;
-}
+struct Described {
+  TensorFile::Entry entry;
+  uint64_t begin = 0, end = 0;  // bytes behind the header
+};
 
-Safetensors::Entry read_entry(const std::string& what, const Json& tensor, uint64_t data) {
-  Safetensors::Entry entry;
+Described read_entry(const std::string& what, const Json& tensor) {
+  TensorFile::Entry entry;
   std::vector<uint64_t> dims, offsets;
   const bool complete = tensor.is_object() && tensor.contains("dtype") &&
                         tensor["dtype"].is_string() && read_counts(tensor, "shape", &dims) &&
                         read_counts(tensor, "data_offsets", &offsets) && offsets.size() == 2;
   require(complete, what, "expected dtype, shape and two data_offsets in the header");
   entry.dtype = tensor["dtype"].get<std::string>();
-  const uint64_t width = width_of(entry.dtype);
+  const uint64_t width = dtype_width(entry.dtype);
   require(width > 0, what, "unknown dtype ", visible(entry.dtype));
   // 2^48 bytes are more than any file; products below it cannot overflow.
   constexpr uint64_t kMax = uint64_t{1} << 48;
@@ -72,9 +51,7 @@ Safetensors::Entry read_entry(const std::string& what, const Json& tensor, uint6
           offsets[1], " are no range of bytes");
   require(offsets[1] - offsets[0] == bytes, what, "data_offsets span ", offsets[1] - offsets[0],
           " bytes, but ", entry.dtype, " of shape ", entry.shape.brief(), " takes ", bytes);
-  entry.begin = data + offsets[0];
-  entry.end = data + offsets[1];
-  return entry;
+  return {std::move(entry), offsets[0], offsets[1]};
 }
 
 }  // namespace
@@ -96,14 +73,16 @@ Safetensors::Safetensors(const std::string& path) : file_(path) {
   for (const auto& [name, tensor] : header.items()) {
     if (name == "__metadata__") continue;
     const std::string what = cat(path, ": tensor \"", visible(name), "\": ");
-    entries_[name] = read_entry(what, tensor, data);
+    Described described = read_entry(what, tensor);
+    entries_[name] = std::move(described.entry);
+    ranges_[name] = {data + described.begin, data + described.end};
   }
   check_offsets(data);
 }
 
 void Safetensors::check_offsets(uint64_t data) const {
-  std::vector<std::map<std::string, Entry>::const_pointer> sorted;
-  for (const auto& entry : entries_) {
+  std::vector<std::map<std::string, Range>::const_pointer> sorted;
+  for (const auto& entry : ranges_) {
     require(entry.second.end <= file_.size(), path(), ": tensor \"", visible(entry.first),
             "\": ends at byte ", entry.second.end, ", but the file has ", file_.size(),
             "; was it downloaded whole?");
@@ -119,27 +98,12 @@ void Safetensors::check_offsets(uint64_t data) const {
 }
 
 std::vector<float> Safetensors::values(const std::string& name) const {
-  const Entry& entry = entries_.at(name);
-  std::vector<char> bytes(entry.end - entry.begin);
-  require(file_.read(entry.begin, bytes.data(), bytes.size()) == bytes.size(), path(),
-          ": tensor \"", visible(name), "\": the file became shorter");
-  if (entry.dtype == "F32") return widened<float>(bytes);
-  if (entry.dtype == "F64") return widened<double>(bytes);
-  if (entry.dtype == "I64") return widened<int64_t>(bytes);
-  if (entry.dtype == "F16" || entry.dtype == "BF16") {
-    std::vector<float> values(bytes.size() / 2);
-    for (size_t i = 0; i < values.size(); ++i) {
-      uint16_t bits;
-      std::memcpy(&bits, bytes.data() + 2 * i, 2);
-      Half half;
-      BFloat16 brain;
-      half.bits = brain.bits = bits;
-      values[i] = entry.dtype == "F16" ? static_cast<float>(half) : static_cast<float>(brain);
-    }
-    return values;
-  }
-  fail(path(), ": tensor \"", visible(name), "\": dtype ", entry.dtype,
-       "; expected F32, F16, BF16, F64 or I64");
+  const Range& range = ranges_.at(name);
+  const std::string what = cat(path(), ": tensor \"", visible(name), "\": ");
+  std::vector<char> bytes(range.end - range.begin);
+  require(file_.read(range.begin, bytes.data(), bytes.size()) == bytes.size(), what,
+          "the file became shorter");
+  return floats_of(bytes, entries_.at(name).dtype, what);
 }
 
 }  // namespace crema

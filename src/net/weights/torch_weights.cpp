@@ -32,7 +32,7 @@ std::string listed(const std::vector<std::string>& names) {
 
 class TorchLoader {
  public:
-  TorchLoader(Net& net, const Safetensors& file, const WeightNames& names,
+  TorchLoader(Net& net, const TensorFile& file, const WeightNames& names,
               const std::optional<TorchInput>& input)
       : net_(net), file_(file), names_(names), input_(input) {}
 
@@ -161,7 +161,7 @@ class TorchLoader {
   }
 
   Net& net_;
-  const Safetensors& file_;
+  const TensorFile& file_;
   const WeightNames& names_;
   const std::optional<TorchInput>& input_;
   std::set<int> input_layers_, set_;
@@ -171,7 +171,7 @@ class TorchLoader {
 
 }  // namespace
 
-TorchReport load_torch_weights(Net& net, const Safetensors& file, const WeightNames& names,
+TorchReport load_torch_weights(Net& net, const TensorFile& file, const WeightNames& names,
                                const std::optional<TorchInput>& input) {
   return TorchLoader(net, file, names, input).run();
 }
@@ -185,7 +185,7 @@ WeightNames own_names(const Net& net) {
                          graph.net.layer(i - 1).type() == "BatchNorm" &&
                          graph.net.layer(i - 1).top(0) == layer.bottom(0);
     if (!graph.views[i].parameters.empty() && !of_norm)
-      names.pairs.push_back({layer.name(), layer.name(), cat("layer \"", layer.name(), '"')});
+      names.pairs.push_back({layer.name(), layer.name(), "the net's own names"});
   }
   return names;
 }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "net/net.h"
-#include "net/weights/safetensors.h"
+#include "net/weights/tensor_file.h"
 #include "net/weights/weight_names.h"
 
 namespace crema {
@@ -34,7 +34,7 @@ struct TorchReport {
 // BatchNorm layer; the means, deviations and channel order that `names` states go into the
 // convolutions that read `input`. Error for tensors that are missing, are left over or have other
 // shapes, and for a net that does not compute what the file's did (eps of BatchNorm).
-TorchReport load_torch_weights(Net& net, const Safetensors& file, const WeightNames& names,
+TorchReport load_torch_weights(Net& net, const TensorFile& file, const WeightNames& names,
                                const std::optional<TorchInput>& input);
 
 // The pairs of a file whose modules have the names of the net's layers.

@@ -1,4 +1,4 @@
-#include "data/convert/pickle_reader.h"
+#include "base/pickle_reader.h"
 
 #include <bit>
 
@@ -7,7 +7,7 @@ namespace crema {
 const PickleValue* PickleReader::read() {
   constexpr unsigned char kProtocol = 0x80, kStop = '.';
   constexpr uint64_t kNewest = 5;
-  if (content_.empty() || static_cast<unsigned char>(content_[0]) != kProtocol)
+  if (at_ >= content_.size() || static_cast<unsigned char>(content_[at_]) != kProtocol)
     wrong("a pickle of protocol 2 or newer begins with 0x80");
   take(1);
   const uint64_t protocol = unsigned_of(1);
@@ -30,7 +30,7 @@ void PickleReader::step(unsigned char code) {
   if (push_number(code) || push_text(code) || join(code) || remember(code) || call(code)) return;
   constexpr const char* kDigits = "0123456789abcdef";
   const char hex[] = {'0', 'x', kDigits[code >> 4], kDigits[code & 15], 0};
-  wrong("the instruction ", hex, " is none that a data set's pickle has");
+  wrong("the instruction ", hex, " is none that pickles of data have");
 }
 
 bool PickleReader::push_number(unsigned char code) {
@@ -93,11 +93,6 @@ bool PickleReader::push_text(unsigned char code) {
 }
 
 bool PickleReader::join(unsigned char code) {
-  const auto extend = [&](Kind kind, const char* name, std::vector<const PickleValue*> added) {
-    if (kind == Kind::dict && added.size() % 2 != 0) wrong("a key has no value");
-    std::vector<const PickleValue*>& items = top(kind, name).items;
-    items.insert(items.end(), added.begin(), added.end());
-  };
   switch (code) {
     case '(':
       marks_.push_back(stack_.size());
@@ -126,18 +121,18 @@ bool PickleReader::join(unsigned char code) {
       make_tuple(code - 0x84u);
       return true;
     case 'a':
-      extend(Kind::list, "list", {pop()});
+      extend(Kind::list, {pop()});
       return true;
     case 'e':
-      extend(Kind::list, "list", pop_to_mark());
+      extend(Kind::list, pop_to_mark());
       return true;
     case 's': {
       const PickleValue *value = pop(), *key = pop();
-      extend(Kind::dict, "dict", {key, value});
+      extend(Kind::dict, {key, value});
       return true;
     }
     case 'u':
-      extend(Kind::dict, "dict", pop_to_mark());
+      extend(Kind::dict, pop_to_mark());
       return true;
     default:
       return false;
@@ -179,21 +174,18 @@ bool PickleReader::remember(unsigned char code) {
 bool PickleReader::call(unsigned char code) {
   switch (code) {
     case 'c': {
-      const std::string_view module = line(), name = line();
-      PickleValue& function = make(Kind::function);
-      function.module = module;
-      function.text = name;
+      const std::string_view module = line();
+      name_function(module, line());
       return true;
     }
     case 0x93: {
       const PickleValue *name = pop(), *module = pop();
       if (name->kind != Kind::text || module->kind != Kind::text)
         wrong("a function's name is no text");
-      PickleValue& function = make(Kind::function);
-      function.module = module->text;
-      function.text = name->text;
+      name_function(module->text, name->text);
       return true;
     }
+    case 0x81:  // a class and the arguments of its constructor
     case 'R': {
       const PickleValue *arguments = pop(), *function = pop();
       if (function->kind != Kind::function || arguments->kind != Kind::tuple)
@@ -203,7 +195,14 @@ bool PickleReader::call(unsigned char code) {
     }
     case 'b': {
       const PickleValue* state = pop();
-      top(Kind::call, "called function's result").state = state;
+      PickleValue& result = top("called function's result");
+      if (result.kind != Kind::call) wrong("there is no called function's result to extend");
+      result.state = state;
+      return true;
+    }
+    case 'Q': {
+      const PickleValue* identity = pop();
+      make(Kind::reference).items = {identity};
       return true;
     }
     default:
@@ -270,10 +269,27 @@ std::vector<const PickleValue*> PickleReader::pop_to_mark() {
   return items;
 }
 
-PickleValue& PickleReader::top(Kind kind, const char* name) {
+PickleValue& PickleReader::top(const char* name) {
   const bool there = !stack_.empty() && (marks_.empty() || marks_.back() < stack_.size());
-  if (!there || stack_.back()->kind != kind) wrong("there is no ", name, " to extend");
+  if (!there) wrong("there is no ", name, " to extend");
   return *stack_.back();
+}
+
+// A list, or a dict, or what a call made, which then is a kind of dict.
+void PickleReader::extend(Kind kind, std::vector<const PickleValue*> added) {
+  const char* name = kind == Kind::list ? "list" : "dict";
+  if (kind == Kind::dict && added.size() % 2 != 0) wrong("a key has no value");
+  PickleValue& value = top(name);
+  if (value.kind != kind && (kind == Kind::list || value.kind != Kind::call))
+    wrong("there is no ", name, " to extend");
+  value.items.insert(value.items.end(), added.begin(), added.end());
+}
+
+void PickleReader::name_function(std::string_view module, std::string_view name) {
+  PickleValue& function = make(Kind::function);
+  function.module = module;
+  function.text = name;
+  if (on_function_) on_function_(function, start_);
 }
 
 void PickleReader::make_tuple(size_t count) {
