@@ -1,0 +1,22 @@
+// Single layers of a net that is made fully convolutional.
+#pragma once
+
+#include <string>
+
+#include "proto/layer.pb.h"
+#include "tensor/shape.h"
+
+namespace crema {
+
+// Whether the type changes each value by itself, or by its channel, whatever else there is.
+bool is_pointwise(const std::string& type);
+
+// An InnerProduct over a whole image, channels x height x width, as a Convolution. Error when no
+// convolution computes the same. `axes`: how many its bottom had.
+LayerParameter as_convolution(const LayerParameter& layer, const Shape& image, int axes);
+
+// The layer for maps of scores, samples x channels x height x width, where it had scores, samples x
+// channels. Error when it does not work on each position by itself.
+LayerParameter for_maps(const LayerParameter& layer);
+
+}  // namespace crema

@@ -1,0 +1,69 @@
+"""What tests/pages/pages_test.py knows of the commands that pages show. A command that fits no rule here fails the test."""
+import re
+
+# Pages whose commands are run, besides models/*/README.md and models/articles/*/README.md.
+PAGES = ["README.md", "tools/*.md", "data_scripts/*.md", "models/README.md", "proto/README.md"]
+
+# Not run here: the whole command, as a pattern, and why. (The scripts among them must exist and be right for bash.)
+NOT_RUN = [
+    (r"bash data_scripts/quickstart\.sh", "installs packages and builds; trains as tools/train.md does"),
+    (r"bash tests/run\.sh", "is what runs this test"),
+    (r"cmake --preset release && cmake --build --preset release", "a build takes minutes; tests/run.sh is one"),
+    (r"bash models/articles/\w+/run\.sh( .*)?", "minutes; tests/models trains its nets"),
+    (r"build/tools/device_query .*", "asks a card"),
+]
+
+# Indented or fenced text that is no command: how it begins, and what holds it.
+NOT_COMMANDS = [
+    ("epoch 3.20/8.00 ", "a status line, which tests/solver holds"),
+]
+
+# Fenced blocks by language: who tests them. "" in proto/README.md is prototxt and is expanded here.
+FENCES = {"cpp": "tests/consumer.sh", "cmake": "tests/consumer.sh"}
+
+# What a command may begin with besides build/tools/VERB and data_scripts/SCRIPT.
+SHELL = {"ls", "awk", "cd", "bash", "mkdir", "export", "sed"}
+
+# Files that no command on the page and no script here makes, and where they come from. A verb that is given one must end with one
+# error that names such a file; a training goes on without it.
+FROM_ELSEWHERE = [
+    (r"(bvlc_|VGG_|VOC0712|squeezenet_v1\.1|SE-ResNet|ResNet-)[\w.-]*\.caffemodel", "their authors' pages"),
+    (r"models/\w+/(?!.*_iter_)[\w.-]+\.caffemodel", "get_weights.sh, which downloads"),
+    (r"vgg_fully\.caffemodel", "crema surgery of weights that get_weights.sh downloads"),
+    (r"[\w/.-]+\.(safetensors|pth)", "torchvision"),
+    (r"build/articles/[\w/]+\.caffemodel", "the page's run.sh, which is not run here"),
+    (r"data/cifar10_40000/\w+", "the same"),
+    (r"data/ilsvrc13/\w+\.txt", "a program of the authors of R-CNN"),
+]
+
+# Solvers, by folder of models/, that train on the small data made here; the others get random data of the shapes in
+# tests/models/models.rows.
+WITH_DATA = {"lenet", "finetune_digits", "siamese", "mnist_autoencoder", "face_center_loss", "face_triplet", "cifar10_quick",
+             "cifar10_full", "cifar10_full_sigmoid", "cifar10_full_sigmoid_bn"}
+
+# What else is set in a training of a folder's net, to save time: most of its weights are of one layer.
+SMALLER = {"fcn": ["layer[fc6].convolution_param.num_output=64"], "caffenet": ["layer[fc6].inner_product_param.num_output=64"],
+           "alexnet": ["layer[fc6].inner_product_param.num_output=64"], "unet": ["width=8"],
+           "rcnn_ilsvrc13": ["layer[fc6].inner_product_param.num_output=64"]}
+
+# Pages that need files of the reader's own: which of fixtures.py's.
+OWN_FILES = {
+    "README.md": ["pictures", "lenet_of_mnist"],
+    "data_scripts/convert.md": ["pictures", "list", "cifar_of_python"],
+    "tools/deploy.md": ["digit"],
+    "models/caffenet/README.md": ["ilsvrc12"],
+    "models/finetune_digits/README.md": ["digits_databases", "lenet_of_mnist"],
+    "models/articles/nolearn_cifar10/README.md": ["digit"],
+}
+
+
+def reason_not_run(command):
+    return next((why for pattern, why in NOT_RUN if re.fullmatch(pattern, command)), None)
+
+
+def from_elsewhere(word):
+    return any(re.fullmatch(pattern, word) for pattern, _ in FROM_ELSEWHERE)
+
+
+def names_from_elsewhere(text):
+    return any(re.search(pattern, text) for pattern, _ in FROM_ELSEWHERE)
