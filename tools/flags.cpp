@@ -9,7 +9,10 @@ DEFINE_string(
 DEFINE_string(weights_mode, "strict",
               "What to do with a blob of another shape in -weights: strict is an error, match "
               "leaves that blob as it is.");
-DEFINE_string(snapshot, "", "A .solverstate file from which training goes on.");
+DEFINE_string(
+    snapshot, "",
+    "A .solverstate file from which training goes on; auto: that of the newest snapshot under "
+    "snapshot_prefix, or a new start where there is none.");
 DEFINE_string(phase, "", "TRAIN or TEST: which layers of the net take part.");
 DEFINE_int32(level, 0, "The level of the net's state, which include and exclude rules see.");
 DEFINE_string(stage, "",
@@ -119,6 +122,9 @@ DEFINE_double(scale, 1,
 DEFINE_string(labels, "",
               "The names of the classes: a text file, one a line, the first for class 0. Empty: "
               "labels.txt beside the net if there is one, else numbers.");
+DEFINE_string(metrics, "",
+              "What tests say of a classifier besides the net's outputs, with commas: confusion, "
+              "per_class, top5 (or another number), auc, f1, iou.");
 DEFINE_int32(top, 5, "How many classes to print for each image, the most probable first.");
 DEFINE_string(
     blob, "",

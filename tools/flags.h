@@ -62,6 +62,7 @@ DECLARE_double(scale);
 
 // Classifying images.
 DECLARE_string(labels);
+DECLARE_string(metrics);
 DECLARE_int32(top);
 DECLARE_string(blob);
 DECLARE_string(resize);

@@ -66,12 +66,12 @@ Run& run_of(const Metric& metric, std::vector<Run>& runs, int& unnamed) {
 }
 
 void add(Run& run, Metric metric) {
-  if (metric.kind == "start") {
+  if (metric.kind == "start" || metric.kind == "rollback") {
     std::erase_if(run.metrics, [&](const Metric& old) {
       // A snapshot counts the updates done, and a test at that iteration belongs to the continued
       // run.
-      return old.iteration > metric.iteration ||
-             (old.iteration == metric.iteration && old.kind != "snapshot");
+      return old.iteration > metric.iteration || (old.iteration == metric.iteration &&
+                                                  old.kind != "snapshot" && old.kind != "rollback");
     });
   }
   run.metrics.push_back(std::move(metric));

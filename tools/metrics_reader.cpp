@@ -129,6 +129,20 @@ void MetricsReader::read(const Event& event) {
     Metric metric{.iteration = bad->iteration, .kind = "train"};
     metric.values.emplace_back("loss", bad->loss);
     write(std::move(metric));
+  } else if (const auto* skip = std::get_if<event::UpdateSkipped>(&event)) {
+    Metric metric{.iteration = skip->iteration, .kind = "skip"};
+    metric.values = {{"loss", skip->loss}, {"in_row", skip->in_row}};
+    write(std::move(metric));
+  } else if (const auto* back = std::get_if<event::RolledBack>(&event)) {
+    Metric metric{.iteration = back->to, .kind = "rollback"};
+    metric.values = {{"from", static_cast<double>(back->iteration)}, {"rate_scale", back->scale}};
+    metric.texts = {{"reason", back->reason}};
+    write(std::move(metric));
+  } else if (const auto* early = std::get_if<event::EarlyStopped>(&event)) {
+    Metric metric{.iteration = early->iteration, .kind = "early_stop"};
+    metric.values = {{"best", early->best}, {"tests", early->tests}};
+    metric.texts = {{"output", early->output}};
+    write(std::move(metric));
   } else if (const auto* last = std::get_if<event::FinalLoss>(&event)) {
     Metric metric{.iteration = last->iteration, .kind = "train"};
     metric.values.emplace_back("loss", last->loss);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <optional>
 
 #include "proto/solver.pb.h"
+#include "solver/class_metrics.h"
 #include "solver/not_finite.h"
 #include "solver/test_scores.h"
 #include "tools/devices.h"
@@ -42,9 +44,11 @@ class NumberCheck {
   std::string message_;
 };
 
-void test(ProgramLog& log, Net& net) {
+void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked) {
   log.info(cat("Running for ", FLAGS_iterations, " iterations."));
   TestScores scores(SolverParameter(), net);
+  std::optional<ClassMetrics> metrics;
+  if (!asked.empty()) metrics.emplace(net, asked);
   NumberCheck check(net);
   float loss = 0;  // summed in float as in Caffe, so that the printed digits agree
   for (int i = 0; i < FLAGS_iterations; ++i) {
@@ -52,6 +56,7 @@ void test(ProgramLog& log, Net& net) {
     const double of_batch = net.loss();
     loss += static_cast<float>(of_batch);
     scores.add();
+    if (metrics) metrics->add();
     const std::vector<OutputValue> values = values_of(net);
     for (const OutputValue& output : values)
       log.info(cat("Batch ", i, ", ", output.name, " = ", output.value));
@@ -64,12 +69,18 @@ void test(ProgramLog& log, Net& net) {
       line += cat(" (* ", mean.loss_weight, " = ", mean.loss_weight * mean.value, " loss)");
     log.info(line);
   }
+  if (metrics) {
+    for (const OutputValue& value : metrics->outputs())
+      log.info(cat(value.name, " = ", value.value));
+    for (const std::string& line : metrics->report_confusion("confusion.csv")) log.info(line);
+  }
   check.report();
 }
 
 int run_test(const VerbCall& call) {
   require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
   require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
+  const std::vector<std::string> asked = parse_class_metrics(FLAGS_metrics);
   const std::unique_ptr<Context> context = make_context(call.log);
   if (context->device() == Device::gpu) {
     call.log.info(cat("Use GPU with device ID ", context->ordinal()));
@@ -81,6 +92,7 @@ int run_test(const VerbCall& call) {
   log_device(call.log, *context, precision);
   NetInput input = read_model(call.log, phase_of_flag(TEST));
   input.options.precision = precision;
+  input.options.keep_blobs = input.options.keep_blobs || !asked.empty();
   Net net(*context, input.net, input.options);
   load_weights_of_flag(net);
   fill_random_inputs(net);
@@ -91,7 +103,7 @@ int run_test(const VerbCall& call) {
                          "how good it is"));
   }
   if (FLAGS_dump_plan) std::cout << net.dump_plan();
-  test(call.log, net);
+  test(call.log, net, asked);
   return 0;
 }
 
@@ -100,7 +112,7 @@ REGISTER_VERB(
            .usage = "-model NET.prototxt -weights FILE [flags]",
            .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level",
                      "stage", "batch", "assume", "implementation", "precision", "gpu_memory",
-                     "tune", "deterministic", "off", "dump_plan", "set"},
+                     "tune", "deterministic", "off", "dump_plan", "set", "metrics"},
            .run = run_test});
 
 }  // namespace

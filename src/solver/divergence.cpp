@@ -14,13 +14,33 @@ void Solver::read_losses(int64_t last) {
   for (const float loss : gpu_->losses(unread_, last)) watch(unread_++, loss);
 }
 
-void Solver::watch(int64_t iteration, double loss) {
+// Whether the iteration's update is done: all but those that on_divergence: SKIP leaves out.
+// `updates`: there is one.
+bool Solver::watch(int64_t iteration, double loss, bool updates) {
   losses_.add(iteration, loss);
-  if (std::isfinite(loss)) return;
-  const bool stops = file_.solver.on_divergence() == SolverParameter::STOP;
-  if (stops || !non_finite_reported_) send(event::NonFiniteLoss{iteration, loss, stops});
+  if (std::isfinite(loss)) {
+    if (updates) skipped_ = 0;
+    return true;
+  }
+  const auto policy = file_.solver.on_divergence();
+  if (policy == SolverParameter::SKIP) {
+    if (!updates) return true;
+    if (skip_update(iteration, loss)) return false;
+  }
+  const bool ignored = policy == SolverParameter::IGNORE, stops = !ignored && !rolls_back();
+  if (stops || (ignored && !non_finite_reported_))
+    send(event::NonFiniteLoss{iteration, loss, stops});
   non_finite_reported_ = true;
-  if (stops) diverge(iteration, cat("the loss is ", loss), find_divergence(iteration));
+  if (!ignored) diverge(iteration, cat("the loss is ", loss), find_divergence(iteration));
+  return true;
+}
+
+// False after skip_most in a row.
+bool Solver::skip_update(int64_t iteration, double loss) {
+  const int most = file_.solver.skip_most();
+  if (++skipped_ > most) return false;
+  send(event::UpdateSkipped{iteration, loss, skipped_, most});
+  return true;
 }
 
 // Checked before a snapshot: after an update the weights may be worthless while every loss so far
@@ -51,13 +71,22 @@ void Solver::diverge(int64_t iteration, const std::string& what,
                      const std::optional<NotFinite>& where) {
   std::string position = "With the same data again all blobs are finite";
   if (where) position = cat("It begins in ", where->text());
+  diverged_ = iteration;
+  divergence_ = cat(what, ". ", position);
+  const bool ends = !rolls_back();  // else run() catches the error
+  for (const std::string& line : ends&& where ? where->statistics : std::vector<std::string>())
+    send(event::Debug{line});
+  std::string tried;
+  if (skipped_ > file_.solver.skip_most())
+    tried = cat(" after ", skipped_ - 1, " updates in a row that were left out");
+  if (rates_.scale != 1) tried = cat(" although the rate was multiplied by ", rates_.scale);
   const std::string advice =
       where && where->in_source
           ? "Look at the records and at transform_param (scale, mean_value, mean_file)"
           : cat("A smaller base_lr (it is ", file_.solver.base_lr(),
                 "), clip_gradients or a look at the data (scale, mean_value, labels) is what "
                 "usually helps");
-  throw Diverged(cat("in iteration ", iteration, ": ", what, ". ", position, ". ", advice,
+  throw Diverged(cat("in iteration ", iteration, ": ", what, tried, ". ", position, ". ", advice,
                      "; on_divergence: IGNORE goes on regardless. ", resume_hint()));
 }
 

@@ -42,6 +42,21 @@ struct Lines {
     log.warning(cat("The loss of iteration ", e.iteration, " is ", e.loss,
                     ". Training goes on, as on_divergence: IGNORE asks"));
   }
+  void operator()(const event::UpdateSkipped& e) const {
+    log.warning(cat("The loss of iteration ", e.iteration, " is ", e.loss,
+                    ": its update is left out, as on_divergence: SKIP asks (", e.in_row,
+                    " in a row; more than ", e.most, " end the training)"));
+  }
+  void operator()(const event::RolledBack& e) const {
+    log.warning(cat("In iteration ", e.iteration, ": ", e.reason, ". Back to iteration ", e.to,
+                    ", ", e.state.empty() ? "the start of the run" : e.state,
+                    ", with later data; the learning rate is multiplied by ", e.scale,
+                    " from now on (rollback ", e.number, " of ", e.most, ")"));
+  }
+  void operator()(const event::EarlyStopped& e) const {
+    log.info(cat("Early stop in iteration ", e.iteration, ": \"", e.output, "\" of the last ",
+                 e.tests, " tests is not better than ", static_cast<float>(e.best)));
+  }
   void operator()(const event::TestBegin& e) const {
     log.info(cat("Iteration ", e.iteration, ", Testing net (#", e.net, ")"));
   }

@@ -74,11 +74,36 @@ struct GradientsClipped {
   double norm = 0, limit = 0, scale = 0;
 };
 
-// The loss is NaN or infinite. Sent once per run.
+// The loss is NaN or infinite, with on_divergence STOP or IGNORE. Sent once per run.
 struct NonFiniteLoss {
   int64_t iteration = 0;
   double loss = 0;
   bool stops = false;  // an error with more details ends the run; else the run continues
+};
+
+// on_divergence SKIP: the update of an iteration whose loss is not finite was left out.
+struct UpdateSkipped {
+  int64_t iteration = 0;
+  double loss = 0;
+  int in_row = 0, most = 0;  // skipped one after the other, this one included; at most
+};
+
+// on_divergence ROLLBACK: the training has gone back.
+struct RolledBack {
+  int64_t iteration = 0;     // that diverged
+  int64_t to = 0;            // updates done now
+  std::string state;         // the snapshot restored; "": the start of the run
+  std::string reason;        // what diverged and where
+  int number = 0, most = 0;  // which time this is; at most
+  float scale = 1;           // what the learning rate is multiplied with from now on
+};
+
+// early_stop: an output of the tests has not become better, and the training ends.
+struct EarlyStopped {
+  int64_t iteration = 0;
+  std::string output;
+  double best = 0;
+  int tests = 0;  // since the best
 };
 
 struct TestBegin {
@@ -170,12 +195,13 @@ struct Warning {
 
 }  // namespace event
 
-using Event = std::variant<event::Start, event::Step, event::Display, event::LearningRate,
-                           event::LearningRateStep, event::GradientsClipped, event::NonFiniteLoss,
-                           event::TestBegin, event::TestBatch, event::TestResult, event::Epoch,
-                           event::TestInterrupted, event::Snapshot, event::SnapshotDone,
-                           event::SnapshotFailed, event::Restored, event::FinalLoss, event::End,
-                           event::Debug, event::Warning>;
+using Event =
+    std::variant<event::Start, event::Step, event::Display, event::LearningRate,
+                 event::LearningRateStep, event::GradientsClipped, event::NonFiniteLoss,
+                 event::UpdateSkipped, event::RolledBack, event::EarlyStopped, event::TestBegin,
+                 event::TestBatch, event::TestResult, event::Epoch, event::TestInterrupted,
+                 event::Snapshot, event::SnapshotDone, event::SnapshotFailed, event::Restored,
+                 event::FinalLoss, event::End, event::Debug, event::Warning>;
 
 // A reader of the event stream. Called from the training thread, between iterations: it must be
 // quick. An Error from it ends the training.

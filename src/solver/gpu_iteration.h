@@ -41,6 +41,8 @@ class GpuIteration {
   void restore_loss_scale(float scale, int32_t good);
   // Call when the rates of future iterations have changed.
   void forget_rates() { rates_until_ = 0; }
+  // Call when iterations do not go on where they were, or a divergence is over.
+  void forget_counters() { known_iteration_ = -1; }
   // From now on the learning rate follows the losses; plateau() gives the current state.
   void set_plateau(const Plateau& plateau);
   Plateau plateau();

@@ -222,7 +222,7 @@ double learning_rate(const SolverParameter& s, int iteration, RateState* state) 
   } else {
     rate = policy_of(s).rate(s, iteration, state);
   }
-  return at_least_min(s, rate);
+  return at_least_min(s, rate) * state->scale;
 }
 
 bool observe_score(const SolverParameter& solver, float score, RateState* state) {

@@ -16,6 +16,7 @@ struct RateState {
   Plateau plateau;
   float best_score = -3.402823466e38f;  // "stepearly": the largest
   int tests_without_better = 0;
+  float scale = 1;  // of every rate, as on_divergence: ROLLBACK lowers it; beneath min_lr, too
 };
 
 // Error when the policy is unknown, when a field that it needs is missing, or when fields disagree.

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
 #include "net/plan.h"
 
 namespace crema {
 namespace {
+
+constexpr size_t kBlobsBefore = 8;  // whose statistics are shown
 
 // Counts NaN and infinite values into `found`; true when there are any.
 template <typename T>
@@ -34,6 +37,40 @@ std::string name_of(const Graph& graph, const PlanNode& node) {
   if (names.size() == 1) return name;
   names.erase(names.begin());
   return cat(name, " (run as one with ", join(names, ", "), ")");
+}
+
+// `layer "ip1", top "h" 6x7: min -1.2, max 2.3, mean 0.01, norm 4.5`
+std::string statistics_of(Context& context, const std::string& name, const Tensor& tensor) {
+  const std::vector<double> values = to_doubles(context, tensor);
+  double least = values[0], most = values[0], sum = 0, squares = 0;
+  for (const double value : values) {
+    // A nan stays, and shows.
+    if (!(value >= least) && !std::isnan(least)) least = value;
+    if (!(value <= most) && !std::isnan(most)) most = value;
+    sum += value;
+    squares += value * value;
+  }
+  return cat(name, " ", tensor.shape().brief(), ": min ", least, ", max ", most, ", mean ",
+             sum / static_cast<double>(values.size()), ", norm ", std::sqrt(squares));
+}
+
+// The blobs that a step has read and written, and the parameters of the step with the fault.
+void describe_step(Net& net, const PlanNode& node, bool faulty, std::deque<std::string>* lines) {
+  const Graph& graph = net.graph();
+  if (node.members.empty()) return;
+  const auto add = [&](const std::string& name, const Tensor& tensor) {
+    if (!tensor || tensor.count() == 0) return;
+    lines->push_back(statistics_of(net.context(), cat(name_of(graph, node), ", ", name), tensor));
+  };
+  if (faulty) {
+    for (size_t k = 0; k < node.arguments.forward.parameters.size(); ++k)
+      add(cat("parameter ", k), node.arguments.forward.parameters[k]);
+  }
+  const Graph::View& view = graph.views[node.members.back()];
+  for (size_t j = 0; j < node.arguments.forward.top.size() && j < view.tops.size(); ++j) {
+    add(cat("top \"", graph.values[view.tops[j]].blob, "\""), node.arguments.forward.top[j]);
+    while (!faulty && lines->size() > kBlobsBefore) lines->pop_front();
+  }
 }
 
 std::optional<NotFinite> look_at_step(Net& net, const PlanNode& node) {
@@ -64,6 +101,15 @@ std::optional<NotFinite> look_at_parameter(Net& net, const Parameter& parameter,
   found.layer = cat("layer \"", parameter.layer, "\"");
   found.position = cat(gradient ? "gradient of " : "", "parameter ", parameter.index);
   found.in_parameter = true;
+  found.statistics = {cat("The parameters of ", found.layer, ":")};
+  for (const Parameter& other : net.parameters()) {
+    if (other.layer != parameter.layer) continue;
+    const std::string name = cat("parameter ", other.index);
+    found.statistics.push_back("    " + statistics_of(net.context(), name, other.data));
+    if (other.diff)
+      found.statistics.push_back("    " +
+                                 statistics_of(net.context(), "gradient of " + name, other.diff));
+  }
   return found;
 }
 
@@ -78,10 +124,13 @@ std::string NotFinite::text() const {
 
 std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass) {
   std::optional<NotFinite> found;
+  std::deque<std::string> lines;
   net.set_live_pass(nullptr);  // the given pass, not the one that a GPU has reached
   // Blobs share memory, so each is checked right after it was written.
   net.set_observer([&](const Net::StepInfo& step, bool begin) {
-    if (!begin && !step.backward && !found) found = look_at_step(net, *step.node);
+    if (begin || step.backward || found) return;
+    found = look_at_step(net, *step.node);
+    describe_step(net, *step.node, found.has_value(), &lines);
   });
   const auto stop = [&] { net.set_observer(nullptr); };
   try {
@@ -91,6 +140,9 @@ std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass) {
     throw;
   }
   stop();
+  if (!found) return found;
+  found->statistics = {"The blobs before it, in the order of the forward pass:"};
+  for (const std::string& line : lines) found->statistics.push_back("    " + line);
   return found;
 }
 

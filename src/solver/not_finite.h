@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "net/net.h"
 
@@ -16,6 +17,8 @@ struct NotFinite {
   int64_t nan = 0, infinite = 0, count = 0;
   bool in_source = false;     // a blob of a layer without bottoms: the data are not finite
   bool in_parameter = false;  // or in its gradient
+  // A line for each of the last blobs before it, and for the parameters of its layer.
+  std::vector<std::string> statistics;
 
   // `layer "ip1": its top "ip1" holds 3 nan and 1 infinite of 64 numbers`
   std::string text() const;

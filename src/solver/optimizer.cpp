@@ -179,7 +179,9 @@ void Optimizer::queue_update(const LiveUpdate& live, Update::Part part) {
 UpdateLimits Optimizer::limits() const {
   UpdateLimits limits;
   limits.clip = solver_.clip_gradients();
-  limits.stops = solver_.on_divergence() == SolverParameter::STOP;
+  const auto policy = solver_.on_divergence();
+  limits.stops = policy == SolverParameter::STOP || policy == SolverParameter::ROLLBACK;
+  limits.skips = policy == SolverParameter::SKIP;
   return limits;
 }
 

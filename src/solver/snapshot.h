@@ -4,6 +4,7 @@
 #include <string>
 
 #include "net/net.h"
+#include "net/prototxt/prototxt.h"
 #include "proto/solver.pb.h"
 
 namespace crema {
@@ -17,6 +18,9 @@ struct SnapshotFiles {
 // followed by .h5 for HDF5.
 SnapshotFiles snapshot_files(const SolverParameter& solver, int64_t iteration);
 
+// Error for values of keep_last, keep_every and the like that make no sense.
+void check_kept_snapshots(const SolverFile& file);
+
 // Error when a snapshot would leave out its weights but not its state, or everything.
 void check_snapshot_parts(const SolverParameter& solver);
 
@@ -27,6 +31,9 @@ void check_snapshot_folder(const SolverParameter& solver);
 // The state file that -snapshot names: the file itself, or the one beside it when the weights of a
 // snapshot are given.
 std::string find_solver_state(const std::string& path);
+// The state file of the newest whole snapshot PREFIX_iter_N, "" where there is none, which is logged;
+// damaged ones are passed over with a warning. Error without a snapshot_prefix.
+std::string newest_snapshot(const SolverParameter& solver, Log& log);
 // The weights that belong to a state: at the path it gives, else under the same file name beside
 // it.
 std::string find_snapshot_weights(const std::string& learned_net, const std::string& state_path);

@@ -13,7 +13,9 @@
 #include "net/records.h"
 #include "net/unfed_inputs.h"
 #include "net/whitening.h"
+#include "solver/class_metrics.h"
 #include "solver/debug_info.h"
+#include "solver/divergence.h"
 #include "solver/epochs.h"
 #include "solver/freeze.h"
 #include "solver/gpu_iteration.h"
@@ -23,6 +25,7 @@
 #include "solver/solver_nets.h"
 #include "solver/state_file.h"
 #include "solver/test_scores.h"
+#include "solver/test_watch.h"
 
 namespace crema {
 namespace {
@@ -82,6 +85,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   make_train_net();
   optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);  // allocated before the test nets
   make_test_nets();
+  make_watches();
   make_gpu_iteration();
   log_memory();
   if (file_.settings) file_.settings->require_used();
@@ -126,12 +130,15 @@ void Solver::check_parameter() {
     }
   };
   check("lr_policy", [&] { check_learning_rate(solver); });
+  check_divergence(file_);
+  check_kept_snapshots(file_);
   check("type", [&] { check_schedules(solver, update_rule(solver.type())); });
   check_momentum(file_, context_.log());
   check("snapshot_include_weights", [&] { check_snapshot_parts(solver); });
   check("eval_type", [&] { check_evaluation(solver); });
   rates_ = first_rate_state(solver);
-  if (solver.snapshot() > 0) check_snapshot_folder(solver);
+  if (solver.snapshot() > 0 || solver.snapshot_minutes() > 0 || solver.has_keep_best())
+    check_snapshot_folder(solver);
 }
 
 void Solver::choose_seed(const SolverState* state) {
@@ -206,11 +213,14 @@ void Solver::make_test_nets() {
     write_notes(context_.log(), net.upgrade.notes);
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
+    options.keep_blobs = options.keep_blobs || !options_.metrics.empty();
     test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
     if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
     test_numbers_.push_back(static_cast<int>(i));
     test_iterations_.push_back(sources[i].test_iter);
     test_passes_.push_back(0);
+    if (!options_.metrics.empty())
+      test_metrics_.push_back(std::make_unique<ClassMetrics>(*test_nets_.back(), options_.metrics));
     if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());
     if (!file_.solver.debug_info()) continue;
     test_debug_.push_back(std::make_unique<DebugInfo>(
@@ -241,7 +251,7 @@ void Solver::make_gpu_iteration() {
   const int64_t losses = std::max<int64_t>(kMaxLosses, file_.solver.average_loss());
   gpu_ = std::make_unique<GpuIteration>(*net_, *optimizer_, file_.solver.iter_size(), losses,
                                         options_.capture && !file_.solver.debug_info(), rates);
-  if (rates_.plateau.steps > 0) gpu_->set_plateau(rates_.plateau);
+  if (rate_follows_losses()) gpu_->set_plateau(rates_.plateau);
   if (epochs_) gpu_->set_after_forward([this] { epochs_->add(); });
 }
 
@@ -298,6 +308,7 @@ void Solver::snapshot() {
   const bool hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
   const SnapshotFiles files = snapshot_files(file_.solver, iteration_);
   snapshot_failed_ = true;
+  snapshot_at_ = Clock::now();
   read_losses(iteration_ - 1);
   check_weights();
   const std::string average = write_weights(files);
@@ -305,7 +316,8 @@ void Solver::snapshot() {
   if (!file_.solver.snapshot_include_state()) {
     snapshot_failed_ = false;
     snapshot_iteration_ = iteration_;
-    return send(event::SnapshotDone{iteration_, files.weights, "", hex_of(checksum), average});
+    send(event::SnapshotDone{iteration_, files.weights, "", hex_of(checksum), average});
+    return remove_old_snapshots(files);
   }
   // Only now, so that a state never names weights that do not exist.
   send(event::Snapshot{iteration_, event::Snapshot::Part::state, hdf5, files.state});
@@ -330,6 +342,7 @@ void Solver::snapshot() {
   last_state_ = files.state;
   last_state_iteration_ = snapshot_iteration_ = iteration_;
   send(event::SnapshotDone{iteration_, files.weights, files.state, hex_of(checksum), average});
+  remove_old_snapshots(files);
 }
 
 std::string Solver::write_weights(const SnapshotFiles& files) {
@@ -344,37 +357,6 @@ std::string Solver::write_weights(const SnapshotFiles& files) {
   send(event::Snapshot{iteration_, event::Snapshot::Part::weights, hdf5, files.weights});
   save(*net_, files.weights, file_.solver.snapshot_diff());
   return hash_of_average;
-}
-
-void Solver::store_rates(SolverState* state) {
-  if (rates_.plateau.steps > 0) {
-    if (gpu_) rates_.plateau = gpu_->plateau();
-    state->set_smallest_loss(rates_.plateau.minimum_loss);
-    state->set_last_event(rates_.plateau.last_event);
-  }
-  if (file_.solver.lr_policy() == "stepearly") {
-    state->set_best_score(rates_.best_score);
-    state->set_tests_without_better(rates_.tests_without_better);
-  }
-  state->set_current_step(rates_.plateau.steps > 0 ? rates_.plateau.step : rates_.current_step);
-}
-
-void Solver::restore_rates(const SolverState& state) {
-  rates_ = first_rate_state(file_.solver);
-  rates_.current_step = state.current_step();
-  if (state.has_best_score()) rates_.best_score = state.best_score();
-  rates_.tests_without_better = state.tests_without_better();
-  reported_step_ = state.current_step();
-  if (gpu_) gpu_->forget_rates();
-  Plateau& plateau = rates_.plateau;
-  if (plateau.steps == 0) return;
-  plateau.step = std::min(state.current_step(), plateau.steps);
-  if (state.has_smallest_loss()) plateau.minimum_loss = state.smallest_loss();
-  plateau.last_event = state.has_last_event() ? state.last_event() : iteration_;
-  plateau.first_loss = iteration_ - state.loss_window_size();
-  if (!gpu_) return;
-  gpu_->set_plateau(plateau);
-  gpu_->set_losses(iteration_, {state.loss_window().begin(), state.loss_window().end()});
 }
 
 void Solver::send(const Event& event) {

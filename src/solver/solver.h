@@ -22,11 +22,14 @@
 namespace crema {
 
 class ArenaPool;
+class ClassMetrics;
 class DebugInfo;
 class Epochs;
 class GpuIteration;
 class Optimizer;
+class WatchedOutput;
 struct NotFinite;
+struct RunStart;
 
 // A request to a running training, obeyed at the next opportunity. `stop` ends it like its last
 // iteration (snapshot_after_train says whether with a snapshot); snapshot_stop writes one in any
@@ -54,6 +57,8 @@ struct SolverOptions {
   std::function<std::string(const std::string& state)> resume_command;
   // The caller fills the nets' Input layers (Net::set_input); otherwise Input layers are an error.
   bool fills_inputs = false;
+  // What tests say of a classifier besides the net's outputs; see solver/class_metrics.h.
+  std::vector<std::string> metrics;
   // On a GPU: record an iteration as a CUDA graph and replay it.
   bool capture = true;
 };
@@ -109,6 +114,7 @@ class Solver {
   void make_train_net();
   void make_test_nets();
   void make_gpu_iteration();
+  void make_watches();
   void log_memory();
   void load_start_weights(Net& net);
 
@@ -117,19 +123,28 @@ class Solver {
   void send(const Event& event);
   void run(const std::function<void()>& work);
   void train(int64_t iterations);
+  void begin_run();
   void train_to_end();
   bool uninterrupted(int64_t iterations, int64_t end) const;
   void train_several(int64_t count);
   void train_iteration();
   void cpu_iteration(bool shown);
   void gpu_iteration(bool shown);
-  void watch(int64_t iteration, double loss);
+  bool watch(int64_t iteration, double loss, bool updates = true);
+  bool skip_update(int64_t iteration, double loss);
   void read_losses(int64_t last);
   void check_weights();
   std::optional<NotFinite> find_divergence(int64_t iteration);
   [[noreturn]] void diverge(int64_t iteration, const std::string& what,
                             const std::optional<NotFinite>& where);
   std::string resume_hint() const;
+  void keep_start();
+  bool rolls_back() const;
+  void roll_back();
+  bool rate_follows_losses() const;
+  std::vector<std::vector<std::string>> metric_names() const;
+  void send_confusion(size_t net);
+  void observe_test(int number, const std::vector<OutputValue>& results);
   double next_rate(bool display);
   void report_step();
   void store_rates(SolverState* state);
@@ -139,6 +154,11 @@ class Solver {
   void display();
   void obey();
   bool test_is_due() const;
+  void start_clocks();
+  bool snapshot_is_due() const;
+  bool time_is_up();
+  void remove_old_snapshots(const SnapshotFiles& newest);
+  void keep_if_best(int number, const std::vector<OutputValue>& results);
   void end_epoch();
   void carry_out(Action request, bool snapshot_is_due);
   void test(size_t net);
@@ -156,12 +176,16 @@ class Solver {
   std::vector<int> test_numbers_;  // indices in the solver's file: test nets without batches are
                                    // left out
   std::vector<int> test_iterations_;
+  std::vector<std::unique_ptr<ClassMetrics>>
+      test_metrics_;  // of each; empty where none are asked for
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<GpuIteration> gpu_;   // null on a CPU
   std::unique_ptr<Epochs> epochs_;      // null without epoch_log
   std::vector<OutputValue> last_test_;  // of the first test net, for the epoch's line
+  std::unique_ptr<WatchedOutput> keep_best_, early_stop_,
+      plateau_test_;  // null where the solver has none
 
   // What a snapshot stores.
   int64_t iteration_ = 0;
@@ -177,11 +201,18 @@ class Solver {
   bool snapshot_failed_ = false;     // the last one that was tried
   int64_t snapshot_iteration_ = -1;  // of the last one that this solver wrote
   bool non_finite_reported_ = false;
-  int64_t unread_ = 0;           // the first iteration whose loss has not been checked
+  int skipped_ = 0;       // updates in a row, with on_divergence: SKIP
+  int64_t diverged_ = 0;  // iteration and reason of the last divergence
+  std::string divergence_;
+  std::unique_ptr<RunStart> start_;  // for on_divergence: ROLLBACK, until there is a snapshot
+  int64_t unread_ = 0;               // the first iteration whose loss has not been checked
   int64_t first_iteration_ = 0;  // of the running train() call, and the number of its first pass
   uint64_t first_pass_ = 0;
   int64_t displayed_ = 0;  // iteration of the last display
   Clock::time_point displayed_at_;
+  std::optional<Clock::time_point> began_at_;               // of the first iteration
+  Clock::time_point snapshot_at_;                           // of the last one that was tried
+  std::vector<std::pair<int64_t, SnapshotFiles>> written_;  // snapshots of this run that stay
   double displayed_waited_ = 0;  // seconds of waiting for data up to then
 };
 

@@ -205,6 +205,14 @@ SolverState read_hdf5_state(const std::string& path) {
   if (file.has("best_score")) state.set_best_score(file.real("best_score"));
   if (file.has("tests_without_better"))
     state.set_tests_without_better(file.small_number("tests_without_better"));
+  if (file.has("rollback_scale")) state.set_rollback_scale(file.real("rollback_scale"));
+  if (file.has("best_values")) {
+    for (float value : file.floats("best_values")) state.add_best_values(value);
+  }
+  if (file.has("tests_since_best")) {
+    for (uint64_t tests : file.numbers("tests_since_best"))
+      state.add_tests_since_best(static_cast<int32_t>(tests));
+  }
   if (file.has("net_fingerprint")) state.set_net_fingerprint(file.text("net_fingerprint"));
   if (file.has("weights_checksum")) state.set_weights_checksum(file.number("weights_checksum"));
   file.check(&state);
@@ -232,6 +240,11 @@ void write_hdf5_state(const SolverState& state, const std::string& path) {
   if (state.has_best_score()) file.real("best_score", state.best_score());
   if (state.has_tests_without_better())
     file.number("tests_without_better", static_cast<uint64_t>(state.tests_without_better()));
+  if (state.has_rollback_scale()) file.real("rollback_scale", state.rollback_scale());
+  if (state.best_values_size() > 0) file.list("best_values", state.best_values());
+  if (state.tests_since_best_size() > 0)
+    file.numbers("tests_since_best",
+                 {state.tests_since_best().begin(), state.tests_since_best().end()});
   if (state.has_net_fingerprint()) file.text("net_fingerprint", state.net_fingerprint());
   if (state.has_weights_checksum()) file.number("weights_checksum", state.weights_checksum());
   file.commit();

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
+#include "solver/class_metrics.h"
 #include "solver/debug_info.h"
 #include "solver/epochs.h"
 #include "solver/gpu_iteration.h"
@@ -11,6 +12,7 @@
 #include "solver/run_identity.h"
 #include "solver/solver.h"
 #include "solver/test_scores.h"
+#include "solver/test_watch.h"
 
 namespace crema {
 namespace {
@@ -33,24 +35,35 @@ void remove_temporary_snapshots(const SolverParameter& solver, Log& log) {
 
 }  // namespace
 
-// A lost device takes the weights with it: adds to the error which snapshot to resume from.
+// A lost device takes the weights with it: adds to the error which snapshot to resume from. After a
+// divergence that on_divergence: ROLLBACK covers, the work begins again from an earlier iteration.
 void Solver::run(const std::function<void()>& work) {
   try {
-    work();
+    for (;;) {
+      try {
+        return work();
+      } catch (const Diverged&) {
+        if (!rolls_back()) throw;
+        roll_back();
+      }
+    }
   } catch (const DeviceLost& lost) {
     throw DeviceLost(cat("in iteration ", iteration_, ": ", lost.what(), ". ", resume_hint()));
   }
 }
 
 void Solver::solve() {
+  run([this] { begin_run(); });
   run([this] { train_to_end(); });
 }
 
 void Solver::step(int64_t iterations) {
-  run([&] { train(iterations); });
+  const int64_t end = iteration_ + iterations;
+  keep_start();
+  run([&] { train(end - iteration_); });
 }
 
-void Solver::train_to_end() {
+void Solver::begin_run() {
   const SolverParameter& solver = file_.solver;
   require(solver.has_max_iter(), file_.path,
           ": max_iter is missing: say how many iterations to train, for example "
@@ -61,6 +74,11 @@ void Solver::train_to_end() {
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
                     solver.iter_size(), seed_, identity_});
   if (epochs_) epochs_->begin(iteration_);
+  keep_start();
+}
+
+void Solver::train_to_end() {
+  const SolverParameter& solver = file_.solver;
   train(solver.max_iter() - iteration_);
   // Whether its time has come or a signal asked for it: a training must not silently lose its last
   // state.
@@ -72,7 +90,7 @@ void Solver::train_to_end() {
   if (falls_due(iteration_, solver.display())) {
     read_losses(iteration_ - 1);
     net_->forward(train_passes_);
-    watch(iteration_, net_->loss());
+    watch(iteration_, net_->loss(), false);
     send(event::FinalLoss{iteration_, losses_.mean(iteration_)});
   }
   if (test_is_due()) test_all();
@@ -84,6 +102,7 @@ void Solver::train(int64_t iterations) {
   const SolverParameter& solver = file_.solver;
   const int64_t end = iteration_ + iterations;
   stopped_ = false;
+  start_clocks();
   first_iteration_ = iteration_;
   first_pass_ = train_passes_;
   displayed_ = iteration_;
@@ -145,11 +164,13 @@ void Solver::cpu_iteration(bool shown) {
     if (debug_ && debug_->enabled()) debug_->norms();
     loss += net_->loss();
   }
-  watch(iteration_, loss / iter_size);
-  rates_.plateau.observe(static_cast<float>(losses_.mean(iteration_)), iteration_);
+  const bool updates = watch(iteration_, loss / iter_size);
+  if (!file_.solver.has_plateau_test())
+    rates_.plateau.observe(static_cast<float>(losses_.mean(iteration_)), iteration_);
   if (shown) display();
   const double rate = next_rate(shown);
   const bool debug = debug_ && debug_->enabled();
+  if (!updates) return;
   if (debug) debug_->before_update();
   const auto clipped = optimizer_->update(rate, iteration_);
   if (clipped && file_.solver.enable_clip_gradient_status()) {
@@ -201,12 +222,12 @@ double Solver::loss() const {
 
 double Solver::rate() const {
   RateState state = rates_;
-  if (gpu_ && state.plateau.steps > 0) state.plateau = gpu_->plateau();
+  if (gpu_ && rate_follows_losses()) state.plateau = gpu_->plateau();
   return learning_rate(file_.solver, static_cast<int>(iteration_), &state);
 }
 
 double Solver::next_rate(bool display) {
-  if (gpu_ && display && rates_.plateau.steps > 0) rates_.plateau = gpu_->plateau();
+  if (gpu_ && display && rate_follows_losses()) rates_.plateau = gpu_->plateau();
   const double rate = learning_rate(file_.solver, static_cast<int>(iteration_), &rates_);
   report_step();
   if (display) send(event::LearningRate{iteration_, rate});
@@ -236,12 +257,13 @@ void Solver::snapshot_or_log() {
 
 void Solver::obey() {
   const Action request = options_.action ? options_.action() : Action::none;
-  carry_out(request, falls_due(iteration_, file_.solver.snapshot()));
+  carry_out(request, snapshot_is_due());
+  if (!stopped_ && time_is_up()) carry_out(Action::snapshot_stop, false);
 }
 
 void Solver::carry_out(Action request, bool snapshot_is_due) {
-  if (snapshot_is_due || request == Action::snapshot || request == Action::snapshot_stop)
-    snapshot_or_log();
+  const bool asked = request == Action::snapshot || request == Action::snapshot_stop;
+  if (snapshot_is_due || (asked && snapshot_iteration_ != iteration_)) snapshot_or_log();
   if (request == Action::stop || request == Action::snapshot_stop) stopped_ = true;
 }
 
@@ -259,6 +281,12 @@ void Solver::test_all() {
   std::optional<AveragedWeights> averaged;
   if (file_.solver.test_ema()) averaged.emplace(*optimizer_);
   for (size_t i = 0; i < test_nets_.size() && !stopped_; ++i) test(i);
+  if (early_stop_ && early_stop_->tests_since_best() >= file_.solver.early_stop().tests() &&
+      !stopped_) {
+    send(event::EarlyStopped{iteration_, early_stop_->output(), early_stop_->best(),
+                             early_stop_->tests_since_best()});
+    stopped_ = true;
+  }
 }
 
 void Solver::test(size_t number) {
@@ -267,6 +295,8 @@ void Solver::test(size_t number) {
   send(event::TestBegin{iteration_, id, batches});
   double loss = 0;
   TestScores scores(file_.solver, net);
+  ClassMetrics* const metrics = test_metrics_.empty() ? nullptr : test_metrics_[number].get();
+  if (metrics) metrics->clear();
   for (int i = 0; i < batches; ++i) {
     while (options_.action) {
       const Action request = options_.action();
@@ -278,6 +308,7 @@ void Solver::test(size_t number) {
     const double batch_loss = net.loss();  // always: it checks the labels
     if (file_.solver.test_compute_loss()) loss += batch_loss;
     scores.add();
+    if (metrics) metrics->add();
     send(event::TestBatch{id, i + 1, batches});
   }
   event::TestResult result{iteration_,       id,
@@ -286,8 +317,13 @@ void Solver::test(size_t number) {
   if (file_.solver.test_compute_loss()) result.loss = loss / batches;
   const bool falls = number == 0 && !result.outputs.empty() &&
                      observe_score(file_.solver, result.outputs[0].value, &rates_);
+  if (metrics) {
+    for (const OutputValue& value : metrics->outputs()) result.outputs.push_back(value);
+  }
   if (number == 0) last_test_ = result.outputs;
   send(result);
+  if (metrics) send_confusion(number);
+  observe_test(id, result.outputs);
   if (falls && gpu_) gpu_->forget_rates();
 }
 

@@ -54,6 +54,26 @@ TEST(TestVerb, ResultsMayGrowFromBatchToBatch) {
   expect_part(outcome.err, " (* 2 = ");
 }
 
+// Asked for on the command line, with a net that has nothing but a loss.
+TEST(TestVerb, MetricsOfAClassifierNeedNoChangeOfItsNet) {
+  const Folder folder;
+  folder.copy_golden("trainlog/init.caffemodel", "init.caffemodel");
+  folder.write("net.prototxt", R"(
+    layer { name: "data" type: "DummyData" top: "scores" top: "label" dummy_data_param {
+      shape { dim: 8 dim: 3 } shape { dim: 8 } data_filler { type: "gaussian" std: 1 }
+      data_filler { type: "constant" value: 1 } } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" })");
+  const Outcome good =
+      run(folder, std::string(kTest) + "-iterations 4 -metrics top3,confusion,per_class");
+  EXPECT_EQ(good.code, 0) << good.err;
+  for (const char* part : {"] top3 = 1\n", "] accuracy_of_class_0 = nan\n",
+                           "] Confusion (rows: labels, columns: what the net says):\n"})
+    expect_part(good.err, part);
+  const Outcome bad = run(folder, std::string(kTest) + "-metrics top3,acu");
+  EXPECT_EQ(bad.code, 1);
+  expect_part(bad.err, "-metrics top3,acu: there is no \"acu\"");
+}
+
 TEST(TestVerb, ResultsThatAreNotFiniteAreAnErrorAfterAllLines) {
   const Folder folder;
   folder.copy_golden("trainlog/init.caffemodel", "init.caffemodel");

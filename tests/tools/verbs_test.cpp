@@ -138,6 +138,8 @@ TEST(Report, ShowsCurvesOfTheRunThatCounts) {
       "{\"iteration\":50,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":777,\"lr\":0.01}}\n"
       "{\"iteration\":40,\"kind\":\"start\",\"time\":0}\n"
       "{\"iteration\":50,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":1.5,\"lr\":0.005}}\n"
+      "{\"iteration\":55,\"kind\":\"train\",\"time\":2,\"values\":{\"loss\":888,\"lr\":0.005}}\n"
+      "{\"iteration\":52,\"kind\":\"rollback\",\"time\":2,\"values\":{\"from\":55}}\n"
       "{\"iteration\":60,\"kind\":\"test\",\"net\":0,\"time\":3,\"values\":{\"accuracy\":0.91,"
       "\"loss\":1.25}}\n"
       "{\"iteration\":60,\"kind\":\"train\",\"time\":3,\"values\":{\"loss\":null}}\n"
@@ -151,6 +153,7 @@ TEST(Report, ShowsCurvesOfTheRunThatCounts) {
   expect_part(page, "Learning rate");
   EXPECT_EQ(page.find("777"), std::string::npos)
       << "the resumed run replaces what came after its start";
+  EXPECT_EQ(page.find("888"), std::string::npos) << "a rollback takes back what came after it";
   EXPECT_EQ(page.find("http"), std::string::npos) << "the page must not need a network";
 
   folder.write("broken.jsonl", "{\"iteration\":0,\"kind\":\"start\"}\nnot json\n{}\n");

@@ -46,8 +46,9 @@ void note_loss(Context& context, const Tensor& value, double share, bool add,
                const LiveUpdate& live, const Tensor& losses) {
   on(value, [&]<typename T>() {
     parallel_for(context, 1,
-                 NoteLoss<T>{value.data<T>(), value.count(), share, add, live.limits.stops,
-                             live.state, losses.data<float>(), losses.count()});
+                 NoteLoss<T>{value.data<T>(), value.count(), share, add,
+                             live.limits.stops || live.limits.skips, live.state,
+                             losses.data<float>(), losses.count()});
   });
 }
 

@@ -6,7 +6,7 @@
 namespace crema {
 
 // losses[updates % their number] = share * (sum of value), or += when `add`. value: float or
-// double. A loss that is not finite stops all updates if the limits say so.
+// double. A loss that is not finite stops all updates, or this one, if the limits say so.
 void note_loss(Context& context, const Tensor& value, double share, bool add,
                const LiveUpdate& live, const Tensor& losses);
 // seed[i] = weight * loss scale. Float or double.

@@ -19,7 +19,7 @@ struct Observe {
     for (int64_t i = first; i <= iteration; ++i) sum += losses[i % size];
     p.observe(static_cast<float>(sum / static_cast<double>(iteration + 1 - first)), iteration);
     if (iteration >= p.warmup)
-      state->rates[iteration % DeviceUpdateState::kRates].rate = p.rates[p.step];
+      state->rates[iteration % DeviceUpdateState::kRates].rate = p.rates[p.step] * p.scale;
   }
 };
 

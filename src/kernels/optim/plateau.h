@@ -19,6 +19,7 @@ struct Plateau {
   int64_t average = 1, warmup = 0;  // losses per mean; iterations with warmup's own rates
   int64_t first_loss = 0;           // iteration of the first known loss
   int32_t step = 0;                 // drops done
+  float scale = 1;                  // of all rates, as on_divergence: ROLLBACK lowers it
   int64_t last_event = 0;           // iteration of the last drop, or smallest loss
   float minimum_loss = 3.402823466e38f;
 

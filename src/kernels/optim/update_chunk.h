@@ -43,6 +43,10 @@ struct Advance {
     DeviceUpdateState& n = *live.state;
     if (live.pass) ++*live.pass;
     ++n.updates;
+    if (live.limits.skips && n.diverged) {
+      n.finite = 1, n.diverged = 0;  // the next update counts again
+      return;                        // and the loss scale had no part in it
+    }
     if (!live.limits.scales_loss) return;
     const bool grow = n.finite && n.good + 1 >= live.limits.growth_after;
     if (!n.finite && n.loss_scale > 1) n.loss_scale /= 2;

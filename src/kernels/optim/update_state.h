@@ -27,7 +27,8 @@ struct DeviceUpdateState {
   float gradient_scale = 1;            // clipping of the norm, 1 / loss scale
   float loss_scale = 1;
   int32_t finite = 1;    // 0: the gradient had infinities, the update is skipped
-  int32_t diverged = 0;  // 1: a loss was not finite, all updates from then on are skipped
+  int32_t diverged = 0;  // 1: a loss was not finite, all updates from then on are skipped; with
+                         // UpdateLimits::skips this one alone
   int32_t good = 0;      // updates since the loss scale changed
 };
 
@@ -35,6 +36,7 @@ struct DeviceUpdateState {
 struct UpdateLimits {
   double clip = -1;             // largest norm; below 0: none
   bool stops = false;           // stop at a loss that is not finite
+  bool skips = false;           // leave out the update of such a loss alone
   bool scales_loss = false;     // float16: the scale is halved at infinities and doubled after
   int32_t growth_after = 2000;  // that many good updates
 };

@@ -1,0 +1,250 @@
+#include "solver/class_metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kTableClasses = 20;
+constexpr size_t kMostScores = size_t{1} << 28;  // that auc keeps: 1 GiB
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// N of "topN"; 0: it is something else.
+int64_t top_of(const std::string& name) {
+  if (!starts_with(name, "top") || name.size() < 4 || name.size() > 8) return 0;
+  const bool digits = std::all_of(name.begin() + 3, name.end(),
+                                  [](char letter) { return letter >= '0' && letter <= '9'; });
+  return digits ? std::stoll(name.substr(3)) : 0;
+}
+
+const LayerParameter* layer_that_compares(const NetParameter& net) {
+  const LayerParameter* found = nullptr;
+  for (const char* type : {"SoftmaxWithLoss", "Accuracy"}) {
+    for (const LayerParameter& layer : net.layer()) {
+      if (layer.type() == type && layer.bottom_size() >= 2) found = &layer;
+    }
+  }
+  return found;
+}
+
+std::string padded_left(const std::string& text, size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+}  // namespace
+
+std::vector<std::string> parse_class_metrics(const std::string& list) {
+  const std::vector<std::string> known = {"confusion", "per_class", "top5", "auc", "f1", "iou"};
+  std::vector<std::string> asked;
+  for (const auto& part : split(list, ',')) {
+    const std::string name(trim(part));
+    if (name.empty()) continue;
+    require(top_of(name) > 0 || std::find(known.begin(), known.end(), name) != known.end(),
+            "-metrics ", list, ": there is no \"", name, "\"", did_you_mean(name, known),
+            "; expected ", join(known, ", "), ", or top with another number");
+    asked.push_back(name);
+  }
+  return asked;
+}
+
+ClassMetrics::ClassMetrics(Net& net, std::vector<std::string> asked)
+    : net_(net), asked_(std::move(asked)) {
+  const NetParameter& text = net.graph().net;
+  const LayerParameter* layer = layer_that_compares(text);
+  require(layer, "-metrics: net \"", net.name(),
+          "\" has no Accuracy or SoftmaxWithLoss layer in phase TEST, whose scores and labels "
+          "could be compared");
+  scores_ = layer->bottom(0);
+  labels_ = layer->bottom(1);
+  const bool accuracy = layer->type() == "Accuracy";
+  axis_ = accuracy ? layer->accuracy_param().axis() : layer->softmax_param().axis();
+  has_ignored_ = accuracy ? layer->accuracy_param().has_ignore_label()
+                          : layer->loss_param().has_ignore_label();
+  ignored_ = accuracy ? layer->accuracy_param().ignore_label() : layer->loss_param().ignore_label();
+  for (const LayerParameter& other : text.layer()) {
+    if (other.top_size() > 0 && other.top(0) == scores_) probabilities_ = other.type() == "Softmax";
+  }
+  const Shape shape = net.blob(scores_).shape();
+  if (axis_ < 0) axis_ += shape.axes();
+  require(axis_ < shape.axes() && shape[axis_] > 1, "-metrics: the scores \"", scores_,
+          "\" are of shape ", shape.brief(), ", which has no axis of two or more classes");
+  classes_ = shape[axis_];
+  for (const std::string& name : asked_) {
+    if (name == "confusion") continue;
+    if (name == "per_class") {
+      for (int64_t c = 0; c < classes_; ++c) names_.push_back(cat("accuracy_of_class_", c));
+      continue;
+    }
+    if (top_of(name) > 0) tops_.push_back(top_of(name));
+    names_.push_back(name == "f1" ? "macro_f1" : name == "iou" ? "mean_iou" : name);
+  }
+  clear();
+}
+
+bool ClassMetrics::asks(const std::string& name) const {
+  return std::find(asked_.begin(), asked_.end(), name) != asked_.end();
+}
+
+void ClassMetrics::clear() {
+  confusion_.assign(static_cast<size_t>(classes_ * classes_), 0);
+  hits_.assign(tops_.size(), 0);
+  rows_ = 0;
+  kept_.clear();
+  kept_labels_.clear();
+}
+
+void ClassMetrics::add() {
+  const Tensor tensor = net_.blob(scores_);
+  const Shape& shape = tensor.shape();
+  const std::vector<float> scores = to_floats(net_.context(), tensor);
+  const std::vector<float> labels = to_floats(net_.context(), net_.blob(labels_));
+  const int64_t outer = shape.count(0, axis_), inner = shape.count(axis_ + 1);
+  require(static_cast<int64_t>(labels.size()) == outer * inner, "-metrics: \"", labels_,
+          "\" holds ", labels.size(), " labels, but \"", scores_, "\" of shape ", shape.brief(),
+          " has ", outer * inner, " rows of scores");
+  std::vector<float> row(static_cast<size_t>(classes_));
+  for (int64_t i = 0; i < outer * inner; ++i) {
+    const auto label = static_cast<int64_t>(labels[i]);
+    if (has_ignored_ && label == ignored_) continue;
+    if (label < 0 || label >= classes_)
+      fail("-metrics: label ", labels[i], " of \"", labels_, "\" is none of the ", classes_,
+           " classes");
+    for (int64_t c = 0; c < classes_; ++c)
+      row[c] = scores[(i / inner * classes_ + c) * inner + i % inner];
+    add_row(row, label);
+  }
+}
+
+void ClassMetrics::add_row(const std::vector<float>& row, int64_t label) {
+  const auto best = std::max_element(row.begin(), row.end());
+  ++confusion_[label * classes_ + (best - row.begin())];
+  ++rows_;
+  // As the Accuracy layer counts: a class with the same score is as good.
+  const int64_t rank =
+      std::count_if(row.begin(), row.end(), [&](float score) { return score >= row[label]; });
+  for (size_t i = 0; i < tops_.size(); ++i) hits_[i] += rank <= tops_[i];
+  if (!asks("auc")) return;
+  require(kept_.size() + row.size() <= kMostScores, "-metrics auc: the test has more than ",
+          kMostScores, " scores, which it would have to keep: leave auc out");
+  double sum = 0;
+  for (const float score : row) sum += probabilities_ ? 0 : std::exp(double{score} - *best);
+  for (const float score : row)
+    kept_.push_back(probabilities_ ? score
+                                   : static_cast<float>(std::exp(double{score} - *best) / sum));
+  kept_labels_.push_back(static_cast<int32_t>(label));
+}
+
+int64_t ClassMetrics::labelled(int64_t label) const {
+  const auto row = confusion_.begin() + label * classes_;
+  return std::accumulate(row, row + classes_, int64_t{0});
+}
+
+int64_t ClassMetrics::predicted(int64_t label) const {
+  int64_t sum = 0;
+  for (int64_t other = 0; other < classes_; ++other) sum += confusion_[other * classes_ + label];
+  return sum;
+}
+
+double ClassMetrics::recall(int64_t label) const {
+  const auto all = static_cast<double>(labelled(label));
+  return all == 0 ? kNone : static_cast<double>(confusion_[label * classes_ + label]) / all;
+}
+
+double ClassMetrics::f1(int64_t label) const {
+  const auto all = static_cast<double>(labelled(label) + predicted(label));
+  return all == 0 ? kNone : 2 * static_cast<double>(confusion_[label * classes_ + label]) / all;
+}
+
+double ClassMetrics::intersection_over_union(int64_t label) const {
+  const auto both = static_cast<double>(confusion_[label * classes_ + label]);
+  const double either = static_cast<double>(labelled(label) + predicted(label)) - both;
+  return either == 0 ? kNone : both / either;
+}
+
+// The share of pairs of a row of the class and one of another in which the first has the larger
+// score; equal scores count half.
+double ClassMetrics::area_under_curve(int64_t label) const {
+  std::vector<size_t> order(kept_labels_.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const auto score = [&](size_t row) { return kept_[row * classes_ + label]; };
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score(a) < score(b); });
+  double ranks = 0, positive = 0;
+  for (size_t from = 0; from < order.size();) {
+    size_t to = from, of_class = 0;
+    for (; to < order.size() && score(order[to]) == score(order[from]); ++to)
+      of_class += kept_labels_[order[to]] == label;
+    ranks += static_cast<double>(of_class) * (static_cast<double>(from + to) + 1) / 2;
+    positive += static_cast<double>(of_class);
+    from = to;
+  }
+  const double negative = static_cast<double>(order.size()) - positive;
+  if (positive == 0 || negative == 0) return kNone;
+  return (ranks - positive * (positive + 1) / 2) / (positive * negative);
+}
+
+double ClassMetrics::mean_of(double (ClassMetrics::*value)(int64_t) const) const {
+  double sum = 0;
+  int64_t count = 0;
+  for (int64_t c = 0; c < classes_; ++c) {
+    const double of_class = (this->*value)(c);
+    if (std::isnan(of_class)) continue;
+    sum += of_class;
+    ++count;
+  }
+  return count == 0 ? kNone : sum / static_cast<double>(count);
+}
+
+std::vector<OutputValue> ClassMetrics::outputs() const {
+  std::vector<double> values;
+  size_t top = 0;
+  for (const std::string& name : asked_) {
+    if (name == "per_class") {
+      for (int64_t c = 0; c < classes_; ++c) values.push_back(recall(c));
+    } else if (name == "f1") {
+      values.push_back(mean_of(&ClassMetrics::f1));
+    } else if (name == "iou") {
+      values.push_back(mean_of(&ClassMetrics::intersection_over_union));
+    } else if (name == "auc") {
+      values.push_back(classes_ == 2 ? area_under_curve(1)
+                                     : mean_of(&ClassMetrics::area_under_curve));
+    } else if (name != "confusion") {
+      values.push_back(static_cast<double>(hits_[top++]) / static_cast<double>(rows_));
+    }
+  }
+  std::vector<OutputValue> outputs;
+  for (size_t i = 0; i < values.size(); ++i)
+    outputs.push_back({names_[i], static_cast<float>(values[i]), 0});
+  return outputs;
+}
+
+std::vector<std::string> ClassMetrics::report_confusion(const std::string& csv) const {
+  if (!asks("confusion")) return {};
+  if (classes_ > kTableClasses) {
+    std::string text;
+    for (int64_t i = 0; i < classes_ * classes_; ++i)
+      text += cat(confusion_[i], (i + 1) % classes_ == 0 ? "\n" : ",");
+    write_file_atomically(csv, text);
+    return {"Wrote the confusion of the classes to " + csv};
+  }
+  const int64_t largest = *std::max_element(confusion_.begin(), confusion_.end());
+  const size_t width = std::max(cat(largest).size(), cat(classes_ - 1).size()) + 1;
+  std::vector<std::string> lines = {"Confusion (rows: labels, columns: what the net says):"};
+  std::string head = padded_left("", width);
+  for (int64_t c = 0; c < classes_; ++c) head += padded_left(cat(c), width);
+  lines.push_back(head);
+  for (int64_t label = 0; label < classes_; ++label) {
+    std::string line = padded_left(cat(label), width);
+    for (int64_t c = 0; c < classes_; ++c)
+      line += padded_left(cat(confusion_[label * classes_ + c]), width);
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace crema

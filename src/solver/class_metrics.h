@@ -1,0 +1,62 @@
+// ClassMetrics: what tests say of a classifier besides the outputs of its net: the confusion of its
+// classes, and the numbers that follow from it. Takes the scores and labels that the net's Accuracy
+// or SoftmaxWithLoss layer compares, so the net need not be edited.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "net/net.h"
+#include "solver/events.h"
+
+namespace crema {
+
+// "confusion,top5" -> its parts. Error for one that does not exist.
+std::vector<std::string> parse_class_metrics(const std::string& list);
+
+class ClassMetrics {
+ public:
+  // `asked`: of confusion, per_class, topN, auc, f1, iou. The net must keep its blobs. Error when it
+  // compares no scores with labels.
+  ClassMetrics(Net& net, std::vector<std::string> asked);
+
+  // Call after the forward pass of a batch. Error when a label is no class.
+  void add();
+  // A new test begins.
+  void clear();
+
+  // Of outputs(), in this order.
+  const std::vector<std::string>& names() const { return names_; }
+  // A class that occurs nowhere is nan by itself and counts in no mean.
+  std::vector<OutputValue> outputs() const;
+  // If the confusion was asked for: a table of at most 20 classes as lines of text, else the file
+  // `csv` is written and the line says so. A row is the label, a column what the net says.
+  std::vector<std::string> report_confusion(const std::string& csv) const;
+
+ private:
+  bool asks(const std::string& name) const;
+  void add_row(const std::vector<float>& scores, int64_t label);
+  double mean_of(double (ClassMetrics::*value)(int64_t) const) const;
+  double recall(int64_t label) const;
+  double f1(int64_t label) const;
+  double intersection_over_union(int64_t label) const;
+  double area_under_curve(int64_t label) const;
+  int64_t labelled(int64_t label) const;
+  int64_t predicted(int64_t label) const;
+
+  Net& net_;
+  std::vector<std::string> asked_, names_;
+  std::string scores_, labels_;  // blobs
+  int axis_ = 1;
+  bool has_ignored_ = false, probabilities_ = false;
+  int64_t ignored_ = 0;
+  int64_t classes_ = 0;
+  std::vector<int64_t> confusion_;    // classes x classes
+  std::vector<int64_t> tops_, hits_;  // N of each topN, and how often the label was among them
+  int64_t rows_ = 0;
+  std::vector<float> kept_;  // for auc: probabilities of each row, and its label
+  std::vector<int32_t> kept_labels_;
+};
+
+}  // namespace crema

@@ -1,0 +1,100 @@
+// Which snapshots are taken by the clock, which stay, and the weights of the best test: keep_last,
+// keep_every, keep_best, snapshot_minutes, max_minutes.
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "solver/optimizer.h"
+#include "solver/solver.h"
+#include "solver/test_watch.h"
+
+namespace crema {
+namespace {
+
+double minutes_since(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count() / 60;
+}
+
+}  // namespace
+
+void check_kept_snapshots(const SolverFile& file) {
+  const SolverParameter& solver = file.solver;
+  const auto at_least_0 = [&](const char* field, auto value) {
+    require(value >= 0, file.where(field), ": ", field, " is ", value, ", it must be at least 0");
+  };
+  at_least_0("keep_last", solver.keep_last());
+  at_least_0("keep_every", solver.keep_every());
+  at_least_0("snapshot_minutes", solver.snapshot_minutes());
+  at_least_0("max_minutes", solver.max_minutes());
+  require(
+      solver.keep_every() == 0 || solver.keep_last() > 0, file.where("keep_every"),
+      ": keep_every says which snapshots stay beside the newest ones, but keep_last is 0, which "
+      "keeps all: set keep_last, or remove keep_every");
+}
+
+void Solver::start_clocks() {
+  if (began_at_) return;
+  began_at_ = snapshot_at_ = Clock::now();
+}
+
+bool Solver::snapshot_is_due() const {
+  const SolverParameter& solver = file_.solver;
+  if (solver.snapshot() > 0 && iteration_ % solver.snapshot() == 0) return true;
+  return solver.snapshot_minutes() > 0 && minutes_since(snapshot_at_) >= solver.snapshot_minutes();
+}
+
+bool Solver::time_is_up() {
+  const float most = file_.solver.max_minutes();
+  if (most <= 0 || minutes_since(*began_at_) < most) return false;
+  send(event::Debug{cat("Stopping after ", iteration_, " iterations: max_minutes is ", most)});
+  return true;
+}
+
+// Only what this run has written since it began or resumed. A file that somebody removed is no
+// matter.
+void Solver::remove_old_snapshots(const SnapshotFiles& newest) {
+  const SolverParameter& solver = file_.solver;
+  written_.emplace_back(iteration_, newest);
+  SnapshotFiles& wrote = written_.back().second;
+  if (!solver.snapshot_include_state()) wrote.state.clear();
+  if (!optimizer_->averages()) wrote.average.clear();
+  if (solver.keep_last() == 0) return;
+  std::vector<std::pair<int64_t, SnapshotFiles>> stay;
+  const size_t last = written_.size() - std::min<size_t>(written_.size(), solver.keep_last());
+  for (size_t i = 0; i < written_.size(); ++i) {
+    const auto& [iteration, files] = written_[i];
+    const bool by_number = solver.keep_every() > 0 && iteration % solver.keep_every() == 0;
+    // Written again after a rollback or a resume: the files are the newer one's.
+    const bool again = i < last && files.weights == newest.weights;
+    if (i >= last || by_number) stay.push_back(written_[i]);
+    if (i >= last || by_number || again) continue;
+    // The state first: a state on disk always has its weights.
+    for (const std::string& path : {files.state, files.weights, files.average}) {
+      if (!path.empty()) unlink(path.c_str());
+    }
+    send(event::Debug{cat("Removed the snapshot of iteration ", iteration,
+                          " (keep_last: ", solver.keep_last(), ")")});
+  }
+  written_ = std::move(stay);
+}
+
+// In a test, whose weights are those that the net has now (test_ema: the average). A disk that is
+// full ends no training.
+void Solver::keep_if_best(int number, const std::vector<OutputValue>& results) {
+  if (!keep_best_ || !keep_best_->observe(number, results).value_or(false)) return;
+  const bool hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
+  const std::string path =
+      cat(file_.solver.snapshot_prefix(), "_best.caffemodel", hdf5 ? ".h5" : "");
+  try {
+    (hdf5 ? save_hdf5 : save_caffemodel)(*net_, path, false);
+    send(event::Debug{cat("Best test so far: ", keep_best_->output(), " = ", keep_best_->best(),
+                          " (iteration ", iteration_, "); weights in ", path)});
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Error& error) {
+    send(event::Warning{cat("the weights of the best test so far are not kept: ", error.what())});
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "solver/snapshot.h"
+#include "solver/state_file.h"
+
+namespace crema {
+namespace {
+
+// The N of PREFIX_iter_N.solverstate[.h5]; below 0: the name is another one.
+int64_t iteration_in(const std::string& name, const std::string& start) {
+  if (!starts_with(name, start)) return -1;
+  const size_t end = name.find_first_not_of("0123456789", start.size());
+  const std::string digits = name.substr(start.size(), end - start.size());
+  if (digits.empty() || digits.size() > 10 || end == std::string::npos) return -1;
+  const std::string rest = name.substr(end);
+  return rest == ".solverstate" || rest == ".solverstate.h5" ? std::stoll(digits) : -1;
+}
+
+}  // namespace
+
+std::string newest_snapshot(const SolverParameter& solver, Log& log) {
+  require(solver.has_snapshot_prefix(),
+          "-snapshot auto looks for the newest snapshot under snapshot_prefix, which is missing in "
+          "the solver");
+  const std::string& prefix = solver.snapshot_prefix();
+  const std::string start = prefix.substr(prefix.rfind('/') + 1) + "_iter_";
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code none;  // of a folder that does not exist: there are no snapshots
+  for (const auto& entry : std::filesystem::directory_iterator(folder_of(prefix), none)) {
+    const int64_t iteration = iteration_in(entry.path().filename().string(), start);
+    if (iteration >= 0) found.emplace_back(iteration, entry.path().string());
+  }
+  std::sort(found.rbegin(), found.rend());
+  for (const auto& [iteration, path] : found) {
+    try {
+      const SolverState state = read_solver_state(path);
+      if (state.has_learned_net()) find_snapshot_weights(state.learned_net(), path);
+      log.info("Going on from the newest snapshot, " + path);
+      return path;
+    } catch (const Error& error) {
+      log.warning(cat("-snapshot auto passes over ", error.what()));
+    }
+  }
+  log.info(
+      cat("-snapshot auto: there is no snapshot ", prefix, "_iter_*: the training begins anew"));
+  return "";
+}
+
+}  // namespace crema

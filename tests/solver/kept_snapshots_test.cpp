@@ -1,0 +1,161 @@
+// Which snapshots stay, the weights of the best test, and a training that is ended by the clock.
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "fixtures.h"
+
+namespace crema::tests {
+namespace kept_snapshots_test {
+
+int64_t lines_with(const Lines& log, const std::string& text) {
+  return std::count_if(log.all.begin(), log.all.end(), [&](const std::string& line) {
+    return line.find(text) != std::string::npos;
+  });
+}
+
+SolverFile kept_file(const Folder& folder, const std::string& more) {
+  return solver_file(cat("random_seed: 1 snapshot_prefix: \"", folder.file("net"),
+                         "\" max_iter: 12 snapshot_after_train: false ", more));
+}
+
+struct KeptRow {
+  const char* fields;
+  std::vector<std::string> files;
+};
+
+TEST(KeptSnapshots, TheNewestAndTheMultiplesStay) {
+  const auto both = [](std::initializer_list<int> iterations) {
+    std::vector<std::string> names;
+    for (const int i : iterations) {
+      names.push_back(cat("net_iter_", i, ".caffemodel"));
+      names.push_back(cat("net_iter_", i, ".solverstate"));
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  const KeptRow rows[] = {
+      {"snapshot: 2", both({2, 4, 6, 8, 10, 12})},
+      {"snapshot: 2 keep_last: 1", both({12})},
+      {"snapshot: 2 keep_last: 2", both({10, 12})},
+      {"snapshot: 2 keep_last: 1 keep_every: 4", both({4, 8, 12})},
+      {"snapshot: 2 keep_last: 9", both({2, 4, 6, 8, 10, 12})},
+      {"snapshot: 2 keep_last: 1 snapshot_include_state: false", {"net_iter_12.caffemodel"}},
+      {"snapshot: 2 keep_last: 1 ema_decay: 0.5",
+       {"net_iter_12.caffemodel", "net_iter_12.solverstate", "net_iter_12_ema.caffemodel"}},
+  };
+  for (const KeptRow& row : rows) {
+    SCOPED_TRACE(row.fields);
+    const Folder folder;
+    Context context(Device::cpu);
+    Solver solver(context, kept_file(folder, row.fields));
+    solver.solve();
+    EXPECT_EQ(folder.names(), row.files);
+  }
+}
+
+TEST(KeptSnapshots, OnlyWhatTheRunItselfHasWritten) {
+  const Folder folder;
+  Context context(Device::cpu);
+  {
+    Solver first(context, kept_file(folder, "snapshot: 2"));
+    first.step(4);
+  }
+  SolverOptions options;
+  options.snapshot = folder.file("net_iter_2.solverstate");
+  Solver second(context, kept_file(folder, "snapshot: 2 keep_last: 1"), options);
+  second.solve();
+  // 2 is another run's; 4 was written again, so it is the second run's.
+  EXPECT_EQ(folder.names(),
+            (std::vector<std::string>{"net_iter_12.caffemodel", "net_iter_12.solverstate",
+                                      "net_iter_2.caffemodel", "net_iter_2.solverstate"}));
+}
+
+TEST(KeptSnapshots, TheNewestWholeOne) {
+  const Folder folder;
+  Context context(Device::cpu);
+  Lines log;
+  const SolverFile file = kept_file(folder, "snapshot: 2");
+  EXPECT_EQ(newest_snapshot(file.solver, log), "");
+  expect_part(log.infos.back(), "the training begins anew");
+  Solver(context, file).solve();
+  const auto state = [&](int iteration) {
+    return folder.file(cat("net_iter_", iteration, ".solverstate"));
+  };
+  write_file_atomically(folder.file("net_iter_99.solverstate.old"), "no state");
+  write_file_atomically(folder.file("other_iter_99.solverstate"), "no state");
+  EXPECT_EQ(newest_snapshot(file.solver, log), state(12));
+  EXPECT_TRUE(log.warnings.empty());
+  write_file_atomically(state(12), read_file(state(12)).substr(0, 200));
+  std::remove(folder.file("net_iter_10.caffemodel").c_str());
+  EXPECT_EQ(newest_snapshot(file.solver, log), state(8));
+  ASSERT_EQ(log.warnings.size(), 2u);
+  expect_part(log.warnings[0], "net_iter_12.solverstate");
+  expect_part(log.warnings[1], "its weights are missing");
+}
+
+TEST(KeptSnapshots, TheBestTest) {
+  const Folder folder;
+  Context context(Device::cpu);
+  Lines log;
+  context.set_log(log);
+  const std::string text = "test_iter: 1 test_interval: 1 keep_best { output: \"loss\" } ";
+  std::vector<float> weights_of_best;
+  Solver solver(context, kept_file(folder, text));
+  // Each line of the log says where the weights went; the last one counts.
+  int64_t best = -1;
+  for (int64_t i = 0; i < 8; ++i) {
+    const int64_t before = lines_with(log, "Best test so far: loss = ");
+    const std::vector<float> now = parameters_of(solver);
+    solver.step(1);  // begins with the test of these weights
+    if (lines_with(log, "Best test so far: loss = ") == before) continue;
+    best = i;
+    weights_of_best = now;
+  }
+  ASSERT_GE(best, 0);
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"net_best.caffemodel"}));
+  SolverOptions options;
+  options.weights = {folder.file("net_best.caffemodel")};
+  Solver again(context, kept_file(folder, ""), options);
+  EXPECT_EQ(parameters_of(again), weights_of_best);
+}
+
+TEST(KeptSnapshots, TheClock) {
+  const Folder folder;
+  Context context(Device::cpu);
+  Lines log;
+  context.set_log(log);
+  // Shorter than an iteration.
+  Solver solver(context, kept_file(folder, "max_minutes: 1e-9"));
+  solver.solve();
+  EXPECT_EQ(solver.iteration(), 1);
+  EXPECT_TRUE(solver.stopped());
+  EXPECT_EQ(folder.names(),
+            (std::vector<std::string>{"net_iter_1.caffemodel", "net_iter_1.solverstate"}));
+  EXPECT_EQ(lines_with(log, "max_minutes is "), 1);
+  const Folder other;
+  Solver often(context, kept_file(other, "snapshot_minutes: 1e-9"));
+  often.step(3);
+  EXPECT_EQ(other.names().size(), 6u);
+  const Folder seldom;
+  Solver rarely(context, kept_file(seldom, "snapshot_minutes: 1000 max_minutes: 1000"));
+  rarely.step(3);
+  EXPECT_TRUE(seldom.names().empty());
+}
+
+TEST(KeptSnapshots, ValuesThatMakeNoSense) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"keep_last: -1", "keep_last is -1, it must be at least 0"},
+      {"keep_every: 3", "keep_last is 0, which keeps all"},
+      {"max_minutes: -2", "max_minutes is -2"},
+      {"keep_best { output: \"los\" } test_iter: 1 test_interval: 1", "did you mean \"loss\"?"},
+  };
+  const Folder folder;
+  Context context(Device::cpu);
+  for (const auto& [fields, message] : rows) {
+    const SolverFile file = kept_file(folder, fields);
+    expect_part(error_of([&] { Solver(context, file); }), message);
+  }
+}
+
+}  // namespace kept_snapshots_test
+}  // namespace crema::tests
