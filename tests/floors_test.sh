@@ -55,6 +55,7 @@ declare -A families=(
   [net/prototxt]="expand"
   [net/weights]="prototxt"
   [net/passes]=""
+  [net/check]="prototxt weights"
 )
 # Records on disk are all that data/ may know of the schema.
 data_protos="proto/data.pb.h proto/blob.pb.h"

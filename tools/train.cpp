@@ -5,6 +5,9 @@
 #include "base/files.h"
 #include "net/filter.h"
 #include "net/records.h"
+#include "solver/check.h"
+#include "solver/class_metrics.h"
+#include "solver/snapshot.h"
 #include "solver/solver.h"
 #include "solver/solver_nets.h"
 #include "tools/assume.h"
@@ -117,6 +120,7 @@ SolverOptions options_of_flags() {
   if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
   options.weights_mode = weights_mode_of_flag();
   options.snapshot = FLAGS_snapshot;
+  options.metrics = parse_class_metrics(FLAGS_metrics);
   NetState state;
   add_level_and_stages(&state);
   options.level = state.level();
@@ -126,10 +130,28 @@ SolverOptions options_of_flags() {
   return options;
 }
 
+// What `crema check` finds, but for its notes. The solver has been made, so all errors were told.
+void log_findings(ProgramLog& log, const SolverFile& file, const SolverOptions& options) {
+  CheckOptions check;
+  check.weights = options.weights;
+  check.resumes = !options.snapshot.empty();
+  check.reads_weights = false;
+  add_level_and_stages(&check.state);
+  try {
+    for (const Finding& finding : check_training(file, check)) {
+      if (finding.severity != Severity::info) log.warning(cat(finding.where, ": ", finding.text));
+    }
+  } catch (const Error& error) {
+    // A net from a pipe has been read already; training goes on without advice.
+    log.info(cat("The files cannot be read again for a check: ", error.what()));
+  }
+}
+
 int run_train(const VerbCall& call) {
   ProgramLog& log = call.log;
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
-  require(FLAGS_snapshot.empty() || FLAGS_weights.empty(),
+  const bool newest = FLAGS_snapshot == "auto";
+  require(FLAGS_snapshot.empty() || newest || FLAGS_weights.empty(),
           "-snapshot resumes training, -weights starts a new run: give one of them");
   Signals signals({.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
                    .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
@@ -139,6 +161,8 @@ int run_train(const VerbCall& call) {
 
   SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
   write_notes(log, file.notes);
+  if (newest) options.snapshot = newest_snapshot(file.solver, log);
+  if (!options.snapshot.empty()) options.weights.clear();  // those of a first start
   require(FLAGS_model.empty() || file_exists(find_file(FLAGS_model, folder_of(FLAGS_solver))),
           "-model ", FLAGS_model, ": there is no such file");
   if (!FLAGS_model.empty()) replace_net(&file.solver);
@@ -168,22 +192,25 @@ int run_train(const VerbCall& call) {
     for (const auto& net : solver.test_nets()) fill_random_inputs(*net);
   }
   if (FLAGS_dump_plan) std::cout << solver.net().dump_plan();
+  log_findings(log, file, options);
   log.info("Starting Optimization");
   solver.solve();
   log.info("Optimization Done.");
   return 0;
 }
 
-REGISTER_VERB(train, {.summary = "trains a net as its solver.prototxt says",
-                      .usage = "-solver SOLVER.prototxt [-snapshot FILE | -weights FILES] [flags]",
-                      .flags = {"solver",        "model",          "gpu",
-                                "snapshot",      "weights",        "weights_mode",
-                                "level",         "stage",          "sigint_effect",
-                                "sighup_effect", "sigterm_effect", "assume",
-                                "batch",         "implementation", "precision",
-                                "gpu_memory",    "tune",           "deterministic",
-                                "off",           "dump_plan",      "set"},
-                      .run = run_train});
+REGISTER_VERB(train,
+              {.summary = "trains a net as its solver.prototxt says",
+               .usage = "-solver SOLVER.prototxt [-snapshot FILE|auto | -weights FILES] [flags]",
+               .flags = {"solver",        "model",          "gpu",
+                         "snapshot",      "weights",        "weights_mode",
+                         "level",         "stage",          "sigint_effect",
+                         "sighup_effect", "sigterm_effect", "assume",
+                         "batch",         "implementation", "precision",
+                         "gpu_memory",    "tune",           "deterministic",
+                         "off",           "dump_plan",      "set",
+                         "metrics"},
+               .run = run_train});
 
 }  // namespace
 

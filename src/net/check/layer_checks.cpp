@@ -1,0 +1,117 @@
+// Checks of single layers and of what lies around them.
+#include <algorithm>
+#include <set>
+
+#include "net/check/checks.h"
+
+namespace crema {
+namespace {
+
+// Layers that are in a net for what follows them, not for a person who looks at their tops.
+bool only_computes(const std::string& type) {
+  static const std::set<std::string> types = {
+      "Convolution", "Deconvolution", "InnerProduct", "Pooling", "ReLU", "PReLU",
+      "ELU",         "LRN",           "BatchNorm",    "Scale",   "Bias", "Concat",
+      "Eltwise",     "Dropout",       "Embed",        "LSTM",    "RNN"};
+  return types.count(type) > 0;
+}
+
+bool is_activation(const std::string& type) {
+  static const std::set<std::string> types = {"ReLU",    "PReLU", "ReLU6", "ELU",
+                                              "Sigmoid", "TanH",  "Swish"};
+  return types.count(type) > 0;
+}
+
+// The layer's loss is not divided by the number of what it is a sum over.
+bool is_sum(const CheckedNet& net, int layer) {
+  const LayerParameter& message = net.layer(layer);
+  if (!message.has_loss_param() || !net.is_loss(layer)) return false;
+  // A small weight divides it, too.
+  if (message.loss_weight_size() > 0 && message.loss_weight(0) < 0.1) return false;
+  const LossParameter& loss = message.loss_param();
+  if (loss.has_normalization()) return loss.normalization() == LossParameter::NONE;
+  // By the batch only: a sum over places, where the scores come from a convolution.
+  if (!loss.has_normalize() || loss.normalize() || message.bottom_size() == 0) return false;
+  const int from = net.producer_of(layer, message.bottom(0));
+  return from >= 0 &&
+         (net.layer(from).type() == "Convolution" || net.layer(from).type() == "Deconvolution" ||
+          net.layer(from).type() == "Crop");
+}
+
+}  // namespace
+
+void check_unread(const CheckedNet& net, Findings* findings) {
+  if (!net.training()) return;
+  bool learns = false;
+  for (int i = 0; i < net.layers(); ++i) learns |= net.is_loss(i);
+  if (!learns) return;  // the solver says so
+  for (int i = 0; i < net.layers(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    if (!only_computes(layer.type()) || net.is_loss(i) || layer.top_size() == 0) continue;
+    const bool read =
+        std::any_of(layer.top().begin(), layer.top().end(),
+                    [&](const std::string& top) { return !net.readers_of(i, top).empty(); });
+    if (read) continue;
+    add(findings, Severity::warning, net.where(i, "top"), "layer \"", layer.name(), "\" (",
+        layer.type(), "): nothing reads \"", layer.top(0),
+        "\", so no loss depends on it, and it is computed in every iteration for nothing: name it "
+        "as bottom of the layer it is meant for, or remove this layer");
+  }
+}
+
+void check_global_stats(const CheckedNet& net, bool has_weights, Findings* findings) {
+  if (!net.training() || has_weights) return;
+  for (int i = 0; i < net.layers(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    if (layer.type() != "BatchNorm" || !layer.batch_norm_param().use_global_stats()) continue;
+    add(findings, Severity::warning, net.where(i, "batch_norm_param.use_global_stats"), "layer \"",
+        layer.name(),
+        "\": use_global_stats is true in a training without weights to start from: mean and "
+        "variance stay 0 and nothing is normalised; leave it out, as it is false in training and "
+        "true in tests by itself, or give -weights");
+  }
+}
+
+void check_batch_norm(const CheckedNet& net, Findings* findings) {
+  if (!net.training()) return;
+  for (int i = 0; i < net.layers(); ++i) {
+    const LayerParameter& layer = net.layer(i);
+    if (layer.type() != "BatchNorm" || layer.batch_norm_param().scale_bias() ||
+        layer.top_size() != 1)
+      continue;
+    const std::vector<int> readers = net.readers_of(i, layer.top(0));
+    const bool activated =
+        !readers.empty() && std::all_of(readers.begin(), readers.end(),
+                                        [&](int r) { return is_activation(net.layer(r).type()); });
+    if (!activated) continue;
+    add(findings, Severity::info, net.where(i, ""), "layer \"", layer.name(),
+        "\": BatchNorm only normalises, and \"", net.layer(readers[0]).name(), "\" (",
+        net.layer(readers[0]).type(),
+        ") follows at once: most nets learn better with a factor and a shift between them, layer { "
+        "type: \"Scale\" scale_param { bias_term: true } }");
+  }
+}
+
+bool sums_losses(const CheckedNet& net) {
+  for (int i = 0; i < net.layers(); ++i) {
+    if (is_sum(net, i)) return true;
+  }
+  return false;
+}
+
+void check_loss_sum(const CheckedNet& net, double rate, Findings* findings) {
+  constexpr double kTiny = 1e-6;  // chosen for a sum
+  if (!net.training() || rate <= kTiny) return;
+  for (int i = 0; i < net.layers(); ++i) {
+    if (!is_sum(net, i)) continue;
+    const bool by_mode = net.layer(i).loss_param().has_normalization();
+    const char* const field = by_mode ? "normalization" : "normalize";
+    add(findings, Severity::warning, net.where(i, cat("loss_param.", field)), "layer \"",
+        net.layer(i).name(), "\": with ", field, by_mode ? ": NONE" : ": false",
+        " the loss is a sum over ", by_mode ? "the batch" : "all places of an image",
+        ", and the gradient as much larger, but base_lr is ", rate,
+        ": leave the field out, or lower base_lr to 1e-6 and less");
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,106 @@
+#include "net/check/source_facts.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/databases/source.h"
+
+namespace crema {
+namespace {
+
+constexpr int64_t kRecords = 1000;      // of a database, spread over it
+constexpr int64_t kFirst = 5000;        // of a LevelDB, whose size is not known ahead
+constexpr int64_t kLines = 200000;      // of a list
+constexpr int64_t kBytes = 32 << 20;    // of records, as images of some databases are large
+constexpr int64_t kValues = 4'000'000;  // of the records whose values are looked at
+
+void add_values(const Datum& datum, std::vector<SourceFacts::Channel>* channels) {
+  if (datum.encoded() || datum.channels() <= 0) return;
+  const bool bytes = !datum.data().empty();
+  const auto size = bytes ? static_cast<int64_t>(datum.data().size()) : datum.float_data_size();
+  const int64_t plane = size / datum.channels();
+  if (plane == 0) return;
+  if (channels->empty()) channels->resize(datum.channels());
+  if (static_cast<int>(channels->size()) != datum.channels()) return;
+  for (int64_t i = 0; i < plane * datum.channels(); ++i) {
+    const double value =
+        bytes ? static_cast<unsigned char>(datum.data()[i]) : datum.float_data(static_cast<int>(i));
+    SourceFacts::Channel& channel = (*channels)[i / plane];
+    ++channel.count;
+    channel.sum += value;
+    channel.squares += value * value;
+  }
+}
+
+void read_database(const Source& source, bool counts, bool labelled, SourceFacts* facts) {
+  facts->records = counts ? source.size() : 0;
+  const int64_t most = counts ? std::min(source.size(), kRecords) : kFirst;
+  int64_t bytes = 0, values = 0, read = 0;
+  bool whole = false;
+  for (; read < most && bytes < kBytes; ++read) {
+    const RecordIndex at = source.record_index(counts ? read * source.size() / most : read);
+    if (at.epoch > 0) {
+      facts->records = read;
+      whole = true;
+      break;
+    }
+    Datum datum;
+    try {
+      source.read(at.index, datum);
+    } catch (const Error& error) {
+      fail(source.describe(at.index), ": ", error.what());
+    }
+    bytes += static_cast<int64_t>(datum.ByteSizeLong());
+    if (labelled) facts->labels.push_back(datum.label());
+    if (values >= kValues) continue;
+    add_values(datum, &facts->values);
+    values += static_cast<int64_t>(datum.data().size()) + datum.float_data_size();
+  }
+  // A part of a spread sample is still in order, but ends early.
+  facts->all_labels = labelled && (whole || (counts && read == source.size()));
+}
+
+// "PATH LABEL" in each line.
+void read_list(const std::string& path, SourceFacts* facts) {
+  require(file_exists(path), path, ": there is no such list of images");
+  std::ifstream file(path);
+  std::string line;
+  int64_t lines = 0;
+  for (; lines < kLines && std::getline(file, line); ++lines) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    const size_t space = line.find_last_of(" \t");
+    char* end = nullptr;
+    const long label =
+        std::strtol(line.c_str() + (space == std::string::npos ? 0 : space + 1), &end, 10);
+    if (space == std::string::npos || *end != 0) break;  // the layer says what is wrong
+    facts->labels.push_back(label);
+  }
+  facts->all_labels = file.eof();
+  if (facts->all_labels) facts->records = lines;
+}
+
+}  // namespace
+
+std::optional<SourceFacts> facts_of(const LayerParameter& layer, const std::string& folder) {
+  SourceFacts facts;
+  const bool labelled = layer.top_size() > 1;
+  if (layer.type() == "Data") {
+    const DataParameter& data = layer.data_param();
+    facts.batch = data.batch_size();
+    facts.shuffles = data.shuffle();
+    const auto source = open_database(find_file(data.source(), folder), data.backend());
+    read_database(*source, data.backend() == DataParameter::LMDB, labelled, &facts);
+    return facts;
+  }
+  if (layer.type() != "ImageData") return std::nullopt;
+  const ImageDataParameter& images = layer.image_data_param();
+  facts.batch = images.batch_size();
+  facts.shuffles = images.shuffle();
+  read_list(find_file(images.source(), folder), &facts);
+  return facts;
+}
+
+}  // namespace crema

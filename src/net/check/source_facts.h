@@ -1,0 +1,33 @@
+// What a database or a list of images says about a training before it begins.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/layer.pb.h"
+
+namespace crema {
+
+struct SourceFacts {
+  int64_t records = 0;  // 0: not known without reading it all
+  int64_t batch = 0;
+  bool shuffles = false;
+  // Labels of records in their order: of all, or of some that are spread evenly, or are the first
+  // ones; none where the layer has no top for them.
+  std::vector<int64_t> labels;
+  bool all_labels = false;
+  // Sums over the values of some records, before transform_param, by channel; none for encoded
+  // images.
+  struct Channel {
+    double count = 0, sum = 0, squares = 0;
+  };
+  std::vector<Channel> values;
+};
+
+// Of Data and ImageData layers; none for others. Reads at most some thousand records. Error where
+// there are no data.
+std::optional<SourceFacts> facts_of(const LayerParameter& layer, const std::string& folder);
+
+}  // namespace crema

@@ -1,0 +1,130 @@
+#include "solver/check.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "kernels/optim/update.h"
+#include "net/check/checks.h"
+#include "net/filter.h"
+#include "solver/divergence.h"
+#include "solver/learning_rate.h"
+#include "solver/optimizer.h"
+#include "solver/schedules.h"
+#include "solver/solver_nets.h"
+
+namespace crema {
+namespace {
+
+// What the solver refuses when it is made.
+void check_refused(const SolverFile& file, Findings* findings) {
+  const auto note = [&](const char* field, const auto& work) {
+    try {
+      work();
+    } catch (const Error& error) {
+      findings->push_back(finding_of(Severity::error, error.what(), file.where(field)));
+    }
+  };
+  note("lr_policy", [&] { check_learning_rate(file.solver); });
+  note("on_divergence", [&] { check_divergence(file); });
+  note("type", [&] { check_schedules(file.solver, update_rule(file.solver.type())); });
+}
+
+// The test set is read once in a test: not less, which may be meant, and no record twice.
+void check_test_size(const SolverFile& file, int number, int iterations, const SourceFacts& facts,
+                     const std::string& source, Findings* findings) {
+  if (facts.records <= 0 || facts.batch <= 0) return;
+  const int64_t read = facts.batch * iterations,
+                once = (facts.records + facts.batch - 1) / facts.batch;
+  if (iterations == once || read == facts.records) return;
+  add(findings, read < facts.records ? Severity::info : Severity::warning,
+      file.where(cat("test_iter[", number, "]")), "test_iter is ", iterations, ": with batches of ",
+      facts.batch, " a test reads ", read, " records, but \"", source, "\" has ", facts.records,
+      ": ",
+      read < facts.records ? "the rest is left for the next test, so that results differ by their "
+                             "records"
+                           : "some count more than once",
+      "; test_iter: ", once, " reads all");
+}
+
+struct Sources {
+  const SolverFile& file;
+  Findings* findings;
+
+  // `number`: of the test net, -1 for the training net.
+  void check(const CheckedNet& net, int number, int iterations) const {
+    bool first = true;
+    for (int i = 0; i < net.layers(); ++i) {
+      std::optional<SourceFacts> facts;
+      try {
+        facts = facts_of(net.layer(i), net.folder());
+      } catch (const Error& error) {
+        const bool images = net.layer(i).type() == "ImageData";
+        add(findings, Severity::error,
+            net.where(i, images ? "image_data_param.source" : "data_param.source"), "layer \"",
+            net.layer(i).name(), "\": ", error.what());
+      }
+      if (!facts) continue;
+      check_order(net, i, *facts, findings);
+      check_labels(net, i, *facts, findings);
+      check_values(net, i, *facts, findings);
+      if (number >= 0 && first)
+        check_test_size(file, number, iterations, *facts, net.layer(i).name(), findings);
+      first = false;
+    }
+  }
+};
+
+bool follows_gradients(const SolverParameter& solver) {
+  const UpdateRule rule = update_rule(solver.type());
+  return rule == UpdateRule::sgd || rule == UpdateRule::nesterov;
+}
+
+void check_all_weights(const SolverFile& file, const CheckedNet& net,
+                       const std::vector<std::string>& lists, Findings* findings) {
+  for (const std::string& list : lists) {
+    for (const std::string& name : split(list, ',')) {
+      const std::string path = find_file(std::string(trim(name)), folder_of(file.path));
+      if (trim(name).empty()) continue;
+      try {
+        check_weights(net, path, file.where("weights"), findings);
+      } catch (const Error& error) {
+        add(findings, Severity::error, file.where("weights"), error.what());
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Findings check_training(const SolverFile& file, const CheckOptions& options) {
+  Findings findings;
+  check_refused(file, &findings);
+  const bool refused = !findings.empty();
+  NetSource source = train_source(file);
+  source.state.MergeFrom(options.state);
+  const NetFile train = open_net(file, source);
+  const CheckedNet net(train, net_state(TRAIN, train.net, source.state));
+  std::vector<std::string> weights = options.weights;
+  if (weights.empty()) weights.assign(file.solver.weights().begin(), file.solver.weights().end());
+
+  if (!refused) check_solver_fields(file, sums_losses(net), &findings);
+  check_unread(net, &findings);
+  check_global_stats(net, options.resumes || !weights.empty(), &findings);
+  check_batch_norm(net, &findings);
+  if (!refused && follows_gradients(file.solver))
+    check_loss_sum(net, file.solver.base_lr(), &findings);
+  if (options.reads_weights && !options.resumes) check_all_weights(file, net, weights, &findings);
+
+  const Sources sources{file, &findings};
+  sources.check(net, -1, 0);
+  const std::vector<NetSource> tests = test_sources(file);
+  for (size_t i = 0; i < tests.size(); ++i) {
+    if (tests[i].test_iter == 0) continue;
+    const NetFile test = open_net(file, tests[i]);
+    sources.check(CheckedNet(test, net_state(TEST, test.net, tests[i].state)), static_cast<int>(i),
+                  tests[i].test_iter);
+  }
+  tidy(&findings);
+  return findings;
+}
+
+}  // namespace crema

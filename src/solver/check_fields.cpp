@@ -1,0 +1,147 @@
+// Checks of a solver's fields: those that the learning-rate policy does not read, what never
+// happens before max_iter, rates far from what the update rule takes.
+#include <algorithm>
+
+#include "kernels/optim/update.h"
+#include "solver/check.h"
+
+namespace crema {
+namespace {
+
+struct PolicyField {
+  const char* name;
+  std::vector<const char*> policies;  // that read it
+};
+
+const std::vector<PolicyField>& policy_fields() {
+  static const std::vector<PolicyField> all = {
+      {"gamma", {"step", "exp", "inv", "multistep", "sigmoid", "stepearly", "plateau"}},
+      {"power", {"inv", "poly"}},
+      {"stepsize", {"step", "sigmoid"}},
+      {"stepvalue", {"multistep"}},
+      {"stagelr", {"multifixed"}},
+      {"stageiter", {"multifixed"}},
+      {"vstep_lr", {"vstep"}},
+      {"vstep_size", {"vstep"}},
+      {"stepearly", {"stepearly"}},
+      {"plateau_winsize", {"plateau"}},
+      {"plateau_test", {"plateau"}},
+      {"period", {"sgdr"}},
+      {"p_mult", {"sgdr"}},
+      {"lr_mult", {"sgdr"}},
+      {"onecycle_rise", {"onecycle"}},
+      {"onecycle_start_lr", {"onecycle"}},
+      {"onecycle_final_lr", {"onecycle"}},
+  };
+  return all;
+}
+
+bool is_given(const SolverParameter& solver, const char* name) {
+  const auto* field = SolverParameter::descriptor()->FindFieldByName(name);
+  const auto* reflection = SolverParameter::GetReflection();
+  return field->is_repeated() ? reflection->FieldSize(solver, field) > 0
+                              : reflection->HasField(solver, field);
+}
+
+void check_policy_fields(const SolverFile& file, Findings* findings) {
+  const SolverParameter& s = file.solver;
+  for (const PolicyField& field : policy_fields()) {
+    if (!is_given(s, field.name)) continue;
+    const auto reads = [&](const char* policy) { return s.lr_policy() == policy; };
+    if (std::any_of(field.policies.begin(), field.policies.end(), reads)) continue;
+    add(findings, Severity::warning, file.where(field.name), field.name,
+        " has no effect under lr_policy \"", s.lr_policy(), "\": it belongs to ",
+        join({field.policies.begin(), field.policies.end()}, ", "), "; remove it, or choose ",
+        field.policies.size() == 1 ? "that" : "one of these");
+  }
+}
+
+// What is due after the last iteration, or never.
+void check_intervals(const SolverFile& file, Findings* findings) {
+  const SolverParameter& s = file.solver;
+  const auto never = [&](const std::string& field, int64_t value, const std::string& what) {
+    add(findings, Severity::warning, file.where(field), field, " is ", value, ", but max_iter is ",
+        s.max_iter(), ": ", what);
+  };
+  if (s.max_iter() <= 0) {
+    add(findings, Severity::warning, file.where("max_iter"), "max_iter is ",
+        s.has_max_iter() ? cat(s.max_iter()) : "missing",
+        ": the training ends before its first iteration; say how many it has, for example "
+        "max_iter: 10000");
+    return;
+  }
+  if (s.test_iter_size() > 0 && s.test_interval() > s.max_iter())
+    never("test_interval", s.test_interval(),
+          s.test_initialization() ? "the only test is the one before the first iteration"
+                                  : "there is no test");
+  if (s.lr_policy() == "step" && s.stepsize() >= s.max_iter() && s.gamma() != 1)
+    never("stepsize", s.stepsize(),
+          "the rate never falls; lower it, or write lr_policy: \"fixed\"");
+  for (int i = 0; s.lr_policy() == "multistep" && i < s.stepvalue_size(); ++i) {
+    if (s.stepvalue(i) >= s.max_iter())
+      never(cat("stepvalue[", i, "]"), s.stepvalue(i), "this step is never reached");
+    if (i > 0 && s.stepvalue(i) <= s.stepvalue(i - 1))
+      add(findings, Severity::warning, file.where(cat("stepvalue[", i, "]")), "stepvalue ",
+          s.stepvalue(i), " comes after ", s.stepvalue(i - 1),
+          ": the rate falls right after the other; sort them");
+  }
+  if (s.snapshot_after_train() || s.snapshot_minutes() > 0) return;
+  if (s.snapshot() > s.max_iter())
+    never("snapshot", s.snapshot(),
+          "with snapshot_after_train: false no weights are ever written; lower it");
+}
+
+// Rates between which trainings are known to go well, with room on both sides.
+struct UsualRates {
+  UpdateRule rule;
+  double least, most;
+  const char* usual;
+};
+
+void check_rate(const SolverFile& file, bool sums_losses, Findings* findings) {
+  const SolverParameter& s = file.solver;
+  // Others decide the rate, or epsilon makes steps smaller.
+  if (s.larc() || s.local_lr_auto() || s.delta() > 1e-3) return;
+  if (s.lr_policy() == "multifixed" || s.lr_policy() == "vstep" || !(s.base_lr() > 0)) return;
+  static const std::vector<UsualRates> all = {
+      {UpdateRule::sgd, 1e-7, 20, "0.001 to 0.1"},
+      {UpdateRule::nesterov, 1e-7, 20, "0.001 to 0.1"},
+      {UpdateRule::adagrad, 1e-5, 2, "0.001 to 0.1"},
+      {UpdateRule::rmsprop, 1e-7, 0.09, "0.0001 to 0.01"},
+      {UpdateRule::adadelta, 0.01, 20, "1"},
+      {UpdateRule::adam, 1e-7, 0.04, "0.0001 to 0.003"},
+      {UpdateRule::adamw, 1e-7, 0.04, "0.0001 to 0.003"},
+      {UpdateRule::lamb, 1e-6, 0.5, "0.001 to 0.02"},
+      {UpdateRule::lion, 1e-8, 0.01, "0.00003 to 0.001"},
+      {UpdateRule::muon, 1e-6, 1, "0.001 to 0.3"},
+  };
+  for (const UsualRates& rates : all) {
+    if (rates.rule != update_rule(s.type())) continue;
+    const bool low = s.base_lr()<rates.least, high = s.base_lr()> rates.most;
+    if (!high && (!low || sums_losses)) return;
+    add(findings, Severity::warning, file.where("base_lr"), "base_lr is ", s.base_lr(),
+        ", which is far ", low ? "below" : "above", " what type \"", s.type(), "\" takes (usually ",
+        rates.usual, "): ", low ? "nothing will change" : "the loss will hardly fall, or be nan");
+  }
+}
+
+void check_prefix(const SolverFile& file, Findings* findings) {
+  const SolverParameter& s = file.solver;
+  const size_t dot = file.path.rfind('.');
+  if (s.snapshot() <= 0 || s.snapshot_prefix() != file.path.substr(0, dot)) return;
+  if (file.where("snapshot_prefix") != file.where("")) return;  // it says so itself
+  add(findings, Severity::info, file.where("snapshot"),
+      "snapshot_prefix is missing: snapshots lie beside the solver, as ", s.snapshot_prefix(),
+      "_iter_", s.snapshot(), ".caffemodel; set it where another folder is meant");
+}
+
+}  // namespace
+
+void check_solver_fields(const SolverFile& file, bool sums_losses, Findings* findings) {
+  check_policy_fields(file, findings);
+  check_intervals(file, findings);
+  check_rate(file, sums_losses, findings);
+  check_prefix(file, findings);
+}
+
+}  // namespace crema

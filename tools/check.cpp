@@ -1,0 +1,121 @@
+// `crema check -solver SOLVER.prototxt`: what a training would trip over, before it begins.
+#include "solver/check.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "base/files.h"
+#include "base/visible.h"
+#include "device/memory.h"
+#include "net/filter.h"
+#include "net/unfed_inputs.h"
+#include "solver/optimizer.h"
+#include "solver/schedules.h"
+#include "solver/solver_nets.h"
+#include "tools/devices.h"
+#include "tools/flags.h"
+#include "tools/model_flag.h"
+#include "tools/settings_flag.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+bool has_errors(const Findings& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& finding) { return finding.severity == Severity::error; });
+}
+
+// Keeps the warnings of what a training would do first.
+class Warnings : public Log {
+ public:
+  explicit Warnings(std::string otherwise) : otherwise_(std::move(otherwise)) {}
+  void write(Severity severity, const std::source_location&, std::string_view line) override {
+    if (severity != Severity::info)
+      found.push_back(finding_of(severity, std::string(line), otherwise_));
+  }
+  Findings found;
+
+ private:
+  std::string otherwise_;
+};
+
+// What reading the files warned of.
+void add_notes(const std::vector<Note>& notes, const std::string& path, Findings* findings) {
+  for (const Note& note : notes) {
+    if (note.severity != Severity::info)
+      findings->push_back(finding_of(note.severity, note.line, path));
+  }
+}
+
+// Makes the training net, without its memory: refuses what a training would, and says what it
+// needs.
+std::string memory_line(ProgramLog& log, Log& warnings, const SolverFile& file,
+                        const NetSource& source) {
+  const bool wants_gpu =
+      file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
+  const auto& numbers = file.solver.device_id();
+  const std::unique_ptr<Context> context = make_context(log, !wants_gpu        ? -1
+                                                             : numbers.empty() ? 0
+                                                                               : numbers[0]);
+  context->set_log(warnings);
+  const auto net = std::make_shared<const NetFile>(open_net(file, source));
+  NetOptions options;
+  options.state = net_state(TRAIN, net->net, source.state);
+  options.folder = folder_of(net->path);
+  options.where = [net](int layer) { return net->where(layer); };
+  options.histories = kept_arenas(file.solver);
+  options.precision = precision_of_flag(*context, file.solver.precision());
+  refuse_unfed_inputs(net->net, options.state, options.where);
+  Net made(*context, net->net, options);
+  MemoryKinds kinds = made.memory();
+  kinds.history = kinds.parameters * options.histories;
+  const int64_t batch = batch_source(made.graph()).size;
+  const int64_t largest = largest_batch_in(kinds, batch, free_memory(*context));
+  return cat("The training net needs ", size_text(kinds.total()), " on the ",
+             name_of(context->device()), " with a batch of ", batch,
+             largest > 0 ? cat("; a batch of about ", largest, " would fit") : "");
+}
+
+int run_check(const VerbCall& call) {
+  require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
+  const SolverFile file =
+      read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
+  CheckOptions options;
+  if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
+  add_level_and_stages(&options.state);
+  Findings findings = check_training(file, options);
+  NetSource source = train_source(file);
+  source.state.MergeFrom(options.state);
+  add_notes(file.notes, file.path, &findings);
+  add_notes(open_net(file, source).upgrade.notes, file.path, &findings);
+  file.settings->require_used();
+
+  std::string memory;
+  Warnings warnings(file.path);
+  if (!has_errors(findings)) {
+    try {
+      check_momentum(file, warnings);
+      memory = memory_line(call.log, warnings, file, source);
+    } catch (const Error& error) {
+      findings.push_back(finding_of(Severity::error, error.what(), file.path));
+    }
+  }
+  findings.insert(findings.end(), warnings.found.begin(), warnings.found.end());
+  tidy(&findings);
+  for (const Finding& finding : findings) std::cout << visible(line_of(finding)) << "\n";
+  if (!memory.empty()) std::cout << memory << "\n";
+  std::cout << summary_of(findings) << "\n";
+  return has_errors(findings) ? 1 : 0;
+}
+
+REGISTER_VERB(check, {.summary = "says what a training would trip over, before it begins",
+                      .usage = "-solver SOLVER.prototxt [-weights FILES] [flags]",
+                      .flags = {"solver", "weights", "level", "stage", "gpu", "gpu_memory",
+                                "precision", "tune", "set"},
+                      .run = run_check});
+
+}  // namespace
+
+}  // namespace crema
