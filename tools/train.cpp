@@ -161,7 +161,11 @@ int run_train(const VerbCall& call) {
 
   SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
   write_notes(log, file.notes);
-  if (newest) options.snapshot = newest_snapshot(file.solver, log);
+  if (newest) {
+    options.older_snapshots = newest_snapshots(file.solver, log);
+    options.snapshot = options.older_snapshots.empty() ? "" : options.older_snapshots[0];
+    if (!options.snapshot.empty()) options.older_snapshots.erase(options.older_snapshots.begin());
+  }
   if (!options.snapshot.empty()) options.weights.clear();  // those of a first start
   require(FLAGS_model.empty() || file_exists(find_file(FLAGS_model, folder_of(FLAGS_solver))),
           "-model ", FLAGS_model, ": there is no such file");

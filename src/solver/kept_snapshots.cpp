@@ -60,15 +60,19 @@ void Solver::remove_old_snapshots(const SnapshotFiles& newest) {
   if (!solver.snapshot_include_state()) wrote.state.clear();
   if (!optimizer_->averages()) wrote.average.clear();
   if (solver.keep_last() == 0) return;
-  std::vector<std::pair<int64_t, SnapshotFiles>> stay;
-  const size_t last = written_.size() - std::min<size_t>(written_.size(), solver.keep_last());
-  for (size_t i = 0; i < written_.size(); ++i) {
-    const auto& [iteration, files] = written_[i];
-    const bool by_number = solver.keep_every() > 0 && iteration % solver.keep_every() == 0;
-    // Written again after a rollback or a resume: the files are the newer one's.
-    const bool again = i < last && files.weights == newest.weights;
-    if (i >= last || by_number) stay.push_back(written_[i]);
-    if (i >= last || by_number || again) continue;
+  const auto first_of_last =
+      written_.end() - std::min<std::ptrdiff_t>(std::ssize(written_), solver.keep_last());
+  const auto goes = std::stable_partition(written_.begin(), first_of_last, [&](const auto& entry) {
+    return solver.keep_every() > 0 && entry.first % solver.keep_every() == 0;
+  });
+  const std::vector<std::pair<int64_t, SnapshotFiles>> old(goes, first_of_last);
+  written_.erase(goes, first_of_last);
+  for (const auto& [iteration, files] : old) {
+    // After going back an iteration is written again: the files are then those of a newer entry.
+    const auto same = [&, &name = files.weights](const auto& entry) {
+      return entry.second.weights == name;
+    };
+    if (std::any_of(written_.begin(), written_.end(), same)) continue;
     // The state first: a state on disk always has its weights.
     for (const std::string& path : {files.state, files.weights, files.average}) {
       if (!path.empty()) unlink(path.c_str());
@@ -76,7 +80,6 @@ void Solver::remove_old_snapshots(const SnapshotFiles& newest) {
     send(event::Debug{cat("Removed the snapshot of iteration ", iteration,
                           " (keep_last: ", solver.keep_last(), ")")});
   }
-  written_ = std::move(stay);
 }
 
 // In a test, whose weights are those that the net has now (test_ema: the average). A disk that is

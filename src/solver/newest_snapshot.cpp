@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "solver/snapshot.h"
+#include "solver/solver.h"
 #include "solver/state_file.h"
 
 namespace crema {
@@ -21,7 +22,24 @@ int64_t iteration_in(const std::string& name, const std::string& start) {
 
 }  // namespace
 
-std::string newest_snapshot(const SolverParameter& solver, Log& log) {
+// Each restores everything, so that nothing is left of one that failed half-way.
+void Solver::restore_first_whole(SolverState state, std::string path) {
+  for (const std::string& older : options_.older_snapshots) {
+    try {
+      return restore(state, path);
+    } catch (const DeviceLost&) {
+      throw;
+    } catch (const Error& error) {
+      context_.log().warning(cat("-snapshot auto passes over ", error.what()));
+    }
+    context_.log().info("Going on from an older snapshot, " + older);
+    path = older;
+    state = read_solver_state(path);
+  }
+  restore(state, path);
+}
+
+std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& log) {
   require(solver.has_snapshot_prefix(),
           "-snapshot auto looks for the newest snapshot under snapshot_prefix, which is missing in "
           "the solver");
@@ -34,19 +52,25 @@ std::string newest_snapshot(const SolverParameter& solver, Log& log) {
     if (iteration >= 0) found.emplace_back(iteration, entry.path().string());
   }
   std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> whole;
+  std::string reason;
   for (const auto& [iteration, path] : found) {
     try {
       const SolverState state = read_solver_state(path);
       if (state.has_learned_net()) find_snapshot_weights(state.learned_net(), path);
-      log.info("Going on from the newest snapshot, " + path);
-      return path;
+      whole.push_back(path);
     } catch (const Error& error) {
-      log.warning(cat("-snapshot auto passes over ", error.what()));
+      reason = error.what();
+      log.warning(cat("-snapshot auto passes over ", reason));
     }
   }
-  log.info(
-      cat("-snapshot auto: there is no snapshot ", prefix, "_iter_*: the training begins anew"));
-  return "";
+  // Not begun anew over what may still be saved by hand.
+  require(!whole.empty() || found.empty(), "none of the ", found.size(), " snapshots ", prefix,
+          "_iter_* is whole: ", reason, "; move them away to begin anew");
+  log.info(whole.empty() ? cat("-snapshot auto: there is no snapshot ", prefix,
+                               "_iter_*: the training begins anew")
+                         : cat("Going on from the newest snapshot, ", whole[0]));
+  return whole;
 }
 
 }  // namespace crema

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "net/net.h"
 #include "net/prototxt/prototxt.h"
@@ -31,9 +32,10 @@ void check_snapshot_folder(const SolverParameter& solver);
 // The state file that -snapshot names: the file itself, or the one beside it when the weights of a
 // snapshot are given.
 std::string find_solver_state(const std::string& path);
-// The state file of the newest whole snapshot PREFIX_iter_N, "" where there is none, which is logged;
-// damaged ones are passed over with a warning. Error without a snapshot_prefix.
-std::string newest_snapshot(const SolverParameter& solver, Log& log);
+// The state files of the snapshots PREFIX_iter_N, the newest first; none where there are none. States
+// that are damaged or without weights are passed over with a warning; whether weights are whole
+// shows when they are restored. Error without a snapshot_prefix, or when all are damaged.
+std::vector<std::string> newest_snapshots(const SolverParameter& solver, Log& log);
 // The weights that belong to a state: at the path it gives, else under the same file name beside
 // it.
 std::string find_snapshot_weights(const std::string& learned_net, const std::string& state_path);

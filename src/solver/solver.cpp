@@ -92,7 +92,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   context_.log().info("Solver scaffolding done.");
   if (state) {
     context_.log().info("Resuming from " + state_path);
-    restore(*state, state_path);
+    restore_first_whole(std::move(*state), std::move(state_path));
   }
 }
 

@@ -43,6 +43,8 @@ struct SolverOptions {
   WeightsMode weights_mode = WeightsMode::strict;
   // A .solverstate to resume from. Its seed is used unless the solver sets one.
   std::string snapshot;
+  // More of them, to be tried in turn when weights or state turn out not to be whole.
+  std::vector<std::string> older_snapshots;
   // Added to train_state, from the command line's -level and -stage.
   std::optional<int> level;
   std::vector<std::string> stages;
@@ -119,6 +121,7 @@ class Solver {
   void load_start_weights(Net& net);
 
   void restore(const SolverState& state, const std::string& path);
+  void restore_first_whole(SolverState state, std::string path);
 
   void send(const Event& event);
   void run(const std::function<void()>& work);

@@ -74,23 +74,54 @@ TEST(KeptSnapshots, TheNewestWholeOne) {
   const Folder folder;
   Context context(Device::cpu);
   Lines log;
+  context.set_log(log);
   const SolverFile file = kept_file(folder, "snapshot: 2");
-  EXPECT_EQ(newest_snapshot(file.solver, log), "");
+  EXPECT_TRUE(newest_snapshots(file.solver, log).empty());
   expect_part(log.infos.back(), "the training begins anew");
   Solver(context, file).solve();
   const auto state = [&](int iteration) {
     return folder.file(cat("net_iter_", iteration, ".solverstate"));
   };
+  const auto weights = [&](int iteration) {
+    return folder.file(cat("net_iter_", iteration, ".caffemodel"));
+  };
   write_file_atomically(folder.file("net_iter_99.solverstate.old"), "no state");
   write_file_atomically(folder.file("other_iter_99.solverstate"), "no state");
-  EXPECT_EQ(newest_snapshot(file.solver, log), state(12));
+  EXPECT_EQ(newest_snapshots(file.solver, log)[0], state(12));
   EXPECT_TRUE(log.warnings.empty());
   write_file_atomically(state(12), read_file(state(12)).substr(0, 200));
-  std::remove(folder.file("net_iter_10.caffemodel").c_str());
-  EXPECT_EQ(newest_snapshot(file.solver, log), state(8));
-  ASSERT_EQ(log.warnings.size(), 2u);
-  expect_part(log.warnings[0], "net_iter_12.solverstate");
-  expect_part(log.warnings[1], "its weights are missing");
+  std::remove(weights(10).c_str());
+  write_file_atomically(weights(8), read_file(weights(4)));
+  std::string flipped = read_file(weights(6));
+  flipped[flipped.size() / 2] ^= 1;
+  write_file_atomically(weights(6), flipped);
+  SolverOptions options;
+  options.older_snapshots = newest_snapshots(file.solver, log);
+  ASSERT_EQ(options.older_snapshots,
+            (std::vector<std::string>{state(8), state(6), state(4), state(2)}));
+  options.snapshot = options.older_snapshots[0];
+  options.older_snapshots.erase(options.older_snapshots.begin());
+  const Solver resumed(context, file, options);
+  EXPECT_EQ(resumed.iteration(), 4);
+  ASSERT_EQ(log.warnings.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) expect_part(log.warnings[i], cat("net_iter_", 12 - 2 * i, "."));
+  for (const int iteration : {2, 4}) write_file_atomically(weights(iteration), "");
+  expect_part(error_of([&] { Solver(context, file, options); }), "net_iter_2.");
+  for (const int iteration : {2, 4, 6, 8}) write_file_atomically(state(iteration), "");
+  expect_part(error_of([&] { newest_snapshots(file.solver, log); }), "none of the 6 snapshots");
+}
+
+TEST(KeptSnapshots, FilesThatWereWrittenAgainStay) {
+  const Folder folder;
+  Context context(Device::cpu);
+  Solver solver(context, kept_file(folder, "snapshot: 2 keep_last: 3"));
+  solver.step(4);
+  solver.restore(folder.file("net_iter_2.solverstate"));
+  solver.step(6);
+  EXPECT_EQ(folder.names(),
+            (std::vector<std::string>{"net_iter_4.caffemodel", "net_iter_4.solverstate",
+                                      "net_iter_6.caffemodel", "net_iter_6.solverstate",
+                                      "net_iter_8.caffemodel", "net_iter_8.solverstate"}));
 }
 
 TEST(KeptSnapshots, TheBestTest) {
