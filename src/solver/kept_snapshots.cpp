@@ -55,11 +55,11 @@ bool Solver::time_is_up() {
 // matter.
 void Solver::remove_old_snapshots(const SnapshotFiles& newest) {
   const SolverParameter& solver = file_.solver;
+  if (solver.keep_last() == 0) return;
   written_.emplace_back(iteration_, newest);
   SnapshotFiles& wrote = written_.back().second;
   if (!solver.snapshot_include_state()) wrote.state.clear();
   if (!optimizer_->averages()) wrote.average.clear();
-  if (solver.keep_last() == 0) return;
   const auto first_of_last =
       written_.end() - std::min<std::ptrdiff_t>(std::ssize(written_), solver.keep_last());
   const auto goes = std::stable_partition(written_.begin(), first_of_last, [&](const auto& entry) {

@@ -212,7 +212,7 @@ const std::pair<MuonOptions, float> kMuons[] = {
     {{}, -1},
     {{.steps = 2, .adam_scale = false}, -1},
     {{.normalizes = true}, -1},
-    {{.nesterov_others = true, .others_momentum = 0.5f}, -1},
+    {{.nesterov_others = true}, -1},
     {{.steps = 3, .adam_scale = false, .normalizes = true, .nesterov_others = true}, 10},
 };
 

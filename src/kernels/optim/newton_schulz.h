@@ -13,11 +13,9 @@ namespace crema {
 // How Muon makes its updates.
 struct MuonOptions {
   int steps = 5;
-  bool adam_scale = true;   // times 0.2 * sqrt(the larger side): elements as large as Adam's
-  bool normalizes = false;  // weights are scaled to the norm sqrt(rows) before an update
-  // All other segments: Nesterov's rule with this momentum, or AdamW's.
-  bool nesterov_others = false;
-  float others_momentum = -1;             // below 0: as for matrices
+  bool adam_scale = true;        // times 0.2 * sqrt(the larger side): elements as large as Adam's
+  bool normalizes = false;       // weights are scaled to the norm sqrt(rows) before an update
+  bool nesterov_others = false;  // all other segments: Nesterov's rule, not AdamW's
   Precision precision = Precision::fp32;  // of the products, on a GPU
 };
 
