@@ -4,7 +4,7 @@
   pages_test.py BUILD_FOLDER [PAGE ...]
 
 Each page gets a copy of its own and its commands run in their order. tool.py stands in for the programs and makes trainings short,
-stubs stand in for scripts that download. rules.py lists what is not run, with a reason each; a command that neither runs nor is listed
+small scripts stand in for scripts that download. rules.py lists what is not run, with a reason each; a command that neither runs nor is listed
 there fails. Commands in backquotes within the text are checked only: verb and flags exist. Links lead somewhere.
 """
 import concurrent.futures
