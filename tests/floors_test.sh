@@ -56,6 +56,7 @@ declare -A families=(
   [net/weights]="prototxt"
   [net/passes]=""
   [net/check]="prototxt weights"
+  [solver/readers]=""
 )
 # Records on disk are all that data/ may know of the schema.
 data_protos="proto/data.pb.h proto/blob.pb.h"
@@ -94,7 +95,7 @@ while read -r lines file; do
   [[ $file == total ]] || ((lines <= 400)) || complain "$file has $lines lines; 400 is the limit"
 done < <(find src tools tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' -o -name '*.sh' | xargs wc -l)
 
-for folder in src/{kernels,data,layers,net}/*/; do
+for folder in src/{kernels,data,layers,net,solver}/*/; do
   family=$(cut -d/ -f2,3 <<< "$folder")
   [[ -v families[$family] ]] || complain "$folder is not on the list of families in tests/floors_test.sh"
 done

@@ -7,8 +7,8 @@
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
-#include "tools/report_net.h"
-#include "tools/report_run.h"
+#include "tools/pages/report_net.h"
+#include "tools/pages/report_run.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
 

@@ -1,4 +1,4 @@
-#include "tools/metrics_file.h"
+#include "solver/readers/metrics_file.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,9 +1,9 @@
-#include "tools/report_net.h"
+#include "tools/pages/report_net.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "tools/bitmap.h"
+#include "solver/readers/bitmap.h"
 #include "tools/random_inputs.h"
 
 namespace crema {

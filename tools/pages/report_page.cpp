@@ -1,4 +1,4 @@
-#include "tools/report_page.h"
+#include "tools/pages/report_page.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/strings.h"
-#include "tools/chart.h"
+#include "tools/pages/chart.h"
 
 namespace crema {
 

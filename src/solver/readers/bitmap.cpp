@@ -1,4 +1,4 @@
-#include "tools/bitmap.h"
+#include "solver/readers/bitmap.h"
 
 #include <algorithm>
 #include <cmath>

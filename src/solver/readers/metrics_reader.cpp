@@ -1,4 +1,4 @@
-#include "tools/metrics_reader.h"
+#include "solver/readers/metrics_reader.h"
 
 #include <ctime>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "tools/report_run.h"
+#include "tools/pages/report_run.h"
 
 #include "base/error.h"
 #include "solver/optimizer.h"

@@ -1,4 +1,4 @@
-// MetricsReader: writes metrics.jsonl (tools/metrics_file.h) during training.
+// MetricsReader: writes metrics.jsonl (solver/readers/metrics_file.h) during training.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "solver/events.h"
-#include "tools/metrics_file.h"
+#include "solver/readers/metrics_file.h"
 
 namespace crema {
 

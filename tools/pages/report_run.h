@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "net/net.h"
-#include "tools/metrics_file.h"
+#include "solver/readers/metrics_file.h"
 
 namespace crema {
 

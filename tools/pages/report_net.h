@@ -2,7 +2,7 @@
 #pragma once
 
 #include "net/net.h"
-#include "tools/report_page.h"
+#include "tools/pages/report_page.h"
 
 namespace crema {
 

@@ -1,4 +1,4 @@
-#include "tools/chart.h"
+#include "tools/pages/chart.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/metrics_file.h"
+#include "solver/readers/metrics_file.h"
 
 namespace crema {
 
