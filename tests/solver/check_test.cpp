@@ -362,6 +362,9 @@ TEST(CheckModels, SayNothingOfTheCorpus) {
 
 // As its records are counted by reading them, a small one is known and a large one is not.
 TEST(Check, LooksIntoALevelDb) {
+#ifndef CREMA_LEVELDB
+  GTEST_SKIP() << "built without LevelDB";
+#endif
   const Folder folder;
   const std::string database = folder.copy_golden("formats/leveldb_raw", "leveldb");
   const auto said = [&](int iterations) {
