@@ -193,8 +193,8 @@ __global__ void __launch_bounds__(256, 2) direct_conv(DirectConvParams n) {
             const int position = (tile + i) * 16 + half * 8 + lane / 4;
             float first_sum = sums[i][j][half * 2] + b0, second = sums[i][j][half * 2 + 1] + b1;
             if (!kDgrad && n.operands.relu) {
-              first_sum = first_sum > 0 ? first_sum : 0;
-              second = second > 0 ? second : 0;
+              first_sum = first_sum <= 0 ? 0 : first_sum;  // a NaN stays
+              second = second <= 0 ? 0 : second;
             }
             const T values[2] = {first_sum * (kDgrad ? n.operands.gradient_factor : 1.f),
                                  second * (kDgrad ? n.operands.gradient_factor : 1.f)};

@@ -54,8 +54,8 @@ struct PairStore {
       second += static_cast<float>(values[1]);
     }
     if (n.operands.relu) {
-      first = first > 0 ? first : 0;
-      second = second > 0 ? second : 0;
+      first = first <= 0 ? 0 : first;  // a NaN stays
+      second = second <= 0 ? 0 : second;
     }
     if (n.operands.dropout.threshold > 0) {
       const int64_t at = static_cast<int64_t>(row) * n.geometry.out_pixel + column;
