@@ -194,9 +194,10 @@ class Trainer {
   Trainer(Trainer&&) noexcept;
   Trainer& operator=(Trainer&&) noexcept;
 
-  // Trains that many iterations, beyond max_iter too, with the tests and snapshots that fall due.
-  // Error when an input has not been set, and when the loss is nan or infinite (unless the solver
-  // has on_divergence: IGNORE). A snapshot that cannot be written is an error line of the log.
+  // Trains that many iterations, beyond max_iter too, with the tests and snapshots that fall due,
+  // whose files are there when it returns. Error when an input has not been set, and when the loss
+  // is nan or infinite (unless the solver has on_divergence: IGNORE). A snapshot that cannot be
+  // written is an error line of the log.
   void step(int64_t iterations = 1);
   // Trains up to max_iter, as `crema train` does: with the last test and snapshot.
   void solve();

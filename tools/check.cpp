@@ -7,15 +7,14 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "device/memory.h"
-#include "net/filter.h"
-#include "net/unfed_inputs.h"
-#include "solver/optimizer.h"
 #include "solver/schedules.h"
 #include "solver/solver_nets.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
 #include "tools/settings_flag.h"
+#include "tools/solver_flag.h"
+#include "tools/tune/training_memory.h"
 #include "tools/verb.h"
 
 namespace crema {
@@ -53,25 +52,9 @@ void add_notes(const std::vector<Note>& notes, const std::string& path, Findings
 // needs.
 std::string memory_line(ProgramLog& log, Log& warnings, const SolverFile& file,
                         const NetSource& source) {
-  const bool wants_gpu =
-      file.solver.has_solver_mode() && file.solver.solver_mode() == SolverParameter::GPU;
-  const auto& numbers = file.solver.device_id();
-  const std::unique_ptr<Context> context = make_context(log, !wants_gpu        ? -1
-                                                             : numbers.empty() ? 0
-                                                                               : numbers[0]);
+  const std::unique_ptr<Context> context = context_of(log, file);
   context->set_log(warnings);
-  const auto net = std::make_shared<const NetFile>(open_net(file, source));
-  NetOptions options;
-  options.state = net_state(TRAIN, net->net, source.state);
-  options.folder = folder_of(net->path);
-  options.where = [net](int layer) { return net->where(layer); };
-  options.histories = kept_arenas(file.solver);
-  options.precision = precision_of_flag(*context, file.solver.precision());
-  refuse_unfed_inputs(net->net, options.state, options.where);
-  Net made(*context, net->net, options);
-  MemoryKinds kinds = made.memory();
-  kinds.history = kinds.parameters * options.histories;
-  const int64_t batch = batch_source(made.graph()).size;
+  const auto [kinds, batch] = memory_of_training(*context, file, source);
   const int64_t largest = largest_batch_in(kinds, batch, free_memory(*context));
   return cat("The training net needs ", size_text(kinds.total()), " on the ",
              name_of(context->device()), " with a batch of ", batch,

@@ -3,13 +3,13 @@
 // as its data layer does in phase TEST.
 #include <algorithm>
 
-#include "tools/class_scores.h"
-#include "tools/classifier.h"
-#include "tools/classify_inputs.h"
-#include "tools/deployed_model.h"
+#include "tools/classify/class_scores.h"
+#include "tools/classify/classifier.h"
+#include "tools/classify/classify_inputs.h"
+#include "tools/classify/deployed_model.h"
+#include "tools/classify/image_preparation.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
-#include "tools/image_preparation.h"
 #include "tools/model_flag.h"
 #include "tools/switches.h"
 #include "tools/verb.h"

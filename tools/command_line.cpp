@@ -56,9 +56,9 @@ void check_verb(const std::string& verb, const std::vector<FlagUse>& flags) {
 void set_value(const FlagUse& use, const gflags::CommandLineFlagInfo& info) {
   require(use.value.has_value(), use.where, "-", use.name, " needs a value");
   std::string value = *use.value;
-  if (use.name == "set") {
+  if (use.name == "set" || use.name == "sweep") {
     try {
-      value = with_setting(info.current_value, value);
+      value = with_setting(use.name, info.current_value, value);
     } catch (const Error& error) {
       fail(use.where, error.what());
     }
@@ -163,6 +163,15 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
          "; usage: crema ", line.verb, " ", verb.usage);
   }
   return line;
+}
+
+void set_more_flags(const std::string& text, const std::string& place, const std::string& verb) {
+  const FlagWords words = flags_of_text(text, place + ": ");
+  for (const FlagUse& use : words.flags) set_flag(use, verb);
+  if (!words.arguments.empty()) {
+    fail(place, ": \"", words.arguments[0],
+         "\" is no flag; expected flags and their values, such as -precision fp16");
+  }
 }
 
 std::string list_of_verbs() {

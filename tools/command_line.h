@@ -23,6 +23,10 @@ struct CommandLine {
 // nearest name), a flag of another verb, a value of the wrong type, too many arguments.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
+// Sets the flags in `text`, which is what `place` says, "-with", as those of a command. Error for a
+// word that is no flag.
+void set_more_flags(const std::string& text, const std::string& place, const std::string& verb);
+
 // The output of `crema` alone or `crema help`, and of `crema VERB -help` or `crema help VERB`.
 std::string list_of_verbs();
 std::string help_of(const std::string& verb);

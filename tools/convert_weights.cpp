@@ -7,7 +7,7 @@
 #include "net/prototxt/settings.h"
 #include "net/weights/torch_weights.h"
 #include "net/weights/weights.h"
-#include "tools/deployed_model.h"
+#include "tools/classify/deployed_model.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"

@@ -4,7 +4,7 @@
 
 #include "base/files.h"
 #include "base/visible.h"
-#include "tools/deployed_model.h"
+#include "tools/classify/deployed_model.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
 #include "tools/verb.h"

@@ -129,16 +129,19 @@ FlagWords flags_of_command_line(int argc, const char* const* argv) {
   return reader.out;
 }
 
-FlagWords flags_of_environment() {
+FlagWords flags_of_text(const std::string& text, const std::string& where) {
   Reader reader;
-  const std::string where = "CREMA_FLAGS: ";
   try {
-    reader.read_words(shell_words(environment("CREMA_FLAGS")), where);
+    reader.read_words(shell_words(text), where);
   } catch (const Error& error) {
     if (starts_with(error.what(), where)) throw;
     fail(where, error.what());
   }
   return reader.out;
+}
+
+FlagWords flags_of_environment() {
+  return flags_of_text(environment("CREMA_FLAGS"), "CREMA_FLAGS: ");
 }
 
 std::string config_file() {

@@ -28,6 +28,8 @@ bool asks_for_help(const std::string& name);
 // Error for a flag without its value, and for a -flagfile that cannot be read. Flags that nobody
 // knows are returned without a value.
 FlagWords flags_of_command_line(int argc, const char* const* argv);
+// Of a text that a shell would split into words; `where` begins the messages.
+FlagWords flags_of_text(const std::string& text, const std::string& where);
 FlagWords flags_of_environment();  // CREMA_FLAGS
 
 // $XDG_CONFIG_HOME/crema/flags, by default ~/.config/crema/flags; "" where there is no home folder.

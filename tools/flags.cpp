@@ -12,7 +12,15 @@ DEFINE_string(weights_mode, "strict",
 DEFINE_string(
     snapshot, "",
     "A .solverstate file from which training goes on; auto: that of the newest snapshot under "
-    "snapshot_prefix, or a new start where there is none.");
+    "snapshot_prefix, or in the folder of -run, or a new start where there is none.");
+DEFINE_string(
+    run, "",
+    "A folder for everything of this training: its command, net and solver, log, metrics and "
+    "snapshots; auto: a new one, runs/NAME-1, runs/NAME-2, ..., where NAME is that of the net.");
+DEFINE_int32(
+    resume_check, 0,
+    "Instead of training, tries whether a training of this net that is stopped after so many "
+    "iterations and resumed equals one that was not, bit for bit. Nothing of it is kept.");
 DEFINE_string(phase, "", "TRAIN or TEST: which layers of the net take part.");
 DEFINE_int32(level, 0, "The level of the net's state, which include and exclude rules see.");
 DEFINE_string(stage, "",
@@ -62,6 +70,13 @@ DEFINE_bool(dump_plan, false,
             "memory.");
 DEFINE_bool(memory, false, "Print which layers and what else take the memory.");
 DEFINE_bool(train_step, false, "Time whole training steps: forward, backward and update.");
+DEFINE_string(
+    tensorboard, "",
+    "A folder for event files of TensorBoard, which shows the training while it runs; auto: "
+    "tensorboard in the folder of -run, or beside the snapshots.");
+DEFINE_int32(tensorboard_histograms, 0,
+             "With -tensorboard: every how many iterations to write how the weights and gradients "
+             "of each layer are distributed; 0: never.");
 DEFINE_string(sigint_effect, "stop",
               "What SIGINT (Ctrl-C) does: snapshot, stop, snapshot_stop (a snapshot in any case, "
               "then the end) or none.");
@@ -108,7 +123,7 @@ DEFINE_string(
     names, "",
     "Which module of -from is which layer: a file of pair { from: \"conv1\" to: \"conv1\" }. "
     "Empty: torchvision.names beside the net if there is one, else equal names.");
-DEFINE_int64(seed, 1, "The seed of -split and -shuffle: the same gives the same order.");
+DEFINE_int64(seed, 1, "The seed of -split, -shuffle and -random: the same gives the same order.");
 DEFINE_int64(
     hdf5_rows, 10000,
     "With -backend hdf5: the most records in a file, which has 256 MiB of values at most.");
@@ -138,12 +153,37 @@ DEFINE_string(mean, "",
               "(binaryproto). Empty: what the net says.");
 DEFINE_bool(rgb, false,
             "The net learned from planes in the order R, G, B, as convert_cifar_data stores them; "
-            "else B, G, R, as convert_imageset does. Databases are read as they are.");
+            "else B, G, R, as convert_imageset does. Databases are read as they are. Of train and "
+            "report: the colours of the pictures that they show.");
 
-DEFINE_string(output, "",
-              "The file to write. Empty: report.html for a report, the name of "
-              "-from with another suffix for weights, else the standard output.");
+DEFINE_string(
+    output, "",
+    "The file to write; for parse_log the folder of its tables. Empty: report.html for a report, "
+    "lr_find.svg for lr_find, the name of -from with another suffix for weights, the log's folder "
+    "for parse_log, else the standard output.");
 DEFINE_string(output_weights, "", "The file for the weights of the net in -output: a .caffemodel.");
 DEFINE_string(run_id, "",
-              "The run of the metrics file to report, or the first letters of its name. Empty: the "
-              "one that -weights belong to, else the last.");
+              "The run of the metrics file to report, or the first letters of its name; several "
+              "with commas, or all, are compared. Empty: the one that -weights belong to, else the "
+              "last.");
+DEFINE_int32(port, 8080, "The port to serve pages at; 0 takes a free one.");
+DEFINE_string(host, "127.0.0.1",
+              "The address to serve pages at: 127.0.0.1 for this machine only, 0.0.0.0 for all "
+              "that reach it.");
+DEFINE_string(token, "",
+              "The word that lets a page stop a training, in its address as ?token=WORD. Empty: a "
+              "random one.");
+
+DEFINE_double(start_lr, 1e-6, "The learning rate to begin with.");
+DEFINE_double(end_lr, 10, "The learning rate to end with, unless the loss diverges before.");
+DEFINE_string(
+    sweep, "",
+    "A field of the solver or the net with the values to try, such as base_lr=0.1,0.01 or "
+    "'layer[conv1].convolution_param.num_output=16,32'; may be given several times.");
+DEFINE_int32(random, 0,
+             "Trains only so many combinations, chosen at random with -seed; 0: all of them.");
+DEFINE_int32(jobs, 0,
+             "How many trainings run at the same time. 0: one, with -gpu one on each card.");
+DEFINE_string(with, "",
+              "The flags that the second of the two nets gets in addition, such as \"-precision "
+              "fp16\".");

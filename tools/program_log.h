@@ -1,6 +1,8 @@
 // ProgramLog: writes Caffe's lines through glog; on a terminal it keeps one status line below them.
 #pragma once
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -17,19 +19,27 @@ class ProgramLog : public TextLog {
   void write(Severity severity, const std::source_location& where, std::string_view line) override;
   void write_text(const std::source_location& where, std::string_view lines) override;
 
+  // Adds every line to this file, too, from now on and until the program ends, which may be later
+  // than this object: the message of an error comes last. The file is `path` in messages.
+  void copy_to(int descriptor, const std::string& path);
+
   // Whether there is a terminal to show a status on; pipes and files never get one.
   bool has_terminal() const { return terminal_ >= 0; }
-  // Replaces the status line, cut to the terminal's width; "" removes it. Log lines never break it.
+  // Replaces the status line; "" removes it. Of its parts, divided by two blanks, those are shown that
+  // fit into the terminal's width. Log lines never break it.
   void show_status(const std::string& text);
 
  private:
   void put(Severity severity, const std::source_location& where, std::string_view message);
+  void warn_of_copy();
   void erase();
   void draw();
 
   std::mutex mutex_;
   int terminal_ = -1;  // file descriptor
   std::string status_;
+  std::string copy_path_;
+  std::shared_ptr<std::atomic<int>> copy_error_;  // errno of the write that failed; 0: none did
 };
 
 }  // namespace crema

@@ -1,14 +1,21 @@
-// `crema report METRICS.jsonl [-run_id ID] [-model NET.prototxt -weights FILE]`: writes a page
-// about a training run.
+// `crema report RUN... [-run_id ID] [-model NET.prototxt -weights FILE]`: writes a page about one
+// or several trainings.
+#include <filesystem>
 #include <optional>
+#include <set>
 
 #include "base/files.h"
 #include "net/prototxt/prototxt.h"
+#include "tools/classify/class_scores.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
+#include "tools/pages/found_runs.h"
 #include "tools/pages/report_net.h"
+#include "tools/pages/report_page.h"
 #include "tools/pages/report_run.h"
+#include "tools/pages/run_sections.h"
+#include "tools/pages/run_texts.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
 
@@ -21,15 +28,49 @@ int batches_of_flag() {
   return gflags::GetCommandLineFlagInfoOrDie("iterations").is_default ? 0 : FLAGS_iterations;
 }
 
-int run_report(const VerbCall& call) {
-  require(FLAGS_model.empty() == FLAGS_weights.empty(),
-          "filters and misclassified samples need both -model NET.prototxt and -weights FILE");
-  const std::string& path = call.arguments[0];
-  const std::vector<Run> runs = read_runs(path);
-  require(!runs.empty(), path,
-          ": is empty; `crema train` writes metrics.jsonl beside its snapshots");
+// The files that the arguments name, each once.
+std::vector<FoundRuns> files_of(const std::vector<std::string>& arguments) {
+  std::vector<FoundRuns> files;
+  std::set<std::string> seen, names;
+  for (const std::string& argument : arguments) {
+    for (FoundRuns& file : find_runs(argument)) {
+      std::error_code error;
+      const std::string path = std::filesystem::weakly_canonical(file.metrics, error).string();
+      if (!seen.insert(path).second) continue;
+      if (!names.insert(file.name).second) file.name = file.metrics;
+      files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+size_t classes_of_confusion(const PageRun& run) {
+  size_t classes = 0;
+  for (const Metric& metric : run.run->metrics) {
+    if (metric.kind == "confusion") classes = counts_of(metric, run.folder).size();
+  }
+  return classes;
+}
+
+// What lies beside the metrics of one run.
+void add_folder(ProgramLog& log, const FoundRuns& file, PageRun* run) {
+  run->folder = file.folder;
+  run->pictures = read_pictures(file.folder);
+  if (const size_t classes = classes_of_confusion(*run))
+    run->classes = class_names(file.folder, static_cast<int64_t>(classes), log);
+}
+
+void write_report(ProgramLog& log, const Report& report) {
+  log.info(report.about);
+  for (const std::string& note : report.notes) log.warning(note);
+  const std::string output = FLAGS_output.empty() ? "report.html" : FLAGS_output;
+  write_file_atomically(output, report_page(report));
+  log.info("Wrote " + output);
+}
+
+void report_one(const VerbCall& call, const FoundRuns& file, const std::vector<Run>& runs) {
   Report report;
-  report.title = path;
+  report.title = file.name;
   const std::unique_ptr<Context> context = make_context(call.log);
   std::unique_ptr<Net> net;
   std::optional<Trained> trained;
@@ -43,31 +84,97 @@ int run_report(const VerbCall& call) {
     report.title = net->name().empty() ? FLAGS_model : net->name();
   }
   if (runs.size() > 1) print_runs(runs);
-  const ChosenRun chosen = choose_run(runs, FLAGS_run_id, trained ? &*trained : nullptr, path);
-  report.metrics = chosen.run.metrics;
-  report.run = cat("Run ", chosen.run.id, chosen.why.empty() ? "" : " (" + chosen.why + ")");
-  if (const std::string what = describe(chosen.run); !what.empty()) report.run += ": " + what;
+  const ChosenRun chosen =
+      choose_run(runs, FLAGS_run_id, trained ? &*trained : nullptr, file.metrics);
+  report.about = cat("Run ", chosen.run.id, chosen.why.empty() ? "" : " (" + chosen.why + ")");
+  if (const std::string what = described(chosen.run); !what.empty()) report.about += ": " + what;
   report.notes = chosen.notes;
-  call.log.info(report.run);
-  for (const std::string& note : report.notes) call.log.warning(note);
+  PageRun run{.name = file.name, .run = &chosen.run};
+  add_folder(call.log, file, &run);
+  const RunTexts texts = texts_of(chosen.run, file.folder);
   if (net) {
-    add_filters(*net, &report);
-    add_mistakes(*net, batches_of_flag(), &report);
+    if (run.classes.empty()) run.classes = class_names_beside(folder_of(FLAGS_model));
+    std::vector<PagePictures> pictures = {
+        filters_of(*net, FLAGS_rgb), mistakes_of(*net, batches_of_flag(), FLAGS_rgb, run.classes)};
+    std::erase_if(pictures, [](const PagePictures& one) { return one.title.empty(); });
+    run.pictures = pictures;
   }
-  const std::string output = FLAGS_output.empty() ? "report.html" : FLAGS_output;
-  write_file_atomically(output, report_page(report));
-  call.log.info("Wrote " + output);
+  report.drawing = drawing_of(net ? FLAGS_model : texts.net_file, call.log);
+  report.texts = {{"Solver", texts.solver}, {"Net as text", texts.net}};
+  report.runs = {run};
+  write_report(call.log, report);
+}
+
+// Runs of one file go by their names, those of several by their files'.
+void report_several(const VerbCall& call, const std::vector<FoundRuns>& files,
+                    const std::vector<std::vector<Run>>& chosen) {
+  require(FLAGS_model.empty(),
+          "-model and -weights show the filters and the mistakes of one run, but several are to be "
+          "compared");
+  Report report;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < files.size(); ++i) {
+    for (const Run& run : chosen[i]) {
+      const std::string name = files.size() == 1       ? run.id
+                               : chosen[i].size() == 1 ? files[i].name
+                                                       : files[i].name + " " + run.id;
+      report.runs.push_back({.name = name, .run = &run});
+      report.texts.emplace_back("Solver of " + name, texts_of(run, files[i].folder).solver);
+      names.push_back(name);
+    }
+  }
+  report.title = cat(names.size(), " runs compared");
+  report.about = cat(join(call.arguments, " "), ": ", join(names, ", "));
+  write_report(call.log, report);
+}
+
+int run_report(const VerbCall& call) {
+  require(FLAGS_model.empty() == FLAGS_weights.empty(),
+          "filters and misclassified samples need both -model NET.prototxt and -weights FILE");
+  const std::vector<FoundRuns> files = files_of(call.arguments);
+  const bool lists = FLAGS_run_id == "all" || FLAGS_run_id.find(',') != std::string::npos;
+  if (files.size() == 1) {
+    const std::vector<Run> runs = read_runs(files[0].metrics);
+    require(!runs.empty(), files[0].metrics,
+            ": is empty; `crema train` writes metrics.jsonl beside its snapshots");
+    if (lists && named_runs(runs, FLAGS_run_id, files[0].metrics).size() > 1) {
+      report_several(call, files, {named_runs(runs, FLAGS_run_id, files[0].metrics)});
+    } else {
+      if (lists) FLAGS_run_id.clear();
+      report_one(call, files[0], runs);
+    }
+    return 0;
+  }
+  require(FLAGS_run_id.empty() || FLAGS_run_id == "all", "-run_id ", FLAGS_run_id,
+          ": names runs of one file, but ", files.size(),
+          " are given; expected all, or none for the last run of each");
+  std::vector<FoundRuns> begun;
+  std::vector<std::vector<Run>> chosen;
+  for (const FoundRuns& file : files) {
+    std::vector<Run> runs = read_runs(file.metrics);
+    if (runs.empty()) {  // a training that has just been started
+      call.log.warning(file.metrics + " is empty: it is left out");
+      continue;
+    }
+    if (FLAGS_run_id.empty()) runs.erase(runs.begin(), runs.end() - 1);
+    begun.push_back(file);
+    chosen.push_back(std::move(runs));
+  }
+  require(!begun.empty(), "of the ", files.size(), " files of metrics each is empty");
+  report_several(call, begun, chosen);
   return 0;
 }
 
-REGISTER_VERB(report,
-              {.summary = "writes a page with the curves, filters and mistakes of a training",
-               .usage = "METRICS.jsonl [-model NET.prototxt -weights FILE] [flags]",
-               .flags = {"output", "run_id", "model", "weights", "weights_mode", "iterations",
-                         "gpu", "level", "stage"},
-               .min_arguments = 1,
-               .max_arguments = 1,
-               .run = run_report});
+REGISTER_VERB(
+    report,
+    {.summary = "writes a page with curves, filters and mistakes of a training, or of several",
+     .usage = "METRICS.jsonl|RUN_FOLDER|FOLDER_OF_RUNS... [-model NET.prototxt -weights "
+              "FILE] [flags]",
+     .flags = {"output", "run_id", "model", "weights", "weights_mode", "labels", "iterations",
+               "rgb", "gpu", "level", "stage"},
+     .min_arguments = 1,
+     .max_arguments = SIZE_MAX,
+     .run = run_report});
 
 }  // namespace
 

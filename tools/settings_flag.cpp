@@ -5,10 +5,12 @@
 
 namespace crema {
 
-std::string with_setting(const std::string& settings, const std::string& setting) {
-  require(!trim(setting).empty(), "-set is empty; expected PATH=VALUE, such as base_lr=0.02");
-  require(setting.find('\n') == std::string::npos, "-set '", setting,
-          "' has several lines; give one -set for each setting");
+std::string with_setting(const std::string& flag, const std::string& settings,
+                         const std::string& setting) {
+  require(!trim(setting).empty(), "-", flag,
+          " is empty; expected PATH=VALUE, such as base_lr=0.02");
+  require(setting.find('\n') == std::string::npos, "-", flag, " '", setting,
+          "' has several lines; give one -", flag, " for each setting");
   return settings.empty() ? setting : settings + "\n" + setting;
 }
 

@@ -43,7 +43,7 @@ std::vector<int64_t> multiply_adds_of(const Graph& graph) {
 
 std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals) {
   std::vector<std::vector<std::string>> rows = {
-      {"layer", "type", "tops", "parameters", "multiply-adds", "memory"}};
+      {"layer", "type", "tops", "parameters", "FLOPs", "memory"}};
   const std::vector<int64_t> multiply_adds = multiply_adds_of(graph);
   for (int i = 0; i < graph.net.layer_size(); ++i) {
     const LayerParameter& layer = graph.net.layer(i);
@@ -69,7 +69,7 @@ std::vector<std::vector<std::string>> rows_of(const Graph& graph, Totals* totals
     std::string count = parameters > 0 || shared.empty() ? grouped(parameters) : "";
     if (!shared.empty()) count += (count.empty() ? "shares " : ", shares ") + join(shared, ", ");
     rows.push_back({layer.name(), layer.type(), join(tops, ", "), count,
-                    multiply_adds[i] > 0 ? grouped(multiply_adds[i]) : "",
+                    multiply_adds[i] > 0 ? grouped(2 * multiply_adds[i]) : "",
                     size_text(4 * (activations + parameters))});
   }
   return rows;
@@ -164,7 +164,7 @@ int run_summary(const VerbCall& call) {
   std::cout << "\n"
             << rows.size() - 1 << " layers; " << grouped(totals.parameters) << " parameters, "
             << grouped(totals.learned) << " of them learned; " << grouped(totals.multiply_adds)
-            << " multiply-adds in a forward pass\n"
+            << " multiply-adds in a forward pass, two FLOPs each\n"
             << "parameters " << size_text(parameter_bytes)
             << (phase == TRAIN ? ", their gradients as much again" : "") << "; blobs "
             << size_text(4 * static_cast<size_t>(totals.activations))

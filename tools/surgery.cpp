@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/visible.h"
 #include "net/weights/weights.h"
-#include "tools/deployed_model.h"
+#include "tools/classify/deployed_model.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
 #include "tools/image_flags.h"

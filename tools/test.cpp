@@ -72,7 +72,9 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked) {
   if (metrics) {
     for (const OutputValue& value : metrics->outputs())
       log.info(cat(value.name, " = ", value.value));
-    for (const std::string& line : metrics->report_confusion("confusion.csv")) log.info(line);
+    if (const auto confusion = metrics->confusion("confusion.csv")) {
+      for (const std::string& line : lines_of(*confusion)) log.info(line);
+    }
   }
   check.report();
 }

@@ -1,81 +1,41 @@
 // `crema train -solver SOLVER.prototxt`: trains a net, from its initial values, from weights or
 // from a snapshot.
+#include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "base/files.h"
-#include "net/filter.h"
+#include "device/memory_account.h"
 #include "net/records.h"
 #include "solver/check.h"
 #include "solver/class_metrics.h"
 #include "solver/readers/metrics_reader.h"
+#include "solver/readers/pictures_reader.h"
+#include "solver/readers/tensorboard_reader.h"
 #include "solver/snapshot.h"
 #include "solver/solver.h"
 #include "solver/solver_nets.h"
-#include "tools/assume.h"
 #include "tools/devices.h"
 #include "tools/flags.h"
+#include "tools/memory_use.h"
 #include "tools/model_flag.h"
 #include "tools/random_inputs.h"
+#include "tools/runs/expanded_solver.h"
+#include "tools/runs/resume_check.h"
+#include "tools/runs/run_folder.h"
+#include "tools/runs/status_reader.h"
+#include "tools/runs/train_nets.h"
 #include "tools/settings_flag.h"
 #include "tools/shell_words.h"
 #include "tools/signals.h"
-#include "tools/status_reader.h"
 #include "tools/switches.h"
+#include "tools/tensorboard_flag.h"
 #include "tools/verb.h"
 #include "tools/weights_flag.h"
 
 namespace crema {
 
 namespace {
-
-// Replaces every net that the solver names by -model.
-void replace_net(SolverParameter* solver) {
-  solver->clear_net_param();
-  solver->clear_train_net();
-  solver->clear_train_net_param();
-  solver->clear_test_net();
-  solver->clear_test_net_param();
-  solver->set_net(FLAGS_model);
-}
-
-// Removes the layers of other phases and stages, whose sources need no shapes.
-void keep_layers_of(NetFile* net, const NetState& state, Log& log) {
-  std::vector<int> kept;
-  net->net =
-      filter_net(net->net, state, log, &kept, [net](int layer) { return net->where(layer); });
-  std::vector<std::string> origins;
-  for (const int layer : kept) origins.push_back(net->upgrade.origins[layer]);
-  net->upgrade.origins = origins;
-}
-
-// Writes the solver's nets, with their sources replaced, inside the solver.
-void rewrite_sources(ProgramLog& log, SolverFile* file) {
-  SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
-  const auto rewritten = [&](const NetSource& source, Phase phase) {
-    NetFile net = open_net(*file, source);
-    write_notes(log, net.upgrade.notes);
-    net.upgrade.notes.clear();
-    NetState state = source.state;
-    if (phase == TRAIN) add_level_and_stages(&state);
-    keep_layers_of(&net, net_state(phase, net.net, state), log);
-    replacer.replace(net.net, [&net](int layer) { return net.where(layer); });
-    return net;
-  };
-  const NetFile train = rewritten(train_source(*file), TRAIN);
-  std::vector<NetFile> tests;
-  for (const NetSource& source : test_sources(*file))
-    tests.push_back(source.test_iter > 0 ? rewritten(source, TEST) : NetFile());
-  replacer.finish();
-  SolverParameter& solver = file->solver;
-  replace_net(&solver);
-  solver.clear_net();
-  file->rewritten.emplace("train_net_param", train);
-  *solver.mutable_train_net_param() = train.net;
-  for (size_t i = 0; i < tests.size(); ++i) {
-    file->rewritten.emplace(cat("test_net_param[", i, "]"), tests[i]);
-    *solver.add_test_net_param() = tests[i].net;
-  }
-}
 
 void say_device_as_caffe(ProgramLog& log, const Context& context) {
   if (context.device() == Device::cpu) {
@@ -115,6 +75,18 @@ std::string resume_command(const std::string& state) {
   return command + " -snapshot " + shell_quoted(state);
 }
 
+// For -run; null without it. From here on the flag holds the folder.
+std::unique_ptr<RunFolder> make_run_folder(ProgramLog& log, const SolverFile& file) {
+  if (FLAGS_run.empty()) return nullptr;
+  require_net_files(file);
+  const std::string of_net = open_net(file, train_source(file)).net.name();
+  const std::string of_file = std::filesystem::path(file.path).stem();
+  auto run = std::make_unique<RunFolder>(
+      log, FLAGS_run, safe_name(of_net).empty() ? of_file : of_net, FLAGS_snapshot);
+  FLAGS_run = run->path();
+  return run;
+}
+
 SolverOptions options_of_flags() {
   SolverOptions options;
   if (!FLAGS_weights.empty()) options.weights = {FLAGS_weights};
@@ -147,30 +119,51 @@ void log_findings(ProgramLog& log, const SolverFile& file, const SolverOptions& 
   }
 }
 
+void check_resume_flags() {
+  require(FLAGS_resume_check >= 0, "-resume_check is ", FLAGS_resume_check,
+          "; expected how many iterations to train before the snapshot, such as 50");
+  require(FLAGS_resume_check == 0 || (FLAGS_run.empty() && FLAGS_snapshot.empty()),
+          "-resume_check trains from the start and keeps nothing: leave out -",
+          FLAGS_run.empty() ? "snapshot" : "run");
+}
+
+// For -snapshot auto. The others are there for the case that the newest is not whole.
+void take_newest_snapshot(std::vector<std::string> found, SolverOptions* options) {
+  options->snapshot = found.empty() ? "" : found[0];
+  if (!found.empty()) found.erase(found.begin());
+  options->older_snapshots = std::move(found);
+}
+
+void fill_inputs(Solver& solver) {
+  if (FLAGS_assume.empty()) return;
+  fill_random_inputs(solver.net());
+  for (const auto& net : solver.test_nets()) fill_random_inputs(*net);
+}
+
 int run_train(const VerbCall& call) {
   ProgramLog& log = call.log;
+  if (FLAGS_solver.empty() && !FLAGS_snapshot.empty() && file_exists(FLAGS_run + "/run.json"))
+    FLAGS_solver = FLAGS_run + "/solver.prototxt";
   require(!FLAGS_solver.empty(), "a solver is needed: -solver SOLVER.prototxt");
   const bool newest = FLAGS_snapshot == "auto";
   require(FLAGS_snapshot.empty() || newest || FLAGS_weights.empty(),
           "-snapshot resumes training, -weights starts a new run: give one of them");
+  check_resume_flags();
   Signals signals({.interrupt = action_named("sigint_effect", FLAGS_sigint_effect),
                    .hangup = action_named("sighup_effect", FLAGS_sighup_effect),
                    .terminate = action_named("sigterm_effect", FLAGS_sigterm_effect)});
   SolverOptions options = options_of_flags();
-  options.action = [&signals] { return signals.action(); };
-
   SolverFile file = read_solver_file(FLAGS_solver, std::make_shared<Settings>(settings_of_flag()));
+  take_model_flag(&file);
+  const std::unique_ptr<RunFolder> run = make_run_folder(log, file);
   write_notes(log, file.notes);
-  if (newest) {
-    options.older_snapshots = newest_snapshots(file.solver, log);
-    options.snapshot = options.older_snapshots.empty() ? "" : options.older_snapshots[0];
-    if (!options.snapshot.empty()) options.older_snapshots.erase(options.older_snapshots.begin());
-  }
+  take_assume_flag(log, &file);
+  const SolverFile given = file;
+  if (run) run->take_snapshots(&file.solver);
+  if (newest) take_newest_snapshot(newest_snapshots(file.solver, log), &options);
   if (!options.snapshot.empty()) options.weights.clear();  // those of a first start
-  require(FLAGS_model.empty() || file_exists(find_file(FLAGS_model, folder_of(FLAGS_solver))),
-          "-model ", FLAGS_model, ": there is no such file");
-  if (!FLAGS_model.empty()) replace_net(&file.solver);
-  if (!FLAGS_assume.empty() || FLAGS_batch != 0) rewrite_sources(log, &file);
+  const std::string board_folder =
+      tensorboard_folder(run ? run->path() : folder_of(file.solver.snapshot_prefix()));
 
   // Only a mode that the file sets explicitly counts: the schema's default is GPU, but without it
   // Caffe computes on the CPU.
@@ -182,21 +175,40 @@ int run_train(const VerbCall& call) {
   options.net.precision = precision_of_flag(*context, file.solver.precision());
   log_device(log, *context, options.net.precision);
   options.capture = switches_of_flag().capture;
+  options.fills_inputs = !FLAGS_assume.empty();
+  if (FLAGS_resume_check > 0) {
+    options.action = [&signals] { return signals.action(); };
+    check_resume(log, *context, file, options, FLAGS_resume_check, fill_inputs);
+    return 0;
+  }
 
-  MetricsReader metrics(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
+  options.action = [&] {
+    const Action asked = signals.action();
+    return asked == Action::none && run ? run->action() : asked;
+  };
+  MetricsReader metrics =
+      run ? MetricsReader(log, MetricsReader::OneRun{run->path()})
+          : MetricsReader(log, folder_of(file.solver.snapshot_prefix()) + "/metrics.jsonl");
   StatusReader status(log);
   options.readers = {&metrics};
-  options.fills_inputs = !FLAGS_assume.empty();
+  std::optional<TensorboardReader> board;
+  if (!board_folder.empty()) options.readers.push_back(&board.emplace(log, board_folder));
+  std::optional<PicturesReader> pictures;
+  if (run) options.readers.push_back(&pictures.emplace(log, run->file("pictures")));
+  options.pictures = board || pictures;
+  options.rgb = FLAGS_rgb;
+  options.histograms = FLAGS_tensorboard_histograms;
   if (log.has_terminal()) options.readers.push_back(&status);
 
   Solver solver(*context, file, options);
   status.set_sizes(batch_of(solver.net()) * file.solver.iter_size(), records_of(solver.net()));
-  if (!FLAGS_assume.empty()) {
-    fill_random_inputs(solver.net());
-    for (const auto& net : solver.test_nets()) fill_random_inputs(*net);
-  }
+  status.set_memory([&context] {
+    return context->device() == Device::gpu ? context->memory()->taken() : resident_set();
+  });
+  fill_inputs(solver);
   if (FLAGS_dump_plan) std::cout << solver.net().dump_plan();
   log_findings(log, file, options);
+  if (run) run->begin(given, solver);
   log.info("Starting Optimization");
   solver.solve();
   log.info("Optimization Done.");
@@ -205,15 +217,35 @@ int run_train(const VerbCall& call) {
 
 REGISTER_VERB(train,
               {.summary = "trains a net as its solver.prototxt says",
-               .usage = "-solver SOLVER.prototxt [-snapshot FILE|auto | -weights FILES] [flags]",
-               .flags = {"solver",        "model",          "gpu",
-                         "snapshot",      "weights",        "weights_mode",
-                         "level",         "stage",          "sigint_effect",
-                         "sighup_effect", "sigterm_effect", "assume",
-                         "batch",         "implementation", "precision",
-                         "gpu_memory",    "tune",           "deterministic",
-                         "off",           "dump_plan",      "set",
-                         "metrics"},
+               .usage = "-solver SOLVER.prototxt [-run DIR|auto] [-snapshot FILE|auto | -weights "
+                        "FILES] [flags]",
+               .flags = {"solver",
+                         "model",
+                         "gpu",
+                         "snapshot",
+                         "weights",
+                         "weights_mode",
+                         "level",
+                         "stage",
+                         "sigint_effect",
+                         "sighup_effect",
+                         "sigterm_effect",
+                         "assume",
+                         "batch",
+                         "implementation",
+                         "precision",
+                         "gpu_memory",
+                         "tune",
+                         "deterministic",
+                         "off",
+                         "dump_plan",
+                         "set",
+                         "metrics",
+                         "run",
+                         "resume_check",
+                         "tensorboard",
+                         "tensorboard_histograms",
+                         "rgb"},
                .run = run_train});
 
 }  // namespace

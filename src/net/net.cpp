@@ -69,6 +69,9 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
   *filtered.mutable_state() = options_.state;
   log_text(context_.log(), cat("Initializing net from parameters: \n", filtered.DebugString()));
   graph_ = build_graph(context_, filtered, graph_options);
+  if (options_.kept) {
+    for (const int id : options_.kept(graph_)) graph_.values[id].keep = true;
+  }
   share_parameters();
   make_plan();
   allocate_parameters();
@@ -252,6 +255,23 @@ double Net::waited() const {
   double seconds = 0;
   for (const Node& node : graph_.nodes) seconds += node.layer->waited();
   return seconds;
+}
+
+std::vector<Tensor> Net::carried() {
+  planned();
+  // Notes for later passes have a type of their own.
+  const auto is_carried = [](const TensorSpec& spec) { return spec.persistent && !spec.dtype; };
+  const auto any = [&](const PlanNode& node) {
+    return std::any_of(node.saved.begin(), node.saved.end(), is_carried);
+  };
+  std::vector<Tensor> all;
+  if (std::none_of(plan_->nodes.begin(), plan_->nodes.end(), any)) return all;
+  for (const PlanNode& node : ready().nodes) {
+    for (size_t k = 0; k < node.saved.size(); ++k) {
+      if (is_carried(node.saved[k])) all.push_back(node.arguments.forward.saved[k]);
+    }
+  }
+  return all;
 }
 
 const std::set<int>& Net::cleared_parameters() { return ready().cleared; }

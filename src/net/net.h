@@ -42,6 +42,8 @@ struct NetOptions {
   // How many arenas of the parameters' size a solver will allocate in addition: counted when the
   // net's memory is checked against what is available.
   int histories = 0;
+  // Values whose content stays until the end of a pass, like that of an output; none: outputs only.
+  std::function<std::vector<int>(const Graph&)> kept;
   // Layers whose parameters do not learn, as if lr_mult were 0; none: all learn.
   std::function<bool(const std::string& layer)> frozen;
   // The folder of the prototxt (for relative paths), and the position of a layer of the unfiltered
@@ -136,6 +138,9 @@ class Net {
   // The gradient is empty when none flows that far.
   Tensor input(const std::string& name);
   Tensor input_diff(const std::string& name);
+
+  // What layers carry from one pass into the next, as recurrent ones do; zero in a new net.
+  std::vector<Tensor> carried();
 
   // Parameters in Caffe's order (owners only). Their tensors stay the same for the net's lifetime.
   // Code that writes their data calls parameters_changed() afterwards, on the net that owns them.

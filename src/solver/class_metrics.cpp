@@ -33,10 +33,6 @@ const LayerParameter* layer_that_compares(const NetParameter& net) {
   return found;
 }
 
-std::string padded_left(const std::string& text, size_t width) {
-  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
-}
-
 }  // namespace
 
 std::vector<std::string> parse_class_metrics(const std::string& list) {
@@ -223,28 +219,17 @@ std::vector<OutputValue> ClassMetrics::outputs() const {
   return outputs;
 }
 
-std::vector<std::string> ClassMetrics::report_confusion(const std::string& csv) const {
+std::optional<event::Confusion> ClassMetrics::confusion(const std::string& csv) const {
   if (!asks("confusion")) return {};
+  event::Confusion confusion{.classes = classes_, .counts = confusion_};
   if (classes_ > kTableClasses) {
     std::string text;
     for (int64_t i = 0; i < classes_ * classes_; ++i)
       text += cat(confusion_[i], (i + 1) % classes_ == 0 ? "\n" : ",");
     write_file_atomically(csv, text);
-    return {"Wrote the confusion of the classes to " + csv};
+    confusion.file = csv;
   }
-  const int64_t largest = *std::max_element(confusion_.begin(), confusion_.end());
-  const size_t width = std::max(cat(largest).size(), cat(classes_ - 1).size()) + 1;
-  std::vector<std::string> lines = {"Confusion (rows: labels, columns: what the net says):"};
-  std::string head = padded_left("", width);
-  for (int64_t c = 0; c < classes_; ++c) head += padded_left(cat(c), width);
-  lines.push_back(head);
-  for (int64_t label = 0; label < classes_; ++label) {
-    std::string line = padded_left(cat(label), width);
-    for (int64_t c = 0; c < classes_; ++c)
-      line += padded_left(cat(confusion_[label * classes_ + c]), width);
-    lines.push_back(line);
-  }
-  return lines;
+  return confusion;
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,9 @@ class ClassMetrics {
   const std::vector<std::string>& names() const { return names_; }
   // A class that occurs nowhere is nan by itself and counts in no mean.
   std::vector<OutputValue> outputs() const;
-  // If the confusion was asked for: a table of at most 20 classes as lines of text, else the file
-  // `csv` is written and the line says so. A row is the label, a column what the net says.
-  std::vector<std::string> report_confusion(const std::string& csv) const;
+  // If the confusion was asked for, without iteration and net. More than 20 classes are also written
+  // to the file `csv`.
+  std::optional<event::Confusion> confusion(const std::string& csv) const;
 
  private:
   bool asks(const std::string& name) const;

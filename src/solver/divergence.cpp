@@ -54,6 +54,22 @@ void Solver::check_weights() {
           gradient ? gradient : weights);
 }
 
+// A ReLU may hide what went wrong: in oneDNN's, and in some of a GPU's libraries, the larger of nan
+// and 0 is 0, so a net whose weights are nan has a loss like that of an untrained one. Called where
+// the loss is read, before the iteration's first pass.
+void Solver::watch_weights() {
+  if (iteration_ > first_iteration_ && optimizer_->weights_may_not_be_finite()) check_weights();
+}
+
+// On a CPU, the same for blobs. Only a warning: a net may compute with infinities.
+void Solver::forward_watched() {
+  const auto found = first_not_finite(*net_, train_passes_++, false);
+  if (!found || non_finite_reported_ || !std::isfinite(net_->loss())) return;
+  non_finite_reported_ = true;
+  send(event::Warning{cat("Iteration ", iteration_, " has a loss of ", net_->loss(), ", but ",
+                          found->text(), ". A ReLU after it may hide that the net diverges")});
+}
+
 // Runs the iteration's own passes again, with its own weights, which no update has changed since.
 // It must, because blobs share memory and their contents are gone.
 std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
@@ -69,6 +85,7 @@ std::optional<NotFinite> Solver::find_divergence(int64_t iteration) {
 
 void Solver::diverge(int64_t iteration, const std::string& what,
                      const std::optional<NotFinite>& where) {
+  finish_snapshot();  // which is then the one to go on from
   std::string position = "With the same data again all blobs are finite";
   if (where) position = cat("It begins in ", where->text());
   diverged_ = iteration;

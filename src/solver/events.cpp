@@ -1,5 +1,6 @@
 #include "solver/events.h"
 
+#include <algorithm>
 #include <iomanip>
 #include <sstream>
 #include <utility>
@@ -68,6 +69,9 @@ struct Lines {
     }
     outputs("Test", e.outputs);
   }
+  void operator()(const event::Confusion& e) const {
+    for (const std::string& line : lines_of(e)) log.info(line);
+  }
   // As Keras writes it, losses first, with the names of our blobs.
   void operator()(const event::Epoch& e) const {
     std::ostringstream line;
@@ -105,6 +109,9 @@ struct Lines {
   void operator()(const event::Step&) const {}
   void operator()(const event::TestBatch&) const {}
   void operator()(const event::SnapshotDone&) const {}
+  void operator()(const event::NetGraph&) const {}
+  void operator()(const event::Histogram&) const {}
+  void operator()(const event::Pictures&) const {}
 
  private:
   void outputs(const char* phase, const std::vector<OutputValue>& values) const {
@@ -118,7 +125,30 @@ struct Lines {
   }
 };
 
+std::string padded_left(const std::string& text, size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
 }  // namespace
+
+std::vector<std::string> lines_of(const event::Confusion& confusion) {
+  if (!confusion.file.empty()) return {"Wrote the confusion of the classes to " + confusion.file};
+  const int64_t classes = confusion.classes;
+  size_t width = cat(classes - 1).size();
+  for (const int64_t count : confusion.counts) width = std::max(width, cat(count).size());
+  ++width;
+  std::vector<std::string> lines = {"Confusion (rows: labels, columns: what the net says):"};
+  std::string head = padded_left("", width);
+  for (int64_t c = 0; c < classes; ++c) head += padded_left(cat(c), width);
+  lines.push_back(head);
+  for (int64_t label = 0; label < classes; ++label) {
+    std::string line = padded_left(cat(label), width);
+    for (int64_t c = 0; c < classes; ++c)
+      line += padded_left(cat(confusion.counts[label * classes + c]), width);
+    lines.push_back(line);
+  }
+  return lines;
+}
 
 void LogReader::read(const Event& event) { std::visit(Lines{log_}, event); }
 

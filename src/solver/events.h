@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -26,6 +27,13 @@ struct RunIdentity {
   std::string parameters;        // a hash of their names and shapes
   std::string weights;           // a hash of their values when the run begins or resumes
   std::string resumed_from;      // a state file; "": not resumed
+};
+
+// Rows from the top, `channels` bytes a pixel: 1, grey, or 3, red, green and blue.
+struct Picture {
+  int width = 0, height = 0, channels = 1;
+  std::vector<uint8_t> bytes;
+  std::string caption;
 };
 
 namespace event {
@@ -131,6 +139,15 @@ struct TestResult {
   bool show_classes = false;
 };
 
+// After a TestResult, with -metrics confusion: how often which class was taken for which.
+struct Confusion {
+  int64_t iteration = 0;
+  int net = 0;
+  int64_t classes = 0;
+  std::vector<int64_t> counts;  // classes x classes: a row is the label, a column the net's answer
+  std::string file = {};        // that has them too, if they are many; "": none
+};
+
 // An epoch of the training data is over, with epoch_log.
 struct Epoch {
   int64_t epoch = 0, epochs = 0;  // counted from 1; in all
@@ -138,6 +155,39 @@ struct Epoch {
   double seconds = 0;              // with the test at its end
   std::vector<OutputValue> train;  // means over the epoch, of outputs of one element
   std::vector<OutputValue> test;   // of the first test net, at its end
+};
+
+// The layers of the training net, in their order, each with what it reads. Sent after Start.
+struct NetGraph {
+  struct Input {
+    int node = 0, top = 0;  // which top of which node
+  };
+  struct Node {
+    std::string name;  // unique
+    std::string type;
+    std::vector<Input> inputs;
+    std::vector<std::vector<int64_t>> shapes;                // of the tops
+    std::vector<std::pair<std::string, std::string>> notes;  // what else there is to say, by name
+  };
+  std::vector<Node> nodes;
+};
+
+// How the values of a parameter, or of its gradient, are distributed before the update of that
+// iteration. Values that are not finite are left out. Sent every SolverOptions::histograms
+// iterations.
+struct Histogram {
+  int64_t iteration = 0;
+  std::string tag;  // "weights/conv1/0"
+  double min = 0, max = 0, count = 0, sum = 0, sum_of_squares = 0;
+  std::vector<double> limits, counts;  // the upper end of each bucket, and how many are in it
+};
+
+// Pictures of the net after a test: with tag "filters" its first layer, with "mistakes" the samples
+// that it is surest about and wrong. Sent with SolverOptions::pictures.
+struct Pictures {
+  int64_t iteration = 0;
+  std::string tag, title;
+  std::vector<Picture> pictures;
 };
 
 struct TestInterrupted {
@@ -199,9 +249,13 @@ using Event =
     std::variant<event::Start, event::Step, event::Display, event::LearningRate,
                  event::LearningRateStep, event::GradientsClipped, event::NonFiniteLoss,
                  event::UpdateSkipped, event::RolledBack, event::EarlyStopped, event::TestBegin,
-                 event::TestBatch, event::TestResult, event::Epoch, event::TestInterrupted,
+                 event::TestBatch, event::TestResult, event::Confusion, event::Epoch,
+                 event::NetGraph, event::Histogram, event::Pictures, event::TestInterrupted,
                  event::Snapshot, event::SnapshotDone, event::SnapshotFailed, event::Restored,
                  event::FinalLoss, event::End, event::Debug, event::Warning>;
+
+// A table, or, where there is one, the name of its file: as the log shows it.
+std::vector<std::string> lines_of(const event::Confusion& confusion);
 
 // A reader of the event stream. Called from the training thread, between iterations: it must be
 // quick. An Error from it ends the training.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "solver/optimizer.h"
+#include "solver/snapshot_writer.h"
 #include "solver/solver.h"
 #include "solver/test_watch.h"
 
@@ -53,13 +54,10 @@ bool Solver::time_is_up() {
 
 // Only what this run has written since it began or resumed. A file that somebody removed is no
 // matter.
-void Solver::remove_old_snapshots(const SnapshotFiles& newest) {
+void Solver::remove_old_snapshots(int64_t iteration, const SnapshotFiles& newest) {
   const SolverParameter& solver = file_.solver;
   if (solver.keep_last() == 0) return;
-  written_.emplace_back(iteration_, newest);
-  SnapshotFiles& wrote = written_.back().second;
-  if (!solver.snapshot_include_state()) wrote.state.clear();
-  if (!optimizer_->averages()) wrote.average.clear();
+  written_.emplace_back(iteration, newest);
   const auto first_of_last =
       written_.end() - std::min<std::ptrdiff_t>(std::ssize(written_), solver.keep_last());
   const auto goes = std::stable_partition(written_.begin(), first_of_last, [&](const auto& entry) {
@@ -67,7 +65,7 @@ void Solver::remove_old_snapshots(const SnapshotFiles& newest) {
   });
   const std::vector<std::pair<int64_t, SnapshotFiles>> old(goes, first_of_last);
   written_.erase(goes, first_of_last);
-  for (const auto& [iteration, files] : old) {
+  for (const auto& [number, files] : old) {
     // After going back an iteration is written again: the files are then those of a newer entry.
     const auto same = [&, &name = files.weights](const auto& entry) {
       return entry.second.weights == name;
@@ -77,7 +75,7 @@ void Solver::remove_old_snapshots(const SnapshotFiles& newest) {
     for (const std::string& path : {files.state, files.weights, files.average}) {
       if (!path.empty()) unlink(path.c_str());
     }
-    send(event::Debug{cat("Removed the snapshot of iteration ", iteration,
+    send(event::Debug{cat("Removed the snapshot of iteration ", number,
                           " (keep_last: ", solver.keep_last(), ")")});
   }
 }
@@ -86,17 +84,22 @@ void Solver::remove_old_snapshots(const SnapshotFiles& newest) {
 // full ends no training.
 void Solver::keep_if_best(int number, const std::vector<OutputValue>& results) {
   if (!keep_best_ || !keep_best_->observe(number, results).value_or(false)) return;
-  const bool hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
-  const std::string path =
-      cat(file_.solver.snapshot_prefix(), "_best.caffemodel", hdf5 ? ".h5" : "");
+  SnapshotJob job;
+  job.iteration = iteration_;
+  job.hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
+  job.files.weights =
+      cat(file_.solver.snapshot_prefix(), "_best.caffemodel", job.hdf5 ? ".h5" : "");
+  job.of_best = cat("Best test so far: ", keep_best_->output(), " = ", keep_best_->best(),
+                    " (iteration ", iteration_, "); weights in ", job.files.weights);
+  finish_snapshot();
   try {
-    (hdf5 ? save_hdf5 : save_caffemodel)(*net_, path, false);
-    send(event::Debug{cat("Best test so far: ", keep_best_->output(), " = ", keep_best_->best(),
-                          " (iteration ", iteration_, "); weights in ", path)});
+    check_snapshot_room(file_.solver, snapshot_bytes(*net_, *optimizer_, {}, job.hdf5));
+    writer_->copy().take(*net_, *optimizer_, {});
+    writer_->start(std::move(job));
   } catch (const DeviceLost&) {
     throw;
-  } catch (const Error& error) {
-    send(event::Warning{cat("the weights of the best test so far are not kept: ", error.what())});
+  } catch (const std::exception& error) {
+    report({.of_best = "best", .error = error.what()});
   }
 }
 

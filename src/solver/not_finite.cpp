@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <limits>
 
 #include "net/plan.h"
 
@@ -10,6 +11,7 @@ namespace crema {
 namespace {
 
 constexpr size_t kBlobsBefore = 8;  // whose statistics are shown
+constexpr float kLargest = std::numeric_limits<float>::max();
 
 // Counts NaN and infinite values into `found`; true when there are any.
 template <typename T>
@@ -25,6 +27,14 @@ bool look_at(const std::vector<T>& values, NotFinite* found) {
 
 bool look_at(Context& context, const Tensor& tensor, NotFinite* found) {
   if (!tensor || tensor.count() == 0) return false;
+  if (context.device() == Device::cpu && tensor.dtype() == DType::f32) {
+    const float* const values = tensor.data<float>();
+    const int64_t count = tensor.elements();
+    bool finite = true;
+#pragma omp parallel for simd reduction(&& : finite) if (count > 65536)
+    for (int64_t i = 0; i < count; ++i) finite = finite && std::abs(values[i]) <= kLargest;
+    if (finite) return false;
+  }
   return tensor.dtype() == DType::f64 ? look_at(to_doubles(context, tensor), found)
                                       : look_at(to_floats(context, tensor), found);
 }
@@ -122,7 +132,7 @@ std::string NotFinite::text() const {
   return cat(layer, ": its ", position, " holds ", join(kinds, " and "), " of ", count, " numbers");
 }
 
-std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass) {
+std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass, bool with_statistics) {
   std::optional<NotFinite> found;
   std::deque<std::string> lines;
   net.set_live_pass(nullptr);  // the given pass, not the one that a GPU has reached
@@ -130,7 +140,7 @@ std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass) {
   net.set_observer([&](const Net::StepInfo& step, bool begin) {
     if (begin || step.backward || found) return;
     found = look_at_step(net, *step.node);
-    describe_step(net, *step.node, found.has_value(), &lines);
+    if (with_statistics) describe_step(net, *step.node, found.has_value(), &lines);
   });
   const auto stop = [&] { net.set_observer(nullptr); };
   try {
@@ -140,7 +150,7 @@ std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass) {
     throw;
   }
   stop();
-  if (!found) return found;
+  if (!found || !with_statistics) return found;
   found->statistics = {"The blobs before it, in the order of the forward pass:"};
   for (const std::string& line : lines) found->statistics.push_back("    " + line);
   return found;

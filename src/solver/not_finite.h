@@ -24,9 +24,9 @@ struct NotFinite {
   std::string text() const;
 };
 
-// The first in the order of the forward pass. Runs pass number `pass` again, with the parameters as
-// they are now; none: everything in it is finite.
-std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass);
+// The first in the order of the forward pass, which this runs, as number `pass`, with the parameters
+// as they are now; none: everything in it is finite.
+std::optional<NotFinite> first_not_finite(Net& net, uint64_t pass, bool with_statistics = true);
 
 // Among the parameters alone; the first in Caffe's order.
 std::optional<NotFinite> parameter_not_finite(Net& net);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "device/range.h"
+#include "net/weights/wire_writer.h"
 #include "solver/checksum.h"
 #include "solver/schedules.h"
 #include "tensor/claims.h"
@@ -57,6 +58,8 @@ void check_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs, con
   }
 }
 
+}  // namespace
+
 void read_blob(Context& context, const BlobProto& blob, const Tensor& to) {
   if (blob.double_data_size() > 0) {
     from_doubles(context, blob.double_data().data(), to);
@@ -64,8 +67,6 @@ void read_blob(Context& context, const BlobProto& blob, const Tensor& to) {
     from_floats(context, blob.data().data(), to);
   }
 }
-
-}  // namespace
 
 int kept_arenas(const SolverParameter& solver) {
   return history_count(update_rule(solver.type())) + (solver.ema_decay() > 0 ? 1 : 0) +
@@ -99,6 +100,7 @@ void Optimizer::restart(const std::string& field) {
 
 void Optimizer::exchange_average() {
   update_->exchange(net_.context(), arenas_.data, arenas_.average);
+  exchanged_ = !exchanged_;
   net_.parameters_changed();
 }
 
@@ -109,6 +111,10 @@ std::optional<Optimizer::Clipped> Optimizer::clip(float* scale) {
   if (norm <= limit) return std::nullopt;
   *scale = static_cast<float>(limit / norm);
   return Clipped{norm, limit, *scale};
+}
+
+bool Optimizer::weights_may_not_be_finite() const {
+  return !std::isfinite(update_->squared_norm(net_.context(), arenas_.data));
 }
 
 UpdateSettings Optimizer::common_settings() const {
@@ -192,30 +198,45 @@ Tensor Optimizer::part_of(const Tensor& arena, size_t parameter) const {
   return Tensor(arena.memory(), offset, data.shape(), arena.dtype(), data.format());
 }
 
-void Optimizer::store(const Tensor& arena,
-                      google::protobuf::RepeatedPtrField<BlobProto>* blobs) const {
-  for (size_t i = 0; i < net_.parameters().size(); ++i) {
-    const Tensor part = part_of(arena, i);
+std::vector<Tensor> Optimizer::parts_of(const Tensor& arena) const {
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < net_.parameters().size(); ++i) parts.push_back(part_of(arena, i));
+  return parts;
+}
+
+void store_blobs(Context& context, const std::vector<Tensor>& tensors,
+                 google::protobuf::RepeatedPtrField<BlobProto>* blobs) {
+  for (const Tensor& tensor : tensors) {
     BlobProto* blob = blobs->Add();
     blob->mutable_shape();
-    for (int64_t extent : part.shape().dims()) blob->mutable_shape()->add_dim(extent);
-    if (part.dtype() == DType::f64) {
-      const std::vector<double> values = to_doubles(net_.context(), part);
+    for (int64_t extent : tensor.shape().dims()) blob->mutable_shape()->add_dim(extent);
+    if (tensor.dtype() == DType::f64) {
+      const std::vector<double> values = to_doubles(context, tensor);
       blob->mutable_double_data()->Add(values.begin(), values.end());
     } else {
-      const std::vector<float> values = to_floats(net_.context(), part);
+      const std::vector<float> values = to_floats(context, tensor);
       blob->mutable_data()->Add(values.begin(), values.end());
     }
   }
 }
 
+bool Optimizer::updates(size_t parameter) const {
+  const Parameter& p = net_.parameters()[parameter];
+  return p.learned && p.lr_mult != 0 && !solver_.disabled_update();
+}
+
+std::vector<float> Optimizer::correlations() const {
+  const Tensor correlations = update_->correlations();
+  return correlations ? to_floats(net_.context(), correlations) : std::vector<float>();
+}
+
 void Optimizer::store(SolverState* state) const {
-  for (const Tensor& history : arenas_.history) store(history, state->mutable_history());
-  if (averages()) store(arenas_.average, state->mutable_average());
-  if (arenas_.slow) store(arenas_.slow, state->mutable_slow());
-  if (!update_->correlations()) return;
-  for (float value : to_floats(net_.context(), update_->correlations()))
-    state->add_larc_correlation(value);
+  Context& context = net_.context();
+  for (const Tensor& history : arenas_.history)
+    store_blobs(context, parts_of(history), state->mutable_history());
+  if (averages()) store_blobs(context, parts_of(arenas_.average), state->mutable_average());
+  if (arenas_.slow) store_blobs(context, parts_of(arenas_.slow), state->mutable_slow());
+  for (const float value : correlations()) state->add_larc_correlation(value);
 }
 
 bool Optimizer::restore_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs,
@@ -270,10 +291,19 @@ std::string fingerprint_of(const Graph& graph) {
 }
 
 uint64_t weights_checksum(Net& net) {
+  return weights_checksum(net.context(), weights_content(net));
+}
+
+uint64_t weights_checksum(Context& context, const WeightsContent& content) {
   Checksum hash;
-  for (const Parameter& parameter : net.parameters()) {
-    const std::vector<float> values = to_floats(net.context(), parameter.data);
-    hash.add(values.data(), values.size() * sizeof(float));
+  for (const WeightsContent::Values& parameter : content.parameters) {
+    if (parameter.data.dtype() == DType::f32) {
+      visit_values(context, parameter.data,
+                   [&](const void* bytes, size_t count) { hash.add(bytes, count); });
+    } else {
+      const std::vector<float> values = to_floats(context, parameter.data);
+      hash.add(values.data(), values.size() * sizeof(float));
+    }
   }
   return hash.value();
 }

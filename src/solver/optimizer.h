@@ -8,6 +8,7 @@
 #include "kernels/optim/centralize.h"
 #include "kernels/optim/update.h"
 #include "net/net.h"
+#include "net/weights/weights.h"
 #include "proto/solver.pb.h"
 
 namespace crema {
@@ -39,12 +40,22 @@ class Optimizer {
   // The hyperparameters of an iteration whose learning rate is `rate`.
   Hyperparameters hyperparameters(int64_t iteration, double rate) const;
 
+  // A learned weight is NaN or infinite, or may be: above 1.8e19, squares are not exact.
+  bool weights_may_not_be_finite() const;
+
   bool averages() const { return static_cast<bool>(arenas_.average); }
   // Restarts from the current weights what `field` keeps in addition to them: the average of
   // ema_decay, the slow weights of lookahead.
   void restart(const std::string& field);
   // Swaps the weights and their average.
   void exchange_average();
+  // Whether they are swapped now.
+  bool exchanged() const { return exchanged_; }
+  // What a snapshot copies: arenas with the layout of the net's parameters, and whether updates
+  // change a parameter.
+  const UpdateArenas& arenas() const { return arenas_; }
+  bool updates(size_t parameter) const;
+  std::vector<float> correlations() const;  // the memory of larc_turbo
 
   // The state as Caffe stores it: one blob per parameter, and for rules with two histories all of
   // them a second time; in addition the average, slow weights and the memory of larc_turbo.
@@ -57,7 +68,7 @@ class Optimizer {
   UpdateSettings common_settings() const;
   std::optional<Clipped> clip(float* scale);
   Tensor part_of(const Tensor& arena, size_t parameter) const;
-  void store(const Tensor& arena, google::protobuf::RepeatedPtrField<BlobProto>* blobs) const;
+  std::vector<Tensor> parts_of(const Tensor& arena) const;
   bool restore_blobs(const google::protobuf::RepeatedPtrField<BlobProto>& blobs,
                      const Tensor& arena) const;
 
@@ -67,8 +78,14 @@ class Optimizer {
   std::optional<Update> update_;
   std::optional<Centralizer> centralizer_;
   UpdateArenas arenas_;
-  bool clears_gradients_ = false;
+  bool clears_gradients_ = false, exchanged_ = false;
 };
+
+// Reads the values of a blob with as many as the tensor.
+void read_blob(Context& context, const BlobProto& blob, const Tensor& to);
+// Appends one blob for each tensor, as Caffe stores them.
+void store_blobs(Context& context, const std::vector<Tensor>& tensors,
+                 google::protobuf::RepeatedPtrField<BlobProto>* blobs);
 
 // How many arenas as large as the parameters' training keeps: histories, and an average.
 int kept_arenas(const SolverParameter& solver);
@@ -92,5 +109,6 @@ class AveragedWeights {
 std::string fingerprint_of(const Graph& graph);
 // A hash of their values.
 uint64_t weights_checksum(Net& net);
+uint64_t weights_checksum(Context& context, const WeightsContent& content);
 
 }  // namespace crema

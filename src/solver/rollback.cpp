@@ -46,6 +46,7 @@ void Solver::keep_start() {
   state.set_iter(static_cast<int32_t>(iteration_));
   store_rates(&state);
   optimizer_->store(&state);
+  store_carried(&state);
   if (options_.net.precision == Precision::fp16) {
     const DeviceUpdateState update = gpu_->update_state();
     state.set_loss_scale(update.loss_scale);

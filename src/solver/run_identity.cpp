@@ -1,6 +1,7 @@
 #include "solver/run_identity.h"
 
 #include <cstdio>
+#include <ctime>
 
 #include "solver/checksum.h"
 #include "solver/optimizer.h"
@@ -10,6 +11,15 @@ namespace crema {
 std::string hex_of(uint64_t number) {
   char text[20];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm fields{};
+  gmtime_r(&now, &fields);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &fields);
   return text;
 }
 

@@ -1,5 +1,5 @@
-// Hashes that identify a training run: they tell which run a metrics line, a net or a weights file
-// belongs to.
+// What identifies a training run: when it was started, and hashes that tell which run a metrics
+// line, a net or a weights file belongs to.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,8 @@ namespace crema {
 
 // A number as 16 hexadecimal digits.
 std::string hex_of(uint64_t number);
+// "2026-01-31T12:00:00Z".
+std::string utc_now();
 // Hash of a net as it was read (upgraded, all phases): equal for files that differ only in
 // whitespace, comments and the generation of their format.
 std::string hash_of_text(const NetParameter& net);

@@ -1,6 +1,9 @@
 #include "solver/snapshot.h"
 
+#include <sys/statvfs.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -37,6 +40,23 @@ void check_snapshot_folder(const SolverParameter& solver) {
              ? ""
              : cat("; the folder ", folder, " does not exist: make it, or change snapshot_prefix"));
   }
+}
+
+void check_snapshot_room(const SolverParameter& solver, uint64_t bytes) {
+  const std::string folder = folder_of(solver.snapshot_prefix());
+  struct statvfs disk;
+  if (statvfs(folder.c_str(), &disk) != 0) {
+    require(errno != ENOENT && errno != ENOTDIR, "the folder ", folder,
+            " does not exist: make it, and the next snapshot will be written there");
+    return;  // whoever writes there will be told why not
+  }
+  if (disk.f_blocks == 0) return;
+  // Some blocks are kept for root.
+  const uint64_t room = (geteuid() == 0 ? disk.f_bfree : disk.f_bavail) * disk.f_frsize;
+  require(room >= bytes, "its files need ", size_text(bytes), ", but ", folder,
+          " has room for only ", size_text(room),
+          ": make room there (keep_last: 2 in the solver keeps only the newest two "
+          "snapshots), and the next one will be written");
 }
 
 std::string find_solver_state(const std::string& path) {

@@ -1,6 +1,7 @@
 // Snapshots: which files they consist of, and how they are found again.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,10 @@ void check_snapshot_parts(const SolverParameter& solver);
 // Writes and removes PREFIX_iter_0.tempfile, as Caffe does. Error says why snapshots cannot be
 // written there.
 void check_snapshot_folder(const SolverParameter& solver);
+
+// Error when the folder has less room than `bytes`, or is gone. Where the file system does not say how
+// much room there is, it has enough.
+void check_snapshot_room(const SolverParameter& solver, uint64_t bytes);
 
 // The state file that -snapshot names: the file itself, or the one beside it when the weights of a
 // snapshot are given.

@@ -20,8 +20,10 @@
 #include "solver/freeze.h"
 #include "solver/gpu_iteration.h"
 #include "solver/optimizer.h"
+#include "solver/pictures.h"
 #include "solver/run_identity.h"
 #include "solver/schedules.h"
+#include "solver/snapshot_writer.h"
 #include "solver/solver_nets.h"
 #include "solver/state_file.h"
 #include "solver/test_scores.h"
@@ -35,6 +37,7 @@ std::string without_last_newline(std::string text) {
   return text;
 }
 
+constexpr size_t kMostMistakes = 25;  // that are shown of a test
 constexpr int64_t kMaxLosses = 1024;  // losses that stay on the device until they are read
 
 // The files of all comma-separated lists.
@@ -70,6 +73,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
       options_(std::move(options)),
       log_reader_(context.log()),
       arena_(std::make_shared<ArenaPool>()),
+      writer_(std::make_unique<SnapshotWriter>()),
       losses_(file.solver.average_loss()) {
   complete_parameter();
   log_text(context_.log(), cat("Initializing solver from parameters: \n",
@@ -213,12 +217,15 @@ void Solver::make_test_nets() {
     write_notes(context_.log(), net.upgrade.notes);
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
+    if (options_.pictures && test_nets_.empty()) options.kept = Mistakes::values;
     options.keep_blobs = options.keep_blobs || !options_.metrics.empty();
     test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
     if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
     test_numbers_.push_back(static_cast<int>(i));
     test_iterations_.push_back(sources[i].test_iter);
     test_passes_.push_back(0);
+    if (options.kept && !Mistakes::values(test_nets_[0]->graph()).empty())
+      mistakes_ = std::make_unique<Mistakes>(*test_nets_[0], kMostMistakes, options_.rgb);
     if (!options_.metrics.empty())
       test_metrics_.push_back(std::make_unique<ClassMetrics>(*test_nets_.back(), options_.metrics));
     if (options_.snapshot.empty()) load_start_weights(*test_nets_.back());
@@ -271,6 +278,7 @@ void Solver::restore(const std::string& path) {
 }
 
 void Solver::restore(const SolverState& state, const std::string& path) {
+  finish_snapshot();
   require(state.iter() >= 0, path, ": iter is ", state.iter(), ": the file is damaged");
   std::string weights;
   if (state.has_learned_net()) weights = find_snapshot_weights(state.learned_net(), path);
@@ -301,62 +309,8 @@ void Solver::restore(const SolverState& state, const std::string& path) {
   }
   losses_.restore(iteration_, {state.loss_window().begin(), state.loss_window().end()});
   restore_rates(state);
+  restore_carried(state);
   send(event::Restored{file_.solver.type(), iteration_});
-}
-
-void Solver::snapshot() {
-  const bool hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
-  const SnapshotFiles files = snapshot_files(file_.solver, iteration_);
-  snapshot_failed_ = true;
-  snapshot_at_ = Clock::now();
-  read_losses(iteration_ - 1);
-  check_weights();
-  const std::string average = write_weights(files);
-  const uint64_t checksum = weights_checksum(*net_);
-  if (!file_.solver.snapshot_include_state()) {
-    snapshot_failed_ = false;
-    snapshot_iteration_ = iteration_;
-    send(event::SnapshotDone{iteration_, files.weights, "", hex_of(checksum), average});
-    return remove_old_snapshots(files);
-  }
-  // Only now, so that a state never names weights that do not exist.
-  send(event::Snapshot{iteration_, event::Snapshot::Part::state, hdf5, files.state});
-  SolverState state;
-  state.set_iter(static_cast<int32_t>(iteration_));
-  state.set_learned_net(files.weights);
-  store_rates(&state);
-  optimizer_->store(&state);
-  if (options_.net.precision == Precision::fp16) {
-    const DeviceUpdateState update = gpu_->update_state();
-    state.set_loss_scale(update.loss_scale);
-    state.set_loss_scale_age(update.good);
-  }
-  state.set_seed(seed_);
-  state.set_train_passes(train_passes_);
-  for (uint64_t passes : test_passes_) state.add_test_passes(passes);
-  for (float loss : losses_.store(iteration_)) state.add_loss_window(loss);
-  state.set_net_fingerprint(fingerprint_of(net_->graph()));
-  state.set_weights_checksum(checksum);
-  write_solver_state(state, files.state, hdf5);
-  snapshot_failed_ = false;
-  last_state_ = files.state;
-  last_state_iteration_ = snapshot_iteration_ = iteration_;
-  send(event::SnapshotDone{iteration_, files.weights, files.state, hex_of(checksum), average});
-  remove_old_snapshots(files);
-}
-
-std::string Solver::write_weights(const SnapshotFiles& files) {
-  const bool hdf5 = file_.solver.snapshot_format() == SolverParameter::HDF5;
-  const auto save = hdf5 ? save_hdf5 : save_caffemodel;
-  std::string hash_of_average;
-  if (optimizer_->averages()) {
-    const AveragedWeights averaged(*optimizer_);
-    save(*net_, files.average, false);
-    hash_of_average = hash_of_weights(*net_);
-  }
-  send(event::Snapshot{iteration_, event::Snapshot::Part::weights, hdf5, files.weights});
-  save(*net_, files.weights, file_.solver.snapshot_diff());
-  return hash_of_average;
 }
 
 void Solver::send(const Event& event) {

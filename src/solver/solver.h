@@ -26,10 +26,14 @@ class ClassMetrics;
 class DebugInfo;
 class Epochs;
 class GpuIteration;
+class Mistakes;
 class Optimizer;
+class SnapshotWriter;
 class WatchedOutput;
 struct NotFinite;
 struct RunStart;
+struct SnapshotJob;
+struct WrittenSnapshot;
 
 // A request to a running training, obeyed at the next opportunity. `stop` ends it like its last
 // iteration (snapshot_after_train says whether with a snapshot); snapshot_stop writes one in any
@@ -61,6 +65,11 @@ struct SolverOptions {
   bool fills_inputs = false;
   // What tests say of a classifier besides the net's outputs; see solver/class_metrics.h.
   std::vector<std::string> metrics;
+  // Pictures of the first filters and of mistakes, after each test of the first test net.
+  bool pictures = false;
+  bool rgb = false;  // their three planes are red, green and blue; else blue, green and red
+  // Every how many iterations to send histograms of parameters and gradients; 0: never.
+  int histograms = 0;
   // On a GPU: record an iteration as a CUDA graph and replay it.
   bool capture = true;
 };
@@ -83,12 +92,13 @@ class Solver {
   // Runs the whole training up to max_iter, with tests and snapshots during it and at its end. A
   // DeviceLost or Diverged says which snapshot to resume from.
   void solve();
-  // Runs that many updates, with the tests, displays and snapshots that are due.
+  // Runs that many updates, with the tests, displays and snapshots that are due. Snapshots are
+  // written while it goes on; when this returns, they are there.
   void step(int64_t iterations);
   // Runs all test nets, test_iter batches each.
   void test_all();
-  // Error when the files could not be written, Diverged when loss or weights are not finite;
-  // earlier snapshots are kept.
+  // Returns when the files are there. Error when they could not be written, Diverged when loss or
+  // weights are not finite; earlier snapshots are kept.
   void snapshot();
   void restore(const std::string& path);
 
@@ -137,6 +147,8 @@ class Solver {
   bool skip_update(int64_t iteration, double loss);
   void read_losses(int64_t last);
   void check_weights();
+  void watch_weights();
+  void forward_watched();
   std::optional<NotFinite> find_divergence(int64_t iteration);
   [[noreturn]] void diverge(int64_t iteration, const std::string& what,
                             const std::optional<NotFinite>& where);
@@ -147,25 +159,32 @@ class Solver {
   bool rate_follows_losses() const;
   std::vector<std::vector<std::string>> metric_names() const;
   void send_confusion(size_t net);
+  void send_histograms();
+  void send_pictures();
   void observe_test(int number, const std::vector<OutputValue>& results);
   double next_rate(bool display);
   void report_step();
   void store_rates(SolverState* state);
+  void store_carried(SolverState* state);
+  void restore_carried(const SolverState& state);
   void restore_rates(const SolverState& state);
-  // Returns the hash of the average, "" where there is none.
-  std::string write_weights(const SnapshotFiles& files);
+  void run_tests();
   void display();
   void obey();
   bool test_is_due() const;
   void start_clocks();
   bool snapshot_is_due() const;
   bool time_is_up();
-  void remove_old_snapshots(const SnapshotFiles& newest);
+  void remove_old_snapshots(int64_t iteration, const SnapshotFiles& newest);
   void keep_if_best(int number, const std::vector<OutputValue>& results);
   void end_epoch();
   void carry_out(Action request, bool snapshot_is_due);
   void test(size_t net);
   void snapshot_or_log();
+  void start_snapshot();
+  SnapshotJob snapshot_job();
+  void finish_snapshot();
+  void report(const WrittenSnapshot& written);
 
   Context& context_;
   SolverFile file_;
@@ -174,13 +193,15 @@ class Solver {
   uint64_t seed_ = 0;
   RunIdentity identity_;
   std::shared_ptr<ArenaPool> arena_;
+  std::unique_ptr<SnapshotWriter> writer_;
   std::unique_ptr<Net> net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
   std::vector<int> test_numbers_;  // indices in the solver's file: test nets without batches are
                                    // left out
   std::vector<int> test_iterations_;
   std::vector<std::unique_ptr<ClassMetrics>>
-      test_metrics_;  // of each; empty where none are asked for
+      test_metrics_;                    // of each; empty where none are asked for
+  std::unique_ptr<Mistakes> mistakes_;  // of the first test net; null without `pictures`
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;
   std::unique_ptr<Optimizer> optimizer_;

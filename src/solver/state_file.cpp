@@ -78,6 +78,34 @@ SolverState read_binary(const std::string& path) {
   return state;
 }
 
+void check_size(uint64_t bytes, const std::string& path) {
+  require(bytes <= INT_MAX, path, ": the optimizer state takes ", bytes,
+          " bytes, but a binary .solverstate cannot be larger than 2 GiB: write HDF5 "
+          "(snapshot_format: HDF5 in the solver)");
+}
+
+// The checksum of bytes that come in parts: that of all of them in a row.
+class StreamChecksum {
+ public:
+  void add(const void* bytes, size_t count) {
+    const char* at = static_cast<const char*>(bytes);
+    for (; count > 0 && !begun_.empty() && begun_.size() < 8; --count) begun_.push_back(*at++);
+    if (begun_.size() == 8) {
+      hash_.add(begun_.data(), 8);
+      begun_.clear();
+    }
+    if (count == 0) return;
+    const size_t words = count / 8 * 8;
+    hash_.add(at, words);
+    begun_.assign(at + words, count - words);
+  }
+  uint64_t value() const { return Checksum(hash_).add(begun_.data(), begun_.size()).value(); }
+
+ private:
+  Checksum hash_;
+  std::string begun_;  // fewer than 8 bytes, of the next word
+};
+
 // Rejects values that no training writes, and those that would overrun an array or a counter.
 void check_numbers(const SolverState& state, const std::string& path) {
   const auto within = [&](const char* field, auto value, auto minimum, auto maximum) {
@@ -105,21 +133,23 @@ void check_numbers(const SolverState& state, const std::string& path) {
 
 void write_solver_state(const SolverState& state, const std::string& path, bool hdf5) {
   if (hdf5) return write_hdf5_state(state, path);
-  if (state.has_checksum()) {
-    SolverState without = state;  // the checksum of the file it was read from
-    without.clear_checksum();
-    return write_solver_state(without, path, false);
-  }
+  SolverState without = state;
+  without.clear_checksum();  // that of the file it was read from
   std::string bytes;
-  require(
-      state.ByteSizeLong() <= INT_MAX && state.SerializeToString(&bytes), path,
-      ": the optimizer state takes ", state.ByteSizeLong(),
-      " bytes, but a binary .solverstate cannot be larger than 2 GiB: write HDF5 (snapshot_format: "
-      "HDF5 in the solver)");
-  const std::string checksum = checksum_field(Checksum().add(bytes.data(), bytes.size()).value());
+  check_size(without.ByteSizeLong(), path);
+  require(without.SerializeToString(&bytes), path, ": the optimizer state cannot be serialized");
+  Context host(Device::cpu);
+  write_solver_state(host, WireMessage(std::move(bytes)), path);
+}
+
+void write_solver_state(Context& context, const WireMessage& state, const std::string& path) {
+  check_size(state.size(), path);
+  StreamChecksum hash;
+  state.write(context, [&](const void* bytes, size_t count) { hash.add(bytes, count); });
+  const std::string checksum = checksum_field(hash.value());
   AtomicFile file(path);
   file.write(checksum.data(), checksum.size());
-  file.write(bytes.data(), bytes.size());
+  state.write(context, [&](const void* bytes, size_t count) { file.write(bytes, count); });
   file.commit();
 }
 

@@ -187,6 +187,7 @@ SolverState read_hdf5_state(const std::string& path) {
   file.blobs("history", state.mutable_history());
   if (file.has("average")) file.blobs("average", state.mutable_average());
   if (file.has("slow")) file.blobs("slow", state.mutable_slow());
+  if (file.has("carried")) file.blobs("carried", state.mutable_carried());
   if (file.has("seed")) state.set_seed(file.number("seed"));
   if (file.has("train_passes")) state.set_train_passes(file.number("train_passes"));
   if (file.has("test_passes")) {
@@ -227,6 +228,7 @@ void write_hdf5_state(const SolverState& state, const std::string& path) {
   file.blobs("history", state.history());
   if (state.average_size() > 0) file.blobs("average", state.average());
   if (state.slow_size() > 0) file.blobs("slow", state.slow());
+  if (state.carried_size() > 0) file.blobs("carried", state.carried());
   if (state.has_seed()) file.number("seed", state.seed());
   if (state.has_train_passes()) file.number("train_passes", state.train_passes());
   file.numbers("test_passes", {state.test_passes().begin(), state.test_passes().end()});

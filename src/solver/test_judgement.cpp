@@ -38,8 +38,11 @@ void Solver::send_confusion(size_t net) {
   const std::string csv =
       cat(prefix, prefix.empty() ? "" : "_", "confusion", id > 0 ? cat("_", id) : "", ".csv");
   try {
-    for (const std::string& line : test_metrics_[net]->report_confusion(csv))
-      send(event::Debug{line});
+    std::optional<event::Confusion> confusion = test_metrics_[net]->confusion(csv);
+    if (!confusion) return;
+    confusion->iteration = iteration_;
+    confusion->net = id;
+    send(*confusion);
   } catch (const Error& error) {
     send(event::Warning{error.what()});
   }

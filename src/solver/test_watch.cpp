@@ -1,7 +1,6 @@
 #include "solver/test_watch.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 
 #include "base/error.h"
@@ -43,15 +42,12 @@ const TestWatch& watch_of(const SolverParameter& solver, WatchedOutput::For purp
   return solver.plateau_test();
 }
 
-bool is_loss(const Net::Output& output) {
-  std::string name = output.blob;
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return output.loss_weight != 0 || name.find("loss") != std::string::npos ||
-         name.find("error") != std::string::npos;
-}
-
 }  // namespace
+
+bool named_like_a_loss(const std::string& output) {
+  const std::string name = lower_case(output);
+  return name.find("loss") != std::string::npos || name.find("error") != std::string::npos;
+}
 
 WatchedOutput::WatchedOutput(const SolverFile& file, For purpose,
                              const std::vector<std::unique_ptr<Net>>& nets,
@@ -93,7 +89,8 @@ WatchedOutput::WatchedOutput(const SolverFile& file, For purpose,
   test_net_ = watch.test_net();
   output_ = wanted;
   const size_t place = found - names.begin();
-  const bool loss = place < outputs.size() && is_loss(outputs[place]);
+  const bool loss = place < outputs.size() &&
+                    (outputs[place].loss_weight != 0 || named_like_a_loss(outputs[place].blob));
   larger_ = watch.better() == TestWatch::AUTO ? !loss : watch.better() == TestWatch::LARGER;
   min_change_ = watch.min_change();
   best_ = worst();

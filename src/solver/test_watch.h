@@ -15,6 +15,9 @@
 
 namespace crema {
 
+// Whether an output of this name gets better as it gets smaller: "loss" or "error" is in it.
+bool named_like_a_loss(const std::string& output);
+
 class WatchedOutput {
  public:
   // What follows it; also its place in SolverState's best_values.

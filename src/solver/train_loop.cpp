@@ -8,8 +8,11 @@
 #include "solver/epochs.h"
 #include "solver/gpu_iteration.h"
 #include "solver/learning_rate.h"
+#include "solver/net_graph.h"
 #include "solver/optimizer.h"
+#include "solver/pictures.h"
 #include "solver/run_identity.h"
+#include "solver/snapshot_writer.h"
 #include "solver/solver.h"
 #include "solver/test_scores.h"
 #include "solver/test_watch.h"
@@ -37,6 +40,7 @@ void remove_temporary_snapshots(const SolverParameter& solver, Log& log) {
 
 // A lost device takes the weights with it: adds to the error which snapshot to resume from. After a
 // divergence that on_divergence: ROLLBACK covers, the work begins again from an earlier iteration.
+// Whatever ends the work, a snapshot that is being written is finished.
 void Solver::run(const std::function<void()>& work) {
   try {
     for (;;) {
@@ -48,7 +52,11 @@ void Solver::run(const std::function<void()>& work) {
       }
     }
   } catch (const DeviceLost& lost) {
+    finish_snapshot();
     throw DeviceLost(cat("in iteration ", iteration_, ": ", lost.what(), ". ", resume_hint()));
+  } catch (...) {
+    finish_snapshot();
+    throw;
   }
 }
 
@@ -73,6 +81,7 @@ void Solver::begin_run() {
   identity_.weights = hash_of_weights(*net_);
   send(event::Start{net_->name(), solver.type(), solver.lr_policy(), iteration_, solver.max_iter(),
                     solver.iter_size(), seed_, identity_});
+  send(net_graph(net_->graph()));
   if (epochs_) epochs_->begin(iteration_);
   keep_start();
 }
@@ -109,8 +118,8 @@ void Solver::train(int64_t iterations) {
   displayed_at_ = Clock::now();
   displayed_waited_ = net_->waited();
   while (iteration_ < end && !stopped_) {
-    if (test_is_due() && (iteration_ > 0 || solver.test_initialization())) test_all();
-    if (stopped_) return;
+    if (test_is_due() && (iteration_ > 0 || solver.test_initialization())) run_tests();
+    if (stopped_) break;
     end_epoch();
     const int64_t at_once = gpu_ && !debug_ ? gpu_->at_once(iteration_) : 1;
     at_once > 1 && uninterrupted(at_once, end) ? train_several(at_once) : train_iteration();
@@ -119,6 +128,7 @@ void Solver::train(int64_t iterations) {
   // Including iterations whose loss was not displayed.
   read_losses(iteration_ - 1);
   if (gpu_) net_->check();
+  finish_snapshot();
 }
 
 // Whether the next iterations run without interruption: no reading of the loss, no test, no
@@ -127,7 +137,9 @@ bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
   const SolverParameter& solver = file_.solver;
   if (iteration_ + iterations > end) return false;
   for (int64_t i = iteration_; i < iteration_ + iterations; ++i) {
-    if (falls_due(i, solver.display()) || falls_due(i, kWatchEvery)) return false;
+    if (falls_due(i, solver.display()) || falls_due(i, kWatchEvery) ||
+        falls_due(i, options_.histograms))
+      return false;
     const bool between = i > iteration_;
     if (between && (falls_due(i, solver.test_interval()) || falls_due(i, solver.snapshot()) ||
                     (epochs_ && epochs_->ends_after(i))))
@@ -149,6 +161,7 @@ void Solver::train_several(int64_t count) {
 void Solver::train_iteration() {
   const bool shown = falls_due(iteration_, file_.solver.display());
   if (debug_) debug_->enable(shown);
+  if (shown || falls_due(iteration_, kWatchEvery)) watch_weights();
   gpu_ ? gpu_iteration(shown) : cpu_iteration(shown);
   ++iteration_;
   send(event::Step{iteration_, file_.solver.max_iter(), net_->waited()});
@@ -156,9 +169,14 @@ void Solver::train_iteration() {
 
 void Solver::cpu_iteration(bool shown) {
   const int iter_size = file_.solver.iter_size();
+  const bool watched = falls_due(iteration_, kWatchEvery) && !(debug_ && debug_->enabled());
   double loss = 0;
   for (int micro = 0; micro < iter_size; ++micro) {
-    net_->forward(train_passes_++);
+    if (watched && micro == 0) {
+      forward_watched();
+    } else {
+      net_->forward(train_passes_++);
+    }
     if (epochs_) epochs_->add();
     net_->backward(micro > 0);
     if (debug_ && debug_->enabled()) debug_->norms();
@@ -170,6 +188,7 @@ void Solver::cpu_iteration(bool shown) {
   if (shown) display();
   const double rate = next_rate(shown);
   const bool debug = debug_ && debug_->enabled();
+  if (falls_due(iteration_, options_.histograms)) send_histograms();
   if (!updates) return;
   if (debug) debug_->before_update();
   const auto clipped = optimizer_->update(rate, iteration_);
@@ -181,9 +200,10 @@ void Solver::cpu_iteration(bool shown) {
 
 void Solver::gpu_iteration(bool shown) {
   const bool debug = debug_ && debug_->enabled();
-  if (debug) {
+  const bool histograms = falls_due(iteration_, options_.histograms);
+  if (debug || histograms) {  // gradients are looked at before the update
     gpu_->forward_backward(iteration_, train_passes_);
-    debug_->norms();
+    if (debug) debug_->norms();
   } else {
     gpu_->run(iteration_, train_passes_);
   }
@@ -191,11 +211,10 @@ void Solver::gpu_iteration(bool shown) {
   if (shown || falls_due(iteration_, kWatchEvery)) read_losses(iteration_);
   if (shown) display();
   next_rate(shown);
-  if (debug) {
-    debug_->before_update();
-    gpu_->update();
-    debug_->after_update();
-  }
+  if (histograms) send_histograms();
+  if (debug) debug_->before_update();
+  if (debug || histograms) gpu_->update();
+  if (debug) debug_->after_update();
   const float limit = file_.solver.clip_gradients();
   if (!shown || limit < 0 || !file_.solver.enable_clip_gradient_status()) return;
   const DeviceUpdateState update = gpu_->update_state();
@@ -243,19 +262,8 @@ void Solver::report_step() {
   if (policy != "step") send(event::LearningRateStep{policy, iteration_, step});
 }
 
-void Solver::snapshot_or_log() {
-  try {
-    snapshot();
-  } catch (const DeviceLost&) {
-    throw;
-  } catch (const Diverged&) {
-    throw;
-  } catch (const std::exception& error) {
-    send(event::SnapshotFailed{iteration_, error.what()});
-  }
-}
-
 void Solver::obey() {
+  if (const auto written = writer_->take_if_done()) report(*written);
   const Action request = options_.action ? options_.action() : Action::none;
   carry_out(request, snapshot_is_due());
   if (!stopped_ && time_is_up()) carry_out(Action::snapshot_stop, false);
@@ -263,6 +271,7 @@ void Solver::obey() {
 
 void Solver::carry_out(Action request, bool snapshot_is_due) {
   const bool asked = request == Action::snapshot || request == Action::snapshot_stop;
+  if (asked) finish_snapshot();  // it may be the one that is wanted
   if (snapshot_is_due || (asked && snapshot_iteration_ != iteration_)) snapshot_or_log();
   if (request == Action::stop || request == Action::snapshot_stop) stopped_ = true;
 }
@@ -278,6 +287,11 @@ void Solver::end_epoch() {
 }
 
 void Solver::test_all() {
+  run_tests();
+  finish_snapshot();
+}
+
+void Solver::run_tests() {
   std::optional<AveragedWeights> averaged;
   if (file_.solver.test_ema()) averaged.emplace(*optimizer_);
   for (size_t i = 0; i < test_nets_.size() && !stopped_; ++i) test(i);
@@ -297,6 +311,8 @@ void Solver::test(size_t number) {
   TestScores scores(file_.solver, net);
   ClassMetrics* const metrics = test_metrics_.empty() ? nullptr : test_metrics_[number].get();
   if (metrics) metrics->clear();
+  Mistakes* const mistakes = number == 0 ? mistakes_.get() : nullptr;
+  if (mistakes) mistakes->clear();
   for (int i = 0; i < batches; ++i) {
     while (options_.action) {
       const Action request = options_.action();
@@ -309,6 +325,7 @@ void Solver::test(size_t number) {
     if (file_.solver.test_compute_loss()) loss += batch_loss;
     scores.add();
     if (metrics) metrics->add();
+    if (mistakes) mistakes->add();
     send(event::TestBatch{id, i + 1, batches});
   }
   event::TestResult result{iteration_,       id,
@@ -323,6 +340,7 @@ void Solver::test(size_t number) {
   if (number == 0) last_test_ = result.outputs;
   send(result);
   if (metrics) send_confusion(number);
+  if (number == 0 && options_.pictures) send_pictures();
   observe_test(id, result.outputs);
   if (falls && gpu_) gpu_->forget_rates();
 }

@@ -11,6 +11,7 @@ NOT_RUN = [
     (r"cmake --preset release && cmake --build --preset release", "a build takes minutes; tests/run.sh is one"),
     (r"bash models/articles/\w+/run\.sh( .*)?", "minutes; tests/models trains its nets"),
     (r"build/tools/device_query .*", "asks a card"),
+    (r"build/tools/crema compare .* -gpu 0 .*", "asks a card; tests/tools compares a net with itself on the CPU"),
 ]
 
 # Indented or fenced text that is no command: how it begins, and what holds it.

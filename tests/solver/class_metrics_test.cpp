@@ -125,7 +125,10 @@ TEST(ClassMetrics, ShowAConfusionAsATableOrAFile) {
     net->forward(0);
     metrics.add();
     EXPECT_TRUE(metrics.outputs().empty());
-    const std::string text = join(metrics.report_confusion(folder.file("c.csv")), "\n");
+    const auto confusion = metrics.confusion(folder.file("c.csv"));
+    ASSERT_TRUE(confusion);
+    EXPECT_EQ(confusion->classes, classes);
+    const std::string text = join(lines_of(*confusion), "\n");
     if (classes == 3) {
       expect_part(text, "says):\n   0 1 2\n 0 0 0 1\n 1 0 1 0\n 2 0 0 0");
       EXPECT_FALSE(folder.has("c.csv"));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 
 #include "solver/fixtures.h"
 #include "solver/state_file.h"
@@ -136,6 +137,48 @@ TEST(GpuIteration, SeveralInOneGraphAreTheSame) {
   EXPECT_EQ(weights(true, 60), one_by_one);
   EXPECT_EQ(weights(true, 12), one_by_one);
   EXPECT_EQ(weights(true, 1), one_by_one);
+}
+
+// The sum of squares of each parameter's gradient in the first iteration.
+class FirstGradients : public EventReader {
+ public:
+  void read(const Event& event) override {
+    const auto* found = std::get_if<event::Histogram>(&event);
+    if (found && found->iteration == 0 && starts_with(found->tag, "gradients/"))
+      squares[found->tag] = found->sum_of_squares;
+  }
+  std::map<std::string, double> squares;
+};
+
+// Iterations with histograms are launched kernel by kernel, those between them as graphs. Gradients
+// are shown without fp16's loss scale, as means over iter_size batches.
+TEST(GpuIteration, HistogramsChangeNothing) {
+  if (gpu_count() == 0) GTEST_SKIP() << "no GPU here";
+  for (const char* solver : {"momentum: 0.9", "iter_size: 3", "snapshot_diff: true"}) {
+    std::map<std::string, double> exact;
+    for (const Precision precision : {Precision::fp32, Precision::bf16, Precision::fp16}) {
+      SCOPED_TRACE(cat(solver, " ", name_of(precision)));
+      FirstGradients gradients;
+      std::vector<float> weights[2];
+      for (const bool asked : {false, true}) {
+        Context context(Device::gpu);
+        context.repeatable = true;
+        SolverOptions options;
+        options.net.precision = precision;
+        options.histograms = asked ? 5 : 0;
+        options.readers = {&gradients};
+        Solver made(context, solver_file(cat("display: 0 random_seed: 3 ", solver), kImages),
+                    options);
+        made.step(37);
+        weights[asked] = parameters_of(made);
+      }
+      EXPECT_EQ(weights[0], weights[1]);
+      EXPECT_FALSE(gradients.squares.empty());
+      if (exact.empty()) exact = gradients.squares;
+      for (const auto& [tag, square] : gradients.squares)
+        EXPECT_NEAR(square, exact.at(tag), 0.2 * exact.at(tag)) << tag;
+    }
+  }
 }
 
 TEST(GpuIteration, TheLossScaleFallsAtInfinities) {

@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refused{"crema trian", "no verb \"trian\" (did you mean \"train\"?)"},
         Refused{"crema -solver x", "a flag without a verb"},
-        Refused{"crema test -solver x", "takes no flag -solver: it belongs to check, "},
+        Refused{"crema test -solver x", "takes no flag -solver: it belongs to batch_find, check, "},
         Refused{"crema train -solvr x", "did you mean \"-solver\"?"},
         Refused{"crema time -iteratons 5", "did you mean \"-iterations\"?"},
         Refused{"crema train -iteratons=5", "did you mean \"-iterations\"?"},

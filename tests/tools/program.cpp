@@ -71,4 +71,10 @@ Outcome run_shell(const Folder& folder, const std::string& script, const std::st
   return outcome;
 }
 
+std::string limit_memory(int megabytes) {
+  return cat("ulimit -v $(( ", megabytes,
+             " * 1000 + $(stat -Lc %s \"$TOOLS\"/../lib/libcrema.so) / 1000 )); "
+             "export OMP_NUM_THREADS=1; ");
+}
+
 }  // namespace crema::tests

@@ -30,4 +30,14 @@ Outcome run(const Folder& folder, const std::string& command, const std::string&
 // while it runs.
 Outcome run_shell(const Folder& folder, const std::string& script, const std::string& within = ".");
 
+// Shell text after which programs may take about so much more than their libraries do. Address
+// space is what is limited: sanitizers map far more than that, so a test that needs this is skipped
+// there.
+std::string limit_memory(int megabytes);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool memory_can_be_limited = false;
+#else
+constexpr bool memory_can_be_limited = true;
+#endif
+
 }  // namespace crema::tests

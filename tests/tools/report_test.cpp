@@ -171,6 +171,25 @@ TEST(Report, TestsEveryRecordOnce) {
   EXPECT_EQ(tested("-iterations 100"), 7);
 }
 
+TEST(Report, ShowsAllOfARunFolder) {
+  const Folder folder;
+  make_images(folder);
+  make_net(folder, "two", 2);
+  folder.write("two_solver.prototxt",
+               folder.read("two_solver.prototxt") + "test_iter: 3 test_interval: 4\n");
+  train(folder, "two", "-run runs/first -metrics confusion");
+  folder.write("runs/first/labels.txt", "even\nodd & more\n");
+  expect_part(folder.read("runs/first/metrics.jsonl"), "\"kind\":\"confusion\"");
+  EXPECT_EQ(run(folder, "report runs -output page.html").code, 0);
+  const std::string page = folder.read("page.html");
+  for (const char* part :
+       {"<h1>first</h1>", "Iterations per second</h2>", "Waiting for data</h2>",
+        "The test of iteration 8: a row for each label", "<th>odd &amp; more</th>",
+        "First layer: ip, 2 filters of 2 × 3", "title=\"odd &amp; more → even: ", "class=\"net\"",
+        "<summary>Solver</summary><pre>", "<summary>Net as text</summary><pre>"})
+    expect_part(page, part);
+}
+
 TEST(Report, ADivergedRunEndsWithItsLoss) {
   const Folder folder;
   make_images(folder);

@@ -29,7 +29,7 @@ _crema() {
       from) files='*.safetensors' ;;
       names) files='*.names' ;;
       snapshot) files='*.@(solverstate|solverstate.h5)' ;;
-      label_map_file | labels | mean | flagfile | output | output_weights | log_dir) files='*' ;;
+      label_map_file | labels | mean | flagfile | output | output_weights | log_dir | run) files='*' ;;
       precision) words='fp32 tf32 bf16 fp16' ;;
       phase) words='TRAIN TEST' ;;
       tune) words='off quick full' ;;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "base/strings.h"
 #include "base/visible.h"
@@ -11,15 +12,21 @@ namespace crema {
 
 namespace {
 
-constexpr double width = 720, height = 280;
-constexpr double left = 64, right = 32, top = 16, bottom = 44;
-constexpr size_t max_points = 500;  // more than the eye can distinguish at this width
+// Lines are drawn in a box of this size that is stretched to the room there is; texts and the width
+// of lines are not. The height is also that of the style sheet, in pixels.
+constexpr double box_width = 1000, box_height = 240;
+constexpr size_t parts_of_a_curve = 500;  // each gives up to two points
+constexpr size_t few_points = 60;         // in a chart: drawn as dots, too
 
-std::string fixed(double value) {
+using Points = std::vector<std::pair<double, double>>;
+
+std::string digits(double value, const char* format) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f", value);
+  std::snprintf(text, sizeof text, format, value);
   return text;
 }
+
+std::string coordinate(double value) { return digits(value, "%.1f"); }
 
 // Steps of 1, 2 or 5 times a power of ten.
 std::vector<double> ticks_between(double low, double high, int wanted) {
@@ -46,9 +53,11 @@ class Axis {
 
   std::vector<double> ticks(int wanted) const {
     if (!logarithmic_) return ticks_between(low_, high_, wanted);
+    const double decades = std::log10(high_ / low_);
+    const double factor = std::pow(10, std::max(1.0, std::ceil(decades / (wanted + 1))));
     std::vector<double> ticks;
     for (double tick = std::pow(10, std::ceil(std::log10(low_) - 1e-9)); tick <= high_ * 1.0001;
-         tick *= 10)
+         tick *= factor)
       ticks.push_back(tick);
     return ticks;
   }
@@ -69,31 +78,105 @@ struct Range {
   bool empty() const { return low > high; }
 };
 
-// One path; a gap in the values interrupts the line. Where points are few they are also drawn as
-// dots, each with its values as a tooltip.
-std::string curve(const Series& series, const Axis& x, const Axis& y, size_t index) {
-  const size_t step = std::max<size_t>(1, series.points.size() / max_points);
-  std::string path, dots;
-  bool down = false;
-  for (size_t i = 0; i < series.points.size(); ++i) {
-    if (i % step != 0 && i + 1 != series.points.size()) continue;
-    const auto [at, value] = series.points[i];
-    if (!std::isfinite(value)) {
-      down = false;
-      continue;
+// Of each part of a long series its first, its lowest, its highest point and its first gap, so that
+// no peak is lost.
+Points thinned(const Points& points) {
+  if (points.size() <= 2 * parts_of_a_curve) return points;
+  Points kept;
+  for (size_t part = 0; part < parts_of_a_curve; ++part) {
+    const size_t from = part * points.size() / parts_of_a_curve,
+                 to = (part + 1) * points.size() / parts_of_a_curve;
+    size_t low = to, high = to, gap = to;
+    for (size_t i = from; i < to; ++i) {
+      const double value = points[i].second;
+      if (!std::isfinite(value)) {
+        if (gap == to) gap = i;
+        continue;
+      }
+      if (low == to || value < points[low].second) low = i;
+      if (high == to || value > points[high].second) high = i;
     }
-    path += cat(down ? "L" : "M", fixed(x.at(at)), " ", fixed(y.at(value)));
-    down = true;
-    dots +=
-        cat("<circle class=\"s", index, "\" cx=\"", fixed(x.at(at)), "\" cy=\"", fixed(y.at(value)),
-            "\" r=\"", series.points.size() <= 40 ? "3" : "6", "\"",
-            series.points.size() <= 40 ? "" : " opacity=\"0\"", "><title>", html_text(series.name),
-            " at ", short_number(at), ": ", short_number(value), "</title></circle>");
+    std::vector<size_t> chosen = {low, high, gap};
+    std::sort(chosen.begin(), chosen.end());
+    chosen.erase(std::unique(chosen.begin(), chosen.end()), chosen.end());
+    for (const size_t i : chosen) {
+      if (i < to) kept.push_back(points[i]);
+    }
   }
-  return cat("<path class=\"s", index, "\" d=\"", path, "\"/>", dots);
+  if (kept.back() != points.back() && std::isfinite(points.back().second))
+    kept.push_back(points.back());
+  return kept;
+}
+
+// "M0.0 3.1L8.0 2.5": a gap in the values interrupts it.
+std::string path_of(const Points& points, const Axis& x, const Axis& y) {
+  std::string path;
+  bool down = false;
+  for (const auto& [at, value] : points) {
+    if (std::isfinite(value))
+      path += cat(down ? "L" : "M", coordinate(x.at(at)), " ", coordinate(y.at(value)));
+    down = std::isfinite(value);
+  }
+  return path;
+}
+
+// A line, its values for the script, and dots where points are few: lines of no length, which stay
+// round however the box is stretched.
+std::string curve(const Series& series, const Axis& x, const Axis& y, int colour, bool dotted) {
+  const Points points = thinned(series.points);
+  std::string values, dots;
+  for (const auto& [at, value] : points) {
+    if (!std::isfinite(value)) continue;
+    values += cat(values.empty() ? "" : " ", digits(at, "%.10g"), ",", digits(value, "%.5g"));
+    if (dotted) dots += cat("M", coordinate(x.at(at)), " ", coordinate(y.at(value)), "h0");
+  }
+  const std::string classes = colour_class(colour);
+  return cat("<path class=\"curve ", classes, "\" d=\"", path_of(points, x, y), "\" data-name=\"",
+             html_text(series.name), "\" data-points=\"", values, "\"/>",
+             dots.empty() ? "" : cat("<path class=\"dots ", classes, "\" d=\"", dots, "\"/>"));
+}
+
+std::string share(double part, double whole) { return digits(100 * part / whole, "%.3f") + "%"; }
+
+int colour_of(const std::vector<Series>& series, size_t i) {
+  return series[i].colour < 0 ? static_cast<int>(i) : series[i].colour;
+}
+
+// Leaves room above and below. Returns whether the axis is logarithmic.
+bool widen(Range& ys) {
+  if (ys.low > 0 && ys.high > 100 * ys.low) {
+    ys.low = std::pow(10, std::floor(std::log10(ys.low)));
+    ys.high *= 1.1;
+    return true;
+  }
+  if (ys.low == ys.high && ys.low >= 0 && ys.low <= 1) {  // a share, or nothing at all
+    ys = {0, 1};
+    return false;
+  }
+  const double margin =
+      ys.high > ys.low ? 0.05 * (ys.high - ys.low) : std::max(0.5 * std::abs(ys.high), 0.01);
+  // Quantities that start at zero keep zero as the lower limit.
+  ys.low = ys.low >= 0 && ys.low < 0.3 * ys.high ? 0 : ys.low - margin;
+  ys.high += margin;
+  return false;
+}
+
+std::string legend_of(const std::vector<Series>& series) {
+  if (series.size() < 2) return "";
+  std::string legend = "<p class=\"legend\">";
+  for (size_t i = 0; i < series.size(); ++i) {
+    legend += cat("<span><i class=\"", colour_class(colour_of(series, i)), "\"></i>",
+                  html_text(series[i].name), "</span>");
+  }
+  return legend + "</p>";
 }
 
 }  // namespace
+
+std::string colour_class(int colour) {
+  const int dashes = colour / kColours % 3;
+  return cat("s", colour % kColours, dashes > 0 ? cat(" d", dashes) : "");
+}
 
 std::string html_text(const std::string& text) {
   std::string out;
@@ -111,6 +194,9 @@ std::string html_text(const std::string& text) {
       case '"':
         out += "&quot;";
         break;
+      case '\'':
+        out += "&#39;";
+        break;
       default:
         out += c;
     }
@@ -119,22 +205,22 @@ std::string html_text(const std::string& text) {
 }
 
 std::string short_number(double value) {
-  char text[32];
   if (std::floor(value) == value && std::abs(value) < 1e7) {
-    std::snprintf(text, sizeof text, "%.0f", value);
-    std::string digits = text;
-    for (int at = static_cast<int>(digits.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3)
-      digits.insert(at, ",");
-    return digits;
+    std::string text = digits(value, "%.0f");
+    for (int at = static_cast<int>(text.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3)
+      text.insert(at, ",");
+    return text;
   }
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
+  return digits(shown(value), "%.4g");
 }
 
 std::string line_chart(const std::string& x_name, double x_end, const std::vector<Series>& series) {
   Range xs, ys;
+  xs.add(0);
   xs.add(x_end);
+  size_t count = 0;
   for (const Series& one : series) {
+    count += one.points.size();
     for (const auto& [x, y] : one.points) {
       xs.add(x);
       ys.add(y);
@@ -142,48 +228,48 @@ std::string line_chart(const std::string& x_name, double x_end, const std::vecto
   }
   if (ys.empty()) return "<p class=\"note\">No values.</p>";
   if (xs.low == xs.high) xs.high = xs.low + 1;
-  const bool logarithmic = ys.low > 0 && ys.high > 100 * ys.low;
-  if (logarithmic) {
-    ys.low = std::pow(10, std::floor(std::log10(ys.low)));
-    ys.high *= 1.1;
-  } else {
-    const double margin =
-        ys.high > ys.low ? 0.05 * (ys.high - ys.low) : std::max(0.5 * std::abs(ys.high), 0.01);
-    // Quantities that start at zero keep zero as the lower limit.
-    ys.low = ys.low >= 0 && ys.low < 0.3 * ys.high ? 0 : ys.low - margin;
-    ys.high += margin;
-  }
-  const Axis x(xs.low, xs.high, left, width - right, false),
-      y(ys.low, ys.high, height - bottom, top, logarithmic);
+  const bool logarithmic = widen(ys);
+  const Axis x(xs.low, xs.high, 0, box_width, false),
+      y(ys.low, ys.high, box_height, 0, logarithmic);
 
-  std::string svg =
-      cat("<div class=\"chart\"><svg viewBox=\"0 0 ", width, " ", height, "\" role=\"img\">");
+  std::string grid, y_texts, x_texts, curves;
   for (const double tick : y.ticks(5)) {
-    svg +=
-        cat("<line class=\"grid\" x1=\"", left, "\" x2=\"", width - right, "\" y1=\"",
-            fixed(y.at(tick)), "\" y2=\"", fixed(y.at(tick)), "\"/><text x=\"", left - 8, "\" y=\"",
-            fixed(y.at(tick) + 4), "\" text-anchor=\"end\">", short_number(tick), "</text>");
+    const std::string at = coordinate(y.at(tick));
+    grid += cat("<line class=\"grid\" x1=\"0\" x2=\"100%\" y1=\"", at, "\" y2=\"", at, "\"/>");
+    y_texts += cat("<text x=\"100%\" y=\"", coordinate(y.at(tick) + 4), "\">", short_number(tick),
+                   "</text>");
   }
-  for (const double tick : x.ticks(6)) {
-    svg += cat("<text x=\"", fixed(x.at(tick)), "\" y=\"", height - bottom + 18,
-               "\" text-anchor=\"middle\">", short_number(tick), "</text>");
+  for (const double tick : x.ticks(5)) {
+    x_texts += cat("<text x=\"", share(x.at(tick), box_width), "\" y=\"16\">", short_number(tick),
+                   "</text>");
   }
-  svg += cat("<line class=\"axis\" x1=\"", left, "\" x2=\"", width - right, "\" y1=\"",
-             height - bottom, "\" y2=\"", height - bottom, "\"/><text x=\"",
-             (left + width - right) / 2, "\" y=\"", height - 6, "\" text-anchor=\"middle\">",
-             html_text(x_name), "</text>");
-  if (logarithmic) {
-    svg += cat("<text x=\"", width - right, "\" y=\"", top,
-               "\" text-anchor=\"end\">logarithmic scale</text>");
+  for (size_t i = 0; i < series.size(); ++i)
+    curves += curve(series[i], x, y, colour_of(series, i), count <= few_points);
+  return cat(legend_of(series), "<div class=\"chart\"><svg class=\"y\">", y_texts,
+             "</svg><div class=\"plot\" data-low=\"", digits(xs.low, "%.10g"), "\" data-high=\"",
+             digits(xs.high, "%.10g"), "\" data-x=\"", html_text(x_name), "\"><svg>", grid,
+             "<line class=\"axis\" x1=\"0\" x2=\"100%\" y1=\"", box_height, "\" y2=\"", box_height,
+             "\"/></svg><svg viewBox=\"0 0 ", box_width, " ", box_height,
+             "\" preserveAspectRatio=\"none\">", curves, "</svg></div><svg class=\"x\">", x_texts,
+             "</svg><p class=\"x_name\">", html_text(x_name),
+             logarithmic ? ", values on a logarithmic scale" : "", "</p></div>");
+}
+
+std::string sparkline(const Series& series) {
+  const Points points = thinned(series.points);
+  Range xs, ys;
+  for (const auto& [x, y] : points) {
+    if (std::isfinite(y)) xs.add(x);
+    ys.add(y);
   }
-  for (size_t i = 0; i < series.size(); ++i) svg += curve(series[i], x, y, i % 4);
-  svg += "</svg></div>";
-  if (series.size() < 2) return svg;
-  std::string legend = "<p class=\"legend\">";
-  for (size_t i = 0; i < series.size(); ++i) {
-    legend += cat("<span><i class=\"s", i % 4, "\"></i>", html_text(series[i].name), "</span>");
-  }
-  return legend + "</p>" + svg;
+  if (ys.empty()) return "";
+  if (xs.low == xs.high) xs.high = xs.low + 1;
+  const bool logarithmic = widen(ys);
+  const Axis x(xs.low, xs.high, 1, 99, false), y(ys.low, ys.high, 22, 2, logarithmic);
+  return cat(
+      "<svg class=\"spark\" viewBox=\"0 0 100 24\" preserveAspectRatio=\"none\"><path "
+      "class=\"curve ",
+      colour_class(std::max(series.colour, 0)), "\" d=\"", path_of(points, x, y), "\"/></svg>");
 }
 
 }  // namespace crema

@@ -1,30 +1,34 @@
-// The report of a training as one self-contained HTML page: curves, filters, mistakes.
+// The report of one or several trainings as one self-contained HTML page.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "solver/readers/metrics_file.h"
+#include "tools/pages/page.h"
+#include "tools/pages/page_run.h"
 
 namespace crema {
 
-struct Mistake {
-  std::string picture;  // address for an <img>
-  int64_t label = 0, predicted = 0;
-  double confidence = 0;  // probability that the net gave to its answer
-};
-
 struct Report {
   std::string title;
-  std::string run;                 // which run it is, in words
-  std::vector<std::string> notes;  // mismatches
-  std::vector<Metric> metrics;
-  std::string filters_title;
-  std::vector<std::string> filters;  // addresses for <img>
-  std::vector<Mistake> mistakes;     // those shown, worst first
-  int64_t wrong = 0, tested = 0;     // samples
+  std::string about;                                       // which run it is, in words
+  std::vector<std::string> notes;                          // mismatches
+  std::vector<PageRun> runs;                               // at least one
+  std::string drawing;                                     // the net as SVG; "": none
+  std::vector<std::pair<std::string, std::string>> texts;  // titles and what is folded below them
 };
 
 std::string report_page(const Report& report);
+
+// What a page says of runs, without a heading: of one its figures, charts, confusion and pictures;
+// of several a table with `states` (HTML, one a run) and the charts of all.
+std::vector<PagePart> parts_of(const std::vector<PageRun>& runs,
+                               const std::vector<std::string>& states);
+
+// A drawing with the room to move in it; `svg` is HTML.
+std::string drawing_section(const std::string& svg);
+
+std::string warnings_of(const std::vector<std::string>& notes);
 
 }  // namespace crema

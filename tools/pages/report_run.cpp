@@ -1,5 +1,7 @@
 #include "tools/pages/report_run.h"
 
+#include <set>
+
 #include "base/error.h"
 #include "solver/optimizer.h"
 #include "solver/run_identity.h"
@@ -79,11 +81,17 @@ ChosenRun choose_run(const std::vector<Run>& runs, const std::string& id, const 
   return {*run, why, trained ? mismatches(runs, *run, *trained) : std::vector<std::string>()};
 }
 
-std::string describe(const Run& run) {
-  if (run.identity("net_file").empty()) return "";
-  const std::string name = run.identity("net_name");
-  return cat("net ", name, name.empty() ? "" : " ", "(", run.identity("net_file"), "), solver ",
-             run.identity("solver_file"), ", started ", run.identity("started"));
+std::vector<Run> named_runs(const std::vector<Run>& runs, const std::string& list,
+                            const std::string& path) {
+  if (list == "all") return runs;
+  std::set<const Run*> named;
+  for (const std::string& id : split(list, ','))
+    named.insert(&run_named(runs, std::string(trim(id)), path));
+  std::vector<Run> chosen;
+  for (const Run& run : runs) {
+    if (named.count(&run)) chosen.push_back(run);
+  }
+  return chosen;
 }
 
 void print_runs(const std::vector<Run>& runs) {

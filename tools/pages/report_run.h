@@ -28,9 +28,9 @@ struct ChosenRun {
 ChosenRun choose_run(const std::vector<Run>& runs, const std::string& id, const Trained* trained,
                      const std::string& path);
 
-// "net LeNet (lenet.prototxt), solver solver.prototxt, started 2026-11-23T09:00:00Z"; "" for a run
-// without a description.
-std::string describe(const Run& run);
+// Those that `list` names, with commas, or of "all" all, in the order of the file.
+std::vector<Run> named_runs(const std::vector<Run>& runs, const std::string& list,
+                            const std::string& path);
 
 // Prints a table of all runs to stdout.
 void print_runs(const std::vector<Run>& runs);

@@ -77,7 +77,7 @@ bool is_hdf5(const std::string& path) {
   return file.read(start, sizeof(start)) && std::memcmp(start, kSignature, sizeof(start)) == 0;
 }
 
-Hdf5File::Hdf5File(const std::string& path) : path_(path) {
+Hdf5File::Hdf5File(const std::string& path) : turn_(hdf5_turn()), path_(path) {
   require(file_exists(path), path, ": no such file");
   size_ = RandomAccessFile(path).size();
   check_hdf5_structure(path);

@@ -1,6 +1,6 @@
 // Hdf5File: reads HDF5 files, trees of named groups and datasets that hold data, weights and solver
-// states. Names are paths: "data/conv1/0". The HDF5 library has global state: use it from one
-// thread at a time.
+// states. Names are paths: "data/conv1/0". Threads take turns: a second one waits until the file
+// is closed.
 //
 // Untrusted files are restricted to what they are for: everything must be in the file itself, and a
 // dataset may not have more values than its stored bytes can hold. An Error says what is violated,
@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,7 @@ class Hdf5File {
   T one(const std::string& name, const std::vector<T>& values) const;
   [[noreturn]] void leads_out(const std::string& name) const;
 
+  std::unique_lock<std::recursive_mutex> turn_;
   std::string path_;
   uint64_t size_ = 0;  // of the file, in bytes
   int64_t file_ = -1;

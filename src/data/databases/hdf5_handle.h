@@ -4,6 +4,8 @@
 
 #include <hdf5.h>
 
+#include <mutex>
+
 namespace crema {
 
 // An identifier of the library and the function that releases it.
@@ -37,5 +39,10 @@ class Hdf5Quiet {
   H5E_auto2_t print_ = nullptr;
   void* data_ = nullptr;
 };
+
+// Held while a file is open: a snapshot is written while the training reads its data, and the
+// library has global state that only some builds of it protect.
+using Hdf5Turn = std::unique_lock<std::recursive_mutex>;
+Hdf5Turn hdf5_turn();
 
 }  // namespace crema

@@ -10,6 +10,11 @@
 
 namespace crema {
 
+Hdf5Turn hdf5_turn() {
+  static std::recursive_mutex mutex;
+  return Hdf5Turn(mutex);
+}
+
 namespace {
 
 // Creation properties for objects of this class: no timestamps, so that equal content gives equal
@@ -49,7 +54,7 @@ struct Hdf5Writer::Image {
 };
 
 Hdf5Writer::Hdf5Writer(std::string path)
-    : path_(std::move(path)), image_(std::make_unique<Image>()) {
+    : turn_(hdf5_turn()), path_(std::move(path)), image_(std::make_unique<Image>()) {
   constexpr size_t kGrowth = 1 << 24;
   const Hdf5Quiet quiet;
   const Hdf5Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -63,8 +68,9 @@ Hdf5Writer::Hdf5Writer(std::string path)
 }
 
 Hdf5Writer::~Hdf5Writer() {
+  if (file_ < 0) return;
   const Hdf5Quiet quiet;
-  if (file_ >= 0) H5Fclose(file_);
+  H5Fclose(file_);
 }
 
 void Hdf5Writer::group(const std::string& name) {
@@ -153,6 +159,7 @@ void Hdf5Writer::commit() {
     if (H5Fflush(file, H5F_SCOPE_LOCAL) >= 0) size = H5Fget_file_image(file, nullptr, 0);
     if (H5Fclose(file) < 0) size = -1;
   }
+  turn_.unlock();  // the disk may be slow
   require(size > 0 && image_->bytes != nullptr, path_,
           ": the HDF5 library cannot finish the file: memory is short");
   AtomicFile atomic(path_);

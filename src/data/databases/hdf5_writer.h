@@ -1,10 +1,11 @@
 // Hdf5Writer: writes HDF5 files, trees of named groups and datasets that hold weights and solver
-// states. Names are paths: "data/conv1/0". The HDF5 library has global state: use it from one
-// thread at a time.
+// states. Names are paths: "data/conv1/0". Threads take turns: a second one waits until the file
+// is closed.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ class Hdf5Writer {
   void write(const std::string& name, const Shape& shape, int64_t type, const void* values);
   void write(const std::string& name, const Shape& shape, int64_t type, int64_t properties,
              const void* values);
+  std::unique_lock<std::recursive_mutex> turn_;
   std::string path_;
   std::unique_ptr<Image> image_;
   int64_t file_ = -1;

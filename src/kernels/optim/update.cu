@@ -173,8 +173,8 @@ Update::Update(Context& context, UpdateRule rule, const std::vector<Segment>& se
   partial_ = Tensor(context, Shape{sums}, DType::f64);
 }
 
-double Update::squared_norm(Context& context, const Tensor& diff) const {
-  sum_chunks(context, diff, nullptr);
+double Update::squared_norm(Context& context, const Tensor& arena) const {
+  sum_chunks(context, arena, nullptr);
   double sum = 0;
   for (double part : to_doubles(context, partial_)) sum += part;
   return sum;

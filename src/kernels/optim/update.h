@@ -86,10 +86,10 @@ class Update {
   Update(Context& context, UpdateRule rule, const std::vector<Segment>& segments,
          const FactorRules& factors = {}, DType dtype = DType::f32, const MuonOptions& muon = {});
 
-  // Sum of the squares of all gradients, in an order that depends on the segments only. In double,
-  // but a GPU squares and adds up to four of them in the gradients' own type first: there a finite
-  // float above 1.8e19 makes the sum infinite.
-  double squared_norm(Context& context, const Tensor& diff) const;
+  // Sum of the squares of all gradients, or weights, in an order that depends on the segments only.
+  // In double, but a GPU squares and adds up to four of them in the arena's own type first: there a
+  // finite float above 1.8e19 makes the sum infinite.
+  double squared_norm(Context& context, const Tensor& arena) const;
   // live (on a GPU): supplies the hyperparameters instead of the settings, and gradient_scale;
   // run() then advances its counters and loss scale.
   enum class Part { all, early, late };

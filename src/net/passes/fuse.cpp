@@ -85,7 +85,7 @@ class Fuser {
     if (n.tops.size() != 1) return -1;
     const PlanValue& value = plan_.values[n.tops[0]];
     const auto& readers = readers_[n.tops[0]];
-    if (readers.size() != 1 || value.output || value.loss_weight != 0) return -1;
+    if (readers.size() != 1 || value.output || value.keep || value.loss_weight != 0) return -1;
     return readers[0].first;
   }
 

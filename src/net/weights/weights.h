@@ -44,14 +44,32 @@ struct LoadReport {
 // NAME" as Caffe does.
 LoadReport load_weights(Net& net, const std::string& path, const LoadOptions& options = {});
 
+// What a file of weights holds: the layers, and where their values are.
+struct WeightsContent {
+  struct Values {
+    std::string layer;  // owner
+    int index = 0;      // which parameter of the owner
+    Tensor data, diff;  // diff is empty where gradients are not wanted
+  };
+  NetParameter net;                // as Caffe has it after setting up, without blobs
+  std::vector<Values> parameters;  // in the order of Net::parameters()
+  std::vector<std::vector<int>> parameters_of_layer;  // for each layer of `net`
+};
+// The values are the net's own: they change as it trains.
+WeightsContent weights_content(const Net& net, bool gradients = false);
+// Bytes of the values in its file. In HDF5 a blob that several layers share is stored once.
+uint64_t bytes_of_values(const WeightsContent& content, bool hdf5);
+
 // Saves all layers with names, types, connections and blobs under Caffe's public field numbers;
 // written atomically. gradients: the blobs' diffs too (snapshot_diff). Error above 2 GiB, the limit
 // of the format.
 void save_caffemodel(Net& net, const std::string& path, bool gradients = false);
+void write_caffemodel(Context& context, const WeightsContent& content, const std::string& path);
 
 // Saves the HDF5 file that Caffe writes. A blob that several layers share is stored with its owner.
 // No size limit.
 void save_hdf5(Net& net, const std::string& path, bool gradients = false);
+void write_hdf5(Context& context, const WeightsContent& content, const std::string& path);
 // Error when two layers would share a path in such a file ("a" with a parameter and "a/0").
 void check_hdf5_names(const Net& net);
 

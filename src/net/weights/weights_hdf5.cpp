@@ -11,9 +11,12 @@
 namespace crema {
 namespace {
 
-bool owns(const Graph& graph, int layer, int k) {
-  const Parameter& parameter = graph.parameters[graph.views[layer].parameters[k]];
-  return parameter.layer == graph.net.layer(layer).name() && parameter.index == k;
+// The k-th parameter of a layer; null when another layer owns it.
+const WeightsContent::Values* owned(const WeightsContent& content, int layer, size_t k) {
+  const WeightsContent::Values& values = content.parameters[content.parameters_of_layer[layer][k]];
+  const bool owns =
+      values.layer == content.net.layer(layer).name() && values.index == static_cast<int>(k);
+  return owns ? &values : nullptr;
 }
 
 void write_parameter(Context& context, const Tensor& tensor, const std::string& name,
@@ -79,6 +82,30 @@ class Visit {
   std::set<uint64_t> seen_;
 };
 
+// Error when two layers would share a path in the file.
+void check_names(const WeightsContent& content) {
+  std::set<std::string> groups, datasets;
+  for (int i = 0; i < content.net.layer_size(); ++i) {
+    const std::string& name = content.net.layer(i).name();
+    const std::string group_name = hdf5_group(name);
+    require(groups.insert(group_name).second, "two layers would be stored as \"", group_name,
+            "\" in an HDF5 file: give layer \"", name,
+            "\" another name, or write snapshot_format: BINARYPROTO");
+    for (size_t k = 0; k < content.parameters_of_layer[i].size(); ++k) {
+      if (owned(content, i, k)) datasets.insert(cat(group_name, "/", k));
+    }
+  }
+  for (const std::string& group : groups) {
+    for (size_t end = group.find('/');; end = group.find('/', end + 1)) {
+      require(datasets.count(group.substr(0, end)) == 0, "layer \"", group,
+              "\" would be stored where parameter \"", group.substr(0, end),
+              "\" of another layer lies in an HDF5 file: give it another name, or write "
+              "snapshot_format: BINARYPROTO");
+      if (end == std::string::npos) break;
+    }
+  }
+}
+
 }  // namespace
 
 std::string hdf5_group(const std::string& layer) {
@@ -100,45 +127,30 @@ void read_hdf5_weights(const std::string& path,
   Visit(file, path, found).group("", 1);
 }
 
-void check_hdf5_names(const Net& net) {
-  const Graph& graph = net.graph();
-  std::set<std::string> groups, datasets;
-  for (int i = 0; i < graph.net.layer_size(); ++i) {
-    const std::string group_name = hdf5_group(graph.net.layer(i).name());
-    require(groups.insert(group_name).second, "two layers would be stored as \"", group_name,
-            "\" in an HDF5 file: give layer \"", graph.net.layer(i).name(),
-            "\" another name, or write snapshot_format: BINARYPROTO");
-    for (size_t k = 0; k < graph.views[i].parameters.size(); ++k) {
-      if (owns(graph, i, static_cast<int>(k))) datasets.insert(cat(group_name, "/", k));
-    }
-  }
-  for (const std::string& group : groups) {
-    for (size_t end = group.find('/');; end = group.find('/', end + 1)) {
-      require(datasets.count(group.substr(0, end)) == 0, "layer \"", group,
-              "\" would be stored where parameter \"", group.substr(0, end),
-              "\" of another layer lies in an HDF5 file: give it another name, or write "
-              "snapshot_format: BINARYPROTO");
-      if (end == std::string::npos) break;
-    }
-  }
-}
+void check_hdf5_names(const Net& net) { check_names(weights_content(net)); }
 
 void save_hdf5(Net& net, const std::string& path, bool gradients) {
-  check_hdf5_names(net);
-  const Graph& graph = net.graph();
+  write_hdf5(net.context(), weights_content(net, gradients), path);
+}
+
+void write_hdf5(Context& context, const WeightsContent& content, const std::string& path) {
+  check_names(content);
+  const bool gradients =
+      std::any_of(content.parameters.begin(), content.parameters.end(),
+                  [](const WeightsContent::Values& values) { return bool(values.diff); });
   Hdf5Writer file(path);
   file.group("data");
   if (gradients) file.group("diff");
-  for (int i = 0; i < graph.net.layer_size(); ++i) {
-    const std::string group_name = hdf5_group(graph.net.layer(i).name());
+  for (int i = 0; i < content.net.layer_size(); ++i) {
+    const std::string group_name = hdf5_group(content.net.layer(i).name());
     file.group("data/" + group_name);
     if (gradients) file.group("diff/" + group_name);
-    for (size_t k = 0; k < graph.views[i].parameters.size(); ++k) {
-      if (!owns(graph, i, static_cast<int>(k))) continue;
-      const Parameter& parameter = graph.parameters[graph.views[i].parameters[k]];
-      write_parameter(net.context(), parameter.data, cat("data/", group_name, "/", k), &file);
-      if (gradients && parameter.diff)
-        write_parameter(net.context(), parameter.diff, cat("diff/", group_name, "/", k), &file);
+    for (size_t k = 0; k < content.parameters_of_layer[i].size(); ++k) {
+      const WeightsContent::Values* const values = owned(content, i, k);
+      if (!values) continue;
+      write_parameter(context, values->data, cat("data/", group_name, "/", k), &file);
+      if (values->diff)
+        write_parameter(context, values->diff, cat("diff/", group_name, "/", k), &file);
     }
   }
   file.commit();

@@ -4,27 +4,10 @@
 #include "base/files.h"
 #include "net/prototxt/upgrade_strip.h"
 #include "net/weights/weights.h"
+#include "net/weights/wire_writer.h"
 
 namespace crema {
 namespace {
-
-void store(Context& context, const Tensor& data, const Tensor& diff, BlobProto* blob) {
-  for (int64_t extent : data.shape().dims()) blob->mutable_shape()->add_dim(extent);
-  blob->mutable_shape();  // a scalar has a shape too, with no extents
-  if (data.dtype() == DType::f64) {
-    const std::vector<double> values = to_doubles(context, data);
-    blob->mutable_double_data()->Add(values.begin(), values.end());
-    if (!diff) return;
-    const std::vector<double> gradient = to_doubles(context, diff);
-    blob->mutable_double_diff()->Add(gradient.begin(), gradient.end());
-  } else {
-    const std::vector<float> values = to_floats(context, data);
-    blob->mutable_data()->Add(values.begin(), values.end());
-    if (!diff) return;
-    const std::vector<float> gradient = to_floats(context, diff);
-    blob->mutable_diff()->Add(gradient.begin(), gradient.end());
-  }
-}
 
 // A layer's message as Caffe has it after setting the net up.
 LayerParameter completed(const Net& net, int i) {
@@ -43,20 +26,6 @@ LayerParameter completed(const Net& net, int i) {
   return layer;
 }
 
-void write_varint(uint64_t value, std::string* out) {
-  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
-  out->push_back(static_cast<char>(value));
-}
-
-// The header of a length-delimited field.
-std::string field_header(int number, size_t length) {
-  constexpr int kLengthDelimited = 2;
-  std::string header;
-  write_varint(static_cast<uint64_t>(number) << 3 | kLengthDelimited, &header);
-  write_varint(length, &header);
-  return header;
-}
-
 void check_size(const std::string& path, uint64_t bytes) {
   require(bytes <= INT_MAX, path, ": the weights take ", bytes,
           " bytes, but a .caffemodel cannot be larger than 2 GiB: write "
@@ -65,38 +34,60 @@ void check_size(const std::string& path, uint64_t bytes) {
 
 }  // namespace
 
-void save_caffemodel(Net& net, const std::string& path, bool gradients) {
+WeightsContent weights_content(const Net& net, bool gradients) {
   const Graph& graph = net.graph();
-  uint64_t bytes = 0;
-  for (const Graph::View& view : graph.views) {
-    for (int id : view.parameters)
-      bytes += static_cast<uint64_t>(graph.parameters[id].data.count()) *
-               size_of(graph.parameters[id].data.dtype()) * (gradients ? 2 : 1);
-  }
-  check_size(path, bytes);
-  // Layer by layer, so that at most one layer is in memory twice.
-  AtomicFile file(path);
-  bytes = 0;
-  const auto write_field = [&](int number, const std::string& content) {
-    const std::string header = field_header(number, content.size());
-    bytes += header.size() + content.size();
-    check_size(path, bytes);
-    file.write(header.data(), header.size());
-    file.write(content.data(), content.size());
-  };
-  if (graph.net.has_name()) write_field(NetParameter::kNameFieldNumber, graph.net.name());
+  WeightsContent content;
+  if (graph.net.has_name()) content.net.set_name(graph.net.name());
   for (int i = 0; i < graph.net.layer_size(); ++i) {
-    LayerParameter layer = completed(net, i);
-    for (int id : graph.views[i].parameters) {
-      const Parameter& parameter = graph.parameters[id];
-      store(net.context(), parameter.data, gradients ? parameter.diff : Tensor(),
-            layer.add_blobs());
-    }
-    std::string content;
-    require(layer.SerializeToString(&content), path, ": layer \"", layer.name(),
-            "\" is too large for a .caffemodel: write "
-            "HDF5 (snapshot_format: HDF5 in the solver)");
-    write_field(NetParameter::kLayerFieldNumber, content);
+    *content.net.add_layer() = completed(net, i);
+    content.parameters_of_layer.push_back(graph.views[i].parameters);
+  }
+  for (const Parameter& parameter : graph.parameters)
+    content.parameters.push_back(
+        {parameter.layer, parameter.index, parameter.data, gradients ? parameter.diff : Tensor()});
+  return content;
+}
+
+uint64_t bytes_of_values(const WeightsContent& content, bool hdf5) {
+  uint64_t bytes = 0;
+  const auto add = [&](const WeightsContent::Values& values) {
+    bytes += static_cast<uint64_t>(values.data.count()) * size_of(values.data.dtype()) *
+             (values.diff ? 2 : 1);
+  };
+  if (hdf5) {
+    for (const WeightsContent::Values& values : content.parameters) add(values);
+    return bytes;
+  }
+  for (const std::vector<int>& parameters : content.parameters_of_layer) {
+    for (const int id : parameters) add(content.parameters[id]);
+  }
+  return bytes;
+}
+
+void save_caffemodel(Net& net, const std::string& path, bool gradients) {
+  write_caffemodel(net.context(), weights_content(net, gradients), path);
+}
+
+void write_caffemodel(Context& context, const WeightsContent& content, const std::string& path) {
+  check_size(path, bytes_of_values(content, false));
+  AtomicFile file(path);
+  const auto write = [&](const void* bytes, size_t count) { file.write(bytes, count); };
+  uint64_t bytes = 0;
+  const auto write_field = [&](int number, const WireMessage& value) {
+    const std::string header = wire_header(number, value.size());
+    bytes += header.size() + value.size();
+    check_size(path, bytes);
+    write(header.data(), header.size());
+    value.write(context, write);
+  };
+  if (content.net.has_name())
+    write_field(NetParameter::kNameFieldNumber, WireMessage(content.net.name()));
+  for (int i = 0; i < content.net.layer_size(); ++i) {
+    WireMessage layer(content.net.layer(i).SerializeAsString());
+    for (const int id : content.parameters_of_layer[i])
+      layer.add_blob(LayerParameter::kBlobsFieldNumber, content.parameters[id].data,
+                     content.parameters[id].diff);
+    write_field(NetParameter::kLayerFieldNumber, layer);
   }
   file.commit();
 }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -14,7 +15,7 @@ namespace crema {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 // Names as the log shows them: in UTF-8, as JSON requires.
 std::string quoted(const std::string& text) { return Json(visible(text)).dump(); }
@@ -41,9 +42,13 @@ Metric metric_of(const Json& object) {
       metric.texts.emplace_back(name, value);
     }
   }
-  for (const auto& [name, value] : object.value("values", Json::object_t())) {
-    metric.values.emplace_back(
-        name, value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
+  if (const auto counts = object.find("counts"); counts != object.end())
+    metric.counts = counts->get<std::vector<std::vector<int64_t>>>();
+  if (const auto values = object.find("values"); values != object.end()) {
+    for (const auto& [name, value] : values->get_ref<const Json::object_t&>()) {
+      metric.values.emplace_back(
+          name, value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN());
+    }
   }
   return metric;
 }
@@ -65,7 +70,7 @@ Run& run_of(const Metric& metric, std::vector<Run>& runs, int& unnamed) {
   return runs.back();
 }
 
-void add(Run& run, Metric metric) {
+void add_metric(Run& run, Metric metric) {
   if (metric.kind == "start" || metric.kind == "rollback") {
     std::erase_if(run.metrics, [&](const Metric& old) {
       // A snapshot counts the updates done, and a test at that iteration belongs to the continued
@@ -119,9 +124,10 @@ const Metric* Run::with_weights(const std::string& hash) const {
 std::string to_json(const Metric& metric) {
   std::string text = cat("{\"iteration\":", metric.iteration, ",\"kind\":", quoted(metric.kind));
   if (!metric.run.empty()) text += ",\"run\":" + quoted(metric.run);
-  if (metric.kind == "test") text += cat(",\"net\":", metric.net);
+  if (metric.kind == "test" || metric.kind == "confusion") text += cat(",\"net\":", metric.net);
   for (const auto& [name, value] : metric.texts) text += cat(",", quoted(name), ":", quoted(value));
   text += ",\"time\":" + number(metric.time);
+  if (!metric.counts.empty()) text += ",\"counts\":" + Json(metric.counts).dump();
   if (metric.values.empty()) return text + "}";
   std::vector<std::string> values;
   for (const auto& [name, value] : metric.values)
@@ -129,25 +135,36 @@ std::string to_json(const Metric& metric) {
   return text + ",\"values\":{" + join(values, ",") + "}}";
 }
 
-std::vector<Run> read_runs(const std::string& path) {
-  const std::string content = read_file(path);
-  const bool complete = ends_with(content, "\n");
-  const std::vector<std::string> lines = split(content, '\n');
-  std::vector<Run> runs;
-  int unnamed = 0;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (trim(lines[i]).empty()) continue;
-    Metric metric;
-    try {
-      metric = metric_of(Json::parse(lines[i]));
-    } catch (const Json::exception&) {
-      if (i + 1 == lines.size() && !complete) break;
-      fail(path, ":", i + 1, ": expected one JSON object, as `crema train` writes them");
-    }
-    Run& run = run_of(metric, runs, unnamed);
-    add(run, std::move(metric));
+void RunsInText::add_line(const std::string& line, bool cut) {
+  ++lines_;
+  if (trim(line).empty()) return;
+  Metric metric;
+  try {
+    metric = metric_of(Json::parse(line));
+  } catch (const Json::exception&) {
+    if (cut) return;
+    fail(path_, ":", lines_, ": expected one JSON object, as `crema train` writes them");
   }
-  return runs;
+  Run& run = run_of(metric, runs_, unnamed_);
+  add_metric(run, std::move(metric));
+}
+
+void RunsInText::add(const std::string& text) {
+  size_t from = 0;
+  for (size_t end; (end = text.find('\n', from)) != std::string::npos; from = end + 1) {
+    const std::string line = std::exchange(rest_, "") + text.substr(from, end - from);
+    add_line(line, false);
+  }
+  rest_ += text.substr(from);
+}
+
+void RunsInText::finish() { add_line(std::exchange(rest_, ""), true); }
+
+std::vector<Run> read_runs(const std::string& path) {
+  RunsInText text(path);
+  text.add(read_file(path));
+  text.finish();
+  return text.runs();
 }
 
 }  // namespace crema

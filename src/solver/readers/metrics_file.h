@@ -4,9 +4,11 @@
 // run: the run that wrote the line; a folder's runs follow each other in one file, and a resumed
 // run keeps its name. kind: "start" (training begins at that iteration; after a resume, later lines
 // of the same run are outdated), "train" (at display), "test" (values of test net number `net`),
-// "snapshot" (with `file`, and hashes of the `weights` and of their `average`), "end". time:
-// seconds since this start. data_wait, among the values of "train": the share of the time since the
-// last line, 0 to 1, that training waited for data. A "start" also says what is trained: net_name,
+// "confusion" (`counts` of test net number `net`: a row is a label, a column the net's answer; of
+// many classes only the `file` that has them), "snapshot" (with `file`, and hashes of the `weights`
+// and of their `average`), "end". time: seconds since this start. Among the values of "train" are
+// iterations_per_second since the last line, tests included, and data_wait, the share of that time,
+// 0 to 1, that training waited for data. A "start" also says what is trained: net_name,
 // net_file, solver_file, started (UTC); net_text, recipe (hashes of the net, of net and solver),
 // parameters (of their names and shapes), weights (of their values); and resumed_from.
 #pragma once
@@ -22,10 +24,11 @@ struct Metric {
   int64_t iteration = 0;
   std::string kind{};
   std::string run{};  // "" in files of older versions
-  int net = 0;        // of "test"
+  int net = 0;        // of "test" and "confusion"
   double time = 0;
   std::vector<std::pair<std::string, std::string>> texts{};  // all other string members
   std::vector<std::pair<std::string, double>> values{};
+  std::vector<std::vector<int64_t>> counts{};
 
   std::string text(const std::string& name) const;  // "": none
 };
@@ -46,9 +49,29 @@ struct Run {
 // A line without its newline. Values that JSON cannot represent (nan, inf) become null.
 std::string to_json(const Metric& metric);
 
-// All runs of a file, ordered by when they were last started or resumed. Unnamed runs get names.
-// Error names the line that is not such an object; a last line that was cut off by a kill is
-// ignored.
+// The runs in the text of a file that may still grow, ordered by when they were last started or
+// resumed. Unnamed runs get names.
+class RunsInText {
+ public:
+  // `path`: for messages.
+  explicit RunsInText(std::string path) : path_(std::move(path)) {}
+  // Takes the next part of the text, which may end within a line. Error names a line that is not
+  // such an object.
+  void add(const std::string& text);
+  // No more comes. A last line without its newline counts if it is whole: a kill cuts lines off.
+  void finish();
+  const std::vector<Run>& runs() const { return runs_; }
+
+ private:
+  void add_line(const std::string& line, bool cut);
+
+  std::string path_, rest_;
+  size_t lines_ = 0;
+  int unnamed_ = 0;
+  std::vector<Run> runs_;
+};
+
+// All runs of a file.
 std::vector<Run> read_runs(const std::string& path);
 
 }  // namespace crema

@@ -1,31 +1,16 @@
 #include "solver/readers/metrics_reader.h"
 
-#include <ctime>
 #include <filesystem>
-#include <map>
 #include <random>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "solver/readers/named_values.h"
 #include "solver/run_identity.h"
 
 namespace crema {
 
 namespace {
-
-// Adds outputs by name; the values of an output of several elements are called name[0], name[1]...
-void add_outputs(Metric& metric, const std::vector<OutputValue>& outputs) {
-  std::map<std::string, int> sizes, seen;
-  for (const OutputValue& output : outputs) ++sizes[output.name];
-  for (const auto& [name, value] : metric.values) seen[name] = 1;
-  for (const OutputValue& output : outputs) {
-    if (sizes[output.name] > 1) {
-      metric.values.emplace_back(cat(output.name, "[", seen[output.name]++, "]"), output.value);
-    } else if (seen.count(output.name) == 0) {
-      metric.values.emplace_back(output.name, output.value);
-    }
-  }
-}
 
 // Removes a last line that was cut off by a kill.
 void drop_cut_line(const std::string& path) {
@@ -50,23 +35,25 @@ std::string random_name() {
   return hex_of(random()).substr(8);
 }
 
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm fields{};
-  gmtime_r(&now, &fields);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &fields);
-  return text;
+// The name of the last run in this file.
+std::string last_run(const std::string& path) {
+  const std::vector<Run> runs = read_runs(path);
+  return runs.empty() ? "" : runs.back().id;
 }
 
 }  // namespace
+
+MetricsReader::MetricsReader(Log& log, const OneRun& run)
+    : MetricsReader(log, run.folder + "/metrics.jsonl") {
+  table_.emplace(log, run.folder + "/metrics.csv");
+}
 
 void MetricsReader::begin(const event::Start& start) {
   start_ = std::chrono::steady_clock::now();
   try {
     if (file_exists(path_)) {
       drop_cut_line(path_);
-      run_ = run_to_go_on(path_, start);
+      run_ = table_ ? last_run(path_) : run_to_go_on(path_, start);
     }
   } catch (const std::exception& error) {  // not our file: only the link to the earlier run is lost
     log_.warning(cat(error.what(), ". This training is a run of its own there."));
@@ -91,6 +78,7 @@ void MetricsReader::write(Metric metric) {
   broken_ = !file_;
   if (broken_)
     log_.warning(cat("Cannot write ", path_, ": the metrics of this training end here."));
+  if (table_ && !broken_) table_->add(metric, path_);
 }
 
 void MetricsReader::read(const Event& event) {
@@ -100,23 +88,36 @@ void MetricsReader::read(const Event& event) {
     waiting_ = Metric{.iteration = display->iteration, .kind = "train"};
     waiting_->values.emplace_back("loss", display->loss);
     waiting_->values.emplace_back("data_wait", display->data_wait);
-    add_outputs(*waiting_, display->outputs);
+    if (display->iterations_per_second > 0)  // the first has no iterations behind it
+      waiting_->values.emplace_back("iterations_per_second", display->iterations_per_second);
+    add_outputs(waiting_->values, display->outputs);
   } else if (const auto* rate = std::get_if<event::LearningRate>(&event); rate && waiting_) {
     waiting_->values.emplace_back("lr", rate->rate);
     write(*waiting_);
     waiting_.reset();
   } else if (const auto* test = std::get_if<event::TestResult>(&event)) {
     Metric metric{.iteration = test->iteration, .kind = "test", .net = test->net};
-    add_outputs(metric, test->outputs);
+    add_outputs(metric.values, test->outputs);
     if (test->loss) metric.values.emplace_back("total loss", *test->loss);
     write(metric);
+  } else if (const auto* confusion = std::get_if<event::Confusion>(&event)) {
+    Metric metric{.iteration = confusion->iteration, .kind = "confusion", .net = confusion->net};
+    if (!confusion->file.empty()) {
+      metric.texts = {{"file", confusion->file}};
+    } else {
+      for (int64_t label = 0; label < confusion->classes; ++label) {
+        const auto row = confusion->counts.begin() + label * confusion->classes;
+        metric.counts.emplace_back(row, row + confusion->classes);
+      }
+    }
+    write(std::move(metric));
   } else if (const auto* epoch = std::get_if<event::Epoch>(&event)) {
     Metric metric{.iteration = epoch->iteration, .kind = "epoch"};
     metric.values = {{"epoch", static_cast<double>(epoch->epoch)}, {"seconds", epoch->seconds}};
-    add_outputs(metric, epoch->train);
+    add_outputs(metric.values, epoch->train);
     std::vector<OutputValue> test = epoch->test;
     for (OutputValue& output : test) output.name = "val_" + output.name;
-    add_outputs(metric, test);
+    add_outputs(metric.values, test);
     write(std::move(metric));
   } else if (const auto* snapshot = std::get_if<event::SnapshotDone>(&event)) {
     const std::string& file = snapshot->state.empty() ? snapshot->weights : snapshot->state;

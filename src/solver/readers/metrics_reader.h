@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "solver/events.h"
 #include "solver/readers/metrics_file.h"
+#include "solver/readers/metrics_table.h"
 
 namespace crema {
 
@@ -17,6 +18,12 @@ class MetricsReader : public EventReader {
   // Appends to `path` from the first event on. If that fails, it warns once and the training
   // continues without it.
   MetricsReader(Log& log, std::string path) : log_(log), path_(std::move(path)) {}
+  // For a folder that holds one run, metrics.jsonl and metrics.csv: a training that begins anew there
+  // is the same run, and outdates what was there.
+  struct OneRun {
+    std::string folder;
+  };
+  MetricsReader(Log& log, const OneRun& run);
   void read(const Event& event) override;
 
  private:
@@ -25,7 +32,8 @@ class MetricsReader : public EventReader {
 
   Log& log_;
   std::string path_;
-  std::string run_;  // name of the run
+  std::optional<MetricsTable> table_;  // of a run folder
+  std::string run_;                    // name of the run
   std::ofstream file_;
   bool broken_ = false;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

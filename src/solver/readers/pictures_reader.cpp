@@ -1,0 +1,37 @@
+#include "solver/readers/pictures_reader.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "base/visible.h"
+#include "solver/readers/png.h"
+
+namespace crema {
+namespace {
+
+std::string json_of(const event::Pictures& shown) {
+  nlohmann::json pictures = nlohmann::json::array();
+  for (const Picture& picture : shown.pictures)
+    pictures.push_back({{"src", picture_address(picture)}, {"caption", visible(picture.caption)}});
+  const nlohmann::json object = {
+      {"iteration", shown.iteration}, {"title", visible(shown.title)}, {"pictures", pictures}};
+  return object.dump() + "\n";
+}
+
+}  // namespace
+
+void PicturesReader::read(const Event& event) {
+  const auto* shown = std::get_if<event::Pictures>(&event);
+  if (!shown || broken_) return;
+  try {
+    std::filesystem::create_directories(folder_);
+    write_file_atomically(cat(folder_, "/", shown->tag, ".json"), json_of(*shown));
+  } catch (const std::exception& error) {
+    broken_ = true;
+    log_.warning(cat("The pictures of this training end here: ", error.what()));
+  }
+}
+
+}  // namespace crema

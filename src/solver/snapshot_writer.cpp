@@ -1,0 +1,69 @@
+#include "solver/snapshot_writer.h"
+
+#include <cassert>
+
+#include "solver/optimizer.h"
+#include "solver/run_identity.h"
+#include "solver/state_file.h"
+#include "solver/state_hdf5.h"
+
+namespace crema {
+namespace {
+
+void write_files(const SnapshotJob& job, const TrainingCopy& copy, WrittenSnapshot* written) {
+  Context host(Device::cpu);
+  const auto save = [&](const WeightsContent& content, const std::string& path) {
+    job.hdf5 ? write_hdf5(host, content, path) : write_caffemodel(host, content, path);
+  };
+  if (!job.files.average.empty()) {
+    save(copy.average(), job.files.average);
+    written->hash_of_average = hex_of(weights_checksum(host, copy.average()));
+  }
+  save(copy.weights(), job.files.weights);
+  const uint64_t checksum = weights_checksum(host, copy.weights());
+  written->hash = hex_of(checksum);
+  // Only now, so that a state never names weights that do not exist.
+  if (job.files.state.empty()) return;
+  SolverState state = job.state;
+  state.set_weights_checksum(checksum);
+  if (job.hdf5) {
+    write_hdf5_state(copy.state(host, state), job.files.state);
+  } else {
+    write_solver_state(host, copy.binary_state(state), job.files.state);
+  }
+}
+
+}  // namespace
+
+SnapshotWriter::~SnapshotWriter() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void SnapshotWriter::start(SnapshotJob job) {
+  assert(!thread_.joinable());
+  written_ = {};
+  written_.iteration = job.iteration;
+  written_.files = job.files;
+  written_.of_best = job.of_best;
+  done_ = false;
+  thread_ = std::thread([this, job = std::move(job)] {
+    try {
+      write_files(job, copy_, &written_);
+    } catch (const std::exception& error) {
+      written_.error = error.what();
+    }
+    done_ = true;
+  });
+}
+
+std::optional<WrittenSnapshot> SnapshotWriter::take_if_done() {
+  return thread_.joinable() && done_ ? wait() : std::nullopt;
+}
+
+std::optional<WrittenSnapshot> SnapshotWriter::wait() {
+  if (!thread_.joinable()) return std::nullopt;
+  thread_.join();
+  return std::move(written_);
+}
+
+}  // namespace crema

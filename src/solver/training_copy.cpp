@@ -1,0 +1,157 @@
+#include "solver/training_copy.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+#include "base/strings.h"
+#include "solver/optimizer.h"
+
+namespace crema {
+namespace {
+
+constexpr size_t kChunk =
+    1 << 18;  // bytes that one thread copies at a time; they fit into its cache
+
+// The exponent's bits are all set in nan and infinite numbers only.
+template <typename Bits>
+bool all_finite(const char* bytes, size_t count, Bits exponent) {
+  bool found = false;
+  for (size_t i = 0; i < count / sizeof(Bits); ++i) {
+    Bits bits;
+    std::memcpy(&bits, bytes + i * sizeof(Bits), sizeof(Bits));
+    found |= (bits & exponent) == exponent;
+  }
+  return !found;
+}
+
+bool all_finite(const char* bytes, size_t count, DType dtype) {
+  return dtype == DType::f64 ? all_finite<uint64_t>(bytes, count, 0x7FF0000000000000u)
+                             : all_finite<uint32_t>(bytes, count, 0x7F800000u);
+}
+
+uint64_t bytes_of(const Net& net, const Tensor& arena) {
+  uint64_t values = 0;
+  for (const Parameter& parameter : net.graph().parameters)
+    values += static_cast<uint64_t>(parameter.data.count());
+  return arena ? values * size_of(arena.dtype()) : 0;
+}
+
+}  // namespace
+
+void ArenaCopy::take(Context& context, const Tensor& arena) {
+  const size_t bytes = arena ? arena.bytes() : 0;
+  dtype_ = arena.dtype();
+  if (bytes_ != bytes) {
+    bytes_ = 0;
+    data_.reset(new (std::nothrow) char[bytes]);  // not cleared
+    require(data_ != nullptr, "memory is short: the copy that a snapshot is written from needs ",
+            size_text(bytes), " more");
+    bytes_ = bytes;
+  }
+  const bool here = arena.device() == Device::cpu;
+  if (!here) copy_bytes(context, data_.get(), Device::cpu, arena.raw(), arena.device(), bytes_);
+  const char* const from = static_cast<const char*>(arena.raw());
+  const auto chunks = static_cast<int64_t>((bytes_ + kChunk - 1) / kChunk);
+  bool finite = true;
+#pragma omp parallel for schedule(static) reduction(&& : finite) if (chunks > 1)
+  for (int64_t i = 0; i < chunks; ++i) {
+    const size_t at = static_cast<size_t>(i) * kChunk, count = std::min(kChunk, bytes_ - at);
+    if (here) std::memcpy(&data_[at], from + at, count);
+    finite = finite && all_finite(&data_[at], count, dtype_);
+  }
+  finite_ = finite;
+}
+
+Tensor ArenaCopy::part(const Tensor& parameter, int64_t offset) const {
+  return Tensor::wrap(&data_[static_cast<size_t>(offset) * size_of(dtype_)], parameter.shape(),
+                      dtype_, parameter.format());
+}
+
+void TrainingCopy::take(Net& net, const Optimizer& optimizer, const Parts& parts) {
+  const UpdateArenas& arenas = optimizer.arenas();
+  Context& context = net.context();
+  parameters_.clear();
+  offsets_.clear();
+  correlations_.clear();
+  history_parts_.clear();
+  average_parts_.clear();
+  slow_parts_.clear();
+  weights_ = weights_content(net, parts.gradients);
+  average_ = {};
+  data_.take(context, arenas.data);
+  if (parts.gradients) diff_.take(context, arenas.diff);
+  for (size_t i = 0; i < weights_.parameters.size(); ++i) {
+    WeightsContent::Values& values = weights_.parameters[i];
+    offsets_.push_back(net.parameter_offset(static_cast<int>(i)));
+    values.data = data_.part(values.data, offsets_[i]);
+    if (values.diff) values.diff = diff_.part(values.diff, offsets_[i]);
+    parameters_.push_back(values.data);
+  }
+  if (parts.state) {
+    history_.resize(arenas.history.size());
+    for (size_t i = 0; i < history_.size(); ++i) {
+      history_[i].take(context, arenas.history[i]);
+      for (const Tensor& part : parts_of(history_[i])) history_parts_.push_back(part);
+    }
+    if (arenas.slow) {
+      slow_.take(context, arenas.slow);
+      slow_parts_ = parts_of(slow_);
+    }
+    correlations_ = optimizer.correlations();
+  }
+  if (parts.average && optimizer.averages()) take_average(net, optimizer);
+}
+
+void TrainingCopy::take_average(Net& net, const Optimizer& optimizer) {
+  average_arena_.take(net.context(), optimizer.arenas().average);
+  average_parts_ = parts_of(average_arena_);
+  average_ = weights_content(net);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const bool updated = optimizer.updates(i);
+    average_.parameters[i].data = updated ? average_parts_[i] : parameters_[i];
+    if (!updated || !optimizer.exchanged()) continue;
+    // In the middle of a test with the average: each is where the other belongs.
+    std::swap(weights_.parameters[i].data, average_.parameters[i].data);
+    average_parts_[i] = average_.parameters[i].data;
+  }
+}
+
+std::vector<Tensor> TrainingCopy::parts_of(const ArenaCopy& arena) const {
+  std::vector<Tensor> parts;
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    parts.push_back(arena.part(parameters_[i], offsets_[i]));
+  return parts;
+}
+
+WireMessage TrainingCopy::binary_state(SolverState numbers) const {
+  for (const float value : correlations_) numbers.add_larc_correlation(value);
+  WireMessage message(numbers.SerializeAsString());
+  for (const Tensor& part : history_parts_)
+    message.add_blob(SolverState::kHistoryFieldNumber, part);
+  for (const Tensor& part : average_parts_)
+    message.add_blob(SolverState::kAverageFieldNumber, part);
+  for (const Tensor& part : slow_parts_) message.add_blob(SolverState::kSlowFieldNumber, part);
+  return message;
+}
+
+SolverState TrainingCopy::state(Context& host, SolverState numbers) const {
+  for (const float value : correlations_) numbers.add_larc_correlation(value);
+  store_blobs(host, history_parts_, numbers.mutable_history());
+  store_blobs(host, average_parts_, numbers.mutable_average());
+  store_blobs(host, slow_parts_, numbers.mutable_slow());
+  return numbers;
+}
+
+uint64_t snapshot_bytes(const Net& net, const Optimizer& optimizer,
+                        const TrainingCopy::Parts& parts, bool hdf5) {
+  const UpdateArenas& arenas = optimizer.arenas();
+  uint64_t bytes = bytes_of_values(weights_content(net, parts.gradients), hdf5);
+  if (parts.average && arenas.average) bytes += bytes_of_values(weights_content(net), hdf5);
+  if (!parts.state) return bytes;
+  for (const Tensor& history : arenas.history) bytes += bytes_of(net, history);
+  return bytes + bytes_of(net, arenas.average) + bytes_of(net, arenas.slow);
+}
+
+}  // namespace crema

@@ -1,0 +1,99 @@
+// How the training loop writes a snapshot: it waits for a copy only, and a thread writes the files
+// from that (solver/snapshot_writer). What has become of them is reported between two iterations.
+#include "base/error.h"
+#include "solver/gpu_iteration.h"
+#include "solver/optimizer.h"
+#include "solver/snapshot_writer.h"
+#include "solver/solver.h"
+
+namespace crema {
+
+void Solver::snapshot() {
+  start_snapshot();
+  const WrittenSnapshot written = *writer_->wait();
+  if (!written.error.empty()) fail(written.error);
+  report(written);
+}
+
+void Solver::snapshot_or_log() {
+  try {
+    start_snapshot();
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Diverged&) {
+    throw;
+  } catch (const std::exception& error) {
+    send(event::SnapshotFailed{iteration_, error.what()});
+  }
+}
+
+void Solver::start_snapshot() {
+  finish_snapshot();
+  snapshot_failed_ = true;  // until it is there
+  snapshot_at_ = Clock::now();
+  read_losses(iteration_ - 1);
+  SnapshotJob job = snapshot_job();
+  if (!writer_->copy().finite()) check_weights();
+  using Part = event::Snapshot::Part;
+  send(event::Snapshot{iteration_, Part::weights, job.hdf5, job.files.weights});
+  if (!job.files.state.empty())
+    send(event::Snapshot{iteration_, Part::state, job.hdf5, job.files.state});
+  writer_->start(std::move(job));
+}
+
+SnapshotJob Solver::snapshot_job() {
+  const SolverParameter& solver = file_.solver;
+  SnapshotJob job;
+  job.iteration = iteration_;
+  job.files = snapshot_files(solver, iteration_);
+  job.hdf5 = solver.snapshot_format() == SolverParameter::HDF5;
+  if (!optimizer_->averages()) job.files.average.clear();
+  if (!solver.snapshot_include_state()) job.files.state.clear();
+  const TrainingCopy::Parts parts = {.gradients = solver.snapshot_diff(),
+                                     .average = true,
+                                     .state = solver.snapshot_include_state()};
+  check_snapshot_room(solver, snapshot_bytes(*net_, *optimizer_, parts, job.hdf5));
+  writer_->copy().take(*net_, *optimizer_, parts);
+  if (!parts.state) return job;
+  SolverState& state = job.state;
+  state.set_iter(static_cast<int32_t>(iteration_));
+  state.set_learned_net(job.files.weights);
+  store_rates(&state);
+  store_carried(&state);
+  if (options_.net.precision == Precision::fp16) {
+    const DeviceUpdateState update = gpu_->update_state();
+    state.set_loss_scale(update.loss_scale);
+    state.set_loss_scale_age(update.good);
+  }
+  state.set_seed(seed_);
+  state.set_train_passes(train_passes_);
+  for (uint64_t passes : test_passes_) state.add_test_passes(passes);
+  for (float loss : losses_.store(iteration_)) state.add_loss_window(loss);
+  state.set_net_fingerprint(fingerprint_of(net_->graph()));
+  return job;
+}
+
+void Solver::finish_snapshot() {
+  if (const auto written = writer_->wait()) report(*written);
+}
+
+void Solver::report(const WrittenSnapshot& written) {
+  if (!written.of_best.empty()) {
+    // A disk that is full ends no training.
+    if (written.error.empty()) return send(event::Debug{written.of_best});
+    return send(
+        event::Warning{cat("the weights of the best test so far are not kept: ", written.error)});
+  }
+  if (!written.error.empty()) return send(event::SnapshotFailed{written.iteration, written.error});
+  snapshot_failed_ = false;
+  snapshot_iteration_ = written.iteration;
+  if (!written.files.state.empty()) {
+    last_state_ = written.files.state;
+    last_state_iteration_ = written.iteration;
+  }
+  send(event::SnapshotDone{written.iteration, written.files.weights, written.files.state,
+                           written.hash, written.hash_of_average});
+  remove_old_snapshots(written.iteration, written.files);
+}
+
+}  // namespace crema

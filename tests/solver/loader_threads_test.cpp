@@ -1,0 +1,55 @@
+// The number of threads that load data decides nothing: not the order of the samples, nor what is
+// drawn for them; and a training may be resumed with another one.
+#include <gtest/gtest.h>
+
+#include "fixtures.h"
+#include "solver/state_file.h"
+
+namespace crema::tests {
+namespace loader_threads_test {
+
+SolverFile training(const Folder& folder, int threads) {
+  return parse_solver_text(
+      cat("net_param { layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" "
+          "data_param { source: \"",
+          folder.file("images"), "\" backend: LMDB batch_size: 7 shuffle: true threads: ", threads,
+          " prefetch: ", threads + 1,
+          " } transform_param { crop_size: 5 mirror: true scale: 0.01 } } layer { name: \"ip\" "
+          "type: \"InnerProduct\" bottom: \"data\" top: \"ip\" inner_product_param { num_output: 3 "
+          "weight_filler { type: \"xavier\" } } } layer { name: \"loss\" type: \"SoftmaxWithLoss\" "
+          "bottom: \"ip\" bottom: \"label\" top: \"loss\" } }\n"
+          "base_lr: 0.1 lr_policy: \"fixed\" momentum: 0.9 random_seed: 6 max_iter: 40 snapshot_"
+          "prefix: \"",
+          folder.file("net"), "\""),
+      "solver.prototxt");
+}
+
+TEST(LoaderThreads, TheirNumberDecidesNothing) {
+  const Folder folder;
+  image_database(folder, 23, {2, 7, 7}, [](int64_t i) { return static_cast<int>(i % 3); });
+  Context context(Device::cpu);
+  const auto trained = [&](int threads, int64_t iterations) {
+    Solver solver(context, training(folder, threads));
+    solver.step(iterations);
+    return parameters_of(solver);
+  };
+  const std::vector<float> whole = trained(1, 40);
+  EXPECT_NE(whole, trained(1, 39));
+  for (const int threads : {2, 3}) EXPECT_EQ(trained(threads, 40), whole) << threads;
+
+  for (const auto& [before, after] : {std::pair(1, 3), std::pair(3, 2), std::pair(2, 1)}) {
+    {
+      Solver first(context, training(folder, before));
+      first.step(17);  // in the middle of the sixth pass over the images
+      first.snapshot();
+    }
+    SolverOptions options;
+    options.snapshot = folder.file("net_iter_17.solverstate");
+    Solver second(context, training(folder, after), options);
+    second.step(23);
+    EXPECT_EQ(parameters_of(second), whole) << before << " threads, then " << after;
+  }
+}
+
+}  // namespace loader_threads_test
+}  // namespace crema::tests

@@ -1,0 +1,96 @@
+// metrics.csv beside metrics.jsonl.
+#include "solver/readers/metrics_table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "solver/readers/metrics_reader.h"
+#include "support.h"
+
+namespace crema::tests {
+namespace metrics_table_test {
+
+TEST(MetricsTable, RowsAsSpreadsheetsTakeThem) {
+  Metric metric{.iteration = 7, .kind = "test", .run = "a1", .net = 2, .time = 1.5};
+  EXPECT_EQ(csv_rows(metric), "");
+  metric.values = {{"loss", 0.25}, {"a,b", 1e-9},        {"say \"x\"", -3},
+                   {"bad", NAN},   {"worse", -INFINITY}, {"two\nlines", 2}};
+  EXPECT_EQ(csv_rows(metric),
+            "a1,7,test,2,1.5,loss,0.25\na1,7,test,2,1.5,\"a,b\",1e-09\n"
+            "a1,7,test,2,1.5,\"say \"\"x\"\"\",-3\na1,7,test,2,1.5,bad,\na1,7,test,2,1.5,worse,\n"
+            "a1,7,test,2,1.5,two\\nlines,2\n");
+  EXPECT_EQ(csv_rows({.iteration = 3, .kind = "train", .values = {{"lr", 1}}}),
+            ",3,train,,0,lr,1\n");
+}
+
+// The table without its columns run and time.
+std::string short_table(const Folder& folder) {
+  std::string rows;
+  for (const std::string& line : split(folder.read("metrics.csv"), '\n')) {
+    if (line.empty()) continue;
+    const std::vector<std::string> cells = split(line, ',');
+    rows += cat(cells[1], " ", cells[2], " ", cells[5], " ", cells[6], "\n");
+  }
+  return rows;
+}
+
+void show(MetricsReader& reader, int64_t iteration, double loss) {
+  reader.read(event::Display{.iteration = iteration, .loss = loss});
+  reader.read(event::LearningRate{iteration, 0.5});
+}
+
+TEST(MetricsTable, IsOneCurveWhateverHappens) {
+  const Folder folder;
+  const std::string header = "iteration kind name value\n";
+  const auto row = [](int64_t iteration, const char* loss) {
+    return cat(iteration, " train loss ", loss, "\n", iteration, " train data_wait 0\n", iteration,
+               " train lr 0.5\n");
+  };
+  {
+    MetricsReader reader(silent_log(), MetricsReader::OneRun{folder.path()});
+    reader.read(event::Start{.net = "net"});
+    EXPECT_EQ(short_table(folder), header);
+    for (int64_t i = 0; i < 6; i += 2) show(reader, i, static_cast<double>(i));
+    reader.read(event::RolledBack{.iteration = 5, .to = 2, .scale = 0.5f});
+    EXPECT_EQ(short_table(folder),
+              header + row(0, "0") + "2 rollback from 5\n2 rollback rate_scale 0.5\n");
+    show(reader, 2, 9);
+    show(reader, 4, NAN);
+  }
+  const std::string run = split(split(folder.read("metrics.csv"), '\n')[1], ',')[0];
+  {
+    MetricsReader reader(silent_log(), MetricsReader::OneRun{folder.path()});
+    reader.read(event::Start{.net = "net", .iteration = 4, .run = {.resumed_from = "state"}});
+    show(reader, 4, 7);
+  }
+  EXPECT_EQ(short_table(folder), header + row(0, "0") +
+                                     "2 rollback from 5\n2 rollback rate_scale 0.5\n" +
+                                     row(2, "9") + row(4, "7"));
+  {
+    MetricsReader reader(silent_log(), MetricsReader::OneRun{folder.path()});
+    reader.read(event::Start{.net = "net"});
+    show(reader, 0, 3);
+  }
+  EXPECT_EQ(short_table(folder), header + row(0, "3"));
+  EXPECT_EQ(split(split(folder.read("metrics.csv"), '\n')[1], ',')[0], run);
+  EXPECT_EQ(read_runs(folder.file("metrics.jsonl")).size(), 1u);
+}
+
+TEST(MetricsTable, OnlyInRunFoldersAndNeverTheEndOfATraining) {
+  const Folder folder;
+  MetricsReader(silent_log(), folder.file("metrics.jsonl")).read(event::Start{});
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"metrics.jsonl"});
+  std::filesystem::create_directory(folder.file("metrics.csv"));
+  Lines log;
+  MetricsReader reader(log, MetricsReader::OneRun{folder.path()});
+  reader.read(event::Start{});
+  show(reader, 0, 1);
+  ASSERT_EQ(log.warnings.size(), 1u);
+  expect_part(log.warnings[0], folder.file("metrics.csv") + ": cannot write");
+  expect_part(log.warnings[0], "this table of the metrics ends here");
+  EXPECT_EQ(read_runs(folder.file("metrics.jsonl")).size(), 1u);
+}
+
+}  // namespace metrics_table_test
+}  // namespace crema::tests

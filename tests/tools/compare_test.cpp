@@ -1,0 +1,139 @@
+// `crema compare`: trainings, weights, and a net with itself.
+#include "tools/program.h"
+
+namespace crema::tests {
+namespace compare_test {
+
+constexpr const char* kNet =
+    "layer { name: \"in\" type: \"DummyData\" top: \"x\" top: \"y\" dummy_data_param { shape { "
+    "dim: 8 dim: 2 dim: 6 dim: 6 } shape { dim: 8 } data_filler { type: \"gaussian\" std: 1 } "
+    "data_filler { type: \"constant\" value: 2 } } }\n"
+    "layer { name: \"conv\" type: \"Convolution\" bottom: \"x\" top: \"c\" convolution_param { "
+    "num_output: 40 kernel_size: 3 weight_filler { type: \"xavier\" } } }\n"
+    "layer { name: \"relu\" type: \"ReLU\" bottom: \"c\" top: \"c\" }\n"
+    "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"c\" top: \"z\" inner_product_param { "
+    "num_output: 4 weight_filler { type: \"xavier\" } } }\n"
+    "layer { name: \"accuracy\" type: \"Accuracy\" bottom: \"z\" bottom: \"y\" top: \"accuracy\" "
+    "include { phase: TEST } }\n"
+    "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"z\" bottom: \"y\" top: \"loss\" "
+    "}\n";
+constexpr const char* kSolver =
+    "net: \"net.prototxt\"\nbase_lr: 0.01\nlr_policy: \"fixed\"\nmax_iter: 2\ntest_iter: 1\n"
+    "test_interval: 1\ndisplay: 1\nsnapshot_prefix: \"s\"\nrandom_seed: 4\n";
+
+void write_files(const Folder& folder) {
+  folder.write("net.prototxt", kNet);
+  folder.write("s.prototxt", kSolver);
+}
+
+void train(const Folder& folder, const std::string& flags) {
+  const Outcome outcome = run(folder, "crema train -solver s.prototxt " + flags);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+}
+
+// Flags that leave everything as it is, flags that change rounding, and those that change results.
+TEST(Compare, ANetWithItself) {
+  const Folder folder;
+  write_files(folder);
+  struct Row {
+    const char* with;
+    std::vector<std::string> says;
+  };
+  const Row rows[] = {
+      {"-off overlap",
+       {"Every top is the same bit for bit.\nEvery gradient is the same bit for bit.\n"}},
+      {"-implementation plain",
+       {"No top differs beyond rounding (0.0001 of its norm).",
+        "No gradient differs beyond rounding (0.0001 of its norm)."}},
+      {"-set layer[ip].inner_product_param.bias_filler.value=0.5",
+       {"Every top is the same bit for bit.\n"}},  // the parameters are those of the first net
+      {"-set layer[relu].relu_param.negative_slope=0.5",
+       {"The first top that differs is that of layer \"relu\", c, by ",
+        "The first beyond rounding (0.0001) is that of layer \"relu\", c, by ",
+        "The first beyond rounding (0.0001) is that of layer \"ip\", parameter ", "  <--\n"}},
+  };
+  for (const Row& row : rows) {
+    const Outcome outcome =
+        run(folder, cat("crema compare -model net.prototxt -with '", row.with, "'"));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    for (const std::string& part : row.says) expect_part(outcome.out, part);
+    expect_part(outcome.out, "\nconv   parameter 0");
+  }
+  const Outcome test =
+      run(folder, "crema compare -model net.prototxt -phase TEST -with '-off format'");
+  expect_part(test.out, "\naccuracy  accuracy ");
+  EXPECT_EQ(test.out.find("gradient"), std::string::npos);
+}
+
+TEST(Compare, TwoFilesOfWeights) {
+  const Folder folder;
+  write_files(folder);
+  train(folder, "-set snapshot=1");
+  train(folder, "-set snapshot_format=HDF5");
+  const Outcome same = run(folder, "crema compare s_iter_2.caffemodel s_iter_2.caffemodel.h5");
+  EXPECT_EQ(same.out, "4 parameters are in both files: 4 are the same bit for bit, 0 differ.\n");
+  const Outcome other = run(folder, "crema compare s_iter_1.caffemodel s_iter_2.caffemodel");
+  expect_part(other.out, "parameter  shape  ");
+  expect_part(other.out, "4 parameters are in both files: 0 are the same bit for bit, 4 differ.\n");
+
+  folder.write("net.prototxt",
+               std::string(kNet).replace(std::string(kNet).find("\"ip\""), 4, "\"fc\""));
+  train(folder, "-set snapshot_prefix=t -set 'layer[conv].convolution_param.num_output=5'");
+  const Outcome nets = run(folder, "crema compare s_iter_2.caffemodel t_iter_2.caffemodel");
+  EXPECT_EQ(nets.code, 0);
+  EXPECT_EQ(nets.out,
+            "2 parameters are in both files: 0 are the same bit for bit, 0 differ, 2 have other "
+            "shapes.\n"
+            "Other shapes: conv[0] (40x2x3x3 and 5x2x3x3), conv[1] (40 and 5)\n"
+            "Only in s_iter_2.caffemodel: ip[0] 4x640, ip[1] 4\n"
+            "Only in t_iter_2.caffemodel: fc[0] 4x80, fc[1] 4\n");
+}
+
+TEST(Compare, TwoTrainings) {
+  const Folder folder;
+  write_files(folder);
+  train(folder, "-run a");
+  train(folder, "-run b -set base_lr=0.5 -set max_iter=3");
+  const Outcome outcome = run(folder, "crema compare a b/metrics.jsonl");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.out, "A is a (run ");
+  expect_part(outcome.out, " 2 iterations, ");
+  expect_part(outcome.out, ", B is b/metrics.jsonl (run ");
+  expect_part(outcome.out, "\nBoth train the same net with different solvers.\n");
+  expect_part(outcome.out, "\ntest accuracy  ");
+  expect_part(outcome.out, "\ntraining loss  ");
+}
+
+struct Refused {
+  const char* flags;
+  const char* message;
+};
+
+TEST(Compare, RefusesWhatCannotBeCompared) {
+  const Folder folder;
+  write_files(folder);
+  folder.write("some.caffemodel", "");
+  for (const Refused& row : {
+           Refused{"", "expected two trainings or two files of weights, or one net"},
+           Refused{"-model net.prototxt", "expected two trainings"},
+           Refused{"some.caffemodel", "one more is needed to compare some.caffemodel with"},
+           Refused{"some.caffemodel none.caffemodel", "none.caffemodel: there is no such file"},
+           Refused{". some.caffemodel", ". is a training, some.caffemodel is not"},
+           Refused{"some.caffemodel some.caffemodel -model net.prototxt",
+                   "-model and -with compare a net with itself"},
+           Refused{"some.caffemodel some.caffemodel", "some.caffemodel: "},
+           Refused{"-model net.prototxt -with '-precison fp16'",
+                   "-with: `crema compare` knows no flag -precison (did you mean \"-precision\"?)"},
+           Refused{"-model net.prototxt -with plain", "-with: \"plain\" is no flag"},
+           Refused{"-model net.prototxt -with '-set layer[ip].inner_product_param.num_output=5'",
+                   "the second net has other parameters than the first"},
+       }) {
+    const Outcome outcome = run(folder, std::string("crema compare ") + row.flags);
+    EXPECT_EQ(outcome.code, 1) << row.flags;
+    ASSERT_EQ(outcome.errors().size(), 1u) << row.flags << "\n" << outcome.err;
+    expect_part(outcome.errors()[0], row.message);
+  }
+}
+
+}  // namespace compare_test
+}  // namespace crema::tests

@@ -1,0 +1,38 @@
+// Runs a net over images and reports the classes of each.
+#pragma once
+
+#include "net/net.h"
+#include "tools/classify/class_report.h"
+#include "tools/classify/class_scores.h"
+#include "tools/classify/image_preparation.h"
+
+namespace crema {
+
+class Classifier {
+ public:
+  // `input`: the blob that takes the images.
+  Classifier(Net& net, const std::string& input, const ScoreBlob& scores, ClassReport& report,
+             Log& log);
+
+  // All images of a source, batch by batch. One that cannot be read, or whose label is no class, is
+  // logged as an error and left out.
+  void run(const ImageSource& source, const ImagePreparation& preparation);
+  int64_t failed() const { return failed_; }
+
+ private:
+  void report(const std::vector<LoadedImage>& images, const std::vector<float>& scores);
+  // What is wrong with an image; "": nothing.
+  std::string problem_of(const LoadedImage& image) const;
+
+  Net& net_;
+  const std::string input_;
+  const ScoreBlob scores_;
+  ClassReport& report_;
+  Log& log_;
+  int64_t batch_ = 0, failed_ = 0;
+  uint64_t passes_ = 0;
+  Shape sample_;
+  std::vector<float> values_;  // of a batch
+};
+
+}  // namespace crema

@@ -1,0 +1,51 @@
+// `crema compare A B`: two trainings or two files of weights; `crema compare -model NET.prototxt
+// -with "-precision fp16"`: one net computed in two ways.
+#include "base/files.h"
+#include "tools/command_line.h"
+#include "tools/flags.h"
+#include "tools/tune/compare_nets.h"
+#include "tools/tune/compare_runs.h"
+#include "tools/tune/compare_weights.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+bool is_run(const std::string& path) { return folder_exists(path) || ends_with(path, ".jsonl"); }
+
+int run_compare(const VerbCall& call) {
+  const std::vector<std::string>& paths = call.arguments;
+  if (paths.empty()) {
+    require(!FLAGS_model.empty() && !FLAGS_with.empty(),
+            "expected two trainings or two files of weights, or one net and what to do in another "
+            "way: -model NET.prototxt -with \"-precision fp16\"");
+    const NetPass first = run_pass(call.log, {});
+    set_more_flags(FLAGS_with, "-with", "compare");
+    print_differences(first, run_pass(call.log, first.parameters));
+    return 0;
+  }
+  require(paths.size() == 2, "one more is needed to compare ", paths[0], " with");
+  require(FLAGS_model.empty() && FLAGS_with.empty(), "-model and -with compare a net with itself; ",
+          paths[0], " and ", paths[1], " are compared without them");
+  for (const std::string& path : paths)
+    require(folder_exists(path) || file_exists(path), path, ": there is no such file or folder");
+  require(is_run(paths[0]) == is_run(paths[1]), is_run(paths[0]) ? paths[0] : paths[1],
+          " is a training, ", is_run(paths[0]) ? paths[1] : paths[0],
+          " is not; compare two of a kind");
+  is_run(paths[0]) ? compare_runs(paths[0], paths[1]) : compare_weights(paths[0], paths[1]);
+  return 0;
+}
+
+REGISTER_VERB(compare,
+              {.summary = "says where two trainings, weights or ways to compute a net differ",
+               .usage = "A B | -model NET.prototxt [-weights FILES] -with \"FLAGS\" [flags]",
+               .flags = {"with", "model", "weights", "weights_mode", "phase", "level", "stage",
+                         "assume", "batch", "gpu", "implementation", "off", "precision", "tune",
+                         "deterministic", "gpu_memory", "set"},
+               .max_arguments = 2,
+               .run = run_compare});
+
+}  // namespace
+
+}  // namespace crema

@@ -1,0 +1,104 @@
+#include "tools/pages/found_runs.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace crema {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kDeepest = 4;
+constexpr const char* kMetrics = "metrics.jsonl";
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Numbers in names count as numbers.
+bool comes_before(const std::string& a, const std::string& b) {
+  size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (!is_digit(a[i]) || !is_digit(b[j])) {
+      if (a[i] != b[j]) return a[i] < b[j];
+      ++i, ++j;
+      continue;
+    }
+    const auto number = [](const std::string& text, size_t& at) {
+      while (at < text.size() && text[at] == '0') ++at;
+      const size_t from = at;
+      while (at < text.size() && is_digit(text[at])) ++at;
+      return text.substr(from, at - from);
+    };
+    const std::string first = number(a, i), second = number(b, j);
+    if (first.size() != second.size()) return first.size() < second.size();
+    if (first != second) return first < second;
+  }
+  return a.size() - i < b.size() - j;
+}
+
+// Of the folder that was given; those below have no slash at their end.
+std::string own_name(const fs::path& folder) {
+  std::error_code error;
+  return fs::weakly_canonical(folder, error).filename().string() + "/";
+}
+
+// A run's own folders hold no runs.
+void look_into(const fs::path& folder, const std::string& name, int depth,
+               std::vector<FoundRuns>& found) {
+  std::error_code error;
+  const fs::path metrics = folder / kMetrics;
+  if (fs::is_regular_file(metrics, error))
+    found.push_back({name.empty() ? own_name(folder) : name, folder.string(), metrics.string()});
+  if (depth == kDeepest || fs::exists(folder / "run.json", error)) return;
+  for (fs::directory_iterator at(folder, fs::directory_options::skip_permission_denied, error), end;
+       !error && at != end; at.increment(error)) {
+    const std::string entry = at->path().filename().string();
+    std::error_code unreadable;
+    if (entry.starts_with(".") || at->is_symlink(unreadable) || !at->is_directory(unreadable))
+      continue;
+    look_into(at->path(), name.empty() ? entry : name + "/" + entry, depth + 1, found);
+  }
+}
+
+}  // namespace
+
+std::vector<FoundRuns> find_runs_below(const std::string& folder) {
+  std::vector<FoundRuns> found;
+  look_into(folder, "", 0, found);
+  std::sort(found.begin(), found.end(),
+            [](const FoundRuns& a, const FoundRuns& b) { return comes_before(a.name, b.name); });
+  return found;
+}
+
+std::vector<FoundRuns> find_runs(const std::string& path) {
+  if (!folder_exists(path)) return {{path, folder_of(path), path}};
+  const std::string own = (fs::path(path) / kMetrics).string();
+  if (file_exists(own)) return {{path, path, own}};
+  std::vector<FoundRuns> found = find_runs_below(path);
+  require(!found.empty(), path, ": there is no ", kMetrics,
+          " in this folder, nor in its folders; `crema train` writes it beside its snapshots, and "
+          "into the folder of -run");
+  return found;
+}
+
+std::string end_of_file(const std::string& path, size_t most) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return "";
+  std::ifstream file(path, std::ios::binary);
+  file.seekg(0, std::ios::end);
+  const std::streamoff size = file.tellg();
+  const bool whole = size >= 0 && static_cast<size_t>(size) <= most;
+  file.seekg(whole ? 0 : size - static_cast<std::streamoff>(most));
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (!file && !file.eof()) return "";
+  if (whole) return text;
+  const size_t line = text.find('\n');
+  return line == std::string::npos ? text : text.substr(line + 1);
+}
+
+}  // namespace crema

@@ -1,0 +1,254 @@
+#include "tools/pages/live_pages.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "tools/pages/chart.h"
+#include "tools/pages/report_page.h"
+#include "tools/pages/run_curves.h"
+#include "tools/pages/run_sections.h"
+#include "tools/pages/run_state.h"
+#include "tools/pages/run_texts.h"
+
+namespace crema {
+
+namespace {
+
+constexpr size_t kLogBytes = 16 << 10;
+
+PageRun page_run(const WatchedRun& run) {
+  return {.name = run.name, .run = run.run, .folder = run.folder};
+}
+
+RunState state_now(const WatchedRun& run) {
+  return state_of(page_run(run), run.metrics, std::time(nullptr));
+}
+
+std::string pill(const RunState& state) {
+  return cat("<span class=\"state ", state.word, "\">", html_text(state.text), "</span>");
+}
+
+// "/?run=NAME&run=NAME&token=...", not yet escaped for HTML.
+std::string address_of(const std::string& path, const std::vector<std::string>& names,
+                       const std::string& token) {
+  std::string query;
+  for (const std::string& name : names) query += "&run=" + url_text(name);
+  if (!token.empty()) query += "&token=" + url_text(token);
+  return query.empty() ? path : path + "?" + query.substr(1);
+}
+
+std::string link(const std::string& address, const std::string& text) {
+  return cat("<a href=\"", html_text(address), "\">", html_text(text), "</a>");
+}
+
+std::string hidden(const char* name, const std::string& value) {
+  return cat("<input type=\"hidden\" name=\"", name, "\" value=\"", html_text(value), "\">");
+}
+
+// The cells before and after the state, which changes by itself.
+std::vector<PagePart> row_of(const WatchedRun& run, const std::string& token) {
+  const RunFigures figures = figures_of(*run.run);
+  std::string tests;
+  for (const TestFigure& test : figures.tests) {
+    if (tests.size() > 400 || starts_with(test.name, "accuracy_of_class_")) continue;
+    tests += cat(tests.empty() ? "" : "<br>", html_text(test.name), " ", short_number(test.last));
+  }
+  return {
+      {"before", cat("<td><input type=\"checkbox\" name=\"run\" value=\"", html_text(run.name),
+                     "\" aria-label=\"compare ", html_text(run.name), "\"> ",
+                     link(address_of("/", {run.name}, token), run.name), "</td><td>",
+                     sparkline(loss_of(*run.run)), "</td>")},
+      {"after", cat("<td>", short_number(static_cast<double>(figures.iterations)), "</td><td>",
+                    html_text(duration(figures.seconds)), "</td><td>",
+                    std::isfinite(figures.speed) ? short_number(figures.speed) : "", "</td><td>",
+                    html_text(short_number(figures.loss)), "</td><td>", tests, "</td>")}};
+}
+
+std::time_t changed(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
+}
+
+// max_iter of the solver's plain text; 0: not known.
+int64_t iterations_of(const std::string& solver) {
+  for (const std::string& line : split(solver, '\n')) {
+    if (starts_with(line, "max_iter:")) return std::strtoll(line.c_str() + 9, nullptr, 10);
+  }
+  return 0;
+}
+
+std::string progress(const WatchedRun& run, bool running) {
+  const RunFigures figures = figures_of(*run.run);
+  const int64_t done = figures.iterations, all = iterations_of(texts_in(run.folder).solver);
+  std::string text = cat("iteration ", short_number(static_cast<double>(done)));
+  if (all < done || all == 0) return "<span>" + text + "</span>";
+  text = cat("<progress value=\"", done, "\" max=\"", all, "\"></progress><span>", text, " of ",
+             short_number(static_cast<double>(all)));
+  if (running && std::isfinite(figures.speed) && figures.speed > 0 && all > done)
+    text += cat(", about ", duration(static_cast<double>(all - done) / figures.speed), " left");
+  return text + "</span>";
+}
+
+std::string state_part(const WatchedRun& run, const std::string& token) {
+  const RunState state = state_now(run);
+  std::string html = cat("<div class=\"bar\">", pill(state), progress(run, state.may_stop));
+  const bool can_be_asked = state.may_stop && file_exists(run.folder + "/run.json");
+  if (can_be_asked && file_exists(run.folder + "/stop")) {
+    html += "<span class=\"note\">asked to end with a snapshot</span>";
+  } else if (can_be_asked && !token.empty()) {
+    html += cat("<form method=\"post\" action=\"/stop\">", hidden("run", run.name),
+                hidden("token", token), "<button>Stop with a snapshot</button></form>");
+  }
+  return html + "</div>";
+}
+
+std::string log_part(const WatchedRun& run) {
+  std::string lines;
+  const std::string log = end_of_file(run.folder + "/train.log", kLogBytes);
+  for (const std::string& line : split(trim(log), '\n')) lines += html_text(line) + "\n";
+  return lines.empty() ? ""
+                       : section("Log", "", "<div class=\"log\"><pre>" + lines + "</pre></div>");
+}
+
+}  // namespace
+
+std::string url_text(const std::string& text) {
+  constexpr const char* kHex = "0123456789ABCDEF";
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.';
+    out += plain ? std::string(1, c) : std::string{'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  return out;
+}
+
+bool LivePages::chosen(const std::vector<std::string>& names,
+                       std::vector<const WatchedRun*>* chosen) {
+  runs_.refresh();
+  list_ = runs_.runs();
+  for (const std::string& name : names) {
+    const WatchedRun* run = WatchedRuns::find(list_, name);
+    if (!run) return false;
+    if (std::find(chosen->begin(), chosen->end(), run) == chosen->end()) chosen->push_back(run);
+  }
+  return true;
+}
+
+std::vector<PagePart> LivePages::list_parts(const std::string& token) {
+  std::string rows;
+  for (const WatchedRun& run : list_) {
+    Rendered& row = rendered_["row of " + run.name];
+    const std::string key = cat(run.version, " ", token);
+    if (row.key != key) row = {key, row_of(run, token)};
+    rows += cat("<tr>", row.parts[0].html, "<td>", pill(state_now(run)), "</td>", row.parts[1].html,
+                "</tr>\n");
+  }
+  if (rows.empty()) {
+    rows = cat("<section><p class=\"note\">There is no run in ", html_text(runs_.folder()),
+               " yet. `crema train -run` makes one; this page shows it once it is there.</p>"
+               "</section>");
+  } else {
+    rows = cat("<form method=\"get\" action=\"/\">", token.empty() ? "" : hidden("token", token),
+               "<section class=\"wide\"><table class=\"rows\"><tr><th>run</th><th>loss</th>"
+               "<th>state</th><th>iterations</th><th>time</th><th>iterations/s</th><th>training "
+               "loss</th><th>last test</th></tr>\n",
+               rows, "</table></section><button>Compare the ticked runs</button></form>");
+  }
+  return {{"runs", warnings_of(runs_.errors()) + rows}};
+}
+
+std::vector<PagePart> LivePages::run_parts(const WatchedRun& run, const std::string& token) {
+  Rendered& own = rendered_[run.name];
+  const std::string key = cat(run.version, " ", changed(run.folder + "/pictures"), " ",
+                              changed(run.folder + "/labels.txt"));
+  if (own.key != key) {
+    PageRun page = page_run(run);
+    page.pictures = read_pictures(run.folder);
+    page.classes = class_names_beside(run.folder);
+    own = {key, parts_of({page}, {})};
+  }
+  std::vector<PagePart> parts = own.parts;
+  parts.insert(parts.begin(), {"state", state_part(run, token)});
+  parts.push_back({"log", log_part(run)});
+  return parts;
+}
+
+std::vector<PagePart> LivePages::compared_parts(const std::vector<const WatchedRun*>& runs,
+                                                const std::string& token) {
+  std::vector<PageRun> pages;
+  std::vector<std::string> states;
+  std::string links;
+  for (const WatchedRun* run : runs) {
+    pages.push_back(page_run(*run));
+    states.push_back(pill(state_now(*run)));
+    links += link(address_of("/", {run->name}, token), run->name) + " ";
+  }
+  std::vector<PagePart> parts = parts_of(pages, states);
+  parts.push_back({"links", "<p class=\"bar\">" + links + "</p>"});
+  return parts;
+}
+
+bool LivePages::parts(const Question& question, std::vector<PagePart>* parts) {
+  std::vector<const WatchedRun*> runs;
+  if (!chosen(question.names, &runs)) return false;
+  *parts = runs.empty()       ? list_parts(question.token)
+           : runs.size() == 1 ? run_parts(*runs[0], question.token)
+                              : compared_parts(runs, question.token);
+  return true;
+}
+
+bool LivePages::page(const Question& question, std::string* html) {
+  std::vector<PagePart> now;
+  if (!parts(question, &now)) return false;
+  const auto& names = question.names;
+  const std::string title = names.empty()       ? "Trainings in " + runs_.folder()
+                            : names.size() == 1 ? names[0]
+                                                : cat(names.size(), " runs compared");
+  std::string head, tail;
+  if (!names.empty())
+    head = cat("<p class=\"note\">", link(address_of("/", {}, question.token), "All runs"), "</p>");
+  head += cat("<h1>", html_text(title), "</h1>\n");
+  if (names.size() == 1) {
+    const WatchedRun& run = *WatchedRuns::find(list_, names[0]);
+    head += cat("<p class=\"note\">", html_text(described(*run.run)), "</p>");
+    const RunTexts texts = texts_in(run.folder);
+    if (!texts.net_file.empty()) {
+      tail = drawing_section(
+          cat("<img alt=\"the net\" src=\"", html_text(address_of("/net.svg", names, "")), "\">"));
+    }
+    tail += folded_text("Solver", texts.solver) + folded_text("Net as text", texts.net);
+  }
+  *html =
+      served_page(title, head + placed(now) + tail, address_of("/parts", names, question.token));
+  return true;
+}
+
+std::string LivePages::folder_of_run(const std::string& name) {
+  std::vector<const WatchedRun*> runs;
+  return chosen({name}, &runs) ? runs[0]->folder : "";
+}
+
+LivePages::Stop LivePages::stop(const std::string& name) {
+  std::vector<const WatchedRun*> runs;
+  if (!chosen({name}, &runs)) return Stop::no_run;
+  if (!file_exists(runs[0]->folder + "/run.json")) return Stop::no_folder;
+  if (!state_now(*runs[0]).may_stop) return Stop::over;
+  const std::string path = runs[0]->folder + "/stop";
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (file < 0 && errno != EEXIST) fail(path, ": cannot write: ", std::strerror(errno));
+  if (file >= 0) close(file);
+  return Stop::asked;
+}
+
+}  // namespace crema

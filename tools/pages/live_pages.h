@@ -1,0 +1,53 @@
+// The pages of `crema watch` as HTML: the runs of a folder, one of them, or several compared.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/pages/page.h"
+#include "tools/pages/watched_runs.h"
+
+namespace crema {
+
+class LivePages {
+ public:
+  explicit LivePages(const std::string& folder) : runs_(folder) {}
+
+  // What an address asks for.
+  struct Question {
+    std::vector<std::string> names;  // of runs; none: all, as a list
+    std::string token;               // goes into links; "": whoever asks may not stop a training
+  };
+  // Whole pages, and their parts of now. False: there is no run of such a name.
+  bool page(const Question& question, std::string* html);
+  bool parts(const Question& question, std::vector<PagePart>* parts);
+
+  // The folder of a run; "": there is no run of this name.
+  std::string folder_of_run(const std::string& name);
+
+  enum class Stop { asked, over, no_folder, no_run };
+  // Asks a training to end with a snapshot, through the file "stop" in its folder. Error when that
+  // cannot be written.
+  Stop stop(const std::string& name);
+
+ private:
+  struct Rendered {
+    std::string key;
+    std::vector<PagePart> parts;
+  };
+  std::vector<PagePart> list_parts(const std::string& token);
+  std::vector<PagePart> run_parts(const WatchedRun& run, const std::string& token);
+  std::vector<PagePart> compared_parts(const std::vector<const WatchedRun*>& runs,
+                                       const std::string& token);
+  bool chosen(const std::vector<std::string>& names, std::vector<const WatchedRun*>* chosen);
+
+  WatchedRuns runs_;
+  std::vector<WatchedRun> list_;
+  std::map<std::string, Rendered> rendered_;  // by name: what depends on a run's records only
+};
+
+// For the query of an address.
+std::string url_text(const std::string& text);
+
+}  // namespace crema

@@ -1,0 +1,166 @@
+#include "tools/pages/run_state.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "tools/pages/found_runs.h"
+#include "tools/pages/run_curves.h"
+
+namespace crema {
+
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+constexpr double kPatience = 60;  // seconds without a line that mean nothing
+
+std::time_t changed_at(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
+}
+
+// A run that a loss ends has that as its last line, without a learning rate.
+bool has_diverged(const Run& run) {
+  if (run.metrics.empty()) return false;
+  const Metric& last = run.metrics.back();
+  return last.kind == "train" && last.values.size() == 1 && std::isnan(last.values[0].second);
+}
+
+bool has_ended(const Run& run) {
+  for (auto metric = run.metrics.rbegin(); metric != run.metrics.rend(); ++metric) {
+    if (metric->kind == "end") return true;
+    if (metric->kind == "start") return false;
+  }
+  return false;
+}
+
+// The longest time between two of the last lines: displays may be far apart.
+double usual_pause(const Run& run) {
+  double pause = 0;
+  const size_t from = run.metrics.size() > 50 ? run.metrics.size() - 50 : 1;
+  for (size_t i = from; i < run.metrics.size(); ++i)
+    pause = std::max(pause, run.metrics[i].time - run.metrics[i - 1].time);
+  return pause;
+}
+
+// Whether run.json names a process of this machine that is gone.
+bool process_is_gone(const std::string& folder) {
+  const auto record =
+      nlohmann::json::parse(end_of_file(folder + "/run.json", size_t{1} << 20), nullptr, false);
+  if (!record.is_object()) return false;
+  const auto resumptions = record.find("resumptions");
+  const bool resumed =
+      resumptions != record.end() && resumptions->is_array() && !resumptions->empty();
+  const nlohmann::json& start = resumed ? resumptions->back() : record;
+  if (!start.is_object() || !start.contains("pid") || !start["pid"].is_number_integer())
+    return false;
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  const int64_t pid = start["pid"];
+  if (!start.contains("host") || start["host"] != host || pid <= 0 ||
+      pid > std::numeric_limits<pid_t>::max())
+    return false;
+  return kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
+
+std::string clock_text(std::time_t time, std::time_t now) {
+  std::tm fields{};
+  localtime_r(&time, &fields);
+  char text[32];
+  std::strftime(text, sizeof text, now - time < 12 * 3600 ? "%H:%M" : "%Y-%m-%d %H:%M", &fields);
+  return text;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return kNone;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+void add_test(RunFigures& figures, const Metric& metric) {
+  for (const auto& [name, value] : metric.values) {
+    const std::string shown = metric.net > 0 ? cat("#", metric.net, ": ", name) : name;
+    auto at = std::find_if(figures.tests.begin(), figures.tests.end(),
+                           [&](const TestFigure& figure) { return figure.name == shown; });
+    if (at == figures.tests.end()) {
+      figures.tests.push_back({shown, value, kNone, 0});
+      at = figures.tests.end() - 1;
+    }
+    at->last = value;
+    if (!is_better(name, value, at->best)) continue;
+    at->best = value;
+    at->best_at = metric.iteration;
+  }
+}
+
+}  // namespace
+
+std::string recorded_state(const Run& run) {
+  return has_diverged(run) ? "diverged" : has_ended(run) ? "ended" : "no end recorded";
+}
+
+RunState state_of(const PageRun& run, const std::string& metrics, std::time_t now) {
+  if (has_diverged(*run.run)) return {"diverged", "diverged", false};
+  if (has_ended(*run.run)) return {"ended", "ended", false};
+  const std::time_t last = std::max(changed_at(metrics), changed_at(run.folder + "/train.log"));
+  const double silent = static_cast<double>(now - last);
+  if (silent < kPatience + 3 * usual_pause(*run.run) && !process_is_gone(run.folder))
+    return {"running", "running", true};
+  return {"silent", "silent since " + clock_text(last, now), false};
+}
+
+RunFigures figures_of(const Run& run) {
+  RunFigures figures{.iterations = run.iterations(), .loss = run.last_loss()};
+  double before = 0, waited = 0;
+  bool waits = false;
+  std::vector<double> speeds;
+  double displayed = 0;
+  for (const Metric& metric : run.metrics) {
+    // Each start counts time from zero.
+    if (metric.time < before) {
+      figures.seconds += before;
+      displayed = 0;
+    }
+    before = metric.time;
+    if (metric.kind == "test") add_test(figures, metric);
+    if (metric.kind != "train") continue;
+    for (const auto& [name, value] : metric.values) {
+      if (name == "iterations_per_second" && std::isfinite(value)) speeds.push_back(value);
+      if (name != "data_wait" || !std::isfinite(value)) continue;
+      waited += value * (metric.time - displayed);
+      waits = true;
+    }
+    displayed = metric.time;
+  }
+  figures.seconds += before;
+  constexpr size_t kLastDisplays = 20;
+  if (speeds.size() > kLastDisplays) speeds.erase(speeds.begin(), speeds.end() - kLastDisplays);
+  figures.speed = median(speeds);
+  figures.waiting = waits && figures.seconds > 0 ? waited / figures.seconds : kNone;
+  return figures;
+}
+
+std::string duration(double seconds) {
+  char text[32];
+  const auto minutes = static_cast<int64_t>(std::lround(seconds / 60));
+  if (seconds < 120) {
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+  } else if (seconds < 3600) {
+    std::snprintf(text, sizeof text, "%.1f min", seconds / 60);
+  } else {
+    std::snprintf(text, sizeof text, "%lld h %02lld min", static_cast<long long>(minutes / 60),
+                  static_cast<long long>(minutes % 60));
+  }
+  return text;
+}
+
+}  // namespace crema

@@ -1,0 +1,45 @@
+// How a run stands: whether it still runs, and its figures.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "tools/pages/page_run.h"
+
+namespace crema {
+
+struct RunState {
+  std::string word;  // running, ended, diverged, silent
+  std::string text;  // "running", "silent since 12:03"
+  bool may_stop = false;
+};
+
+// Of a run that may be going on. now: seconds since 1970, as files' times are.
+RunState state_of(const PageRun& run, const std::string& metrics, std::time_t now);
+// Of one that is looked at afterwards: what it recorded, nothing of its process.
+std::string recorded_state(const Run& run);
+
+// An output of a test net over the tests.
+struct TestFigure {
+  std::string name;
+  double last = 0, best = 0;
+  int64_t best_at = 0;  // iteration
+};
+
+struct RunFigures {
+  int64_t iterations = 0;
+  double seconds = 0;  // of all its starts
+  double loss = 0;     // the last in training; nan: none
+  double speed = 0;    // iterations per second: the median of the last displays; nan: none
+  double waiting = 0;  // share of the whole time; nan: none
+  std::vector<TestFigure> tests;
+};
+
+RunFigures figures_of(const Run& run);
+
+// "1 h 02 min", "3.4 min", "12.1 s".
+std::string duration(double seconds);
+
+}  // namespace crema

@@ -1,0 +1,23 @@
+// The solver and the net of a run: from its folder, or, where it has none, from the files that it
+// was started with if they are still what they were.
+#pragma once
+
+#include <string>
+
+#include "base/log.h"
+#include "solver/readers/metrics_file.h"
+
+namespace crema {
+
+struct RunTexts {
+  std::string solver, net;  // "": not there
+  std::string net_file;     // the path of `net`
+};
+
+RunTexts texts_in(const std::string& folder);
+RunTexts texts_of(const Run& run, const std::string& folder);
+
+// The net of a file, for training, as SVG; "" where it cannot be drawn, which is logged.
+std::string drawing_of(const std::string& net_file, Log& log);
+
+}  // namespace crema

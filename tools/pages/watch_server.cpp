@@ -1,0 +1,271 @@
+#include "tools/pages/watch_server.h"
+
+#include "base/error.h"
+
+#ifdef CREMA_HTTPLIB
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/visible.h"
+#include "tools/pages/live_pages.h"
+#include "tools/pages/run_texts.h"
+// Last: it brings the names of the system's network headers.
+#include <httplib.h>
+#endif
+
+namespace crema {
+
+#ifdef CREMA_HTTPLIB
+
+namespace {
+
+using httplib::Request;
+using httplib::Response;
+
+constexpr int kOk = 200, kSeeOther = 303, kForbidden = 403, kNotFound = 404, kConflict = 409,
+              kFailure = 500;
+
+// Nothing from elsewhere, no script that is not ours, in no frame.
+constexpr const char* kPolicy =
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src "
+    "'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+// A drawing is a file of its own, with its style in it and no script.
+constexpr const char* kPolicyOfDrawing =
+    "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+
+// Takes as long for a wrong word as for the right one, wherever they differ.
+bool same_word(const std::string& given, const std::string& right) {
+  unsigned char differs = given.size() != right.size();
+  for (size_t i = 0; i < right.size(); ++i)
+    differs |= static_cast<unsigned char>(right[i] ^ (i < given.size() ? given[i] : 0));
+  return differs == 0;
+}
+
+bool is_own_host(const std::string& host) {
+  return host == "127.0.0.1" || host == "localhost" || host == "::1" || host == "[::1]";
+}
+
+// "localhost:8080" -> "localhost", "[::1]:8080" -> "[::1]".
+std::string without_port(const std::string& host) {
+  const size_t colon = host.rfind(':');
+  const bool in_brackets = host.find(']') != std::string::npos && colon < host.find(']');
+  return colon == std::string::npos || in_brackets ? host : host.substr(0, colon);
+}
+
+// The versions that a page has: "charts:0123,log:4567".
+std::string version_in(const std::string& have, const std::string& name) {
+  for (const std::string& part : split(have, ',')) {
+    if (starts_with(part, name + ":")) return part.substr(name.size() + 1);
+  }
+  return "";
+}
+
+void answer(Response& response, int status, const std::string& text) {
+  response.status = status;
+  response.set_content(text + "\n", "text/plain; charset=utf-8");
+}
+
+}  // namespace
+
+struct WatchServer::Server {
+  Server(Log& to, const WatchOptions& of) : log(to), options(of), pages(of.folder) {}
+
+  void route();
+  LivePages::Question question_of(const Request& request) const;
+  void page(const Request& request, Response& response);
+  void parts(const Request& request, Response& response);
+  void drawing(const Request& request, Response& response);
+  void stop(const Request& request, Response& response);
+
+  Log& log;
+  const WatchOptions options;
+  httplib::Server http;
+  int port = 0;
+  std::atomic<bool> over = false;
+  std::mutex mutex;  // of pages
+  LivePages pages;
+  std::mutex drawing_mutex;  // of drawings; one is made at a time, as it takes all cores
+  std::map<std::string, std::string> drawings;  // by the text of the net
+};
+
+LivePages::Question WatchServer::Server::question_of(const Request& request) const {
+  LivePages::Question question;
+  for (size_t i = 0; i < request.get_param_value_count("run"); ++i)
+    question.names.push_back(request.get_param_value("run", i));
+  if (same_word(request.get_param_value("token"), options.token)) question.token = options.token;
+  return question;
+}
+
+void WatchServer::Server::page(const Request& request, Response& response) {
+  std::string html;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!pages.page(question_of(request), &html))
+    return answer(response, kNotFound, "There is no run of this name.");
+  response.set_content(html, "text/html; charset=utf-8");
+}
+
+void WatchServer::Server::parts(const Request& request, Response& response) {
+  std::vector<PagePart> now;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!pages.parts(question_of(request), &now))
+      return answer(response, kNotFound, "There is no run of this name.");
+  }
+  const std::string have = request.get_param_value("have");
+  nlohmann::json changed = nlohmann::json::array();
+  for (const PagePart& part : now) {
+    const std::string version = version_of(part);
+    if (version != version_in(have, part.name))
+      changed.push_back({{"name", part.name}, {"version", version}, {"html", part.html}});
+  }
+  response.set_content(changed.dump(), "application/json");
+}
+
+void WatchServer::Server::drawing(const Request& request, Response& response) {
+  RunTexts texts;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const std::string folder = pages.folder_of_run(request.get_param_value("run"));
+    if (!folder.empty()) texts = texts_in(folder);
+  }
+  if (texts.net.empty()) return answer(response, kNotFound, "There is no such net.");
+  const std::lock_guard<std::mutex> lock(drawing_mutex);
+  const auto [at, added] = drawings.try_emplace(texts.net);
+  if (added) at->second = drawing_of(texts.net_file, log);
+  if (at->second.empty()) return answer(response, kNotFound, "The net cannot be drawn.");
+  response.set_header("Content-Security-Policy", kPolicyOfDrawing);
+  response.set_content(at->second, "image/svg+xml");
+}
+
+void WatchServer::Server::stop(const Request& request, Response& response) {
+  const LivePages::Question question = question_of(request);
+  if (question.token.empty())
+    return answer(response, kForbidden,
+                  "Only who knows the token may stop a training: open the address that `crema "
+                  "watch` printed.");
+  const std::string name = question.names.empty() ? "" : question.names[0];
+  const std::lock_guard<std::mutex> lock(mutex);
+  switch (pages.stop(name)) {
+    case LivePages::Stop::no_run:
+      return answer(response, kNotFound, "There is no run of this name.");
+    case LivePages::Stop::over:
+      return answer(response, kConflict, "This training does not run any more.");
+    case LivePages::Stop::no_folder:
+      return answer(response, kConflict,
+                    "This training has no folder of its own: only one that was started with -run "
+                    "can be stopped from here.");
+    case LivePages::Stop::asked:
+      break;
+  }
+  log.info("Asked to stop with a snapshot: " + visible(name));
+  response.status = kSeeOther;
+  response.set_header("Location", "/?run=" + url_text(name) + "&token=" + url_text(options.token));
+}
+
+void WatchServer::Server::route() {
+  // Names of other hosts that lead here are how a page elsewhere would read these ones.
+  const bool only_own = is_own_host(options.host);
+  http.set_pre_routing_handler([only_own](const Request& request, Response& response) {
+    response.set_header("X-Content-Type-Options", "nosniff");
+    response.set_header("Referrer-Policy", "no-referrer");
+    response.set_header("Cross-Origin-Resource-Policy", "same-origin");
+    response.set_header("Cache-Control", "no-store");
+    if (!only_own || is_own_host(without_port(request.get_header_value("Host"))))
+      return httplib::Server::HandlerResponse::Unhandled;
+    answer(response, kForbidden, "This server answers to localhost and 127.0.0.1 only.");
+    return httplib::Server::HandlerResponse::Handled;
+  });
+  http.set_post_routing_handler([](const Request&, Response& response) {
+    if (!response.has_header("Content-Security-Policy"))
+      response.set_header("Content-Security-Policy", kPolicy);
+  });
+  http.set_exception_handler([](const Request&, Response& response, std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::exception& error) {
+      answer(response, kFailure, error.what());
+    }
+  });
+  http.set_error_handler([](const Request&, Response& response) {
+    if (response.body.empty()) answer(response, response.status, "There is nothing here.");
+  });
+  http.Get("/", [this](const Request& in, Response& out) { page(in, out); });
+  http.Get("/parts", [this](const Request& in, Response& out) { parts(in, out); });
+  http.Get("/net.svg", [this](const Request& in, Response& out) { drawing(in, out); });
+  http.Post("/stop", [this](const Request& in, Response& out) { stop(in, out); });
+  http.Get("/crema.css", [](const Request&, Response& out) {
+    out.set_content(page_style(), "text/css; charset=utf-8");
+  });
+  http.Get("/crema.js", [](const Request&, Response& out) {
+    out.set_content(std::string(page_script()) + live_script(), "text/javascript; charset=utf-8");
+  });
+}
+
+WatchServer::WatchServer(Log& log, const WatchOptions& options)
+    : server_(std::make_unique<Server>(log, options)) {
+  httplib::Server& http = server_->http;
+  constexpr int kThreads = 8, kLongestQuestion = 64 << 10, kPatience = 5;  // seconds
+  http.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+  http.set_payload_max_length(kLongestQuestion);
+  http.set_keep_alive_max_count(1);  // pages that ask now and then would each keep a thread
+  http.set_read_timeout(kPatience);
+  http.set_write_timeout(kPatience);
+  // Not as the library does: with SO_REUSEPORT two servers would share a port.
+  http.set_socket_options([](int socket) {
+    const int yes = 1;
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  });
+  errno = 0;
+  server_->port = options.port;
+  const bool bound = options.port == 0 ? (server_->port = http.bind_to_any_port(options.host)) > 0
+                                       : http.bind_to_port(options.host, options.port);
+  const int code = errno;
+  const bool port_is_at_fault = code == EADDRINUSE || code == EACCES;
+  if (!bound) {
+    fail("cannot serve pages at ", options.host, ", port ", options.port,
+         code != 0 ? cat(": ", std::strerror(code)) : "",
+         port_is_at_fault ? "; another port: -port N, or a free one: -port 0"
+                          : "; -host is an address of this machine, such as 127.0.0.1, or 0.0.0.0 "
+                            "for all of them");
+  }
+  server_->route();
+}
+
+WatchServer::~WatchServer() = default;
+int WatchServer::port() const { return server_->port; }
+void WatchServer::serve() {
+  server_->http.listen_after_bind();
+  server_->over = true;
+}
+// Before it has begun to serve, the library's server would not notice.
+void WatchServer::stop() {
+  while (!server_->http.is_running() && !server_->over)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  server_->http.stop();
+}
+
+#else
+
+struct WatchServer::Server {};
+
+WatchServer::WatchServer(Log&, const WatchOptions&) {
+  fail(
+      "this build of Crema has no cpp-httplib, which serves the pages: install it (Debian's "
+      "libcpp-httplib-dev, or `bash data_scripts/setup.sh`) and configure and build again");
+}
+WatchServer::~WatchServer() = default;
+int WatchServer::port() const { return 0; }
+void WatchServer::serve() {}
+void WatchServer::stop() {}
+
+#endif
+
+}  // namespace crema

@@ -1,0 +1,55 @@
+// The runs below a folder, read on as they grow.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "solver/readers/metrics_file.h"
+#include "tools/pages/found_runs.h"
+
+namespace crema {
+
+struct WatchedRun {
+  std::string name;  // the way from the folder, with the run's id where a file holds several
+  std::string folder, metrics;
+  const Run* run = nullptr;  // valid until the next refresh()
+  uint64_t version = 0;      // grows with the file
+};
+
+class WatchedRuns {
+ public:
+  explicit WatchedRuns(std::string folder) : folder_(std::move(folder)) {}
+
+  const std::string& folder() const { return folder_; }
+  // Looks for new runs and reads what was added to the known ones.
+  void refresh();
+  // The newest first.
+  std::vector<WatchedRun> runs() const;
+  // Null: there is no run of this name. Names are compared with those of runs(), never looked up on
+  // the disk.
+  static const WatchedRun* find(const std::vector<WatchedRun>& runs, const std::string& name);
+  // What is wrong with files, one message each.
+  std::vector<std::string> errors() const;
+
+ private:
+  struct File {
+    explicit File(const std::string& path) : text(path) {}
+    FoundRuns where;
+    RunsInText text;
+    uint64_t number = 0, bytes = 0, version = 0;  // of the inode; read so far
+    std::string error;
+  };
+  static void read_on(File& file);
+  void search();
+
+  using Clock = std::chrono::steady_clock;
+
+  std::string folder_;
+  Clock::time_point next_search_{};    // a large folder is not searched at every request
+  std::map<std::string, File> files_;  // by the path of metrics.jsonl
+};
+
+}  // namespace crema

@@ -1,0 +1,203 @@
+#include "tools/runs/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/temporary.h"
+#include "tools/flags.h"
+#include "tools/runs/expanded_solver.h"
+#include "tools/runs/run_record.h"
+
+namespace crema {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kRuns = "runs";
+constexpr auto kLookEvery = std::chrono::seconds(1);
+
+// The K of NAME-K; 0: another name.
+int number_in(const std::string& entry, const std::string& name) {
+  if (!starts_with(entry, name + "-")) return 0;
+  const std::string digits = entry.substr(name.size() + 1);
+  const bool number = !digits.empty() && digits.size() < 9 && digits[0] != '0' &&
+                      digits.find_first_not_of("0123456789") == std::string::npos;
+  return number ? std::stoi(digits) : 0;
+}
+
+int highest_number(const std::string& name) {
+  int highest = 0;
+  std::error_code none;  // of a folder that does not exist yet
+  for (const auto& entry : fs::directory_iterator(kRuns, none))
+    highest = std::max(highest, number_in(entry.path().filename(), name));
+  return highest;
+}
+
+// False when it is there already.
+bool make_folder(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0) return true;
+  require(errno == EEXIST, path, ": cannot make the folder: ", std::strerror(errno));
+  require(folder_exists(path), path, ": is a file; -run needs a folder");
+  return false;
+}
+
+// Whether something is in it that no training has left which was killed as it began.
+bool has_other_files(const std::string& path) {
+  std::error_code none;  // of what cannot be read; writing to it will say why
+  for (const auto& entry : fs::directory_iterator(path, none))
+    if (entry.path().filename() != "train.log" || entry.file_size(none) > 0) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string safe_name(const std::string& text) {
+  std::string name;
+  for (const char c : text) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    name += letter || c == '-' || c == '_' || c == '.' ? c : '_';
+  }
+  name.erase(0, std::min(name.find_first_not_of(".-"), name.size()));
+  constexpr size_t kMost = 100;
+  return name.substr(0, kMost);
+}
+
+RunFolder::RunFolder(ProgramLog& log, const std::string& flag, const std::string& name,
+                     const std::string& snapshot)
+    : log_(log) {
+  try {
+    choose(flag, name, snapshot);
+    const int train_log = open_log();
+    make(snapshot);
+    log_.copy_to(train_log, file("train.log"));
+  } catch (...) {
+    remove_what_was_made();
+    throw;
+  }
+  log_.info("The folder of this run is " + path_);
+  remove_stale_request();
+}
+
+RunFolder::~RunFolder() {
+  if (!begun_) remove_what_was_made();
+}
+
+void RunFolder::remove_what_was_made() {
+  std::error_code none;  // the error that is on its way says more
+  if (is_new_)
+    for (const auto& entry : fs::directory_iterator(path_, none)) fs::remove_all(entry, none);
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) rmdir(folder->c_str());
+}
+
+void RunFolder::choose(const std::string& flag, const std::string& name,
+                       const std::string& snapshot) {
+  if (flag != "auto") {
+    path_ = flag;
+    while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+    for (size_t at = path_.find('/', 1);; at = path_.find('/', at + 1)) {
+      if (make_folder(path_.substr(0, at))) made_.push_back(path_.substr(0, at));
+      if (at == std::string::npos) return;
+    }
+  }
+  const std::string start = safe_name(name).empty() ? "run" : safe_name(name);
+  int number = highest_number(start);
+  const auto path = [&] { return cat(kRuns, "/", start, "-", number); };
+  if (snapshot == "auto" && number > 0) {
+    path_ = path();
+    return;
+  }
+  if (make_folder(kRuns)) made_.push_back(kRuns);
+  do ++number;
+  while (!make_folder(path()));
+  path_ = path();
+  made_.push_back(path_);
+}
+
+// The lock stays as long as the program: the log's last line may come after this object.
+int RunFolder::open_log() {
+  remove_leftovers(path_, TemporaryEntry::Kind::file);
+  require(file_exists(file("run.json")) || !has_other_files(path_), "-run ", path_,
+          ": other files are in this folder, and no run; name a new one, or -run auto");
+  const std::string name = file("train.log");
+  const int log = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  require(log >= 0, name, ": cannot write: ", std::strerror(errno));
+  // Some file systems have no locks.
+  if (flock(log, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(log);
+    fail("-run ", path_, ": another training is writing to this folder",
+         file_exists(file("run.json")) ? ", " + described_run(file("run.json")) : "",
+         "; end it first (its pid is in ", file("run.json"), "), or name another folder");
+  }
+  return log;
+}
+
+void RunFolder::make(const std::string& snapshot) {
+  const std::string record = file("run.json");
+  is_new_ = !file_exists(record);
+  if (is_new_) return write_run_record(record);
+  require(!snapshot.empty(), "-run ", path_, ": this folder holds a run, ", described_run(record),
+          "; add -snapshot auto to go on with it, or name another folder to begin anew");
+}
+
+// From before this start: nobody could have meant this training.
+void RunFolder::remove_stale_request() {
+  if (unlink(file("stop").c_str()) == 0)
+    log_.info(cat("Removed ", file("stop"), ", which was there before this start."));
+}
+
+void RunFolder::take_snapshots(SolverParameter* solver) {
+  prefix_ = solver->snapshot_prefix();
+  make_folder(file("snapshots"));
+  solver->set_snapshot_prefix(file("snapshots/" + prefix_.substr(prefix_.rfind('/') + 1)));
+}
+
+void RunFolder::begin(SolverFile given, Solver& solver) {
+  SolverParameter& text = given.solver;
+  const Context& context = solver.net().context();
+  if (!FLAGS_weights.empty()) {
+    text.clear_weights();
+    text.add_weights(FLAGS_weights);
+  }
+  if (FLAGS_level != 0 || !FLAGS_stage.empty())
+    *text.mutable_train_state() = solver.parameter().train_state();
+  // Somebody who trains from this file shall not overwrite the snapshots of this folder.
+  text.set_snapshot_prefix(prefix_);
+  text.set_random_seed(static_cast<int64_t>(solver.seed()));
+  const bool gpu = context.device() == Device::gpu;
+  text.set_solver_mode(gpu ? SolverParameter::GPU : SolverParameter::CPU);
+  text.clear_device_id();
+  if (gpu) text.add_device_id(context.ordinal());
+  if (!FLAGS_precision.empty()) text.set_precision(FLAGS_precision);
+  const ExpandedSolver expanded = expanded_solver(given, path_);
+  for (const auto& [name, net] : expanded.nets) write_file_atomically(file(name), net);
+  write_file_atomically(file("solver.prototxt"), solver_text(expanded.solver));
+  complete_run_record(file("run.json"), {.net = solver.net().name(),
+                                         .device = gpu ? cat("GPU ", context.ordinal()) : "CPU",
+                                         .seed = solver.seed(),
+                                         .resumed = !is_new_,
+                                         .iteration = solver.iteration()});
+  begun_ = true;
+}
+
+Action RunFolder::action() {
+  const Clock::time_point now = Clock::now();
+  if (now - looked_ < kLookEvery) return Action::none;
+  looked_ = now;
+  const std::string request = file("stop");
+  if (!file_exists(request)) return Action::none;
+  unlink(request.c_str());
+  log_.info(cat(request, " asks for the end: the training stops with a snapshot."));
+  return Action::snapshot_stop;
+}
+
+}  // namespace crema

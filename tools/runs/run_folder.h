@@ -1,0 +1,64 @@
+// -run: a folder for everything of one training.
+//   run.json            what was started, when, where and by which version (tools/runs/run_record.h)
+//   solver.prototxt     the solver, and the nets that it names beside it, with all flags applied
+//   train.log           the log
+//   metrics.jsonl, metrics.csv
+//   snapshots/          PREFIX_iter_N, PREFIX_best, PREFIX_confusion.csv
+//   stop                who makes this file ends the training with a snapshot
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "solver/solver.h"
+#include "tools/program_log.h"
+
+namespace crema {
+
+class RunFolder {
+ public:
+  // `flag` is a folder or "auto", for runs/NAME-1, runs/NAME-2 ...; `name` is made safe for that.
+  // `snapshot` is -snapshot: with "auto" the newest of runs/NAME-K is taken. Makes the folder with a
+  // run.json in it, unless it holds a run, and begins to copy the log. Error for a folder that holds
+  // a run when `snapshot` is empty, for one with other files in it, and while another training
+  // writes there.
+  RunFolder(ProgramLog& log, const std::string& flag, const std::string& name,
+            const std::string& snapshot);
+  // Without begin(), removes what it has made.
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+  // Snapshots go to snapshots/, with names that begin as snapshot_prefix ends.
+  void take_snapshots(SolverParameter* solver);
+
+  // The training is about to start from what `file` says: writes its net, its solver and run.json.
+  void begin(SolverFile file, Solver& solver);
+
+  // snapshot_stop once the file `stop` is there, which it removes. Looks once a second.
+  Action action();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void choose(const std::string& flag, const std::string& name, const std::string& snapshot);
+  void make(const std::string& snapshot);
+  int open_log();
+  void remove_stale_request();
+  void remove_what_was_made();
+
+  ProgramLog& log_;
+  std::string path_, prefix_;
+  std::vector<std::string> made_;  // folders, the outermost first
+  bool is_new_ = false, begun_ = false;
+  Clock::time_point looked_ = Clock::now();
+};
+
+// `text` as a file name: of letters, digits, "-", "_" and ".", and not hidden; "" where nothing is
+// left of it.
+std::string safe_name(const std::string& text);
+
+}  // namespace crema

@@ -1,0 +1,72 @@
+#include "tools/runs/train_nets.h"
+
+#include "base/error.h"
+#include "base/files.h"
+#include "net/filter.h"
+#include "solver/solver_nets.h"
+#include "tools/assume.h"
+#include "tools/flags.h"
+#include "tools/model_flag.h"
+
+namespace crema {
+
+namespace {
+
+void replace_net(SolverParameter* solver) {
+  solver->clear_net_param();
+  solver->clear_train_net();
+  solver->clear_train_net_param();
+  solver->clear_test_net();
+  solver->clear_test_net_param();
+  solver->set_net(FLAGS_model);
+}
+
+// Removes the layers of other phases and stages, whose sources need no shapes.
+void keep_layers_of(NetFile* net, const NetState& state, Log& log) {
+  std::vector<int> kept;
+  net->net =
+      filter_net(net->net, state, log, &kept, [net](int layer) { return net->where(layer); });
+  std::vector<std::string> origins;
+  for (const int layer : kept) origins.push_back(net->upgrade.origins[layer]);
+  net->upgrade.origins = origins;
+}
+
+}  // namespace
+
+void take_model_flag(SolverFile* file) {
+  if (FLAGS_model.empty()) return;
+  require(file_exists(find_file(FLAGS_model, folder_of(FLAGS_solver))), "-model ", FLAGS_model,
+          ": there is no such file");
+  replace_net(&file->solver);
+}
+
+void take_assume_flag(Log& log, SolverFile* file) {
+  if (FLAGS_assume.empty() && FLAGS_batch == 0) return;
+  SourceReplacer replacer(log, FLAGS_assume, FLAGS_batch);
+  const auto rewritten = [&](const NetSource& source, Phase phase) {
+    NetFile net = open_net(*file, source);
+    write_notes(log, net.upgrade.notes);
+    net.upgrade.notes.clear();
+    NetState state = source.state;
+    if (phase == TRAIN) add_level_and_stages(&state);
+    keep_layers_of(&net, net_state(phase, net.net, state), log);
+    replacer.replace(net.net, [&net](int layer) { return net.where(layer); });
+    return net;
+  };
+  const NetFile train = rewritten(train_source(*file), TRAIN);
+  std::vector<NetFile> tests;
+  for (const NetSource& source : test_sources(*file))
+    tests.push_back(source.test_iter > 0 ? rewritten(source, TEST) : NetFile());
+  replacer.finish();
+  SolverParameter& solver = file->solver;
+  replace_net(&solver);
+  solver.clear_net();
+  file->rewritten.emplace("train_net_param", train);
+  *solver.mutable_train_net_param() = train.net;
+  for (size_t i = 0; i < tests.size(); ++i) {
+    file->rewritten.emplace(cat("test_net_param[", i, "]"), tests[i]);
+    *solver.add_test_net_param() = tests[i].net;
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,17 @@
+// The nets of a solver as flags change them: -model, -assume and -batch.
+#pragma once
+
+#include "base/log.h"
+#include "net/prototxt/prototxt.h"
+
+namespace crema {
+
+// Replaces every net that the solver names by -model, if that is given. Error when there is no such
+// file.
+void take_model_flag(SolverFile* file);
+
+// Writes the solver's nets, with their sources replaced, inside the solver, if -assume or -batch is
+// given.
+void take_assume_flag(Log& log, SolverFile* file);
+
+}  // namespace crema

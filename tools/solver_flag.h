@@ -1,0 +1,21 @@
+// -solver for verbs other than train, and the device that it asks for.
+#pragma once
+
+#include <memory>
+
+#include "device/context.h"
+#include "net/prototxt/prototxt.h"
+#include "tools/program_log.h"
+
+namespace crema {
+
+// The file with -set applied. Error when -solver is missing.
+SolverFile read_solver(ProgramLog& log);
+
+// For -gpu, else the solver's solver_mode and device_id, of which the first counts.
+std::unique_ptr<Context> context_of(ProgramLog& log, const SolverFile& file);
+
+// Leaves of a training only what it learns by: no tests, no snapshots, no early end.
+void train_only(SolverParameter* solver);
+
+}  // namespace crema

@@ -1,0 +1,27 @@
+#include "tools/tune/training_memory.h"
+
+#include "base/files.h"
+#include "net/filter.h"
+#include "net/unfed_inputs.h"
+#include "solver/optimizer.h"
+#include "tools/model_flag.h"
+
+namespace crema {
+
+std::pair<MemoryKinds, int64_t> memory_of_training(Context& context, const SolverFile& file,
+                                                   const NetSource& source) {
+  const auto net = std::make_shared<const NetFile>(open_net(file, source));
+  NetOptions options;
+  options.state = net_state(TRAIN, net->net, source.state);
+  options.folder = folder_of(net->path);
+  options.where = [net](int layer) { return net->where(layer); };
+  options.histories = kept_arenas(file.solver);
+  options.precision = precision_of_flag(context, file.solver.precision());
+  refuse_unfed_inputs(net->net, options.state, options.where);
+  Net made(context, net->net, options);
+  MemoryKinds kinds = made.memory();
+  kinds.history = kinds.parameters * options.histories;
+  return {kinds, batch_source(made.graph()).size};
+}
+
+}  // namespace crema

@@ -1,0 +1,78 @@
+// `crema watch RUNS/ -port 8080`: serves pages about the runs of a folder while they grow.
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "solver/run_identity.h"
+#include "tools/flags.h"
+#include "tools/pages/live_pages.h"
+#include "tools/pages/watch_server.h"
+#include "tools/verb.h"
+
+namespace crema {
+
+namespace {
+
+std::string random_token() {
+  std::random_device random;
+  std::string token;
+  while (token.size() < 32) token += hex_of(random()).substr(8);
+  return token;
+}
+
+sigset_t signals_that_end() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, signal);
+  return signals;
+}
+
+// An address for a browser on this machine.
+std::string address(const WatchOptions& options, int port) {
+  const bool any = options.host == "0.0.0.0" || options.host == "::";
+  const bool v6 = !any && options.host.find(':') != std::string::npos;
+  const std::string host = any ? "127.0.0.1" : v6 ? "[" + options.host + "]" : options.host;
+  return cat("http://", host, ":", port, "/?token=", url_text(options.token));
+}
+
+int run_watch(const VerbCall& call) {
+  const std::string& folder = call.arguments[0];
+  require(folder_exists(folder), folder, ": there is no such folder; `crema train -run ", folder,
+          "/NAME` makes one");
+  require(FLAGS_port >= 0 && FLAGS_port <= 65535, "-port ", FLAGS_port,
+          ": expected 0, a free one, to 65535");
+  const WatchOptions options{.folder = folder,
+                             .host = FLAGS_host,
+                             .port = FLAGS_port,
+                             .token = FLAGS_token.empty() ? random_token() : FLAGS_token};
+  WatchServer server(call.log, options);
+  // Blocked before there are other threads, so that they come to this one only.
+  const sigset_t signals = signals_that_end();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const pthread_t main_thread = pthread_self();
+  std::thread serving([&] {
+    server.serve();
+    pthread_kill(main_thread, SIGTERM);  // NOLINT(bugprone-bad-signal-to-kill-thread)
+  });
+  call.log.info(cat("Watching ", folder, " at ", address(options, server.port()),
+                    "; Ctrl-C ends it. Who has not got the token sees the same, but can stop no "
+                    "training."));
+  int signal = 0;
+  sigwait(&signals, &signal);
+  server.stop();
+  serving.join();
+  return 0;
+}
+
+REGISTER_VERB(watch, {.summary = "serves live pages about the trainings of a folder",
+                      .usage = "RUNS/ [-port 8080] [-host 127.0.0.1] [-token WORD]",
+                      .flags = {"port", "host", "token"},
+                      .min_arguments = 1,
+                      .max_arguments = 1,
+                      .run = run_watch});
+
+}  // namespace
+
+}  // namespace crema
