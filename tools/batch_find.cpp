@@ -52,6 +52,12 @@ void never_stop(SolverParameter* solver) {
   solver->set_max_iter(1000000);
 }
 
+std::string three_digits(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, value < 9.95 ? "%.2f" : value < 99.5 ? "%.1f" : "%.0f", value);
+  return text;
+}
+
 // The batches in ascending order, until there is no use in larger ones.
 std::vector<BatchTrial> time_batches(ProgramLog& log, BatchTrials& trials) {
   std::vector<BatchTrial> all;
@@ -61,6 +67,8 @@ std::vector<BatchTrial> time_batches(ProgramLog& log, BatchTrials& trials) {
     log.show_status(cat("batch ", batch));
     all.push_back(trials.run(batch, true));
     const BatchTrial& last = all.back();
+    log.info(cat("Batch ", batch, ": ",
+                 last.fits ? cat(three_digits(last.speed()), " samples/s") : "does not fit"));
     if (!last.fits || last.seconds > longest_iteration) break;
     without_gain = last.speed() > best / worth ? 0 : without_gain + 1;
     best = std::max(best, last.speed());
@@ -106,12 +114,6 @@ BatchTrial find_largest(ProgramLog& log, BatchTrials& trials,
     }
   }
   return largest;
-}
-
-std::string three_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, value < 9.95 ? "%.2f" : value < 99.5 ? "%.1f" : "%.0f", value);
-  return text;
 }
 
 void print_trials(const std::vector<BatchTrial>& timed, int64_t own) {

@@ -51,7 +51,7 @@ std::optional<LogStamp> stamp_at(std::string_view text, size_t at, size_t* end) 
 }
 
 // "[1]" or "[1,0]<stderr>:" at the beginning of `text`; "": none.
-std::string rank_of(std::string_view text) {
+std::string rank_in(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   if (text.empty() || text.front() != '[') return "";
   const size_t end = text.find(']');
@@ -75,12 +75,12 @@ LogLine parse_log_line(std::string_view line) {
     size_t end = 0;
     parsed.stamp = stamp_at(line, at, &end);
     if (!parsed.stamp) continue;
-    parsed.rank = rank_of(line.substr(0, at));
+    parsed.rank = rank_in(line.substr(0, at));
     const size_t message = line.find("] ", end);
     parsed.message = message == std::string_view::npos ? "" : line.substr(message + 2);
     break;
   }
-  if (const std::string rank = rank_of(parsed.message); !rank.empty() && parsed.stamp)
+  if (const std::string rank = rank_in(parsed.message); !rank.empty() && parsed.stamp)
     parsed.rank = rank;
   return parsed;
 }
