@@ -72,6 +72,10 @@ TEST_P(Resident, BatchesAreTheLoaders) {
   const auto resident = ResidentData::load(context, *records, options, 1 << 20);
   ASSERT_TRUE(resident);
   EXPECT_FALSE(ResidentData::load(context, *records, options, 100));
+  TransformationParameter augmented = fields;
+  augmented.mutable_augment()->mutable_flip();
+  const Records changing(source, Transform(augmented, true, "", log));
+  EXPECT_FALSE(ResidentData::load(context, changing, options, 1 << 20));
   const Shape& sample = loader.sample_shape();
   const Shape shape{7, sample[0], sample[1], sample[2]};
   const Tensor data(context, shape), labels(context, Shape{7}),

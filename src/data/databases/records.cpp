@@ -31,11 +31,18 @@ void Records::load(const SampleIndex& sample_index, Sample& sample) const {
   decode(sample.record, transform_.color());
   transform_.augment(sample.record, rng_of(sample_index));
   sample.shape = transform_.output(sample.record.shape());
+  const int64_t labels = sample.record.datum.labels_size();
+  sample.label_shape = labels > 1 ? Shape{labels} : Shape();
 }
 
 void Records::write(const SampleIndex& sample_index, Sample& sample, float* data) const {
   transform_.apply(sample.record, sample_index.draw(), data);
-  sample.labels.assign(1, label_of(sample.record));
+  const auto& labels = sample.record.datum.labels();
+  if (labels.empty()) {
+    sample.labels.assign(1, label_of(sample.record));
+  } else {
+    sample.labels.assign(labels.begin(), labels.end());
+  }
 }
 
 }  // namespace crema

@@ -23,13 +23,13 @@ class Records : public Dataset {
     return source_->describe(sample_index.record_index.index);
   }
   std::string how_to_equalize() const override;
-  bool decodes() const override { return encoded_; }
+  bool decodes() const override { return encoded_ || transform_.changes().any(); }
   void load(const SampleIndex& sample_index, Sample& sample) const override;
   void write(const SampleIndex& sample_index, Sample& sample, float* data) const override;
 
   const Source& source() const { return *source_; }
   const Transform& transform() const { return transform_; }
-  // The label as a blob holds it. Error gives only the reason.
+  // The one label of a record without Datum.labels, as a blob holds it. Error gives only the reason.
   float label_of(const Record& record) const;
 
  private:

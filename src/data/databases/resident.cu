@@ -116,7 +116,8 @@ std::unique_ptr<ResidentData> ResidentData::load(Context& context, const Records
   if (context.device() != Device::gpu || records.decodes()) return nullptr;
   const Source& source = records.source();
   const Transform& transform = records.transform();
-  if (transform.augmentation().any() || transform.numbers().flow) return nullptr;
+  if (transform.augmentation().any() || transform.changes().any() || transform.numbers().flow)
+    return nullptr;
   Record record;
   source.read(0, record.datum);
   decode(record, transform.color());
@@ -138,6 +139,7 @@ std::unique_ptr<ResidentData> ResidentData::load(Context& context, const Records
       return nullptr;  // the loader names the record when it gets there
     }
     if (!record.bytes || record.interleaved || record.shape() != data->record_) return nullptr;
+    if (record.datum.labels_size() > 0) return nullptr;
     std::memcpy(all.data() + static_cast<size_t>(i) * each, record.bytes, each);
   }
   data->options_ = options;

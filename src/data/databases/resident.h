@@ -12,8 +12,9 @@ namespace crema {
 
 class ResidentData {
  public:
-  // Null where this is not possible: on a CPU, when records are encoded, hold no bytes or differ in
-  // shape, and when they take more than `max_bytes`.
+  // Null where this is not possible: on a CPU, when records are encoded, hold no bytes, differ in
+  // shape or have several labels, when images are augmented, and when they take more than
+  // `max_bytes`.
   static std::unique_ptr<ResidentData> load(Context& context, const Records& records,
                                             const LoaderOptions& options, size_t max_bytes);
 

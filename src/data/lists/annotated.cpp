@@ -108,6 +108,10 @@ void AnnotatedRecords::load(const SampleIndex& sample_index, Sample& sample) con
   augmentation.resize_objects(image.height, image.width, objects);
   augmentation.resize(image, rng);
   augmentation.finish(image, rng);
+  const Changes& changes = transform_.changes();
+  const Change change = changes.draw(image.height, image.width, rng);
+  objects = warp_objects(objects, change.warp, image.height, image.width, constraint_.get());
+  changes.apply(change, image, rng);
   show_image(sample.record);
   sample.shape = transform_.output(sample.record.shape());
 

@@ -95,6 +95,8 @@ FieldImages::FieldImages(std::string path, ImageReading reading,
       means_(transform.mean_value().begin(), transform.mean_value().end()),
       mirror_(transform.mirror()) {
   require(!transform.has_gray(), "this layer takes no gray; its images have 3 channels");
+  require(!transform.has_augment(),
+          "this layer takes no augment; do_multiple_scale, the crop and mirror are its changes");
   for (const FieldImage& image : read_field_list(path_)) {
     const bool shows = std::any_of(image.objects.begin(), image.objects.end(),
                                    [](const FieldObject& object) { return !object.ignored; });

@@ -111,6 +111,17 @@ void LabelImages::rescale(const SampleIndex& sample_index, Image& image, Image& 
   resize_image(height, width, labels, Interpolation::nearest);
 }
 
+void LabelImages::change(const SampleIndex& sample_index, Image& image, Image& labels) const {
+  const Changes& changes = transform_.changes();
+  if (!changes.any()) return;
+  // The generator of take_part() begins where this one does.
+  Rng rng(rng_of(sample_index).branch());
+  const Change drawn = changes.draw(image.height, image.width, rng);
+  changes.apply(drawn, image, rng);
+  labels =
+      warp_labels(labels, drawn.warp, options_.edges ? std::vector<uint8_t>{0} : ignored_pixel_);
+}
+
 void LabelImages::pad(Image& image, const std::vector<uint8_t>& pixel) const {
   const TransformParams& numbers = transform_.numbers();
   const int64_t height = std::max(image.height, numbers.crop_height),
@@ -175,9 +186,11 @@ void LabelImages::load(const SampleIndex& sample_index, Sample& sample) const {
   sample.stored_height = image.height;
   sample.stored_width = image.width;
   if (options_.stride_crop) {
+    change(sample_index, image, sample.label_image);
     take_part(sample_index, *options_.stride_crop, image, sample.label_image);
   } else {
     rescale(sample_index, image, sample.label_image);
+    change(sample_index, image, sample.label_image);
     pad(image, mean_pixel_);
     pad(sample.label_image, ignored_pixel_);
   }

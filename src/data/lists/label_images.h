@@ -45,6 +45,8 @@ class LabelImages : public Dataset {
  private:
   void read(const ListedImage& listed, Image& image, Image& labels) const;
   void rescale(const SampleIndex& sample_index, Image& image, Image& labels) const;
+  // As augment says; labels of what lies outside the image are ignored, or no edge.
+  void change(const SampleIndex& sample_index, Image& image, Image& labels) const;
   // Adds rows of `pixel` below and columns to the right, up to the crop.
   void pad(Image& image, const std::vector<uint8_t>& pixel) const;
   struct Part;

@@ -53,6 +53,9 @@ VideoClips::VideoClips(const std::string& list, ImageReading reading, const Tran
     if (numbers == 2 && !(frame >= 0 && frame == std::trunc(frame) && frame <= 1 << 24))
       fail(list_, ":", clip.line, ": the number of a frame, or of frames, cannot be ", frame);
   }
+  require(!options_.flow || !transform.changes().any(),
+          "transform_param has augment, but the clips are optical flow: what a change of one would "
+          "be is not known");
   frame_name(options_.pattern, 1, 'x');
 }
 
@@ -134,6 +137,7 @@ void VideoClips::load(const SampleIndex& sample_index, Sample& sample) const {
   for (Image& frame : frames) {
     Rng same = rng;
     transform(0).augmentation().apply(frame, same);
+    transform(0).changes().apply(frame, same);
     const Image& first = frames.front();
     require(frame.height == first.height && frame.width == first.width, "a frame is ", frame.height,
             "x", frame.width, ", but the first one ", first.height, "x", first.width);

@@ -105,6 +105,10 @@ WindowDataset::WindowDataset(std::string path, WindowFile file, ImageReading rea
   require(!transform_.augmentation().any(),
           "transform_param changes the size or the colours of images; windows are resized to "
           "crop_size and mirrored, nothing else");
+  require(!transform_.changes().moves(),
+          "augment moves pixels (resized_crop, flip, rotate, shear, perspective or rand_augment), "
+          "but what a window shows is listed; color, gray, blur, jpeg, noise and cutout change it, "
+          "and mirror mirrors it");
   transform_.check_order_of_decoded();
   const int64_t channels = transform_.channels(file_.images[0].channels);
   require(transform_.mean_image().empty() ||
@@ -174,8 +178,12 @@ void WindowDataset::write(const SampleIndex& sample_index, Sample& sample, float
   const int64_t size = numbers.crop_height;
   const Image& image = sample.record.image;
   const bool mirror = numbers.mirror && (rng(sample_index).v[0] & 1) != 0;
-  const Shown shown = show(cut, image, options_, size, size, mirror);
-  const Image& part = shown.part;
+  Shown shown = show(cut, image, options_, size, size, mirror);
+  Image& part = shown.part;
+  if (!part.pixels.empty() && transform_.changes().any()) {
+    Rng drawn = rng_of(sample_index);
+    transform_.changes().apply(part, drawn);
+  }
 
   const Shape& mean = transform_.mean_shape();
   const std::vector<float>&mean_image = transform_.mean_image(),

@@ -59,7 +59,8 @@ class Dataset {
   virtual std::string describe(const SampleIndex& sample_index) const = 0;
   // How to make all samples have one shape, for the error message that asks for it.
   virtual std::string how_to_equalize() const = 0;
-  // Whether making a sample takes much longer than copying its bytes, because it decodes an image.
+  // Whether making a sample takes much longer than copying its bytes, because it decodes or
+  // changes an image.
   virtual bool decodes() const { return true; }
 
   // Whether samples have as many labels as they have objects. Then `labels` holds those of a batch,

@@ -1,6 +1,7 @@
 #include "data/transforms/transform.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -122,6 +123,13 @@ void make_gray(const TransformParams& numbers, std::vector<float>& means) {
   means = std::move(gray);
 }
 
+std::vector<uint8_t> bytes_of(const std::vector<float>& values) {
+  std::vector<uint8_t> bytes;
+  for (const float value : values)
+    bytes.push_back(static_cast<uint8_t>(std::clamp(std::round(value), 0.f, 255.f)));
+  return bytes;
+}
+
 }  // namespace
 
 Transform::Transform(const TransformationParameter& parameter, bool training,
@@ -136,6 +144,7 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
       red_first_(parameter.bgr2rgb() || (parameter.has_color_order() &&
                                          parameter.color_order() == TransformationParameter::RGB)),
       mean_values_(parameter.mean_value().begin(), parameter.mean_value().end()) {
+  std::vector<float> fill = mean_values_;  // of what changes leave empty
   require(!parameter.force_color() || !parameter.force_gray(),
           "transform_param sets both force_color and force_gray");
   if (parameter.force_color()) color_ = Color::color;
@@ -165,6 +174,9 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
     mean_file_ = find_file(parameter.mean_file(), folder);
     log.info("Loading mean file from: " + mean_file_);
     Mean mean = read_mean(mean_file_);
+    require(!parameter.augment().has_resized_crop(), "augment has resized_crop, but the mean in ",
+            mean_file_, " is that of images of one size; give mean_value");
+    if (mean.shape.axes() == 3) fill = mean.channels();
     mean_shape_ = mean.shape;
     mean_image_ = std::move(mean.values);
     if (makes_gray(mean_shape_[0])) {
@@ -172,6 +184,14 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
       mean_shape_[0] = 1;
     }
   }
+  if (!parameter.has_augment()) return;
+  Changes::Surroundings around{training, numbers_.crop_height, numbers_.crop_width,
+                               red_first_ || numbers_.gray == GrayOf::rgb};
+  if (!fill.empty()) around.fill = bytes_of(fill);
+  changes_ = Changes(parameter.augment(), std::move(around));
+  require(!changes_.any() || !numbers_.flow,
+          "transform_param sets both augment and flow: what a change of an optical flow would be "
+          "is not known");
 }
 
 std::vector<Transform> Transform::of_frames() const {
@@ -191,9 +211,10 @@ std::vector<Transform> Transform::of_frames() const {
 }
 
 void Transform::augment(Record& record, Rng rng) const {
-  if (!augmentation_.any()) return;
+  if (!augmentation_.any() && !changes_.any()) return;
   to_image(record);
   augmentation_.apply(record.image, rng);
+  changes_.apply(record.image, rng);
   show_image(record);
 }
 

@@ -15,6 +15,7 @@
 #include "base/random.h"
 #include "data/images/record.h"
 #include "data/transforms/augment.h"
+#include "data/transforms/changes.h"
 #include "data/transforms/rng.h"
 
 namespace crema {
@@ -78,9 +79,11 @@ class Transform {
 
   // The colour format to which encoded images are decoded.
   Color color() const { return color_; }
-  // Applies the augmentation of transform_param to the image of a record; a no-op without any.
+  // Applies the augmentation and then the changes of transform_param to the image of a record; a
+  // no-op without any.
   void augment(Record& record, Rng rng) const;
   const Augmentation& augmentation() const { return augmentation_; }
+  const Changes& changes() const { return changes_; }
   // Error when `gray` states another order of colours than decoded images have here.
   void check_order_of_decoded() const;
   // Whether a record of so many channels becomes a grey one.
@@ -108,6 +111,7 @@ class Transform {
 
   TransformParams numbers_;
   Augmentation augmentation_;
+  Changes changes_;
   bool red_first_;  // of decoded images, after the augmentation
   Color color_ = Color::as_stored;
   std::string mean_file_;

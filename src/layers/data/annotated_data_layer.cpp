@@ -13,8 +13,8 @@
 // Data. annotated_data_param: batch_sampler, how regions of an image are sampled, one of which is
 // used (the whole image if none is found); anno_type, for records without their own.
 // transform_param, in this order: distort_param, expand_param, the sampled region, resize_param,
-// crop, mirror, mean and scale; emit_constraint says which objects count as visible in a part of
-// the image.
+// augment, crop, mirror, mean and scale; emit_constraint says which objects count as visible in a
+// part of the image. What augment moves takes the boxes along.
 //
 // R grows with the largest number of objects in a batch so far; unused rows are -1, as in a batch
 // without objects. Readers skip rows whose first value is -1.

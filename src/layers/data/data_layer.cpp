@@ -1,11 +1,11 @@
 // Data: samples from an LMDB or LevelDB, repeating endlessly.
 //
 //   data[i,c,y,x] = transform(image of record (n * batch_size + i) mod records)
-//   label[i]      = label of that record
+//   label[i]      = label of that record; label[i,k] with several labels, Datum.labels
 //   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and, if a
-// second top is named, label (batch_size).
+// second top is named, label (batch_size), or (batch_size, L) for L > 1 labels in each record.
 //
 // Parameters: data_param: source, the folder of the database; backend, by default LEVELDB;
 // batch_size; prefetch, number of batches prepared ahead; shuffle, a new order in every epoch;

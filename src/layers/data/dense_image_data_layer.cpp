@@ -11,7 +11,9 @@
 // Parameters: dense_image_data_param: source, a list with lines `image label-image`; root_folder,
 // prefixed to every path; new_height and new_width, to which images are resized bilinearly, label
 // images to the nearest pixel; is_color, false for grey; crop_height and crop_width, mirror, scale
-// and mean_file, as in transform_param, which is read too; batch_size, shuffle, rand_skip.
+// and mean_file, as in transform_param, which is read too; batch_size, shuffle, rand_skip. Where
+// transform_param { augment } moves an image, what lies outside has the label floor(255 /
+// label_divider).
 //
 // Images must have one size, unless they are resized or cropped, or batch_size is 1: then the net
 // follows each one's size.

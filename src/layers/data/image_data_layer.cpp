@@ -8,10 +8,10 @@
 // (batch_size), or (batch_size, labels) if the lines have several.
 //
 // Parameters: image_data_param: source, a text file with lines `path label` or `path label label
-// ...`, labels being any numbers; root_folder, prefixed to every path; new_height and new_width, to
+// ...`, or CSV, labels being any numbers; root_folder, prefixed to every path; new_height and new_width, to
 // which images are resized, or short_side, the length of the smaller side; is_color (or
 // images_in_color), false for grey; batch_size; shuffle, a new order in every epoch; rand_skip;
-// threads, by default automatic. transform_param.
+// threads, by default automatic. transform_param, which changes no label.
 //
 // A path ends with the last word of its line that is not a number. Images must have one size,
 // unless they are resized or cropped, or batch_size is 1: then the net follows each one's size. In

@@ -16,7 +16,7 @@
 // of the border around the box, in pixels; crop_mode "warp" stretches the box, "square" takes the
 // smallest square around it; cache_images; shuffle, from a saliency fork, where it must be given as
 // false. transform_param: crop_size, mirror, scale, mean_value or mean_file, whose central crop is
-// used. Pixels outside the image are 0.
+// used; augment, without what moves pixels. Pixels outside the image are 0.
 //
 // The windows are a function of the seed and the pass. Of several ranks each draws its own, or
 // takes its share of the list.

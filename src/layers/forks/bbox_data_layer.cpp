@@ -10,7 +10,8 @@
 // Parameters: bbox_data_param: source, a text file with lines `image boxes`, the latter a text file
 // with x1 y1 x2 y2 class for each object; root_folder, prefixed to every path; new_height and
 // new_width, to which images are resized; is_color, false for grey; batch_size; shuffle, a new
-// order in every epoch; rand_skip. transform_param. Transforms of images do not change their boxes.
+// order in every epoch; rand_skip. transform_param. Transforms of images do not change their boxes;
+// augment must not move pixels.
 //
 // Gradient: none.
 #include "base/error.h"
@@ -36,9 +37,15 @@ class BboxDataLayer : public LoaderLayer {
     reading.width = data.new_width();
     const std::string list = find_file(data.source(), folder());
     context.log().info("Opening file " + list);
+    const Transform transform(params<TransformationParameter>(), training(), folder(),
+                              context.log());
+    require(
+        !transform.changes().moves(),
+        "augment moves pixels (resized_crop, flip, rotate, shear, perspective or rand_augment), "
+        "but the boxes here do not follow; those of AnnotatedData do");
     images_ = std::make_shared<ImageFiles>(
         list, read_boxed_list(list, [&](const std::string& path) { return reading.find(path); }),
-        reading, Transform(params<TransformationParameter>(), training(), folder(), context.log()));
+        reading, transform);
     if (data.shuffle()) context.log().info("Shuffling data");
     context.log().info(cat("A total of ", images_->size(), " images."));
     LoaderOptions options = loader_options(context, data.batch_size(), data.rand_skip());

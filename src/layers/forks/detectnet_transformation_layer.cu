@@ -82,6 +82,10 @@ class DetectNetTransformationLayer : public Layer {
 
   void read_mean_of_images() {
     const TransformationParameter& t = params<TransformationParameter>();
+    require(
+        !t.has_augment(),
+        "transform_param has augment, but here detectnet_augmentation_param says how images and "
+        "their boxes change");
     require(!t.has_mean_file() || t.mean_value_size() == 0,
             "transform_param has mean_file and mean_value; give one of them");
     require(t.mean_value_size() <= 1 || t.mean_value_size() == 3,

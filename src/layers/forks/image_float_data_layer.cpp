@@ -12,7 +12,7 @@
 //
 // Parameters: image_data_param as for ImageData; image_float_data_param: label_dim, the number of
 // labels, hard_sample, with_heatmap, heatmap_dir. transform_param. Transforms of images do not
-// change their numbers.
+// change their numbers; augment must not move pixels.
 //
 // Gradient: none.
 #include "base/error.h"
@@ -51,9 +51,14 @@ class ImageFloatDataLayer : public LoaderLayer {
     require(numbers_ == wanted && labels() > 0, list, ":", images[0].line, ": has ", numbers_,
             " numbers, but label_dim ", p().has_label_dim() ? cat("is ", p().label_dim()) : "is 1",
             weighs() ? " and hard_sample needs a weight after them" : "");
-    images_ = std::make_shared<ImageFiles>(
-        list, std::move(images), reading,
-        Transform(params<TransformationParameter>(), training(), folder(), context.log()));
+    const Transform transform(params<TransformationParameter>(), training(), folder(),
+                              context.log());
+    require(
+        !transform.changes().moves(),
+        "augment moves pixels (resized_crop, flip, rotate, shear, perspective or rand_augment), "
+        "but the numbers here, which may be places, do not follow; where they are none, "
+        "ImageData reads them too");
+    images_ = std::make_shared<ImageFiles>(list, std::move(images), reading, transform);
     if (data.shuffle()) context.log().info("Shuffling data");
     context.log().info(cat("A total of ", images_->size(), " images."));
     LoaderOptions options = loader_options(context, data.batch_size(), data.rand_skip());

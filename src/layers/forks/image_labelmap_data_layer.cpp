@@ -10,7 +10,7 @@
 // Parameters: image_data_param: source, a list with lines `image label-image`; root_folder,
 // prefixed to every path; new_height and new_width, to which both images are resized bilinearly;
 // is_color, false for grey; batch_size, shuffle, rand_skip. transform_param: crop, mirror, mean,
-// scale.
+// scale, augment, which moves both images.
 //
 // Images must have one size, unless they are resized or cropped, or batch_size is 1: then the net
 // follows each one's size.

@@ -15,7 +15,8 @@
 // and crop are drawn, at most ten times; batch_size, 1 unless transform_param has a crop_size.
 // transform_param: stride; scale_ratios, two numbers, 1 and 1 by default; upper_size, or
 // upper_height and upper_width; crop_size, of other versions of this layer, instead of stride and
-// upper sizes; mirror, mean_value, scale.
+// upper sizes; mirror, mean_value, scale; augment, which moves both images first: what lies outside
+// has the label 255.
 //
 // The crop is random in training and central in testing, as in all layers here; the fork draws it
 // in both, and stops where mirror is off. An image smaller than crop_size is padded below and on
