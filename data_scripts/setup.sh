@@ -8,7 +8,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build ccache pkg-config protobuf-compiler libprotobuf-dev libgoogle-glog-dev libgflags-dev
-          liblmdb-dev libleveldb-dev libhdf5-dev libpugixml-dev libre2-dev libdnnl-dev libopencv-dev libzip-dev libcpp-httplib-dev nlohmann-json3-dev
+          liblmdb-dev libleveldb-dev libhdf5-dev libpugixml-dev libre2-dev libdnnl-dev libopencv-dev libjpeg-dev libzip-dev
+          libcpp-httplib-dev nlohmann-json3-dev
           zlib1g-dev python3 python3-numpy python3-pil fontconfig)
 cudnn=1
 for option in "$@"; do

@@ -50,6 +50,9 @@ inline ImagesetOptions imageset_options(const VerbCall& call) {
   options.check_size = FLAGS_check_size;
   options.encoded = FLAGS_encoded;
   options.encode_type = FLAGS_encode_type;
+  options.exif = FLAGS_exif;
+  options.as_stored = FLAGS_as_stored;
+  options.threads = FLAGS_threads;
   return options;
 }
 

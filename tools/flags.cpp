@@ -31,7 +31,7 @@ DEFINE_string(assume, "",
               "shapes from the layers' own fields.");
 DEFINE_int32(batch, 0,
              "Replaces the first dimension of every source of data; 0 leaves it, and is 1 sample "
-             "for deploy.");
+             "for deploy. db peek without -model: how many records, 32 if it is 0.");
 DEFINE_int32(iterations, 50, "The number of iterations to run.");
 DEFINE_string(
     set, "",
@@ -88,9 +88,10 @@ DEFINE_string(sigterm_effect, "snapshot_stop",
 
 DEFINE_string(backend, "lmdb",
               "The kind of database: lmdb, leveldb, or hdf5 where one is written for HDF5Data: a "
-              "folder of files and, beside it, their list, NAME.txt.");
+              "folder of files and, beside it, their list, NAME.txt. db writes the kind that it "
+              "reads unless this is given.");
 DEFINE_bool(gray, false, "Read images as one grey channel.");
-DEFINE_bool(shuffle, false, "Shuffle the images and their labels.");
+DEFINE_bool(shuffle, false, "Shuffle the images, or rows, and their labels.");
 DEFINE_int32(resize_width, 0, "Width that images are resized to; 0 leaves them.");
 DEFINE_int32(resize_height, 0, "Height that images are resized to; 0 leaves them.");
 DEFINE_int32(min_dim, 0,
@@ -103,8 +104,15 @@ DEFINE_int64(max_pixels, 268435456,
              "An image with more pixels is not decoded, and none with more is stored.");
 DEFINE_bool(strict, false,
             "An image that cannot be read is an error: the exit code is 1 and no database is made. "
-            "Else such images are left out and counted.");
+            "Else such images are left out and counted. db verify: repeated records are an error, "
+            "not a warning.");
 DEFINE_string(label_map_file, "", "The numbers of the classes: a prototxt file with a LabelMap.");
+DEFINE_string(anno_format, "",
+              "Where boxes are: voc (LIST has `image annotation.xml`), coco (LIST is "
+              "instances_*.json) or yolo (LIST has `image text`, or `image` with labels/a.txt for "
+              "images/a.jpg). Default: voc; of create_label_map: a text with a name on each line.");
+DEFINE_bool(include_background, false, "Label 0 is the background, none_of_the_above.");
+DEFINE_string(delimiter, " ", "What stands between name, label and name for people on a line.");
 DEFINE_string(anno_type, "detection", "What annotations are: detection (boxes).");
 DEFINE_string(label_type, "xml", "The kind of annotation files: xml (Pascal VOC's).");
 DEFINE_bool(check_label, false, "Check that the label map has no name and no number twice.");
@@ -112,11 +120,27 @@ DEFINE_bool(check_size, false, "Check that all records are of one size.");
 DEFINE_bool(encoded, false, "Store the encoded image files instead of their pixels.");
 DEFINE_string(encode_type, "",
               "The code for -encoded, such as png or jpg; empty keeps each file's own.");
+DEFINE_bool(exif, true,
+            "Turn images as the EXIF data of cameras say; encoded files that are not upright are "
+            "written anew. false: all files as they are stored.");
+DEFINE_bool(as_stored, false,
+            "Keep the channels and bits of each file: grey is one channel, alpha the fourth, and "
+            "more than 8 bits become real numbers. Else all images get 3 channels of 8 bits.");
+DEFINE_int32(threads, 0, "Threads that read and decode images; 0: one for each processor.");
+DEFINE_string(label, "",
+              "The columns with labels, with commas: their names, or numbers from 0 (-1 is the "
+              "last). The others are the data.");
+DEFINE_string(shape, "",
+              "The shape of the data of a row: a number of values, or channels x height x width "
+              "such as 1x28x28. Empty: all values in a row.");
 DEFINE_bool(coarse, false, "CIFAR-100: the labels of the 20 superclasses instead of the 100.");
 DEFINE_bool(overwrite, false, "Replace databases that exist already.");
 DEFINE_string(split, "",
               "Make two databases, NAME_train and NAME_val, with equal shares of every class: the "
               "share for training, such as 0.9, or how many records, such as 45000.");
+DEFINE_bool(channel_mean, false,
+            "Also the mean and the standard deviation of each channel, for which all images are "
+            "decoded.");
 DEFINE_string(from, "",
               "The weights to convert: a safetensors file, or a .pth that torch.save wrote.");
 DEFINE_string(
@@ -136,7 +160,8 @@ DEFINE_double(scale, 1,
 
 DEFINE_string(labels, "",
               "The names of the classes: a text file, one a line, the first for class 0. Empty: "
-              "labels.txt beside the net if there is one, else numbers.");
+              "labels.txt beside the net, or for db peek beside the database, if there is one, "
+              "else numbers.");
 DEFINE_string(metrics, "",
               "What tests say of a classifier besides the net's outputs, with commas: confusion, "
               "per_class, top5 (or another number), auc, f1, iou.");
@@ -159,8 +184,8 @@ DEFINE_bool(rgb, false,
 DEFINE_string(
     output, "",
     "The file to write; for parse_log the folder of its tables. Empty: report.html for a report, "
-    "lr_find.svg for lr_find, the name of -from with another suffix for weights, the log's folder "
-    "for parse_log, else the standard output.");
+    "lr_find.svg for lr_find, peek.png for db peek, the name of -from with another suffix for "
+    "weights, the log's folder for parse_log, else the standard output.");
 DEFINE_string(output_weights, "", "The file for the weights of the net in -output: a .caffemodel.");
 DEFINE_string(run_id, "",
               "The run of the metrics file to report, or the first letters of its name; several "

@@ -50,12 +50,20 @@ DECLARE_bool(strict);
 DECLARE_string(from);
 DECLARE_string(names);
 DECLARE_string(label_map_file);
+DECLARE_string(anno_format);
+DECLARE_bool(include_background);
+DECLARE_string(delimiter);
 DECLARE_string(anno_type);
 DECLARE_string(label_type);
 DECLARE_bool(check_label);
 DECLARE_bool(check_size);
 DECLARE_bool(encoded);
 DECLARE_string(encode_type);
+DECLARE_bool(exif);
+DECLARE_bool(as_stored);
+DECLARE_int32(threads);
+DECLARE_string(label);
+DECLARE_string(shape);
 DECLARE_bool(coarse);
 DECLARE_bool(overwrite);
 DECLARE_string(split);
@@ -63,6 +71,7 @@ DECLARE_int64(seed);
 DECLARE_int64(hdf5_rows);
 DECLARE_int32(hdf5_compress);
 DECLARE_double(scale);
+DECLARE_bool(channel_mean);
 
 // Classifying images.
 DECLARE_string(labels);

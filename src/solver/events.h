@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/png.h"
 
 namespace crema {
 
@@ -27,13 +28,6 @@ struct RunIdentity {
   std::string parameters;        // a hash of their names and shapes
   std::string weights;           // a hash of their values when the run begins or resumes
   std::string resumed_from;      // a state file; "": not resumed
-};
-
-// Rows from the top, `channels` bytes a pixel: 1, grey, or 3, red, green and blue.
-struct Picture {
-  int width = 0, height = 0, channels = 1;
-  std::vector<uint8_t> bytes;
-  std::string caption;
 };
 
 namespace event {

@@ -91,7 +91,7 @@ TEST(Annoset, SaysWhatIsWrong) {
                 convert_annoset("", folder.file("list"), folder.file("map"), false,
                                 folder.file("db2"), {}, silent_log());
               }),
-              "map: is not a label map");
+              "map:1:7: Expected \"{\", found \"3\".; is not a label map: item {");
 }
 
 TEST(Annoset, ChecksTheLabelMapIfAsked) {

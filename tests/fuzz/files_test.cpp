@@ -1,8 +1,10 @@
 // Lists, annotations and pictures.
 #include <functional>
 
+#include "data/convert/annotations.h"
 #include "data/convert/convert.h"
 #include "data/convert/pickle.h"
+#include "data/convert/table.h"
 #include "data/databases/hdf5_source.h"
 #include "data/databases/hdf5_writer.h"
 #include "data/images/image.h"
@@ -24,15 +26,18 @@ std::vector<Files> lists(const std::vector<std::string>& texts) {
 }
 
 void damage_list(Dice& dice, Files& files, const Files& other) {
-  damage_text(dice, files["list"],
-              {"a.png", "\n", " ", "\t", "\r\n", "#", "# 0\n", "\xEF\xBB\xBF", "list"},
-              other.at("list"));
+  damage_text(
+      dice, files["list"],
+      {"a.png", "\n", " ", "\t", "\r\n", "#", "# 0\n", "\xEF\xBB\xBF", "list", ",", "\"", ";"},
+      other.at("list"));
 }
 
 TEST(Fuzz, ImageLists) {
   using Reader = std::function<void(const std::string&)>;
   static const std::vector<Reader> readers = {
       [](const std::string& path) { read_labelled_list(path); },
+      [](const std::string& path) { read_class_list(path); },
+      [](const std::string& path) { read_table(path, {"0"}); },
       [](const std::string& path) { read_pair_list(path); },
       [](const std::string& path) {
         read_boxed_list(path, [&](const std::string&) { return path; });
@@ -43,7 +48,8 @@ TEST(Fuzz, ImageLists) {
         [] {
           return lists({"a.png 0\nb c.png 1\n", "a.png 0 1.5 2\nb.png 3 4 -5\n",
                         "a.png b.png\nc.png d.png\n", "1 2 3 4 5\n6 7 8 9 10\n",
-                        "a 10 20\nb 30 40\n", golden("formats/list.txt")});
+                        "a 10 20\nb 30 40\n", "path,y\n\"a, \"\"b\"\".png\",1\nc.png,2.5\n",
+                        "x;\"y z\"\n1;2\n-3;4e5\n", golden("formats/list.txt")});
         },
         damage_list,
         [](const std::string& folder, const Files&) {
@@ -126,6 +132,42 @@ TEST(Fuzz, LabelMaps) {
                       other.at("list"));
         },
         [](const std::string& folder, const Files&) { read_label_map(folder + "/list"); }});
+}
+
+// Boxes of COCO, in one file, and of YOLO, beside the pictures.
+TEST(Fuzz, BoxesOfCocoAndYolo) {
+  fuzz({"boxes",
+        [] {
+          return std::vector<Files>{
+              {{"coco",
+                "{\"images\": [{\"id\": 1, \"file_name\": \"a\", \"width\": 9, \"height\": "
+                "8}],\n\"annotations\": [{\"image_id\": 1, \"category_id\": 2, \"bbox\": [1, "
+                "2, 3.5, 4], \"iscrowd\": 0, \"segmentation\": [[1, 2]]}],\n\"categories\": "
+                "[{\"id\": 2, \"name\": \"cat\"}]}"}},
+              {{"yolo", "a.png a.txt\nimages/b.png\n"},
+               {"a.txt", "0 0.5 .5 0.25 1\n1 .1 .1 .2 .2\n"}}};
+        },
+        [](Dice& dice, Files& files, const Files& other) {
+          const auto file =
+              std::next(files.begin(), static_cast<int64_t>(dice.below(files.size())));
+          damage_text(dice, file->second,
+                      {"{", "}", "[", "]", ":", ",", "\"", "null", "true", "1e999", "-1", "nan",
+                       "99999999999999999999", "\\u0000", "images", "bbox", "id"},
+                      other.count(file->first) > 0 ? other.at(file->first) : file->second);
+        },
+        [](const std::string& folder, const Files& files) {
+          const Folder map;
+          map.write("labels", kLabels);
+          const ClassLabels labels(map.file("labels"), true);
+          const auto boxes =
+              files.count("coco") > 0
+                  ? coco_annotations(folder + "/coco", labels, silent_log())
+                  : yolo_annotations(folder + "/", folder + "/yolo", labels, silent_log());
+          for (const ListedImage& image : boxes->images()) {
+            AnnotatedDatum record;
+            boxes->annotate(image, record, silent_log());
+          }
+        }});
 }
 
 #ifdef CREMA_OPENCV

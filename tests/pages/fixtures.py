@@ -76,6 +76,13 @@ def list(cache, top):  # noqa: A001
     listed(top, "pictures", "list.txt")
 
 
+def table(cache, top):
+    """Measures of flowers, as text."""
+    with open(f"{top}/flowers.csv", "w") as out:
+        out.write("length,width,species\n")
+        out.writelines(f"{1 + i % 7 / 10},{2 + i % 5 / 10},{i % 3}\n" for i in range(30))
+
+
 def ilsvrc12(cache, top):
     pictures(cache, f"{top}/data/ilsvrc12")
     for part in ["train", "val"]:

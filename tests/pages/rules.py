@@ -50,7 +50,7 @@ SMALLER = {"fcn": ["layer[fc6].convolution_param.num_output=64"], "caffenet": ["
 # Pages that need files of the reader's own: which of fixtures.py's.
 OWN_FILES = {
     "README.md": ["pictures", "lenet_of_mnist"],
-    "data_scripts/convert.md": ["pictures", "list", "cifar_of_python"],
+    "data_scripts/convert.md": ["pictures", "list", "table", "cifar_of_python"],
     "tools/deploy.md": ["digit"],
     "models/caffenet/README.md": ["ilsvrc12"],
     "models/finetune_digits/README.md": ["digits_databases", "lenet_of_mnist"],

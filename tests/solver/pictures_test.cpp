@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/png.h"
 #include "event_file.h"
 #include "fixtures.h"
 #include "solver/readers/mosaic.h"
 #include "solver/readers/pictures_reader.h"
-#include "solver/readers/png.h"
 
 namespace crema::tests {
 namespace pictures_test {

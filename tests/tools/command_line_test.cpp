@@ -123,14 +123,15 @@ TEST(CommandLine, WithoutAVerbListsTheVerbs) {
   const Folder folder;
   const Outcome outcome = run(folder, "crema");
   EXPECT_EQ(outcome.code, 1);
-  for (const char* verb :
-       {"train", "test", "time", "summary", "device_query", "convert_mnist_data",
-        "convert_cifar_data", "convert_imageset", "convert_annoset", "compute_image_mean",
-        "convert_mnist_siamese_data", "extract_features", "upgrade_net_proto_text",
-        "upgrade_net_proto_binary", "upgrade_solver_proto_text", "layers", "deploy", "report",
-        "convert_weights"}) {
-    expect_part(outcome.out, std::string("\n  ") + verb + " ");
-    EXPECT_EQ(run(folder, std::string(verb) + " -help").code, 0);
+  const std::string verbs =
+      "train test time summary device_query convert_mnist_data "
+      "convert_cifar_data convert_imageset convert_annoset create_label_map convert_csv "
+      "compute_image_mean convert_mnist_siamese_data extract_features "
+      "upgrade_net_proto_text upgrade_net_proto_binary "
+      "upgrade_solver_proto_text layers deploy report convert_weights";
+  for (const std::string& verb : split(verbs, ' ')) {
+    expect_part(outcome.out, "\n  " + verb + " ");
+    EXPECT_EQ(run(folder, verb + " -help").code, 0);
   }
 }
 

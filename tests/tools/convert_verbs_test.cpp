@@ -62,6 +62,47 @@ TEST(ConvertVerbs, LeaveOutWhatCannotBeReadAndSaySo) {
   EXPECT_EQ(run(folder, annoset + "strict_db -strict").code, 1);
 }
 
+// SSD's flags and those of other formats; the second run finds the same map.
+TEST(ConvertVerbs, LabelMapsAndBoxesOfOtherFormats) {
+  NEEDS_IMAGES();
+  const Pictures folder;
+  folder.write("names", "cat 1 the_cat\n");
+  folder.write("a.txt", "0 .5 .5 .25 .25\n");
+  folder.write("yolo", "a.png\n");
+  folder.write(
+      "coco.json",
+      "{\"images\": [{\"id\": 1, \"file_name\": \"a.png\", \"width\": 60, \"height\": 60}], "
+      "\"annotations\": [], \"categories\": [{\"id\": 1, \"name\": \"cat\"}]}");
+  struct Row {
+    const char* command;
+    int code;
+    const char* said;
+  };
+  const Row rows[] = {
+      {"create_label_map --delimiter=' ' --include_background=true names new_map", 0,
+       "new_map: 2 labels"},
+      {"create_label_map --include_background names new_map", 0, "is there already, with the same"},
+      {"create_label_map names new_map", 1, "exists and has other labels; -overwrite replaces it"},
+      {"create_label_map -overwrite -anno_format coco coco.json new_map", 0, "new_map: 1 labels"},
+      {"create_label_map -anno_format voc ./ boxed voc_map", 0, "voc_map: 1 labels"},
+      {"create_label_map -anno_format voc boxed voc_map", 1, "takes ROOT_FOLDER/ LIST MAP"},
+      {"convert_annoset -anno_format yolo -label_map_file map ./ yolo yolo_db", 0,
+       "Processed 1 files"},
+      {"convert_annoset -anno_format coco -label_map_file map ./ coco.json coco_db", 0,
+       "Processed 1 files"},
+      {"convert_annoset -anno_format cocoo -label_map_file map ./ coco.json db", 1,
+       "there are voc, coco and yolo (did you mean \"coco\"?)"},
+      {"convert_annoset -label_type json -label_map_file map ./ coco.json db", 1,
+       "expected xml (Pascal VOC's files); -anno_format coco"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.command);
+    const Outcome outcome = run(folder, row.command);
+    EXPECT_EQ(outcome.code, row.code);
+    expect_part(outcome.err, row.said);
+  }
+}
+
 // Whether the signal of such a limit is deadly is the program's choice, so the limit is the
 // shell's.
 TEST(ConvertVerbs, AFullDiskIsOneError) {
@@ -158,6 +199,70 @@ TEST(ConvertVerbs, Hdf5IsTrainedFrom) {
   expect_part(train.messages().back() + train.err, "Test net output #0: a = 1");
 }
 
+// From class folders to a class's name, and from a table to a net with two labels.
+TEST(ConvertVerbs, NeedNoListForClassFolders) {
+  NEEDS_IMAGES();
+  const Pictures folder;
+  folder.write("in/cat/1.png", folder.read("a.png"));
+  folder.write("in/dog/2.png", folder.read("a.png"));
+  const Outcome outcome = run(folder, "convert_imageset -shuffle -threads 2 in/ pets_lmdb");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(outcome.err, "The names of the 2 classes go into ./labels.txt");
+  EXPECT_EQ(outcome.messages().back(), "Processed 2 files.");
+  EXPECT_EQ(folder.read("labels.txt"), "cat\ndog\n");
+  EXPECT_TRUE(folder.has("pets_lmdb/data.mdb"));
+  EXPECT_EQ(run(folder, "convert_imageset in/").code, 1);
+}
+
+TEST(ConvertVerbs, TablesWithSeveralLabelsAreTrainedFrom) {
+  const Folder folder;
+  std::string table = "x,y,double,half\n";
+  for (int i = 0; i < 20; ++i)
+    table += cat(i % 5, ",", i % 3, ",", i % 5 * 2, ",", i % 3 * 0.5, "\n");
+  folder.write("t.csv", table);
+  const Outcome convert = run(folder, "convert_csv -label double,half -split 0.8 t.csv t_lmdb");
+  EXPECT_EQ(convert.code, 0) << convert.err;
+  EXPECT_EQ(convert.messages().back(), "Processed 20 rows.");
+  folder.write(
+      "net.prototxt",
+      "layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" data_param { source: "
+      "\"t_train_lmdb\" backend: LMDB batch_size: 4 } } "
+      "layer { name: \"i\" type: \"InnerProduct\" bottom: \"data\" top: \"i\" "
+      "inner_product_param { num_output: 2 } } "
+      "layer { name: \"l\" type: \"EuclideanLoss\" bottom: \"i\" bottom: \"label\" top: "
+      "\"l\" }");
+  folder.write(
+      "solver.prototxt",
+      "net: \"net.prototxt\" base_lr: 0.05 lr_policy: \"fixed\" max_iter: 300 display: 299 "
+      "snapshot_after_train: false snapshot_prefix: \"net\"");
+  const Outcome train = run(folder, "train -solver solver.prototxt");
+  EXPECT_EQ(train.code, 0) << train.err;
+  const size_t at = train.err.rfind("loss = ");
+  ASSERT_NE(at, std::string::npos) << train.err;
+  EXPECT_LT(std::stod(train.err.substr(at + 7)), 1e-3);
+  const Outcome bad = run(folder, "convert_csv -shape 1x2x t.csv other");
+  EXPECT_EQ(bad.code, 1);
+  expect_part(bad.errors().at(0), "-shape 1x2x: expected the number of values, or channels x");
+}
+
+// One of two that write the same database at the same time has it, the other says so.
+TEST(ConvertVerbs, OfTwoWritersOneWins) {
+  NEEDS_IMAGES();
+  const Pictures folder;
+  std::string list;
+  for (int i = 0; i < 300; ++i) list += "a.png 1\n";
+  folder.write("many", list);
+  const std::string convert = "\"$TOOLS\"/convert_imageset '' many db 2>";
+  const Outcome outcome = run_shell(
+      folder, cat(convert, "one & ", convert, "two; echo $? >code2; wait $!; echo $? >code1"));
+  EXPECT_EQ(outcome.code, 0);
+  const std::string codes = folder.read("code1") + folder.read("code2");
+  EXPECT_TRUE(codes == "0\n1\n" || codes == "1\n0\n") << codes;
+  expect_part(folder.read(folder.read("code1") == "1\n" ? "one" : "two"), "db: ");
+  EXPECT_TRUE(folder.has("db/data.mdb"));
+  for (const std::string& name : folder.names()) EXPECT_FALSE(starts_with(name, "db.")) << name;
+}
+
 TEST(ConvertVerbs, SayWhichFlagsDoNotGoTogether) {
   const Folder folder;
   folder.write("list", "a.png 1\n");
@@ -168,6 +273,9 @@ TEST(ConvertVerbs, SayWhichFlagsDoNotGoTogether) {
       {"convert_cifar_data -backend lmdb a b hdf5", "hdf5 and -backend lmdb: give one of them"},
       {"convert_imageset -backend hdf5 -encoded '' list db", "-encoded: HDF5Data reads values"},
       {"convert_imageset -backend hdf6 '' list db", "did you mean \"hdf5\"?"},
+      {"convert_imageset -as_stored -encoded '' list db", "-as_stored: encoded files keep all"},
+      {"convert_imageset -as_stored -gray '' list db", "-as_stored and -gray: give one of them"},
+      {"convert_imageset -threads 2000 '' list db", "-threads 2000: must be from 1 to 1024"},
   };
   for (const auto& [command, message] : rows) {
     SCOPED_TRACE(command);
@@ -188,8 +296,12 @@ TEST(ConvertVerbs, ListsAndNetsMayComeFromACommand) {
   EXPECT_EQ(bash("\"$TOOLS\"/convert_imageset \"\" <(cat one) first").code, 0);
   EXPECT_EQ(bash("cat one | \"$TOOLS\"/convert_imageset \"\" /dev/stdin second").code, 0);
   EXPECT_EQ(bash("\"$TOOLS\"/convert_imageset \"\" /dev/stdin third < one").code, 0);
+  EXPECT_EQ(bash("cat one | \"$TOOLS\"/convert_imageset \"\" - fourth").code, 0);
   EXPECT_TRUE(folder.has("first/data.mdb") && folder.has("second/data.mdb") &&
-              folder.has("third/data.mdb"));
+              folder.has("third/data.mdb") && folder.has("fourth/data.mdb"));
+  const Outcome wrong = bash("echo a.png | \"$TOOLS\"/convert_imageset \"\" - fifth");
+  EXPECT_EQ(wrong.code, 1);
+  expect_part(wrong.errors().at(0), "-:1: a line is `path label`");
   folder.write("net.prototxt",
                "layer { name: \"x\" type: \"DummyData\" top: \"x\" dummy_data_param { shape { dim: "
                "2 } } } layer { name: \"l\" type: \"Reduction\" bottom: \"x\" top: \"l\" "

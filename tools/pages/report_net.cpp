@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/png.h"
 #include "solver/pictures.h"
-#include "solver/readers/png.h"
 #include "tools/pages/chart.h"
 
 namespace crema {

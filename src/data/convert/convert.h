@@ -1,7 +1,9 @@
 // Converters: create databases from the files in which datasets are distributed.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "data/databases/database_writer.h"
@@ -50,26 +52,71 @@ struct ImagesetOptions {
   bool check_size = false;          // Error at the first image with another size
   bool encoded = false;
   std::string encode_type = "";  // "" with encoded: each file's own format
+  // Images are turned as the EXIF data of cameras say. An encoded file that must be turned is
+  // written anew.
+  bool exif = true;
+  // Not made 3 channels of 8 bits: one channel stays one, alpha is the fourth, and more bits become
+  // real numbers.
+  bool as_stored = false;
+  int threads = 0;  // that read and decode; 0: one for each processor
 };
 
 struct ImagesetResult {
   int64_t written = 0, skipped = 0;
 };
 
-// Images from a list of `path label` lines, where paths are relative to `root`. Keys are
-// "00000000_path", numbered by line. An image that cannot be read is logged as an error and left
-// out; the last log line gives the number of these.
+// Images from a list of `path label` lines or CSV, where paths are relative to `root`. Keys are
+// "00000000_path", numbered by line. Several labels, or labels that are no integers, become
+// Datum.labels. An image that cannot be read is logged as an error and left out; the last log line
+// gives the number of these. The database does not depend on the number of threads.
 ImagesetResult convert_imageset(const std::string& root, const std::string& list,
                                 const std::string& database, const ImagesetOptions& options,
                                 Log& log);
 
-// Images with boxes, as AnnotatedDatum messages for an AnnotatedData layer, from a list of `image
-// annotation` lines with paths relative to `root`; annotations are Pascal VOC's XML files.
+// The same without a list: `root` has a folder for each class. Classes are numbered in the order of
+// their names, which are written to labels.txt in the folder of the database. Error, before any
+// work, if that names other classes and is not to be overwritten.
+ImagesetResult convert_class_folders(const std::string& root, const std::string& database,
+                                     const ImagesetOptions& options, Log& log);
+
+// A table of numbers, CSV or the like, the first line of which may name the columns.
+struct TableOptions {
+  ConvertOptions to{};
+  bool shuffle = false;
+  // The columns with labels, by name or number from 0 (from the last: -1); the others are the data.
+  std::vector<std::string> labels{};
+  std::vector<int64_t> shape{};  // of the data of a row, one or three extents; none: all in a row
+};
+
+// Rows become records with keys from "00000000". Data that are all integers from 0 to 255 become
+// bytes, others floats. Error names TABLE:LINE:COLUMN.
+void convert_csv(const std::string& table, const std::string& database, const TableOptions& options,
+                 Log& log);
+
+// Where boxes around objects are written: a file of Pascal VOC's or a text of YOLO's for each image, or
+// a file of COCO's for all (data/convert/annotations.h).
+enum class AnnotationFormat { voc, coco, yolo };
+
+// Images with boxes, as AnnotatedDatum messages for an AnnotatedData layer. `list` has the images
+// and where their boxes are, with paths relative to `root`; for COCO it is the file with all boxes.
 // `label_map`: a file with a LabelMap message, with the numbers of the classes; check_label: its
 // names and numbers must be unique. What cannot be read is left out as above.
 ImagesetResult convert_annoset(const std::string& root, const std::string& list,
                                const std::string& label_map, bool check_label,
                                const std::string& database, const ImagesetOptions& options,
-                               Log& log);
+                               Log& log, AnnotationFormat format = AnnotationFormat::voc);
+
+struct LabelMapOptions {
+  std::optional<AnnotationFormat> format{};  // of `source`; none: the names of classes
+  bool include_background = false;           // as label 0
+  std::string delimiter = " ";               // between name, label and the name for people
+  bool overwrite = false;                    // a map with other labels
+};
+
+// Writes the LabelMap of a data set: of a text with a line `name` for each class, numbered from 1, or
+// `name label` or `name label shown`, or of the annotations that convert_annoset reads. Error names
+// SOURCE:LINE.
+void create_label_map(const std::string& root, const std::string& source, const std::string& path,
+                      const LabelMapOptions& options, Log& log);
 
 }  // namespace crema

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/convert/parts.h"
 #include "data/images/image_header.h"
 
 namespace crema {
@@ -24,18 +24,46 @@ bool same_kind(std::string a, std::string b) {
   return a == b;
 }
 
-void set_planes(const Image& image, Datum& datum) {
+template <typename T>
+void set_extents(const Pixels<T>& image, Datum& datum) {
   datum.set_channels(static_cast<int>(image.channels));
   datum.set_height(static_cast<int>(image.height));
   datum.set_width(static_cast<int>(image.width));
+  datum.set_encoded(false);
+}
+
+// Plane after plane; `channels` as a constant lets the compiler do several pixels at once.
+template <int kChannels, typename T, typename To>
+void write_planes(const Pixels<T>& image, To* to) {
+  const int64_t channels = kChannels > 0 ? kChannels : image.channels,
+                plane = image.height * image.width;
+  for (int64_t c = 0; c < channels; ++c) {
+    const T* from = image.pixels.data() + c;
+    for (int64_t i = 0; i < plane; ++i) *to++ = static_cast<To>(from[i * channels]);
+  }
+}
+
+void set_planes(const Image& image, Datum& datum) {
+  set_extents(image, datum);
   std::string& planes = *datum.mutable_data();
   planes.resize(image.pixels.size());
-  const int64_t plane = image.height * image.width;
-  for (int64_t c = 0; c < image.channels; ++c) {
-    for (int64_t i = 0; i < plane; ++i)
-      planes[c * plane + i] = static_cast<char>(image.pixels[i * image.channels + c]);
-  }
-  datum.set_encoded(false);
+  if (image.channels == 3) return write_planes<3>(image, planes.data());
+  write_planes<0>(image, planes.data());
+}
+
+// Clears all but the data, whose memory, as it is, is that of the next image: a string that grows
+// from nothing is filled with zeros first.
+void clear_around_data(Datum& datum) {
+  std::string data;
+  data.swap(*datum.mutable_data());
+  datum.Clear();
+  data.swap(*datum.mutable_data());
+}
+
+void set_planes(const DeepImage& image, Datum& datum) {
+  set_extents(image, datum);
+  datum.mutable_float_data()->Resize(static_cast<int>(image.pixels.size()), 0);
+  write_planes<0>(image, datum.mutable_float_data()->mutable_data());
 }
 
 void check_pixels(double width, double height, const char* what, const ImagesetOptions& options) {
@@ -61,110 +89,112 @@ void limit_sides(const ImagesetOptions& options, Image& image) {
   scale_image(factor, image);
 }
 
-void check_options(const ImagesetOptions& options, Log& log) {
-  require(options.max_pixels > 0 && options.max_pixels <= kMaxPixelsEver, "-max_pixels ",
-          options.max_pixels, ": must be from 1 to ", kMaxPixelsEver);
-  require(!options.encoded || options.to.format.backend != DataParameter::HDF5,
-          "-encoded: HDF5Data reads values, not image files; with -backend hdf5 leave it out");
-  check_pixels(static_cast<double>(options.resize_width),
-               static_cast<double>(options.resize_height),
-               "-resize_width and -resize_height ask for images of ", options);
-  if ((options.resize_height > 0) != (options.resize_width > 0))
-    log.warning("Only one of -resize_height and -resize_width is given: images are not resized.");
-  if (!options.encode_type.empty() && !options.encoded)
-    log.info("encode_type specified, assuming encoded=true.");
-  if (options.shuffle) log.info("Shuffling data");
+// Pictures of this size and more are decoded one at a time, so that memory does not depend on the
+// number of threads.
+constexpr int64_t kLargePixels = int64_t{1} << 25;
+
+std::unique_lock<std::mutex> turn_of_large(const std::optional<ImageHeader>& header) {
+  static std::mutex one_at_a_time;
+  std::unique_lock<std::mutex> turn(one_at_a_time, std::defer_lock);
+  if (header && header->height * header->width >= kLargePixels) turn.lock();
+  return turn;
+}
+
+// What of the file its record does not keep.
+void note_losses(const std::optional<ImageHeader>& header, ConvertedImage& converted) {
+  if (!header) return;
+  converted.bits = header->bits;
+  converted.cmyk = header->channels == 4 && header->inks;
+  const int color = header->channels > 2 ? 3 : 1;
+  if (header->channels > color && !header->inks)
+    converted.dropped_channels = header->channels - color;
+}
+
+template <typename T>
+void set_size(const Pixels<T>& image, ConvertedImage& converted) {
+  converted.channels = image.channels;
+  converted.height = image.height;
+  converted.width = image.width;
 }
 
 }  // namespace
 
-ConvertedImage convert_image(const std::string& path, int label, const ImagesetOptions& options,
+void check_options(const ImagesetOptions& options) {
+  require(options.max_pixels > 0 && options.max_pixels <= kMaxPixelsEver, "-max_pixels ",
+          options.max_pixels, ": must be from 1 to ", kMaxPixelsEver);
+  require(options.threads >= 0 && options.threads <= 1024, "-threads ", options.threads,
+          ": must be from 1 to 1024, or 0 for one on each processor");
+  const bool encoded = options.encoded || !options.encode_type.empty();
+  require(!options.encoded || options.to.format.backend != DataParameter::HDF5,
+          "-encoded: HDF5Data reads values, not image files; with -backend hdf5 leave it out");
+  require(!options.as_stored || !encoded,
+          "-as_stored: encoded files keep all that is in them anyway; leave it or -encoded out");
+  require(!options.as_stored || !options.gray,
+          "-as_stored and -gray: give one of them; -gray makes one channel of all");
+  require(!options.as_stored || (options.min_dim == 0 && options.max_dim == 0),
+          "-as_stored: goes with -resize_height and -resize_width, not with -min_dim or -max_dim");
+  check_pixels(static_cast<double>(options.resize_width),
+               static_cast<double>(options.resize_height),
+               "-resize_width and -resize_height ask for images of ", options);
+}
+
+ConvertedImage convert_image(const std::string& path, const ImagesetOptions& options,
                              Datum& datum) {
   const std::string file = read_file(path);
   ConvertedImage converted;
-  Image& image = converted.image;
+  // A thread's images are often of one size, and new memory costs as much as decoding half of one.
+  thread_local Image image;
+  DeepImage deep;
+  bool is_deep = false;
   const bool limit = options.min_dim > 0 || options.max_dim > 0,
              resize = !limit && options.resize_height > 0 && options.resize_width > 0;
+  const std::optional<ImageHeader> header = read_image_header(file);
+  const std::unique_lock<std::mutex> turn = turn_of_large(header);
+  const std::string own = extension_of(path);
+  const std::string kind =
+      options.encode_type.empty() && options.encoded ? own : options.encode_type;
+  // A file in the right format is stored byte for byte, as in Caffe, even with -gray. But readers do
+  // not turn it: one that is not upright is written anew.
+  const bool right = !kind.empty() && same_kind(own, kind) && !resize && !limit,
+             turned = options.exif && header && header->orientation > 1;
+  // One that is stored so is only looked through.
+  const Decoding how{options.max_pixels, options.exif, right && !turned && header};
+  const bool gray = options.gray || (right && turned && header->channels == 1);
   try {
-    decode_image(file, options.gray ? Color::gray : Color::color, image, options.max_pixels);
+    if (options.as_stored) {
+      is_deep = decode_image(file, how, image, deep, converted.remark);
+    } else {
+      converted.remark = decode_image(file, gray ? Color::gray : Color::color, how, image);
+    }
     if (limit) limit_sides(options, image);
   } catch (const Error& problem) {
     fail(path, ": ", problem.what());
   }
+  converted.written_anew = right && turned;
+  if (!options.as_stored && (!right || turned)) note_losses(header, converted);
+  if (is_deep) {
+    datum.Clear();
+    if (resize) resize_image(options.resize_height, options.resize_width, deep);
+    set_size(deep, converted);
+    converted.real = true;
+    set_planes(deep, datum);
+    return converted;
+  }
   if (resize) resize_image(options.resize_height, options.resize_width, image);
-  if (const std::optional<ImageHeader> header = read_image_header(file))
-    converted.bits = header->bits;
-  datum.Clear();
-  datum.set_label(label);
-  const std::string own = extension_of(path);
-  const std::string kind =
-      options.encode_type.empty() && options.encoded ? own : options.encode_type;
+  set_size(image, converted);
+  if (how.only_check) {
+    converted.height = header->height;
+    converted.width = header->width;
+  }
+  clear_around_data(datum);
   if (kind.empty()) {
     set_planes(image, datum);
   } else {
-    // A file in the right format is stored byte for byte, as in Caffe, even with -gray.
-    const bool keep = same_kind(own, kind) && !resize && !limit;
-    datum.set_data(keep ? file : encode_image(image, kind));
+    datum.set_data(right && !turned ? file : encode_image(image, kind));
     datum.set_encoded(true);
   }
+  if (turn.owns_lock()) image = Image();
   return converted;
-}
-
-ImagesetResult convert_list(
-    const std::string& list, const std::string& root, const std::vector<ListedImage>& lines,
-    const std::string& database, const ImagesetOptions& options, Log& log,
-    const google::protobuf::Message& record,
-    const std::function<ConvertedImage(const ListedImage&, const std::string& path)>& make) {
-  const auto count = static_cast<int64_t>(lines.size());
-  check_options(options, log);
-  log.info(cat("A total of ", count, " images."));
-  std::vector<int> labels;
-  for (const ListedImage& line : lines) labels.push_back(line.class_number);
-  Parts parts(database, labels, options.shuffle, options.to);
-  ImagesetResult result;
-  Image first;
-  bool cut = false;  // whether an image was reduced to 8 bits, which is logged once
-  parts.each_record([&](Parts::Part& part, int64_t i, int64_t index) {
-    const ListedImage& line = lines[index];
-    const std::string name = as_listed(line.path, root, ""), path = root + name;
-    ConvertedImage converted;
-    try {
-      converted = make(line, path);
-    } catch (const Error& problem) {
-      const std::string reason = problem.what();
-      const bool named = starts_with(reason, path) || (!root.empty() && starts_with(reason, root));
-      log.error(cat("Could not open or find file ", named ? reason : cat(path, ": ", reason)));
-      ++result.skipped;
-      return;
-    }
-    const Image& image = converted.image;
-    if (first.pixels.empty()) first = image;
-    if (options.check_size && image.pixels.size() != first.pixels.size()) {
-      fail(path, ": is ", image.channels, "x", image.height, "x", image.width,
-           ", but the first image is ", first.channels, "x", first.height, "x", first.width,
-           "; -resize_height and -resize_width make them equal");
-    }
-    if (converted.bits > 8 && !cut) {
-      log.warning(cat(path, ": has ", converted.bits,
-                      " bits a channel, of which 8 are kept; so it is with all such images"));
-      cut = true;
-    }
-    part.put(cat(numbered_key(i, 8), "_", name), record, line.class_number);
-    if (++result.written % 1000 == 0) log.info(cat("Processed ", result.written, " files."));
-  });
-  require(result.written > 0, list, ": not one of its ", count,
-          " images can be read; the paths follow ", root.empty() ? "the working directory" : root);
-  if (options.strict && result.skipped > 0) {
-    fail(list, ": ", result.skipped, " of ", count,
-         " images could not be read; with -strict no database is made of the others");
-  }
-  parts.finish(log);
-  if (result.written % 1000 != 0) log.info(cat("Processed ", result.written, " files."));
-  if (result.skipped > 0) {
-    log.warning(cat(result.skipped, " of ", count,
-                    " images could not be read and are left out; -strict makes that an error."));
-  }
-  return result;
 }
 
 }  // namespace crema

@@ -1,31 +1,29 @@
-// Code shared by the converters of image lists.
+// One image file as a record.
 #pragma once
-
-#include <functional>
-#include <vector>
 
 #include "data/convert/convert.h"
 #include "data/images/image.h"
-#include "data/lists/image_list.h"
 
 namespace crema {
 
+// What a converter says of an image besides storing it.
 struct ConvertedImage {
-  Image image;   // in whatever form it is stored
-  int bits = 8;  // per channel, in the file
+  int64_t channels = 0, height = 0, width = 0;  // in whatever form it is stored
+  int bits = 8;                                 // per channel, in the file, of which 8 are kept
+  int dropped_channels = 0;                     // of the file
+  bool real = false;                            // not bytes
+  bool cmyk = false;                            // the file has these inks
+  bool written_anew = false;                    // an encoded file that had to be turned
+  std::string remark;                           // libjpeg's, on what does no harm
+
+  int64_t values() const { return channels * height * width; }
 };
 
-// Reads the file into a Datum as the options say. Error names the file.
-ConvertedImage convert_image(const std::string& path, int label, const ImagesetOptions& options,
-                             Datum& datum);
+// Error when the options contradict each other or ask for too much.
+void check_options(const ImagesetOptions& options);
 
-// Writes a database of the records that `make` puts into `record` for each line, whose image is at
-// `path`; or two, as the options split the lines. A line for which it throws is logged as an error
-// and left out.
-ImagesetResult convert_list(
-    const std::string& list, const std::string& root, const std::vector<ListedImage>& lines,
-    const std::string& database, const ImagesetOptions& options, Log& log,
-    const google::protobuf::Message& record,
-    const std::function<ConvertedImage(const ListedImage&, const std::string& path)>& make);
+// Reads the file into a Datum as the options say; its labels are left to the caller. Error names the
+// file. Thread-safe.
+ConvertedImage convert_image(const std::string& path, const ImagesetOptions& options, Datum& datum);
 
 }  // namespace crema

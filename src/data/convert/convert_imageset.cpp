@@ -1,17 +1,65 @@
+#include <memory>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/convert/class_folders.h"
 #include "data/convert/convert.h"
-#include "data/convert/convert_image.h"
+#include "data/convert/convert_list.h"
 
 namespace crema {
+namespace {
+
+ImagesetResult convert_images(const std::string& list, const std::string& root,
+                              const std::vector<ListedImage>& lines, const std::string& database,
+                              const ImagesetOptions& options, Log& log) {
+  return convert_list(
+      list, root, lines, database, options, log, Datum(),
+      [&](const ListedImage& line, const std::string& path, google::protobuf::Message& record) {
+        auto& datum = static_cast<Datum&>(record);
+        ConvertedImage image = convert_image(path, options, datum);
+        set_labels(line, datum);
+        return image;
+      });
+}
+
+std::string folder_of_database(std::string database) {
+  while (database.size() > 1 && database.back() == '/') database.pop_back();
+  return folder_of(database);
+}
+
+}  // namespace
 
 ImagesetResult convert_imageset(const std::string& root, const std::string& list,
                                 const std::string& database, const ImagesetOptions& options,
                                 Log& log) {
   const std::vector<ListedImage> lines = read_class_list(list);
-  Datum datum;
-  return convert_list(list, root, lines, database, options, log, datum,
-                      [&](const ListedImage& line, const std::string& path) {
-                        return convert_image(path, line.class_number, options, datum);
-                      });
+  if (const size_t labels = lines[0].labels.size(); labels > 0) {
+    log.info(cat("Each image has ", labels,
+                 labels == 1 ? " label, a real number" : " labels, real numbers"));
+  }
+  return convert_images(list, root, lines, database, options, log);
+}
+
+ImagesetResult convert_class_folders(const std::string& root, const std::string& database,
+                                     const ImagesetOptions& options, Log& log) {
+  const ClassFolders folders = read_class_folders(root, log);
+  const std::string path = folder_of_database(database) + "/labels.txt",
+                    names = join(folders.classes, "\n") + "\n";
+  const bool there = file_exists(path);
+  if (there && read_text(path) != names && !options.to.format.overwrite) {
+    fail(path, ": names other classes than ", root, " has, so one of the databases in this folder ",
+         "would have wrong numbers; choose another folder, or -overwrite");
+  }
+  log.info(cat("The names of the ", folders.classes.size(), " classes go into ", path));
+  if (!options.shuffle && options.to.split == 0 && folders.classes.size() > 1) {
+    log.warning(
+        "The records are in the order of their classes: -shuffle mixes them for training, "
+        "so does `shuffle: true` in data_param");
+  }
+  const std::string top = root.empty() || ends_with(root, "/") ? root : root + "/";
+  const ImagesetResult result = convert_images(root, top, folders.images, database, options, log);
+  write_file_atomically(path, names);
+  return result;
 }
 
 }  // namespace crema

@@ -118,10 +118,23 @@ Parts::Parts(const std::string& path, const std::vector<int>& labels, bool shuff
   for (Part& part : parts_) part.writer = create_database(part.path, options.format);
 }
 
+int64_t Parts::turns() const {
+  size_t count = 0;
+  for (const Part& part : parts_) count += part.records.size();
+  return static_cast<int64_t>(count);
+}
+
+Parts::Turn Parts::turn(int64_t number) {
+  size_t at = 0;
+  auto i = static_cast<size_t>(number);
+  while (i >= parts_[at].records.size()) i -= parts_[at++].records.size();
+  return {&parts_[at], static_cast<int64_t>(i), parts_[at].records[i]};
+}
+
 void Parts::each_record(const std::function<void(Part& part, int64_t i, int64_t index)>& use) {
-  for (Part& part : parts_) {
-    for (size_t i = 0; i < part.records.size(); ++i)
-      use(part, static_cast<int64_t>(i), part.records[i]);
+  for (int64_t number = 0; number < turns(); ++number) {
+    const Turn now = turn(number);
+    use(*now.part, now.i, now.index);
   }
 }
 

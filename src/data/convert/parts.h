@@ -41,8 +41,14 @@ class Parts {
   Parts(const std::string& path, const std::vector<int>& labels, bool shuffle,
         const ConvertOptions& options);
 
-  // Calls use(part, i, index) for each record of each part: record number `index` is the i-th of its
-  // part.
+  // Which record is to be written when: record number `index` of the list is the i-th of its part.
+  struct Turn {
+    Part* part;
+    int64_t i, index;
+  };
+  int64_t turns() const;
+  Turn turn(int64_t number);
+  // Calls use(part, i, index) for each of them.
   void each_record(const std::function<void(Part& part, int64_t i, int64_t index)>& use);
   // complete() is done by finish() unless it was before, as with DatabaseWriter. Logs how many records
   // of each class a split gave to either part.

@@ -1,5 +1,6 @@
 // Writes records as HDF5 files, as an HDF5Data layer reads them: `data`, a row of floats for each
-// record, and `label`. The folder NAME has the files 0000.h5, 0001.h5, ...; NAME.txt lists them.
+// record, and `label`, a number for each record or, of several Datum.labels, a row. The folder NAME
+// has the files 0000.h5, 0001.h5, ...; NAME.txt lists them.
 #include <algorithm>
 #include <cstring>
 
@@ -57,28 +58,31 @@ class Hdf5RecordWriter : public DatabaseWriter {
     };
     if (datum->encoded()) reason("is an encoded image, but HDF5Data reads values");
     record_.datum = *datum;
-    float label = 0;
+    std::vector<float> labels(datum->labels().begin(), datum->labels().end());
     try {
       decode(record_, Color::as_stored);
-      label = exact_label(datum->label());
+      if (labels.empty()) labels = {exact_label(datum->label())};
     } catch (const Error& problem) {
       reason("cannot be written: ", problem.what());
     }
     if (rows_ == 0 && files_ == 0) {
       shape_ = record_.shape();
-      labelled_ = datum->has_label();
+      labelled_ = datum->has_label() || datum->labels_size() > 0;
+      labels_each_ = labels.size();
       maximum_ = std::clamp<int64_t>(kValuesOfFile / shape_.count(), 1, format_.rows);
     }
     if (record_.shape() != shape_) {
       reason("is ", record_.shape().brief(), ", but the first one is ", shape_.brief(),
              "; all must have one shape (-resize_height and -resize_width make it so)");
     }
+    if (labels.size() != labels_each_)
+      reason("has ", labels.size(), " labels, but the first one has ", labels_each_);
     if (rows_ == maximum_) write_file();
     for (int64_t i = 0; i < shape_.count(); ++i) {
       const float value = record_.bytes ? static_cast<float>(record_.bytes[i]) : record_.values[i];
       data_.push_back(value * format_.scale);
     }
-    labels_.push_back(label);
+    labels_.insert(labels_.end(), labels.begin(), labels.end());
     ++rows_;
   }
 
@@ -104,7 +108,9 @@ class Hdf5RecordWriter : public DatabaseWriter {
     try {
       Hdf5Writer file(temporary_path() + "/" + name_of_file(files_));
       file.chunked_floats("data", shape, format_.compression, data_.data());
-      if (labelled_) file.chunked_floats("label", {rows_}, format_.compression, labels_.data());
+      const auto each = static_cast<int64_t>(labels_each_);
+      const Shape of_labels = each > 1 ? Shape{rows_, each} : Shape{rows_};
+      if (labelled_) file.chunked_floats("label", of_labels, format_.compression, labels_.data());
       file.commit();
     } catch (const Error& problem) {
       // The reader knows the folder by the name that it was to get.
@@ -124,6 +130,7 @@ class Hdf5RecordWriter : public DatabaseWriter {
   Record record_;
   Shape shape_;  // of a record
   bool labelled_ = false;
+  size_t labels_each_ = 1;
   int64_t maximum_ = 0, rows_ = 0, files_ = 0;  // rows of the file being filled
   std::vector<float> data_, labels_;
 };

@@ -39,9 +39,13 @@ void check_exact(const Hdf5File& file, const std::string& path, const std::strin
 
 Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names)
     : names_(std::move(names)) {
-  for (const std::string& line : split(read_text(list), '\n')) {
-    const std::string_view entry = trim(line);
-    if (!entry.empty()) paths_.push_back(find_file(std::string(entry), folder_of(list)));
+  if (is_hdf5(list)) {
+    paths_.push_back(list);
+  } else {
+    for (const std::string& line : split(read_text(list), '\n')) {
+      const std::string_view entry = trim(line);
+      if (!entry.empty()) paths_.push_back(find_file(std::string(entry), folder_of(list)));
+    }
   }
   require(!paths_.empty(), list, ": names no HDF5 file; it should name one a line");
   for (const std::string& path : paths_) {

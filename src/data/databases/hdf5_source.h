@@ -19,8 +19,8 @@ class Hdf5Source {
     int64_t row = 0;
   };
 
-  // `list` is a text file that names one .h5 file per line, `names` the wanted datasets. Opens
-  // every file at once, so that a bad one is found now and not hours later.
+  // `list` is a text file that names one .h5 file per line, or such a file itself, `names` the
+  // wanted datasets. Opens every file at once, so that a bad one is found now and not hours later.
   Hdf5Source(const std::string& list, std::vector<std::string> names);
 
   int files() const { return static_cast<int>(paths_.size()); }

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "data/images/image_header.h"
 #include "data/images/image_module.h"
+#include "data/images/orientation.h"
 
 namespace crema {
 namespace {
@@ -74,17 +75,63 @@ Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height
   return larger;
 }
 
+namespace {
+
+// What the file says of itself, once it is known to be of a size that is decoded. Needs the module
+// first: without it no image is looked at.
+ImageHeader checked_header(std::string_view file, int64_t max_pixels) {
+  const ImageHeader header = read_image_header(file).value_or(ImageHeader{});
+  if (header.height > 0 && header.width > max_pixels / header.height) {
+    fail("the image has ", header.width, " x ", header.height, " pixels; at most ", max_pixels,
+         " are decoded (-max_pixels of the converters)");
+  }
+  require(!header.cut, "the JPEG file is cut short: its end is missing; copy or download it ",
+          "again");
+  return header;
+}
+
+std::string without_damage(const JpegRemarks& remarks) {
+  require(remarks.damage.empty(), "the JPEG file is damaged, and pixels are missing (libjpeg: \"",
+          remarks.damage, "\"); copy or download it again");
+  return remarks.oddity;
+}
+
+}  // namespace
+
 void decode_image(std::string_view file, Color color, Image& image, int64_t max_pixels) {
   const ImageModule& module = images();
-  if (const std::optional<ImageHeader> header = read_image_header(file)) {
-    if (header->width > max_pixels / header->height) {
-      fail("the image has ", header->width, " x ", header->height, " pixels; at most ", max_pixels,
-           " are decoded (-max_pixels of the converters)");
-    }
-    require(!header->cut, "the JPEG file is cut short: its end is missing; copy or download it ",
-            "again");
+  const ImageHeader header = checked_header(file, max_pixels);
+  JpegRemarks unheard;
+  module.decode(file, color, color == Color::as_stored ? 0 : header.orientation, false, image,
+                unheard);
+}
+
+std::string decode_image(std::string_view file, Color color, const Decoding& how, Image& image) {
+  const ImageModule& module = images();
+  const ImageHeader header = checked_header(file, how.max_pixels);
+  JpegRemarks remarks;
+  module.decode(file, color, how.upright ? header.orientation : 0, how.only_check, image, remarks);
+  return without_damage(remarks);
+}
+
+bool decode_image(std::string_view file, const Decoding& how, Image& image, DeepImage& deep,
+                  std::string& remark) {
+  const ImageModule& module = images();
+  const ImageHeader header = checked_header(file, how.max_pixels);
+  const int orientation = how.upright ? header.orientation : 0;
+  if (file.substr(0, 3) == "\xFF\xD8\xFF") {
+    JpegRemarks remarks;
+    module.decode(file, Color::as_stored, orientation, how.only_check, image, remarks);
+    remark = without_damage(remarks);
+    return false;
   }
-  module.decode(file, color, image);
+  const bool is_deep = module.decode_deep(file, image, deep);
+  if (is_deep) {
+    turn_image(orientation, deep);
+  } else {
+    turn_image(orientation, image);
+  }
+  return is_deep;
 }
 
 void resize_image(int64_t height, int64_t width, Image& image, Interpolation interpolation) {
@@ -93,6 +140,10 @@ void resize_image(int64_t height, int64_t width, Image& image, Interpolation int
          kMaxPixelsEver);
   }
   images().resize(height, width, image, interpolation);
+}
+
+void resize_image(int64_t height, int64_t width, DeepImage& image) {
+  images().resize_deep(height, width, image);
 }
 
 void scale_image(double factor, Image& image) { images().scale(factor, image); }

@@ -9,11 +9,16 @@
 
 namespace crema {
 
-// Rows from the top, pixels from the left, channels interleaved: blue, green, red; or grey alone.
-struct Image {
+// Rows from the top, pixels from the left, channels interleaved: blue, green, red, if stored so
+// alpha; or grey alone.
+template <typename T>
+struct Pixels {
   int64_t channels = 0, height = 0, width = 0;
-  std::vector<uint8_t> pixels;
+  std::vector<T> pixels;
 };
+using Image = Pixels<uint8_t>;
+// With more than 8 bits a channel: the numbers that the file holds.
+using DeepImage = Pixels<float>;
 
 enum class Color {
   as_stored,  // 1, 3 or 4 channels, as in the file
@@ -28,9 +33,26 @@ constexpr int64_t kMaxPixels = int64_t{1} << 28;
 constexpr int64_t kMaxPixelsEver = int64_t{1} << 30;
 
 // `file` is the content of an image file of any known format. Error when it is not an image, has
-// too many pixels, is incomplete, or this build cannot decode it.
+// too many pixels, is incomplete, or this build cannot decode it. A JPEG that is damaged in its
+// middle is decoded as far as possible, as in Caffe.
 void decode_image(std::string_view file, Color color, Image& image,
                   int64_t max_pixels = kMaxPixels);
+
+// For converters, which look closer.
+struct Decoding {
+  int64_t max_pixels = kMaxPixels;
+  // Turned as a camera's EXIF data say; the function above turns all but Color::as_stored.
+  bool upright = true;
+  // A JPEG only as far as it takes to find damage, in half the time: the image has an eighth of the
+  // height and width.
+  bool only_check = false;
+};
+// Error, too, when libjpeg misses data in the middle of a JPEG. Returns its remark on what is odd
+// there and does no harm, or "".
+std::string decode_image(std::string_view file, Color color, const Decoding& how, Image& image);
+// As stored. With more than 8 bits a channel `deep` is filled and the result is true, else `image`.
+bool decode_image(std::string_view file, const Decoding& how, Image& image, DeepImage& deep,
+                  std::string& remark);
 
 // The part that begins at row `top` and column `left`; it must be inside the image.
 Image cut_image(const Image& image, int64_t top, int64_t left, int64_t height, int64_t width);
@@ -45,6 +67,7 @@ enum class Interpolation { nearest, linear, area, cubic, lanczos };
 // Error for an invalid image size.
 void resize_image(int64_t height, int64_t width, Image& image,
                   Interpolation interpolation = Interpolation::linear);
+void resize_image(int64_t height, int64_t width, DeepImage& image);
 
 // Scales height and width by `factor`, bilinearly; both are rounded, and at least 1.
 void scale_image(double factor, Image& image);

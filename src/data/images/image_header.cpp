@@ -31,33 +31,78 @@ class Bytes {
 
 using Header = std::optional<ImageHeader>;
 
+// The value of a tag in the first directory of a TIFF file, or of EXIF data, which have that form.
+std::optional<int64_t> tiff_value(std::string_view file, int64_t wanted) {
+  const Bytes bytes(file, !file.empty() && file[0] == 'I');
+  const auto entries = static_cast<size_t>(bytes.number(4, 4));
+  for (int64_t i = 0; i < bytes.number(entries, 2); ++i) {
+    const size_t entry = entries + 2 + static_cast<size_t>(i) * 12;
+    if (entry + 12 > file.size()) return {};
+    if (bytes.number(entry, 2) != wanted) continue;
+    const int width = bytes.number(entry + 2, 2) == 3 ? 2 : 4;  // of the values of this entry
+    const bool elsewhere = bytes.number(entry + 4, 4) * width > 4;
+    const size_t at = elsewhere ? static_cast<size_t>(bytes.number(entry + 8, 4)) : entry + 8;
+    return bytes.number(at, width);
+  }
+  return {};
+}
+
+int orientation_of(std::string_view exif) {
+  const int64_t orientation = tiff_value(exif, 0x112).value_or(1);
+  return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
+}
+
 // Walks from segment to segment: a thumbnail is inside one, so its end is not mistaken for that of
 // the image. What follows the end does not matter.
 Header of_jpeg(std::string_view file) {
   const Bytes bytes(file);
   Header header;
+  int orientation = 1;
   size_t at = 2;
   // To the next marker: skips the data of a scan and, as decoders do, garbage.
   while ((at = file.find('\xFF', at)) != std::string_view::npos) {
     const int64_t kind = bytes.byte(++at);
     if (kind == 0xFF) continue;  // any number of them may precede a marker
     ++at;
-    if (kind == 0xD9) return header;
+    if (kind == 0xD9) break;
     // A data byte of 255, and markers without a segment.
     if (kind < 0xC0 || (kind >= 0xD0 && kind <= 0xD8)) continue;
     const bool frame = kind <= 0xCF && kind != 0xC4 && kind != 0xC8 && kind != 0xCC;
     if (frame && !header) {
       header = {bytes.number(at + 3, 2), bytes.number(at + 5, 2),
-                static_cast<int>(bytes.byte(at + 2))};
+                static_cast<int>(bytes.byte(at + 2)), static_cast<int>(bytes.byte(at + 7))};
     }
-    at += static_cast<size_t>(std::max<int64_t>(2, bytes.number(at, 2)));
+    const auto length = static_cast<size_t>(std::max<int64_t>(2, bytes.number(at, 2)));
+    if (kind == 0xE1 && bytes.has(at + 2, std::string_view("Exif\0\0", 6)) && length > 8)
+      orientation = orientation_of(file.substr(at + 8, length - 8));
+    at += length;
   }
-  if (header) header->cut = true;
+  if (header) {
+    header->cut = at == std::string_view::npos;
+    header->orientation = orientation;
+    header->inks = header->channels == 4;
+  }
   return header;
 }
 
-Header of_png(const Bytes& bytes) {
-  return ImageHeader{bytes.number(20, 4), bytes.number(16, 4), static_cast<int>(bytes.byte(24))};
+Header of_png(std::string_view file) {
+  const Bytes bytes(file);
+  const int64_t kind = bytes.byte(25);
+  ImageHeader header{bytes.number(20, 4), bytes.number(16, 4), static_cast<int>(bytes.byte(24)),
+                     kind == 0   ? 1
+                     : kind == 4 ? 2
+                     : kind == 6 ? 4
+                                 : 3};
+  // Chunks: length, name, content, checksum.
+  for (size_t at = 8; at + 12 <= file.size();) {
+    const auto length = static_cast<size_t>(bytes.number(at, 4));
+    if (bytes.has(at + 4, "eXIf")) {
+      header.orientation = orientation_of(file.substr(at + 8, length));
+      break;
+    }
+    at += 12 + length;
+  }
+  return header;
 }
 
 Header of_bmp(std::string_view file) {
@@ -82,20 +127,12 @@ Header of_webp(std::string_view file) {
 
 // The first image of the file.
 Header of_tiff(std::string_view file) {
-  const Bytes bytes(file, file[0] == 'I');
-  const auto entries = static_cast<size_t>(bytes.number(4, 4));
-  ImageHeader header{0, 0, 1};
-  for (int64_t i = 0; i < bytes.number(entries, 2); ++i) {
-    const size_t entry = entries + 2 + static_cast<size_t>(i) * 12;
-    if (entry + 12 > file.size()) return {};
-    const int width = bytes.number(entry + 2, 2) == 3 ? 2 : 4;  // of the values of this entry
-    const bool elsewhere = bytes.number(entry + 4, 4) * width > 4;
-    const size_t at = elsewhere ? static_cast<size_t>(bytes.number(entry + 8, 4)) : entry + 8;
-    const int64_t tag = bytes.number(entry, 2), value = bytes.number(at, width);
-    if (tag == 256) header.width = value;
-    if (tag == 257) header.height = value;
-    if (tag == 258) header.bits = static_cast<int>(value);
-  }
+  const auto value = [&](int64_t tag, int64_t otherwise) {
+    return tiff_value(file, tag).value_or(otherwise);
+  };
+  ImageHeader header{value(257, 0), value(256, 0), static_cast<int>(value(258, 1)),
+                     static_cast<int>(value(277, 1))};
+  header.inks = value(262, 0) == 5;
   return header;
 }
 
@@ -131,7 +168,7 @@ Header of_jpeg2000(std::string_view file, size_t stream) {
 Header of_any(std::string_view file) {
   const Bytes bytes(file);
   if (bytes.has(0, "\xFF\xD8\xFF")) return of_jpeg(file);
-  if (bytes.has(0, "\x89PNG\r\n\x1A\n")) return of_png(bytes);
+  if (bytes.has(0, "\x89PNG\r\n\x1A\n")) return of_png(file);
   if (bytes.has(0, "BM")) return of_bmp(file);
   if (bytes.has(0, "RIFF") && bytes.has(8, "WEBP")) return of_webp(file);
   if (bytes.has(0, std::string_view("II*\0", 4)) || bytes.has(0, std::string_view("MM\0*", 4)))

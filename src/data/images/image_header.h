@@ -10,9 +10,13 @@ namespace crema {
 
 struct ImageHeader {
   int64_t height = 0, width = 0;
-  int bits = 8;  // per channel
+  int bits = 8;       // per channel
+  int channels = 0;   // of a JPEG, PNG or TIFF file; 0: not known
+  bool inks = false;  // four channels are cyan, magenta, yellow and black
   // A JPEG whose end is missing, and so a part of the image, which decoders fill with grey.
   bool cut = false;
+  // Of a JPEG or PNG file, as EXIF counts: 1 is upright, 2 to 8 are turned or mirrored.
+  int orientation = 1;
 };
 
 // For JPEG, PNG, BMP, WebP, TIFF, PNM, PFM, JPEG 2000 and Sun raster files. None for other formats

@@ -8,14 +8,15 @@
 
 namespace crema {
 
-inline void take(const cv::Mat& matrix, Image& image) {
+template <typename T>
+void take(const cv::Mat& matrix, Pixels<T>& image) {
   image.channels = matrix.channels();
   image.height = matrix.rows;
   image.width = matrix.cols;
   const size_t row = static_cast<size_t>(image.width * image.channels);
   image.pixels.resize(row * image.height);
   for (int64_t y = 0; y < image.height; ++y) {
-    const uint8_t* from = matrix.ptr<uint8_t>(static_cast<int>(y));
+    const T* from = matrix.ptr<T>(static_cast<int>(y));
     std::copy(from, from + row, image.pixels.begin() + static_cast<int64_t>(row) * y);
   }
 }

@@ -6,9 +6,22 @@
 
 namespace crema {
 
+// What libjpeg says of a JPEG that it decodes nevertheless, in its own words; "" for nothing.
+struct JpegRemarks {
+  std::string damage;  // pixels are missing
+  std::string oddity;  // none are
+};
+
 struct ImageModule {
-  void (*decode)(std::string_view file, Color color, Image& image);
+  // orientation: that of a JPEG, as EXIF counts, which is made upright; 0: nothing is turned. The
+  // decoders of other formats know their own, unless it is 0.
+  // only_check: as Decoding says.
+  void (*decode)(std::string_view file, Color color, int orientation, bool only_check, Image& image,
+                 JpegRemarks& remarks);
+  // As stored; with more than 8 bits a channel into `deep`, and then the result is true.
+  bool (*decode_deep)(std::string_view file, Image& image, DeepImage& deep);
   void (*resize)(int64_t height, int64_t width, Image& image, Interpolation interpolation);
+  void (*resize_deep)(int64_t height, int64_t width, DeepImage& image);
   void (*scale)(double factor, Image& image);
   void (*change_color)(ColorChange change, Image& image);
   void (*filter)(ImageFilter filter, Image& image);

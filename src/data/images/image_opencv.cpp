@@ -6,35 +6,59 @@
 #include "base/error.h"
 #include "data/images/image_matrix.h"
 #include "data/images/image_module.h"
+#include "data/images/jpeg.h"
+#include "data/images/orientation.h"
 
 namespace crema {
 namespace {
 
-cv::Mat view(const Image& image) {
+template <typename T>
+cv::Mat view(const Pixels<T>& image) {
   return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width),
-                 CV_8UC(static_cast<int>(image.channels)),
-                 const_cast<uint8_t*>(image.pixels.data()));
+                 CV_MAKETYPE(cv::DataType<T>::depth, static_cast<int>(image.channels)),
+                 const_cast<T*>(image.pixels.data()));
 }
 
-void decode(std::string_view file, Color color, Image& image) {
+cv::Mat decoded(std::string_view file, int flags) {
   require(!file.empty(), "an empty file is not an image");
-  const int flags = color == Color::color  ? cv::IMREAD_COLOR
-                    : color == Color::gray ? cv::IMREAD_GRAYSCALE
-                                           : cv::IMREAD_UNCHANGED;
-  cv::Mat decoded;
+  cv::Mat matrix;
   std::string reason;
   try {
     const cv::Mat bytes(1, static_cast<int>(file.size()), CV_8U, const_cast<char*>(file.data()));
-    decoded = cv::imdecode(bytes, flags);
+    matrix = cv::imdecode(bytes, flags);
   } catch (const cv::Exception& problem) {
     reason = cat(": ", problem.err);
   }
-  require(decoded.data != nullptr, "its ", file.size(),
+  require(matrix.data != nullptr, "its ", file.size(),
           " bytes are not an image that can be decoded", reason);
-  require(decoded.depth() == CV_8U,
+  return matrix;
+}
+
+void decode(std::string_view file, Color color, int orientation, bool only_check, Image& image,
+            JpegRemarks& remarks) {
+  const bool jpeg = file.substr(0, 3) == "\xFF\xD8\xFF";
+  if (jpeg && decode_jpeg(file, color, only_check, image, remarks))
+    return turn_image(orientation, image);
+  int flags = color == Color::color  ? cv::IMREAD_COLOR
+              : color == Color::gray ? cv::IMREAD_GRAYSCALE
+                                     : cv::IMREAD_UNCHANGED;
+  if (orientation == 0 && color != Color::as_stored) flags |= cv::IMREAD_IGNORE_ORIENTATION;
+  const cv::Mat matrix = decoded(file, flags);
+  require(matrix.depth() == CV_8U,
           "the image has more than 8 bits a channel; force_color, force_gray or a conversion "
           "of the file brings it to 8");
-  take(decoded, image);
+  take(matrix, image);
+}
+
+bool decode_deep(std::string_view file, Image& image, DeepImage& deep) {
+  cv::Mat matrix = decoded(file, cv::IMREAD_UNCHANGED);
+  if (matrix.depth() == CV_8U) {
+    take(matrix, image);
+    return false;
+  }
+  matrix.convertTo(matrix, CV_32F);
+  take(matrix, deep);
+  return true;
 }
 
 int flag_of(Interpolation interpolation) {
@@ -54,7 +78,8 @@ int flag_of(Interpolation interpolation) {
 }
 
 // Memory may be short for it.
-void resize_to(cv::Size size, double factor, int flag, Image& image) {
+template <typename T>
+void resize_to(cv::Size size, double factor, int flag, Pixels<T>& image) {
   cv::Mat resized;
   std::string reason;
   try {
@@ -71,6 +96,12 @@ void resize_to(cv::Size size, double factor, int flag, Image& image) {
 void resize(int64_t height, int64_t width, Image& image, Interpolation interpolation) {
   if (height == image.height && width == image.width) return;
   resize_to(cv::Size(static_cast<int>(width), static_cast<int>(height)), 0, flag_of(interpolation),
+            image);
+}
+
+void resize_deep(int64_t height, int64_t width, DeepImage& image) {
+  if (height == image.height && width == image.width) return;
+  resize_to(cv::Size(static_cast<int>(width), static_cast<int>(height)), 0, cv::INTER_LINEAR,
             image);
 }
 
@@ -141,10 +172,15 @@ std::string encode(const Image& image, const std::string& kind, int quality) {
   fail("cannot write an image of kind \"", kind, "\"", reason);
 }
 
-constexpr ImageModule kModule = {decode, resize, scale, change_color, filter, encode};
+constexpr ImageModule kModule = {decode, decode_deep,  resize, resize_deep,
+                                 scale,  change_color, filter, encode};
 
 }  // namespace
 
-extern "C" const ImageModule* crema_image_module() { return &kModule; }
+extern "C" const ImageModule* crema_image_module() {
+  // Whoever has many images works on them on threads of his own.
+  cv::setNumThreads(1);
+  return &kModule;
+}
 
 }  // namespace crema

@@ -1,13 +1,12 @@
 #include "data/lists/image_list.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/exact_label.h"
+#include "data/lists/labelled_lines.h"
 #include "data/lists/word_reader.h"
 
 namespace crema {
@@ -19,36 +18,55 @@ std::string line_prefix(const std::string& list, const ListedImage& image) {
   return cat(list, ":", image.line, ": ");
 }
 
+// "-" is the standard input.
+std::string text_of(const std::string& list) {
+  return read_text(list == "-" ? "/dev/stdin" : list);
+}
+
 // Passes every line that is not blank to `take`, without trailing blanks.
 template <typename Take>
-std::vector<ListedImage> read_list(const std::string& list, const char* form, const Take& take) {
+std::vector<ListedImage> read_lines(const std::string& list, const std::string& all,
+                                    const char* form, const Take& take) {
+  using Kind = LabelledLines::Kind;
   std::vector<ListedImage> images;
   int64_t number = 0;
-  for (const std::string& text : split(read_text(list), '\n')) {
+  for (const std::string& text : split(all, '\n')) {
     ++number;
     const std::string_view bare = trim(text);
     if (bare.empty()) continue;
     const auto end = static_cast<size_t>(bare.data() + bare.size() - text.data());
     ListedImage image;
     image.line = number;
-    if (!take(std::string_view(text).substr(0, end), image))
+    const Kind kind = take(std::string_view(text).substr(0, end), image);
+    if (kind == Kind::wrong)
       fail(line_prefix(list, image), "a line is ", form, ", not `", bare, "`");
-    images.push_back(std::move(image));
+    if (kind == Kind::labelled) images.push_back(std::move(image));
   }
   require(!images.empty(), list, ": names no image; a line is ", form);
   return images;
 }
 
-// A word that is a number. One too large for a double becomes infinite; `inf` and `nan` are not
-// numbers.
-std::optional<double> number_of(std::string_view word) {
-  double value = 0;
-  if (!word.empty() && word.front() == '+') word.remove_prefix(1);
-  const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (end != word.data() + word.size() || word.empty()) return {};
-  if (problem == std::errc::result_out_of_range) return HUGE_VAL;
-  if (problem != std::errc() || !std::isfinite(value)) return {};
-  return value;
+template <typename Take>
+std::vector<ListedImage> read_list(const std::string& list, const char* form, const Take& take) {
+  return read_lines(list, text_of(list), form, [&](std::string_view line, ListedImage& image) {
+    return take(line, image) ? LabelledLines::Kind::labelled : LabelledLines::Kind::wrong;
+  });
+}
+
+// Passes the labels of each line to `keep`.
+template <typename Keep>
+std::vector<ListedImage> read_labels(const std::string& list, const Keep& keep) {
+  const std::string text = text_of(list);
+  LabelledLines lines(list, text);
+  std::vector<LabelWord> words;
+  const char* const form =
+      lines.csv() ? "`path,label` with a number as label" : "`path label` with a number as label";
+  return read_lines(list, text, form, [&](std::string_view line, ListedImage& image) {
+    const LabelledLines::Kind kind =
+        lines.take(line, cat(list, ":", image.line), image.path, words);
+    if (kind == LabelledLines::Kind::labelled) keep(image, words);
+    return kind;
+  });
 }
 
 // The label as stored in a blob. A word written as an integer must be exact; other numbers are
@@ -67,65 +85,48 @@ float blob_label(const std::string& where, std::string_view word, double value) 
   }
 }
 
-// The last word of a line, and what precedes it.
-struct LastWord {
-  std::string_view word, rest;
-  explicit LastWord(std::string_view line) {
-    const size_t blank = line.find_last_of(kBlanks);
-    if (blank == std::string_view::npos) return;
-    word = line.substr(blank + 1);
-    rest = line.substr(0, line.find_last_not_of(kBlanks, blank) + 1);
-  }
-};
+bool fits_class(double label) {
+  return label == std::trunc(label) && label >= INT32_MIN && label <= INT32_MAX;
+}
 
 }  // namespace
 
 std::vector<ListedImage> read_labelled_list(const std::string& list) {
-  size_t labels = 0;  // of the first line
-  const auto take = [&](std::string_view line, ListedImage& image) {
-    while (labels == 0 || image.labels.size() < labels) {
-      const LastWord last(line);
-      const std::optional<double> label = number_of(last.word);
-      if (!label || last.rest.empty()) break;
-      image.labels.insert(image.labels.begin(),
-                          blob_label(line_prefix(list, image), last.word, *label));
-      line = last.rest;
-    }
-    image.path = line;
-    if (!image.labels.empty() && labels > image.labels.size()) {
-      fail(line_prefix(list, image), "has ", image.labels.size(),
-           " labels, but the first line has ", labels);
-    }
-    labels = image.labels.size();
-    return labels > 0;
-  };
-  return read_list(list, "`path label` with a number as label", take);
+  return read_labels(list, [&](ListedImage& image, const std::vector<LabelWord>& words) {
+    for (const LabelWord& label : words)
+      image.labels.push_back(blob_label(line_prefix(list, image), label.word, label.value));
+  });
 }
 
 std::vector<ListedImage> read_class_list(const std::string& list) {
-  constexpr const char* kOnly =
-      "; a database holds one integer for each image, ImageData reads lists of other numbers";
-  const auto take = [&](std::string_view line, ListedImage& image) {
-    const LastWord last(line);
-    const std::optional<double> label = number_of(last.word);
-    if (!label || last.rest.empty()) return false;
-    if (number_of(LastWord(last.rest).word))
-      fail(line_prefix(list, image), "has several labels", kOnly);
-    if (*label != std::trunc(*label) || *label < INT32_MIN || *label > INT32_MAX) {
-      fail(line_prefix(list, image), "the label ", last.word, " is not an integer of 32 bits",
-           kOnly);
+  bool one_each = true, integers = true;  // of the first labels
+  std::vector<ListedImage> images =
+      read_labels(list, [&](ListedImage& image, const std::vector<LabelWord>& words) {
+        const bool integer = fits_class(words[0].value);
+        if (integer) image.class_number = static_cast<int32_t>(words[0].value);
+        integers = integers && integer;
+        one_each = one_each && words.size() == 1;
+        // A class is kept to its last digit; whether all are classes is known after the last line.
+        if (words.size() == 1 && integer) return;
+        for (const LabelWord& label : words)
+          image.labels.push_back(blob_label(line_prefix(list, image), label.word, label.value));
+      });
+  if (one_each && integers) return images;
+  for (ListedImage& image : images) {
+    try {
+      if (image.labels.empty()) image.labels = {exact_label(image.class_number)};
+    } catch (const Error& problem) {
+      fail(line_prefix(list, image), problem.what());
     }
-    image.path = last.rest;
-    image.class_number = static_cast<int32_t>(*label);
-    return true;
-  };
-  return read_list(list, "`path label` with an integer as label", take);
+    if (!integers) image.class_number = 0;
+  }
+  return images;
 }
 
 std::vector<ListedImage> read_image_list(const std::string& list) {
   const auto take = [&](std::string_view line, ListedImage& image) {
     for (LastWord last(line); !trim(last.rest).empty(); last = LastWord(line)) {
-      const std::optional<double> label = number_of(last.word);
+      const std::optional<double> label = number_in(last.word);
       if (!label) break;
       image.labels.insert(image.labels.begin(),
                           blob_label(line_prefix(list, image), last.word, *label));

@@ -1,4 +1,5 @@
-// Lists of image files: text files with one line per sample. Blank lines are ignored.
+// Lists of image files: text files with one line per sample; "-" is the standard input. Blank lines
+// are ignored.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +13,18 @@ struct ListedImage {
   int64_t line = 0;  // counted from 1
   std::string path;  // with leading blanks: as_listed() decides whether they belong to it
   std::vector<float> labels;
-  int32_t class_number = 0;  // of lists of classes
+  int32_t class_number = 0;  // of read_class_list()
   std::string label_path;    // of the label image, in lists of pairs
 };
 
 // Lines `path label`, or `path label label ...` with as many labels on every line as on the first:
 // the path ends with the last word that is not a number, and may contain blanks. Labels are any
-// numbers; integers must be ones that a float32 holds. Error names LIST:LINE.
+// numbers; integers must be ones that a float32 holds. Or CSV, `path,label,label` with or without a
+// line of names (data/lists/labelled_lines.h). Error names LIST:LINE.
 std::vector<ListedImage> read_labelled_list(const std::string& list);
 
-// The same with one 32-bit integer as label, `class_number`.
+// The same for a database. If each line has one label, an integer of 32 bits, it is `class_number`,
+// and there are no `labels`. Else `class_number` is the first of the labels, if those are integers.
 std::vector<ListedImage> read_class_list(const std::string& list);
 
 // Lines `path`, with any number of labels behind it, on each line another number or none: for images

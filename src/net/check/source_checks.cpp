@@ -3,12 +3,11 @@
 #include <cmath>
 #include <set>
 
+#include "data/databases/label_order.h"
 #include "net/check/checks.h"
 
 namespace crema {
 namespace {
-
-constexpr size_t kFewLabels = 20;  // too few to tell their order
 
 // What a layer compares labels with, if its classes are the numbers from 0 up.
 bool reads_classes(const LayerParameter& layer) {
@@ -54,11 +53,7 @@ double spread(const std::vector<SourceFacts::Channel>& channels, const Mean& mea
 
 void check_order(const CheckedNet& net, int layer, const SourceFacts& facts, Findings* findings) {
   const std::vector<int64_t>& labels = facts.labels;
-  if (!net.training() || facts.shuffles || labels.size() < kFewLabels) return;
-  const std::set<int64_t> classes(labels.begin(), labels.end());
-  // As many as records: they are no classes.
-  if (classes.size() < 2 || classes.size() == labels.size()) return;
-  if (!std::is_sorted(labels.begin(), labels.end())) return;
+  if (!net.training() || facts.shuffles || !sorted_by_class(labels)) return;
   const bool database = net.layer(layer).type() == "Data";
   add(findings, Severity::warning, net.where(layer, database ? "data_param" : "image_data_param"),
       "layer \"", net.layer(layer).name(), "\": the records are sorted by their label, from ",

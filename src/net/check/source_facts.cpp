@@ -54,7 +54,7 @@ void read_database(const Source& source, bool counts, bool labelled, SourceFacts
       fail(source.describe(at.index), ": ", error.what());
     }
     bytes += static_cast<int64_t>(datum.ByteSizeLong());
-    if (labelled) facts->labels.push_back(datum.label());
+    if (labelled && datum.labels_size() == 0) facts->labels.push_back(datum.label());
     if (values >= kValues) continue;
     add_values(datum, &facts->values);
     values += static_cast<int64_t>(datum.data().size()) + datum.float_data_size();

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/png.h"
 #include "base/strings.h"
 #include "base/visible.h"
-#include "solver/readers/png.h"
 
 namespace crema {
 namespace {

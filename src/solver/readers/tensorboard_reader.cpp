@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/png.h"
 #include "base/visible.h"
 #include "solver/readers/mosaic.h"
 #include "solver/readers/named_values.h"
-#include "solver/readers/png.h"
 
 namespace crema {
 namespace {

@@ -1,4 +1,4 @@
-#include "solver/readers/png.h"
+#include "base/png.h"
 
 #include <zlib.h>
 

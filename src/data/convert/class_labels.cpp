@@ -1,0 +1,61 @@
+#include "data/convert/class_labels.h"
+
+#include <google/protobuf/io/tokenizer.h>
+#include <google/protobuf/text_format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "proto/data.pb.h"
+
+namespace crema {
+
+namespace {
+
+// Keeps the place of the first mistake.
+class FirstMistake : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text.empty()) text = cat(":", line + 1, ":", column + 1, ": ", message);
+  }
+  std::string text;
+};
+
+}  // namespace
+
+ClassLabels::ClassLabels(const std::string& path, bool check) {
+  LabelMap map;
+  FirstMistake mistake;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&mistake);
+  if (!parser.ParseFromString(read_text(path), &map) || map.item_size() == 0) {
+    fail(path, mistake.text, mistake.text.empty() ? ":" : ";",
+         " is not a label map: item { name: \"cat\" label: 1 display_name: \"cat\" } ...");
+  }
+  for (const LabelMapItem& item : map.item()) {
+    const auto [label, is_new] = labels_.emplace(item.name(), item.label());
+    require(is_new || (!check && label->second == item.label()), path, ": names \"", item.name(),
+            "\" twice, for ", label->second, " and ", item.label());
+    const auto [name, is_unused] = names_.emplace(item.label(), item.name());
+    require(is_unused || !check, path, ": gives ", item.label(), " to \"", name->second,
+            "\" and to \"", item.name(), "\"");
+  }
+}
+
+const int* ClassLabels::find(const std::string& name) const {
+  const auto found = labels_.find(name);
+  return found == labels_.end() ? nullptr : &found->second;
+}
+
+int ClassLabels::of(const std::string& where, const std::string& name) const {
+  if (const int* label = find(name)) return *label;
+  std::vector<std::string> names;
+  for (const auto& [known, number] : labels_) names.push_back(known);
+  fail(where, ": the label map has no \"", name, "\"", did_you_mean(name, names));
+}
+
+const std::string* ClassLabels::name_of(int label) const {
+  const auto found = names_.find(label);
+  return found == names_.end() ? nullptr : &found->second;
+}
+
+}  // namespace crema

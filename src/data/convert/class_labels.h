@@ -1,0 +1,27 @@
+// The numbers of classes, from files with a LabelMap message.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+class ClassLabels {
+ public:
+  // check: names and numbers must be unique. Otherwise only a name with two numbers is an error.
+  ClassLabels(const std::string& path, bool check);
+
+  // Null where the map does not name the class.
+  const int* find(const std::string& name) const;
+  // Error names WHERE and the names that are near.
+  int of(const std::string& where, const std::string& name) const;
+  // Its name; null where no class has the number.
+  const std::string* name_of(int label) const;
+
+ private:
+  std::map<std::string, int> labels_;
+  std::map<int, std::string> names_;
+};
+
+}  // namespace crema

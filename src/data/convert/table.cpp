@@ -1,0 +1,145 @@
+#include "data/convert/table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "data/databases/exact_label.h"
+#include "data/lists/csv.h"
+#include "data/lists/labelled_lines.h"
+
+namespace crema {
+namespace {
+
+// Passes each line that is not blank, and its number.
+template <typename Take>
+void each_line(std::string_view text, const Take& take) {
+  for (int64_t number = 1; !text.empty(); ++number) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (!trim(line).empty()) take(line, number);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+class TableReader {
+ public:
+  TableReader(const std::string& path, const std::vector<std::string>& labels)
+      : path_(path), wanted_(labels) {}
+
+  Table read() {
+    const std::string text = read_text(path_ == "-" ? "/dev/stdin" : path_);
+    each_line(text, [&](std::string_view line, int64_t number) { take(line, number); });
+    require(table_.rows > 0, path_, ": has no row of numbers");
+    if (!integers_ || table_.label_columns.size() != 1) table_.classes.clear();
+    return std::move(table_);
+  }
+
+ private:
+  std::string place(int64_t line, const CsvField& field) const {
+    return cat(path_, ":", line, ":", field.first + 1, ": ");
+  }
+  std::string column_name(size_t column) const {
+    return table_.names.empty() ? cat("column ", column)
+                                : cat("column ", column, " (\"", table_.names[column], "\")");
+  }
+
+  void take(std::string_view line, int64_t number) {
+    const bool first = table_.columns == 0;
+    if (first) separator_ = csv_separator(line);
+    const std::vector<CsvField> fields = csv_fields(line, separator_, cat(path_, ":", number));
+    if (first) {
+      table_.columns = fields.size();
+      const bool names = std::any_of(fields.begin(), fields.end(), [](const CsvField& field) {
+        return !field.text.empty() && !number_in(field.text);
+      });
+      if (names)
+        for (const CsvField& field : fields) table_.names.push_back(field.text);
+      find_labels();
+      if (names) return;
+    }
+    if (fields.size() != table_.columns) {
+      fail(path_, ":", number, ": has ", fields.size(), " fields, but the first line has ",
+           table_.columns);
+    }
+    for (size_t column = 0; column < fields.size(); ++column) {
+      const CsvField& field = fields[column];
+      const std::optional<double> value = number_in(field.text);
+      if (!value) {
+        fail(place(number, field), column_name(column),
+             field.text.empty() ? " is empty" : cat(" holds `", field.text, "`"),
+             " where a number was expected");
+      }
+      if (!std::isfinite(static_cast<float>(*value))) {
+        fail(place(number, field), column_name(column), " holds ", field.text,
+             ", which is beyond the numbers of a float32");
+      }
+      if (is_label_[column]) {
+        take_label(*value, number, field);
+      } else {
+        table_.data.push_back(static_cast<float>(*value));
+        table_.bytes = table_.bytes && *value >= 0 && *value <= 255 && *value == std::trunc(*value);
+      }
+    }
+    ++table_.rows;
+  }
+
+  void take_label(double value, int64_t line, const CsvField& field) {
+    const bool integer = value == std::trunc(value) && std::abs(value) <= INT32_MAX;
+    integers_ = integers_ && integer;
+    if (!integer) return table_.labels.push_back(static_cast<float>(value));
+    try {
+      table_.labels.push_back(exact_label(static_cast<int64_t>(value)));
+    } catch (const Error& problem) {
+      fail(place(line, field), problem.what());
+    }
+    table_.classes.push_back(static_cast<int32_t>(value));
+  }
+
+  // A name goes before a number that is equal to it.
+  void find_labels() {
+    is_label_.resize(table_.columns);
+    for (const std::string& label : wanted_) {
+      const auto named = std::find(table_.names.begin(), table_.names.end(), label);
+      int64_t number = 0;
+      if (named != table_.names.end()) {
+        number = named - table_.names.begin();
+      } else {
+        const char* const end = label.data() + label.size();
+        const auto [rest, problem] = std::from_chars(label.data(), end, number);
+        const auto columns = static_cast<int64_t>(table_.columns);
+        if (problem != std::errc() || rest != end || number < -columns || number >= columns) {
+          fail(path_, ": has no column \"", label, "\"", did_you_mean(label, table_.names),
+               " for -label; it has ", columns,
+               table_.names.empty() ? " columns without names, numbered from 0"
+                                    : cat(" columns: ", join(table_.names, ", ")));
+        }
+        if (number < 0) number += columns;
+      }
+      require(!is_label_[static_cast<size_t>(number)], path_, ": -label names the column \"", label,
+              "\" twice");
+      is_label_[static_cast<size_t>(number)] = true;
+      table_.label_columns.push_back(static_cast<size_t>(number));
+    }
+    require(table_.width() > 0, path_, ": -label leaves no column for the data");
+  }
+
+  const std::string path_;
+  const std::vector<std::string> wanted_;
+  Table table_;
+  char separator_ = ',';
+  std::vector<bool> is_label_;
+  bool integers_ = true;  // all labels
+};
+
+}  // namespace
+
+Table read_table(const std::string& path, const std::vector<std::string>& labels) {
+  return TableReader(path, labels).read();
+}
+
+}  // namespace crema

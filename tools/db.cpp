@@ -1,0 +1,112 @@
+// `crema db ACTION ...`: looks into databases and makes databases of others.
+#include "tools/db/db.h"
+
+#include <algorithm>
+#include <iostream>
+#include <map>
+
+#include "base/error.h"
+#include "device/processors.h"
+#include "tools/flags.h"
+
+namespace crema {
+
+int threads_of_flag() { return FLAGS_threads > 0 ? FLAGS_threads : usable_processors(); }
+
+namespace {
+
+const std::map<std::string, DbAction>& db_actions() {
+  const std::vector<std::string> writing = {"backend", "overwrite", "hdf5_rows", "hdf5_compress",
+                                            "scale"};
+  const auto and_also = [&](std::vector<std::string> flags) {
+    flags.insert(flags.end(), writing.begin(), writing.end());
+    return flags;
+  };
+  constexpr size_t kAny = 1000;
+  static const std::map<std::string, DbAction> actions = {
+      {"stat",
+       {"says what is in a database: kind, shapes, classes, order",
+        "[-channel_mean] DB",
+        {"channel_mean", "threads"},
+        1,
+        1,
+        run_db_stat}},
+      {"verify",
+       {"reads and decodes every record, and looks for repeated ones",
+        "[-strict] DB",
+        {"strict", "threads"},
+        1,
+        1,
+        run_db_verify}},
+      {"copy",
+       {"copies a database to another kind", "[-backend lmdb|leveldb|hdf5] FROM TO", writing, 2, 2,
+        run_db_copy}},
+      {"shuffle",
+       {"copies a database in random order", "[-seed N] FROM TO", and_also({"seed"}), 2, 2,
+        run_db_shuffle}},
+      {"merge",
+       {"makes one database of several", "FROM FROM ... TO", writing, 3, kAny, run_db_merge}},
+      {"split",
+       {"makes TO_train and TO_val, with equal shares of every class",
+        "-split 0.9 [-seed N] FROM TO", and_also({"split", "seed"}), 2, 2, run_db_split}},
+      {"peek",
+       {"draws records, or a batch as a net will see it",
+        "[-model NET.prototxt] [DB]",
+        {"model", "output", "batch", "phase", "level", "stage", "set", "labels", "rgb"},
+        0,
+        1,
+        run_db_peek}},
+  };
+  return actions;
+}
+
+std::vector<std::string> names_of_actions() {
+  std::vector<std::string> names;
+  for (const auto& [name, action] : db_actions()) names.push_back(name);
+  return names;
+}
+
+int list_actions() {
+  std::string text = "usage: crema db ACTION ...\n\n";
+  for (const auto& [name, action] : db_actions())
+    text += cat("  ", name, " ", action.usage, "\n      ", action.summary, "\n");
+  std::cout << text << "\n`crema help db` explains the flags.\n";
+  return 1;
+}
+
+int run_db(const VerbCall& call) {
+  if (call.arguments.empty()) return list_actions();
+  const std::string& name = call.arguments[0];
+  const auto found = db_actions().find(name);
+  require(found != db_actions().end(), "`crema db` has no action \"", name, "\"",
+          did_you_mean(name, names_of_actions()), "; the actions are ",
+          join(names_of_actions(), ", "));
+  const DbAction& action = found->second;
+  for (const std::string& flag : call.given) {
+    const auto& flags = VerbRegistry::find("db")->flags;
+    if (!std::count(flags.begin(), flags.end(), flag)) continue;  // of every verb
+    require(std::count(action.flags.begin(), action.flags.end(), flag) > 0, "`crema db ", name,
+            "` takes no flag -", flag, "; it takes -", join(action.flags, ", -"));
+  }
+  VerbCall rest{{call.arguments.begin() + 1, call.arguments.end()}, call.log, call.given};
+  const size_t count = rest.arguments.size();
+  if (count < action.min_arguments || count > action.max_arguments) {
+    fail(count < action.min_arguments
+             ? cat("too few arguments (", count, ")")
+             : cat("an argument too many: \"", rest.arguments[action.max_arguments], "\""),
+         "; usage: crema db ", name, " ", action.usage);
+  }
+  return action.run(rest);
+}
+
+REGISTER_VERB(db, {.summary = "looks into databases, copies, shuffles, merges and splits them",
+                   .usage = "stat|verify|peek [flags] DB, or copy|shuffle|merge|split [flags] "
+                            "FROM ... TO",
+                   .flags = {"channel_mean", "strict", "backend", "overwrite", "seed", "split",
+                             "hdf5_rows", "hdf5_compress", "scale", "model", "output", "batch",
+                             "phase", "level", "stage", "set", "labels", "rgb", "threads"},
+                   .max_arguments = 1000,
+                   .run = run_db});
+
+}  // namespace
+}  // namespace crema

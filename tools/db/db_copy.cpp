@@ -1,0 +1,39 @@
+// `crema db copy|shuffle|merge|split FROM ... TO`: databases from the records of others.
+#include "data/convert/db_copy.h"
+
+#include "base/error.h"
+#include "data/databases/find_database.h"
+#include "tools/convert_flags.h"
+#include "tools/db/db.h"
+
+namespace crema {
+namespace {
+
+int write_database(const VerbCall& call, bool shuffle) {
+  std::vector<std::shared_ptr<const Source>> from;
+  const size_t count = call.arguments.size() - 1;
+  std::string backend = lower_case(FLAGS_backend);
+  for (size_t i = 0; i < count; ++i) {
+    FoundDatabase database = find_database(call.arguments[i]);
+    // What is not asked for stays as it is.
+    if (i == 0 && gflags::GetCommandLineFlagInfoOrDie("backend").is_default)
+      backend = name_of(database.backend);
+    from.push_back(std::move(database.source));
+  }
+  copy_records(from, call.arguments[count], shuffle, convert_options(call, backend), call.log);
+  return 0;
+}
+
+}  // namespace
+
+int run_db_copy(const VerbCall& call) { return write_database(call, false); }
+int run_db_shuffle(const VerbCall& call) { return write_database(call, true); }
+int run_db_merge(const VerbCall& call) { return write_database(call, false); }
+
+int run_db_split(const VerbCall& call) {
+  require(!FLAGS_split.empty(),
+          "the share for training is needed, such as -split 0.9, or the number of its records");
+  return write_database(call, false);
+}
+
+}  // namespace crema

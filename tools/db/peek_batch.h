@@ -1,0 +1,36 @@
+// Samples as pictures: the batch that a net's data layer makes, or records as they are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/images/sheet.h"
+#include "tools/program_log.h"
+
+namespace crema {
+
+struct PeekOptions {
+  int count = 32;                  // of records
+  bool red_first = false;          // the order of three channels; else blue comes first
+  std::vector<std::string> names;  // of the classes, from 0 on; none: numbers
+};
+
+// The planes of a sample as a picture: one or three of them as its colours, of four the first three,
+// any other number, and single values, side by side. `low` becomes black and `high` white.
+Picture picture_of_planes(const float* values, int64_t channels, int64_t height, int64_t width,
+                          float low, float high, bool red_first);
+
+// The first records of a database, with their boxes. Real numbers are stretched from the least to
+// the largest.
+std::vector<SheetCell> peek_records(const std::string& database, const PeekOptions& options);
+
+// The first batch of the net in -model: its first data layer makes it, with all that
+// transform_param says, and what can be undone of that for the eye is: mean and scale. `database`:
+// instead of the layer's own, if not empty.
+std::vector<SheetCell> peek_batch(const std::string& database, const PeekOptions& options,
+                                  ProgramLog& log);
+
+// "7" or "cat".
+std::string class_text(int64_t label, const std::vector<std::string>& names);
+
+}  // namespace crema
