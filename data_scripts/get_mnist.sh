@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Gets MNIST (60000 + 10000 handwritten digits, 28 x 28 grey) as its four IDX files.
 #
-#   get_mnist.sh [OUT_DIR] [--from FOLDER]
+#   get_mnist.sh [OUT_DIR] [--from FOLDER_OR_ADDRESS]
 #
-# OUT_DIR: where the files go (data/mnist in this repository). --from: take them from a local folder, packed (.gz)
-# or not, instead of downloading. Each file is checked against its SHA-256; none appears before all four are right.
+# OUT_DIR: where the files go (data/mnist in this repository). --from: take them from a local folder, packed (.gz) or not, or
+# from another server. Each file is checked against its SHA-256; none appears before all four are right. A download that was
+# interrupted goes on where it ended, also in a later run.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -14,22 +15,22 @@ mirrors=(
   https://storage.googleapis.com/cvdf-datasets/mnist
   http://yann.lecun.com/exdb/mnist
 )
-# Of the unpacked files: a mirror may pack them anew.
+# SHA-256 of the unpacked files, as a mirror may pack them anew. The publisher states no checksum.
 sums='ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db  train-images-idx3-ubyte
 65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5  train-labels-idx1-ubyte
 0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7  t10k-images-idx3-ubyte
 ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2  t10k-labels-idx1-ubyte'
 
-# PACKED
-unpack() { gzip -dc -- "$1" >"$work/$(basename "$1" .gz)" 2>/dev/null; }
-unpack_right() { unpack "$1" && check "$work" "$(basename "$1" .gz)"; }
+# PACKED NAME
+unpack() { gzip -dc -- "$1" >"$work/$2" 2>/dev/null; }
+unpack_right() { unpack "$1" "$2" && check "$work" "$2"; }
 
 copy_one() {  # NAME
   local name=$1
   if [ -f "$from/$name" ]; then
     cp -- "$from/$name" "$work/$name" || die "cannot copy $from/$name"
   elif [ -f "$from/$name.gz" ]; then
-    unpack "$from/$name.gz" || die "$from/$name.gz is damaged"
+    unpack "$from/$name.gz" "$name" || die "$from/$name.gz is damaged"
   else
     die "$from holds neither $name nor $name.gz"
   fi
@@ -48,8 +49,8 @@ for name in $names; do
   if [ -n "$from" ]; then
     copy_one "$name"
   else
-    fetch "$name.gz" unpack_right "a file with a wrong checksum"
+    fetch "$name.gz" "a file with a wrong checksum" "" unpack_right "$name"
   fi
 done
-for name in $names; do mv -f -- "$work/$name" "$out/$name"; done
+for name in $names; do mv -f -- "$work/$name" "$out/$name" && rm -f -- "$out/$name.gz.part"; done
 echo "$out: MNIST, all checksums match"

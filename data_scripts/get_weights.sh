@@ -54,60 +54,6 @@ parts=${out:-$root/data/weights}
 out=${out:-$model}
 result=$out/$name.caffemodel
 
-right() {  # FILE: whether its checksum is that of the table
-  local found
-  found=$("${sum%%:*}sum" <"$1") || return 1
-  [[ $found == "${sum#*:}"* ]]
-}
-
-# ADDRESS FILE: goes on where FILE ends. Sets http, the server's answer, and reason where it fails.
-go_on() {
-  local output
-  http=
-  if command -v curl >/dev/null; then
-    local words=(-fL --connect-timeout 15 --speed-limit 1000 --speed-time 60 -C - -o "$2" -w '\n%{http_code}' "$1")
-    if [ -t 2 ]; then
-      reason="the download ended early"
-      output=$(curl --progress-bar "${words[@]}") || { http=${output##*$'\n'}; return 1; }
-    else
-      output=$(curl -sS "${words[@]}" 2>&1) || { http=${output##*$'\n'} reason=${output%%$'\n'*}; return 1; }
-    fi
-  elif command -v wget >/dev/null; then
-    output=$(wget -nv -c --tries=1 --timeout=30 -O "$2" "$1" 2>&1) || { reason=${output##*$'\n'}; return 1; }
-  else
-    reason="needs curl or wget"
-    return 1
-  fi
-}
-
-# ADDRESS: into $parts/$file. Tries again as long as something comes.
-download_whole() {
-  local part=$parts/$file.part before restarted= code
-  mkdir -p -- "$parts"
-  while [ ! -e "$part" ] || ! right "$part"; do
-    before=0
-    [ ! -e "$part" ] || before=$(stat -c %s -- "$part")
-    if [ "$before" -eq 0 ]; then echo "downloading $1 ($size MiB)"; else echo "going on with $1 at byte $before"; fi
-    code=0
-    go_on "$1" "$part" || code=$?
-    if [ "$code" -eq 0 ]; then
-      right "$part" && break
-      rm -f -- "$part"
-      [ "$before" -gt 0 ] || die "$1 gave a file with a wrong checksum; nothing was kept. Another server: --from ADDRESS"
-    elif [ -e "$part" ] && [ "$(stat -c %s -- "$part")" -gt "$before" ]; then
-      continue
-    elif [ "$before" -gt 0 ] && [ -z "$restarted" ] && [[ $http == 200 || $http == 416 ]]; then
-      # The server sends whole files only, or has no more bytes than are here: these are none of its file's.
-      restarted=1
-      rm -f -- "$part"
-    else
-      [ -s "$part" ] || rm -f -- "$part"
-      die "$1: ${reason%.}. The same command goes on; --from takes a local file or another server's address"
-    fi
-  done
-  mv -f -- "$part" "$parts/$file"
-}
-
 # Sets $got to a file with the right checksum, and $ours where it is not somebody else's.
 get() {
   ours=
@@ -119,12 +65,16 @@ get() {
     *)
       [ ! -d "$from" ] || from=${from%/}/$file
       [ -f "$from" ] || die "$from is not there"
-      right "$from" || die "$from is not $file (its ${sum%%:*} differs)"
+      has_sum "$from" "$sum" || die "$from is not $file (its ${sum%%:*} differs)"
       got=$from
       return ;;
   esac
   got=$parts/$file ours=1
-  if [ ! -f "$got" ] || ! right "$got"; then download_whole "$address"; fi
+  if [ ! -f "$got" ] || ! has_sum "$got" "$sum"; then
+    download "$address" "$got.part" "a file with a wrong checksum" " ($size MiB)" has_sum "$sum" ||
+      die "${reason%.}. The same command goes on; --from takes a local file or another server's address"
+    mv -f -- "$got.part" "$got"
+  fi
 }
 
 place() {  # a .caffemodel

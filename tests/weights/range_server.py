@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A server of files for tests/weights/get_weights.sh: answers ranges, and can fail as real ones do.
+"""A server of files for tests/weights/get_weights.sh and tests/data_scripts/data_scripts.sh: answers ranges, and can fail as real ones do.
 
     range_server.py FOLDER        prints its port
 
 /cut/FILE: answers end after half of what they announced, or a fifth of the file. /whole/FILE: knows no ranges, and cuts the first answer. /wrong/FILE:
-the file with its last byte changed. /FILE: the file. Requests are logged to FOLDER/requests: path and first byte.
+the file with its last byte changed. /absent/FILE: 404. /FILE: the file. Requests are logged to FOLDER/requests: path and first byte.
 """
 import http.server
 import os
@@ -21,7 +21,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         with open(os.path.join(folder, "requests"), "a") as log:
             log.write(f"{self.path} {first}\n")
         path = os.path.join(folder, name)
-        if not os.path.isfile(path):
+        if kind == "absent" or not os.path.isfile(path):
             return self.send_error(404)
         data = open(path, "rb").read()
         if kind == "wrong":
