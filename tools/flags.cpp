@@ -164,7 +164,7 @@ DEFINE_string(labels, "",
               "else numbers.");
 DEFINE_string(metrics, "",
               "What tests say of a classifier besides the net's outputs, with commas: confusion, "
-              "per_class, top5 (or another number), auc, f1, iou.");
+              "per_class, top5 (or another number), auc, map, f1, iou.");
 DEFINE_int32(top, 5, "How many classes to print for each image, the most probable first.");
 DEFINE_string(
     blob, "",

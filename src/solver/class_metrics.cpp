@@ -12,7 +12,7 @@ namespace crema {
 namespace {
 
 constexpr int64_t kTableClasses = 20;
-constexpr size_t kMostScores = size_t{1} << 28;  // that auc keeps: 1 GiB
+constexpr size_t kMostScores = size_t{1} << 28;  // that auc and map keep: 1 GiB
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 // N of "topN"; 0: it is something else.
@@ -36,7 +36,8 @@ const LayerParameter* layer_that_compares(const NetParameter& net) {
 }  // namespace
 
 std::vector<std::string> parse_class_metrics(const std::string& list) {
-  const std::vector<std::string> known = {"confusion", "per_class", "top5", "auc", "f1", "iou"};
+  const std::vector<std::string> known = {"confusion", "per_class", "top5", "auc",
+                                          "map",       "f1",        "iou"};
   std::vector<std::string> asked;
   for (const auto& part : split(list, ',')) {
     const std::string name(trim(part));
@@ -125,9 +126,9 @@ void ClassMetrics::add_row(const std::vector<float>& row, int64_t label) {
   const int64_t rank =
       std::count_if(row.begin(), row.end(), [&](float score) { return score >= row[label]; });
   for (size_t i = 0; i < tops_.size(); ++i) hits_[i] += rank <= tops_[i];
-  if (!asks("auc")) return;
-  require(kept_.size() + row.size() <= kMostScores, "-metrics auc: the test has more than ",
-          kMostScores, " scores, which it would have to keep: leave auc out");
+  if (!asks("auc") && !asks("map")) return;
+  require(kept_.size() + row.size() <= kMostScores, "-metrics auc, map: the test has more than ",
+          kMostScores, " scores, which it would have to keep: leave them out");
   double sum = 0;
   for (const float score : row) sum += probabilities_ ? 0 : std::exp(double{score} - *best);
   for (const float score : row)
@@ -163,25 +164,41 @@ double ClassMetrics::intersection_over_union(int64_t label) const {
   return either == 0 ? kNone : both / either;
 }
 
-// The share of pairs of a row of the class and one of another in which the first has the larger
-// score; equal scores count half.
-double ClassMetrics::area_under_curve(int64_t label) const {
+template <typename Each>
+void ClassMetrics::by_score(int64_t label, const Each& each) const {
   std::vector<size_t> order(kept_labels_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   const auto score = [&](size_t row) { return kept_[row * classes_ + label]; };
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score(a) < score(b); });
-  double ranks = 0, positive = 0;
-  for (size_t from = 0; from < order.size();) {
-    size_t to = from, of_class = 0;
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return score(a) > score(b); });
+  for (size_t from = 0, to = 0; from < order.size(); from = to) {
+    double wrong = 0, right = 0;
     for (; to < order.size() && score(order[to]) == score(order[from]); ++to)
-      of_class += kept_labels_[order[to]] == label;
-    ranks += static_cast<double>(of_class) * (static_cast<double>(from + to) + 1) / 2;
-    positive += static_cast<double>(of_class);
-    from = to;
+      ++(kept_labels_[order[to]] == label ? right : wrong);
+    each(wrong, right);
   }
-  const double negative = static_cast<double>(order.size()) - positive;
-  if (positive == 0 || negative == 0) return kNone;
-  return (ranks - positive * (positive + 1) / 2) / (positive * negative);
+}
+
+// The share of pairs of a row of the class and one of another in which the first has the larger
+// score; equal scores count half.
+double ClassMetrics::area_under_curve(int64_t label) const {
+  double pairs = 0, positive = 0, negative = 0;
+  by_score(label, [&](double wrong, double right) {
+    pairs += wrong * (positive + right / 2);
+    positive += right;
+    negative += wrong;
+  });
+  return positive == 0 || negative == 0 ? kNone : pairs / (positive * negative);
+}
+
+// The sum over thresholds of precision times the recall that is gained there, not interpolated.
+double ClassMetrics::average_precision(int64_t label) const {
+  double area = 0, positive = 0, all = 0;
+  by_score(label, [&](double wrong, double right) {
+    positive += right;
+    all += wrong + right;
+    area += right * positive / all;
+  });
+  return positive == 0 ? kNone : area / positive;
 }
 
 double ClassMetrics::mean_of(double (ClassMetrics::*value)(int64_t) const) const {
@@ -209,6 +226,9 @@ std::vector<OutputValue> ClassMetrics::outputs() const {
     } else if (name == "auc") {
       values.push_back(classes_ == 2 ? area_under_curve(1)
                                      : mean_of(&ClassMetrics::area_under_curve));
+    } else if (name == "map") {
+      values.push_back(classes_ == 2 ? average_precision(1)
+                                     : mean_of(&ClassMetrics::average_precision));
     } else if (name != "confusion") {
       values.push_back(static_cast<double>(hits_[top++]) / static_cast<double>(rows_));
     }

@@ -18,7 +18,7 @@ std::vector<std::string> parse_class_metrics(const std::string& list);
 
 class ClassMetrics {
  public:
-  // `asked`: of confusion, per_class, topN, auc, f1, iou. The net must keep its blobs. Error when it
+  // `asked`: of confusion, per_class, topN, auc, map, f1, iou. The net must keep its blobs. Error when it
   // compares no scores with labels.
   ClassMetrics(Net& net, std::vector<std::string> asked);
 
@@ -43,6 +43,11 @@ class ClassMetrics {
   double f1(int64_t label) const;
   double intersection_over_union(int64_t label) const;
   double area_under_curve(int64_t label) const;
+  double average_precision(int64_t label) const;
+  // Calls each(wrong, right) for the rows whose score for the class is equal, from the largest score
+  // on: how many of them are of other classes, and of this one.
+  template <typename Each>
+  void by_score(int64_t label, const Each& each) const;
   int64_t labelled(int64_t label) const;
   int64_t predicted(int64_t label) const;
 
@@ -56,7 +61,7 @@ class ClassMetrics {
   std::vector<int64_t> confusion_;    // classes x classes
   std::vector<int64_t> tops_, hits_;  // N of each topN, and how often the label was among them
   int64_t rows_ = 0;
-  std::vector<float> kept_;  // for auc: probabilities of each row, and its label
+  std::vector<float> kept_;  // for auc and map: probabilities of each row, and its label
   std::vector<int32_t> kept_labels_;
 };
 

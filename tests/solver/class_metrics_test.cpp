@@ -1,5 +1,6 @@
 // The metrics of a classifier whose net has nothing but a loss. The values were computed by hand, and
-// with scikit-learn's definitions: f1_score(average="macro"), roc_auc_score(multi_class="ovr").
+// with scikit-learn's definitions: f1_score(average="macro"), roc_auc_score(multi_class="ovr"),
+// average_precision_score(average="macro").
 #include "solver/class_metrics.h"
 
 #include <gtest/gtest.h>
@@ -75,8 +76,9 @@ INSTANTIATE_TEST_SUITE_P(
              {5, 2},
              {2, 0, 0, 0.5, 0, 1, 1, 2, 0, 3},
              {0, 0, 1, 0, 1},
-             "auc,f1,per_class",
+             "auc,map,f1,per_class",
              {{"auc", 5.5f / 6},
+              {"map", 5 / 6.f},
               {"macro_f1", (0.5f + 2 / 3.f) / 2},
               {"accuracy_of_class_0", 1 / 3.f},
               {"accuracy_of_class_1", 1}}},
@@ -99,8 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
              {4, 3},
              {3, 0, 0, 0, 3, 0, 0, 0, 1, 0, 0, 2},
              {0, 1, 2, 1},
-             "auc",
-             {{"auc", (1 + 0.75f + 2 / 3.f) / 3}}},
+             "auc,map",
+             {{"auc", (1 + 0.75f + 2 / 3.f) / 3}, {"map", (1 + 5 / 6.f + 0.5f) / 3}}},
         // Maps of 1 x 4: it says 0 1 1 0, and one place is ignored.
         Case{"maps",
              {1, 2, 1, 4},
