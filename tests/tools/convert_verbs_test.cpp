@@ -326,5 +326,28 @@ TEST(ConvertVerbs, ListsAndNetsMayComeFromACommand) {
   expect_part(device.errors().back(), "/dev/urandom: is a device, not a regular file");
 }
 
+// Caffe's siamese example reads a LevelDB; without that library, or by choice, it is another kind.
+TEST(ConvertVerbs, PairsOfDigitsGoIntoAnyKindOfDatabase) {
+  const Folder folder;
+  const auto number = [](char value) { return std::string(3, '\0') + value; };
+  folder.write("images",
+               std::string("\0\0\x08\x03", 4) + number(2) + number(1) + number(2) + "abcd");
+  folder.write("labels", std::string("\0\0\x08\x01", 4) + number(2) + std::string("\x05\x06"));
+  for (const auto& [flags, file] : {std::pair{"", "db/CURRENT"},
+                                    {"-backend lmdb", "db/data.mdb"},
+                                    {"-backend hdf5 -scale 0.5", "db.txt"}}) {
+#ifndef CREMA_LEVELDB
+    if (!*flags) continue;
+#endif
+    SCOPED_TRACE(flags);
+    const Folder own;
+    for (const char* name : {"images", "labels"}) own.write(name, folder.read(name));
+    const Outcome outcome =
+        run(own, cat("convert_mnist_siamese_data ", flags, " images labels db"));
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_TRUE(own.has(file));
+  }
+}
+
 }  // namespace convert_verbs_test
 }  // namespace crema::tests
