@@ -227,3 +227,22 @@ move_results() {
   done
   echo "$out: $*"
 }
+
+# NAME TITLE FILE...: databases and mean image of a CIFAR, whose files lie in $data.
+create_cifar() {
+  local name=$1 title=$2 file
+  shift 2
+  need_tools convert_cifar_data compute_image_mean
+  for file in "$@"; do
+    [ -f "$data/$file" ] || die "$data/$file is missing (data_scripts/get_$name.sh gets $title)"
+  done
+  local results=("${name}_train_lmdb" "${name}_test_lmdb" mean.binaryproto)
+  refuse_existing "${results[@]}"
+  make_work
+  echo "making $out/${name}_train_lmdb and ${name}_test_lmdb"
+  "$tools/convert_cifar_data" "$data" "$work" lmdb || die "convert_cifar_data failed; nothing was changed in $out"
+  echo "making $out/mean.binaryproto"
+  "$tools/compute_image_mean" -backend=lmdb "$work/${name}_train_lmdb" "$work/mean.binaryproto" ||
+    die "compute_image_mean failed; nothing was changed in $out"
+  move_results "${results[@]}"
+}

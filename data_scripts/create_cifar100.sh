@@ -10,17 +10,4 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 parse_create "$root/data/cifar100" "$@"
-need_tools convert_cifar_data compute_image_mean
-for file in train.bin test.bin; do
-  [ -f "$data/$file" ] || die "$data/$file is missing (data_scripts/get_cifar100.sh gets CIFAR-100)"
-done
-results=(cifar100_train_lmdb cifar100_test_lmdb mean.binaryproto)
-refuse_existing "${results[@]}"
-
-make_work
-echo "making $out/cifar100_train_lmdb and cifar100_test_lmdb"
-"$tools/convert_cifar_data" "$data" "$work" lmdb || die "convert_cifar_data failed; nothing was changed in $out"
-echo "making $out/mean.binaryproto"
-"$tools/compute_image_mean" -backend=lmdb "$work/cifar100_train_lmdb" "$work/mean.binaryproto" ||
-  die "compute_image_mean failed; nothing was changed in $out"
-move_results "${results[@]}"
+create_cifar cifar100 CIFAR-100 train.bin test.bin

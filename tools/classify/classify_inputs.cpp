@@ -1,6 +1,5 @@
 #include "tools/classify/classify_inputs.h"
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -8,19 +7,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/lists/image_files.h"
+#include "data/lists/image_folder.h"
 
 namespace crema {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_image_name(const fs::path& path) {
-  static const std::set<std::string> endings = {
-      ".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".pbm",
-      ".pgm", ".ppm",  ".pnm", ".pfm", ".sr",  ".ras", ".jp2",  ".hdr", ".exr",  ".gif"};
-  return endings.count(lower_case(path.extension().string())) > 0;
-}
 
 // A text by its name, or what comes out of a pipe.
 bool is_list(const std::string& path) {
@@ -33,19 +26,13 @@ bool is_list(const std::string& path) {
 std::vector<ListedImage> images_in(const std::string& folder) {
   std::vector<std::string> paths;
   try {
-    for (fs::recursive_directory_iterator at(folder), end; at != end; ++at) {
-      const bool hidden = starts_with(at->path().filename().string(), ".");
-      if (hidden && at->is_directory()) at.disable_recursion_pending();
-      if (!hidden && at->is_regular_file() && is_image_name(at->path()))
-        paths.push_back(at->path().string());
-    }
+    paths = images_below(folder).paths;
   } catch (const fs::filesystem_error& error) {
     fail(folder, ": cannot be read: ", error.code().message());
   }
   require(!paths.empty(), folder,
           ": is neither a database (no data.mdb, no CURRENT) nor a folder with images (files that "
           "end in .jpg, .png, ...)");
-  std::sort(paths.begin(), paths.end());
   std::vector<ListedImage> images(paths.size());
   for (size_t i = 0; i < paths.size(); ++i) images[i].path = paths[i];
   return images;

@@ -2,43 +2,17 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/lists/image_folder.h"
 
 namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool names_picture(const fs::path& path) {
-  static const std::set<std::string> endings = {
-      ".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".pbm",
-      ".pgm", ".ppm",  ".pnm", ".pfm", ".ras", ".sr",  ".jp2",  ".exr", ".hdr",  ".pic"};
-  return endings.count(lower_case(path.extension().string())) > 0;
-}
-
 bool hidden_name(const fs::path& path) { return starts_with(path.filename().string(), "."); }
-
-// The pictures in a folder and those below it, sorted; `others` counts other files.
-std::vector<std::string> pictures_in(const fs::path& folder, int64_t& others) {
-  std::vector<std::string> found;
-  fs::recursive_directory_iterator at(folder);
-  for (const auto end = fs::end(at); at != end; ++at) {
-    if (hidden_name(at->path())) {
-      if (at->is_directory()) at.disable_recursion_pending();
-    } else if (at->is_regular_file()) {
-      if (names_picture(at->path())) {
-        found.push_back(at->path().string());
-      } else {
-        ++others;
-      }
-    }
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
 
 }  // namespace
 
@@ -58,10 +32,11 @@ ClassFolders read_class_folders(const std::string& root, Log& log) {
     }
     std::sort(all.classes.begin(), all.classes.end());
     for (size_t i = 0; i < all.classes.size(); ++i) {
-      const std::vector<std::string> pictures = pictures_in(top + all.classes[i], others);
-      if (pictures.empty())
+      const FolderImages pictures = images_below(top + all.classes[i]);
+      others += pictures.others;
+      if (pictures.paths.empty())
         log.warning(cat(top, all.classes[i], ": has no picture, and so class ", i, " has none"));
-      for (const std::string& picture : pictures) {
+      for (const std::string& picture : pictures.paths) {
         ListedImage image;
         image.path = picture.substr(top.size());
         image.class_number = static_cast<int32_t>(i);
