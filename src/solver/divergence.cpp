@@ -58,7 +58,9 @@ void Solver::check_weights() {
 // and 0 is 0, so a net whose weights are nan has a loss like that of an untrained one. Called where
 // the loss is read, before the iteration's first pass.
 void Solver::watch_weights() {
-  if (iteration_ > first_iteration_ && optimizer_->weights_may_not_be_finite()) check_weights();
+  if (file_.solver.on_divergence() == SolverParameter::IGNORE || iteration_ == first_iteration_)
+    return;
+  if (optimizer_->weights_may_not_be_finite()) check_weights();
 }
 
 // On a CPU, the same for blobs. Only a warning: a net may compute with infinities.
