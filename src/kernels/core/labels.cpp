@@ -36,6 +36,12 @@ void fail_for_label(int64_t position, double label, int64_t classes, int64_t eac
                   : "");
 }
 
+std::string hint_about_shares(const Shape& labels, int64_t rows) {
+  if (labels.axes() != 2 || labels[0] != rows || labels[1] < 2) return "";
+  return "; where they are shares of the classes, which mixup and cutmix make of labels, "
+         "SoftmaxWithLoss and Accuracy can read them";
+}
+
 void check_labels(const Tensor& labels, int64_t classes, int64_t each, std::optional<int> ignored) {
   if (labels.device() != Device::cpu) return;
   on(labels, [&]<typename T>() {
@@ -57,11 +63,13 @@ std::optional<NotedLabel> take_label_note(Context& context, const Tensor& note) 
   return NotedLabel{found[0] - 1, std::bit_cast<float>(found[1]), found[2], found[3], found[4]};
 }
 
+std::string when_noted(const NotedLabel& noted) {
+  return cat(" of forward pass ", noted.pass, " (counted from 0)");
+}
+
 void check_label_note(Context& context, const Tensor& note) {
-  if (const std::optional<NotedLabel> bad = take_label_note(context, note)) {
-    fail_for_label(bad->position, bad->label, bad->classes, bad->each,
-                   cat(" of forward pass ", bad->pass, " (counted from 0)"));
-  }
+  if (const std::optional<NotedLabel> bad = take_label_note(context, note))
+    fail_for_label(bad->position, bad->label, bad->classes, bad->each, when_noted(*bad));
 }
 
 }  // namespace crema

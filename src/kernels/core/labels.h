@@ -72,8 +72,14 @@ struct NotedLabel {
 // Nothing when the note is empty; resets it to zero. Waits for the GPU: call it where the host
 // reads the result anyway.
 std::optional<NotedLabel> take_label_note(Context& context, const Tensor& note);
+// " of forward pass 7 (counted from 0)".
+std::string when_noted(const NotedLabel& noted);
 // Error when the note holds a label.
 void check_label_note(Context& context, const Tensor& note);
+
+// What to add to the message of a layer that reads one class for each of `rows`: nothing, unless the
+// labels look like shares of the classes.
+std::string hint_about_shares(const Shape& labels, int64_t rows);
 
 // each: positions per image. when: "" or " of forward pass 7".
 [[noreturn]] void fail_for_label(int64_t position, double label, int64_t classes, int64_t each,

@@ -20,6 +20,10 @@ struct SoftmaxLabels : ClassLabels<T> {
         weights(c.class_weights.data<T>()),
         position_weights(c.position_weights.data<T>()) {}
 
+  // Without labels, where there are shares of classes (softmax_shares_loss.h), none counts.
+  CREMA_HD int at(int64_t position) const {
+    return this->labels ? ClassLabels<T>::at(position) : ClassLabels<T>::kIgnored;
+  }
   CREMA_HD T weight(int64_t position, int64_t label) const {
     return (weights ? weights[label] : T(1)) *
            (position_weights ? position_weights[position] : T(1));

@@ -12,6 +12,7 @@
 #include "kernels/softmax/softmax_labels.h"
 #include "kernels/softmax/softmax_positions.h"
 #include "kernels/softmax/softmax_reference.h"
+#include "kernels/softmax/softmax_shares_loss.h"
 #include "tensor/on.h"
 
 namespace crema {
@@ -199,6 +200,12 @@ constexpr SoftmaxLossBackwardFunction kSoftmaxLossBackward[] = {
 void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
                           const Tensor& probability) {
+  if (c.shares) {
+    SoftmaxLossCase unlabelled = c;
+    unlabelled.shares = false;
+    softmax_loss_forward(context, unlabelled, x, Tensor(), loss, saved, probability);
+    return softmax_shares_loss_forward(context, c, x, labels, loss, saved);
+  }
   if (context.device() == Device::gpu)
     return softmax_loss_forward_gpu(context, c, x, labels, loss, saved, probability);
   on(x, [&]<typename T>() {
@@ -224,6 +231,7 @@ void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tens
 void softmax_loss_backward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                            const Tensor& labels, const SoftmaxLossSaved& saved,
                            const Tensor& d_loss, const Tensor& dx) {
+  if (c.shares) return softmax_shares_loss_backward(context, c, x, labels, saved, d_loss, dx);
   run_first(context, "the gradient of the softmax loss", kSoftmaxLossBackward, c, x, labels, saved,
             d_loss, dx);
 }

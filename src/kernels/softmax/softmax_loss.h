@@ -1,4 +1,5 @@
-// Softmax cross-entropy with integer labels, over (outer, classes, inner) as in
+// Softmax cross-entropy with integer labels, or with shares of the classes
+// (kernels/softmax/softmax_shares_loss.h), over (outer, classes, inner) as in
 // kernels/softmax/softmax.h:
 //   loss = sum over positions of v[position] * w[label] * min(log(sum(exp(x))) - x[label], 87.3)
 //          / normalizer
@@ -23,7 +24,8 @@ struct SoftmaxLossCase {
   bool divide_by_valid = true;
   double normalizer = 1;
   float smoothing = 0;
-  uint64_t pass = 0;  // for messages: of the forward pass, or *live_pass where that is not null
+  bool shares = false;  // the labels are a share of each class, in the order of x
+  uint64_t pass = 0;    // for messages: of the forward pass, or *live_pass where that is not null
   const uint64_t* live_pass = nullptr;
   Tensor class_weights;     // w: one per class, in the dtype of the labels; empty: 1
   Tensor position_weights;  // v: one per position, likewise
@@ -33,14 +35,15 @@ struct SoftmaxLossCase {
 
 // What forward leaves for backward.
 struct SoftmaxLossSaved {
-  Tensor positions;   // (3, positions): largest x, 1 / sum(exp(x - largest)), undivided loss
+  // (3, positions): largest x, 1 / sum(exp(x - largest)), undivided loss; a fourth row for shares.
+  Tensor positions;
   Tensor normalizer;  // one value
   Tensor note;        // of LabelNote
 };
 
-// labels: one per position, in the dtype of x. Writes loss (a scalar), saved, and probability, like
-// x, unless empty. A label that is no class is an Error on the CPU; a GPU does not stop for it: the
-// loss is NaN, and the note (kernels/core/labels.h) says why.
+// labels: one per position, or shares, in the dtype of x. Writes loss (a scalar), saved, and
+// probability, like x, unless empty. A label that is no class is an Error on the CPU; a GPU does
+// not stop for it: the loss is NaN, and the note (kernels/core/labels.h) says why.
 void softmax_loss_forward(Context& context, const SoftmaxLossCase& c, const Tensor& x,
                           const Tensor& labels, const Tensor& loss, const SoftmaxLossSaved& saved,
                           const Tensor& probability);

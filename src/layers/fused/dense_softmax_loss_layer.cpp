@@ -40,9 +40,11 @@ class DenseSoftmaxLossLayer : public FusedLayer {
     const InnerProductParameter& p = params<InnerProductParameter>();
     const LossParameter& loss = params<LossParameter>();
     const SoftmaxParameter& softmax = params<SoftmaxParameter>();
-    const bool plain = top_of(0, bottoms).axes() == 2 && softmax.axis() == 1 &&
-                       softmax.class_weight_size() == 0 && !loss.weight_by_label_freqs() &&
-                       !p.transpose() && !p.normalize() && message().top_size() == 1;
+    const Shape scores = top_of(0, bottoms);
+    const bool plain = scores.axes() == 2 && bottoms[1].count() == scores[0] &&
+                       softmax.axis() == 1 && softmax.class_weight_size() == 0 &&
+                       !loss.weight_by_label_freqs() && !p.transpose() && !p.normalize() &&
+                       message().top_size() == 1;
     return plain && case_of(bottoms).is_profitable(context);
   }
 

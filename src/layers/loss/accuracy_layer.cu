@@ -3,7 +3,8 @@
 //   y = (number of hits) / (number of labels other than ignore_label), 0 if there are none
 // Shapes: scores (N, C, H, W) with classes along `axis`, labels (N, H, W) or any shape with as many
 // values, integers from 0 to C - 1 or ignore_label; y is a scalar, a second top (C) has the share
-// per class.
+// per class. Labels of the scores' shape are shares of the classes, as augment's mixup and cutmix make
+// them: the class with the largest share counts, the first of equal ones.
 // Parameters: none.
 // Gradient: none. EltwiseAccuracy (a fork's, older than Accuracy's support for label images) is the
 // same.
@@ -32,6 +33,22 @@ struct SharesOfClasses {
   CREMA_HD void operator()(int64_t k) const { y[k] = totals[k] > 0 ? hits[k] / totals[k] : T(0); }
 };
 
+// The class with the largest share of an example.
+template <typename T>
+struct LargestShare {
+  const T* shares;
+  int64_t classes, inner;
+  T* label;
+  CREMA_HD void operator()(int64_t i) const {
+    const T* const share = shares + i / inner * classes * inner + i % inner;
+    int64_t best = 0;
+    for (int64_t k = 1; k < classes; ++k) {
+      if (share[k * inner] > share[best * inner]) best = k;
+    }
+    label[i] = static_cast<T>(best);
+  }
+};
+
 class AccuracyLayer : public Layer {
   const AccuracyParameter& p() const { return params<AccuracyParameter>(); }
   Arity bottoms() const override { return {2, 2}; }
@@ -44,40 +61,60 @@ class AccuracyLayer : public Layer {
     const int64_t classes = scores[scores.canonical_axis(p().axis())];
     require(p().top_k() >= 1 && p().top_k() <= classes, "top_k is ", p().top_k(),
             ", but there are ", classes, " scores for each example");
-    require(bottoms[1].count() * classes == scores.count(), "there must be one label for each ",
-            classes, " scores, but the scores are ", scores.brief(), " and the labels ",
-            bottoms[1].brief(), " (`axis` says which axis has the classes)");
+    require(bottoms[1].count() * classes == scores.count() || has_shares(scores, bottoms[1]),
+            "there must be one label for each ", classes, " scores, but the scores are ",
+            scores.brief(), " and the labels ", bottoms[1].brief(),
+            " (`axis` says which axis has the classes)");
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back({classes});
     return {tops, {{{LabelNote::kCount}, DType::i32, true}}};
   }
 
-  // Workspace: what ReachingScores gives per example, then hits and totals per class.
+  // With one class labels are classes, as in Caffe.
+  bool has_shares(const Shape& scores, const Shape& labels) const {
+    const int axis = scores.canonical_axis(p().axis());
+    return scores[axis] > 1 && labels.axes() > axis && labels[axis] == scores[axis] &&
+           labels.count(0, axis) == scores.count(0, axis) && labels.count() == scores.count();
+  }
+
+  // Workspace: what ReachingScores gives per example, then hits and totals per class, then the labels
+  // if they have to be found.
   Prepared prepare(Context&, const Preparation& preparation) override {
     const Shape& scores = preparation.bottoms[0];
     const int64_t classes = scores[scores.canonical_axis(p().axis())];
     Prepared prepared;
-    prepared.workspace = static_cast<size_t>(preparation.bottoms[1].count() + 2 * classes) *
-                         size_of(preparation.dtype);
+    const int64_t examples = scores.count() / classes;
+    prepared.workspace =
+        static_cast<size_t>(examples * (has_shares(scores, preparation.bottoms[1]) ? 2 : 1) +
+                            2 * classes) *
+        size_of(preparation.dtype);
     return prepared;
   }
 
   void forward(Context& context, const Forward& pass) override {
     const Tensor &scores = pass.bottom[0], &labels = pass.bottom[1];
     const int axis = scores.shape().canonical_axis(p().axis());
-    const int64_t classes = scores.shape()[axis], examples = labels.count();
+    const int64_t classes = scores.shape()[axis], examples = scores.count() / classes;
+    const bool shares = has_shares(scores.shape(), labels.shape());
     // Labels per image, if their number is the same for each.
     const int64_t images = scores.shape()[0],
                   each = images > 0 && examples % images == 0 ? examples / images : 1;
     const LabelNote note{pass.saved[0].data<int32_t>(), classes, each, pass.pass, pass.live_pass};
-    check_labels(labels, classes, each,
-                 p().has_ignore_label() ? std::optional<int>(p().ignore_label()) : std::nullopt);
+    if (!shares) {
+      check_labels(labels, classes, each,
+                   p().has_ignore_label() ? std::optional<int>(p().ignore_label()) : std::nullopt);
+    }
     on(scores, [&]<typename T>() {
       T *reaching = pass.workspace.data<T>(), *hits = reaching + examples, *totals = hits + classes;
+      const int64_t inner = scores.shape().count(axis + 1);
+      T* const found = totals + classes;
+      if (shares) {
+        parallel_for(context, examples, LargestShare<T>{labels.data<T>(), classes, inner, found});
+      }
       const ScoredExamples<T> of{scores.data<T>(),
-                                 labels.data<T>(),
+                                 shares ? found : labels.data<T>(),
                                  classes,
-                                 scores.shape().count(axis + 1),
+                                 inner,
                                  static_cast<int64_t>(p().top_k()),
                                  p().has_ignore_label(),
                                  p().ignore_label(),

@@ -55,7 +55,8 @@ class LabelledSoftmaxLoss : public LabelledLoss<Self> {
     const int64_t positions = x.count(0, axis_) * x.count(axis_ + 1);
     require(labels.count() == positions, "there must be one label for each position: scores of ",
             x.brief(), " with classes along axis ", axis_, " need ", positions,
-            " labels, but there are ", labels.count(), " (", labels.brief(), ")");
+            " labels, but there are ", labels.count(), " (", labels.brief(), ")",
+            hint_about_shares(labels, positions));
     return {this->tops_with(x), {loss_sums(), {x, {}}}};
   }
   LabelRange range(const Shape& x) const override {

@@ -1,4 +1,5 @@
-// SoftmaxWithLoss: softmax of the scores and its cross-entropy with integer labels.
+// SoftmaxWithLoss: softmax of the scores and its cross-entropy with integer labels, or with shares of
+// the classes.
 //   loss = 1 / D * sum of -log(p[label])    p = softmax(x) along softmax_param's axis
 // D, by loss_param's normalization:
 //   VALID (the default)  labels that are not ignore_label, at least 1
@@ -11,19 +12,23 @@
 // e on the label and spreads e over all classes; class_weighting with weight_by_label_freqs: true,
 // or softmax_param.class_weight, multiplies each loss by its label's weight. A third bottom, which
 // WeightedSoftmaxWithLoss needs, multiplies it by a weight per position; VALID then divides by the
-// sum of these weights (times those of the classes), at least 1. With softmax_param.hard_ratio
-// r in addition, only the share r of positions with the largest losses (ties included) has a
-// gradient, divided by their number or weights. The loss is that of all positions.
+// sum of these weights (times those of the classes), at least 1. With softmax_param.hard_ratio r in
+// addition, only the share r of positions with the largest losses (ties included) has a gradient,
+// divided by their number or weights. The loss is that of all positions.
 // Shapes: x (N, C, ...), labels with one value per position, such as (N), (N, 1) or (N, H, W); the
-// loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0 to
-// C - 1; others are an error. A third top (R-FCN, also as SoftmaxWithLossOHEM) has the loss of each
-// position before the division, with the labels' shape, 0 where the label is ignore_label.
+// loss is a scalar, a second top has the probabilities, like x. Labels are the integers from 0 to C
+// - 1; others are an error. Labels with a value q[k] >= 0 for each score, such as (N, C), are
+// shares of the classes, as augment's mixup and cutmix make them: the loss and gradient of label k
+// count with q[k], VALID counts each position once, and there is no ignore_label. A third top
+// (R-FCN, also as SoftmaxWithLossOHEM) has the loss of each position before the division, with the
+// labels' shape, 0 where the label is ignore_label.
 // Parameters: none.
 // Gradient: dx = (p - target) / D, times the loss weight; none for labels and ignored positions,
 // none from the second top.
 #include "kernels/core/labels.h"
 #include "kernels/detection/keep_largest.h"
 #include "kernels/softmax/softmax_loss.h"
+#include "kernels/softmax/softmax_shares_loss.h"
 #include "layers/layer.h"
 #include "layers/loss/loss_normalizer.h"
 #include "proto/layer.pb.h"
@@ -50,6 +55,10 @@ class SoftmaxWithLossLayer : public Layer {
 
   void setup(Context& context, const std::vector<Shape>& bottoms) override {
     axis_ = bottoms[0].canonical_axis(softmax().axis());
+    shares_ = has_shares(bottoms[0], bottoms[1]);
+    require(!shares_ || !p().has_ignore_label(),
+            "loss_param has ignore_label, but the labels are shares of the classes (",
+            bottoms[1].brief(), "), not classes; a position whose shares are all 0 costs nothing");
     // In channels-last, scores are ordered by position; the labels' order must agree.
     bool labels_alike = true;
     for (size_t i = 1; i < bottoms.size(); ++i)
@@ -93,12 +102,30 @@ class SoftmaxWithLossLayer : public Layer {
     return std::max<int64_t>(1, positions - static_cast<int64_t>(easy));
   }
 
+  int64_t positions(const Shape& x) const { return x.count(0, axis_) * x.count(axis_ + 1); }
+
+  // With one class labels are classes, as in Caffe.
+  bool has_shares(const Shape& x, const Shape& labels) const {
+    return x[axis_] > 1 && labels.axes() > axis_ && labels[axis_] == x[axis_] &&
+           labels.count(0, axis_) == x.count(0, axis_) && labels.count() == x.count();
+  }
+
+  // The labels may be shares of another number of classes.
+  std::string hint_about_classes(const Shape& x, const Shape& labels) const {
+    const bool shares = labels.axes() > axis_ && labels[axis_] > 1 && labels[axis_] != x[axis_] &&
+                        labels.count(0, axis_) == x.count(0, axis_);
+    return shares ? cat("; where they are shares, `classes` of augment and the number of scores, ",
+                        x[axis_], ", must be equal")
+                  : "";
+  }
+
   Inference infer(const std::vector<Shape>& bottoms) const override {
     const Shape &x = bottoms[0], &labels = bottoms[1];
-    const int64_t positions = x.count(0, axis_) * x.count(axis_ + 1);
-    require(labels.count() == positions, "there must be one label for each position: scores of ",
+    const int64_t positions = this->positions(x), wanted = shares_ ? x.count() : positions;
+    require(labels.count() == wanted, "there must be one label for each position: scores of ",
             x.brief(), " with classes along axis ", axis_, " need ", positions,
-            " labels, but there are ", labels.count(), " (", labels.brief(), ")");
+            " labels, or as many shares of the classes as scores, but there are ", labels.count(),
+            " (", labels.brief(), ")", hint_about_classes(x, labels));
     require(bottoms.size() < 3 || bottoms[2].count() == positions,
             "the third bottom must have a weight "
             "for each of ",
@@ -109,9 +136,15 @@ class SoftmaxWithLossLayer : public Layer {
             weights_.size(), " values for ", x[axis_], " classes");
     std::vector<Shape> tops = {Shape()};
     if (message().top_size() > 1) tops.push_back(x);
-    if (message().top_size() > 2) tops.push_back(labels);
-    return {tops, {{{3, positions}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
+    if (message().top_size() > 2) {
+      tops.push_back(labels);
+      if (shares_) tops.back()[axis_] = 1;
+    }
+    return {tops, {{{rows(), positions}, {}}, {{1}, {}}, {{LabelNote::kCount}, DType::i32, true}}};
   }
+
+  // Of SoftmaxLossSaved::positions.
+  int64_t rows() const { return shares_ ? 4 : 3; }
 
   // With hard_ratio, backward reads what the second forward has saved.
   Prepared prepare(Context& context, const Preparation& preparation) override {
@@ -121,9 +154,9 @@ class SoftmaxWithLossLayer : public Layer {
     }
     Prepared prepared;
     if (!hard_ || !preparation.backward) return prepared;
-    const int64_t positions = preparation.bottoms[1].count();
+    const int64_t positions = this->positions(preparation.bottoms[0]);
     prepared.saved = {
-        {{3, positions}, {}}, {{1}, {}}, {{positions}, {}}, {{1}, DType::i32}, {{}, {}}};
+        {{rows(), positions}, {}}, {{1}, {}}, {{positions}, {}}, {{1}, DType::i32}, {{}, {}}};
     return prepared;
   }
 
@@ -139,6 +172,7 @@ class SoftmaxWithLossLayer : public Layer {
     c.divide_by_valid = divisor.by_valid;
     c.normalizer = divisor.constant;
     c.smoothing = smoothing_;
+    c.shares = shares_;
     c.class_weights = class_weights_;
     if (bottom.size() == 3) c.position_weights = bottom[2];
     return c;
@@ -159,7 +193,7 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void choose_hard(Context& context, SoftmaxLossCase c, const Forward& pass) const {
-    const int64_t positions = pass.bottom[1].count();
+    const int64_t positions = pass.saved[kPositions].shape()[1];
     const Tensor& weights = pass.saved[kHardWeights];
     keep_largest(context, losses(pass), hard_positions(positions),
                  pass.bottom[2].reshaped({positions}), weights, pass.saved[kHardKey]);
@@ -188,12 +222,15 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void check(Context& context, const Forward& pass) const override {
-    check_label_note(context, pass.saved[kNote]);
+    if (!shares_) return check_label_note(context, pass.saved[kNote]);
+    if (const std::optional<NotedLabel> bad = take_label_note(context, pass.saved[kNote]))
+      fail_for_share(make_case(pass.bottom), bad->position, bad->label, when_noted(*bad));
   }
 
   int axis_ = 1;
   OrderRule order_rule_ = OrderRule::row_major;
   float smoothing_ = 0;
+  bool shares_ = false;  // the labels are shares of the classes
   bool hard_ = false;
   std::vector<float> weights_;  // of the classes, or none
   Tensor class_weights_;
