@@ -20,12 +20,20 @@ for option in "$@"; do
   esac
 done
 
-# A CUDA toolkit brings cuDNN; cudnn-frontend, NVIDIA's header-only C++ interface to it, comes from PyPI.
+# A CUDA toolkit brings cuDNN; from PyPI come cudnn-frontend, NVIDIA's header-only C++ interface to it, and the header of nvJPEG where
+# the toolkit was installed without that.
 nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
-[ -n "$cudnn" ] || nvcc=
-headers=build/deps/include/cudnn_frontend.h
-if [ -n "$nvcc" ] && [ ! -e "$headers" ] && ! python3 -m pip --version >/dev/null 2>&1; then
-  packages+=(python3-pip)
+include=build/deps/include
+frontend='' nvjpeg=''
+if [ -n "$nvcc" ]; then
+  if [ -n "$cudnn" ] && [ ! -e $include/cudnn_frontend.h ]; then frontend=nvidia-cudnn-frontend; fi
+  if [ ! -e $include/nvjpeg.h ] && [ ! -e "$(dirname "$nvcc")/../include/nvjpeg.h" ]; then
+    case $("$nvcc" --version) in
+      *"release 12."*) nvjpeg=nvidia-nvjpeg-cu12 ;;
+      *"release 13."*) nvjpeg=nvidia-nvjpeg ;;
+    esac
+  fi
+  if [ -n "$frontend$nvjpeg" ] && ! python3 -m pip --version >/dev/null 2>&1; then packages+=(python3-pip); fi
 fi
 
 log=$(mktemp)
@@ -60,13 +68,21 @@ if [ ${#missing[@]} -gt 0 ]; then
   apt install -y --no-install-recommends "${missing[@]}"
 fi
 
-if [ -n "$nvcc" ] && [ ! -e "$headers" ]; then
-  echo "Fetching cudnn-frontend's headers"
+# Unpacks a package of PyPI into $folder.
+fetch() {
+  echo "Fetching the headers of $1"
   folder=$(mktemp -d)
-  python3 -m pip download --quiet --no-deps --dest "$folder" nvidia-cudnn-frontend
-  python3 -m zipfile -e "$folder"/nvidia_cudnn_frontend-*.whl "$folder/unpacked"
-  mkdir -p build/deps
-  rm -rf build/deps/include
-  cp -r "$folder/unpacked/include" build/deps/include
+  python3 -m pip download --quiet --no-deps --dest "$folder" "$1"
+  python3 -m zipfile -e "$folder"/*.whl "$folder"
+  mkdir -p $include
+}
+if [ -n "$frontend" ]; then
+  fetch $frontend
+  cp -r "$folder"/include/. $include
+  rm -rf "$folder"
+fi
+if [ -n "$nvjpeg" ]; then
+  fetch $nvjpeg
+  cp "$folder"/nvidia/*/include/nvjpeg.h $include
   rm -rf "$folder"
 fi

@@ -203,15 +203,15 @@ class Trainer {
   void solve();
 
   int64_t iteration() const;       // updates done so far
-  int64_t max_iterations() const;  // max_iter; 0: the solver does not say
+  int64_t max_iterations() const;  // max_iter, or what max_epoch comes to; 0: neither is given
   // Mean over the last average_loss iterations, as displays show it; by default (1) that of the
   // last one. nan before the first, and after a resume until the next.
   double loss() const;
   // base_lr after lr_policy, of the iteration that comes next.
   double learning_rate() const;
 
-  // Runs each test net for its test_iter batches. One result for each, in the solver's order and
-  // without those whose test_iter is 0.
+  // Runs each test net for its test_iter batches, or with test_epoch once over its data. One result
+  // for each, in the solver's order and without those whose test_iter is 0.
   std::vector<TestResult> test();
   // Writes weights and solver state; each file is whole or absent. Error when that fails: the
   // snapshots before stay.

@@ -50,6 +50,7 @@ void never_stop(SolverParameter* solver) {
   solver->set_on_divergence(SolverParameter::IGNORE);
   solver->set_display(0);
   solver->set_max_iter(1000000);
+  solver->clear_max_epoch();
 }
 
 std::string three_digits(double value) {

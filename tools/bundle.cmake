@@ -2,7 +2,7 @@
 # relocatable and runs on another machine. Left out: glibc and the GPU driver, which are specific to a machine, and the CUDA
 # toolkit's libraries unless CUDA is ON.
 #
-# PROGRAM, LIBRARY, MODULE (may be empty): the files of the build tree, which contain the paths of their libraries.
+# PROGRAM, LIBRARY, MODULES (may be empty): the files of the build tree, which contain the paths of their libraries.
 # GPU_LIBRARIES: those of the toolkit that are loaded with the first GPU. TO: the destination folder.
 set(machine "^(ld-linux.*|ld64|libc|libm|libmvec|libdl|librt|libpthread|libresolv|libutil|libanl|libnss_.*)\\.so"
             "^(libcuda|libnvidia-.*)\\.so" "^libcrema")
@@ -24,7 +24,7 @@ endforeach()
 file(GET_RUNTIME_DEPENDENCIES
   EXECUTABLES ${PROGRAM}
   LIBRARIES ${LIBRARY} ${loaded}
-  MODULES ${MODULE}
+  MODULES ${MODULES}
   PRE_EXCLUDE_REGEXES ${excluded}
   RESOLVED_DEPENDENCIES_VAR found
   UNRESOLVED_DEPENDENCIES_VAR missing

@@ -1,7 +1,9 @@
-// `crema compute_image_mean DB [OUT]`: the mean image of a database, for `mean_file`, and of each
-// channel, for `mean_value`.
-#include "base/strings.h"
-#include "data/databases/compute_mean.h"
+// `crema compute_image_mean DB [OUT]`: the mean image of a database of any kind, for `mean_file`,
+// and of each channel, for `mean_value`.
+#include "base/error.h"
+#include "data/convert/compute_mean.h"
+#include "data/databases/find_database.h"
+#include "tools/db/db.h"
 #include "tools/flags.h"
 #include "tools/verb.h"
 
@@ -9,10 +11,14 @@ namespace crema {
 namespace {
 
 int run_compute_image_mean(const VerbCall& call) {
-  const Backend backend = backend_named(FLAGS_backend);
-  const std::unique_ptr<Source> source = open_database(call.arguments[0], backend);
-  call.log.info(cat("Opened ", name_of(backend), " ", call.arguments[0]));
-  const Mean mean = compute_mean(*source, call.log);
+  const std::string& path = call.arguments[0];
+  const Backend wanted = backend_named(FLAGS_backend);
+  const FoundDatabase found = find_database(path);
+  require(call.given.count("backend") == 0 || found.backend == wanted, path, ": is of kind ",
+          title_of(found.backend), ", but -backend is ", FLAGS_backend,
+          "; without it any kind is read");
+  call.log.info(cat("Opened ", name_of(found.backend), " ", path));
+  const Mean mean = compute_mean(*found.source, threads_of_flag(), call.log);
   if (call.arguments.size() > 1) {
     call.log.info("Write to " + call.arguments[1]);
     write_mean(mean, call.arguments[1]);
@@ -25,8 +31,8 @@ int run_compute_image_mean(const VerbCall& call) {
 }
 
 REGISTER_VERB(compute_image_mean, {.summary = "computes the mean image of a database",
-                                   .usage = "[-backend lmdb|leveldb] DB [OUT.binaryproto]",
-                                   .flags = {"backend"},
+                                   .usage = "[flags] DB [OUT.binaryproto]",
+                                   .flags = {"backend", "threads"},
                                    .min_arguments = 1,
                                    .max_arguments = 2,
                                    .run = run_compute_image_mean});

@@ -43,6 +43,7 @@ inline ImagesetOptions imageset_options(const VerbCall& call) {
   options.shuffle = FLAGS_shuffle;
   options.resize_height = FLAGS_resize_height;
   options.resize_width = FLAGS_resize_width;
+  options.scaled_decoding = FLAGS_scaled_decoding;
   options.min_dim = FLAGS_min_dim;
   options.max_dim = FLAGS_max_dim;
   options.max_pixels = FLAGS_max_pixels;

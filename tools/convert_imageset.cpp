@@ -23,16 +23,17 @@ int run_convert_imageset(const VerbCall& call) {
   return 0;
 }
 
-REGISTER_VERB(convert_imageset,
-              {.summary = "makes a database from image files",
-               .usage = "[flags] ROOT_FOLDER/ [LIST] DB",
-               .flags = {"backend", "gray", "shuffle", "resize_width", "resize_height",
-                         "check_size", "encoded", "encode_type", "exif", "as_stored", "max_pixels",
-                         "strict", "split", "seed", "threads", "overwrite", "hdf5_rows",
-                         "hdf5_compress", "scale"},
-               .min_arguments = 2,
-               .max_arguments = 3,
-               .run = run_convert_imageset});
+REGISTER_VERB(
+    convert_imageset,
+    {.summary = "makes a database from image files",
+     .usage = "[flags] ROOT_FOLDER/ [LIST] DB",
+     .flags = {"backend",         "gray",       "shuffle",   "resize_width",  "resize_height",
+               "scaled_decoding", "check_size", "encoded",   "encode_type",   "exif",
+               "as_stored",       "max_pixels", "strict",    "split",         "seed",
+               "threads",         "overwrite",  "hdf5_rows", "hdf5_compress", "scale"},
+     .min_arguments = 2,
+     .max_arguments = 3,
+     .run = run_convert_imageset});
 
 }  // namespace
 }  // namespace crema

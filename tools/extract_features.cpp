@@ -1,15 +1,14 @@
-// `crema extract_features WEIGHTS NET BLOB,... DB,... BATCHES lmdb|leveldb|hdf5 [CPU|GPU
+// `crema extract_features WEIGHTS NET BLOB,... DB,... BATCHES lmdb|leveldb|hdf5|npy [CPU|GPU
 // [N|DEVICE_ID=N]]`: writes blobs that a trained net computes from its data to databases of Datums,
-// which a Data layer can read, or to HDF5 files.
+// which a Data layer can read, to HDF5 files, which HDF5Data can, or to NumPy files.
 #include <charconv>
 #include <filesystem>
 #include <set>
 
-#include "data/databases/database_writer.h"
 #include "net/records.h"
 #include "net/unfed_inputs.h"
-#include "proto/data.pb.h"
 #include "tools/devices.h"
+#include "tools/feature_writer.h"
 #include "tools/flags.h"
 #include "tools/model_flag.h"
 #include "tools/random_inputs.h"
@@ -21,7 +20,7 @@ namespace {
 
 struct Feature {
   std::string blob;
-  std::unique_ptr<DatabaseWriter> database;
+  std::unique_ptr<FeatureWriter> writer;
 };
 
 int number_in(const std::string& text, const std::string& what, int minimum) {
@@ -51,8 +50,11 @@ void take_device(const std::vector<std::string>& words, bool both) {
   FLAGS_gpu = std::to_string(id);
 }
 
+// HDF5Data wants labels beside the data: those of the net, if it has a blob of this name.
+constexpr const char* kLabel = "label";
+
 std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::string& databases,
-                                 Backend backend, Log& log) {
+                                 const FeatureFormat& format, Log& log) {
   const std::vector<std::string> names = split(blobs, ','), paths = split(databases, ',');
   require(!names.empty() && names.size() == paths.size(), blobs, " and ", databases,
           ": expected a database for each blob, but there are ", names.size(), " blobs and ",
@@ -64,37 +66,36 @@ std::vector<Feature> features_of(Net& net, const std::string& blobs, const std::
   // DB and DB/ are the same folder.
   std::set<std::filesystem::path> folders;
   for (const std::string& path : paths) {
-    require(folders.insert(std::filesystem::path(path + "/").lexically_normal()).second, path,
+    const std::filesystem::path named(name_of_features(path, format) + "/");
+    require(folders.insert(named.lexically_normal()).second, path,
             ": is named twice; each blob needs a database of its own");
   }
   std::vector<Feature> features;
   for (size_t i = 0; i < names.size(); ++i) {
     log.info("Opening dataset " + paths[i]);
-    features.push_back({names[i], create_database(paths[i], backend)});
+    features.push_back({names[i], create_features(paths[i], format)});
   }
   return features;
 }
 
-// Writes the samples of a batch, in Caffe's order: the axes after the first one as channels, height
-// and width.
+// The labels of the rows of a blob; none where the net has none, or not one for each row.
+std::vector<float> labels_of(Net& net, const Feature& feature, const Shape& shape) {
+  if (!feature.writer->takes_labels() || feature.blob == kLabel || !net.has_blob(kLabel)) return {};
+  const Tensor labels = net.blob(kLabel);
+  if (labels.shape().axes() == 0 || labels.shape()[0] != shape[0]) return {};
+  return to_floats(net.context(), labels);
+}
+
+// Writes the samples of a batch, in Caffe's order.
 void put_samples(Net& net, const Feature& feature, Log& log) {
   const Tensor blob = net.blob(feature.blob);
-  const Shape& shape = blob.shape();
-  const std::vector<float> values = to_floats(net.context(), blob);
-  const auto extent = [&](int axis) { return axis < shape.axes() ? shape[axis] : 1; };
-  Datum datum;
-  datum.set_channels(static_cast<int>(extent(1)));
-  datum.set_height(static_cast<int>(extent(2)));
-  datum.set_width(shape.axes() > 3 ? static_cast<int>(shape.count(3)) : 1);
-  const int64_t count = shape.count(1);
-  for (int64_t n = 0; n < shape[0]; ++n) {
-    const auto first = values.begin() + n * count;
-    datum.mutable_float_data()->Assign(first, first + count);
-    feature.database->put(numbered_key(feature.database->count(), 10), datum);
-    if (feature.database->count() % 1000 == 0) {
-      log.info(cat("Extracted features of ", feature.database->count(),
-                   " query images for feature blob ", feature.blob));
-    }
+  const int64_t before = feature.writer->count();
+  feature.writer->put(blob.shape(), to_floats(net.context(), blob),
+                      labels_of(net, feature, blob.shape()));
+  constexpr int64_t kSaid = 1000;
+  for (int64_t count = (before / kSaid + 1) * kSaid; count <= feature.writer->count();
+       count += kSaid) {
+    log.info(cat("Extracted features of ", count, " query images for feature blob ", feature.blob));
   }
 }
 
@@ -103,7 +104,7 @@ int run_extract_features(const VerbCall& call) {
   FLAGS_weights = words[0];
   FLAGS_model = words[1];
   const int batches = number_in(words[4], "number of batches", 1);
-  const Backend backend = backend_named(words[5]);
+  const FeatureFormat format = feature_format(words[5], FLAGS_overwrite);
   take_device({words.begin() + 6, words.end()}, call.given.count("gpu") > 0);
 
   const std::unique_ptr<Context> context = make_context(call.log);
@@ -119,7 +120,7 @@ int run_extract_features(const VerbCall& call) {
     refuse_unfed_inputs(input.net, input.options.state, input.options.where);
   load_weights_of_flag(net);
   fill_random_inputs(net);
-  const std::vector<Feature> features = features_of(net, words[2], words[3], backend, call.log);
+  const std::vector<Feature> features = features_of(net, words[2], words[3], format, call.log);
   const int64_t records = records_of(net), samples = batches * batch_of(net);
   if (records > 0 && samples > records) {
     call.log.warning(cat(batches, " batches are ", samples, " samples, but the net's source has ",
@@ -132,10 +133,10 @@ int run_extract_features(const VerbCall& call) {
     net.check();
     for (const Feature& feature : features) put_samples(net, feature, call.log);
   }
-  for (const Feature& feature : features) feature.database->complete();
+  for (const Feature& feature : features) feature.writer->complete();
   for (const Feature& feature : features) {
-    feature.database->finish();
-    call.log.info(cat("Extracted features of ", feature.database->count(),
+    feature.writer->finish();
+    call.log.info(cat("Extracted features of ", feature.writer->count(),
                       " query images for feature blob ", feature.blob));
   }
   call.log.info("Successfully extracted the features!");
@@ -143,11 +144,12 @@ int run_extract_features(const VerbCall& call) {
 }
 
 REGISTER_VERB(extract_features,
-              {.summary = "writes blobs of a trained net as databases",
+              {.summary = "writes blobs of a trained net as databases or NumPy files",
                .usage = "[flags] WEIGHTS NET.prototxt BLOB[,BLOB...] DB[,DB...] BATCHES "
-                        "lmdb|leveldb|hdf5 [CPU|GPU [N|DEVICE_ID=N]]",
+                        "lmdb|leveldb|hdf5|npy [CPU|GPU [N|DEVICE_ID=N]]",
                .flags = {"weights_mode", "gpu", "phase", "level", "stage", "batch", "assume",
-                         "implementation", "precision", "gpu_memory", "tune", "deterministic"},
+                         "implementation", "precision", "gpu_memory", "tune", "deterministic",
+                         "overwrite"},
                .min_arguments = 6,
                .max_arguments = 8,
                .run = run_extract_features});

@@ -33,6 +33,9 @@ DEFINE_int32(batch, 0,
              "Replaces the first dimension of every source of data; 0 leaves it, and is 1 sample "
              "for deploy. db peek without -model: how many records, 32 if it is 0.");
 DEFINE_int32(iterations, 50, "The number of iterations to run.");
+DEFINE_bool(epoch, false,
+            "Test on each record of the data once, in place of -iterations; results are means over "
+            "records.");
 DEFINE_string(
     set, "",
     "Sets a field of the solver or the net, or a variable of their files, such as base_lr=0.02, "
@@ -94,6 +97,9 @@ DEFINE_bool(gray, false, "Read images as one grey channel.");
 DEFINE_bool(shuffle, false, "Shuffle the images, or rows, and their labels.");
 DEFINE_int32(resize_width, 0, "Width that images are resized to; 0 leaves them.");
 DEFINE_int32(resize_height, 0, "Height that images are resized to; 0 leaves them.");
+DEFINE_bool(scaled_decoding, false,
+            "With -resize_height and -resize_width: decode large JPEGs at a half, a quarter or an "
+            "eighth of their size before they are resized. Faster; values differ a little.");
 DEFINE_int32(min_dim, 0,
              "Images whose smaller side has fewer pixels are enlarged to this, with their "
              "proportions kept; goes before -resize_width and -resize_height.");
@@ -154,9 +160,9 @@ DEFINE_int64(
 DEFINE_int32(hdf5_compress, 0,
              "With -backend hdf5: the level of gzip, from 1 to 9; 0 does not compress.");
 DEFINE_double(scale, 1,
-              "The factor for values, such as 0.00390625. Converters: with -backend hdf5, as "
-              "HDF5Data has no transform_param. classify: after the mean, in place of what the net "
-              "says.");
+              "The factor for values, such as 0.00390625. Converters: with -backend hdf5, for nets "
+              "whose HDF5Data has no transform_param. classify: after the mean, in place of what "
+              "the net says.");
 
 DEFINE_string(labels, "",
               "The names of the classes: a text file, one a line, the first for class 0. Empty: "

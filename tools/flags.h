@@ -18,6 +18,7 @@ DECLARE_string(stage);
 DECLARE_string(assume);
 DECLARE_int32(batch);
 DECLARE_int32(iterations);
+DECLARE_bool(epoch);
 DECLARE_string(set);
 
 // How to run it.
@@ -60,6 +61,7 @@ DECLARE_bool(check_size);
 DECLARE_bool(encoded);
 DECLARE_string(encode_type);
 DECLARE_bool(exif);
+DECLARE_bool(scaled_decoding);
 DECLARE_bool(as_stored);
 DECLARE_int32(threads);
 DECLARE_string(label);

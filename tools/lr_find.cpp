@@ -41,11 +41,15 @@ void raise_rate(int iterations, SolverParameter* solver) {
   solver->set_gamma(static_cast<float>(
       std::pow(FLAGS_end_lr / FLAGS_start_lr, 1.0 / static_cast<double>(iterations - 1))));
   solver->set_max_iter(iterations);
+  solver->clear_max_epoch();
   solver->set_display(1);
   solver->set_average_loss(1);
   solver->set_on_divergence(SolverParameter::IGNORE);
   solver->clear_min_lr();
   solver->clear_warmup_iter();
+  solver->clear_warmup_epoch();
+  solver->clear_stepsize_epoch();
+  solver->clear_stepvalue_epoch();
   solver->clear_rampup_interval();
   solver->clear_plateau_winsize();
   train_only(solver);

@@ -25,9 +25,10 @@ std::unique_ptr<Context> context_of(ProgramLog& log, const SolverFile& file) {
 
 void train_only(SolverParameter* solver) {
   for (const char* field :
-       {"test_net", "test_net_param", "test_state", "test_iter", "test_interval", "snapshot",
-        "snapshot_minutes", "max_minutes", "keep_best", "early_stop", "plateau_test", "epoch_log",
-        "ema_decay", "test_ema", "debug_info"}) {
+       {"test_net", "test_net_param", "test_state", "test_iter", "test_interval", "test_epoch",
+        "test_interval_epoch", "snapshot", "snapshot_epoch", "snapshot_minutes", "max_minutes",
+        "keep_best", "early_stop", "plateau_test", "epoch_log", "ema_decay", "test_ema",
+        "debug_info"}) {
     const auto* found = SolverParameter::descriptor()->FindFieldByName(field);
     SolverParameter::GetReflection()->ClearField(solver, found);
   }

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <optional>
 
+#include "net/records.h"
 #include "proto/solver.pb.h"
 #include "solver/class_metrics.h"
 #include "solver/not_finite.h"
@@ -44,25 +45,43 @@ class NumberCheck {
   std::string message_;
 };
 
+// The number of batches to run.
+int batches_of_flags(Net& net) {
+  if (!FLAGS_epoch) return FLAGS_iterations;
+  try {
+    return static_cast<int>(check_whole_epochs(net).batches);
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const Error& error) {
+    fail("-epoch: ", error.what());
+  }
+}
+
 void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked) {
-  log.info(cat("Running for ", FLAGS_iterations, " iterations."));
+  const int iterations = batches_of_flags(net);
+  log.info(cat("Running for ", iterations, " iterations."));
   TestScores scores(SolverParameter(), net);
   std::optional<ClassMetrics> metrics;
   if (!asked.empty()) metrics.emplace(net, asked);
   NumberCheck check(net);
-  float loss = 0;  // summed in float as in Caffe, so that the printed digits agree
-  for (int i = 0; i < FLAGS_iterations; ++i) {
+  double loss = 0;
+  int64_t tested = 0;
+  for (int i = 0; i < iterations; ++i) {
+    const int64_t records = FLAGS_epoch ? records_in(net, i) : 1;
     net.forward(i);
     const double of_batch = net.loss();
-    loss += static_cast<float>(of_batch);
-    scores.add();
+    // Else summed in float as in Caffe, so that the printed digits agree.
+    loss = FLAGS_epoch ? loss + static_cast<double>(records) * of_batch
+                       : static_cast<float>(loss) + static_cast<float>(of_batch);
+    tested += records;
+    scores.add(records);
     if (metrics) metrics->add();
     const std::vector<OutputValue> values = values_of(net);
     for (const OutputValue& output : values)
       log.info(cat("Batch ", i, ", ", output.name, " = ", output.value));
     check.look(i, of_batch, values);
   }
-  log.info(cat("Loss: ", loss / static_cast<float>(FLAGS_iterations)));
+  log.info(cat("Loss: ", static_cast<float>(loss) / static_cast<float>(tested)));
   for (const OutputValue& mean : scores.outputs()) {
     std::string line = cat(mean.name, " = ", mean.value);
     if (mean.loss_weight != 0)
@@ -81,6 +100,9 @@ void test(ProgramLog& log, Net& net, const std::vector<std::string>& asked) {
 
 int run_test(const VerbCall& call) {
   require(FLAGS_iterations > 0, "-iterations ", FLAGS_iterations, ": expected a positive number");
+  require(!FLAGS_epoch || call.given.count("iterations") == 0, "-epoch and -iterations ",
+          FLAGS_iterations,
+          ": a test is one pass over the data, or so many batches; give one of them");
   require(!FLAGS_weights.empty(), "weights are needed: -weights FILE.caffemodel");
   const std::vector<std::string> asked = parse_class_metrics(FLAGS_metrics);
   const std::unique_ptr<Context> context = make_context(call.log);
@@ -95,6 +117,7 @@ int run_test(const VerbCall& call) {
   NetInput input = read_model(call.log, phase_of_flag(TEST));
   input.options.precision = precision;
   input.options.keep_blobs = input.options.keep_blobs || !asked.empty();
+  input.options.whole_epochs = FLAGS_epoch;
   Net net(*context, input.net, input.options);
   load_weights_of_flag(net);
   fill_random_inputs(net);
@@ -112,9 +135,11 @@ int run_test(const VerbCall& call) {
 REGISTER_VERB(
     test, {.summary = "runs a net with trained weights over some batches and prints its results",
            .usage = "-model NET.prototxt -weights FILE [flags]",
-           .flags = {"model", "weights", "weights_mode", "iterations", "gpu", "phase", "level",
-                     "stage", "batch", "assume", "implementation", "precision", "gpu_memory",
-                     "tune", "deterministic", "off", "dump_plan", "set", "metrics"},
+           .flags = {"model",     "weights",    "weights_mode", "iterations",
+                     "epoch",     "gpu",        "phase",        "level",
+                     "stage",     "batch",      "assume",       "implementation",
+                     "precision", "gpu_memory", "tune",         "deterministic",
+                     "off",       "dump_plan",  "set",          "metrics"},
            .run = run_test});
 
 }  // namespace

@@ -201,7 +201,9 @@ int run_train(const VerbCall& call) {
   if (log.has_terminal()) options.readers.push_back(&status);
 
   Solver solver(*context, file, options);
-  status.set_sizes(batch_of(solver.net()) * file.solver.iter_size(), records_of(solver.net()));
+  const int64_t records = solver.epoch_length().records;
+  status.set_sizes(batch_of(solver.net()) * file.solver.iter_size() * context->ranks,
+                   records > 0 ? records : records_of(solver.net()));
   status.set_memory([&context] {
     return context->device() == Device::gpu ? context->memory()->taken() : resident_set();
   });

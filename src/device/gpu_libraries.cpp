@@ -44,18 +44,19 @@ constexpr GpuFunction kCublasLt[] = {CREMA_CUBLAS_LT(CREMA_FUNCTION)};
 
 }  // namespace
 
-void load_gpu_library(const char* stem, int version, std::span<const GpuFunction> functions) {
+void load_gpu_library(const char* stem, int version, std::span<const GpuFunction> functions,
+                      const char* who) {
   const std::string library = cat(stem, ".", version);
   void* const handle = dlopen(library.c_str(), RTLD_NOW);
   if (!handle) {
-    fail("a GPU needs ", library, ", which cannot be loaded: ", dlerror(),
+    fail(who, " needs ", library, ", which cannot be loaded: ", dlerror(),
          "; install CUDA's libraries", has_cudnn() ? " and cuDNN" : "",
          ", or name their folder in LD_LIBRARY_PATH");
   }
   for (const GpuFunction& function : functions) {
     *function.at = dlsym(handle, function.name);
     if (!*function.at)
-      fail("a GPU needs another version of ", library, ": this one has no ", function.name);
+      fail(who, " needs another version of ", library, ": this one has no ", function.name);
   }
 }
 

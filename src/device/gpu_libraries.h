@@ -36,8 +36,10 @@ struct GpuFunction {
   void** at;
 };
 
-// "libcudnn.so", 9: the version that this was compiled for. Error with the loader's reason.
-void load_gpu_library(const char* stem, int version, std::span<const GpuFunction> functions);
+// "libcudnn.so", 9: the version that this was compiled for. Error with the loader's reason; `who`
+// needs the library.
+void load_gpu_library(const char* stem, int version, std::span<const GpuFunction> functions,
+                      const char* who = "a GPU");
 
 // Loads cuBLAS on the first call; after that its functions can be called as its headers declare
 // them. Error as above. Thread-safe. cuDNN has its own: device/cudnn.h.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "device/context.h"
@@ -67,12 +68,20 @@ class LayerHooks {
   virtual bool reshapes(uint64_t /*pass*/) { return false; }
   // Of a source: its records per epoch; 0: not a source, or unknown.
   virtual int64_t records() const { return 0; }
+  // The same; a source that must read through itself to know does so.
+  virtual int64_t count_records() { return records(); }
+  // Of a source, called before setup: no batch of it crosses the end of an epoch (for tests).
+  virtual void read_whole_epochs() {}
+  // Then: how many records the batch of a pass has; 0: the source has no epochs.
+  virtual int64_t records_in(uint64_t /*pass*/) { return 0; }
   // Bytes of device memory held besides blobs and parameters: cached records.
   virtual size_t resident_bytes() const { return 0; }
   // Frees them: the records are then read from the host, more slowly.
   virtual void release_resident() {}
   // Total seconds that all forward passes have waited for a source's data.
   virtual double waited() const { return 0; }
+  // Which setting of the source would make these waits shorter. May take a second.
+  virtual std::string waiting_hint() const { return ""; }
 
   // --- shapes that depend on data ---
   // The tops' sizes depend on the bottoms' values: infer() gives the maximum, the shape in which

@@ -12,6 +12,25 @@
 
 namespace crema {
 
+namespace {
+
+// What layers say in their setup was said once.
+class SilentDuring {
+ public:
+  explicit SilentDuring(Context& context) : context_(context), log_(context.log()) {
+    context.set_log(silent_log());
+  }
+  ~SilentDuring() { context_.set_log(log_); }
+  SilentDuring(const SilentDuring&) = delete;
+  SilentDuring& operator=(const SilentDuring&) = delete;
+
+ private:
+  Context& context_;
+  Log& log_;
+};
+
+}  // namespace
+
 void at_layer(const std::function<std::string(int)>& where, int layer, const std::string& name,
               const std::function<void()>& body) {
   const auto prefix = [&] {
@@ -98,6 +117,7 @@ class Builder {
     if (message.type() == "Split" && all_tops_are_read(i)) return add_split(i);
     const bool training = message.has_phase() ? message.phase() == TRAIN : options_.training;
     std::shared_ptr<Layer> layer = make_layer(message, training, options_.folder);
+    if (options_.whole_epochs) layer->read_whole_epochs();
     layer->open(context_);
     log.info(cat("Creating Layer ", message.name()));
     layers_.back() = layer.get();
@@ -353,6 +373,21 @@ void infer_shapes(Graph& graph) {
         graph.values[node.tops[j]].shape = inference.tops[j];
     });
   }
+}
+
+Graph with_own_layers(Context& context, const Graph& graph, const std::string& folder) {
+  const SilentDuring silent(context);
+  Graph copy = graph;
+  for (Node& node : copy.nodes) {
+    if (node.bottoms.empty() || node.tops.empty()) continue;
+    std::vector<Shape> bottoms;
+    for (const int value : node.bottoms) bottoms.push_back(graph.values[value].shape);
+    at_layer(nullptr, 0, node.message.name(), [&] {
+      node.layer = make_layer(node.message, node.layer->training(), folder);
+      node.layer->setup(context, bottoms);
+    });
+  }
+  return copy;
 }
 
 }  // namespace crema

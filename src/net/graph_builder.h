@@ -13,6 +13,7 @@ namespace crema {
 struct GraphOptions {
   bool training = false;
   bool seed_outputs = false;  // outputs take a gradient as if they carried a loss
+  bool whole_epochs = false;  // no batch of a source crosses the end of an epoch
   std::string folder;
   std::function<bool(const std::string& layer)> frozen;  // its blobs do not learn; none: all do
   std::function<std::string(int layer)> where;  // position of a layer of the given NetParameter
@@ -26,5 +27,9 @@ void at_layer(const std::function<std::string(int)>& where, int layer, const std
 
 // Infers all shapes again after an input has changed.
 void infer_shapes(Graph& graph);
+
+// The same graph with layers of its own, but for the sources and layers without tops, for a plan
+// that is kept beside that of `graph`: a layer's kernels are those of the last plan it was in.
+Graph with_own_layers(Context& context, const Graph& graph, const std::string& folder);
 
 }  // namespace crema

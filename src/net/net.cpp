@@ -53,6 +53,7 @@ Net::Net(Context& context, const NetParameter& net, NetOptions options)
   GraphOptions graph_options;
   graph_options.training = training();
   graph_options.seed_outputs = options_.seed_outputs;
+  graph_options.whole_epochs = options_.whole_epochs;
   graph_options.folder = options_.folder;
   graph_options.frozen = options_.frozen;
   const auto kept = std::make_shared<std::vector<int>>();
@@ -158,7 +159,7 @@ void Net::update_source_shapes(uint64_t pass) {
   if (!changed) return;
   if (plan_) check();  // errors that layers recorded are lost with the plan
   infer_shapes(graph_);
-  plan_.reset();
+  options_.whole_epochs ? swap_plans() : plan_.reset();
 }
 
 void Net::refresh_halves() {
@@ -251,12 +252,6 @@ std::vector<Net::Loss> Net::losses() {
   return parts;
 }
 
-double Net::waited() const {
-  double seconds = 0;
-  for (const Node& node : graph_.nodes) seconds += node.layer->waited();
-  return seconds;
-}
-
 std::vector<Tensor> Net::carried() {
   planned();
   // Notes for later passes have a type of their own.
@@ -272,6 +267,10 @@ std::vector<Tensor> Net::carried() {
     }
   }
   return all;
+}
+
+void Net::clear_carried() {
+  for (const Tensor& tensor : carried()) zero(context_, tensor);
 }
 
 const std::set<int>& Net::cleared_parameters() { return ready().cleared; }

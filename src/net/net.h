@@ -34,6 +34,9 @@ struct NetOptions {
   bool seed_outputs = false;
   // Compute gradients in phase TEST too.
   bool backward = false;
+  // No batch of a source crosses the end of an epoch (Layer::read_whole_epochs), so the last one of
+  // each may be smaller; plans of both sizes are kept. See check_whole_epochs() in net/records.h.
+  bool whole_epochs = false;
   // The net whose parameters this one uses, matched by layer name (for a solver's test net). It
   // must outlive this one.
   class Net* share = nullptr;
@@ -90,6 +93,8 @@ class Net {
   double loss();
   // Seconds that the layers' forward passes have waited for data so far.
   double waited() const;
+  // Of the layer waited for longest: its name, and what would help.
+  std::string waiting_hint() const;
   // Error when a layer of the last forward recorded an error (a label out of range); waits for the
   // device.
   void check();
@@ -139,8 +144,13 @@ class Net {
   Tensor input(const std::string& name);
   Tensor input_diff(const std::string& name);
 
-  // What layers carry from one pass into the next, as recurrent ones do; zero in a new net.
+  // What layers carry from one pass into the next, as recurrent ones do; zero in a new net, and
+  // when the batch gets another size.
   std::vector<Tensor> carried();
+  void clear_carried();
+  // Plans for the shapes that the sources have in this pass. Error where they do not suit a layer,
+  // or need too much memory.
+  void plan_for(uint64_t pass);
 
   // Parameters in Caffe's order (owners only). Their tensors stay the same for the net's lifetime.
   // Code that writes their data calls parameters_changed() afterwards, on the net that owns them.
@@ -186,6 +196,8 @@ class Net {
   size_t pending_bytes();
   void check_memory();
   void update_source_shapes(uint64_t pass);
+  std::vector<Shape> source_shapes() const;
+  void swap_plans();
   void refresh_halves();
   Plan& ready();  // the plan, bound to memory
   void forward(PlanNode& node);
@@ -197,6 +209,8 @@ class Net {
   NetOptions options_;
   Graph graph_;
   std::unique_ptr<Plan> plan_;
+  std::unique_ptr<Plan> other_plan_;  // with whole_epochs: of the shapes before the last change
+  std::vector<Shape> shapes_, other_shapes_;  // of the sources' tops, for which the plans are
   Tensor parameter_data_, parameter_diff_, parameter_half_;
   bool halves_stale_ = true, diffs_are_clear_ = false;
   const uint64_t* live_pass_ = nullptr;

@@ -45,6 +45,7 @@ void Net::reshape(const std::string& blob, const Shape& shape) {
       node.layer->setup(context_, {});
       infer_shapes(graph_);
       plan_.reset();
+      other_plan_.reset();
       return;
     }
   }

@@ -1,6 +1,7 @@
 // Makes a net's plan: choices made for speed are dropped where memory is scarce.
 #include "base/error.h"
 #include "net/arena.h"
+#include "net/graph_builder.h"
 #include "net/net.h"
 #include "net/plan.h"
 
@@ -56,7 +57,10 @@ void Net::make_plan() {
 }
 
 void Net::plan_with(const PlanOptions& options) {
-  plan_ = std::make_unique<Plan>(context_, graph_, options);
+  plan_ = other_plan_ ? std::make_unique<Plan>(
+                            context_, with_own_layers(context_, graph_, options_.folder), options)
+                      : std::make_unique<Plan>(context_, graph_, options);
+  if (options_.whole_epochs) shapes_ = source_shapes();
   context_.end_tuning();
   if (!parameter_data_) place_parameters();
 }
@@ -73,8 +77,36 @@ bool Net::release_resident() {
     released = true;
   }
   if (plan_) plan_->count_host_nodes();
+  if (other_plan_) other_plan_->count_host_nodes();
   ++generation_;
   return released;
+}
+
+std::vector<Shape> Net::source_shapes() const {
+  std::vector<Shape> shapes;
+  for (const Node& node : graph_.nodes) {
+    if (!node.bottoms.empty()) continue;
+    for (const int value : node.tops) shapes.push_back(graph_.values[value].shape);
+  }
+  return shapes;
+}
+
+// The sources have other shapes: the plan steps back, and the one before it is used again if it was
+// made for them, else dropped.
+void Net::swap_plans() {
+  std::swap(plan_, other_plan_);
+  std::swap(shapes_, other_shapes_);
+  if (plan_ && shapes_ != source_shapes()) plan_.reset();
+  if (!plan_) return;
+  ++generation_;
+  diffs_are_clear_ = false;
+  if (live_pass_) set_live_pass(live_pass_);
+  clear_carried();
+}
+
+void Net::plan_for(uint64_t pass) {
+  update_source_shapes(pass);
+  planned();
 }
 
 Plan& Net::planned() {

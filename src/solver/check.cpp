@@ -6,6 +6,7 @@
 #include "net/check/checks.h"
 #include "net/filter.h"
 #include "solver/divergence.h"
+#include "solver/epoch_fields.h"
 #include "solver/learning_rate.h"
 #include "solver/optimizer.h"
 #include "solver/schedules.h"
@@ -14,8 +15,8 @@
 namespace crema {
 namespace {
 
-// What the solver refuses when it is made.
-void check_refused(const SolverFile& file, Findings* findings) {
+// What the solver refuses when it is made. `counted`: the same with epochs in iterations.
+void check_refused(const SolverFile& file, const SolverFile& counted, Findings* findings) {
   const auto note = [&](const char* field, const auto& work) {
     try {
       work();
@@ -23,9 +24,43 @@ void check_refused(const SolverFile& file, Findings* findings) {
       findings->push_back(finding_of(Severity::error, error.what(), file.where(field)));
     }
   };
-  note("lr_policy", [&] { check_learning_rate(file.solver); });
+  note("max_epoch", [&] { check_epoch_fields(file); });
+  note("lr_policy", [&] { check_learning_rate(counted.solver); });
   note("on_divergence", [&] { check_divergence(file); });
-  note("type", [&] { check_schedules(file.solver, update_rule(file.solver.type())); });
+  note("type", [&] { check_schedules(counted.solver, update_rule(file.solver.type())); });
+}
+
+// Of the net's first source with a known size, for one rank.
+EpochLength known_length(const SolverFile& file, const CheckedNet& net) {
+  for (int i = 0; i < net.layers(); ++i) {
+    try {
+      const auto facts = facts_of(net.layer(i), net.folder());
+      if (!facts || facts->records <= 0 || facts->batch <= 0) continue;
+      return {facts->records, facts->batch * std::max(1, file.solver.iter_size())};
+    } catch (const Error&) {  // said where sources are checked
+    }
+  }
+  return {};
+}
+
+SolverFile counted_in_iterations(const SolverFile& file, const EpochLength& length) {
+  SolverFile counted = file;
+  try {
+    count_in_iterations(length, &counted);
+  } catch (const Error&) {  // said by check_epoch_fields
+  }
+  return counted;
+}
+
+// Sources in phase TEST that are read endlessly, with test_epoch.
+void check_test_epoch(const SolverFile& file, const CheckedNet& net, Findings* findings) {
+  for (int i = 0; i < net.layers(); ++i) {
+    const std::string& type = net.layer(i).type();
+    if (type != "Input" && type != "MemoryData") continue;
+    add(findings, Severity::error, file.where("test_epoch"), "test_epoch, but layer \"",
+        net.layer(i).name(), "\" (", type,
+        ") has no epochs: there is no last record; give the number of batches");
+  }
 }
 
 // The test set is read once in a test: not less, which may be meant, and no record twice.
@@ -49,7 +84,7 @@ struct Sources {
   const SolverFile& file;
   Findings* findings;
 
-  // `number`: of the test net, -1 for the training net.
+  // `number`: of the test net, -1 for the training net; iterations: 0 with test_epoch.
   void check(const CheckedNet& net, int number, int iterations) const {
     bool first = true;
     for (int i = 0; i < net.layers(); ++i) {
@@ -66,7 +101,7 @@ struct Sources {
       check_order(net, i, *facts, findings);
       check_labels(net, i, *facts, findings);
       check_values(net, i, *facts, findings);
-      if (number >= 0 && first)
+      if (iterations > 0 && first)
         check_test_size(file, number, iterations, *facts, net.layer(i).name(), findings);
       first = false;
     }
@@ -97,16 +132,22 @@ void check_all_weights(const SolverFile& file, const CheckedNet& net,
 
 Findings check_training(const SolverFile& file, const CheckOptions& options) {
   Findings findings;
-  check_refused(file, &findings);
-  const bool refused = !findings.empty();
   NetSource source = train_source(file);
   source.state.MergeFrom(options.state);
   const NetFile train = open_net(file, source);
   const CheckedNet net(train, net_state(TRAIN, train.net, source.state));
+  const bool by_epochs = !first_epoch_field(file.solver).empty();
+  const EpochLength length = by_epochs ? known_length(file, net) : EpochLength();
+  // Any length says whether fields are there and positive.
+  const SolverFile counted =
+      counted_in_iterations(file, length.records > 0 ? length : EpochLength{1000, 1});
+  check_refused(file, counted, &findings);
+  const bool refused = !findings.empty();
   std::vector<std::string> weights = options.weights;
   if (weights.empty()) weights.assign(file.solver.weights().begin(), file.solver.weights().end());
 
-  if (!refused) check_solver_fields(file, sums_losses(net), &findings);
+  if (!refused)
+    check_solver_fields(counted, sums_losses(net), !by_epochs || length.records > 0, &findings);
   check_unread(net, &findings);
   check_global_stats(net, options.resumes || !weights.empty(), &findings);
   check_batch_norm(net, &findings);
@@ -118,10 +159,11 @@ Findings check_training(const SolverFile& file, const CheckOptions& options) {
   sources.check(net, -1, 0);
   const std::vector<NetSource> tests = test_sources(file);
   for (size_t i = 0; i < tests.size(); ++i) {
-    if (tests[i].test_iter == 0) continue;
+    if (!tests[i].tested()) continue;
     const NetFile test = open_net(file, tests[i]);
-    sources.check(CheckedNet(test, net_state(TEST, test.net, tests[i].state)), static_cast<int>(i),
-                  tests[i].test_iter);
+    const CheckedNet checked(test, net_state(TEST, test.net, tests[i].state));
+    sources.check(checked, static_cast<int>(i), tests[i].test_iter);
+    if (tests[i].whole_epoch) check_test_epoch(file, checked, &findings);
   }
   tidy(&findings);
   return findings;

@@ -21,8 +21,10 @@ struct CheckOptions {
 // All findings, sorted by file and line. Error when a net cannot be read at all.
 Findings check_training(const SolverFile& file, const CheckOptions& options);
 
-// Of the solver's fields alone. sums_losses: the training net has a loss that is not normalised.
-void check_solver_fields(const SolverFile& file, bool sums_losses, Findings* findings);
+// Of the solver's fields alone, with those that epochs give counted in iterations. sums_losses: the
+// training net has a loss that is not normalised. compares_intervals: with max_iter.
+void check_solver_fields(const SolverFile& file, bool sums_losses, bool compares_intervals,
+                         Findings* findings);
 
 // The largest batch for which a net fits into `available` bytes, if blobs grow with the batch and
 // all else stays; `kinds` are those of a net with this batch. 0: what is available is not known, or

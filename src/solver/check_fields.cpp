@@ -4,6 +4,7 @@
 
 #include "kernels/optim/update.h"
 #include "solver/check.h"
+#include "solver/epoch_fields.h"
 
 namespace crema {
 namespace {
@@ -49,8 +50,9 @@ void check_policy_fields(const SolverFile& file, Findings* findings) {
     if (!is_given(s, field.name)) continue;
     const auto reads = [&](const char* policy) { return s.lr_policy() == policy; };
     if (std::any_of(field.policies.begin(), field.policies.end(), reads)) continue;
-    add(findings, Severity::warning, file.where(field.name), field.name,
-        " has no effect under lr_policy \"", s.lr_policy(), "\": it belongs to ",
+    const std::string given = given_field(s, field.name);
+    add(findings, Severity::warning, file.where(given), given, " has no effect under lr_policy \"",
+        s.lr_policy(), "\": it belongs to ",
         join({field.policies.begin(), field.policies.end()}, ", "), "; remove it, or choose ",
         field.policies.size() == 1 ? "that" : "one of these");
   }
@@ -59,36 +61,38 @@ void check_policy_fields(const SolverFile& file, Findings* findings) {
 // What is due after the last iteration, or never.
 void check_intervals(const SolverFile& file, Findings* findings) {
   const SolverParameter& s = file.solver;
-  const auto never = [&](const std::string& field, int64_t value, const std::string& what) {
-    add(findings, Severity::warning, file.where(field), field, " is ", value, ", but max_iter is ",
-        s.max_iter(), ": ", what);
+  const auto never = [&](const std::string& field, const std::string& what) {
+    const std::string given = given_field(s, field);
+    add(findings, Severity::warning, file.where(given), given, " is ", given_value(s, field),
+        ", but ", given_field(s, "max_iter"), " is ", given_value(s, "max_iter"), ": ", what);
   };
   if (s.max_iter() <= 0) {
     add(findings, Severity::warning, file.where("max_iter"), "max_iter is ",
         s.has_max_iter() ? cat(s.max_iter()) : "missing",
         ": the training ends before its first iteration; say how many it has, for example "
-        "max_iter: 10000");
+        "max_iter: 10000, or max_epoch: 10");
     return;
   }
-  if (s.test_iter_size() > 0 && s.test_interval() > s.max_iter())
-    never("test_interval", s.test_interval(),
-          s.test_initialization() ? "the only test is the one before the first iteration"
-                                  : "there is no test");
+  if ((s.test_iter_size() > 0 || s.test_epoch()) && s.test_interval() > s.max_iter())
+    never("test_interval", s.test_initialization()
+                               ? "the only test is the one before the first iteration"
+                               : "there is no test");
   if (s.lr_policy() == "step" && s.stepsize() >= s.max_iter() && s.gamma() != 1)
-    never("stepsize", s.stepsize(),
-          "the rate never falls; lower it, or write lr_policy: \"fixed\"");
+    never("stepsize", "the rate never falls; lower it, or write lr_policy: \"fixed\"");
   for (int i = 0; s.lr_policy() == "multistep" && i < s.stepvalue_size(); ++i) {
     if (s.stepvalue(i) >= s.max_iter())
-      never(cat("stepvalue[", i, "]"), s.stepvalue(i), "this step is never reached");
-    if (i > 0 && s.stepvalue(i) <= s.stepvalue(i - 1))
-      add(findings, Severity::warning, file.where(cat("stepvalue[", i, "]")), "stepvalue ",
-          s.stepvalue(i), " comes after ", s.stepvalue(i - 1),
+      never(cat("stepvalue[", i, "]"), "this step is never reached");
+    if (i > 0 && s.stepvalue(i) <= s.stepvalue(i - 1)) {
+      const std::string field = cat("stepvalue[", i, "]");
+      add(findings, Severity::warning, file.where(given_field(s, field)),
+          given_field(s, "stepvalue"), " ", given_value(s, field), " comes after ",
+          given_value(s, cat("stepvalue[", i - 1, "]")),
           ": the rate falls right after the other; sort them");
+    }
   }
   if (s.snapshot_after_train() || s.snapshot_minutes() > 0) return;
   if (s.snapshot() > s.max_iter())
-    never("snapshot", s.snapshot(),
-          "with snapshot_after_train: false no weights are ever written; lower it");
+    never("snapshot", "with snapshot_after_train: false no weights are ever written; lower it");
 }
 
 // Rates between which trainings are known to go well, with room on both sides.
@@ -130,16 +134,17 @@ void check_prefix(const SolverFile& file, Findings* findings) {
   const size_t dot = file.path.rfind('.');
   if (s.snapshot() <= 0 || s.snapshot_prefix() != file.path.substr(0, dot)) return;
   if (file.where("snapshot_prefix") != file.where("")) return;  // it says so itself
-  add(findings, Severity::info, file.where("snapshot"),
+  add(findings, Severity::info, file.where(given_field(s, "snapshot")),
       "snapshot_prefix is missing: snapshots lie beside the solver, as ", s.snapshot_prefix(),
       "_iter_", s.snapshot(), ".caffemodel; set it where another folder is meant");
 }
 
 }  // namespace
 
-void check_solver_fields(const SolverFile& file, bool sums_losses, Findings* findings) {
+void check_solver_fields(const SolverFile& file, bool sums_losses, bool compares_intervals,
+                         Findings* findings) {
   check_policy_fields(file, findings);
-  check_intervals(file, findings);
+  if (compares_intervals) check_intervals(file, findings);
   check_rate(file, sums_losses, findings);
   check_prefix(file, findings);
 }

@@ -1,20 +1,14 @@
 #include "solver/epochs.h"
 
 #include "kernels/core/add.h"
-#include "net/records.h"
 
 namespace crema {
 
-Epochs::Epochs(Net& net, int iter_size, int64_t max_iter)
+Epochs::Epochs(Net& net, const EpochLength& length, int iter_size, int64_t max_iter)
     : net_(net),
+      length_(length),
       iter_size_(iter_size),
-      per_update_(batch_of(net) * iter_size),
-      records_(records_of(net)) {
-  require(
-      records_ > 0,
-      "epoch_log needs a source that knows how many records it has, as databases, HDF5 files and "
-      "lists do");
-  epochs_ = (max_iter * per_update_ + records_ / 2) / records_;
+      epochs_((max_iter * length.per_update + length.records / 2) / length.records) {
   for (const Net::Output& output : net.outputs()) {
     if (output.value.count() != 1) continue;
     means_.push_back(
@@ -24,7 +18,7 @@ Epochs::Epochs(Net& net, int iter_size, int64_t max_iter)
 }
 
 bool Epochs::ends_after(int64_t updates) const {
-  return updates > 0 && epoch_of(updates) > epoch_of(updates - 1);
+  return updates > 0 && length_.epochs_after(updates) > length_.epochs_after(updates - 1);
 }
 
 void Epochs::add() {
@@ -42,7 +36,7 @@ void Epochs::begin(int64_t updates) {
 }
 
 event::Epoch Epochs::end(int64_t updates, const std::vector<OutputValue>& test) {
-  event::Epoch epoch{epoch_of(updates), epochs_, updates, 0, {}, test};
+  event::Epoch epoch{length_.epochs_after(updates), epochs_, updates, 0, {}, test};
   const auto passes = static_cast<float>((updates - begun_) * iter_size_);
   for (const Mean& mean : means_) {
     const float sum = to_floats(net_.context(), mean.sum)[0];

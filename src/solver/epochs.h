@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "net/net.h"
+#include "solver/epoch_fields.h"
 #include "solver/events.h"
 
 namespace crema {
@@ -12,8 +13,8 @@ namespace crema {
 class Epochs {
  public:
   // An update reads `iter_size` batches of `net`, which must outlive this. `max_iter` says how many
-  // epochs there will be. records_of(net) must be known.
-  Epochs(Net& net, int iter_size, int64_t max_iter);
+  // epochs there will be. `length` must be known.
+  Epochs(Net& net, const EpochLength& length, int iter_size, int64_t max_iter);
 
   // Whether an epoch ends with this many updates: with the first one that completes it.
   bool ends_after(int64_t updates) const;
@@ -35,12 +36,11 @@ class Epochs {
     Tensor sum;
   };
 
-  int64_t epoch_of(int64_t updates) const { return updates * per_update_ / records_; }
-
   Net& net_;
-  int64_t iter_size_, per_update_, records_, epochs_;  // per_update_: records
-  std::vector<Mean> means_;                            // of the outputs of one element
-  int64_t begun_ = 0;                                  // the update that the means begin with
+  EpochLength length_;
+  int64_t iter_size_, epochs_;
+  std::vector<Mean> means_;  // of the outputs of one element
+  int64_t begun_ = 0;        // the update that the means begin with
   Clock::time_point begun_at_;
 };
 

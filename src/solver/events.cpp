@@ -1,6 +1,7 @@
 #include "solver/events.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iomanip>
 #include <sstream>
 #include <utility>
@@ -24,6 +25,10 @@ struct Lines {
     log.info(cat("Iteration ", e.iteration, " (", rate, " iter/s, ", seconds, "s/", e.display,
                  " iters), loss = ", static_cast<float>(e.loss)));
     outputs("Train", e.outputs);
+    // A line of its own in Caffe's words, which its parsers delete: people's expressions match the
+    // iteration's line from end to end.
+    if (const auto percent = std::lround(100 * e.data_wait); percent > 0)
+      log.info(cat("    Waiting for data: ", percent, " % of the time"));
   }
   void operator()(const event::LearningRate& e) const {
     log.info(cat("Iteration ", e.iteration, ", lr = ", e.rate));

@@ -41,7 +41,7 @@ void Solver::start_clocks() {
 
 bool Solver::snapshot_is_due() const {
   const SolverParameter& solver = file_.solver;
-  if (solver.snapshot() > 0 && iteration_ % solver.snapshot() == 0) return true;
+  if (regular_snapshot_after(iteration_)) return true;
   return solver.snapshot_minutes() > 0 && minutes_since(snapshot_at_) >= solver.snapshot_minutes();
 }
 

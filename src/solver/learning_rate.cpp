@@ -28,7 +28,9 @@ float at_least_min(const SolverParameter& s, float rate) {
 float fixed(const SolverParameter& s, int, RateState*) { return s.base_lr(); }
 
 float step(const SolverParameter& s, int iteration, RateState* state) {
-  state->current_step = iteration / s.stepsize();
+  state->current_step = state->step_length > 0
+                            ? static_cast<int>(iteration / state->step_length + 1e-9)
+                            : iteration / s.stepsize();
   return after_steps(s, state->current_step);
 }
 

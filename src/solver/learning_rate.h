@@ -17,6 +17,8 @@ struct RateState {
   float best_score = -3.402823466e38f;  // "stepearly": the largest
   int tests_without_better = 0;
   float scale = 1;  // of every rate, as on_divergence: ROLLBACK lowers it; beneath min_lr, too
+  // "step": iterations in a step, where epochs give it; 0: stepsize. No snapshot stores it.
+  double step_length = 0;
 };
 
 // Error when the policy is unknown, when a field that it needs is missing, or when fields disagree.

@@ -26,9 +26,22 @@ void Solver::store_rates(SolverState* state) {
   state->set_current_step(rates_.plateau.steps > 0 ? rates_.plateau.step : rates_.current_step);
 }
 
+RateState Solver::first_rates() const {
+  RateState state = first_rate_state(file_.solver);
+  if (file_.solver.stepsize_epoch() > 0)
+    state.step_length = epoch_length_.updates(file_.solver.stepsize_epoch());
+  return state;
+}
+
 void Solver::restore_rates(const SolverState& state) {
-  rates_ = first_rate_state(file_.solver);
+  rates_ = first_rates();
   rates_.current_step = state.current_step();
+  // Of epochs, which another batch than that of the run before makes longer or shorter.
+  if (file_.solver.stepvalue_epoch_size() > 0) {
+    const auto& values = file_.solver.stepvalue();
+    rates_.current_step = static_cast<int>(std::count_if(
+        values.begin(), values.end(), [this](int value) { return value < iteration_; }));
+  }
   if (state.has_best_score()) rates_.best_score = state.best_score();
   rates_.tests_without_better = state.tests_without_better();
   rates_.scale = rates_.plateau.scale = state.has_rollback_scale() ? state.rollback_scale() : 1;

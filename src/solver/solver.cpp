@@ -78,7 +78,13 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   complete_parameter();
   log_text(context_.log(), cat("Initializing solver from parameters: \n",
                                without_last_newline(file_.solver.DebugString())));
-  check_parameter();
+  check_epoch_fields(file_);
+  {
+    // As if an epoch had a thousand iterations: whether fields are there and positive.
+    SolverFile counted = file_;
+    count_in_iterations({1000, 1}, &counted);
+    check_parameter(counted.solver);
+  }
   std::optional<SolverState> state;
   std::string state_path;
   if (!options_.snapshot.empty()) {
@@ -87,6 +93,7 @@ Solver::Solver(Context& context, const SolverFile& file, SolverOptions options)
   }
   choose_seed(state ? &*state : nullptr);
   make_train_net();
+  count_epochs();
   optimizer_ = std::make_unique<Optimizer>(file_.solver, *net_);  // allocated before the test nets
   make_test_nets();
   make_watches();
@@ -113,8 +120,7 @@ void Solver::complete_parameter() {
   for (const std::string& stage : options_.stages) solver.mutable_train_state()->add_stage(stage);
 }
 
-void Solver::check_parameter() {
-  const SolverParameter& solver = file_.solver;
+void Solver::check_parameter(const SolverParameter& solver) {
   const auto at_least = [&](const char* field, auto value, int minimum) {
     require(value >= minimum, file_.where(field), ": ", field, " is ", value,
             ", it must be at least ", minimum);
@@ -140,9 +146,17 @@ void Solver::check_parameter() {
   check_momentum(file_, context_.log());
   check("snapshot_include_weights", [&] { check_snapshot_parts(solver); });
   check("eval_type", [&] { check_evaluation(solver); });
-  rates_ = first_rate_state(solver);
   if (solver.snapshot() > 0 || solver.snapshot_minutes() > 0 || solver.has_keep_best())
     check_snapshot_folder(solver);
+}
+
+// Before anything reads max_iter and the like.
+void Solver::count_epochs() {
+  if (file_.solver.epoch_log() || !first_epoch_field(file_.solver).empty())
+    epoch_length_ = crema::epoch_length(*net_, file_.solver.iter_size());
+  const std::string said = count_in_iterations(epoch_length_, &file_);
+  if (!said.empty()) context_.log().info(said);
+  rates_ = first_rates();
 }
 
 void Solver::choose_seed(const SolverState* state) {
@@ -207,7 +221,7 @@ void Solver::make_train_net() {
 void Solver::make_test_nets() {
   const std::vector<NetSource> sources = test_sources(file_);
   for (size_t i = 0; i < sources.size(); ++i) {
-    if (sources[i].test_iter == 0) {
+    if (!sources[i].tested()) {
       context_.log().info(cat("Test net (#", i, ") is left out: its test_iter is 0"));
       continue;
     }
@@ -217,12 +231,22 @@ void Solver::make_test_nets() {
     write_notes(context_.log(), net.upgrade.notes);
     NetOptions options = net_options(TEST, net, sources[i].state);
     options.share = net_.get();
+    options.whole_epochs = sources[i].whole_epoch;
     if (options_.pictures && test_nets_.empty()) options.kept = Mistakes::values;
     options.keep_blobs = options.keep_blobs || !options_.metrics.empty();
     test_nets_.push_back(std::make_unique<Net>(context_, net.net, options));
     if (!options_.fills_inputs) refuse_unfed_inputs(net.net, options.state, options.where);
     test_numbers_.push_back(static_cast<int>(i));
     test_iterations_.push_back(sources[i].test_iter);
+    if (sources[i].whole_epoch) {
+      try {
+        test_iterations_.back() = static_cast<int>(check_whole_epochs(*test_nets_.back()).batches);
+      } catch (const DeviceLost&) {
+        throw;
+      } catch (const Error& error) {
+        fail(file_.where("test_epoch"), ": test_epoch, test net (#", i, "): ", error.what());
+      }
+    }
     test_passes_.push_back(0);
     if (options.kept && !Mistakes::values(test_nets_[0]->graph()).empty())
       mistakes_ = std::make_unique<Mistakes>(*test_nets_[0], kMostMistakes, options_.rgb);
@@ -239,10 +263,11 @@ void Solver::make_test_nets() {
 void Solver::make_gpu_iteration() {
   if (file_.solver.epoch_log()) {
     require(
-        records_of(*net_) > 0, file_.where("epoch_log"),
+        epoch_length_.records > 0, file_.where("epoch_log"),
         ": epoch_log needs a source that knows how many records it has, as databases, HDF5 files "
         "and lists do");
-    epochs_ = std::make_unique<Epochs>(*net_, file_.solver.iter_size(), file_.solver.max_iter());
+    epochs_ = std::make_unique<Epochs>(*net_, epoch_length_, file_.solver.iter_size(),
+                                       file_.solver.max_iter());
   }
   if (context_.device() == Device::cpu) return;
   // Ahead of time, and without updating the state that the events need.

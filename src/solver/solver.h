@@ -14,10 +14,12 @@
 #include "net/net.h"
 #include "net/prototxt/prototxt.h"
 #include "net/weights/weights.h"
+#include "solver/epoch_fields.h"
 #include "solver/events.h"
 #include "solver/learning_rate.h"
 #include "solver/loss_window.h"
 #include "solver/snapshot.h"
+#include "solver/starvation.h"
 
 namespace crema {
 
@@ -95,7 +97,7 @@ class Solver {
   // Runs that many updates, with the tests, displays and snapshots that are due. Snapshots are
   // written while it goes on; when this returns, they are there.
   void step(int64_t iterations);
-  // Runs all test nets, test_iter batches each.
+  // Runs all test nets: test_iter batches each, or with test_epoch once over the data of each.
   void test_all();
   // Returns when the files are there. Error when they could not be written, Diverged when loss or
   // weights are not finite; earlier snapshots are kept.
@@ -107,7 +109,10 @@ class Solver {
   double loss() const;
   // Learning rate of the next update.
   double rate() const;
+  // What epochs give is counted in iterations here.
   const SolverParameter& parameter() const { return file_.solver; }
+  // Of the training data; its records are 0 where neither epoch_log nor a field asks for it.
+  const EpochLength& epoch_length() const { return epoch_length_; }
   Net& net() { return *net_; }
   const std::vector<std::unique_ptr<Net>>& test_nets() const { return test_nets_; }
   uint64_t seed() const { return seed_; }
@@ -120,7 +125,8 @@ class Solver {
   using Clock = std::chrono::steady_clock;
 
   void complete_parameter();
-  void check_parameter();
+  void check_parameter(const SolverParameter& solver);
+  void count_epochs();
   void choose_seed(const SolverState* state);
   NetOptions net_options(Phase phase, const NetFile& net, const NetState& state);
   void make_train_net();
@@ -167,11 +173,14 @@ class Solver {
   void store_rates(SolverState* state);
   void store_carried(SolverState* state);
   void restore_carried(const SolverState& state);
+  RateState first_rates() const;
   void restore_rates(const SolverState& state);
   void run_tests();
   void display();
   void obey();
   bool test_is_due() const;
+  bool regular_test_after(int64_t updates) const;
+  bool regular_snapshot_after(int64_t updates) const;
   void start_clocks();
   bool snapshot_is_due() const;
   bool time_is_up();
@@ -196,16 +205,17 @@ class Solver {
   std::unique_ptr<SnapshotWriter> writer_;
   std::unique_ptr<Net> net_;
   std::vector<std::unique_ptr<Net>> test_nets_;
-  std::vector<int> test_numbers_;  // indices in the solver's file: test nets without batches are
-                                   // left out
-  std::vector<int> test_iterations_;
+  std::vector<int> test_numbers_;     // indices in the solver's file: test nets without batches are
+                                      // left out
+  std::vector<int> test_iterations_;  // batches of a test
   std::vector<std::unique_ptr<ClassMetrics>>
       test_metrics_;                    // of each; empty where none are asked for
   std::unique_ptr<Mistakes> mistakes_;  // of the first test net; null without `pictures`
   std::unique_ptr<DebugInfo> debug_;
   std::vector<std::unique_ptr<DebugInfo>> test_debug_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::unique_ptr<GpuIteration> gpu_;   // null on a CPU
+  std::unique_ptr<GpuIteration> gpu_;  // null on a CPU
+  EpochLength epoch_length_;
   std::unique_ptr<Epochs> epochs_;      // null without epoch_log
   std::vector<OutputValue> last_test_;  // of the first test net, for the epoch's line
   std::unique_ptr<WatchedOutput> keep_best_, early_stop_,
@@ -238,6 +248,7 @@ class Solver {
   Clock::time_point snapshot_at_;                           // of the last one that was tried
   std::vector<std::pair<int64_t, SnapshotFiles>> written_;  // snapshots of this run that stay
   double displayed_waited_ = 0;  // seconds of waiting for data up to then
+  Starvation starvation_;
 };
 
 }  // namespace crema

@@ -12,6 +12,26 @@ std::string path_of(const SolverParameter& solver, const NetSource& source) {
   return source.field == "test_net" ? solver.test_net(source.index) : "";
 }
 
+// How many test nets there are, of which `named` have files or texts of their own.
+int test_count(const SolverFile& file, int named, bool shared) {
+  const SolverParameter& solver = file.solver;
+  const int iters = solver.test_iter_size(), states = solver.test_state_size();
+  if (!solver.test_epoch()) {
+    require(iters >= named && (shared || iters == named),
+            file.where(iters > 0 ? "test_iter" : "test_net"),
+            ": test_iter must be given once for each test net: it is given ", iters, " times, for ",
+            named, named == 1 ? " test net" : " test nets");
+    return iters;
+  }
+  require(iters == 0, file.where("test_epoch"), ": test_epoch is true, but test_iter is given (",
+          file.where("test_iter"),
+          "): a test is one pass over the data, or so many batches; remove one of them");
+  if (shared && states > named) return states;
+  require(named > 0 || shared, file.where("test_epoch"),
+          ": test_epoch is true, but there is no test net: name one with test_net: \"FILE\"");
+  return named > 0 ? named : 1;
+}
+
 }  // namespace
 
 NetSource train_source(const SolverFile& file) {
@@ -35,12 +55,8 @@ std::vector<NetSource> test_sources(const SolverFile& file) {
   for (int i = 0; i < solver.test_net_param_size(); ++i)
     sources.push_back({"test_net_param", i, {}, 0});
   for (int i = 0; i < solver.test_net_size(); ++i) sources.push_back({"test_net", i, {}, 0});
-  const int named = static_cast<int>(sources.size()), tests = solver.test_iter_size();
   const bool shared = solver.has_net() || solver.has_net_param();
-  require(tests >= named && (shared || tests == named),
-          file.where(tests > 0 ? "test_iter" : "test_net"),
-          ": test_iter must be given once for each test net: it is given ", tests, " times, for ",
-          named, named == 1 ? " test net" : " test nets");
+  const int tests = test_count(file, static_cast<int>(sources.size()), shared);
   // Any further test_iter create test nets from the net file that training uses.
   while (static_cast<int>(sources.size()) < tests)
     sources.push_back({solver.has_net_param() ? "net_param" : "net", 0, {}, 0});
@@ -50,13 +66,16 @@ std::vector<NetSource> test_sources(const SolverFile& file) {
           ": give it once for each, or not at all");
   bool tested = false;
   for (int i = 0; i < tests; ++i) {
-    sources[i].test_iter = solver.test_iter(i);
+    sources[i].whole_epoch = solver.test_epoch();
+    if (!solver.test_epoch()) sources[i].test_iter = solver.test_iter(i);
     if (states > 0) sources[i].state = solver.test_state(i);
-    require(solver.test_iter(i) >= 0, file.where(cat("test_iter[", i, "]")), ": test_iter is ",
-            solver.test_iter(i), ": it counts batches, or is 0 for a net that is never tested");
-    tested |= solver.test_iter(i) > 0;
+    require(sources[i].test_iter >= 0, file.where(cat("test_iter[", i, "]")), ": test_iter is ",
+            sources[i].test_iter, ": it counts batches, or is 0 for a net that is never tested");
+    tested |= sources[i].tested();
   }
-  require(!tested || solver.test_interval() > 0 || solver.epoch_log(), file.where("test_iter"),
+  const bool has_interval =
+      solver.test_interval() > 0 || solver.test_interval_epoch() > 0 || solver.epoch_log();
+  require(!tested || has_interval, file.where(solver.test_epoch() ? "test_epoch" : "test_iter"),
           ": there are test nets, but test_interval is ", solver.test_interval(),
           ": say after how many iterations to test, for example test_interval: 500");
   return sources;

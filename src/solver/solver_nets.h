@@ -11,14 +11,18 @@ namespace crema {
 struct NetSource {
   std::string
       field;  // "net", "train_net", "test_net", "net_param", "train_net_param" or "test_net_param"
-  int index = 0;      // in a repeated field
-  NetState state;     // what the solver adds to phase, level and stages
-  int test_iter = 0;  // 0: the net is never tested
+  int index = 0;             // in a repeated field
+  NetState state;            // what the solver adds to phase, level and stages
+  int test_iter = 0;         // batches of a test
+  bool whole_epoch = false;  // test_epoch: a test is one pass over the net's data instead
+
+  bool tested() const { return whole_epoch || test_iter > 0; }
 };
 
 // Error unless exactly one field names the training net.
 NetSource train_source(const SolverFile& file);
-// In Caffe's order: test_net_param, test_net, then net_param or net for the remaining test_iter.
+// In Caffe's order: test_net_param, test_net, then net_param or net for the remaining test_iter;
+// with test_epoch for the remaining test_state, or once where no test net is named.
 std::vector<NetSource> test_sources(const SolverFile& file);
 
 // Caffe's wording for a source: "net file: lenet.prototxt", "net_param"; for the training net, the

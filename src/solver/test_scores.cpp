@@ -33,20 +33,30 @@ TestScores::TestScores(const SolverParameter& solver, Net& net)
     outputs_.push_back({output.blob, output.loss_weight, {}, {}});
 }
 
-void TestScores::Means::add(const std::vector<float>& batch, bool first) {
-  if (first) sums.resize(batch.size(), 0);
-  varies = varies || batch.size() != sums.size();
+void TestScores::Means::add(const std::vector<float>& batch, int64_t in_batch) {
+  if (first_records == 0) {
+    first_records = in_batch;
+    first_size = batch.size();
+    sums.resize(first_size, 0);
+    records.resize(first_size, 0);
+  }
+  const auto size = static_cast<int64_t>(batch.size()), first = static_cast<int64_t>(first_size);
+  varies = varies || (size != first && size * first_records != first * in_batch) ||
+           batch.size() > first_size;
   for (size_t i = 0; i < batch.size(); ++i) {
-    if (!varies) sums[i] += batch[i];
+    if (!varies) {
+      sums[i] += static_cast<double>(in_batch) * batch[i];
+      records[i] += in_batch;
+    }
     total += batch[i];
   }
-  count += static_cast<int64_t>(batch.size());
+  count += size;
 }
 
-std::vector<double> TestScores::Means::means(int batches) const {
+std::vector<double> TestScores::Means::means() const {
   if (varies) return {total / static_cast<double>(count)};
   std::vector<double> means = sums;
-  for (double& mean : means) mean /= batches;
+  for (size_t i = 0; i < means.size(); ++i) means[i] /= static_cast<double>(records[i]);
   return means;
 }
 
@@ -54,15 +64,14 @@ bool TestScores::holds_detections(const Shape& shape) const {
   return detection_ && shape.axes() == 4 && shape.count(0, 2) == 1 && shape[3] == kColumns;
 }
 
-void TestScores::add() {
-  ++batches_;
+void TestScores::add(int64_t records) {
   bool found = false;
   const std::vector<Net::Output> values = net_.outputs();
   for (size_t i = 0; i < values.size(); ++i) {
     const std::vector<float> numbers = to_floats(net_.context(), values[i].value);
     Output& output = outputs_[i];
     if (!holds_detections(values[i].value.shape())) {
-      output.numbers.add(numbers, batches_ == 1);
+      output.numbers.add(numbers, records);
       continue;
     }
     found = true;
@@ -85,7 +94,7 @@ void TestScores::add() {
 std::vector<OutputValue> TestScores::outputs() const {
   std::vector<OutputValue> values;
   for (const Output& output : outputs_) {
-    for (double mean : output.numbers.means(batches_))
+    for (double mean : output.numbers.means())
       values.push_back({output.blob, static_cast<float>(mean), output.loss_weight});
     if (output.classes.empty()) continue;
     float sum = 0;

@@ -1,8 +1,10 @@
+#include <cmath>
 #include <limits>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/temporary.h"
+#include "net/records.h"
 #include "solver/class_metrics.h"
 #include "solver/debug_info.h"
 #include "solver/epochs.h"
@@ -26,6 +28,14 @@ constexpr int kWatchEvery = 100;
 
 bool falls_due(int64_t iteration, int interval) {
   return interval > 0 && iteration % interval == 0;
+}
+
+// At the next first record, as a test before may have been interrupted. The passes are counted on:
+// the loader has made their batches ahead.
+void begin_epoch(Net& net, int batches, uint64_t* pass) {
+  const auto each = static_cast<uint64_t>(batches);
+  *pass = (*pass + each - 1) / each * each;
+  net.clear_carried();
 }
 
 // Removes what killed runs left in the snapshot folder.
@@ -75,7 +85,7 @@ void Solver::begin_run() {
   const SolverParameter& solver = file_.solver;
   require(solver.has_max_iter(), file_.path,
           ": max_iter is missing: say how many iterations to train, for example "
-          "max_iter: 10000");
+          "max_iter: 10000, or max_epoch: 10");
   if (solver.snapshot_after_train()) check_snapshot_folder(solver);
   remove_temporary_snapshots(solver, context_.log());
   identity_.weights = hash_of_weights(*net_);
@@ -92,7 +102,7 @@ void Solver::train_to_end() {
   // Whether its time has come or a signal asked for it: a training must not silently lose its last
   // state.
   const bool last_is_missing = solver.snapshot_after_train() &&
-                               !falls_due(iteration_, solver.snapshot()) &&
+                               !regular_snapshot_after(iteration_) &&
                                snapshot_iteration_ != iteration_;
   if (last_is_missing || snapshot_failed_) snapshot();
   if (stopped_) return send(event::End{iteration_, true});
@@ -141,8 +151,8 @@ bool Solver::uninterrupted(int64_t iterations, int64_t end) const {
         falls_due(i, options_.histograms))
       return false;
     const bool between = i > iteration_;
-    if (between && (falls_due(i, solver.test_interval()) || falls_due(i, solver.snapshot()) ||
-                    (epochs_ && epochs_->ends_after(i))))
+    if (between &&
+        (regular_test_after(i) || regular_snapshot_after(i) || (epochs_ && epochs_->ends_after(i))))
       return false;
   }
   return true;
@@ -226,10 +236,16 @@ void Solver::display() {
   const Clock::time_point now = Clock::now();
   const double seconds = std::chrono::duration<double>(now - displayed_at_).count();
   const double span = seconds > 0 ? seconds : 1, waited = net_->waited();
-  const double rate = static_cast<double>(iteration_ - displayed_) / span;
+  const double rate = static_cast<double>(iteration_ - displayed_) / span,
+               share = (waited - displayed_waited_) / span;
   send(event::Display{iteration_, rate, seconds, file_.solver.display(), losses_.mean(iteration_),
-                      values_of(*net_), (waited - displayed_waited_) / span});
+                      values_of(*net_), share});
   displayed_at_ = now;
+  if (starvation_.begins(share, iteration_ - displayed_)) {
+    send(event::Warning{cat("The training waits ", std::lround(100 * share), " % of its time for ",
+                            net_->waiting_hint())});
+    displayed_at_ = Clock::now();  // finding out takes time
+  }
   displayed_waited_ = waited;
   displayed_ = iteration_;
 }
@@ -276,9 +292,17 @@ void Solver::carry_out(Action request, bool snapshot_is_due) {
   if (request == Action::stop || request == Action::snapshot_stop) stopped_ = true;
 }
 
+bool Solver::regular_test_after(int64_t updates) const {
+  return falls_due(updates, file_.solver.test_interval(), file_.solver.test_interval_epoch(),
+                   epoch_length_);
+}
+
+bool Solver::regular_snapshot_after(int64_t updates) const {
+  return falls_due(updates, file_.solver.snapshot(), file_.solver.snapshot_epoch(), epoch_length_);
+}
+
 bool Solver::test_is_due() const {
-  return falls_due(iteration_, file_.solver.test_interval()) ||
-         (epochs_ && epochs_->ends_after(iteration_));
+  return regular_test_after(iteration_) || (epochs_ && epochs_->ends_after(iteration_));
 }
 
 // After the test at its end.
@@ -305,9 +329,13 @@ void Solver::run_tests() {
 
 void Solver::test(size_t number) {
   Net& net = *test_nets_[number];
+  uint64_t& pass = test_passes_[number];
   const int batches = test_iterations_[number], id = test_numbers_[number];
   send(event::TestBegin{iteration_, id, batches});
+  const bool whole_epoch = net.options().whole_epochs;
+  if (whole_epoch) begin_epoch(net, batches, &pass);
   double loss = 0;
+  int64_t tested = 0;
   TestScores scores(file_.solver, net);
   ClassMetrics* const metrics = test_metrics_.empty() ? nullptr : test_metrics_[number].get();
   if (metrics) metrics->clear();
@@ -320,10 +348,12 @@ void Solver::test(size_t number) {
       carry_out(request, false);
     }
     if (stopped_) return send(event::TestInterrupted{iteration_, id});
-    net.forward(test_passes_[number]++);
+    const int64_t records = whole_epoch ? records_in(net, pass) : 1;
+    tested += records;
+    net.forward(pass++);
     const double batch_loss = net.loss();  // always: it checks the labels
-    if (file_.solver.test_compute_loss()) loss += batch_loss;
-    scores.add();
+    if (file_.solver.test_compute_loss()) loss += static_cast<double>(records) * batch_loss;
+    scores.add(records);
     if (metrics) metrics->add();
     if (mistakes) mistakes->add();
     send(event::TestBatch{id, i + 1, batches});
@@ -331,7 +361,7 @@ void Solver::test(size_t number) {
   event::TestResult result{iteration_,       id,
                            std::nullopt,     scores.outputs(),
                            scores.classes(), file_.solver.show_per_class_result()};
-  if (file_.solver.test_compute_loss()) result.loss = loss / batches;
+  if (file_.solver.test_compute_loss()) result.loss = loss / static_cast<double>(tested);
   const bool falls = number == 0 && !result.outputs.empty() &&
                      observe_score(file_.solver, result.outputs[0].value, &rates_);
   if (metrics) {

@@ -1,4 +1,6 @@
 // Records written as HDF5 files, which HDF5Data reads.
+#include <hdf5.h>
+
 #include "data/databases/database_writer.h"
 #include "data/databases/hdf5_file.h"
 #include "data/databases/hdf5_source.h"
@@ -46,12 +48,43 @@ TEST(Hdf5Records, AreReadByHdf5Data) {
     Hdf5Source source(folder.file(name + ".txt"), {"data", "label"});
     ASSERT_EQ(source.rows(), 10);
     for (int i = 0; i < 10; ++i) {
-      const Hdf5Source::Row row = source.locate(i, false, Random{1, 0});
-      EXPECT_EQ(*source.at(row, 1), static_cast<float>(i % 4));
+      const Hdf5Source::Row row = source.locate(i);
+      EXPECT_EQ(source.at(row, 1)[0], static_cast<float>(i % 4));
       for (int k = 0; k < 6; ++k)
         EXPECT_EQ(source.at(row, 0)[k], static_cast<float>(10 * i + k) * 0.5f) << i;
     }
   }
+}
+
+// Name, type and number of axes of everything in a file, as HDF5's library sees it.
+std::vector<std::string> datasets_of(const std::string& path) {
+  std::vector<std::string> found;
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
+  const auto add = [](hid_t group, const char* name, const H5L_info_t*, void* found) -> herr_t {
+    const hid_t data = H5Dopen2(group, name, H5P_DEFAULT), type = H5Dget_type(data),
+                space = H5Dget_space(data);
+    static_cast<std::vector<std::string>*>(found)->push_back(
+        cat(name, H5Tequal(type, H5T_IEEE_F32LE) > 0 ? ": float32, " : ": other, ",
+            H5Sget_simple_extent_ndims(space), " axes"));
+    H5Sclose(space);
+    H5Tclose(type);
+    H5Dclose(data);
+    return 0;
+  };
+  EXPECT_GE(H5Literate(file, H5_INDEX_NAME, H5_ITER_INC, nullptr, add, &found), 0) << path;
+  H5Fclose(file);
+  return found;
+}
+
+// Caffe's own file comes from HDF5Output, which gives labels four axes; Caffe's examples, and what
+// people write for HDF5Data, have one.
+TEST(Hdf5Records, HaveTheNamesAndTypesOfTheReference) {
+  const Folder folder;
+  write(folder.file("x"), format_of(100), 3);
+  EXPECT_EQ(datasets_of(formats() + "/hdf5_output.h5"),
+            (std::vector<std::string>{"data: float32, 4 axes", "label: float32, 4 axes"}));
+  EXPECT_EQ(datasets_of(folder.file("x/0000.h5")),
+            (std::vector<std::string>{"data: float32, 4 axes", "label: float32, 1 axes"}));
 }
 
 TEST(Hdf5Records, AreSmallerWithGzip) {

@@ -55,6 +55,55 @@ TEST(ImageHeader, TellsAWholeJpegFromACutOne) {
   }
 }
 
+TEST(ImageHeader, KnowsBaselineJpegs) {
+  // Components of a frame: name and sampling; the table's number follows.
+  const auto jpeg = [](int kind, const std::string& components, const std::string& before = "",
+                       int scans = 1) {
+    std::string parts;
+    for (size_t i = 0; i < components.size(); i += 2)
+      parts += components.substr(i, 2) + std::string(1, '\0');
+    const int count = static_cast<int>(components.size() / 2);
+    std::string file = "\xFF\xD8" + before +
+                       segment(kind, big(8, 1) + big(9, 2) + big(7, 2) + big(count, 1) + parts);
+    for (int i = 0; i < scans; ++i)
+      file += segment(0xDA, big(scans > 1 ? 1 : count, 1) + "12") + "ab";
+    return file + kEnd;
+  };
+  const auto adobe = [](int colors) {
+    return segment(0xEE, "Adobe" + std::string(6, '\0') + big(colors, 1));
+  };
+  const std::string ycc = "\x01\x22\x02\x11\x03\x11";
+  struct Row {
+    const char* what;
+    std::string file;
+    bool baseline;
+  };
+  const Row rows[] = {
+      {"4:2:0", jpeg(0xC0, ycc), true},
+      {"4:4:4", jpeg(0xC0, "\x01\x11\x02\x11\x03\x11"), true},
+      {"4:1:1", jpeg(0xC0, "\x01\x41\x02\x11\x03\x11"), false},
+      {"colours larger than light", jpeg(0xC0, "\x01\x11\x02\x22\x03\x11"), false},
+      {"grey", jpeg(0xC0, "\x01\x11"), true},
+      {"inks", jpeg(0xC0, "C\x11M\x11Y\x11K\x11"), false},
+      {"progressive", jpeg(0xC2, ycc), false},
+      {"a scan for each component", jpeg(0xC0, ycc, "", 3), false},
+      {"red, green, blue by name",
+       jpeg(0xC0,
+            "R\x11G\x11"
+            "B\x11"),
+       false},
+      {"red, green, blue by Adobe's mark", jpeg(0xC0, ycc, adobe(0)), false},
+      {"YCbCr by Adobe's mark", jpeg(0xC0, ycc, adobe(1)), true},
+      {"without an end", jpeg(0xC0, ycc).substr(0, 30), false},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    const auto header = read_image_header(row.file);
+    ASSERT_TRUE(header.has_value());
+    EXPECT_EQ(header->baseline, row.baseline);
+  }
+}
+
 TEST(ImageHeader, AgreesWithTheDecoder) {
   NEEDS_IMAGES();
   Image image{3, 11, 13, std::vector<uint8_t>(3 * 11 * 13, 90)};

@@ -30,8 +30,12 @@ std::string with_rubbish_before_its_end() {
          whole.substr(whole.size() - 2);
 }
 
-std::string huge_png() {
-  return std::string("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR\0\0\xC3\x50\0\0\xC3\x50\x08\x02\0\0\0", 29);
+// The beginning of a square one, and nothing else.
+std::string huge_png(int side) {
+  const std::string extent = {'\0', '\0', static_cast<char>(side / 256),
+                              static_cast<char>(side % 256)};
+  return std::string("\x89PNG\r\n\x1A\n\0\0\0\x0DIHDR", 16) + extent + extent +
+         std::string("\x08\x02\0\0\0", 5);
 }
 
 struct Row {
@@ -51,11 +55,21 @@ const std::vector<Row>& rows() {
         {"empty.jpg", "", {}, nullptr, "empty.jpg: an empty file is not an image"},
         {"text.jpg", "These are words.", {}, nullptr, "are not an image that can be decoded"},
         {"huge.png",
-         huge_png(),
+         huge_png(50000),
          {},
          nullptr,
-         "huge.png: the image has 50000 x 50000 pixels; at most 268435456 are decoded "
-         "(-max_pixels"},
+         "huge.png: the image has 50000 x 50000 pixels; at most 1073741824 are decoded"},
+        {"big.png",
+         huge_png(20000),
+         {},
+         nullptr,
+         "big.png: the image has 20000 x 20000 pixels; at most 268435456 are decoded (-max_pixels"},
+        // Within a limit that was raised; there is no more of it.
+        {"large.png",
+         huge_png(17000),
+         {.max_pixels = 300000000},
+         nullptr,
+         "its 29 bytes are not an image"},
         {"cut.jpg", jpeg_of(noise()).substr(0, 2000), {}, nullptr, "the JPEG file is cut short"},
         {"damaged.jpg",
          damaged_jpeg(),

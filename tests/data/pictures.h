@@ -36,7 +36,7 @@ inline std::string deep_png() {
 
 // EXIF data that say how a camera was held.
 inline std::string exif(int orientation, bool little = true) {
-  const auto number = [&](int value, int bytes) {
+  const auto number = [&](int64_t value, int bytes) {
     std::string text;
     for (int i = 0; i < bytes; ++i)
       text.push_back(static_cast<char>(value >> (8 * (little ? i : bytes - 1 - i))));

@@ -15,6 +15,7 @@ struct Case {
   const char* transform;
   bool training, shuffle;
   int64_t skip;
+  bool whole_epochs = false;
 };
 
 const Case kCases[] = {
@@ -30,6 +31,8 @@ const Case kCases[] = {
      true, true, 0},
     {"gray", "gray: RGB", true, false, 0},
     {"gray_scaled", "gray: BGR mean_value: 127.5 scale: 0.00392157", true, true, 5},
+    {"whole_epochs", "crop_size: 4 mean_value: 7", false, false, 0, true},
+    {"shuffled_epochs", "mirror: true", false, true, 0, true},
     {"gray_cropped",
      "gray: BGR crop_size: 4 mirror: true mean_value: 1 mean_value: 2 mean_value: 3", true, true,
      0},
@@ -64,6 +67,7 @@ TEST_P(Resident, BatchesAreTheLoaders) {
   options.batch_size = 7;
   options.shuffle = c.shuffle;
   options.skip = c.skip;
+  options.whole_epochs = c.whole_epochs;
   options.random = {3, 4};
   Lines log;
   const auto records = std::make_shared<Records>(source, Transform(fields, c.training, "", log));
@@ -77,12 +81,12 @@ TEST_P(Resident, BatchesAreTheLoaders) {
   const Records changing(source, Transform(augmented, true, "", log));
   EXPECT_FALSE(ResidentData::load(context, changing, options, 1 << 20));
   const Shape& sample = loader.sample_shape();
-  const Shape shape{7, sample[0], sample[1], sample[2]};
-  const Tensor data(context, shape), labels(context, Shape{7}),
-      padded(context, shape, DType::f32, {Order::channels_last, nullptr, 8}),
-      half(context, shape, DType::bf16, Format::channels_last());
   for (uint64_t pass = 0; pass < 9; ++pass) {
     const Batch& want = loader.batch(static_cast<int64_t>(pass));
+    const Shape shape{want.samples, sample[0], sample[1], sample[2]};
+    const Tensor data(context, shape), labels(context, Shape{want.samples}),
+        padded(context, shape, DType::f32, {Order::channels_last, nullptr, 8}),
+        half(context, shape, DType::bf16, Format::channels_last());
     resident->batch(context, pass, nullptr, data, labels);
     EXPECT_EQ(to_floats(context, data), want.data) << "pass " << pass;
     EXPECT_EQ(to_floats(context, labels), want.labels) << "pass " << pass;

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/files.h"
-#include "data/databases/compute_mean.h"
+#include "data/convert/compute_mean.h"
 #include "data/databases/hdf5_file.h"
 #include "fixtures.h"
 #include "layers/layer.h"
@@ -338,7 +338,7 @@ TEST(Mean, IsWhatCaffeComputes) {
                                        {"lmdb_encoded", "mean_encoded"},
                                        {"lmdb_gray", "mean_gray"}}) {
     SCOPED_TRACE(name);
-    const Mean mean = compute_mean(*open_lmdb(formats() + "/" + database), silent_log());
+    const Mean mean = compute_mean(*open_lmdb(formats() + "/" + database), 2, silent_log());
     write_mean(mean, folder.file(name));
     EXPECT_EQ(read_file(folder.file(name)), read_file(formats() + "/" + name + ".binaryproto"));
     EXPECT_EQ(read_mean(folder.file(name)).values, mean.values);
@@ -347,9 +347,10 @@ TEST(Mean, IsWhatCaffeComputes) {
   const Mean mean = read_mean(formats() + "/mean.binaryproto");
   const std::vector<float> channels = mean.channels();
   EXPECT_EQ(cat(channels[0], " ", channels[1], " ", channels[2]), "130.332 126.423 140.604");
-  expect_part(
-      error_of([&] { compute_mean(*open_lmdb(formats() + "/lmdb_encoded_mixed"), silent_log()); }),
-      "its shape 1x12x10");
+  expect_part(error_of([&] {
+                compute_mean(*open_lmdb(formats() + "/lmdb_encoded_mixed"), 2, silent_log());
+              }),
+              "its shape 1x12x10");
 }
 
 TEST(Mean, OfAFileHasExtentsThatItsValuesFill) {

@@ -133,6 +133,8 @@ def main():
             call.words = [word for word in call.words if word[1] != value]
         missing = []
         named = shorten_training(call)
+    elif any(flag == "epoch" for flag, _ in call.words):
+        pass  # it counts itself
     elif verb in ("time", "test") and (verb == "time" or int(call.value("iterations") or 50) > 2):
         call.drop("iterations")
         call.add(("iterations", "1"))

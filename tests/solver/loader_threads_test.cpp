@@ -8,12 +8,13 @@
 namespace crema::tests {
 namespace loader_threads_test {
 
-SolverFile training(const Folder& folder, int threads) {
+constexpr const char* kFields = "batch_size: 7 shuffle: true";
+
+// `source`: what the data layer says but for its threads.
+SolverFile training(const Folder& folder, const std::string& source, int threads) {
   return parse_solver_text(
-      cat("net_param { layer { name: \"data\" type: \"Data\" top: \"data\" top: \"label\" "
-          "data_param { source: \"",
-          folder.file("images"), "\" backend: LMDB batch_size: 7 shuffle: true threads: ", threads,
-          " prefetch: ", threads + 1,
+      cat("net_param { layer { name: \"data\" top: \"data\" top: \"label\" ", source,
+          " threads: ", threads, " prefetch: ", threads + 1,
           " } transform_param { crop_size: 5 mirror: true scale: 0.01 } } layer { name: \"ip\" "
           "type: \"InnerProduct\" bottom: \"data\" top: \"ip\" inner_product_param { num_output: 3 "
           "weight_filler { type: \"xavier\" } } } layer { name: \"loss\" type: \"SoftmaxWithLoss\" "
@@ -24,12 +25,10 @@ SolverFile training(const Folder& folder, int threads) {
       "solver.prototxt");
 }
 
-TEST(LoaderThreads, TheirNumberDecidesNothing) {
-  const Folder folder;
-  image_database(folder, 23, {2, 7, 7}, [](int64_t i) { return static_cast<int>(i % 3); });
+void expect_nothing_decided(const Folder& folder, const std::string& source) {
   Context context(Device::cpu);
   const auto trained = [&](int threads, int64_t iterations) {
-    Solver solver(context, training(folder, threads));
+    Solver solver(context, training(folder, source, threads));
     solver.step(iterations);
     return parameters_of(solver);
   };
@@ -39,16 +38,43 @@ TEST(LoaderThreads, TheirNumberDecidesNothing) {
 
   for (const auto& [before, after] : {std::pair(1, 3), std::pair(3, 2), std::pair(2, 1)}) {
     {
-      Solver first(context, training(folder, before));
+      Solver first(context, training(folder, source, before));
       first.step(17);  // in the middle of the sixth pass over the images
       first.snapshot();
     }
     SolverOptions options;
     options.snapshot = folder.file("net_iter_17.solverstate");
-    Solver second(context, training(folder, after), options);
+    Solver second(context, training(folder, source, after), options);
     second.step(23);
     EXPECT_EQ(parameters_of(second), whole) << before << " threads, then " << after;
   }
+}
+
+TEST(LoaderThreads, TheirNumberDecidesNothing) {
+  const Folder folder;
+  image_database(folder, 23, {2, 7, 7}, [](int64_t i) { return static_cast<int>(i % 3); });
+  expect_nothing_decided(folder, cat("type: \"Data\" data_param { source: \"",
+                                     folder.file("images"), "\" backend: LMDB ", kFields));
+}
+
+TEST(LoaderThreads, OfHdf5DataNeither) {
+  const Folder folder;
+  DatabaseFormat format(DataParameter::HDF5);
+  format.rows = 10;  // of three files
+  const auto writer = create_database(folder.file("rows"), format);
+  const Random random{5, 5};
+  for (int i = 0; i < 23; ++i) {
+    Datum datum;
+    datum.set_channels(2);
+    datum.set_height(7);
+    datum.set_width(7);
+    datum.set_label(i % 3);
+    for (int k = 0; k < 98; ++k) datum.add_float_data(random.normal(i * 98 + k));
+    writer->put(numbered_key(i, 4), datum);
+  }
+  writer->finish();
+  expect_nothing_decided(folder, cat("type: \"HDF5Data\" hdf5_data_param { source: \"",
+                                     folder.file("rows.txt"), "\" ", kFields));
 }
 
 }  // namespace loader_threads_test

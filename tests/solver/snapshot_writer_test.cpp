@@ -3,16 +3,14 @@
 // nothing that is there.
 #include "solver/snapshot_writer.h"
 
-#include <fcntl.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <limits>
 
 #include "data/databases/hdf5_writer.h"
 #include "fixtures.h"
+#include "hindrances.h"
 #include "solver/state_file.h"
 
 namespace crema::tests {
@@ -208,11 +206,6 @@ struct Hindrance {
   const char* message;
 };
 
-// Nobody's files are safe from root: as another user.
-void as_other_user(bool other) {
-  if (getuid() == 0 && seteuid(other ? 65534 : 0) != 0) fail("this user may not become another");
-}
-
 class WithoutAFolder : public testing::TestWithParam<Hindrance> {};
 
 TEST_P(WithoutAFolder, WhatIsThereStays) {
@@ -277,27 +270,6 @@ TEST(SnapshotWriter, TheBestTestWithoutAFolder) {
   std::filesystem::create_directory(training.folder.path());
   training.solver->solve();  // ends with a test, which may be no better
 }
-
-// A file system in memory of so many bytes. It is in no folder and vanishes with the object.
-class SmallDisk {
- public:
-  explicit SmallDisk(int64_t bytes) {
-    const Folder folder;
-    mounted_ = mount("tmpfs", folder.path().c_str(), "tmpfs", 0, cat("size=", bytes).c_str()) == 0;
-    if (!mounted_) return;
-    descriptor_ = open(folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    umount2(folder.path().c_str(), MNT_DETACH);
-  }
-  ~SmallDisk() {
-    if (mounted_) close(descriptor_);
-  }
-  bool mounted() const { return mounted_; }
-  std::string path() const { return cat("/proc/self/fd/", descriptor_); }
-
- private:
-  bool mounted_ = false;
-  int descriptor_ = -1;
-};
 
 TEST(SnapshotWriter, LooksForRoomFirst) {
   const SmallDisk disk(64 << 10);

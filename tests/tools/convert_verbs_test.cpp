@@ -252,15 +252,61 @@ TEST(ConvertVerbs, OfTwoWritersOneWins) {
   std::string list;
   for (int i = 0; i < 300; ++i) list += "a.png 1\n";
   folder.write("many", list);
-  const std::string convert = "\"$TOOLS\"/convert_imageset '' many db 2>";
-  const Outcome outcome = run_shell(
-      folder, cat(convert, "one & ", convert, "two; echo $? >code2; wait $!; echo $? >code1"));
-  EXPECT_EQ(outcome.code, 0);
-  const std::string codes = folder.read("code1") + folder.read("code2");
-  EXPECT_TRUE(codes == "0\n1\n" || codes == "1\n0\n") << codes;
-  expect_part(folder.read(folder.read("code1") == "1\n" ? "one" : "two"), "db: ");
-  EXPECT_TRUE(folder.has("db/data.mdb"));
-  for (const std::string& name : folder.names()) EXPECT_FALSE(starts_with(name, "db.")) << name;
+  for (const std::string backend : {"lmdb", "leveldb", "hdf5"}) {
+#ifndef CREMA_LEVELDB
+    if (backend == "leveldb") continue;
+#endif
+    SCOPED_TRACE(backend);
+    const std::string convert =
+        cat("\"$TOOLS\"/convert_imageset -backend ", backend, " '' many ", backend, " 2>");
+    const Outcome outcome = run_shell(
+        folder, cat(convert, "one & ", convert, "two; echo $? >code2; wait $!; echo $? >code1"));
+    EXPECT_EQ(outcome.code, 0);
+    const std::string codes = folder.read("code1") + folder.read("code2");
+    EXPECT_TRUE(codes == "0\n1\n" || codes == "1\n0\n") << codes;
+    expect_part(folder.read(folder.read("code1") == "1\n" ? "one" : "two"), backend + ": ");
+    EXPECT_EQ(run(folder, cat("crema db verify ", backend)).code, 0);
+    for (const std::string& name : folder.names())
+      EXPECT_FALSE(starts_with(name, backend + ".") && name != "hdf5.txt") << name;
+  }
+}
+
+// Each is one message that names the file, and nothing is made.
+TEST(ConvertVerbs, EmptyFilesAreNamed) {
+  NEEDS_IMAGES();
+  const Pictures folder;
+  for (const char* name : {"empty", "in/data_batch_1.bin", "db/data.mdb", "x.h5", "empty.csv"})
+    folder.write(name, "");
+  folder.write("empties", "empty 1\n");
+  folder.write("boxes", "a.png empty\n");
+  const std::pair<const char*, const char*> rows[] = {
+      {"convert_imageset '' empty made", "empty: names no image"},
+      {"convert_imageset '' empties made", "empties: not one of its 1 images can be read"},
+      {"convert_imageset -strict '' empties made", "empties: not one of its 1 images can be read"},
+      {"convert_mnist_data empty empty made", "empty: "},
+      {"convert_mnist_siamese_data empty empty made", "empty: "},
+      {"convert_cifar_data in . lmdb", "in/data_batch_1.bin: "},
+      {"convert_csv -label 0 empty.csv made", "empty.csv: "},
+      {"convert_annoset -label_map_file empty '' boxes made", "empty: "},
+      {"convert_annoset -label_map_file map '' boxes made", "boxes: not one of its 1 images can"},
+      {"convert_annoset -anno_format coco -label_map_file map '' empty made", "empty"},
+      {"create_label_map empty made", "empty: "},
+      {"create_label_map -anno_format coco empty made", "empty"},
+      {"compute_image_mean db made", "db: "},
+      {"compute_image_mean x.h5 made", "x.h5: "},
+      {"crema db stat db", "db: "},
+      {"crema db copy db made", "db: "},
+  };
+  run(folder, "crema help");  // leaves its output there
+  const std::vector<std::string> before = folder.names();
+  for (const auto& [command, message] : rows) {
+    SCOPED_TRACE(command);
+    const Outcome outcome = run(folder, command);
+    EXPECT_EQ(outcome.code, 1);
+    ASSERT_FALSE(outcome.errors().empty()) << outcome.err;
+    expect_part(outcome.errors().back(), message);
+    EXPECT_EQ(folder.names(), before);
+  }
 }
 
 TEST(ConvertVerbs, SayWhichFlagsDoNotGoTogether) {

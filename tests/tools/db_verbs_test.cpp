@@ -1,9 +1,12 @@
 // `crema db` as it is called: what it prints, exit codes, and sheets of what a net gets.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "data/databases/database_writer.h"
 #include "data/images/image.h"
 #include "data/images/sheet.h"
+#include "data/tar_files.h"
 #include "tools/program.h"
 
 #ifdef CREMA_OPENCV
@@ -134,6 +137,30 @@ int first_shade(const Folder& folder, const std::string& sheet) {
   return image.pixels[static_cast<size_t>(40 * image.width + 40)];
 }
 
+TEST(DbVerbs, ReadTarFiles) {
+  NEEDS_IMAGES();
+  const Folder folder;
+  const std::string picture =
+      read_file(std::string(CREMA_TEST_DATA) + "/goldens/formats/images/img03.jpg");
+  for (int i = 0; i < 2; ++i) {
+    folder.write(cat("x-", i, ".tar"),
+                 tar_record("a", picture, cat(i)) + tar_record("b", picture, "2") + tar_end());
+  }
+  const Outcome stat = run(folder, "crema db stat 'x-{0..1}.tar'");
+  EXPECT_EQ(stat.code, 0) << stat.err;
+  for (const char* part : {"x-{0..1}.tar: tar, 4 records, ", "type: Datum, stored as JPEG\n",
+                           "labels: 3 classes, from 0 to 2\n"})
+    expect_part(stat.out, part);
+  EXPECT_EQ(run(folder, "crema db peek 'x-{0..1}.tar'").code, 0);
+  EXPECT_EQ(run(folder, "crema db verify x-0.tar").code, 0);
+  const Outcome copy = run(folder, "crema db copy 'x-{0..1}.tar' y");
+  EXPECT_EQ(copy.code, 0) << copy.err;
+  expect_part(run(folder, "crema db stat y").out, "y: LMDB, 4 records, ");
+  const Outcome refused = run(folder, "crema db copy -backend tar x-0.tar z");
+  EXPECT_EQ(refused.code, 1);
+  expect_part(refused.err, "unknown database backend \"tar\"");
+}
+
 TEST(DbVerbs, PeekDrawsRecordsAndBatches) {
   NEEDS_IMAGES();
   const Numbers folder;
@@ -175,6 +202,23 @@ TEST(DbVerbs, PeekDrawsRecordsAndBatches) {
     expect_part(outcome.messages().back(), cat("Wrote ", count, " pictures to sheet.png"));
     EXPECT_EQ(first_shade(folder, "sheet.png"), shade);
   }
+}
+
+TEST(DbVerbs, PeekWritesTheSharesOfClasses) {
+  NEEDS_IMAGES();
+  const Numbers folder;
+  const auto ink = [&](const std::string& augment) {
+    folder.write("net", cat("layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" ",
+                            "transform_param { ", augment, " } data_param { source: \"x_lmdb\" ",
+                            "backend: LMDB batch_size: 4 } }\n"));
+    const Outcome outcome = run(folder, "crema db peek -model net");
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    Image image;
+    decode_image(folder.read("peek.png"), Color::gray, image);
+    return std::count(image.pixels.begin(), image.pixels.end(), uint8_t{0});
+  };
+  // The same pictures, with "0 100%" below where there was "0".
+  EXPECT_GT(ink("augment { mixup { probability: 0 } classes: 12 }"), ink("") + 4 * 20);
 }
 
 // How many pixels of a sheet have the colour of a class, or half of it.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "data/databases/hdf5_file.h"
+#include "data/databases/source.h"
 #include "device/device.h"
 #include "tools/program.h"
 
@@ -90,14 +91,90 @@ TEST(ExtractFeatures, WritesWhatADataLayerReads) {
   }
 }
 
-TEST(ExtractFeatures, WritesHdf5) {
+// HDF5 files have the labels of the net beside the data, so a net that reads them can be trained.
+TEST(ExtractFeatures, WritesHdf5ThatIsTrainedFrom) {
   const Folder folder;
   make_trained_net(folder);
-  const Outcome outcome =
-      run(folder, "extract_features trained_iter_2.caffemodel net.prototxt conv db 2 hdf5");
+  const std::string extract = "extract_features trained_iter_2.caffemodel net.prototxt ";
+  const Outcome outcome = run(folder, extract + "conv,label db,classes 2 hdf5");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(folder.read("db.txt"), "db/0000.h5\n");
-  EXPECT_EQ(Hdf5File(folder.file("db/0000.h5")).shape("data"), (Shape{6, 4, 1, 2}));
+  {
+    const Hdf5File file(folder.file("db/0000.h5")), classes(folder.file("classes/0000.h5"));
+    EXPECT_EQ(file.shape("data"), (Shape{6, 4, 1, 2}));
+    EXPECT_EQ(file.floats("label"), (std::vector<float>{0, 1, 0, 1, 0, 1}));
+    EXPECT_EQ(classes.floats("data"), file.floats("label"));
+    EXPECT_FALSE(classes.has("label"));
+  }
+  folder.write("features.prototxt",
+               "layer { name: \"d\" type: \"HDF5Data\" top: \"data\" top: \"label\" "
+               "hdf5_data_param { source: \"db.txt\" batch_size: 6 } } "
+               "layer { name: \"i\" type: \"InnerProduct\" bottom: \"data\" top: \"i\" "
+               "inner_product_param { num_output: 2 } } layer { name: \"l\" type: "
+               "\"SoftmaxWithLoss\" bottom: \"i\" bottom: \"label\" top: \"l\" }");
+  folder.write("fit.prototxt",
+               "net: \"features.prototxt\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 3 "
+               "snapshot_after_train: false snapshot_prefix: \"fit\"");
+  EXPECT_EQ(run(folder, "train -solver fit.prototxt").code, 0);
+}
+
+TEST(ExtractFeatures, WritesNumpyFiles) {
+  const Folder folder;
+  make_trained_net(folder);
+  const std::string extract = "extract_features trained_iter_2.caffemodel net.prototxt ";
+  const Outcome outcome = run(folder, extract + "conv,label conv,classes.npy 2 npy");
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  expect_part(folder.read("conv.npy"), "'shape': (6, 4, 1, 2), }");
+  const std::string classes = folder.read("classes.npy");
+  expect_part(classes, "'shape': (6,), }");
+  const std::string zero(4, '\0'), one("\0\0\x80\x3F", 4);
+  EXPECT_EQ(classes.substr(classes.size() - 24), zero + one + zero + one + zero + one);
+  // The values of Caffe's records, which have no label.
+  ASSERT_EQ(run(folder, extract + "conv db 2 lmdb").code, 0);
+  const auto source = open_database(folder.file("db"), DataParameter::LMDB);
+  std::vector<float> values;
+  for (int64_t i = 0; i < source->size(); ++i) {
+    Datum datum;
+    source->read(i, datum);
+    EXPECT_FALSE(datum.has_label() || datum.labels_size() > 0);
+    values.insert(values.end(), datum.float_data().begin(), datum.float_data().end());
+  }
+  const std::string array = folder.read("conv.npy");
+  const std::string bytes(reinterpret_cast<const char*>(values.data()),
+                          values.size() * sizeof(float));
+  EXPECT_EQ(array.substr(array.size() - bytes.size()), bytes);
+}
+
+// What is there is replaced by -overwrite alone, and only by its like.
+TEST(ExtractFeatures, ReplacesWhatItIsToldTo) {
+  const Folder folder;
+  make_trained_net(folder);
+  const std::string extract = "extract_features trained_iter_2.caffemodel net.prototxt ip ";
+  for (const std::string kind : {"lmdb", "leveldb", "hdf5", "npy"}) {
+#ifndef CREMA_LEVELDB
+    if (kind == "leveldb") continue;
+#endif
+    SCOPED_TRACE(kind);
+    ASSERT_EQ(run(folder, extract + "db 1 " + kind).code, 0);
+    const std::vector<std::string> before = folder.names();
+    const Outcome again = run(folder, extract + "db 1 " + kind);
+    EXPECT_EQ(again.code, 1);
+    ASSERT_EQ(again.errors().size(), 1u) << again.err;
+    expect_part(again.errors()[0], kind == "npy" ? "db.npy: exists already" : "db: exists already");
+    const Outcome replaced =
+        run(folder, "extract_features -overwrite" + extract.substr(16) + "db 2 " + kind);
+    EXPECT_EQ(replaced.code, 0) << replaced.err;
+    expect_part(replaced.err, "Extracted features of 6 query images for feature blob ip");
+    EXPECT_EQ(folder.names(), before);
+    std::filesystem::remove_all(folder.file("db"));
+    std::filesystem::remove(folder.file("db.txt"));
+  }
+  folder.write("words.npy", "words");
+  const Outcome words =
+      run(folder, "extract_features -overwrite" + extract.substr(16) + "words 1 npy");
+  EXPECT_EQ(words.code, 1);
+  expect_part(words.errors().at(0), "words.npy: is no NumPy file, so it is not replaced");
+  EXPECT_EQ(folder.read("words.npy"), "words");
 }
 
 TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
@@ -115,6 +192,8 @@ TEST(ExtractFeatures, SaysWhatIsWrongAndLeavesNothing) {
         Row{"net.prototxt conv db 0 lmdb", "number of batches \"0\""},
         Row{"net.prototxt conv db two lmdb", "number of batches \"two\""},
         Row{"net.prototxt conv db 2 hdf6", "did you mean \"hdf5\"?"},
+        Row{"net.prototxt conv db 2 numpy", "there are lmdb, leveldb, hdf5 and npy"},
+        Row{"net.prototxt conv,ip db,db.npy 2 npy", "db.npy: is named twice"},
         Row{"net.prototxt conv db 2 lmdb TPU", "\"TPU\": expected CPU or GPU"},
         Row{"net.prototxt conv db 2 lmdb GPU one", "the GPU behind GPU \"one\": expected a whole"},
         Row{"train.prototxt loss db 2 lmdb", "\"loss\" is a single number"},

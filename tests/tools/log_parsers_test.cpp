@@ -22,7 +22,8 @@ struct Tables {
   std::map<int, Rows> tests;
 };
 
-// Trains the tiny net: to iteration 12 and from there on, in one log, and until it diverges.
+// Trains the tiny net: to iteration 12 and from there on, in one log, until it diverges, and with
+// images to wait for.
 class LogParsers : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -33,6 +34,16 @@ layer { name: "data" type: "DummyData" top: "x" top: "y" dummy_data_param {
   data_filler { type: "gaussian" std: 1 } data_filler { value: 1 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
   inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "y" top: "accuracy"
+  include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss" }
+)");
+    folder_->copy_golden("formats/lmdb_encoded", "lmdb_encoded");
+    folder_->write("slow.prototxt", R"(name: "slow"
+layer { name: "data" type: "Data" top: "x" top: "y" data_param { source: "lmdb_encoded" backend: LMDB
+  batch_size: 64 threads: 1 } transform_param { crop_size: 1 } }
+layer { name: "ip" type: "InnerProduct" bottom: "x" top: "ip"
+  inner_product_param { num_output: 15 weight_filler { type: "xavier" } } }
 layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "y" top: "accuracy"
   include { phase: TEST } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss" }
@@ -50,7 +61,12 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss
         "\"$TOOLS\"/caffe train --solver=solver.prototxt --snapshot=tiny_iter_12.solverstate "
         "2>>train.log && mv metrics.jsonl train.jsonl && "
         "\"$TOOLS\"/caffe train --solver=diverging.prototxt 2>nan.log && "
-        "mv metrics.jsonl nan.jsonl");
+        "mv metrics.jsonl nan.jsonl"
+#ifdef CREMA_OPENCV
+        " && \"$TOOLS\"/caffe train --solver=solver.prototxt -model slow.prototxt -set "
+        "base_lr=1e-4 2>waiting.log && mv metrics.jsonl waiting.jsonl"
+#endif
+    );
     ASSERT_EQ(outcome.code, 0) << outcome.err;
   }
   static void TearDownTestSuite() { folder_.reset(); }
@@ -72,6 +88,14 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "y" top: "loss
       }
     }
     return tables;
+  }
+
+  static std::vector<std::string> logs() {
+    std::vector<std::string> all = {"train.log", "nan.log"};
+#ifdef CREMA_OPENCV
+    all.push_back("waiting.log");
+#endif
+    return all;
   }
 
   static std::unique_ptr<Folder> folder_;
@@ -147,7 +171,7 @@ Tables tables_of(const Expressions& parser, const std::string& log) {
 
 TEST_F(LogParsers, ExpressionsFindTheTables) {
   for (const Expressions& parser : kExpressions) {
-    for (const char* log : {"train.log", "nan.log"}) {
+    for (const std::string& log : logs()) {
       SCOPED_TRACE(std::string(parser.name) + " " + log);
       const Tables found = tables_of(parser, folder_->read(log));
       const Tables wanted = truth(log, parser.takes_nan);
@@ -199,7 +223,7 @@ const Pipeline kPipelines[] = {
 
 TEST_F(LogParsers, PipelinesFindTheirColumns) {
   for (const Pipeline& pipeline : kPipelines) {
-    for (const char* log : {"train.log", "nan.log"}) {
+    for (const std::string& log : logs()) {
       SCOPED_TRACE(std::string(pipeline.name) + " " + log);
       std::vector<std::pair<int64_t, double>> wanted;
       const Tables tables = truth(log);
@@ -208,8 +232,7 @@ TEST_F(LogParsers, PipelinesFindTheirColumns) {
         if (pipeline.test)  // the second net's lines follow the first one's
           wanted.emplace_back(iteration, tables.tests.at(1).at(iteration).at(pipeline.output));
       }
-      const Outcome outcome =
-          run_shell(*folder_, std::string("log=") + log + "; " + pipeline.script);
+      const Outcome outcome = run_shell(*folder_, "log=" + log + "; " + pipeline.script);
       std::istringstream found(outcome.out);
       std::string iteration, value;
       for (const auto& [wanted_iteration, wanted_value] : wanted) {
@@ -221,6 +244,19 @@ TEST_F(LogParsers, PipelinesFindTheirColumns) {
     }
   }
 }
+
+#ifdef CREMA_OPENCV
+// What people's expressions match as a whole is Caffe's, and what is ours has Caffe's words.
+TEST_F(LogParsers, LinesAreCaffesWhereTrainingWaits) {
+  const std::string log = folder_->read("waiting.log");
+  static const std::regex waits(R"(\]     Waiting for data: \d+ % of the time\n)"),
+      display(R"(Iteration (\d+) \(([\.\deE+-]+) iter/s, (\S+) iters\), loss = ([\.\deE+-]+)\n)");
+  EXPECT_TRUE(std::regex_search(log, waits)) << log;
+  const auto displays =
+      std::distance(std::sregex_iterator(log.begin(), log.end(), display), std::sregex_iterator());
+  EXPECT_EQ(displays, 6);
+}
+#endif
 
 // extract_seconds.py: blanks part a line; "I1125" is the day, and the time has a part of a second.
 TEST_F(LogParsers, EveryLineOfTheTableHasItsTime) {
@@ -240,7 +276,7 @@ TEST_F(LogParsers, EveryLineOfTheTableHasItsTime) {
 
 // Our own.
 TEST_F(LogParsers, ParseLogFindsTheTables) {
-  for (const std::string log : {"train.log", "nan.log"}) {
+  for (const std::string& log : logs()) {
     SCOPED_TRACE(log);
     ASSERT_EQ(run(*folder_, "crema parse_log " + log).code, 0);
     const auto rows_in = [&](const std::string& name, bool with_rate) {

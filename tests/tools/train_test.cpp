@@ -77,7 +77,7 @@ TEST(Train, SaysHowLongItWaitedForData) {
   GTEST_SKIP() << "built without OpenCV";
 #endif
   const Folder folder;
-  prepare(folder, "max_iter: 100\ndisplay: 50\nsnapshot_after_train: false\n");
+  prepare(folder, "max_iter: 100\ndisplay: 10\nsnapshot_after_train: false\n");
   folder.copy_golden("formats/lmdb_encoded", "lmdb_encoded");
   static const std::regex share("\"data_wait\":([0-9.e-]+)");
   for (const char* text : {net, slow_data}) {
@@ -93,6 +93,13 @@ TEST(Train, SaysHowLongItWaitedForData) {
     const double waited = std::stod(match[1]);
     EXPECT_EQ(waited > 0, text == slow_data) << waited;
     EXPECT_LE(waited, 1);
+    static const std::regex line("\\]     Waiting for data: [0-9]+ % of the time\n");
+    EXPECT_EQ(std::regex_search(outcome.err, line), text == slow_data) << outcome.err;
+    static const std::regex hint(
+        "The training waits [0-9]+ % of its time for layer \"data\": [a-z]+");
+    const auto hints = std::distance(
+        std::sregex_iterator(outcome.err.begin(), outcome.err.end(), hint), std::sregex_iterator());
+    EXPECT_EQ(hints, text == slow_data ? 1 : 0) << outcome.err;
   }
 }
 

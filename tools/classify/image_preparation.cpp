@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/databases/records.h"
+#include "data/databases/tar_shards.h"
 #include "tools/flags.h"
 #include "tools/image_flags.h"
 
@@ -30,7 +31,7 @@ std::optional<ImageSize> size_of_records(const LayerParameter& layer, const std:
   constexpr int64_t kLooked = 8;  // images of different sizes differ early
   try {
     const DataParameter& data = layer.data_param();
-    const auto source = open_database(find_file(data.source(), folder), data.backend());
+    const auto source = open_database(find_source(data.source(), folder), data.backend());
     ImageSize size;
     for (int64_t i = 0; i < kLooked && source->record_index(i).epoch == 0; ++i) {
       Record record;

@@ -15,8 +15,9 @@ int write_database(const VerbCall& call, bool shuffle) {
   std::string backend = lower_case(FLAGS_backend);
   for (size_t i = 0; i < count; ++i) {
     FoundDatabase database = find_database(call.arguments[i]);
-    // What is not asked for stays as it is.
-    if (i == 0 && gflags::GetCommandLineFlagInfoOrDie("backend").is_default)
+    // What is not asked for stays as it is; tar files are only read.
+    if (i == 0 && database.backend != DataParameter::TAR &&
+        gflags::GetCommandLineFlagInfoOrDie("backend").is_default)
       backend = name_of(database.backend);
     from.push_back(std::move(database.source));
   }

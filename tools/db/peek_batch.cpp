@@ -118,6 +118,23 @@ void add_masks(const BatchPlanes& labels, std::vector<SheetCell>& cells) {
   }
 }
 
+// Of mixed samples, the largest share first: "cat 70% dog 30%".
+std::string text_of_shares(const float* shares, int classes,
+                           const std::vector<std::string>& names) {
+  constexpr size_t kShown = 3;
+  std::vector<std::pair<int, int>>
+      percents;  // and the class, so that the first of equal ones leads
+  for (int k = 0; k < classes; ++k) {
+    const int percent = static_cast<int>(std::lround(100 * shares[k]));
+    if (percent > 0) percents.emplace_back(-percent, k);
+  }
+  std::sort(percents.begin(), percents.end());
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < std::min(kShown, percents.size()); ++i)
+    parts.push_back(cat(class_text(percents[i].second, names), " ", -percents[i].first, "%"));
+  return join(parts, " ");
+}
+
 void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
                 const BatchPlanes& data, const PeekOptions& options,
                 std::vector<SheetCell>& cells) {
@@ -130,6 +147,15 @@ void add_labels(Net& net, const LayerParameter& layer, const std::string& blob,
   const bool masks = labels.height == data.height && labels.width == data.width &&
                      labels.channels == 1 && pixels > 1;
   if (masks && cells[0].picture.width == data.width) return add_masks(labels, cells);
+  const AugmentParameter& augment = layer.transform_param().augment();
+  if ((augment.has_mixup() || augment.has_cutmix()) &&
+      each == static_cast<size_t>(augment.classes())) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      cells[i].picture.caption =
+          text_of_shares(labels.values.data() + i * each, augment.classes(), options.names);
+    }
+    return;
+  }
   constexpr size_t kShown = 6;
   if (each > kShown) return;
   for (size_t i = 0; i < cells.size(); ++i) {

@@ -78,10 +78,12 @@ std::time_t changed(const std::string& path) {
   return stat(path.c_str(), &status) == 0 ? status.st_mtime : 0;
 }
 
-// max_iter of the solver's plain text; 0: not known.
+// max_iter of the solver's plain text, or of its comment on max_epoch; 0: not known.
 int64_t iterations_of(const std::string& solver) {
   for (const std::string& line : split(solver, '\n')) {
-    if (starts_with(line, "max_iter:")) return std::strtoll(line.c_str() + 9, nullptr, 10);
+    for (const std::string start : {"max_iter:", "# max_iter:"}) {
+      if (starts_with(line, start)) return std::strtoll(line.c_str() + start.size(), nullptr, 10);
+    }
   }
   return 0;
 }

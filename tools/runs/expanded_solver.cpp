@@ -87,7 +87,7 @@ ExpandedSolver expanded_solver(const SolverFile& file, const std::string& folder
     if (source.field == "test_net" || source.field == "test_net_param") tests.push_back(source);
   for (size_t i = 0; i < tests.size(); ++i) {
     // A net that is never tested need not exist; it only keeps the numbers of the others.
-    const bool used = tests[i].test_iter > 0;
+    const bool used = tests[i].tested();
     const std::string name = tests.size() == 1 ? "test.prototxt" : cat("test_", i, ".prototxt");
     solver.add_test_net(used ? add(name, tests[i]) : cat(folder, "/", name));
   }

@@ -180,7 +180,10 @@ void RunFolder::begin(SolverFile given, Solver& solver) {
   if (!FLAGS_precision.empty()) text.set_precision(FLAGS_precision);
   const ExpandedSolver expanded = expanded_solver(given, path_);
   for (const auto& [name, net] : expanded.nets) write_file_atomically(file(name), net);
-  write_file_atomically(file("solver.prototxt"), solver_text(expanded.solver));
+  std::string written = solver_text(expanded.solver);
+  if (given.solver.max_epoch() > 0)
+    written += cat("# max_iter: ", solver.parameter().max_iter(), " are these epochs here\n");
+  write_file_atomically(file("solver.prototxt"), written);
   complete_run_record(file("run.json"), {.net = solver.net().name(),
                                          .device = gpu ? cat("GPU ", context.ordinal()) : "CPU",
                                          .seed = solver.seed(),

@@ -56,7 +56,7 @@ void take_assume_flag(Log& log, SolverFile* file) {
   const NetFile train = rewritten(train_source(*file), TRAIN);
   std::vector<NetFile> tests;
   for (const NetSource& source : test_sources(*file))
-    tests.push_back(source.test_iter > 0 ? rewritten(source, TEST) : NetFile());
+    tests.push_back(source.tested() ? rewritten(source, TEST) : NetFile());
   replacer.finish();
   SolverParameter& solver = file->solver;
   replace_net(&solver);

@@ -44,6 +44,8 @@ struct ImagesetOptions {
   bool gray = false;
   bool shuffle = false;
   int64_t resize_height = 0, resize_width = 0;  // 0: unchanged
+  // JPEGs of twice that size and more are decoded at a half, a quarter or an eighth of theirs first.
+  bool scaled_decoding = false;
   // Instead of these, keeping the aspect ratio: the smaller side gets at least min_dim pixels, but
   // the larger one at most max_dim, which takes precedence. 0: no limit.
   int64_t min_dim = 0, max_dim = 0;

@@ -127,6 +127,8 @@ void check_options(const ImagesetOptions& options) {
   const bool encoded = options.encoded || !options.encode_type.empty();
   require(!options.encoded || options.to.format.backend != DataParameter::HDF5,
           "-encoded: HDF5Data reads values, not image files; with -backend hdf5 leave it out");
+  require(!options.scaled_decoding || (options.resize_height > 0 && options.resize_width > 0),
+          "-scaled_decoding: goes with -resize_height and -resize_width");
   require(!options.as_stored || !encoded,
           "-as_stored: encoded files keep all that is in them anyway; leave it or -encoded out");
   require(!options.as_stored || !options.gray,
@@ -158,7 +160,11 @@ ConvertedImage convert_image(const std::string& path, const ImagesetOptions& opt
   const bool right = !kind.empty() && same_kind(own, kind) && !resize && !limit,
              turned = options.exif && header && header->orientation > 1;
   // One that is stored so is only looked through.
-  const Decoding how{options.max_pixels, options.exif, right && !turned && header};
+  Decoding how{options.max_pixels, options.exif, right && !turned && header};
+  if (options.scaled_decoding && resize) {
+    how.least_height = options.resize_height;
+    how.least_width = options.resize_width;
+  }
   const bool gray = options.gray || (right && turned && header->channels == 1);
   try {
     if (options.as_stored) {

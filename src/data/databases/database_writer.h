@@ -16,7 +16,7 @@ struct DatabaseFormat {
 
   Backend backend = DataParameter::LMDB;
   bool overwrite = false;  // replace a database that is there; anything else is never replaced
-  // Of HDF5 files alone. Values are floats, which HDF5Data does not transform.
+  // Of HDF5 files alone, whose values are floats.
   int64_t rows = 10000;  // of a file, at most
   int compression = 0;   // the level of gzip, 1 to 9; 0: none
   float scale = 1;       // values are multiplied by it
@@ -28,7 +28,8 @@ class DatabaseWriter {
   DatabaseWriter(const DatabaseWriter&) = delete;
   DatabaseWriter& operator=(const DatabaseWriter&) = delete;
 
-  // Records are written to disk a thousand at a time. An existing key is replaced.
+  // Records are written to disk a thousand at a time. An existing key is replaced; HDF5 files have
+  // none.
   void put(const std::string& key, const google::protobuf::Message& record);
   // Call both after the last record: complete() writes everything to disk, finish() then gives the
   // database its name. To write several databases, call complete() for all before the first

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "data/databases/hdf5_file.h"
 #include "data/databases/hdf5_rows.h"
+#include "data/databases/tar_shards.h"
 
 namespace crema {
 namespace {
@@ -45,36 +46,47 @@ FoundDatabase hdf5(const std::string& path) {
           is_hdf5(path) ? bytes_of_files(path) : bytes_of_list(path)};
 }
 
+FoundDatabase tar(const std::string& path) {
+  int64_t bytes = 0;
+  for (const TarShard& shard : tar_shards(path)) bytes += bytes_of_files(shard.path);
+  return {DataParameter::TAR, open_tar(path), bytes};
+}
+
 FoundDatabase in_folder(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   if (file_exists(path + "/data.mdb"))
     return {DataParameter::LMDB, open_lmdb(path), bytes_of_files(path)};
   if (file_exists(path + "/CURRENT"))
     return {DataParameter::LEVELDB, open_leveldb(path), bytes_of_files(path)};
+  if (looks_like_tar(path)) return tar(path);
   if (has_hdf5(path)) {
     require(file_exists(path + ".txt"), path, ": is a folder of HDF5 files, but their list, ", path,
             ".txt, is missing; give one of the files, or make a list of them, one a line");
     return hdf5(path + ".txt");
   }
   fail(path,
-       ": is no database: the folder has no data.mdb (LMDB), no CURRENT (LevelDB) and no .h5 file");
+       ": is no database: the folder has no data.mdb (LMDB), no CURRENT (LevelDB), no .h5 file and "
+       "no .tar file");
 }
 
 }  // namespace
 
 FoundDatabase find_database(const std::string& path) {
   require(!path.empty(), "the path of a database is empty");
+  if (!folder_exists(path) && looks_like_tar(path)) return tar(path);
   require(file_exists(path), path, ": no such database");
   if (folder_exists(path)) return in_folder(path);
   if (ends_with(path, ".mdb")) return {DataParameter::LMDB, open_lmdb(path), bytes_of_files(path)};
   require(is_hdf5(path) || ends_with(path, ".txt"), path,
-          ": is no database: expected a folder, a data.mdb, an HDF5 file, or the list of such "
+          ": is no database: expected a folder, a data.mdb, an HDF5 file, a tar file, or the list "
+          "of such "
           "files, NAME.txt");
   return hdf5(path);
 }
 
 const char* title_of(Backend backend) {
   if (backend == DataParameter::HDF5) return "HDF5";
+  if (backend == DataParameter::TAR) return "tar";
   return backend == DataParameter::LMDB ? "LMDB" : "LevelDB";
 }
 

@@ -15,10 +15,11 @@ struct FoundDatabase {
 };
 
 // `path`: the folder of an LMDB or a LevelDB, a data.mdb, an HDF5 file, the list of such files, or
-// their folder as converters write it. Error says what is there instead.
+// their folder as converters write it, or tar files (data/databases/tar_shards.h). Error says what is
+// there instead.
 FoundDatabase find_database(const std::string& path);
 
-// "LMDB", "LevelDB", "HDF5".
+// "LMDB", "LevelDB", "HDF5", "tar".
 const char* title_of(Backend backend);
 
 // What the records of a database are.

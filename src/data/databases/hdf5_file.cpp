@@ -77,7 +77,7 @@ bool is_hdf5(const std::string& path) {
   return file.read(start, sizeof(start)) && std::memcmp(start, kSignature, sizeof(start)) == 0;
 }
 
-Hdf5File::Hdf5File(const std::string& path) : turn_(hdf5_turn()), path_(path) {
+Hdf5File::Hdf5File(const std::string& path) : path_(path) {
   require(file_exists(path), path, ": no such file");
   size_ = RandomAccessFile(path).size();
   check_hdf5_structure(path);
@@ -254,11 +254,33 @@ std::vector<T> Hdf5File::read(const std::string& name, int64_t type) const {
   }
   // Nothing to read: the library rejects a null buffer.
   if (values.empty()) return values;
-  require(H5Dread(data.id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) >= 0, path_, ": ",
-          what,
+  read_into(data, what, type, H5S_ALL, H5S_ALL, values.data());
+  return values;
+}
+
+void Hdf5File::read_into(const Values& values, const std::string& what, int64_t type,
+                         int64_t memory, int64_t space, void* into) const {
+  require(H5Dread(values.id, type, memory, space, H5P_DEFAULT, into) >= 0, path_, ": ", what,
           " cannot be read: the file is damaged or cut short, or needs a filter that this HDF5 "
           "library does not have");
-  return values;
+}
+
+void Hdf5File::read_rows(const std::string& name, int64_t first, int64_t count, int64_t type,
+                         void* into) const {
+  const std::string what = cat("dataset \"", name, "\"");
+  const Values data = Values::of_dataset(open(name));
+  const Shape shape = checked(data, what, Holds::numbers);
+  require(shape.axes() > 0 && first >= 0 && count >= 0 && first + count <= shape[0], path_, ": ",
+          what, " is ", shape.brief(), ": it does not have the ", count, " rows from ", first,
+          " on");
+  std::vector<hsize_t> begin(static_cast<size_t>(shape.axes())),
+      extents(shape.dims().begin(), shape.dims().end());
+  begin[0] = static_cast<hsize_t>(first);
+  extents[0] = static_cast<hsize_t>(count);
+  if (std::count(extents.begin(), extents.end(), 0) > 0) return;
+  const Hdf5Handle memory(H5Screate_simple(shape.axes(), extents.data(), nullptr), H5Sclose);
+  H5Sselect_hyperslab(data.space, H5S_SELECT_SET, begin.data(), nullptr, extents.data(), nullptr);
+  read_into(data, what, type, memory, data.space, into);
 }
 
 std::vector<float> Hdf5File::floats(const std::string& name) const {
@@ -267,6 +289,24 @@ std::vector<float> Hdf5File::floats(const std::string& name) const {
 
 std::vector<double> Hdf5File::doubles(const std::string& name) const {
   return read<double>(name, H5T_NATIVE_DOUBLE);
+}
+
+void Hdf5File::floats(const std::string& name, int64_t first, int64_t count, float* into) const {
+  const Hdf5Quiet quiet;
+  read_rows(name, first, count, H5T_NATIVE_FLOAT, into);
+}
+
+std::vector<double> Hdf5File::doubles(const std::string& name, int64_t first, int64_t count) const {
+  const Hdf5Quiet quiet;
+  std::vector<double> values(static_cast<size_t>(count * shape(name).count(1)));
+  read_rows(name, first, count, H5T_NATIVE_DOUBLE, values.data());
+  return values;
+}
+
+int64_t Hdf5File::rows_in_chunk(const std::string& name) const {
+  const Hdf5Quiet quiet;
+  const Shape chunk = chunk_of(Values::of_dataset(open(name)));
+  return chunk.axes() > 0 ? chunk[0] : 0;
 }
 
 std::vector<uint64_t> Hdf5File::integers(const std::string& name) const {

@@ -1,6 +1,5 @@
 // Hdf5File: reads HDF5 files, trees of named groups and datasets that hold data, weights and solver
-// states. Names are paths: "data/conv1/0". Threads take turns: a second one waits until the file
-// is closed.
+// states. Names are paths: "data/conv1/0". Threads may share it, and take turns with each call.
 //
 // Untrusted files are restricted to what they are for: everything must be in the file itself, and a
 // dataset may not have more values than its stored bytes can hold. An Error says what is violated,
@@ -8,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -48,6 +46,12 @@ class Hdf5File {
   std::vector<float> floats(const std::string& name) const;
   std::vector<double> doubles(const std::string& name) const;
   std::vector<uint64_t> integers(const std::string& name) const;
+  // The rows [first, first + count) of the first axis. `into` has room for them.
+  void floats(const std::string& name, int64_t first, int64_t count, float* into) const;
+  std::vector<double> doubles(const std::string& name, int64_t first, int64_t count) const;
+  // How many rows are stored together, in one piece that is read and decompressed as a whole; 0:
+  // the dataset is not stored in such chunks.
+  int64_t rows_in_chunk(const std::string& name) const;
   // Read a dataset of one number.
   float real(const std::string& name) const;
   uint64_t integer(const std::string& name) const;
@@ -69,11 +73,14 @@ class Hdf5File {
   Shape chunk_of(const Values& values) const;
   template <typename T>
   std::vector<T> read(const std::string& name, int64_t type) const;
+  void read_rows(const std::string& name, int64_t first, int64_t count, int64_t type,
+                 void* into) const;
+  void read_into(const Values& values, const std::string& what, int64_t type, int64_t memory,
+                 int64_t space, void* into) const;
   template <typename T>
   T one(const std::string& name, const std::vector<T>& values) const;
   [[noreturn]] void leads_out(const std::string& name) const;
 
-  std::unique_lock<std::recursive_mutex> turn_;
   std::string path_;
   uint64_t size_ = 0;  // of the file, in bytes
   int64_t file_ = -1;

@@ -24,7 +24,13 @@ class Hdf5Handle {
   herr_t (*close_)(hid_t);
 };
 
-// Keeps the library from printing its errors, which become exceptions here.
+// Held while the library works: a snapshot is written while the training reads its data, and the
+// library has global state that only some builds of it protect.
+using Hdf5Turn = std::unique_lock<std::recursive_mutex>;
+Hdf5Turn hdf5_turn();
+
+// For calls of the library: one thread's turn, in which it does not print its errors, which become
+// exceptions here.
 class Hdf5Quiet {
  public:
   Hdf5Quiet() {
@@ -36,13 +42,9 @@ class Hdf5Quiet {
   Hdf5Quiet& operator=(const Hdf5Quiet&) = delete;
 
  private:
+  Hdf5Turn turn_ = hdf5_turn();
   H5E_auto2_t print_ = nullptr;
   void* data_ = nullptr;
 };
-
-// Held while a file is open: a snapshot is written while the training reads its data, and the
-// library has global state that only some builds of it protect.
-using Hdf5Turn = std::unique_lock<std::recursive_mutex>;
-Hdf5Turn hdf5_turn();
 
 }  // namespace crema

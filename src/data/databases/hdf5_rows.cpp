@@ -1,7 +1,6 @@
 #include "data/databases/hdf5_rows.h"
 
 #include <cmath>
-#include <mutex>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -44,8 +43,7 @@ class Hdf5Rows : public Source {
     auto* datum = dynamic_cast<Datum*>(&record);
     require(datum != nullptr, "HDF5 files hold rows of numbers, no ",
             record.GetDescriptor()->name());
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const Hdf5Source::Row row = rows_.locate(index, false, {});
+    const Hdf5Source::Row row = rows_.locate(index);
     const Shape& shape = rows_.row_shape(0);
     const auto extent = [&](int axis) {
       return static_cast<int>(axis < shape.axes() ? shape[axis] : 1);
@@ -54,23 +52,22 @@ class Hdf5Rows : public Source {
     datum->set_channels(extent(0));
     datum->set_height(extent(1));
     datum->set_width(extent(2));
-    const float* const values = rows_.at(row, 0);
-    datum->mutable_float_data()->Assign(values, values + shape.count());
+    const Hdf5Blocks::Values values = rows_.at(row, 0);
+    datum->mutable_float_data()->Assign(values.get(), values.get() + shape.count());
     if (!labelled_) return;
-    const float* const labels = rows_.at(row, 1);
+    const Hdf5Blocks::Values labels = rows_.at(row, 1);
     const int64_t count = rows_.row_shape(1).count();
     constexpr float kExact = 1 << 24;
     if (count == 1 && labels[0] == std::floor(labels[0]) && std::abs(labels[0]) <= kExact) {
       datum->set_label(static_cast<int>(labels[0]));
     } else {
-      datum->mutable_labels()->Assign(labels, labels + count);
+      datum->mutable_labels()->Assign(labels.get(), labels.get() + count);
     }
   }
 
  private:
   const bool labelled_;
-  mutable std::mutex mutex_;
-  mutable Hdf5Source rows_;
+  const Hdf5Source rows_;
 };
 
 }  // namespace

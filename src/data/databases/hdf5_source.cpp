@@ -1,127 +1,118 @@
 #include "data/databases/hdf5_source.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/databases/hdf5_file.h"
-#include "data/loader/permutation.h"
+#include "data/loader/block_order.h"
 
 namespace crema {
 namespace {
 
-// Files stay in memory while all of them together have at most this many values (1 GiB); above it
-// only one does.
-constexpr int64_t kept_values = int64_t{1} << 28;
+// A block: enough for a disk, and at least this many are in memory.
+constexpr int64_t kBlockValues = int64_t{1} << 20;
+constexpr int64_t kLeastBlocks = 16;
+// A window of shuffling is this part of what is kept: the next one is read beside it.
+constexpr int64_t kWindows = 4;
 
-// Integers, such as labels, must not change when they become float32 in blobs.
-void check_exact(const Hdf5File& file, const std::string& path, const std::string& name,
-                 const std::vector<float>& values) {
-  constexpr float kExact = 1 << 24;  // from here on some integers are rounded
-  const auto may_be_rounded = [](float value) { return std::abs(value) >= kExact; };
-  if (!file.wide_integers(name) || std::none_of(values.begin(), values.end(), may_be_rounded))
-    return;
-  const std::vector<double> integers = file.doubles(name);
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (static_cast<double>(values[i]) != integers[i]) {
-      char digits[32];
-      std::snprintf(digits, sizeof(digits), "%.0f", integers[i]);
-      fail(path, ": dataset \"", name, "\" holds the integer ", digits,
-           ", but blobs are float32, which holds every integer up to ", 1 << 24,
-           " but not this one; store the dataset as floats where rounding is meant");
-    }
-  }
+// How many rows of a file are read together: whole chunks, unless these are too large.
+int64_t rows_of_block(int64_t rows, int64_t values_of_row, int64_t chunk, int64_t most_values) {
+  const int64_t values = std::min(kBlockValues, most_values / kLeastBlocks);
+  const int64_t wanted = std::clamp<int64_t>(values / values_of_row, 1, std::max<int64_t>(1, rows));
+  if (chunk == 0 || chunk > most_values / kWindows / values_of_row) return wanted;
+  return std::max<int64_t>(1, wanted / chunk) * chunk;
 }
 
 }  // namespace
 
-Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names)
-    : names_(std::move(names)) {
+Hdf5Source::Hdf5Source(const std::string& list, std::vector<std::string> names, int64_t most_values)
+    : most_values_(most_values), blocks_(most_values) {
   if (is_hdf5(list)) {
-    paths_.push_back(list);
+    add_file(list, names);
   } else {
     for (const std::string& line : split(read_text(list), '\n')) {
       const std::string_view entry = trim(line);
-      if (!entry.empty()) paths_.push_back(find_file(std::string(entry), folder_of(list)));
+      if (!entry.empty()) add_file(find_file(std::string(entry), folder_of(list)), names);
     }
   }
-  require(!paths_.empty(), list, ": names no HDF5 file; it should name one a line");
-  for (const std::string& path : paths_) {
-    const Hdf5File file(path);
-    int64_t rows = -1;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      const Shape shape = file.shape(names_[i]);
-      require(shape.axes() >= 1, path, ": dataset \"", names_[i],
-              "\" is a single number; its first axis should count rows");
-      if (rows < 0) rows = shape[0];
-      require(shape[0] == rows, path, ": dataset \"", names_[i], "\" has ", shape[0],
-              " rows, but \"", names_[0], "\" has ", rows);
-      const Shape row(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()));
-      if (row_shapes_.size() == i) row_shapes_.push_back(row);
-      require(row == row_shapes_[i], path, ": a row of dataset \"", names_[i], "\" is ",
-              row.brief(), ", but in ", paths_[0], " it is ", row_shapes_[i].brief());
-    }
-    file_rows_.push_back(std::max<int64_t>(0, rows));
-    rows_ += file_rows_.back();
-  }
+  require(files() > 0, list, ": names no HDF5 file; it should name one a line");
   require(rows_ > 0, list, ": the HDF5 files have no rows");
 }
 
-void Hdf5Source::order_files(int64_t epoch, bool shuffle, const Random& random) {
-  if (ordered_epoch_ == epoch) return;
-  const Permutation order(files(), random);
-  order_.clear();
-  starts_.clear();
-  int64_t start = 0;
+void Hdf5Source::add_file(const std::string& path, const std::vector<std::string>& names) {
+  const Hdf5File file(path);
+  const bool first = files() == 0;
+  int64_t rows = -1, chunk = 0;
+  Shape largest;  // the row whose dataset says how much is read together
+  for (size_t i = 0; i < names.size(); ++i) {
+    const Shape shape = file.shape(names[i]);
+    require(shape.axes() >= 1, path, ": dataset \"", names[i],
+            "\" is a single number; its first axis should count rows");
+    if (rows < 0) rows = shape[0];
+    require(shape[0] == rows, path, ": dataset \"", names[i], "\" has ", shape[0], " rows, but \"",
+            names[0], "\" has ", rows);
+    const Shape row(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()));
+    if (first) {
+      blocks_.add({names[i], row});
+      values_of_row_ += row.count();
+    }
+    require(row == row_shape(static_cast<int>(i)), path, ": a row of dataset \"", names[i],
+            "\" is ", row.brief(), ", but in ", first ? path : this->path(0), " it is ",
+            row_shape(static_cast<int>(i)).brief());
+    if (i > 0 && row.count() <= largest.count()) continue;
+    largest = row;
+    chunk = file.rows_in_chunk(names[i]);
+  }
+  rows = std::max<int64_t>(0, rows);
+  read_rows_.push_back(
+      rows_of_block(rows, std::max<int64_t>(1, values_of_row_), chunk, most_values_));
+  // A dataset that is small beside the others, such as labels, is read as a whole: its chunks have
+  // other borders.
+  const int64_t small = most_values_ / kLeastBlocks / static_cast<int64_t>(names.size());
+  std::vector<int64_t> block_rows;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const int64_t each = std::max<int64_t>(1, row_shape(static_cast<int>(i)).count());
+    block_rows.push_back(rows > 0 && rows <= small / each ? rows : read_rows_.back());
+  }
+  blocks_.add({path, rows, std::move(block_rows)});
+  begins_.push_back(rows_);
+  rows_ += rows;
+}
+
+Hdf5Source::Row Hdf5Source::locate(int64_t index) const {
+  const auto file = std::upper_bound(begins_.begin(), begins_.end(), index) - begins_.begin() - 1;
+  return {static_cast<int>(file), index - begins_[file]};
+}
+
+std::shared_ptr<const Hdf5Source::Order> Hdf5Source::order_of(const Random& epoch) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (order_ && order_->of_epoch.seed == epoch.seed && order_->of_epoch.stream == epoch.stream)
+    return order_;
+  auto made = std::make_shared<Order>();
+  made->of_epoch = epoch;
+  const Permutation order(files(), epoch);
+  int64_t begin = 0;
   for (int turn = 0; turn < files(); ++turn) {
-    order_.push_back(shuffle ? static_cast<int>(order(turn)) : turn);
-    starts_.push_back(start);
-    start += file_rows_[order_.back()];
+    made->files.push_back(static_cast<int>(order(turn)));
+    made->begins.push_back(begin);
+    begin += blocks_.files()[made->files.back()].rows;
   }
-  ordered_epoch_ = epoch;
+  order_ = made;
+  return order_;
 }
 
-Hdf5Source::Row Hdf5Source::locate(int64_t position, bool shuffle, const Random& random) {
-  Row row;
-  row.epoch = position / rows_;
-  const Random epoch{random.seed, mix(random.stream, static_cast<uint64_t>(row.epoch))};
-  order_files(row.epoch, shuffle, epoch);
-  const int64_t in_epoch = position % rows_;
-  const auto turn =
-      std::upper_bound(starts_.begin(), starts_.end(), in_epoch) - starts_.begin() - 1;
-  row.file = order_[turn];
-  row.row = in_epoch - starts_[turn];
-  if (shuffle) {
-    const Random rows{epoch.seed, mix(epoch.stream, static_cast<uint64_t>(row.file) + 1)};
-    row.row = Permutation(file_rows_[row.file], rows)(row.row);
-  }
-  return row;
-}
-
-const float* Hdf5Source::at(const Row& row, int dataset) {
-  auto found = loaded_.find(row.file);
-  if (found == loaded_.end()) {
-    int64_t values = 0;
-    for (const Shape& shape : row_shapes_) values += file_rows_[row.file] * shape.count();
-    if (loaded_values_ + values > kept_values) {
-      loaded_.clear();
-      loaded_values_ = 0;
-    }
-    const Hdf5File file(paths_[row.file]);
-    Datasets datasets;
-    for (size_t i = 0; i < names_.size(); ++i) {
-      datasets.push_back(file.floats(names_[i]));
-      check_exact(file, paths_[row.file], names_[i], datasets[i]);
-      require(
-          static_cast<int64_t>(datasets[i].size()) == file_rows_[row.file] * row_shapes_[i].count(),
-          paths_[row.file], ": dataset \"", names_[i], "\" has changed while it was used");
-    }
-    found = loaded_.emplace(row.file, std::move(datasets)).first;
-    loaded_values_ += values;
-  }
-  return found->second[dataset].data() + row.row * row_shapes_[dataset].count();
+int64_t Hdf5Source::shuffled(int64_t index, const Random& of_epoch) const {
+  const std::shared_ptr<const Order> order = order_of(of_epoch);
+  const std::vector<int64_t>& begins = order->begins;
+  const auto turn = std::upper_bound(begins.begin(), begins.end(), index) - begins.begin() - 1;
+  const int file = order->files[turn];
+  const int64_t in_file = index - begins[turn], rows = blocks_.files()[file].rows;
+  const Random of_file{of_epoch.seed, mix(of_epoch.stream, static_cast<uint64_t>(file) + 1)};
+  const int64_t each = std::max<int64_t>(1, values_of_row_);
+  if (rows <= most_values_ / each) return begins_[file] + Permutation(rows, of_file)(in_file);
+  const int64_t in_window =
+      std::max<int64_t>(1, most_values_ / kWindows / (read_rows_[file] * each));
+  return begins_[file] + BlockOrder(rows, read_rows_[file], in_window, of_file)(in_file);
 }
 
 }  // namespace crema

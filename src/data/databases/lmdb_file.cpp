@@ -1,6 +1,7 @@
 #include "data/databases/lmdb_file.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <string_view>
 
@@ -45,6 +46,26 @@ T number_at(const unsigned char* bytes) {
 std::string_view text_at(const unsigned char* bytes, size_t count) {
   return {reinterpret_cast<const char*>(bytes), count};
 }
+
+// What a thread has read of a file around the record before. Small records that follow one another,
+// as they do without shuffle, are in the same pages, and a call of the system for each would cost
+// more than all the rest of their way into a batch.
+struct Block {
+  static constexpr size_t kSize = size_t{64} << 10, kLargestRecord = kSize / 4;
+  uint64_t file = 0;
+  int64_t next_record = -1;
+  uint64_t begin = 0;
+  size_t size = 0;
+  std::unique_ptr<char[]> bytes;
+
+  const char* find(uint64_t offset, size_t count) const {
+    const bool inside = offset >= begin && offset + count <= begin + size;
+    return inside ? bytes.get() + (offset - begin) : nullptr;
+  }
+};
+thread_local Block block;
+
+std::atomic<uint64_t> files{0};
 
 }  // namespace
 
@@ -180,7 +201,7 @@ class LmdbFile::Walk {
 };
 
 LmdbFile::LmdbFile(std::string path, const std::string& file)
-    : path_(std::move(path)), file_(file) {
+    : path_(std::move(path)), file_(file), id_(++files) {
   const Tree tree = read_meta();
   Walk(*this, tree).run();
 }
@@ -255,17 +276,43 @@ std::string LmdbFile::key(int64_t index) const {
   return key;
 }
 
+void LmdbFile::read_value(int64_t index, uint64_t offset, void* bytes, size_t count) const {
+  const Entry& entry = entries_[index];
+  read(entry.value + (entry.overflow ? kPageHeader : 0) + offset, bytes, count);
+}
+
+// The record's bytes, if they are in the thread's block, or if it is the next one and a new block is
+// worth reading; null: neither, or the file ends.
+const char* LmdbFile::find_in_block(int64_t index, size_t count) const {
+  if (count > Block::kLargestRecord) return nullptr;
+  const uint64_t offset = entries_[index].value;
+  const bool is_next = block.file == id_ && block.next_record == index;
+  if (block.file != id_) block.size = 0;
+  block.file = id_;
+  block.next_record = index + 1;
+  if (const char* bytes = block.find(offset, count); bytes || !is_next) return bytes;
+  if (!block.bytes) block.bytes = std::make_unique_for_overwrite<char[]>(Block::kSize);
+  block.size = 0;
+  block.begin = offset / page_size_ * page_size_;
+  block.size = file_.read(block.begin, block.bytes.get(), Block::kSize);
+  return block.find(offset, count);
+}
+
 LmdbFile::Value LmdbFile::value(int64_t index) const {
   const Entry& entry = entries_[index];
   const size_t header = entry.overflow ? kPageHeader : 0;
   Value value;
   value.size = entry.value_size;
-  value.bytes = std::make_unique_for_overwrite<char[]>(header + value.size);
-  value.begin = value.bytes.get() + header;
-  read(entry.value, value.bytes.get(), header + value.size);
+  const char* bytes = find_in_block(index, header + value.size);
+  if (!bytes) {
+    value.bytes = std::make_unique_for_overwrite<char[]>(header + value.size);
+    read(entry.value, value.bytes.get(), header + value.size);
+    bytes = value.bytes.get();
+  }
+  value.begin = bytes + header;
   if (entry.overflow) {
     // Only here, because opening would otherwise read a page of every large value.
-    const auto* page = reinterpret_cast<const unsigned char*>(value.bytes.get());
+    const auto* page = reinterpret_cast<const unsigned char*>(bytes);
     const uint64_t pages = number_at<uint32_t>(page + kPageLower);
     require(number_at<uint64_t>(page) == entry.value / page_size_ &&
                 number_at<uint16_t>(page + kPageFlags) == kOverflow &&

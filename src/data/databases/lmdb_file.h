@@ -27,12 +27,16 @@ class LmdbFile {
   int64_t size() const { return static_cast<int64_t>(entries_.size()); }
   // The key of a record. Error gives the reason only. Thread-safe.
   std::string key(int64_t index) const;
+  // Valid until the same thread asks for the next one.
   struct Value {
-    std::unique_ptr<char[]> bytes;
+    std::unique_ptr<char[]> bytes;  // unless they are in the thread's block
     size_t size = 0;
     const char* begin = nullptr;
   };
   Value value(int64_t index) const;
+  uint64_t value_size(int64_t index) const { return entries_[index].value_size; }
+  // A part of the value.
+  void read_value(int64_t index, uint64_t offset, void* bytes, size_t count) const;
 
  private:
   struct Entry {
@@ -49,11 +53,13 @@ class LmdbFile {
 
   Tree read_meta();
   void read(uint64_t offset, void* bytes, size_t count) const;
+  const char* find_in_block(int64_t index, size_t count) const;
 
   std::string path_;
   RandomAccessFile file_;
   size_t page_size_ = 0;
   std::vector<Entry> entries_;
+  uint64_t id_ = 0;  // unlike that of all other files so far
 };
 
 }  // namespace crema

@@ -1,6 +1,7 @@
 // LmdbSource: the records that data/databases/lmdb_file.h finds, parsed as messages.
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/datum_class.h"
 #include "data/databases/lmdb_file.h"
 #include "data/databases/source.h"
 
@@ -17,6 +18,11 @@ class LmdbSource : public Source {
   void read(int64_t index, google::protobuf::Message& record) const override {
     const LmdbFile::Value value = file_.value(index);
     parse(value.begin, value.size, record);
+  }
+  std::optional<int64_t> class_of(int64_t index) const override {
+    return class_of_datum(file_.value_size(index), [&](uint64_t offset, void* bytes, size_t count) {
+      file_.read_value(index, offset, bytes, count);
+    });
   }
   std::string key(int64_t index) const override { return file_.key(index); }
 

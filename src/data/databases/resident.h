@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "data/databases/gpu_batch.h"
 #include "data/databases/records.h"
 #include "data/loader/loader.h"
 #include "tensor/tensor.h"
@@ -13,27 +14,32 @@ namespace crema {
 class ResidentData {
  public:
   // Null where this is not possible: on a CPU, when records are encoded, hold no bytes, differ in
-  // shape or have several labels, when images are augmented, and when they take more than
-  // `max_bytes`.
+  // shape or have several labels, when images are augmented or classes balanced, and when they take
+  // more than `max_bytes`.
   static std::unique_ptr<ResidentData> load(Context& context, const Records& records,
                                             const LoaderOptions& options, size_t max_bytes);
 
   // Batch number `pass`, or *live_pass where that is not null. data: (batch, C, H, W) in any real
-  // type and order, with or without channel padding; labels: (batch), or empty.
+  // type and order, with or without channel padding; labels: (batch), or empty. At the end of a
+  // whole epoch the batch is as small as the loader's.
   void batch(Context& context, uint64_t pass, const uint64_t* live_pass, const Tensor& data,
              const Tensor& labels) const;
   // Bytes of GPU memory.
-  size_t bytes() const { return bytes_.bytes() + labels_.bytes() + mean_.bytes(); }
+  size_t bytes() const { return bytes_.bytes() + labels_.bytes() + transform_.mean.bytes(); }
   // The epoch that the last sample of a batch belongs to.
   int64_t epoch(uint64_t pass) const;
 
  private:
+  ResidentData(Context& context, const Transform& transform, Shape record)
+      : transform_(context, transform, record[0]), record_(std::move(record)) {}
+
+  int64_t batches() const;
+
   LoaderOptions options_;
-  TransformParams transform_;
+  BatchTransform transform_;
   int64_t records_ = 0;
   Shape record_;
-  Tensor bytes_, labels_, mean_;
-  int64_t mean_count_ = 0;  // 0: none; 1; one per channel; one per value
+  Tensor bytes_, labels_;
 };
 
 }  // namespace crema

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/tar_shards.h"
 
 namespace crema {
 
@@ -11,6 +12,13 @@ std::string Source::describe(int64_t index) const {
   } catch (const Error&) {
     return cat(path_, ", record ", index);  // the key of a damaged database cannot be read
   }
+}
+
+std::optional<int64_t> Source::class_of(int64_t index) const {
+  Datum datum;
+  read(index, datum);
+  if (datum.labels_size() > 0) return {};
+  return datum.label();
 }
 
 void Source::parse(const void* bytes, size_t count, google::protobuf::Message& record) {
@@ -31,19 +39,32 @@ Backend backend_named(const std::string& name) {
 
 const char* name_of(Backend backend) {
   if (backend == DataParameter::HDF5) return "hdf5";
+  if (backend == DataParameter::TAR) return "tar";
   return backend == DataParameter::LMDB ? "lmdb" : "leveldb";
 }
 
 std::unique_ptr<Source> open_database(const std::string& path, Backend backend) {
   require(!path.empty(), "the path of a database is empty");
   require(backend != DataParameter::HDF5, path,
-          ": a Data layer reads LMDB and LevelDB; the layer for HDF5 files is HDF5Data");
-  require(backend == DataParameter::LMDB || backend == DataParameter::LEVELDB, path,
-          ": databases of kind ", DataParameter::DB_Name(backend),
+          ": a Data layer reads LMDB, LevelDB and tar files; the layer for HDF5 files is HDF5Data");
+  require(backend == DataParameter::LMDB || backend == DataParameter::LEVELDB ||
+              backend == DataParameter::TAR,
+          path, ": databases of kind ", DataParameter::DB_Name(backend),
           " cannot be read; convert it to an LMDB");
-  require(file_exists(path), path, ": no such database");
+  const bool braces = path.find('{') != std::string::npos;
+  require(file_exists(path) || (braces && backend == DataParameter::TAR), path,
+          ": no such database",
+          braces ? "; names with braces are for tar files, `backend: TAR`" : "");
   const bool looks_lmdb = file_exists(path + "/data.mdb"),
              looks_leveldb = file_exists(path + "/CURRENT");
+  if (backend == DataParameter::TAR) {
+    require(!looks_lmdb, path, ": is an LMDB; write `backend: LMDB`");
+    require(!looks_leveldb, path, ": is a LevelDB; write `backend: LEVELDB`");
+    return open_tar(path);
+  }
+  require(looks_lmdb || looks_leveldb || !looks_like_tar(path), path, ": is not ",
+          backend == DataParameter::LMDB ? "an LMDB" : "a LevelDB",
+          ", but tar files; write `backend: TAR`");
   if (backend == DataParameter::LMDB) {
     require(!looks_leveldb || looks_lmdb, path,
             ": is a LevelDB, not an LMDB; write `backend: LEVELDB`");

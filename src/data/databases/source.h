@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "data/loader/dataset.h"
@@ -21,6 +22,8 @@ class Source {
   // with describe(index).
   virtual void read(int64_t index, google::protobuf::Message& record) const = 0;
   virtual std::string key(int64_t index) const = 0;
+  // The class of a Datum; none where it has several labels or a real one. As read().
+  virtual std::optional<int64_t> class_of(int64_t index) const;
 
   // A source that learns its size only by reading through itself overrides this.
   virtual RecordIndex record_index(int64_t position) const {
@@ -43,15 +46,17 @@ class Source {
 
 using Backend = DataParameter::DB;
 
-// "lmdb", "leveldb" or "hdf5", in any case; Error for anything else.
+// What can be written: "lmdb", "leveldb" or "hdf5", in any case; Error for anything else.
 Backend backend_named(const std::string& name);
 const char* name_of(Backend backend);
 
-// Opens a database for reading. Error names the path, what is there and what was expected.
-// Databases without records are refused, as useless.
+// Opens a database for reading: a path, or for tar files names with braces. Error names the path,
+// what is there and what was expected. Databases without records are refused, as useless.
 std::unique_ptr<Source> open_database(const std::string& path, Backend backend);
 
 std::unique_ptr<Source> open_lmdb(const std::string& path);
 std::unique_ptr<Source> open_leveldb(const std::string& path);
+// A tar file, a folder or a list of them, or names with braces (data/databases/tar_shards.h).
+std::unique_ptr<Source> open_tar(const std::string& path);
 
 }  // namespace crema

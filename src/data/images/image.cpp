@@ -15,7 +15,6 @@ namespace {
 
 template <typename Module>
 const Module& load_module(const char* file, const char* entry) {
-#ifdef CREMA_OPENCV
   // In this library's folder. By its full path: a search would depend on who intercepts dlopen.
   Dl_info self{};
   dladdr(reinterpret_cast<void*>(&load_module<Module>), &self);
@@ -24,21 +23,37 @@ const Module& load_module(const char* file, const char* entry) {
   if (!library) fail("the part of this program that handles such files is missing: ", dlerror());
   using Entry = const Module* (*)();
   return *reinterpret_cast<Entry>(dlsym(library, entry))();
+}
+
+#ifdef CREMA_JPEG
+constexpr bool kReadsJpegs = true;
 #else
-  static_cast<void>(file), static_cast<void>(entry);
-  fail(
-      "this program was built without OpenCV and cannot handle image files; build with "
-      "-DCREMA_OPENCV=ON");
+constexpr bool kReadsJpegs = false;
+#endif
+
+void need_opencv() {
+#ifndef CREMA_OPENCV
+  fail("this program was built without OpenCV and cannot handle image files",
+       kReadsJpegs ? ", but for reading JPEGs" : "", "; build with -DCREMA_OPENCV=ON");
 #endif
 }
 
 const ImageModule& images() {
+  need_opencv();
   static const ImageModule& loaded =
       load_module<ImageModule>("libcrema_images.so", "crema_image_module");
   return loaded;
 }
 
+const JpegModule& jpegs() {
+  if (!kReadsJpegs) need_opencv();
+  static const JpegModule& loaded =
+      load_module<JpegModule>("libcrema_jpeg.so", "crema_jpeg_module");
+  return loaded;
+}
+
 const VideoModule& videos() {
+  need_opencv();
   static const VideoModule& loaded =
       load_module<VideoModule>("libcrema_videos.so", "crema_video_module");
   return loaded;
@@ -77,13 +92,22 @@ Image extend_image(const Image& image, int64_t top, int64_t left, int64_t height
 
 namespace {
 
+bool is_jpeg(std::string_view file) { return file.substr(0, 3) == "\xFF\xD8\xFF"; }
+
 // What the file says of itself, once it is known to be of a size that is decoded. Needs the module
 // first: without it no image is looked at.
 ImageHeader checked_header(std::string_view file, int64_t max_pixels) {
+  if (is_jpeg(file)) {
+    jpegs();
+  } else {
+    images();
+  }
   const ImageHeader header = read_image_header(file).value_or(ImageHeader{});
   if (header.height > 0 && header.width > max_pixels / header.height) {
-    fail("the image has ", header.width, " x ", header.height, " pixels; at most ", max_pixels,
-         " are decoded (-max_pixels of the converters)");
+    const bool never = header.width > kMaxPixelsEver / header.height;
+    fail("the image has ", header.width, " x ", header.height, " pixels; at most ",
+         never ? kMaxPixelsEver : max_pixels, " are decoded",
+         never ? "" : " (-max_pixels of the converters)");
   }
   require(!header.cut, "the JPEG file is cut short: its end is missing; copy or download it ",
           "again");
@@ -98,34 +122,100 @@ std::string without_damage(const JpegRemarks& remarks) {
 
 }  // namespace
 
+int largest_shrink(const ImageExtents& size, int64_t least_height, int64_t least_width) {
+  int shrink = 1;
+  while (shrink < 8 && size.height >= 2 * shrink * least_height &&
+         size.width >= 2 * shrink * least_width)
+    shrink *= 2;
+  return shrink;
+}
+
+namespace {
+
+// By libjpeg where that can. Returns whether it was, and so `parts` had an effect.
+bool decode_any(std::string_view file, Color color, int orientation, const JpegParts& parts,
+                Image& image, JpegRemarks& remarks) {
+  if (is_jpeg(file) && jpegs().decode(file, color, parts, image, remarks)) {
+    turn_image(orientation, image);
+    return true;
+  }
+#ifndef CREMA_OPENCV
+  require(!is_jpeg(file),
+          "libjpeg cannot decode the JPEG file: it is damaged, or has other than 1 or 3 ",
+          "channels, which a program built with OpenCV reads");
+#endif
+  images().decode(file, color, orientation, image);
+  return false;
+}
+
+// As it will be decoded; of no height where that is not known.
+ImageExtents size_of(const ImageHeader& header, Color color, int orientation) {
+  ImageExtents size{color == Color::color  ? 3
+                    : color == Color::gray ? 1
+                                           : header.channels,
+                    header.height, header.width};
+  if (orientation >= 5) std::swap(size.height, size.width);
+  return size;
+}
+
+JpegParts parts_of(const ImageHeader& header, const Decoding& how) {
+  JpegParts parts;
+  if (how.only_check) {
+    parts.shrink = 8;
+  } else if (how.least_height > 0 && how.least_width > 0) {
+    parts.shrink =
+        largest_shrink(size_of(header, Color::color, how.upright ? header.orientation : 0),
+                       how.least_height, how.least_width);
+  }
+  return parts;
+}
+
+}  // namespace
+
 void decode_image(std::string_view file, Color color, Image& image, int64_t max_pixels) {
-  const ImageModule& module = images();
   const ImageHeader header = checked_header(file, max_pixels);
   JpegRemarks unheard;
-  module.decode(file, color, color == Color::as_stored ? 0 : header.orientation, false, image,
-                unheard);
+  decode_any(file, color, color == Color::as_stored ? 0 : header.orientation, {}, image, unheard);
+}
+
+ImageFound decode_needed(std::string_view file, Color color,
+                         const std::function<ImageNeed(const ImageExtents&)>& need, Image& image) {
+  const ImageHeader header = checked_header(file, kMaxPixels);
+  const int orientation = color == Color::as_stored ? 0 : header.orientation;
+  const ImageExtents size = size_of(header, color, orientation);
+  JpegParts parts;
+  if (is_jpeg(file) && size.height > 0 && size.channels <= 3) {
+    const ImageNeed needed = need(size);
+    parts = {needed.shrink, {}, header.height, header.width};
+    // Of an image that is turned, the part is known only once it is.
+    if (needed.shrink == 1 && orientation <= 1) parts.part = needed.part;
+  }
+  JpegRemarks unheard;
+  const bool in_part = decode_any(file, color, orientation, parts, image, unheard);
+  if (in_part && parts.part.height > 0) return {size, 1, parts.part};
+  if (in_part && parts.shrink > 1) return {size, parts.shrink, {0, 0, size.height, size.width}};
+  return {{image.channels, image.height, image.width}, 1, {0, 0, image.height, image.width}};
 }
 
 std::string decode_image(std::string_view file, Color color, const Decoding& how, Image& image) {
-  const ImageModule& module = images();
   const ImageHeader header = checked_header(file, how.max_pixels);
   JpegRemarks remarks;
-  module.decode(file, color, how.upright ? header.orientation : 0, how.only_check, image, remarks);
+  decode_any(file, color, how.upright ? header.orientation : 0, parts_of(header, how), image,
+             remarks);
   return without_damage(remarks);
 }
 
 bool decode_image(std::string_view file, const Decoding& how, Image& image, DeepImage& deep,
                   std::string& remark) {
-  const ImageModule& module = images();
   const ImageHeader header = checked_header(file, how.max_pixels);
   const int orientation = how.upright ? header.orientation : 0;
-  if (file.substr(0, 3) == "\xFF\xD8\xFF") {
+  if (is_jpeg(file)) {
     JpegRemarks remarks;
-    module.decode(file, Color::as_stored, orientation, how.only_check, image, remarks);
+    decode_any(file, Color::as_stored, orientation, parts_of(header, how), image, remarks);
     remark = without_damage(remarks);
     return false;
   }
-  const bool is_deep = module.decode_deep(file, image, deep);
+  const bool is_deep = images().decode_deep(file, image, deep);
   if (is_deep) {
     turn_image(orientation, deep);
   } else {

@@ -1,8 +1,9 @@
 // Images as bytes: reading and writing image files, colour, size. Only data/images/*_opencv.cpp
-// uses the image library.
+// and *_turbo.cpp use the libraries for them.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,14 +39,46 @@ constexpr int64_t kMaxPixelsEver = int64_t{1} << 30;
 void decode_image(std::string_view file, Color color, Image& image,
                   int64_t max_pixels = kMaxPixels);
 
+struct ImageExtents {
+  int64_t channels = 0, height = 0, width = 0;
+};
+struct ImagePart {
+  int64_t top = 0, left = 0, height = 0, width = 0;
+};
+
+// How much of an image is needed. Only JPEGs can be decoded in part; of others there is always all.
+struct ImageNeed {
+  // 2, 4 or 8: a half, a quarter or an eighth of height and width, rounded up, will do.
+  int shrink = 1;
+  // Where shrink is 1; of no height: all of it.
+  ImagePart part{};
+};
+// The largest of 1, 2, 4 and 8 by which an image may shrink and have at least this height and width.
+int largest_shrink(const ImageExtents& size, int64_t least_height, int64_t least_width);
+
+// What decoding has found.
+struct ImageFound {
+  ImageExtents extents;  // of the whole image
+  int shrink = 1;
+  ImagePart part;  // that the pixels are of; at shrink 1
+};
+// As decode_image() above, but no more than what is needed: `need` gets the size, as it is in the
+// file's header. A part has the very values of the whole image; what is below it is not looked at,
+// and may be damaged.
+ImageFound decode_needed(std::string_view file, Color color,
+                         const std::function<ImageNeed(const ImageExtents&)>& need, Image& image);
+
 // For converters, which look closer.
 struct Decoding {
   int64_t max_pixels = kMaxPixels;
-  // Turned as a camera's EXIF data say; the function above turns all but Color::as_stored.
+  // Turned as a camera's EXIF data say; the functions above turn all but Color::as_stored.
   bool upright = true;
   // A JPEG only as far as it takes to find damage, in half the time: the image has an eighth of the
   // height and width.
   bool only_check = false;
+  // A JPEG may be decoded at a half, a quarter or an eighth of its size, as long as it has at least
+  // this height and width; 0: it is decoded as it is.
+  int64_t least_height = 0, least_width = 0;
 };
 // Error, too, when libjpeg misses data in the middle of a JPEG. Returns its remark on what is odd
 // there and does no harm, or "".

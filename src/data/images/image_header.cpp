@@ -52,12 +52,27 @@ int orientation_of(std::string_view exif) {
   return orientation >= 1 && orientation <= 8 ? static_cast<int>(orientation) : 1;
 }
 
+// Of the frame whose segment is here: 4:4:4, 4:2:2, 4:2:0 or 4:4:0, or grey, and not red, green and
+// blue themselves, which only the names of their components tell.
+bool is_plain_frame(const Bytes& bytes, size_t at) {
+  const int64_t components = bytes.byte(at + 7);
+  const auto name = [&](size_t i) { return bytes.byte(at + 8 + 3 * i); };
+  const auto sampling = [&](size_t i) { return bytes.byte(at + 9 + 3 * i); };
+  if (bytes.byte(at + 2) != 8) return false;
+  if (components == 1) return sampling(0) == 0x11;
+  const int64_t first = sampling(0);
+  return components == 3 && (first == 0x11 || first == 0x21 || first == 0x22 || first == 0x12) &&
+         sampling(1) == 0x11 && sampling(2) == 0x11 &&
+         !(name(0) == 'R' && name(1) == 'G' && name(2) == 'B');
+}
+
 // Walks from segment to segment: a thumbnail is inside one, so its end is not mistaken for that of
 // the image. What follows the end does not matter.
 Header of_jpeg(std::string_view file) {
   const Bytes bytes(file);
   Header header;
-  int orientation = 1;
+  int orientation = 1, scans = 0;
+  bool plain = false, not_ycc = false;
   size_t at = 2;
   // To the next marker: skips the data of a scan and, as decoders do, garbage.
   while ((at = file.find('\xFF', at)) != std::string_view::npos) {
@@ -71,7 +86,14 @@ Header of_jpeg(std::string_view file) {
     if (frame && !header) {
       header = {bytes.number(at + 3, 2), bytes.number(at + 5, 2),
                 static_cast<int>(bytes.byte(at + 2)), static_cast<int>(bytes.byte(at + 7))};
+      plain = kind == 0xC0 && is_plain_frame(bytes, at);
     }
+    if (kind == 0xDA) {
+      ++scans;
+      plain = plain && bytes.byte(at + 2) == header->channels;
+    }
+    // Its last byte: what the three components are; 1 is YCbCr.
+    if (kind == 0xEE && bytes.has(at + 2, "Adobe") && bytes.byte(at + 13) != 1) not_ycc = true;
     const auto length = static_cast<size_t>(std::max<int64_t>(2, bytes.number(at, 2)));
     if (kind == 0xE1 && bytes.has(at + 2, std::string_view("Exif\0\0", 6)) && length > 8)
       orientation = orientation_of(file.substr(at + 8, length - 8));
@@ -81,6 +103,8 @@ Header of_jpeg(std::string_view file) {
     header->cut = at == std::string_view::npos;
     header->orientation = orientation;
     header->inks = header->channels == 4;
+    header->baseline = plain && scans == 1 && !header->cut && header->height > 0 &&
+                       header->width > 0 && !(not_ycc && header->channels == 3);
   }
   return header;
 }

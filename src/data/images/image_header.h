@@ -17,6 +17,9 @@ struct ImageHeader {
   bool cut = false;
   // Of a JPEG or PNG file, as EXIF counts: 1 is upright, 2 to 8 are turned or mirrored.
   int orientation = 1;
+  // A JPEG such as every decoder takes, those in hardware too: baseline, of one scan, grey or YCbCr
+  // with 8 bits, colours sampled as 4:4:4, 4:2:2, 4:2:0 or 4:4:0.
+  bool baseline = false;
 };
 
 // For JPEG, PNG, BMP, WebP, TIFF, PNM, PFM, JPEG 2000 and Sun raster files. None for other formats

@@ -1,5 +1,7 @@
-// The interface of libcrema_images.so. It is loaded with the first image: OpenCV's image formats
-// bring in some 130 shared libraries, which would dominate the start-up time of every program.
+// The interfaces of libcrema_jpeg.so and libcrema_images.so. The first is libjpeg-turbo alone; nets
+// that read JPEGs and resize nothing need no other. The second is loaded when something needs OpenCV,
+// whose image formats bring in some 130 shared libraries: they would dominate the start-up time of
+// every program.
 #pragma once
 
 #include "data/images/image.h"
@@ -12,12 +14,25 @@ struct JpegRemarks {
   std::string oddity;  // none are
 };
 
+// How much of a JPEG is decoded.
+struct JpegParts {
+  int shrink = 1;    // 2, 4 or 8: a half, a quarter, an eighth of height and width, rounded up
+  ImagePart part{};  // without shrinking; of no height: all
+  int64_t height = 0, width = 0;  // of the image that this is for; 0: of any
+};
+
+struct JpegModule {
+  // The same values as OpenCV's, not turned. What is below the part is not read. False where OpenCV
+  // must decide: what libjpeg gives up on, files of other than one or three channels, and images of
+  // another size than is expected.
+  bool (*decode)(std::string_view file, Color color, const JpegParts& parts, Image& image,
+                 JpegRemarks& remarks);
+};
+
 struct ImageModule {
   // orientation: that of a JPEG, as EXIF counts, which is made upright; 0: nothing is turned. The
   // decoders of other formats know their own, unless it is 0.
-  // only_check: as Decoding says.
-  void (*decode)(std::string_view file, Color color, int orientation, bool only_check, Image& image,
-                 JpegRemarks& remarks);
+  void (*decode)(std::string_view file, Color color, int orientation, Image& image);
   // As stored; with more than 8 bits a channel into `deep`, and then the result is true.
   bool (*decode_deep)(std::string_view file, Image& image, DeepImage& deep);
   void (*resize)(int64_t height, int64_t width, Image& image, Interpolation interpolation);
@@ -37,6 +52,7 @@ struct VideoModule {
 };
 
 // The modules' entry points, looked up by these names.
+extern "C" const JpegModule* crema_jpeg_module();
 extern "C" const ImageModule* crema_image_module();
 extern "C" const VideoModule* crema_video_module();
 

@@ -6,8 +6,6 @@
 #include "base/error.h"
 #include "data/images/image_matrix.h"
 #include "data/images/image_module.h"
-#include "data/images/jpeg.h"
-#include "data/images/orientation.h"
 
 namespace crema {
 namespace {
@@ -34,11 +32,7 @@ cv::Mat decoded(std::string_view file, int flags) {
   return matrix;
 }
 
-void decode(std::string_view file, Color color, int orientation, bool only_check, Image& image,
-            JpegRemarks& remarks) {
-  const bool jpeg = file.substr(0, 3) == "\xFF\xD8\xFF";
-  if (jpeg && decode_jpeg(file, color, only_check, image, remarks))
-    return turn_image(orientation, image);
+void decode(std::string_view file, Color color, int orientation, Image& image) {
   int flags = color == Color::color  ? cv::IMREAD_COLOR
               : color == Color::gray ? cv::IMREAD_GRAYSCALE
                                      : cv::IMREAD_UNCHANGED;

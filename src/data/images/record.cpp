@@ -9,13 +9,29 @@ void show_image(Record& record) {
   record.channels = record.image.channels;
   record.height = record.image.height;
   record.width = record.image.width;
-  record.bytes = record.image.pixels.data();
+  show_pixels(record.image.pixels.data(), record);
+}
+
+void show_pixels(const uint8_t* pixels, Record& record) {
+  record.bytes = pixels;
   record.values = nullptr;
   record.interleaved = true;
+  record.part = {};
+  record.shrink = 1;
 }
 
 void to_image(Record& record) {
-  if (record.interleaved) return;
+  if (record.interleaved) {
+    // A cache has it, and shows it to many (data/loader/image_cache.h).
+    Image& image = record.image;
+    if (record.bytes == image.pixels.data()) return;
+    image.channels = record.channels;
+    image.height = record.height;
+    image.width = record.width;
+    image.pixels.assign(record.bytes,
+                        record.bytes + record.channels * record.height * record.width);
+    return show_image(record);
+  }
   require(
       record.bytes != nullptr,
       "the record holds real numbers, not a picture: it cannot be resized or its colours changed");
@@ -29,19 +45,31 @@ void to_image(Record& record) {
   show_image(record);
 }
 
-void decode(Record& record, Color color) {
-  const Datum& datum = record.datum;
-  record.label = datum.label();
-  if (datum.encoded()) {
-    decode_image(datum.data(), color, record.image);
+void decode_file(std::string_view file, Color color, const Need& need, Record& record) {
+  if (!need) {
+    decode_image(file, color, record.image);
     return show_image(record);
   }
+  const ImageFound found = decode_needed(file, color, need, record.image);
+  show_image(record);
+  record.height = found.extents.height;
+  record.width = found.extents.width;
+  record.part = found.part;
+  record.shrink = found.shrink;
+}
+
+void decode(Record& record, Color color, const Need& need) {
+  const Datum& datum = record.datum;
+  record.label = datum.label();
+  if (datum.encoded()) return decode_file(datum.data(), color, need, record);
+  record.shrink = 1;
   record.bytes = nullptr;
   record.values = nullptr;
   record.interleaved = false;
   record.channels = datum.channels();
   record.height = datum.height();
   record.width = datum.width();
+  record.part = {};
   const auto plausible = [](int64_t extent) { return extent > 0 && extent <= (1 << 20); };
   const Shape shape = record.shape();
   if (!plausible(record.channels) || !plausible(record.height) || !plausible(record.width) ||

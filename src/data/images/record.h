@@ -17,6 +17,10 @@ struct Record {
   const float* values = nullptr;
   bool interleaved =
       false;  // the channels of a pixel are adjacent (decoded images), not in separate planes
+  // What is there of its rows and columns, where only a part of a JPEG was decoded; of no height: all.
+  ImagePart part;
+  // What height and width of `image` are divided by, for changes that make it smaller anyway.
+  int shrink = 1;
   Image image;
 
   Shape shape() const { return {channels, height, width}; }
@@ -24,13 +28,20 @@ struct Record {
 
 // Sets everything but the label from record.image.
 void show_image(Record& record);
+// The same for pixels that somebody else keeps, of the channels, height and width that it has.
+void show_pixels(const uint8_t* pixels, Record& record);
 
 // Puts what decode() found into record.image, if it is not there yet. Error when it is not an
 // image.
 void to_image(Record& record);
 
+using Need = std::function<ImageNeed(const ImageExtents&)>;
+
 // Sets everything from record.datum. `color` applies only to encoded images; others have no image
-// to convert. Error gives only the reason.
-void decode(Record& record, Color color);
+// to convert. With `need` images are decoded only as far as it asks for. Error gives only the reason.
+void decode(Record& record, Color color, const Need& need = {});
+
+// Sets all but the label from the content of an image file.
+void decode_file(std::string_view file, Color color, const Need& need, Record& record);
 
 }  // namespace crema

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "data/databases/exact_label.h"
 #include "data/images/pixel_limits.h"
+#include "data/transforms/mosaic.h"
 
 namespace crema {
 namespace {
@@ -83,19 +84,60 @@ Shape AnnotatedRecords::joined_label_shape(std::vector<float>& labels) const {
   return {1, 1, static_cast<int64_t>(labels.size()) / kNumbers, kNumbers};
 }
 
-void AnnotatedRecords::load(const SampleIndex& sample_index, Sample& sample) const {
+std::vector<Object> AnnotatedRecords::open(int64_t index, Record& record) const {
   AnnotatedDatum annotated;
-  read(sample_index.record_index.index, annotated);
+  std::string rest;
+  if (cache_ && cache_->find(index, record, rest)) {
+    require(annotated.ParseFromString(rest), "the cache has lost the record's objects");
+    record.label = annotated.datum().label();
+    to_image(record);
+    return objects_of(annotated);
+  }
+  read(index, annotated);
   if (boxes_ && !has_boxes(annotated))
     fail("the record has no type of annotation, but ", source_->describe(0), " has boxes");
-  sample.record.datum.Swap(annotated.mutable_datum());
-  decode(sample.record, transform_.color());
-  to_image(sample.record);
-  std::vector<Object> objects = objects_of(annotated);
+  record.datum.Swap(annotated.mutable_datum());
+  decode(record, transform_.color());
+  to_image(record);
+  if (cache_ && cache_->grows() && record.datum.encoded()) {
+    annotated.mutable_datum()->Clear();
+    annotated.mutable_datum()->set_label(record.label);
+    cache_->keep(index, record.image, annotated.SerializeAsString());
+  }
+  return objects_of(annotated);
+}
+
+// The other three images may be any records of the source.
+void AnnotatedRecords::join(const AugmentMosaic& mosaic, Rng& rng, Image& image,
+                            std::vector<Object>& objects) const {
+  std::array<BoxedImage, 4> images = {BoxedImage{std::move(image), std::move(objects)}};
+  Record record;
+  for (size_t i = 1; i < images.size(); ++i) {
+    const int64_t index = rng.pick(size());
+    try {
+      images[i].objects = open(index, record);
+      require(record.image.channels == images[0].image.channels, "it has ", record.image.channels,
+              " channels, and the one it is to be joined with ", images[0].image.channels,
+              "; give transform_param force_color or force_gray");
+    } catch (const Error& problem) {
+      fail("augment's mosaic takes in ", source_->describe(index), ": ", problem.what());
+    }
+    images[i].image = std::move(record.image);
+  }
+  BoxedImage joined = join_four(mosaic, images, rng);
+  image = std::move(joined.image);
+  objects = std::move(joined.objects);
+}
+
+void AnnotatedRecords::load(const SampleIndex& sample_index, Sample& sample) const {
+  if (cache_) cache_->begin_sample(sample_index.record_index.epoch);
+  std::vector<Object> objects = open(sample_index.record_index.index, sample.record);
 
   const Augmentation& augmentation = transform_.augmentation();
   Image& image = sample.record.image;
   Rng rng = rng_of(sample_index);
+  const AugmentMosaic* const mosaic = transform_.changes().mosaic();
+  if (mosaic && rng.chance(mosaic->probability())) join(*mosaic, rng, image, objects);
   augmentation.distort(image, rng);
   const Region shown = augmentation.expand(image, rng);
   objects = crop_objects(objects, shown, constraint_.get());

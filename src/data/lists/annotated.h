@@ -6,6 +6,7 @@
 
 #include "data/databases/source.h"
 #include "data/loader/dataset.h"
+#include "data/loader/image_cache.h"
 #include "data/transforms/regions.h"
 #include "data/transforms/transform.h"
 
@@ -16,6 +17,8 @@ class AnnotatedRecords : public Dataset {
   // Reads the first record.
   AnnotatedRecords(std::shared_ptr<const Source> source, Transform transform,
                    const TransformationParameter& fields, const AnnotatedDataParameter& parameter);
+
+  void use_cache(std::unique_ptr<ImageCache> cache) { cache_ = std::move(cache); }
 
   int64_t size() const override { return source_->size(); }
   RecordIndex record_index(int64_t position) const override {
@@ -36,11 +39,17 @@ class AnnotatedRecords : public Dataset {
  private:
   void read(int64_t index, AnnotatedDatum& record) const;
   bool has_boxes(const AnnotatedDatum& record) const;
+  // Sets record.image; returns what is in it.
+  std::vector<Object> open(int64_t index, Record& record) const;
+  // A mosaic of the image and three others.
+  void join(const AugmentMosaic& mosaic, Rng& rng, Image& image,
+            std::vector<Object>& objects) const;
 
   std::shared_ptr<const Source> source_;
   Transform transform_;
   AnnotatedDataParameter parameter_;
   std::unique_ptr<EmitConstraint> constraint_;  // null: none
+  std::unique_ptr<ImageCache> cache_;           // null: none
   bool boxes_ = false;
 };
 

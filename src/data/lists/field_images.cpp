@@ -143,9 +143,10 @@ void FieldImages::read(const FieldImage& listed, Scene& scene) const {
   scene.objects = listed.objects;
   scene.unseen = listed.unseen;
   Image& image = scene.image;
-  reading_.decode(listed.path, read_file(reading_.find(listed.path)), Color::color, image);
-  const auto height = static_cast<float>(image.height), width = static_cast<float>(image.width);
-  reading_.resize(Interpolation::linear, image);
+  const ImageExtents whole = reading_.decode(listed.path, read_file(reading_.find(listed.path)),
+                                             Color::color, Interpolation::linear, image);
+  const auto height = static_cast<float>(whole.height), width = static_cast<float>(whole.width);
+  reading_.resize(whole, Interpolation::linear, image);
   scene.move_all(static_cast<float>(image.width) / width, static_cast<float>(image.height) / height,
                  0, 0);
   require(image.height >= height_ && image.width >= width_, "the image is ", image.height, "x",

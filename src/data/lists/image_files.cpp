@@ -5,13 +5,14 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/loader/balance.h"
 
 namespace crema {
 
 void ImageReading::read(const std::string& path, Color as, Interpolation interpolation,
                         Image& image) const {
-  decode(path, read_file(find(path)), as, image);
-  resize(interpolation, image);
+  const ImageExtents whole = decode(path, read_file(find(path)), as, interpolation, image);
+  resize(whole, interpolation, image);
   if (!channel_root.empty()) add_channel(path, interpolation, image);
 }
 
@@ -39,23 +40,36 @@ void ImageReading::add_channel(const std::string& path, Interpolation interpolat
   ++image.channels;
 }
 
-void ImageReading::decode(const std::string& path, const std::string& file, Color as,
-                          Image& image) const {
+ImageExtents ImageReading::decode(const std::string& path, const std::string& file, Color as,
+                                  Interpolation interpolation, Image& image) const {
+  const auto need = [&](const ImageExtents& whole) {
+    // Where pixels are taken as they are, they have to be those of the file.
+    if (!scaled || !resizes() || interpolation == Interpolation::nearest) return ImageNeed();
+    const ImageExtents first =
+        short_side > 0 ? with_short_side(whole) : ImageExtents{whole.channels, height, width};
+    return ImageNeed{largest_shrink(whole, first.height, first.width)};
+  };
   try {
-    decode_image(file, as, image);
+    return decode_needed(file, as, need, image).extents;
   } catch (const Error& problem) {
     fail(find(path), ": ", problem.what());
   }
 }
 
-void ImageReading::resize(Interpolation interpolation, Image& image) const {
+ImageExtents ImageReading::with_short_side(const ImageExtents& whole) const {
+  const double factor =
+      static_cast<double>(short_side) / static_cast<double>(std::min(whole.height, whole.width));
+  const auto scaled_side = [&](int64_t side) {
+    return std::max<int64_t>(1, std::llround(static_cast<double>(side) * factor));
+  };
+  return {whole.channels, scaled_side(whole.height), scaled_side(whole.width)};
+}
+
+void ImageReading::resize(const ImageExtents& whole, Interpolation interpolation,
+                          Image& image) const {
   if (short_side > 0) {
-    const double factor =
-        static_cast<double>(short_side) / static_cast<double>(std::min(image.height, image.width));
-    const auto scaled = [&](int64_t side) {
-      return std::max<int64_t>(1, std::llround(static_cast<double>(side) * factor));
-    };
-    resize_image(scaled(image.height), scaled(image.width), image, interpolation);
+    const ImageExtents first = with_short_side(whole);
+    resize_image(first.height, first.width, image, interpolation);
   }
   if (height > 0) resize_image(height, width, image, interpolation);
 }
@@ -76,15 +90,55 @@ std::string ImageFiles::describe(const SampleIndex& sample_index) const {
   return cat(list_, ":", images_[sample_index.record_index.index].line);
 }
 
+std::optional<int64_t> ImageFiles::class_of(int64_t record) const {
+  const std::vector<float>& labels = images_[record].labels;
+  return labels.size() == 1 ? class_of_label(labels[0]) : std::nullopt;
+}
+
 std::string ImageFiles::how_to_equalize() const {
   return "give new_height and new_width, give transform_param a crop_size, or set batch_size: 1";
 }
 
+void ImageFiles::read(const SampleIndex& sample_index, Record& record, Laps& laps) const {
+  const int64_t index = sample_index.record_index.index;
+  const std::string& path = images_[index].path;
+  if (cache_) {
+    cache_->begin_sample(sample_index.record_index.epoch);
+    std::string none;
+    if (cache_->find(index, record, none)) return;
+  }
+  const bool kept = cache_ && cache_->grows();
+  if (kept || reading_.changes()) {
+    reading_.read(path, reading_.color, Interpolation::linear, record.image);
+    if (kept) cache_->keep(index, record.image);
+    return show_image(record);
+  }
+  const std::string file = reading_.find(path), content = read_file(file);
+  laps.end(&SampleTimes::read);
+  const auto need = [&](const ImageExtents& whole) {
+    return transform_.need(whole, sample_index.draw(), rng_of(sample_index));
+  };
+  try {
+    decode_file(content, reading_.color, need, record);
+  } catch (const Error& problem) {
+    fail(file, ": ", problem.what());
+  }
+}
+
+void ImageFiles::add_facts(WaitingFacts& facts) const {
+  facts.files = facts.decodes = true;
+  facts.dearest_change =
+      transform_.changes().dearest(facts.channels, facts.times.height, facts.times.width);
+}
+
 void ImageFiles::load(const SampleIndex& sample_index, Sample& sample) const {
   const ListedImage& listed = images_[sample_index.record_index.index];
-  reading_.read(listed.path, reading_.color, Interpolation::linear, sample.record.image);
-  show_image(sample.record);
+  Laps laps(sample.times);
+  read(sample_index, sample.record, laps);
+  laps.end(&SampleTimes::decode);
+  laps.see_image(sample.record.height, sample.record.width);
   transform_.augment(sample.record, rng_of(sample_index));
+  laps.end(&SampleTimes::change);
   sample.shape = transform_.output(sample.record.shape());
   const int64_t labels = static_cast<int64_t>(listed.labels.size());
   sample.label_shape = labels == 1 ? Shape() : Shape{labels};

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "base/strings.h"
+#include "data/images/image_names.h"
 
 namespace crema {
 namespace {
 
 bool is_image_name(const std::filesystem::path& path) {
-  static const std::set<std::string> endings = {
-      ".jpg", ".jpeg", ".jpe", ".png", ".bmp", ".dib", ".webp", ".tif", ".tiff", ".pbm", ".pgm",
-      ".ppm", ".pnm",  ".pfm", ".sr",  ".ras", ".jp2", ".hdr",  ".exr", ".pic",  ".gif"};
-  return endings.count(lower_case(path.extension().string())) > 0;
+  const std::string dotted = lower_case(path.extension().string());
+  return !dotted.empty() && is_image_ending(dotted.substr(1));
 }
 
 }  // namespace

@@ -81,11 +81,21 @@ std::string LabelImages::how_to_equalize() const {
   return "give new_height and new_width, give transform_param a crop_size, or set batch_size: 1";
 }
 
-void LabelImages::read(const ListedImage& listed, Image& image, Image& labels) const {
-  reading_.read(listed.path, reading_.color, Interpolation::linear, image);
+void LabelImages::read_one(int64_t key, const std::string& path, Color color,
+                           Interpolation interpolation, Image& image) const {
+  if (cache_ && cache_->find(key, image)) return;
+  reading_.read(path, color, interpolation, image);
+  if (cache_) cache_->keep(key, image);
+}
+
+void LabelImages::read(const SampleIndex& sample_index, Image& image, Image& labels) const {
+  const auto [epoch, index] = sample_index.record_index;
+  const ListedImage& listed = images_[index];
+  if (cache_) cache_->begin_sample(epoch);
+  read_one(2 * index, listed.path, reading_.color, Interpolation::linear, image);
   if (options_.second == Column::image) {
-    reading_.read(listed.label_path, options_.color ? Color::color : Color::gray,
-                  options_.edges ? Interpolation::linear : Interpolation::nearest, labels);
+    read_one(2 * index + 1, listed.label_path, options_.color ? Color::color : Color::gray,
+             options_.edges ? Interpolation::linear : Interpolation::nearest, labels);
     if (labels.height != image.height || labels.width != image.width) {
       fail("the image is ", image.height, "x", image.width, ", but its label image ",
            listed.label_path, " is ", labels.height, "x", labels.width,
@@ -182,7 +192,7 @@ void LabelImages::take_part(const SampleIndex& sample_index, const StrideCrop& c
 
 void LabelImages::load(const SampleIndex& sample_index, Sample& sample) const {
   Image& image = sample.record.image;
-  read(images_[sample_index.record_index.index], image, sample.label_image);
+  read(sample_index, image, sample.label_image);
   sample.stored_height = image.height;
   sample.stored_width = image.width;
   if (options_.stride_crop) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "data/lists/image_files.h"
+#include "data/loader/image_cache.h"
 
 namespace crema {
 
@@ -35,6 +36,8 @@ class LabelImages : public Dataset {
   LabelImages(const std::string& list, ImageReading reading, Transform transform,
               LabelImageOptions options);
 
+  void use_cache(std::unique_ptr<ImageCache> cache) { cache_ = std::move(cache); }
+
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
   std::string describe(const SampleIndex& sample_index) const override;
   std::string how_to_equalize() const override;
@@ -43,7 +46,10 @@ class LabelImages : public Dataset {
   void write(const SampleIndex& sample_index, Sample& sample, float* data) const override;
 
  private:
-  void read(const ListedImage& listed, Image& image, Image& labels) const;
+  void read(const SampleIndex& sample_index, Image& image, Image& labels) const;
+  // One of the two, from its file or from the cache.
+  void read_one(int64_t key, const std::string& path, Color color, Interpolation interpolation,
+                Image& image) const;
   void rescale(const SampleIndex& sample_index, Image& image, Image& labels) const;
   // As augment says; labels of what lies outside the image are ignored, or no edge.
   void change(const SampleIndex& sample_index, Image& image, Image& labels) const;
@@ -60,6 +66,7 @@ class LabelImages : public Dataset {
   Transform transform_;
   LabelImageOptions options_;
   std::vector<uint8_t> mean_pixel_, ignored_pixel_;  // for padding
+  std::unique_ptr<ImageCache> cache_;                // null: none
 };
 
 }  // namespace crema

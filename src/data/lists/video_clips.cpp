@@ -163,10 +163,9 @@ void VideoClips::write(const SampleIndex& sample_index, Sample& sample, float* d
   frame.channels = sample.record.channels;
   frame.height = sample.record.height;
   frame.width = sample.record.width;
-  frame.interleaved = true;
   std::vector<float> values(options_.stacked ? 0 : channels * plane);
   for (int64_t i = 0; i < count; ++i) {
-    frame.bytes = sample.record.image.pixels.data() + i * frame.shape().count();
+    show_pixels(sample.record.image.pixels.data() + i * frame.shape().count(), frame);
     float* const to = options_.stacked ? data + i * channels * plane : values.data();
     transform(i).apply(frame, sample_index.draw(), to);
     for (int64_t c = 0; c < channels && !options_.stacked; ++c)

@@ -139,7 +139,8 @@ void WindowDataset::load(const SampleIndex& sample_index, Sample& sample) const 
   const int64_t index = window(sample_index).image;
   const ListedWindowImage& image = file_.images[index];
   if (options_.cache) {
-    reading_.decode(image.path, cached_[index], reading_.color, sample.record.image);
+    reading_.decode(image.path, cached_[index], reading_.color, Interpolation::linear,
+                    sample.record.image);
   } else {
     reading_.read(image.path, reading_.color, Interpolation::linear, sample.record.image);
   }

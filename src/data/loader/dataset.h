@@ -2,7 +2,10 @@
 // epoch; each record becomes one sample of a batch.
 #pragma once
 
+#include <optional>
+
 #include "data/images/record.h"
+#include "data/loader/waiting.h"
 #include "data/transforms/rng.h"
 
 namespace crema {
@@ -18,11 +21,13 @@ struct SampleIndex {
   int64_t position = 0;  // counts the samples of all ranks
   int64_t in_batch = 0;
   RecordIndex record_index;  // shuffled or not
-  Random random;             // of the epoch
+  // How often the record has come before. It is the epoch, unless classes are balanced.
+  int64_t turn = 0;
+  Random random;  // of the turn
   Random all_epochs;
 
   Draw draw() const {
-    return {random, all_epochs, static_cast<uint64_t>(record_index.index), record_index.epoch};
+    return {random, all_epochs, static_cast<uint64_t>(record_index.index), turn};
   }
 };
 
@@ -42,6 +47,7 @@ struct Sample {
   Record record;
   Image label_image;
   std::vector<float> labels;
+  SampleTimes* times = nullptr;  // load() adds to them where they are there
 };
 
 // All functions are thread-safe.
@@ -55,17 +61,34 @@ class Dataset {
   virtual RecordIndex record_index(int64_t position) const {
     return {position / size(), position % size()};
   }
+  // The record at place `index` of an epoch in a random order: a permutation of the records, which
+  // depends on nothing but the epoch's random numbers. A source that reads its records in blocks
+  // overrides this, so that those of a block come close together.
+  virtual int64_t shuffled(int64_t index, const Random& of_epoch) const;
   // The record as error messages name it: `PATH, record 17 (key "00000017_cat.jpg")`.
   virtual std::string describe(const SampleIndex& sample_index) const = 0;
+  // The class of a record, which costs less than to load it; none where records have several labels,
+  // real ones, objects or label images. Error gives only the reason.
+  virtual std::optional<int64_t> class_of(int64_t record) const {
+    (void)record;
+    return {};
+  }
   // How to make all samples have one shape, for the error message that asks for it.
   virtual std::string how_to_equalize() const = 0;
   // Whether making a sample takes much longer than copying its bytes, because it decodes or
   // changes an image.
   virtual bool decodes() const { return true; }
 
+  // Whether a batch gets the records themselves (Batch::records): somebody else makes the data from
+  // them. write() then sets the labels alone.
+  virtual bool hands_over() const { return false; }
+
+  // For the hint to who waits for samples: what kind of source this is. `times` are set.
+  virtual void add_facts(WaitingFacts& facts) const { (void)facts; }
+
   // Whether samples have as many labels as they have objects. Then `labels` holds those of a batch,
-  // concatenated, and joined_label_shape() gives their shape as the net reads them; it may add a placeholder for
-  // none.
+  // concatenated, and joined_label_shape() gives their shape as the net reads them; it may add a
+  // placeholder for none.
   virtual bool labels_vary() const { return false; }
   virtual Shape joined_label_shape(std::vector<float>& labels) const {
     return {static_cast<int64_t>(labels.size())};

@@ -136,7 +136,7 @@ Augmentation::Augmentation(const TransformationParameter& parameter, bool traini
   crop_width_ = std::max({p.crop_size(), p.crop_w(), p.crop_width()});
   any_ = p.has_distort_param() || p.has_expand_param() || p.has_random_aspect_ratio_param() ||
          p.has_random_resize_param() || stretches() || p.has_resize_param() ||
-         p.has_noise_param() || p.bgr2rgb() || p.has_color_order() || (training && places_crop());
+         p.has_noise_param() || (training && places_crop());
   check_noise(p.noise_param());
   require(!places_crop() || (crop_height_ > 0 && crop_width_ > 0),
           "multi_scale and fix_crop say where to crop, but there is no crop_size");
@@ -207,13 +207,15 @@ void Augmentation::distort(Image& image, Rng& rng) const {
   }
 }
 
+bool Augmentation::reverses_colors() const {
+  return parameter_.bgr2rgb() ||
+         (parameter_.has_color_order() && parameter_.color_order() == TransformationParameter::RGB);
+}
+
 void Augmentation::finish(Image& image, Rng& rng) const {
   if (parameter_.has_noise_param()) add_noise(parameter_.noise_param(), image, rng);
-  const bool red_first =
-      parameter_.bgr2rgb() ||
-      (parameter_.has_color_order() && parameter_.color_order() == TransformationParameter::RGB);
   constexpr int kRedFirst[3] = {2, 1, 0};
-  if (red_first && image.channels == 3) reorder_colors(image, kRedFirst);
+  if (reverses_colors() && image.channels == 3) reorder_colors(image, kRedFirst);
 }
 
 Region Augmentation::expand(Image& image, Rng& rng) const {

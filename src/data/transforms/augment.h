@@ -15,7 +15,10 @@ class Augmentation {
   explicit Augmentation(const TransformationParameter& parameter, bool training = true);
 
   // False: apply() does nothing.
-  bool any() const { return any_; }
+  bool any() const { return any_ || reverses_colors(); }
+  // All that it does is to put red first: reverses_colors().
+  bool only_reverses_colors() const { return !any_ && reverses_colors(); }
+  bool reverses_colors() const;
   // All steps, for images without objects.
   void apply(Image& image, Rng& rng) const;
 
@@ -38,7 +41,7 @@ class Augmentation {
   void place_crop(Image& image, Rng& rng) const;
 
   TransformationParameter parameter_;
-  bool training_, any_ = false;
+  bool training_, any_ = false;  // any_: beside the order of colours
   int64_t crop_height_, crop_width_;
 };
 

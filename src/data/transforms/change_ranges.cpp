@@ -17,6 +17,10 @@ void check_share(const char* field, float value) {
   check_number(field, value, 0, 1, "a share of the samples");
 }
 
+void check_alpha(const char* field, float value) {
+  check_number(field, value, 0.01f, 100, "the alpha of a Beta(alpha, alpha) distribution");
+}
+
 void check_range(const AugmentRange& range, const ChangeRange& meaning) {
   check_share(cat(meaning.name, " { probability }").c_str(), range.probability());
   const float least = meaning.least_of(range), most = meaning.most_of(range);
@@ -73,6 +77,15 @@ void check_changes(const AugmentParameter& p) {
   check_number("cutout { holes }", static_cast<float>(p.cutout().holes()), 1, 1000,
                "the number of squares");
   check_number("cutout { size }", p.cutout().size(), 0, 1, "a share of the smaller side");
+  check_share("mixup { probability }", p.mixup().probability());
+  check_alpha("mixup { alpha }", p.mixup().alpha());
+  check_share("cutmix { probability }", p.cutmix().probability());
+  check_alpha("cutmix { alpha }", p.cutmix().alpha());
+  check_share("mosaic { probability }", p.mosaic().probability());
+  check_number("mosaic { least_center }", p.mosaic().least_center(), 0, 0.5f,
+               "the distance of the point from the borders, as a share of the sides,");
+  check_number("mosaic { least_visible }", p.mosaic().least_visible(), 0, 1,
+               "the share of an object that must be seen");
 }
 
 }  // namespace crema

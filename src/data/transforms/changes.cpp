@@ -1,6 +1,7 @@
 #include "data/transforms/changes.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/error.h"
@@ -34,6 +35,14 @@ bool Changes::moves() const {
   const AugmentParameter& p = parameter_;
   return around_.training && (p.has_resized_crop() || p.has_flip() || p.has_rotate() ||
                               p.has_shear() || p.has_perspective() || p.has_rand_augment());
+}
+
+bool Changes::mixes() const {
+  return around_.training && (parameter_.has_mixup() || parameter_.has_cutmix());
+}
+
+const AugmentMosaic* Changes::mosaic() const {
+  return around_.training && parameter_.has_mosaic() ? &parameter_.mosaic() : nullptr;
 }
 
 bool Changes::repaints() const {
@@ -154,6 +163,40 @@ void Changes::cut_out(Image& image, Rng& rng) const {
       }
     }
   }
+}
+
+// Each one alone, a few times.
+std::string Changes::dearest(int64_t channels, int64_t height, int64_t width) const {
+  constexpr int kTimes = 4;
+  std::string found;
+  if (!any() || height < 1) return found;
+  Image plain;
+  plain.channels = channels;
+  plain.height = height;
+  plain.width = width;
+  plain.pixels.assign(static_cast<size_t>(channels * height * width), 0);
+  for (size_t i = 0; i < plain.pixels.size(); ++i) plain.pixels[i] = static_cast<uint8_t>(i / 8);
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  parameter_.GetReflection()->ListFields(parameter_, &fields);
+  auto longest = std::chrono::steady_clock::duration::zero();
+  for (const google::protobuf::FieldDescriptor* kept : fields) {
+    Changes one = *this;
+    for (const google::protobuf::FieldDescriptor* field : fields) {
+      if (field != kept) one.parameter_.GetReflection()->ClearField(&one.parameter_, field);
+    }
+    if (!one.any()) continue;
+    Rng rng({1, 1});
+    const auto begin = std::chrono::steady_clock::now();
+    for (int time = 0; time < kTimes; ++time) {
+      Image image = plain;
+      one.apply(image, rng);
+    }
+    const auto duration = std::chrono::steady_clock::now() - begin;
+    if (duration <= longest) continue;
+    longest = duration;
+    found = kept->name();
+  }
+  return found;
 }
 
 }  // namespace crema

@@ -29,12 +29,18 @@ class Changes {
   bool any() const { return moves() || repaints(); }
   // Whether some change moves pixels, which labels that are places must follow.
   bool moves() const;
+  // Whether the samples of a batch are mixed (transforms/mixture.h).
+  bool mixes() const;
+  // Null: images are not joined (transforms/mosaic.h).
+  const AugmentMosaic* mosaic() const;
 
   // For an image of this size.
   Change draw(int64_t height, int64_t width, Rng& rng) const;
   // `rng` as draw() left it.
   void apply(const Change& change, Image& image, Rng& rng) const;
   void apply(Image& image, Rng& rng) const;
+  // The name of the change that takes longest with images of this size; "": there is none.
+  std::string dearest(int64_t channels, int64_t height, int64_t width) const;
 
  private:
   bool repaints() const;

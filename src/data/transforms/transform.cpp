@@ -40,34 +40,38 @@ struct Window {
   bool mirror, flow;
 };
 
-// Where the values of an image are.
+// Where the values of an image are: `part` of its rows and columns is there, the mean has all.
 struct Layout {
   int64_t channels, height, width;
   bool interleaved;
+  ImagePart part;
 };
 
 template <typename In>
 void write(const Layout& record, const In* in, const Window& window, const float* mean_image,
            const std::vector<float>& mean_values, float scale, float* out) {
+  const ImagePart& part = record.part;
   const int64_t step = record.interleaved ? record.channels : 1;
-  const int64_t plane = record.height * record.width;
+  const int64_t plane = record.height * record.width, part_plane = part.height * part.width;
   // Without cropping and mirroring, all rows of a channel are contiguous.
-  const bool whole = window.width == record.width && !window.mirror;
+  const bool whole =
+      window.width == part.width && !window.mirror && (!mean_image || part.width == record.width);
   const int64_t runs = whole ? 1 : window.height,
                 count = whole ? window.height * window.width : window.width;
   for (int64_t c = 0; c < record.channels; ++c) {
     for (int64_t y = 0; y < runs; ++y, out += count) {
-      const int64_t at = (window.top + y) * record.width + window.left;
-      const In* from = record.interleaved ? in + at * step + c : in + c * plane + at;
+      const int64_t at = (window.top - part.top + y) * part.width + window.left - part.left;
+      const int64_t in_mean = c * plane + (window.top + y) * record.width + window.left;
+      const In* from = record.interleaved ? in + at * step + c : in + c * part_plane + at;
       if (window.mirror && window.flow && c % 2 == 0) {
-        const float* image = mean_image ? mean_image + c * plane + at : nullptr;
+        const float* image = mean_image ? mean_image + in_mean : nullptr;
         const float mean = mean_values.empty() ? 0 : mean_values[mean_values.size() == 1 ? 0 : c];
         write_run(
             from, step, count,
             [image, mean](float x, int64_t i) { return 255 - x - (image ? image[i] : mean); },
             scale, true, out);
       } else if (mean_image) {
-        const float* mean = mean_image + c * plane + at;
+        const float* mean = mean_image + in_mean;
         write_run(
             from, step, count, [mean](float x, int64_t i) { return x - mean[i]; }, scale,
             window.mirror, out);
@@ -97,7 +101,7 @@ void write_gray(const TransformParams& numbers, const In* in, int64_t count, boo
   }
 }
 
-// A window of an image with padding around it.
+// A window of an image with padding around it; `in` has the planes of its part.
 void write_padded(const TransformParams& numbers, const Layout& image, const Window& window,
                   const float* in, float* out) {
   std::vector<int64_t> columns(static_cast<size_t>(window.width));
@@ -105,12 +109,13 @@ void write_padded(const TransformParams& numbers, const Layout& image, const Win
     const int64_t shown = window.mirror ? window.width - 1 - x : x;
     columns[x] = numbers.behind_padding(window.left + shown, image.width);
   }
+  const ImagePart& part = image.part;
   for (int64_t c = 0; c < image.channels; ++c) {
     for (int64_t y = 0; y < window.height; ++y, out += window.width) {
       const int64_t row = numbers.behind_padding(window.top + y, image.height);
-      const float* const from = in + (c * image.height + row) * image.width;
+      const int64_t from = (c * part.height + row - part.top) * part.width - part.left;
       for (int64_t x = 0; x < window.width; ++x)
-        out[x] = row < 0 || columns[x] < 0 ? 0 : from[columns[x]];
+        out[x] = row < 0 || columns[x] < 0 ? 0 : in[from + columns[x]];
     }
   }
 }
@@ -143,6 +148,7 @@ Transform::Transform(const TransformationParameter& parameter, bool training,
       augmentation_(parameter, training),
       red_first_(parameter.bgr2rgb() || (parameter.has_color_order() &&
                                          parameter.color_order() == TransformationParameter::RGB)),
+      scaled_(parameter.scaled_decoding()),
       mean_values_(parameter.mean_value().begin(), parameter.mean_value().end()) {
   std::vector<float> fill = mean_values_;  // of what changes leave empty
   require(!parameter.force_color() || !parameter.force_gray(),
@@ -210,11 +216,46 @@ std::vector<Transform> Transform::of_frames() const {
   return all;
 }
 
+ImageNeed Transform::need(const ImageExtents& size, const Draw& draw, Rng rng) const {
+  if (augmentation_.any()) return {};
+  if (!changes_.any()) {
+    output({size.channels, size.height, size.width});  // there is no crop of too small an image
+    return {1, shown(size.height, size.width, draw)};
+  }
+  if (!scaled_) return {};
+  return {changes_.draw(size.height, size.width, rng).warp.possible_shrink()};
+}
+
+ImagePart Transform::shown(int64_t height, int64_t width, const Draw& draw) const {
+  const TransformParams& n = numbers_;
+  if (n.crop_height == 0) return {0, 0, height, width};
+  const auto range = [&](int64_t begin, int64_t count, int64_t extent) {
+    std::pair<int64_t, int64_t> found(extent, -1);
+    for (int64_t i = begin; i < begin + count; ++i) {
+      const int64_t at = n.behind_padding(i, extent);
+      if (at < 0) continue;
+      found = {std::min(found.first, at), std::max(found.second, at)};
+    }
+    // A crop of nothing but padding.
+    return found.second < 0 ? std::pair<int64_t, int64_t>(0, 0) : found;
+  };
+  const Cut cut = n.cut(height, width, draw);
+  const auto [top, bottom] = range(cut.top, n.crop_height, height);
+  const auto [left, right] = range(cut.left, n.crop_width, width);
+  return {top, left, bottom - top + 1, right - left + 1};
+}
+
 void Transform::augment(Record& record, Rng rng) const {
   if (!augmentation_.any() && !changes_.any()) return;
   to_image(record);
-  augmentation_.apply(record.image, rng);
-  changes_.apply(record.image, rng);
+  if (record.shrink > 1) {
+    Change change = changes_.draw(record.height, record.width, rng);
+    change.warp.shrink(record.shrink);
+    changes_.apply(change, record.image, rng);
+  } else {
+    augmentation_.apply(record.image, rng);
+    changes_.apply(record.image, rng);
+  }
   show_image(record);
 }
 
@@ -257,17 +298,19 @@ Shape Transform::output(const Shape& stored) const {
 // image.
 template <typename Write>
 void Transform::with_planes(const Record& record, const Write& write) const {
-  const Layout layout{record.channels, record.height, record.width, record.interleaved};
+  const ImagePart all{0, 0, record.height, record.width},
+      part = record.part.height > 0 ? record.part : all;
+  const Layout layout{record.channels, record.height, record.width, record.interleaved, part};
   if (!makes_gray(record.channels))
     return record.bytes ? write(layout, record.bytes) : write(layout, record.values);
-  const int64_t plane = record.height * record.width;
+  const int64_t plane = part.height * part.width;
   std::vector<float> gray(static_cast<size_t>(plane));
   if (record.bytes) {
     write_gray(numbers_, record.bytes, plane, record.interleaved, gray.data());
   } else {
     write_gray(numbers_, record.values, plane, record.interleaved, gray.data());
   }
-  write(Layout{1, record.height, record.width, false}, gray.data());
+  write(Layout{1, record.height, record.width, false, part}, gray.data());
 }
 
 void Transform::apply(const Record& record, const Draw& draw, float* out) const {
@@ -282,9 +325,11 @@ void Transform::apply(const Record& record, const Draw& draw, float* out) const 
   const float* mean = mean_image_.empty() ? nullptr : mean_image_.data();
   with_planes(record, [&](const Layout& layout, const auto* in) {
     if (n.pad == 0) return write(layout, in, window, mean, mean_values_, n.scale, out);
-    // The whole image first, then what the window shows of it: the padding is of the result.
-    const Window whole{0, 0, layout.height, layout.width, false, false};
-    std::vector<float> image(static_cast<size_t>(layout.channels * layout.height * layout.width));
+    // All that is there of the image first, then what the window shows of it: the padding is of the
+    // result.
+    const ImagePart& part = layout.part;
+    const Window whole{part.top, part.left, part.height, part.width, false, false};
+    std::vector<float> image(static_cast<size_t>(layout.channels * part.height * part.width));
     write(layout, in, whole, mean, mean_values_, n.scale, image.data());
     write_padded(n, layout, window, image.data(), out);
   });

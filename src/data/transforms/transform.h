@@ -79,6 +79,9 @@ class Transform {
 
   // The colour format to which encoded images are decoded.
   Color color() const { return color_; }
+  // What must be decoded of an image of this size, given what augment() and apply() will draw: the
+  // crop, or with scaled_decoding as much as resized_crop leaves of it.
+  ImageNeed need(const ImageExtents& size, const Draw& draw, Rng rng) const;
   // Applies the augmentation and then the changes of transform_param to the image of a record; a
   // no-op without any.
   void augment(Record& record, Rng rng) const;
@@ -106,6 +109,8 @@ class Transform {
   const std::vector<float>& mean_values() const { return mean_values_; }
 
  private:
+  // What apply() reads of an image of this size.
+  ImagePart shown(int64_t height, int64_t width, const Draw& draw) const;
   template <typename Write>
   void with_planes(const Record& record, const Write& write) const;
 
@@ -113,6 +118,7 @@ class Transform {
   Augmentation augmentation_;
   Changes changes_;
   bool red_first_;  // of decoded images, after the augmentation
+  bool scaled_;     // JPEGs may be decoded at a half, a quarter or an eighth of their size
   Color color_ = Color::as_stored;
   std::string mean_file_;
   Shape mean_shape_;

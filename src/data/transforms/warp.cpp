@@ -200,6 +200,18 @@ void Warp::move_corners(const PlanePoint (&to)[4]) {
       map_of_square(to).inverse());
 }
 
+int Warp::possible_shrink() const {
+  int by = 1;
+  while (by < 8 && 2 * by <= std::min(rows, columns)) by *= 2;
+  return by;
+}
+
+void Warp::shrink(int by) {
+  source = scaling(1. / by, 1. / by) * source;
+  rows /= by;
+  columns /= by;
+}
+
 Image warp_image(const Image& image, const Warp& warp, const std::vector<uint8_t>& fill) {
   if (!warp.any) return image;
   if (warp.rows > 1 || warp.columns > 1) {

@@ -39,6 +39,12 @@ struct Warp {
   // Where the corners go: upper left, upper right, lower right, lower left.
   void move_corners(const PlanePoint (&to)[4]);
 
+  // The largest of 1, 2, 4 and 8 by which the image may be shrunk first and be no smaller than the
+  // result of the crop.
+  int possible_shrink() const;
+  // From now on for an image that has been.
+  void shrink(int by);
+
  private:
   void add(const PlaneMap& change);
 };

@@ -9,12 +9,13 @@
 // Shapes: no bottoms; tops data (batch_size, C, H, W) and, if a second top is named, label (1, 1,
 // R, 8), or (batch_size) if the records have a class and no objects.
 //
-// Parameters: data_param: source, backend, batch_size, prefetch, shuffle, rand_skip, threads as for
-// Data. annotated_data_param: batch_sampler, how regions of an image are sampled, one of which is
+// Parameters: data_param: source, backend, batch_size, prefetch, shuffle, rand_skip, threads, cache as
+// for Data. annotated_data_param: batch_sampler, how regions of an image are sampled, one of which is
 // used (the whole image if none is found); anno_type, for records without their own.
-// transform_param, in this order: distort_param, expand_param, the sampled region, resize_param,
-// augment, crop, mirror, mean and scale; emit_constraint says which objects count as visible in a
-// part of the image. What augment moves takes the boxes along.
+// transform_param, in this order: augment's mosaic, which joins the image with three of any other
+// records, distort_param, expand_param, the sampled region, resize_param, the rest of augment, crop,
+// mirror, mean and scale; emit_constraint says which objects count as visible in a part of the image.
+// What augment moves takes the boxes along.
 //
 // R grows with the largest number of objects in a batch so far; unused rows are -1, as in a batch
 // without objects. Readers skip rows whose first value is -1.
@@ -37,11 +38,11 @@ class AnnotatedDataLayer : public LoaderLayer {
     const DataParameter& data = params<DataParameter>();
     const TransformationParameter& fields = params<TransformationParameter>();
     const LoaderOptions options = database_options(context);
-    start(context,
-          std::make_shared<AnnotatedRecords>(source_,
-                                             Transform(fields, training(), folder(), context.log()),
-                                             fields, params<AnnotatedDataParameter>()),
-          options);
+    const auto records = std::make_shared<AnnotatedRecords>(
+        source_, Transform(fields, training(), folder(), context.log()), fields,
+        params<AnnotatedDataParameter>());
+    records->use_cache(image_cache(context, data, source_->path()));
+    start(context, records, options);
     records_ = data.backend() == DataParameter::LMDB ? source_->size() : 0;
   }
 

@@ -1,23 +1,49 @@
-// Data: samples from an LMDB or LevelDB, repeating endlessly.
+// Data: samples from an LMDB, a LevelDB or tar files, repeating endlessly.
 //
 //   data[i,c,y,x] = transform(image of record (n * batch_size + i) mod records)
 //   label[i]      = label of that record; label[i,k] with several labels, Datum.labels
 //   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and, if a
-// second top is named, label (batch_size), or (batch_size, L) for L > 1 labels in each record.
+// second top is named, label (batch_size), or (batch_size, L) for L > 1 labels in each record. Where
+// augment mixes samples (mixup, cutmix; in training) label is (batch_size, classes): the shares of the
+// classes, as SoftmaxWithLoss reads them.
 //
-// Parameters: data_param: source, the folder of the database; backend, by default LEVELDB;
-// batch_size; prefetch, number of batches prepared ahead; shuffle, a new order in every epoch;
-// rand_skip; threads, 0 for automatic. transform_param.
+// Parameters: data_param: source, the folder of the database; backend, by default LEVELDB; for TAR
+// the source is a .tar file, a folder of them, a list of them, or "train-{000..146}.tar"; batch_size;
+// prefetch, number of batches prepared ahead; shuffle, a new order in every epoch; rand_skip;
+// threads, 0 for automatic; balance; cache, RAM or DISK, which keeps decoded images for the epochs that
+// follow, up to cache_limit MiB, those on disk in a temporary file in cache_folder. transform_param.
 //
-// Records come in the order of their keys. In training several ranks take records in turn. The
-// first record determines the shape; others must have the same, unless they are cropped or
-// batch_size is 1: then the net follows each one's height and width.
+// With transform_param { decoder: GPU } a net on a GPU has the JPEGs among encoded records decoded
+// there, ahead, by nvJPEG: values differ from the CPU's by a unit or a few of 255, all else is the
+// same. It is for machines with few cores: with many, the CPU decodes as fast and leaves the GPU to the
+// net. Progressive JPEGs, those of print's inks and other kinds of images are decoded on the CPU; so
+// is everything, after a warning, where the net is not on a GPU, nvJPEG is missing or batch_size is 1.
+// augment, resizing, distortion and cache are computed on the CPU and do not go with it. A JPEG with
+// data missing in its middle, which converters leave out, has arbitrary pixels there.
+//
+// A record of a tar file is what WebDataset takes for one: members whose names are equal up to the
+// first dot, side by side: an image (0001.jpg, .png, ...) and its label, a number in 0001.cls, or
+// "label" in 0001.json; several numbers are several labels.
+//
+// Records come in the order of their keys, those of tar files as they lie there. In training
+// several ranks take records in turn. With balance: true all classes come equally often in
+// training: samples come in rounds with one record of each class, in random order; an epoch has as
+// many samples as there are records, and no record comes again before all others of its class. The
+// labels are read when the net is made, which for an LMDB takes a read or two of 4 KiB for each
+// record. The first record determines the shape; others must have the same, unless they are cropped
+// or batch_size is 1: then the net follows each one's height and width.
+//
+// Encoded images are decoded for each sample. Of a JPEG that is only cropped no more is decoded than
+// the crop shows, unless cache needs all of it: damage below the crop goes unnoticed. With
+// scaled_decoding a JPEG that augment's resized_crop makes smaller is decoded at a half, a quarter or an
+// eighth of its size first, where that is no smaller than the crop.
 //
 // Gradient: none.
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/gpu_images.h"
 #include "data/databases/resident.h"
 #include "layers/data/loader_layer.h"
 #include "proto/layer.pb.h"
@@ -28,7 +54,7 @@ namespace {
 class DataLayer : public LoaderLayer {
  public:
   bool works_on_host() const override { return !resident_; }
-  bool makes_any_format() const override { return resident_ != nullptr; }
+  bool makes_any_format() const override { return resident_ || gpu_images_; }
 
   void open(Context& context) override { source_ = open_source(context); }
 
@@ -40,38 +66,80 @@ class DataLayer : public LoaderLayer {
     if (!records->decodes() && (fields.force_color() || fields.force_gray())) {
       context.log().warning("force_color and force_gray only for encoded datum");
     }
+    const bool cached = data.cache() != DataParameter::false_,
+               on_gpu = fields.decoder() == TransformationParameter::GPU;
+    require(!on_gpu || !(cached || (training() && fields.has_augment())),
+            "transform_param has decoder: GPU, but ",
+            cached ? "data_param has cache, which keeps images that the CPU has decoded"
+                   : "also augment, which the CPU computes from images that it has decoded",
+            "; leave out one of them");
+    if (records->encoded()) {
+      records->use_cache(image_cache(context, data, source_->path()));
+    } else if (cached) {
+      context.log().info(
+          cat("The records of ", source_->path(), " are not encoded: they need no cache."));
+    }
     const LoaderOptions options = database_options(context);
     start(context, records, options);
     // LevelDB would have to iterate over all of its keys to count them.
-    records_ = data.backend() == DataParameter::LMDB ? source_->size() : 0;
-    if (records_ > 0 && context.resident)
+    records_ = data.backend() != DataParameter::LEVELDB ? source_->size() : 0;
+    if (on_gpu) gpu_images_ = GpuImages::decode_there(context, records, options);
+    if (!gpu_images_ && records_ > 0 && context.resident)
       resident_ = ResidentData::load(context, *records, options, free_memory(context) / 4);
+    if (!gpu_images_ && !resident_) gpu_images_ = GpuImages::of_bytes(context, records, options);
   }
 
   int64_t records() const override { return records_; }
-  size_t resident_bytes() const override { return resident_ ? resident_->bytes() : 0; }
-  void release_resident() override { resident_.reset(); }
+  bool has_classes() const override { return true; }
+  size_t resident_bytes() const override {
+    return resident_ ? resident_->bytes() : gpu_images_ ? gpu_images_->bytes() : 0;
+  }
+  void release_resident() override {
+    resident_.reset();
+    if (gpu_images_) waited_on_gpu_ += gpu_images_->waited();
+    gpu_images_.reset();
+  }
+  double waited() const override {
+    return LoaderLayer::waited() + waited_on_gpu_ + (gpu_images_ ? gpu_images_->waited() : 0);
+  }
+
+  std::string waiting_hint() const override {
+    if (!gpu_images_ || !gpu_images_->decodes_there()) return LoaderLayer::waiting_hint();
+    return "the GPU decodes its images; decoder: CPU may be faster with many cores, and smaller "
+           "images (convert_imageset -resize_height and -resize_width) are with either";
+  }
 
   Prepared prepare(Context&, const Preparation& preparation) override {
-    if (preparation.dtype != DType::f32) resident_.reset();
+    if (preparation.dtype != DType::f32) release_resident();
     return {};
   }
 
   bool reshapes(uint64_t pass) override {
+    if (gpu_images_) return set_batch_size(pass);
     if (!resident_) return LoaderLayer::reshapes(pass);
     say_restart(static_cast<int64_t>(pass), resident_->epoch(pass));
-    return false;
+    return set_batch_size(pass);
   }
 
   void forward(Context& context, const Forward& pass) override {
+    const Tensor labels = pass.top.size() > 1 ? pass.top[1] : Tensor();
+    if (gpu_images_) {
+      const int64_t epoch = gpu_images_->batch(context, pass.pass, pass.top[0], labels);
+      return say_restart(static_cast<int64_t>(pass.pass), epoch);
+    }
     if (!resident_) return LoaderLayer::forward(context, pass);
-    resident_->batch(context, pass.pass, pass.live_pass, pass.top[0],
-                     pass.top.size() > 1 ? pass.top[1] : Tensor());
+    resident_->batch(context, pass.pass, pass.live_pass, pass.top[0], labels);
   }
+
+ protected:
+  bool may_decode_on_gpu() const override { return true; }
 
  private:
   std::shared_ptr<const Source> source_;
-  std::unique_ptr<ResidentData> resident_;  // in GPU memory; the loader then makes no batches
+  // With one of these the loader makes no batches: records in GPU memory, or images brought there.
+  std::unique_ptr<ResidentData> resident_;
+  std::unique_ptr<GpuImages> gpu_images_;
+  double waited_on_gpu_ = 0;  // for gpu_images_ that are gone
   int64_t records_ = 0;
 };
 

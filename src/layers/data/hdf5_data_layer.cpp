@@ -3,83 +3,99 @@
 //   top[i, ...] = row (n * batch_size + i) mod rows of the dataset that has the top's name
 //   where n counts the batches, and the files of the list are concatenated
 //
-// Shapes: no bottoms; at least one top, each (batch_size, the dataset's remaining axes).
+// Shapes: no bottoms; at least one top, each (batch_size, the dataset's remaining axes); the first
+// one's height and width are those of transform_param's crop.
 //
 // Parameters: hdf5_data_param: source, a text file with one .h5 file per line; batch_size; shuffle,
-// a new order of the files, and of the rows inside each, in every epoch.
+// a new order of the files, and of the rows inside each, in every epoch; prefetch, number of batches
+// prepared ahead; threads, 0 for automatic. transform_param, for the first top if its rows are
+// channels, rows and columns; augment needs whole numbers from 0 to 255.
 //
-// Integers and doubles are converted to the net's real type. transform_param is an error: the files
-// hold what the net reads. In training several ranks take rows in turn.
+// Integers and doubles are converted to the net's real type. In training several ranks take rows in
+// turn. Files need not fit into memory: at most 1 GiB of rows is kept, and a larger file is read in
+// blocks, which its chunks decide. Then shuffle takes the blocks in random order and permutes the
+// rows of those that are in memory together. With balance: true the classes of the second top come
+// equally often in training, as Data describes; as it takes rows from anywhere, files larger than
+// that memory are read slowly.
 //
 // Gradient: none.
 #include <algorithm>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "data/databases/hdf5_source.h"
+#include "data/databases/hdf5_dataset.h"
 #include "data/loader/to_tensor.h"
-#include "layers/layer.h"
+#include "layers/data/loader_layer.h"
 #include "proto/layer.pb.h"
 
 namespace crema {
 namespace {
 
-class Hdf5DataLayer : public Layer {
+class Hdf5DataLayer : public LoaderLayer {
  public:
-  Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, -1}; }
-  bool works_on_host() const override { return true; }
 
   void setup(Context& context, const std::vector<Shape>&) override {
     const HDF5DataParameter& data = params<HDF5DataParameter>();
-    require(!has_params<TransformationParameter>(),
-            "HDF5Data does not transform its data: transform_param has no effect here; "
-            "store the data as the net should read it");
     require(!data.source().empty(),
             "hdf5_data_param needs a `source`: a text file that lists HDF5 files");
     require(data.batch_size() > 0, "hdf5_data_param needs a `batch_size` of at least 1");
     const std::string list = find_file(data.source(), folder());
     context.log().info("Loading list of HDF5 filenames from: " + list);
-    source_ = std::make_unique<Hdf5Source>(
+    source_ = std::make_shared<Hdf5Source>(
         list, std::vector<std::string>(message().top().begin(), message().top().end()));
     context.log().info(cat("Number of HDF5 files: ", source_->files()));
+    std::shared_ptr<const Transform> transform;
+    if (has_params<TransformationParameter>())
+      transform = std::make_shared<Transform>(params<TransformationParameter>(), training(),
+                                              folder(), context.log());
+    LoaderOptions options = loader_options(context, data.batch_size(), 0);
+    options.shuffle = data.shuffle();
+    options.prefetch = static_cast<int>(data.prefetch());
+    options.workers = static_cast<int>(data.threads());
+    start(context, std::make_shared<Hdf5Dataset>(source_, std::move(transform)), options);
   }
 
   int64_t records() const override { return source_->rows(); }
 
-  Inference infer(const std::vector<Shape>&) const override {
-    std::vector<Shape> tops;
-    for (int i = 0; i < message().top_size(); ++i) {
+  // The loader has one array for all labels; here each is a top.
+  Inference infer(const std::vector<Shape>& bottoms) const override {
+    Inference inference = LoaderLayer::infer(bottoms);
+    if (message().top_size() < 3) return inference;
+    inference.tops.resize(1);
+    for (int i = 1; i < message().top_size(); ++i) {
       std::vector<int64_t> dims = source_->row_shape(i).dims();
-      dims.insert(dims.begin(), params<HDF5DataParameter>().batch_size());
-      tops.emplace_back(dims);
+      dims.insert(dims.begin(), batch_size());
+      inference.tops.emplace_back(dims);
     }
-    return {tops, {}};
+    return inference;
   }
 
   void forward(Context& context, const Forward& pass) override {
-    const HDF5DataParameter& data = params<HDF5DataParameter>();
-    const int64_t batch = data.batch_size();
-    // As in Caffe, ranks take rows in turn in training; each test net runs on all rows.
-    const int64_t ranks = training() ? context.ranks : 1, rank = training() ? context.rank : 0;
-    values_.resize(pass.top.size());
-    for (size_t top = 0; top < pass.top.size(); ++top) values_[top].resize(pass.top[top].count());
-    for (int64_t i = 0; i < batch; ++i) {
-      const int64_t position = (static_cast<int64_t>(pass.pass) * batch + i) * ranks + rank;
-      const Hdf5Source::Row row = source_->locate(position, data.shuffle(), context.random(id()));
-      for (size_t top = 0; top < pass.top.size(); ++top) {
-        const int64_t count = source_->row_shape(static_cast<int>(top)).count();
-        std::copy_n(source_->at(row, static_cast<int>(top)), count,
-                    values_[top].begin() + i * count);
-      }
+    if (message().top_size() < 3) return LoaderLayer::forward(context, pass);
+    const Batch& batch = this->batch(pass.pass);
+    to_tensor(context, batch.data, pass.top[0]);
+    const auto samples = static_cast<size_t>(batch_size());
+    const size_t all = batch.labels.size() / samples;
+    auto from = batch.labels.begin();
+    for (size_t top = 1; top < pass.top.size(); ++top) {
+      const size_t each = static_cast<size_t>(pass.top[top].count()) / samples;
+      values_.resize(samples * each);
+      for (size_t i = 0; i < samples; ++i)
+        std::copy_n(from + i * all, each, values_.begin() + i * each);
+      to_tensor(context, values_, pass.top[top]);
+      from += each;
     }
-    for (size_t top = 0; top < pass.top.size(); ++top)
-      to_tensor(context, values_[top], pass.top[top]);
+  }
+
+ protected:
+  bool has_classes() const override {
+    return message().top_size() == 2 && source_->row_shape(1).count() == 1;
   }
 
  private:
-  std::unique_ptr<Hdf5Source> source_;
-  std::vector<std::vector<float>> values_;  // one batch per top
+  std::shared_ptr<const Hdf5Source> source_;
+  std::vector<float> values_;  // of one top
 };
 
 REGISTER_LAYER(HDF5Data, Hdf5DataLayer);

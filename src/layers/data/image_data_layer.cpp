@@ -5,13 +5,19 @@
 //   where n counts the batches, and transform is crop, mirror and (x - mean) * scale
 //
 // Shapes: no bottoms; tops data (batch_size, C, H, W), or the crop's height and width, and label
-// (batch_size), or (batch_size, labels) if the lines have several.
+// (batch_size), or (batch_size, labels) if the lines have several. Where augment mixes samples (mixup,
+// cutmix; in training) label is (batch_size, classes): the shares of the classes, as SoftmaxWithLoss
+// reads them.
 //
 // Parameters: image_data_param: source, a text file with lines `path label` or `path label label
 // ...`, or CSV, labels being any numbers; root_folder, prefixed to every path; new_height and new_width, to
 // which images are resized, or short_side, the length of the smaller side; is_color (or
 // images_in_color), false for grey; batch_size; shuffle, a new order in every epoch; rand_skip;
-// threads, by default automatic. transform_param, which changes no label.
+// threads, by default automatic; balance (or balance_class), which lets all classes come equally often
+// in training, as Data describes; cache, cache_limit and cache_folder, which keep decoded and resized
+// images as Data does. transform_param, which changes no label; scaled_decoding: JPEGs that new_height and
+// new_width, short_side or resized_crop make smaller are decoded at a half, a quarter or an eighth of their
+// size first.
 //
 // A path ends with the last word of its line that is not a number. Images must have one size,
 // unless they are resized or cropped, or batch_size is 1: then the net follows each one's size. In
@@ -41,11 +47,14 @@ class ImageDataLayer : public LoaderLayer {
     reading.height = data.new_height();
     reading.width = data.new_width();
     reading.short_side = data.short_side();
+    reading.scaled = params<TransformationParameter>().scaled_decoding();
     const std::string list = find_file(data.source(), folder());
     context.log().info("Opening file " + list);
-    images_ = std::make_shared<ImageFiles>(
+    const auto images = std::make_shared<ImageFiles>(
         list, reading,
         Transform(params<TransformationParameter>(), training(), folder(), context.log()));
+    images->use_cache(image_cache(context, data, list));
+    images_ = images;
     if (data.shuffle()) context.log().info("Shuffling data");
     context.log().info(cat("A total of ", images_->size(), " images."));
     LoaderOptions options = loader_options(context, data.batch_size(), data.rand_skip());
@@ -55,6 +64,7 @@ class ImageDataLayer : public LoaderLayer {
   }
 
   int64_t records() const override { return images_->size(); }
+  bool has_classes() const override { return true; }
 
  private:
   std::shared_ptr<const ImageFiles> images_;

@@ -56,6 +56,7 @@ class ImageGtDataLayer : public LoaderLayer {
     ImageReading reading{p().root_folder(), folder()};
     reading.height = p().resize_height();
     reading.width = p().resize_width();
+    reading.scaled = transform.scaled_decoding();
     images_ = std::make_shared<FieldImages>(path, reading, p(), transform);
     context.log().info(cat("A total of ", images_->size(), " images."));
     LoaderOptions options = loader_options(context, p().batch_size(), 0);
@@ -66,7 +67,7 @@ class ImageGtDataLayer : public LoaderLayer {
   int64_t records() const override { return images_->size(); }
 
   Inference infer(const std::vector<Shape>&) const override {
-    const int64_t batch = p().batch_size();
+    const int64_t batch = batch_size();
     std::vector<Shape> tops = {LoaderLayer::infer({}).tops[0]};
     for (const Shape& map : images_->maps()) tops.push_back({batch, map[0], map[1], map[2]});
     if (p().output_gt_boxes()) {
@@ -79,7 +80,7 @@ class ImageGtDataLayer : public LoaderLayer {
   void forward(Context& context, const Forward& pass) override {
     const Batch& made = batch(pass.pass);
     to_tensor(context, made.data, pass.top[0]);
-    const int64_t batch = p().batch_size(), each = static_cast<int64_t>(made.labels.size()) / batch;
+    const int64_t batch = made.samples, each = static_cast<int64_t>(made.labels.size()) / batch;
     shapes_.clear();
     for (const Tensor& top : pass.top) shapes_.push_back(top.shape());
     int64_t at = 0;

@@ -12,9 +12,9 @@
 // IMAGE if the second column is one class for all pixels, NONE if there is none (all are 255);
 // root_folder, prefixed to every path; new_height and new_width, to which images are resized
 // bilinearly, label images to the nearest pixel; is_color, false for grey; batch_size, shuffle,
-// rand_skip. transform_param: crop, mirror, mean_value, scale; scale_factors, of which one is
-// chosen at random for each sample: both images are resized by it; augment, which moves both: what
-// lies outside the image has the label 255.
+// rand_skip; cache, as for ImageData, of both images. transform_param: crop, mirror, mean_value,
+// scale; scale_factors, of which one is chosen at random for each sample: both images are resized
+// by it; augment, which moves both: what lies outside the image has the label 255.
 //
 // An image smaller than the crop is padded below and on the right with the mean and the label 255.
 // Without a crop images must have one size, or batch_size is 1: then the net follows each one's

@@ -26,12 +26,15 @@ class LabelImageLayer : public LoaderLayer {
     if (!data.is_color()) reading.color = Color::gray;
     reading.height = data.new_height();
     reading.width = data.new_width();
+    reading.scaled = transform.scaled_decoding();
     const std::string list = find_file(data.source(), folder());
     context.log().info("Opening file " + list);
     labels.scales.assign(transform.scale_factors().begin(), transform.scale_factors().end());
     transform.clear_scale_factors();
-    images_ = std::make_shared<LabelImages>(
+    const auto images = std::make_shared<LabelImages>(
         list, reading, Transform(transform, training(), folder(), context.log()), labels);
+    if constexpr (requires { data.cache(); }) images->use_cache(image_cache(context, data, list));
+    images_ = images;
     context.log().info(cat("A total of ", images_->size(), " images."));
     LoaderOptions options = loader_options(context, data.batch_size(), data.rand_skip());
     options.shuffle = data.shuffle();

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "data/databases/tar_shards.h"
 #include "data/loader/to_tensor.h"
 #include "proto/layer.pb.h"
 
@@ -20,14 +21,25 @@ LoaderOptions LoaderLayer::loader_options(Context& context, int64_t batch_size,
   LoaderOptions options;
   options.batch_size = batch_size;
   options.random = context.random(id());
-  if (rand_skip > 0) options.skip = options.random.word(0) % rand_skip;
+  options.whole_epochs = whole_epochs_ && has_epochs();
+  if (rand_skip > 0 && !options.whole_epochs) options.skip = options.random.word(0) % rand_skip;
   // A test net runs on all of its data whatever the number of ranks.
-  if (training()) {
+  if (training() && !options.whole_epochs) {
     options.rank = context.rank;
     options.ranks = context.ranks;
   }
+  options.balance = balances(context.log());
   options.workers = 0;
   return options;
+}
+
+bool LoaderLayer::balances(Log& log) const {
+  const ImageDataParameter& images = message().image_data_param();
+  if (!message().data_param().balance() && !images.balance() && !images.balance_class() &&
+      !message().hdf5_data_param().balance())
+    return false;
+  if (!training()) log.info("balance is for training: here each record comes once an epoch");
+  return training();
 }
 
 LoaderOptions LoaderLayer::database_options(Context& context) const {
@@ -49,7 +61,7 @@ std::shared_ptr<const Source> LoaderLayer::open_source(Context& context, const c
                                                        const std::string& database,
                                                        Backend backend) const {
   require(!database.empty(), where, " needs a `source`: the folder of a database");
-  const std::string path = find_file(database, folder());
+  const std::string path = find_source(database, folder());
   std::shared_ptr<const Source> source = open_database(path, backend);
   context.log().info(cat("Opened ", name_of(backend), " ", path));
   return source;
@@ -58,33 +70,88 @@ std::shared_ptr<const Source> LoaderLayer::open_source(Context& context, const c
 void LoaderLayer::start(Context& context, std::shared_ptr<const Dataset> samples,
                         LoaderOptions options) {
   log_ = &context.log();
-  if (options.workers == 0)
-    options.workers = loader_workers(samples->decodes(), context.device() == Device::cpu);
-  labels_vary_ = samples->labels_vary();
-  loader_ = std::make_unique<Loader>(std::move(samples), options);
-  sample_ = loader_->sample_shape();
-  labels_ = loader_->label_shape();
+  require(may_decode_on_gpu() ||
+              params<TransformationParameter>().decoder() != TransformationParameter::GPU,
+          "transform_param has decoder: GPU, which is only for Data layers: a database of JPEGs; "
+          "remove it, or convert the images");
+  fill_from(std::move(samples), options, context.device());
   std::string size = cat("output data size: ", options.batch_size);
   for (const int64_t extent : sample_.dims()) size += cat(",", extent);
   context.log().info(size);
 }
 
+void LoaderLayer::fill_from(std::shared_ptr<const Dataset> samples, LoaderOptions options,
+                            Device device) {
+  if (options.workers == 0) {
+    const bool decodes = samples->decodes(), cpu_computes = device == Device::cpu;
+    options.workers = loader_workers(decodes, cpu_computes);
+    options.reserve = loader_reserve(decodes, cpu_computes);
+  }
+  labels_vary_ = samples->labels_vary();
+  options.mixture = mixture_of(*samples, options);
+  if (loader_) waited_before_ += loader_->waited();
+  loader_.reset();  // and with it the samples that it had
+  if (options.balance) {
+    require(has_classes(), "balance draws classes equally often, but the labels of ", type(),
+            " are something else; Data, ImageData and HDF5Data have a class for each record");
+    log_->info(cat("Reading the classes of ", samples->size(), " records"));
+  }
+  loader_ = std::make_unique<Loader>(std::move(samples), options);
+  if (loader_->balance()) log_->info("Balanced: " + loader_->balance()->describe());
+  sample_ = loader_->sample_shape();
+  labels_ = loader_->label_shape();
+  set_batch_size(0);
+}
+
+Mixture LoaderLayer::mixture_of(const Dataset& samples, const LoaderOptions& options) const {
+  const AugmentParameter& augment = params<TransformationParameter>().augment();
+  const bool boxes = samples.labels_vary();
+  require(!augment.has_mosaic() || boxes,
+          "augment has mosaic, which joins images with boxes around their objects, but ", type(),
+          " has no boxes here; those of AnnotatedData can be joined, and images with a class by "
+          "cutmix");
+  if (!training()) return {};
+  const Mixture mixture(augment, type(), options.random);
+  if (!mixture.any()) return {};
+  require(has_classes(), "augment has ", mixture.name(),
+          ", which mixes samples that have a class each, but the labels of ", type(),
+          " are something else; Data, ImageData and HDF5Data can mix",
+          boxes ? ", and mosaic joins images with boxes" : "");
+  require(message().top_size() > 1, "augment has ", mixture.name(),
+          ", but there is no second top for the labels, which are mixed too");
+  require(options.batch_size > 1, "augment has ", mixture.name(),
+          ", which mixes the samples of a batch, but batch_size is 1");
+  return mixture;
+}
+
+bool LoaderLayer::set_batch_size(uint64_t pass) {
+  const int64_t before = batch_size_;
+  batch_size_ = loader_->samples(static_cast<int64_t>(pass));
+  if (!labels_vary_) labels_[0] = batch_size_;
+  return batch_size_ != before;
+}
+
+int64_t LoaderLayer::records_in(uint64_t pass) {
+  return options().whole_epochs ? loader_->samples(static_cast<int64_t>(pass)) : 0;
+}
+
 Inference LoaderLayer::infer(const std::vector<Shape>&) const {
   std::vector<int64_t> data = sample_.dims();
-  data.insert(data.begin(), options().batch_size);
+  data.insert(data.begin(), batch_size_);
   std::vector<Shape> tops = {Shape(data)};
   if (message().top_size() > 1) tops.push_back(labels_);
-  if (message().top_size() > 2) tops.push_back({options().batch_size, 1, 1, 2});
+  if (message().top_size() > 2) tops.push_back({batch_size_, 1, 1, 2});
   return {tops, {}};
 }
 
 bool LoaderLayer::reshapes(uint64_t pass) {
-  if (options().batch_size > 1 && !labels_vary_) return false;
+  const bool other_size = set_batch_size(pass);
+  if (options().batch_size > 1 && !labels_vary_) return other_size;
   const Batch& next = loader_->batch(static_cast<int64_t>(pass));
   const bool room =
       message().top_size() < 2 ||
       (labels_vary_ ? labels_.count() >= next.label_shape.count() : labels_ == next.label_shape);
-  if (next.shape == sample_ && room) return false;
+  if (next.shape == sample_ && room) return other_size;
   sample_ = next.shape;
   if (!room) labels_ = next.label_shape;
   // Reserves twice the rows: a new plan for each batch would cost more than the training.
@@ -117,10 +184,24 @@ void LoaderLayer::forward(Context& context, const Forward& pass) {
 }
 
 void LoaderLayer::say_restart(int64_t batch, int64_t epoch) {
-  if (batch == last_batch_ + 1 && epoch > last_epoch_)
+  if (log_ && batch == last_batch_ + 1 && epoch > last_epoch_)
     log_->info("Restarting data prefetching from start.");
   last_batch_ = batch;
   last_epoch_ = epoch;
+}
+
+std::string LoaderLayer::waiting_hint() const {
+  if (!loader_) return "";
+  WaitingFacts facts = loader_->survey();
+  const TransformationParameter& transform = message().transform_param();
+  const ImageDataParameter& images = message().image_data_param();
+  facts.resizes =
+      transform.augment().has_resized_crop() || images.new_height() > 0 || images.short_side() > 0;
+  facts.scaled = transform.scaled_decoding();
+  facts.has_cache = message().has_data_param() || message().has_image_data_param();
+  facts.cached = message().data_param().cache() != DataParameter::false_ ||
+                 images.cache() != DataParameter::false_;
+  return crema::waiting_hint(facts);
 }
 
 }  // namespace crema

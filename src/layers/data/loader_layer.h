@@ -6,6 +6,7 @@
 #include <string>
 
 #include "data/databases/source.h"
+#include "data/loader/image_cache.h"
 #include "data/loader/loader.h"
 #include "layers/layer.h"
 
@@ -16,14 +17,24 @@ class LoaderLayer : public Layer {
   Arity bottoms() const override { return {0, 0}; }
   Arity tops() const override { return {1, 2}; }
   bool works_on_host() const override { return true; }
-  double waited() const override { return loader_->waited(); }
+  double waited() const override { return waited_before_ + (loader_ ? loader_->waited() : 0); }
+  std::string waiting_hint() const override;
   // (batch_size, the data's shape); if more tops are named, the labels, and (batch_size, 1, 1, 2):
   // height and width of each image, at most those of the data.
   Inference infer(const std::vector<Shape>& bottoms) const override;
   bool reshapes(uint64_t pass) override;
+  int64_t count_records() override { return has_epochs() ? loader_->records() : 0; }
+  void read_whole_epochs() override { whole_epochs_ = true; }
+  int64_t records_in(uint64_t pass) override;
   void forward(Context& context, const Forward& pass) override;
 
  protected:
+  // Whether the second top has the class of each sample, so that classes can be mixed.
+  virtual bool has_classes() const { return false; }
+  // Whether the layer's parameters ask for `balance`, and the phase does not forbid it.
+  bool balances(Log& log) const;
+  // Whether a traversal comes to an end: samples drawn at random have none.
+  virtual bool has_epochs() const { return true; }
   // Batch size, this rank's share, and the random numbers; skips at most rand_skip samples.
   LoaderOptions loader_options(Context& context, int64_t batch_size, int64_t rand_skip) const;
   // As above, with the remaining fields of data_param.
@@ -33,9 +44,31 @@ class LoaderLayer : public Layer {
   // The same for another message, whose name is `where`.
   std::shared_ptr<const Source> open_source(Context& context, const char* where,
                                             const std::string& database, Backend backend) const;
+  // What `cache` of data_param or image_data_param asks for, for the images of this database or list;
+  // null: nothing.
+  template <typename Parameter>
+  std::unique_ptr<ImageCache> image_cache(Context& context, const Parameter& data,
+                                          const std::string& source) const {
+    if (data.cache() == DataParameter::false_) return nullptr;
+    return std::make_unique<ImageCache>(
+        ImageCacheOptions{data.cache() == DataParameter::DISK,
+                          static_cast<int64_t>(data.cache_limit()) << 20, data.cache_folder(),
+                          source},
+        context.log());
+  }
   // The last step of setup. options.workers 0: chosen automatically.
   void start(Context& context, std::shared_ptr<const Dataset> samples, LoaderOptions options);
+  // Whether this layer knows transform_param { decoder: GPU }.
+  virtual bool may_decode_on_gpu() const { return false; }
+  // The same without a word in the log, as often as there are new samples.
+  void fill_from(std::shared_ptr<const Dataset> samples, LoaderOptions options, Device device);
   const LoaderOptions& options() const { return loader_->options(); }
+  // Samples in the batch of the current pass.
+  int64_t batch_size() const { return batch_size_; }
+  // At the end of a whole epoch there are fewer. True when the number has changed.
+  bool set_batch_size(uint64_t pass);
+  // How transform_param { augment } mixes samples; Error says why these cannot be mixed.
+  Mixture mixture_of(const Dataset& samples, const LoaderOptions& options) const;
   // Waits for the batch of this pass, and logs when a new epoch begins.
   const Batch& batch(uint64_t pass);
   // Logs the new epoch; not after a jump.
@@ -43,8 +76,10 @@ class LoaderLayer : public Layer {
 
  private:
   std::unique_ptr<Loader> loader_;
-  Log* log_ = nullptr;
-  bool labels_vary_ = false;
+  double waited_before_ = 0;  // for loaders that are gone
+  Log* log_ = nullptr;        // once started
+  bool labels_vary_ = false, whole_epochs_ = false;
+  int64_t batch_size_ = 0;
   Shape sample_, labels_;  // of the current pass
   int64_t last_batch_ = -1, last_epoch_ = 0;
 };

@@ -89,6 +89,11 @@ class VideoDataLayer : public LoaderLayer {
     ImageReading reading{p.root_folder(), folder()};
     reading.height = p.new_height();
     reading.width = p.new_width();
+    reading.scaled = params<TransformationParameter>().scaled_decoding();
+    if constexpr (requires { p.cache(); }) {
+      if (p.cache() != DataParameter::false_)
+        context.log().warning("VideoData keeps no frames: cache has no effect here.");
+    }
     const std::string list = find_file(p.source(), folder());
     context.log().info("Opening file " + list);
     const auto samples =

@@ -16,6 +16,7 @@ class WindowLayer : public LoaderLayer {
   int64_t records() const override { return in_order_ ? windows_->size() : 0; }
 
  protected:
+  bool has_epochs() const override { return in_order_; }
   // The last step of setup. `Parameter`: WindowDataParameter or McWindowDataParameter; `where`: its
   // name. `options` supplies what the message does not give.
   template <typename Parameter>

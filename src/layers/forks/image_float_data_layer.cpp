@@ -38,6 +38,7 @@ class ImageFloatDataLayer : public LoaderLayer {
     if (!data.is_color()) reading.color = Color::gray;
     reading.height = data.new_height();
     reading.width = data.new_width();
+    reading.scaled = params<TransformationParameter>().scaled_decoding();
     if (p().with_heatmap()) {
       require(!p().heatmap_dir().empty(),
               "with_heatmap is true, but there is no heatmap_dir: ", "where are the grey images?");
@@ -58,7 +59,9 @@ class ImageFloatDataLayer : public LoaderLayer {
         "augment moves pixels (resized_crop, flip, rotate, shear, perspective or rand_augment), "
         "but the numbers here, which may be places, do not follow; where they are none, "
         "ImageData reads them too");
-    images_ = std::make_shared<ImageFiles>(list, std::move(images), reading, transform);
+    const auto files = std::make_shared<ImageFiles>(list, std::move(images), reading, transform);
+    files->use_cache(image_cache(context, data, list));
+    images_ = files;
     if (data.shuffle()) context.log().info("Shuffling data");
     context.log().info(cat("A total of ", images_->size(), " images."));
     LoaderOptions options = loader_options(context, data.batch_size(), data.rand_skip());
@@ -68,8 +71,8 @@ class ImageFloatDataLayer : public LoaderLayer {
 
   Inference infer(const std::vector<Shape>& bottoms) const override {
     Inference inference = LoaderLayer::infer(bottoms);
-    inference.tops[1] = {options().batch_size, labels()};
-    if (inference.tops.size() > 2) inference.tops[2] = {options().batch_size};
+    inference.tops[1] = {batch_size(), labels()};
+    if (inference.tops.size() > 2) inference.tops[2] = {batch_size()};
     return inference;
   }
 

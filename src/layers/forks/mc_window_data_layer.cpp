@@ -55,8 +55,7 @@ class McWindowDataLayer : public WindowLayer {
   }
 
   Inference infer(const std::vector<Shape>&) const override {
-    const int64_t batch = options().batch_size,
-                  side = params<McWindowDataParameter>().mask_crop_size();
+    const int64_t batch = batch_size(), side = params<McWindowDataParameter>().mask_crop_size();
     return {{WindowLayer::infer({}).tops[0], {batch, windows().masks(), side, side}, {batch}}, {}};
   }
 
@@ -64,7 +63,7 @@ class McWindowDataLayer : public WindowLayer {
     const Batch& made = batch(pass.pass);
     to_tensor(context, made.data, pass.top[0]);
     // A sample's labels are its class and the pixels of its masks.
-    const auto each = static_cast<std::ptrdiff_t>(made.labels.size()) / options().batch_size;
+    const auto each = static_cast<std::ptrdiff_t>(made.labels.size()) / made.samples;
     std::vector<float> masks, classes;
     for (auto at = made.labels.begin(); at != made.labels.end(); at += each) {
       classes.push_back(*at);

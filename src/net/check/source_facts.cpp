@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "data/databases/source.h"
+#include "data/databases/tar_shards.h"
 
 namespace crema {
 namespace {
@@ -90,15 +91,15 @@ std::optional<SourceFacts> facts_of(const LayerParameter& layer, const std::stri
   if (layer.type() == "Data") {
     const DataParameter& data = layer.data_param();
     facts.batch = data.batch_size();
-    facts.shuffles = data.shuffle();
-    const auto source = open_database(find_file(data.source(), folder), data.backend());
-    read_database(*source, data.backend() == DataParameter::LMDB, labelled, &facts);
+    facts.shuffles = data.shuffle() || data.balance();
+    const auto source = open_database(find_source(data.source(), folder), data.backend());
+    read_database(*source, data.backend() != DataParameter::LEVELDB, labelled, &facts);
     return facts;
   }
   if (layer.type() != "ImageData") return std::nullopt;
   const ImageDataParameter& images = layer.image_data_param();
   facts.batch = images.batch_size();
-  facts.shuffles = images.shuffle();
+  facts.shuffles = images.shuffle() || images.balance() || images.balance_class();
   read_list(find_file(images.source(), folder), &facts);
   return facts;
 }

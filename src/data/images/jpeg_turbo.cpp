@@ -1,7 +1,10 @@
+// The JPEG module: decodes with libjpeg-turbo itself (data/images/image_module.h). OpenCV, which uses
+// it too, tells nobody when data are missing, and decodes whole images only.
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 
-#include "data/images/jpeg.h"
+#include "data/images/image_module.h"
 // This one needs <cstdio> before it,
 #include <jpeglib.h>
 // and this one that one.
@@ -57,6 +60,26 @@ struct Decoder : jpeg_decompress_struct {
     jpeg_calc_output_dimensions(this);
     return true;
   }
+  // The pixels beside the part are decoded too, as far as those at its border depend on them; whole
+  // columns of blocks are skipped. `row` has room for a row of the image.
+  bool read_part(const ImagePart& part, size_t channels, uint8_t* row, uint8_t* to) {
+    constexpr int64_t kBeside = 2;
+    if (setjmp(escape) != 0) return false;
+    jpeg_start_decompress(this);
+    const int64_t right = std::min<int64_t>(part.left + part.width + kBeside, output_width);
+    auto first = static_cast<JDIMENSION>(std::max<int64_t>(part.left - kBeside, 0));
+    auto columns = static_cast<JDIMENSION>(right - first);
+    jpeg_crop_scanline(this, &first, &columns);
+    if (part.top > 0) jpeg_skip_scanlines(this, static_cast<JDIMENSION>(part.top));
+    const size_t bytes = static_cast<size_t>(part.width) * channels;
+    const uint8_t* const from = row + static_cast<size_t>(part.left - first) * channels;
+    for (int64_t y = 0; y < part.height; ++y, to += bytes) {
+      jpeg_read_scanlines(this, &row, 1);
+      std::copy_n(from, bytes, to);
+    }
+    jpeg_abort_decompress(this);
+    return true;
+  }
   bool read_rows(uint8_t* to, size_t row_bytes) {
     if (setjmp(escape) != 0) return false;
     jpeg_start_decompress(this);
@@ -69,29 +92,44 @@ struct Decoder : jpeg_decompress_struct {
   }
 };
 
-}  // namespace
-
-bool decode_jpeg(std::string_view file, Color color, bool only_check, Image& image,
-                 JpegRemarks& remarks) {
+bool decode(std::string_view file, Color color, const JpegParts& parts, Image& image,
+            JpegRemarks& remarks) {
   Decoder decoder;
   if (!decoder.read_header(file)) return false;
   if (decoder.num_components != 1 && decoder.num_components != 3) return false;
+  const bool any_size = parts.height == 0;
+  if (!any_size && (decoder.image_height != parts.height || decoder.image_width != parts.width))
+    return false;
   const bool gray =
       color == Color::gray || (color == Color::as_stored && decoder.num_components == 1);
   decoder.out_color_space = gray ? JCS_GRAYSCALE : JCS_EXT_BGR;
   // All data are read for any size; an eighth takes one value of each block.
   decoder.scale_num = 1;
-  decoder.scale_denom = only_check ? 8 : 1;
+  decoder.scale_denom = static_cast<unsigned>(parts.shrink);
   if (!decoder.calculate_size()) return false;
+  const ImagePart& part = parts.part;
+  const bool all = part.height == 0;
   image.channels = gray ? 1 : 3;
-  image.height = decoder.output_height;
-  image.width = decoder.output_width;
-  const size_t row = static_cast<size_t>(image.width * image.channels);
+  image.height = all ? decoder.output_height : part.height;
+  image.width = all ? decoder.output_width : part.width;
+  const auto channels = static_cast<size_t>(image.channels);
+  const size_t row = static_cast<size_t>(image.width) * channels;
   image.pixels.resize(row * static_cast<size_t>(image.height));
-  if (!decoder.read_rows(image.pixels.data(), row)) return false;
+  if (all) {
+    if (!decoder.read_rows(image.pixels.data(), row)) return false;
+  } else {
+    std::vector<uint8_t> whole_row(decoder.output_width * channels);
+    if (!decoder.read_part(part, channels, whole_row.data(), image.pixels.data())) return false;
+  }
   remarks.damage = decoder.damage;
   remarks.oddity = decoder.oddity;
   return true;
 }
+
+constexpr JpegModule kModule = {decode};
+
+}  // namespace
+
+extern "C" const JpegModule* crema_jpeg_module() { return &kModule; }
 
 }  // namespace crema
