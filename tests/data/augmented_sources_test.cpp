@@ -123,6 +123,8 @@ TEST(AugmentedSources, ChangingImagesTakesThreads) {
   };
   EXPECT_TRUE(decodes("augment { blur {} }", true));
   EXPECT_FALSE(decodes("augment { blur {} }", false));
+  EXPECT_TRUE(decodes("augment { mixup {} classes: 11 }", true));
+  EXPECT_FALSE(decodes("augment { mixup {} classes: 11 }", false));
   EXPECT_FALSE(decodes("", true));
 }
 

@@ -260,18 +260,5 @@ TEST(Mixture, RefusesWhatItCannotMix) {
   expect_part(problem, " is no class: augment has classes: 7, and mixup mixes labels from 0 to 6");
 }
 
-TEST(Mixture, TakesThreads) {
-  const Layers files;
-  const auto decodes = [&](const std::string& text, bool training) {
-    TransformationParameter fields;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &fields));
-    return Records(open_lmdb(files.folder.file("db")),
-                   Transform(fields, training, "", silent_log()))
-        .decodes();
-  };
-  EXPECT_TRUE(decodes("augment { mixup {} classes: 11 }", true));
-  EXPECT_FALSE(decodes("augment { mixup {} classes: 11 }", false));
-}
-
 }  // namespace mixture_test
 }  // namespace crema::tests

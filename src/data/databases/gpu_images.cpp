@@ -169,7 +169,7 @@ std::unique_ptr<GpuImages> GpuImages::decode_there(Context& context,
     return nullptr;
   };
   if (!records->decodes()) {
-    context.log().warning("decoder: GPU only for encoded datum");
+    context.log().warning("decoder: GPU has no effect: the records are not encoded");
     return nullptr;
   }
   if (context.device() == Device::cpu) return on_the_cpu("the net runs there");
@@ -275,7 +275,7 @@ int64_t GpuImages::batch(Context& context, uint64_t pass, const Tensor& data,
 }
 
 void GpuImages::start_at(int64_t number, std::unique_lock<std::mutex>& lock) {
-  next_ = number + kSlots;  // nothing more for now
+  next_ = number + kSlots;  // nothing begins until all are unset
   taken_ = number - 1;
   changed_.wait(lock, [&] { return !busy_; });
   for (Slot& slot : slots_) slot.number = -1;

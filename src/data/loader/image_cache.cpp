@@ -66,10 +66,9 @@ int64_t ImageCache::images() const {
 
 void ImageCache::begin_sample(int64_t epoch) {
   if (said_) return;
-  // When a loader is made it asks for the first sample of all, wherever it goes on from.
-  if (epoch == epoch_ || samples_ <= 1) {
+  // Loaders that are made ask for the first sample of all, wherever they go on from.
+  if (epoch == epoch_ || images() <= 1) {
     epoch_ = epoch;
-    ++samples_;
     return;
   }
   // Some of the first epoch's may still be in work on other threads.

@@ -64,8 +64,8 @@ class ImageCache {
   int64_t checked_ = 0;  // bytes up to which there was room when last asked
   std::atomic<int64_t> bytes_ = 0;
   std::atomic<bool> full_ = false, said_ = false;
-  std::atomic<int64_t> epoch_ = 0;                // the first one
-  std::atomic<int64_t> samples_ = 0, later_ = 0;  // made in it, and after it
+  std::atomic<int64_t> epoch_ = 0;  // the first one
+  std::atomic<int64_t> later_ = 0;  // samples made after it
 };
 
 }  // namespace crema

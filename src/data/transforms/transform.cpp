@@ -282,8 +282,10 @@ Shape Transform::output(const Shape& stored) const {
   require(mean_values_.size() <= 1 || static_cast<int64_t>(mean_values_.size()) == record[0],
           "the image has ", record[0], " channels, but there are ", mean_values_.size(),
           " mean_value; give one, or one a channel");
-  require(numbers_.pad < record[1] && numbers_.pad < record[2], "transform_param pads ",
-          numbers_.pad, " rows and columns, but the image is only ", record.brief());
+  if (numbers_.pad >= record[1] || numbers_.pad >= record[2]) {
+    fail("transform_param pads ", numbers_.pad, " rows and columns, but the image is only ",
+         record.brief());
+  }
   record[1] += 2 * numbers_.pad;
   record[2] += 2 * numbers_.pad;
   if (numbers_.crop_height == 0) return record;
